@@ -145,7 +145,7 @@ function init(place: Destination, options: NetRequest, signal: AbortSignal): Bun
   const authorities = ca === undefined ? {} : { ca }
   // Without the server's name the certificate would be checked against the pinned address.
   const tls = is_literal ? authorities : { ...authorities, serverName: host }
-  return {
+  const plain: BunFetchRequestInit = {
     method,
     headers: headersFor(authority, options.headers ?? {}),
     redirect: "manual",
@@ -153,9 +153,9 @@ function init(place: Destination, options: NetRequest, signal: AbortSignal): Bun
     // "" and null would still let the environment's proxy resolve the name for us.
     proxy: false,
     signal,
-    ...(body !== undefined && { body }),
-    ...(protocol === "https:" && { tls }),
+    body,
   }
+  return protocol === "https:" ? { ...plain, tls } : plain
 }
 
 const OURS = new Set(["host", "connection", "content-length", "transfer-encoding"])
@@ -166,9 +166,9 @@ function headersFor(authority: string, given: Record<string, string>): Record<st
     "accept-encoding": "identity",
   }
   // Names differ in their letters' case alone: the last one wins, as with any other object.
-  for (const [given_name, value] of Object.entries(given)) {
+  for (const given_name in given) {
     const name = given_name.toLowerCase()
-    if (!OURS.has(name)) headers[name] = value
+    if (!OURS.has(name)) headers[name] = given[given_name] ?? ""
   }
   headers.host = authority
   return headers

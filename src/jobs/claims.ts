@@ -15,16 +15,16 @@ import type { Share, WorkTable } from "./work-table"
 /** How a process says that a row is its own. */
 export interface Claims<Row extends WorkRow> {
   readonly owner: string
-  /** Up to the share's limit of due rows. */
-  claim(share: Share): Promise<Row[]>
+  /** Due rows of a share, at most `limit` or its own limit. */
+  claim(share: Share, limit?: number): Promise<Row[]>
   /** The one row, if it waits, due or not. */
   claimOne(id: string): Promise<Row | undefined>
   /** Of these claims, those that still count; nothing changes that until the transaction ends. */
   held(tx: Tx, rows: Row[]): Promise<Set<Row>>
   /** The claimed row, read again if it was not claimed just now; undefined when the claim is lost. */
   fresh(row: Row): Promise<Row | undefined>
-  /** Forgets claims whose results are on disk. */
-  end(rows: Row[]): void
+  /** Forgets a claim whose result is on disk. */
+  end(row: Row): void
   /** Releases what was not begun, or is cut off, as if it had not been claimed. */
   release(rows: Row[]): Promise<void>
   /** Keeps these claims for longer. */
@@ -140,31 +140,33 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     if (table.looks_ahead) this.#ahead = lookAheadOf<Row>(store.read, table.rows.name)
   }
 
-  async claim({ admit, ...share }: Share): Promise<Row[]> {
+  async claim(share: Share, limit = share.limit): Promise<Row[]> {
+    const { admit } = share
     const rows: Row[] = []
     try {
-      if (!admit) await this.#claim(rows, share)
+      if (!admit) await this.#claim(rows, share, limit)
       else {
         await this.#store.tx((tx) =>
-          admit(tx, async (limit) => {
-            await this.#claim(rows, { ...share, limit })
+          admit(tx, async (admitted) => {
+            await this.#claim(rows, share, Math.min(limit, admitted))
             return rows.length
           }),
         )
       }
       return rows
     } catch (error) {
-      this.end(rows) // no attempt will run, so they would stay claimed for ever
+      for (const row of rows) this.end(row) // no attempt will run, so they would stay claimed for ever
       this.#positions.clear()
       throw error
     }
   }
 
-  async #claim(rows: Row[], share: DueShare) {
-    const { partition, limit, filter } = share
+  async #claim(rows: Row[], share: Share, limit: number) {
+    const { partition, filter } = share
     const ahead = filter === undefined ? this.#ahead : undefined
-    const found = ahead?.remove(partition, limit) ?? []
-    rows.push(...found.filter(({ id }) => !this.#inFlight.has(id)))
+    for (const row of ahead?.remove(partition, limit) ?? []) {
+      if (!this.#inFlight.has(row.id)) rows.push(row)
+    }
     this.#own(rows, partition)
     const missing = limit - rows.length
     if (missing === 0) return
@@ -179,7 +181,7 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     else this.#claimAtOnce(rows, look, missing)
     if (!after || rows.length - before === missing) return
     this.#positions.delete(partition)
-    if (rows.length === before) await this.#claim(rows, { ...share, limit: missing })
+    if (rows.length === before) await this.#claim(rows, share, missing)
   }
 
   /** Where the next look may begin; undefined where it must begin with the first row. */
@@ -279,12 +281,12 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     return Object.assign(row, found, { attempt, state, owner })
   }
 
-  end(rows: Row[]) {
-    for (const row of rows) if (this.#inFlight.holds(row.id, row)) this.#inFlight.release(row.id)
+  end(row: Row) {
+    if (this.#inFlight.holds(row.id, row)) this.#inFlight.release(row.id)
   }
 
   async release(rows: Row[]) {
-    this.end(rows)
+    for (const row of rows) this.end(row)
     this.#positions.clear()
     this.#table.onRelease?.(rows)
   }
@@ -316,15 +318,16 @@ class LeaseClaims<Row extends WorkRow> implements Claims<Row> {
     return this.#lease.owner
   }
 
-  async claim({ admit, ...share }: Share): Promise<Row[]> {
+  async claim({ admit, ...share }: Share, limit = share.limit): Promise<Row[]> {
     const { rows } = this.#table
     // An idle node writes nothing.
     if ((await rows.due(this.#store.read, { ...share, limit: 1 })).length === 0) return []
     const claimed = await this.#store.tx(async (tx) => {
-      if (!admit) return rows.claim(tx, share, this.#lease)
+      if (!admit) return rows.claim(tx, { ...share, limit }, this.#lease)
       const list: Row[] = []
-      await admit(tx, async (limit) => {
-        list.push(...(await rows.claim(tx, { ...share, limit }, this.#lease)))
+      await admit(tx, async (admitted) => {
+        const part = { ...share, limit: Math.min(limit, admitted) }
+        list.push(...(await rows.claim(tx, part, this.#lease)))
         return list.length
       })
       return list

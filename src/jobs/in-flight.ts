@@ -81,6 +81,8 @@ const MOST_OF_ALL = 8192
 
 interface Found<Row> {
   rows: Row[]
+  /** How many of them were removed, from the front. */
+  removed: number
   /** How many more rows than needed the next look reads. */
   extra: number
 }
@@ -110,7 +112,10 @@ export class LookAhead<Row extends WorkRow> {
 
   /** Removes and returns the next rows of the partition, at most `limit`. */
   remove(partition: unknown, limit: number): Row[] {
-    const rows = this.#found.get(partition)?.rows.splice(0, limit) ?? []
+    const found = this.#found.get(partition)
+    if (!found) return []
+    const rows = found.rows.slice(found.removed, found.removed + limit)
+    found.removed += rows.length
     this.#count -= rows.length
     return rows
   }
@@ -123,13 +128,13 @@ export class LookAhead<Row extends WorkRow> {
   /** Keeps rows of a look, unless the table changed meanwhile. `is_all`: no other row is due. */
   keep(partition: unknown, rows: Row[], is_all: boolean, changes: number) {
     if (changes !== this.#changes) return
-    const { rows: before = [], extra = 0 } = this.#found.get(partition) ?? {}
-    this.#count -= before.length
+    const { rows: before = [], removed = 0, extra = 0 } = this.#found.get(partition) ?? {}
+    this.#count -= before.length - removed
     const kept = this.#count + rows.length > MOST_OF_ALL ? [] : rows
     this.#count += kept.length
     const next = kept.length < rows.length ? 0 : Math.min(MOST, Math.max(FIRST, extra * 2))
     if (is_all && kept.length === 0) this.#found.delete(partition)
-    else this.#found.set(partition, { rows: kept, extra: next })
+    else this.#found.set(partition, { rows: kept, removed: 0, extra: next })
   }
 }
 

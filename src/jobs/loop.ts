@@ -262,7 +262,7 @@ export class WorkLoop<Row extends WorkRow, End> {
       const limit = Math.min(share.limit, size - claimed.length)
       if (limit === 0) break
       try {
-        claimed.push(...(await this.#claims.claim({ ...share, limit })))
+        claimed.push(...(await this.#claims.claim(share, limit)))
       } catch (error) {
         if (claimed.length === 0) throw error
         break // the next claim meets the same fault, or none
@@ -273,11 +273,7 @@ export class WorkLoop<Row extends WorkRow, End> {
 
   #begin(row: Row) {
     this.#options.guard?.begin(row.id, row.attempt)
-    const work = this.#work(row).finally(() => {
-      this.#running.delete(row)
-      this.wake()
-    })
-    this.#running.set(row, work)
+    this.#running.set(row, this.#work(row))
   }
 
   /** The only row that is worked on. Resolves when it has ended, or when there is nothing to run. */
@@ -336,14 +332,17 @@ export class WorkLoop<Row extends WorkRow, End> {
   async #work(row: Row) {
     const result = await this.#attempt(row)
     if (result.retry !== undefined || result.hold) this.#due_known_until = 0
-    const is_counted = !result.hold || result.hold.was_tried === true
-    const settling = this.#settler.settle(row, result).finally(() => {
-      this.#options.guard?.end(row.id, is_counted)
-      this.#unsettled.delete(row)
-      this.wake()
-    })
-    if (!result.frees_slot) return settling
-    this.#unsettled.set(row, settling)
+    if (result.frees_slot) this.#unsettled.set(row, this.#settle(row, result))
+    else await this.#settle(row, result)
+    this.#running.delete(row)
+    this.wake()
+  }
+
+  async #settle(row: Row, result: WorkResult<End>) {
+    await this.#settler.settle(row, result)
+    this.#options.guard?.end(row.id, !result.hold || result.hold.was_tried === true)
+    this.#unsettled.delete(row)
+    this.wake()
   }
 
   /** Runs the work. What it throws is told to the log alone. */

@@ -49,7 +49,9 @@ export class Settler<Row extends WorkRow, End> {
   readonly #table: WorkTable<Row, End>
   readonly #claims: Claims<Row>
   readonly #batcher: Batcher<Entry<Row, End>, undefined>
-  readonly #settling = new Set<Promise<void>>()
+  /** Results on their way to the disk. */
+  #settling = 0
+  #onDrained: () => void = () => {}
   /** Where results are written apart: when the last transaction began, and when the next one may. */
   #begun_at = 0
   #next_at = 0
@@ -72,28 +74,28 @@ export class Settler<Row extends WorkRow, End> {
   }
 
   /** Resolves when the result is on disk, or after the last try to write it. Never rejects. */
-  settle(row: Row, result: WorkResult<End>): Promise<void> {
-    const settling = this.#settle(row, result).finally(() => this.#settling.delete(settling))
-    this.#settling.add(settling)
-    return settling
+  async settle(row: Row, result: WorkResult<End>): Promise<void> {
+    if (this.#is_over) return result.settled?.()
+    this.#settling += 1
+    const is_shared = !result.done && (await this.#together({ row, result }))
+    if (!is_shared) await this.#alone(row, result)
+    result.settled?.()
+    this.#settling -= 1
+    if (this.#settling === 0) this.#onDrained()
   }
 
   /** Takes no result any more. Resolves when every one is on disk, or given up. */
   async drained(): Promise<void> {
     this.#is_over = true
-    await Promise.all(this.#settling)
+    if (this.#settling === 0) return
+    await new Promise<void>((resolve) => {
+      this.#onDrained = resolve
+    })
   }
 
   /** What storage refuses from now on is given up: its lease runs out, or is released. */
   close() {
     this.#is_closed = true
-  }
-
-  async #settle(row: Row, result: WorkResult<End>) {
-    if (this.#is_over) return result.settled?.()
-    const is_shared = !result.done && (await this.#together({ row, result }))
-    if (!is_shared) await this.#alone(row, result)
-    result.settled?.()
   }
 
   /** False when it failed for a reason that is not the storage's, or too often. */
@@ -103,7 +105,7 @@ export class Settler<Row extends WorkRow, End> {
         const pause = this.#untilNext()
         if (pause) await pause
         await this.#batcher.add(entry)
-        this.#claims.end([entry.row])
+        this.#claims.end(entry.row)
         return true
       } catch (error) {
         if (error !== this.#told) log.error(`${NOT_TOGETHER}; trying again`, { error })
@@ -129,7 +131,7 @@ export class Settler<Row extends WorkRow, End> {
   #untilNext(): Promise<void> | undefined {
     if (!this.#table.settles_apart_ms || this.#is_closed) return undefined
     const early = this.#next_at - monotonic()
-    if (early <= 0 || this.#settling.size >= MOST_APART) return undefined
+    if (early <= 0 || this.#settling >= MOST_APART) return undefined
     this.#pause ??= sleep(early).finally(() => {
       this.#pause = undefined
     })
@@ -146,7 +148,7 @@ export class Settler<Row extends WorkRow, End> {
           if ((await this.#claims.held(tx, [row])).size > 0)
             await this.#table.rows.bury(tx, row, UNRECORDABLE)
         })
-        this.#claims.end([row])
+        this.#claims.end(row)
         return
       } catch (error) {
         // What was done must not be done again: hold the slot until storage takes the result.
@@ -170,27 +172,24 @@ export class Settler<Row extends WorkRow, End> {
     const settled = list.filter(({ row }) => ours.has(row))
     if (settled.length === 0) return
     const { name } = this.#table.rows
-    const written = settled.map(({ row, result }) => ({
-      ...this.#settled(row, result),
-      is_current: isCurrent(tx, name, row),
-    }))
+    const written = settled.map(({ row, result }): Settled<Row, End> => {
+      const schedule = result.schedule ?? this.#table.scheduleOf(row)
+      const reason = result.hold?.reason ?? result.retry ?? null
+      const after = afterOf(row, result, schedule)
+      return { row, end: result.end, after, reason, is_current: isCurrent(tx, name, row) }
+    })
     await this.#table.settle(tx, written)
-    for (const { result } of settled) await result.done?.(tx)
-  }
-
-  #settled(row: Row, result: WorkResult<End>): Settled<Row, End> {
-    const schedule = result.schedule ?? this.#table.scheduleOf(row)
-    const reason = result.hold?.reason ?? result.retry ?? null
-    return { row, end: result.end, after: afterOf(row, result, schedule), reason }
+    for (const { result } of settled) if (result.done) await result.done(tx)
   }
 }
 
 /** The work columns after a result. */
 function afterOf(
-  { run_at, attempt, ...row }: WorkRow,
+  row: WorkRow,
   { retry, hold }: WorkResult<unknown>,
   schedule: (attempt: number, age_seconds: number) => number | undefined,
 ): WorkColumns {
+  const { run_at, attempt } = row
   const free = { owner: null, lease_until: null }
   if (hold) {
     const tries = hold.was_tried ? attempt : attempt - 1
@@ -198,7 +197,7 @@ function afterOf(
     return { ...free, state: HELD, owner: hold.by ?? null, run_at, attempt: tries }
   }
   if (retry === undefined) return { ...free, state: OVER, run_at, attempt }
-  const seconds = schedule(attempt, ageSeconds({ ...row, run_at, attempt }))
+  const seconds = schedule(attempt, ageSeconds(row))
   if (seconds === undefined) return { ...free, state: DEAD, run_at: now(), attempt }
   return { ...free, state: READY, run_at: secondsFromNow(seconds), attempt }
 }

@@ -9,6 +9,9 @@ interface BatcherOptions<Entry, Result> {
   most: number
 }
 
+/** Transactions of one batcher side by side, where each waits for its own commit. */
+const LANES = 2
+
 interface WaitingEntry<Entry, Result> {
   entry: Entry
   resolve: (result: Result) => void
@@ -17,15 +20,16 @@ interface WaitingEntry<Entry, Result> {
 
 /**
  * Entries that come together are written in one transaction: it takes what waits when it begins, and
- * what comes later shares the next one. An entry that spoils a transaction does so for itself alone,
+ * what comes later shares the next one. What is too much for one goes into several, which share a
+ * commit on SQLite. An entry that spoils a transaction does so for itself alone,
  * because each of the others gets its own then. A fault of the storage is everybody's.
  */
 export class Batcher<Entry, Result> {
   readonly #options: BatcherOptions<Entry, Result>
   #waiting: WaitingEntry<Entry, Result>[] = []
   #running = 0
-  /** A transaction was asked for and has not begun: it takes what comes until then. */
-  #is_open = false
+  /** How many transactions were asked for and have not begun: they take what comes until then. */
+  #open = 0
 
   constructor(options: BatcherOptions<Entry, Result>) {
     this.#options = options
@@ -40,25 +44,29 @@ export class Batcher<Entry, Result> {
   add(entry: Entry): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ entry, resolve, reject })
-      const lanes = this.#options.store.isAlone ? 1 : 2
-      if (!this.#is_open && this.#running < lanes) void this.#run()
+      if (this.#needsMore() && this.#mayBegin()) void this.#run()
     })
   }
 
+  #needsMore = () => this.#waiting.length > this.#open * this.#options.most
+
   /** On Postgres one batch fills while the other waits for its commit. SQLite has one writer. */
+  #mayBegin = () =>
+    this.#options.store.isAlone ? this.#running === this.#open : this.#running < LANES
+
   async #run() {
     this.#running += 1
-    while (this.#waiting.length > 0 && !this.#is_open) await this.#writeSome()
+    while (this.#needsMore()) await this.#writeSome()
     this.#running -= 1
   }
 
   async #writeSome() {
     const { store, write, most } = this.#options
     let taken: WaitingEntry<Entry, Result>[] | undefined
-    this.#is_open = true
+    this.#open += 1
     const take = () => {
       if (taken) return taken // the closure runs again, for the same ones
-      this.#is_open = false
+      this.#open -= 1
       taken = this.#waiting.splice(0, most)
       return taken
     }

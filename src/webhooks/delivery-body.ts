@@ -63,6 +63,11 @@ const envelopeText = (event: {
   `{"id":${JSON.stringify(event.id)},"type":${JSON.stringify(event.type)},` +
   `"api_version":"${API_VERSION}","created_at":"${event.created_at}","data":${event.data}}`
 
+interface TransformParts {
+  store: Store
+  workers: Workers
+}
+
 export interface DeliveryBody {
   text: string
   transform_failed: boolean
@@ -71,20 +76,30 @@ export interface DeliveryBody {
 /**
  * The body of a delivery. An endpoint's transform runs before the first attempt, and its result is
  * stored before it is sent. Where it gives no JSON, the plain envelope is sent. Undefined where the
- * event is gone. Rejects with `service_unavailable` when the transform could not be tried.
+ * event is gone. A promise only where the transform runs; it rejects with `service_unavailable`
+ * when the transform could not be tried.
  */
-export async function bodyFor(
-  { store, workers }: { store: Store; workers: Workers },
+export function bodyFor(
+  parts: TransformParts,
   row: ClaimedDelivery,
   transform: string | null,
   envelope: string | undefined,
-): Promise<DeliveryBody | undefined> {
+): DeliveryBody | undefined | Promise<DeliveryBody> {
   const { body } = row
   // A stored body that is the envelope itself: the transform failed before the first attempt.
   if (body !== null) return { text: body, transform_failed: body === envelope }
   if (envelope === undefined) return undefined
   // A transform that was set between two attempts must not change the body of the first one.
   if (transform === null || row.attempts > 0) return { text: envelope, transform_failed: false }
+  return transformedBody(parts, row, transform, envelope)
+}
+
+async function transformedBody(
+  { store, workers }: TransformParts,
+  row: ClaimedDelivery,
+  transform: string,
+  envelope: string,
+): Promise<DeliveryBody> {
   const rendered = await renderTransform(workers, transform, JSON.parse(envelope))
   const text = rendered ?? envelope
   const unset = and(eq(deliveries.id, row.id), isNull(deliveries.body))

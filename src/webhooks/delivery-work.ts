@@ -8,7 +8,14 @@ import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import { bodyFor, type DeliveryBody, Envelopes } from "./delivery-body"
 import { type ClaimedDelivery, deliveryRows, WEBHOOKS } from "./delivery-rows"
-import { attempt, EndpointCache, type Receiver, type RequestSettings, receiverOf } from "./receiver"
+import {
+  type AttemptOutcome,
+  attempt,
+  EndpointCache,
+  type Receiver,
+  type RequestSettings,
+  receiverOf,
+} from "./receiver"
 import { type EndedAttempt, settleDeliveries } from "./settle-deliveries"
 import { webhooks } from "./tables"
 
@@ -29,6 +36,12 @@ interface Loaded {
   envelopes: ReadonlyMap<string, string>
 }
 
+/** A claimed delivery, until its result is on disk. */
+interface ClaimInFlight {
+  loaded: Promise<Loaded>
+  running: RunningAttempt
+}
+
 /** The table of deliveries for the engine: how one is attempted, and how the results are written. */
 export class DeliveryTable implements WorkTable<ClaimedDelivery, EndedAttempt> {
   readonly rows = deliveryRows
@@ -37,18 +50,15 @@ export class DeliveryTable implements WorkTable<ClaimedDelivery, EndedAttempt> {
   /** The attempts that run, by endpoint. */
   readonly running = new RunningAttempts()
   readonly #parts: DeliveryParts
-  readonly #receivers: EndpointCache<Receiver>
+  readonly #receivers = new EndpointCache<Receiver>()
+  /** Receivers as the endpoints are now, for as long as no endpoint changes. */
+  #current = { changes: undefined as number | undefined, receivers: new Map<string, Receiver>() }
   readonly #envelopes = new Envelopes()
   readonly #throttle = new ConnectionThrottle()
-  /** Until the result is on disk. */
-  readonly #claimed = new Map<
-    ClaimedDelivery,
-    { loaded: Promise<Loaded>; running: RunningAttempt }
-  >()
+  readonly #claimed = new Map<ClaimedDelivery, ClaimInFlight>()
 
   constructor(parts: DeliveryParts) {
     this.#parts = parts
-    this.#receivers = new EndpointCache()
   }
 
   queueOf = () => WEBHOOKS
@@ -66,53 +76,38 @@ export class DeliveryTable implements WorkTable<ClaimedDelivery, EndedAttempt> {
   }
 
   onRelease(rows: ClaimedDelivery[]) {
-    for (const row of rows) {
-      this.#claimed.get(row)?.running.end()
-      this.#claimed.delete(row)
-    }
+    for (const row of rows) this.#forget(row)
+  }
+
+  #forget(row: ClaimedDelivery) {
+    this.#claimed.get(row)?.running.end()
+    this.#claimed.delete(row)
   }
 
   async run(row: ClaimedDelivery): Promise<WorkResult<EndedAttempt>> {
     const claimed = this.#claimed.get(row)
     if (!claimed) throw new Error("A delivery runs that was not claimed")
-    const { running, loaded } = claimed
+    const settled = () => this.#forget(row)
     try {
-      return await this.#attempt(row, running, await loaded)
+      const { receivers, envelopes } = await claimed.loaded
+      const receiver = receivers.get(row.webhook_id)
+      const envelope = envelopes.get(row.event_id)
+      const made = receiver && bodyFor(this.#parts, row, receiver.transform, envelope)
+      const body = made instanceof Promise ? await made.catch(defer) : made
+      if (!receiver || !body) return { settled } // nothing is left to send
+      const release = this.#throttle.tryAcquire() ?? (await this.#throttle.acquire())
+      if (!this.#claimed.has(row)) {
+        release() // the process stops
+        return {}
+      }
+      const { requests } = this.#parts
+      const outcome = await attempt(requests, receiver, row.event_id, body.text)
+      release()
+      return resultOf(outcome, body, claimed.running, settled)
     } catch (error) {
-      running.end()
-      this.#claimed.delete(row)
+      settled()
       throw error
     }
-  }
-
-  async #attempt(
-    row: ClaimedDelivery,
-    running: RunningAttempt,
-    { receivers, envelopes }: Loaded,
-  ): Promise<WorkResult<EndedAttempt>> {
-    const settled = () => {
-      running.end()
-      this.#claimed.delete(row)
-    }
-    const receiver = receivers.get(row.webhook_id)
-    const envelope = envelopes.get(row.event_id)
-    const body =
-      receiver && (await bodyFor(this.#parts, row, receiver.transform, envelope).catch(defer))
-    if (!receiver || !body) return { settled } // nothing is left to send
-    const release = await this.#throttle.acquire()
-    if (!this.#claimed.has(row)) {
-      release() // the process stops
-      return {}
-    }
-    const end = await attemptDelivery(this.#parts.requests, receiver, row, body)
-    release()
-    if (end.outcome.error !== null) {
-      return { end: { ...end, is_outdone: running.isOutdone() }, settled }
-    }
-    // The next attempt may begin while the success is written. A failure is counted before that.
-    running.succeeded()
-    running.free()
-    return { end, settled, frees_slot: true }
   }
 
   settle: WorkTable<ClaimedDelivery, EndedAttempt>["settle"] = (tx, list) =>
@@ -128,31 +123,45 @@ export class DeliveryTable implements WorkTable<ClaimedDelivery, EndedAttempt> {
 
   /** An endpoint that was deleted is not in the result. */
   async #receiversOf(db: Reader, ids: string[]): Promise<ReadonlyMap<string, Receiver>> {
+    const changes = db.changeCount("webhooks")
+    if (changes === undefined || changes !== this.#current.changes) {
+      this.#current = { changes, receivers: new Map() }
+    }
+    const { receivers } = this.#current
+    const missing = ids.filter((id) => !receivers.has(id))
+    if (missing.length > 0) await this.#readReceivers(db, missing, receivers)
+    return receivers
+  }
+
+  async #readReceivers(db: Reader, ids: string[], found: Map<string, Receiver>) {
     const states = await selectStates(db, { ids })
-    const found = new Map<string, Receiver>()
     for (const state of states) {
       const receiver = this.#receivers.get(state)
       if (receiver) found.set(state.id, receiver)
     }
     const changed = states.flatMap(({ id }) => (found.has(id) ? [] : [id]))
-    if (changed.length === 0) return found
+    if (changed.length === 0) return
     for (const row of await db.select().from(webhooks).where(inArray(webhooks.id, changed))) {
       const receiver = receiverOf(this.#parts.requests, row)
       this.#receivers.set(row, receiver)
       found.set(row.id, receiver)
     }
-    return found
   }
 }
 
-/** One attempt, as it is settled. */
-export async function attemptDelivery(
-  requests: RequestSettings,
-  receiver: Receiver,
-  { event_id }: ClaimedDelivery,
-  { text, transform_failed }: DeliveryBody,
-): Promise<EndedAttempt> {
-  return { outcome: await attempt(requests, receiver, event_id, text), transform_failed }
+function resultOf(
+  outcome: AttemptOutcome,
+  { transform_failed }: DeliveryBody,
+  running: RunningAttempt,
+  settled: () => void,
+): WorkResult<EndedAttempt> {
+  if (outcome.error !== null) {
+    return { end: { outcome, transform_failed, is_outdone: running.isOutdone() }, settled }
+  }
+  // The next attempt may begin while the success is written. A failure is counted before that.
+  running.succeeded()
+  running.free()
+  return { end: { outcome, transform_failed }, settled, frees_slot: true }
 }
 
 /** The worker pool or the database is busy: no attempt was made. */
@@ -167,21 +176,49 @@ const selectStates = prepared({ ids: idList }, (db: Reader, slot) =>
     .where(isAmong(db, webhooks.id, slot.ids)),
 )
 
-/** One attempt among those that run. */
-interface RunningAttempt {
-  /** Frees its share of the endpoint's concurrency. */
-  free(): void
-  succeeded(): void
-  /** Whether a later attempt of the same endpoint has succeeded already. */
-  isOutdone(): boolean
-  /** Its result is on disk, or is not written any more. */
-  end(): void
-}
-
 interface OfEndpoint {
+  webhook_id: string
   running: number
   /** The number of the latest attempt among those that succeeded. */
   succeeded: number
+}
+
+/** One attempt among those that run. */
+class RunningAttempt {
+  readonly #all: RunningAttempts
+  readonly #endpoint: OfEndpoint
+  readonly #number: number
+  #is_busy = true
+  #is_over = false
+
+  constructor(all: RunningAttempts, endpoint: OfEndpoint, number: number) {
+    this.#all = all
+    this.#endpoint = endpoint
+    this.#number = number
+  }
+
+  /** Frees its share of the endpoint's concurrency. */
+  free() {
+    if (this.#is_busy) this.#all.count(this.#endpoint.webhook_id, -1)
+    this.#is_busy = false
+  }
+
+  succeeded() {
+    this.#endpoint.succeeded = Math.max(this.#endpoint.succeeded, this.#number)
+  }
+
+  /** Whether a later attempt of the same endpoint has succeeded already. */
+  isOutdone(): boolean {
+    return this.#endpoint.succeeded > this.#number
+  }
+
+  /** Its result is on disk, or is not written any more. */
+  end() {
+    this.free()
+    if (this.#is_over) return
+    this.#is_over = true
+    this.#all.forget(this.#endpoint)
+  }
 }
 
 /** The attempts that run, by endpoint: how many there are, and which began before its last success. */
@@ -193,33 +230,22 @@ export class RunningAttempts {
 
   begin(webhook_id: string): RunningAttempt {
     this.#last += 1
-    const number = this.#last
-    const endpoint = this.#endpoints.get(webhook_id) ?? { running: 0, succeeded: 0 }
-    this.#endpoints.set(webhook_id, endpoint)
+    const known = this.#endpoints.get(webhook_id)
+    const endpoint = known ?? { webhook_id, running: 0, succeeded: 0 }
+    if (!known) this.#endpoints.set(webhook_id, endpoint)
     endpoint.running += 1
-    this.#count(webhook_id, 1)
-    let is_busy = true
-    let is_over = false
-    const free = () => {
-      if (is_busy) this.#count(webhook_id, -1)
-      is_busy = false
-    }
-    return {
-      free,
-      succeeded: () => {
-        endpoint.succeeded = Math.max(endpoint.succeeded, number)
-      },
-      isOutdone: () => endpoint.succeeded > number,
-      end: () => {
-        free()
-        if (!is_over) endpoint.running -= 1
-        is_over = true
-        if (endpoint.running === 0) this.#endpoints.delete(webhook_id)
-      },
-    }
+    this.count(webhook_id, 1)
+    return new RunningAttempt(this, endpoint, this.#last)
   }
 
-  #count(webhook_id: string, by: number) {
+  /** An attempt is over. */
+  forget(endpoint: OfEndpoint) {
+    endpoint.running -= 1
+    if (endpoint.running === 0) this.#endpoints.delete(endpoint.webhook_id)
+  }
+
+  /** Changes what an endpoint uses of its concurrency. */
+  count(webhook_id: string, by: number) {
     const busy = (this.busy.get(webhook_id) ?? 0) + by
     if (busy > 0) this.busy.set(webhook_id, busy)
     else this.busy.delete(webhook_id)
@@ -250,9 +276,15 @@ export class ConnectionThrottle {
 
   /** Resolves when a request may begin, with the function to call at its end. */
   async acquire(): Promise<() => void> {
-    if (this.#waiting.length === 0 && this.#isOpen()) return this.#begin()
+    const release = this.tryAcquire()
+    if (release) return release
     this.#timer ??= setInterval(() => this.#admit(), this.#young_ms)
     return new Promise((resolve) => this.#waiting.push(resolve))
+  }
+
+  /** As `acquire`, where the request may begin now; otherwise undefined. */
+  tryAcquire(): (() => void) | undefined {
+    return this.#waiting.length === 0 && this.#isOpen() ? this.#begin() : undefined
   }
 
   #begin(): () => void {
@@ -266,7 +298,7 @@ export class ConnectionThrottle {
 
   #admit() {
     while (this.#waiting.length > 0 && this.#isOpen()) this.#waiting.shift()?.(this.#begin())
-    if (this.#waiting.length > 0) return
+    if (this.#waiting.length > 0 || !this.#timer) return
     clearInterval(this.#timer)
     this.#timer = undefined
   }

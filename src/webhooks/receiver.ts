@@ -135,7 +135,7 @@ function headersFor(receiver: Receiver, id: string, body: string): Headers {
 const lowered = (headers: Headers): Headers =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 
-function answered({ status, headers, body, duration_ms }: NetAnswer, credentials: Headers) {
+function answered({ status, headers, body, duration_ms }: NetAnswer, credentials: string[]) {
   const asks_to_wait = status === 429 || status === 503
   return {
     error: errorOf(status),
@@ -155,23 +155,21 @@ function errorOf(status: number): DeliveryError | null {
 }
 
 /** What no capture may show, though the receiver sends it back: custom headers and our signatures. */
-const credentialsIn = (sent: Headers, custom: Headers): Headers => ({
-  ...custom,
-  ...Object.fromEntries(Object.entries(sent).filter(([name]) => SIGNATURES.has(name))),
-})
+function credentialsIn(sent: Headers, custom: Headers): string[] {
+  const credentials = Object.values(custom)
+  for (const name of SIGNATURES) if (sent[name] !== undefined) credentials.push(sent[name])
+  return credentials.filter(({ length }) => length >= LEAST_ECHO)
+}
 
-const withoutEchoes = (text: string, credentials: Headers): string =>
-  Object.values(credentials).reduce(
-    (rest, value) => (value.length < LEAST_ECHO ? rest : rest.replaceAll(value, MASK)),
-    text,
-  )
+const withoutEchoes = (text: string, credentials: string[]): string =>
+  credentials.reduce((rest, value) => rest.replaceAll(value, MASK), text)
 
 /** Request headers as they may be shown: signatures and credentials masked, 8 KiB at most. */
 const sentHeaders = (headers: Headers, custom: Headers) =>
   captured(Object.entries(headers), (name, value) => (custom[name] === value ? MASK : value))
 
 /** Response headers as they may be shown, in the same way. */
-const receivedHeaders = (headers: Iterable<[string, string]>, credentials: Headers) =>
+const receivedHeaders = (headers: Iterable<[string, string]>, credentials: string[]) =>
   captured(headers, (_, value) => withoutEchoes(value, credentials))
 
 function captured(

@@ -7,8 +7,8 @@ import { claimsOf } from "../jobs/claims"
 import type { Tx } from "../store/store"
 import { bodyFor, envelopesOf } from "./delivery-body"
 import { type ClaimedDelivery, deliveryRows } from "./delivery-rows"
-import { attemptDelivery, type DeliveryParts } from "./delivery-work"
-import { receiverOf } from "./receiver"
+import type { DeliveryParts } from "./delivery-work"
+import { attempt, receiverOf } from "./receiver"
 import { deliveryOf, plan } from "./route-events"
 import { type EndedAttempt, settleDeliveries } from "./settle-deliveries"
 import * as webhooks from "./webhooks"
@@ -53,7 +53,7 @@ export async function attemptNow(parts: DeliveryParts, project_id: string, deliv
       const settled = { row, end, after: row, reason: null }
       if ((await claims.held(tx, [row])).has(row)) await settleDeliveries(tx, [settled], failures)
     })
-    claims.end([row])
+    claims.end(row)
     return resultOf(row, end)
   } catch (error) {
     await claims.release([row])
@@ -61,7 +61,11 @@ export async function attemptNow(parts: DeliveryParts, project_id: string, deliv
   }
 }
 
-async function attemptRow(parts: DeliveryParts, project_id: string, row: ClaimedDelivery) {
+async function attemptRow(
+  parts: DeliveryParts,
+  project_id: string,
+  row: ClaimedDelivery,
+): Promise<EndedAttempt> {
   const { store, requests } = parts
   const webhook = await webhooks.lookup(store.read, project_id, row.webhook_id)
   const envelopes = await envelopesOf(store.read, [row.event_id])
@@ -72,7 +76,9 @@ async function attemptRow(parts: DeliveryParts, project_id: string, row: Claimed
       "The endpoint or its event does not exist any more. There is nothing left to send."
     return fail("conflict", message)
   }
-  return attemptDelivery(requests, receiverOf(requests, webhook), row, body)
+  const { text, transform_failed } = body
+  const receiver = receiverOf(requests, webhook)
+  return { outcome: await attempt(requests, receiver, row.event_id, text), transform_failed }
 }
 
 const resultOf = ({ id }: ClaimedDelivery, { outcome, transform_failed }: EndedAttempt) => ({

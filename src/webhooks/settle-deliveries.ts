@@ -180,11 +180,14 @@ function waitSeconds(
 
 /** The row of a delivery after an attempt. */
 function rowOf({ row, end }: Ended, status: DeliveryStatus, run_at = now()) {
-  const { at, error, response_status, latency_ms, ...outcome } = end.outcome
+  const { outcome } = end
+  const { at, error, response_status, latency_ms } = outcome
   const attempts = row.attempts + 1
   const entry: AttemptEntry = { attempt: attempts, at, response_status, error, latency_ms }
   return {
-    ...row,
+    id: row.id,
+    max_attempts: row.max_attempts,
+    attempt: row.attempt,
     status,
     state: STATE_OF[status],
     run_at,

@@ -115,7 +115,7 @@ test("where a process is alone a claim writes nothing, and says in memory what i
     { state: READY },
   ])
   expect(inFlight.ids()).toHaveLength(3)
-  claims.end(others)
+  for (const row of others) claims.end(row)
   expect(inFlight.ids()).toEqual([first?.id ?? ""])
 })
 
