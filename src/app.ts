@@ -22,6 +22,7 @@ import { longJobRoutes } from "./jobs/routes"
 import { mailboxRoutes } from "./mailbox/routes"
 import { scheduledRoutes } from "./messages/scheduled-routes"
 import { docsRoutes, pageRoutes } from "./pages/routes"
+import { unsubscribeRoutes } from "./pages/unsubscribe-routes"
 import { type ProviderParts, providerRoutes } from "./providers/routes"
 import { queueRoutes } from "./queue/routes"
 import type { RequestLog } from "./request-log/request-log"
@@ -94,7 +95,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...streamRoutes(parts),
     ...requestLogRoutes(parts),
   ]
-  return [...routes, ...docsRoutes(routes), ...pageRoutes(parts)]
+  return [...routes, ...docsRoutes(routes), ...pageRoutes(parts), ...unsubscribeRoutes(parts)]
 }
 
 /** The whole interface behind one `fetch`. */

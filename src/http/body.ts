@@ -60,13 +60,27 @@ export async function readJson(request: Request, reading: BodyReading): Promise<
   return parseElsewhere(request, parts, reading)
 }
 
-/** The fields of a form; of a name that comes twice the last one counts. */
+/** The fields of a form, without files; of a name that comes twice the last one counts. */
 export async function readForm(request: Request, reading: BodyReading): Promise<RequestBody> {
   const onPart = () => demandType(request, FORM_TYPE, "This page accepts only its own form.")
   const parts = await readParts(request, { ...reading, onPart })
   arrived.add(request)
-  const text = Buffer.concat(parts).toString("utf8")
-  return bodyOf(Object.fromEntries(new URLSearchParams(text)))
+  const bytes = Buffer.concat(parts)
+  const type = request.headers.get("content-type") ?? ""
+  const fields = MULTIPART.test(type)
+    ? await multipartFields(bytes, type)
+    : [...new URLSearchParams(bytes.toString("utf8"))]
+  return bodyOf(Object.fromEntries(fields))
+}
+
+/** RFC 7578, as mail providers post it, too (RFC 8058, 3.2). */
+async function multipartFields(bytes: Buffer, type: string): Promise<[string, string][]> {
+  try {
+    const form = await new Response(bytes, { headers: { "content-type": type } }).formData()
+    return [...form].flatMap(([name, value]) => (typeof value === "string" ? [[name, value]] : []))
+  } catch {
+    throw unreadable("invalid_form", "The form cannot be read. Send it again.")
+  }
 }
 
 const arrived = new WeakSet<Request>()
@@ -76,7 +90,8 @@ export const isWhole = (request: Request): boolean =>
   request.method === "GET" || request.method === "HEAD" || arrived.has(request)
 
 const JSON_TYPE = /^application\/json\s*(;|$)/i
-const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(;|$)/i
+const FORM_TYPE = /^(?:application\/x-www-form-urlencoded|multipart\/form-data)\s*(;|$)/i
+const MULTIPART = /^multipart\//i
 
 function demandType({ headers }: Request, type: RegExp, message: string) {
   if (!type.test(headers.get("content-type") ?? "")) throw unreadable("content_type", message)

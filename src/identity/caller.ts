@@ -59,6 +59,7 @@ export const PROJECT_DEFAULTS: ProjectSettings = {
   allow_subdomains: false,
   reply_tracking: false,
   inbound: { mode: "catch_all" },
+  branding: { name: null, logo_url: null, primary_color: null, support_url: null },
 }
 
 /** Only what was changed is stored. */

@@ -65,6 +65,16 @@ export interface ProjectSettings {
   reply_tracking: boolean
   /** Which addresses of receiving domains take mail: all, or those that a route matches. */
   inbound: { mode: InboundMode }
+  /** What pages for recipients show. */
+  branding: Branding
+}
+
+export interface Branding {
+  name: string | null
+  logo_url: string | null
+  /** `#rgb` or `#rrggbb`. */
+  primary_color: string | null
+  support_url: string | null
 }
 
 export const INBOUND_MODES = ["catch_all", "routes"] as const

@@ -1,4 +1,6 @@
 import { and, eq, inArray, isNull } from "drizzle-orm"
+import { unsubscribe } from "../consents/unsubscribe"
+import { type FoundLink, linkOfLocalPart } from "../consents/unsubscribe-links"
 import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
 import { emitted, type NewEvent } from "../events/emit"
@@ -66,7 +68,7 @@ export const processInbound = (parts: ProcessParts): JobHandler<{ ids: string[] 
       if (is_patient && change.is_unsettled) later = true
       else {
         if (last) await parts.store.tx(last)
-        last = (tx) => finish(tx, change)
+        last = (tx) => finish(tx, parts.secrets, change)
       }
     }
     // The last one is written together with the end of the job.
@@ -108,6 +110,8 @@ interface Change {
   event: NewEvent
   about: SeenMessage | undefined
   facts: LateFact[]
+  /** The link that the mail follows by its address. */
+  link: FoundLink | undefined
   /** Its message is still on the way, so that a report on it would come too early. */
   is_unsettled: boolean
 }
@@ -132,7 +136,9 @@ async function planned(parts: ProcessParts, row: InboundRow, stored: StoredMail)
   const event = eventOf(parts, after, mail)
   const is_unsettled = facts.length > 0 && (about?.recipients.some(isWaiting) ?? false)
   const decided = { ...after, route_id: decision.route_id }
-  return { row: decided, stored, decision, event, about: message, facts, is_unsettled }
+  const followed = await linkOfLocalPart(read, row.to_email.split("@", 1)[0] ?? "")
+  const link = followed?.project_id === project_id ? followed : undefined
+  return { row: decided, stored, decision, event, about: message, facts, link, is_unsettled }
 }
 
 const isWaiting = ({ status }: SeenMessage["recipients"][number]) => isOpen(status)
@@ -246,8 +252,8 @@ function eventOf(parts: ProcessParts, row: InboundRow, { content }: ReadMail): N
   return { account_id, project_id, subject_id: id, type: "email.received", data }
 }
 
-async function finish(tx: Tx, change: Change) {
-  const { row, stored, decision, event, about, facts } = change
+async function finish(tx: Tx, secrets: Secrets, change: Change) {
+  const { row, stored, decision, event, about, facts, link } = change
   const [now] = await holdStatus(tx, { id: row.id })
   if (now?.status !== "received") return // processed by a run before, or deleted meanwhile
   await insertContents(tx, [{ inbound_id: row.id, content: stored.mail.content }])
@@ -261,6 +267,11 @@ async function finish(tx: Tx, change: Change) {
   await updateEmails(tx, [{ ...row, event_id: recorded?.id ?? null }])
   if (about?.thread_id === null) await beginThread(tx, about.id)
   for (const fact of facts) await settleReported(tx, about, fact)
+  // Whatever the mail says: the address is the proof, and its body is ignored (contract 22).
+  if (link) {
+    const way = { source: "one_click" as const, proof: `mail ${row.id}`, ip: null }
+    await unsubscribe(tx, secrets, link, link.scope, way)
+  }
   // Behind the totals of emails, as in every other transaction that changes both.
   await bump(tx, row.project_id, INBOUND_COUNTER, 1)
 }

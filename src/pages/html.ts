@@ -7,14 +7,14 @@ export class Markup {
   }
 }
 
-type Insert = string | number | Markup | Insert[] | undefined | false
+type Insert = string | number | Markup | Insert[] | undefined | null | false
 
-/** A template whose inserts are escaped unless they are markup; undefined and false are nothing. */
+/** A template whose inserts are escaped unless they are markup; undefined, null and false are nothing. */
 export const html = (parts: TemplateStringsArray, ...inserts: Insert[]): Markup =>
   new Markup(String.raw({ raw: parts }, ...inserts.map(textOf)))
 
 function textOf(insert: Insert): string {
-  if (insert === undefined || insert === false) return ""
+  if (insert === undefined || insert === null || insert === false) return ""
   if (Array.isArray(insert)) return insert.map(textOf).join("")
   return insert instanceof Markup ? insert.text : escaped(String(insert))
 }
@@ -33,13 +33,16 @@ const escaped = (text: string) => text.replace(/[&<>"']/g, (char) => ESCAPES[cha
 export const prose = (text: string): Markup =>
   html`${text.split("`").map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}`
 
-/** No script runs, nothing is loaded, no page frames it, and no other site learns its address. */
-export const pageHeaders = (style: string, form: "'none'" | "'self'") => ({
+/**
+ * No script runs, nothing is loaded but images from the places given, no page frames it, and no other
+ * site learns its address.
+ */
+export const pageHeaders = (style: string, form: "'none'" | "'self'", images = "data:") => ({
   "content-type": "text/html;charset=utf-8",
   "content-security-policy": [
     "default-src 'none'",
     `style-src 'sha256-${new Bun.CryptoHasher("sha256").update(style).digest("base64")}'`,
-    "img-src data:",
+    `img-src ${images}`,
     "base-uri 'none'",
     `form-action ${form}`,
     "frame-ancestors 'none'",

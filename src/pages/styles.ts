@@ -69,19 +69,32 @@ h1{font-size:1.55rem}
 `
 
 export const smallStyle = `
-:root { color-scheme: light dark; --line: #8888; --bad: #b3261e; --go: #1f5fbf }
+:root { color-scheme: light dark; --line: #8888; --bad: #b3261e; --good: #0b6e4f; --go: #1f5fbf; --on-go: #fff }
 * { box-sizing: border-box }
 body { margin: 0; font: 16px/1.5 system-ui, sans-serif }
 main { max-width: 27rem; margin: 8vh auto 2rem; padding: 0 1.25rem }
 h1 { font-size: 1.4rem; line-height: 1.25; margin: 0 0 1rem }
 label { display: block; margin: 1rem 0 .25rem; font-weight: 600 }
 input { width: 100%; padding: .55rem .7rem; font: inherit; border: 1px solid var(--line); border-radius: .4rem }
-button { margin: 1.25rem .5rem 0 0; padding: .6rem 1.1rem; font: inherit; font-weight: 600; border: 1px solid var(--line); border-radius: .4rem; cursor: pointer }
-button.go { background: var(--go); border-color: var(--go); color: #fff }
+button { margin-block: 1.25rem 0; margin-inline: 0 .5rem; padding: .6rem 1.1rem; font: inherit; font-weight: 600; border: 1px solid var(--line); border-radius: .4rem; cursor: pointer }
+button.go { background: var(--go); border-color: var(--go); color: var(--on-go) }
+.notice { border-color: var(--good) }
 .hint { margin: .25rem 0 0; font-size: .875rem; opacity: .75 }
-.complaint { padding: .6rem .8rem; border-left: .25rem solid var(--bad) }
+.complaint, .notice { padding: .6rem .8rem; border-inline-start: .25rem solid var(--bad) }
 code { font-size: .95em; overflow-wrap: anywhere }
 dt { font-weight: 600 } dd { margin: 0 0 .5rem; overflow-wrap: anywhere }
 :focus-visible { outline: 2px solid var(--go); outline-offset: 2px }
-@media (prefers-color-scheme: dark) { :root { --bad: #f2b8b5; --go: #3f7fe0 } }
+@media (prefers-color-scheme: dark) { :root { --bad: #f2b8b5; --good: #5fd3a5; --go: #2f6fd0 } }
+`
+
+/** What pages for recipients of mail have beside that. They may be read from right to left. */
+export const recipientStyle = `${smallStyle}
+header { margin: 0 0 2rem } header img { display: block; max-height: 3rem; max-width: 100% } header p { margin: 0; font-weight: 600 }
+fieldset { margin: 1.25rem 0 0; padding: 0; border: 0 } legend { padding: 0; font-weight: 600 }
+.choice { display: flex; gap: .6rem; align-items: center; margin: .5rem 0; min-height: 1.75rem; font-weight: 400; overflow-wrap: anywhere }
+.choice input { flex: none; width: 1.25rem; height: 1.25rem; margin: 0 }
+footer { margin: 3rem 0 0; padding: 1rem 0 0; border-top: 1px solid var(--line); font-size: .875rem }
+nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem } nav a, footer p a { display: inline-block; padding: .25rem 0 }
+a { color: inherit } nav a[aria-current] { font-weight: 600; text-decoration: none }
+bdi { overflow-wrap: anywhere } :focus-visible { outline-color: currentColor }
 `

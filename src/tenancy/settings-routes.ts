@@ -6,7 +6,8 @@ import { type AnyRoute, projectRow, route } from "../http/route"
 import { INBOUND_MODES, type ProjectSettings } from "../identity/tables"
 import { flag, maybe, text, word } from "../lib/record-fields"
 import type { Store } from "../store/store"
-import { type ProjectSettingsChange, patch } from "./settings"
+import { brandingAnswer, brandingPatch, readBranding } from "./branding-setting"
+import { type PatchOf, type ProjectSettingsChange, patch } from "./settings"
 
 /** One setting of a project: how answers show it, what a change may give, and how that is read. */
 interface SettingRow<Value> {
@@ -17,7 +18,7 @@ interface SettingRow<Value> {
   read(given: unknown, path: string, problems: Problems): Value | null | undefined
 }
 
-type SettingRows = { [Name in keyof ProjectSettings]: SettingRow<ProjectSettings[Name]> }
+type SettingRows = { [Name in keyof ProjectSettings]: SettingRow<PatchOf<Name>> }
 
 /** A setting that is true or false. */
 const flagRow = (example: boolean, description: string): SettingRow<boolean> => ({
@@ -69,6 +70,7 @@ const SETTING_ROWS: SettingRows = {
     patch: t.Union([t.Object({ mode: oneOf(...INBOUND_MODES) }), t.Null()]),
     read: readInbound,
   },
+  branding: { answer: brandingAnswer, patch: brandingPatch, read: readBranding },
 }
 
 function readInbound(given: unknown, path: string, problems: Problems) {

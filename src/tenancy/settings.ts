@@ -3,15 +3,23 @@ import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { now } from "../core/time"
 import type { Caller } from "../identity/caller"
-import { withDefaults } from "../identity/caller"
+import { PROJECT_DEFAULTS, withDefaults } from "../identity/caller"
 import { type ProjectSettings, projects } from "../identity/tables"
 import { held } from "../store/dialect"
 import type { Tx } from "../store/store"
 
 /** Null is the default again. */
 export type ProjectSettingsChange = Partial<{
-  [Name in keyof ProjectSettings]: ProjectSettings[Name] | null
+  [Name in keyof ProjectSettings]: PatchOf<Name> | null
 }>
+
+/** Of a group, a change may name some of the settings. */
+export type PatchOf<Name extends keyof ProjectSettings> = Name extends (typeof GROUPS)[number]
+  ? Partial<ProjectSettings[Name]>
+  : ProjectSettings[Name]
+
+/** Settings that are objects of settings: of these, too, what a change does not name stays. */
+const GROUPS = ["branding"] as const
 
 /** JSON merge patch (RFC 7396): what is absent stays, null is the default again. */
 export async function patch(
@@ -24,7 +32,11 @@ export async function patch(
   const [row] = await held(tx.select().from(projects).where(ours))
   if (!row) return fail("not_found", "There is no such project.")
 
-  const merged = Object.entries({ ...row.settings, ...wanted })
+  const groups = GROUPS.flatMap((name) => {
+    const given = wanted[name]
+    return given ? [[name, { ...PROJECT_DEFAULTS[name], ...row.settings[name], ...given }]] : []
+  })
+  const merged = Object.entries({ ...row.settings, ...wanted, ...Object.fromEntries(groups) })
   const settings = Object.fromEntries(merged.filter(([, value]) => value !== null))
   await tx.update(projects).set({ settings, updated_at: now() }).where(ours)
   const [before, after] = [withDefaults(row.settings), withDefaults(settings)]

@@ -27,8 +27,11 @@ const contract = linesOf(CONTRACT).map((line): Row => {
 
 const table = routeTable({} as AppParts)
 
-/** Pages for people are no part of the contract's interface. */
-const pages = table.filter(({ page }) => page !== undefined)
+/** Most pages for people are no part of the contract's interface. */
+const pages = table.filter(({ page, method, path }) => {
+  const is_in_contract = contract.some(({ name }) => name === nameOf(method, path))
+  return page !== undefined && !is_in_contract
+})
 
 const built = table
   .filter((row) => !pages.includes(row))

@@ -15,6 +15,7 @@ const DEFAULTS = {
   allow_subdomains: false,
   reply_tracking: false,
   inbound: { mode: "catch_all" },
+  branding: { name: null, logo_url: null, primary_color: null, support_url: null },
 }
 const path = "/v1/settings"
 
@@ -41,6 +42,21 @@ test("say which addresses take mail, and whether answers come back to an address
   expect(body.data).toEqual({ ...DEFAULTS, inbound, reply_tracking: true })
   const reset = await patch(project, { inbound: { mode: null }, reply_tracking: null })
   expect(reset.body.data).toEqual(DEFAULTS)
+})
+
+test("keep of the branding what a change does not name", async () => {
+  const project = await service.project()
+  const branding = {
+    name: "Acme",
+    logo_url: "https://example.test/logo.png",
+    primary_color: "#2457C5",
+    support_url: "https://example.test/help?a=b",
+  }
+  expect((await patch(project, { branding })).body.data.branding).toEqual(branding)
+  const changed = await patch(project, { branding: { name: " Bell ", logo_url: null } })
+  expect(changed.body.data.branding).toEqual({ ...branding, name: "Bell", logo_url: null })
+  expect((await patch(project, { sandbox: true })).body.data.branding.name).toBe("Bell")
+  expect((await patch(project, { branding: null, sandbox: null })).body.data).toEqual(DEFAULTS)
 })
 
 test("take a sender in every form", async () => {
@@ -75,6 +91,21 @@ test.each<[string, object, string]>([
   ["an inbound mode that is not there", { inbound: { mode: "some" } }, "inbound.mode"],
   ["an inbound that says nothing", { inbound: {} }, "inbound.mode"],
   ["a text for inbound", { inbound: "routes" }, "inbound.mode"],
+  ["a text for the branding", { branding: "Acme" }, "branding"],
+  ["an unknown part of the branding", { branding: { font: "serif" } }, "branding.font"],
+  ["an empty name", { branding: { name: " " } }, "branding.name"],
+  ["a name of two lines", { branding: { name: "a\nb" } }, "branding.name"],
+  ["a long name", { branding: { name: "x".repeat(101) } }, "branding.name"],
+  ["a logo by http", { branding: { logo_url: "http://a.test/l.png" } }, "branding.logo_url"],
+  ["a logo as data", { branding: { logo_url: "data:image/png;base64," } }, "branding.logo_url"],
+  [
+    "a logo with a password",
+    { branding: { logo_url: "https://a:b@c.test/" } },
+    "branding.logo_url",
+  ],
+  ["a script for help", { branding: { support_url: "javascript:a" } }, "branding.support_url"],
+  ["a color by name", { branding: { primary_color: "red" } }, "branding.primary_color"],
+  ["a color that is more", { branding: { primary_color: "#fff;}" } }, "branding.primary_color"],
   ["an unknown part of inbound", { inbound: { mode: "routes", port: 25 } }, "inbound.port"],
 ])("refuse %s", async (_, body, field) => {
   const project = await service.project()

@@ -1,0 +1,46 @@
+import type { AnyRoute, Call } from "../http/route"
+import { LIMIT_BYTES, PER_MINUTE } from "../identity/schemas"
+import * as pages from "./unsubscribe-page"
+
+/** A form of one button. */
+const SMALL_BYTES = 16_384
+
+/** The pages behind the links of mail. What they show and do follows from the token alone. */
+export const unsubscribeRoutes = (parts: pages.UnsubscribePageParts): AnyRoute[] => [
+  // Mail providers post for many recipients from few addresses, so only the wide limit holds.
+  ...linkRows("/u/{token}", {
+    summary: "Unsubscribe from one kind of mail",
+    limit: SMALL_BYTES,
+    show: (visit) => pages.showUnsubscribe(parts, visit),
+    answer: (visit, form) => pages.answerUnsubscribe(parts, visit, form),
+  }),
+  ...linkRows("/p/{token}", {
+    summary: "Choose which mail to get",
+    limit: LIMIT_BYTES,
+    per_minute: PER_MINUTE,
+    show: (visit) => pages.showPreferences(parts, visit),
+    answer: (visit, form) => pages.answerPreferences(parts, visit, form),
+  }),
+]
+
+interface LinkPage {
+  summary: string
+  limit: number
+  per_minute?: number
+  show: (visit: pages.LinkVisit) => Promise<Response>
+  answer: (visit: pages.LinkVisit, form: pages.FormFields) => Promise<Response>
+}
+
+type LinkCall = Call<pages.FormFields, unknown, { token: string }>
+
+function linkRows(path: string, { show, answer, ...own }: LinkPage): AnyRoute[] {
+  const open: Omit<AnyRoute, "method" | "handle"> = {
+    ...{ path, ...own, credentials: ["token"], callers: ["none"], scope: "-", status: [200] },
+    ...{ page: pages.refusedVisit, produces: "text/html" },
+  }
+  const visitOf = ({ request, params, ip }: LinkCall) => ({ request, token: params.token, ip })
+  return [
+    { ...open, method: "GET", handle: (call: LinkCall) => show(visitOf(call)) },
+    { ...open, method: "POST", handle: (call: LinkCall) => answer(visitOf(call), call.body) },
+  ]
+}
