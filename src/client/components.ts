@@ -77,7 +77,7 @@ export interface Components {
   ScheduledCancelled: { id: string; channel: "email" | "push" | "sms" | "in_app"; status: "scheduled" | "processing" | "queued" | "cancelled" | "failed"; to: string; scheduled_at: string; created_at: string; deleted: true }
   ScheduledDetail: { id: string; channel: "email" | "push" | "sms" | "in_app"; status: "scheduled" | "processing" | "queued" | "cancelled" | "failed"; to: string; scheduled_at: string; created_at: string; seconds_until_send: number }
   Session: { access_token: string; refresh_token: string; token_type: "Bearer"; expires_in: number; user: Components["ConsoleUser"]; accounts: ({ id: string; name: string; role: "owner" | "admin" | "billing_admin" | "member" })[] }
-  Settings: { default_from: { email: string; name: string | null } | null; default_reply_to: string | null; sandbox: boolean; allow_subdomains: boolean; reply_tracking: boolean; inbound: { mode: "catch_all" | "routes" } }
+  Settings: { default_from: { email: string; name: string | null } | null; default_reply_to: string | null; sandbox: boolean; allow_subdomains: boolean; reply_tracking: boolean; inbound: { mode: "catch_all" | "routes" }; branding: { name: string | null; logo_url: string | null; primary_color: string | null; support_url: string | null } }
   SetupResult: { session: Components["Session"]; account: Components["Account"]; project: Components["Project"]; api_key: Components["ApiKeyWithSecret"] }
   SetupState: { required: boolean; version: string }
   SpamScore: { score: number; flagged: boolean; rules: ({ rule: string; points: number })[] }

@@ -22,7 +22,7 @@ type LinkOwner = Pick<FoundLink, "account_id" | "project_id" | "address">
 
 /**
  * Ends mail of one kind to the address of a link: its suppression, the consent record and the events.
- * Whoever has unsubscribed already changes nothing. Returns whether something changed.
+ * A second time changes nothing. Returns whether something changed.
  */
 export async function unsubscribe(
   tx: Tx,
