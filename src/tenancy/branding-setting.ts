@@ -1,6 +1,5 @@
-import { Type as t } from "@sinclair/typebox"
+import { type TSchema, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
-import { orNull } from "../http/field-schemas"
 import type { Branding } from "../identity/tables"
 import { isName } from "../lib/address"
 import { maybe, text } from "../lib/record-fields"
@@ -18,6 +17,8 @@ export const brandingAnswer = t.Object(
   },
   { description: "What pages for recipients show: name, logo, color of buttons, link to help." },
 )
+
+const orNull = <Schema extends TSchema>(schema: Schema) => t.Union([schema, t.Null()])
 
 export const brandingPatch = t.Union([
   t.Object({

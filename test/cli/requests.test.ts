@@ -86,13 +86,17 @@ GET /docs
 GET /docs/
 GET /docs/errors/{name}
 GET /invitation/{token}
+GET /p/{token}
 GET /password-reset/{token}
+GET /u/{token}
 GET /v1/accounts/me/projects
 GET /v1/domains/{domain_id}/status
 GET /v1/health
 POST /device
 POST /invitation/{token}
+POST /p/{token}
 POST /password-reset/{token}
+POST /u/{token}
 POST /v1/accounts/me/projects
 POST /v1/callbacks/email/{provider}/{config_token}
 POST /v1/domains/{domain_id}/verify
