@@ -14,6 +14,7 @@ import { systemMail } from "./emails/instance-mail"
 import { MAILBOX_DOMAIN, type SendRules } from "./emails/prepare"
 import { mailbox } from "./emails/providers/mailbox"
 import type { OutgoingMail } from "./emails/providers/provider"
+import { suppressionRules } from "./emails/suppressed"
 import { localPartFor } from "./emails/token-addresses"
 import { MessageWatchers } from "./events/message-watchers"
 import { RecentTraffic } from "./http/listener"
@@ -239,6 +240,7 @@ function sendRules(
   return {
     files: { allow_private: settings["attachments.allow_private"] },
     domains: senderDomains(store.read),
+    suppressions: suppressionRules(store.read),
     providerOf: (project_id) => firstProvider(store.read, EMAIL, project_id),
     sending_domains: new Set(settings.sending_domains.filter((name) => name !== MAILBOX_DOMAIN)),
     to_mailbox,

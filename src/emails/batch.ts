@@ -5,6 +5,7 @@ import type { Caller } from "../identity/caller"
 import type { NewMessage } from "../messages/pipeline"
 import { readSendEmail, type SendEmail } from "./fields"
 import { prepare, type SendRules } from "./prepare"
+import { suppressionsOf } from "./suppressed"
 
 const MOST_MESSAGES = 100
 
@@ -64,7 +65,10 @@ export async function prepareBatch(
 ): Promise<PreparedBatch> {
   const batch_id = newId()
   const prepared: PreparedBatch = { batch_id, total: batch.items.length, accepted: [], refused: [] }
-  const sender = { ...request, source: "api" as const, batch_id }
+  const suppressions = await suppressionsOf(rules.suppressions, request.caller.project_id, () =>
+    batch.items.flatMap(({ email: { to, cc, bcc } }) => [to, ...cc, ...bcc]),
+  )
+  const sender = { ...request, source: "api" as const, batch_id, suppressions }
   for (const [index, { email, problems }] of batch.items.entries()) {
     try {
       if (problems.length > 0) throw problemError(problems)

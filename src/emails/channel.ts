@@ -23,6 +23,7 @@ import {
 } from "./compose-email"
 import { MAILBOX_DOMAIN, type SendRules } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
+import { suppressedMeanwhile } from "./suppressed"
 import { localPartFor } from "./token-addresses"
 
 export interface EmailChannelParts extends ComposeParts {
@@ -61,7 +62,11 @@ export function emailChannel(parts: EmailChannelParts): Channel {
       const obstacle = await senderObstacle(parts, message, provider.name)
       if (obstacle) return obstacle
       if (!(bytes instanceof Uint8Array)) return failed(provider, message, bytes.reason)
-      const { to, held } = triedNow(queues, message)
+      const stopped = await suppressedMeanwhile(store.read, message)
+      const { to, held } = triedNow(queues, without(message, stopped))
+      if (to.length === 0) {
+        return outcomeOf(stopped, { provider: provider.name, schedule: provider.schedule })
+      }
       const outcome = await provider.send({
         message_id: message.id,
         project_id: message.project_id,
@@ -72,7 +77,8 @@ export function emailChannel(parts: EmailChannelParts): Channel {
         smtputf8: isWide(message),
         ...(!isSevenBit(bytes) && { inSevenBits: () => inSevenBits(parts, message, bytes) }),
       })
-      return withHeld(outcome, held)
+      const others = [...outcome.others, ...stopped]
+      return withHeld(stopped.length > 0 ? { ...outcome, others } : outcome, held)
     },
   }
 }
@@ -105,6 +111,13 @@ function namedInHeader({ envelope, recipients }: Message): string[] {
   const shown = recipients.filter(({ kind }) => kind !== "bcc").map(({ email }) => email)
   const replies = envelope?.reply_to.map(({ email }) => email) ?? []
   return [envelope?.from.email, ...replies, ...shown].filter((one) => one !== undefined)
+}
+
+/** The message without these recipients; without any, the message itself. */
+function without(message: Message, stopped: RecipientOutcome[]): Message {
+  if (stopped.length === 0) return message
+  const emails = new Set(stopped.map(({ email }) => email))
+  return { ...message, recipients: message.recipients.filter(({ email }) => !emails.has(email)) }
 }
 
 interface HeldRecipient {

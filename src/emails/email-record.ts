@@ -2,6 +2,7 @@ import type { Static } from "@sinclair/typebox"
 import type { Event } from "../events/feed"
 import { isScheduled } from "../messages/facts"
 import type { MessageView } from "../messages/standing"
+import type { LeftOut } from "../messages/tables"
 import { NO_REPLY } from "../providers/provider"
 import { named } from "./compose-email"
 import type { EmailContent } from "./prepare"
@@ -19,7 +20,10 @@ export function listed(message: MessageView) {
     to: { email: to?.email ?? "", name: to?.name ?? null },
     cc: named(message.recipients, "cc"),
     bcc: named(message.recipients, "bcc"),
-    recipients: message.recipients.map(({ name: _, ...recipient }) => recipient),
+    recipients: [
+      ...message.recipients.map(({ name: _, ...recipient }) => recipient),
+      ...(envelope?.left_out ?? []).map(leftOut),
+    ],
     reply_to: envelope?.reply_to ?? [],
     attachments: (envelope?.attachments ?? []).map(({ content_id: _, ...file }) => file),
     last_event:
@@ -29,6 +33,14 @@ export function listed(message: MessageView) {
     category: envelope?.category ?? null,
   }
 }
+
+/** How a copy that was left out stands in the record. */
+const leftOut = ({ email, kind }: LeftOut) => ({
+  email,
+  kind,
+  status: "failed" as const,
+  status_reason: "suppressed_recipient",
+})
 
 type Certain = Pick<Static<typeof ListedEmail>, "rfc_message_id" | "subject" | "source" | "from">
 

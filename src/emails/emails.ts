@@ -181,7 +181,7 @@ export async function again(
       reason: "expired",
       id,
     })
-  const wanted = to ? [{ ...to, kind: "to" as const }] : message.recipients
+  const wanted = to ? [{ ...to, kind: "to" as const }] : addressees(message)
   const recipients = wanted.map(({ email, name, kind }) => ({ email, name, kind, ...WAITING }))
   const fresh = newId()
   const rfc_message_id = `<${fresh}@${message.sender_domain}>`
@@ -207,6 +207,12 @@ export async function again(
   }
 }
 
+/** Those of before, and the copies that were left out: each is asked for again. */
+const addressees = ({ recipients, envelope }: Message) => [
+  ...recipients,
+  ...(envelope?.left_out ?? []),
+]
+
 /** Bytes name the Message-ID themselves, so they are written once more. */
 async function sameContent(
   message: Message,
@@ -214,8 +220,9 @@ async function sameContent(
   rfc_message_id: string,
   blobs: Blobs,
 ): Promise<Pick<NewMessage, "content" | "envelope">> {
-  const { envelope } = message
-  if (!envelope || !isSubmitted(content)) return { content, envelope }
+  if (!message.envelope) return { content, envelope: null }
+  const { left_out: _, ...envelope } = message.envelope
+  if (!isSubmitted(content)) return { content, envelope }
   const { submitted, ...stored } = await renamed(message, content, rfc_message_id, blobs)
   return { ...stored, envelope: { ...envelope, submitted } }
 }

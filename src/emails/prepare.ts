@@ -7,17 +7,19 @@ import type { SenderDomains } from "../domains/sending-domains"
 import { unavailable } from "../http/envelope"
 import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
+import { MAILBOX_DOMAIN } from "../lib/mailbox-domain"
 import type { NewMessage } from "../messages/pipeline"
 import type { AttachmentRow, Envelope, Recipient } from "../messages/tables"
+import type { SuppressionRow } from "../suppressions/tables"
 import { type FileRules, fetchFiles, type GivenFile } from "./attachments"
 import { type CategoryFields, categoryFields } from "./email-category"
 import type { SendEmail } from "./fields"
+import { leavingOut, refuseSuppressed, type SuppressionRules, suppressionsOf } from "./suppressed"
 
 /** Decoded attachments, html and text together. */
 export const MAX_MESSAGE_BYTES = 10_485_760
 
-/** The domain that is verified wherever mail goes to the embedded mailbox. */
-export const MAILBOX_DOMAIN = "mailbox.test"
+export { MAILBOX_DOMAIN }
 
 /** What of an email is large and cold. */
 export interface EmailContent {
@@ -39,6 +41,8 @@ export interface SendRules {
   files: FileRules
   /** The verified domains of each project. */
   domains: SenderDomains
+  /** The addresses that a project sends nothing to. */
+  suppressions: SuppressionRules
   /** The first provider that a project configured; null: the instance's own. */
   providerOf: (project_id: string) => Promise<string | null>
   /** Domains that the operator vouches for, which stands in for verification. */
@@ -62,6 +66,8 @@ export interface Sender {
   idempotency_key: string | null
   /** Of the conversation that the email goes on with. */
   thread_id?: string | null
+  /** Those of the recipients' addresses, where they were asked for several messages at once. */
+  suppressions?: SuppressionRow[]
   /** Aborted when the caller waits for the answer no more. */
   signal?: AbortSignal
 }
@@ -76,7 +82,7 @@ export async function prepare(
   rules: SendRules,
   blobs: Blobs,
 ): Promise<NewMessage> {
-  const { caller, signal, ...origin } = sender
+  const { caller, signal, suppressions, ...origin } = sender
   const { account_id, project_id, key_id } = caller
   const { default_from, default_reply_to, reply_tracking, sandbox } = caller.project_settings
   const from =
@@ -84,13 +90,16 @@ export async function prepare(
   const recipients = [email.to, ...email.cc, ...email.bcc]
   const sendable = await rulesFor(rules, project_id, sandbox)
   await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)
+  const known =
+    suppressions ?? (await suppressionsOf(rules.suppressions, project_id, () => recipients))
+  const suppressed = refuseSuppressed(known, email.to, { category: email.category })
   const files = await fetchFiles(email.attachments, { project_id, rules: rules.files, signal })
   refuseSize(sizeOf(email, files))
   const replyAddress = reply_tracking ? rules.replyAddress : undefined
   const is_untracked = default_reply_to !== null && !replyAddress
   const fallback = is_untracked ? [{ email: default_reply_to, name: null }] : []
   const { html, text, headers, category, ...rest } = email
-  return newEmail({
+  const message = newEmail({
     ...rest,
     ...origin,
     account_id,
@@ -105,6 +114,7 @@ export async function prepare(
     content: { html, text, headers },
     stream: "transactional",
   })
+  return leavingOut(message, suppressed)
 }
 
 const NO_SENDER =

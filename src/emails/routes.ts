@@ -24,6 +24,7 @@ import * as emails from "./emails"
 import { readReschedule, readResend, readSendEmail, type SendEmail } from "./fields"
 import { prepare, refuseUnsendable, rulesFor, type SendRules } from "./prepare"
 import * as schemas from "./schemas"
+import { withoutSuppressed } from "./suppressed"
 
 const SEND_LIMIT_BYTES = 15_728_640
 const BATCH_LIMIT_BYTES = 33_554_432
@@ -261,8 +262,9 @@ async function sendAgain(parts: EmailParts, call: OfEmail<{ to: Mailbox | undefi
   const email = await emails.again(parts, caller, params.email_id, body.to, key)
   const sendable = await rulesFor(rules, caller.project_id, email.sandbox)
   await refuseUnsendable(caller, email.sender_domain ?? "", email.recipients, sendable)
-  const answer = resentReply(email)
-  await intake.submit(entryOf(email, caller), call, answer)
+  const left = await withoutSuppressed(rules.suppressions, email)
+  const answer = resentReply(left)
+  await intake.submit(entryOf(left, caller), call, answer)
   return answer
 }
 

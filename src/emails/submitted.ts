@@ -19,6 +19,7 @@ import {
   type SendRules,
   type SubmittedContent,
 } from "./prepare"
+import { refuseAllSuppressed } from "./suppressed"
 
 /** Larger mail, or mail to many, is a file; what is smaller costs less in the row of its message. */
 const MOST_IN_ROW = 64 * 1024
@@ -51,7 +52,7 @@ export interface EmailBytes {
 export async function prepareBytes(
   email: EmailBytes,
   recipients: Mailbox[],
-  { caller, signal: _, ...origin }: Sender,
+  { caller, signal: _, suppressions: __, ...origin }: Sender,
   rules: SendRules,
   blobs: Blobs,
 ): Promise<NewMessage[]> {
@@ -61,6 +62,9 @@ export async function prepareBytes(
   const { raw, from, reply_to, subject, rfc_message_id, tags, metadata, category } = email
   const sendable = await rulesFor(rules, project_id, sandbox)
   await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)
+  await refuseAllSuppressed(rules.suppressions, project_id, recipients, {
+    category: email.category,
+  })
   refuseSize(email.decoded_bytes)
   const { content, submitted } = await stored(raw, email.wide, recipients.length, blobs)
   const attachments = email.files.map((file) => ({ id: newId(), ...file }))

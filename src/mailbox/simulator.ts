@@ -3,13 +3,11 @@ import { secondsFromNow } from "../core/time"
 import type { JobHandler } from "../jobs/jobs"
 import { enqueue, type JobKind } from "../jobs/jobs"
 import { comparable } from "../lib/address"
+import { MAILBOX_DOMAIN } from "../lib/mailbox-domain"
 import { isOpen } from "../messages/facts"
 import { feedback } from "../messages/settle"
 import { messages } from "../messages/tables"
 import type { Store } from "../store/store"
-
-/** Addresses here answer as their name says; every other address is delivered. */
-const SIMULATOR_DOMAIN = "mailbox.test"
 
 export interface SimulatedRefusal {
   code: number
@@ -28,11 +26,14 @@ const AT_RECIPIENT: Partial<Record<Role, SimulatedRefusal>> = {
 
 export const DEFERRED: SimulatedRefusal = { code: 451, text: "4.3.0 Deferred once, try again" }
 
-/** Whether the address plays a part; a tag (`bounce+anything@`) is no part of the name. */
+/**
+ * The part that an address of the mailbox's own domain plays, as its name says; every other address
+ * is delivered. A tag (`bounce+anything@`) is no part of the name.
+ */
 export function roleOf(address: string): Role | undefined {
   const [local = "", domain] = comparable(address).split("@")
   const name = local.replace(/\+.*$/, "")
-  return domain === SIMULATOR_DOMAIN && ROLES.has(name) ? (name as Role) : undefined
+  return domain === MAILBOX_DOMAIN && ROLES.has(name) ? (name as Role) : undefined
 }
 
 /** The answer to RCPT, or undefined: accepted. */

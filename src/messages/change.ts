@@ -17,6 +17,7 @@ import {
   outranks,
   type Tracked,
 } from "./facts"
+import { suppressWhere } from "./suppress-where"
 import { messageContents, messages, type Recipient, type Status } from "./tables"
 
 /** Something that happened to a message: the message as it was loaded, and the new status of its recipients. */
@@ -62,6 +63,7 @@ export async function changeAll(
     ),
   )
   await bumpEach(tx, countsOf(changed))
+  await suppressWhere(tx, changed)
   await forget(tx, changed.filter(isOver))
   for (const one of changed) tellAll(tx, one)
 }
@@ -186,7 +188,10 @@ function factsOf(recipient: Recipient, outcome: RecipientOutcome): Fact[] {
   if (status === "bounced") {
     return [{ ...fact, type: "bounced", bounce_type: "Permanent", bounce_subtype }]
   }
-  if (status === "failed") return [{ ...fact, type: "failed", error: failureOf(outcome) }]
+  if (status === "failed") {
+    const { is_soft } = outcome
+    return [{ ...fact, type: "failed", error: failureOf(outcome), ...(is_soft && { is_soft }) }]
+  }
   // Only the first deferral is told.
   const first = recipient.status_reason === null || recipient.status_reason === BROKEN
   return first ? [{ ...fact, type: "soft_bounced", bounce_type: "Transient", bounce_subtype }] : []
@@ -198,9 +203,10 @@ function errorOf(outcome: RecipientOutcome): { error: Message["error"] } {
   return { error: { ...failureOf(outcome), smtp_code, enhanced_code } }
 }
 
-const failureOf = ({ code, reason, status, reply }: RecipientOutcome) => ({
+const failureOf = ({ code, reason, text, status, reply }: RecipientOutcome) => ({
   code: code ?? (status === "bounced" ? "bounced" : "provider_error"),
   message:
+    text ??
     (reason === EXPIRED ? reply.response : reason) ??
     "The other side refused the message and gave no reason.",
 })

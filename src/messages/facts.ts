@@ -50,6 +50,8 @@ export interface Fact {
   detail?: EventDetail | null
   /** When it became true; without it, when it is written. */
   at?: string
+  /** Beside `failed`: the recipient's server deferred the message until it was given up. */
+  is_soft?: true
 }
 
 const RANKS: Record<Status, number> = {

@@ -1,7 +1,7 @@
 import { count, eq, sql } from "drizzle-orm"
 import { log } from "../core/log"
 import { monotonic, now } from "../core/time"
-import { emitAll } from "../events/emit"
+import { emitAll, type NewEvent } from "../events/emit"
 import { countTable } from "../jobs/counts"
 import { recentRowsOf } from "../jobs/in-flight"
 import { wakeUpOf } from "../jobs/wake-ups"
@@ -105,7 +105,7 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   )
   await insertTags(tx, accepted.flatMap(tagsOf))
   const due = accepted.filter(({ scheduled_at }) => scheduled_at === null)
-  await emitAll(tx, due.flatMap(queuedEvents))
+  await emitAll(tx, [...due.flatMap(queuedEvents), ...accepted.flatMap(leftOutEvents)])
   await bumpEach(tx, countsOf(accepted))
   for (const message of accepted) announce(tx, message, message.last_event_type)
   tx.afterCommit(() => {
@@ -237,6 +237,14 @@ const queuedEvents = (message: Message) =>
   message.recipients.map(({ email }) =>
     eventOf(message, { type: "queued", recipient_email: email }, message.created_at),
   )
+
+/** Of copies that are no recipients, because their addresses are suppressed. */
+const leftOutEvents = (message: Message): NewEvent[] =>
+  (message.envelope?.left_out ?? []).map(({ email, text }) => {
+    const error = { code: "suppressed_recipient", message: text }
+    const fact = { type: "failed", recipient_email: email, error }
+    return eventOf(message, fact, message.created_at)
+  })
 
 /** Codes and links first, then what one person waits for, then what goes to many. */
 const PRIORITY_OF: Record<Stream, number> = {

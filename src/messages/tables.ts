@@ -72,8 +72,16 @@ export interface Envelope {
   subscriber_id?: string
   /** What is tracked of a message whose pixel or links are written into it. */
   track?: { opens: boolean; clicks: boolean }
+  /** Copies to suppressed addresses: they are no recipients. */
+  left_out?: LeftOut[]
   /** The token of the link with which its recipient unsubscribes. */
   unsubscribe?: string
+}
+
+/** A copy that was not accepted, because its address is suppressed. */
+export interface LeftOut extends Pick<Recipient, "email" | "name" | "kind"> {
+  /** Why, for people. */
+  text: string
 }
 
 interface SubmittedEnvelope {

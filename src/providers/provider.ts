@@ -28,6 +28,10 @@ export interface RecipientOutcome {
   reply: RemoteReply
   /** Only where the message certainly was not taken. */
   fault?: Fault | undefined
+  /** For people, where `reason` is a word of ours. */
+  text?: string
+  /** Beside `retry`: the server speaks of the recipient, such as a full mailbox. */
+  is_soft?: true
   /** Beside `retry`: nothing was tried for this recipient, only for others of the same message. */
   held?: true
 }

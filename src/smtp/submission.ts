@@ -1,4 +1,5 @@
 import { allowanceOf } from "../emails/accept"
+import { refuseAllSuppressed } from "../emails/suppressed"
 import { Guard, type VerifyAccess } from "../http/guard"
 import type { RateLimits } from "../http/rate-limits"
 import type { Caller } from "../identity/caller"
@@ -66,7 +67,7 @@ function identityOf({ identity }: SubmissionSession): SubmissionIdentity {
 
 /** The quota is asked here already: what fits is sent, and the client keeps the rest. */
 async function admitRecipient(
-  { store }: SubmissionParts,
+  { store, rules }: SubmissionParts,
   address: string,
   identity: SubmissionIdentity,
 ) {
@@ -77,6 +78,8 @@ async function admitRecipient(
   if (!isSandboxed(caller)) {
     await demandRoomFor(store.read, allowanceOf(caller), identity.recipients + 1)
   }
+  // The category of the mail stands in its header, so only what holds for the whole project counts here.
+  await refuseAllSuppressed(rules.suppressions, caller.project_id, [{ email: address }], {})
   identity.recipients += 1
 }
 

@@ -225,6 +225,7 @@ function rowsRunner(written: string, columns: [string, Column][], texts: Texts) 
       }
       return fresh
     }
+    if (!quiet) tx.noteChange(written)
     const given = JSON.stringify(rows.map((row) => asJson(columns, row)))
     const query = sql`${sql.raw(head)}${given}${sql.raw(tail)}`
     const answer = (await (tx as unknown as Executor).execute(query)) as Record<string, unknown>[]

@@ -1,7 +1,8 @@
-import { and, eq } from "drizzle-orm"
+import { and, eq, sql } from "drizzle-orm"
 import { isPast } from "../core/time"
 import { cached } from "../store/cached"
 import { isAmongTexts, textList } from "../store/dialect"
+import { gathered } from "../store/gathered"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
 import { type SuppressionChannel, type SuppressionRow, suppressions } from "./tables"
@@ -21,25 +22,28 @@ const NOBODY: Suppressed = new Map()
 /** How long another node's accepts may go on believing what this one knows to have changed. */
 const TRUSTED_MS = 1000
 
-/** Whether a project suppresses anybody, so that the sends of the others ask nothing. */
+/** Whether a project suppresses any address, so that the sends of the others ask nothing. */
 const anySuppressed = cached<boolean>({ tables: ["suppressions"] })
 
 /**
- * Which of the email addresses (in comparable form) may get no message of this kind. With `recent` the
- * answer on Postgres may miss what another node wrote within the last second. So the same is asked
- * again, without it, before the message leaves.
+ * Whether a project has suppressions. With `recent` the answer on Postgres may be a second old, so what
+ * it lets pass is asked again, without it, before the message leaves.
  */
+export const hasSuppressions = (
+  db: Reader,
+  owner: string,
+  { recent = false } = {},
+): Promise<boolean> => anySuppressed(db, owner, () => findsAny(db, owner), recent ? TRUSTED_MS : 0)
+
+/** Which of the email addresses (in comparable form) may get no message of this kind. */
 export async function suppressedAmong(
   db: Reader,
   project_id: string,
   addresses: readonly string[],
   scope: MailScope = {},
-  { recent = false } = {},
 ): Promise<Suppressed> {
-  const asks = () => hasAny(db, project_id)
-  if (recent || db.isAlone) {
-    if (!(await anySuppressed(db, project_id, asks, recent ? TRUSTED_MS : 0))) return NOBODY
-  }
+  // On Postgres only the rows themselves can tell, and asking for them costs as much.
+  if (db.isAlone && !(await hasSuppressions(db, project_id))) return NOBODY
   return amongRows(await standing(db, project_id, "email", addresses), scope)
 }
 
@@ -50,14 +54,42 @@ export async function standing(
   channel: SuppressionChannel,
   addresses: readonly string[],
 ): Promise<SuppressionRow[]> {
-  const [only] = addresses
-  if (only === undefined) return []
-  const rows =
-    addresses.length === 1
-      ? await findOne(db, { project_id, channel, address: only })
-      : await findSome(db, { project_id, channel, ids: addresses })
+  const rows = await (db.isAlone ? inProject : together)(db, { project_id, channel, addresses })
   return rows.filter(({ expires_at }) => expires_at === null || !isPast(expires_at))
 }
+
+interface AskedAddresses {
+  project_id: string
+  channel: SuppressionChannel
+  addresses: readonly string[]
+}
+
+function inProject(db: Reader, { addresses, ...of }: AskedAddresses): Promise<SuppressionRow[]> {
+  const [only] = addresses
+  if (only === undefined) return NONE
+  return addresses.length === 1
+    ? findOne(db, { ...of, address: only })
+    : findSome(db, { ...of, ids: addresses })
+}
+
+const NONE: Promise<SuppressionRow[]> = Promise.resolve([])
+
+/** On Postgres what several messages ask at once is one round trip. */
+const together = gathered<AskedAddresses, SuppressionRow[]>(async (db, asked) => {
+  const places = asked.flatMap(({ project_id, channel, addresses }) =>
+    addresses.map((address) => ({ project_id, channel, address })),
+  )
+  if (places.length === 0) return asked.map(() => [])
+  const rows = await findPlaces(db, { ids: places as never })
+  const found = Map.groupBy(rows, placeOf)
+  return asked.map(({ addresses, ...of }) =>
+    [...new Set(addresses)].flatMap((address) => found.get(placeOf({ ...of, address })) ?? []),
+  )
+})
+
+type Place = Pick<SuppressionRow, "project_id" | "channel" | "address">
+
+const placeOf = ({ project_id, channel, address }: Place) => [project_id, channel, address].join()
 
 /** Those of the rows that count for a message. What holds for the whole project comes first. */
 export function amongRows(rows: SuppressionRow[], scope: MailScope): Suppressed {
@@ -76,7 +108,7 @@ function covers({ scope_type, scope_key }: SuppressionRow, scope: MailScope): bo
   return scope[scope_type] === scope_key
 }
 
-async function hasAny(db: Reader, project_id: string): Promise<boolean> {
+async function findsAny(db: Reader, project_id: string): Promise<boolean> {
   const [row] = await findAny(db, { project_id })
   return row !== undefined
 }
@@ -110,5 +142,15 @@ const findSome = prepared({ project_id, channel, ids: textList }, (db: Reader, s
         eq(channel, slot.channel),
         isAmongTexts(db, address, slot.ids),
       ),
+    ),
+)
+
+const findPlaces = prepared({ ids: textList }, (db: Reader, slot) =>
+  db
+    .select()
+    .from(suppressions)
+    .where(
+      sql`(${project_id}, ${channel}, ${address}) IN (SELECT asked.project_id, asked.channel, asked.address
+        FROM jsonb_to_recordset((${slot.ids})::text::jsonb) AS asked(project_id uuid, channel text, address text))`,
     ),
 )

@@ -12,6 +12,7 @@ import { senderDomains } from "../../src/domains/sending-domains"
 import { accept, entryOf, Intake, reply } from "../../src/emails/accept"
 import { readSendEmail } from "../../src/emails/fields"
 import { prepare } from "../../src/emails/prepare"
+import { suppressionRules } from "../../src/emails/suppressed"
 import { type Claim, keepAnswer } from "../../src/http/idempotency"
 import { authenticate } from "../../src/identity/authenticate"
 import type { NewMessage } from "../../src/messages/pipeline"
@@ -31,6 +32,7 @@ const caller = await authenticate(store.read, first.api_key ?? "", "127.0.0.1")
 const blobs = openBlobs(`${data_dir}/blobs`)
 const rules = {
   domains: senderDomains(store.read),
+  suppressions: suppressionRules(store.read),
   providerOf: async () => null,
   sending_domains: new Set(["bench.test"]),
   to_mailbox: false,

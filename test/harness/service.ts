@@ -79,7 +79,7 @@ export interface FakeDisk {
   low: boolean
 }
 
-const RULES: Omit<SendRules, "domains" | "providerOf" | "unsubscribe"> = {
+const RULES: Omit<SendRules, "domains" | "suppressions" | "providerOf" | "unsubscribe"> = {
   files: { allow_private: [] },
   sending_domains: new Set(["example.test"]),
   to_mailbox: true,

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
 import { cached, perStore, perTable } from "../../src/store/cached"
 import { total } from "../../src/store/counters"
+import { newRowInserter } from "../../src/store/statements"
 import type { Reader, Store } from "../../src/store/store"
 import { counters, instanceValues } from "../../src/store/tables"
 import { idFor } from "../harness/ids"
@@ -50,6 +51,16 @@ test("an answer is read once, until a commit changes a table that it was read fr
     async (tx) => void (await tx.insert(instanceValues).values({ name: "x", value: "" })),
   )
   expect([await look.of(store.read), look.reads]).toEqual([5, 2])
+})
+
+test("what the writers of hot paths change is forgotten, too", async () => {
+  await using it = await testStore()
+  const { store } = it
+  const look = remembered()
+  const insert = newRowInserter(counters, "name")
+  await look.of(store.read)
+  await store.tx((tx) => insert(tx, [{ project_id, name: "n", shard: 0, value: 7 }]))
+  expect([await look.of(store.read), look.reads]).toEqual([7, 2])
 })
 
 test("a change that is undone makes nothing forgotten, and is seen by nobody", async () => {

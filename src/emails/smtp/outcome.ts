@@ -1,3 +1,4 @@
+import { blameOf } from "../../lib/bounce-blame"
 import { type Fault, NO_REPLY, type RecipientOutcome } from "../../providers/provider"
 import { isTemporary, Unroutable } from "./mx"
 import type { Unsendable } from "./session"
@@ -52,8 +53,19 @@ export function replied(
 ): RecipientResult {
   if (isGood(reply)) return resultOf({ ...RETRY, status: policy.accepted }, null, server, reply)
   const reason = isEarly(phase) ? `${phase}: ${reply.text}` : reply.text
-  return resultOf(policy.meaningOf(reply, phase), reason, server, reply)
+  const meaning = policy.meaningOf(reply, phase)
+  const result = resultOf(meaning, reason, server, reply)
+  return isSoft(meaning, reply, phase) ? { ...result, is_soft: true } : result
 }
+
+/** Whether a deferral is about the recipient: not about us, about how much we send or about the mail. */
+const isSoft = ({ status, fault }: ReplyMeaning, reply: SmtpReply, phase: SmtpPhase): boolean =>
+  status === "retry" &&
+  fault === undefined &&
+  reply.code < 500 &&
+  !isEarly(phase) &&
+  !asksForLess(reply) &&
+  blameOf(subtype(reply)) === "recipient"
 
 /** The server refused us before any recipient was named. */
 export function refused(policy: ReplyPolicy, refusal: SmtpRefusal, server: AskedServer) {
@@ -162,24 +174,6 @@ function receiverStatus(reply: SmtpReply, phase: SmtpPhase): ReplyMeaning {
   const is_of_recipient = blameOf(kind) === "recipient"
   return bounced(phase === "MAIL" && is_of_recipient ? "PolicyRejected" : kind)
 }
-
-/** What a permanent refusal is about. Only the first says anything about the address. */
-type BounceBlame = "recipient" | "content" | "infrastructure"
-
-const BLAMES: Record<string, BounceBlame> = {
-  NoEmail: "recipient",
-  MailboxFull: "recipient",
-  General: "recipient",
-  MessageTooLarge: "content",
-  ContentRejected: "content",
-  AttachmentRejected: "content",
-  PolicyRejected: "infrastructure",
-  InfrastructureRejected: "infrastructure",
-}
-
-/** By the `bounce_subtype` of the contract. */
-export const blameOf = (bounce_subtype: string): BounceBlame =>
-  BLAMES[bounce_subtype] ?? "recipient"
 
 const GREYLISTED = /gr[ae]y-?list/i
 const TOO_MUCH =

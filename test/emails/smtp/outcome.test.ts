@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test"
 import {
   asksForLess,
-  blameOf,
   RECEIVER_POLICY,
   relayPolicy,
   type SmtpPhase,
   subtype,
 } from "../../../src/emails/smtp/outcome"
 import { ReplyReader, type SmtpReply } from "../../../src/emails/smtp/wire"
+import { blameOf } from "../../../src/lib/bounce-blame"
 import { smtpSink } from "../../fakes/smtp-sink"
 import { a, directOn, mx, type Names } from "../providers/direct-fixture"
 import { BOUNCES, RETRIES } from "./refusals"

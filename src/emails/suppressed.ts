@@ -1,0 +1,179 @@
+import { fail } from "../core/errors"
+import { comparable, domainOf } from "../lib/address"
+import { MAILBOX_DOMAIN } from "../lib/mailbox-domain"
+import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
+import type { NewMessage } from "../messages/pipeline"
+import type { LeftOut, Recipient } from "../messages/tables"
+import { NO_REPLY, type RecipientOutcome } from "../providers/provider"
+import type { Reader } from "../store/store"
+import {
+  amongRows,
+  hasSuppressions,
+  type MailScope,
+  type Suppressed,
+  standing,
+  suppressedAmong,
+} from "../suppressions/look-up"
+import type { SuppressionRow } from "../suppressions/tables"
+
+/** The code of the refusal, and the reason of a recipient that was found suppressed later. */
+const SUPPRESSED = "suppressed_recipient"
+
+/** What accepting mail asks of suppressions. */
+export interface SuppressionRules {
+  /** Whether the project has any. */
+  any(project_id: string): Promise<boolean>
+  /** Those of these addresses. */
+  of(project_id: string, addresses: string[]): Promise<SuppressionRow[]>
+}
+
+export const suppressionRules = (db: Reader): SuppressionRules => ({
+  any: (project_id) => hasSuppressions(db, project_id, { recent: true }),
+  of: (project_id, addresses) => standing(db, project_id, "email", addresses),
+})
+
+const NONE: SuppressionRow[] = []
+const NOBODY: Suppressed = new Map()
+
+interface Addressee {
+  email: string
+}
+
+/** What is suppressed of these addresses; nothing is asked for a project that suppresses none. */
+export async function suppressionsOf(
+  rules: SuppressionRules,
+  project_id: string,
+  recipients: () => Addressee[],
+): Promise<SuppressionRow[]> {
+  if (!(await rules.any(project_id))) return NONE
+  return rules.of(
+    project_id,
+    recipients().map(({ email }) => comparable(email)),
+  )
+}
+
+/**
+ * Which of the suppressions count for a mail of this kind to this recipient. Throws 422
+ * `suppressed_recipient` where the recipient in `to` is among them; copies are only left out.
+ */
+export function refuseSuppressed(
+  rows: SuppressionRow[],
+  { email }: Addressee,
+  scope: MailScope,
+): Suppressed {
+  if (rows.length === 0) return NOBODY
+  const suppressed = amongRows(rows, scope)
+  const row = suppressed.get(comparable(email))
+  if (row) throwSuppressed(row)
+  return suppressed
+}
+
+/**
+ * For messages of one mail, each to one recipient: throws 422 where none of them would leave. Those that
+ * are suppressed beside others are accepted, and fail before they leave.
+ */
+export async function refuseAllSuppressed(
+  rules: SuppressionRules,
+  project_id: string,
+  recipients: Addressee[],
+  scope: MailScope,
+): Promise<void> {
+  const rows = await suppressionsOf(rules, project_id, () => recipients)
+  const suppressed = rows.length > 0 ? amongRows(rows, scope) : NOBODY
+  const [first] = suppressed.values()
+  if (first && recipients.every(({ email }) => suppressed.has(comparable(email)))) {
+    throwSuppressed(first)
+  }
+}
+
+/** 422 `suppressed_recipient`, with its details (contract 01). */
+export function throwSuppressed(row: SuppressionRow): never {
+  const { address, reason, scope_type: type, scope_key, created_at: suppressed_at } = row
+  const scope = { type, key: scope_key === "" ? null : scope_key }
+  return fail(SUPPRESSED, textOf(row), { address, reason, scope, suppressed_at })
+}
+
+/**
+ * A message that is made of another one, without the copies to suppressed addresses. Throws 422 where
+ * the recipient in `to` is suppressed.
+ */
+export async function withoutSuppressed(
+  rules: SuppressionRules,
+  message: NewMessage,
+): Promise<NewMessage> {
+  const [to] = message.recipients
+  const rows = await suppressionsOf(rules, message.project_id, () => message.recipients)
+  return to ? leavingOut(message, refuseSuppressed(rows, to, scopeOf(message))) : message
+}
+
+/** The message without the copies to suppressed addresses, which its record lists. */
+export function leavingOut(message: NewMessage, suppressed: Suppressed): NewMessage {
+  if (suppressed.size === 0 || !message.envelope) return message
+  const recipients: Recipient[] = []
+  const left_out: LeftOut[] = []
+  for (const recipient of message.recipients) {
+    const row = suppressed.get(comparable(recipient.email))
+    if (!row) recipients.push(recipient)
+    else {
+      const { email, name, kind } = recipient
+      left_out.push({ email, name, kind, text: textOf(row) })
+    }
+  }
+  if (left_out.length === 0) return message
+  return { ...message, recipients, envelope: { ...message.envelope, left_out } }
+}
+
+/** Why there is no mail to the address, and what to do about it. */
+function textOf(row: SuppressionRow): string {
+  const { address, reason, scope_type, scope_key, created_at, expires_at, id } = row
+  const until = expires_at === null ? "" : `, until ${expires_at.slice(0, 10)}`
+  const what =
+    scope_type === "project"
+      ? `${address} is suppressed since ${created_at.slice(0, 10)} (${reason}${until}).`
+      : `${address} gets no mail of the ${[scope_type, scope_key].join(" ").trim()} (${reason}${until}).`
+  const [local, domain] = [address.split("@", 1)[0] ?? "", domainOf(address)]
+  const more =
+    domain === MAILBOX_DOMAIN && reason !== "manual"
+      ? ` For another try use a tag, as in ${local.split("+", 1)[0]}+2@${MAILBOX_DOMAIN}.`
+      : ""
+  return `${what}${more} DELETE /v1/suppressions/${id} ends that.`
+}
+
+/** Of the mail that is about to leave. */
+const scopeOf = ({ envelope, stream }: Pick<Message, "envelope" | "stream">): MailScope => ({
+  category: envelope?.category,
+  broadcast: stream === "broadcast",
+})
+
+/**
+ * The open recipients that were suppressed since the message was accepted, as outcomes. Where the
+ * recipient in `to` is among them, nothing leaves: then every open recipient is. Always asks what is
+ * true now.
+ */
+export async function suppressedMeanwhile(
+  db: Reader,
+  message: Message,
+): Promise<RecipientOutcome[]> {
+  if (message.source === OWN_SOURCE) return []
+  const open = message.recipients.filter(({ status }) => isOpen(status))
+  const addresses = open.map(({ email }) => comparable(email))
+  const suppressed = await suppressedAmong(db, message.project_id, addresses, scopeOf(message))
+  if (suppressed.size === 0) return []
+  const rowOf = ({ email }: Addressee) => suppressed.get(comparable(email))
+  const to = open.find(({ kind }) => kind === "to")
+  const whole = to && rowOf(to)
+  return open.flatMap((one): RecipientOutcome[] => {
+    const row = rowOf(one) ?? whole
+    return row ? [outcomeFor(one.email, row)] : []
+  })
+}
+
+const outcomeFor = (email: string, row: SuppressionRow): RecipientOutcome => ({
+  email,
+  status: "failed",
+  reason: SUPPRESSED,
+  code: SUPPRESSED,
+  text: textOf(row),
+  bounce_subtype: null,
+  reply: NO_REPLY,
+})
