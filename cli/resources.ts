@@ -1,17 +1,18 @@
 import { accountRows } from "./commands/accounts"
 import { domainRows } from "./commands/domains"
+import { emailRows } from "./commands/email-rows"
 import { triggerRow } from "./commands/events"
 import { inboundRouteRows, inboundRows } from "./commands/inbound-rows"
 import { shownJob } from "./commands/jobs"
 import { keyRows } from "./commands/keys"
 import { providerRows } from "./commands/providers"
 import { queueRows } from "./commands/queue"
+import { scheduledRows } from "./commands/scheduled"
 import { passwordRows } from "./commands/setup"
 import { auditRow, usageRows } from "./commands/usage"
 import { webhookRows } from "./commands/webhooks"
-import { attemptColumns, emailColumns, emailText } from "./lib/email-text"
 import { usage } from "./lib/errors"
-import { FIRST_EMAIL, optionWords, SLUG, YOUR_NAME } from "./lib/flags"
+import { SLUG, YOUR_NAME } from "./lib/flags"
 import { confirm, twoPasswords } from "./lib/prompts"
 import { asks, ID, type Resource, row } from "./lib/resource"
 import { several } from "./lib/run"
@@ -28,32 +29,13 @@ export const resources: readonly Resource[] = [
     noun: "emails",
     about: "send, read and follow email",
     example: ["emails list", "emails tail"],
-    rows: [
-      row("list", "GET /v1/emails", {
-        example: "--status bounced --json=id,to.email,status_reason",
-        aliases: { domain: "domain" },
-        flags: { template_id: false, stream: false },
-        columns: emailColumns,
-        next: ([first], _, options) => {
-          if (first) return `emails get ${first.id}`
-          return optionWords({ ...options, limit: undefined }) === ""
-            ? FIRST_EMAIL.slice("belfry ".length)
-            : undefined
-        },
-      }),
-      row("get <id>", "GET /v1/emails/{email_id}", {
-        shown: emailText,
-        next: ({ id }) => `emails attempts ${id}`,
-      }),
-      row("attempts <id>", "GET /v1/emails/{email_id}/attempts", {
-        about: "list the delivery attempts of an email with the servers' answers, oldest first",
-        columns: attemptColumns,
-      }),
-      row("cancel <id>", "POST /v1/emails/{email_id}/cancel", {
-        done: () => "cancelled",
-        shown: emailText,
-      }),
-    ],
+    rows: emailRows,
+  },
+  {
+    noun: "scheduled",
+    about: "read and cancel messages that wait for their time",
+    example: "scheduled list",
+    rows: scheduledRows,
   },
   {
     noun: "inbound",

@@ -12,6 +12,7 @@ import { ID } from "../lib/resource"
 import { examples, run, several } from "../lib/run"
 import { type Columns, table } from "../lib/table"
 import { millis, pause } from "../lib/time"
+import { readTime, whenText } from "./scheduled"
 
 export function defineSending(emails: Command): void {
   defineSend(emails)
@@ -45,6 +46,10 @@ function defineSend(emails: Command): void {
     .option(...METADATA, several)
     .option(...HEADER, several)
     .option("--file <file>", "JSON body of POST /v1/emails; other flags replace its fields")
+    .option(
+      "--schedule-at <time>",
+      "when to send: `in 10 min`, `tomorrow 9:00 Europe/Berlin` or ISO",
+    )
     .option(...IDEMPOTENCY_KEY)
     .option(
       "--wait",
@@ -56,6 +61,7 @@ function defineSend(emails: Command): void {
         "emails send --to ann@mailbox.test --from me@mailbox.test --subject Hi --text hello",
         "emails send --to ann@mailbox.test --from me@mailbox.test --subject Log --text-file - < log",
         "emails send --to ann@mailbox.test --from me@mailbox.test --subject Hi --html-file hi.html --wait",
+        "emails send --to ann@mailbox.test --from me@mailbox.test --subject Hi --text hello --schedule-at 'tomorrow 9:00'",
       ),
     )
     .action(run(send))
@@ -75,7 +81,7 @@ function defineBatch(emails: Command): void {
 }
 
 type Email = Components["Email"]
-type SentEmail = { id: string; status: string }
+type SentEmail = { id: string; status: string; scheduled_at?: string | null }
 
 const DEFAULT_WAIT = 60_000
 const CALL_LIMIT = 30_000
@@ -88,7 +94,9 @@ const send: Action<SendOptions> = async (context, options) => {
   context.output.promises(
     options.wait ? fieldsOf("POST /v1/emails/{email_id}/cancel") : fieldsOf("POST /v1/emails"),
   )
-  const body = await composeBody(options)
+  const at = options.scheduleAt
+  const scheduled_at = at === undefined ? undefined : await readTime(at, "--schedule-at", context)
+  const body = { ...(await composeBody(options)), ...given({ scheduled_at }) }
   // With --wait, --timeout is the time to wait; the call that sends has a limit of its own.
   const client = context.client(options.wait ? CALL_LIMIT : undefined)
   const headers = keyHeader(options.idempotencyKey)
@@ -102,8 +110,11 @@ const keyHeader = (key: string | undefined): Record<string, string> =>
 
 /** After a send: the email, and how to follow it. */
 export async function queued({ output, paint }: Context, sent: SentEmail): Promise<undefined> {
-  const hint = paint.dim(`   → ${output.again(`belfry emails tail ${sent.id}`)}`)
-  await output.record(sent, () => `${paint.green("✓")} ${sent.status}  ${sent.id}${hint}`)
+  const { id, status, scheduled_at } = sent
+  const follow = scheduled_at ? `belfry scheduled get ${id}` : `belfry emails tail ${id}`
+  const hint = paint.dim(`   → ${output.again(follow)}`)
+  const what = scheduled_at ? `scheduled for ${whenText(scheduled_at)}` : status
+  await output.record(sent, () => `${paint.green("✓")} ${what}  ${id}${hint}`)
 }
 
 async function waited(context: Context, { id }: SentEmail): Promise<number> {
@@ -145,6 +156,7 @@ interface SendOptions {
   metadata?: string[]
   header?: string[]
   file?: string
+  scheduleAt?: string
   idempotencyKey?: string
   wait?: boolean
 }

@@ -74,6 +74,7 @@ export function emailText(email: Email, paint: Paint): string {
       ["subject", email.subject],
       ["provider", email.provider],
       ["attempts", email.attempts],
+      ["scheduled", email.scheduled_at && `${email.scheduled_at} (${age(email.scheduled_at)})`],
       ["next try", next_attempt_at ? `${next_attempt_at} (${age(next_attempt_at)})` : null],
       ["error", error ? `${error.code}: ${error.message}` : null],
       ["attached", (email.attachments ?? []).map(({ filename }) => filename).join(", ")],

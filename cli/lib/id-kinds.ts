@@ -88,6 +88,7 @@ const of_noun: Partial<Record<string, IdKindName>> = {
   projects: "project",
   providers: "provider",
   routes: "inbound_route",
+  scheduled: "email",
   sessions: "session",
   webhooks: "webhook",
 }

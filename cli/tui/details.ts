@@ -92,6 +92,7 @@ function timeline(email: Email, attempts: readonly EmailAttempt[]): StyledLine[]
     ...pair("subject", email.subject),
     ...pair("accepted", email.created_at),
     ...pair("provider", email.provider),
+    ...pair("scheduled", email.scheduled_at),
     ...pair("next try", next_attempt_at),
     ...pair("error", error && `${error.code}: ${error.message}`),
     ...pair("attached", (email.attachments ?? []).map(({ filename }) => filename).join(", ")),

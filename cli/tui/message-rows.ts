@@ -15,6 +15,8 @@ export interface MessageRow {
   status: string
   reason: string
   attempts: number
+  /** Of a message that waits for its time, epoch milliseconds. */
+  scheduled_at: number | null
   /** Of the last status, epoch milliseconds. */
   changed_at: number
   tags: readonly string[]
@@ -76,9 +78,14 @@ export function updateOfEmail(email: Email): RowUpdate {
     status: clean(email.status),
     reason: clean(email.status_reason),
     attempts: email.attempts,
+    scheduled_at: waitsUntil(email),
     tags: tagsOf(email.tags),
   }
 }
+
+/** Before its first event a scheduled email waits for its time. */
+const waitsUntil = ({ scheduled_at, last_event }: Email): number | null =>
+  scheduled_at && !last_event ? timeOf(scheduled_at) : null
 
 /** Undefined for events that are not about a message that was sent: those of `belfry trigger` too. */
 export function updateOfEvent({ type, data, created_at }: EventEnvelope): RowUpdate | undefined {
@@ -185,7 +192,8 @@ function positionOf(rows: readonly { id: string }[], id: string): number {
 function begun({ id, at }: RowUpdate, is_news: boolean): MessageRow {
   const made = madeAt(id)
   const created_at = Number.isFinite(made) ? made : at
-  const blank = { channel: "email", to: "", subject: "", status: "", reason: "", tags: [] }
+  const text = { channel: "email", to: "", subject: "", status: "", reason: "" }
+  const blank = { ...text, tags: [], scheduled_at: null }
   const is_new = is_news && at - created_at < JUST_NOW
   return { ...blank, id, created_at, attempts: 0, changed_at: created_at, is_new }
 }

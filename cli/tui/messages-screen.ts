@@ -1,6 +1,6 @@
 import type { Paint } from "../lib/terminal"
 import { clockTime } from "../lib/time"
-import { number, spanText } from "./cells"
+import { number, spanText, until } from "./cells"
 import { messageLines } from "./details"
 import { NO_FILTER } from "./filter"
 import {
@@ -46,14 +46,15 @@ const columns: MonitorColumn<MessageRow>[] = [
     brush: ({ status }) => statusBrush(status),
   },
   { title: "TRY", width: 3, right: true, cell: ({ attempts }) => String(attempts) },
-  { title: "AGE", width: 6, right: true, cell: ageOf },
+  { title: "AGE", width: 9, right: true, cell: ageOf },
 ]
 
 const iso = (milliseconds: number) => new Date(milliseconds).toISOString()
 
-/** How long it took, or, of what is still open, how long it has taken so far. */
-function ageOf({ created_at, changed_at, status }: MessageRow, now: number): string {
+/** How long it took, or, of what is still open, how long it has taken so far, or when it is due. */
+function ageOf({ created_at, changed_at, status, scheduled_at }: MessageRow, now: number): string {
   const is_open = status === "queued" || status === "sending"
+  if (is_open && scheduled_at !== null && scheduled_at > now) return until(iso(scheduled_at), now)
   return spanText((is_open ? now : changed_at) - created_at)
 }
 

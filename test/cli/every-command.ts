@@ -22,6 +22,10 @@ export const calls: Record<string, string[]> = {
   "emails tail": [ID, "--since", "1h"],
   "emails cancel": [ID],
   "emails resend": [ID, "--to", "x@b.c"],
+  "emails reschedule": [ID, "in 10 min"],
+  "scheduled list": ["--channel", "email", "--status", "queued", "--limit", "2"],
+  "scheduled get": [ID],
+  "scheduled cancel": [ID],
   "inbound list": [
     ...["--to", "a@b.c", "--from", "m@b.c", "--kind", "dmarc_report", "--thread", ID],
     ...["--since", "1h", "--until", "1m", "--limit", "3"],
@@ -232,6 +236,11 @@ function answerMail(api: FakeApi): void {
   api.data(`GET /v1/emails/${ID}/content`, { subject: "Hi", html: null, text: "", headers: {} })
   api.data(`POST /v1/emails/${ID}/cancel`, email())
   api.data(`POST /v1/emails/${ID}/resend`, { id: ID, status: "queued" })
+  api.data(`PATCH /v1/emails/${ID}`, email())
+  const scheduled = { id: ID, channel: "email", status: "scheduled", to: "a@b.c" }
+  api.data("GET /v1/scheduled", [scheduled])
+  api.data(`GET /v1/scheduled/${ID}`, scheduled)
+  api.data(`DELETE /v1/scheduled/${ID}`, { ...scheduled, status: "cancelled", deleted: true })
   api.data("GET /v1/mailbox", [mail])
   api.data(`GET /v1/mailbox/${ID}`, mail)
   api.data("DELETE /v1/mailbox", { deleted: 1 })

@@ -23,6 +23,7 @@ export const row = (more: Partial<MessageRow> = {}): MessageRow => ({
   status: "delivered",
   reason: "",
   attempts: 1,
+  scheduled_at: null,
   changed_at: NOW,
   tags: [],
   is_new: false,

@@ -1,0 +1,33 @@
+import { attemptColumns, emailColumns, emailText } from "../lib/email-text"
+import { FIRST_EMAIL, optionWords } from "../lib/flags"
+import { row } from "../lib/resource"
+import { rescheduleRow } from "./scheduled"
+
+/** Email: the commands that are plain. */
+export const emailRows = [
+  row("list", "GET /v1/emails", {
+    example: "--status bounced --json=id,to.email,status_reason",
+    aliases: { domain: "domain" },
+    flags: { template_id: false, stream: false },
+    columns: emailColumns,
+    next: ([first], _, options) => {
+      if (first) return `emails get ${first.id}`
+      return optionWords({ ...options, limit: undefined }) === ""
+        ? FIRST_EMAIL.slice("belfry ".length)
+        : undefined
+    },
+  }),
+  row("get <id>", "GET /v1/emails/{email_id}", {
+    shown: emailText,
+    next: ({ id }) => `emails attempts ${id}`,
+  }),
+  row("attempts <id>", "GET /v1/emails/{email_id}/attempts", {
+    about: "list the delivery attempts of an email with the servers' answers, oldest first",
+    columns: attemptColumns,
+  }),
+  row("cancel <id>", "POST /v1/emails/{email_id}/cancel", {
+    done: () => "cancelled",
+    shown: emailText,
+  }),
+  rescheduleRow,
+]
