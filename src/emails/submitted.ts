@@ -21,9 +21,12 @@ import {
 } from "./prepare"
 import { refuseAllSuppressed } from "./suppressed"
 
-/** Larger mail, or mail to many, is a file; what is smaller costs less in the row of its message. */
 const MOST_IN_ROW = 64 * 1024
 const MOST_IN_ROWS = 512 * 1024
+
+/** Larger mail, or mail to many, is a file. What is smaller costs less in a row for each recipient. */
+export const fitsInRows = (size: number, rows: number): boolean =>
+  size <= MOST_IN_ROW && size * rows <= MOST_IN_ROWS
 
 /** An email as the bytes that are to be sent, and what they say. */
 export interface EmailBytes {
@@ -93,7 +96,7 @@ async function stored(
   blobs: Blobs,
 ): Promise<StoredBytes> {
   const size = raw.length
-  if (size <= MOST_IN_ROW && size * messages <= MOST_IN_ROWS) {
+  if (fitsInRows(size, messages)) {
     const submitted = Buffer.from(raw.buffer, raw.byteOffset, size).toString("latin1")
     return { content: { submitted }, submitted: { size, sha256: null, wide } }
   }

@@ -1,10 +1,10 @@
-import type { Blobs } from "../core/blobs"
 import { fail, type Problems } from "../core/errors"
 import { CONTENT_ID, type GivenFile, MEDIA_TYPE } from "../emails/attachments"
 import { readAddress, type SendEmail } from "../emails/fields"
 import type { Mailbox } from "../lib/address"
 import { safeFilename } from "../lib/file-names"
 import { authorsOf, EMPTY, oneLine, prefixed } from "./inbound-reply"
+import { type RawMailParts, rawMail } from "./raw-mail"
 import type { InboundContent, InboundFile, InboundRow, ParsedInbound } from "./tables"
 
 /** Reads the body of a forward. */
@@ -26,15 +26,16 @@ export function readForward(body: unknown, problems: Problems) {
 export async function forwardOf(
   row: InboundRow,
   content: InboundContent | undefined,
-  blobs: Blobs,
+  stored: RawMailParts,
   { to, from }: { to: Mailbox; from: Mailbox | undefined },
 ): Promise<SendEmail> {
-  const { parsed, parse_error, raw_sha256 } = row
+  const { parsed, parse_error } = row
   const is_unread = parse_error || !parsed
   const own = is_unread ? [] : parsed.attachments
-  const files = is_unread || own.length > MOST_FILES ? [whole(raw_sha256)] : own
+  const is_whole = is_unread || own.length > MOST_FILES
   const attachments: GivenFile[] = []
-  for (const file of files) attachments.push(await givenFile(file, blobs))
+  if (is_whole) attachments.push(givenFile(WHOLE, await rawMail(stored, row)))
+  else for (const file of own) attachments.push(givenFile(file, await bytesOf(file, stored)))
   const said = provenance(row)
   const { text_body, html_body } = (is_unread ? undefined : content) ?? NO_TEXT
   return {
@@ -75,20 +76,20 @@ const wireSafe = (email: string) => encodeURI(email).replaceAll(/%40/g, "@")
 
 const NO_TEXT = { text_body: null, html_body: null }
 
-const whole = (sha256: string) => ({
+const WHOLE = {
   filename: "message.eml",
   content_type: "application/octet-stream",
   content_id: null,
-  sha256,
-})
+}
 
-type KnownFile = Pick<InboundFile, "filename" | "content_type" | "content_id" | "sha256">
+const bytesOf = ({ sha256 }: InboundFile, { inbound_blobs }: RawMailParts) =>
+  inbound_blobs.get(sha256)
+
+type KnownFile = Pick<InboundFile, "filename" | "content_type" | "content_id">
 
 /** As a request could name it: what a stranger wrote as name, type or id may be anything. */
-async function givenFile(file: KnownFile, blobs: Blobs): Promise<GivenFile> {
-  const bytes =
-    (await blobs.get(file.sha256)) ??
-    fail("not_found", "An attachment of this mail is no longer stored.")
+function givenFile(file: KnownFile, stored: Uint8Array | undefined): GivenFile {
+  const bytes = stored ?? fail("not_found", "An attachment of this mail is no longer stored.")
   const content_id = file.content_id?.replace(/^<|>$/g, "") ?? ""
   const [type = ""] = file.content_type.split(";")
   return {

@@ -19,6 +19,7 @@ import { type InboundFileUrl, listed, whole } from "./inbound-record"
 import { remove as removeRows } from "./inbound-retention"
 import { lookup as lookupRoute } from "./inbound-route"
 import { mailContent } from "./mail-content"
+import { rawMail } from "./raw-mail"
 import {
   INBOUND_COUNTER,
   type InboundFile,
@@ -152,8 +153,9 @@ async function answerOf(db: Reader, blobs: Blobs, row: InboundRow, extract: Awai
 
 /** The raw message. Throws 404 once it is no longer stored. */
 export async function raw(db: Reader, blobs: Blobs, project_id: string, id: string) {
-  const { raw_sha256 } = await find(db, project_id, id)
-  return (await blobs.get(raw_sha256)) ?? fail("not_found", "The raw message is no longer stored.")
+  const row = await find(db, project_id, id)
+  const bytes = await rawMail({ read: db, inbound_blobs: blobs }, row)
+  return bytes ?? fail("not_found", "The raw message is no longer stored.")
 }
 
 /** One attachment of a mail, as it was parsed. Throws 404. */
@@ -188,12 +190,26 @@ export async function fileNamed(
 ): Promise<StoredInboundFile> {
   if (!named) return fail("not_found", NO_FILE)
   const [row] = await db.select().from(inboundEmails).where(eq(inboundEmails.id, named.inbound_id))
-  const found =
-    named.file === "raw"
-      ? row && { filename: `${row.id}.eml`, content_type: RAW_TYPE, sha256: row.raw_sha256 }
-      : row?.parsed?.attachments.find(({ id }) => id === named.file)
+  const stored = row && (named.file === "raw" ? rawFile : attachedFile)(db, blobs, row, named.file)
+  return (await stored) ?? fail("not_found", NO_FILE)
+}
+
+type LookUpFile = (
+  db: Reader,
+  blobs: Blobs,
+  row: InboundRow,
+  file: string,
+) => Promise<StoredInboundFile | undefined>
+
+const rawFile: LookUpFile = async (read, inbound_blobs, row) => {
+  const bytes = await rawMail({ read, inbound_blobs }, row)
+  return bytes && { filename: `${row.id}.eml`, content_type: RAW_TYPE, bytes }
+}
+
+const attachedFile: LookUpFile = async (_, blobs, { parsed }, file) => {
+  const found = parsed?.attachments.find(({ id }) => id === file)
   const bytes = found && (await blobs.get(found.sha256))
-  return found && bytes ? { ...found, bytes } : fail("not_found", NO_FILE)
+  return found && bytes && { ...found, bytes }
 }
 
 const RAW_TYPE = "message/rfc822"

@@ -4,7 +4,13 @@ import { firstIdAt } from "../core/ids"
 import { millis, sleep } from "../core/time"
 import { bumpEach, type Changes } from "../store/counters"
 import type { Store, Tx } from "../store/store"
-import { INBOUND_COUNTER, inboundContents, inboundEmails, inboundFiles } from "./tables"
+import {
+  INBOUND_COUNTER,
+  inboundContents,
+  inboundEmails,
+  inboundFiles,
+  inboundRaws,
+} from "./tables"
 
 /** The default of the project setting `retention.inbound_days`, which nobody can change yet. */
 const KEPT_MS = 30 * 86_400_000
@@ -30,6 +36,7 @@ export async function purgeInbound(store: Store): Promise<number> {
 /** Deletes these mails. Files that no other mail names are removed by `sweepFiles`, within hours. */
 export async function remove(tx: Tx, ids: string[]): Promise<void> {
   await tx.delete(inboundFiles).where(inArray(inboundFiles.inbound_id, ids))
+  await tx.delete(inboundRaws).where(inArray(inboundRaws.inbound_id, ids))
   await tx.delete(inboundContents).where(inArray(inboundContents.inbound_id, ids))
   const { id, project_id, status } = inboundEmails
   const gone = await tx

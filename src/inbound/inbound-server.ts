@@ -17,7 +17,8 @@ import { inserter } from "../store/statements"
 import type { Store, Tx } from "../store/store"
 import { type AddressParts, type InboundTarget, inboundTarget } from "./addresses"
 import { inboundProcess } from "./process-job"
-import { type InboundRow, inboundEmails, inboundFiles } from "./tables"
+import { keepRaw, type StoredRaw } from "./raw-mail"
+import { type InboundRow, inboundEmails, inboundFiles, inboundRaws } from "./tables"
 import { dmarcRefusal, type MailVerdicts, type VerdictTools, verify } from "./verdicts"
 
 export interface InboundServerParts extends Omit<AddressParts, "read"> {
@@ -51,8 +52,8 @@ export function inboundHandlers(parts: InboundServerParts): Handlers {
       const verdicts = parts.enforces_dmarc() ? await judged(parts, mail, session) : undefined
       const trace = traceOf(mail, session, hosts[0] ?? "")
       const ids = await kept(async () => {
-        const file = await parts.inbound_blobs.put(trace, mail.raw)
-        return arrivals.add(rowsOf({ mail, session, found, verdicts, ...file }))
+        const stored = await keepRaw(parts.inbound_blobs, [trace, mail.raw], found.length)
+        return arrivals.add({ rows: rowsOf({ mail, session, found, verdicts, stored }), ...stored })
       })
       return `2.0.0 Ok: queued as ${ids.join(" ")}`
     },
@@ -115,15 +116,14 @@ interface Arrival {
   session: MailSession
   found: TakenRecipient[]
   verdicts: MailVerdicts | undefined
-  sha256: string
-  size: number
+  stored: StoredRaw
 }
 
 /**
  * One row for each recipient. The ids say that they belong together: one job reads them all. A row
  * names the recipients of its own project only, so no project learns the addresses of others.
  */
-function rowsOf({ mail, session, found, verdicts, sha256, size }: Arrival): InboundRow[] {
+function rowsOf({ mail, session, found, verdicts, stored }: Arrival): InboundRow[] {
   const { address, helo, tls } = session
   const of_project = Map.groupBy(found, ({ target }) => target.owner?.project_id ?? "")
   return found.map(({ address: recipient, target }) => ({
@@ -149,8 +149,8 @@ function rowsOf({ mail, session, found, verdicts, sha256, size }: Arrival): Inbo
     dmarc_verdict: verdicts?.dmarc ?? null,
     arc_verdict: verdicts?.arc ?? null,
     parse_error: false,
-    size,
-    raw_sha256: sha256,
+    size: stored.size,
+    raw_sha256: stored.raw_sha256,
     session: {
       ...{ address, helo, mail_from: mail.from, tls },
       to: (of_project.get(target.owner?.project_id ?? "") ?? []).map((one) => one.address),
@@ -162,15 +162,23 @@ function rowsOf({ mail, session, found, verdicts, sha256, size }: Arrival): Inbo
   }))
 }
 
+interface NewMail {
+  rows: InboundRow[]
+  /** Null where a file has it. */
+  raw: Buffer | null
+}
+
 /** Several mails at once, each whole. Answers with the ids of each. */
-async function writeAll(tx: Tx, list: InboundRow[][]): Promise<string[][]> {
-  const rows = list.flat()
+async function writeAll(tx: Tx, list: NewMail[]): Promise<string[][]> {
+  const rows = list.flatMap((mail) => mail.rows)
   await insertEmails(tx, rows)
+  await insertRaws(tx, list.flatMap(rawsOf))
+  const files = rows.filter(({ raw_sha256 }) => raw_sha256 !== "")
   await insertFiles(
     tx,
-    rows.map(({ id, raw_sha256 }) => ({ sha256: raw_sha256, inbound_id: id })),
+    files.map(({ id, raw_sha256 }) => ({ sha256: raw_sha256, inbound_id: id })),
   )
-  const ids = list.map((mail) => mail.map(({ id }) => id))
+  const ids = list.map((mail) => mail.rows.map(({ id }) => id))
   await enqueueAll(
     tx,
     inboundProcess,
@@ -180,7 +188,11 @@ async function writeAll(tx: Tx, list: InboundRow[][]): Promise<string[][]> {
   return ids
 }
 
+const rawsOf = ({ rows, raw }: NewMail) =>
+  raw === null ? [] : rows.map(({ id }) => ({ inbound_id: id, raw }))
+
 const insertEmails = inserter(inboundEmails)
+const insertRaws = inserter(inboundRaws)
 const insertFiles = inserter(inboundFiles)
 
 /** A storage that does not write is a reason to come back, and no fault of the mail. */

@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises"
 import { type Blobs, blobsIn } from "../core/blobs"
 import type { Mailbox } from "../lib/address"
 import { readAddressList } from "../lib/address-list"
@@ -21,10 +20,11 @@ import { isTooLong } from "./inbound-record"
 import { type SpamScore, spamScore } from "./spam-score"
 import type { SpamVerdicts } from "./spam-signs"
 import type { InboundContent, InboundFile, StoredElsewhere } from "./tables"
+import { type MailSource, wholeMail } from "./verify-task"
 
-/** What the thread is given: the file of the raw message, and what is known of it. */
+/** What the thread is given: the raw message or its file, and what is known of it. */
 export interface InboundToRead {
-  path: string
+  mail: MailSource
   /** The folder of the blobs, where files are put. */
   blobs_dir: string
   mail_from: string
@@ -64,9 +64,9 @@ const MOST_MESSAGE_ID = 998
 
 /** Runs in the worker thread, because a mail may be large or made to hurt. Rejects only where there is no file. */
 export async function readInbound(given: InboundToRead): Promise<ReadMail> {
-  const { path, blobs_dir, mail_from, verdicts, whole } = given
+  const { mail, blobs_dir, mail_from, verdicts, whole } = given
   const blobs = blobsIn(blobs_dir)
-  const raw = await readFile(path)
+  const raw = await wholeMail(mail)
   const read: MailTree = whole ? readTree(raw) : { leaves: [], problem: "parts" }
   const tree: MailTree = countFields(raw) > MAX_FIELDS ? { leaves: [], problem: "fields" } : read
   const seen = seenMail(raw, tree, mail_from)

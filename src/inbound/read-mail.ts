@@ -3,11 +3,15 @@ import { ApiError } from "../core/errors"
 import { codeOf, faultOf } from "../core/faults"
 import { log } from "../core/log"
 import type { Workers } from "../core/workers"
+import type { Store } from "../store/store"
 import type { InboundToRead, ReadMail } from "./parse-inbound-task"
+import { rawSource } from "./raw-mail"
 import type { InboundRow } from "./tables"
 import { type VerdictTools, verify } from "./verdicts"
+import type { MailSource } from "./verify-task"
 
 export interface MailReaderParts {
+  store: Store
   workers: Workers
   inbound_blobs: Blobs
   verdicts: VerdictTools
@@ -35,24 +39,30 @@ export interface StoredMail {
  * are overrun and where the storage does not write: then it is tried again.
  */
 export async function readStoredMail(parts: MailReaderParts, row: InboundRow): Promise<StoredMail> {
-  const path = parts.inbound_blobs.path(row.raw_sha256)
-  const verdicts = await verdictsOf(parts, row, path)
+  const { store, inbound_blobs } = parts
+  const raw = (await rawSource({ read: store.read, inbound_blobs }, row)) ?? notStored()
+  const verdicts = await verdictsOf(parts, row, raw)
   const { verified, spf_verdict: spf, dkim_verdict: dkim, dmarc_verdict: dmarc } = verdicts
   const { arc_verdict: arc } = verdicts
   const judged = { spf, dkim, dmarc, arc, verified }
   const { mail_from } = row.session
-  const { dir } = parts.inbound_blobs
-  const wanted = { path, blobs_dir: dir, mail_from, verdicts: judged, whole: true }
+  const blobs_dir = inbound_blobs.dir
+  const wanted = { mail: raw, blobs_dir, mail_from, verdicts: judged, whole: true }
   const mail = await read(parts, wanted, row.id)
   const hashes = mail.files.map(({ sha256 }) => sha256)
   if ("sha256" in mail.content) hashes.push(mail.content.sha256)
   return { mail, verdicts, files: [...new Set(hashes)] }
 }
 
+/** As where its file is missing: the next run sees whether the mail was deleted. */
+function notStored(): never {
+  throw Object.assign(new Error("the raw message is not stored"), { code: "ENOENT" })
+}
+
 async function verdictsOf(
   { verdicts: tools }: MailReaderParts,
   row: InboundRow,
-  path: string,
+  raw: MailSource,
 ): Promise<Verdicts> {
   const { verified, spf_verdict, dkim_verdict, dmarc_verdict, arc_verdict } = row
   if (spf_verdict !== null) {
@@ -60,7 +70,7 @@ async function verdictsOf(
   }
   const { address, helo, mail_from } = row.session
   const arrival = { address, helo, mail_from, received_at: row.created_at }
-  const found = await patiently(tools, (own) => verify({ path }, arrival, own))
+  const found = await patiently(tools, (own) => verify(raw, arrival, own))
   const { spf, dkim, dmarc, arc } = found
   return {
     verified: found.verified,

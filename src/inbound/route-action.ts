@@ -68,7 +68,7 @@ async function forwarded(
     const from = await ownAddress(store.read, rules.domains, row)
     const to = { email: target, name: null }
     const bodies = await wholeContent(inbound_blobs, content)
-    const email = await forwardOf(row, bodies, inbound_blobs, { to, from })
+    const email = await forwardOf(row, bodies, { read: store.read, inbound_blobs }, { to, from })
     const sender = {
       caller,
       source: "inbound_reply" as const,

@@ -216,7 +216,8 @@ const answerRoutes = (parts: InboundParts): AnyRoute[] => [
       const row = await inbound.find(store.read, ...named(call))
       const content = await mailContent(store.read, inbound_blobs, row.id)
       const from = call.body.from ?? (await ownAddress(store.read, rules.domains, row))
-      const email = await forwardOf(row, content, inbound_blobs, { to: call.body.to, from })
+      const stored = { read: store.read, inbound_blobs }
+      const email = await forwardOf(row, content, stored, { to: call.body.to, from })
       return send(parts, call, email, null)
     },
   }),

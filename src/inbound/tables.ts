@@ -1,6 +1,8 @@
+import { sql } from "drizzle-orm"
 import type { Mailbox } from "../lib/address"
 import {
   bool,
+  bytes,
   eventRef,
   id,
   index,
@@ -98,6 +100,7 @@ export const inboundEmails = table(
     arc_verdict: text<AuthVerdict>(),
     parse_error: bool().notNull(),
     size: int().notNull(),
+    /** The file of the raw message; "" where `inbound_raws` has it. */
     raw_sha256: text().notNull(),
     session: json<InboundSession>().notNull(),
     /** Null until it is processed. */
@@ -110,10 +113,17 @@ export const inboundEmails = table(
   (mail) => [
     index("inbound_emails_by_project").on(mail.project_id, mail.id),
     index("inbound_emails_by_recipient").on(mail.project_id, mail.to_email, mail.id),
-    index("inbound_emails_by_sender").on(mail.project_id, mail.from_email, mail.id),
+    // What only processing knows is not in an index before: each entry is written once.
+    index("inbound_emails_by_sender")
+      .on(mail.project_id, mail.from_email, mail.id)
+      .where(sql`from_email IS NOT NULL`),
     index("inbound_emails_by_kind").on(mail.project_id, mail.kind, mail.id),
-    index("inbound_emails_by_thread").on(mail.project_id, mail.thread_id, mail.id),
-    index("inbound_emails_by_message_id").on(mail.project_id, mail.rfc_message_id),
+    index("inbound_emails_by_thread")
+      .on(mail.project_id, mail.thread_id, mail.id)
+      .where(sql`thread_id IS NOT NULL`),
+    index("inbound_emails_by_message_id")
+      .on(mail.project_id, mail.rfc_message_id)
+      .where(sql`rfc_message_id IS NOT NULL`),
   ],
 )
 
@@ -128,6 +138,12 @@ export const inboundContents = table("inbound_contents", {
   content: json<InboundContent | StoredElsewhere>().notNull(),
 })
 
+/** The raw message of a small mail, written with its row. A larger one is a file (`raw_sha256`). */
+export const inboundRaws = table("inbound_raws", {
+  inbound_id: id().references(() => inboundEmails.id, { onDelete: "cascade" }),
+  raw: bytes().notNull(),
+})
+
 /** A content that is too large for a row: the hash of the file that has it as JSON. */
 export interface StoredElsewhere {
   sha256: string
@@ -139,7 +155,7 @@ export interface InboundContent {
   stripped_text: string | null
 }
 
-/** Which mail names which file, the raw message included: a file that no mail names is removed. */
+/** Which mail names which file, that of its raw message included: a file that no mail names is removed. */
 export const inboundFiles = table(
   "inbound_files",
   {

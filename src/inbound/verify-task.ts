@@ -18,6 +18,10 @@ export interface VerifyStepResult<T> {
   value: T
 }
 
+/** All bytes of a mail. Rejects with ENOENT where its file is gone. */
+export const wholeMail = async (mail: MailSource): Promise<Uint8Array> =>
+  mail instanceof Uint8Array ? mail : readFile(mail.path)
+
 /** One step of `verify`, for a thread. It never waits for the network. */
 export async function verifyStep(
   given: VerifyStep,
@@ -29,8 +33,7 @@ export async function verifyStep(
     return { missing, value }
   }
   const { mail, now, answers } = given
-  const raw = mail instanceof Uint8Array ? mail : await readFile(mail.path)
-  const value = await judgeSignatures(raw, new Date(now), answers, missing)
+  const value = await judgeSignatures(await wholeMail(mail), new Date(now), answers, missing)
   return { missing, value }
 }
 

@@ -8,7 +8,13 @@ import { dkimKeys, domains } from "../domains/tables"
 import { events } from "../events/tables"
 import { idempotency } from "../http/tables"
 import { accountMembers, accounts, apiKeys, projectMembers, projects } from "../identity/tables"
-import { inboundContents, inboundEmails, inboundFiles, inboundRoutes } from "../inbound/tables"
+import {
+  inboundContents,
+  inboundEmails,
+  inboundFiles,
+  inboundRaws,
+  inboundRoutes,
+} from "../inbound/tables"
 import { jobs, longJobs } from "../jobs/tables"
 import { mailboxMails, mailboxRecipients } from "../mailbox/tables"
 import { attempts, messageContents, messageRaws, messages, messageTags } from "../messages/tables"
@@ -50,7 +56,10 @@ const large: LargeTable[] = [
     ],
   },
   { rows: mailboxMails, named_by: [mailboxRecipients.mail_id] },
-  { rows: inboundEmails, named_by: [inboundContents.inbound_id, inboundFiles.inbound_id] },
+  {
+    rows: inboundEmails,
+    named_by: [inboundRaws.inbound_id, inboundContents.inbound_id, inboundFiles.inbound_id],
+  },
   { rows: events, named_by: [deliveries.event_id] },
   { rows: requestLog, named_by: [] },
   { rows: suppressions, named_by: [] },

@@ -4,7 +4,7 @@ import { openBlobs } from "../../src/core/blobs"
 import { firstIdAt } from "../../src/core/ids"
 import { millis } from "../../src/core/time"
 import { fileSweeper, purgeInbound, remove } from "../../src/inbound/inbound-retention"
-import { inboundContents, inboundEmails, inboundFiles } from "../../src/inbound/tables"
+import { inboundContents, inboundEmails, inboundFiles, inboundRaws } from "../../src/inbound/tables"
 import { addInbound } from "../harness/inbound-rows"
 import { addProject } from "../harness/project-rows"
 import { testStore } from "../harness/store"
@@ -19,6 +19,10 @@ test("mail of more than thirty days goes with its contents, and newer mail stays
     firstIdAt(millis() - days * DAY).replace(/.{12}$/, String(at).padStart(12, "0"))
   for (let at = 0; at < 3; at++) await addInbound(store, owner, { id: idAt(31, at) })
   const fresh = await addInbound(store, owner, { id: idAt(29, 0) })
+  for (const { id } of await store.read.select().from(inboundEmails)) {
+    const raw = { inbound_id: id, raw: Buffer.from("bytes") }
+    await store.tx((tx) => tx.insert(inboundRaws).values(raw))
+  }
 
   expect(await purgeInbound(store)).toBe(3)
   expect(await purgeInbound(store)).toBe(0)
@@ -26,6 +30,8 @@ test("mail of more than thirty days goes with its contents, and newer mail stays
   expect(left.map(({ id }) => id)).toEqual([fresh.id])
   expect(await store.read.select().from(inboundContents)).toHaveLength(1)
   expect(await store.read.select().from(inboundFiles)).toHaveLength(1)
+  const raws = await store.read.select().from(inboundRaws)
+  expect(raws).toEqual([{ inbound_id: fresh.id, raw: Buffer.from("bytes") }])
 })
 
 test("a file goes with the last mail that names it, and a young file stays", async () => {

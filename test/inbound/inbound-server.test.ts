@@ -5,7 +5,8 @@ import type { Resolver } from "../../src/core/dns"
 import { domains } from "../../src/domains/tables"
 import { localPartFor } from "../../src/emails/token-addresses"
 import { inboundProcess } from "../../src/inbound/process-job"
-import { inboundEmails, inboundFiles } from "../../src/inbound/tables"
+import { rawMail } from "../../src/inbound/raw-mail"
+import { type InboundRow, inboundEmails, inboundFiles } from "../../src/inbound/tables"
 import { jobs } from "../../src/jobs/tables"
 import { addReceivingDomain } from "../harness/inbound-rows"
 import { HOST, idsIn, inboundServer } from "../harness/inbound-server"
@@ -22,6 +23,21 @@ const server = await inboundServer(service)
 afterAll(() => server[Symbol.asyncDispose]())
 
 const RAW = "From: Ann <ann@elsewhere.test>\nSubject: Hello\n\nText\n"
+
+/** More than a row takes, so it becomes a file. */
+const LARGE = `${RAW}${"0123456789abcde\n".repeat(4_200)}`
+
+const rawOf = async (row: InboundRow | undefined) => {
+  const stored = { read: store.read, inbound_blobs: parts.inbound_blobs }
+  return Buffer.from((row && (await rawMail(stored, row))) ?? []).toString()
+}
+
+const filesOf = (row: InboundRow | undefined) =>
+  store.read
+    .select()
+    .from(inboundFiles)
+    .where(eq(inboundFiles.inbound_id, row?.id ?? ""))
+
 const jobsOf = async (id: string) => {
   const rows = await store.read.select().from(jobs).where(eq(jobs.name, inboundProcess.name))
   return rows.filter(({ payload }) => (payload as { ids: string[] }).ids.includes(id))
@@ -54,17 +70,38 @@ test("a mail is on disk with a row for each recipient and one job before the 250
       mail_from: "ann@elsewhere.test",
     },
   })
-  const raw = Buffer.from((await parts.inbound_blobs.get(row?.raw_sha256 ?? "")) ?? []).toString()
+  const raw = await rawOf(row)
   expect(raw).toMatch(
     /^Return-Path: <ann@elsewhere\.test>\r\nReceived: from mx1\.elsewhere\.test \(\[127\.0\.0\.1\]\)\r\n\tby mx\.belfry\.test with ESMTP\r\n\tid \S+; .* \+0000\r\nFrom: Ann/,
   )
   expect(raw.endsWith("\r\n\r\nText\r\n")).toBe(true)
   expect(raw.length).toBe(row?.size ?? 0)
-  const named = eq(inboundFiles.sha256, row?.raw_sha256 ?? "")
-  expect(await store.read.select().from(inboundFiles).where(named)).toHaveLength(3)
+  for (const other of rows) expect(await rawOf(other)).toBe(raw)
   expect(await jobsOf(row?.id ?? "")).toMatchObject([
     { payload: { ids: rows.map(({ id }) => id) } },
   ])
+})
+
+test("a mail that is too large for its rows is one file, which all of its rows name", async () => {
+  const domain = await addReceivingDomain(store, await service.project())
+  const reply = await server.offer({ to: [`a@${domain}`, `b@${domain}`], raw: LARGE })
+  const rows = await server.rowsOf(idsIn(reply))
+  expect(new Set(rows.map(({ raw_sha256 }) => raw_sha256)).size).toBe(1)
+  for (const row of rows) {
+    expect(await filesOf(row)).toMatchObject([{ sha256: row.raw_sha256 }])
+    expect(await rawOf(row)).toEndWith(LARGE.replaceAll("\n", "\r\n"))
+  }
+})
+
+test("a mail to many is one file, where its rows together would be too large", async () => {
+  const domain = await addReceivingDomain(store, await service.project())
+  const raw = `${RAW}${"0123456789abcde\n".repeat(1_000)}`
+  const to = Array.from({ length: 60 }, (_, at) => `a${at}@${domain}`)
+  const [few] = await server.rowsOf(idsIn(await server.offer({ to: to.slice(0, 2), raw })))
+  expect([few?.raw_sha256, await filesOf(few)]).toEqual(["", []])
+  const [many] = await server.rowsOf(idsIn(await server.offer({ to, raw })))
+  expect(await filesOf(many)).toMatchObject([{ sha256: many?.raw_sha256 }])
+  expect((await rawOf(many)).slice(-400)).toBe((await rawOf(few)).slice(-400))
 })
 
 test("one address that is named twice has one row", async () => {
@@ -146,7 +183,7 @@ describe("a storage that does not write", () => {
       const domain = await addReceivingDomain(store, await service.project())
       await using full = await inboundServer(service, { inbound_blobs: broken(code) })
       const before = await store.read.select().from(inboundEmails)
-      const reply = await full.offer({ to: `a@${domain}`, raw: RAW })
+      const reply = await full.offer({ to: `a@${domain}`, raw: LARGE })
       expect(reply).toMatch(/^4\.3\.1 service_unavailable: .* \(req_[0-9a-f]{32}\)$/)
       expect(await store.read.select().from(inboundEmails)).toHaveLength(before.length)
     },
@@ -164,9 +201,9 @@ describe("a storage that does not write", () => {
       },
     }
     await using it = await inboundServer(service, { inbound_blobs: healing })
-    expect(await it.offer({ to: `a@${domain}`, raw: RAW })).toMatch(/^4\.3\.1/)
+    expect(await it.offer({ to: `a@${domain}`, raw: LARGE })).toMatch(/^4\.3\.1/)
     is_full = false
-    expect(idsIn(await it.offer({ to: `a@${domain}`, raw: RAW }))).toHaveLength(1)
+    expect(idsIn(await it.offer({ to: `a@${domain}`, raw: LARGE }))).toHaveLength(1)
   })
 })
 
@@ -208,7 +245,6 @@ test("many mails at once are each whole", async () => {
   for (const [at, reply] of replies.entries()) {
     const [row] = await server.rowsOf(idsIn(reply))
     expect(row?.to_email).toBe(`a${at}@${domain}`)
-    const raw = await parts.inbound_blobs.get(row?.raw_sha256 ?? "")
-    expect(Buffer.from(raw ?? []).toString()).toEndWith(`Subject: ${at}\r\n\r\n${at}\r\n`)
+    expect(await rawOf(row)).toEndWith(`Subject: ${at}\r\n\r\n${at}\r\n`)
   }
 })
