@@ -2,6 +2,7 @@ import { serveTasks } from "./core/worker-task"
 import type { MailToCompose, MailToNarrow, MailToSign } from "./emails/compose-task"
 import type { PartsToParse } from "./http/json"
 import type { InboundToRead } from "./inbound/parse-inbound-task"
+import type { SmallMail } from "./inbound/small-mail-task"
 import type { VerifyStep } from "./inbound/verify-task"
 import type { MailToRead } from "./smtp/submitted-mail"
 import type { FileToCheck } from "./store/file-tasks"
@@ -61,6 +62,10 @@ serveTasks({
   "parse-inbound": async (mail: InboundToRead) => {
     const { readInbound } = await import("./inbound/parse-inbound-task")
     return readInbound(mail)
+  },
+  "read-small-mails": async (mails: SmallMail[]) => {
+    const { readSmallMails } = await import("./inbound/small-mail-task")
+    return readSmallMails(mails)
   },
   "verify-mail": async (step: VerifyStep) => {
     const { verifyStep } = await import("./inbound/verify-task")

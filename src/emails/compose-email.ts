@@ -3,6 +3,7 @@ import type { Blobs } from "../core/blobs"
 import { codeOf } from "../core/faults"
 import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
+import { batchesPerPool } from "../core/worker-batches"
 import type { Workers } from "../core/workers"
 import { type OpenedKey, signingKeys } from "../domains/keys"
 import { textField } from "../lib/mime"
@@ -206,17 +207,14 @@ const COMPOSE_DEADLINE_MS = 10_000
  * become a message, and with the original error otherwise (a missing file has the code ENOENT).
  */
 export function compose(workers: Workers, mail: MailToCompose | MailToSign): Promise<ComposedMail> {
-  if (isSmall(mail)) return batchesOf(workers).add(mail)
+  if (isSmall(mail)) return composeSmall(workers, mail)
   return workers.run<ComposedMail>("compose", mail, { deadline_ms: COMPOSE_DEADLINE_MS })
 }
 
-const batches = new WeakMap<Workers, ComposeBatches>()
-
-function batchesOf(workers: Workers): ComposeBatches {
-  const own = batches.get(workers) ?? new ComposeBatches(workers)
-  batches.set(workers, own)
-  return own
-}
+const batchesOf = batchesPerPool<MailToCompose | MailToSign, Composed>(
+  "compose-batch",
+  COMPOSE_DEADLINE_MS,
+)
 
 /** Characters of text and html. Larger mail, and mail with files, has a thread to itself. */
 const MAX_SMALL = 64 * 1024
@@ -228,70 +226,18 @@ function isSmall(mail: MailToCompose | MailToSign): boolean {
   return attachments.length === 0 && (html?.length ?? 0) + (text?.length ?? 0) <= MAX_SMALL
 }
 
-/** A thread gets at most this many mails at once. The others wait. */
-const MAX_BATCH = 16
-
-/** As many as there are threads: what comes while they work goes with the next batch. */
-const MAX_IN_FLIGHT = 2
-
-interface WaitingMail {
-  mail: MailToCompose | MailToSign
-  resolve(composed: ComposedMail): void
-  reject(error: Error): void
-}
-
-/**
- * Hands mail to the threads in batches, because a message between two threads costs more than a small
- * mail does. Nothing waits for a batch to fill: an idle thread gets the first mail at once.
- */
-class ComposeBatches {
-  readonly #workers: Workers
-  readonly #waiting: WaitingMail[] = []
-  #in_flight = 0
-
-  constructor(workers: Workers) {
-    this.#workers = workers
-  }
-
-  add(mail: MailToCompose | MailToSign): Promise<ComposedMail> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ mail, resolve, reject })
-      // The mail of one turn of the event loop goes together.
-      if (this.#waiting.length === 1) setImmediate(() => this.#flush())
-    })
-  }
-
-  #flush() {
-    while (this.#in_flight < MAX_IN_FLIGHT && this.#waiting.length > 0) {
-      const share = Math.ceil(this.#waiting.length / (MAX_IN_FLIGHT - this.#in_flight))
-      this.#in_flight += 1
-      void this.#send(this.#waiting.splice(0, Math.min(share, MAX_BATCH)))
-    }
-  }
-
-  async #send(batch: WaitingMail[]) {
-    try {
-      const mails = batch.map(({ mail }) => mail)
-      const options = { deadline_ms: COMPOSE_DEADLINE_MS }
-      const all = await this.#workers.run<Composed[]>("compose-batch", mails, options)
-      for (const [index, one] of batch.entries()) settle(one, all[index])
-    } catch (error) {
-      // The thread is gone, or the bytes: the fault is of no single mail, and each comes again.
-      for (const { reject } of batch) reject(error as Error)
-    } finally {
-      this.#in_flight -= 1
-      this.#flush()
-    }
-  }
-}
-
-function settle({ resolve, reject }: WaitingMail, composed: Composed | undefined) {
-  if (composed && "raw" in composed) return resolve(composed)
-  const { name, message } = composed?.error ?? {
+/** Where the thread is gone, or the bytes, the fault is of no single mail, and each comes again. */
+async function composeSmall(
+  workers: Workers,
+  mail: MailToCompose | MailToSign,
+): Promise<ComposedMail> {
+  const made = await batchesOf(workers).add(mail)
+  if (made && "raw" in made) return made
+  const { name, message } = made?.error ?? {
     name: "Error",
     message: "the worker thread gave no answer",
   }
-  reject(Object.assign(new Error(message), { name }))
+  throw Object.assign(new Error(message), { name })
 }
 
 /** Tells the log of a message that is composed with these keys. */

@@ -1,4 +1,4 @@
-import { DnsError, type Resolver } from "../core/dns"
+import { DnsError, type Mx, type Resolver } from "../core/dns"
 import { monotonic } from "../core/time"
 import { Semaphore } from "../lib/semaphore"
 import { type DnsAnswer, type DnsAnswers, type DnsQuestion, keyOf } from "./dns-answers"
@@ -16,6 +16,8 @@ export interface DnsAsker {
   /** Resolves when each question has its answer, at the latest when the time is over. */
   ask(questions: DnsQuestion[]): Promise<void>
   txt(name: string): Promise<DnsAnswer>
+  /** Puts those among the answers that are known already. It asks nobody. */
+  recall(questions: readonly DnsQuestion[]): void
   close(): void
 }
 
@@ -62,9 +64,49 @@ export function openDnsAsker(dns: Resolver, ms: number): DnsAsker {
       await ask([question])
       return answers[keyOf(question)] ?? late
     },
+    recall(questions) {
+      for (const question of questions) {
+        const key = keyOf(question)
+        const answer = asked.has(key) ? undefined : keptAnswer(dns, key)
+        if (!answer) continue
+        answers[key] = answer
+        asked.set(key, Promise.resolve())
+      }
+    },
     close: () => clearTimeout(timer),
   }
 }
+
+/** What SPF asks first (RFC 7208 2.4): for MAIL FROM, or for the HELO name where MAIL FROM is empty. */
+export function spfQuestion({ mail_from, helo }: { mail_from: string; helo: string }): DnsQuestion {
+  const at = mail_from.lastIndexOf("@")
+  return { name: at === -1 ? helo : mail_from.slice(at + 1), type: "TXT" }
+}
+
+/** Of the addresses that SPF compares with the client's. */
+export const hostType = ({ address }: { address: string }) => (address.includes(":") ? "AAAA" : "A")
+
+/** SPF asks for the hosts of an MX record one by one (RFC 7208 5.4); here they are asked at once. */
+export async function askWithHosts(
+  asker: DnsAsker,
+  questions: DnsQuestion[],
+  type: "A" | "AAAA",
+): Promise<void> {
+  await asker.ask(questions)
+  await asker.ask(questions.flatMap((question) => hostsOf(question, asker, type)))
+}
+
+function hostsOf(question: DnsQuestion, { answers }: DnsAsker, type: "A" | "AAAA"): DnsQuestion[] {
+  const answer = answers[keyOf(question)]
+  if (question.type !== "MX" || !answer || "unknown" in answer) return []
+  const names = (answer.rows as Mx[]).slice(0, MAX_HOSTS).map(({ exchange }) => exchange)
+  return names.flatMap((exchange) => {
+    const name = exchange.replace(/\.$/, "")
+    return name === "" ? [] : { name, type }
+  })
+}
+
+const MAX_HOSTS = 10
 
 /** Mail comes in bursts from few senders, whose records are asked for again and again. */
 const KEPT_MS = 30_000
@@ -77,14 +119,19 @@ interface KeptAnswer {
 
 const memories = new WeakMap<Resolver, Map<string, KeptAnswer>>()
 
+function keptAnswer(dns: Resolver, key: string): DnsAnswer | undefined {
+  const kept = memories.get(dns)?.get(key)
+  return kept && kept.until > monotonic() ? kept.answer : undefined
+}
+
 /** As `ask`, but what DNS said within the last 30 s is not asked again. A failure is never kept. */
 async function lookUp(dns: Resolver, question: DnsQuestion): Promise<DnsAnswer> {
+  const key = keyOf(question)
+  const kept = keptAnswer(dns, key)
+  if (kept) return kept
+  const answer = await ask(dns, question)
   const memory = memories.get(dns) ?? new Map<string, KeptAnswer>()
   memories.set(dns, memory)
-  const key = keyOf(question)
-  const kept = memory.get(key)
-  if (kept && kept.until > monotonic()) return kept.answer
-  const answer = await ask(dns, question)
   if (memory.size >= MOST_KEPT) memory.clear()
   if (!("unknown" in answer)) memory.set(key, { answer, until: monotonic() + KEPT_MS })
   return answer

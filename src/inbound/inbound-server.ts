@@ -16,10 +16,11 @@ import { Batcher } from "../store/batcher"
 import { inserter } from "../store/statements"
 import type { Store, Tx } from "../store/store"
 import { type AddressParts, type InboundTarget, inboundTarget } from "./addresses"
+import type { MailVerdicts } from "./mail-verdicts"
 import { inboundProcess } from "./process-job"
 import { keepRaw, type StoredRaw } from "./raw-mail"
 import { type InboundRow, inboundEmails, inboundFiles, inboundRaws } from "./tables"
-import { dmarcRefusal, type MailVerdicts, type VerdictTools, verify } from "./verdicts"
+import { dmarcRefusal, type VerdictTools, verify } from "./verdicts"
 
 export interface InboundServerParts extends Omit<AddressParts, "read"> {
   store: Store

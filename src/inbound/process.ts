@@ -1,19 +1,17 @@
-import { and, eq, inArray, isNull } from "drizzle-orm"
-import { unsubscribe } from "../consents/unsubscribe"
-import { type FoundLink, linkOfLocalPart } from "../consents/unsubscribe-links"
+import { and, eq, inArray } from "drizzle-orm"
+import { linkOfLocalPart } from "../consents/unsubscribe-links"
 import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
-import { emitted, type NewEvent } from "../events/emit"
-import type { JobHandler } from "../jobs/jobs"
+import type { NewEvent } from "../events/emit"
+import type { JobHandler, JobResult } from "../jobs/jobs"
 import { ageSeconds } from "../jobs/work-rows"
 import { comparable } from "../lib/address"
 import { isOpen } from "../messages/facts"
-import { feedback, type LateFact, wasTold } from "../messages/settle"
-import { messages } from "../messages/tables"
+import type { LateFact } from "../messages/settle"
 import { bump } from "../store/counters"
-import { held, idList, isAmong } from "../store/dialect"
-import { inserter, prepared, updater } from "../store/statements"
-import type { Reader, Tx } from "../store/store"
+import { idList, isAmong } from "../store/dialect"
+import { prepared } from "../store/statements"
+import type { Reader } from "../store/store"
 import { inboundTarget } from "./addresses"
 import {
   type Answered,
@@ -26,17 +24,16 @@ import {
 import { fileUrl } from "./file-tokens"
 import { recordInEvent } from "./inbound-record"
 import type { ReadMail } from "./parse-inbound-task"
+import { finishAll, isPlain, type ProcessedMail } from "./processed-mail"
 import { type MailReaderParts, readStoredMail, type StoredMail } from "./read-mail"
 import { factsOfComplaint, factsOfDsn } from "./report-facts"
 import { ownerOfReport } from "./report-owner"
-import { carryOut, type Decision, decide, type RouteParts } from "./route-action"
+import { type Decision, decide, type RouteParts } from "./route-action"
 import {
   INBOUND_COUNTER,
   type InboundKind,
   type InboundRow,
-  inboundContents,
   inboundEmails,
-  inboundFiles,
   type ParsedInbound,
 } from "./tables"
 
@@ -54,7 +51,9 @@ const UNSETTLED = "The message that the report is about is not settled yet."
  * Reads a mail that came in and makes it known, for each of its recipients in one transaction: the
  * processed row, its event, and what a report changes. It may run twice: what is processed stays.
  */
-export const processInbound = (parts: ProcessParts): JobHandler<{ ids: string[] }> => ({
+export const processInbound = (
+  parts: ProcessParts,
+): JobHandler<{ ids: string[] }, ProcessedMail> => ({
   async run({ ids }, job) {
     const rows = await waiting(parts.store.read, ids)
     const [first] = rows
@@ -62,20 +61,21 @@ export const processInbound = (parts: ProcessParts): JobHandler<{ ids: string[] 
     const stored = await readStoredMail(parts, first)
     const is_patient = ageSeconds(job) < PATIENCE_SECONDS
     let later = false
-    let last: ((tx: Tx) => Promise<void>) | undefined
+    let last: ProcessedMail | undefined
     for (const row of rows) {
       const change = await planned(parts, row, stored)
       if (is_patient && change.is_unsettled) later = true
       else {
-        if (last) await parts.store.tx(last)
-        last = (tx) => finish(tx, parts.secrets, change)
+        if (last) await finishNow(parts, last)
+        last = change
       }
     }
     // The last one is written together with the end of the job.
-    if (!later) return last ? { done: last } : {}
-    if (last) await parts.store.tx(last)
+    if (!later) return last ? endWith(parts, last) : {}
+    if (last) await finishNow(parts, last)
     return { retry: UNSETTLED }
   },
+  settle: (tx, list) => finishAll(tx, parts.secrets, list),
   async onDead(tx, { ids }, reason) {
     log.error("a mail that came in was given up", { inbound_ids: ids, reason })
     const open = and(inArray(inboundEmails.id, ids), eq(inboundEmails.status, "received"))
@@ -102,21 +102,22 @@ const findRows = prepared({ ids: idList }, (db: Reader, slot) =>
     .orderBy(inboundEmails.id),
 )
 
-/** All that is written of one recipient's mail. */
-interface Change {
-  row: InboundRow
-  stored: StoredMail
-  decision: Decision
-  event: NewEvent
-  about: SeenMessage | undefined
-  facts: LateFact[]
-  /** The link that the mail follows by its address. */
-  link: FoundLink | undefined
-  /** Its message is still on the way, so that a report on it would come too early. */
-  is_unsettled: boolean
+/** Of so many bytes: what waits for its commit is in memory, and the next mail begins meanwhile. */
+const SMALL_BYTES = 16 * 1024
+
+function endWith(parts: ProcessParts, change: ProcessedMail): JobResult<ProcessedMail> {
+  if (!isPlain(change)) return { done: (tx) => finishAll(tx, parts.secrets, [change]) }
+  return { end: change, frees_slot: change.row.size <= SMALL_BYTES }
 }
 
-async function planned(parts: ProcessParts, row: InboundRow, stored: StoredMail): Promise<Change> {
+const finishNow = ({ store, secrets }: ProcessParts, change: ProcessedMail) =>
+  store.tx((tx) => finishAll(tx, secrets, [change]))
+
+async function planned(
+  parts: ProcessParts,
+  row: InboundRow,
+  stored: StoredMail,
+): Promise<ProcessedMail> {
   const { read } = parts.store
   const { mail } = stored
   const own = row.project_id ? row : await ownerOfReport({ read, secrets: parts.secrets }, mail)
@@ -138,7 +139,9 @@ async function planned(parts: ProcessParts, row: InboundRow, stored: StoredMail)
   const decided = { ...after, route_id: decision.route_id }
   const followed = await linkOfLocalPart(read, row.to_email.split("@", 1)[0] ?? "")
   const link = followed?.project_id === project_id ? followed : undefined
-  return { row: decided, stored, decision, event, about: message, facts, link, is_unsettled }
+  const is_usual = row.project_id === project_id && row.kind === after.kind
+  const found_out = { decision, event, about: message, facts, link, is_unsettled }
+  return { row: decided, is_usual, stored, ...found_out }
 }
 
 const isWaiting = ({ status }: SeenMessage["recipients"][number]) => isOpen(status)
@@ -204,7 +207,11 @@ function processedRow(
   }
   return {
     ...row,
-    ...verdicts,
+    verified: verdicts.verified,
+    spf_verdict: verdicts.spf,
+    dkim_verdict: verdicts.dkim,
+    dmarc_verdict: verdicts.dmarc,
+    arc_verdict: verdicts.arc,
     from_email: mail.from === null ? null : comparable(mail.from.email),
     from_name: mail.from?.name ?? null,
     subject: mail.subject,
@@ -251,79 +258,3 @@ function eventOf(parts: ProcessParts, row: InboundRow, { content }: ReadMail): N
   const data = { message_id: id, recipient_email, timestamp, inbound }
   return { account_id, project_id, subject_id: id, type: "email.received", data }
 }
-
-async function finish(tx: Tx, secrets: Secrets, change: Change) {
-  const { row, stored, decision, event, about, facts, link } = change
-  const [now] = await holdStatus(tx, { id: row.id })
-  if (now?.status !== "received") return // processed by a run before, or deleted meanwhile
-  await insertContents(tx, [{ inbound_id: row.id, content: stored.mail.content }])
-  const files = stored.files.filter((sha256) => sha256 !== row.raw_sha256)
-  await insertFiles(
-    tx,
-    files.map((sha256) => ({ sha256, inbound_id: row.id })),
-  )
-  const recorded = await carryOut(tx, decision, event)
-  if (!recorded) tx.afterCommit(emitted(tx).wakeUp) // a call may wait for a mail without an event
-  await updateEmails(tx, [{ ...row, event_id: recorded?.id ?? null }])
-  if (about?.thread_id === null) await beginThread(tx, about.id)
-  for (const fact of facts) await settleReported(tx, about, fact)
-  // Whatever the mail says: the address is the proof, and its body is ignored (contract 22).
-  if (link) {
-    const way = { source: "one_click" as const, proof: `mail ${row.id}`, ip: null }
-    await unsubscribe(tx, secrets, link, link.scope, way)
-  }
-  // Behind the totals of emails, as in every other transaction that changes both.
-  await bump(tx, row.project_id, INBOUND_COUNTER, 1)
-}
-
-async function settleReported(tx: Tx, about: SeenMessage | undefined, fact: LateFact) {
-  if (about && !(await wasTold(tx, about, fact))) await feedback(tx, about.id, fact)
-}
-
-/** The first message of a thread names it from its first answer on. */
-const beginThread = (tx: Tx, id: string) =>
-  tx
-    .update(messages)
-    .set({ thread_id: id })
-    .where(and(eq(messages.id, id), isNull(messages.thread_id)))
-
-const holdStatus = prepared({ id: inboundEmails.id }, (tx: Tx, slot) =>
-  held(
-    tx
-      .select({ status: inboundEmails.status })
-      .from(inboundEmails)
-      .where(eq(inboundEmails.id, slot.id)),
-  ),
-)
-
-const insertContents = inserter(inboundContents)
-const insertFiles = inserter(inboundFiles)
-
-const updateEmails = updater(inboundEmails, {
-  where: ["id"],
-  set: [
-    "account_id",
-    "project_id",
-    "from_email",
-    "from_name",
-    "subject",
-    "rfc_message_id",
-    "kind",
-    "status",
-    "thread_id",
-    "in_reply_to",
-    "replied_to_message_id",
-    "mailbox_hash",
-    "auto_submitted",
-    "verified",
-    "spf_verdict",
-    "dkim_verdict",
-    "dmarc_verdict",
-    "arc_verdict",
-    "parse_error",
-    "parsed",
-    "route_id",
-    "event_id",
-  ],
-  clear: [],
-})

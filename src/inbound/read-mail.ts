@@ -4,8 +4,11 @@ import { codeOf, faultOf } from "../core/faults"
 import { log } from "../core/log"
 import type { Workers } from "../core/workers"
 import type { Store } from "../store/store"
+import type { VerdictWords } from "./mail-verdicts"
 import type { InboundToRead, ReadMail } from "./parse-inbound-task"
 import { rawSource } from "./raw-mail"
+import { readSmall } from "./small-mail"
+import type { ReadSmallMail } from "./small-mail-task"
 import type { InboundRow } from "./tables"
 import { type VerdictTools, verify } from "./verdicts"
 import type { MailSource } from "./verify-task"
@@ -20,15 +23,10 @@ export interface MailReaderParts {
 /** The largest mail takes a second. */
 const DEADLINE_MS = 20_000
 
-type Verdicts = Pick<
-  InboundRow,
-  "verified" | "spf_verdict" | "dkim_verdict" | "dmarc_verdict" | "arc_verdict"
->
-
 /** A mail as it was read, and where what it holds is stored. */
 export interface StoredMail {
   mail: ReadMail
-  verdicts: Verdicts
+  verdicts: VerdictWords
   /** The hashes of the files that were made of it, each once. */
   files: string[]
 }
@@ -41,17 +39,42 @@ export interface StoredMail {
 export async function readStoredMail(parts: MailReaderParts, row: InboundRow): Promise<StoredMail> {
   const { store, inbound_blobs } = parts
   const raw = (await rawSource({ read: store.read, inbound_blobs }, row)) ?? notStored()
-  const verdicts = await verdictsOf(parts, row, raw)
-  const { verified, spf_verdict: spf, dkim_verdict: dkim, dmarc_verdict: dmarc } = verdicts
-  const { arc_verdict: arc } = verdicts
-  const judged = { spf, dkim, dmarc, arc, verified }
-  const { mail_from } = row.session
-  const blobs_dir = inbound_blobs.dir
-  const wanted = { mail: raw, blobs_dir, mail_from, verdicts: judged, whole: true }
-  const mail = await read(parts, wanted, row.id)
+  const is_small = raw instanceof Uint8Array
+  const read = is_small
+    ? await patiently(parts, (tools) => together(parts, row, raw, tools))
+    : undefined
+  const { mail, verdicts } = read ?? (await alone(parts, row, raw))
   const hashes = mail.files.map(({ sha256 }) => sha256)
   if ("sha256" in mail.content) hashes.push(mail.content.sha256)
   return { mail, verdicts, files: [...new Set(hashes)] }
+}
+
+const together = (
+  { workers, inbound_blobs: { dir: blobs_dir } }: MailReaderParts,
+  row: InboundRow,
+  raw: Uint8Array,
+  tools: VerdictTools,
+) => readSmall(row, raw, { workers, tools, blobs_dir, verdicts: verdictsIn(row) })
+
+/** Step by step, so that a mail that was made to hurt costs only itself. */
+async function alone(
+  parts: MailReaderParts,
+  row: InboundRow,
+  raw: MailSource,
+): Promise<ReadSmallMail> {
+  const verdicts = verdictsIn(row) ?? (await judged(parts, row, raw))
+  const { mail_from } = row.session
+  const blobs_dir = parts.inbound_blobs.dir
+  const wanted = { mail: raw, blobs_dir, mail_from, verdicts, whole: true }
+  return { mail: await read(parts, wanted, row.id), verdicts }
+}
+
+/** Where the mail was judged when it came. */
+function verdictsIn(row: InboundRow): VerdictWords | null {
+  const { spf_verdict: spf, dkim_verdict: dkim, dmarc_verdict: dmarc, arc_verdict: arc } = row
+  const { verified } = row
+  if (!spf || !dkim || !dmarc || !arc || verified === null) return null
+  return { spf, dkim, dmarc, arc, verified }
 }
 
 /** As where its file is missing: the next run sees whether the mail was deleted. */
@@ -59,26 +82,10 @@ function notStored(): never {
   throw Object.assign(new Error("the raw message is not stored"), { code: "ENOENT" })
 }
 
-async function verdictsOf(
-  { verdicts: tools }: MailReaderParts,
-  row: InboundRow,
-  raw: MailSource,
-): Promise<Verdicts> {
-  const { verified, spf_verdict, dkim_verdict, dmarc_verdict, arc_verdict } = row
-  if (spf_verdict !== null) {
-    return { verified, spf_verdict, dkim_verdict, dmarc_verdict, arc_verdict }
-  }
+const judged = (parts: MailReaderParts, row: InboundRow, raw: MailSource) => {
   const { address, helo, mail_from } = row.session
   const arrival = { address, helo, mail_from, received_at: row.created_at }
-  const found = await patiently(tools, (own) => verify(raw, arrival, own))
-  const { spf, dkim, dmarc, arc } = found
-  return {
-    verified: found.verified,
-    spf_verdict: spf,
-    dkim_verdict: dkim,
-    dmarc_verdict: dmarc,
-    arc_verdict: arc,
-  }
+  return patiently(parts, (tools) => verify(raw, arrival, tools))
 }
 
 /** Mails whose senders' name servers may take their time; of more than these, only a short one. */
@@ -92,7 +99,7 @@ const waiting = new WeakMap<VerdictTools, number>()
  * must not hold all of them.
  */
 async function patiently<Result>(
-  tools: VerdictTools,
+  { verdicts: tools }: MailReaderParts,
   work: (tools: VerdictTools) => Promise<Result>,
 ): Promise<Result> {
   const others = waiting.get(tools) ?? 0

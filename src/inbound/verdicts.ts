@@ -1,16 +1,17 @@
-import type { Mx, Resolver } from "../core/dns"
+import type { Resolver } from "../core/dns"
 import { millis, millisFrom, nextTurn } from "../core/time"
 import { type Workers, WorkerTimeout } from "../core/workers"
-import { type DmarcResult, evaluateDmarc, undecided } from "./dmarc"
-import { type DnsAnswers, type DnsQuestion, keyOf } from "./dns-answers"
-import { type DnsAsker, openDnsAsker } from "./dns-asker"
-import { HEAD_BYTES, NO_CHAIN } from "./header-rows"
+import { evaluateDmarc, undecided } from "./dmarc"
+import type { DnsAnswers } from "./dns-answers"
+import { askWithHosts, type DnsAsker, hostType, openDnsAsker, spfQuestion } from "./dns-asker"
+import { HEAD_BYTES } from "./header-rows"
+import { type MailVerdicts, summary, UNSIGNED } from "./mail-verdicts"
 import type { SpfResult, SpfSender } from "./sender-policy"
-import type { ArcResult, DkimResult, JudgedSignatures, ReadHeader } from "./signatures"
+import type { JudgedSignatures, ReadHeader } from "./signatures"
 import type { MailSource, VerifyStep, VerifyStepResult } from "./verify-task"
 
 /** After that time nothing is asked any more: what is not known yet is a `temperror`. */
-const DNS_MS = 10_000
+export const DNS_MS = 10_000
 
 /** For one step in a thread; the largest mail takes a second. */
 const STEP_MS = 10_000
@@ -22,29 +23,6 @@ const MAX_ROUNDS = 60
 
 /** Copied in parts, because the copy of 25 MB holds the main thread for up to 40 ms. */
 const COPY_BYTES = 512 * 1024
-
-export type MailVerdict = "pass" | "fail" | "none" | "temperror"
-
-export interface MailVerdicts {
-  spf: MailVerdict
-  dkim: MailVerdict
-  dmarc: MailVerdict
-  arc: MailVerdict
-  /** False when SPF or DMARC failed. */
-  verified: boolean
-  detail: VerdictDetail
-}
-
-/** What each verdict rests on, with a reason in words. It is JSON. */
-export interface VerdictDetail {
-  spf: SpfResult
-  dkim: DkimResult[]
-  dmarc: DmarcResult & {
-    /** 0 to 99. The policy is for this mail when it is below `percent`. */
-    sample: number
-  }
-  arc: ArcResult
-}
 
 /** How a mail came in. */
 export interface MailArrival {
@@ -106,56 +84,11 @@ export function dmarcRefusal({ dmarc, detail }: MailVerdicts): string | undefine
   return `The DMARC policy of ${domain} has this mail refused. ${reason}`
 }
 
-function summary(found: VerdictDetail): MailVerdicts {
-  const detail = printable(found)
-  const { spf, dmarc, arc } = detail
-  const dkim = detail.dkim.map(({ result }) => result)
-  const first = (["pass", "temperror", "fail"] as const).find((result) => dkim.includes(result))
-  const verdict = SPF_VERDICTS[spf.result]
-  return {
-    spf: verdict,
-    dkim: first ?? "none",
-    dmarc: dmarc.result,
-    arc: arc.result,
-    verified: verdict !== "fail" && dmarc.result !== "fail",
-    detail,
-  }
-}
-
-/** The mail may put anything into a name: kept are 300 characters that every terminal may show. */
-function printable<T>(value: T): T {
-  if (typeof value === "string") {
-    return value.slice(0, MAX_SHOWN).replace(/[^ -~]/g, "?") as T
-  }
-  if (Array.isArray(value)) return value.map(printable) as T
-  if (typeof value !== "object" || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, printable(one)])) as T
-}
-
-const MAX_SHOWN = 300
-
-/** Only a definite `-all` is a failure. The other words give no answer that one could rely on. */
-const SPF_VERDICTS: Record<SpfResult["result"], MailVerdict> = {
-  pass: "pass",
-  fail: "fail",
-  softfail: "none",
-  neutral: "none",
-  none: "none",
-  permerror: "none",
-  temperror: "temperror",
-}
-
 async function contentOf(mail: MailSource, now: number, workers: Workers, asker: DnsAsker) {
   const header = await readHeader(mail, workers)
   if (header.is_unsigned) return { header, ...UNSIGNED }
   await asker.ask(header.keys)
   return { header, ...(await signaturesOf(mail, now, workers, asker)) }
-}
-
-/** What a thread would say of it. */
-const UNSIGNED: JudgedSignatures = {
-  dkim: [],
-  arc: { result: "none", sealers: [], reason: NO_CHAIN },
 }
 
 async function readHeader(mail: MailSource, workers: Workers): Promise<ReadHeader> {
@@ -170,21 +103,19 @@ async function readHeader(mail: MailSource, workers: Workers): Promise<ReadHeade
 }
 
 async function spfOf(sender: SpfSender, workers: Workers, asker: DnsAsker): Promise<SpfResult> {
-  const at = sender.mail_from.lastIndexOf("@")
-  const domain = at === -1 ? sender.helo : sender.mail_from.slice(at + 1)
+  const first = spfQuestion(sender)
   const timed_out = (): SpfResult => ({
     result: "temperror",
-    domain,
+    domain: first.name,
     lookups: 0,
     reason: "The SPF record took too long to read.",
   })
-  const hosts = sender.address.includes(":") ? "AAAA" : "A"
-  await asker.ask([{ name: domain, type: "TXT" }]) // what a thread would want to know first
+  await asker.ask([first]) // what a thread would want to know first
   return settled(
     asker,
     timed_out,
     (answers) => run<SpfResult>(workers, { step: "spf", sender, answers }, timed_out),
-    hosts,
+    hostType(sender),
   )
 }
 
@@ -227,24 +158,10 @@ async function settled<T>(
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const { missing, value } = await step(asker.answers)
     if (missing.length === 0) return value
-    await asker.ask(missing)
-    if (hosts) await asker.ask(missing.flatMap((question) => hostsOf(question, asker, hosts)))
+    await (hosts ? askWithHosts(asker, missing, hosts) : asker.ask(missing))
   }
   return timed_out()
 }
-
-/** SPF asks for the hosts of an MX record one by one (RFC 7208 5.4); here they are asked at once. */
-function hostsOf(question: DnsQuestion, { answers }: DnsAsker, type: "A" | "AAAA"): DnsQuestion[] {
-  const answer = answers[keyOf(question)]
-  if (question.type !== "MX" || !answer || "unknown" in answer) return []
-  const names = (answer.rows as Mx[]).slice(0, MAX_HOSTS).map(({ exchange }) => exchange)
-  return names.flatMap((exchange) => {
-    const name = exchange.replace(/\.$/, "")
-    return name === "" ? [] : { name, type }
-  })
-}
-
-const MAX_HOSTS = 10
 
 async function run<T>(
   workers: Workers,

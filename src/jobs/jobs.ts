@@ -39,27 +39,32 @@ export interface NewWork<Payload> {
 export type JobRow = typeof jobs.$inferSelect
 
 /** What a handler answers. A handler that throws asks for another try. */
-export type JobResult = Pick<WorkResult, "done" | "retry" | "schedule">
+export type JobResult<End = never> = Pick<
+  WorkResult<End>,
+  "done" | "end" | "frees_slot" | "retry" | "schedule"
+>
 
-export interface JobHandler<Payload> {
-  run(payload: Payload, job: JobRow): Promise<JobResult>
+export interface JobHandler<Payload, End = never> {
+  run(payload: Payload, job: JobRow): Promise<JobResult<End>>
+  /** Writes the `end` of each run that ends in the same transaction. It may run twice. */
+  settle?: (tx: Tx, ends: End[]) => Promise<void>
   /** Writes the last word about the work, in the transaction that gives up on it. */
   onDead?: (tx: Tx, payload: Payload, reason: string) => Promise<void>
 }
 
 interface Line {
   schedule: RetrySchedule
-  handler: JobHandler<never>
+  handler: JobHandler<never, unknown>
 }
 
 export type JobHandlers = Record<string, Line>
 
 /** One line of the job table: the kind of work and what does it. */
-export const bind = <Payload>(
+export const bind = <Payload, End = never>(
   job: JobKind<Payload>,
-  handler: JobHandler<Payload>,
+  handler: JobHandler<Payload, End>,
 ): JobHandlers => ({
-  [job.name]: { schedule: job.schedule, handler: handler as JobHandler<never> },
+  [job.name]: { schedule: job.schedule, handler: handler as JobHandler<never, unknown> },
 })
 
 /** Part of the caller's transaction: if that rolls back, there is no job either. */
@@ -88,7 +93,7 @@ export const jobRows = new WorkRows<JobRow>(jobs, jobs.priority, {
 })
 
 /** The table of jobs as work. Each kind is a queue of its own. */
-export const jobTable = (handlers: JobHandlers): WorkTable<JobRow, never> => ({
+export const jobTable = (handlers: JobHandlers): WorkTable<JobRow> => ({
   rows: jobRows,
   queueOf: ({ name }) => name,
   scheduleOf: ({ name }) => handlers[name]?.schedule ?? (() => undefined),
@@ -96,7 +101,8 @@ export const jobTable = (handlers: JobHandlers): WorkTable<JobRow, never> => ({
     const { handler } = handlers[job.name] ?? {}
     if (!handler) throw new Error(`There is no handler for the job "${job.name}"`)
     const result = await handler.run(job.payload as never, job)
-    return { ...result, frees_slot: !result.done && result.retry === undefined }
+    const writes = result.done !== undefined || result.end !== undefined
+    return { frees_slot: !writes && result.retry === undefined, ...result }
   },
   async settle(tx, list) {
     const [over, open] = [list.filter(isOver), list.filter((one) => !isOver(one))]
@@ -104,6 +110,11 @@ export const jobTable = (handlers: JobHandlers): WorkTable<JobRow, never> => ({
       tx,
       over.map(({ row: { id } }) => ({ id })),
     )
+    const ended = over.filter(({ end }) => end !== undefined)
+    for (const [name, list] of Map.groupBy(ended, ({ row }) => row.name)) {
+      const ends = list.map(({ end }) => end)
+      await handlers[name]?.handler.settle?.(tx, ends)
+    }
     await updateJobs(
       tx,
       open.map(({ row: { id }, after, reason }) => ({ id, ...after, last_error: short(reason) })),
@@ -116,7 +127,7 @@ export const jobTable = (handlers: JobHandlers): WorkTable<JobRow, never> => ({
   },
 })
 
-const isOver = ({ after }: Settled<JobRow, never>) => after.state === OVER
+const isOver = ({ after }: Settled<JobRow, unknown>) => after.state === OVER
 
 /** Forgets what was buried long ago, some at a time. Returns how many jobs went. */
 export async function purgeDead(store: Store): Promise<number> {

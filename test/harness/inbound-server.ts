@@ -8,6 +8,7 @@ import { type InboundRow, inboundEmails } from "../../src/inbound/tables"
 import type { JobRow } from "../../src/jobs/jobs"
 import { jobs } from "../../src/jobs/tables"
 import { canonical, dotStuffed } from "../../src/lib/mail-text"
+import type { Tx } from "../../src/store/store"
 import { openTestMailServer } from "../smtp/open-mail-server"
 import { emptyDns } from "./empty-dns"
 import type { TestService } from "./service"
@@ -73,12 +74,18 @@ export async function inboundServer(
     for (const job of await store.read.select().from(jobs).where(waiting)) {
       const result = await handler.run(job.payload as { ids: string[] }, job as JobRow)
       await store.tx(async (tx) => {
-        await result.done?.(tx)
+        await ended(tx, result)
         if (result.retry === undefined) await tx.delete(jobs).where(eq(jobs.id, job.id))
       })
       if (result.retry !== undefined) retries.push(result.retry)
     }
     return retries
+  }
+
+  /** Writes what came of a run, in the transaction that ends the job. */
+  async function ended(tx: Tx, { done, end }: Awaited<ReturnType<typeof handler.run>>) {
+    await done?.(tx)
+    if (end) await handler.settle?.(tx, [end])
   }
 
   const rowsOf = async (ids: string[]): Promise<InboundRow[]> =>
@@ -93,6 +100,7 @@ export async function inboundServer(
     handler,
     offer,
     work,
+    ended,
     rowsOf,
     /** Delivers, processes, and answers with the rows, one a recipient. */
     async receive(mail: GivenMail): Promise<InboundRow[]> {

@@ -1,5 +1,5 @@
 import { join } from "node:path"
-import type { MailVerdicts } from "../../src/inbound/verdicts"
+import type { MailVerdicts } from "../../src/inbound/mail-verdicts"
 import { DEBIAN_PYTHON } from "../harness/peers"
 import type { SampleMail } from "./sample-mails"
 

@@ -61,7 +61,7 @@ export function ringTable<End>(work: RingWork<End>): WorkTable<JobRow, End> {
     ...(onClaim && { onClaim }),
     ...(onRelease && { onRelease }),
     async run(job, recheck) {
-      if (job.name !== ring.name) return plain.run(job, recheck)
+      if (job.name !== ring.name) return plain.run(job, recheck) as Promise<WorkResult<End>>
       const result = await work.run(job.payload as Ring, job)
       const is_plain = !(result.done ?? result.retry ?? result.hold ?? result.settled)
       return { ...result, frees_slot: is_plain && result.end === undefined }

@@ -1,0 +1,78 @@
+import type { Workers } from "./workers"
+
+/** A task gets at most this many inputs at once. The others wait. */
+const MAX_BATCH = 16
+
+/** As many as there are threads: what comes while they work goes with the next batch. */
+const MAX_IN_FLIGHT = 2
+
+interface WaitingInput<Input, Output> {
+  input: Input
+  resolve(output: Output | undefined): void
+  reject(error: unknown): void
+}
+
+/**
+ * Hands small inputs to the threads in batches, because a message between two threads costs more than
+ * a small input does. Nothing waits for a batch to fill: an idle thread gets the first input at once.
+ */
+export class WorkerBatches<Input, Output> {
+  readonly #workers: Workers
+  readonly #task: string
+  readonly #deadline_ms: number
+  readonly #waiting: WaitingInput<Input, Output>[] = []
+  #in_flight = 0
+
+  /** The task takes a list of inputs, and answers with one output for each, in their order. */
+  constructor(workers: Workers, task: string, deadline_ms: number) {
+    this.#workers = workers
+    this.#task = task
+    this.#deadline_ms = deadline_ms
+  }
+
+  /**
+   * Resolves with the output of the input. Where the task failed as a whole it rejects for each of the
+   * batch, with the error of `Workers.run`: the fault is of no single input.
+   */
+  add(input: Input): Promise<Output | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ input, resolve, reject })
+      // The inputs of one turn of the event loop go together.
+      if (this.#waiting.length === 1) setImmediate(() => this.#flush())
+    })
+  }
+
+  #flush() {
+    while (this.#in_flight < MAX_IN_FLIGHT && this.#waiting.length > 0) {
+      const share = Math.ceil(this.#waiting.length / (MAX_IN_FLIGHT - this.#in_flight))
+      this.#in_flight += 1
+      void this.#send(this.#waiting.splice(0, Math.min(share, MAX_BATCH)))
+    }
+  }
+
+  async #send(batch: WaitingInput<Input, Output>[]) {
+    try {
+      const inputs = batch.map(({ input }) => input)
+      const options = { deadline_ms: this.#deadline_ms }
+      const outputs = await this.#workers.run<Output[]>(this.#task, inputs, options)
+      for (const [index, { resolve }] of batch.entries()) resolve(outputs[index])
+    } catch (error) {
+      for (const { reject } of batch) reject(error)
+    } finally {
+      this.#in_flight -= 1
+      this.#flush()
+    }
+  }
+}
+
+/** One set of batches for each pool of threads. */
+export function batchesPerPool<Input, Output>(task: string, deadline_ms: number) {
+  const pools = new WeakMap<Workers, WorkerBatches<Input, Output>>()
+  return (workers: Workers): WorkerBatches<Input, Output> => {
+    const known = pools.get(workers)
+    if (known) return known
+    const made = new WorkerBatches<Input, Output>(workers, task, deadline_ms)
+    pools.set(workers, made)
+    return made
+  }
+}
