@@ -3,6 +3,7 @@ import { serveTasks } from "../../src/core/worker-task"
 
 serveTasks({
   double: (input: { value: number }) => input.value * 2,
+  "double-all": (inputs: number[]) => inputs.map((input) => input * 2),
   length: async (input: Uint8Array) => input.byteLength,
   bytes: (size: number) => ({ raw: new Uint8Array(size).fill(7), small: Buffer.from("abc") }),
   refuse: () => {
