@@ -16,6 +16,7 @@ import { Batcher } from "../store/batcher"
 import { inserter } from "../store/statements"
 import type { Store, Tx } from "../store/store"
 import { type AddressParts, type InboundTarget, inboundTarget } from "./addresses"
+import { arrivedMailsOf } from "./arrived-mail"
 import type { MailVerdicts } from "./mail-verdicts"
 import { inboundProcess } from "./process-job"
 import { keepRaw, type StoredRaw } from "./raw-mail"
@@ -180,6 +181,10 @@ async function writeAll(tx: Tx, list: NewMail[]): Promise<string[][]> {
     files.map(({ id, raw_sha256 }) => ({ sha256: raw_sha256, inbound_id: id })),
   )
   const ids = list.map((mail) => mail.rows.map(({ id }) => id))
+  tx.afterCommit(() => {
+    const arrived = arrivedMailsOf(tx)
+    for (const { rows, raw } of list) if (raw !== null) arrived.keep({ rows, raw })
+  })
   await enqueueAll(
     tx,
     inboundProcess,

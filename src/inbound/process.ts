@@ -13,6 +13,7 @@ import { idList, isAmong } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
 import { inboundTarget } from "./addresses"
+import { arrivedMailsOf } from "./arrived-mail"
 import {
   type Answered,
   answered,
@@ -55,10 +56,11 @@ export const processInbound = (
   parts: ProcessParts,
 ): JobHandler<{ ids: string[] }, ProcessedMail> => ({
   async run({ ids }, job) {
-    const rows = await waiting(parts.store.read, ids)
+    const { read } = parts.store
+    const { rows, raw } = arrivedMailsOf(read).remove(ids) ?? { rows: await waiting(read, ids) }
     const [first] = rows
     if (!first) return {}
-    const stored = await readStoredMail(parts, first)
+    const stored = await readStoredMail(parts, first, raw)
     const is_patient = ageSeconds(job) < PATIENCE_SECONDS
     let later = false
     let last: ProcessedMail | undefined

@@ -34,11 +34,16 @@ export interface StoredMail {
 /**
  * Verdicts, header, bodies and files of a mail, whose files are on disk when it resolves. What the
  * parser does not manage keeps its raw message and says `parse_error`. Rejects where the threads
- * are overrun and where the storage does not write: then it is tried again.
+ * are overrun and where the storage does not write: then it is tried again. `known` is the raw message,
+ * where it need not be read.
  */
-export async function readStoredMail(parts: MailReaderParts, row: InboundRow): Promise<StoredMail> {
+export async function readStoredMail(
+  parts: MailReaderParts,
+  row: InboundRow,
+  known?: Uint8Array,
+): Promise<StoredMail> {
   const { store, inbound_blobs } = parts
-  const raw = (await rawSource({ read: store.read, inbound_blobs }, row)) ?? notStored()
+  const raw = known ?? (await rawSource({ read: store.read, inbound_blobs }, row)) ?? notStored()
   const is_small = raw instanceof Uint8Array
   const read = is_small
     ? await patiently(parts, (tools) => together(parts, row, raw, tools))

@@ -67,18 +67,27 @@ export interface JudgedSignatures {
 /** Reads no more than the beginning of a message. */
 export async function readHeader(raw: Uint8Array): Promise<ReadHeader> {
   const header = headerRows(raw.subarray(0, HEAD_BYTES))
+  const is_unsigned = !header.too_large && !header.rows.some(({ key }) => SIGNED.has(key))
+  return {
+    keys: is_unsigned ? [] : await keysIn(header),
+    authors: authorsOf(header),
+    sample: sampleOf(header),
+    is_unsigned,
+  }
+}
+
+function sampleOf({ rows }: MailHeader): number {
+  const hash = createHash("sha256")
+  for (const { line } of rows) hash.update(line)
+  return hash.digest().readUInt32BE(0) % 100
+}
+
+async function keysIn(header: MailHeader): Promise<DnsQuestion[]> {
   const { verifier } = await verifierOf(header, {}, [], new Date(0))
   const sets = (verifier.arc.chain || []).map((set) => set["arc-seal"])
   const named = [...verifier.signatureHeaders, ...sets.map(sealOf)]
   const names = named.flatMap((field) => (field.skip || field.invalid ? [] : keyName(field)))
-  const hash = createHash("sha256")
-  for (const { line } of header.rows) hash.update(line)
-  return {
-    keys: [...new Set(names)].map((name) => ({ name, type: "TXT" })),
-    authors: authorsOf(header),
-    sample: hash.digest().readUInt32BE(0) % 100,
-    is_unsigned: !header.too_large && !header.rows.some(({ key }) => SIGNED.has(key)),
-  }
+  return [...new Set(names)].map((name) => ({ name, type: "TXT" }))
 }
 
 const sealOf = ({ parsed }: SignatureField) => ({

@@ -160,16 +160,17 @@ function borrowsBrand({ from_name, from_domain }: SpamSigns): boolean {
 /** The share of capitals among the letters, of which there must be enough. */
 function isShouted(text: string, least: number, share: number): boolean {
   const start = text.slice(0, 5_000)
-  const letters = start.match(/\p{Lu}|\p{Ll}/gu)?.length ?? 0
-  return letters >= least && (start.match(/\p{Lu}/gu)?.length ?? 0) >= letters * share
+  const capitals = start.match(/\p{Lu}/gu)?.length ?? 0
+  if (capitals < least * share) return false // as most mail: its letters need not be counted
+  const letters = capitals + (start.match(/\p{Ll}/gu)?.length ?? 0)
+  return letters >= least && capitals >= letters * share
 }
 
 /** Words about an account, and a place where something is to be entered. */
 function asksForCredentials({ words, links, filenames, html }: SpamSigns): boolean {
-  return (
-    CREDENTIALS.test(words) &&
-    (links.length > 0 || /<form\b/i.test(html) || filenames.some((name) => /\.s?html?$/.test(name)))
-  )
+  const has_place =
+    links.length > 0 || /<form\b/i.test(html) || filenames.some((name) => /\.s?html?$/.test(name))
+  return has_place && CREDENTIALS.test(words)
 }
 
 const LEAST_LETTERS = 40

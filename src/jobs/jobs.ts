@@ -4,6 +4,7 @@ import { now, secondsFromNow } from "../core/time"
 import { short } from "../lib/text"
 import { inserter, remover, updater } from "../store/statements"
 import type { Store, Tx } from "../store/store"
+import { recentRowsOf } from "./in-flight"
 import { jobs } from "./tables"
 import { wakeUpOf } from "./wake-ups"
 import {
@@ -70,7 +71,7 @@ export const bind = <Payload, End = never>(
 /** Part of the caller's transaction: if that rolls back, there is no job either. */
 export async function enqueueAll<Payload>(tx: Tx, job: JobKind<Payload>, list: NewWork<Payload>[]) {
   const created_at = now()
-  const fresh = { state: READY, attempt: 0, owner: null, lease_until: null }
+  const fresh = { state: READY, attempt: 0, owner: null, lease_until: null, last_error: null }
   const rows = list.map(({ payload, project_id, priority, run_at }) => ({
     id: newId(),
     name: job.name,
@@ -82,7 +83,10 @@ export async function enqueueAll<Payload>(tx: Tx, job: JobKind<Payload>, list: N
     ...fresh,
   }))
   await insertJobs(tx, rows)
-  tx.afterCommit(wakeUpOf(tx, "jobs").wakeUp)
+  tx.afterCommit(() => {
+    recentRowsOf<JobRow>(tx, jobRows.name)?.keep(rows)
+    wakeUpOf(tx, "jobs").wakeUp()
+  })
 }
 
 export const enqueue = <Payload>(tx: Tx, job: JobKind<Payload>, work: NewWork<Payload>) =>
@@ -138,8 +142,8 @@ export async function purgeDead(store: Store): Promise<number> {
   return ids.length
 }
 
-const insertJobs = inserter(jobs)
-const deleteJobs = remover(jobs, ["id"], { quiet: true }) // see `jobs/in-flight.ts`
+const insertJobs = inserter(jobs, { quiet: true }) // see `jobs/in-flight.ts`
+const deleteJobs = remover(jobs, ["id"], { quiet: true })
 const updateJobs = updater(jobs, {
   where: ["id"],
   set: ["state", "run_at", "attempt", "owner", "last_error"],

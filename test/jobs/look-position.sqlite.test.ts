@@ -17,13 +17,16 @@ const normal = (limit: number) => ({ partition: PRIORITIES.normal, limit })
 async function halfClaimed() {
   const it = await testStore()
   const limits: number[] = []
-  const due = jobRows.dueAtOnce.bind(jobRows)
+  const [due, dueAtOnce] = [jobRows.due.bind(jobRows), jobRows.dueAtOnce.bind(jobRows)]
+  const counted = <Found extends unknown[]>(found: Found): Found => {
+    limits.push(found.length)
+    return found
+  }
   const rows = Object.assign(Object.create(jobRows) as typeof jobRows, {
-    dueAtOnce: (...given: Parameters<typeof due>) => {
-      const found = due(...given)
-      limits.push(found.length)
-      return found
-    },
+    ready: jobRows.ready.bind(jobRows),
+    dueAtOnce: (...given: Parameters<typeof dueAtOnce>) => counted(dueAtOnce(...given)),
+    // Of rows that were just written only the order is read.
+    due: async (...given: Parameters<typeof due>) => counted(await due(...given)),
   })
   await enqueueRings(it.store, 10)
   const claims = claimsOf<JobRow>(
