@@ -150,7 +150,7 @@ const groups: Record<string, string> = {
   "Send and read mail:": "emails scheduled inbound domains providers mailbox smtp",
   "Follow what happens:": "tui events webhooks listen trigger logs",
   "Keys, people and projects:": "keys projects accounts members invitations settings",
-  "Work and use:": "queue jobs usage audit",
+  "Work and use:": "queue jobs usage reputation audit",
   "Help:": "help completion routes version",
 }
 

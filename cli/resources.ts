@@ -7,6 +7,7 @@ import { shownJob } from "./commands/jobs"
 import { keyRows } from "./commands/keys"
 import { providerRows } from "./commands/providers"
 import { queueRows } from "./commands/queue"
+import { reputation } from "./commands/reputation"
 import { scheduledRows } from "./commands/scheduled"
 import { passwordRows } from "./commands/setup"
 import { auditRow, usageRows } from "./commands/usage"
@@ -214,6 +215,7 @@ export const resources: readonly Resource[] = [
     about: "manage the accounts that you belong to",
     rows: accountRows,
   },
+  reputation,
   {
     noun: "projects",
     about: "manage the projects of the account",

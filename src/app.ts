@@ -25,6 +25,7 @@ import { docsRoutes, pageRoutes } from "./pages/routes"
 import { unsubscribeRoutes } from "./pages/unsubscribe-routes"
 import { type ProviderParts, providerRoutes } from "./providers/routes"
 import { queueRoutes } from "./queue/routes"
+import { reputationRoutes } from "./reputation/routes"
 import type { RequestLog } from "./request-log/request-log"
 import { requestLogRoutes } from "./request-log/routes"
 import type { Store } from "./store/store"
@@ -79,6 +80,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...apiKeyRoutes(parts),
     ...usageRoutes(parts),
     ...settingsRoutes(parts),
+    ...reputationRoutes(parts),
     ...longJobRoutes(parts),
     ...domainRoutes(parts),
     ...emailRoutes(parts),

@@ -37,6 +37,7 @@ import { openInstance } from "./providers/health"
 import { emailIdentities, OpenProviders } from "./providers/open-providers"
 import { ownEmailProvider, type ProviderEnvironment } from "./providers/provider"
 import { firstProvider } from "./providers/routing"
+import { watchReputation } from "./reputation/reputation-watch"
 import { RequestLog } from "./request-log/request-log"
 import type { Store } from "./store/store"
 import { noUses } from "./templates/template-uses"
@@ -152,6 +153,7 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     async start(undo) {
       undo.push(parts.meter.start(), parts.requests.start(), parts.watching.start())
       undo.push(watch(store.read, (activity) => parts.watching.tell(activity)))
+      undo.push(watchReputation(store, messageRows))
       undo.push(await pauses.start(), await node.join([messageRows, deliveryRows, jobRows]))
     },
     close: email.close,

@@ -16,6 +16,7 @@ import * as providerAlerts from "./providers/alerts"
 import { providerFeedback } from "./providers/callbacks"
 import { providerProbe, providerRefused, providersResumed } from "./providers/health"
 import type { OpenProviders } from "./providers/open-providers"
+import * as ownerMail from "./reputation/owner-mail"
 import { purgeAccount } from "./tenancy/accounts"
 import { purgeProject } from "./tenancy/projects"
 import { tellOwners, usageAlert } from "./tenancy/quotas"
@@ -39,6 +40,7 @@ export const jobHandlers = (
 ): JobHandlers => ({
   ...bind(mailboxComplain, complain(store)),
   ...bind(usageAlert, tellOwners(store, post.mail)),
+  ...bind(ownerMail.reputationAlert, ownerMail.tellOwners(store, post.mail)),
   ...bind(domainCheck, runCheck(domains)),
   ...bind(domainRemoved, failMailFrom(store, rules)),
   ...bind(providerRefused, providerAlerts.tellAdmins(store, post.mail)),

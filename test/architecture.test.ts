@@ -20,6 +20,7 @@ const levels = [
     "consents",
     "providers",
     "webhooks",
+    "reputation",
   ],
   ["messages"],
   ["emails", "push", "sms", "inbox", "queue"],

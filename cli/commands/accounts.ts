@@ -98,6 +98,19 @@ export const accountRows = [
       return fields(lines, paint)
     },
   }),
+  row("freeze <id>", "POST /v1/admin/accounts/{account_id}/freeze", {
+    about: "stop all sending of an account (operators)",
+    example: "--reason phishing",
+    flags: { reason: "reason; every refused send names it" },
+    done: ({ name }) => `${name} is frozen`,
+    next: ({ id }) => `accounts unfreeze ${id}`,
+  }),
+  row("unfreeze <id>", "POST /v1/admin/accounts/{account_id}/unfreeze", {
+    about: "let a frozen account send again (operators)",
+    example: '--reason "the list was cleaned"',
+    flags: { reason: "reason, for the audit log" },
+    done: ({ name }) => `${name} may send again`,
+  }),
   row("breakdown", "GET /v1/accounts/me/project-breakdown", {
     about: "show the usage and the API keys of each project in a month",
     example: "--period 2026-11",

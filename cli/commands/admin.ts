@@ -35,6 +35,16 @@ export function define(program: Command): void {
       .action(lazily(async () => (await import("../local/admin"))[name]))
   }
 
+  for (const [name, about] of [
+    ["freeze", "stop all sending of an account (id, slug or name)"],
+    ["unfreeze", "let a frozen account send again; its rates begin anew"],
+  ] as const) {
+    local(admin, `${name} <account>`, about)
+      .requiredOption("--reason <text>", "reason; the audit log keeps it")
+      .addHelpText("after", examples(`admin ${name} acme --reason phishing`))
+      .action(lazily(async () => (await import("../local/admin"))[name]))
+  }
+
   const plan = admin
     .command("plan")
     .description("manage the plans of accounts")

@@ -95,6 +95,22 @@ export const lock = setStatus("locked")
 export const suspend = setStatus("suspended")
 export const unlock = setStatus("active")
 
+const setFrozen =
+  (operation: "freeze" | "unfreeze"): Action<StatusOptions> =>
+  async (context, options, account = "") => {
+    context.output.promises([...fieldsOf("POST /v1/accounts"), "status_reason", "deleting_at"])
+    const { reason = "" } = options
+    const row = await runOrder<Account & { sending_status: string }>(context, options, {
+      ...{ operation, account, reason },
+    })
+    const done = `${row.name}: the sending status is ${row.sending_status}`
+    await context.output.record(row, () => `${context.paint.green("✓")} ${done}`)
+    return undefined
+  }
+
+export const freeze = setFrozen("freeze")
+export const unfreeze = setFrozen("unfreeze")
+
 interface PlanOptions extends LocalOptions {
   limit?: string[]
   /** False for `--no-limits`. */

@@ -21,6 +21,7 @@ import {
   whole,
 } from "./config-kinds"
 import { PLAN_NAMES, type PlanLimit, planLimits } from "./config-plans"
+import { reputationKeys } from "./config-reputation"
 import { key, optional, type SettingKey } from "./config-setting"
 import { smtpKeys } from "./config-smtp"
 
@@ -237,6 +238,8 @@ export const keys = {
 
   "plans.default": key(oneOf(...PLAN_NAMES), "enterprise", "Plan of a new account."),
   ...planLimits((kind, about) => optional<PlanLimit>(kind, about)),
+
+  ...reputationKeys,
 
   sending_domains: key(
     domains,

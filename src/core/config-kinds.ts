@@ -83,6 +83,12 @@ export const whole = (least: number, most: number): SettingKind<number> =>
     return fits && value >= least && value <= most ? value : undefined
   })
 
+/** Above 0: a threshold of nothing is met by everybody. */
+export const percent = kind<number>("a percentage above 0 and up to 100, such as 0.1", (raw) => {
+  const value = typeof raw === "string" && /^\d+(\.\d+)?$/.test(raw) ? Number(raw) : raw
+  return typeof value === "number" && value > 0 && value <= 100 ? value : undefined
+})
+
 const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 type Unit = keyof typeof units
 

@@ -4,15 +4,24 @@ import { unavailable } from "../http/envelope"
 import * as idempotency from "../http/idempotency"
 import type { Caller } from "../identity/caller"
 import * as messages from "../messages/pipeline"
+import { frozenRefusal, type SendingCaller, throttledRefusal } from "../reputation/gate"
 import { Batcher } from "../store/batcher"
-import type { Store, Tx } from "../store/store"
-import { giveBack, type QuotaAllowance, reserveEach, takeFromBucket } from "../tenancy/quotas"
+import type { Reader, Store, Tx } from "../store/store"
+import {
+  demandRoomFor,
+  giveBack,
+  type QuotaAllowance,
+  reserveEach,
+  takeFromBucket,
+} from "../tenancy/quotas"
 import { add } from "../tenancy/usage"
 import { linksIn } from "./email-category"
 
 /** An email to accept, and the quota it is counted under; null counts nowhere. */
 export interface EmailEntry {
   message: messages.NewMessage
+  /** Of an account that is not active. */
+  standing?: SendingCaller | undefined
   allowance: (QuotaAllowance & { sends_per_second: number | null }) | null
 }
 
@@ -22,6 +31,7 @@ type AcceptMode = "apart" | "permissive" | "strict"
 /** What is sent from the sandbox is no use of the service, and counts nothing. */
 export const entryOf = (message: messages.NewMessage, caller: Caller): EmailEntry => ({
   message,
+  standing: caller.sending_status === "active" ? undefined : caller,
   allowance: message.sandbox ? null : allowanceOf(caller),
 })
 
@@ -35,10 +45,23 @@ export const allowanceOf = ({ account_id, quota_subject, limits, plan }: Caller)
   plan,
 })
 
+export const isFrozen = ({ sending_status }: Caller): boolean => sending_status === "frozen"
+
+/**
+ * Throws for a frozen account, before anything is looked up or put on disk: 402 where the month has no
+ * room for so many emails, else 403 `account_frozen`.
+ */
+export async function refuseFrozen(db: Reader, caller: Caller, units: number): Promise<void> {
+  const refusal = frozenRefusal(caller)
+  if (!refusal) return
+  if (!caller.project_settings.sandbox) await demandRoomFor(db, allowanceOf(caller), units)
+  throw refusal
+}
+
 /**
  * The last checks inside the transaction, for what may have changed since `prepare`. Takes many
  * emails, because sends are batched. Answers for each with the message, or with why it is refused:
- * the month's quota (402), then the sends of a second (429).
+ * the month's quota (402), the account's sending status (403, 429), then the sends of a second (429).
  */
 export async function accept(
   tx: Tx,
@@ -46,6 +69,7 @@ export async function accept(
   mode: AcceptMode = "apart",
 ): Promise<(messages.Message | ApiError)[]> {
   const refused = await reserveAll(tx, list, mode)
+  await refuseByStatus(tx, list, mode, refused)
   await slowDown(tx, list, mode, refused)
   const admitted = list.filter((entry) => !refused.has(entry))
   await add(tx, admitted.filter(isCounted).map(usageOf))
@@ -81,6 +105,32 @@ async function reserveAll(tx: Tx, list: EmailEntry[], mode: AcceptMode) {
 
 /** Free accounts of one person share a count, and may have numbers of the operator of their own. */
 const limitName = ({ allowance: { subject, limit } }: CountedEntry) => `${subject} ${limit}`
+
+/** What stands or falls together has one draw: that of its first message. */
+async function refuseByStatus(
+  tx: Tx,
+  list: EmailEntry[],
+  mode: AcceptMode,
+  refused: Map<EmailEntry, ApiError>,
+) {
+  const left = list.filter((entry) => entry.standing && !refused.has(entry))
+  const [first] = left
+  if (!first) return
+  for (const entry of left) {
+    const refusal = statusRefusal(entry, (mode === "strict" ? first : entry).message.id)
+    if (!refusal) continue
+    if (mode !== "apart" && refusal.code === "account_frozen") throw refusal
+    refused.set(entry, refusal)
+    if (entry.allowance) await giveBack(tx, entry.allowance, unitsOf(entry))
+  }
+}
+
+/** Neither codes and links nor mail that stays in the sandbox are throttled. */
+function statusRefusal({ message, standing }: EmailEntry, drawn_id: string) {
+  if (!standing) return undefined
+  const is_exempt = message.stream === "auth" || message.sandbox
+  return frozenRefusal(standing) ?? (is_exempt ? undefined : throttledRefusal(standing, drawn_id))
+}
 
 /** A batch takes its number of emails at once, and waits as a whole. */
 async function slowDown(

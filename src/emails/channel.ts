@@ -12,6 +12,7 @@ import { Semaphore } from "../lib/semaphore"
 import type { Channel } from "../messages/channel"
 import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
 import { NO_REPLY, type Outcome, outcomeOf, type RecipientOutcome } from "../providers/provider"
+import { demandReleased } from "../reputation/complaint-holds"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import {
@@ -46,9 +47,13 @@ export function emailChannel(parts: EmailChannelParts): Channel {
   const warnUnsigned = unsignedWarner(parts)
   const providerOf = ({ sandbox }: Message) => (sandbox ? parts.sandbox : parts.provider)
   return {
-    /** Rejects with DeferredError where the operator paused the domains, or the provider has no permit. */
+    /**
+     * Rejects with DeferredError where complaints hold a tag, the operator paused the domains, or the
+     * provider has no permit.
+     */
     async prepare(message, content, attempt) {
-      const { id, stream, project_id } = message
+      const { id, stream, project_id, sandbox } = message
+      if (!sandbox) await demandReleased(store.read, message)
       const { to } = triedNow(queues, message)
       await providerOf(message)?.admit?.(id, to, stream === "auth", project_id)
       return bytesOf(parts, message, { content, attempt, warnUnsigned })

@@ -18,7 +18,7 @@ import { reschedule } from "../messages/scheduled"
 import { RescheduleRequest } from "../messages/schemas"
 import type { Store } from "../store/store"
 
-import { accept, entryOf, type Intake, reply, resentReply } from "./accept"
+import { accept, entryOf, type Intake, isFrozen, refuseFrozen, reply, resentReply } from "./accept"
 import { batchReply, type EmailBatch, modeOf, prepareBatch, readBatch, settled } from "./batch"
 import * as emails from "./emails"
 import { readReschedule, readResend, readSendEmail, type SendEmail } from "./fields"
@@ -226,8 +226,9 @@ type OfEmail<Body = unknown, Query = unknown> = Call<Body, Query, { email_id: st
 
 const named = ({ project_id, params }: OfEmail): [string, string] => [project_id, params.email_id]
 
-async function sendOne({ intake, rules, blobs }: EmailParts, call: Call<SendEmail>) {
+async function sendOne({ store, intake, rules, blobs }: EmailParts, call: Call<SendEmail>) {
   const { caller, claim, body, signal } = call
+  if (isFrozen(caller)) await refuseFrozen(store.read, caller, 1)
   const sender = {
     caller,
     signal,
@@ -243,6 +244,7 @@ async function sendOne({ intake, rules, blobs }: EmailParts, call: Call<SendEmai
 async function sendBatch({ store, rules, blobs }: EmailParts, call: Call<EmailBatch>) {
   const { caller, claim, body, request, signal } = call
   const mode = modeOf(request, body)
+  if (isFrozen(caller)) await refuseFrozen(store.read, caller, body.items.length)
   const circumstances = { caller, rules, blobs, idempotency_key: claim?.key ?? null, signal }
   const prepared = await prepareBatch(body, mode, circumstances)
   const entries = prepared.accepted.map(({ message }) => entryOf(message, caller))
@@ -260,6 +262,7 @@ async function sendAgain(parts: EmailParts, call: OfEmail<{ to: Mailbox | undefi
   const { caller, claim, body, params } = call
   const key = claim?.key ?? null
   const email = await emails.again(parts, caller, params.email_id, body.to, key)
+  if (isFrozen(caller)) await refuseFrozen(parts.store.read, caller, email.recipients.length)
   const sendable = await rulesFor(rules, caller.project_id, email.sandbox)
   await refuseUnsendable(caller, email.sender_domain ?? "", email.recipients, sendable)
   const left = await withoutSuppressed(rules.suppressions, email)

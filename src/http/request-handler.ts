@@ -292,10 +292,13 @@ function headersOf({ caller, quota, route }: State): HeaderFields {
   if (!caller || caller.kind === "none") return headers
   headers["x-account-sending-status"] = caller.sending_status
   if (caller.sending_status_reason) {
-    headers["x-account-sending-status-reason"] = caller.sending_status_reason
+    headers["x-account-sending-status-reason"] = asHeader(caller.sending_status_reason)
   }
   return headers
 }
+
+/** An operator may give a reason in any letters, and a header takes visible ASCII alone (RFC 9110, 5.5). */
+const asHeader = (text: string) => text.replace(/[^\x20-\x7e]/gu, "?")
 
 /** A request whose body and query are not read yet. */
 type Unread = Omit<Call<unknown, unknown, Record<string, string>>, "body" | "query">

@@ -1,6 +1,7 @@
 import type { Actor } from "../audit-log/tables"
 import { type Limits, limitsOf } from "../plans/plans"
 import type {
+  AccountReputation,
   AccountRole,
   AccountSettings,
   AccountStatus,
@@ -40,6 +41,7 @@ export interface Caller {
   account_status: AccountStatus
   sending_status: SendingStatus
   sending_status_reason: string | null
+  reputation: AccountReputation | null
   project_settings: ProjectSettings
   account_settings: AccountSettings
   ip: string
@@ -90,6 +92,7 @@ export const nobody = (ip: string): Caller => ({
   account_status: "active",
   sending_status: "active",
   sending_status_reason: null,
+  reputation: null,
   project_settings: PROJECT_DEFAULTS,
   account_settings: ACCOUNT_DEFAULTS,
   ip,
@@ -105,6 +108,7 @@ export const accountFacts = (account: typeof accounts.$inferSelect) => ({
   account_settings: account.settings,
   sending_status: account.sending_status,
   sending_status_reason: account.sending_status_reason,
+  reputation: account.reputation,
 })
 
 /** A user's free accounts share one set of limits (contract 10, section 5). */

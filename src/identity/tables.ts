@@ -24,6 +24,35 @@ export interface AccountSettings {
   require_mfa: boolean
 }
 
+/** What was counted of emails by recipient, for the reputation of their account. */
+export interface ReputationCounts {
+  sent: number
+  delivered: number
+  /** Permanently, for a reason that is the recipient's or the content's. */
+  bounced: number
+  complained: number
+}
+
+/** What decides how an account may send, as the last evaluation left it. */
+export interface AccountReputation {
+  /** Where the window begins at the earliest: when the operator last lifted a freeze. */
+  window_start: string | null
+  /** What was counted before that in the hour of the start. */
+  base: ReputationCounts | null
+  /** Shares, 0 to 1. */
+  bounce_rate: number
+  complaint_rate: number
+  /** Of new sends, 0 to 1; 0 where the account is active. */
+  rejected_share: number
+  /** What throttled or froze the account; null where it is active. */
+  cause: "bounce_rate" | "complaint_rate" | "hour_sent" | "operator" | null
+  /** Since when a throttled account has been below all marks of recovery. */
+  below_since: string | null
+  /** The step that owners were warned of, and that has not come. */
+  warned: "throttled" | "frozen" | null
+  changed_at: string | null
+}
+
 /** The top of the tenancy: a plan, its limits, and projects below it. */
 export const accounts = table(
   "accounts",
@@ -41,6 +70,8 @@ export const accounts = table(
     status_reason: text(),
     sending_status: text<SendingStatus>().notNull(),
     sending_status_reason: text(),
+    /** Null for an account that was active ever since. */
+    reputation: json<AccountReputation | null>(),
     /** When its owner deleted it: nothing answers for it, and a week later it is gone. */
     deleting_at: time(),
     created_at: time().notNull(),

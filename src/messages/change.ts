@@ -7,6 +7,7 @@ import { bumpEach, type Changes } from "../store/counters"
 import { held, idList, isAmong } from "../store/dialect"
 import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
+import { countForReputation } from "./counted"
 import {
   announce,
   eventOf,
@@ -64,6 +65,7 @@ export async function changeAll(
   )
   await bumpEach(tx, countsOf(changed))
   await suppressWhere(tx, changed)
+  await countForReputation(tx, changed)
   await forget(tx, changed.filter(isOver))
   for (const one of changed) tellAll(tx, one)
 }
@@ -251,6 +253,9 @@ const tracked = {
   subject: messages.subject,
   tags: messages.tags,
   metadata: messages.metadata,
+  sender_domain: messages.sender_domain,
+  template_id: messages.template_id,
+  sandbox: messages.sandbox,
   status: messages.status,
   status_reason: messages.status_reason,
   provider: messages.provider,

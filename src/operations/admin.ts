@@ -1,5 +1,6 @@
 import { rmSync } from "node:fs"
 import { Type as t } from "@sinclair/typebox"
+import { LOCAL } from "../audit-log/audit-log"
 import { ApiError, fail, Problems } from "../core/errors"
 import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
@@ -12,7 +13,8 @@ import * as mailbox from "../mailbox/mailbox"
 import { openRaw } from "../mailbox/mailbox"
 import { instanceCallback } from "../providers/health"
 import type { ProviderEnvironment } from "../providers/provider"
-import type { Store } from "../store/store"
+import { freeze, unfreeze } from "../reputation/freeze"
+import type { Store, Tx } from "../store/store"
 import * as accounts from "../tenancy/accounts"
 import * as operator from "../tenancy/operator"
 import { findInstance } from "../tenancy/projects"
@@ -70,6 +72,7 @@ export type AdminOrder =
   | ({ operation: "bootstrap" } & NewOwner)
   | { operation: "reset_owner"; email: string; password: string; keep_mfa: boolean }
   | { operation: "set_status"; account: string; status: AccountStatus; reason: string | null }
+  | FreezeOrder
   | ({ operation: "set_plan"; account: string } & operator.PlanChange)
   | { operation: "accounts" }
   | { operation: "users" }
@@ -89,6 +92,9 @@ export async function administer(parts: AdminParts, order: AdminOrder): Promise<
       return operator.resetOwner(store, order)
     case "set_status":
       return shown(store, await store.tx((tx) => operator.setStatus(tx, order.account, order)))
+    case "freeze":
+    case "unfreeze":
+      return shown(store, await store.tx((tx) => setFrozen(tx, order)))
     case "set_plan":
       return shown(store, await store.tx((tx) => operator.setPlan(tx, order.account, order)))
     case "accounts":
@@ -108,6 +114,14 @@ export async function administer(parts: AdminParts, order: AdminOrder): Promise<
     case "ses_callback":
       return providerCallback(parts)
   }
+}
+
+type FreezeOrder = { operation: "freeze" | "unfreeze"; account: string; reason: string }
+
+async function setFrozen(tx: Tx, { operation, account, reason }: FreezeOrder) {
+  const { id } = await operator.named(tx, account)
+  const change = operation === "freeze" ? freeze : unfreeze
+  return change(tx, id, reason, LOCAL)
 }
 
 /** Mail of the instance itself that the embedded mailbox caught; no route ever shows it. */

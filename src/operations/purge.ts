@@ -20,6 +20,7 @@ import { mailboxMails, mailboxRecipients } from "../mailbox/tables"
 import { attempts, messageContents, messageRaws, messages, messageTags } from "../messages/tables"
 import { quotas, sendBuckets } from "../plans/tables"
 import { providerConfigs, providerReceipts } from "../providers/tables"
+import { complaintHolds, reputationHours } from "../reputation/tables"
 import { requestLog } from "../request-log/tables"
 import { held } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
@@ -108,6 +109,8 @@ async function rest(tx: Tx, project_id: string) {
     sendBuckets,
     softFailures,
     longJobs,
+    reputationHours,
+    complaintHolds,
   ]
   for (const table of few) {
     await tx.delete(table).where(eq(table.project_id, project_id))

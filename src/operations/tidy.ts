@@ -10,6 +10,7 @@ import { purgeSessions } from "../identity/sessions"
 import { fileSweeper, purgeInbound } from "../inbound/inbound-retention"
 import { purgeDead } from "../jobs/jobs"
 import { purgeEnded } from "../jobs/long-jobs"
+import { purgeHours } from "../reputation/hour-counts"
 import { purgeRequestLog } from "../request-log/request-log"
 import type { Store } from "../store/store"
 import { expireHeld, purgeDeliveries, purgeEvents } from "../webhooks/retention"
@@ -33,6 +34,7 @@ export function keepTidy(store: Store, settings: Settings, inbound_blobs: Blobs)
     while ((await purgeEvents(store, before(Math.max(events, deliveries)))) > 0);
     while ((await purgeRequestLog(store, before(settings["retention.request_log"]))) > 0);
     await purgeWindows(store)
+    while ((await purgeHours(store)) > 0);
     while ((await purgeInbound(store)) > 0);
     await sweepInbound()
   }

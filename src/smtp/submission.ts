@@ -1,4 +1,4 @@
-import { allowanceOf } from "../emails/accept"
+import { allowanceOf, isFrozen, refuseFrozen } from "../emails/accept"
 import { refuseAllSuppressed } from "../emails/suppressed"
 import { Guard, type VerifyAccess } from "../http/guard"
 import type { RateLimits } from "../http/rate-limits"
@@ -75,6 +75,7 @@ async function admitRecipient(
   if (!isMailbox(address)) {
     throw new SubmissionRefusal(501, "5.1.3", "validation_error", notOneAddress(address))
   }
+  if (isFrozen(caller)) await refuseFrozen(store.read, caller, identity.recipients + 1)
   if (!isSandboxed(caller)) {
     await demandRoomFor(store.read, allowanceOf(caller), identity.recipients + 1)
   }

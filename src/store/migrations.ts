@@ -6,6 +6,7 @@ import sqlite3 from "../../migrations/sqlite/0003_suppressions.sql" with { type:
 import sqlite4 from "../../migrations/sqlite/0004_unsubscribe_links_and_consents.sql" with { type: "text" }
 import sqlite5 from "../../migrations/sqlite/0005_templates.sql" with { type: "text" }
 import sqlite6 from "../../migrations/sqlite/0006_inbound_raws.sql" with { type: "text" }
+import sqlite7 from "../../migrations/sqlite/0007_reputation.sql" with { type: "text" }
 import postgres0 from "../../migrations/postgres/0000_initial_schema.sql" with { type: "text" }
 import postgres1 from "../../migrations/postgres/0001_inbound_mail.sql" with { type: "text" }
 import postgres2 from "../../migrations/postgres/0002_message_schedule_and_template.sql" with { type: "text" }
@@ -13,6 +14,7 @@ import postgres3 from "../../migrations/postgres/0003_suppressions.sql" with { t
 import postgres4 from "../../migrations/postgres/0004_unsubscribe_links_and_consents.sql" with { type: "text" }
 import postgres5 from "../../migrations/postgres/0005_templates.sql" with { type: "text" }
 import postgres6 from "../../migrations/postgres/0006_inbound_raws.sql" with { type: "text" }
+import postgres7 from "../../migrations/postgres/0007_reputation.sql" with { type: "text" }
 
 /** One step of the schema. `when` decides the order: milliseconds since 1970. */
 export interface Migration {
@@ -31,6 +33,7 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0004_unsubscribe_links_and_consents", when: 1795377770291, sql: sqlite4 },
     { tag: "0005_templates", when: 1795378120477, sql: sqlite5 },
     { tag: "0006_inbound_raws", when: 1795379056818, sql: sqlite6 },
+    { tag: "0007_reputation", when: 1795379655226, sql: sqlite7 },
   ],
   postgres: [
     { tag: "0000_initial_schema", when: 1795360094293, sql: postgres0 },
@@ -40,5 +43,6 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0004_unsubscribe_links_and_consents", when: 1795377770691, sql: postgres4 },
     { tag: "0005_templates", when: 1795378120800, sql: postgres5 },
     { tag: "0006_inbound_raws", when: 1795379057625, sql: postgres6 },
+    { tag: "0007_reputation", when: 1795379655991, sql: postgres7 },
   ],
 }

@@ -96,6 +96,27 @@ export function newRowInserter<Table extends SQLiteTable>(table: Table, key: key
   return (tx: Tx, rows: Row<Table>[]) => write(tx, rows as Record<string, unknown>[])
 }
 
+/**
+ * Adds numbers to rows on a hot path: the columns of `sums` to those of the row with the same `key`,
+ * or a new row. No two of the given rows may have the same key.
+ */
+export function adder<Table extends SQLiteTable, Name extends keyof Row<Table> & string>(
+  table: Table,
+  key: Name[],
+  sums: Name[],
+) {
+  const all = getTableColumns(table)
+  const own = getTableName(table)
+  const named = (names: Name[]) => names.flatMap((name) => all[name]?.name ?? [])
+  const set = named(sums).map((name) => `"${name}" = "${own}"."${name}" + excluded."${name}"`)
+  const target = named(key).map((name) => `"${name}"`)
+  const conflict = ` ON CONFLICT (${target.join(", ")}) DO UPDATE SET ${set.join(", ")}`
+  const write = rowWriter(table, conflict, {})
+  return async (tx: Tx, rows: Row<Table>[]): Promise<void> => {
+    await write(tx, rows as Record<string, unknown>[])
+  }
+}
+
 interface Change<Where, Set, Clear> {
   /** The row that is meant, and what has to be true of it still. */
   where: Where[]

@@ -65,6 +65,7 @@ export async function create(tx: Tx, wanted: NewAccount, by: audit.By): Promise<
     status_reason: null,
     sending_status: "active",
     sending_status_reason: null,
+    reputation: null,
     deleting_at: null,
     created_at: now(),
     updated_at: now(),

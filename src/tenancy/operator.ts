@@ -22,7 +22,7 @@ export const listAll = (db: Reader): Promise<accounts.AccountRow[]> =>
   db.select().from(rows).where(ne(rows.slug, INSTANCE_SLUG)).orderBy(desc(rows.id))
 
 /** By id, slug or name. Throws 404, and 409 where several have the name. */
-async function named(db: Reader, name: string): Promise<accounts.AccountRow> {
+export async function named(db: Reader, name: string): Promise<accounts.AccountRow> {
   const called = isUuid(name) ? eq(rows.id, name) : or(eq(rows.slug, name), eq(rows.name, name))
   const found = await db
     .select()

@@ -152,6 +152,10 @@ export const calls: Record<string, string[]> = {
   "accounts use": [ACCOUNT],
   "accounts transfer": [PERSON],
   "accounts plan": [],
+  "accounts freeze": [ID, "--reason", "phishing"],
+  "accounts unfreeze": [ID, "--reason", "cleaned"],
+  "reputation show": [],
+  "reputation release": ["--tag", "news"],
   "accounts resources": [],
   "accounts breakdown": ["--period", "2026-11"],
   "projects list": ["--limit", "2"],
@@ -210,6 +214,7 @@ export function everything(): FakeApi {
   api.answer("GET /v1/openapi.json", { body: { paths: {} } })
   answerJobs(api)
   answerQueues(api)
+  answerReputation(api)
   answerMail(api)
   answerInbound(api)
   answerHooks(api)
@@ -328,6 +333,31 @@ function answerQueues(api: FakeApi): void {
   api.data("GET /v1/admin/queues", [{ ...queue, paused: false }])
   api.data("POST /v1/admin/queues/email%3Ab.c/pause", { ...queue, paused: true })
   api.data("POST /v1/admin/queues/email/resume", { ...queue, paused: false })
+}
+
+function answerReputation(api: FakeApi): void {
+  const account = { id: ID, name: "Acme", sending_status: "frozen" }
+  for (const verb of ["freeze", "unfreeze"]) {
+    api.data(`POST /v1/admin/accounts/${ID}/${verb}`, account)
+  }
+  api.data("GET /v1/accounts/me/reputation", reputation())
+  api.data("POST /v1/accounts/me/reputation/release", { released: 2 })
+}
+
+/** An account without mail, with the thresholds of a fresh instance. */
+export function reputation(more: object = {}) {
+  const rates = { bounce_rate: 0, complaint_rate: 0 }
+  const steps = {
+    throttled: { min_sent: 200, bounce_rate: 0.05, complaint_rate: 0.001 },
+    frozen: { min_sent: 500, bounce_rate: 0.1, complaint_rate: 0.005 },
+  }
+  const left = { bounces_left: 200, complaints_left: 1 }
+  return {
+    ...{ status: "active", reason: null, rejected_share: 0, window_days: 7, sent: 0, ...rates },
+    ...{ thresholds: steps, warning: null, held: [], by_domain: [], by_tag: [] },
+    forecast: { status: null, expected_at: null, ...rates, ...left },
+    ...more,
+  }
 }
 
 function answerKeys(api: FakeApi): void {

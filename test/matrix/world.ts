@@ -92,6 +92,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
     ids: {
       project_id,
       user_id: guest.id,
+      account_id,
       invitation_id: invitation.body.data.id,
       session_id: sessions.body.data[0].id,
       key_id: whole.id,

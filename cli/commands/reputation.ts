@@ -1,0 +1,109 @@
+import type { Components } from "../../src/client/components"
+import { type Resource, row } from "../lib/resource"
+import { type Columns, fields, table, wide } from "../lib/table"
+import type { Paint } from "../lib/terminal"
+import { age } from "../lib/time"
+
+type Reputation = Components["Reputation"]
+
+/** How the account may send, and why; and what complaints hold. */
+export const reputation: Resource = {
+  noun: "reputation",
+  about: "show how the account may send, and release held mail",
+  example: ["reputation show", "reputation release --tag newsletter"],
+  rows: [
+    row("show", "GET /v1/accounts/me/reputation", {
+      about: "show the sending status, the rates beside their thresholds, and a forecast",
+      example: ["", "--json=status,bounce_rate,complaint_rate"],
+      shown,
+      next: ({ held: [first] }) => (first ? `reputation release ${whichOf(first)}` : undefined),
+    }),
+    row("release", "POST /v1/accounts/me/reputation/release", {
+      about: "queue the mail of a tag or template again that complaints hold",
+      example: "--tag newsletter",
+      flags: { tag: "tag that is held", template_id: "id of the template that is held" },
+      refuse: ({ tag, template }) =>
+        (tag === undefined) === (template === undefined) ? "give --tag or --template" : undefined,
+      done: ({ released }) =>
+        `released; ${released} ${released === 1 ? "message is" : "messages are"} queued again`,
+      brief: ({ released }) => `${released}`,
+    }),
+  ],
+}
+
+type Held = Reputation["held"][number]
+
+const whichOf = ({ tag, template_id }: Held) =>
+  tag === null ? `--template ${template_id}` : `--tag ${tag}`
+
+const MOST_SHOWN = 10
+
+function shown(reputation: Reputation, paint: Paint, width: number): string {
+  const parts = [summary(reputation, paint)]
+  const { held, by_domain, by_tag } = reputation
+  if (held.length > 0) parts.push(table(held, heldColumns, width, paint))
+  const domains = by_domain.slice(0, MOST_SHOWN)
+  if (domains.length > 0) {
+    parts.push(table(domains, { DOMAIN: wide(({ domain }) => domain), ...numbers }, width, paint))
+  }
+  const tags = by_tag.slice(0, MOST_SHOWN)
+  if (tags.length > 0) {
+    parts.push(table(tags, { TAG: wide(({ tag }) => tag), ...numbers }, width, paint))
+  }
+  return parts.join("\n\n")
+}
+
+function summary(reputation: Reputation, paint: Paint): string {
+  const { status, reason, rejected_share, window_days, sent, warning, thresholds } = reputation
+  const { throttled, frozen } = thresholds
+  const rate = (name: "bounce_rate" | "complaint_rate") =>
+    `${percent(reputation[name])} (throttled at ${percent(throttled[name])}, frozen at ${percent(frozen[name])})`
+  const paintStatus = { active: paint.green, throttled: paint.yellow, frozen: paint.red }[status]
+  const lines = [
+    ["status", paintStatus(status)],
+    ["reason", reason],
+    ["rejected", rejected_share > 0 ? `${percent(rejected_share)} of new sends` : null],
+    ["warning", warning && `close to ${warning.next}: ${warning.reason}`],
+    ["sent", `${sent} in ${window_days} days`],
+    ["bounces", rate("bounce_rate")],
+    ["complaints", rate("complaint_rate")],
+    ["forecast", forecastText(reputation)],
+  ] as const
+  return fields(lines, paint)
+}
+
+/** What comes next, in one line. */
+export function forecastText({
+  status,
+  forecast,
+}: Pick<Reputation, "status" | "forecast">): string {
+  const { status: next, expected_at, bounces_left, complaints_left } = forecast
+  if (status === "frozen") return "only the operator can lift the freeze"
+  if (next !== null && expected_at !== null) return `${next} ${age(expected_at)}`
+  const step = status === "active" ? "throttled" : "frozen"
+  return `stays ${status}; ${bounces_left} more bounces or ${complaints_left} more complaints: ${step}`
+}
+
+/** A share as a percentage: `6.1 %`, `0.12 %`. */
+export function percent(share: number): string {
+  const value = share * 100
+  return `${value >= 1 ? Math.round(value * 10) / 10 : Number(value.toPrecision(2))} %`
+}
+
+const heldColumns: Columns<Held> = {
+  HELD: wide(({ tag, template_id }) => (tag === null ? `template ${template_id}` : `tag ${tag}`)),
+  COMPLAINTS: ({ complaint_rate }) => percent(complaint_rate),
+  SINCE: ({ held_at }) => age(held_at),
+  WAITING: "waiting",
+}
+
+type Counted = Pick<
+  Reputation["by_tag"][number],
+  "sent" | "bounced" | "complained" | "bounce_rate" | "complaint_rate"
+>
+
+const numbers: Columns<Counted> = {
+  SENT: "sent",
+  BOUNCED: ({ bounced, bounce_rate }) => `${bounced} (${percent(bounce_rate)})`,
+  COMPLAINED: ({ complained, complaint_rate }) => `${complained} (${percent(complaint_rate)})`,
+}

@@ -1,0 +1,188 @@
+import { eq } from "drizzle-orm"
+import * as audit from "../audit-log/audit-log"
+import { settings } from "../core/config"
+import { log } from "../core/log"
+import { isoFrom, millis, millisFrom } from "../core/time"
+import { emitAll } from "../events/emit"
+import type { AccountReputation, SendingStatus } from "../identity/tables"
+import { accounts } from "../identity/tables"
+import { enqueue } from "../jobs/jobs"
+import type { Reader, Store, Tx } from "../store/store"
+import * as tenancy from "../tenancy/accounts"
+import { active } from "../tenancy/projects"
+import { addUp, type CountedHour, hourOf, hoursOf, KEPT_HOURS, NONE } from "./hour-counts"
+import { reputationAlert } from "./owner-mail"
+import {
+  type AccountStanding,
+  BLANK,
+  decide,
+  type Readings,
+  type StatusDecision,
+} from "./sending-status"
+import { type Thresholds, thresholds } from "./thresholds"
+import { less, windowStart } from "./window"
+
+/** Before an hour is unusual, mail must be this much older. */
+const HISTORY_HOURS = 24
+
+/** What is read of an account's mail now, hour by hour, by which it is judged and foretold. */
+export interface ReputationReadings extends Readings {
+  hours: CountedHour[]
+}
+
+type AccountRow = tenancy.AccountRow
+
+export const standingOf = ({ sending_status, reputation }: AccountRow): AccountStanding => ({
+  status: sending_status,
+  reputation: reputation ?? BLANK,
+})
+
+/** Reads the counters of the account, from the first hour of its window on. */
+export async function read(
+  db: Reader,
+  account: Pick<AccountRow, "id" | "reputation">,
+  limits: Thresholds,
+  at_ms: number,
+): Promise<ReputationReadings> {
+  const start = windowStart(account.reputation, limits, at_ms)
+  const hours = await hoursOf(db, account.id, start.hour)
+  const sum = { ...NONE }
+  for (const hour of hours) addUp(sum, hour)
+  const counts = less(sum, start.base)
+  const hour_sent = hours.find(({ hour }) => hour === hourOf(at_ms))?.sent ?? 0
+  const is_much = hour_sent > limits.throttled.hour_sent * limits.recovery.share
+  const is_asked = is_much || account.reputation?.cause === "hour_sent"
+  const usual_hour = is_asked ? await usualHour(db, account, at_ms) : null
+  return { counts, hour_sent, usual_hour, hours }
+}
+
+/** The busiest hour that is older than a day; null where no mail is that old. */
+export async function usualHour(
+  db: Reader,
+  { id, reputation }: Pick<AccountRow, "id" | "reputation">,
+  at_ms: number,
+): Promise<number | null> {
+  const present = hourOf(at_ms)
+  const restarted = reputation?.window_start
+  const oldest = present - KEPT_HOURS
+  const since = restarted ? Math.max(oldest, hourOf(millisFrom(restarted))) : oldest
+  const hours = await hoursOf(db, id, since)
+  const old = hours.filter(({ hour, sent }) => hour <= present - HISTORY_HOURS && sent > 0)
+  return old.length === 0 ? null : Math.max(...old.map(({ sent }) => sent))
+}
+
+/**
+ * Judges an account by its counters, and writes what changed. Two nodes may judge at once: each
+ * change is decided again under the lock of the account's row, so that it happens, and is told, once.
+ */
+export async function evaluate(store: Store, account_id: string): Promise<void> {
+  const [account] = await store.read.select().from(accounts).where(eq(accounts.id, account_id))
+  if (!account || account.deleting_at) return
+  const found = await judge(store.read, account)
+  if (!differs(account, found)) return
+  await store.tx(async (tx) => {
+    const before = await tenancy.hold(tx, account_id)
+    const decision = await judge(tx, before)
+    if (differs(before, decision)) await write(tx, before, decision)
+  })
+}
+
+async function judge(db: Reader, account: AccountRow): Promise<StatusDecision> {
+  const limits = thresholds()
+  const at_ms = millis()
+  const standing = standingOf(account)
+  if (!settings()["reputation.enforced"]) return unenforced(standing)
+  return decide(standing, await read(db, account, limits, at_ms), limits, at_ms)
+}
+
+/** Nothing is throttled any more, and what was frozen still waits for the operator. */
+const unenforced = ({ status, reputation }: AccountStanding): StatusDecision =>
+  status === "throttled"
+    ? { status: "active", reputation: BLANK, reason: null, warn: null }
+    : { status, reputation, reason: null, warn: null }
+
+/** Rates of an active account are read when they are asked for, so no row is written for them. */
+function differs(
+  account: AccountRow,
+  { status, reputation, reason, warn }: StatusDecision,
+): boolean {
+  if (status === "frozen" && account.sending_status === "frozen") return false
+  if (status !== account.sending_status || warn !== null) return true
+  const before = account.reputation ?? BLANK
+  if (reputation.warned !== before.warned) return true
+  if (status === "active") return false
+  return reason !== account.sending_status_reason || !isSame(before, reputation)
+}
+
+const SHOWN = ["rejected_share", "below_since", "bounce_rate", "complaint_rate", "cause"] as const
+
+const isSame = (one: AccountReputation, other: AccountReputation) =>
+  SHOWN.every((name) => one[name] === other[name])
+
+async function write(
+  tx: Tx,
+  before: AccountRow,
+  { status, reputation, reason, warn }: StatusDecision,
+) {
+  const change = { reputation, reason, by: audit.SYSTEM }
+  if (status !== before.sending_status) await changeStatus(tx, before, status, change)
+  else await tenancy.set(tx, before.id, { reputation, sending_status_reason: reason })
+  if (warn) {
+    const payload = { account_id: before.id, kind: `${warn}_soon` as const, ...told(reputation) }
+    await enqueue(tx, reputationAlert, { payload: { ...payload, reason: null }, project_id: null })
+  }
+}
+
+const told = ({ bounce_rate, complaint_rate }: AccountReputation) => ({
+  bounce_rate,
+  complaint_rate,
+})
+
+interface StatusReason {
+  reputation: AccountReputation
+  reason: string | null
+  /** What the operator gives as the reason of an end, for the audit log alone. */
+  why?: string
+  by: audit.By
+}
+
+/** The account is held by the caller. Tells its projects, the audit log and its owners. */
+export async function changeStatus(
+  tx: Tx,
+  before: AccountRow,
+  to: SendingStatus,
+  { reputation, reason, why, by }: StatusReason,
+): Promise<AccountRow> {
+  const changes = { sending_status: to, sending_status_reason: reason, reputation }
+  const after = await tenancy.set(tx, before.id, changes)
+  await record(tx, by, { id: before.id, account_id: before.id }, `account.${verbOf(before, to)}`, {
+    before: { sending_status: before.sending_status, reason: before.sending_status_reason },
+    after: { sending_status: to, reason: reason ?? why ?? null },
+  })
+  const rates = told(reputation)
+  const account_id = before.id
+  const from = before.sending_status
+  const at = reputation.changed_at ?? isoFrom(millis())
+  const data = { account_id, from, to, reason, ...rates, timestamp: at }
+  const projects = await active(tx, account_id)
+  await emitAll(
+    tx,
+    projects.map(({ id: project_id }) => ({
+      ...{ account_id, project_id, subject_id: account_id, data },
+      type: "account.sending_status_changed",
+    })),
+  )
+  const payload = { account_id, kind: to, reason, ...rates }
+  await enqueue(tx, reputationAlert, { payload, project_id: null })
+  tx.afterCommit(() =>
+    log.info("the sending status of an account changed", { account_id, from, to, reason }),
+  )
+  return after
+}
+
+const record = audit.recorder("account")
+
+function verbOf({ sending_status }: AccountRow, to: SendingStatus): string {
+  if (to !== "active") return to
+  return sending_status === "frozen" ? "unfrozen" : "unthrottled"
+}

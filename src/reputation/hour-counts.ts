@@ -1,0 +1,211 @@
+import { and, type Column, eq, gte, lt, type SQL, sql } from "drizzle-orm"
+import { millis } from "../core/time"
+import type { ReputationCounts } from "../identity/tables"
+import { adder } from "../store/statements"
+import type { Reader, Store, Tx } from "../store/store"
+import { type Dimension, reputationHours } from "./tables"
+
+const HOUR_MILLISECONDS = 3_600_000
+
+/** How long hours are kept, for the history and for the usual hour. */
+export const KEPT_HOURS = 30 * 24
+
+/** On Postgres, where several nodes write at once. */
+const SHARDS = 8
+
+export const NONE: ReputationCounts = { sent: 0, delivered: 0, bounced: 0, complained: 0 }
+
+export const hourOf = (epoch_ms: number): number => Math.floor(epoch_ms / HOUR_MILLISECONDS)
+
+export const startOfHour = (hour: number): number => hour * HOUR_MILLISECONDS
+
+/** What became of some recipients of one email. */
+export interface CountedEmail {
+  account_id: string
+  project_id: string
+  sender_domain: string | null
+  tags: string[]
+  template_id: string | null
+  /** In which it was sent. */
+  hour: number
+  counts: ReputationCounts
+}
+
+type HourRow = typeof reputationHours.$inferInsert
+
+/**
+ * Counts emails, in the transaction that settles them: one row for all of a project, domain, tag or
+ * template in an hour.
+ */
+export async function count(tx: Tx, list: CountedEmail[]): Promise<void> {
+  if (list.length === 0) return
+  const shard = tx.isAlone ? 0 : Math.floor(Math.random() * SHARDS)
+  const rows = new Map<string, HourRow>()
+  for (const email of list) {
+    add(rows, email, "project", "", shard)
+    if (email.sender_domain !== null) add(rows, email, "domain", email.sender_domain, shard)
+    for (const tag of new Set(email.tags)) add(rows, email, "tag", tag, shard)
+    if (email.template_id !== null) add(rows, email, "template", email.template_id, shard)
+  }
+  // Always in the same order, so that no two writers wait for each other.
+  const ordered = [...rows.keys()].sort().flatMap((key) => rows.get(key) ?? [])
+  await addTo(tx, ordered)
+}
+
+function add(
+  rows: Map<string, HourRow>,
+  { account_id, project_id, hour, counts }: CountedEmail,
+  dimension: Dimension,
+  name: string,
+  shard: number,
+) {
+  const key = `${account_id} ${dimension} ${hour} ${project_id} ${name}`
+  const known = rows.get(key)
+  if (known) addUp(known, counts)
+  else rows.set(key, { account_id, dimension, name, hour, project_id, shard, ...counts })
+}
+
+/** Adds the second to the first. */
+export function addUp(sum: ReputationCounts, more: ReputationCounts) {
+  sum.sent += more.sent
+  sum.delivered += more.delivered
+  sum.bounced += more.bounced
+  sum.complained += more.complained
+}
+
+const addTo = adder(
+  reputationHours,
+  ["account_id", "dimension", "name", "hour", "project_id", "shard"],
+  ["sent", "delivered", "bounced", "complained"],
+)
+
+const { account_id, dimension, name, hour, project_id } = reputationHours
+
+const summed = (column: Column) => sql<number>`coalesce(sum(${column}), 0)`.mapWith(Number)
+
+const sums = {
+  sent: summed(reputationHours.sent),
+  delivered: summed(reputationHours.delivered),
+  bounced: summed(reputationHours.bounced),
+  complained: summed(reputationHours.complained),
+}
+
+export interface CountedHour extends ReputationCounts {
+  hour: number
+}
+
+/** All mail of an account, one row for each hour with mail since the given one; oldest first. */
+export const hoursOf = (db: Reader, account: string, since: number): Promise<CountedHour[]> =>
+  db
+    .select({ hour, ...sums })
+    .from(reputationHours)
+    .where(and(eq(account_id, account), eq(dimension, "project"), eq(name, ""), gte(hour, since)))
+    .groupBy(hour)
+    .orderBy(hour)
+
+interface NamedCounts extends ReputationCounts {
+  name: string
+  project_id: string
+}
+
+/** The most of one kind that an answer names. */
+const MOST_NAMES = 100
+
+interface NamesAsked {
+  account_id: string
+  dimension: Dimension
+  since: number
+  /** All projects without it. */
+  project_id: string | undefined
+}
+
+/** The mail of each domain, tag or template: those with the most complaints and bounces first. */
+export const byName = (db: Reader, asked: NamesAsked): Promise<NamedCounts[]> =>
+  db
+    .select({ name, project_id, ...sums })
+    .from(reputationHours)
+    .where(
+      and(
+        eq(account_id, asked.account_id),
+        eq(dimension, asked.dimension),
+        gte(hour, asked.since),
+        asked.project_id === undefined ? undefined : eq(project_id, asked.project_id),
+      ),
+    )
+    .groupBy(name, project_id)
+    .orderBy(sql`sum(complained) DESC, sum(bounced) DESC, sum(sent) DESC`)
+    .limit(MOST_NAMES)
+
+/** One domain, tag or template of a project. */
+export interface CountedName {
+  account_id: string
+  project_id: string
+  dimension: Dimension
+  name: string
+}
+
+/** The mail of one name since the given hour. */
+export async function countsOf(db: Reader, one: CountedName, since: number) {
+  const [row] = await db
+    .select(sums)
+    .from(reputationHours)
+    .where(and(isOf(one), gte(hour, since)))
+  return row ?? { ...NONE }
+}
+
+const isOf = (one: CountedName): SQL | undefined =>
+  and(
+    eq(account_id, one.account_id),
+    eq(dimension, one.dimension),
+    eq(name, one.name),
+    eq(project_id, one.project_id),
+  )
+
+/** The tags and templates of an account about which somebody complained since the given hour. */
+export const complainedOf = (db: Reader, account: string, since: number) =>
+  db
+    .selectDistinct({ account_id, project_id, dimension, name })
+    .from(reputationHours)
+    .where(
+      and(
+        eq(account_id, account),
+        gte(hour, since),
+        sql`complained > 0`,
+        sql`dimension IN ('tag', 'template')`,
+      ),
+    )
+    .limit(MOST_COMPLAINED)
+
+/** Names with complaints that one evaluation looks at. */
+const MOST_COMPLAINED = 1000
+
+/** The accounts with mail since the given hour, some at a time, by their ids. */
+export async function sendersSince(db: Reader, since: number, after: string | undefined) {
+  const rows = await db
+    .selectDistinct({ account_id })
+    .from(reputationHours)
+    .where(
+      and(
+        gte(hour, since),
+        after === undefined ? undefined : sql`${account_id} > ${sql.param(after, account_id)}`,
+      ),
+    )
+    .orderBy(account_id)
+    .limit(SENDERS_AT_ONCE)
+  return rows.map((row) => row.account_id)
+}
+
+export const SENDERS_AT_ONCE = 200
+
+/** Forgets one hour of one account that is past its time. Returns how many rows went. */
+export async function purgeHours(store: Store): Promise<number> {
+  const old = lt(hour, hourOf(millis()) - KEPT_HOURS)
+  const rows = store.read.select({ hour, account_id }).from(reputationHours).where(old)
+  const [first] = await rows.orderBy(hour).limit(1)
+  if (!first) return 0
+  const gone = and(eq(hour, first.hour), eq(account_id, first.account_id))
+  return store.tx(async (tx) => {
+    const removed = await tx.delete(reputationHours).where(gone).returning({ hour })
+    return removed.length
+  })
+}

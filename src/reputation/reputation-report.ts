@@ -1,0 +1,103 @@
+import { settings } from "../core/config"
+import { isoFrom, millis } from "../core/time"
+import type { ReputationCounts } from "../identity/tables"
+import { type AnyWorkRows, countHeld } from "../jobs/holds"
+import type { Reader } from "../store/store"
+import { find } from "../tenancy/accounts"
+import { heldOf, holdName } from "./complaint-holds"
+import { read, standingOf, usualHour } from "./evaluate"
+import { forecast } from "./forecast"
+import { addUp, byName, type CountedHour, hourOf, hoursOf, NONE, startOfHour } from "./hour-counts"
+import { ratesOf, warningOf } from "./sending-status"
+import type { Dimension } from "./tables"
+import { firstHour, type Thresholds, thresholds } from "./thresholds"
+
+const DAY_HOURS = 24
+const HISTORY_DAYS = 30
+
+interface Asked {
+  account_id: string
+  /** Names and holds of this project only; of all without it. */
+  project_id: string | undefined
+}
+
+/** The Reputation record: the status and the numbers of the account, and the names that stand out. */
+export async function report(db: Reader, rows: AnyWorkRows, asked: Asked) {
+  const limits = thresholds()
+  const at_ms = millis()
+  const account = await find(db, asked.account_id)
+  const standing = standingOf(account)
+  const readings = await read(db, account, limits, at_ms)
+  const { counts, hours, hour_sent } = readings
+  const { status, reputation } = standing
+  const { base } = reputation
+  const since = firstHour(at_ms, limits.window_ms)
+  const names = (dimension: Dimension) => byName(db, { ...asked, dimension, since })
+  return {
+    status,
+    reason: account.sending_status_reason,
+    changed_at: reputation.changed_at,
+    rejected_share: reputation.rejected_share,
+    low_since: reputation.below_since,
+    enforced: settings()["reputation.enforced"],
+    window_days: limits.window_ms / 86_400_000,
+    window_start: reputation.window_start,
+    ...counts,
+    ...ratesOf(counts),
+    hour_sent,
+    usual_hour: await usualHour(db, account, at_ms),
+    thresholds: shown(limits),
+    warning: warningOf(standing, readings, limits),
+    forecast: forecast({ ...standing, hours, counts, base }, limits, at_ms),
+    held: await held(db, rows, asked),
+    by_domain: (await names("domain")).map(({ name: domain, ...one }) => ({
+      domain,
+      ...rated(one),
+    })),
+    by_tag: (await names("tag")).map(({ name: tag, ...one }) => ({ tag, ...rated(one) })),
+    by_template: (await names("template")).map(({ name: template_id, ...one }) => ({
+      template_id,
+      ...rated(one),
+    })),
+    history: await history(db, asked.account_id, at_ms),
+  }
+}
+
+const rated = <Named extends ReputationCounts>(one: Named) => ({ ...one, ...ratesOf(one) })
+
+const shown = ({ throttled, frozen, held, recovery }: Thresholds) => ({
+  throttled,
+  frozen,
+  held,
+  recovery: { below_share: recovery.share, after_hours: recovery.after_ms / 3_600_000 },
+})
+
+async function held(db: Reader, rows: AnyWorkRows, asked: Asked) {
+  const found = await heldOf(db, asked)
+  return Promise.all(
+    found.map(async ({ id, dimension, name, project_id, complaint_rate, held_at }) => ({
+      tag: dimension === "tag" ? name : null,
+      template_id: dimension === "template" ? name : null,
+      project_id,
+      complaint_rate,
+      held_at: held_at ?? "",
+      waiting: await countHeld(db, rows, holdName(id)),
+    })),
+  )
+}
+
+/** Every day, also those without mail. */
+async function history(db: Reader, account_id: string, at_ms: number) {
+  const today = Math.floor(hourOf(at_ms) / DAY_HOURS)
+  const first = today - HISTORY_DAYS + 1
+  const hours = await hoursOf(db, account_id, first * DAY_HOURS)
+  const days = Map.groupBy(hours, ({ hour }) => Math.floor(hour / DAY_HOURS))
+  return Array.from({ length: HISTORY_DAYS }, (_, at) => dayOf(first + at, days.get(first + at)))
+}
+
+function dayOf(day: number, hours: CountedHour[] = []) {
+  const sum = { ...NONE }
+  for (const hour of hours) addUp(sum, hour)
+  const date = isoFrom(startOfHour(day * DAY_HOURS)).slice(0, "YYYY-MM-DD".length)
+  return { date, sent: sum.sent, ...ratesOf(sum) }
+}
