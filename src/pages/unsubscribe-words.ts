@@ -75,7 +75,7 @@ export const WORDS = {
     unsubscribe: "Se désabonner",
     question: (kind, address) =>
       html`Ne plus envoyer d’e-mails du type ${kind} à ${address}\u00a0?`,
-    done_title: "Vous êtes désabonné",
+    done_title: "Désabonnement effectué",
     done: (kind, address) =>
       html`${address} ne recevra plus d’e-mails du type ${kind}. Les autres e-mails ne sont pas concernés.`,
     to_preferences: "Choisir les e-mails que vous recevez",

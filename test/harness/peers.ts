@@ -30,6 +30,7 @@ const packages = {
   fish: "fish",
   jq: "jq",
   curl: "curl",
+  chromium: "chromium",
 } as const
 
 export type Peer = keyof typeof packages
