@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { Failure } from "../../cli/lib/errors"
 import { scheduledTime } from "../../cli/lib/schedule-time"
+import { changesOf, HOUR, MINUTE, shownIn, ZONES } from "../harness/clock-changes"
 
 /** A Sunday. */
 const NOW = Date.parse("2026-11-22T10:15:30.000Z")
@@ -71,46 +72,6 @@ function problem(text: string): Failure {
     throw error
   }
   throw new Error(`${text} was read`)
-}
-
-/** Gaps of two hours, one and a half; changes at midnight; half hours from UTC; both hemispheres. */
-const ZONES = [
-  "Europe/Berlin",
-  "Europe/London",
-  "Atlantic/Azores",
-  "America/New_York",
-  "America/St_Johns",
-  "America/Havana",
-  "America/Santiago",
-  "Africa/Cairo",
-  "Asia/Beirut",
-  "Australia/Lord_Howe",
-  "Pacific/Auckland",
-  "Antarctica/Troll",
-]
-
-const MINUTE = 60_000
-const HOUR = 60 * MINUTE
-
-/** What a clock shows there, from the text that people read. */
-function shownIn(timeZone: string, moment: number): number {
-  const text = new Date(moment).toLocaleString("sv-SE", { timeZone })
-  return Date.parse(`${text.replace(" ", "T")}Z`)
-}
-
-/** The clock changes of a zone in 2027, found minute by minute around each hour that differs. */
-function changesOf(zone: string) {
-  const found: { moment: number; by: number }[] = []
-  const offset = (moment: number) => shownIn(zone, moment) - moment
-  const end = Date.UTC(2028, 0)
-  for (let hour = Date.UTC(2027, 0); hour < end; hour += HOUR) {
-    if (offset(hour) === offset(hour + HOUR)) continue
-    for (let moment = hour; moment < hour + HOUR; moment += MINUTE) {
-      const by = offset(moment + MINUTE) - offset(moment)
-      if (by !== 0) found.push({ moment: moment + MINUTE, by })
-    }
-  }
-  return found
 }
 
 test.each(ZONES)("both clock changes of %s", (zone) => {

@@ -1,12 +1,13 @@
 import { expect, test } from "bun:test"
 import { Problems } from "../../src/core/errors"
-import { now, secondsFromNow } from "../../src/core/time"
+import { isoFrom, millis, now, secondsFromNow } from "../../src/core/time"
 import { Settler } from "../../src/jobs/settler"
 import { messageTable } from "../../src/messages/pipeline"
 import { readScheduledAt } from "../../src/messages/schedule"
 import { cancel, reschedule } from "../../src/messages/scheduled"
 import type { RecipientOutcome } from "../../src/providers/provider"
 import { movableClock } from "../harness/clock"
+import { changesOf, MINUTE, ZONES } from "../harness/clock-changes"
 import { quietLog } from "../harness/quiet"
 import { byHand } from "./by-hand"
 import { letter, outcome, PROJECT, told } from "./letters"
@@ -167,4 +168,28 @@ test("a clock that is set back holds a message until its time comes again, one t
   clock.advance({ seconds: DAY })
   expect(await office.runDue()).toBe(1)
   expect((await office.read(id)).status).toBe("delivered")
+})
+
+test.each(ZONES)("both clock changes of %s move no message", async (zone) => {
+  const before = process.env.TZ
+  process.env.TZ = zone
+  try {
+    for (const { moment } of changesOf(zone)) {
+      await using office = await postOffice(only("delivered"), only("delivered"))
+      clock.freeze()
+      const set = (at: number) => clock.advance({ seconds: (at - millis()) / 1000 })
+      set(moment - DAY * 1000)
+      const times = [moment - 30 * MINUTE, moment + 30 * MINUTE]
+      for (const at of times) await office.accept(letter({ scheduled_at: isoFrom(at) }))
+      for (const at of times) {
+        set(at - 1)
+        expect(await office.runDue()).toBe(0)
+        set(at)
+        expect(await office.runDue()).toBe(1)
+      }
+    }
+  } finally {
+    if (before === undefined) delete process.env.TZ
+    else process.env.TZ = before
+  }
 })
