@@ -39,6 +39,8 @@ import { settingsRoutes } from "./tenancy/settings-routes"
 import type { SetupParts } from "./tenancy/setup"
 import { setupRoutes } from "./tenancy/setup-routes"
 import { usageRoutes } from "./tenancy/usage-routes"
+import type { Hits } from "./tracking/hits"
+import { type TrackingParts, trackingRoutes } from "./tracking/routes"
 import { type WebhookRouteParts, webhookRoutes } from "./webhooks/routes"
 
 export interface AppParts
@@ -51,6 +53,7 @@ export interface AppParts
     SetupParts,
     StreamParts,
     TemplateParts,
+    TrackingParts,
     WebhookRouteParts,
     ProviderParts,
     QueueControlParts,
@@ -61,6 +64,7 @@ export interface AppParts
   health: ServerHealth
   sessions: Sessions
   requests: RequestLog
+  hits: Hits
 }
 
 /** Every route there is. */
@@ -97,7 +101,8 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...streamRoutes(parts),
     ...requestLogRoutes(parts),
   ]
-  return [...routes, ...docsRoutes(routes), ...pageRoutes(parts), ...unsubscribeRoutes(parts)]
+  const pages = [...pageRoutes(parts), ...unsubscribeRoutes(parts), ...trackingRoutes(parts)]
+  return [...routes, ...docsRoutes(routes), ...pages]
 }
 
 /** The whole interface behind one `fetch`. */

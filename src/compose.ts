@@ -43,6 +43,7 @@ import type { Store } from "./store/store"
 import { noUses } from "./templates/template-uses"
 import { firstProject, sessionParts } from "./tenancy/setup"
 import { Meter } from "./tenancy/usage"
+import { Hits } from "./tracking/hits"
 import { countDeliveries, deliveryRows, WEBHOOKS } from "./webhooks/delivery-rows"
 import { openWebhooks } from "./webhooks/open-webhooks"
 import { jobHandlers } from "./work"
@@ -123,6 +124,7 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     smtp: () => "ok",
     ...ground.health,
   })
+  const hasRoom = () => disk.healthy() && disk.state() === "ok"
   const parts: AppParts = {
     store,
     secrets,
@@ -133,7 +135,8 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     traffic,
     meter: new Meter(store),
     template_uses: noUses,
-    requests: new RequestLog({ store, hasRoom: () => disk.healthy() && disk.state() === "ok" }),
+    requests: new RequestLog({ store, hasRoom }),
+    hits: new Hits({ store, secrets, hasRoom }),
     watching: new MessageWatchers(store),
     webhooks: hooks.parts,
     intake: new Intake(store),
@@ -151,7 +154,8 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     loops,
     inbound: inboundHandlers(inbound),
     async start(undo) {
-      undo.push(parts.meter.start(), parts.requests.start(), parts.watching.start())
+      undo.push(parts.meter.start(), parts.requests.start(), parts.hits.start())
+      undo.push(parts.watching.start())
       undo.push(watch(store.read, (activity) => parts.watching.tell(activity)))
       undo.push(watchReputation(store, messageRows))
       undo.push(await pauses.start(), await node.join([messageRows, deliveryRows, jobRows]))

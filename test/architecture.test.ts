@@ -22,7 +22,7 @@ const levels = [
     "webhooks",
     "reputation",
   ],
-  ["messages"],
+  ["messages", "tracking"],
   ["emails", "push", "sms", "inbox", "queue"],
   ["smtp", "inbound", "broadcasts", "workflows", "auth", "ai", "operations", "pages", "mailbox"],
   ["routes"], // every routes.ts and *-routes.ts, of any folder: the shell around the features

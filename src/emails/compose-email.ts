@@ -13,6 +13,7 @@ import { messageRaws, type Recipient } from "../messages/tables"
 import { firstProvider } from "../providers/routing"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
+import { trackingFor } from "../tracking/choice"
 import type { Composed, ComposedMail, MailToCompose, MailToSign } from "./compose-task"
 import type { EmailContent, SendRules, SubmittedContent } from "./prepare"
 import { isSubmitted } from "./prepare"
@@ -28,6 +29,8 @@ export interface ComposeParts {
   /** The instance's own. A project may have another one. */
   provider: EmailProvider
   rules: Pick<SendRules, "sending_domains" | "unsubscribe">
+  /** Where pixels and tracked links lead. */
+  base_url: () => string
 }
 
 /** The message as it leaves, or why there can be none. */
@@ -46,7 +49,7 @@ interface ToCompose {
  * composed at each attempt, since the bytes must not lie open beside it.
  */
 export async function bytesOf(
-  { store, secrets, workers, blobs, rules }: ComposeParts,
+  { store, secrets, workers, blobs, rules, base_url }: ComposeParts,
   message: Message,
   { content: stored, attempt, warnUnsigned }: ToCompose,
 ): Promise<Ready & { content: MessageBytes }> {
@@ -59,7 +62,7 @@ export async function bytesOf(
   await warnUnsigned(message, dkim)
   const mail = isSubmitted(opened)
     ? toSign(message, opened, { secrets, blobs, rules })
-    : toCompose(message, opened, { secrets, blobs, rules })
+    : toCompose(message, opened, { secrets, blobs, rules, base_url })
   const made = await composed(workers, { ...mail, dkim })
   if (!("raw" in made)) return { content: made }
   const { raw, packed } = made
@@ -131,7 +134,7 @@ function trackedReplies(secrets: Secrets, { id, envelope }: Message): string {
 function toCompose(
   message: Message,
   { html, text, headers }: EmailContent,
-  { secrets, blobs, rules }: WritingParts,
+  { secrets, blobs, rules, base_url }: WritingParts & Pick<ComposeParts, "base_url">,
 ): Omit<MailToCompose, "dkim"> {
   const { id, subject, sender_domain, envelope, recipients } = message
   const [to] = named(recipients, "to")
@@ -147,6 +150,7 @@ function toCompose(
     subject: subject ?? "",
     text,
     html,
+    track: trackingFor({ secrets, base_url }, message, headers),
     headers: {
       ...withoutMark(headers),
       [EMAIL_ID_HEADER]: emailIdHeader(secrets, id),

@@ -9,6 +9,7 @@ import { canonical, countFields, isClean } from "../lib/mail-text"
 import { encodedBody, mailboxField, textField } from "../lib/mime"
 import { textFromHtml } from "../lib/text-from-html"
 import { sevenBit } from "../lib/transport-encoding"
+import { type HtmlTracking, trackedHtml } from "../tracking/tracked-html"
 
 export interface MailToCompose {
   message_id: string
@@ -24,6 +25,8 @@ export interface MailToCompose {
   html: string | null
   headers: Record<string, string>
   attachments: AttachedFile[]
+  /** Of the html: pixel and links. */
+  track?: HtmlTracking | undefined
   /** Each signs the message, in this order; empty for a sender without keys. */
   dkim: SigningKey[]
 }
@@ -85,7 +88,7 @@ const LARGE_BODY = 20_000
 /** Runs in the worker. Throws Uncomposable where the result would not be exactly what was asked for. */
 export async function composeMail(input: MailToCompose): Promise<Uint8Array> {
   refuseControls(input)
-  const html = input.html ? canonical(input.html) : undefined
+  const html = input.html ? canonical(withTracking(input.html, input.track)) : undefined
   const text = canonical(input.text ?? textFromHtml(input.html ?? ""))
   const bodies = { text, html }
   const raw =
@@ -96,6 +99,9 @@ export async function composeMail(input: MailToCompose): Promise<Uint8Array> {
   demandFields(raw, input)
   return signed(raw, input.dkim, Math.floor(Date.parse(input.created_at) / 1000))
 }
+
+const withTracking = (html: string, track: HtmlTracking | undefined) =>
+  track ? trackedHtml(html, track) : html
 
 /**
  * As `composeMail`, with the form in which it is kept. Of a message whose bytes are a file, only what

@@ -4,15 +4,17 @@ import { isScheduled } from "../messages/facts"
 import type { MessageView } from "../messages/standing"
 import type { LeftOut } from "../messages/tables"
 import { NO_REPLY } from "../providers/provider"
+import { type HitSummary, NO_HITS } from "../tracking/tracking"
 import { named } from "./compose-email"
 import type { EmailContent } from "./prepare"
 import type { EmailEvents, ListedEmail } from "./schemas"
 
 /** The Email record as lists show it: everything but bodies, headers and timeline. */
-export function listed(message: MessageView) {
+export function listed(message: MessageView, hits: HitSummary = NO_HITS) {
   const { account_id: _, channel: __, recipient: ___, sender: ____, ...row } = message
   const { sender_domain: _____, subject_key: ______, envelope, ...rest } = row
-  const { last_event_type, last_event_at, template_id: _______, ...fields } = rest
+  const { last_event_type: _last, last_event_at: _at, template_id: _______, ...fields } = rest
+  const { last_clicked_at: _clicked, ...counted } = hits
   const [to] = message.recipients
   return {
     ...fields,
@@ -26,8 +28,10 @@ export function listed(message: MessageView) {
     ],
     reply_to: envelope?.reply_to ?? [],
     attachments: (envelope?.attachments ?? []).map(({ content_id: _, ...file }) => file),
-    last_event:
-      last_event_type && last_event_at ? { type: last_event_type, timestamp: last_event_at } : null,
+    track_opens: envelope?.track?.opens ?? false,
+    track_clicks: envelope?.track?.clicks ?? false,
+    ...counted,
+    last_event: lastEvent(message, hits),
     queued_at: queuedAt(message),
     ...NOT_KEPT_YET,
     category: envelope?.category ?? null,
@@ -42,6 +46,20 @@ const leftOut = ({ email, kind }: LeftOut) => ({
   status_reason: "suppressed_recipient",
 })
 
+/** Hits never touch the row of the message, so the last one of a person is compared here. */
+function lastEvent({ last_event_type, last_event_at }: MessageView, hits: HitSummary) {
+  const events = [
+    { type: last_event_type, timestamp: last_event_at },
+    { type: "email.opened", timestamp: hits.last_opened_at },
+    { type: "email.clicked", timestamp: hits.last_clicked_at },
+  ]
+  let last: { type: string; timestamp: string } | null = null
+  for (const { type, timestamp } of events) {
+    if (type && timestamp && (!last || timestamp >= last.timestamp)) last = { type, timestamp }
+  }
+  return last
+}
+
 type Certain = Pick<Static<typeof ListedEmail>, "rfc_message_id" | "subject" | "source" | "from">
 
 /** What every email has, though a message of another channel may not. */
@@ -51,13 +69,6 @@ const certain = ({ rfc_message_id, subject, source, envelope }: MessageView) =>
 /** Fields of the record whose features are not part of this server. */
 const NOT_KEPT_YET = {
   template: null,
-  track_opens: false,
-  track_clicks: false,
-  open_count: 0,
-  click_count: 0,
-  opened_at: null,
-  last_opened_at: null,
-  clicked_at: null,
   subscriber_id: null,
 }
 
@@ -70,8 +81,13 @@ function queuedAt(message: MessageView): string | null {
 }
 
 /** The whole record, with bodies and timeline. Bodies are null once they are no longer kept. */
-export const whole = (message: MessageView, content: EmailContent | undefined, story: Event[]) => ({
-  ...listed(message),
+export const whole = (
+  message: MessageView,
+  content: EmailContent | undefined,
+  story: Event[],
+  hits: HitSummary | undefined,
+) => ({
+  ...listed(message, hits),
   html: content?.html ?? null,
   text: content?.text ?? null,
   headers: content?.headers ?? {},

@@ -31,6 +31,7 @@ import { isAskedId } from "../store/dialect"
 import type { ListWindow } from "../store/rows"
 import { newestFirst, oldestFirst } from "../store/rows"
 import type { Reader, Store } from "../store/store"
+import { summaries } from "../tracking/tracking"
 import { categoryFields } from "./email-category"
 import { eventEntry, listed, whole } from "./email-record"
 import type { EmailContent, SendRules, SubmittedContent } from "./prepare"
@@ -64,7 +65,8 @@ export async function get(reading: EmailReading, project_id: string, id: string)
   const [message] = await asTheyStand(db, [await find(db, project_id, id)])
   if (!message) return gone()
   const content = await readContent(reading, message)
-  return whole(message, content, await feed.about(db, project_id, id))
+  const hits = (await summaries(db, [message])).get(id)
+  return whole(message, content, await feed.about(db, project_id, id), hits)
 }
 
 export async function events(db: Reader, project_id: string, id: string) {
@@ -275,7 +277,9 @@ export async function list(
   const some = await rows.orderBy(order).limit(window.limit).offset(window.offset)
   const total = () => countEmails(db, project_id, filter, wanted)
   const waiting = await asTheyStand(db, some)
-  return { rows: waiting.map(listed), total } satisfies Page<object>
+  const hits = await summaries(db, waiting)
+  const shown = waiting.map((message) => listed(message, hits.get(message.id)))
+  return { rows: shown, total } satisfies Page<object>
 }
 
 function matching(db: Reader, project_id: string, filter: EmailFilter): SQL | undefined {

@@ -25,6 +25,9 @@ export interface SendEmail {
   category: string | null
   /** When it is to be sent; null, or absent, for as soon as possible. */
   scheduled_at?: string | null
+  /** Null is what the project says. */
+  track_opens: boolean | null
+  track_clicks: boolean | null
 }
 
 const MAX_SUBJECT = 998
@@ -56,6 +59,8 @@ export function readSendEmail(body: unknown, problems: Problems): SendEmail {
     attachments: readAttachments(given.attachments, problems),
     category: readCategory(given.category, "category", problems),
     scheduled_at: readScheduledAt(given.scheduled_at, "scheduled_at", problems),
+    track_opens: readFlag(given.track_opens, "track_opens", problems),
+    track_clicks: readFlag(given.track_clicks, "track_clicks", problems),
   }
   if (email.category !== null) refuseOwnFields(email.headers, problems)
   if (!hasTemplate && isNothing(given.html) && isNothing(given.text)) {
@@ -151,6 +156,11 @@ function readText(value: unknown, path: string, problems: Problems): string | nu
   return problems.add(path, "invalid", hint) ?? null
 }
 
+function readFlag(value: unknown, path: string, problems: Problems): boolean | null {
+  if (value == null || typeof value === "boolean") return value ?? null
+  return problems.add(path, "invalid", "The value must be true or false.") ?? null
+}
+
 const REQUIRED = "The field is required."
 const lineOf = (most: number) => `The value must be one line of at most ${most} characters.`
 
@@ -243,8 +253,6 @@ export const NOT_OFFERED = [
   "template_id",
   "variables",
   "template_data",
-  "track_opens",
-  "track_clicks",
   "subscriber_id",
   "topic_id",
   "topicId",

@@ -11,6 +11,7 @@ import { MAILBOX_DOMAIN } from "../lib/mailbox-domain"
 import type { NewMessage } from "../messages/pipeline"
 import type { AttachmentRow, Envelope, Recipient } from "../messages/tables"
 import type { SuppressionRow } from "../suppressions/tables"
+import { chosenTracking } from "../tracking/choice"
 import { type FileRules, fetchFiles, type GivenFile } from "./attachments"
 import { type CategoryFields, categoryFields } from "./email-category"
 import type { SendEmail } from "./fields"
@@ -98,7 +99,8 @@ export async function prepare(
   const replyAddress = reply_tracking ? rules.replyAddress : undefined
   const is_untracked = default_reply_to !== null && !replyAddress
   const fallback = is_untracked ? [{ email: default_reply_to, name: null }] : []
-  const { html, text, headers, category, ...rest } = email
+  const { html, text, headers, category, track_opens, track_clicks, ...rest } = email
+  const track = chosenTracking({ html, track_opens, track_clicks }, caller)
   const message = newEmail({
     ...rest,
     ...origin,
@@ -112,6 +114,7 @@ export async function prepare(
     kind: categoryFields(category, { project_id, address: email.to.email }, rules.unsubscribe),
     attachments: await store(files, blobs),
     content: { html, text, headers },
+    track,
     stream: "transactional",
   })
   return leavingOut(message, suppressed)
@@ -230,6 +233,7 @@ interface NewEmail
   content: EmailContent | SubmittedContent
   submitted?: Envelope["submitted"]
   kind?: CategoryFields
+  track?: Envelope["track"]
   /** As the author gave it; else it is made of the message's own id. */
   rfc_message_id?: string
   /** Of the conversation that the email goes on with. */
@@ -240,7 +244,7 @@ interface NewEmail
 
 /** The message as it can be accepted. Its id is made here, and the Message-ID follows from it. */
 export function newEmail(email: NewEmail): NewMessage {
-  const { to, cc, bcc, from, attachments, submitted, kind, replyAddress, ...message } = email
+  const { to, cc, bcc, from, attachments, submitted, kind, track, replyAddress, ...message } = email
   const id = newId()
   const tracked = replyAddress ? [{ email: replyAddress(id), name: null }] : []
   const reply_to = email.reply_to.length > 0 ? email.reply_to : tracked
@@ -253,7 +257,14 @@ export function newEmail(email: NewEmail): NewMessage {
     recipients: recipientsOf(email),
     sender: comparable(from.email),
     sender_domain,
-    envelope: { from, reply_to, attachments, ...(submitted && { submitted }), ...kind },
+    envelope: {
+      from,
+      reply_to,
+      attachments,
+      ...(submitted && { submitted }),
+      ...(track && { track }),
+      ...kind,
+    },
     rfc_message_id: email.rfc_message_id ?? `<${id}@${sender_domain}>`,
     thread_id: email.thread_id ?? null,
     created_at: now(),

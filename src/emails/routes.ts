@@ -17,7 +17,8 @@ import type { Mailbox } from "../lib/address"
 import { reschedule } from "../messages/scheduled"
 import { RescheduleRequest } from "../messages/schemas"
 import type { Store } from "../store/store"
-
+import { EmailTracking } from "../tracking/schemas"
+import { statistics } from "../tracking/tracking"
 import { accept, entryOf, type Intake, isFrozen, refuseFrozen, reply, resentReply } from "./accept"
 import { batchReply, type EmailBatch, modeOf, prepareBatch, readBatch, settled } from "./batch"
 import * as emails from "./emails"
@@ -120,6 +121,20 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
           "GET and POST give the same answer.",
         response: schemas.EmailEvents,
         handle: async (call) => ({ data: await emails.events(store.read, ...named(call)) }),
+      }),
+    ),
+    ...(["GET", "POST"] as const).map((method) =>
+      route({
+        ...projectRow(method, `${ONE}/tracking`, "email:read"),
+        summary: "Show the openings and clicks of an email",
+        description:
+          "Counts what mail programs, scanners and people loaded. `human` and `unique` count people only. " +
+          "Hits appear after a few seconds. GET and POST give the same answer.",
+        response: EmailTracking,
+        handle: async (call) => {
+          const message = await emails.find(store.read, ...named(call))
+          return { data: await statistics(store.read, message) }
+        },
       }),
     ),
     route({

@@ -16,6 +16,7 @@ import {
 } from "../lib/record-fields"
 import { scheduledAt } from "../messages/schemas"
 import type { Status } from "../messages/tables"
+import { hitSummary, trackingChoice } from "../tracking/schemas"
 import { CATEGORY } from "./email-category"
 import { NOT_OFFERED } from "./fields"
 
@@ -105,6 +106,7 @@ export const SendEmail = t.Object({
     }),
   ),
   scheduled_at: t.Optional(orNull(scheduledAt())),
+  ...trackingChoice,
   ...Object.fromEntries(NOT_OFFERED.map((name) => [name, notOffered()])),
 })
 
@@ -282,13 +284,7 @@ const listed = {
       sha256: sample("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"),
     }),
   ),
-  track_opens: flag(false),
-  track_clicks: flag(false),
-  open_count: count(0),
-  click_count: count(0),
-  opened_at: rarely(time("The first opening by a person.")),
-  last_opened_at: rarely(time()),
-  clicked_at: rarely(time("The first click by a person.")),
+  ...hitSummary,
   last_event: maybe(t.Object({ type: sample("email.delivered"), timestamp: time() })),
   stream: word(["transactional", "broadcast", "auth"]),
   source: word(["api", "smtp", "workflow", "broadcast", "topic", "auth", "inbound_reply"]),

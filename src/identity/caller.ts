@@ -57,11 +57,14 @@ export const ACCOUNT_DEFAULTS: AccountSettings = {
 export const PROJECT_DEFAULTS: ProjectSettings = {
   default_from: null,
   default_reply_to: null,
+  track_opens: null,
+  track_clicks: null,
   sandbox: false,
   allow_subdomains: false,
   reply_tracking: false,
   inbound: { mode: "catch_all" },
   branding: { name: null, logo_url: null, primary_color: null, support_url: null },
+  emit_machine_events: false,
 }
 
 /** Only what was changed is stored. */

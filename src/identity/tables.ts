@@ -88,6 +88,9 @@ export interface ProjectSettings {
   /** The sender of mail that names none. */
   default_from: { email: string; name: string | null } | null
   default_reply_to: string | null
+  /** Whether html mail is tracked, where the mail does not say; null is what the account says. */
+  track_opens: boolean | null
+  track_clicks: boolean | null
   /** Everything goes to the embedded mailbox, and counts no quota. */
   sandbox: boolean
   /** A verified domain may also be sent from below. */
@@ -98,6 +101,8 @@ export interface ProjectSettings {
   inbound: { mode: InboundMode }
   /** What pages for recipients show. */
   branding: Branding
+  /** Openings and clicks of machines make events, too. */
+  emit_machine_events: boolean
 }
 
 export interface Branding {

@@ -43,6 +43,7 @@ export async function forwardOf(
     subject: prefixed("Fwd:", row.subject),
     text: `${said.join("\n")}\n\n${clean(text_body ?? "")}`,
     html: html_body === null ? null : `${htmlLines(said)}${clean(html_body)}`,
+    ...{ track_opens: false, track_clicks: false }, // links of a stranger's mail stay as they are
     headers: { "X-Loop": [...hopsOf(row), wireSafe(row.to_email)].join(", ") },
   }
 }

@@ -53,7 +53,15 @@ export function replyTo(
   }
 }
 
-export const EMPTY = { bcc: [], reply_to: [], tags: [], metadata: {}, category: null }
+export const EMPTY = {
+  bcc: [],
+  reply_to: [],
+  tags: [],
+  metadata: {},
+  category: null,
+  track_opens: null,
+  track_clicks: null,
+}
 
 /** Kinds of mail that a program wrote. */
 const AUTOMATIC = new Set(["bounce", "complaint", "auto_reply", "dmarc_report", "tls_report"])

@@ -71,7 +71,7 @@ export interface Envelope {
   category?: string
   subscriber_id?: string
   /** What is tracked of a message whose pixel or links are written into it. */
-  track?: { opens: boolean; clicks: boolean }
+  track?: TrackedParts | undefined
   /** Copies to suppressed addresses: they are no recipients. */
   left_out?: LeftOut[]
   /** The token of the link with which its recipient unsubscribes. */
@@ -82,6 +82,13 @@ export interface Envelope {
 export interface LeftOut extends Pick<Recipient, "email" | "name" | "kind"> {
   /** Why, for people. */
   text: string
+}
+
+interface TrackedParts {
+  opens: boolean
+  clicks: boolean
+  /** Where pixel and links lead, if not to the address of this instance. */
+  host?: string
 }
 
 interface SubmittedEnvelope {

@@ -30,6 +30,7 @@ import { templates, templateVersions } from "../templates/tables"
 import { purgeAccount } from "../tenancy/accounts"
 import { purgeProject } from "../tenancy/projects"
 import { invitations, usageDays } from "../tenancy/tables"
+import { messageTracking, trackingLinks } from "../tracking/tables"
 import { deliveries, webhooks } from "../webhooks/tables"
 
 /** Rows of one transaction, and of one look: others work in between. */
@@ -54,6 +55,8 @@ const large: LargeTable[] = [
       messageRaws.message_id,
       attempts.message_id,
       providerReceipts.message_id,
+      trackingLinks.message_id,
+      messageTracking.message_id,
     ],
   },
   { rows: mailboxMails, named_by: [mailboxRecipients.mail_id] },

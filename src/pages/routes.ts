@@ -1,5 +1,4 @@
 import { Type as t } from "@sinclair/typebox"
-import type { ApiError } from "../core/errors"
 import { VERSION } from "../core/version"
 import { openApi } from "../http/openapi"
 import type { Call } from "../http/route"
@@ -7,10 +6,9 @@ import { type AnyRoute, type PathParams, route } from "../http/route"
 import { LIMIT_BYTES, PER_MINUTE } from "../identity/schemas"
 import * as device from "./device-page"
 import { docsPage, docsResponse } from "./docs"
-import { html } from "./html"
 import * as invitation from "./link-pages"
 import * as password from "./link-pages"
-import { errorPage, smallPage, startPage } from "./small-page"
+import { errorPage, refusalPage, startPage } from "./small-page"
 
 /** The description of the interface, for programs and for people. Neither needs a network. */
 export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
@@ -79,7 +77,7 @@ const shown = <const Path extends string>(
   scope: "-",
   status: [200],
   summary,
-  page: refusal,
+  page: refusalPage,
   produces: "text/html",
   handle,
 })
@@ -140,7 +138,7 @@ function form<const Path extends string>(path: Path, page: FormPage<Path>): AnyR
     summary,
     per_minute: PER_MINUTE,
     limit: LIMIT_BYTES,
-    page: refusal,
+    page: refusalPage,
     produces: "text/html",
   }
   return [
@@ -148,6 +146,3 @@ function form<const Path extends string>(path: Path, page: FormPage<Path>): AnyR
     { ...open, method: "POST", handle: answer },
   ]
 }
-
-const refusal = ({ message, status }: ApiError) =>
-  smallPage("That did not work", html`<p>${message}</p>`, status)

@@ -1,4 +1,4 @@
-import { codes, fail, isErrorCode, meanings } from "../core/errors"
+import { type ApiError, codes, fail, isErrorCode, meanings } from "../core/errors"
 import { VERSION } from "../core/version"
 import { html, Markup, pageHeaders } from "./html"
 import { smallStyle } from "./styles"
@@ -35,6 +35,10 @@ ${content}
 `
   return new Response(page.text, { status, headers: HEADERS })
 }
+
+/** What a person sees in place of a page that cannot be shown. */
+export const refusalPage = ({ message, status }: ApiError): Response =>
+  smallPage("That did not work", html`<p>${message}</p>`, status)
 
 /** What went wrong with the form, to be shown above it. */
 export const complaint = (text: string | undefined): Markup | undefined =>

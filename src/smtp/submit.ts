@@ -80,6 +80,9 @@ async function readMail(
   return workers.run("read-submitted", mail, options)
 }
 
+/** Options that have no effect on bytes. */
+const NOT_OBEYED = [...NOT_OFFERED, "track_opens", "track_clicks"]
+
 /** What the option headers say. One that cannot be obeyed is a refusal, as in the body of a request. */
 function readOptions({ options, idempotency_key }: SubmittedMail) {
   const { tags: given, metadata: values, others }: SubmittedOptions = options
@@ -90,7 +93,7 @@ function readOptions({ options, idempotency_key }: SubmittedMail) {
     const field = name.slice("X-Svc-".length).toLowerCase().replaceAll("-", "_")
     if (field === "category") category = readCategory(value, name, problems)
     else if (field === "scheduled_at") scheduled_at = readScheduledAt(value, name, problems)
-    else if (NOT_OFFERED.includes(field)) refuseNotOffered(name, value, problems)
+    else if (NOT_OBEYED.includes(field)) refuseNotOffered(name, value, problems)
   }
   const tags = readTags(given, problems)
   const metadata = readMetadata(values, problems)

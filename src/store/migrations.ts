@@ -7,6 +7,7 @@ import sqlite4 from "../../migrations/sqlite/0004_unsubscribe_links_and_consents
 import sqlite5 from "../../migrations/sqlite/0005_templates.sql" with { type: "text" }
 import sqlite6 from "../../migrations/sqlite/0006_inbound_raws.sql" with { type: "text" }
 import sqlite7 from "../../migrations/sqlite/0007_reputation.sql" with { type: "text" }
+import sqlite8 from "../../migrations/sqlite/0008_message_tracking.sql" with { type: "text" }
 import postgres0 from "../../migrations/postgres/0000_initial_schema.sql" with { type: "text" }
 import postgres1 from "../../migrations/postgres/0001_inbound_mail.sql" with { type: "text" }
 import postgres2 from "../../migrations/postgres/0002_message_schedule_and_template.sql" with { type: "text" }
@@ -15,6 +16,7 @@ import postgres4 from "../../migrations/postgres/0004_unsubscribe_links_and_cons
 import postgres5 from "../../migrations/postgres/0005_templates.sql" with { type: "text" }
 import postgres6 from "../../migrations/postgres/0006_inbound_raws.sql" with { type: "text" }
 import postgres7 from "../../migrations/postgres/0007_reputation.sql" with { type: "text" }
+import postgres8 from "../../migrations/postgres/0008_message_tracking.sql" with { type: "text" }
 
 /** One step of the schema. `when` decides the order: milliseconds since 1970. */
 export interface Migration {
@@ -34,6 +36,7 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0005_templates", when: 1795378120477, sql: sqlite5 },
     { tag: "0006_inbound_raws", when: 1795379056818, sql: sqlite6 },
     { tag: "0007_reputation", when: 1795379655226, sql: sqlite7 },
+    { tag: "0008_message_tracking", when: 1795380030375, sql: sqlite8 },
   ],
   postgres: [
     { tag: "0000_initial_schema", when: 1795360094293, sql: postgres0 },
@@ -44,5 +47,6 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0005_templates", when: 1795378120800, sql: postgres5 },
     { tag: "0006_inbound_raws", when: 1795379057625, sql: postgres6 },
     { tag: "0007_reputation", when: 1795379655991, sql: postgres7 },
+    { tag: "0008_message_tracking", when: 1795380031237, sql: postgres8 },
   ],
 }

@@ -4,7 +4,7 @@ import { readAddress } from "../emails/fields"
 import { oneOf, orNull } from "../http/field-schemas"
 import { type AnyRoute, projectRow, route } from "../http/route"
 import { INBOUND_MODES, type ProjectSettings } from "../identity/tables"
-import { flag, maybe, text, word } from "../lib/record-fields"
+import { flag, maybe, rarely, text, word } from "../lib/record-fields"
 import type { Store } from "../store/store"
 import { brandingAnswer, brandingPatch, readBranding } from "./branding-setting"
 import { type PatchOf, type ProjectSettingsChange, patch } from "./settings"
@@ -30,6 +30,12 @@ const flagRow = (example: boolean, description: string): SettingRow<boolean> => 
   },
 })
 
+/** A setting that is true, false, or what the account says. */
+const inheritedRow = (description: string): SettingRow<boolean | null> => {
+  const row = flagRow(true, description)
+  return { ...row, answer: rarely(flag(true, description)) }
+}
+
 const address = t.String({ description: "An email address, such as a@example.com." })
 const sender = t.Object({ email: address, name: t.Optional(orNull(t.String())) })
 
@@ -50,6 +56,12 @@ const SETTING_ROWS: SettingRows = {
     patch: orNull(address),
     read: (given, path, problems) => readAddress(given, path, problems)?.email,
   },
+  track_opens: inheritedRow(
+    "Whether html mail gets the picture that tells of openings. Null is the setting of the account.",
+  ),
+  track_clicks: inheritedRow(
+    "Whether links of html mail tell of clicks. Null is the setting of the account.",
+  ),
   sandbox: flagRow(
     false,
     "Whether all mail goes to the embedded mailbox. Such mail does not count for the quota.",
@@ -71,6 +83,10 @@ const SETTING_ROWS: SettingRows = {
     read: readInbound,
   },
   branding: { answer: brandingAnswer, patch: brandingPatch, read: readBranding },
+  emit_machine_events: flagRow(
+    false,
+    "Whether `email.opened` and `email.clicked` are also emitted for hits of machines.",
+  ),
 }
 
 function readInbound(given: unknown, path: string, problems: Problems) {

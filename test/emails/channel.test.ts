@@ -41,6 +41,7 @@ async function delivering(composing: () => Promise<unknown>) {
     provider,
     rules,
     sandbox: undefined,
+    base_url: () => "http://belfry.test",
     queues: testPauses(it.store),
     concurrency: 1,
   })

@@ -139,8 +139,6 @@ describe("contents", () => {
     "template_id",
     "variables",
     "template_data",
-    "track_opens",
-    "track_clicks",
     "subscriber_id",
     "topic_id",
     "topicId",

@@ -50,6 +50,7 @@ async function oneMail(...script: ("retry" | "delivered")[]) {
     provider,
     rules: { sending_domains: new Set(["example.test"]), unsubscribe: testLinks },
     sandbox: undefined,
+    base_url: () => "http://belfry.test",
     queues: testPauses(store),
     concurrency: 1,
   }

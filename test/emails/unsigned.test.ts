@@ -37,6 +37,7 @@ async function composing(name: string, domains: string[], sandbox = false) {
     provider,
     rules: { sending_domains: new Set(domains), unsubscribe: testLinks },
     sandbox: provider,
+    base_url: () => "http://belfry.test",
     queues: testPauses(it.store),
     concurrency: 1,
   })

@@ -78,7 +78,7 @@ export async function faultsOf(method: string, path: string, answer: Response): 
   const { rowOf, responseOf, judgeOf, failure } = await asked
   const row = rowOf(method, path)
   const at = `${method} ${row?.path ?? path} ${answer.status}`
-  if (!row && type === "text/html") return [] // a page for people
+  if (!row && (type === "text/html" || IN_MAIL.test(path))) return [] // a page for people
   const told = row && responseOf(row, answer.status)
   const content = told?.content?.[type] ?? told?.content?.["*/*"]
   const schema = row ? content?.schema : failure
@@ -94,6 +94,9 @@ export async function faultsOf(method: string, path: string, answer: Response): 
   }
   return out.map((text) => `${at}: ${text}`)
 }
+
+/** Pixels and links, which mail programs ask for: no program calls them, so no program reads of them. */
+const IN_MAIL = /^\/t\/[oc]\/[^/]+$/
 
 /** Headers of our own are published; those of the protocol are not listed one by one. */
 const OWN = /^(x-(?!content-type-options)|ratelimit|retry-after|idempotent|link$)/

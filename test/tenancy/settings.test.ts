@@ -11,11 +11,14 @@ const service = await sharedService()
 const DEFAULTS = {
   default_from: null,
   default_reply_to: null,
+  track_opens: null,
+  track_clicks: null,
   sandbox: false,
   allow_subdomains: false,
   reply_tracking: false,
   inbound: { mode: "catch_all" },
   branding: { name: null, logo_url: null, primary_color: null, support_url: null },
+  emit_machine_events: false,
 }
 const path = "/v1/settings"
 
@@ -119,7 +122,7 @@ test("an unknown setting is named with those there are", async () => {
   const refused = await patch(await service.project(), { quiet_hours: null })
   expect(refusal(refused)).toEqual([422, "validation_error"])
   expect(refused.body.error.message).toContain(
-    "default_from, default_reply_to, sandbox, allow_subdomains",
+    "default_from, default_reply_to, track_opens, track_clicks, sandbox, allow_subdomains",
   )
 })
 

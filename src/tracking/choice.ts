@@ -1,0 +1,66 @@
+import type { Secrets } from "../core/secrets"
+import type { Caller } from "../identity/caller"
+import type { Message } from "../messages/facts"
+import type { Envelope } from "../messages/tables"
+import type { HtmlTracking } from "./tracked-html"
+import { TOKEN_PURPOSE } from "./tracking-tokens"
+
+/** What a send says of its tracking; null is what the project says, or else the account. */
+export interface TrackingWish {
+  track_opens: boolean | null
+  track_clicks: boolean | null
+}
+
+/**
+ * What is tracked of an email with html (contract 20, section 1.1); undefined for nothing. A text is
+ * never tracked, because it has no place for a picture and shows its links.
+ */
+export function chosenTracking(
+  { html, track_opens, track_clicks }: TrackingWish & { html: string | null },
+  { project_settings, account_settings }: Pick<Caller, "project_settings" | "account_settings">,
+): Envelope["track"] {
+  if (html === null) return undefined
+  const opens = track_opens ?? project_settings.track_opens ?? account_settings.track_opens
+  const clicks = track_clicks ?? project_settings.track_clicks ?? account_settings.track_clicks
+  return opens || clicks ? { opens, clicks } : undefined
+}
+
+export interface TrackingContext {
+  secrets: Secrets
+  base_url: () => string
+}
+
+/** What the thread that composes the mail needs of it; undefined where nothing is tracked. */
+export function trackingFor(
+  { secrets, base_url }: TrackingContext,
+  { id: message_id, envelope }: Pick<Message, "id" | "envelope">,
+  headers: Record<string, string>,
+): HtmlTracking | undefined {
+  const track = envelope?.track
+  const own = base_url().replace(/\/+$/, "")
+  if (!track || own === "") return undefined
+  const { opens, clicks, host } = track
+  const base = host === undefined ? own : hostedAt(own, host)
+  const prefixes = [own, base].flatMap((start) =>
+    ["u", "p", "t"].map((word) => `${start}/${word}/`),
+  )
+  return {
+    ...{ message_id, opens, clicks, base_url: base },
+    key: secrets.mac(TOKEN_PURPOSE, "v1"),
+    untracked: { urls: unsubscribeLinks(headers), prefixes },
+  }
+}
+
+/** The same server under another name. */
+function hostedAt(base_url: string, host: string): string {
+  const url = new URL(base_url)
+  url.hostname = host
+  return url.href.replace(/\/+$/, "")
+}
+
+/** The addresses of List-Unsubscribe (RFC 2369, 3.2). */
+function unsubscribeLinks(headers: Record<string, string>): string[] {
+  const name = Object.keys(headers).find((one) => one.toLowerCase() === "list-unsubscribe")
+  const value = name === undefined ? "" : (headers[name] ?? "")
+  return [...value.matchAll(/<\s*(https?:[^>]+?)\s*>/gi)].map(([, url = ""]) => url)
+}

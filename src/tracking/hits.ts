@@ -1,0 +1,167 @@
+import { log } from "../core/log"
+import type { Secrets } from "../core/secrets"
+import { millis, monotonic, nextTurn, today } from "../core/time"
+import { subscriberOf } from "../lib/ip-ranges"
+import { Batcher } from "../store/batcher"
+import type { Store } from "../store/store"
+import { BURST_MS, isPrefetch } from "./actor"
+import { countHits, type MessageHits } from "./count-hits"
+
+const FLUSH_MILLISECONDS = 500
+
+/** Hits wait so long: only then it is known whether they belong to a burst. */
+const HOLD_MILLISECONDS = BURST_MS + 500
+
+/** Messages of one transaction: other writers do not wait long for it. */
+const AT_ONCE = 50
+
+/** Different hits (message, link, visitor) that wait. What comes beyond that is answered, not counted. */
+const MOST_WAITING = 20_000
+
+/** Of each of these, so many moments are kept; further repetitions are only counted. */
+const MOST_MOMENTS = 50
+
+const MOST_USER_AGENT = 300
+const WARN_MILLISECONDS = 60_000
+const VISITOR_BYTES = 8
+
+/** What a request for a pixel or link was about. */
+export interface TrackedRequest {
+  type: "open" | "click"
+  message_id: string
+  url: string | null
+  request: Request
+  ip: string
+}
+
+interface HitsOptions {
+  store: Store
+  secrets: Secrets
+  /** Whether the disk has room for what is not essential. */
+  hasRoom: () => boolean
+}
+
+interface WaitingMessage {
+  noted: number
+  hits: MessageHits["hits"]
+}
+
+/**
+ * Hits of pixels and links. A request only leaves a note in memory; some seconds later the notes are
+ * counted together. What the storage cannot take is dropped: no request waits for it, and none fails.
+ * The address of a visitor is kept nowhere, only a hash of it that changes every day.
+ */
+export class Hits {
+  readonly #options: HitsOptions
+  readonly #batcher: Batcher<MessageHits, undefined>
+  #waiting = new Map<string, WaitingMessage>()
+  #size = 0
+  #dropped = 0
+  #warned_at = Number.NEGATIVE_INFINITY
+  #writing: Promise<void> | undefined
+
+  constructor(options: HitsOptions) {
+    this.#options = options
+    this.#batcher = new Batcher({ store: options.store, most: AT_ONCE, write: countHits })
+  }
+
+  /** Notes a hit of a token that was ours. It never fails. */
+  add({ type, message_id, url, request, ip }: TrackedRequest) {
+    const agent = request.headers.get("user-agent")?.slice(0, MOST_USER_AGENT).toWellFormed()
+    const user_agent = agent || null
+    const visitor = this.#visitorOf(ip, user_agent)
+    const is_prefetch = isPrefetch(request)
+    const message = this.#messageOf(message_id)
+    const key = `${type}\n${visitor}\n${is_prefetch}\n${url}`
+    const known = message?.hits.get(key)
+    if (known) {
+      known.times += 1
+      if (known.moments.length < MOST_MOMENTS) known.moments.push(millis())
+    } else if (!message || this.#size >= MOST_WAITING) this.#dropped += 1
+    else {
+      this.#size += 1
+      const moments = [millis()]
+      message.hits.set(key, { type, url, visitor, user_agent, is_prefetch, times: 1, moments })
+    }
+  }
+
+  #messageOf(message_id: string): WaitingMessage | undefined {
+    const known = this.#waiting.get(message_id)
+    if (known || this.#size >= MOST_WAITING) return known
+    const fresh: WaitingMessage = { noted: monotonic(), hits: new Map() }
+    this.#waiting.set(message_id, fresh)
+    return fresh
+  }
+
+  #visitorOf(ip: string, user_agent: string | null): string {
+    const text = `${today()}\n${subscriberOf(ip)}\n${user_agent ?? ""}`
+    return this.#options.secrets
+      .mac("tracking visitor", text)
+      .toString("base64url", 0, VISITOR_BYTES)
+  }
+
+  /** Counts what has waited long enough, now and then. The returned function counts the rest and ends it. */
+  start(): () => Promise<void> {
+    const timer = setInterval(() => void this.#flush(HOLD_MILLISECONDS), FLUSH_MILLISECONDS)
+    return () => {
+      clearInterval(timer)
+      return this.flush()
+    }
+  }
+
+  /** Resolves when everything noted so far is counted, or given up. */
+  async flush(): Promise<void> {
+    while (this.#writing) await this.#writing // it began before the last of these were noted
+    await this.#flush(0)
+  }
+
+  #flush(age_ms: number): Promise<void> {
+    this.#writing ??= this.#write(age_ms).finally(() => {
+      this.#writing = undefined
+    })
+    return this.#writing
+  }
+
+  async #write(age_ms: number) {
+    const due = this.#take(age_ms)
+    for (let from = 0; from < due.length; from += AT_ONCE) {
+      const some = due.slice(from, from + AT_ONCE)
+      if (!this.#options.hasRoom()) this.#dropped += sizeOf(some)
+      else await Promise.all(some.map((one) => this.#count(one)))
+      await nextTurn()
+    }
+    this.#warn()
+  }
+
+  #take(age_ms: number): MessageHits[] {
+    const before = monotonic() - age_ms
+    const due: MessageHits[] = []
+    for (const [message_id, { noted, hits }] of this.#waiting) {
+      if (noted > before) break // the oldest come first
+      this.#waiting.delete(message_id)
+      this.#size -= hits.size
+      due.push({ message_id, hits })
+    }
+    return due
+  }
+
+  async #count(one: MessageHits) {
+    try {
+      await this.#batcher.add(one)
+    } catch (error) {
+      this.#dropped += one.hits.size
+      log.debug("hits of a message were not counted", { message_id: one.message_id, error })
+    }
+  }
+
+  #warn() {
+    if (this.#dropped === 0 || monotonic() - this.#warned_at < WARN_MILLISECONDS) return
+    const text =
+      "Some openings and clicks were not counted, because too many came at once or the storage refused them."
+    log.warn(text, { dropped: this.#dropped })
+    this.#warned_at = monotonic()
+    this.#dropped = 0
+  }
+}
+
+const sizeOf = (list: MessageHits[]) => list.reduce((sum, { hits }) => sum + hits.size, 0)
