@@ -63,12 +63,19 @@ async function lived({ owner: person, account_id, project_id }: Team) {
     subject: "s",
     text: "t",
     tags: ["one", "two"],
+    category: "news",
   }
   const headers = { "x-api-key": key, "idempotency-key": "k" }
   const sent = await anybody.post("/v1/emails", mail, headers)
   expect(sent.status).toBe(201)
   await delivering({ account_id, project_id }, person, sent.body.id)
   await addInbound(store, { account_id, project_id })
+  const scope = { type: "category" as const, key: "news" }
+  const token = parts.rules.unsubscribe.tokenFor({ project_id, address: mail.to, scope })
+  const form = { "content-type": "application/x-www-form-urlencoded" }
+  const body = "List-Unsubscribe=One-Click"
+  const ended = await anybody.call("POST", `/u/${token}`, { body, headers: form })
+  expect(ended.status).toBe(200)
   await service.parts.requests.flush()
 }
 

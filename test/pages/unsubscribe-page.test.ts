@@ -256,6 +256,22 @@ describe("the preference page", () => {
     expect((await state()).ended).toEqual([])
   })
 
+  test("and one click at the same time leave one choice and one record each", async () => {
+    const { project, path, state } = await known()
+    const tokens = [
+      await linkTo(service, project, "news"),
+      await linkTo(service, project, "offers"),
+      await linkTo(service, project, "releases", { type: "topic" }),
+    ]
+    const all = { ...form(ALL), action: "none" }
+    const clicks = [...tokens, ...tokens].map((token) => ask("POST", `/u/${token}`, ONE_CLICK))
+    const answers = await Promise.all([post(path, all), ...clicks, post(path, all)])
+    expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200))
+    const { ended, consents } = await state()
+    expect(ended).toHaveLength(3)
+    expect(consents).toHaveLength(3)
+  })
+
   test("changes only what the person saw", async () => {
     const { path, state } = await known()
     await post(path, form([], ["category:news", "category:unknown"]))
