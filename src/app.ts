@@ -4,6 +4,7 @@ import { PROVIDERS } from "./channels"
 import type { Secrets } from "./core/secrets"
 import type { Workers } from "./core/workers"
 import { type DomainParts, domainRoutes } from "./domains/routes"
+import { checkRoutes } from "./emails/check-routes"
 import { type EmailParts, emailRoutes } from "./emails/routes"
 import { eventRoutes, type StreamParts, streamRoutes } from "./events/routes"
 import { healthRoutes } from "./http/health-routes"
@@ -90,6 +91,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...emailRoutes(parts),
     ...templateRoutes(parts),
     ...scheduledRoutes(parts),
+    ...checkRoutes(parts),
     ...inboundEmailRoutes(parts),
     ...suppressionRoutes(parts),
     ...providerRoutes(parts, PROVIDERS),

@@ -4,6 +4,7 @@ import type { PartsToParse } from "./http/json"
 import type { InboundToRead } from "./inbound/parse-inbound-task"
 import type { SmallMail } from "./inbound/small-mail-task"
 import type { VerifyStep } from "./inbound/verify-task"
+import type { MailContent } from "./lib/spam-content"
 import type { MailToRead } from "./smtp/submitted-mail"
 import type { FileToCheck } from "./store/file-tasks"
 import type { RenderTask } from "./templates/render"
@@ -30,6 +31,10 @@ serveTasks({
   "compose-batch": async (mails: (MailToCompose | MailToSign)[]) => {
     const { composeAll } = await import("./emails/compose-task")
     return composeAll(mails)
+  },
+  "check-content": async (content: MailContent) => {
+    const { checkContent } = await import("./emails/content-check-task")
+    return checkContent(content)
   },
   parse: async (raw: Uint8Array) => {
     const { parseMail } = await import("./mailbox/parse-task")

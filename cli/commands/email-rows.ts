@@ -1,3 +1,4 @@
+import { explanationText } from "../lib/email-checks-text"
 import { attemptColumns, emailColumns, emailText } from "../lib/email-text"
 import { FIRST_EMAIL, optionWords } from "../lib/flags"
 import { row } from "../lib/resource"
@@ -24,6 +25,11 @@ export const emailRows = [
   row("attempts <id>", "GET /v1/emails/{email_id}/attempts", {
     about: "list the delivery attempts of an email with the servers' answers, oldest first",
     columns: attemptColumns,
+  }),
+  row("explain <id>", "GET /v1/emails/{email_id}/explain", {
+    about: "explain what happened to an email, and why, stage by stage",
+    shown: explanationText,
+    next: ({ email_id }) => `emails attempts ${email_id}`,
   }),
   row("cancel <id>", "POST /v1/emails/{email_id}/cancel", {
     done: () => "cancelled",

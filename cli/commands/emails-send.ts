@@ -4,6 +4,7 @@ import type { AnswerOf } from "../../src/client/client"
 import type { Components } from "../../src/client/components"
 import { type Client, fieldsOf } from "../lib/client"
 import type { Action, Context } from "../lib/context"
+import { preflightText } from "../lib/email-checks-text"
 import { statusMark } from "../lib/email-text"
 import { exits, Failure, usage } from "../lib/errors"
 import { FIRST_EMAIL, HEADER, IDEMPOTENCY_KEY, METADATA } from "../lib/flags"
@@ -16,6 +17,7 @@ import { readTime, whenText } from "./scheduled"
 
 export function defineSending(emails: Command): void {
   defineSend(emails)
+  definePreflight(emails)
   defineBatch(emails)
   emails
     .command("resend <id>")
@@ -26,10 +28,9 @@ export function defineSending(emails: Command): void {
     .action(run(resend))
 }
 
-function defineSend(emails: Command): void {
-  emails
-    .command("send")
-    .description("send one email; a file named `-` is stdin")
+/** What an email is made of, as `emails send` and `emails preflight` take it. */
+const withContent = (command: Command): Command =>
+  command
     .option("--to <address>", "recipient: an address, or `Ann <ann@example.test>`")
     .option("--from <address>", "sender: an address, or `Ann <ann@example.test>`")
     .option("--cc <address>", "recipient of a copy; may be repeated", several)
@@ -50,6 +51,22 @@ function defineSend(emails: Command): void {
       "--schedule-at <time>",
       "when to send: `in 10 min`, `tomorrow 9:00 Europe/Berlin` or ISO",
     )
+
+function definePreflight(emails: Command): void {
+  withContent(emails.command("preflight"))
+    .description("check an email without sending it; exit 1 if it would be refused")
+    .addHelpText(
+      "after",
+      examples(
+        "emails preflight --to ann@mailbox.test --from me@mailbox.test --subject Hi --html-file hi.html",
+      ),
+    )
+    .action(run(preflight))
+}
+
+function defineSend(emails: Command): void {
+  withContent(emails.command("send"))
+    .description("send one email; a file named `-` is stdin")
     .option(...IDEMPOTENCY_KEY)
     .option(
       "--wait",
@@ -103,6 +120,19 @@ const send: Action<SendOptions> = async (context, options) => {
   const answer = await client.send("POST /v1/emails", { body, headers })
   const { data } = answer as AnswerOf<"POST /v1/emails">
   return options.wait ? await waited(context, data) : await queued(context, data)
+}
+
+/** The checks as a table; exit 1 when the email would be refused. */
+const preflight: Action<SendOptions> = async (context, options) => {
+  if (!options.to && !options.file) throw usage("--to is missing")
+  const { output, paint } = context
+  output.promises(fieldsOf("POST /v1/emails/preflight"))
+  const answer = await context
+    .client()
+    .send("POST /v1/emails/preflight", { body: await composeBody(options) })
+  const { data } = answer as AnswerOf<"POST /v1/emails/preflight">
+  await output.record(data, () => preflightText(data, paint))
+  return data.ok ? 0 : 1
 }
 
 const keyHeader = (key: string | undefined): Record<string, string> =>

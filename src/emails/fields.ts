@@ -30,6 +30,9 @@ export interface SendEmail {
   track_clicks: boolean | null
 }
 
+/** Of the body of one send, base64 of its attachments included. */
+export const SEND_LIMIT_BYTES = 15_728_640
+
 const MAX_SUBJECT = 998
 const MAX_COPIES = 49
 const MOST_REPLY_TO = 10

@@ -85,9 +85,8 @@ export async function prepare(
 ): Promise<NewMessage> {
   const { caller, signal, suppressions, ...origin } = sender
   const { account_id, project_id, key_id } = caller
-  const { default_from, default_reply_to, reply_tracking, sandbox } = caller.project_settings
-  const from =
-    email.from ?? default_from ?? fail("sender_not_configured", NO_SENDER, { channel: "email" })
+  const { default_reply_to, reply_tracking, sandbox } = caller.project_settings
+  const from = senderOf(email, caller)
   const recipients = [email.to, ...email.cc, ...email.bcc]
   const sendable = await rulesFor(rules, project_id, sandbox)
   await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)
@@ -119,6 +118,12 @@ export async function prepare(
   })
   return leavingOut(message, suppressed)
 }
+
+/** The mailbox in From: the mail's own or the project's. Throws `sender_not_configured`. */
+export const senderOf = ({ from }: SendEmail, { project_settings }: Caller): Mailbox =>
+  from ??
+  project_settings.default_from ??
+  fail("sender_not_configured", NO_SENDER, { channel: "email" })
 
 const NO_SENDER =
   "The project has no default sender. Give `from`, or set default_from of the project."
@@ -192,7 +197,8 @@ function refuseUnreachable(recipients: Mailbox[], rules: SendRules) {
   throw unavailable(message, "no_provider", 60)
 }
 
-function sizeOf({ html, text }: SendEmail, attachments: GivenFile[]): number {
+/** Decoded attachments, html and text together. */
+export function sizeOf({ html, text }: SendEmail, attachments: GivenFile[]): number {
   const bodies = Buffer.byteLength(html ?? "") + Buffer.byteLength(text ?? "")
   return bodies + attachments.reduce((sum, { bytes }) => sum + bytes.length, 0)
 }

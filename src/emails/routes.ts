@@ -22,12 +22,19 @@ import { statistics } from "../tracking/tracking"
 import { accept, entryOf, type Intake, isFrozen, refuseFrozen, reply, resentReply } from "./accept"
 import { batchReply, type EmailBatch, modeOf, prepareBatch, readBatch, settled } from "./batch"
 import * as emails from "./emails"
-import { readReschedule, readResend, readSendEmail, type SendEmail } from "./fields"
+
+import {
+  readReschedule,
+  readResend,
+  readSendEmail,
+  SEND_LIMIT_BYTES,
+  type SendEmail,
+} from "./fields"
+
 import { prepare, refuseUnsendable, rulesFor, type SendRules } from "./prepare"
 import * as schemas from "./schemas"
 import { withoutSuppressed } from "./suppressed"
 
-const SEND_LIMIT_BYTES = 15_728_640
 const BATCH_LIMIT_BYTES = 33_554_432
 
 export interface EmailParts extends emails.EmailReading {

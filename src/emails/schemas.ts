@@ -20,7 +20,7 @@ import { hitSummary, trackingChoice } from "../tracking/schemas"
 import { CATEGORY } from "./email-category"
 import { NOT_OFFERED } from "./fields"
 
-const STATUSES: Status[] = [
+export const STATUSES: Status[] = [
   "queued",
   "sending",
   "sent",

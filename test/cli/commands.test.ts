@@ -48,6 +48,58 @@ test("every option of emails send arrives in the request", async () => {
   })
 })
 
+test("emails preflight shows each check with its warnings, and ends with 1 for what would be refused", async () => {
+  using api = new FakeApi()
+  const message = "An image has no alternative text."
+  const detail = `${message} 1 more are in the warnings.`
+  const found = {
+    ok: false,
+    errors: [{ code: "suppressed_recipient", message: "ann is suppressed", details: {} }],
+    warnings: [
+      { code: "accessibility", message },
+      { code: "accessibility", message: "A link has no text." },
+    ],
+    rendered: { subject: "s", html: null, text: "t", size_bytes: 1840 },
+    checks: [
+      { name: "sender", outcome: "pass", detail: "The mail has a sender." },
+      { name: "suppression", outcome: "fail", detail: "ann is suppressed" },
+      { name: "accessibility", outcome: "warn", detail },
+    ],
+  }
+  api.data("POST /v1/emails/preflight", found)
+  const words = ["emails", "preflight", "--to", "ann@mailbox.test", "--text", "t"]
+  const piped = await belfry(words, { env: at(api) })
+  expect([piped.exit, JSON.parse(piped.out)]).toEqual([1, found])
+  const shown = Bun.stripANSI((await onTerminal(words, { env: at(api) })).out)
+  expect(shown).toContain(`! accessibility  ${detail}`)
+  expect(shown).toContain("                 A link has no text.")
+  expect(shown).toContain("✗ would be refused")
+})
+
+test("emails explain shows the summary and the stages that had something to do", async () => {
+  using api = new FakeApi()
+  const at = "2026-11-22T10:00:00.000Z"
+  const step = (stage: string, outcome: string, detail: string) => ({
+    ...{ at, stage, rule: "x", outcome, detail },
+  })
+  api.data(`GET /v1/emails/${ID}/explain`, {
+    email_id: ID,
+    verdict: "queued",
+    summary: "The email waits.",
+    steps: [
+      step("auth", "pass", "It came over api."),
+      step("template", "none", "No template."),
+      step("queue", "wait", "It waits for its turn."),
+    ],
+  })
+  const env = { BELFRY_URL: api.url, BELFRY_API_KEY: KEY }
+  const shown = Bun.stripANSI((await onTerminal(["emails", "explain", ID], { env })).out)
+  expect(shown).toContain("The email waits.")
+  expect(shown).toMatch(/✓ \d\d:00:00\.000 {2}auth {3}It came over api\./)
+  expect(shown).toMatch(/… \d\d:00:00\.000 {2}queue {2}It waits for its turn\./)
+  expect(shown).not.toContain("template")
+})
+
 test("--dry-run shows the request without its key, and sends nothing", async () => {
   using api = new FakeApi()
   const words = ["emails", "send", "--to", "a@mailbox.test", "--text", "x", "--dry-run"]

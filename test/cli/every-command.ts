@@ -8,6 +8,7 @@ const TOKEN = "belfry_invitation_1"
 export const calls: Record<string, string[]> = {
   status: [],
   "emails send": ["--to", "a@b.c", "--from", "m@b.c", "--subject", "s", "--text", "t", "--wait"],
+  "emails preflight": ["--to", "a@b.c", "--from", "m@b.c", "--subject", "s", "--text", "t"],
   "emails batch": ["-"],
   "emails list": [
     ...["--status", "sent", "--to", "a@b.c", "--from", "m@b.c", "--tag", "t", "--domain", "b.c"],
@@ -20,6 +21,7 @@ export const calls: Record<string, string[]> = {
   "emails content": [ID],
   "emails attachment": [ID, ID],
   "emails tail": [ID, "--since", "1h"],
+  "emails explain": [ID],
   "emails cancel": [ID],
   "emails resend": [ID, "--to", "x@b.c"],
   "emails reschedule": [ID, "in 10 min"],
@@ -231,6 +233,14 @@ export function everything(): FakeApi {
 function answerMail(api: FakeApi): void {
   const mail = { id: ID, from: "a@b.c", to: "d@e.f", subject: "Hi", text: "", attachments: [] }
   api.data("POST /v1/emails", { id: ID, status: "queued" })
+  const rendered = { subject: "s", html: null, text: "t", size_bytes: 1 }
+  api.data("POST /v1/emails/preflight", {
+    ok: true,
+    errors: [],
+    warnings: [],
+    rendered,
+    checks: [],
+  })
   api.data("POST /v1/emails/batch", { id: ID, total: 1, succeeded: 1, failed: 0, results: [] })
   api.data("GET /v1/emails", [email()])
   api.data(`GET /v1/emails/${ID}`, email())
@@ -239,6 +249,12 @@ function answerMail(api: FakeApi): void {
   api.answer(`GET /v1/emails/${ID}/raw`, { body: "Subject: Hi" })
   api.answer(`GET /v1/emails/${ID}/attachments/${ID}`, { body: "bytes" })
   api.data(`GET /v1/emails/${ID}/content`, { subject: "Hi", html: null, text: "", headers: {} })
+  api.data(`GET /v1/emails/${ID}/explain`, {
+    email_id: ID,
+    verdict: "delivered",
+    summary: "The email was delivered.",
+    steps: [],
+  })
   api.data(`POST /v1/emails/${ID}/cancel`, email())
   api.data(`POST /v1/emails/${ID}/resend`, { id: ID, status: "queued" })
   api.data(`PATCH /v1/emails/${ID}`, email())

@@ -1,0 +1,40 @@
+import { accessibilityFindings } from "../lib/accessibility-check"
+import { bounded, type ContentFinding } from "../lib/content-finding"
+import { linkFindings, linksOf } from "../lib/link-check"
+import { markupFaults, unsupportedFeatures } from "../lib/markup-check"
+import { type MailContent, spamContentFindings } from "../lib/spam-content"
+
+/** Findings of each check that looks at nothing but the content. */
+export type ContentChecks = Record<
+  "rendering" | "links" | "accessibility" | "spam_content",
+  ContentFinding[]
+>
+
+const PLACEHOLDER = /\{\{[^{}]{0,200}\}\}/g
+
+/** Runs in the worker. */
+export function checkContent(content: MailContent): ContentChecks {
+  const { html } = content
+  return {
+    rendering: bounded([...placeholders(content), ...markupFaults(html ?? ""), ...unseen(html)]),
+    links: bounded(linkFindings(linksOf(html ?? ""))),
+    accessibility: html === null ? [] : accessibilityFindings(html),
+    spam_content: bounded(spamContentFindings(content)),
+  }
+}
+
+function placeholders({ subject, html, text }: MailContent): ContentFinding[] {
+  const found = [subject, html ?? "", text ?? ""].flatMap((part) => part.match(PLACEHOLDER) ?? [])
+  return [...new Set(found)].map((placeholder) => ({
+    rule: "placeholder",
+    detail: `${placeholder} stands in the mail as it is. Give it a value, or remove it.`,
+  }))
+}
+
+const unseen = (html: string | null): ContentFinding[] =>
+  unsupportedFeatures(html ?? "").map(({ feature, count, programs }) => {
+    const times = count === 1 ? "once" : `${count} times`
+    const names = programs.map(({ name, support }) => `${name} (${support})`).join(", ")
+    const detail = `The html uses ${feature} ${times}. Support is missing in: ${names}.`
+    return { rule: "unsupported", detail }
+  })

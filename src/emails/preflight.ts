@@ -1,0 +1,252 @@
+import { ApiError } from "../core/errors"
+import { newId } from "../core/ids"
+import type { Secrets } from "../core/secrets"
+import { now } from "../core/time"
+import { signingKeys } from "../domains/keys"
+import type { Caller } from "../identity/caller"
+import { comparable, domainOf, type Mailbox } from "../lib/address"
+import type { ContentFinding } from "../lib/content-finding"
+import { textFromHtml } from "../lib/text-from-html"
+import { suppressedAmong } from "../suppressions/look-up"
+import { compose } from "./compose-email"
+import type { ContentChecks } from "./content-check-task"
+import type { EmailReading } from "./emails"
+import type { SendEmail } from "./fields"
+import { authenticationChecks } from "./preflight-domain"
+import { refuseSize, refuseUnsendable, rulesFor, type SendRules, senderOf, sizeOf } from "./prepare"
+import { throwSuppressed } from "./suppressed"
+
+/** The checks of a preflight (contract 20, section 1.2), in the order of its answer. */
+export const PREFLIGHT_CHECKS = [
+  "sender",
+  "domain",
+  "suppression",
+  "preference",
+  "authentication",
+  "dkim_alignment",
+  "spf_alignment",
+  "dmarc",
+  "rendering",
+  "size",
+  "links",
+  "accessibility",
+  "spam_content",
+  "unsubscribe_header",
+] as const
+
+type CheckName = (typeof PREFLIGHT_CHECKS)[number]
+
+export const CHECK_OUTCOMES = ["pass", "warn", "fail"] as const
+
+/** What one check says. `fail` is what accept would refuse. */
+export interface PreflightCheck {
+  name: CheckName
+  outcome: (typeof CHECK_OUTCOMES)[number]
+  detail: string
+}
+
+export interface PreflightParts extends EmailReading {
+  rules: SendRules
+  secrets: Secrets
+}
+
+/** Some mail programs show no more of an html body than this. */
+const CLIPPED_BYTES = 102 * 1024
+
+/** Base64 in lines of 76 characters (RFC 2045, 6.8), and the header of the part. */
+const encodedSize = (bytes: number) => Math.ceil(bytes / 57) * 78 + 300
+
+/**
+ * Everything that accepting this email would check, and what its receivers will make of it. Nothing
+ * is sent, counted, fetched or stored. Rejects only for trouble of this machine.
+ */
+export async function preflight(parts: PreflightParts, caller: Caller, email: SendEmail) {
+  const report = new Report()
+  const from = await report.ask("sender", async () => senderOf(email, caller))
+  const sender = from && (await checkSender(parts, caller, { email, from, report }))
+  await report.ask("suppression", () => checkSuppression(parts, caller, email, report))
+  report.pass("preference", "The project has no categories with preferences.")
+  const content = { subject: email.subject, html: email.html, text: email.text }
+  await checkContent(parts, content, report)
+  const size_bytes = await sizeOnWire(parts, caller, { email, from })
+  await report.ask("size", async () => checkSize(email, size_bytes, report))
+  for (const check of sender ?? []) report.add(check)
+  checkUnsubscribe(parts, caller, email, report)
+  const text = content.text ?? textFromHtml(content.html ?? "")
+  return { ...report.result(), rendered: { ...content, text, size_bytes } }
+}
+
+/** Collects what the checks say. */
+class Report {
+  readonly #errors: { code: string; message: string; details: Record<string, unknown> }[] = []
+  readonly #warnings: { code: CheckName; message: string }[] = []
+  readonly #checks = new Map<CheckName, PreflightCheck>()
+
+  /** The check fails where the work is refused as accept would refuse it. */
+  async ask<Result>(name: CheckName, work: () => Promise<Result>): Promise<Result | undefined> {
+    try {
+      const result = await work()
+      if (!this.#checks.has(name)) this.pass(name, PASSED[name] ?? "Nothing stands in the way.")
+      return result
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      const { code, message, details } = error
+      this.#errors.push({ code, message, details: { ...details } })
+      this.#checks.set(name, { name, outcome: "fail", detail: message })
+      return undefined
+    }
+  }
+
+  pass(name: CheckName, detail: string) {
+    this.#checks.set(name, { name, outcome: "pass", detail })
+  }
+
+  add({ name, outcome, detail }: PreflightCheck) {
+    if (outcome === "warn") this.warn(name, [detail])
+    else this.#checks.set(name, { name, outcome, detail })
+  }
+
+  /** Each detail is a warning; the check shows the first, and how many there are. */
+  warn(name: CheckName, details: string[]) {
+    const [first = "", ...rest] = details
+    for (const message of details) this.#warnings.push({ code: name, message })
+    const detail = rest.length === 0 ? first : `${first} ${rest.length} more are in the warnings.`
+    if (this.#checks.get(name)?.outcome !== "fail") {
+      this.#checks.set(name, { name, outcome: "warn", detail })
+    }
+  }
+
+  result() {
+    const checks = PREFLIGHT_CHECKS.flatMap((name) => this.#checks.get(name) ?? NOT_LOOKED(name))
+    return { ok: this.#errors.length === 0, errors: this.#errors, warnings: this.#warnings, checks }
+  }
+}
+
+const NOT_LOOKED = (name: CheckName): PreflightCheck => ({
+  name,
+  outcome: "warn",
+  detail: "The check needs a sender. Give `from`, or set default_from of the project.",
+})
+
+const PASSED: Partial<Record<CheckName, string>> = {
+  sender: "The mail has a sender.",
+  domain: "The project may send from this domain.",
+  suppression: "No recipient is suppressed.",
+  size: "The message is below every limit.",
+}
+
+async function checkSender(
+  { store, rules }: PreflightParts,
+  caller: Caller,
+  { email, from, report }: { email: SendEmail; from: Mailbox; report: Report },
+) {
+  const { project_id, project_settings } = caller
+  const domain = domainOf(from.email)
+  const recipients = [email.to, ...email.cc, ...email.bcc]
+  let sendable = rules
+  await report.ask("domain", async () => {
+    sendable = await rulesFor(rules, project_id, project_settings.sandbox)
+    await refuseUnsendable(caller, domain, recipients, sendable)
+  })
+  return authenticationChecks({ db: store.read, project_id, domain, rules: sendable })
+}
+
+async function checkSuppression(
+  { store }: PreflightParts,
+  { project_id }: Caller,
+  { to, cc, bcc, category }: SendEmail,
+  report: Report,
+) {
+  const copies = [...cc, ...bcc].map(({ email }) => comparable(email))
+  const address = comparable(to.email)
+  const found = await suppressedAmong(
+    store.read,
+    project_id,
+    [address, ...copies],
+    category === null ? {} : { category },
+  )
+  const left_out = [...new Set(copies)].filter((one) => found.has(one))
+  if (left_out.length > 0) {
+    const detail = (one: string) => `${one} is suppressed and will be left out of the mail.`
+    report.warn("suppression", left_out.map(detail))
+  }
+  const row = found.get(address)
+  if (row) throwSuppressed(row)
+}
+
+const CONTENT_DEADLINE_MS = 5_000
+
+async function checkContent({ workers }: PreflightParts, content: object, report: Report) {
+  const options = { deadline_ms: CONTENT_DEADLINE_MS }
+  const all = await workers.run<ContentChecks>("check-content", content, options)
+  for (const [name, findings] of Object.entries(all) as [CheckName, ContentFinding[]][]) {
+    if (findings.length === 0) report.pass(name, CONTENT_PASSED[name] ?? "Nothing was found.")
+    else
+      report.warn(
+        name,
+        findings.map(({ detail }) => detail),
+      )
+  }
+}
+
+const CONTENT_PASSED: Partial<Record<CheckName, string>> = {
+  rendering: "The markup is whole, and common mail programs show all of it.",
+  links: "Every link is whole and has https.",
+  accessibility: "Language, alternative texts, contrast, headings and link texts are in order.",
+  spam_content: "No word or form that filters count was found.",
+}
+
+/** Of the message with its headers and signature; a file that is named by a URL counts nothing. */
+async function sizeOnWire(
+  { store, secrets, workers }: PreflightParts,
+  { project_id }: Caller,
+  { email, from }: { email: SendEmail; from: Mailbox | undefined },
+): Promise<number> {
+  const { to, cc, reply_to, subject, html, text, headers } = email
+  const domain = domainOf((from ?? to).email)
+  const { raw } = await compose(workers, {
+    message_id: newId(),
+    domain,
+    created_at: now(),
+    ...{ from: from ?? to, to, cc, reply_to, subject, html, text, headers },
+    attachments: [],
+    dkim: await signingKeys(store.read, secrets, project_id, domain),
+  })
+  const files = email.attachments.flatMap((file) => ("bytes" in file ? file.bytes.length : []))
+  return files.reduce((sum, bytes) => sum + encodedSize(bytes), raw.length)
+}
+
+async function checkSize(email: SendEmail, size_bytes: number, report: Report) {
+  refuseSize(
+    sizeOf(
+      email,
+      email.attachments.filter((file) => "bytes" in file),
+    ),
+  )
+  const html_bytes = Buffer.byteLength(email.html ?? "")
+  if (html_bytes <= CLIPPED_BYTES)
+    return report.pass("size", `The message has ${size_bytes} bytes.`)
+  const detail = `The html has ${html_bytes} bytes. Some mail programs show only the first ${CLIPPED_BYTES}.`
+  return report.warn("size", [detail])
+}
+
+function checkUnsubscribe(
+  { rules }: PreflightParts,
+  { project_id }: Caller,
+  { to, category }: SendEmail,
+  report: Report,
+) {
+  const name = "unsubscribe_header"
+  if (category === null) return report.pass(name, "A mail without a category needs none.")
+  const about = {
+    project_id,
+    address: to.email,
+    scope: { type: "category" as const, key: category },
+  }
+  const { unsubscribe_url } = rules.unsubscribe.urlsOf(rules.unsubscribe.tokenFor(about))
+  if (unsubscribe_url.startsWith("https:")) {
+    return report.pass(name, "The mail carries List-Unsubscribe with one click (RFC 8058).")
+  }
+  const detail = `${new URL(unsubscribe_url).origin} is without TLS, so mail programs show no one-click button. Set base_url to an https URL.`
+  return report.warn(name, [detail])
+}

@@ -1,0 +1,223 @@
+import { describe, expect, test } from "bun:test"
+import { newId } from "../../src/core/ids"
+import { explained, STAGES } from "../../src/emails/explain"
+import type { MessageView } from "../../src/messages/standing"
+import { bounced, deliverAll } from "../harness/delivery"
+import { mail } from "../harness/mail"
+import type { TestProject } from "../harness/service"
+import { sharedService } from "../harness/shared-service"
+import { endpoint } from "../webhooks/endpoints"
+
+const service = await sharedService()
+
+interface Step {
+  at: string
+  stage: string
+  rule: string
+  outcome: string
+  detail: string
+}
+
+async function send(project: TestProject, change: Record<string, unknown> = {}): Promise<string> {
+  const { status, body } = await project.post("/v1/emails", mail(change))
+  expect(status).toBe(201)
+  return body.id
+}
+
+async function explain(project: TestProject, id: string) {
+  const { status, body } = await project.get(`/v1/emails/${id}/explain`)
+  expect(status).toBe(200)
+  const steps: Step[] = body.data.steps
+  const of = (stage: string) => steps.filter((one) => one.stage === stage)
+  return { ...(body.data as { email_id: string; verdict: string; summary: string }), steps, of }
+}
+
+describe("the explanation", () => {
+  test("of an email that waits has every stage in order, and what it waits for", async () => {
+    const project = await service.project()
+    const id = await send(project)
+    const { email_id, verdict, steps, of } = await explain(project, id)
+    expect([email_id, verdict]).toEqual([id, "queued"])
+    const stages = steps.map(({ stage }) => stage)
+    expect(stages).toEqual(STAGES.filter((stage) => stages.includes(stage)))
+    expect(STAGES.filter((stage) => !stages.includes(stage))).toEqual(["attempt"])
+    expect(of("auth")).toMatchObject([{ rule: "api_key", outcome: "pass" }])
+    expect(of("queue")).toMatchObject([{ rule: "queued", outcome: "wait" }])
+    expect(of("provider")).toMatchObject([{ rule: "not_asked" }])
+  })
+
+  test("of a delivered email has the server's words and who was told", async () => {
+    const project = await service.project()
+    await endpoint(project, { events: ["email.delivered"] })
+    const id = await send(project)
+    await deliverAll(service)
+    const { verdict, summary, of } = await explain(project, id)
+    expect(verdict).toBe("delivered")
+    expect(summary).toBe("The email to ann@example.test was delivered after 1 attempt.")
+    const [attempt] = of("attempt")
+    expect(attempt).toMatchObject({ rule: "delivered", outcome: "pass" })
+    expect(attempt?.detail).toContain("The answer was: ")
+    expect(of("outcome")).toMatchObject([{ rule: "delivered", outcome: "pass" }])
+    expect(of("webhooks")).toMatchObject([{ rule: "pending", outcome: "wait" }])
+    expect(of("webhooks")[0]?.detail).toContain("email.delivered to the webhook ")
+  })
+
+  test("of a bounced email says what the server refused", async () => {
+    const project = await service.project()
+    const id = await send(project)
+    await deliverAll(service, bounced)
+    const { verdict, summary, of } = await explain(project, id)
+    expect([verdict, of("attempt")[0]?.outcome, of("outcome")[0]?.outcome]).toEqual([
+      "bounced",
+      "fail",
+      "fail",
+    ])
+    expect(summary).toContain("ended bounced")
+    expect(summary).toContain("The last answer was: ")
+  })
+
+  test("of a cancelled email says so", async () => {
+    const project = await service.project()
+    const id = await send(project)
+    await project.post(`/v1/emails/${id}/cancel`)
+    const { verdict, of } = await explain(project, id)
+    expect([verdict, of("queue")[0]?.rule]).toEqual(["failed", "cancelled"])
+  })
+
+  test("of a scheduled email names its time", async () => {
+    const project = await service.project()
+    const scheduled_at = new Date(Date.now() + 3_600_000).toISOString()
+    const { summary, of } = await explain(project, await send(project, { scheduled_at }))
+    expect(of("queue")[0]).toMatchObject({ rule: "scheduled", outcome: "wait" })
+    expect(summary).toContain(scheduled_at)
+  })
+
+  test("of a foreign email is a 404", async () => {
+    const [project, other] = [await service.project(), await service.project()]
+    const id = await send(project)
+    expect((await other.get(`/v1/emails/${id}/explain`)).status).toBe(404)
+    expect((await project.get(`/v1/emails/${newId()}/explain`)).status).toBe(404)
+  })
+})
+
+describe("stages by what is known", () => {
+  const project_id = newId()
+  const AT = "2026-11-22T10:00:00.000Z"
+
+  const message = (change: Partial<MessageView>) =>
+    ({
+      id: newId(),
+      project_id,
+      status: "queued",
+      status_reason: null,
+      recipient: "ann@example.test",
+      recipients: [
+        {
+          email: "ann@example.test",
+          name: null,
+          kind: "to",
+          status: "queued",
+          status_reason: null,
+        },
+      ],
+      sender_domain: "example.test",
+      envelope: { from: { email: "a@example.test", name: null }, reply_to: [], attachments: [] },
+      source: "api",
+      api_key_id: null,
+      idempotency_key: null,
+      sandbox: false,
+      error: null,
+      scheduled_at: null,
+      next_attempt_at: null,
+      created_at: AT,
+      updated_at: AT,
+      ...change,
+    }) as MessageView
+
+  const stepsOf = (change: Partial<MessageView>, stage: string) =>
+    explained({
+      message: message(change),
+      key_name: null,
+      attempts: [],
+      events: [],
+      deliveries: [],
+    }).steps.flatMap((one) => (one.stage === stage ? [[one.rule, one.outcome]] : []))
+
+  const envelope = { from: { email: "a@b.test", name: null }, reply_to: [], attachments: [] }
+
+  test.each<[string, string, Partial<MessageView>, [string, string]]>([
+    ["a session", "auth", {}, ["session", "pass"]],
+    ["the sandbox", "quota", { sandbox: true }, ["sandbox", "none"]],
+    [
+      "a template",
+      "template",
+      { envelope: { ...envelope, template: { id: newId(), name: "welcome", version: 3 } } },
+      ["template", "pass"],
+    ],
+    [
+      "a category",
+      "preference",
+      { envelope: { ...envelope, category: "news" } },
+      ["category", "pass"],
+    ],
+    [
+      "a copy that was left out",
+      "suppression",
+      {
+        envelope: {
+          ...envelope,
+          left_out: [{ email: "c@b.test", name: null, kind: "cc", text: "x" }],
+        },
+      },
+      ["copy_left_out", "pass"],
+    ],
+    [
+      "a preference",
+      "preference",
+      { status: "failed", status_reason: "preference" },
+      ["preference", "fail"],
+    ],
+    [
+      "tracking",
+      "tracking",
+      { envelope: { ...envelope, track: { opens: true, clicks: false } } },
+      ["tracked", "pass"],
+    ],
+    [
+      "complaints",
+      "reputation",
+      { status_reason: "held_by_complaints" },
+      ["held_by_complaints", "wait"],
+    ],
+    [
+      "a lost domain",
+      "sender",
+      {
+        error: {
+          code: "domain_not_verified",
+          message: "gone",
+          smtp_code: null,
+          enhanced_code: null,
+        },
+      },
+      ["domain_not_verified", "wait"],
+    ],
+  ])("%s shows in the stage %s", (_, stage, change, wanted) => {
+    expect(stepsOf(change, stage)).toEqual([wanted])
+  })
+
+  test("a recipient that was suppressed later fails", () => {
+    const recipients = [
+      {
+        email: "ann@example.test",
+        name: null,
+        kind: "to" as const,
+        status: "failed" as const,
+        status_reason: "suppressed_recipient",
+      },
+    ]
+    expect(stepsOf({ status: "failed", recipients }, "suppression")).toEqual([
+      ["suppressed_recipient", "fail"],
+    ])
+  })
+})
