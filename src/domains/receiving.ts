@@ -29,8 +29,10 @@ const known = cached<ReceivingDomain | undefined>({
  * The verified domain of this very name (A-labels, lower case) with `receiving: true`, whose project
  * and account are not being deleted. It is asked for each recipient, so it is remembered.
  */
-export const receivingDomain = (db: Reader, name: string): Promise<ReceivingDomain | undefined> =>
-  known(db, name, () => lookUp(db, name), TRUSTED_MS)
+export const receivingDomain = async (
+  db: Reader,
+  name: string,
+): Promise<ReceivingDomain | undefined> => known(db, name, () => lookUp(db, name), TRUSTED_MS)
 
 async function lookUp(db: Reader, name: string): Promise<ReceivingDomain | undefined> {
   const [row] = await findReceiving(db, { domain: name })

@@ -13,6 +13,7 @@ import type { Channel } from "../messages/channel"
 import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
 import { NO_REPLY, type Outcome, outcomeOf, type RecipientOutcome } from "../providers/provider"
 import { demandReleased } from "../reputation/complaint-holds"
+import { cached } from "../store/cached"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import {
@@ -213,8 +214,16 @@ async function envelopeSender(
   return `${localPartFor(secrets, "b", id)}@${host.toLowerCase()}`
 }
 
-async function returnPathHost(db: Reader, project_id: string, name: string | null) {
-  const row = name === null ? undefined : await covering(db, project_id, name)
+/** By project and name. Every delivery asks; on Postgres it is read each time. */
+const returnPathHosts = cached<string | undefined>({ tables: ["domains"] })
+
+const returnPathHost = (db: Reader, project_id: string, name: string | null) =>
+  name === null
+    ? undefined
+    : returnPathHosts(db, `${project_id} ${name}`, () => readReturnPathHost(db, project_id, name))
+
+async function readReturnPathHost(db: Reader, project_id: string, name: string) {
+  const row = await covering(db, project_id, name)
   if (!row) return undefined
   const [found] = await findDomain(db, { project_id, domain: row.domain })
   if (found?.records.return_path?.status !== "verified") return undefined

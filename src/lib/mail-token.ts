@@ -22,7 +22,7 @@ type Mac = (text: string) => Uint8Array
  */
 export function tokenAddress(kind: MailTokenKind, message_id: string, mac: MacOfKind): string {
   const id = idBytes(message_id)
-  return `${kind}+${base32(Buffer.concat([id, macOf(id, (text) => mac(kind, text))]))}`
+  return `${kind}+${base32(Buffer.concat([id, shortened(mac(kind, message_id))]))}`
 }
 
 /** The kind and the message of such a local part; undefined for any other one. */
@@ -34,15 +34,16 @@ export function readTokenAddress(
   const bytes = token === undefined ? undefined : unBase32(token, ID_BYTES + MAC_BYTES)
   if (!bytes) return undefined
   const kind = letter as MailTokenKind
-  const id = bytes.subarray(0, ID_BYTES)
-  const right = macOf(id, (text) => mac(kind, text))
+  const message_id = uuidOf(bytes.subarray(0, ID_BYTES))
+  const right = shortened(mac(kind, message_id))
   if (!timingSafeEqual(bytes.subarray(ID_BYTES), right)) return undefined
-  return { kind, message_id: uuidOf(id) }
+  return { kind, message_id }
 }
 
 /** The value of a header field that names a message, with a MAC behind it: `<id>; mac=<16 characters>`. */
 export function markedId(message_id: string, mac: Mac): string {
-  return `${message_id}; mac=${base32(macOf(idBytes(message_id), mac))}`
+  if (!UUID.test(message_id)) throw new TypeError(NO_UUID)
+  return `${message_id}; mac=${base32(shortened(mac(message_id)))}`
 }
 
 /** The message that such a value names; undefined for any other value. */
@@ -50,19 +51,20 @@ export function readMarkedId(value: string, mac: Mac): string | undefined {
   const [, id = "", given = ""] = /^\s*([0-9a-f-]{36})\s*;\s*mac=(\S+)\s*$/i.exec(value) ?? []
   const message_id = id.toLowerCase()
   if (!UUID.test(message_id) || !MAC_FORM.test(given)) return undefined
-  const right = base32(macOf(idBytes(message_id), mac))
+  const right = base32(shortened(mac(message_id)))
   return timingSafeEqual(Buffer.from(given), Buffer.from(right)) ? message_id : undefined
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
+const NO_UUID = "a token is made for a UUID in lower case"
+
 function idBytes(message_id: string): Buffer {
-  const id = Buffer.from(message_id.replaceAll("-", ""), "hex")
-  if (id.length !== ID_BYTES) throw new TypeError("a token is made for a UUID")
-  return id
+  if (!UUID.test(message_id)) throw new TypeError(NO_UUID)
+  return Buffer.from(message_id.replaceAll("-", ""), "hex")
 }
 
-const macOf = (id: Uint8Array, mac: Mac) => Buffer.from(mac(uuidOf(id))).subarray(0, MAC_BYTES)
+const shortened = (mac: Uint8Array) => mac.subarray(0, MAC_BYTES)
 
 const uuidOf = (id: Uint8Array) =>
   Buffer.from(id)

@@ -163,7 +163,8 @@ async function attempt(
 ): Promise<WorkResult<DeliveryAttempt>> {
   const started_at = now()
   const begun = monotonic()
-  const outcome = await withoutRefusals(store, message, await channel.deliver(message, content))
+  const answer = await channel.deliver(message, content)
+  const outcome = message.attempt === 1 ? answer : await withoutRefusals(store, message, answer)
   const duration_ms = Math.round(monotonic() - begun)
   const end = { outcome, started_at, duration_ms, attempt: message.attempt, keep }
   if (outcome.login_refused) {
@@ -177,10 +178,8 @@ async function attempt(
 }
 
 /** Refused logins were no tries of the recipient's server, so they move its schedule no further. */
-async function withoutRefusals(store: Store, { id, attempt }: Message, outcome: Outcome) {
-  if (attempt === 1 || ![outcome, ...outcome.others].some(({ status }) => status === "retry")) {
-    return outcome
-  }
+async function withoutRefusals(store: Store, { id }: Message, outcome: Outcome) {
+  if (![outcome, ...outcome.others].some(({ status }) => status === "retry")) return outcome
   const refused = eq(attempts.outcome, LOGIN_REFUSED)
   const rows = await store.read
     .select({ refusals: sql<number>`sum(CASE WHEN ${refused} THEN 1 ELSE 0 END)`, all: count() })

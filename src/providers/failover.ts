@@ -173,16 +173,16 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
   /** Those with an open breaker come last. */
   #open(rows: ConfigRow[]): ProviderCandidate[] {
     const { providers } = this.#parts
-    const cooling = rows.filter((row) => providers.isCoolingDown(row))
-    const ready = rows.filter((row) => !cooling.includes(row))
-    return [...ready, ...cooling].flatMap((config) => {
+    const [ready, cooling]: [ProviderCandidate[], ProviderCandidate[]] = [[], []]
+    for (const config of rows) {
       try {
-        return [{ config, lease: providers.lease(config) }]
+        const list = providers.isCoolingDown(config) ? cooling : ready
+        list.push({ config, lease: providers.lease(config) })
       } catch (error) {
         log.error("a provider cannot be opened", { config_id: shownId(config), error })
-        return []
       }
-    })
+    }
+    return cooling.length === 0 ? ready : [...ready, ...cooling]
   }
 
   async #attempt(message: Message, candidates: ProviderCandidate[]): Promise<Outcome> {
@@ -190,12 +190,15 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
     let is_probe = false
     for (const [at, candidate] of candidates.entries()) {
       if (at > 0 && !hasRoom(candidate)) continue
-      const outcome = await askNext(candidate, attempt.rest(), at > 0)
-      if (!outcome) continue
+      const answer = await askNext(candidate, attempt.rest(), at > 0)
+      if (!answer) continue
+      const { provider_message_id, ...outcome } = answer
       const sorted = sortAnswer(outcome)
-      attempt.add(nameOf(candidate), outcome, sorted)
-      const has_asked = await this.#learn(message, candidate, outcome.provider_message_id, sorted)
+      const has_asked = await this.#learn(message, candidate, provider_message_id, sorted)
       is_probe ||= has_asked
+      // Usually the first one has a final word about every recipient.
+      if (at === 0 && sorted.final.length === message.to.length) return outcome
+      attempt.add(nameOf(candidate), outcome, sorted)
       if (attempt.is_done) break
     }
     const outcome = attempt.outcome()
@@ -281,17 +284,18 @@ interface SortedAnswer {
 
 function sortAnswer(outcome: Outcome): SortedAnswer {
   const sorted: SortedAnswer = { final: [], faults: [] }
-  for (const one of [first(outcome), ...outcome.others]) {
-    if (one.fault) sorted.faults.push({ ...one, fault: one.fault })
+  for (const one of [outcome, ...outcome.others]) {
+    if (one.fault) sorted.faults.push({ ...plain(one), fault: one.fault })
     else sorted.final.push(one)
   }
   return sorted
 }
 
-function first(outcome: Outcome): RecipientOutcome {
-  const { provider: _, others: __, transcript: ___, schedule: ____, ...one } = outcome
-  const { provider_message_id: _____, ...plain } = one
-  return plain
+/** Without what an answer says of the attempt. */
+function plain(one: RecipientOutcome | Outcome): RecipientOutcome {
+  if (!("others" in one)) return one
+  const { provider: _, others: __, transcript: ___, schedule: ____, ...recipient } = one
+  return recipient
 }
 
 /** One attempt of a message over several providers: collects each recipient's last answer. */
@@ -308,7 +312,7 @@ class FailoverAttempt<Message extends OutgoingMessage> {
 
   /** The message for the recipients without a final answer. */
   rest(): Message {
-    return { ...this.#message, to: this.#open }
+    return this.#asked === 0 ? this.#message : { ...this.#message, to: this.#open }
   }
 
   get is_done(): boolean {
@@ -323,7 +327,7 @@ class FailoverAttempt<Message extends OutgoingMessage> {
     this.#asked++
     if (this.#asked > 1) this.#transcript.push(`* trying the next provider: ${name}`)
     this.#transcript.push(...outcome.transcript)
-    for (const one of final) this.#final.set(one.email, [one, outcome])
+    for (const one of final) this.#final.set(one.email, [plain(one), outcome])
     for (const one of faults) {
       this.#faults.set(one.email, [...(this.#faults.get(one.email) ?? []), [one, outcome]])
     }

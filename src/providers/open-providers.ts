@@ -34,6 +34,8 @@ interface Openable extends OwnProvider {
 }
 
 interface Entry {
+  /** As it was read last. A row that was read again may say the same. */
+  row: ConfigRow
   version: string
   provider: Provider
   is_shared: boolean
@@ -113,11 +115,13 @@ export class OpenProviders {
   }
 
   #entryFor(row: ConfigRow): Entry {
-    const version = `${row.credentials}|${JSON.stringify(row.settings)}`
     const known = this.#entries.get(row.id)
-    if (known?.version === version) return known
+    if (known?.row === row) return known
+    const version = `${row.credentials}|${JSON.stringify(row.settings)}`
+    if (known?.version === version) return Object.assign(known, { row })
     const { max_per_second } = row.settings
     const fresh: Entry = {
+      row,
       version,
       provider: this.#open(row),
       is_shared: this.#descriptorOf(row)?.is_shared === true,

@@ -37,7 +37,7 @@ const RECENT_MS = 1000
 const holdsOfProjects = cached<ComplaintHold[]>({ tables: ["complaint_holds"] })
 
 /** What is held of a project now. */
-export const heldIn = (db: Reader, project_id: string): Promise<ComplaintHold[]> =>
+export const heldIn = async (db: Reader, project_id: string): Promise<ComplaintHold[]> =>
   holdsOfProjects(
     db,
     project_id,

@@ -10,13 +10,16 @@ interface CachedOptions<Value> {
   keeps?: (value: Value, db: Reader) => boolean
 }
 
-/** `recent_ms`: how old an answer may be where other nodes change the tables, too; default: 0. */
+/**
+ * A promise only where it reads. `recent_ms`: how old an answer may be where other nodes change the
+ * tables, too; default: 0.
+ */
 type CachedLookUp<Value> = (
   db: Reader,
   key: string,
   read: () => Promise<Value>,
   recent_ms?: number,
-) => Promise<Value>
+) => Value | Promise<Value>
 
 const MOST_ANSWERS = 10_000
 
@@ -43,17 +46,21 @@ export function cached<Value>({
     return memory
   })
 
-  return async (db, key, read, recent_ms = 0) => {
-    if ("afterCommit" in db) return read()
+  const readAndKeep = async (db: Reader, key: string, read: () => Promise<Value>) => {
     const { answers } = memoryOf(db)
-    const known = answers.get(key)
-    if (known && (db.isAlone || monotonic() - known.read_at < recent_ms)) return known.value
     const read_at = monotonic()
     const value = await read()
     if (!keeps(value, db)) return value
     if (answers.size >= most) answers.clear()
     answers.set(key, { value, read_at })
     return value
+  }
+
+  return (db, key, read, recent_ms = 0) => {
+    if ("afterCommit" in db) return read()
+    const known = memoryOf(db).answers.get(key)
+    if (known && (db.isAlone || monotonic() - known.read_at < recent_ms)) return known.value
+    return readAndKeep(db, key, read)
   }
 }
 

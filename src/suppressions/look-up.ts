@@ -29,7 +29,7 @@ const anySuppressed = cached<boolean>({ tables: ["suppressions"] })
  * Whether a project has suppressions. With `recent` the answer on Postgres may be a second old, so what
  * it lets pass is asked again, without it, before the message leaves.
  */
-export const hasSuppressions = (
+export const hasSuppressions = async (
   db: Reader,
   owner: string,
   { recent = false } = {},
