@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test"
+import fc from "fast-check"
 import { suppress } from "../../src/suppressions/suppressions"
 import type { Reply } from "../harness/client"
 import { movableClock } from "../harness/clock"
@@ -75,6 +76,19 @@ describe("one click", () => {
     })
   })
 
+  test("over a socket, in parts as a program writes them, with a file among them", async () => {
+    const { path, state } = await linked()
+    const { url } = service.listen()
+    const form = new FormData()
+    form.append("file", new Blob(["One-Click"]), "List-Unsubscribe")
+    const nothing = await fetch(`${url}${path}`, { method: "POST", body: form })
+    expect(nothing.status).toBe(422)
+    form.append("List-Unsubscribe", "One-Click")
+    const answer = await fetch(`${url}${path}`, { method: "POST", body: form, redirect: "manual" })
+    expect([answer.status, await answer.text()]).toEqual([200, ""])
+    expect((await state()).ended).toEqual(ENDED.ended)
+  })
+
   test("again and again, and at the same time, changes nothing more", async () => {
     const { path, state } = await linked()
     const answers = await Promise.all(Array.from({ length: 8 }, () => ask("POST", path, ONE_CLICK)))
@@ -145,6 +159,31 @@ describe("looking changes nothing:", () => {
     expect((await stranger(service).call(method, path, {})).status).toBe(404)
     expect(await state()).toEqual(NOTHING)
   })
+})
+
+test("no form of any kind breaks a page, or acts without the one field that counts", async () => {
+  const { path, token, state } = await linked()
+  const names = fc.oneof(
+    fc.constantFrom("action", "seen category:news", "get category:news", "__proto__", "toString"),
+    fc.string(),
+  )
+  const values = fc.string().filter((value) => value !== "unsubscribe")
+  const forms = fc.array(fc.tuple(names, values), { maxLength: 8 })
+  const types = fc.constantFrom(
+    FORM["content-type"],
+    "multipart/form-data; boundary=b",
+    "text/plain",
+  )
+  await fc.assert(
+    fc.asyncProperty(forms, types, fc.boolean(), async (fields, type, is_raw) => {
+      const body = is_raw ? JSON.stringify(fields) : new URLSearchParams(fields).toString()
+      const { status } = await ask("POST", path, body, { "content-type": type })
+      expect([400, 422]).toContain(status)
+    }),
+    { numRuns: 300, seed: 20_261_122 },
+  )
+  expect(await state()).toEqual(NOTHING)
+  expect((await post(`/p/${token}`, { __proto__: "1", action: "save" })).status).toBe(200)
 })
 
 test("a token with any character changed is a page that says so, and acts on nothing", async () => {
