@@ -124,10 +124,7 @@ async function assemble(
   void disk.damaged.then(() => Promise.all(loops.map((loop) => loop.stop(DRAIN_MILLISECONDS))))
   const { read } = store
   const works = [wakeUpOf(read, "messages"), wakeUpOf(read, "jobs"), deliveryWakeUp(read)]
-  undo.push(
-    shareWakeUps(store, [...works, emitted(read)]),
-    keepTidy(store, settings, storage.inbound_blobs),
-  )
+  undo.push(shareWakeUps(store, [...works, emitted(read)]), keepTidy(store, settings, storage))
 
   return {
     url: listener.url,

@@ -1,7 +1,6 @@
 import { inArray, lt } from "drizzle-orm"
-import { type Blobs, FOLDERS } from "../core/blobs"
 import { firstIdAt } from "../core/ids"
-import { millis, sleep } from "../core/time"
+import { millis } from "../core/time"
 import { bumpEach, type Changes } from "../store/counters"
 import type { Store, Tx } from "../store/store"
 import {
@@ -33,7 +32,7 @@ export async function purgeInbound(store: Store): Promise<number> {
   return rows.length
 }
 
-/** Deletes these mails. Files that no other mail names are removed by `sweepFiles`, within hours. */
+/** Deletes these mails. Files that no other mail names are removed by `operations/file-sweep.ts`, within hours. */
 export async function remove(tx: Tx, ids: string[]): Promise<void> {
   await tx.delete(inboundFiles).where(inArray(inboundFiles.inbound_id, ids))
   await tx.delete(inboundRaws).where(inArray(inboundRaws.inbound_id, ids))
@@ -50,28 +49,4 @@ export async function remove(tx: Tx, ids: string[]): Promise<void> {
 function lessOf(gone: { project_id: string }[]): Map<string, Changes> {
   const groups = Map.groupBy(gone, ({ project_id }) => project_id)
   return new Map([...groups].map(([id, { length }]) => [id, new Map([[INBOUND_COUNTER, -length]])]))
-}
-
-/**
- * Looks through the files of received mail, one of 256 folders at each call, and removes what no row
- * names: the mail was deleted, or its transaction was undone after the file was written. A file that is
- * younger than an hour stays, because its row may be on the way.
- */
-export function fileSweeper(store: Store, blobs: Blobs): () => Promise<void> {
-  let next = 0
-  return async () => {
-    const names = await blobs.list(next)
-    next = (next + 1) % FOLDERS
-    for (let at = 0; at < names.length; at += BATCH) {
-      const some = names.slice(at, at + BATCH)
-      const { sha256 } = inboundFiles
-      const rows = await store.read
-        .selectDistinct({ sha256 })
-        .from(inboundFiles)
-        .where(inArray(sha256, some))
-      const named = new Set(rows.map((row) => row.sha256))
-      for (const name of some) if (!named.has(name)) await blobs.remove(name)
-      await sleep(0)
-    }
-  }
 }

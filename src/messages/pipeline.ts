@@ -29,6 +29,7 @@ import {
   attempts,
   type ChannelName,
   messageContents,
+  messageFiles,
   messages,
   messageTags,
   type Stream,
@@ -104,6 +105,7 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
     list.map(({ id, content }) => ({ message_id: id, content })),
   )
   await insertTags(tx, accepted.flatMap(tagsOf))
+  await insertFiles(tx, accepted.flatMap(filesOf))
   const due = accepted.filter(({ scheduled_at }) => scheduled_at === null)
   await emitAll(tx, [...due.flatMap(queuedEvents), ...accepted.flatMap(leftOutEvents)])
   await bumpEach(tx, countsOf(accepted))
@@ -232,6 +234,14 @@ function asMessage({ content: _, ...fresh }: NewMessage): Message {
 const tagsOf = ({ id: message_id, project_id, tags }: Message) =>
   [...new Set(tags)].map((tag) => ({ project_id, tag, message_id }))
 
+/** Attachments of mail that was submitted as bytes are parts of these. */
+function filesOf({ id: message_id, envelope }: Message) {
+  if (!envelope) return []
+  const { submitted, attachments } = envelope
+  const names = submitted ? [submitted.sha256] : attachments.map(({ sha256 }) => sha256)
+  return [...new Set(names)].flatMap((sha256) => (sha256 ? [{ message_id, sha256 }] : []))
+}
+
 const queuedEvents = (message: Message) =>
   message.recipients.map(({ email }) =>
     eventOf(message, { type: "queued", recipient_email: email }, message.created_at),
@@ -267,6 +277,8 @@ const insertMessages = inserter(messages, { quiet: true }) // see `jobs/in-fligh
 const insertContents = inserter(messageContents)
 
 const insertTags = inserter(messageTags)
+
+const insertFiles = inserter(messageFiles)
 
 const findContent = prepared({ message_id: messageContents.message_id }, (db: Reader, slot) =>
   db

@@ -178,6 +178,19 @@ export const messageRaws = table("message_raws", {
   raw: bytes().notNull(),
 })
 
+/** The files of the content, which messages share: one that no row names any more is removed. */
+export const messageFiles = table(
+  "message_files",
+  {
+    message_id: ref().notNull(),
+    sha256: text().notNull(),
+  },
+  (file) => [
+    primaryKey({ columns: [file.message_id, file.sha256] }),
+    index("message_files_by_name").on(file.sha256),
+  ],
+)
+
 /** For the filter by tag, which must not search inside JSON. */
 export const messageTags = table(
   "message_tags",

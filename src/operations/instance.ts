@@ -10,7 +10,8 @@ import type { Reader, Store } from "../store/store"
 
 const PROBE = "last_probe_at"
 const MASTER_KEY = "master_key_id"
-const MARKER = "blob_marker"
+/** The name of the value that names the marker in the folder of the blobs. */
+export const BLOB_MARKER = "blob_marker"
 const CLUSTER = "postgres_cluster"
 
 /** The database was sealed with another master key: starting would only break things later. */
@@ -30,7 +31,7 @@ export class BlobsElsewhere extends Error {
     super(
       "The blob folder of this node is not the one that the other nodes on this database use. " +
         "Set storage.blobs.dir to the folder that all of them share. If that folder is lost, delete " +
-        `the row "${MARKER}" from instance_values. The next start then uses its own folder.`,
+        `the row "${BLOB_MARKER}" from instance_values. The next start then uses its own folder.`,
     )
     this.name = "BlobsElsewhere"
   }
@@ -44,9 +45,9 @@ export async function demandMasterKey(store: Store, { key_id }: Secrets): Promis
 
 /** The first node leaves a marker in its blob folder, and every other one must find it in its own. */
 export async function demandSharedBlobs(store: Store, blobs: Blobs): Promise<void> {
-  const known = await instanceValues.find(store.read, MARKER)
+  const known = await instanceValues.find(store.read, BLOB_MARKER)
   const marker =
-    known ?? (await instanceValues.findOrInitialize(store, MARKER, await newMarker(blobs)))
+    known ?? (await instanceValues.findOrInitialize(store, BLOB_MARKER, await newMarker(blobs)))
   if (!(await blobs.get(marker))) throw new BlobsElsewhere()
 }
 

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, lte, ne, notInArray, type SQL } from "drizzle-orm"
+import { and, eq, inArray, lte, notInArray, type SQL } from "drizzle-orm"
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import { auditLog } from "../audit-log/tables"
 import { consents, unsubscribeLinks } from "../consents/tables"
@@ -17,7 +17,14 @@ import {
 } from "../inbound/tables"
 import { jobs, longJobs } from "../jobs/tables"
 import { mailboxMails, mailboxRecipients } from "../mailbox/tables"
-import { attempts, messageContents, messageRaws, messages, messageTags } from "../messages/tables"
+import {
+  attempts,
+  messageContents,
+  messageFiles,
+  messageRaws,
+  messages,
+  messageTags,
+} from "../messages/tables"
 import { quotas, sendBuckets } from "../plans/tables"
 import { providerConfigs, providerReceipts } from "../providers/tables"
 import { complaintHolds, reputationHours } from "../reputation/tables"
@@ -32,6 +39,7 @@ import { purgeProject } from "../tenancy/projects"
 import { invitations, usageDays } from "../tenancy/tables"
 import { messageTracking, trackingLinks } from "../tracking/tables"
 import { deliveries, webhooks } from "../webhooks/tables"
+import { namedAmong } from "./file-sweep"
 
 /** Rows of one transaction, and of one look: others work in between. */
 const AT_ONCE = 200
@@ -53,6 +61,7 @@ const large: LargeTable[] = [
     named_by: [
       messageContents.message_id,
       messageRaws.message_id,
+      messageFiles.message_id,
       attempts.message_id,
       providerReceipts.message_id,
       trackingLinks.message_id,
@@ -136,12 +145,13 @@ export async function purgeProjectNow({ store, blobs }: PurgeParts, id: string):
 }
 
 async function empty({ store, blobs }: PurgeParts, project_id: string) {
-  await purgeFiles(store.read, blobs, project_id) // while the messages still say which they are
+  const files = await filesOf(store.read, project_id)
   for (const one of large) {
     const ours = eq(one.rows.project_id, project_id)
     while ((await store.tx((tx) => purgeSome(tx, one.rows, ours, one))) > 0);
   }
   while ((await store.tx((tx) => purgeTags(tx, project_id))) > 0);
+  await removeUnnamed(store.read, blobs, files)
   await store.tx((tx) => rest(tx, project_id))
 }
 
@@ -167,38 +177,21 @@ export async function purgeAccountNow({ store, blobs }: PurgeParts, id: string):
 }
 
 /**
- * Removes the files that only messages of this project name: files are shared by content, so
- * a file that another project names too stays. Called before the messages go, and again after a crash.
+ * The hashes of the files that messages of the project name. Files are shared by content, so a file that
+ * another project names too stays. What a crash leaves behind, `file-sweep.ts` finds.
  */
-async function purgeFiles(db: Reader, blobs: Blobs, project_id: string): Promise<void> {
-  const ours = new Set<string>()
-  for await (const sha256 of filesNamed(db, eq(messages.project_id, project_id))) ours.add(sha256)
-  if (ours.size === 0) return
-  for await (const sha256 of filesNamed(db, ne(messages.project_id, project_id))) {
-    ours.delete(sha256)
-  }
-  for (const sha256 of ours) await blobs.remove(sha256)
+async function filesOf(db: Reader, project_id: string): Promise<string[]> {
+  const ours = eq(messages.project_id, project_id)
+  const named = db.selectDistinct({ sha256: messageFiles.sha256 }).from(messageFiles)
+  const rows = await named.innerJoin(messages, eq(messages.id, messageFiles.message_id)).where(ours)
+  return rows.map(({ sha256 }) => sha256)
 }
 
-/** The hashes that these messages name, some of them more than once. */
-async function* filesNamed(db: Reader, whose: SQL): AsyncGenerator<string> {
-  let after = ""
-  for (let found = AT_ONCE; found === AT_ONCE; ) {
-    const rows = await db
-      .select({ id: messages.id, envelope: messages.envelope })
-      .from(messages)
-      .where(and(whose, eq(messages.channel, "email"), after ? gt(messages.id, after) : undefined))
-      .orderBy(asc(messages.id))
-      .limit(AT_ONCE)
-    for (const { envelope } of rows) {
-      if (envelope?.submitted) {
-        if (envelope.submitted.sha256) yield envelope.submitted.sha256
-        continue // its attachments are parts of that file
-      }
-      for (const { sha256 } of envelope?.attachments ?? []) yield sha256
-    }
-    found = rows.length
-    after = rows.at(-1)?.id ?? after
+async function removeUnnamed(db: Reader, blobs: Blobs, files: string[]): Promise<void> {
+  for (let at = 0; at < files.length; at += AT_ONCE) {
+    const some = files.slice(at, at + AT_ONCE)
+    const named = await namedAmong(db, messageFiles, some)
+    for (const sha256 of some) if (!named.has(sha256)) await blobs.remove(sha256)
     await sleep(0)
   }
 }

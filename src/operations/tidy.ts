@@ -7,19 +7,29 @@ import { wakeStranded } from "../emails/provider-jobs"
 import * as idempotency from "../http/idempotency"
 import { purgeWindows } from "../http/rate-limits"
 import { purgeSessions } from "../identity/sessions"
-import { fileSweeper, purgeInbound } from "../inbound/inbound-retention"
+import { purgeInbound } from "../inbound/inbound-retention"
+import { inboundFiles } from "../inbound/tables"
 import { purgeDead } from "../jobs/jobs"
 import { purgeEnded } from "../jobs/long-jobs"
+import { messageFiles } from "../messages/tables"
 import { purgeHours } from "../reputation/hour-counts"
 import { purgeRequestLog } from "../request-log/request-log"
 import type { Store } from "../store/store"
 import { expireHeld, purgeDeliveries, purgeEvents } from "../webhooks/retention"
+import { fileSweeper } from "./file-sweep"
 
 const PURGE_MILLISECONDS = 60_000
 
 /** Forgets what is past its time, a little at a time, until the returned function is called. */
-export function keepTidy(store: Store, settings: Settings, inbound_blobs: Blobs): () => void {
-  const sweepInbound = fileSweeper(store, inbound_blobs)
+export function keepTidy(
+  store: Store,
+  settings: Settings,
+  { blobs, inbound_blobs }: { blobs: Blobs; inbound_blobs: Blobs },
+): () => void {
+  const sweeps = [
+    fileSweeper(store, blobs, messageFiles),
+    fileSweeper(store, inbound_blobs, inboundFiles),
+  ]
   const before = (kept_ms: number) => secondsFromNow(-kept_ms / 1000)
   const purge = async () => {
     while ((await idempotency.purge(store)) > 0);
@@ -36,7 +46,7 @@ export function keepTidy(store: Store, settings: Settings, inbound_blobs: Blobs)
     await purgeWindows(store)
     while ((await purgeHours(store)) > 0);
     while ((await purgeInbound(store)) > 0);
-    await sweepInbound()
+    for (const sweep of sweeps) await sweep()
   }
   const run = () => {
     void wakeStranded(store).catch((error) => log.warn("held mail could not be checked", { error }))

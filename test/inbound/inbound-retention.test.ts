@@ -3,8 +3,9 @@ import { existsSync, utimesSync } from "node:fs"
 import { openBlobs } from "../../src/core/blobs"
 import { firstIdAt } from "../../src/core/ids"
 import { millis } from "../../src/core/time"
-import { fileSweeper, purgeInbound, remove } from "../../src/inbound/inbound-retention"
+import { purgeInbound, remove } from "../../src/inbound/inbound-retention"
 import { inboundContents, inboundEmails, inboundFiles, inboundRaws } from "../../src/inbound/tables"
+import { fileSweeper } from "../../src/operations/file-sweep"
 import { addInbound } from "../harness/inbound-rows"
 import { addProject } from "../harness/project-rows"
 import { testStore } from "../harness/store"
@@ -52,7 +53,7 @@ test("a file goes with the last mail that names it, and a young file stays", asy
   ]
   const first = await addInbound(store, owner, { raw_sha256: shared })
   const second = await addInbound(store, owner, { raw_sha256: shared })
-  const sweep = fileSweeper(store, blobs)
+  const sweep = fileSweeper(store, blobs, inboundFiles)
   const all = async () => {
     for (let folder = 0; folder < 256; folder++) await sweep()
     return [shared, young, lost].map((sha256) => existsSync(blobs.path(sha256)))

@@ -128,7 +128,8 @@ const text = (row: Row) =>
   JSON.stringify(row, (_, value) => (typeof value === "bigint" ? `${value}n` : value))
 
 test.each(fixtures)("a server of today goes on with a database of $tag", async ({ path }) => {
-  const loaded = settingsOf(await restored(path))
+  const old = await restored(path)
+  const loaded = settingsOf(old)
   const running = await start({ loaded, mode: "up" })
   try {
     const { store, secrets } = running
@@ -142,6 +143,9 @@ test.each(fixtures)("a server of today goes on with a database of $tag", async (
     expect(data.map(({ status }) => status)).toEqual(["complained", "bounced", "delivered"])
     const id = data.at(-1)?.id
     const one = await ask(`/v1/emails/${id}`)
+    const { attachments: files } = one.data as unknown as { attachments: { sha256: string }[] }
+    const named = (await old.rows("message_files")).map(({ sha256 }) => sha256)
+    expect(named).toEqual(expect.arrayContaining(files.map(({ sha256 }) => sha256)))
     expect(one.data).toMatchObject({ text: "Hello", subject: "Grüße 'quoted'", thread_id: null })
     const mail = { from: "you@mailbox.test", to: "ann@mailbox.test", subject: "s", text: "t" }
     const sent = await ask("/v1/emails", { method: "POST", body: JSON.stringify(mail) })
