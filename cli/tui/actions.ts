@@ -58,7 +58,9 @@ function messageOf({ exit, message, details }: Failure, intent: Intent): string 
   if (exit === exits.unauthorized && typeof details.required_scope === "string") {
     return `this needs a key with the scope ${details.required_scope}`
   }
-  const is_screen = ["load_endpoints", "load_queue", "load_inbound"].includes(intent.do)
+  const is_screen = ["load_endpoints", "load_queue", "load_inbound", "load_reputation"].includes(
+    intent.do,
+  )
   if (exit === exits.not_found && is_screen) return "this server does not have this screen"
   return message
 }
@@ -76,6 +78,8 @@ function problemOf(intent: Intent, problem: string, { details }: Failure): News 
       return { is: "queue", problem }
     case "load_inbound":
       return { is: "inbound", problem }
+    case "load_reputation":
+      return { is: "reputation", problem }
     case "load_inbound_mail":
       return { is: "inbound_mail", id: intent.id, found: null, problem }
     default:
@@ -118,6 +122,10 @@ async function perform(world: ActionParts, cursors: Cursors, intent: Intent): Pr
     }
     case "load_queue":
       return dispatch({ is: "queue", work: (await client.call("GET /v1/queue")).data })
+    case "load_reputation": {
+      const { data } = await client.call("GET /v1/accounts/me/reputation")
+      return dispatch({ is: "reputation", found: data })
+    }
     case "load_inbound": {
       const { data } = await client.call("GET /v1/inbound-emails", { query: { per_page: PAGE } })
       return dispatch({ is: "inbound", mails: data })

@@ -7,6 +7,7 @@ import { layoutOf } from "./layout"
 import { perSecond } from "./message-rows"
 import { listInfo, listLines } from "./messages-screen"
 import { backlog, queueInfo, queueLines } from "./queue-screen"
+import { reputationInfo, reputationLines } from "./reputation-screen"
 import { type PromptState, type Question, type State, screens, tabs } from "./state"
 import type { Brush } from "./table-lines"
 import { webhookInfo, webhookLines } from "./webhooks-screen"
@@ -69,16 +70,24 @@ const links = {
 /** The screens by their number keys, and how news arrive. */
 export function tabLine({ screen, link, columns }: State, paint: Paint): string {
   const [word, brush] = links[link]
-  const names = screens.map((name, at) => `${at + 1} ${name[0]?.toUpperCase()}${name.slice(1)}`)
+  const full = screens.map((name, at) => `${at + 1} ${name[0]?.toUpperCase()}${name.slice(1)}`)
+  const fits = sizeOf(full) + LEAST_LINK <= columns - 4
+  // A narrow terminal has room for one name: that of the present screen.
+  const names = full.map((name, at) => (fits || screens[at] === screen ? name : `${at + 1}`))
   const shown = names.map((name, at) =>
     screens[at] === screen ? paint.inverse(`[${name}]`) : ` ${name} `,
   )
-  const size = names.reduce((sum, name) => sum + name.length + 3, -1)
+  const size = sizeOf(names)
   const room = columns - 4 - size - 1 // a narrow terminal shows the beginning of the word
   const state = widthOf(word) > room ? fitted(word, room) : word
   const gap = columns - 4 - size - widthOf(state)
   return `${shown.join(" ")}${" ".repeat(gap)}${paint[brush](state)}`
 }
+
+const sizeOf = (names: string[]) => names.reduce((sum, name) => sum + name.length + 3, -1)
+
+/** Cells for the state of the link, a space before it included: a circle and some of its word. */
+const LEAST_LINK = 4
 
 export const bordered = (line: string, paint: Paint): string =>
   `${paint.dim("│")} ${line} ${paint.dim("│")}`
@@ -111,6 +120,7 @@ const INFO = {
   webhooks: webhookInfo,
   queue: queueInfo,
   inbound: inboundInfo,
+  reputation: reputationInfo,
 }
 
 const asked = { filter: "/", command: ":", replay: "replay since: " }
@@ -173,6 +183,8 @@ function screenLines(state: State, width: number, paint: Paint): string[] {
       return webhookLines(state, width, paint)
     case "queue":
       return queueLines(state, width, paint)
+    case "reputation":
+      return reputationLines(state, width, paint)
     case "inbound":
       return inboundTable(state, width, paint)
   }

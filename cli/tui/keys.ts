@@ -127,11 +127,11 @@ const queue: KeyHelp[] = [key("↑↓", "scroll", "scroll the text")]
 
 /** Keys of every screen; the line of keys ends with the last two anyway. */
 export const everywhere: KeyHelp[] = [
-  key("1 2 3 4", "", "open Messages, Webhooks, Queue or Inbound"),
+  key("1 to 5", "", "open Messages, Webhooks, Queue, Inbound or Reputation"),
   key(
     ":",
     "",
-    "type a command: messages, webhooks, queue, inbound, filter, clear, replay, resend, redeliver, answered, retry, test, copy, enable, disable, follow, pause, help, quit",
+    "type a command: messages, webhooks, queue, inbound, reputation, filter, clear, replay, resend, redeliver, answered, retry, test, copy, enable, disable, follow, pause, help, quit",
   ),
   key("Esc", "", "go back; in the list: remove the filter. Ctrl-L redraws the screen"),
   key("?", "", "show this help"),
@@ -142,7 +142,7 @@ export const everywhere: KeyHelp[] = [
 export function keysOf(state: State): KeyHelp[] {
   const { screen, messages: list, webhooks } = state
   if (screen === "messages") return list.detail ? detail : messages
-  if (screen === "queue") return queue
+  if (screen === "queue" || screen === "reputation") return queue
   if (screen === "inbound") return state.inbound.detail ? inboundMail : inbound
   const keys = keysOnWebhooks(webhooks)
   return webhooks.read_only === null ? keys : keys.filter(({ changes }) => !changes)

@@ -203,6 +203,7 @@ function ask(store: MonitorStore): void {
   const { screen, webhooks } = store.state()
   store.ask({ do: "load_queue" })
   if (screen === "inbound") store.ask({ do: "load_inbound" })
+  if (screen === "reputation") store.ask({ do: "load_reputation" })
   if (screen !== "webhooks") return
   store.ask({ do: "load_endpoints" })
   if (webhooks.detail) store.ask({ do: "load_delivery", ...idsOf(webhooks.detail) })

@@ -5,6 +5,7 @@ import { type MessageFilter, parseFilter } from "./filter"
 import { pressOnInbound } from "./inbound-screen"
 import { chosen } from "./layout"
 import { pressOnMessages } from "./messages-screen"
+import { reputationLength } from "./reputation-screen"
 import {
   type PromptState,
   replay_portions,
@@ -78,6 +79,8 @@ function opened(state: State, screen: State["screen"]): StateStep {
       return step(next, { do: "load_queue" })
     case "inbound":
       return step(next, { do: "load_inbound" })
+    case "reputation":
+      return step(next, { do: "load_reputation" })
     case "messages":
       return step(next)
   }
@@ -93,11 +96,20 @@ function pressOnScreen(state: State, key: string): StateStep {
       return pressOnInbound(state, key)
     case "queue":
       return step({ ...state, queue: { ...state.queue, top: queueTop(state, key) } })
+    case "reputation": {
+      const { found, top } = state.reputation
+      const next = scrolled(top, reputationLength(found), key)
+      return step({ ...state, reputation: { ...state.reputation, top: next } })
+    }
   }
 }
 
 function queueTop({ queue: { top, work } }: State, key: string): number {
   const lines = (work?.by_state.length ?? 0) + (work?.by_domain.length ?? 0)
+  return scrolled(top, lines, key)
+}
+
+function scrolled(top: number, lines: number, key: string): number {
   if (key === "j" || key === "<down>") return Math.min(Math.max(0, lines - 1), top + 1)
   return key === "k" || key === "<up>" ? Math.max(0, top - 1) : top
 }
@@ -191,6 +203,7 @@ const as_keys = {
   messages: new Map(Object.entries(on_messages)),
   webhooks: new Map(Object.entries(on_webhooks)),
   queue: new Map<string, string>(),
+  reputation: new Map<string, string>(),
   inbound: new Map(Object.entries(on_inbound)),
 }
 

@@ -13,10 +13,11 @@ type EmailEvents = Components["EmailEvents"]
 type Webhook = Components["Webhook"]
 type OpenWork = Components["OpenWork"]
 type InboundEmail = Components["InboundEmail"]
+type Reputation = Components["Reputation"]
 type InboundSummary = Components["InboundEmailSummary"]
 
 /** In the order of their number keys. */
-export const screens = ["messages", "webhooks", "queue", "inbound"] as const
+export const screens = ["messages", "webhooks", "queue", "inbound", "reputation"] as const
 type ScreenName = (typeof screens)[number]
 
 export const tabs = ["Timeline", "Headers", "Text", "Raw", "Events"] as const
@@ -87,6 +88,12 @@ interface QueueState {
   top: number
 }
 
+interface ReputationState {
+  found: Reputation | null
+  problem: string | null
+  top: number
+}
+
 export interface InboundView {
   id: string
   top: number
@@ -152,6 +159,7 @@ export interface State {
   webhooks: WebhooksState
   queue: QueueState
   inbound: InboundState
+  reputation: ReputationState
   prompt: PromptState | null
   question: Question | null
   help: boolean
@@ -190,6 +198,7 @@ export function initialState(columns: number, lines: number, now: number, title:
       read_only: null,
     },
     queue: { work: null, problem: null, top: 0 },
+    reputation: { found: null, problem: null, top: 0 },
     inbound: { mails: null, problem: null, position: TOP_OF_LIST, detail: null },
     prompt: null,
     question: null,
@@ -208,6 +217,7 @@ export type Intent =
   | { do: "load_delivery"; webhook_id: string; id: string }
   | { do: "load_queue" }
   | { do: "load_inbound" }
+  | { do: "load_reputation" }
   | { do: "load_inbound_mail"; id: string }
   | { do: "test"; webhook_id: string }
   | { do: "copy"; text: string }

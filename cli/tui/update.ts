@@ -19,6 +19,7 @@ type Delivery = Components["Delivery"]
 type DeliveryDetail = Components["DeliveryDetail"]
 type Webhook = Components["Webhook"]
 type OpenWork = Components["OpenWork"]
+type Reputation = Components["Reputation"]
 type InboundEmail = Components["InboundEmail"]
 type InboundSummary = Components["InboundEmailSummary"]
 
@@ -37,6 +38,7 @@ export type News =
   | { is: "delivery"; id: string; found: DeliveryDetail | null; problem?: string }
   | { is: "read_only"; why: string }
   | { is: "queue"; work?: OpenWork; problem?: string }
+  | { is: "reputation"; found?: Reputation; problem?: string }
   | { is: "inbound"; mails?: readonly InboundSummary[]; problem?: string }
   | { is: "inbound_mail"; id: string; found: InboundEmail | null; problem?: string }
   | { is: "notice"; text: string }
@@ -69,6 +71,10 @@ export function applyNews(state: State, news: News): StateStep {
     case "queue": {
       const { work = state.queue.work, problem = null } = news
       return step({ ...state, queue: { ...state.queue, work, problem } })
+    }
+    case "reputation": {
+      const { found = state.reputation.found, problem = null } = news
+      return step({ ...state, reputation: { ...state.reputation, found, problem } })
     }
     case "inbound":
       return step(withMails(state, news))

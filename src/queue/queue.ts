@@ -9,6 +9,7 @@ import { messageRows } from "../messages/pipeline"
 import { isClaimed } from "../messages/standing"
 import { messages } from "../messages/tables"
 import { refusalFor, waitingReason } from "../providers/routing"
+import { heldIn, holdName, isComplaintHold } from "../reputation/complaint-holds"
 import type { Reader } from "../store/store"
 import { isInFlight, WEBHOOKS } from "../webhooks/delivery-rows"
 import { deliveries, webhooks } from "../webhooks/tables"
@@ -79,9 +80,10 @@ async function openEmail(db: Reader, project_id: string): Promise<Found[]> {
   const counted =
     others.length < MOST_ROWS ? 0 : (await countOf(db, messages, ours)) - running.length
   const held = await heldEmail(db, project_id, others)
-  const left = new Set(held.mails)
+  const complained = await heldByComplaints(db, project_id, others)
+  const left = new Set([...held.mails, ...complained.mails])
   const waiting = others.filter((row) => !left.has(row))
-  const more = counted === 0 ? 0 : counted - others.length - held.more
+  const more = counted === 0 ? 0 : counted - others.length - held.more - complained.more
   return [
     { state: "running", more: 0, rows: running.map((row) => emailWork(row, "running")) },
     {
@@ -90,6 +92,7 @@ async function openEmail(db: Reader, project_id: string): Promise<Found[]> {
       rows: waiting.map((row) => emailWork(row, "waiting")),
     },
     { state: "held", more: held.more, rows: held.work, is_one: true },
+    { state: "held", more: complained.more, rows: complained.work, is_one: true },
   ]
 }
 
@@ -119,6 +122,18 @@ async function heldEmail(db: Reader, project_id: string, rows: WaitingMail[]) {
 
 /** Mail that waits for the time that its sender chose holds nothing up, so no domain counts it. */
 const SCHEDULED = "scheduled for a later time"
+
+/** What waits because people complained about its tag or template. */
+async function heldByComplaints(db: Reader, project_id: string, rows: WaitingMail[]) {
+  const mails = rows.filter((row) => row.state === HELD && isComplaintHold(row.owner))
+  const work = mails.map((row) => emailWork(row, "held"))
+  if (mails.length === 0 || rows.length < MOST_ROWS) return { mails, work, more: 0 }
+  let all = 0
+  for (const { id } of await heldIn(db, project_id)) {
+    all += await countHeld(db, messageRows, holdName(id))
+  }
+  return { mails, work, more: Math.max(0, all - mails.length) }
+}
 
 function emailWork(row: WaitingMail, state: State): Work {
   const work = dueWork(row, state)

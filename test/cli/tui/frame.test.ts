@@ -8,7 +8,7 @@ import { press } from "../../../cli/tui/press"
 import type { State } from "../../../cli/tui/state"
 import { openStore } from "../../../cli/tui/store"
 import { applyNews } from "../../../cli/tui/update"
-import { endpoint, fact, inboundMail, monitorWith } from "./rows"
+import { endpoint, fact, inboundMail, monitorWith, troubled } from "./rows"
 
 const after = (state: State, ...keys: string[]) =>
   keys.reduce((now, key) => press(now, key).state, state)
@@ -62,6 +62,8 @@ function postures(columns: number, lines: number): State[] {
     applyNews(after(start, "3"), { is: "queue", work: empty }).state,
     applyNews(after(start, "3"), { is: "queue", work: busy }).state,
     after(start, "4"),
+    after(start, "5"),
+    applyNews(after(start, "5"), { is: "reputation", found: troubled() }).state,
     after(withMail(start), "?"),
     withMail(start),
     after(withMail(start), "<enter>"),

@@ -28,7 +28,9 @@ test("number keys are the screens that exist, and the others do nothing", () => 
   expect(pressed(start, "3", "1").state.screen).toBe("messages")
   expect(pressed(start, "4").state.screen).toBe("inbound")
   expect(pressed(start, "4").intents).toEqual([{ do: "load_inbound" }])
-  for (const key of ["5", "9", "0"]) expect(pressed(start, key).state).toEqual(start)
+  expect(pressed(start, "5").state.screen).toBe("reputation")
+  expect(pressed(start, "5").intents).toEqual([{ do: "load_reputation" }])
+  for (const key of ["6", "9", "0"]) expect(pressed(start, key).state).toEqual(start)
 })
 
 test("q ends it, and so does Ctrl-C, also from within a prompt", () => {

@@ -5,6 +5,7 @@ import type { Components } from "../../../src/client/components"
 
 type Webhook = Components["Webhook"]
 type InboundEmail = Components["InboundEmail"]
+type Reputation = Components["Reputation"]
 
 export const NOW = Date.UTC(2026, 10, 21, 12, 0, 0)
 
@@ -118,3 +119,42 @@ export const inboundMail = (id: string, more: Partial<InboundEmail> = {}): Inbou
   stripped_text: "Where is my order?",
   ...more,
 })
+
+const RATED = { project_id: "p1", sent: 400, delivered: 380, bounced: 20, complained: 1 }
+
+/** A throttled account with a held tag, and with names that are hard to measure. */
+export function troubled(more: Partial<Reputation> = {}): Reputation {
+  const rates = { bounce_rate: 0.061, complaint_rate: 0.0004 }
+  const held = { tag: "漢字 news", template_id: null, project_id: "p1", complaint_rate: 0.008 }
+  return {
+    status: "throttled",
+    reason: "bounce_rate=6.1%;threshold=5%;window=7d",
+    changed_at: new Date(NOW).toISOString(),
+    rejected_share: 0.393,
+    low_since: null,
+    enforced: true,
+    window_days: 7,
+    window_start: null,
+    ...{ sent: 4200, delivered: 3900, bounced: 256, complained: 2 },
+    ...rates,
+    hour_sent: 120,
+    usual_hour: 300,
+    thresholds: {
+      throttled: {
+        ...{ min_sent: 200, bounce_rate: 0.05, complaint_rate: 0.001 },
+        ...{ hour_sent: 1000, hour_factor: 5, least_share: 0.25, most_share: 0.9 },
+      },
+      frozen: { min_sent: 500, bounce_rate: 0.1, complaint_rate: 0.005 },
+      held: { min_sent: 50, complaint_rate: 0.005 },
+      recovery: { below_share: 0.8, after_hours: 6 },
+    },
+    warning: null,
+    forecast: { status: null, expected_at: null, ...rates, bounces_left: 182, complaints_left: 19 },
+    held: [{ ...held, held_at: new Date(NOW - 7_200_000).toISOString(), waiting: 120 }],
+    by_domain: [{ domain: "例え.test", ...RATED, ...rates }],
+    by_tag: [{ tag: "漢字 news", ...RATED, ...rates }],
+    by_template: [],
+    history: [],
+    ...more,
+  }
+}
