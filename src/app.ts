@@ -31,6 +31,7 @@ import type { RequestLog } from "./request-log/request-log"
 import { requestLogRoutes } from "./request-log/routes"
 import type { Store } from "./store/store"
 import { suppressionRoutes } from "./suppressions/routes"
+import { type TemplateRenderParts, templateRenderRoutes } from "./templates/render-routes"
 import { type TemplateParts, templateRoutes } from "./templates/routes"
 import { accountRoutes } from "./tenancy/account-routes"
 import { type InvitationParts, invitationRoutes } from "./tenancy/invitation-routes"
@@ -55,6 +56,7 @@ export interface AppParts
     StreamParts,
     TemplateParts,
     TrackingParts,
+    TemplateRenderParts,
     WebhookRouteParts,
     ProviderParts,
     QueueControlParts,
@@ -90,6 +92,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...domainRoutes(parts),
     ...emailRoutes(parts),
     ...templateRoutes(parts),
+    ...templateRenderRoutes(parts),
     ...scheduledRoutes(parts),
     ...checkRoutes(parts),
     ...inboundEmailRoutes(parts),

@@ -40,6 +40,7 @@ import { firstProvider } from "./providers/routing"
 import { watchReputation } from "./reputation/reputation-watch"
 import { RequestLog } from "./request-log/request-log"
 import type { Store } from "./store/store"
+import { TemplateRenderer } from "./templates/template-renderer"
 import { noUses } from "./templates/template-uses"
 import { firstProject, sessionParts } from "./tenancy/setup"
 import { Meter } from "./tenancy/usage"
@@ -177,7 +178,7 @@ function inboundParts({ settings, workers }: Ground, { net, targets }: AppParts[
 
 /** Providers, rules and channels of email. */
 async function composeEmail(ground: Ground, overrides: Overrides, queues: QueuePauses) {
-  const { settings, mode, store, secrets, base_url, mailbox_port } = ground
+  const { settings, mode, store, secrets, workers, base_url, mailbox_port } = ground
   const opened = await openEmailProviders(settings, ground, overrides.providers)
   const { provider, open_providers, providers, identityOf } = opened
   // Where projects in the sandbox send to, whichever provider delivers otherwise.
@@ -188,6 +189,7 @@ async function composeEmail(ground: Ground, overrides: Overrides, queues: QueueP
   const takes_mail = receives && isMailbox(`r@${host}`) // not where the host has one label
   const rules: SendRules = {
     ...sendRules(settings, mode, store),
+    templates: { read: store.read, renderer: new TemplateRenderer(workers) },
     unsubscribe: unsubscribeLinksAt({ secrets, base_url, mail_host: takes_mail ? host : null }),
     ...(takes_mail && { replyAddress }),
     ...overrides.rules,
@@ -241,7 +243,7 @@ function sendRules(
   settings: Settings,
   mode: "up" | "serve",
   store: Store,
-): Omit<SendRules, "unsubscribe"> {
+): Omit<SendRules, "unsubscribe" | "templates"> {
   const to_mailbox = settings["delivery.provider"] === "mailbox"
   return {
     files: { allow_private: settings["attachments.allow_private"] },

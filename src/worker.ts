@@ -8,6 +8,7 @@ import type { MailContent } from "./lib/spam-content"
 import type { MailToRead } from "./smtp/submitted-mail"
 import type { FileToCheck } from "./store/file-tasks"
 import type { RenderTask } from "./templates/render"
+import type { RenderJob } from "./templates/render-templates-task"
 import type { TemplateText } from "./templates/texts"
 
 /** The thread for work that costs CPU, or waits for the disk. Libraries load with the first task that needs them. */
@@ -59,6 +60,10 @@ serveTasks({
   render: async (task: RenderTask) => {
     const { renderTemplate } = await import("./templates/render-task")
     return renderTemplate(task)
+  },
+  "render-templates": async (jobs: RenderJob[]) => {
+    const { renderTemplates } = await import("./templates/render-templates-task")
+    return renderTemplates(jobs)
   },
   "judge-template": async (texts: TemplateText[]) => {
     const { judgeTemplate } = await import("./templates/judge-task")

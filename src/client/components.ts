@@ -73,6 +73,7 @@ export interface Components {
   Received: { received: true }
   Redelivered: { deliveries: Components["Delivery"][] }
   ReleasedMail: { released: number }
+  RenderedTemplate: { template_id: string | null; version: number | null; channel: "email" | "push" | "sms" | "in_app"; subject: string | null; html: string | null; text: string | null; preheader: string | null; title: string | null; body: string | null; missing_variables: string[]; unknown_variables: string[]; size_bytes: number; sms: Components["SmsSize"] | null }
   Reputation: { status: "active" | "throttled" | "frozen"; reason: string | null; changed_at: string | null; rejected_share: number; low_since: string | null; enforced: boolean; window_days: number; window_start: string | null; sent: number; delivered: number; bounced: number; complained: number; bounce_rate: number; complaint_rate: number; hour_sent: number; usual_hour: number | null; thresholds: Components["ReputationThresholds"]; warning: Components["ReputationWarning"] | null; forecast: Components["ReputationForecast"]; held: Components["HeldMail"][]; by_domain: ({ domain: string; project_id: string; sent: number; delivered: number; bounced: number; complained: number; bounce_rate: number; complaint_rate: number })[]; by_tag: ({ tag: string; project_id: string; sent: number; delivered: number; bounced: number; complained: number; bounce_rate: number; complaint_rate: number })[]; by_template: ({ template_id: string; project_id: string; sent: number; delivered: number; bounced: number; complained: number; bounce_rate: number; complaint_rate: number })[]; history: ({ date: string; sent: number; bounce_rate: number; complaint_rate: number })[] }
   ReputationForecast: { status: "active" | "throttled" | "frozen" | null; expected_at: string | null; bounce_rate: number; complaint_rate: number; bounces_left: number | null; complaints_left: number | null }
   ReputationThresholds: { throttled: { min_sent: number; bounce_rate: number; complaint_rate: number; hour_sent: number; hour_factor: number; least_share: number; most_share: number }; frozen: { min_sent: number; bounce_rate: number; complaint_rate: number }; held: { min_sent: number; complaint_rate: number }; recovery: { below_share: number; after_hours: number } }
@@ -90,6 +91,7 @@ export interface Components {
   Settings: { default_from: { email: string; name: string | null } | null; default_reply_to: string | null; track_opens: boolean | null; track_clicks: boolean | null; sandbox: boolean; allow_subdomains: boolean; reply_tracking: boolean; inbound: { mode: "catch_all" | "routes" }; branding: { name: string | null; logo_url: string | null; primary_color: string | null; support_url: string | null }; emit_machine_events: boolean }
   SetupResult: { session: Components["Session"]; account: Components["Account"]; project: Components["Project"]; api_key: Components["ApiKeyWithSecret"] }
   SetupState: { required: boolean; version: string }
+  SmsSize: { encoding: "gsm7" | "ucs2"; segments: number }
   SpamScore: { score: number; flagged: boolean; rules: ({ rule: string; points: number })[] }
   Success: { success: true }
   Suppression: { id: string; channel: "email" | "sms"; address: string; reason: "bounce" | "complaint" | "unsubscribe" | "manual"; origin: "event" | "api" | "console" | "import" | "page"; scope: Components["SuppressionScope"]; source_message_id: string | null; note: string | null; expires_at: string | null; created_at: string }
@@ -101,6 +103,7 @@ export interface Components {
   TemplateUse: { workflows: ({ id: string; name: string })[]; broadcasts: ({ id: string; name: string })[] }
   TemplateVariable: { key: string; type: "string" | "number" | "boolean" | "object" | "array" | "date" | "url"; required: boolean; fallback: unknown; description: string | null }
   TemplateVersion: { version: number; published: boolean; created_by: { type: "key" | "user" | "local" | "system"; id: string | null }; created_at: string; note: string | null }
+  TestSent: { id: string; status: "queued" }
   Usage: { period: { start: string; end: string }; email: Components["UsageShare"]; push: Components["UsageShare"]; sms: Components["UsageShare"]; in_app: Components["UsageShare"]; mau: Components["UsageShare"]; api_requests: number; by_day: ({ date: string; email: number; push: number; sms: number; in_app: number })[] }
   UsageReconciliation: { period: string; before: { email: number; push: number; sms: number; in_app: number; mau: number }; after: { email: number; push: number; sms: number; in_app: number; mau: number }; drift: { email: number; push: number; sms: number; in_app: number; mau: number }; projects_touched: number }
   UsageShare: { used: number; limit: number | null; remaining: number | null }

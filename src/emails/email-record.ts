@@ -35,6 +35,7 @@ export function listed(message: MessageView, hits: HitSummary = NO_HITS) {
     queued_at: queuedAt(message),
     ...NOT_KEPT_YET,
     category: envelope?.category ?? null,
+    template: envelope?.template ?? null,
   }
 }
 
@@ -68,7 +69,6 @@ const certain = ({ rfc_message_id, subject, source, envelope }: MessageView) =>
 
 /** Fields of the record whose features are not part of this server. */
 const NOT_KEPT_YET = {
-  template: null,
   subscriber_id: null,
 }
 

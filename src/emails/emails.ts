@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, exists, gt, gte, inArray, lt, type SQL, sql } from "drizzle-orm"
+import { and, count, desc, eq, exists, gte, isNotNull, lt, type SQL, sql } from "drizzle-orm"
 import type { Blobs } from "../core/blobs"
 import { fail } from "../core/errors"
 import { firstIdAt, isUuid, newId } from "../core/ids"
@@ -8,7 +8,6 @@ import * as feed from "../events/feed"
 import type { Page } from "../http/page"
 import type { Caller } from "../identity/caller"
 import { changeUnclaimed } from "../jobs/claims"
-import type { JobHandler } from "../jobs/jobs"
 import { comparable, type Mailbox } from "../lib/address"
 import { partOf } from "../lib/text"
 import { textFromHtml } from "../lib/text-from-html"
@@ -294,7 +293,7 @@ function matching(db: Reader, project_id: string, filter: EmailFilter): SQL | un
     subject === undefined ? undefined : contains(subject),
     stream && eq(messages.stream, stream),
     batch_id === undefined ? undefined : isAskedId(messages.batch_id, batch_id),
-    filter.template_id === undefined ? undefined : sql`1 = 0`, // no message has a template yet
+    filter.template_id === undefined ? undefined : ofTemplate(filter.template_id),
     tag === undefined ? undefined : exists(tagged(db, project_id, tag)),
     after === undefined ? undefined : gte(messages.created_at, after),
     before === undefined ? undefined : lt(messages.created_at, before),
@@ -303,6 +302,10 @@ function matching(db: Reader, project_id: string, filter: EmailFilter): SQL | un
     before === undefined ? undefined : lt(messages.id, firstIdAt(millisFrom(before) + SKEW)),
   )
 }
+
+/** As text of its own, the condition lets both engines take the partial index. */
+const ofTemplate = (id: string) =>
+  and(isAskedId(messages.template_id, id), isNotNull(messages.template_id))
 
 /** An id is made a little before or after the row's time is read. */
 const SKEW = 60_000
@@ -353,48 +356,3 @@ async function countRows(db: Reader, wanted: SQL | undefined): Promise<number> {
   const [row] = await db.select({ n: sql<number>`count(*)` }).from(messages).where(wanted)
   return Number(row?.n ?? 0)
 }
-
-/** Messages of one transaction, so that others can write in between. */
-const AT_ONCE = 100
-
-type Rules = Pick<SendRules, "sending_domains">
-
-interface RemovedDomain {
-  project_id: string
-  domain: string
-}
-
-/** Lets everything fail that still waits to be sent from a domain that its project has deleted. */
-export const failMailFrom = (store: Store, rules: Rules): JobHandler<RemovedDomain> => ({
-  async run(removed) {
-    if (rules.sending_domains.has(removed.domain)) return {} // the operator's word stays
-    let after = ""
-    for (;;) {
-      const last = await failSome(store, removed, after)
-      if (last === undefined) return {}
-      after = last
-    }
-  },
-})
-
-/** What is on its way right now is left to its attempt. Returns the last id, or that there is none. */
-async function failSome(store: Store, { project_id, domain }: RemovedDomain, after: string) {
-  const waiting = and(
-    eq(messages.project_id, project_id),
-    eq(messages.status, "queued"),
-    eq(messages.channel, "email"),
-    eq(messages.sender_domain, domain),
-    gt(messages.id, after),
-  )
-  const found = store.read.select({ id: messages.id }).from(messages).where(waiting)
-  const ids = (await found.orderBy(asc(messages.id)).limit(AT_ONCE)).map(({ id }) => id)
-  if (ids.length === 0) return undefined
-  await changeUnclaimed(store, messageRows, ids, async (tx, unclaimed) => {
-    const still = and(waiting, inArray(messages.id, unclaimed))
-    const rows = await tx.select().from(messages).where(still).orderBy(asc(messages.id))
-    for (const row of rows) await abandon(tx, row, DELETED, `The domain ${domain} was deleted.`)
-  })
-  return ids.at(-1)
-}
-
-const DELETED = "domain_not_verified"

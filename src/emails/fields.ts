@@ -6,9 +6,10 @@ import { isLonger } from "../lib/text"
 import { readScheduledAt } from "../messages/schedule"
 import { type AttachedInput, readAttachments } from "./attachments"
 import { readCategory, refuseOwnFields } from "./email-category"
+import { readTemplateFields, type TemplateFields } from "./template-fields"
 
 /** A send request, read and checked as far as its own fields go. */
-export interface SendEmail {
+export interface SendEmail extends Partial<TemplateFields> {
   to: Mailbox
   from: Mailbox | undefined
   cc: Mailbox[]
@@ -37,24 +38,24 @@ const MAX_SUBJECT = 998
 const MAX_COPIES = 49
 const MOST_REPLY_TO = 10
 
-/** What stands for subject, html and text, so that these are not missed as well. */
-const TEMPLATES = ["template", "template_id"]
-
 const NO_RECIPIENT: Mailbox = { email: "", name: null }
 
 /** Reads the body of `POST /v1/emails`. The result counts only while there are no problems. */
 export function readSendEmail(body: unknown, problems: Problems): SendEmail {
   const given = asObject(body, problems)
   for (const name of NOT_OFFERED) refuseNotOffered(name, given[name], problems)
-  const hasTemplate = TEMPLATES.some((name) => given[name] != null)
+  const texts = readTemplateFields(given, problems)
+  const has_template = given.template != null || given.template_id != null
   const email: SendEmail = {
     to: readOneAddress(given.to, "to", problems) ?? NO_RECIPIENT,
     from: given.from == null ? undefined : readAddress(given.from, "from", problems),
     cc: readCopies(given.cc, "cc", problems),
     bcc: readCopies(given.bcc, "bcc", problems),
-    subject: hasTemplate ? "" : readSubject(given.subject, problems),
-    html: readText(given.html, "html", problems),
-    text: readText(given.text, "text", problems),
+    // A template takes their place, so they are not even looked at.
+    subject: has_template ? "" : readSubject(given.subject, texts, problems),
+    html: has_template ? null : readText(given.html, "html", problems),
+    text: has_template ? null : readText(given.text, "text", problems),
+    ...texts,
     reply_to: readAddresses(given.reply_to, { path: "reply_to", most: MOST_REPLY_TO }, problems),
     tags: readTags(given.tags, problems),
     metadata: readMetadata(given.metadata, problems),
@@ -66,7 +67,7 @@ export function readSendEmail(body: unknown, problems: Problems): SendEmail {
     track_clicks: readFlag(given.track_clicks, "track_clicks", problems),
   }
   if (email.category !== null) refuseOwnFields(email.headers, problems)
-  if (!hasTemplate && isNothing(given.html) && isNothing(given.text)) {
+  if (!has_template && isNothing(given.html) && isNothing(given.text)) {
     problems.add("html", "required", "An email needs html or text. Give one or both.")
   }
   if (email.cc.length + email.bcc.length > MAX_COPIES) {
@@ -145,8 +146,10 @@ export function readAddress(value: unknown, path: string, problems: Problems): M
   return problems.add(`${path}.name`, "invalid", hint)
 }
 
-function readSubject(value: unknown, problems: Problems): string {
+/** Handlebars in a subject may be longer than what comes of it. */
+function readSubject(value: unknown, { variables }: TemplateFields, problems: Problems): string {
   if (value == null) return problems.add("subject", "required", REQUIRED) ?? ""
+  if (variables !== null) return readText(value, "subject", problems) ?? ""
   if (typeof value === "string" && value !== "" && isLine(value, MAX_SUBJECT)) return value
   const hint = `The value must be one line of 1 to ${MAX_SUBJECT} characters.`
   return problems.add("subject", "invalid", hint) ?? ""
@@ -251,13 +254,4 @@ const NOT_YOURS = "You cannot set this header. The service or a mail server on t
  * Fields of a send that this server does not offer yet, or that only other services know. They are
  * refused, because ignoring them would break a promise.
  */
-export const NOT_OFFERED = [
-  "template",
-  "template_id",
-  "variables",
-  "template_data",
-  "subscriber_id",
-  "topic_id",
-  "topicId",
-  "region",
-]
+export const NOT_OFFERED = ["subscriber_id", "topic_id", "topicId", "region"]

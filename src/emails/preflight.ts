@@ -14,6 +14,7 @@ import type { EmailReading } from "./emails"
 import type { SendEmail } from "./fields"
 import { authenticationChecks } from "./preflight-domain"
 import { refuseSize, refuseUnsendable, rulesFor, type SendRules, senderOf, sizeOf } from "./prepare"
+import { renderEmail } from "./render-email"
 import { throwSuppressed } from "./suppressed"
 
 /** The checks of a preflight (contract 20, section 1.2), in the order of its answer. */
@@ -66,10 +67,13 @@ export async function preflight(parts: PreflightParts, caller: Caller, email: Se
   const sender = from && (await checkSender(parts, caller, { email, from, report }))
   await report.ask("suppression", () => checkSuppression(parts, caller, email, report))
   report.pass("preference", "The project has no categories with preferences.")
-  const content = { subject: email.subject, html: email.html, text: email.text }
+  const rendered = await report.ask("rendering", () => renderEmail(parts.rules, caller, email))
+  const { subject, html, text: own } = rendered ?? email
+  const content = { subject, html, text: own }
+  const whole = { ...email, ...content }
   await checkContent(parts, content, report)
-  const size_bytes = await sizeOnWire(parts, caller, { email, from })
-  await report.ask("size", async () => checkSize(email, size_bytes, report))
+  const size_bytes = await sizeOnWire(parts, caller, { email: whole, from })
+  await report.ask("size", async () => checkSize(whole, size_bytes, report))
   for (const check of sender ?? []) report.add(check)
   checkUnsubscribe(parts, caller, email, report)
   const text = content.text ?? textFromHtml(content.html ?? "")
@@ -98,6 +102,7 @@ class Report {
   }
 
   pass(name: CheckName, detail: string) {
+    if (this.#checks.get(name)?.outcome === "fail") return
     this.#checks.set(name, { name, outcome: "pass", detail })
   }
 

@@ -1,4 +1,3 @@
-import type { UnsubscribeLinks } from "../consents/unsubscribe-links"
 import type { Blobs } from "../core/blobs"
 import { ApiError, fail } from "../core/errors"
 import { newId } from "../core/ids"
@@ -15,6 +14,7 @@ import { chosenTracking } from "../tracking/choice"
 import { type FileRules, fetchFiles, type GivenFile } from "./attachments"
 import { type CategoryFields, categoryFields } from "./email-category"
 import type { SendEmail } from "./fields"
+import { needsRendering, type RenderedEmail, type RenderRules, renderEmail } from "./render-email"
 import { leavingOut, refuseSuppressed, type SuppressionRules, suppressionsOf } from "./suppressed"
 
 /** Decoded attachments, html and text together. */
@@ -37,7 +37,7 @@ export interface SubmittedContent {
 }
 
 /** From which senders and to which recipients this instance sends: the configuration as rules. */
-export interface SendRules {
+export interface SendRules extends RenderRules {
   /** From where attachments that are named by a URL may be fetched. */
   files: FileRules
   /** The verified domains of each project. */
@@ -54,8 +54,6 @@ export interface SendRules {
   mailbox_takes_all: boolean
   /** The embedded mailbox runs, so that projects in the sandbox have somewhere to send to. */
   has_mailbox: boolean
-  /** By which recipients end the category of a mail. */
-  unsubscribe: UnsubscribeLinks
   /** Where answers go to that name the message; undefined where no server takes them. */
   replyAddress?: ((message_id: string) => string) | undefined
 }
@@ -90,15 +88,18 @@ export async function prepare(
   const recipients = [email.to, ...email.cc, ...email.bcc]
   const sendable = await rulesFor(rules, project_id, sandbox)
   await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)
+  const rendered = needsRendering(email) ? await renderEmail(rules, caller, email) : PLAIN
   const known =
     suppressions ?? (await suppressionsOf(rules.suppressions, project_id, () => recipients))
   const suppressed = refuseSuppressed(known, email.to, { category: email.category })
   const files = await fetchFiles(email.attachments, { project_id, rules: rules.files, signal })
-  refuseSize(sizeOf(email, files))
+  refuseSize(sizeOf({ ...email, ...rendered }, files))
   const replyAddress = reply_tracking ? rules.replyAddress : undefined
   const is_untracked = default_reply_to !== null && !replyAddress
   const fallback = is_untracked ? [{ email: default_reply_to, name: null }] : []
-  const { html, text, headers, category, track_opens, track_clicks, ...rest } = email
+  const { html, text, used, headers, category, ...whole } = { ...email, ...rendered }
+  const { track_opens, track_clicks, template: _, variables: __, ...further } = whole
+  const { template_version: ___, ...rest } = further
   const track = chosenTracking({ html, track_opens, track_clicks }, caller)
   const message = newEmail({
     ...rest,
@@ -110,7 +111,11 @@ export async function prepare(
     from,
     reply_to: email.reply_to.length > 0 ? email.reply_to : fallback,
     replyAddress,
-    kind: categoryFields(category, { project_id, address: email.to.email }, rules.unsubscribe),
+    kind: {
+      ...categoryFields(category, { project_id, address: email.to.email }, rules.unsubscribe),
+      ...(used && { template: used }),
+    },
+    ...(used && { template_id: used.id }),
     attachments: await store(files, blobs),
     content: { html, text, headers },
     track,
@@ -118,6 +123,9 @@ export async function prepare(
   })
   return leavingOut(message, suppressed)
 }
+
+/** An email whose own texts are sent. */
+const PLAIN: Partial<RenderedEmail> = {}
 
 /** The mailbox in From: the mail's own or the project's. Throws `sender_not_configured`. */
 export const senderOf = ({ from }: SendEmail, { project_settings }: Caller): Mailbox =>
@@ -198,7 +206,10 @@ function refuseUnreachable(recipients: Mailbox[], rules: SendRules) {
 }
 
 /** Decoded attachments, html and text together. */
-export function sizeOf({ html, text }: SendEmail, attachments: GivenFile[]): number {
+export function sizeOf(
+  { html, text }: Pick<SendEmail, "html" | "text">,
+  attachments: GivenFile[],
+): number {
   const bodies = Buffer.byteLength(html ?? "") + Buffer.byteLength(text ?? "")
   return bodies + attachments.reduce((sum, { bytes }) => sum + bytes.length, 0)
 }
@@ -238,7 +249,7 @@ interface NewEmail
   attachments: AttachmentRow[]
   content: EmailContent | SubmittedContent
   submitted?: Envelope["submitted"]
-  kind?: CategoryFields
+  kind?: CategoryFields & Pick<Envelope, "template">
   track?: Envelope["track"]
   /** As the author gave it; else it is made of the message's own id. */
   rfc_message_id?: string

@@ -17,10 +17,12 @@ import type { Mailbox } from "../lib/address"
 import { reschedule } from "../messages/scheduled"
 import { RescheduleRequest } from "../messages/schemas"
 import type { Store } from "../store/store"
+import { templateIdOf } from "../templates/templates"
 import { EmailTracking } from "../tracking/schemas"
 import { statistics } from "../tracking/tracking"
 import { accept, entryOf, type Intake, isFrozen, refuseFrozen, reply, resentReply } from "./accept"
 import { batchReply, type EmailBatch, modeOf, prepareBatch, readBatch, settled } from "./batch"
+import * as batchSchemas from "./batch-schemas"
 import * as emails from "./emails"
 
 import {
@@ -87,11 +89,11 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
       description:
         "`{messages: […]}` accepts the valid messages and lists the others in `results`. A bare list is accepted as a whole or refused as a whole. `X-Batch-Validation` chooses the other way.",
       sends: true,
-      body: schemas.BatchRequest,
+      body: batchSchemas.BatchRequest,
       example: { messages: [SEND_EXAMPLE, { ...SEND_EXAMPLE, to: "ben@example.com" }] },
-      headers: schemas.batchHeaders,
+      headers: batchSchemas.batchHeaders,
       read: readBatch,
-      envelope: schemas.BatchAnswer,
+      envelope: batchSchemas.BatchAnswer,
       errors: schemas.SEND_ERRORS,
       limit: BATCH_LIMIT_BYTES,
       idempotent: true,
@@ -295,7 +297,8 @@ async function sendAgain(parts: EmailParts, call: OfEmail<{ to: Mailbox | undefi
 
 async function list({ store, cursors }: EmailParts, call: Call<unknown, EmailQuery>) {
   const { project_id, query } = call
-  const { status, tag, domain, subject, stream, batch_id, template_id } = query
+  const { status, tag, domain, subject, stream, batch_id } = query
+  const template_id = await templateIdOf(store.read, project_id, query.template_id)
   const plain = { status, tag, domain, subject, stream, batch_id, template_id }
   const wanted = { ...plain, ...comparableFilters(query), ...datesOf(query) } as emails.EmailFilter
   const byId = keyById((id) => emails.find(store.read, project_id, id))

@@ -1,5 +1,4 @@
 import { Type as t } from "@sinclair/typebox"
-import { codes, type ErrorCode } from "../core/errors"
 import { notOffered, orNull } from "../http/field-schemas"
 import { dateFilters, pageQuery } from "../http/page"
 import {
@@ -19,6 +18,7 @@ import type { Status } from "../messages/tables"
 import { hitSummary, trackingChoice } from "../tracking/schemas"
 import { CATEGORY } from "./email-category"
 import { NOT_OFFERED } from "./fields"
+import { contentFields } from "./template-fields"
 
 export const STATUSES: Status[] = [
   "queued",
@@ -62,6 +62,9 @@ export const SEND_ERRORS = [
   "invalid_url",
   "sender_not_configured",
   "domain_not_verified",
+  "template_not_found",
+  "invalid_template",
+  "template_render_failed",
   "suppressed_recipient",
   "payment_required",
   "account_frozen",
@@ -76,9 +79,7 @@ export const SendEmail = t.Object({
   from: t.Optional(address),
   cc: t.Optional(t.Union([address, t.Array(address, { maxItems: 49 })])),
   bcc: t.Optional(t.Union([address, t.Array(address, { maxItems: 49 })])),
-  subject: t.String({ minLength: 1, maxLength: 998 }),
-  html: t.Optional(t.String()),
-  text: t.Optional(t.String({ description: "Plain text. Without it, it is made from `html`." })),
+  ...contentFields,
   reply_to: t.Optional(t.Union([address, t.Array(address, { maxItems: 10 })])),
   tags: t.Optional(
     t.Union([
@@ -108,20 +109,6 @@ export const SendEmail = t.Object({
   scheduled_at: t.Optional(orNull(scheduledAt())),
   ...trackingChoice,
   ...Object.fromEntries(NOT_OFFERED.map((name) => [name, notOffered()])),
-})
-
-export const BatchRequest = t.Union([
-  t.Object({ messages: t.Array(SendEmail, { minItems: 1, maxItems: 100 }) }),
-  t.Array(SendEmail, { minItems: 1, maxItems: 100 }),
-])
-
-export const batchHeaders = t.Object({
-  "X-Batch-Validation": t.Optional(
-    t.Union([t.Literal("permissive"), t.Literal("strict")], {
-      description:
-        "`strict` refuses all messages if one is invalid. Default: `strict` for a bare list, `permissive` for an object.",
-    }),
-  ),
 })
 
 export const ResendRequest = t.Object({ to: t.Optional(address) })
@@ -188,53 +175,6 @@ export const Resent = t.Object(
 
 /** Beside `data`, for clients that look for the id there. */
 export const acceptedTop = t.Object({ id: id("The same id as in `data`.") })
-
-const code = t.Unsafe<ErrorCode>(t.String({ enum: Object.keys(codes) }))
-
-const counts = { total: count(2), succeeded: count(1), failed: count(1) }
-
-const BatchResult = t.Object(
-  {
-    id: id("ID of the batch. Its emails have it as `batch_id`."),
-    ...counts,
-    results: t.Array(
-      t.Union([
-        t.Object({ index: count(0), id: id(), status: queued }),
-        t.Object({
-          index: count(1),
-          error: t.Object({
-            code,
-            message: t.String(),
-            details: t.Record(t.String(), t.Unknown()),
-          }),
-        }),
-      ]),
-      { description: "One result for each message, in the order of the request." },
-    ),
-  },
-  { title: "BatchResult" },
-)
-
-const meta = { request_id: sample("req_4f1d2e4c5b6a7d407c3e9b5a3f1d2e4c") }
-
-/** Of a batch given as an object, and of one given as a bare list. */
-export const BatchAnswer = t.Union([
-  t.Object(
-    { id: id("ID of the batch."), data: BatchResult, meta: t.Object(meta) },
-    { title: "BatchAnswer" },
-  ),
-  t.Object(
-    {
-      id: id("ID of the batch."),
-      errors: t.Array(t.Object({ index: count(1), code, message: t.String() }), { examples: [[]] }),
-      data: t.Array(t.Object({ id: id(), status: queued, index: count(0) }), {
-        description: "The accepted messages.",
-      }),
-      meta: t.Object({ ...meta, ...counts }),
-    },
-    { title: "BareBatchAnswer", description: "The answer to a request with a bare list." },
-  ),
-])
 
 const status = word(["delivered", ...STATUSES.filter((one) => one !== "delivered")])
 

@@ -25,6 +25,7 @@ import {
   type SubmittedMail,
   type SubmittedOptions,
 } from "./submitted-mail"
+import { prepareTemplate, readTemplateOptions } from "./submitted-template"
 
 export interface SubmitParts {
   store: Store
@@ -52,14 +53,17 @@ export async function submit(
     const { code, enhanced, api_code, message } = mail.refused
     throw new SubmissionRefusal(code, enhanced, api_code, message)
   }
-  const options = readOptions(mail)
+  const { template, ...options } = readOptions(mail)
   const email = { ...mail, ...options }
   const sender = {
     ...{ caller, source: "smtp" as const, batch_id: id },
     idempotency_key: mail.idempotency_key,
   }
   const recipients = recipientsOf(received.to, mail.named)
-  const messages = await prepareBytes(email, recipients, sender, parts.rules, parts.blobs)
+  const { rules, blobs } = parts
+  const messages = template
+    ? await prepareTemplate({ ...email, ...template }, recipients, sender, rules, blobs)
+    : await prepareBytes(email, recipients, sender, rules, blobs)
   const entries = messages.map((message) => submissionEntry(message, caller, mail))
   return untilAnswered(() => enterAll(parts, entries))
 }
@@ -84,7 +88,8 @@ async function readMail(
 const NOT_OBEYED = [...NOT_OFFERED, "track_opens", "track_clicks"]
 
 /** What the option headers say. One that cannot be obeyed is a refusal, as in the body of a request. */
-function readOptions({ options, idempotency_key }: SubmittedMail) {
+function readOptions(mail: SubmittedMail) {
+  const { options, idempotency_key } = mail
   const { tags: given, metadata: values, others }: SubmittedOptions = options
   const problems = new Problems()
   let category: string | null = null
@@ -95,6 +100,7 @@ function readOptions({ options, idempotency_key }: SubmittedMail) {
     else if (field === "scheduled_at") scheduled_at = readScheduledAt(value, name, problems)
     else if (NOT_OBEYED.includes(field)) refuseNotOffered(name, value, problems)
   }
+  const template = readTemplateOptions(mail, problems)
   const tags = readTags(given, problems)
   const metadata = readMetadata(values, problems)
   try {
@@ -104,7 +110,7 @@ function readOptions({ options, idempotency_key }: SubmittedMail) {
     if (!(error instanceof ApiError)) throw error
     throw new SubmissionRefusal(501, "5.5.4", "validation_error", error.message)
   }
-  return { tags, metadata, category, scheduled_at }
+  return { tags, metadata, category, scheduled_at, template }
 }
 
 /** Each address once, with the name that To or Cc give it. */

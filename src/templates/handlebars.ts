@@ -82,6 +82,7 @@ export const bareObject = (): Record<string, unknown> => Object.create(nameless)
 /** What went wrong, for people. Columns count from 1, as editors show them. */
 export function problemOf(error: unknown): TemplateProblem {
   const message = error instanceof Error ? error.message : String(error)
+  if (error instanceof RangeError && /call stack/i.test(message)) return problemOf(tooDeep())
   if (error instanceof Unfit) {
     const { reason, loc } = error
     return { reason, message, ...placeOf(loc?.start.line, loc?.start.column) }
@@ -96,6 +97,8 @@ export function problemOf(error: unknown): TemplateProblem {
   const reason = /unknown helper|doesn't match|Invalid path/.test(message) ? "syntax" : "failed"
   return { reason, message: message.replace(/ - \d+:\d+$/, "."), ...place }
 }
+
+const tooDeep = () => new Unfit("syntax", "The template is nested too deeply.")
 
 const placeOf = (line: unknown, column: unknown) => ({
   line: typeof line === "number" ? line : null,

@@ -1,4 +1,4 @@
-import { environment, problemOf, type TemplateProblem, Unfit } from "./handlebars"
+import { environment, problemOf, type TemplateProblem } from "./handlebars"
 import { VALUE_HELPERS } from "./handlebars-helpers"
 import { parseText, VALUE } from "./syntax"
 import type { TemplateText } from "./texts"
@@ -43,15 +43,13 @@ export function judgeTemplate(texts: TemplateText[]): TemplateFacts {
         partials.push({ name, field, line: start.line, column: start.column + 1 })
       }
     } catch (error) {
-      const problem = problemOf(error instanceof RangeError ? tooDeep() : error)
+      const problem = problemOf(error)
       const excerpt = excerptOf(source, problem.line, problem.column)
       return { problem: { ...problem, field, excerpt } }
     }
   }
   return { names: [...names].sort(), partials, content_fields }
 }
-
-const tooDeep = () => new Unfit("syntax", "The template is nested too deeply.")
 
 const BEFORE = 60
 const AFTER = 30

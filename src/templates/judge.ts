@@ -2,7 +2,7 @@ import { ApiError, fail } from "../core/errors"
 import { type Workers, WorkerTimeout } from "../core/workers"
 import type { TemplateProblem } from "./handlebars"
 import type { TemplateFacts, UsedPartial } from "./judge-task"
-import { DEADLINE_MS, SOURCE_BYTES } from "./render"
+import { DEADLINE_MS, SOURCE_BYTES } from "./limits"
 import type { TemplateText } from "./texts"
 
 /** What the texts of a template use. */

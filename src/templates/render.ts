@@ -1,10 +1,7 @@
 import { ApiError } from "../core/errors"
 import { type Workers, WorkerTimeout } from "../core/workers"
 import type { RenderMode, TemplateProblem } from "./handlebars"
-
-export const SOURCE_BYTES = 262_144
-export const OUTPUT_BYTES = 2_097_152
-export const DEADLINE_MS = 500
+import { DEADLINE_MS, OUTPUT_BYTES, SOURCE_BYTES } from "./limits"
 
 /** What goes to the worker. The data is JSON; without it the source is only judged. */
 export interface RenderTask {

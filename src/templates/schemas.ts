@@ -134,6 +134,37 @@ export const deleteQuery = t.Object({
   force: t.Optional(t.Boolean({ description: "Delete the template although something uses it." })),
 })
 
+export const renderQuery = t.Object({
+  channel: t.Optional(oneOf(...CHANNELS)),
+  version: t.Optional(t.Integer({ minimum: 1, description: "Default: the published version." })),
+  locale: t.Optional(
+    t.String({
+      maxLength: LONGEST_LOCALE,
+      minLength: 2,
+      description: "The language of the texts.",
+    }),
+  ),
+})
+
+export const Variables = t.Record(t.String(), t.Unknown(), {
+  description: "The variables by name.",
+})
+
+const { name: _, draft: __, tags: ___, description: ____, ...draftFields } = fields
+
+export const DraftRendering = t.Object({
+  template: t.Object({ ...draftFields, name: t.Optional(name) }),
+  variables: t.Optional(Variables),
+  channel: t.Optional(oneOf(...CHANNELS)),
+  locale: t.Optional(localeTag),
+})
+
+export const TestSending = t.Object({
+  to: t.String({ maxLength: 998 }),
+  variables: t.Optional(Variables),
+  version: t.Optional(t.Integer({ minimum: 1 })),
+})
+
 const versionNumber = t.Integer({ minimum: 1, maximum: 1_000_000_000 })
 
 export const Publishing = t.Object({ version: t.Optional(versionNumber) })
@@ -255,6 +286,35 @@ export const TemplateVersion = t.Object(
   },
   { title: "TemplateVersion" },
 )
+
+export const Rendered = t.Object(
+  {
+    template_id: maybe(id("Null for a draft in the request.")),
+    version: maybe(count(3)),
+    channel: word(CHANNELS),
+    subject: maybe(sample("Your receipt 1042")),
+    html: maybe(sample("<p>Hello Ann, thank you.</p>")),
+    text: maybe(sample("Hello Ann, thank you.")),
+    preheader: rarely(sample("Thank you")),
+    title: rarely(sample("Order 1042")),
+    body: rarely(sample("It is on its way.")),
+    missing_variables: t.Array(sample("number"), {
+      examples: [[]],
+      description: "Declared variables without a value.",
+    }),
+    unknown_variables: t.Array(sample("nmae"), {
+      examples: [[]],
+      description: "Given variables that no text uses.",
+    }),
+    size_bytes: count(1284, "Bytes of all rendered texts."),
+    sms: rarely(
+      t.Object({ encoding: word(["gsm7", "ucs2"]), segments: count(1) }, { title: "SmsSize" }),
+    ),
+  },
+  { title: "RenderedTemplate" },
+)
+
+export const TestSent = t.Object({ id: id(), status: t.Literal("queued") }, { title: "TestSent" })
 
 export type TemplateAnswer = Static<typeof TemplateRecord>
 

@@ -1,5 +1,5 @@
 import type { Static } from "@sinclair/typebox"
-import { invalid, type Problems } from "../core/errors"
+import { invalid, Problems } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { check, settleNames } from "../http/validate"
 import { isLocale } from "../lib/locale"
@@ -37,7 +37,7 @@ export function readTemplate(body: unknown, problems: Problems): NewTemplate {
   const changes = read(TemplateInput, body, problems)
   const wanted = { ...changes, name: changes.name ?? "" }
   if (!problems.any && Object.keys(afterChanges(wanted).channels).length === 0) {
-    problems.add("html", "required", "A template needs html, text, or the texts of a channel.")
+    problems.add("html", "required", NO_TEXTS)
   }
   return wanted
 }
@@ -45,6 +45,19 @@ export function readTemplate(body: unknown, problems: Problems): NewTemplate {
 /** Reads changes of a template. */
 export const readTemplateChanges = (body: unknown, problems: Problems): TemplateChanges =>
   read(TemplatePatch, body, problems)
+
+/** Reads texts that are not to be stored, at least one. */
+export function readDraft(template: unknown, problems: Problems): TemplateChanges {
+  const own = new Problems("template.")
+  const changes = read(TemplatePatch, template, own)
+  if (!own.any && Object.keys(afterChanges(changes).channels).length === 0) {
+    own.add("html", "required", NO_TEXTS)
+  }
+  for (const { path, code, message } of own.list) problems.add(path, code, message)
+  return changes
+}
+
+const NO_TEXTS = "A template needs html, text, or the texts of a channel."
 
 type Given = Partial<Static<typeof TemplateInput>>
 
@@ -200,5 +213,5 @@ function merged(
 /** Throws 422 where a change would leave nothing to send. */
 export function demandTexts({ channels }: TemplateTexts): void {
   if (Object.keys(channels).length > 0) return
-  throw invalid("html", "required", "A template needs html, text, or the texts of a channel.")
+  throw invalid("html", "required", NO_TEXTS)
 }

@@ -42,6 +42,12 @@ export async function findNamed(
   return byId ?? (await lookupName(db, project_id, id_or_name)) ?? noTemplate()
 }
 
+/** The id that a filter means, which may name the template; undefined without a filter. */
+export async function templateIdOf(db: Reader, project_id: string, asked: string | undefined) {
+  if (asked === undefined || isUuid(asked)) return asked
+  return (await lookupName(db, project_id, asked))?.id ?? ""
+}
+
 async function lookupName(db: Reader, project_id: string, name: string) {
   const wanted = and(ours(project_id), eq(templates.name, name))
   const [row] = await db.select().from(templates).where(wanted)

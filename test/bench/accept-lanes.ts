@@ -8,6 +8,7 @@ import { openBlobs } from "../../src/core/blobs"
 import { settings } from "../../src/core/config"
 import { Problems } from "../../src/core/errors"
 import { openSecrets } from "../../src/core/secrets"
+import { openWorkers } from "../../src/core/workers"
 import { senderDomains } from "../../src/domains/sending-domains"
 import { accept, entryOf, Intake, reply } from "../../src/emails/accept"
 import { readSendEmail } from "../../src/emails/fields"
@@ -18,6 +19,7 @@ import { authenticate } from "../../src/identity/authenticate"
 import type { NewMessage } from "../../src/messages/pipeline"
 import { messages } from "../../src/messages/tables"
 import { openStore } from "../../src/store/open"
+import { TemplateRenderer } from "../../src/templates/template-renderer"
 import { ensureFirst } from "../../src/tenancy/setup"
 import { testLinks } from "../harness/unsubscribe"
 
@@ -39,6 +41,7 @@ const rules = {
   mailbox_takes_all: false,
   files: { allow_private: [] },
   has_mailbox: false,
+  templates: { read: store.read, renderer: new TemplateRenderer(openWorkers({ size: 1 })) },
   unsubscribe: testLinks,
 }
 const intake = new Intake(store)

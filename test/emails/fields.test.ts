@@ -134,19 +134,13 @@ describe("contents", () => {
     expect(read(fields).complaints).toEqual(expected)
   })
 
-  test.each([
-    "template",
-    "template_id",
-    "variables",
-    "template_data",
-    "subscriber_id",
-    "topic_id",
-    "topicId",
-    "region",
-  ])("%s is refused rather than ignored", (name) => {
-    expect(read({ [name]: false }).complaints).toEqual([`${name} not_available`])
-    expect(read({ [name]: null }).complaints).toEqual([])
-  })
+  test.each(["subscriber_id", "topic_id", "topicId", "region"])(
+    "%s is refused rather than ignored",
+    (name) => {
+      expect(read({ [name]: false }).complaints).toEqual([`${name} not_available`])
+      expect(read({ [name]: null }).complaints).toEqual([])
+    },
+  )
 
   test.each(["news", "a", "0", "product_news-2", "x".repeat(64)])("the category %j", (category) => {
     const { email, complaints } = read({ category })
@@ -169,15 +163,20 @@ describe("contents", () => {
     },
   )
 
-  test.each(["template", "template_id"])(
-    "%s is what is missing, not what it stands for",
-    (name) => {
-      const nothing = { subject: undefined, html: undefined, text: undefined }
-      expect(read({ ...nothing, [name]: { id: "welcome" } }).complaints).toEqual([
-        `${name} not_available`,
-      ])
+  test.each([{ template: { id: "welcome" } }, { template_id: "welcome" }])(
+    "%j stands for subject, html and text",
+    (fields) => {
+      const { email, complaints } = read({ subject: "a\nb", html: 5, text: "x", ...fields })
+      expect(complaints).toEqual([])
+      expect(email).toMatchObject({ template: "welcome", subject: "", html: null, text: null })
     },
   )
+
+  test("with variables the subject is Handlebars, which may be longer than a subject", () => {
+    const subject = `{{! ${long(1000)} }}{{name}}`
+    expect(read({ subject }).complaints).toEqual(["subject invalid"])
+    expect(read({ subject, variables: {} }).complaints).toEqual([])
+  })
 })
 
 describe("extras", () => {

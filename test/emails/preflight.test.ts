@@ -218,3 +218,28 @@ describe("the records of the sender's domain", () => {
     expect(details).toContain('The policy "maybe" is not known to receivers.')
   })
 })
+
+describe("a preflight of a template", () => {
+  test("shows and judges the rendered texts", async () => {
+    const project = await service.project()
+    const html = '<html lang="en"><body><p>{{name}}</p><a href="{{url}}">Shop</a></body></html>'
+    await project.post("/v1/templates", { name: "shop", subject: "For {{name}}", html })
+    const fields = { template_id: "shop", variables: { name: "Ann", url: "http://shop.test" } }
+    const { rendered, of } = await check(project, fields)
+    expect(rendered).toMatchObject({
+      subject: "For Ann",
+      html: expect.stringContaining("<p>Ann</p>"),
+    })
+    expect(of("links")?.outcome).toBe("warn")
+    expect((await project.get("/v1/emails")).body.meta.total).toBe(0)
+  })
+
+  test("fails at the rendering where a value is missing, as a send would", async () => {
+    const project = await service.project()
+    const { ok, errors, of } = await check(project, { html: "<p>{{name}}</p>", variables: {} })
+    expect([ok, of("rendering")?.outcome]).toEqual([false, "fail"])
+    expect(errors).toMatchObject([
+      { code: "template_render_failed", details: { missing: ["name"] } },
+    ])
+  })
+})

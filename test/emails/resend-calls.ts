@@ -40,6 +40,7 @@ export interface Things {
   webhook: string
   key: string
   suppression: string
+  template: string
   attachment: string
 }
 
@@ -118,6 +119,19 @@ const GIVEN: Record<string, (things: Things) => unknown[]> = {
   "suppressions.list": () => [{ limit: 2 }],
   "suppressions.get": ({ suppression }) => [suppression],
   "suppressions.remove": ({ suppression }) => [suppression],
+  "templates.create": () => [
+    {
+      name: "welcome",
+      html: "<p>Hello {{{NAME}}}</p>",
+      variables: [{ key: "NAME", type: "string", fallbackValue: "friend" }],
+    },
+  ],
+  "templates.list": () => [{ limit: 2 }],
+  "templates.get": ({ template }) => [template],
+  "templates.update": ({ template }) => [template, { subject: "Hello" }],
+  "templates.publish": ({ template }) => [template],
+  "templates.duplicate": ({ template }) => [template],
+  "templates.remove": ({ template }) => [template],
   "events.list": () => [{ limit: 2 }],
   "usage.get": () => [],
   "topics.list": () => [],

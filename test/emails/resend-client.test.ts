@@ -215,11 +215,6 @@ test("what nothing acts upon is refused by its name", async () => {
   const { resend } = await open()
   const topic = await resend.emails.send({ ...mail("Ding"), topicId: NOBODY })
   expect(topic.error?.message).toContain("topic_id is not available")
-  const { from, to } = mail("")
-  const template = await resend.emails.send({ from, to, template: { id: "welcome" } })
-  expect(template.error?.message).toBe(
-    "template: template is not available on this server. Leave it out.",
-  )
   const region = await resend.domains.create({ name: freshName(), region: "eu-west-1" })
   expect(region.error?.message).toContain("region is not available")
 })
@@ -252,3 +247,41 @@ test("the program of docs/resend.md runs as it stands there", async () => {
 
 /** The record is one level deeper than the client believes. */
 const recordIn = (data: unknown) => (data as { data: Record<string, unknown> }).data
+
+test("it makes templates, and sends with them", async () => {
+  const { project, resend } = await open()
+  const made = await resend.templates.create({
+    name: "order-confirmation",
+    subject: "Order {{{ID}}}",
+    html: "<p>{{{PRODUCT}}} for {{{NAME}}}</p>",
+    variables: [
+      { key: "PRODUCT", type: "string", fallbackValue: "Something" },
+      { key: "ID", type: "number", fallbackValue: 7 },
+    ],
+  })
+  expect(made.error).toBeNull()
+  const { data: record } = made.data as unknown as { data: { id: string } }
+  expect(record).toMatchObject({
+    status: "published",
+    variables: [
+      { key: "PRODUCT", type: "string", fallback: "Something" },
+      { key: "ID", type: "number", fallback: 7 },
+    ],
+  })
+  const sent = await resend.emails.send({
+    from: "Bell <bell@example.test>",
+    to: "ann@example.test",
+    template: { id: record.id, variables: { NAME: "Ann" } },
+  })
+  expect(sent.error).toBeNull()
+  expect((await project.get(`/v1/emails/${sent.data?.id}`)).body.data).toMatchObject({
+    subject: "Order 7",
+    html: "<p>Something for Ann</p>",
+    template: { id: record.id, name: "order-confirmation", version: 1 },
+  })
+  const refused = await resend.templates.create({ name: "Order Confirmation", html: "x" })
+  expect(refused.error).toMatchObject({ name: "validation_error", statusCode: 422 } as object)
+  expect(refused.error?.message).toContain("name")
+  const byName = await resend.templates.get("order-confirmation")
+  expect(byName.error).toMatchObject({ name: "template_not_found", statusCode: 404 } as object)
+})

@@ -61,6 +61,7 @@ async function things(): Promise<Things> {
   await service.store.tx((tx) => tx.update(domains).set(change).where(eq(domains.id, verified.id)))
   const key = await project.post("/v1/api-keys", { name: "k", scopes: ["email:send"] })
   const suppressed = await project.post("/v1/suppressions", { email: "former@example.test" })
+  const template = await project.post("/v1/templates", { name: "order", html: "<p>Dong</p>" })
   return {
     email,
     waiting,
@@ -70,6 +71,7 @@ async function things(): Promise<Things> {
     webhook: (await endpoint(project)).id,
     key: key.body.data.id,
     suppression: suppressed.body.data.id,
+    template: template.body.data.id,
     attachment: record.attachments[0].id,
   }
 }

@@ -79,7 +79,10 @@ export interface FakeDisk {
   low: boolean
 }
 
-const RULES: Omit<SendRules, "domains" | "suppressions" | "providerOf" | "unsubscribe"> = {
+const RULES: Omit<
+  SendRules,
+  "domains" | "suppressions" | "providerOf" | "unsubscribe" | "templates"
+> = {
   files: { allow_private: [] },
   sending_domains: new Set(["example.test"]),
   to_mailbox: true,

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { cancel, failMailFrom } from "../../src/emails/emails"
+import { cancel } from "../../src/emails/emails"
+import { failMailFrom } from "../../src/emails/removed-domain-mail"
 import { claimsOf } from "../../src/jobs/claims"
 import type { JobRow } from "../../src/jobs/jobs"
 import { LEASED, PRIORITIES } from "../../src/jobs/work-item"

@@ -80,6 +80,26 @@ test("X-Svc-Scheduled-At gives every recipient the time, and does not leave", as
   }
 })
 
+test("X-Svc-Template-Id takes the texts of a template, for each recipient", async () => {
+  const { send, find, post } = await client()
+  const fields = { name: "welcome", subject: "Hello {{name}}", html: "<p>{{name}}</p>" }
+  const made = await post("/v1/templates", fields)
+  const options = `X-Svc-Template-Id: welcome\nX-Svc-Variables: {"name":\n "Zoe"}\nX-Svc-Tag: t\n`
+  const ids = idsOf(await send(letter(options), ["ann@example.test", "ben@example.test"]))
+  expect(ids).toHaveLength(2)
+  for (const id of ids) {
+    expect(await find(id)).toMatchObject({
+      subject: "Hello Zoe",
+      html: "<p>Zoe</p>",
+      tags: ["t"],
+      source: "smtp",
+      template: { id: made.body.data.id, name: "welcome", version: 1 },
+    })
+  }
+  const missing = send(letter("X-Svc-Template-Id: welcome\n"), ["ann@example.test"])
+  expect(await replyOf(missing)).toBe("554 5.6.0 template_render_failed")
+})
+
 const ATTACHED = `MIME-Version: 1.0
 Content-Type: multipart/mixed; boundary="=_b"
 
@@ -231,8 +251,18 @@ describe("refused", () => {
       "From: a@stranger.test\n\nx",
     ],
     ["two From headers", "554 5.6.0 validation_error", `From: a@example.test\n${letter()}`],
-    ["a template", "501 5.5.4 validation_error", letter("X-Svc-Template-Id: welcome\n")],
-    ["variables", "501 5.5.4 validation_error", letter("X-Svc-Variables: {}\n")],
+    ["an unknown template", "554 5.6.0 template_not_found", letter("X-Svc-Template-Id: welcome\n")],
+    ["variables alone", "501 5.5.4 validation_error", letter("X-Svc-Variables: {}\n")],
+    [
+      "variables that are no JSON",
+      "501 5.5.4 validation_error",
+      letter("X-Svc-Template-Id: welcome\nX-Svc-Variables: {a}\n"),
+    ],
+    [
+      "a template and a file",
+      "501 5.5.4 validation_error",
+      `From: bell@example.test\nX-Svc-Template-Id: welcome\n${ATTACHED}`,
+    ],
     ["open tracking", "501 5.5.4 validation_error", letter("X-Svc-Track-Opens: true\n")],
     ["click tracking", "501 5.5.4 validation_error", letter("x-svc-track-clicks: false\n")],
     ["a bad category", "501 5.5.4 validation_error", letter("X-Svc-Category: The News\n")],

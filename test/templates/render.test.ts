@@ -2,7 +2,8 @@ import { afterAll, describe, expect, test } from "bun:test"
 import fc from "fast-check"
 import { openWorkers } from "../../src/core/workers"
 import type { RenderMode, TemplateProblem } from "../../src/templates/handlebars"
-import { problemIn, renderText, SOURCE_BYTES } from "../../src/templates/render"
+import { SOURCE_BYTES } from "../../src/templates/limits"
+import { problemIn, renderText } from "../../src/templates/render"
 import { renderTemplate } from "../../src/templates/render-task"
 
 const workers = openWorkers({ size: 1 })

@@ -1,0 +1,53 @@
+import { and, asc, eq, gt, inArray } from "drizzle-orm"
+import { changeUnclaimed } from "../jobs/claims"
+import type { JobHandler } from "../jobs/jobs"
+import { messageRows } from "../messages/pipeline"
+import { abandon } from "../messages/settle"
+import { messages } from "../messages/tables"
+import type { Store } from "../store/store"
+import type { SendRules } from "./prepare"
+
+/** Messages of one transaction, so that others can write in between. */
+const AT_ONCE = 100
+
+type Rules = Pick<SendRules, "sending_domains">
+
+interface RemovedDomain {
+  project_id: string
+  domain: string
+}
+
+/** Lets everything fail that still waits to be sent from a domain that its project has deleted. */
+export const failMailFrom = (store: Store, rules: Rules): JobHandler<RemovedDomain> => ({
+  async run(removed) {
+    if (rules.sending_domains.has(removed.domain)) return {} // the operator's word stays
+    let after = ""
+    for (;;) {
+      const last = await failSome(store, removed, after)
+      if (last === undefined) return {}
+      after = last
+    }
+  },
+})
+
+/** What is on its way right now is left to its attempt. Returns the last id, or that there is none. */
+async function failSome(store: Store, { project_id, domain }: RemovedDomain, after: string) {
+  const waiting = and(
+    eq(messages.project_id, project_id),
+    eq(messages.status, "queued"),
+    eq(messages.channel, "email"),
+    eq(messages.sender_domain, domain),
+    gt(messages.id, after),
+  )
+  const found = store.read.select({ id: messages.id }).from(messages).where(waiting)
+  const ids = (await found.orderBy(asc(messages.id)).limit(AT_ONCE)).map(({ id }) => id)
+  if (ids.length === 0) return undefined
+  await changeUnclaimed(store, messageRows, ids, async (tx, unclaimed) => {
+    const still = and(waiting, inArray(messages.id, unclaimed))
+    const rows = await tx.select().from(messages).where(still).orderBy(asc(messages.id))
+    for (const row of rows) await abandon(tx, row, DELETED, `The domain ${domain} was deleted.`)
+  })
+  return ids.at(-1)
+}
+
+const DELETED = "domain_not_verified"

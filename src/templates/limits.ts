@@ -1,0 +1,8 @@
+/** Bytes of one Handlebars text. */
+export const SOURCE_BYTES = 262_144
+
+/** Bytes of all that one rendering gives. */
+export const OUTPUT_BYTES = 2_097_152
+
+/** How long a thread may take for one rendering. */
+export const DEADLINE_MS = 500

@@ -1,0 +1,170 @@
+import { createHash } from "node:crypto"
+import { fail } from "../core/errors"
+import { cached } from "../store/cached"
+import type { Reader } from "../store/store"
+import { invalidTemplate } from "./judge"
+import type { TemplateSources } from "./render-templates-task"
+import type { ChannelTexts, TemplateVariable } from "./tables"
+import type { KeyedSources } from "./template-renderer"
+import { type IncludedTemplates, included, inLocale } from "./template-sources"
+import { findNamed } from "./templates"
+import { type ChannelKey, channelTexts } from "./texts"
+import { findVersion } from "./versions"
+
+/** One channel of a template in one language, ready to be rendered. */
+export interface UsableTemplate extends KeyedSources {
+  template: { id: string; name: string; version: number }
+  channel: ChannelKey
+  /** Names that the texts use, and those of what they include. */
+  names: string[]
+}
+
+/** Which texts of a template are wanted. */
+export interface WantedTexts {
+  /** Its id or its name. */
+  template: string
+  /** Undefined: the first that the template has, email before the others. */
+  channel?: ChannelKey | undefined
+  locale?: string | undefined
+  /** Undefined: the published one. */
+  version?: number | undefined
+  /** Without a published version the newest one is taken, and an archived template is no mistake. */
+  preview?: boolean
+}
+
+/** How long another node may still use the version before. */
+const RECENT_MS = 1000
+const MOST_REMEMBERED = 300
+const DEFAULT_LOCALE = "en"
+const DEFAULT_TIMEZONE = "UTC"
+
+const remembered = cached<UsableTemplate>({
+  tables: ["templates", "template_versions"],
+  most: MOST_REMEMBERED,
+})
+
+/**
+ * Finds a template with all that it includes. Throws 404 `template_not_found`, 404 `not_found` for a
+ * version that it does not have, and 422 `invalid_template` where something that it includes is missing.
+ */
+export async function usableTemplate(
+  db: Reader,
+  project_id: string,
+  wanted: WantedTexts,
+): Promise<UsableTemplate> {
+  const { template, channel, locale, version, preview } = wanted
+  const key = JSON.stringify([project_id, template, channel, locale, version, preview])
+  return remembered(db, key, () => read(db, project_id, wanted), RECENT_MS)
+}
+
+async function read(db: Reader, project_id: string, wanted: WantedTexts): Promise<UsableTemplate> {
+  const row = await findNamed(db, project_id, wanted.template)
+  if (row.status === "archived" && !wanted.preview) {
+    fail("template_not_found", `The template ${row.name} is archived. Publish it again.`, {
+      reason: "archived",
+      id: row.id,
+    })
+  }
+  const version =
+    wanted.version ?? row.published_version ?? (wanted.preview ? row.version : undefined)
+  if (version === undefined) {
+    return fail("template_not_found", `The template ${row.name} is a draft. Publish it first.`, {
+      reason: "not_published",
+      id: row.id,
+    })
+  }
+  const { content } = await findVersion(db, row, version)
+  const template = { id: row.id, name: row.name, version }
+  return usableTexts(db, project_id, { ...content, ...template }, wanted)
+}
+
+/** What texts are made of, whether or not they are stored. */
+export type TextsToUse = Parameters<typeof inLocale>[0] & {
+  id: string | null
+  name: string
+  version: number
+  layout_id: string | null
+  partials: string[]
+  variables: TemplateVariable[]
+  detected_variables: string[]
+}
+
+/** As `usableTemplate`, for texts at hand. */
+export async function usableTexts(
+  db: Reader,
+  project_id: string,
+  texts: TextsToUse,
+  {
+    channel: asked,
+    locale = null,
+  }: Pick<WantedTexts, "channel"> & { locale?: string | null | undefined },
+): Promise<UsableTemplate> {
+  const { id, name, version } = texts
+  const found = await included(db, project_id, texts)
+  if ("missing" in found) throw cannotInclude(found.missing, found.reason)
+  const channels = inLocale(texts, locale)
+  const channel = asked ?? firstOf(channels)
+  const own = channelTexts(channels, channel)
+  if (own.length === 0) {
+    const message = `The template ${name} has no texts for ${channel}.`
+    return fail("template_render_failed", message, { missing: [], reason: "no_channel", channel })
+  }
+  const sources: TemplateSources = {
+    texts: own,
+    ...around(found, channel, locale),
+    variables: firstOfEachKey([...texts.variables, ...variablesOf(found)]),
+    locale: locale ?? texts.locale ?? DEFAULT_LOCALE,
+    timezone: DEFAULT_TIMEZONE,
+  }
+  const others = [...found.layouts, ...found.partials.values()]
+  const names = [texts, ...others.map(({ content }) => content)].flatMap(
+    ({ detected_variables }) => detected_variables,
+  )
+  return { template: { id: id ?? "", name, version }, channel, names, ...keyed(sources) }
+}
+
+/** Sources of the same content have the same key. */
+export const keyed = (sources: TemplateSources): KeyedSources => ({
+  key: createHash("sha256").update(JSON.stringify(sources)).digest("base64url"),
+  sources,
+})
+
+const ORDER: ChannelKey[] = ["email", "push", "sms", "in_app"]
+
+const firstOf = (channels: ChannelTexts): ChannelKey =>
+  ORDER.find((channel) => channels[channel]) ?? "email"
+
+/** An included template gives the texts of the channel, and behind them those of its email. */
+function around(
+  { layouts, partials }: IncludedTemplates,
+  channel: ChannelKey,
+  locale: string | null,
+) {
+  const textsOf = (content: Parameters<typeof inLocale>[0]) => {
+    const channels = inLocale(content, locale)
+    const own = channelTexts(channels, channel)
+    return channel === "email" ? own : [...own, ...channelTexts(channels, "email")]
+  }
+  return {
+    layouts: layouts.map(({ content }) => textsOf(content)),
+    partials: Object.fromEntries(
+      [...partials].map(([name, { content }]) => [name, textsOf(content)]),
+    ),
+  }
+}
+
+/** What an included template declares holds where the template itself says nothing. */
+function variablesOf({ layouts, partials }: IncludedTemplates): TemplateVariable[] {
+  return [...layouts, ...partials.values()].flatMap(({ content }) => content.variables)
+}
+
+const firstOfEachKey = (all: TemplateVariable[]) =>
+  all.filter(({ key }, at) => all.findIndex((other) => other.key === key) === at)
+
+const cannotInclude = (missing: string, reason: "not_found" | "too_deep") => {
+  const message =
+    reason === "too_deep"
+      ? "Templates include each other more than 5 levels deep, or in a circle."
+      : `This project has no published template ${missing}, which is included here.`
+  return invalidTemplate("body", { reason: "syntax", message, line: null, column: null })
+}
