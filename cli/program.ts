@@ -21,6 +21,7 @@ import * as providers from "./commands/providers"
 import * as queue from "./commands/queue"
 import * as setup from "./commands/setup"
 import * as smtp from "./commands/smtp"
+import * as suppressions from "./commands/suppressions"
 import * as tui from "./commands/tui"
 import * as usage from "./commands/usage"
 import * as webhooks from "./commands/webhooks"
@@ -102,6 +103,7 @@ export function createProgram(
   const mail = [
     emails,
     inbound,
+    suppressions,
     domains,
     providers,
     mailbox,
@@ -147,7 +149,7 @@ const exitLines = (): string =>
 const groups: Record<string, string> = {
   "Run a server:": "up serve init migrate config status admin",
   "Sign in:": "login logout whoami setup signup password me profiles",
-  "Send and read mail:": "emails scheduled inbound domains providers mailbox smtp",
+  "Send and read mail:": "emails scheduled inbound suppressions domains providers mailbox smtp",
   "Follow what happens:": "tui events webhooks listen trigger logs",
   "Keys, people and projects:": "keys projects accounts members invitations settings",
   "Work and use:": "queue jobs usage reputation audit",

@@ -10,6 +10,7 @@ import { queueRows } from "./commands/queue"
 import { reputation } from "./commands/reputation"
 import { scheduledRows } from "./commands/scheduled"
 import { passwordRows } from "./commands/setup"
+import { suppressionRows } from "./commands/suppressions"
 import { auditRow, usageRows } from "./commands/usage"
 import { webhookRows } from "./commands/webhooks"
 import { usage } from "./lib/errors"
@@ -48,6 +49,12 @@ export const resources: readonly Resource[] = [
     noun: "inbound routes",
     about: "decide what happens with mail to an address",
     rows: inboundRouteRows,
+  },
+  {
+    noun: "suppressions",
+    about: "manage the addresses that get no mail",
+    example: ["suppressions list --reason bounce", "suppressions check ann@acme.test"],
+    rows: suppressionRows,
   },
   {
     noun: "domains",

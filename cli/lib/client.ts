@@ -31,6 +31,8 @@ export interface Client {
   ): Promise<AnswerOf<Name>>
   /** The same for an operation that is only known while the program runs. */
   send(name: OperationName, input?: AnyInput): Promise<unknown>
+  /** The bytes of an answer that may be long, as they come. The time limit holds for its beginning. */
+  stream(name: OperationName, input?: AnyInput): Promise<AsyncIterable<Uint8Array>>
   /** The same client with another time limit for each call (ms). */
   within(timeout: number): Client
   /** A route without the envelope; any status is an answer. */
@@ -93,6 +95,11 @@ export function openClient(connection: Connection, options: ClientOptions): Clie
     send,
     call: async <Name extends OperationName>(name: Name, ...[input]: OperationInput<Name>) =>
       (await send(name, input as AnyInput | undefined)) as AnswerOf<Name>,
+    async stream(name, input = {}) {
+      const { accept: _, ...call } = requestOf(name, input)
+      const token = connection.signed_in ? await options.access?.() : undefined
+      return streamed(connection, options, { ...call, token })
+    },
     within: (timeout) => openClient(connection, { ...options, timeout }),
     async plain(path) {
       const answer = await once(connection, options, { method: "GET", path }, options.timeout)
@@ -166,6 +173,30 @@ async function once(
     return { status: response.status, headers: response.headers, bytes }
   } catch (error) {
     throw unreachable(error, connection.url, timeout)
+  }
+}
+
+async function streamed(connection: Connection, options: ClientOptions, call: Call) {
+  const url = addressOf(connection, call)
+  const late = new AbortController()
+  const timer = setTimeout(() => late.abort(new DOMException("", "TimeoutError")), options.timeout)
+  try {
+    const response = await fetch(url, {
+      method: call.method,
+      headers: { ...headersOf(connection, call), ...proofOf(connection, options, call) },
+      redirect: "manual",
+      signal: late.signal,
+      ...(isLoopback(url) ? { proxy: false as const } : {}),
+    })
+    options.onHeaders?.(response.headers)
+    const { status, headers, body } = response
+    if (response.ok && body) return body as AsyncIterable<Uint8Array>
+    const bytes = new Uint8Array(await response.arrayBuffer())
+    throw refusal({ status, headers, bytes }, connection.url)
+  } catch (error) {
+    throw error instanceof Failure ? error : unreachable(error, connection.url, options.timeout)
+  } finally {
+    clearTimeout(timer)
   }
 }
 

@@ -71,6 +71,11 @@ export const id_kinds = {
     route: "GET /v1/users/me/sessions",
     label: ({ client_name, ip }) => [client_name, ip],
   },
+  suppression: {
+    plural: "suppressions",
+    route: "GET /v1/suppressions",
+    label: ({ address, reason }) => [address, reason],
+  },
   webhook: { plural: "webhooks", route: "GET /v1/webhooks", label: ({ url }) => [url] },
 } satisfies Record<string, IdKind>
 
@@ -90,6 +95,7 @@ const of_noun: Partial<Record<string, IdKindName>> = {
   routes: "inbound_route",
   scheduled: "email",
   sessions: "session",
+  suppressions: "suppression",
   webhooks: "webhook",
 }
 

@@ -132,6 +132,10 @@ export function onOff(text: string | undefined, option: string): boolean | undef
   throw usage(`${option}: "${text}" is neither on nor off`)
 }
 
+/** The field that an address fills: `email` with an at sign, else `phone`. */
+export const contactOf = (address: string): { email: string } | { phone: string } =>
+  address.includes("@") ? { email: address } : { phone: address }
+
 /** Without what was not said, so that it stays as it is. */
 export const given = <Fields extends object>(fields: Fields) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {

@@ -238,7 +238,7 @@ const suppression: ExampleField[] = [
   always("channel", "email", "`email` or `sms`."),
   always("address", "ann@example.com", "The address that gets no more messages."),
   always("reason", "bounce", "`bounce`, `complaint`, `unsubscribe` or `manual`."),
-  maybe("origin", "The message or the person that caused the entry.", "email"),
+  always("origin", "event", "`event`, `api`, `console`, `import` or `page`."),
   timestamp,
 ]
 

@@ -15,6 +15,8 @@ import { messageFiles } from "../messages/tables"
 import { purgeHours } from "../reputation/hour-counts"
 import { purgeRequestLog } from "../request-log/request-log"
 import type { Store } from "../store/store"
+import { purgeExpired } from "../suppressions/expiry"
+import { purgeSoftFailures } from "../suppressions/soft-failures"
 import { expireHeld, purgeDeliveries, purgeEvents } from "../webhooks/retention"
 import { fileSweeper } from "./file-sweep"
 
@@ -45,6 +47,8 @@ export function keepTidy(
     while ((await purgeRequestLog(store, before(settings["retention.request_log"]))) > 0);
     await purgeWindows(store)
     while ((await purgeHours(store)) > 0);
+    while ((await purgeExpired(store)) > 0);
+    while ((await purgeSoftFailures(store)) > 0);
     while ((await purgeInbound(store)) > 0);
     for (const sweep of sweeps) await sweep()
   }

@@ -67,14 +67,19 @@ async function* csvOf(db: Reader, project_id: string): AsyncGenerator<string, un
 }
 
 const lineOf = (row: SuppressionRow): string =>
-  `${COLUMNS.map((name) => cell(row[name])).join(",")}\r\n`
+  `${COLUMNS.map((name) => quoted(isNumber(row, name) ? row.address : inert(row[name]))).join(",")}\r\n`
+
+/** A phone number begins with +, and to a spreadsheet it is a number. */
+const isNumber = ({ channel }: SuppressionRow, name: string): boolean =>
+  channel === "sms" && name === "address"
 
 /** What makes a spreadsheet run a cell; an apostrophe of the address itself is marked alike. */
 const FORMULA = /^[=+\-@\t\r']/
-const PHONE = /^\+\d+$/
 
-function cell(value: string | null): string {
+function inert(value: string | null): string {
   const text = value ?? ""
-  const plain = FORMULA.test(text) && !PHONE.test(text) ? `'${text}` : text
-  return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain
+  return FORMULA.test(text) ? `'${text}` : text
 }
+
+const quoted = (text: string): string =>
+  /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text

@@ -36,18 +36,15 @@ export const Suppression = t.Object(
   { title: "Suppression" },
 )
 
-export const NewSuppression = t.Object(
-  {
-    email: t.Optional(t.String({ description: "The address. Give this or `phone`." })),
-    phone: t.Optional(t.String({ description: "A phone number, such as +4915112345678." })),
-    reason: t.Optional(reason()),
-    note: note(),
-    expires_at: t.Optional(
-      orNull(t.String({ description: "The suppression ends at this time. Default: never." })),
-    ),
-  },
-  { title: "NewSuppression" },
-)
+export const NewSuppression = t.Object({
+  email: t.Optional(t.String({ description: "The address. Give this or `phone`." })),
+  phone: t.Optional(t.String({ description: "A phone number, such as +4915112345678." })),
+  reason: t.Optional(reason()),
+  note: note(),
+  expires_at: t.Optional(
+    orNull(t.String({ description: "The suppression ends at this time. Default: never." })),
+  ),
+})
 
 export const BulkSuppression = t.Object({
   email: t.String(),

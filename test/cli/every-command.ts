@@ -47,6 +47,16 @@ export const calls: Record<string, string[]> = {
   "inbound routes get": [ID],
   "inbound routes update": [ID, "--match", "a@b.c", "--drop"],
   "inbound routes rm": [ID],
+  "suppressions list": [
+    ...["--reason", "bounce", "--channel", "email", "--address", "a@b.c", "--origin", "event"],
+    ...["--limit", "2"],
+  ],
+  "suppressions add": ["a@b.c", "--reason", "manual", "--note", "n", "--expires", "90d"],
+  "suppressions get": [ID],
+  "suppressions check": ["a@b.c", "--category", "news", "--topic", "t"],
+  "suppressions rm": [ID, "a@b.c"],
+  "suppressions export": [],
+  "suppressions import": ["-", "--reason", "bounce", "--note", "n"],
   "mailbox list": ["--to", "a@b.c", "--from", "m@b.c", "--search", "s", "--since", "1h"],
   "mailbox get": [ID],
   "mailbox wait": ["--to", "a@b.c", "--from", "m@b.c", "--subject", "hi", "--since", "1h"],
@@ -219,6 +229,7 @@ export function everything(): FakeApi {
   answerReputation(api)
   answerMail(api)
   answerInbound(api)
+  answerSuppressions(api)
   answerHooks(api)
   answerKeys(api)
   answerProviders(api)
@@ -290,6 +301,19 @@ function answerInbound(api: FakeApi): void {
   api.data(`GET /v1/inbound-routes/${ID}`, route)
   api.data(`PATCH /v1/inbound-routes/${ID}`, route)
   api.data(`DELETE /v1/inbound-routes/${ID}`, { id: ID, deleted: true })
+}
+
+function answerSuppressions(api: FakeApi): void {
+  const scope = { type: "project", key: null }
+  const found = { id: ID, channel: "email", address: "a@b.c", reason: "bounce", scope }
+  api.data("GET /v1/suppressions", [found])
+  api.data("POST /v1/suppressions", found)
+  api.data("POST /v1/suppressions/bulk", { added: 1, existing: 0, failed: [] })
+  api.data("POST /v1/suppressions/bulk-remove", { removed: 1, not_found: [] })
+  api.data("GET /v1/suppressions/check", { address: "a@b.c", suppressed: false, suppression: null })
+  api.answer("GET /v1/suppressions/export", { body: "id,address\r\n" })
+  api.data(`GET /v1/suppressions/${ID}`, found)
+  api.data(`DELETE /v1/suppressions/${ID}`, { id: ID, deleted: true })
 }
 
 function answerFollowers(api: FakeApi): void {

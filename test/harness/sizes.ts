@@ -22,6 +22,8 @@ export const sizes = {
   events: full ? 100_000 : 10_000,
   /** Received mails whose verdicts are compared with those of others. */
   verdicts: full ? 300 : 60,
+  /** Suppressions of the longest export. */
+  exported: full ? 100_000 : 5_000,
   /** Broken mails that are read as received ones. */
   received: full ? 20_000 : 1_000,
 }

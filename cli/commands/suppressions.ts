@@ -1,0 +1,231 @@
+import type { Command } from "commander"
+import type { Components } from "../../src/client/components"
+import type { Client } from "../lib/client"
+import type { Action, Context } from "../lib/context"
+import { CsvReader, type CsvRecord, plainCell } from "../lib/csv"
+import { exits, Failure, usage } from "../lib/errors"
+import { contactOf } from "../lib/input"
+import { confirm } from "../lib/prompts"
+import { groupOf, ID, row } from "../lib/resource"
+import { examples, lazily, run } from "../lib/run"
+import { ago, type Columns, fields, idColumn, wide } from "../lib/table"
+import type { Paint } from "../lib/terminal"
+
+type Suppression = Components["Suppression"]
+
+/** For what, where it is not for everything. */
+const scopeText = ({ scope: { type, key } }: Pick<Suppression, "scope">): string =>
+  type === "project" ? "everything" : [type, key].filter(Boolean).join(" ")
+
+const columns: Columns<Suppression> = {
+  ID: idColumn("suppression"),
+  ADDRESS: wide(({ address }) => address, "last"),
+  REASON: "reason",
+  ORIGIN: "origin",
+  FOR: wide(scopeText),
+  ENDS: ago(({ expires_at }) => expires_at, "never"),
+  AGE: ago(({ created_at }) => created_at),
+  NOTE: { cell: ({ note }) => note ?? "", flexible: "first", spare: 1 },
+}
+
+const shown = (found: Suppression, paint: Paint): string => {
+  const { scope: _, ...rest } = found
+  return fields(Object.entries({ ...rest, for: scopeText(found) }), paint)
+}
+
+export const suppressionRows = [
+  row("list", "GET /v1/suppressions", {
+    about: "list suppressed addresses, newest first",
+    example: ["--reason bounce", "--origin import --limit 100"],
+    columns,
+  }),
+  row("add <address>", "POST /v1/suppressions", {
+    about: "suppress an email address or phone number: nothing is sent to it any more",
+    word: "ann@acme.test",
+    example: ["", "--note 'asked by telephone' --expires 90d"],
+    flags: {
+      email: false,
+      phone: false,
+      reason: "bounce, complaint, unsubscribe or manual (default: manual)",
+      note: "a note for people",
+      expires_at: "when the suppression ends: a time, or a span from now (default: never)",
+    },
+    body: (_, [address = ""]) => contactOf(address),
+    done: ({ address, id }) => `${address} is suppressed   ${id}`,
+  }),
+  row("get <id>", "GET /v1/suppressions/{suppression_id}", {
+    about: "show one suppression, by its id or by its address",
+    example: "",
+    id: idOf,
+    shown,
+  }),
+]
+
+/** An id stays; an address leads to the suppression that counts for most of its mail. */
+async function idOf(client: Client, named: string): Promise<string> {
+  if (!isAddress(named)) return named
+  const { data } = await client.call("GET /v1/suppressions", { query: { address: named } })
+  const whole = data.find(({ scope }) => scope.type === "project") ?? data[0]
+  if (whole) return whole.id
+  throw new Failure(exits.not_found, "not_found", `${named} is not suppressed.`)
+}
+
+const isAddress = (text: string) => text.includes("@") || text.startsWith("+")
+
+export function define(program: Command): void {
+  const suppressions = groupOf(program, "suppressions")
+  suppressions
+    .command("check <address>")
+    .description("say whether an address gets mail; exit 1 if it is suppressed")
+    .option("--category <category>", "kind of the mail, which its recipient can unsubscribe from")
+    .option("--topic <topic>", "ask for mail of this topic")
+    .addHelpText(
+      "after",
+      examples(
+        "suppressions check ann@acme.test",
+        "suppressions check ann@acme.test --category news",
+      ),
+    )
+    .action(run(check))
+
+  suppressions
+    .command("rm <address...>")
+    .description("remove the suppressions of addresses, or single ones by their ids")
+    .addHelpText("after", examples("suppressions rm ann@acme.test", `suppressions rm ${ID} --yes`))
+    .action(run(remove))
+
+  suppressions
+    .command("export")
+    .description("write all suppressions to stdout as CSV, or with --ndjson as JSON lines")
+    .addHelpText(
+      "after",
+      examples(
+        "suppressions export > suppressions.csv",
+        "suppressions export --ndjson > suppressions.ndjson",
+      ),
+    )
+    .action(run(exportAll))
+
+  suppressions
+    .command("import <file>")
+    .description("suppress the addresses of a CSV file, or of a file with one address a line")
+    .option(
+      "--reason <reason>",
+      "reason where the file gives none: bounce, complaint, unsubscribe or manual (the default)",
+    )
+    .option("--note <note>", "note where the file gives none")
+    .option("--errors <file>", "file for the lines that are refused (default: FILE.errors.csv)")
+    .option("--restart", "begin at the first line, though an earlier import was interrupted")
+    .addHelpText(
+      "after",
+      examples(
+        "suppressions import unsubscribed.csv --reason unsubscribe",
+        "suppressions import - < addresses.txt",
+      ),
+    )
+    .action(lazily(async () => (await import("./suppressions-import")).importFile))
+}
+
+interface CheckOptions {
+  category?: string
+  topic?: string
+}
+
+const check: Action<CheckOptions> = async (context, { category, topic }, address = "") => {
+  const { output, paint } = context
+  const query = {
+    ...contactOf(address),
+    ...(category !== undefined && { category }),
+    ...(topic !== undefined && { topic }),
+  }
+  const { data } = await context.call("GET /v1/suppressions/check", { query })
+  const { suppressed, suppression } = data
+  await output.record(
+    data,
+    () =>
+      suppression
+        ? `${paint.red("✗")} ${data.address} is suppressed\n${shown(suppression, paint)}`
+        : `${paint.green("✓")} ${data.address} is not suppressed`,
+    suppression?.id ?? "",
+  )
+  return suppressed ? exits.failed : exits.done
+}
+
+const MOST_AT_ONCE = 1000
+
+/** Exit 3 where one of them was not suppressed. */
+const remove: Action<object> = async (context, _, ...named) => {
+  const { output, paint } = context
+  const emails = named.filter((one) => one.includes("@"))
+  const others = named.filter((one) => !one.includes("@"))
+  const what =
+    named.length === 1 ? `the suppression of ${named[0]}` : `${named.length} suppressions`
+  await confirm(context, `This removes ${what}. Mail is sent there again.`, "remove")
+  const client = context.client()
+  let removed = 0
+  const not_found: string[] = []
+  for (let at = 0; at < emails.length; at += MOST_AT_ONCE) {
+    const body = { emails: emails.slice(at, at + MOST_AT_ONCE) }
+    const { data } = await client.call("POST /v1/suppressions/bulk-remove", { body })
+    removed += data.removed
+    not_found.push(...data.not_found)
+  }
+  for (const one of others) {
+    if (await isRemoved(client, one)) removed += 1
+    else not_found.push(one)
+  }
+  await output.record({ removed, not_found }, () =>
+    [
+      `${paint.green("✓")} removed ${removed}`,
+      ...not_found.map((one) => `${paint.red("✗")} ${one} was not suppressed`),
+    ].join("\n"),
+  )
+  return not_found.length > 0 ? exits.not_found : exits.done
+}
+
+async function isRemoved(client: Client, named: string): Promise<boolean> {
+  try {
+    const suppression_id = await idOf(client, named)
+    await client.call("DELETE /v1/suppressions/{suppression_id}", { params: { suppression_id } })
+    return true
+  } catch (error) {
+    if (error instanceof Failure && error.exit === exits.not_found) return false
+    throw error
+  }
+}
+
+/** As it comes: a list of any length needs little memory. */
+const exportAll: Action<object> = async ({ flags, output, client }: Context) => {
+  if (flags.json !== undefined) throw usage("export writes CSV, or JSON lines with --ndjson")
+  const stream = await client().stream("GET /v1/suppressions/export")
+  if (!flags.ndjson && flags.output !== "ndjson") {
+    for await (const bytes of stream) await output.raw(bytes)
+    return
+  }
+  const reader = new CsvReader()
+  const decoder = new TextDecoder()
+  const write = makeWriter(output)
+  for await (const bytes of stream)
+    await write(reader.push(decoder.decode(bytes, { stream: true })))
+  await write([...reader.push(decoder.decode()), ...reader.end()])
+}
+
+/** Writes records of the CSV as the API gives them. The first record names the fields. */
+function makeWriter(output: Context["output"]) {
+  let names: string[] | undefined
+  return async (records: CsvRecord[]) => {
+    for (const { cells } of records) {
+      if (names === undefined) names = cells
+      else await output.raw(`${JSON.stringify(recordOf(names, cells))}\n`)
+    }
+  }
+}
+
+function recordOf(names: string[], cells: string[]) {
+  const all = Object.fromEntries(
+    names.map((name, at) => [name, plainCell(cells[at] ?? "") || null]),
+  )
+  const { scope_type: type, scope_key: key, ...rest } = all
+  const { id, channel, address, reason, origin, ...more } = rest
+  return { id, channel, address, reason, origin, scope: { type, key }, ...more }
+}

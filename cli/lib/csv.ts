@@ -1,0 +1,115 @@
+/** One record of a CSV text. */
+export interface CsvRecord {
+  /** Of the text where it begins, from 1. */
+  line: number
+  cells: string[]
+}
+
+const SEPARATORS = [",", ";", "\t"]
+
+/**
+ * Reads CSV (RFC 4180) piece by piece: quoted cells may hold line breaks, and lines may end in LF. The
+ * separator is the one that the first line has most of: comma, semicolon or tabulator. Empty lines are
+ * left out. It never throws: an open quote ends with the text.
+ */
+export class CsvReader {
+  #rest = ""
+  #line = 1
+  #begun = 1
+  #cells: string[] = []
+  #cell = ""
+  #is_quoted = false
+  /** The cell had quotes, so it is no empty line. */
+  #was_quoted = false
+  #separator: string | undefined
+
+  /** Takes a piece of the text, and returns the records that are complete. */
+  push(piece: string): CsvRecord[] {
+    return this.#read(piece, false)
+  }
+
+  /** The text is over: returns what is left. */
+  end(): CsvRecord[] {
+    const last = this.#read("", true)
+    return [...last, ...this.#record()]
+  }
+
+  #read(piece: string, is_over: boolean): CsvRecord[] {
+    let text = this.#rest + piece
+    this.#rest = ""
+    if (this.#separator === undefined) {
+      if (!is_over && !text.includes("\n")) {
+        this.#rest = text
+        return []
+      }
+      if (text.startsWith("\ufeff")) text = text.slice(1)
+      this.#separator = separatorOf(text)
+    }
+    const found: CsvRecord[] = []
+    for (let at = 0; at < text.length; at++) {
+      const char = text[at] ?? ""
+      // A quote, or a CR, says what it is only with the character behind it.
+      if (!is_over && at === text.length - 1 && (char === '"' || char === "\r")) {
+        this.#rest = char
+        break
+      }
+      at += this.#take(char, text[at + 1], found)
+    }
+    return found
+  }
+
+  /** Takes one character; returns how many more it took. */
+  #take(char: string, next: string | undefined, found: CsvRecord[]): number {
+    if (char === "\n") this.#line += 1
+    if (this.#is_quoted) {
+      if (char !== '"') this.#cell += char
+      else if (next !== '"') this.#is_quoted = false
+      else {
+        this.#cell += '"'
+        return 1
+      }
+      return 0
+    }
+    if (char === '"' && this.#cell === "") {
+      this.#is_quoted = true
+      this.#was_quoted = true
+    } else if (char === this.#separator) {
+      this.#cells.push(this.#cell)
+      this.#cell = ""
+    } else if (char === "\n") found.push(...this.#record())
+    else if (char !== "\r" || next !== "\n") this.#cell += char
+    return 0
+  }
+
+  #record(): CsvRecord[] {
+    const cells = [...this.#cells, this.#cell]
+    const is_empty = cells.length === 1 && this.#cell === "" && !this.#was_quoted
+    const record = { line: this.#begun, cells }
+    this.#begun = this.#line
+    this.#cells = []
+    this.#cell = ""
+    this.#is_quoted = false
+    this.#was_quoted = false
+    return is_empty ? [] : [record]
+  }
+}
+
+function separatorOf(text: string): string {
+  const [first = ""] = text.split("\n", 1)
+  const count = (separator: string) => first.split(separator).length
+  return SEPARATORS.toSorted((one, other) => count(other) - count(one))[0] ?? ","
+}
+
+/** One line of CSV, without a cell that a spreadsheet would run as a formula. */
+export const csvLine = (cells: readonly string[]): string =>
+  `${cells.map((cell) => quoted(inert(cell))).join(",")}\r\n`
+
+const FORMULA = /^[=+\-@\t\r']/
+
+const inert = (text: string) => (FORMULA.test(text) ? `'${text}` : text)
+
+const quoted = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)
+
+/** What a cell stood for, before an apostrophe kept a spreadsheet from running it. */
+export const plainCell = (cell: string): string =>
+  cell.startsWith("'") && FORMULA.test(cell.slice(1)) ? cell.slice(1) : cell

@@ -1,0 +1,71 @@
+import { expect, test } from "bun:test"
+import fc from "fast-check"
+import { CsvReader, csvLine, plainCell } from "../../cli/lib/csv"
+
+/** Reads a text in pieces of this length. */
+function read(text: string, length = text.length || 1) {
+  const reader = new CsvReader()
+  const found = []
+  for (let at = 0; at < text.length; at += length) {
+    found.push(...reader.push(text.slice(at, at + length)))
+  }
+  return [...found, ...reader.end()]
+}
+
+const cellsOf = (text: string, length?: number) => read(text, length).map(({ cells }) => cells)
+
+test.each<[string, string[][]]>([
+  [
+    "a,b\r\nc,d\r\n",
+    [
+      ["a", "b"],
+      ["c", "d"],
+    ],
+  ],
+  [
+    "a,b\nc,d",
+    [
+      ["a", "b"],
+      ["c", "d"],
+    ],
+  ],
+  [
+    "\ufeffa;b\nc;d\n",
+    [
+      ["a", "b"],
+      ["c", "d"],
+    ],
+  ],
+  ["a\tb\n", [["a", "b"]]],
+  ['"a,b","say ""hi""",""\n', [["a,b", 'say "hi"', ""]]],
+  ['"two\r\nlines",x\n', [["two\r\nlines", "x"]]],
+  ["a@b.c\n\n\r\nd@e.f", [["a@b.c"], ["d@e.f"]]],
+  ['"open', [["open"]]],
+  ["", []],
+  ["\n\n", []],
+  ['a"b,c\n', [['a"b', "c"]]],
+])("%j", (text, cells) => {
+  for (const length of [1, 2, 3, 1000]) expect(cellsOf(text, length)).toEqual(cells)
+})
+
+test("each record knows its line", () => {
+  const text = 'a\n"b\nb"\n\nc\n'
+  expect(read(text).map(({ line }) => line)).toEqual([1, 2, 5])
+})
+
+test("what is written is read as it was, in pieces of any length", () => {
+  const cell = fc.string({ unit: fc.constantFrom(..."ab,;\"'\r\n\t=+-@ü") })
+  const row = fc.array(cell, { minLength: 2, maxLength: 4 })
+  const head = ["a", "b", "c", "d"] // it has more commas than any other separator
+  fc.assert(
+    fc.property(
+      fc.array(row, { maxLength: 5 }),
+      fc.integer({ min: 1, max: 40 }),
+      (rows, length) => {
+        const text = [head, ...rows].map(csvLine).join("")
+        const plain = cellsOf(text, length).map((cells) => cells.map(plainCell))
+        expect(plain).toEqual([head, ...rows])
+      },
+    ),
+  )
+})
