@@ -1,15 +1,15 @@
 /**
  * The limit of delivering: the runtime's own `fetch` with an HMAC a request, and nothing kept.
- * `PORT LANES DELIVERIES` prints deliveries a second.
+ * `PORT LANES DELIVERIES [CHARACTERS]` prints deliveries a second.
  */
 import { createHmac, randomBytes } from "node:crypto"
 
-const [port, lanes = 64, wanted = 1000] = process.argv.slice(2).map(Number)
+const [port, lanes = 64, wanted = 1000, characters = 300] = process.argv.slice(2).map(Number)
 const key = randomBytes(32)
 const body = JSON.stringify({
   id: "evt_x",
   type: "email.delivered",
-  data: { text: "x".repeat(300) },
+  data: { text: "x".repeat(characters) },
 })
 let left = wanted
 

@@ -1,34 +1,38 @@
 /**
- * The limit of a batch: the rows of one message, taken from a database that the service wrote, as
- * often as asked, 1,000 messages a transaction, with nothing but bun:sqlite. A process of its own:
- * `bare-inserts.ts TEMPLATE FOLDER MESSAGES` prints messages a second.
+ * The limit of storing: the rows of one message, or of one received mail, taken from a database that
+ * the service wrote, as often as asked, with nothing but bun:sqlite. A process of its own:
+ * `bare-inserts.ts TEMPLATE FOLDER COUNT A_TRANSACTION messages|inbound_emails` prints how many a second.
  */
 import { Database } from "bun:sqlite"
 import { join } from "node:path"
 
-const A_TRANSACTION = 1000
-
-/** What an accepted message writes, parents first, and the columns that name the message. */
-const TABLES: Record<string, string[]> = {
-  messages: ["id"],
-  message_contents: ["message_id"],
-  events: ["subject_id"],
+/** What is written, parents first, and the columns that name the message or the mail. */
+const KINDS: Record<string, Record<string, string[]>> = {
+  messages: { messages: ["id"], message_contents: ["message_id"], events: ["subject_id"] },
+  inbound_emails: {
+    inbound_emails: ["id"],
+    inbound_raws: ["inbound_id"],
+    inbound_contents: ["inbound_id"],
+    events: ["subject_id"],
+    webhook_deliveries: ["id"],
+  },
 }
 
 type Value = string | number | Uint8Array | null
 
-const [template = "", folder = "", messages = "0"] = process.argv.slice(2)
+const [template = "", folder = "", wanted = "0", group = "1", kind = ""] = process.argv.slice(2)
+const TABLES = KINDS[kind] ?? {}
 const source = new Database(template, { readonly: true })
 const database = open(join(folder, "bare.db"))
 const writers = Object.keys(TABLES).map(writerOf)
 const begin = database.prepare("BEGIN IMMEDIATE")
 const commit = database.prepare("COMMIT")
-const count = Number(messages)
+const count = Number(wanted)
 
 const begun = performance.now()
 for (let done = 0; done < count; ) {
   begin.run()
-  for (let n = 0; n < A_TRANSACTION && done < count; n++, done++) {
+  for (let n = 0; n < Number(group) && done < count; n++, done++) {
     const id = Bun.randomUUIDv7("buffer")
     for (const write of writers) write(id)
   }
@@ -36,7 +40,7 @@ for (let done = 0; done < count; ) {
 }
 const seconds = (performance.now() - begun) / 1000
 
-const stored = database.query("SELECT count(*) AS rows FROM messages").get() as { rows: number }
+const stored = database.query(`SELECT count(*) AS rows FROM ${kind}`).get() as { rows: number }
 console.log(JSON.stringify({ per_second: count / seconds, stored: stored.rows }))
 
 /** Tables, indexes and pragmas of the service itself. */

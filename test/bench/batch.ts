@@ -8,6 +8,7 @@ import { type Answers, post } from "./wrk"
 
 const CONNECTIONS = 8
 const A_BATCH = 100
+const BARE_MESSAGES = { kind: "messages", together: 1000 } as const
 const BARE_MESSAGES_A_SECOND = 10_000
 
 export const batch: Bench = {
@@ -23,7 +24,9 @@ export const batch: Bench = {
     using relay = heldRelay()
     await sendBatches(template.path, relay, 0.2)
     for (let round = 0; round < rounds; round++) {
-      bare.values.push(await bareInserts(template.path, BARE_MESSAGES_A_SECOND * seconds))
+      bare.values.push(
+        await bareInserts(template.path, BARE_MESSAGES_A_SECOND * seconds, BARE_MESSAGES),
+      )
       using scratch = scratchFolder()
       const answers = await sendBatches(scratch.path, relay, seconds)
       ours.values.push(answers.per_second * A_BATCH)
@@ -60,18 +63,29 @@ async function sendBatches(folder: string, relay: HeldRelay, seconds: number): P
   return answers
 }
 
-async function bareInserts(template: string, messages: number): Promise<number> {
+interface BareRows {
+  kind: "messages" | "inbound_emails"
+  /** So many in one transaction. */
+  together: number
+}
+
+/** The rows of one message or mail that a service wrote in this folder, so many times. How many a second. */
+export async function bareInserts(
+  template: string,
+  count: number,
+  { kind, together }: BareRows,
+): Promise<number> {
   using scratch = scratchFolder()
   const script = `${import.meta.dir}/bare-inserts.ts`
   const source = join(template, "data", "belfry.db")
   const child = Bun.spawn({
-    cmd: [process.execPath, script, source, scratch.path, String(messages)],
+    cmd: [process.execPath, script, source, scratch.path, `${count}`, `${together}`, kind],
     stdout: "pipe",
     stderr: "inherit",
   })
   const text = await child.stdout.text()
   if ((await child.exited) !== 0) throw new Error("the bare inserts failed")
   const { per_second, stored } = JSON.parse(text) as { per_second: number; stored: number }
-  demandEqual("bare rows", messages, stored)
+  demandEqual("bare rows", count, stored)
   return per_second
 }

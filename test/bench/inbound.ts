@@ -2,14 +2,15 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { noKnot, startKnot } from "../harness/knot"
 import { freePort } from "../harness/ports"
+import { bareInserts } from "./batch"
 import { atLeast, type Bench, demandEqual, ratioOf, series } from "./bench"
 import { type Scratch, scratchFolder } from "./scratch"
 import { countRows, databaseOf, initialise, type Serving, serve } from "./serving"
 import { addSigningDomain } from "./signing-domain"
 import { openSessions, processorMs } from "./smtp-sessions"
 import { headerOf } from "./submission"
-import { listens, type MailTaker } from "./submission-peers"
-import { arrivals, startReceiver } from "./webhooks"
+import { emptySubmission, listens, type MailTaker } from "./submission-peers"
+import { arrivals, bareRuns, startReceiver } from "./webhooks"
 
 /** As released at the time of writing; its own newest dependencies may not resolve everywhere. */
 const MAILDEV = "maildev@3.0.0"
@@ -20,6 +21,9 @@ const BYTES = 4096
 const DOMAIN = "bench.test"
 const FROM = "ann@friends.test"
 const POLL_MS = 20
+const BARE_A_SECOND = 2000
+/** Of the body of a webhook about such a mail. */
+const HOOK_CHARACTERS = 9000
 const ARRIVES_MS = 60_000
 
 export const inbound: Bench = {
@@ -36,10 +40,15 @@ export const inbound: Bench = {
     const accepted = series("ours: accepted meanwhile", "/s")
     const p99 = series("ours: p99 of accepting", "ms")
     const peer = series("peer: maildev, accept alone, in memory", "/s")
+    const empty = series("limit: smtp-server with an empty handler", "/s")
+    const empty_tls = series("limit: the same with STARTTLS", "/s")
+    const rows = series(`limit: the rows with bare bun:sqlite, ${SESSIONS} a transaction`, "/s")
+    const hooks = series("limit: bare `fetch` with an HMAC, the body as long", "/s")
     const ours_cpu = series("ours: processor time of a mail", "ms")
     const peer_cpu = series("peer: processor time of a mail", "ms")
     for (let round = 0; round < rounds; round++) {
-      const own = await oursTakes(knot.address, seconds)
+      using template = scratchFolder()
+      const own = await oursTakes(template.path, knot.address, seconds)
       ours.values.push(own.per_second)
       accepted.values.push(own.accepted_per_second)
       p99.values.push(own.p99_ms)
@@ -47,12 +56,18 @@ export const inbound: Bench = {
       const bare = await maildevTakes(maildev.path, seconds)
       peer.values.push(bare.per_second)
       peer_cpu.values.push(bare.processor_ms)
+      empty.values.push(await emptyTakes(seconds, false))
+      empty_tls.values.push(await emptyTakes(seconds, true))
+      const written = { kind: "inbound_emails", together: SESSIONS } as const
+      rows.values.push(await bareInserts(template.path, BARE_A_SECOND * seconds, written))
+      hooks.values.push(await bareHooks(BARE_A_SECOND * seconds))
     }
     return {
-      series: [ours, accepted, p99, peer, ours_cpu, peer_cpu],
+      series: [ours, accepted, p99, peer, empty, empty_tls, rows, hooks, ours_cpu, peer_cpu],
       verdicts: [atLeast("ours to maildev's accept", ratioOf(ours, peer), 1.5)],
       notes: [
         "One load generator for both, without pipelining and without TLS. A run of the same length comes before the one that counts. SPF and DMARC ask a name server on this machine, and both pass; the mails have no signature.",
+        "The limits are what one process does when it does nothing else: the dialogue of SMTP, the rows of a mail written once (its own, raw message, bodies, event, delivery), and the POST.",
         "As many different webhooks came, each with a signature, as there were 250s. The server was killed (`kill -9`) before its rows were counted: one processed mail for each.",
       ],
     }
@@ -64,13 +79,13 @@ const load = (port: number) => ({
   ...{ from: FROM, to: `support@${DOMAIN}`, header: headerOf(FROM, `support@${DOMAIN}`) },
 })
 
-async function oursTakes(dns: string, seconds: number) {
-  using scratch = scratchFolder()
+/** In a new folder, which then has a database with such mails. */
+async function oursTakes(folder: string, dns: string, seconds: number) {
   await using receiver = await startReceiver()
-  const key = await initialise(scratch.path)
-  addSigningDomain(scratch.path, DOMAIN, true)
+  const key = await initialise(folder)
+  addSigningDomain(folder, DOMAIN, true)
   const port = await freePort()
-  await using server = await serve(scratch.path, key, {
+  await using server = await serve(folder, key, {
     BELFRY_SMTP_INBOUND_LISTEN: `127.0.0.1:${port}`,
     BELFRY_DNS_SERVERS: dns,
     BELFRY_WEBHOOKS_REQUIRE_HTTPS: "false",
@@ -88,7 +103,7 @@ async function oursTakes(dns: string, seconds: number) {
   const processor_ms = (processorMs(server.pid) - before) / told.taken
   await sessions[Symbol.asyncDispose]() // before the server, whose end would be an error to them
   await server.kill()
-  using database = databaseOf(scratch.path)
+  using database = databaseOf(folder)
   const processed = "inbound_emails WHERE status = 'processed'"
   demandEqual("processed mails", warm.taken + told.taken, countRows(database, processed))
   return {
@@ -97,6 +112,20 @@ async function oursTakes(dns: string, seconds: number) {
     p99_ms: told.p99_ms,
     processor_ms,
   }
+}
+
+async function emptyTakes(seconds: number, tls: boolean) {
+  using scratch = scratchFolder()
+  await using server = await emptySubmission(scratch.path, "")
+  await using sessions = await openSessions({ ...load(server.port), tls })
+  await sessions.offer(seconds / 2)
+  const told = await sessions.offer(seconds)
+  return told.taken / told.seconds
+}
+
+async function bareHooks(wanted: number) {
+  await using receiver = await startReceiver()
+  return await bareRuns(receiver, wanted, HOOK_CHARACTERS)
 }
 
 async function makeWebhook({ url, headers }: Serving, target: string) {

@@ -30,11 +30,11 @@ export function certificateIn(folder: string): { cert: string; key: string } {
 }
 
 /** smtp-server on our runtime, with handlers that do nothing. */
-export async function emptySubmission(folder: string): Promise<MailTaker> {
+export async function emptySubmission(folder: string, password = PASSWORD): Promise<MailTaker> {
   const { cert, key } = certificateIn(folder)
   const script = join(import.meta.dir, "empty-submission.ts")
   const child = Bun.spawn({
-    cmd: [process.execPath, script, cert, key, PASSWORD],
+    cmd: [process.execPath, script, cert, key, password],
     stdout: "pipe",
     stderr: "inherit",
   })

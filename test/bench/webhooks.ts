@@ -130,9 +130,15 @@ export async function arrivals({ port }: Receiver): Promise<Map<string, number>>
   return by_key
 }
 
-async function bareRuns(receiver: Receiver, wanted: number): Promise<number> {
+/** Bare POSTs of a text of so many characters, each with an HMAC. How many a second. */
+export async function bareRuns(
+  receiver: Receiver,
+  wanted: number,
+  characters = 300,
+): Promise<number> {
   const cmd = [process.execPath, join(import.meta.dir, "bare-hooks.ts")]
-  const told = await measured([...cmd, receiver.port, ENDPOINTS, wanted], process.cwd())
+  const args = [receiver.port, ENDPOINTS, wanted, characters]
+  const told = await measured([...cmd, ...args], process.cwd())
   demandEqual("bare deliveries", wanted, (await arrivals(receiver)).size)
   return told.per_second
 }
