@@ -10,8 +10,8 @@ import type { ReadSmallMail, SmallMail, SmallMailResult } from "./small-mail-tas
 import type { InboundRow } from "./tables"
 import { DNS_MS, type VerdictTools } from "./verdicts"
 
-/** For a batch in a thread; a mail takes a millisecond. */
-const DEADLINE_MS = 10_000
+/** For a batch in a thread; each of its mails takes a millisecond. */
+const DEADLINE_MS = 5_000
 
 /** Each round asks DNS for what the round before wanted to know. Usual mail takes one to three. */
 const MAX_ROUNDS = 20

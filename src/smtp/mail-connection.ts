@@ -298,7 +298,7 @@ export class MailConnection extends SMTPConnection {
     const { options } = this.#context
     if (collector.state === "too_large") throw tooLarge(options.limits.size)
     if (collector.state === "no_memory") throw noMemory()
-    const raw = collector.raw()
+    const raw = await collector.raw()
     if (countReceived(raw) > MOST_RECEIVED) throw looping()
     const { mailFrom, rcptTo, smtpUtf8, bodyType } = this.session.envelope
     const mail = {

@@ -1,3 +1,5 @@
+import { nextTurn } from "../core/time"
+
 const CR = 13
 const LF = 10
 
@@ -107,6 +109,8 @@ export class MailMemory implements MailRoom {
 const LINE_END = Buffer.from("\r\n")
 const DOT_AT_LINE_START = "\r\n."
 const FIRST_BYTES = 16 * 1024
+/** Of a block, and of a copy: that of 25 MB would hold the main thread for up to 40 ms. */
+const MOST_AT_ONCE = 512 * 1024
 
 /**
  * Takes what follows the 354 of DATA until the line with the single dot, without the dots that the
@@ -119,7 +123,10 @@ export class MailCollector {
 
   readonly #most: number
   readonly #memory: MailRoom
-  #bytes: Buffer = Buffer.alloc(0)
+  #blocks: Buffer[] = []
+  /** Bytes of all blocks, and those of the last one that are free. */
+  #taken = 0
+  #free = 0
   /** A start of CRLF dot CRLF at the end of the last chunk; DATA begins at the start of a line. */
   #held: Buffer = LINE_END
   #is_first = true
@@ -153,15 +160,29 @@ export class MailCollector {
     return undefined
   }
 
-  /** The message in memory of its own, where it was kept whole. */
-  raw(): Uint8Array {
-    return new Uint8Array(this.#bytes.subarray(0, this.size))
+  /** The message in memory of its own, where it was kept whole. A large one is copied in several turns. */
+  async raw(): Promise<Uint8Array> {
+    const raw = new Uint8Array(this.size)
+    let from = 0
+    let in_turn = 0
+    for (const block of this.#blocks) {
+      if (in_turn + block.length > MOST_AT_ONCE && in_turn > 0) {
+        await nextTurn()
+        in_turn = 0
+      }
+      raw.set(block.subarray(0, this.size - from), from)
+      from += block.length
+      in_turn += block.length
+    }
+    return raw
   }
 
   /** Gives the memory back. The message is of no more use then. */
   release(): void {
-    this.#memory.give(this.#bytes.length)
-    this.#bytes = Buffer.alloc(0)
+    this.#memory.give(this.#taken)
+    this.#blocks = []
+    this.#taken = 0
+    this.#free = 0
   }
 
   #keep(part: Buffer) {
@@ -169,10 +190,7 @@ export class MailCollector {
     if (part.length > 0) this.#is_first = false
     const size = this.size + bytes.length
     if (this.state === "kept" && size > this.#most) this.#drop("too_large")
-    if (this.state === "kept" && size > this.#bytes.length && !this.#grow(size)) {
-      this.#drop("no_memory")
-    }
-    if (this.state === "kept") bytes.copy(this.#bytes, this.size)
+    if (this.state === "kept" && !this.#append(bytes)) this.#drop("no_memory")
     this.size = size
   }
 
@@ -181,15 +199,33 @@ export class MailCollector {
     this.release()
   }
 
-  /** Doubles the room where there is memory for it, so that a message is copied only a few times. */
-  #grow(size: number): boolean {
-    const had = this.#bytes.length
-    const roomy = Math.max(FIRST_BYTES, size, Math.min(2 * had, this.#most))
-    const wanted = this.#memory.hasRoom(roomy - had) ? roomy : size
-    if (!this.#memory.take(wanted - had)) return false
-    const larger = Buffer.allocUnsafe(wanted)
-    this.#bytes.copy(larger, 0, 0, this.size)
-    this.#bytes = larger
+  /** False where there is no memory for it. */
+  #append(bytes: Buffer): boolean {
+    const rest = this.#fill(bytes)
+    if (rest.length === 0) return true
+    if (!this.#grow(rest.length)) return false
+    this.#fill(rest)
+    return true
+  }
+
+  /** What did not fit into the last block. */
+  #fill(bytes: Buffer): Buffer {
+    const last = this.#blocks.at(-1)
+    if (!last || this.#free === 0) return bytes
+    const copied = bytes.copy(last, last.length - this.#free)
+    this.#free -= copied
+    return bytes.subarray(copied)
+  }
+
+  /** A new block, as large as all before it where there is memory for that: nothing is copied again. */
+  #grow(needed: number): boolean {
+    const usual = Math.min(Math.max(FIRST_BYTES, this.#taken), MOST_AT_ONCE)
+    const roomy = Math.max(needed, Math.min(usual, this.#most - this.#taken))
+    const wanted = this.#memory.hasRoom(roomy) ? roomy : needed
+    if (!this.#memory.take(wanted)) return false
+    this.#blocks.push(Buffer.allocUnsafe(wanted))
+    this.#taken += wanted
+    this.#free = wanted
     return true
   }
 }

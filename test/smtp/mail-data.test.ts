@@ -27,20 +27,32 @@ const message = fc
   .array(line, { maxLength: 12 })
   .map((lines) => lines.map((one) => `${one}\r\n`).join(""))
 
-test("a message comes out as it went in, however the network cuts it", () => {
-  fc.assert(
-    fc.property(message, pieces, (text, sizes) => {
+test("a message comes out as it went in, however the network cuts it", async () => {
+  await fc.assert(
+    fc.asyncProperty(message, pieces, async (text, sizes) => {
       const raw = Buffer.from(text)
       const sent = Buffer.concat([dotStuffed(raw), Buffer.from("QUIT\r\n")])
       const mail = collector()
       const end = inPieces(sent, sizes, (piece) => mail.feed(piece))
       const rest = Buffer.concat([end?.answer ?? Buffer.alloc(0), end?.left ?? Buffer.alloc(0)])
       expect(rest.toString()).toBe("QUIT\r\n")
-      expect(Buffer.from(mail.raw()).toString()).toBe(text)
+      expect(Buffer.from(await mail.raw()).toString()).toBe(text)
       expect(mail.size).toBe(raw.length)
     }),
     { seed: 22, numRuns: 2000 },
   )
+})
+
+test("a large message is kept in blocks that are not copied again, and comes out whole", async () => {
+  const memory = new MailMemory(10_000_000)
+  const mail = new MailCollector(5_000_000, memory)
+  const text = Buffer.from(Array.from({ length: 300_000 }, (_, at) => `line ${at}\r\n`).join(""))
+  inPieces(text, [60_000, 1, 7, 30_001], (piece) => mail.feed(piece))
+  expect(mail.feed(Buffer.from(".\r\n"))?.length).toBe(0)
+  expect(memory.used).toBeLessThan(text.length + 600_000)
+  expect(Buffer.from(await mail.raw()).equals(text)).toBe(true)
+  mail.release()
+  expect(memory.used).toBe(0)
 })
 
 test("a message over the limit is not kept, but its end is found", () => {
