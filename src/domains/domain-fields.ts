@@ -60,20 +60,15 @@ export function refuseSame(return_path: string, tracking: string | null, problem
 }
 
 /**
- * A record must not lead to a server that does not run: mail and links would be lost. Throws 422 with
- * the code `not_available` of the field.
+ * A record must not lead to a server that does not run: mail would be lost. Throws 422 with the code
+ * `not_available` of the field.
  */
-export function refuseUnavailable({ receives, tracks }: RecordTargets, wanted: DomainPatch) {
+export function refuseUnavailable({ receives }: RecordTargets, wanted: DomainPatch) {
+  if (!wanted.receiving || receives) return
   const problems = new Problems()
-  if (wanted.receiving && !receives) {
-    const text =
-      "This server does not receive mail (smtp.inbound.enabled). Set it to false, or leave it out."
-    problems.add("receiving", "not_available", text)
-  }
-  if (wanted.tracking_subdomain && !tracks) {
-    const text = "This server does not track links yet. Set it to null, or leave it out."
-    problems.add("tracking_subdomain", "not_available", text)
-  }
+  const text =
+    "This server does not receive mail (smtp.inbound.enabled). Set it to false, or leave it out."
+  problems.add("receiving", "not_available", text)
   problems.throwIfAny()
 }
 

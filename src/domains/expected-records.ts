@@ -55,9 +55,7 @@ export function expectedRecords(
     ...ours.map((key) => dkimRecord(key, domain, aliases.length === 0)),
     text("dmarc", `_dmarc.${domain}`, dmarc),
     { ...NONE, ...mx, key: "return_path", purpose: "return_path", host: bounce },
-    ...(tracking_subdomain && targets.tracks
-      ? [trackingRecord(`${tracking_subdomain}.${domain}`, targets)]
-      : []),
+    ...(tracking_subdomain ? [trackingRecord(`${tracking_subdomain}.${domain}`, targets)] : []),
     ...(receives
       ? [{ ...NONE, ...mx, key: "receiving", purpose: "receiving", host: domain } as const]
       : []),

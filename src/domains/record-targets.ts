@@ -26,12 +26,7 @@ export interface RecordTargets {
   keeps_identities: boolean
   /** A server takes mail here, so that a domain may have it. */
   receives: boolean
-  /** A server answers for tracked links here. */
-  tracks: boolean
 }
-
-/** Links are not tracked yet: a record that leads to a server which does not run would lose them. */
-const tracks = false
 
 /** From the settings. The host is `domains.host`, else that of `base_url`, else the machine's name. */
 export function recordTargets(
@@ -53,7 +48,7 @@ export function recordTargets(
   const keeps_identities = descriptor.identity !== undefined
   const spf = { mechanisms, of_direct, providers }
   const receives = settings["smtp.inbound.enabled"]
-  return { host: name, tracking_host, ...spf, ed25519, keeps_identities, receives, tracks }
+  return { host: name, tracking_host, ...spf, ed25519, keeps_identities, receives }
 }
 
 const mechanismFor = (host: string) => {

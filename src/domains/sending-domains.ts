@@ -10,6 +10,8 @@ interface Covering {
   id: string
   domain: string
   status: DomainStatus
+  /** Where its links are tracked, once the record of that name is there. */
+  tracking_host: string | null
 }
 
 /** How long another node may go on believing what this one knows to have changed. */
@@ -36,13 +38,29 @@ export async function isVerified(
   return found?.status === "verified" && (subdomains || found.domain === name)
 }
 
+/**
+ * The host at which links of mail from this name are tracked: `tracking_subdomain` of the domain, while
+ * its CNAME is verified. Null where there is none. Part of every accept of html, so it is cached.
+ */
+export async function trackingHost(
+  db: Reader,
+  project_id: string,
+  name: string,
+): Promise<string | null> {
+  const read = () => covering(db, project_id, name)
+  const found = await coverings(db, `${project_id} ${name}`, read, TRUSTED_MS)
+  return found?.status === "verified" ? found.tracking_host : null
+}
+
 /** What accepting mail asks of domains. */
 export interface SenderDomains {
+  trackingHost(project_id: string, name: string): Promise<string | null>
   isVerified(project_id: string, name: string, subdomains: boolean): Promise<boolean>
   idOf(project_id: string, name: string): Promise<string | null>
 }
 
 export const senderDomains = (db: Reader): SenderDomains => ({
+  trackingHost: (project_id, name) => trackingHost(db, project_id, name),
   isVerified: (project_id, name, subdomains) => isVerified(db, project_id, name, subdomains),
   idOf: (project_id, name) => idOf(db, project_id, name),
 })
@@ -53,11 +71,11 @@ export async function covering(
   project_id: string,
   name: string,
 ): Promise<Covering | undefined> {
-  const [own] = await findOne(db, { project_id, domain: name })
+  const [own] = (await findOne(db, { project_id, domain: name })).map(coveringOf)
   if (own?.status === "verified") return own
   const above = upTo(name, organizational(name)).slice(1)
   for (const domain of above) {
-    const [row] = await findOne(db, { project_id, domain })
+    const [row] = (await findOne(db, { project_id, domain })).map(coveringOf)
     if (row?.status === "verified") return row
   }
   return own
@@ -67,10 +85,22 @@ const findOne = prepared(
   { project_id: domains.project_id, domain: domains.domain },
   (db: Reader, slot) =>
     db
-      .select({ id: domains.id, domain: domains.domain, status: domains.status })
+      .select({
+        id: domains.id,
+        domain: domains.domain,
+        status: domains.status,
+        tracking_subdomain: domains.tracking_subdomain,
+        records: domains.records,
+      })
       .from(domains)
       .where(and(eq(domains.project_id, slot.project_id), eq(domains.domain, slot.domain))),
 )
+
+function coveringOf(row: Awaited<ReturnType<typeof findOne>>[number]): Covering {
+  const { id, domain, status, tracking_subdomain: label, records } = row
+  const is_ready = label !== null && records.tracking?.status === "verified"
+  return { id, domain, status, tracking_host: is_ready ? `${label}.${domain}` : null }
+}
 
 type SenderReadiness = "verified" | "waiting" | "gone"
 

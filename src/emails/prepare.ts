@@ -10,7 +10,7 @@ import { MAILBOX_DOMAIN } from "../lib/mailbox-domain"
 import type { NewMessage } from "../messages/pipeline"
 import type { AttachmentRow, Envelope, Recipient } from "../messages/tables"
 import type { SuppressionRow } from "../suppressions/tables"
-import { chosenTracking } from "../tracking/choice"
+import { chosenTracking, trackingAtHost } from "../tracking/choice"
 import { type FileRules, fetchFiles, type GivenFile } from "./attachments"
 import { type CategoryFields, categoryFields } from "./email-category"
 import type { SendEmail } from "./fields"
@@ -100,7 +100,9 @@ export async function prepare(
   const { html, text, used, headers, category, ...whole } = { ...email, ...rendered }
   const { track_opens, track_clicks, template: _, variables: __, ...further } = whole
   const { template_version: ___, ...rest } = further
-  const track = chosenTracking({ html, track_opens, track_clicks }, caller)
+  const chosen = chosenTracking({ html, track_opens, track_clicks }, caller)
+  const own = isTrusted(domainOf(from.email), sendable) ? null : domainOf(from.email)
+  const track = chosen && (await trackingAtHost(chosen, caller, own, rules.domains))
   const message = newEmail({
     ...rest,
     ...origin,

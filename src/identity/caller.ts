@@ -59,6 +59,7 @@ export const PROJECT_DEFAULTS: ProjectSettings = {
   default_reply_to: null,
   track_opens: null,
   track_clicks: null,
+  tracking_domain: null,
   sandbox: false,
   allow_subdomains: false,
   reply_tracking: false,

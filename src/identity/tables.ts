@@ -91,6 +91,8 @@ export interface ProjectSettings {
   /** Whether html mail is tracked, where the mail does not say; null is what the account says. */
   track_opens: boolean | null
   track_clicks: boolean | null
+  /** The host of pixels and tracked links, where the sender's domain has none. */
+  tracking_domain: string | null
   /** Everything goes to the embedded mailbox, and counts no quota. */
   sandbox: boolean
   /** A verified domain may also be sent from below. */

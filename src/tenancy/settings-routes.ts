@@ -1,10 +1,13 @@
 import { type TSchema, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
+import { readDomain } from "../domains/names"
 import { readAddress } from "../emails/fields"
 import { oneOf, orNull } from "../http/field-schemas"
 import { type AnyRoute, projectRow, route } from "../http/route"
+import type { Caller } from "../identity/caller"
 import { INBOUND_MODES, type ProjectSettings } from "../identity/tables"
 import { flag, maybe, rarely, text, word } from "../lib/record-fields"
+import { featuresOf, upgradeRequired } from "../plans/plans"
 import type { Store } from "../store/store"
 import { brandingAnswer, brandingPatch, readBranding } from "./branding-setting"
 import { type PatchOf, type ProjectSettingsChange, patch } from "./settings"
@@ -62,6 +65,16 @@ const SETTING_ROWS: SettingRows = {
   track_clicks: inheritedRow(
     "Whether links of html mail tell of clicks. Null is the setting of the account.",
   ),
+  tracking_domain: {
+    answer: rarely(
+      text(
+        "links.example.com",
+        "The host of pixels and tracked links. Its DNS must lead to this server. Null is the address of this server.",
+      ),
+    ),
+    patch: orNull(t.String({ description: "A host name, such as links.example.com." })),
+    read: readHost,
+  },
   sandbox: flagRow(
     false,
     "Whether all mail goes to the embedded mailbox. Such mail does not count for the quota.",
@@ -87,6 +100,19 @@ const SETTING_ROWS: SettingRows = {
     false,
     "Whether `email.opened` and `email.clicked` are also emitted for hits of machines.",
   ),
+}
+
+function readHost(given: unknown, path: string, problems: Problems) {
+  const read = typeof given === "string" ? readDomain(given) : { reason: NO_HOST }
+  return "name" in read ? read.name : problems.add(path, "invalid", read.reason)
+}
+
+const NO_HOST = "The value must be a host name, such as links.example.com, or null."
+
+/** Throws 402 where the plan has no tracking domain of its own. */
+function demandTrackingDomain({ plan }: Caller, { tracking_domain }: ProjectSettingsChange) {
+  if (!tracking_domain || featuresOf(plan).tracking_domain) return
+  throw upgradeRequired("tracking_domain", plan, "starter", 402)
 }
 
 function readInbound(given: unknown, path: string, problems: Problems) {
@@ -130,10 +156,11 @@ export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     example: { default_from: { email: "hello@example.com", name: "Acme" }, sandbox: false },
     read: readPatch,
     response: Settings,
-    errors: ["invalid_email"],
-    handle: async ({ caller, body }) => ({
-      data: await store.tx((tx) => patch(tx, caller, body)),
-    }),
+    errors: ["invalid_email", ["plan_upgrade_required", 402]],
+    handle: async ({ caller, body }) => {
+      demandTrackingDomain(caller, body)
+      return { data: await store.tx((tx) => patch(tx, caller, body)) }
+    },
   }),
 ]
 

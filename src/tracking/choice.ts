@@ -1,4 +1,5 @@
 import type { Secrets } from "../core/secrets"
+import type { SenderDomains } from "../domains/sending-domains"
 import type { Caller } from "../identity/caller"
 import type { Message } from "../messages/facts"
 import type { Envelope } from "../messages/tables"
@@ -23,6 +24,22 @@ export function chosenTracking(
   const opens = track_opens ?? project_settings.track_opens ?? account_settings.track_opens
   const clicks = track_clicks ?? project_settings.track_clicks ?? account_settings.track_clicks
   return opens || clicks ? { opens, clicks } : undefined
+}
+
+/**
+ * The same at the host of its links: the one of the sender's domain, else `tracking_domain` of the
+ * project, else the address of this instance, which is not named. `domain` is null where the sender
+ * has none of its own.
+ */
+export async function trackingAtHost(
+  track: NonNullable<Envelope["track"]>,
+  { project_id, project_settings }: Pick<Caller, "project_id" | "project_settings">,
+  domain: string | null,
+  domains: Pick<SenderDomains, "trackingHost">,
+): Promise<NonNullable<Envelope["track"]>> {
+  const own = domain === null ? null : await domains.trackingHost(project_id, domain)
+  const host = own ?? project_settings.tracking_domain
+  return host === null ? track : { ...track, host }
 }
 
 export interface TrackingContext {

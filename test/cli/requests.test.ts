@@ -89,6 +89,8 @@ GET /docs/errors/{name}
 GET /invitation/{token}
 GET /p/{token}
 GET /password-reset/{token}
+GET /t/c/{token}
+GET /t/o/{token}
 GET /u/{token}
 GET /v1/accounts/me/projects
 GET /v1/domains/{domain_id}/status

@@ -5,14 +5,11 @@ import { refusal } from "../harness/client"
 import { sharedService } from "../harness/shared-service"
 import { addDomain, type DnsRecord, freshName, read } from "./acme"
 
-/** Neither server runs. */
+/** The server that receives mail does not run. */
 const service = await sharedService()
 const path = "/v1/domains"
 
-const CASES = [
-  ["receiving", { receiving: true }, { receiving: false }],
-  ["tracking_subdomain", { tracking_subdomain: "links" }, { tracking_subdomain: null }],
-] as const
+const CASES = [["receiving", { receiving: true }, { receiving: false }]] as const
 
 describe.each(CASES)("%s, for a server that does not run yet,", (field, on, off) => {
   const codes = (answer: { body: { error: { details: { fields: object[] } } } }) =>

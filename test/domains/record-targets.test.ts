@@ -19,7 +19,6 @@ describe("what records name", () => {
       mechanisms: ["a:mail.acme.test"],
       ed25519: false,
       receives: true,
-      tracks: false, // that server does not run yet
     })
     const without = { ...host, "smtp.inbound.enabled": "false" }
     expect(targets(without).receives).toBe(false)

@@ -104,12 +104,11 @@ export const PLACE: RecordTargets = {
   keeps_identities: false,
   providers: PROVIDERS,
   receives: true,
-  tracks: true,
 }
 
 export const NO_NAMES = {
   net: { dns: resolver({ servers: NO_SERVER, try_ms: 50 }), servers: NO_SERVER, try_ms: 50 },
-  targets: { ...PLACE, receives: false, tracks: false },
+  targets: { ...PLACE, receives: false },
 }
 
 const LOOPBACK_HOOKS = {

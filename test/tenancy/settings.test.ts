@@ -13,6 +13,7 @@ const DEFAULTS = {
   default_reply_to: null,
   track_opens: null,
   track_clicks: null,
+  tracking_domain: null,
   sandbox: false,
   allow_subdomains: false,
   reply_tracking: false,
@@ -80,7 +81,10 @@ test("take a sender in every form", async () => {
 
 test.each<[string, object, string]>([
   ["one that is not there", { colour: "red" }, "colour"],
-  ["one that comes later", { tracking_domain: "t.example.test" }, "tracking_domain"],
+  ["one that comes later", { frequency_cap: null }, "frequency_cap"],
+  ["no host name", { tracking_domain: "https://t.example.test" }, "tracking_domain"],
+  ["an address of a machine", { tracking_domain: "192.0.2.7" }, "tracking_domain"],
+  ["a number for a host", { tracking_domain: 7 }, "tracking_domain"],
   ["a name of an object's own", { constructor: 1 }, "constructor"],
   ["no address", { default_from: "nobody" }, "default_from"],
   [
@@ -122,7 +126,7 @@ test("an unknown setting is named with those there are", async () => {
   const refused = await patch(await service.project(), { quiet_hours: null })
   expect(refusal(refused)).toEqual([422, "validation_error"])
   expect(refused.body.error.message).toContain(
-    "default_from, default_reply_to, track_opens, track_clicks, sandbox, allow_subdomains",
+    "default_from, default_reply_to, track_opens, track_clicks, tracking_domain, sandbox, allow_subdomains",
   )
 })
 
