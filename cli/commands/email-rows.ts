@@ -2,6 +2,7 @@ import { explanationText } from "../lib/email-checks-text"
 import { attemptColumns, emailColumns, emailText } from "../lib/email-text"
 import { FIRST_EMAIL, optionWords } from "../lib/flags"
 import { row } from "../lib/resource"
+import { trackingText } from "../lib/tracking-text"
 import { rescheduleRow } from "./scheduled"
 
 /** Email: the commands that are plain. */
@@ -30,6 +31,11 @@ export const emailRows = [
     about: "explain what happened to an email, and why, stage by stage",
     shown: explanationText,
     next: ({ email_id }) => `emails attempts ${email_id}`,
+  }),
+  row("tracking <id>", "GET /v1/emails/{email_id}/tracking", {
+    about: "show the openings and clicks of an email",
+    shown: trackingText,
+    next: ({ email_id }) => `emails events ${email_id}`,
   }),
   row("cancel <id>", "POST /v1/emails/{email_id}/cancel", {
     done: () => "cancelled",

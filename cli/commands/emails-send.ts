@@ -8,7 +8,7 @@ import { preflightText } from "../lib/email-checks-text"
 import { statusMark } from "../lib/email-text"
 import { exits, Failure, usage } from "../lib/errors"
 import { FIRST_EMAIL, HEADER, IDEMPOTENCY_KEY, METADATA } from "../lib/flags"
-import { given, headerFields, pairs, readBytes, readJson, readText } from "../lib/input"
+import { given, headerFields, onOff, pairs, readBytes, readJson, readText } from "../lib/input"
 import { ID } from "../lib/resource"
 import { examples, run, several } from "../lib/run"
 import { type Columns, table } from "../lib/table"
@@ -44,6 +44,8 @@ const withContent = (command: Command): Command =>
     .option("--reply-to <address>", "address that gets the answers")
     .option("--tag <tag>", "label of the email; may be repeated", several)
     .option("--category <category>", "kind of the mail, which its recipient can unsubscribe from")
+    .option("--track-opens <on|off>", "count openings of the HTML body (default: the project's)")
+    .option("--track-clicks <on|off>", "count clicks in the HTML body (default: the project's)")
     .option(...METADATA, several)
     .option(...HEADER, several)
     .option("--file <file>", "JSON body of POST /v1/emails; other flags replace its fields")
@@ -183,6 +185,8 @@ interface SendOptions {
   replyTo?: string
   tag?: string[]
   category?: string
+  trackOpens?: string
+  trackClicks?: string
   metadata?: string[]
   header?: string[]
   file?: string
@@ -209,6 +213,8 @@ async function composeBody(options: SendOptions): Promise<SendBody> {
       reply_to: options.replyTo,
       tags: options.tag,
       category: options.category,
+      track_opens: onOff(options.trackOpens, "--track-opens"),
+      track_clicks: onOff(options.trackClicks, "--track-clicks"),
     }),
   }
   if (metadata) body.metadata = { ...asObject(body.metadata), ...pairs(metadata, "--metadata") }

@@ -17,6 +17,7 @@ export const calls: Record<string, string[]> = {
   "emails get": [ID],
   "emails events": [ID],
   "emails attempts": [ID],
+  "emails tracking": [ID],
   "emails raw": [ID],
   "emails content": [ID],
   "emails attachment": [ID, ID],
@@ -257,6 +258,11 @@ function answerMail(api: FakeApi): void {
   api.data(`GET /v1/emails/${ID}`, email())
   api.data(`GET /v1/emails/${ID}/events`, { email_id: ID, status: "delivered", events: [] })
   api.data(`GET /v1/emails/${ID}/attempts`, [])
+  const hits = { total: 0, unique: 0, human: 0, machine: 0, first_at: null, last_at: null }
+  api.data(`GET /v1/emails/${ID}/tracking`, {
+    ...{ email_id: ID, track_opens: true, track_clicks: false },
+    ...{ opens: hits, clicks: hits, links: [], recent: [] },
+  })
   api.answer(`GET /v1/emails/${ID}/raw`, { body: "Subject: Hi" })
   api.answer(`GET /v1/emails/${ID}/attachments/${ID}`, { body: "bytes" })
   api.data(`GET /v1/emails/${ID}/content`, { subject: "Hi", html: null, text: "", headers: {} })
