@@ -70,8 +70,7 @@ export async function addressFor(
   options: AddressPolicy,
   signal?: AbortSignal,
 ): Promise<string> {
-  const answer = is_literal ? [host] : resolve(host, options)
-  const addresses = await (signal && !is_literal ? unlessAborted(answer, signal) : answer)
+  const addresses = is_literal ? [host] : await resolved(host, options, signal)
   // One bad answer refuses all: a name that points inwards even sometimes is not to be trusted.
   const refused = addresses.some(
     (address) =>
@@ -82,6 +81,11 @@ export async function addressFor(
   if (first === undefined) throw new NetError("dns", `${host} has no address`)
   if (refused) throw new NetError("blocked_address", `${host} has an address that is not allowed`)
   return first
+}
+
+function resolved(host: string, options: AddressPolicy, signal: AbortSignal | undefined) {
+  const answer = resolve(host, options)
+  return signal ? unlessAborted(answer, signal) : answer
 }
 
 /** As `addressFor`, for a host and a port without a URL. */
@@ -117,11 +121,11 @@ async function ask(host: string, names: Pick<Resolver, "a" | "aaaa">): Promise<s
 }
 
 /** The resolver has its own deadlines. The caller's signal ends the wait earlier. */
-function unlessAborted<T>(work: T | Promise<T>, signal: AbortSignal): Promise<T> {
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) reject(signal.reason)
     signal.addEventListener("abort", () => reject(signal.reason), { once: true })
-    Promise.resolve(work).then(resolve, reject)
+    work.then(resolve, reject)
   })
 }
 

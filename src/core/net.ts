@@ -175,7 +175,9 @@ function headersFor(authority: string, given: Record<string, string>): Record<st
 }
 
 async function capture(response: Response, cap: number) {
-  if (isShort(response.headers, cap)) return wholeOf(response)
+  if (isShort(response.headers, cap)) {
+    return { body: new Uint8Array(await response.arrayBuffer()), truncated: false }
+  }
   const parts: Uint8Array[] = []
   let seen = 0
   // Left by `break`: aborting inside the loop would make the iterator throw.
@@ -186,11 +188,6 @@ async function capture(response: Response, cap: number) {
   }
   return { body: new Uint8Array(Buffer.concat(parts)), truncated: seen > cap }
 }
-
-const wholeOf = async (response: Response) => ({
-  body: new Uint8Array(await response.arrayBuffer()),
-  truncated: false,
-})
 
 /** Then nothing longer can come, and it need not be counted piece by piece (RFC 9112 6.3). */
 function isShort(headers: Headers, cap: number): boolean {

@@ -190,13 +190,15 @@ function afterOf(
   schedule: (attempt: number, age_seconds: number) => number | undefined,
 ): WorkColumns {
   const { run_at, attempt } = row
+  if (retry === undefined && !hold) {
+    return { owner: null, lease_until: null, state: OVER, run_at, attempt }
+  }
   const free = { owner: null, lease_until: null }
   if (hold) {
     const tries = hold.was_tried ? attempt : attempt - 1
     if (hold.until !== null) return { ...free, state: READY, run_at: hold.until, attempt: tries }
     return { ...free, state: HELD, owner: hold.by ?? null, run_at, attempt: tries }
   }
-  if (retry === undefined) return { ...free, state: OVER, run_at, attempt }
   const seconds = schedule(attempt, ageSeconds(row))
   if (seconds === undefined) return { ...free, state: DEAD, run_at: now(), attempt }
   return { ...free, state: READY, run_at: secondsFromNow(seconds), attempt }

@@ -93,12 +93,13 @@ interface Slots {
 
 /** The shares of the endpoints that have deliveries due; `due`: when the next endpoint has. */
 function shareOut(page: readonly OpenEndpoint[], slots: Slots) {
+  const looked_at = millis()
   let due: number | undefined
   const ready: { endpoint: OpenEndpoint; limit: number }[] = []
   for (const endpoint of page) {
     if (endpoint.status === null) continue
     const at = Math.max(Number(endpoint.due ?? Number.POSITIVE_INFINITY), rateSlotOf(endpoint))
-    if (at > millis()) {
+    if (at > looked_at) {
       due = Math.min(due ?? at, at)
       continue
     }
@@ -124,14 +125,12 @@ function concurrencyLeft({ webhook_id, consecutive_failures }: OpenEndpoint, slo
 }
 
 function shareOf({ webhook_id, status, rate_limit }: OpenEndpoint, limit: number): Share {
-  return {
-    partition: webhook_id,
-    limit,
-    ...(status !== "active" && { filter: "by_hand" }),
-    ...(rate_limit !== null && {
-      admit: (tx, claim) => admitByRate(tx, { webhook_id, rate_limit, limit }, claim),
-    }),
+  const share: Share = { partition: webhook_id, limit }
+  if (status !== "active") share.filter = "by_hand"
+  if (rate_limit !== null) {
+    share.admit = (tx, claim) => admitByRate(tx, { webhook_id, rate_limit, limit }, claim)
   }
+  return share
 }
 
 /** Claims when the endpoint's next slot has come. All nodes keep the rate together, in the endpoint's row. */
