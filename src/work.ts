@@ -17,6 +17,7 @@ import { providerFeedback } from "./providers/callbacks"
 import { providerProbe, providerRefused, providersResumed } from "./providers/health"
 import type { OpenProviders } from "./providers/open-providers"
 import * as ownerMail from "./reputation/owner-mail"
+import { removeFromProviders, suppressionRemoved } from "./suppressions/provider-lists"
 import { purgeAccount } from "./tenancy/accounts"
 import { purgeProject } from "./tenancy/projects"
 import { tellOwners, usageAlert } from "./tenancy/quotas"
@@ -47,6 +48,7 @@ export const jobHandlers = (
   ...bind(providerProbe, probeProvider(store, open_providers)),
   ...bind(providersResumed, wakeWaiting(store)),
   ...bind(providerFeedback, applyFeedback(store)),
+  ...bind(suppressionRemoved, removeFromProviders(store, open_providers)),
   ...bind(inboundProcess, processInbound(inbound)),
   ...bind(webhookResend, resend),
   ...bind(webhookWarning, tellAdmins(store, post.mail)),

@@ -106,6 +106,14 @@ export class OpenProviders {
     return descriptor.identity?.(credentials, this.#contextOf(row), domain)
   }
 
+  /** Whether the provider has a list of suppressed addresses; then the address is not on it any more. */
+  async unsuppress(row: ConfigRow, address: string): Promise<boolean> {
+    const { descriptor, credentials } = this.#openable(row)
+    if (!descriptor.unsuppress) return false
+    await descriptor.unsuppress(credentials, this.#contextOf(row), address)
+    return true
+  }
+
   async close(): Promise<void> {
     const entries = [...this.#entries.values()]
     this.#entries.clear()

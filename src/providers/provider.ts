@@ -245,6 +245,11 @@ export interface ProviderDescriptor<
   spf?(open_fields: Credentials, names: SpfNames): string[] | undefined
   /** The identity of a sending domain, made if there is none. Rejects where it cannot be asked. */
   identity?(access: Access, context: Context, domain: string): Promise<SenderIdentity>
+  /**
+   * Removes an address from the provider's own list of those it sends nothing to; nothing happens where
+   * it is not on it. Rejects where it cannot be asked.
+   */
+  unsuppress?(access: Access, context: Context, address: string): Promise<void>
   readonly callbacks?: ProviderCallbacks<Body, Context>
   /** The credentials that the operator's settings give to the instance's own provider. */
   fromSettings?(settings: Settings): Access

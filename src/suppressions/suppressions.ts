@@ -9,6 +9,7 @@ import { bumpAll, type Changes } from "../store/counters"
 import { held } from "../store/dialect"
 import { newRowInserter, prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
+import { tellProviders } from "./provider-lists"
 import {
   type SuppressionChannel,
   type SuppressionOrigin,
@@ -108,7 +109,10 @@ export async function unsuppress(
   return meant
 }
 
-/** Removes rows that the transaction holds. Without `by` it is no person's doing, and is not audited. */
+/**
+ * Removes rows that the transaction holds. Without `by` they ended by themselves: that is not audited,
+ * and no provider is told.
+ */
 export async function removeRows(
   tx: Tx,
   project_id: string,
@@ -127,6 +131,7 @@ export async function removeRows(
     rows.map((row) => eventOf(account_id, row, "deleted", at)),
   )
   if (!by) return
+  await tellProviders(tx, project_id, rows)
   const entries = rows.map((row) => ({
     project_id,
     action: "suppression.deleted",

@@ -23,6 +23,7 @@ import {
   SesRefusal,
   sesEndpoint,
   sesIdentity,
+  sesUnsuppress,
 } from "./ses/api"
 import { readNotification } from "./ses/notification"
 import { ask, isRecent, isSigned, SNS_EXAMPLE, SnsEnvelope, snsUrl } from "./ses/sns"
@@ -63,6 +64,8 @@ export const sesProvider: ProviderDescriptor<SesAccess, EmailContext, OutgoingMa
   },
   spf: () => ["include:amazonses.com"],
   identity: (access, { settings }, domain) => sesIdentity(access, sesEndpoint(settings), domain),
+  unsuppress: (access, { settings }, address) =>
+    sesUnsuppress(access, sesEndpoint(settings), address),
   callbacks: {
     body: SnsEnvelope,
     example: SNS_EXAMPLE,

@@ -52,7 +52,7 @@ export class SesRefusal extends Error {
 }
 
 interface SesCall {
-  method: "GET" | "POST"
+  method: "GET" | "POST" | "DELETE"
   path: string
   body?: unknown
 }
@@ -141,6 +141,23 @@ export async function sesIdentity(
     return identityFrom(
       await callSes(access, endpoint, { method: "POST", path: "/v2/email/identities", body }),
     )
+  }
+}
+
+/**
+ * Removes an address from the suppression list of the SES account. One that is not on it is none of our
+ * business. Rejects with SesRefusal or NetError.
+ */
+export async function sesUnsuppress(
+  access: SesAccess,
+  endpoint: SesEndpoint,
+  address: string,
+): Promise<void> {
+  const path = `/v2/email/suppression/addresses/${encodeURIComponent(address)}`
+  try {
+    await callSes(access, endpoint, { method: "DELETE", path })
+  } catch (error) {
+    if (!(error instanceof SesRefusal) || error.code !== "NotFoundException") throw error
   }
 }
 
