@@ -127,8 +127,10 @@ export const accountRows = [
 
 function shown(account: Account, paint: Paint): string {
   const { id, name, slug, plan, status, settings, created_at } = account
+  const { sending_status, sending_status_reason: why } = account
+  const sending = why === null ? sending_status : `${sending_status} (${why})`
   const switches = Object.entries(settings).map(([key, on]) => [key, on ? "on" : "off"] as const)
-  const own = Object.entries({ id, name, slug, plan, status, created: created_at })
+  const own = Object.entries({ id, name, slug, plan, status, sending, created: created_at })
   return fields([...own, ...switches], paint)
 }
 

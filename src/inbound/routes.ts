@@ -3,7 +3,7 @@ import { Type as t } from "@sinclair/typebox"
 import type { Blobs } from "../core/blobs"
 import { Problems } from "../core/errors"
 import type { Secrets } from "../core/secrets"
-import { entryOf, type Intake, reply } from "../emails/accept"
+import { entryOf, type Intake, isFrozen, refuseFrozen, reply } from "../emails/accept"
 import { MEDIA_TYPE } from "../emails/attachments"
 import type { SendEmail } from "../emails/fields"
 import { prepare, type SendRules } from "../emails/prepare"
@@ -225,12 +225,13 @@ const answerRoutes = (parts: InboundParts): AnyRoute[] => [
 
 /** Through the door of every email: quotas, rules and the idempotency key apply. */
 async function send(
-  { intake, rules, blobs }: InboundParts,
+  { store, intake, rules, blobs }: InboundParts,
   call: OfMail<{ from: Mailbox | undefined }>,
   email: SendEmail,
   thread_id: string | null,
 ) {
   const { caller, claim, signal } = call
+  if (isFrozen(caller)) await refuseFrozen(store.read, caller, 1)
   const origin = { source: "inbound_reply", batch_id: null } as const
   const sender = { caller, signal, thread_id, idempotency_key: claim?.key ?? null, ...origin }
   const message = await prepare(email, sender, rules, blobs)

@@ -1,4 +1,4 @@
-import { and, type Column, eq, gte, lt, type SQL, sql } from "drizzle-orm"
+import { and, type Column, eq, gt, gte, lt, type SQL, sql } from "drizzle-orm"
 import { millis } from "../core/time"
 import type { ReputationCounts } from "../identity/tables"
 import { adder } from "../store/statements"
@@ -179,17 +179,13 @@ export const complainedOf = (db: Reader, account: string, since: number) =>
 /** Names with complaints that one evaluation looks at. */
 const MOST_COMPLAINED = 1000
 
-/** The accounts with mail since the given hour, some at a time, by their ids. */
-export async function sendersSince(db: Reader, since: number, after: string | undefined) {
+/** The accounts with mail of the given hour, some at a time, by their ids. */
+export async function sendersIn(db: Reader, one: number, after: string | undefined) {
+  const beyond = after === undefined ? undefined : gt(account_id, after)
   const rows = await db
     .selectDistinct({ account_id })
     .from(reputationHours)
-    .where(
-      and(
-        gte(hour, since),
-        after === undefined ? undefined : sql`${account_id} > ${sql.param(after, account_id)}`,
-      ),
-    )
+    .where(and(eq(hour, one), beyond))
     .orderBy(account_id)
     .limit(SENDERS_AT_ONCE)
   return rows.map((row) => row.account_id)

@@ -8,7 +8,7 @@ import * as instance from "../store/instance-values"
 import type { Store, Tx } from "../store/store"
 import { holdComplained, releaseStranded } from "./complaint-holds"
 import { evaluate } from "./evaluate"
-import { hourOf, SENDERS_AT_ONCE, sendersSince } from "./hour-counts"
+import { hourOf, SENDERS_AT_ONCE, sendersIn } from "./hour-counts"
 
 const LOOK_MILLISECONDS = 60_000
 
@@ -44,21 +44,24 @@ export async function judgeTroubled(store: Store): Promise<void> {
 /** Accounts that sent lately, and those that are not active. Only one node does it in a minute. */
 export async function judgeAll(store: Store): Promise<void> {
   if (!(await isOurs(store))) return
-  const since = hourOf(millis()) - 1
-  const standing = store.read.select({ id: accounts.id }).from(accounts)
+  const present = hourOf(millis())
   const seen = new Set<string>()
-  const judgeNew = async (id: string) => {
-    if (seen.has(id)) return
-    seen.add(id)
-    await judgeOne(store, id)
+  const judgeNew = async (ids: string[]) => {
+    for (const id of ids) {
+      if (!seen.has(id)) await judgeOne(store, id)
+      seen.add(id)
+    }
   }
-  for (const { id } of await standing.where(ne(accounts.sending_status, "active")))
-    await judgeNew(id)
-  for (let after: string | undefined; ; ) {
-    const ids = await sendersSince(store.read, since, after)
-    for (const id of ids) await judgeNew(id)
-    if (ids.length < SENDERS_AT_ONCE) return
-    after = ids.at(-1)
+  const is_other = ne(accounts.sending_status, "active")
+  const others = await store.read.select({ id: accounts.id }).from(accounts).where(is_other)
+  await judgeNew(others.map(({ id }) => id))
+  for (const hour of [present - 1, present]) {
+    for (let after: string | undefined; ; ) {
+      const ids = await sendersIn(store.read, hour, after)
+      await judgeNew(ids)
+      if (ids.length < SENDERS_AT_ONCE) break
+      after = ids.at(-1)
+    }
   }
 }
 

@@ -110,7 +110,7 @@ function nearness(
     add("complaint_rate", complained / sent, complaint_rate)
   }
   const spike = step === "throttled" ? spikeOf(usual_hour, limits) : null
-  if (spike !== null && hour_sent > limits.throttled.hour_sent) add("hour_sent", hour_sent, spike)
+  if (spike !== null) add("hour_sent", hour_sent, spike)
   return near.sort((a, b) => b.ratio - a.ratio)
 }
 

@@ -87,6 +87,13 @@ test("an operator locks an account while the server runs, and after it", async (
   read(await ann(["admin", "unlock", "Acme", ...local]))
   read(await ann(["projects", "list"]))
   expect(told(await ann(["admin", "lock", "nobody", ...local]))).toEqual([3, "not_found"])
+  const freeze = (verb: string, ...more: string[]) =>
+    ann(["admin", verb, "Acme", ...more, ...local])
+  const reason = ["--reason", "phishing"]
+  expect(read(await freeze("freeze", ...reason))).toMatchObject({ sending_status: "frozen" })
+  expect(told(await freeze("freeze", ...reason))).toEqual([5, "conflict"])
+  expect(told(await freeze("unfreeze"))[0]).toBe(2)
+  expect(read(await freeze("unfreeze", ...reason))).toMatchObject({ sending_status: "active" })
   const wrong = ["admin", "plan", "set", "Acme", "gold", ...local]
   expect(told(await ann(wrong))).toEqual([7, "validation_error"])
 

@@ -12,6 +12,7 @@ import { person, team } from "../harness/people"
 import { quietLog } from "../harness/quiet"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
+import { received } from "../inbound/received"
 import { accountOf, sent, statusEvents } from "./mail-counts"
 
 quietLog()
@@ -191,14 +192,17 @@ describe("a frozen account", () => {
     const project = await service.project()
     const first = await project.post("/v1/emails", EMAIL)
     await sent(store, project, { sent: 500, complained: 3 })
+    const incoming = `/v1/inbound-emails/${(await received(service, project)).id}`
     const key = { "idempotency-key": newId() }
     const calls = await Promise.all([
       project.post("/v1/emails", EMAIL, key),
       project.post("/v1/emails/batch", { messages: [EMAIL, EMAIL] }),
       project.post("/v1/emails/batch", [EMAIL]),
       project.post(`/v1/emails/${first.body.id}/resend`, {}),
+      project.post(`${incoming}/reply`, { text: "Here." }),
+      project.post(`${incoming}/forward`, { to: "kim@example.test" }),
     ])
-    expect(calls.map(refusal)).toEqual(Array(4).fill([403, "account_frozen"]))
+    expect(calls.map(refusal)).toEqual(Array(6).fill([403, "account_frozen"]))
     expect(calls[0]?.body.error.details).toEqual({
       reason: "complaint_rate=0.6%;threshold=0.5%;window=7d",
       ...{ bounce_rate: 0, complaint_rate: 0.006 },
@@ -304,4 +308,38 @@ test("owners are warned before each step, and told of each change, once", async 
   })
   expect(told.sort()).toEqual(["frozen", "frozen_soon", "throttled", "throttled_soon"])
   expect((await accountOf(store, home)).sending_status).toBe("frozen")
+})
+
+describe("a sudden rise", () => {
+  const HOURLY = { sent: 200 }
+
+  test("above 1,000 and five times the busiest earlier hour throttles until its hour is over", async () => {
+    clock.freeze()
+    const project = await service.project()
+    await sent(store, project, HOURLY)
+    clock.advance({ seconds: 25 * HOUR })
+    await sent(store, project, { sent: 1000 })
+    expect(await show(project)).toMatchObject({
+      ...{ status: "active", hour_sent: 1000, usual_hour: 200 },
+      warning: { next: "throttled", reason: "hour_sent=1000;threshold=1001;window=1h" },
+    })
+    await sent(store, project, { sent: 1 })
+    expect(await show(project)).toMatchObject({
+      ...{ status: "throttled", rejected_share: 0.25 },
+      reason: "hour_sent=1001;threshold=1001;window=1h",
+    })
+    for (let hour = 0; hour < 7; hour++) {
+      clock.advance({ seconds: HOUR })
+      await judgeAll(store)
+    }
+    expect((await show(project)).status).toBe("active")
+  })
+
+  test("of an account without an hour that is a day old is its first mailing", async () => {
+    const project = await service.project()
+    await sent(store, project, HOURLY)
+    clock.advance({ seconds: 2 * HOUR })
+    await sent(store, project, { sent: 50_000 })
+    expect(await show(project)).toMatchObject({ status: "active", usual_hour: null })
+  })
 })
