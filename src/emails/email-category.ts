@@ -46,6 +46,25 @@ export function categoryFields(
   return { category, unsubscribe: links.tokenFor({ project_id, address, scope }) }
 }
 
+interface Bodies {
+  html: string | null
+  text: string | null
+}
+
+/**
+ * Bodies that were rendered for another recipient, with the links of this one: nobody may unsubscribe,
+ * or see the choices of, the first recipient. Bodies without such links stay as they are.
+ */
+export function withOwnLinks<Content extends Bodies>(
+  content: Content,
+  before: string | undefined,
+  own: string | undefined,
+): Content {
+  if (before === undefined || own === undefined || before === own) return content
+  const replaced = (body: string | null) => body?.replaceAll(before, own) ?? null
+  return { ...content, html: replaced(content.html), text: replaced(content.text) }
+}
+
 /** The links that these messages carry. */
 export const linksIn = (list: NewMessage[]): NewUnsubscribeLink[] =>
   list.flatMap(({ project_id, recipient: address, envelope }) => {

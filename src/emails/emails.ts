@@ -31,7 +31,7 @@ import type { ListWindow } from "../store/rows"
 import { newestFirst, oldestFirst } from "../store/rows"
 import type { Reader, Store } from "../store/store"
 import { summaries } from "../tracking/tracking"
-import { categoryFields } from "./email-category"
+import { categoryFields, withOwnLinks } from "./email-category"
 import { eventEntry, listed, whole } from "./email-record"
 import type { EmailContent, SendRules, SubmittedContent } from "./prepare"
 import { isSubmitted } from "./prepare"
@@ -192,7 +192,9 @@ export async function again(
   const kind = categoryFields(envelope?.category, about, rules.unsubscribe)
   return {
     ...message,
-    content,
+    content: isSubmitted(content)
+      ? content
+      : withOwnLinks(content, envelope?.unsubscribe, kind.unsubscribe),
     envelope: envelope && { ...envelope, ...kind },
     id: fresh,
     recipient,
@@ -220,7 +222,7 @@ async function sameContent(
   content: EmailContent | SubmittedContent,
   rfc_message_id: string,
   blobs: Blobs,
-): Promise<Pick<NewMessage, "content" | "envelope">> {
+): Promise<Pick<NewMessage, "envelope"> & { content: EmailContent | SubmittedContent }> {
   if (!message.envelope) return { content, envelope: null }
   const { left_out: _, ...envelope } = message.envelope
   if (!isSubmitted(content)) return { content, envelope }

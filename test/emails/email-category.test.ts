@@ -113,17 +113,26 @@ test("in a batch each item has its own, and a bad category is told with its inde
   expect(found.sort()).toEqual(["ann@example.test news", "ben@example.test offers"])
 })
 
-test("an email sent again to another address has the link of that address", async () => {
+test("an email sent again to another address has the links of that address, in its bodies too", async () => {
   const project = await service.project()
-  const { id, raw } = await left(project, { category: "news" })
+  const scope = { type: "category" as const, key: "news" }
+  const of = (address: string) =>
+    parts.rules.unsubscribe.tokenFor({ project_id: project.project_id, address, scope })
+  const bodiesWith = (token: string) => ({
+    html: `<a href="http://belfry.test/u/${token}">out</a> <a href="http://belfry.test/p/${token}">`,
+    text: `http://belfry.test/u/${token}`,
+  })
+  const bodies = bodiesWith(of("ann@example.test"))
+  const { id, raw } = await left(project, { category: "news", ...bodies })
+  const contentOf = async (id: string) => (await project.get(`/v1/emails/${id}/content`)).body.data
   const again = async (more: object = {}) => {
     const { body } = await project.post(`/v1/emails/${id}/resend`, more)
-    return tokenIn(await rawOf(body.id))
+    const { html, text } = await contentOf(body.id)
+    return { token: tokenIn(await rawOf(body.id)), bodies: { html, text } }
   }
-  const ben = await again({ to: "Ben@example.test" })
-  expect(ben).toMatch(/^[a-z2-7]{26}$/)
-  expect(ben).not.toBe(tokenIn(raw))
-  expect(await again()).toBe(tokenIn(raw))
+  const ben = of("ben@example.test")
+  expect(await again({ to: "Ben@example.test" })).toEqual({ token: ben, bodies: bodiesWith(ben) })
+  expect(await again()).toEqual({ token: tokenIn(raw), bodies })
   const addresses = (await linksOf(project)).map(({ address }) => address)
   expect(addresses.sort()).toEqual(["ann@example.test", "ben@example.test"])
 })
