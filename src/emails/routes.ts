@@ -35,6 +35,7 @@ import {
 
 import { prepare, refuseUnsendable, rulesFor, type SendRules } from "./prepare"
 import * as schemas from "./schemas"
+import { again } from "./send-again"
 import { withoutSuppressed } from "./suppressed"
 
 const BATCH_LIMIT_BYTES = 33_554_432
@@ -285,7 +286,7 @@ async function sendAgain(parts: EmailParts, call: OfEmail<{ to: Mailbox | undefi
   const { intake, rules } = parts
   const { caller, claim, body, params } = call
   const key = claim?.key ?? null
-  const email = await emails.again(parts, caller, params.email_id, body.to, key)
+  const email = await again(parts, caller, params.email_id, body.to, key)
   if (isFrozen(caller)) await refuseFrozen(parts.store.read, caller, email.recipients.length)
   const sendable = await rulesFor(rules, caller.project_id, email.sandbox)
   await refuseUnsendable(caller, email.sender_domain ?? "", email.recipients, sendable)

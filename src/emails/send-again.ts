@@ -1,0 +1,82 @@
+import type { Blobs } from "../core/blobs"
+import { fail } from "../core/errors"
+import { newId } from "../core/ids"
+import { now } from "../core/time"
+import type { Caller } from "../identity/caller"
+import { comparable, type Mailbox } from "../lib/address"
+import type { Message } from "../messages/facts"
+import type { NewMessage } from "../messages/pipeline"
+import { categoryFields, withOwnLinks } from "./email-category"
+import { type EmailReading, find, lookupContent } from "./emails"
+import type { EmailContent, SendRules, SubmittedContent } from "./prepare"
+import { isSubmitted } from "./prepare"
+import { renamed } from "./submitted"
+
+interface Repeating extends Pick<EmailReading, "store" | "blobs"> {
+  rules: Pick<SendRules, "unsubscribe">
+}
+
+/** A new message with the frozen content of an old one: to all its recipients again, or to one address alone. */
+export async function again(
+  { store, blobs, rules }: Repeating,
+  caller: Caller,
+  id: string,
+  to: Mailbox | undefined,
+  idempotency_key: string | null,
+): Promise<NewMessage> {
+  const message = await find(store.read, caller.project_id, id)
+  const kept = await lookupContent(store.read, id)
+  if (!kept)
+    return fail("conflict", "The content of this email is no longer stored.", {
+      reason: "expired",
+      id,
+    })
+  const wanted = to ? [{ ...to, kind: "to" as const }] : addressees(message)
+  const recipients = wanted.map(({ email, name, kind }) => ({ email, name, kind, ...WAITING }))
+  const fresh = newId()
+  const rfc_message_id = `<${fresh}@${message.sender_domain}>`
+  const recipient = comparable(recipients[0]?.email ?? "")
+  const { content, envelope } = await sameContent(message, kept, rfc_message_id, blobs)
+  const about = { project_id: message.project_id, address: recipient }
+  const kind = categoryFields(envelope?.category, about, rules.unsubscribe)
+  return {
+    ...message,
+    content: isSubmitted(content)
+      ? content
+      : withOwnLinks(content, envelope?.unsubscribe, kind.unsubscribe),
+    envelope: envelope && { ...envelope, ...kind },
+    id: fresh,
+    recipient,
+    recipients,
+    batch_id: null,
+    source: "api",
+    api_key_id: caller.key_id,
+    sandbox: caller.project_settings.sandbox,
+    scheduled_at: null,
+    idempotency_key,
+    rfc_message_id,
+    created_at: now(),
+  }
+}
+
+/** Those of before, and the copies that were left out: each is asked for again. */
+const addressees = ({ recipients, envelope }: Message) => [
+  ...recipients,
+  ...(envelope?.left_out ?? []),
+]
+
+/** Bytes name the Message-ID themselves, so they are written once more. */
+async function sameContent(
+  message: Message,
+  content: EmailContent | SubmittedContent,
+  rfc_message_id: string,
+  blobs: Blobs,
+): Promise<Pick<NewMessage, "envelope"> & { content: EmailContent | SubmittedContent }> {
+  if (!message.envelope) return { content, envelope: null }
+  const { left_out: _, ...envelope } = message.envelope
+  if (!isSubmitted(content)) return { content, envelope }
+  const { submitted, ...stored } = await renamed(message, content, rfc_message_id, blobs)
+  return { ...stored, envelope: { ...envelope, submitted } }
+}
+
+const WAITING = { status: "queued" as const, status_reason: null }
