@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test"
+import { simpleParser } from "mailparser"
 import { deliverAll } from "../harness/delivery"
 import { mail } from "../harness/mail"
 import type { TestProject } from "../harness/service"
@@ -35,6 +36,71 @@ const statusOf = async (project: TestProject, id: string) => {
   const { data } = (await project.get(`/v1/emails/${id}`)).body
   return [data.status, data.status_reason]
 }
+
+describe("the links in a body", () => {
+  const html =
+    '<p>Hi {{name}}</p><a href="https://example.test/">more</a> <a href="{{unsubscribe_url}}">out</a> <a href="{{preferences_url}}">choose</a>'
+  const text = "{{unsubscribe_url}} {{preferences_url}}"
+
+  async function received(fields: Record<string, unknown>, project: TestProject) {
+    const { body } = await project.post(
+      "/v1/emails",
+      mail({ variables: { name: "Ann" }, ...fields }),
+    )
+    const handed = await deliverAll(service)
+    const raw = handed.find(({ message_id }) => message_id === body.id)?.raw ?? ""
+    return simpleParser(Buffer.from(raw))
+  }
+
+  const hrefs = (body: string | false) =>
+    [...(body || "").matchAll(/href="([^"]+)"/g)].map(([, href = ""]) => href)
+
+  test.each([
+    ["of the email itself", async () => ({ subject: "News", html, text })],
+    [
+      "of a template",
+      async (project: TestProject) => {
+        const wanted = {
+          name: "news",
+          channel: "email",
+          subject: "News",
+          html,
+          text,
+          publish: true,
+        }
+        const { body } = await project.post("/v1/templates", wanted)
+        return { template_id: body.data.id }
+      },
+    ],
+  ])("%s lead to the pages of the recipient, and are not tracked", async (_, contentOf) => {
+    const project = await service.project()
+    const content = await contentOf(project)
+    const seen = await received({ category: "news", track_clicks: true, ...content }, project)
+    const [more = "", out = "", choose = ""] = hrefs(seen.html)
+    expect(more).toMatch(/^http:\/\/belfry\.test\/t\/c\//)
+    expect(out).toMatch(/^http:\/\/belfry\.test\/u\/[a-z2-7]{26}$/)
+    expect(choose).toBe(out.replace("/u/", "/p/"))
+    expect(seen.text?.trim()).toBe(`${out} ${choose}`)
+    const list = seen.headers.get("list") as unknown as { unsubscribe: { url: string } }
+    expect(list.unsubscribe.url).toBe(out)
+
+    const door = stranger(service)
+    expect((await door.get(new URL(choose).pathname)).text).toContain('name="get category:news"')
+    const pressed = { body: "action=unsubscribe", headers: FORM }
+    const done = await door.call("POST", new URL(out).pathname, pressed)
+    expect(done.text).toContain("You are unsubscribed")
+    const { status } = await project.post("/v1/emails", mail({ category: "news" }))
+    expect(status).toBe(422)
+  })
+
+  test("are empty in an email without a category, which nobody can end", async () => {
+    const project = await service.project()
+    const seen = await received({ html, text: `out: ${text}`, track_clicks: false }, project)
+    expect(hrefs(seen.html)).toEqual(["https://example.test/"])
+    expect(seen.text?.trim()).toBe("out:")
+    expect(seen.headers.has("list")).toBe(false)
+  })
+})
 
 describe("after one click", () => {
   test("the next email of the category is refused, and every other one is delivered", async () => {
