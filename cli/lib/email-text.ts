@@ -60,6 +60,13 @@ export const attemptColumns: Columns<Components["EmailAttempt"]> = {
   ANSWER: wide(({ response }) => response),
 }
 
+/** Copies that went another way than the email, with the reason: `ben@x.test failed (suppressed_recipient)`. */
+export const copiesText = ({ recipients, status }: Pick<Email, "recipients" | "status">): string =>
+  (recipients ?? [])
+    .filter((one) => one.kind !== "to" && one.status !== status && one.status_reason !== null)
+    .map((one) => `${one.email} ${one.status} (${one.status_reason})`)
+    .join(", ")
+
 function statusCell({ status }: { status: string }): string {
   return bad.includes(status) ? `${status} ✗` : status
 }
@@ -77,6 +84,7 @@ export function emailText(email: Email, paint: Paint): string {
       ["scheduled", email.scheduled_at && `${email.scheduled_at} (${age(email.scheduled_at)})`],
       ["next try", next_attempt_at ? `${next_attempt_at} (${age(next_attempt_at)})` : null],
       ["error", error ? `${error.code}: ${error.message}` : null],
+      ["copies", copiesText(email)],
       ["attached", (email.attachments ?? []).map(({ filename }) => filename).join(", ")],
       ["accepted", `${email.created_at} (${age(email.created_at)} ago)`],
     ],

@@ -1,5 +1,5 @@
 import type { Components } from "../../src/client/components"
-import { address } from "../lib/email-text"
+import { address, copiesText } from "../lib/email-text"
 import { reportLines, verdictsOf } from "../lib/inbound-text"
 import { cleanLine, cleanText, painter } from "../lib/terminal"
 import { clockTime } from "../lib/time"
@@ -95,6 +95,7 @@ function timeline(email: Email, attempts: readonly EmailAttempt[]): StyledLine[]
     ...pair("scheduled", email.scheduled_at),
     ...pair("next try", next_attempt_at),
     ...pair("error", error && `${error.code}: ${error.message}`),
+    ...pair("copies", copiesText(email)),
     ...pair("attached", (email.attachments ?? []).map(({ filename }) => filename).join(", ")),
     styled(""),
     ...(email.timeline ?? []).flatMap(storyLines),

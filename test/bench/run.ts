@@ -23,6 +23,7 @@ import { monitor } from "./monitor"
 import { render, write } from "./results"
 import { slowSmtp } from "./slow-smtp"
 import { submission } from "./submission"
+import { suppressions } from "./suppressions"
 import { webhooks } from "./webhooks"
 
 const FULL: Effort = { rounds: 5, seconds: 5 }
@@ -30,7 +31,7 @@ const QUICK: Effort = { rounds: 2, seconds: 2 }
 
 const mail = [accept, batch, deliver, backlog, cold, acceptPostgres, limits, bodies]
 const smtp = [submission, inbound, slowSmtp]
-const benches: Bench[] = [...mail, ...smtp, jobs, webhooks, monitor]
+const benches: Bench[] = [...mail, ...smtp, jobs, webhooks, monitor, suppressions]
 
 const words = process.argv.slice(2)
 const quick = words.includes("--quick")
