@@ -61,7 +61,7 @@ export async function bytesOf(
   const dkim = await keysOf({ store, secrets }, message)
   await warnUnsigned(message, dkim)
   const mail = isSubmitted(opened)
-    ? toSign(message, opened, { secrets, blobs, rules })
+    ? toSign(message, opened, { secrets, blobs, rules, base_url })
     : toCompose(message, opened, { secrets, blobs, rules, base_url })
   const made = await composed(workers, { ...mail, dkim })
   if (!("raw" in made)) return { content: made }
@@ -101,11 +101,12 @@ const findRaw = prepared({ message_id: messageRaws.message_id }, (db: Reader, sl
 const toSign = (
   message: Message,
   content: SubmittedContent,
-  { secrets, blobs, rules }: WritingParts,
+  { secrets, blobs, rules, base_url }: WritingParts & Pick<ComposeParts, "base_url">,
 ) => ({
   message_id: message.id,
   created_at: wantedSince(message),
   bytes: placeOf(message, content, blobs),
+  track: trackingFor({ secrets, base_url }, message, {}),
   fields: [
     `${EMAIL_ID_HEADER}: ${emailIdHeader(secrets, message.id)}\r\n`,
     trackedReplies(secrets, message),

@@ -3,13 +3,13 @@ import { readFile } from "node:fs/promises"
 import MailComposer from "nodemailer/lib/mail-composer"
 import { signRsa } from "../core/rsa"
 import { isMailbox, isName, type Mailbox, wireForm } from "../lib/address"
-import { pack } from "../lib/compression"
+import { pack, withoutEnd } from "../lib/compression"
 import { type DkimSigner, sign, signable } from "../lib/dkim"
 import { canonical, countFields, isClean } from "../lib/mail-text"
 import { encodedBody, mailboxField, textField } from "../lib/mime"
 import { textFromHtml } from "../lib/text-from-html"
 import { sevenBit } from "../lib/transport-encoding"
-import { type HtmlTracking, trackedHtml } from "../tracking/tracked-html"
+import { type HtmlTracking, trackedHtml, trackedMessage } from "../tracking/tracked-html"
 
 export interface MailToCompose {
   message_id: string
@@ -60,6 +60,8 @@ export interface MailToSign extends Pick<MailToCompose, "message_id" | "created_
   bytes: Uint8Array | string
   /** Header fields that go before the bytes, with their line ends. */
   fields: string
+  /** Of html in the bytes. */
+  track?: HtmlTracking | undefined
 }
 
 /** A message that was signed already. */
@@ -112,13 +114,15 @@ export async function composeAndPack(mail: MailToCompose | MailToSign): Promise<
     const raw = await composeMail(mail)
     return { raw, packed: pack(raw) }
   }
-  const { bytes, fields, dkim, created_at } = mail
+  const { bytes, fields, dkim, created_at, track } = mail
   const submitted = typeof bytes === "string" ? await readFile(bytes) : bytes
   if (!isClean(submitted)) throw new Uncomposable("the message holds a bare CR, LF or NUL")
-  const whole = Buffer.concat([Buffer.from(fields), submitted])
+  const tracked = track ? trackedMessage(submitted, track) : submitted
+  const whole = Buffer.concat([Buffer.from(fields), tracked])
   const raw = signed(whole, dkim, Math.floor(Date.parse(created_at) / 1000))
-  const before = new Uint8Array(raw.subarray(0, raw.length - submitted.length))
-  return { raw, packed: typeof bytes === "string" ? before : pack(raw) }
+  if (typeof bytes !== "string") return { raw, packed: pack(raw) }
+  if (track) return { raw, packed: withoutEnd(raw, submitted) }
+  return { raw, packed: new Uint8Array(raw.subarray(0, raw.length - submitted.length)) }
 }
 
 const OWN_SIGNATURES = /^(?:dkim-signature:.*\r\n(?:[ \t].*\r\n)*)+/i

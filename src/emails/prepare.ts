@@ -174,7 +174,7 @@ export async function refuseUnsendable(
 }
 
 /** Without a question to the database. */
-const isTrusted = (domain: string, { sending_domains, to_mailbox }: SendRules) =>
+export const isTrusted = (domain: string, { sending_domains, to_mailbox }: SendRules) =>
   sending_domains.has(domain) || (to_mailbox && domain === MAILBOX_DOMAIN)
 
 async function refuseUnverified(

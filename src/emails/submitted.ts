@@ -4,13 +4,15 @@ import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import type { Workers } from "../core/workers"
 import { domainOf, type Mailbox } from "../lib/address"
-import { unpack } from "../lib/compression"
+import { unpack, withEnd } from "../lib/compression"
 import type { Message } from "../messages/facts"
 import type { NewMessage } from "../messages/pipeline"
 import type { Envelope } from "../messages/tables"
+import { chosenForBytes, trackingAtHost } from "../tracking/choice"
 import { categoryFields } from "./email-category"
 import type { ReadParts } from "./parts-task"
 import {
+  isTrusted,
   newEmail,
   refuseSize,
   refuseUnsendable,
@@ -41,11 +43,16 @@ export interface EmailBytes {
   decoded_bytes: number
   /** The header cannot be sent without SMTPUTF8. */
   wide: boolean
+  /** There is html that could be tracked. */
+  has_html: boolean
   tags: string[]
   metadata: Record<string, unknown>
   category: string | null
   /** When it is to be sent; null, or absent, for as soon as possible. */
   scheduled_at?: string | null
+  /** Null is what the project says; what the account says does not count for bytes. */
+  track_opens: boolean | null
+  track_clicks: boolean | null
 }
 
 /**
@@ -73,12 +80,16 @@ export async function prepareBytes(
   const attachments = email.files.map((file) => ({ id: newId(), ...file }))
   const kindOf = ({ email: address }: Mailbox) =>
     categoryFields(category, { project_id, address }, rules.unsubscribe)
+  const own = isTrusted(domainOf(from.email), sendable) ? null : domainOf(from.email)
+  const chosen = email.has_html ? chosenForBytes(email, caller) : undefined
+  const track = chosen && (await trackingAtHost(chosen, caller, own, rules.domains))
   return recipients.map((to) =>
     newEmail({
       ...origin,
       ...{ account_id, project_id, api_key_id: key_id, sandbox, stream: "transactional" },
       ...{ to, cc: [], bcc: [], from, reply_to, subject, rfc_message_id, tags, metadata },
       scheduled_at: email.scheduled_at ?? null,
+      track,
       ...{ attachments, content, submitted, replyAddress, kind: kindOf(to) },
     }),
   )
@@ -131,7 +142,8 @@ export async function keptBytes(
 ): Promise<Uint8Array> {
   const sha256 = envelope?.submitted?.sha256
   if (!sha256) return unpack(kept)
-  return Buffer.concat([kept, await readFile(blobs.path(sha256))])
+  const file = await readFile(blobs.path(sha256))
+  return envelope.track ? withEnd(kept, file) : Buffer.concat([kept, file])
 }
 
 const READ_DEADLINE_MS = 10_000

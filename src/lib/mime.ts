@@ -68,7 +68,7 @@ function base64Lines(bytes: Buffer): string {
 }
 
 /** RFC 2045, 6.7. CRLF stays a line end; what a line ends with is never white space. */
-function quotedPrintable(text: string): string {
+export function quotedPrintable(text: string): string {
   const known = new Map<string, string>()
   const escaped = text.replace(UNSAFE, (run) => {
     const written = known.get(run) ?? escapeOf(run)

@@ -73,40 +73,51 @@ function rewritten(part: Buffer, how: Rewriting, depth: number): Buffer {
   )
   const composite = how.composite === null ? head : encodedAs(head, how.composite)
   if (value.startsWith("multipart/") && params.boundary) {
-    return joined(composite, multipart(body, params.boundary, how, depth))
+    const fit = (piece: Buffer, is_part: boolean) => {
+      if (!how.isUnfit(piece)) return piece
+      return is_part ? rewritten(piece, how, depth + 1) : fitting(piece)
+    }
+    return joined(composite, mapParts(body, params.boundary, fit))
   }
   if (value === "message/rfc822" || value === "message/global") {
     return joined(composite, rewritten(body, how, depth + 1))
   }
   const encoding = ENCODING.exec(head)?.[1]?.trim().toLowerCase() ?? "7bit"
-  const content = contentOf({ encoding, encoded: body }).toString("base64")
-  const lines = content.replace(new RegExp(`.{${BASE64_LINE}}`, "g"), "$&\r\n")
-  const text = lines.endsWith("\r\n") ? lines : `${lines}\r\n`
-  return joined(encodedAs(head, "base64"), Buffer.from(text))
+  return joined(encodedAs(head, "base64"), inBase64(contentOf({ encoding, encoded: body })))
 }
 
-const joined = (head: string, body: Buffer): Buffer =>
+/** In lines, each with its end (RFC 2045, 6.8). */
+export function inBase64(content: Buffer): Buffer {
+  const lines = content.toString("base64").replace(new RegExp(`.{${BASE64_LINE}}`, "g"), "$&\r\n")
+  return Buffer.from(lines.endsWith("\r\n") ? lines : `${lines}\r\n`)
+}
+
+/** A part of its head and its body. */
+export const joined = (head: string, body: Buffer): Buffer =>
   Buffer.concat([Buffer.from(`${head}${HEAD_END}`, "latin1"), body])
 
 /** The head with its encoding replaced, or with one at the end where it names none. */
-function encodedAs(head: string, encoding: string): string {
+export function encodedAs(head: string, encoding: string): string {
   const field = `Content-Transfer-Encoding: ${encoding}`
   if (ENCODING.test(head)) return head.replace(ENCODING, field)
   if (encoding === "7bit") return head // what no field says
   return head === "" ? field : `${head}\r\n${field}`
 }
 
-/** Each part between two delimiter lines. Text outside the parts is for nobody. */
-function multipart(body: Buffer, boundary: string, how: Rewriting, depth: number): Buffer {
+/**
+ * The body of a multipart with what stands between its delimiter lines replaced: each part, and the
+ * text outside the parts, which is for nobody.
+ */
+export function mapParts(
+  body: Buffer,
+  boundary: string,
+  replace: (piece: Buffer, is_part: boolean) => Buffer,
+): Buffer {
   const delimiter = Buffer.from(`--${boundary}`, "latin1")
   const pieces: Buffer[] = []
   let from = 0
   let is_part = false
-  const close = (to: number) => {
-    const piece = body.subarray(from, to)
-    const fits = !how.isUnfit(piece)
-    pieces.push(fits ? piece : is_part ? rewritten(piece, how, depth + 1) : fitting(piece))
-  }
+  const close = (to: number) => pieces.push(replace(body.subarray(from, to), is_part))
   for (let at = body.indexOf(delimiter); at !== -1; at = body.indexOf(delimiter, at + 1)) {
     if (at > 0 && body[at - 1] !== 10) continue
     const line = body.indexOf("\r\n", at)

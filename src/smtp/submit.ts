@@ -16,6 +16,7 @@ import { comparable, type Mailbox } from "../lib/address"
 import type { NewMessage } from "../messages/pipeline"
 import { readScheduledAt } from "../messages/schedule"
 import type { Store, Tx } from "../store/store"
+import type { TrackingWish } from "../tracking/choice"
 import type { ReceivedMail } from "./mail-session"
 import { SubmissionRefusal } from "./submission-replies"
 import {
@@ -84,9 +85,6 @@ async function readMail(
   return workers.run("read-submitted", mail, options)
 }
 
-/** Options that have no effect on bytes. */
-const NOT_OBEYED = [...NOT_OFFERED, "track_opens", "track_clicks"]
-
 /** What the option headers say. One that cannot be obeyed is a refusal, as in the body of a request. */
 function readOptions(mail: SubmittedMail) {
   const { options, idempotency_key } = mail
@@ -94,11 +92,14 @@ function readOptions(mail: SubmittedMail) {
   const problems = new Problems()
   let category: string | null = null
   let scheduled_at: string | null = null
+  const track: TrackingWish = { track_opens: null, track_clicks: null }
   for (const [name, value] of others) {
     const field = name.slice("X-Svc-".length).toLowerCase().replaceAll("-", "_")
     if (field === "category") category = readCategory(value, name, problems)
     else if (field === "scheduled_at") scheduled_at = readScheduledAt(value, name, problems)
-    else if (NOT_OBEYED.includes(field)) refuseNotOffered(name, value, problems)
+    else if (field === "track_opens" || field === "track_clicks") {
+      track[field] = readSwitch(value, name, problems)
+    } else if (NOT_OFFERED.includes(field)) refuseNotOffered(name, value, problems)
   }
   const template = readTemplateOptions(mail, problems)
   const tags = readTags(given, problems)
@@ -110,7 +111,14 @@ function readOptions(mail: SubmittedMail) {
     if (!(error instanceof ApiError)) throw error
     throw new SubmissionRefusal(501, "5.5.4", "validation_error", error.message)
   }
-  return { tags, metadata, category, scheduled_at, template }
+  return { tags, metadata, category, scheduled_at, template, ...track }
+}
+
+/** `true` or `false`, in any case. */
+function readSwitch(value: string, name: string, problems: Problems): boolean | null {
+  const word = value.trim().toLowerCase()
+  if (word === "true" || word === "false") return word === "true"
+  return problems.add(name, "invalid", "The value must be true or false.") ?? null
 }
 
 /** Each address once, with the name that To or Cc give it. */

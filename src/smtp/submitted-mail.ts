@@ -44,6 +44,8 @@ export interface SubmittedMail {
   files: SubmittedFile[]
   /** Of all parts, decoded. */
   decoded_bytes: number
+  /** There is html that could be tracked: no signature covers it. */
+  has_html: boolean
   /** The header cannot be sent without SMTPUTF8. */
   wide: boolean
 }
@@ -106,6 +108,7 @@ export function readSubmitted(mail: MailToRead): SubmittedMail | MailRefusal {
     idempotency_key: named(fields, "idempotency-key")[0]?.trim() ?? null,
     options: optionsOf(fields),
     ...describe(tree.leaves),
+    has_html: !SEALED.test(named(fields, "content-type")[0] ?? "") && tree.leaves.some(isHtml),
     wide: cleaned.wide,
   }
 }
@@ -271,6 +274,10 @@ function optionsOf(fields: HeadField[]): SubmittedOptions {
   }
   return options
 }
+
+const SEALED = /^\s*multipart\/(?:signed|encrypted)\b/i
+
+const isHtml = (leaf: MailLeaf) => leaf.content_type === "text/html" && !isFile(leaf)
 
 function describe(leaves: MailLeaf[]): Pick<SubmittedMail, "files" | "decoded_bytes"> {
   const files: SubmittedFile[] = []

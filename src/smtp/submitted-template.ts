@@ -4,6 +4,7 @@ import { prepare, type Sender, type SendRules } from "../emails/prepare"
 import { readTemplateFields, type TemplateFields } from "../emails/template-fields"
 import type { Mailbox } from "../lib/address"
 import type { NewMessage } from "../messages/pipeline"
+import type { TrackingWish } from "../tracking/choice"
 import type { SubmittedMail } from "./submitted-mail"
 
 const TEMPLATE = "X-Svc-Template-Id"
@@ -48,6 +49,7 @@ function parsed(value: string, problems: Problems): unknown {
 interface TemplateMail
   extends Pick<SubmittedMail, "from" | "reply_to">,
     TemplateFields,
+    TrackingWish,
     Pick<NewMessage, "tags" | "metadata"> {
   category: string | null
   scheduled_at: string | null
@@ -63,11 +65,11 @@ export async function prepareTemplate(
 ): Promise<NewMessage[]> {
   const messages: NewMessage[] = []
   for (const to of recipients) {
-    const { tags, metadata, category, scheduled_at } = options
+    const { tags, metadata, category, scheduled_at, track_opens, track_clicks } = options
     const email = {
       ...{ to, from, cc: [], bcc: [], subject: "", html: null, text: null, reply_to },
       ...{ tags, metadata, headers: {}, attachments: [], category, scheduled_at },
-      ...{ template, variables, track_opens: null, track_clicks: null },
+      ...{ template, variables, track_opens, track_clicks },
     }
     messages.push(await prepare(email, sender, rules, blobs))
   }

@@ -3,7 +3,7 @@ import type { SenderDomains } from "../domains/sending-domains"
 import type { Caller } from "../identity/caller"
 import type { Message } from "../messages/facts"
 import type { Envelope } from "../messages/tables"
-import type { HtmlTracking } from "./tracked-html"
+import { type HtmlTracking, linksToUnsubscribe } from "./tracked-html"
 import { TOKEN_PURPOSE } from "./tracking-tokens"
 
 /** What a send says of its tracking; null is what the project says, or else the account. */
@@ -23,6 +23,19 @@ export function chosenTracking(
   if (html === null) return undefined
   const opens = track_opens ?? project_settings.track_opens ?? account_settings.track_opens
   const clicks = track_clicks ?? project_settings.track_clicks ?? account_settings.track_clicks
+  return opens || clicks ? { opens, clicks } : undefined
+}
+
+/**
+ * The same for a message that was submitted as bytes. These are what its author wants to be sent, so the
+ * default of the account does not count: the message or the project has to ask for it.
+ */
+export function chosenForBytes(
+  { track_opens, track_clicks }: TrackingWish,
+  { project_settings }: Pick<Caller, "project_settings">,
+): Envelope["track"] {
+  const opens = track_opens ?? project_settings.track_opens ?? false
+  const clicks = track_clicks ?? project_settings.track_clicks ?? false
   return opens || clicks ? { opens, clicks } : undefined
 }
 
@@ -75,9 +88,7 @@ function hostedAt(base_url: string, host: string): string {
   return url.href.replace(/\/+$/, "")
 }
 
-/** The addresses of List-Unsubscribe (RFC 2369, 3.2). */
 function unsubscribeLinks(headers: Record<string, string>): string[] {
   const name = Object.keys(headers).find((one) => one.toLowerCase() === "list-unsubscribe")
-  const value = name === undefined ? "" : (headers[name] ?? "")
-  return [...value.matchAll(/<\s*(https?:[^>]+?)\s*>/gi)].map(([, url = ""]) => url)
+  return name === undefined ? [] : linksToUnsubscribe(headers[name] ?? "")
 }

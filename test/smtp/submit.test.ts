@@ -263,8 +263,7 @@ describe("refused", () => {
       "501 5.5.4 validation_error",
       `From: bell@example.test\nX-Svc-Template-Id: welcome\n${ATTACHED}`,
     ],
-    ["open tracking", "501 5.5.4 validation_error", letter("X-Svc-Track-Opens: true\n")],
-    ["click tracking", "501 5.5.4 validation_error", letter("x-svc-track-clicks: false\n")],
+    ["tracking by half", "501 5.5.4 validation_error", letter("X-Svc-Track-Opens: maybe\n")],
     ["a bad category", "501 5.5.4 validation_error", letter("X-Svc-Category: The News\n")],
     [
       "a late time",
