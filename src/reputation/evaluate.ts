@@ -91,15 +91,17 @@ async function judge(db: Reader, account: AccountRow): Promise<StatusDecision> {
   const limits = thresholds()
   const at_ms = millis()
   const standing = standingOf(account)
-  if (!settings()["reputation.enforced"]) return unenforced(standing)
+  if (!settings()["reputation.enforced"]) return unenforced(standing, at_ms)
   return decide(standing, await read(db, account, limits, at_ms), limits, at_ms)
 }
 
 /** Nothing is throttled any more, and what was frozen still waits for the operator. */
-const unenforced = ({ status, reputation }: AccountStanding): StatusDecision =>
-  status === "throttled"
-    ? { status: "active", reputation: BLANK, reason: null, warn: null }
-    : { status, reputation, reason: null, warn: null }
+function unenforced({ status, reputation }: AccountStanding, at_ms: number): StatusDecision {
+  if (status !== "throttled") return { status, reputation, reason: null, warn: null }
+  const { window_start, base } = reputation
+  const active = { ...BLANK, window_start, base, changed_at: isoFrom(at_ms) }
+  return { status: "active", reputation: active, reason: null, warn: null }
+}
 
 /** Rates of an active account are read when they are asked for, so no row is written for them. */
 function differs(

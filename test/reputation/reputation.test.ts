@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { and, eq } from "drizzle-orm"
 import { auditLog } from "../../src/audit-log/tables"
+import { settings } from "../../src/core/config"
 import { newId } from "../../src/core/ids"
 import { jobs } from "../../src/jobs/tables"
 import { messages } from "../../src/messages/tables"
@@ -342,4 +343,24 @@ describe("a sudden rise", () => {
     await sent(store, project, { sent: 50_000 })
     expect(await show(project)).toMatchObject({ status: "active", usual_hour: null })
   })
+})
+
+test("with reputation.enforced off nothing is throttled or held, and rates are still shown", async () => {
+  const own = settings() as { "reputation.enforced": boolean }
+  const project = await service.project()
+  await sent(store, project, { sent: 300, bounced: 30, complained: 3, tags: ["news"] })
+  expect(await show(project)).toMatchObject({ status: "throttled" })
+  own["reputation.enforced"] = false
+  try {
+    const other = await service.project()
+    await sent(store, other, { sent: 1000, bounced: 500, complained: 9, tags: ["news"] })
+    await sent(store, project, { sent: 1 })
+    for (const one of [other, project]) {
+      expect(await show(one)).toMatchObject({ status: "active", enforced: false })
+      expect((await one.post("/v1/emails", EMAIL)).status).toBe(201)
+    }
+    expect(await show(other)).toMatchObject({ held: [], bounce_rate: 0.5 })
+  } finally {
+    own["reputation.enforced"] = true
+  }
 })
