@@ -26,7 +26,7 @@ test("every option of emails send arrives in the request", async () => {
     "b",
   )
   words.push("--reply-to", "r@mailbox.test", "--metadata", "k=v=w", "--metadata", '{"n":1}')
-  words.push("--header", "X-Ref: a: b", "--idempotency-key", "k1")
+  words.push("--header", "X-Ref: a: b", "--category", "news", "--idempotency-key", "k1")
   const { exit, out } = await belfry(words, { env: at(api), stdin: "hello\n" })
   expect([exit, JSON.parse(out)]).toEqual([0, { id: ID, status: "queued" }])
 
@@ -42,6 +42,7 @@ test("every option of emails send arrives in the request", async () => {
     html: "<p>hi</p>",
     reply_to: "r@mailbox.test",
     tags: ["a", "b"],
+    category: "news",
     metadata: { k: "v=w", n: 1 },
     headers: { "X-Ref": "a: b" },
     attachments: [{ filename: "a b.txt", content: "YXR0YWNoZWQ=", content_type: "text/plain" }],
