@@ -11,6 +11,7 @@ import { reputation } from "./commands/reputation"
 import { scheduledRows } from "./commands/scheduled"
 import { passwordRows } from "./commands/setup"
 import { suppressionRows } from "./commands/suppressions"
+import { templateRows } from "./commands/templates"
 import { auditRow, usageRows } from "./commands/usage"
 import { webhookRows } from "./commands/webhooks"
 import { usage } from "./lib/errors"
@@ -38,6 +39,12 @@ export const resources: readonly Resource[] = [
     about: "read and cancel messages that wait for their time",
     example: "scheduled list",
     rows: scheduledRows,
+  },
+  {
+    noun: "templates",
+    about: "manage, render and test templates",
+    example: ["templates list", "templates render receipt --var name=Ann"],
+    rows: templateRows,
   },
   {
     noun: "inbound",

@@ -9,8 +9,8 @@ import { rescheduleRow } from "./scheduled"
 export const emailRows = [
   row("list", "GET /v1/emails", {
     example: "--status bounced --json=id,to.email,status_reason",
-    aliases: { domain: "domain" },
-    flags: { template_id: false, stream: false },
+    aliases: { domain: "domain", template_id: "template" },
+    flags: { template_id: "show only emails of this template, by id or name", stream: false },
     columns: emailColumns,
     next: ([first], _, options) => {
       if (first) return `emails get ${first.id}`

@@ -7,7 +7,7 @@ import type { Action, Context } from "../lib/context"
 import { preflightText } from "../lib/email-checks-text"
 import { statusMark } from "../lib/email-text"
 import { exits, Failure, usage } from "../lib/errors"
-import { FIRST_EMAIL, HEADER, IDEMPOTENCY_KEY, METADATA } from "../lib/flags"
+import { FIRST_EMAIL, HEADER, IDEMPOTENCY_KEY, METADATA, VARIABLE } from "../lib/flags"
 import { given, headerFields, onOff, pairs, readBytes, readJson, readText } from "../lib/input"
 import { ID } from "../lib/resource"
 import { examples, run, several } from "../lib/run"
@@ -46,6 +46,8 @@ const withContent = (command: Command): Command =>
     .option("--category <category>", "kind of the mail, which its recipient can unsubscribe from")
     .option("--track-opens <on|off>", "count openings of the HTML body (default: the project's)")
     .option("--track-clicks <on|off>", "count clicks in the HTML body (default: the project's)")
+    .option("--template <template>", "template in place of subject and texts, by id or name")
+    .option(...VARIABLE, several)
     .option(...METADATA, several)
     .option(...HEADER, several)
     .option("--file <file>", "JSON body of POST /v1/emails; other flags replace its fields")
@@ -188,6 +190,8 @@ interface SendOptions {
   trackOpens?: string
   trackClicks?: string
   metadata?: string[]
+  template?: string
+  var?: string[]
   header?: string[]
   file?: string
   scheduleAt?: string
@@ -215,6 +219,8 @@ async function composeBody(options: SendOptions): Promise<SendBody> {
       category: options.category,
       track_opens: onOff(options.trackOpens, "--track-opens"),
       track_clicks: onOff(options.trackClicks, "--track-clicks"),
+      template_id: options.template,
+      variables: options.var && pairs(options.var, "--var"),
     }),
   }
   if (metadata) body.metadata = { ...asObject(body.metadata), ...pairs(metadata, "--metadata") }

@@ -105,6 +105,8 @@ const flag_of: Record<string, string> = {
   invitation_token: "invitation",
   ip_addresses: "ip",
   key_id: "key",
+  layout_id: "layout",
+  template_id: "template",
   messages: "file",
   new_password: "password-stdin",
   overlap_hours: "overlap",
@@ -209,6 +211,11 @@ export const HEADER = ["--header <header>", "extra header `Name: value`; may be 
 export const METADATA = [
   "--metadata <pair>",
   "extra data, k=v or a JSON object; may be repeated",
+] as const
+
+export const VARIABLE = [
+  "--var <pair>",
+  "variable of the template, k=v or a JSON object; may be repeated",
 ] as const
 
 export const DATA_DIR = [

@@ -1,3 +1,4 @@
+import { ApiError } from "./errors"
 import type { Workers } from "./workers"
 
 /** A task gets at most this many inputs at once. The others wait. */
@@ -5,6 +6,13 @@ const MAX_BATCH = 16
 
 /** As many as there are threads: what comes while they work goes with the next batch. */
 const MAX_IN_FLIGHT = 2
+
+interface BatchOptions {
+  /** Batches that are in the threads at the same time. Default: 2. */
+  in_flight?: number
+  /** The inputs of a task that failed are tried again one by one, so that one does not spoil the others. */
+  alone_after_failure?: boolean
+}
 
 interface WaitingInput<Input, Output> {
   input: Input
@@ -20,14 +28,23 @@ export class WorkerBatches<Input, Output> {
   readonly #workers: Workers
   readonly #task: string
   readonly #deadline_ms: number
+  readonly #most_in_flight: number
+  readonly #alone_after_failure: boolean
   readonly #waiting: WaitingInput<Input, Output>[] = []
   #in_flight = 0
 
   /** The task takes a list of inputs, and answers with one output for each, in their order. */
-  constructor(workers: Workers, task: string, deadline_ms: number) {
+  constructor(workers: Workers, task: string, deadline_ms: number, options: BatchOptions = {}) {
     this.#workers = workers
     this.#task = task
     this.#deadline_ms = deadline_ms
+    this.#most_in_flight = options.in_flight ?? MAX_IN_FLIGHT
+    this.#alone_after_failure = options.alone_after_failure ?? false
+  }
+
+  /** Inputs that no thread has yet. */
+  get waiting(): number {
+    return this.#waiting.length
   }
 
   /**
@@ -43,24 +60,27 @@ export class WorkerBatches<Input, Output> {
   }
 
   #flush() {
-    while (this.#in_flight < MAX_IN_FLIGHT && this.#waiting.length > 0) {
-      const share = Math.ceil(this.#waiting.length / (MAX_IN_FLIGHT - this.#in_flight))
+    while (this.#in_flight < this.#most_in_flight && this.#waiting.length > 0) {
+      const share = Math.ceil(this.#waiting.length / (this.#most_in_flight - this.#in_flight))
       this.#in_flight += 1
-      void this.#send(this.#waiting.splice(0, Math.min(share, MAX_BATCH)))
+      void this.#send(this.#waiting.splice(0, Math.min(share, MAX_BATCH))).finally(() => {
+        this.#in_flight -= 1
+        this.#flush()
+      })
     }
   }
 
-  async #send(batch: WaitingInput<Input, Output>[]) {
+  async #send(batch: WaitingInput<Input, Output>[]): Promise<void> {
     try {
       const inputs = batch.map(({ input }) => input)
       const options = { deadline_ms: this.#deadline_ms }
       const outputs = await this.#workers.run<Output[]>(this.#task, inputs, options)
       for (const [index, { resolve }] of batch.entries()) resolve(outputs[index])
     } catch (error) {
-      for (const { reject } of batch) reject(error)
-    } finally {
-      this.#in_flight -= 1
-      this.#flush()
+      // An ApiError says that the pool takes no work at all.
+      const is_divided = this.#alone_after_failure && !(error instanceof ApiError)
+      if (is_divided && batch.length > 1) for (const one of batch) await this.#send([one])
+      else for (const { reject } of batch) reject(error)
     }
   }
 }

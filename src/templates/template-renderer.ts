@@ -1,13 +1,10 @@
 import { ApiError } from "../core/errors"
+import { WorkerBatches } from "../core/worker-batches"
 import { type Workers, WorkerTimeout } from "../core/workers"
 import { unavailable } from "../http/envelope"
 import { DEADLINE_MS } from "./limits"
 import type { RenderAnswer, RenderJob, TemplateSources } from "./render-templates-task"
 
-/** Renderings that one task of the pool takes together. */
-const MOST_TOGETHER = 32
-/** Characters of their variables. */
-const MOST_DATA = 262_144
 /** Renderings of one project that wait. */
 const MOST_WAITING = 2000
 /** Sources that the threads probably have. */
@@ -19,10 +16,9 @@ export interface KeyedSources {
   sources: TemplateSources
 }
 
-interface WaitingRender extends KeyedSources {
-  data: string
-  resolve(answer: RenderAnswer): void
-  reject(error: unknown): void
+interface ProjectRenders {
+  batches: WorkerBatches<RenderJob, RenderAnswer>
+  running: number
 }
 
 /**
@@ -32,7 +28,7 @@ interface WaitingRender extends KeyedSources {
  */
 export class TemplateRenderer {
   readonly #workers: Workers
-  readonly #waiting = new Map<string, WaitingRender[]>()
+  readonly #projects = new Map<string, ProjectRenders>()
   readonly #known = new Set<string>()
 
   constructor(workers: Workers) {
@@ -43,70 +39,46 @@ export class TemplateRenderer {
    * The rendered texts, or why there are none. `data` is the JSON of an object. Rejects with 503 when the
    * pool cannot take the work, or when too much of the project waits.
    */
-  render(project_id: string, { key, sources }: KeyedSources, data: string): Promise<RenderAnswer> {
-    return new Promise((resolve, reject) => {
-      const entry = { key, sources, data, resolve, reject }
-      const waiting = this.#waiting.get(project_id)
-      if (waiting && waiting.length >= MOST_WAITING) return reject(tooMany())
-      if (waiting) waiting.push(entry)
-      else {
-        this.#waiting.set(project_id, [entry])
-        void this.#work(project_id)
-      }
-    })
-  }
-
-  /** Until nothing of the project waits. */
-  async #work(project_id: string): Promise<void> {
-    const waiting = this.#waiting.get(project_id) ?? []
-    await Promise.resolve() // so that what one turn of the event loop asks for goes together
-    while (waiting.length > 0) await this.#run(taken(waiting))
-    this.#waiting.delete(project_id)
-  }
-
-  async #run(batch: WaitingRender[]): Promise<void> {
-    const jobs = batch.map((one) => this.#jobOf(one))
-    const answers = await this.#ask(jobs, batch)
-    if (!answers) return
-    const again: WaitingRender[] = []
-    for (const [at, one] of batch.entries()) {
-      const answer = answers[at]
-      if (answer && !("unknown" in answer)) one.resolve(answer)
-      else again.push(one)
-    }
-    for (const { key } of again) this.#known.delete(key)
-    if (again.length > 0) await this.#run(again)
-  }
-
-  /** Undefined where each of them was told already. What spoils a task does so for itself alone. */
-  async #ask(jobs: RenderJob[], batch: WaitingRender[]): Promise<RenderAnswer[] | undefined> {
-    const options = { deadline_ms: DEADLINE_MS }
+  async render(project_id: string, keyed: KeyedSources, data: string): Promise<RenderAnswer> {
+    const project = this.#projectOf(project_id)
+    if (project.batches.waiting >= MOST_WAITING) throw tooMany()
+    project.running += 1
     try {
-      return await this.#workers.run<RenderAnswer[]>("render-templates", jobs, options)
+      return await this.#answer(project, keyed, data)
     } catch (error) {
-      if (error instanceof ApiError) for (const { reject } of batch) reject(error)
-      else if (batch.length > 1) for (const one of batch) await this.#run([one])
-      else batch[0]?.resolve({ problem: killed(error) })
-      return undefined
+      if (error instanceof ApiError) throw error
+      return { problem: killed(error) }
+    } finally {
+      project.running -= 1
+      if (project.running === 0) this.#projects.delete(project_id)
     }
   }
 
-  #jobOf({ key, sources, data }: WaitingRender): RenderJob {
-    if (this.#known.has(key)) return { key, data }
-    if (this.#known.size >= MOST_KNOWN) this.#known.clear()
+  async #answer({ batches }: ProjectRenders, { key, sources }: KeyedSources, data: string) {
+    const is_known = this.#known.has(key)
+    if (!is_known && this.#known.size >= MOST_KNOWN) this.#known.clear()
     this.#known.add(key)
-    return { key, data, sources }
+    const answer = await batches.add(is_known ? { key, data } : { key, data, sources })
+    if (answer && !("unknown" in answer)) return answer
+    const whole = await batches.add({ key, data, sources })
+    if (!whole) throw new Error("the thread gave no answer")
+    return whole
   }
-}
 
-/** The first ones, as many as one task should take. */
-function taken(waiting: WaitingRender[]): WaitingRender[] {
-  let size = 0
-  const end = waiting.findIndex(({ data }, at) => {
-    size += data.length
-    return at > 0 && (at >= MOST_TOGETHER || size > MOST_DATA)
-  })
-  return waiting.splice(0, end < 0 ? waiting.length : end)
+  #projectOf(project_id: string): ProjectRenders {
+    const known = this.#projects.get(project_id)
+    if (known) return known
+    const options = { in_flight: 1, alone_after_failure: true }
+    const batches = new WorkerBatches<RenderJob, RenderAnswer>(
+      this.#workers,
+      "render-templates",
+      DEADLINE_MS,
+      options,
+    )
+    const project = { batches, running: 0 }
+    this.#projects.set(project_id, project)
+    return project
+  }
 }
 
 function killed(error: unknown) {

@@ -29,6 +29,21 @@ export const calls: Record<string, string[]> = {
   "scheduled list": ["--channel", "email", "--status", "queued", "--limit", "2"],
   "scheduled get": [ID],
   "scheduled cancel": [ID],
+  "templates create": [
+    ...["--name", "receipt", "--subject", "s", "--tag", "t", "--locale", "en"],
+    ...["--layout", ID, "--description", "d", "--draft", "--idempotency-key", "k"],
+  ],
+  "templates list": ["--status", "draft", "--channel", "sms", "--tag", "t", "--search", "s"],
+  "templates get": [ID],
+  "templates edit": [ID, "--subject", "s", "--name", "other"],
+  "templates delete": [ID, "--force", "on"],
+  "templates publish": [ID, "--version", "2"],
+  "templates archive": [ID],
+  "templates duplicate": [ID, "--name", "copy"],
+  "templates versions": [ID],
+  "templates rollback": [ID, "--version", "1"],
+  "templates render": [ID, "--var", "a=b", "--channel", "email", "--version", "1"],
+  "templates test-send": [ID, "a@b.c", "--var", "a=b"],
   "inbound list": [
     ...["--to", "a@b.c", "--from", "m@b.c", "--kind", "dmarc_report", "--thread", ID],
     ...["--since", "1h", "--until", "1m", "--limit", "3"],
@@ -279,6 +294,23 @@ function answerMail(api: FakeApi): void {
   api.data("GET /v1/scheduled", [scheduled])
   api.data(`GET /v1/scheduled/${ID}`, scheduled)
   api.data(`DELETE /v1/scheduled/${ID}`, { ...scheduled, status: "cancelled", deleted: true })
+  const template = {
+    ...{ id: ID, name: "receipt", status: "published", version: 1, published_version: 1 },
+    ...{ channels: {}, locales: [], detected_variables: [], tags: [], subject: "s", html: "h" },
+  }
+  api.data("POST /v1/templates", template)
+  api.data("GET /v1/templates", [template])
+  api.data(`DELETE /v1/templates/${ID}`, { id: ID, deleted: true })
+  for (const method of ["GET", "PATCH"]) api.data(`${method} /v1/templates/${ID}`, template)
+  for (const verb of ["publish", "archive", "duplicate", "rollback"]) {
+    api.data(`POST /v1/templates/${ID}/${verb}`, template)
+  }
+  api.data(`GET /v1/templates/${ID}/versions`, [
+    { version: 1, published: true, created_by: { type: "key", id: ID }, note: null },
+  ])
+  const preview = { channel: "email", missing_variables: [], unknown_variables: [], text: "x" }
+  api.data(`POST /v1/templates/${ID}/render`, preview)
+  api.data(`POST /v1/templates/${ID}/test-send`, { id: ID, status: "queued" })
   api.data("GET /v1/mailbox", [mail])
   api.data(`GET /v1/mailbox/${ID}`, mail)
   api.data("DELETE /v1/mailbox", { deleted: 1 })

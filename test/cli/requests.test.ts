@@ -20,10 +20,10 @@ const { access_token, refresh_token } = session()
 const secrets = [KEY, PASSWORD, ACCESS_TOKEN, REFRESH_TOKEN, access_token, refresh_token]
 
 const query_names = `
-  action actor_id address after batch_id before category channel created_after created_before cursor
-  domain email event_id event_type extract format forward from key_id kind limit origin path per_page
-  period phone project_id reason request_id search since status subject tag target_type thread_id
-  timeout to topic types window`
+  action actor_id address after batch_id before category channel created_after created_before cursor domain
+  email event_id event_type extract force format forward from key_id kind limit locale origin path per_page
+  period phone project_id reason request_id search since status subject tag target_type template_id thread_id
+  timeout to topic types version window`
 const allowed = query_names.trim().split(/\s+/)
 
 /** Every command that does something: also a group that is one itself, as `usage`. */

@@ -142,7 +142,7 @@ function rowOf(name: string, operation: Operation, schemas: Record<string, Schem
         query.map((one) => [one.name, fieldOf(one.schema, one.required, one.description)]),
       ),
     }),
-    ...(body?.properties && { body: fieldsOf(body) }),
+    ...(body?.type === "object" && { body: fieldsOf(body) }), // of any names: no fields
     ...data,
     ...(changes && fieldNames(answer.schema, schemas)),
     ...(paged && { paged: true }),
