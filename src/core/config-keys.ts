@@ -164,13 +164,13 @@ export const keys = {
 
   "retention.deliveries": key(
     durationFrom("1h", "3650d"),
-    30 * DAY,
-    "How long webhook deliveries are kept.",
+    3650 * DAY,
+    "Longest time for which a project may keep webhook deliveries (setting `retention`).",
   ),
   "retention.events": key(
     durationFrom("1h", "3650d"),
-    30 * DAY,
-    "How long events are kept. A time shorter than retention.deliveries counts as retention.deliveries.",
+    3650 * DAY,
+    "Longest time for which a project may keep events. They are kept at least as long as their deliveries.",
   ),
   "retention.request_log": key(
     durationFrom("1h", "3650d"),

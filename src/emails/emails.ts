@@ -10,6 +10,7 @@ import { changeUnclaimed } from "../jobs/claims"
 import { partOf } from "../lib/text"
 import { textFromHtml } from "../lib/text-from-html"
 import type { Message } from "../messages/facts"
+import { keepsContent } from "../messages/message-retention"
 import { messageRows } from "../messages/pipeline"
 import { abandon } from "../messages/settle"
 import { asTheyStand, hasStatus } from "../messages/standing"
@@ -71,11 +72,15 @@ export async function events(db: Reader, project_id: string, id: string) {
   return { email_id: id, status, events: story.map(eventEntry) }
 }
 
+/** Why there is no content: reads and resends say it. */
+export const CONTENT_GONE =
+  "The content of this email is no longer stored. Its retention time is over."
+
 export async function content(reading: EmailReading, project_id: string, id: string) {
   const message = await find(reading.store.read, project_id, id)
   const kept =
     (await readContent(reading, message)) ??
-    fail("not_found", "The content of this email is no longer stored.")
+    fail("not_found", CONTENT_GONE, { reason: "retention_over" })
   const { html, text, headers } = kept
   return { subject: message.subject as string, html, text, headers }
 }
@@ -84,9 +89,10 @@ export async function content(reading: EmailReading, project_id: string, id: str
 export async function raw({ store, blobs }: EmailReading, project_id: string, id: string) {
   const message = await find(store.read, project_id, id)
   const [row] = await store.read.select().from(messageRaws).where(eq(messageRaws.message_id, id))
-  return row
-    ? keptBytes(message, row.raw, blobs)
-    : fail("not_found", "The message has not been composed yet. Try again in a few seconds.")
+  if (row) return keptBytes(message, row.raw, blobs)
+  if (!(await keepsContent(store.read, id)))
+    return fail("not_found", CONTENT_GONE, { reason: "retention_over" })
+  return fail("not_found", "The message has not been composed yet. Try again in a few seconds.")
 }
 
 export async function attachment(reading: EmailReading, project_id: string, ids: FileIds) {
@@ -104,7 +110,10 @@ async function bytesOfFile(
   message: Message,
   { sha256, number }: { sha256: string; number: number },
 ): Promise<Uint8Array | undefined> {
-  if (!message.envelope?.submitted) return blobs.get(sha256)
+  if (!message.envelope?.submitted) {
+    // The file may be another message's, too.
+    return (await keepsContent(store.read, message.id)) ? blobs.get(sha256) : undefined
+  }
   const stored = await lookupContent(store.read, message.id)
   return isSubmitted(stored) ? fileOf(workers, message, stored, { number, blobs }) : undefined
 }

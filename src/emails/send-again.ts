@@ -7,7 +7,7 @@ import { comparable, type Mailbox } from "../lib/address"
 import type { Message } from "../messages/facts"
 import type { NewMessage } from "../messages/pipeline"
 import { categoryFields, withOwnLinks } from "./email-category"
-import { type EmailReading, find, lookupContent } from "./emails"
+import { CONTENT_GONE, type EmailReading, find, lookupContent } from "./emails"
 import type { EmailContent, SendRules, SubmittedContent } from "./prepare"
 import { isSubmitted } from "./prepare"
 import { renamed } from "./submitted"
@@ -27,8 +27,8 @@ export async function again(
   const message = await find(store.read, caller.project_id, id)
   const kept = await lookupContent(store.read, id)
   if (!kept)
-    return fail("conflict", "The content of this email is no longer stored.", {
-      reason: "expired",
+    return fail("conflict", CONTENT_GONE, {
+      reason: "body_expired",
       id,
     })
   const wanted = to ? [{ ...to, kind: "to" as const }] : addressees(message)

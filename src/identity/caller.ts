@@ -64,6 +64,13 @@ export const PROJECT_DEFAULTS: ProjectSettings = {
   allow_subdomains: false,
   reply_tracking: false,
   inbound: { mode: "catch_all" },
+  retention: {
+    messages_days: 90,
+    bodies_days: 30,
+    inbound_days: 30,
+    webhook_deliveries_days: 30,
+    events_days: 30,
+  },
   branding: { name: null, logo_url: null, primary_color: null, support_url: null },
   emit_machine_events: false,
 }

@@ -103,8 +103,21 @@ export interface ProjectSettings {
   inbound: { mode: InboundMode }
   /** What pages for recipients show. */
   branding: Branding
+  /** For how many days what belongs to the project is kept. */
+  retention: Retention
   /** Openings and clicks of machines make events, too. */
   emit_machine_events: boolean
+}
+
+export interface Retention {
+  messages_days: number
+  /** Contents, sent bytes and attachments; the message itself stays. */
+  bodies_days: number
+  /** Received mail, with its contents. */
+  inbound_days: number
+  webhook_deliveries_days: number
+  /** Where there are endpoints, at least as long as their deliveries, which show them. */
+  events_days: number
 }
 
 export interface Branding {

@@ -1,6 +1,6 @@
-import { inArray, lt } from "drizzle-orm"
+import { and, eq, inArray, lt } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
-import { millis } from "../core/time"
+import { millisFrom } from "../core/time"
 import { bumpEach, type Changes } from "../store/counters"
 import type { Store, Tx } from "../store/store"
 import {
@@ -11,17 +11,18 @@ import {
   inboundRaws,
 } from "./tables"
 
-/** The default of the project setting `retention.inbound_days`, which nobody can change yet. */
-const KEPT_MS = 30 * 86_400_000
-
 /** Rows of one transaction, so that other transactions run between two of them. */
 const BATCH = 200
 
-/** Removes up to 200 mails that came in more than 30 days ago, with their contents. Returns how many. */
-export async function purgeInbound(store: Store): Promise<number> {
-  const { id } = inboundEmails
-  const old = lt(id, firstIdAt(millis() - KEPT_MS))
-  const rows = await store.read.select({ id }).from(inboundEmails).where(old).limit(BATCH)
+/**
+ * Removes up to 200 mails of a project that came in before this moment (ISO 8601), with their contents.
+ * Returns how many.
+ */
+export async function purgeInbound(store: Store, project: string, before: string): Promise<number> {
+  const { id, project_id } = inboundEmails
+  const old = and(eq(project_id, project), lt(id, firstIdAt(millisFrom(before))))
+  const some = store.read.select({ id }).from(inboundEmails).where(old).orderBy(id)
+  const rows = await some.limit(BATCH)
   if (rows.length > 0)
     await store.tx((tx) =>
       remove(

@@ -1,6 +1,7 @@
 import { and, asc, eq, gte, lt, sql } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
-import { isoFrom, millisFrom } from "../core/time"
+import { isoFrom, millis, millisFrom } from "../core/time"
+import { withDefaults } from "../identity/caller"
 import { projects } from "../identity/tables"
 import { METRICS } from "../plans/plans"
 import { lengthOf } from "../store/dialect"
@@ -29,13 +30,14 @@ interface Asked {
 export async function reconcile(store: Store, { account_id, quota_subject, period }: Asked) {
   const range = { account_ids: [account_id], period }
   const before = await totals(store.read, range)
-  const { id } = projects
+  const { id, settings } = projects
   const own = eq(projects.account_id, account_id)
-  const rows = await store.read.select({ id }).from(projects).where(own).orderBy(asc(id))
+  const rows = await store.read.select({ id, settings }).from(projects).where(own).orderBy(asc(id))
   let projects_touched = 0
-  for (const { id: project_id } of rows) {
+  for (const { id: project_id, settings } of rows) {
     let drifted = 0
     for (const day of daysOf(period)) {
+      if (day <= lastDeletedDay(settings)) continue
       drifted += await correctDay(store, { account_id, project_id, day })
     }
     if (drifted > 0) projects_touched += 1
@@ -50,6 +52,12 @@ export async function reconcile(store: Store, { account_id, quota_subject, perio
     drift: Object.fromEntries(METRICS.map((metric) => [metric, drift(metric)])),
     projects_touched,
   }
+}
+
+/** Of days whose messages may be deleted already, the counters alone know. */
+function lastDeletedDay(settings: (typeof projects.$inferSelect)["settings"]): string {
+  const { messages_days } = withDefaults(settings).retention
+  return isoFrom(millis() - messages_days * DAY_MILLISECONDS).slice(0, "2026-11-22".length)
 }
 
 type Place = Pick<UsageUnits, "account_id" | "project_id" | "day">

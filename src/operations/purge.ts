@@ -54,19 +54,22 @@ interface LargeTable {
   order?: SQLiteColumn
 }
 
+/** The columns that name a message: what is deleted with it. */
+export const namedByMessages: SQLiteColumn[] = [
+  messageContents.message_id,
+  messageRaws.message_id,
+  messageFiles.message_id,
+  attempts.message_id,
+  providerReceipts.message_id,
+  trackingLinks.message_id,
+  messageTracking.message_id,
+]
+
 /** What a project has by the hundred. */
 const large: LargeTable[] = [
   {
     rows: messages,
-    named_by: [
-      messageContents.message_id,
-      messageRaws.message_id,
-      messageFiles.message_id,
-      attempts.message_id,
-      providerReceipts.message_id,
-      trackingLinks.message_id,
-      messageTracking.message_id,
-    ],
+    named_by: namedByMessages,
   },
   { rows: mailboxMails, named_by: [mailboxRecipients.mail_id] },
   {

@@ -7,7 +7,6 @@ import { wakeStranded } from "../emails/provider-jobs"
 import * as idempotency from "../http/idempotency"
 import { purgeWindows } from "../http/rate-limits"
 import { purgeSessions } from "../identity/sessions"
-import { purgeInbound } from "../inbound/inbound-retention"
 import { inboundFiles } from "../inbound/tables"
 import { purgeDead } from "../jobs/jobs"
 import { purgeEnded } from "../jobs/long-jobs"
@@ -17,8 +16,9 @@ import { purgeRequestLog } from "../request-log/request-log"
 import type { Store } from "../store/store"
 import { purgeExpired } from "../suppressions/expiry"
 import { purgeSoftFailures } from "../suppressions/soft-failures"
-import { expireHeld, purgeDeliveries, purgeEvents } from "../webhooks/retention"
+import { expireHeld } from "../webhooks/retention"
 import { fileSweeper } from "./file-sweep"
+import { retentionSweeper } from "./retention-sweep"
 
 const PURGE_MILLISECONDS = 60_000
 
@@ -32,6 +32,7 @@ export function keepTidy(
     fileSweeper(store, blobs, messageFiles),
     fileSweeper(store, inbound_blobs, inboundFiles),
   ]
+  const sweepRetention = retentionSweeper(store, settings)
   const before = (kept_ms: number) => secondsFromNow(-kept_ms / 1000)
   const purge = async () => {
     while ((await idempotency.purge(store)) > 0);
@@ -40,21 +41,24 @@ export function keepTidy(
     while ((await purgeEnded(store)) > 0);
     while ((await expireHeld(store)) > 0);
     while ((await purgePolicies(store)) > 0);
-    const { "retention.deliveries": deliveries, "retention.events": events } = settings
-    while ((await purgeDeliveries(store, before(deliveries))) > 0);
-    // A delivery without its event would have nothing to show, and nothing to send again.
-    while ((await purgeEvents(store, before(Math.max(events, deliveries)))) > 0);
     while ((await purgeRequestLog(store, before(settings["retention.request_log"]))) > 0);
     await purgeWindows(store)
     while ((await purgeHours(store)) > 0);
     while ((await purgeExpired(store)) > 0);
     while ((await purgeSoftFailures(store)) > 0);
-    while ((await purgeInbound(store)) > 0);
+    await sweepRetention()
     for (const sweep of sweeps) await sweep()
   }
+  let is_purging = false
   const run = () => {
     void wakeStranded(store).catch((error) => log.warn("held mail could not be checked", { error }))
-    void purge().catch((error) => log.warn("old rows could not be removed", { error }))
+    if (is_purging) return // much is past its time, and goes on from here
+    is_purging = true
+    void purge()
+      .catch((error) => log.warn("old rows could not be removed", { error }))
+      .finally(() => {
+        is_purging = false
+      })
   }
   const timer = setInterval(run, PURGE_MILLISECONDS)
   return () => clearInterval(timer)

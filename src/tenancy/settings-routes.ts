@@ -10,6 +10,7 @@ import { flag, maybe, rarely, text, word } from "../lib/record-fields"
 import { featuresOf, upgradeRequired } from "../plans/plans"
 import type { Store } from "../store/store"
 import { brandingAnswer, brandingPatch, readBranding } from "./branding-setting"
+import { readRetention, retentionAnswer, retentionPatch } from "./retention-setting"
 import { type PatchOf, type ProjectSettingsChange, patch } from "./settings"
 
 /** One setting of a project: how answers show it, what a change may give, and how that is read. */
@@ -96,6 +97,7 @@ const SETTING_ROWS: SettingRows = {
     read: readInbound,
   },
   branding: { answer: brandingAnswer, patch: brandingPatch, read: readBranding },
+  retention: { answer: retentionAnswer, patch: retentionPatch, read: readRetention },
   emit_machine_events: flagRow(
     false,
     "Whether `email.opened` and `email.clicked` are also emitted for hits of machines.",

@@ -19,7 +19,7 @@ export type PatchOf<Name extends keyof ProjectSettings> = Name extends (typeof G
   : ProjectSettings[Name]
 
 /** Settings that are objects of settings: of these, too, what a change does not name stays. */
-const GROUPS = ["branding"] as const
+const GROUPS = ["branding", "retention"] as const
 
 /** JSON merge patch (RFC 7396): what is absent stays, null is the default again. */
 export async function patch(

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test"
 import { existsSync, utimesSync } from "node:fs"
 import { openBlobs } from "../../src/core/blobs"
-import { firstIdAt } from "../../src/core/ids"
-import { millis } from "../../src/core/time"
+import { firstIdAt, newId } from "../../src/core/ids"
+import { isoFrom, millis } from "../../src/core/time"
 import { purgeInbound, remove } from "../../src/inbound/inbound-retention"
 import { inboundContents, inboundEmails, inboundFiles, inboundRaws } from "../../src/inbound/tables"
 import { fileSweeper } from "../../src/operations/file-sweep"
@@ -12,7 +12,7 @@ import { testStore } from "../harness/store"
 
 const DAY = 86_400_000
 
-test("mail of more than thirty days goes with its contents, and newer mail stays", async () => {
+test("mail of a project that is too old goes with its contents, and newer mail stays", async () => {
   await using test = await testStore()
   const { store } = test
   const owner = await addProject(store)
@@ -25,8 +25,11 @@ test("mail of more than thirty days goes with its contents, and newer mail stays
     await store.tx((tx) => tx.insert(inboundRaws).values(raw))
   }
 
-  expect(await purgeInbound(store)).toBe(3)
-  expect(await purgeInbound(store)).toBe(0)
+  const before = isoFrom(millis() - 30 * DAY)
+  const { project_id } = owner
+  expect(await purgeInbound(store, newId(), before)).toBe(0)
+  expect(await purgeInbound(store, project_id, before)).toBe(3)
+  expect(await purgeInbound(store, project_id, before)).toBe(0)
   const left = await store.read.select().from(inboundEmails)
   expect(left.map(({ id }) => id)).toEqual([fresh.id])
   expect(await store.read.select().from(inboundContents)).toHaveLength(1)

@@ -19,6 +19,13 @@ const DEFAULTS = {
   reply_tracking: false,
   inbound: { mode: "catch_all" },
   branding: { name: null, logo_url: null, primary_color: null, support_url: null },
+  retention: {
+    messages_days: 90,
+    bodies_days: 30,
+    inbound_days: 30,
+    webhook_deliveries_days: 30,
+    events_days: 30,
+  },
   emit_machine_events: false,
 }
 const path = "/v1/settings"

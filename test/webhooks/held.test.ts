@@ -1,9 +1,8 @@
 import { describe, expect, test } from "bun:test"
 import { events } from "../../src/events/tables"
 import { exhaustAll, releaseHeld } from "../../src/webhooks/held"
-import { expireHeld, purgeDeliveries, purgeEvents } from "../../src/webhooks/retention"
+import { expireHeld } from "../../src/webhooks/retention"
 import { disable } from "../../src/webhooks/status"
-import { deliveries } from "../../src/webhooks/tables"
 import { movableClock } from "../harness/clock"
 import { type TestHooks, testHooks, until } from "../harness/hooks"
 
@@ -84,26 +83,5 @@ describe("what is held", () => {
     expect(await hooks.store.tx((tx) => exhaustAll(tx, endpoint))).toBe(500)
     expect(await hooks.store.tx((tx) => exhaustAll(tx, endpoint))).toBe(1)
     expect(await statuses(hooks, endpoint.id)).toEqual({ exhausted: 501 })
-  })
-})
-
-describe("retention", () => {
-  test("removes what is older, some at a time, and nothing else", async () => {
-    await using hooks = await testHooks()
-    await hooks.endpoint({ url: URL })
-    await hooks.emit(600)
-    await Bun.sleep(5)
-    const after = new Date().toISOString()
-    await Bun.sleep(5)
-    await hooks.emit(2)
-    const { store } = hooks
-    expect([await purgeDeliveries(store, after), await purgeDeliveries(store, after)]).toEqual([
-      500, 100,
-    ])
-    expect(await purgeDeliveries(store, after)).toBe(0)
-    expect([await purgeEvents(store, after), await purgeEvents(store, after)]).toEqual([500, 100])
-    expect(await purgeEvents(store, after)).toBe(0)
-    expect(await store.read.select().from(deliveries)).toHaveLength(2)
-    expect(await store.read.select().from(events)).toHaveLength(2)
   })
 })

@@ -1,0 +1,148 @@
+import { and, eq, gt, inArray, lt, type SQL, sql } from "drizzle-orm"
+import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
+import { firstIdAt } from "../core/ids"
+import { millisFrom } from "../core/time"
+import { DEAD, OVER } from "../jobs/work-item"
+import { bumpEach, type Changes } from "../store/counters"
+import { held } from "../store/dialect"
+import type { Reader, Store, Tx } from "../store/store"
+import {
+  type ChannelName,
+  messageContents,
+  messageFiles,
+  messageRaws,
+  messages,
+  messageTags,
+} from "./tables"
+
+/** Messages of one transaction. With their contents they hold the writer for some 5 ms. */
+const BATCH = 50
+
+/** Messages of a project in a channel that were wanted before a moment: ISO 8601, UTC. */
+export interface OldMessages {
+  project_id: string
+  channel: ChannelName
+  before: string
+}
+
+/**
+ * Messages whose every recipient is settled. An id is made before the message is wanted, so the index is
+ * walked by ids, and a scheduled message counts from its time.
+ */
+function areOver({ project_id, channel, before }: OldMessages): SQL | undefined {
+  const wanted_since = sql`coalesce(${messages.scheduled_at}, ${messages.created_at})`
+  return and(
+    eq(messages.project_id, project_id),
+    eq(messages.channel, channel),
+    lt(messages.id, firstIdAt(millisFrom(before))),
+    inArray(messages.state, [OVER, DEAD]),
+    sql`${wanted_since} < ${sql.param(before, messages.created_at)}`,
+  )
+}
+
+/** Messages of one look: it stays short also where none of them has a content any more. */
+const LOOK = 500
+
+/**
+ * Removes content, sent bytes and names of files of the next 500 messages behind the id `after`. The
+ * messages themselves stay. Resolves with the last id, or undefined where there is no further message.
+ */
+export async function expireContents(
+  store: Store,
+  old: OldMessages,
+  after: string,
+): Promise<string | undefined> {
+  const { id } = messages
+  const found = store.read.select({ id }).from(messages)
+  const next = found.where(and(areOver(old), gt(id, after))).orderBy(id)
+  const ids = (await next.limit(LOOK)).map((row) => row.id)
+  const kept = await withContent(store.read, ids)
+  for (let at = 0; at < kept.length; at += BATCH) {
+    const some = kept.slice(at, at + BATCH)
+    await store.tx(async (tx) => {
+      for (const { message_id } of PARTS) {
+        await tx.delete(message_id.table).where(inArray(message_id, some))
+      }
+    })
+  }
+  return ids.at(-1)
+}
+
+const PARTS = [messageContents, messageRaws, messageFiles]
+
+async function withContent(db: Reader, ids: string[]): Promise<string[]> {
+  if (ids.length === 0) return []
+  const kept = new Set<string>()
+  for (const { message_id } of PARTS) {
+    const rows = db.select({ message_id }).from(message_id.table).where(inArray(message_id, ids))
+    for (const row of await rows) kept.add(row.message_id)
+  }
+  return [...kept].sort()
+}
+
+/**
+ * Removes up to 50 messages with everything that `named_by` names of them, and lowers the totals.
+ * Returns how many.
+ */
+export async function removeMessages(
+  store: Store,
+  old: OldMessages,
+  named_by: SQLiteColumn[],
+): Promise<number> {
+  const { id } = messages
+  const some = store.read.select({ id }).from(messages).where(areOver(old)).orderBy(id)
+  const ids = (await some.limit(BATCH)).map((row) => row.id)
+  if (ids.length > 0) await store.tx((tx) => remove(tx, ids, named_by))
+  return ids.length
+}
+
+async function remove(tx: Tx, ids: string[], named_by: SQLiteColumn[]) {
+  const { id, project_id, channel, status, tags } = messages
+  const known = { id, project_id, channel, status, tags }
+  // In the order in which others lock them. Another node may have been faster.
+  const rows = await held(tx.select(known).from(messages).where(inArray(id, ids)).orderBy(id))
+  const there = rows.map((row) => row.id)
+  if (there.length === 0) return
+  for (const column of named_by) await tx.delete(column.table).where(inArray(column, there))
+  await removeTags(tx, rows)
+  await tx.delete(messages).where(inArray(id, there))
+  await bumpEach(tx, lessOf(rows))
+}
+
+type Removed = Pick<
+  typeof messages.$inferSelect,
+  "id" | "project_id" | "channel" | "status" | "tags"
+>
+
+async function removeTags(tx: Tx, rows: Removed[]) {
+  const tags = [...new Set(rows.flatMap((row) => row.tags))]
+  const [first] = rows
+  if (tags.length === 0 || !first) return
+  const ids = rows.map(({ id }) => id)
+  const { project_id, tag, message_id } = messageTags
+  const ours = and(eq(project_id, first.project_id), inArray(tag, tags), inArray(message_id, ids))
+  await tx.delete(messageTags).where(ours)
+}
+
+/** Every message counts once in its channel, and a settled one in its status, too. */
+function lessOf(rows: Removed[]): Map<string, Changes> {
+  const counts = new Map<string, Changes>()
+  for (const { project_id, channel, status } of rows) {
+    const changes: Changes = counts.get(project_id) ?? new Map()
+    for (const name of [channel, `${channel}.${status}`]) {
+      changes.set(name, (changes.get(name) ?? 0) - 1)
+    }
+    counts.set(project_id, changes)
+  }
+  return counts
+}
+
+/** Whether the content of a message is stored still. */
+export async function keepsContent(db: Reader, message_id: string): Promise<boolean> {
+  const of_message = eq(messageContents.message_id, message_id)
+  const rows = await db
+    .select({ id: messageContents.message_id })
+    .from(messageContents)
+    .where(of_message)
+  return rows.length > 0
+}

@@ -1,0 +1,116 @@
+import { asc, gt } from "drizzle-orm"
+import type { Settings } from "../core/config"
+import { secondsFromNow, sleep, today } from "../core/time"
+import { PROJECT_DEFAULTS, withDefaults } from "../identity/caller"
+import { projects, type Retention } from "../identity/tables"
+import { purgeInbound } from "../inbound/inbound-retention"
+import { expireContents, removeMessages } from "../messages/message-retention"
+import type { ChannelName } from "../messages/tables"
+import type { Store } from "../store/store"
+import { hasEndpoints, nextEndpoint, purgeDeliveries, purgeEvents } from "../webhooks/retention"
+import { namedByMessages } from "./purge"
+
+const CHANNELS: ChannelName[] = ["email", "push", "sms", "in_app"]
+
+/** Projects and endpoints of one call: the others come with the next ones. */
+const AT_ONCE = 200
+
+/** Between two transactions, so that sends never wait for more than one of them. */
+const PAUSE_MS = 5
+
+const DAY_SECONDS = 86_400
+
+/** The operator's limits: no project keeps its events and deliveries for longer. */
+type Ceilings = Pick<Settings, "retention.deliveries" | "retention.events">
+
+/** How far the sweep got; a restart begins anew. */
+interface Progress {
+  project_id: string
+  webhook_id: string
+  /** By project and channel: no message up to this id has a content. */
+  contents: Map<string, string>
+  day: string
+}
+
+/**
+ * Acts upon the setting `retention` of the projects: each call goes through the next 200 of them, some
+ * rows in a transaction.
+ */
+export function retentionSweeper(store: Store, ceilings: Ceilings): () => Promise<void> {
+  const progress: Progress = { project_id: "", webhook_id: "", contents: new Map(), day: today() }
+  return async () => {
+    // What was too young, or scheduled, when the sweep came by is found on another day.
+    if (progress.day !== today()) progress.contents.clear()
+    progress.day = today()
+    await sweepProjects(store, ceilings, progress)
+    await sweepDeliveries(store, ceilings, progress)
+    // Mail to the instance itself that is not processed belongs to no project.
+    await all(() => purgeInbound(store, "", daysAgo(PROJECT_DEFAULTS.retention.inbound_days)))
+  }
+}
+
+const daysAgo = (days: number) => secondsFromNow(-days * DAY_SECONDS)
+
+/** Repeats a step until nothing is left for it. */
+async function all(step: () => Promise<number>): Promise<void> {
+  while ((await step()) > 0) await sleep(PAUSE_MS)
+}
+
+async function sweepProjects(store: Store, ceilings: Ceilings, progress: Progress) {
+  const { id, settings } = projects
+  const next = store.read.select({ id, settings }).from(projects)
+  const rows = await next.where(gt(id, progress.project_id)).orderBy(asc(id)).limit(AT_ONCE)
+  for (const project of rows) {
+    await sweepProject(store, project.id, keptBy(project.settings, ceilings), progress.contents)
+  }
+  progress.project_id = rows.length < AT_ONCE ? "" : (rows.at(-1)?.id ?? "")
+}
+
+type Stored = (typeof projects.$inferSelect)["settings"]
+
+function keptBy(settings: Stored, ceilings: Ceilings): Retention {
+  const { retention } = withDefaults(settings)
+  const least = (days: number, ceiling_ms: number) =>
+    Math.min(days, ceiling_ms / 1000 / DAY_SECONDS)
+  const webhook_deliveries_days = least(
+    retention.webhook_deliveries_days,
+    ceilings["retention.deliveries"],
+  )
+  const events_days = least(retention.events_days, ceilings["retention.events"])
+  return { ...retention, webhook_deliveries_days, events_days }
+}
+
+async function sweepProject(
+  store: Store,
+  project_id: string,
+  kept: Retention,
+  contents: Map<string, string>,
+) {
+  for (const channel of CHANNELS) {
+    const place = `${project_id} ${channel}`
+    const bodies = { project_id, channel, before: daysAgo(kept.bodies_days) }
+    await all(async () => {
+      const last = await expireContents(store, bodies, contents.get(place) ?? "")
+      if (last !== undefined) contents.set(place, last)
+      return last === undefined ? 0 : 1
+    })
+    const old = { project_id, channel, before: daysAgo(kept.messages_days) }
+    await all(() => removeMessages(store, old, namedByMessages))
+  }
+  await all(() => purgeInbound(store, project_id, daysAgo(kept.inbound_days)))
+  // A delivery without its event would have nothing to show, and nothing to send again.
+  const least_days = (await hasEndpoints(store.read, project_id)) ? kept.webhook_deliveries_days : 0
+  const events_days = Math.max(kept.events_days, least_days)
+  await all(() => purgeEvents(store, project_id, daysAgo(events_days)))
+}
+
+/** By endpoint, also by one that was deleted: its deliveries have no other index. */
+async function sweepDeliveries(store: Store, ceilings: Ceilings, progress: Progress) {
+  for (let looked = 0; looked < AT_ONCE; looked++) {
+    const next = await nextEndpoint(store.read, progress.webhook_id)
+    progress.webhook_id = next?.webhook_id ?? ""
+    if (!next) return
+    const days = keptBy(next.settings ?? {}, ceilings).webhook_deliveries_days
+    await all(() => purgeDeliveries(store, next.webhook_id, daysAgo(days)))
+  }
+}
