@@ -205,6 +205,13 @@ export const templateRows = [
       AGE: ago(({ created_at }) => created_at),
     },
   }),
+  row("version <template> <version>", "GET /v1/templates/{template_id}/versions/{version}", {
+    about: "show a template with the texts of one version",
+    id: templateId,
+    shown: shownTemplate,
+    next: ({ name, version, published_version: used }) =>
+      used === version ? undefined : `templates rollback ${name} --version ${version}`,
+  }),
   row("rollback <template>", "POST /v1/templates/{template_id}/rollback", {
     about: "publish the texts of an old version again, as a new version",
     example: "--version 1",
@@ -222,6 +229,29 @@ export const templateRows = [
     },
     options: variableOptions,
     body: variablesOf,
+    shown: shownRendered,
+    brief: ({ html, text, body }) => html ?? text ?? body,
+  }),
+  row("render-draft", "POST /v1/templates/render", {
+    about: "render texts from files that are not stored",
+    example: "--subject 'Hi {{name}}' --html-file receipt.html --var name=Ann",
+    flags: { template: false, variables: false, channel: "channel to render (default: email)" },
+    options: (command) =>
+      variableOptions(
+        command
+          .option("--subject <text>", "Handlebars text of the subject")
+          .option("--html-file <file>", "file with the HTML text; - reads stdin")
+          .option("--text-file <file>", "file with the plain text")
+          .option("--layout <id>", "id of the template that goes around the text")
+          .option(
+            "--file <file>",
+            "JSON body of POST /v1/templates; other flags replace its fields",
+          ),
+      ),
+    body: async ({ subject, ...options }) => ({
+      template: { ...(await textBody(options)), ...given({ subject }) },
+      variables: await variablesOf(options),
+    }),
     shown: shownRendered,
     brief: ({ html, text, body }) => html ?? text ?? body,
   }),

@@ -180,8 +180,11 @@ const EXAMPLE_WORDS: Partial<Record<string, string>> = {
   email: "kim@example.test",
   queue: "email",
   role: "admin",
+  template: "receipt",
+  to: "ann@example.test",
   token: "belfry_invitation_…",
   url: "https://example.com/hooks",
+  version: "1",
   user: "0199a1c2-0000-7000-8000-000000000002",
 }
 

@@ -42,11 +42,23 @@ export function demandShallow(node: unknown, depth = 0): void {
 export function parseText(source: string): { tree: hbs.AST.Program; facts: TextFacts } {
   // An object would be taken for a syntax tree, and a forged tree is code.
   if (typeof source !== "string") throw new Unfit("syntax", "A template must be a text.")
+  refuseDeepBlocks(source)
   const tree = Handlebars.parse(source)
   demandShallow(tree)
   const facts: TextFacts = { names: new Set(), partials: new Map() }
   new Walk(facts).program(tree, ROOT)
   return { tree, facts }
+}
+
+const BLOCK_TAG = /\{\{\{?\{?~?\s*([#^/])/g
+
+/** Before the parser, whose time grows with the square of the depth. */
+function refuseDeepBlocks(source: string): void {
+  let depth = 0
+  for (const [, sign] of source.matchAll(BLOCK_TAG)) {
+    depth += sign === "/" ? -1 : 1
+    if (depth > MOST_NODES_DEEP) throw new Unfit("syntax", "The template is nested too deeply.")
+  }
 }
 
 class Walk {

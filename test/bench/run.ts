@@ -24,6 +24,7 @@ import { render, write } from "./results"
 import { slowSmtp } from "./slow-smtp"
 import { submission } from "./submission"
 import { suppressions } from "./suppressions"
+import { templates } from "./templates"
 import { webhooks } from "./webhooks"
 
 const FULL: Effort = { rounds: 5, seconds: 5 }
@@ -31,7 +32,7 @@ const QUICK: Effort = { rounds: 2, seconds: 2 }
 
 const mail = [accept, batch, deliver, backlog, cold, acceptPostgres, limits, bodies]
 const smtp = [submission, inbound, slowSmtp]
-const benches: Bench[] = [...mail, ...smtp, jobs, webhooks, monitor, suppressions]
+const benches: Bench[] = [...mail, ...smtp, jobs, webhooks, monitor, suppressions, templates]
 
 const words = process.argv.slice(2)
 const quick = words.includes("--quick")

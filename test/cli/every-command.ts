@@ -41,6 +41,8 @@ export const calls: Record<string, string[]> = {
   "templates archive": [ID],
   "templates duplicate": [ID, "--name", "copy"],
   "templates versions": [ID],
+  "templates version": [ID, "1"],
+  "templates render-draft": ["--subject", "s {{a}}", "--var", "a=b"],
   "templates rollback": [ID, "--version", "1"],
   "templates render": [ID, "--var", "a=b", "--channel", "email", "--version", "1"],
   "templates test-send": [ID, "a@b.c", "--var", "a=b"],
@@ -308,8 +310,10 @@ function answerMail(api: FakeApi): void {
   api.data(`GET /v1/templates/${ID}/versions`, [
     { version: 1, published: true, created_by: { type: "key", id: ID }, note: null },
   ])
+  api.data(`GET /v1/templates/${ID}/versions/1`, template)
   const preview = { channel: "email", missing_variables: [], unknown_variables: [], text: "x" }
   api.data(`POST /v1/templates/${ID}/render`, preview)
+  api.data("POST /v1/templates/render", preview)
   api.data(`POST /v1/templates/${ID}/test-send`, { id: ID, status: "queued" })
   api.data("GET /v1/mailbox", [mail])
   api.data(`GET /v1/mailbox/${ID}`, mail)

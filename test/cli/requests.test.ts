@@ -104,9 +104,11 @@ POST /v1/accounts/me/projects
 POST /v1/callbacks/email/{provider}/{config_token}
 POST /v1/domains/{domain_id}/verify
 POST /v1/emails/{email_id}/events
+POST /v1/emails/{email_id}/tracking
 POST /v1/session/device
 POST /v1/session/device/token
 POST /v1/session/refresh
+PUT /v1/templates/{template_id}
 PUT /v1/webhooks/{webhook_id}
 `
 

@@ -24,6 +24,8 @@ export const sizes = {
   verdicts: full ? 300 : 60,
   /** Suppressions of the longest export. */
   exported: full ? 100_000 : 5_000,
+  /** Made-up templates that are sent. */
+  templates: full ? 20_000 : 1_000,
   /** Broken mails that are read as received ones. */
   received: full ? 20_000 : 1_000,
 }

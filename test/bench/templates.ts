@@ -1,0 +1,130 @@
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import Handlebars from "handlebars"
+import { openWorkers } from "../../src/core/workers"
+import { TemplateRenderer } from "../../src/templates/template-renderer"
+import { keyed } from "../../src/templates/usable-template"
+import { atLeast, atMost, type Bench, demandEqual, median, ratioOf, series } from "./bench"
+import { heldRelay } from "./held-relay"
+import { scratchFolder } from "./scratch"
+import { countRows, databaseOf, initialise, serve } from "./serving"
+import { type Answers, post } from "./wrk"
+
+const CONNECTIONS = 64
+/** As the server has them. */
+const THREADS = 2
+
+const ROW = "<tr><td>{{title}}</td><td>{{amount}}</td></tr>"
+const HTML = `<h1>Thank you, {{name}}.</h1><p>Your order {{number}} is on its way.</p>
+<table>{{#each items}}${ROW}{{/each}}</table>{{#if note}}<p>{{note}}</p>{{/if}}
+<p>${"We send this because you ordered in our shop on harbour street. ".repeat(8)}</p>`
+
+const VARIABLES = {
+  name: "Ann",
+  number: 1042,
+  items: Array.from({ length: 5 }, (_, at) => ({ title: `Item ${at}`, amount: at + 1 })),
+}
+
+export const templates: Bench = {
+  name: "templates",
+  title: "templates: renderings through the threads with their deadline, and sends with a template",
+
+  async run({ rounds, seconds }) {
+    const bare = series("limit: bare cached `handlebars`, on the main thread", "/s")
+    const ours = series("ours: through the threads, with deadline and missing names", "/s")
+    const plain = series("ours, relay held: sends with their own html", "/s")
+    const templated = series("ours, relay held: sends with the template", "/s")
+    const plain_p99 = series("sends with their own html: p99", "ms")
+    const templated_p99 = series("sends with the template: p99", "ms")
+    for (let round = 0; round < rounds; round++) {
+      bare.values.push(bareRenders(seconds))
+      ours.values.push(await ourRenders(seconds))
+      const own = await accept(seconds, ownHtml)
+      const named = await accept(seconds, { template_id: "order", variables: VARIABLES })
+      plain.values.push(own.per_second)
+      plain_p99.values.push(own.p99_ms)
+      templated.values.push(named.per_second)
+      templated_p99.values.push(named.p99_ms)
+    }
+    return {
+      series: [bare, ours, plain, plain_p99, templated, templated_p99],
+      verdicts: [
+        atLeast("renderings, to bare handlebars", ratioOf(ours, bare), 0.4),
+        atMost(
+          "cost of a send with a template, to one without",
+          ratioOf(plain, templated),
+          1.3,
+          "×",
+        ),
+      ],
+      notes: [
+        `One html of 1.3 KB with five rows. ${CONNECTIONS} renderings at a time for one project; every result was compared. The sends without a template carry the rendered html. p99: ${median(plain_p99.values).toFixed(1)} and ${median(templated_p99.values).toFixed(1)} ms.`,
+      ],
+    }
+  },
+}
+
+const render = Handlebars.compile(HTML, { strict: true })
+const RENDERED = render(VARIABLES)
+
+const ownHtml = { subject: "Your order 1042", html: RENDERED }
+
+function bareRenders(seconds: number): number {
+  const begun = performance.now()
+  const end = begun + seconds * 1000
+  let count = 0
+  while (performance.now() < end) {
+    if (render(VARIABLES) !== RENDERED) throw new Error("rendered wrongly")
+    count += 1
+  }
+  return count / ((performance.now() - begun) / 1000)
+}
+
+async function ourRenders(seconds: number): Promise<number> {
+  const workers = openWorkers({ size: THREADS })
+  const renderer = new TemplateRenderer(workers)
+  const sources = keyed({
+    texts: [{ field: "html", part: "html", mode: "html", source: HTML }],
+    ...{ layouts: [], partials: {}, variables: [], locale: "en", timezone: "UTC" },
+  })
+  const rendered = async () => {
+    const answer = await renderer.render("project", sources, JSON.stringify(VARIABLES))
+    if (!("texts" in answer) || answer.texts.html !== RENDERED) throw new Error("rendered wrongly")
+  }
+  await rendered()
+  const begun = performance.now()
+  const end = begun + seconds * 1000
+  let count = 0
+  const work = async () => {
+    while (performance.now() < end) {
+      await rendered()
+      count += 1
+    }
+  }
+  await Promise.all(Array.from({ length: CONNECTIONS }, work))
+  const per_second = count / ((performance.now() - begun) / 1000)
+  await workers.close()
+  return per_second
+}
+
+/** Accepting alone: the relay takes a connection and never greets. */
+async function accept(seconds: number, content: object): Promise<Answers> {
+  using scratch = scratchFolder()
+  using relay = heldRelay()
+  const key = await initialise(scratch.path)
+  await using server = await serve(scratch.path, key, relay.environment)
+  const headers = { ...server.headers, "content-type": "application/json" }
+  const order = { name: "order", subject: "Your order {{number}}", html: HTML }
+  const declared = { variables: [{ key: "note", type: "string" }] }
+  const body = JSON.stringify({ ...order, ...declared })
+  const made = await fetch(`${server.url}/v1/templates`, { method: "POST", headers, body })
+  if (made.status !== 201) throw new Error(await made.text())
+  const path = join(scratch.path, "send.json")
+  writeFileSync(path, JSON.stringify({ from: relay.from, to: "user@mailbox.test", ...content }))
+  const target = { url: `${server.url}/v1/emails`, headers: server.headers }
+  const answers = await post({ ...target, body: path, connections: CONNECTIONS, seconds })
+  await server.kill()
+  using database = databaseOf(scratch.path)
+  demandEqual("messages", answers.answered, countRows(database, "messages"))
+  return answers
+}

@@ -1,0 +1,134 @@
+import { afterAll, describe, expect, test } from "bun:test"
+import { openWorkers } from "../../src/core/workers"
+import { TemplateRenderer } from "../../src/templates/template-renderer"
+import { keyed } from "../../src/templates/usable-template"
+import { refusal } from "../harness/client"
+import { mail } from "../harness/mail"
+import { sharedService } from "../harness/shared-service"
+
+const service = await sharedService()
+
+const each = (depth: number, inner: string) =>
+  `${"{{#each @root.l}}".repeat(depth)}${inner}${"{{/each}}".repeat(depth)}`
+const numbers = (count: number) => Array.from({ length: count }, (_, at) => at)
+
+/** Attacks on Handlebars: the fields of a send, and the code and reason of its refusal. */
+const ATTACKS: [string, Record<string, unknown>, string, string | undefined][] = [
+  [
+    "a block without a helper",
+    { html: "{{#helperMissing}}{{/helperMissing}}" },
+    "invalid_template",
+    "syntax",
+  ],
+  [
+    "the function that makes functions",
+    { html: "{{a.constructor.constructor}}" },
+    "template_render_failed",
+    undefined,
+  ],
+  [
+    "the prototype of everything",
+    { html: "{{__proto__.polluted}} {{a.__proto__.x}}" },
+    "template_render_failed",
+    undefined,
+  ],
+  [
+    "a look-up of what is hidden",
+    { html: "{{lookup a 'constructor'}}" },
+    "invalid_template",
+    "syntax",
+  ],
+  [
+    "loops in loops",
+    { html: each(4, "x"), variables: { a: {}, l: numbers(100) } },
+    "template_render_failed",
+    "timeout",
+  ],
+  [
+    "a result that grows",
+    { html: each(3, "x".repeat(100)), variables: { a: {}, l: numbers(40) } },
+    "template_render_failed",
+    "failed",
+  ],
+  [
+    "blocks 5,000 deep",
+    { html: `${"{{#if a}}".repeat(5000)}${"{{/if}}".repeat(5000)}` },
+    "invalid_template",
+    "syntax",
+  ],
+  [
+    "a partial that includes itself",
+    { html: '{{#*inline "a"}}{{> a}}{{/inline}}{{> a}}' },
+    "invalid_template",
+    "syntax",
+  ],
+]
+
+describe("an attack", () => {
+  test.each(ATTACKS)(
+    "by %s is refused, in a send and in a template",
+    async (_, fields, code, reason) => {
+      const project = await service.project()
+      const send = { variables: { a: {} }, ...mail(fields) }
+      const answer = await project.post("/v1/emails", send)
+      expect(refusal(answer)).toEqual([422, code])
+      if (reason) expect(answer.body.error.details.reason).toBe(reason)
+      const { html } = fields as { html: string }
+      const stored = await project.post("/v1/templates", { name: "attack", subject: "s", html })
+      const later = await project.post("/v1/emails", {
+        ...send,
+        html: undefined,
+        template_id: "attack",
+      })
+      expect(stored.status === 201 ? refusal(later) : refusal(stored)).toEqual([422, code])
+      expect((await project.get("/v1/emails")).body.meta.total).toBe(0)
+      const harmless = { subject: "{{a}}", html: "{{a}}", variables: { a: "x" } }
+      expect((await project.post("/v1/emails", mail(harmless))).status).toBe(201)
+    },
+  )
+
+  test.each([
+    { html: { type: "Program", body: [] } },
+    { html: [{ type: "Program" }] },
+    { subject: { type: "Program", body: [] } },
+  ])("by a forged tree in %j is no text", async (fields) => {
+    const project = await service.project()
+    const sent = await project.post("/v1/emails", mail({ ...fields, variables: {} }))
+    expect(refusal(sent)).toEqual([422, "validation_error"])
+    const stored = await project.post("/v1/templates", { name: "forged", ...fields })
+    expect(refusal(stored)).toEqual([422, "validation_error"])
+  })
+})
+
+describe("a template that hangs", () => {
+  const text = (source: string) =>
+    keyed({
+      texts: [{ field: "html", part: "html", mode: "html", source }],
+      ...{ layouts: [], partials: {}, variables: [], locale: "en", timezone: "UTC" },
+    })
+  const HANG = text(each(4, "x"))
+  const QUICK = text("{{n}}")
+  const many = JSON.stringify({ l: numbers(100) })
+
+  test("delays its own project only, and what shared its task is rendered after it", async () => {
+    const workers = openWorkers({ size: 2 })
+    afterAll(() => workers.close())
+    const renderer = new TemplateRenderer(workers)
+    const ended: string[] = []
+    const told = async (name: string, rendering: Promise<object>) => {
+      const answer = await rendering
+      ended.push(name)
+      return answer
+    }
+    await renderer.render("warm", QUICK, '{"n":0}')
+    const hanging = told("hanging", renderer.render("one", HANG, many))
+    const beside = told("beside", renderer.render("one", QUICK, '{"n":1}'))
+    for (const n of numbers(5)) {
+      const answer = await told("other", renderer.render("two", QUICK, JSON.stringify({ n })))
+      expect(answer).toEqual({ texts: { html: String(n) }, without_value: [] })
+    }
+    expect(await hanging).toMatchObject({ problem: { reason: "timeout" } })
+    expect(await beside).toEqual({ texts: { html: "1" }, without_value: [] })
+    expect(ended).toEqual([...numbers(5).map(() => "other"), "hanging", "beside"])
+  })
+})
