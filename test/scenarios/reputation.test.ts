@@ -135,3 +135,42 @@ test("a burst of simulator bounces throttles, then freezes, until the operator l
     rmSync(home, { recursive: true, force: true })
   }
 }, 120_000)
+
+interface Reputed {
+  held: { tag: string; waiting: number }[]
+}
+
+test("a tag that a recipient reports as spam is held alone, until it is released", async () => {
+  await using server = await startBelfry({ env: lean })
+  const mail = (to: string, tags: string[]) => ({
+    from: FROM,
+    to,
+    subject: "Hi",
+    text: "hello",
+    tags,
+  })
+  const send = (to: string, tags: string[]) => post(server, "/v1/emails", mail(to, tags))
+  const readers = Array.from({ length: 50 }, (_, at) => mail(`ann+${at}@mailbox.test`, ["news"]))
+  const first = { messages: [...readers, mail("complain@mailbox.test", ["news"])] }
+  expect((await post(server, "/v1/emails/batch", first)).status).toBe(200)
+  const held = async () => (await get<Reputed>(server, "/v1/accounts/me/reputation")).held
+  await until("the tag is held", async () => (await held()).length > 0)
+
+  const [news, receipt] = [
+    await send("ann@mailbox.test", ["news"]),
+    await send("ben@mailbox.test", []),
+  ]
+  const statusOf = async ({ body }: Answer) => {
+    const { id } = body as unknown as { id: string }
+    const email = await get<{ status: string; status_reason: string }>(server, `/v1/emails/${id}`)
+    return `${email.status} ${email.status_reason}`
+  }
+  await until("other mail is delivered", async () => (await statusOf(receipt)) === "delivered null")
+  await until("its mail waits", async () => (await statusOf(news)) === "queued held_by_complaints")
+  expect(await held()).toMatchObject([{ tag: "news", waiting: 1 }])
+
+  const released = await server.cli("reputation", "release", "--tag", "news")
+  expect([released.code, JSON.parse(released.stdout)]).toEqual([0, { released: 1 }])
+  await until("it is delivered", async () => (await statusOf(news)) === "delivered null")
+  expect(await held()).toEqual([])
+}, 120_000)
