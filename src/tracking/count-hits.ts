@@ -10,7 +10,7 @@ import { messages } from "../messages/tables"
 import { held, idList, isAmong } from "../store/dialect"
 import { inserter, newRowInserter, prepared, updater } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
-import { actorOf, burstsIn, type JudgedHit } from "./actor"
+import { actorOf, BURST_MS, burstsIn, type JudgedHit, type TimedHit } from "./actor"
 import { type HitActor, messageTracking, type RecentHit, trackingLinks } from "./tables"
 
 /** The same hit of one visitor, as often as it came. */
@@ -98,10 +98,20 @@ function judge(message: HitMessage, given: RepeatedHit[], recent: RecentHit[]): 
     })),
   )
   hits.sort((one, other) => one.at - other.at)
-  const known = recent.map((one) => ({ ...one, at: millisFrom(one.timestamp) }))
-  const isInBurst = burstsIn([...known, ...hits])
+  const isInBurst = burstsIn([...hitsSince((hits[0]?.at ?? 0) - BURST_MS, recent), ...hits])
   const since = millisFrom(delivered_at ?? sent_at ?? created_at)
   return hits.map((hit) => ({ ...hit, actor: actorOf(hit, { delivered_at: since, isInBurst }) }))
+}
+
+/** Those that a burst could have begun with. */
+function hitsSince(moment: number, recent: RecentHit[]): TimedHit[] {
+  const found: TimedHit[] = []
+  for (const one of recent) {
+    const at = millisFrom(one.timestamp)
+    if (at < moment) break // the newest come first
+    found.push({ ...one, at })
+  }
+  return found
 }
 
 /** Changes the row by one hit. */

@@ -1,6 +1,6 @@
 import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
-import { millis, monotonic, nextTurn, today } from "../core/time"
+import { millis, monotonic, nextTurn, sleep, today } from "../core/time"
 import { subscriberOf } from "../lib/ip-ranges"
 import { Batcher } from "../store/batcher"
 import type { Store } from "../store/store"
@@ -13,7 +13,11 @@ const FLUSH_MILLISECONDS = 500
 const HOLD_MILLISECONDS = BURST_MS + 500
 
 /** Messages of one transaction: other writers do not wait long for it. */
-const AT_ONCE = 50
+const AT_ONCE = 25
+
+/** Counting rests this many times as long as it worked, so that a flood leaves most of the time to others. */
+const REST = 2
+const MOST_REST_MS = 200
 
 /** Different hits (message, link, visitor) that wait. What comes beyond that is answered, not counted. */
 const MOST_WAITING = 20_000
@@ -59,6 +63,8 @@ export class Hits {
   #dropped = 0
   #warned_at = Number.NEGATIVE_INFINITY
   #writing: Promise<void> | undefined
+  /** Somebody waits until everything is counted. */
+  #is_ending = false
 
   constructor(options: HitsOptions) {
     this.#options = options
@@ -111,8 +117,10 @@ export class Hits {
 
   /** Resolves when everything noted so far is counted, or given up. */
   async flush(): Promise<void> {
+    this.#is_ending = true
     while (this.#writing) await this.#writing // it began before the last of these were noted
     await this.#flush(0)
+    this.#is_ending = false
   }
 
   #flush(age_ms: number): Promise<void> {
@@ -126,9 +134,12 @@ export class Hits {
     const due = this.#take(age_ms)
     for (let from = 0; from < due.length; from += AT_ONCE) {
       const some = due.slice(from, from + AT_ONCE)
+      const begun = monotonic()
       if (!this.#options.hasRoom()) this.#dropped += sizeOf(some)
       else await Promise.all(some.map((one) => this.#count(one)))
-      await nextTurn()
+      const worked = monotonic() - begun
+      if (this.#is_ending) await nextTurn()
+      else await sleep(Math.min(REST * worked, MOST_REST_MS))
     }
     this.#warn()
   }

@@ -25,6 +25,7 @@ import { slowSmtp } from "./slow-smtp"
 import { submission } from "./submission"
 import { suppressions } from "./suppressions"
 import { templates } from "./templates"
+import { tracking } from "./tracking"
 import { webhooks } from "./webhooks"
 
 const FULL: Effort = { rounds: 5, seconds: 5 }
@@ -32,7 +33,8 @@ const QUICK: Effort = { rounds: 2, seconds: 2 }
 
 const mail = [accept, batch, deliver, backlog, cold, acceptPostgres, limits, bodies]
 const smtp = [submission, inbound, slowSmtp]
-const benches: Bench[] = [...mail, ...smtp, jobs, webhooks, monitor, suppressions, templates]
+const after = [jobs, webhooks, monitor, suppressions, templates, tracking]
+const benches: Bench[] = [...mail, ...smtp, ...after]
 
 const words = process.argv.slice(2)
 const quick = words.includes("--quick")
