@@ -181,6 +181,8 @@ async function partsOf(client: Client, id: string, tab: Tab): Promise<MessagePar
     }
     case "Events":
       return { events: (await client.call("GET /v1/emails/{email_id}/events", input)).data }
+    case "Tracking":
+      return { tracking: (await client.call("GET /v1/emails/{email_id}/tracking", input)).data }
     case "Text":
       return { content: (await client.call("GET /v1/emails/{email_id}/content", input)).data }
     default:

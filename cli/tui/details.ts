@@ -3,6 +3,7 @@ import { address, copiesText } from "../lib/email-text"
 import { reportLines, verdictsOf } from "../lib/inbound-text"
 import { cleanLine, cleanText, painter } from "../lib/terminal"
 import { clockTime } from "../lib/time"
+import { trackingText } from "../lib/tracking-text"
 import { fitted, remembered, spanText, wrapped } from "./cells"
 import type { DeliveryView, InboundView, MessageDetail, MessageParts, Tab } from "./state"
 import {
@@ -80,7 +81,14 @@ const content: Record<Tab, (parts: MessageParts) => StyledLine[] | undefined> = 
   Text: ({ content: found }) => found && text(found.html ? textOfHtml(found.html) : found.text),
   Raw: ({ raw }) => (raw === undefined ? undefined : text(raw)),
   Events: ({ events }) => events?.events.flatMap(eventLines),
+  Tracking: ({ tracking }) => tracking && trackingLines(tracking),
 }
+
+/** The lines of `belfry emails tracking`; what a stranger wrote is cleaned there. */
+const trackingLines = (tracking: Components["EmailTracking"]): StyledLine[] =>
+  trackingText(tracking, painter(false))
+    .split("\n")
+    .map((line) => styled(line))
 
 function timeline(email: Email, attempts: readonly EmailAttempt[]): StyledLine[] {
   const { status, status_reason, error, next_attempt_at } = email
@@ -97,11 +105,17 @@ function timeline(email: Email, attempts: readonly EmailAttempt[]): StyledLine[]
     ...pair("error", error && `${error.code}: ${error.message}`),
     ...pair("copies", copiesText(email)),
     ...pair("attached", (email.attachments ?? []).map(({ filename }) => filename).join(", ")),
+    ...pair("opened", hitsText(email.open_count, email.opened_at)),
+    ...pair("clicked", hitsText(email.click_count, email.clicked_at)),
     styled(""),
     ...(email.timeline ?? []).flatMap(storyLines),
     ...(attempts.length > 0 ? [styled(""), ...attempts.flatMap(attemptLines)] : []),
   ]
 }
+
+/** How often, and when first; null for never. */
+const hitsText = (count: number, first_at: string | null) =>
+  first_at && `${count} × since ${clockTime(first_at)}`
 
 /** A fact, and the words of the server that caused it. */
 function storyLines(entry: TimelineEntry): StyledLine[] {
@@ -159,13 +173,15 @@ function attemptLines(tried: EmailAttempt): StyledLine[] {
 }
 
 function eventLines(event: EmailEvent): StyledLine[] {
-  const { id, bounce_type, bounce_subtype, detail } = event
+  const { id, bounce_type, bounce_subtype, detail, url, actor, user_agent } = event
   const bounce = [bounce_type, bounce_subtype].filter(Boolean).join(" ")
   const known = Object.entries(detail ?? {}).filter(([, value]) => value !== null)
   return [
     styled(factLine(event)),
     styled(`  ${cleanLine(id)}`, "dim"),
     ...(bounce ? [styled(`  ${cleanLine(bounce)}`)] : []),
+    ...(url ? [styled(`  ${cleanLine(url)}`)] : []),
+    ...(actor ? [styled(`  ${cleanLine([actor, user_agent].filter(Boolean).join(", "))}`)] : []),
     ...known.map(([name, value]) => styled(cleanLine(`  ${name}: ${plain(value)}`))),
   ]
 }

@@ -20,7 +20,7 @@ type InboundSummary = Components["InboundEmailSummary"]
 export const screens = ["messages", "webhooks", "queue", "inbound", "reputation"] as const
 type ScreenName = (typeof screens)[number]
 
-export const tabs = ["Timeline", "Headers", "Text", "Raw", "Events"] as const
+export const tabs = ["Timeline", "Headers", "Text", "Raw", "Events", "Tracking"] as const
 export type Tab = (typeof tabs)[number]
 
 /** How news arrive: by the socket, by asking again and again, or not at all. */
@@ -31,6 +31,7 @@ export interface MessageParts {
   email?: Email
   attempts?: EmailAttempt[]
   events?: EmailEvents
+  tracking?: Components["EmailTracking"]
   content?: EmailContent
   raw?: string
   /** Reports of other servers about the message (DSN). */

@@ -101,7 +101,7 @@ function heardFacts(state: State, facts: readonly RowUpdate[]): StateStep {
     messages: withShown(messages, state),
   }
   const is_open = detail !== null && facts.some(({ id }) => id === detail.id)
-  if (!is_open || !["Timeline", "Events"].includes(detail.tab)) return step(next)
+  if (!is_open || !["Timeline", "Events", "Tracking"].includes(detail.tab)) return step(next)
   return step(next, { do: "load_message", id: detail.id, tab: detail.tab })
 }
 

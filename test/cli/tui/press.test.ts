@@ -133,7 +133,7 @@ test("near the end of the list older messages are asked for, once", () => {
 test("a message is opened, its tabs are walked in a circle, and Esc goes back", () => {
   const opened = pressed(monitorWith(3), "<enter>")
   expect(opened.intents).toEqual([{ do: "load_message", id: idAt(NOW + 2, 2), tab: "Timeline" }])
-  const walked = pressed(opened.state, "<right>", "<tab>", "l", "<right>", "<right>", "<left>")
+  const walked = pressed(opened.state, "<left>", "<right>", "<tab>", "l", "<right>", "<right>")
   expect(walked.state.messages.detail?.tab).toBe("Events")
   expect(pressed(walked.state, "<escape>").state.messages.detail).toBeNull()
   const next = pressed(opened.state, "n").state.messages
