@@ -1,4 +1,5 @@
-import { and, eq, inArray, isNotNull, isNull, ne, or, type SQL } from "drizzle-orm"
+import { and, eq, inArray, isNotNull, isNull, ne, or, type SQL, sql } from "drizzle-orm"
+import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
 import { fail } from "../core/errors"
 import { millis, millisFrom, now } from "../core/time"
 import { changeUnclaimed } from "../jobs/claims"
@@ -8,7 +9,7 @@ import type { Reader, Store, Tx } from "../store/store"
 import { isScheduled, type Message } from "./facts"
 import { messageRows } from "./pipeline"
 import { abandon } from "./settle"
-import { asTheyStand, hasStatus, type MessageView } from "./standing"
+import { asTheyStand, isClaimed, type MessageView } from "./standing"
 import { type ChannelName, messages } from "./tables"
 
 export const SCHEDULED_STATUSES = [
@@ -29,13 +30,18 @@ export interface ScheduledScope {
 
 const CANCELLED = "cancelled"
 
+/** Keeps the planner from the indexes by channel and status: few messages of either are scheduled. */
+const unindexed = (column: SQLiteColumn): SQL => sql`coalesce(${column}, '')`
+
+const hasStatus = (status: Message["status"]): SQL => eq(unindexed(messages.status), status)
+
 /** What was handed over is scheduled no more. Its own record tells the rest. */
-const isListed = inArray(messages.status, ["queued", "failed"])
+const isListed = inArray(unindexed(messages.status), ["queued", "failed"])
 
 const within = ({ project_id, channels }: ScheduledScope) =>
   and(
     eq(messages.project_id, project_id),
-    inArray(messages.channel, channels),
+    inArray(unindexed(messages.channel), channels),
     isNotNull(messages.scheduled_at),
   )
 
@@ -54,10 +60,11 @@ export function list(
 
 function matching(db: Reader, status: ScheduledStatus): SQL | undefined {
   const { last_event_type, status_reason } = messages
-  if (status === "processing") return hasStatus(db, "sending")
-  if (status === "scheduled") return and(hasStatus(db, "queued"), isNull(last_event_type))
-  if (status === "queued") return and(hasStatus(db, "queued"), isNotNull(last_event_type))
-  const has_failed = eq(messages.status, "failed")
+  if (status === "processing") return and(hasStatus("queued"), isClaimed(db))
+  const waits = and(hasStatus("queued"), sql`NOT (${isClaimed(db)})`)
+  if (status === "scheduled") return and(waits, isNull(last_event_type))
+  if (status === "queued") return and(waits, isNotNull(last_event_type))
+  const has_failed = hasStatus("failed")
   if (status === "cancelled") return and(has_failed, eq(status_reason, CANCELLED))
   return and(has_failed, or(isNull(status_reason), ne(status_reason, CANCELLED)))
 }

@@ -147,7 +147,9 @@ test("the list is filtered by status and channel, and read page by page", async 
     expect((await project.get(`/v1/scheduled?status=${status}`)).body.data).toEqual([])
   }
   expect((await project.get("/v1/scheduled?channel=email")).body.meta.total).toBe(5)
-  expect((await project.get("/v1/scheduled?channel=push")).body.data).toEqual([])
+  for (const channel of ["push", "in_app"]) {
+    expect((await project.get(`/v1/scheduled?channel=${channel}`)).body.data).toEqual([])
+  }
   expect(refusal(await project.get("/v1/scheduled?status=sent"))[0]).toBe(422)
 })
 

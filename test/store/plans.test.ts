@@ -7,11 +7,16 @@ import * as idempotency from "../../src/http/idempotency"
 import { answered, threadOfAncestor } from "../../src/inbound/correlate"
 import type { InboundFilter } from "../../src/inbound/inbound-emails"
 import * as inbound from "../../src/inbound/inbound-emails"
+import { purgeInbound } from "../../src/inbound/inbound-retention"
 import { purgeDead } from "../../src/jobs/jobs"
+import { expireContents, removeMessages } from "../../src/messages/message-retention"
 import * as pipeline from "../../src/messages/pipeline"
-import { messages } from "../../src/messages/tables"
+import * as scheduled from "../../src/messages/scheduled"
+import { messageFiles, messages } from "../../src/messages/tables"
+import { namedAmong } from "../../src/operations/file-sweep"
 import { totals } from "../../src/store/counters"
 import type { Store } from "../../src/store/store"
+import { purgeDeliveries, purgeEvents } from "../../src/webhooks/retention"
 import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { engine, testStore } from "../harness/store"
@@ -50,6 +55,10 @@ const listInbound = (filter: Partial<InboundFilter>) => (store: Store) =>
 const NO_SECRETS = { mac: () => Buffer.alloc(32) } as unknown as Secrets
 const TO_US = { project_id: PROJECT, to_email: "a@in.test" }
 const ANSWER = { in_reply_to: "<1@x.test>", references: [], from: null, returned: null }
+
+const SCHEDULED = { project_id: PROJECT, channels: ["email" as const] }
+/** Nothing is that old. */
+const OLD = { project_id: PROJECT, channel: "email", before: "2020-01-01T00:00:00.000Z" } as const
 
 const paths: Path[] = [
   {
@@ -142,6 +151,54 @@ const paths: Path[] = [
     index: "inbound_emails_by_thread",
     table: "inbound_emails",
     walk: listInbound({ thread_id: idFor("thread") }),
+  },
+  {
+    name: "the list of scheduled messages",
+    index: "messages_scheduled",
+    table: "messages",
+    walk: (store) => scheduled.list(store.read, SCHEDULED, undefined).list(page),
+  },
+  {
+    name: "the list of messages that wait for their time",
+    index: "messages_scheduled",
+    table: "messages",
+    walk: (store) => scheduled.list(store.read, SCHEDULED, "scheduled").list(page),
+  },
+  {
+    name: "contents whose days are over",
+    index: "messages_by_project",
+    table: "messages",
+    walk: (store) => expireContents(store, OLD, ""),
+  },
+  {
+    name: "messages whose days are over",
+    index: "messages_by_project",
+    table: "messages",
+    walk: (store) => removeMessages(store, OLD, []),
+  },
+  {
+    name: "the oldest events of a project",
+    index: "events_by_project",
+    table: "events",
+    walk: (store) => purgeEvents(store, PROJECT, OLD.before),
+  },
+  {
+    name: "the ended deliveries of an endpoint",
+    index: "webhook_deliveries_by_webhook",
+    table: "webhook_deliveries",
+    walk: (store) => purgeDeliveries(store, idFor("hook"), OLD.before),
+  },
+  {
+    name: "received mail whose days are over",
+    index: "inbound_emails_by_project",
+    table: "inbound_emails",
+    walk: (store) => purgeInbound(store, PROJECT, OLD.before),
+  },
+  {
+    name: "the messages that name a file",
+    index: "message_files_by_name",
+    table: "message_files",
+    walk: (store) => namedAmong(store.read, messageFiles, ["a"]),
   },
   {
     name: "old answers",

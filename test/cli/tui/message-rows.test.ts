@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test"
+import { painter } from "../../../cli/lib/terminal"
 import {
   MOST_ROWS,
   mergeUpdates,
@@ -6,8 +7,10 @@ import {
   updateOfEmail,
   updateOfEvent,
 } from "../../../cli/tui/message-rows"
+import { listLines } from "../../../cli/tui/messages-screen"
+import { applyNews } from "../../../cli/tui/update"
 import { email } from "../fake-api"
-import { fact, idAt, NOW } from "./rows"
+import { fact, idAt, monitorWith, NOW } from "./rows"
 
 const statuses = (...list: string[]) =>
   list.reduce(
@@ -90,6 +93,22 @@ test("email, event and activity say the same in their own words", () => {
   for (const type of ["email.received", "webhook.test"]) {
     expect(updateOfEvent({ ...envelope, type, data })).toBeUndefined()
   }
+})
+
+test("a message that waits for its time shows when it is due, until it has an event", () => {
+  const scheduled_at = new Date(NOW + 9 * 86_400_000).toISOString()
+  const queued = { id: idAt(NOW), created_at: new Date(NOW).toISOString(), status: "queued" }
+  const shown = (more: object) => {
+    const one = email({ ...queued, scheduled_at, last_event: null, ...more })
+    const facts = [updateOfEmail(one as never)]
+    const { state } = applyNews(monitorWith(0, 120, 30), { is: "facts", facts })
+    return listLines({ ...state, now: NOW }, 120, painter(false)).join("\n")
+  }
+  expect(shown({})).toContain("in 9 d")
+  expect(shown({ last_event: { type: "email.queued", timestamp: scheduled_at } })).not.toContain(
+    "in 9",
+  )
+  expect(shown({ scheduled_at: null })).not.toContain("in 9")
 })
 
 test("nothing in a row can command a terminal, nor fill the memory", () => {
