@@ -151,7 +151,7 @@ wanted_packages() {
   has php || echo php-cli
   has go || echo golang-go
   has Xvfb || echo xvfb
-  for program in swaks msmtp s-nail mutt wrk strace python3 faketime tmux screen xterm openssl pgbouncer zsh fish jq curl chromium; do
+  for program in swaks msmtp s-nail mutt wrk strace python3 faketime tmux screen xterm openssl pgbouncer zsh fish jq curl patch chromium; do
     has "$program" || echo "$program"
   done
 }

@@ -22,6 +22,7 @@ import * as queue from "./commands/queue"
 import * as setup from "./commands/setup"
 import * as smtp from "./commands/smtp"
 import * as suppressions from "./commands/suppressions"
+import * as templateFiles from "./commands/template-files"
 import * as tui from "./commands/tui"
 import * as usage from "./commands/usage"
 import * as webhooks from "./commands/webhooks"
@@ -114,6 +115,7 @@ export function createProgram(
     jobs,
     keys,
     logs,
+    templateFiles,
   ]
   const people = [login, setup, me, accounts, usage, admin, queue]
   const nouns = [local, tui, ...mail, ...people, profiles, config, listen, completion]

@@ -13,7 +13,7 @@ export async function box(more: Record<string, string> = {}) {
   })
   const { value } = await child.stdout.getReader().read()
   const first = new TextDecoder().decode(value).split("\n")[0] ?? ""
-  const { url, data_dir, setup_token } = JSON.parse(first) as Record<string, string>
+  const { url, data_dir, setup_token, api_key } = JSON.parse(first) as Record<string, string>
   if (!url || !data_dir) throw new Error(`up said ${first}`)
   const at = (home: string) => (words: string[], stdin?: string) =>
     belfry(words, { env: { HOME: home }, ...(stdin !== undefined && { stdin }) })
@@ -22,6 +22,7 @@ export async function box(more: Record<string, string> = {}) {
     home,
     url,
     data_dir,
+    api_key: api_key ?? "",
     setup_token: setup_token ?? "",
     ann: at(freshHome()),
     kim: at(freshHome()),

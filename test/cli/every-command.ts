@@ -1,8 +1,18 @@
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { freshHome } from "./belfry"
 import { email, FakeApi, ID, received } from "./fake-api"
 import { ACCOUNT, session } from "./signed-in"
 
 const PERSON = "0199a1c2-0000-7000-8000-000000000002"
 const TOKEN = "belfry_invitation_1"
+
+/** A folder with one template that the server has, and two words for it alone. */
+const FOLDER = freshHome()
+const ONLY = ["--only", "receipt"]
+mkdirSync(join(FOLDER, "receipt"))
+writeFileSync(join(FOLDER, "receipt", "template.json"), '{"subject": "s"}\n')
+writeFileSync(join(FOLDER, "receipt", "email.html"), "h\n")
 
 /** Every command that talks to a server, with all of its filters. */
 export const calls: Record<string, string[]> = {
@@ -45,6 +55,10 @@ export const calls: Record<string, string[]> = {
   "templates render-draft": ["--subject", "s {{a}}", "--var", "a=b"],
   "templates rollback": [ID, "--version", "1"],
   "templates render": [ID, "--var", "a=b", "--channel", "email", "--version", "1"],
+  "templates pull": [join(FOLDER, "copies"), "receipt"],
+  "templates push": [FOLDER, ...ONLY, "--draft"],
+  "templates check": [FOLDER, ...ONLY],
+  "templates diff": [FOLDER, ...ONLY],
   "templates test-send": [ID, "a@b.c", "--var", "a=b"],
   "inbound list": [
     ...["--to", "a@b.c", "--from", "m@b.c", "--kind", "dmarc_report", "--thread", ID],
@@ -299,8 +313,11 @@ function answerMail(api: FakeApi): void {
   const template = {
     ...{ id: ID, name: "receipt", status: "published", version: 1, published_version: 1 },
     ...{ channels: {}, locales: [], detected_variables: [], tags: [], subject: "s", html: "h" },
+    ...{ variables: [], description: null, layout_id: null, locale: null, text: null },
   }
   api.data("POST /v1/templates", template)
+  api.data("POST /v1/templates/render", { subject: "s", html: "h", text: "h" })
+  api.data(`PUT /v1/templates/${ID}`, template)
   api.data("GET /v1/templates", [template])
   api.data(`DELETE /v1/templates/${ID}`, { id: ID, deleted: true })
   for (const method of ["GET", "PATCH"]) api.data(`${method} /v1/templates/${ID}`, template)

@@ -11,9 +11,9 @@ import { anonymous, calls, everything, further, personal } from "./every-command
 import { KEY } from "./fake-api"
 import { ACCESS_TOKEN, ACCOUNT, REFRESH_TOKEN, session, signedInHome } from "./signed-in"
 
-/** These open data or files of this machine, or ask a receiver of the user's, and no server. */
+/** These open data or files of this machine, serve a page, or ask a receiver of the user's. */
 const local =
-  /^(up|serve|init|migrate|version|tui|completion|profiles .*|config .*|admin .*|webhooks verify|smtp .*)$/
+  /^(up|serve|init|migrate|version|tui|completion|profiles .*|config .*|admin .*|webhooks verify|smtp .*|templates preview)$/
 
 const PASSWORD = "Correct-Horse-7"
 const { access_token, refresh_token } = session()

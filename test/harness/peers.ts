@@ -31,6 +31,7 @@ const packages = {
   jq: "jq",
   curl: "curl",
   chromium: "chromium",
+  patch: "patch",
 } as const
 
 export type Peer = keyof typeof packages
