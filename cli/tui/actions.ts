@@ -96,6 +96,12 @@ async function perform(world: ActionParts, cursors: Cursors, intent: Intent): Pr
   switch (intent.do) {
     case "load_older":
       return await loadOlder(world, cursors, intent.filter)
+    case "load_newest": {
+      const { since: _, ...fields } = intent.filter.query
+      const query = given({ ...fields, per_page: PAGE })
+      const { data } = await client.call("GET /v1/emails", { query })
+      return dispatch({ is: "facts", facts: data.map(updateOfEmail) })
+    }
     case "load_message":
       return dispatch({
         is: "message",

@@ -99,6 +99,7 @@ function timeline(email: Email, attempts: readonly EmailAttempt[]): StyledLine[]
     ...pair("to", address(email.to)),
     ...pair("subject", email.subject),
     ...pair("accepted", email.created_at),
+    ...pair("template", templateText(email)),
     ...pair("provider", email.provider),
     ...pair("scheduled", email.scheduled_at),
     ...pair("next try", next_attempt_at),
@@ -116,6 +117,9 @@ function timeline(email: Email, attempts: readonly EmailAttempt[]): StyledLine[]
 /** How often, and when first; null for never. */
 const hitsText = (count: number, first_at: string | null) =>
   first_at && `${count} × since ${clockTime(first_at)}`
+
+const templateText = ({ template }: Email) =>
+  template && `${template.name}, version ${template.version}`
 
 /** A fact, and the words of the server that caused it. */
 function storyLines(entry: TimelineEntry): StyledLine[] {

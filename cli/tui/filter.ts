@@ -16,6 +16,7 @@ export interface MessageFilter {
   query: {
     status?: (typeof STATUSES)[number]
     tag?: string
+    template_id?: string
     to?: string
     subject?: string
     since?: string
@@ -86,6 +87,13 @@ const names: Partial<Record<string, (value: string) => Word | { problem: string 
     return {
       test: ({ tags }) => tags.some((tag) => is.test(tag)),
       query: value.includes("*") ? {} : { tag: value },
+    }
+  },
+  template: (value) => {
+    const is = pattern(value)
+    return {
+      test: ({ template }) => template.some((name) => is.test(name)),
+      query: value.includes("*") ? {} : { template_id: value },
     }
   },
   id: (value) => ({ test: byPattern(value, (row) => row.id), query: {} }),

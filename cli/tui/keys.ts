@@ -23,7 +23,11 @@ const copy = key("y", "copy id", "copy the id to the clipboard of this terminal"
 const messages: KeyHelp[] = [
   moving,
   key("⏎", "detail", "open the message: timeline, headers, text, raw, events"),
-  key("/", "filter", "filter: status:bounced to:*@x.test since:1h tag:y subject:z -word word"),
+  key(
+    "/",
+    "filter",
+    "filter: status:bounced to:*@x.test since:1h tag:y template:n subject:z -word word",
+  ),
   key("Space", "pause", "pause the list, or continue it"),
   key("f", "follow", "follow the newest message, or stop following"),
   key("r", "resend", "send this message again (asks first)"),

@@ -20,6 +20,8 @@ export interface MessageRow {
   /** Of the last status, epoch milliseconds. */
   changed_at: number
   tags: readonly string[]
+  /** Name and id of its template; events do not tell them. */
+  template: readonly string[]
   /** Accepted while the monitor watched: only these are counted. */
   is_new: boolean
 }
@@ -80,6 +82,7 @@ export function updateOfEmail(email: Email): RowUpdate {
     attempts: email.attempts,
     scheduled_at: waitsUntil(email),
     tags: tagsOf(email.tags),
+    template: email.template ? [clean(email.template.name), clean(email.template.id)] : [],
   }
 }
 
@@ -193,7 +196,7 @@ function begun({ id, at }: RowUpdate, is_news: boolean): MessageRow {
   const made = madeAt(id)
   const created_at = Number.isFinite(made) ? made : at
   const text = { channel: "email", to: "", subject: "", status: "", reason: "" }
-  const blank = { ...text, tags: [], scheduled_at: null }
+  const blank = { ...text, tags: [], template: [], scheduled_at: null }
   const is_new = is_news && at - created_at < JUST_NOW
   return { ...blank, id, created_at, attempts: 0, changed_at: created_at, is_new }
 }

@@ -200,8 +200,12 @@ async function shown(colour: boolean, store: MonitorStore, life: MonitorRun): Pr
 
 /** What is not told by the stream is asked for, as far as it is on the screen. */
 function ask(store: MonitorStore): void {
-  const { screen, webhooks } = store.state()
+  const { screen, webhooks, messages } = store.state()
+  const { filter, detail } = messages
   store.ask({ do: "load_queue" })
+  // Which template a mail was made from, no event tells.
+  const is_of_template = filter.query.template_id !== undefined
+  if (screen === "messages" && is_of_template && !detail) store.ask({ do: "load_newest", filter })
   if (screen === "inbound") store.ask({ do: "load_inbound" })
   if (screen === "reputation") store.ask({ do: "load_reputation" })
   if (screen !== "webhooks") return

@@ -213,6 +213,7 @@ export type Intent =
   | AskedAction
   | { do: "load_message"; id: string; tab: Tab }
   | { do: "load_older"; filter: MessageFilter }
+  | { do: "load_newest"; filter: MessageFilter }
   | { do: "load_endpoints" }
   | { do: "load_deliveries"; webhook_id: string }
   | { do: "load_delivery"; webhook_id: string; id: string }

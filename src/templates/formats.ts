@@ -1,5 +1,6 @@
 import { isLocale, isTimeZone } from "../lib/locale"
 import { Unfit } from "./handlebars"
+import { momentFrom } from "./moment"
 
 const MOST_FORMATTERS = 500
 
@@ -62,8 +63,8 @@ export function asDate(
   given: unknown,
   { format, timezone, locale }: Record<"format" | "timezone" | "locale", unknown>,
 ): string {
-  const moment = new Date(typeof given === "number" ? given : String(given))
-  if (Number.isNaN(moment.getTime()) || typeof given === "object") {
+  const moment = new Date(momentFrom(given))
+  if (Number.isNaN(moment.getTime())) {
     throw new Unfit("failed", `date needs a time of ISO 8601, but "${shown(given)}" is none.`)
   }
   const word = String(format)

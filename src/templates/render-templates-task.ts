@@ -49,6 +49,8 @@ type Compiled = Handlebars.TemplateDelegate
 interface CompiledText {
   text: TemplateText
   run: Compiled
+  /** Whether another text can stand in it. */
+  has_place: boolean
 }
 
 interface CompiledTemplate {
@@ -157,16 +159,15 @@ function compile(sources: TemplateSources): CompiledTemplate {
   }
 }
 
-const compileText = (text: TemplateText, partials: TemplateSources["partials"]): CompiledText => ({
-  text,
-  run: within(text.field, () => {
+const compileText = (text: TemplateText, partials: TemplateSources["partials"]): CompiledText =>
+  within(text.field, () => {
     const { tree, facts } = parseText(text.source)
     for (const [name, loc] of facts.partials) {
       if (!Object.hasOwn(partials, name)) throw new Unfit("syntax", noPartial(name), loc)
     }
-    return handlebars.compile(tree, COMPILER)
-  }),
-})
+    const has_place = facts.names.has(CONTENT)
+    return { text, run: handlebars.compile(tree, COMPILER), has_place }
+  })
 
 const noPartial = (name: string) =>
   `There is no template ${name} to include. Only stored templates can include others.`
@@ -225,11 +226,20 @@ function renderText(
   for (const layout of template.layouts) {
     const outer = layout.find((one) => one.text.part === part)
     if (!outer || (part !== "html" && part !== "text")) continue
+    // A version from before may have been published again: nobody is sent a frame without its text.
+    if (!outer.has_place) throw new InText("layout_id", NO_PLACE)
     const around = Object.assign(bareObject(), data, { [CONTENT]: text })
     text = within("layout_id", () => outer.run(around, { partials }))
   }
   return cleaned(text, compiled.text)
 }
+
+const NO_PLACE = {
+  reason: "failed",
+  message: "The layout has no place for the text. It needs {{{content}}}.",
+  line: null,
+  column: null,
+} as const
 
 const CONTROL = /[\0-\x08\v\f\x0e-\x1f\x7f-\x9f]/g
 const LINE_BREAK = /[\r\n\u2028\u2029]/

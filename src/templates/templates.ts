@@ -249,6 +249,16 @@ async function refuseIncluded(tx: Tx, { id, project_id, name }: TemplateRow, ver
   })
 }
 
+/** Whether other templates of the project have this one around their texts. */
+export async function isLayout(
+  db: Reader,
+  { project_id, id }: { project_id: string; id: string | null },
+): Promise<boolean> {
+  if (id === null) return false
+  const users = db.select({ id: templates.id }).from(templates)
+  return (await users.where(and(ours(project_id), eq(templates.layout_id, id))).limit(1)).length > 0
+}
+
 interface TemplateFilter {
   search?: string | undefined
   channel?: string | undefined

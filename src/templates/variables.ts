@@ -1,4 +1,4 @@
-import { millisFrom } from "../core/time"
+import { momentFrom } from "./moment"
 import type { TemplateVariable } from "./tables"
 
 type Check = (value: unknown) => boolean
@@ -9,7 +9,7 @@ const isNumber: Check = (value) =>
   typeof value === "number" || (typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value.trim()))
 
 const isDate: Check = (value) =>
-  typeof value === "number" || (typeof value === "string" && !Number.isNaN(millisFrom(value)))
+  ["number", "string"].includes(typeof value) && !Number.isNaN(momentFrom(value))
 
 const isAddress: Check = (value) =>
   typeof value === "string" && /^(https?:\/\/|mailto:|tel:)\S+$/i.test(value) && URL.canParse(value)

@@ -100,15 +100,21 @@ async function judge(
   texts: TemplateTexts,
   publish: boolean,
 ): Promise<TemplateContent> {
-  const { names, partials } = await judgeTexts(workers, textsOf(texts))
+  const all = textsOf(texts)
+  const { names, partials, content_fields } = await judgeTexts(workers, all)
   const content = {
     ...texts,
     detected_variables: names,
     partials: [...new Set(partials.map(({ name }) => name))].sort(),
   }
   if (publish) await demandIncluded(store.read, template, content, partials)
+  const hiding = all.find(({ field }) => IN_LAYOUT.test(field) && !content_fields.includes(field))
+  if (publish && hiding && (await rows.isLayout(store.read, template))) throw noPlace(hiding.field)
   return content
 }
+
+/** The texts of a layout that go around those of other templates. */
+const IN_LAYOUT = /^(locales\.[^.]+\.)?(html|text)$/
 
 interface NamedTemplate {
   project_id: string
@@ -142,8 +148,12 @@ const notThere = (name: string) =>
 function demandPlace({ channels }: TemplateContent, layout: TemplateContent | undefined): void {
   if (!layout || !channels.email?.html) return
   if (layout.detected_variables.includes("content")) return
-  const message = "The layout has no place for the text. Its html needs {{{content}}}."
-  throw invalidTemplate("layout_id", { reason: "syntax", message, line: null, column: null })
+  throw noPlace("layout_id")
+}
+
+const noPlace = (field: string) => {
+  const message = "The layout has no place for the text of its templates. It needs {{{content}}}."
+  return invalidTemplate(field, { reason: "syntax", message, line: null, column: null })
 }
 
 /** Publishing shows what is missing as a 409: the template itself is not at fault. */

@@ -49,6 +49,9 @@ const AT = "2026-03-29T01:05:09.000Z"
 /** The golden table of the helpers: template, variables, result. */
 const GOLDEN: [string, object, string][] = [
   ["{{#if a}}y{{else}}n{{/if}}", { a: 1 }, "y"],
+  ["{{date d 'iso'}}", { d: "2026-07-03T10:00" }, "2026-07-03T10:00:00.000Z"],
+  ["{{date d 'iso'}}", { d: "2026-07-03 10:00:30.25+0200" }, "2026-07-03T08:00:30.250Z"],
+  ["{{date d 'iso'}}", { d: "2026-07-03" }, "2026-07-03T00:00:00.000Z"],
   ["{{#if a}}y{{else if b}}b{{else}}n{{/if}}", { a: 0, b: "x" }, "b"],
   ["{{#if a}}y{{else}}n{{/if}}", { a: [] }, "n"],
   ["{{#if a includeZero=true}}y{{else}}n{{/if}}", { a: 0 }, "y"],
@@ -171,6 +174,10 @@ describe("the helpers", () => {
 
   test.each([
     ["{{date d}}", { d: "tomorrow" }, "date"],
+    ["{{date d}}", { d: "12" }, "date"],
+    ["{{date d}}", { d: "2026-02-30" }, "date"],
+    ["{{date d}}", { d: "2026-02-03 10:00 PST" }, "date"],
+    ["{{date d}}", { d: ["2026-02-03"] }, "date"],
     ["{{date d 'QQ'}}", { d: AT }, "QQ"],
     ["{{date d 'long' 'Nowhere/Land'}}", { d: AT }, "Nowhere/Land"],
     ["{{date d 'long' 'UTC' 'e_n'}}", { d: AT }, "e_n"],
@@ -344,6 +351,8 @@ describe("partials and layouts", () => {
       "<body><main><p>1</p></main>Acme</body>",
     )
     expect(await render("x", {}, { layouts })).toBe("missing: company")
+    const frame = await render("x", {}, { layouts: ["<main></main>"] })
+    expect(frame).toStartWith("failed: The layout has no place for the text.")
   })
 })
 

@@ -375,6 +375,16 @@ describe("templates that include others", () => {
     const data = await made(project, { layout_id: layout.id })
     expect(data.layout_id).toBe(layout.id)
     expect(refusal(await project.post(`${ALL}/${layout.id}/archive`))).toEqual([409, "conflict"])
+    const places = {
+      html: { html: "<main>nothing</main>" },
+      text: { text: "nothing" },
+      "locales.de.html": { locales: { de: { html: "<main>nichts</main>" } } },
+    }
+    for (const [field, change] of Object.entries(places)) {
+      const { error } = (await patch(project, layout.id, change)).body
+      expect([error.code, error.details.field]).toEqual(["invalid_template", field])
+    }
+    expect((await patch(project, layout.id, { text: "-- {{{content}}}" })).status).toBe(200)
     const strange = await made(await service.project(), { name: "layout", html: "{{{content}}}" })
     const foreign = await project.post(ALL, { name: "y", html: "y", layout_id: strange.id })
     expect(refusal(foreign)).toEqual([422, "invalid_template"])

@@ -41,6 +41,17 @@ test("part of the text is enough behind a name, too", () => {
   expect(finds("to:ann*", { to: "joann@mailbox.test" })).toBe(false)
 })
 
+test("a template is found by its name and by its id", () => {
+  const template = ["receipt", "019a0000-0000-7000-8000-000000000001"]
+  for (const word of ["template:receipt", "template:rec*", "template:019a0000-0000-7000"]) {
+    expect(finds(word, { template })).toBe(true)
+    expect(finds(word, { template: ["welcome", "019b"] })).toBe(false)
+    expect(finds(word, { template: [] })).toBe(false)
+  }
+  expect(parseFilter("template:receipt")).toMatchObject({ query: { template_id: "receipt" } })
+  expect(parseFilter("template:rec*")).toMatchObject({ query: {} })
+})
+
 test("several statuses are one or the other, and a minus turns a word around", () => {
   expect(finds("status:failed,bounced", { status: "bounced" })).toBe(true)
   expect(finds("-status:delivered", { status: "bounced" })).toBe(true)

@@ -88,6 +88,13 @@ test("email, event and activity say the same in their own words", () => {
     expect(one).toMatchObject({ id, at: NOW, to: "ann@mailbox.test", status: "delivered" })
   }
   expect(of_event).toMatchObject({ subject: "Hi", tags: ["a"] })
+  const template = { id: "019a", name: "receipt\u001b[2J", version: 2 }
+  const rendered = updateOfEmail({ ...email({ id, created_at: at }), template } as never)
+  expect(rendered.template).toEqual(["receipt", "019a"])
+  const known = mergeUpdates([], [rendered]).rows
+  expect(mergeUpdates(known, [{ ...of_activity, at: NOW + 1 }]).rows[0]?.template).toEqual(
+    rendered.template,
+  )
   const opened = updateOfEvent({ ...envelope, type: "email.opened", data })
   expect(opened?.status).toBeUndefined()
   for (const type of ["email.received", "webhook.test"]) {

@@ -27,6 +27,7 @@ export const row = (more: Partial<MessageRow> = {}): MessageRow => ({
   scheduled_at: null,
   changed_at: NOW,
   tags: [],
+  template: [],
   is_new: false,
   ...more,
 })
