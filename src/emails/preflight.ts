@@ -7,7 +7,10 @@ import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
 import type { ContentFinding } from "../lib/content-finding"
 import { textFromHtml } from "../lib/text-from-html"
+import { frozenRefusal } from "../reputation/gate"
 import { suppressedAmong } from "../suppressions/look-up"
+import { demandRoomFor } from "../tenancy/quotas"
+import { allowanceOf } from "./accept"
 import { compose } from "./compose-email"
 import type { ContentChecks } from "./content-check-task"
 import type { EmailReading } from "./emails"
@@ -64,6 +67,7 @@ const encodedSize = (bytes: number) => Math.ceil(bytes / 57) * 78 + 300
 export async function preflight(parts: PreflightParts, caller: Caller, email: SendEmail) {
   const report = new Report()
   const from = await report.ask("sender", async () => senderOf(email, caller))
+  await report.ask("sender", () => checkAccount(parts, caller, email, report))
   const sender = from && (await checkSender(parts, caller, { email, from, report }))
   await report.ask("suppression", () => checkSuppression(parts, caller, email, report))
   report.pass("preference", "The project has no categories with preferences.")
@@ -138,6 +142,22 @@ const PASSED: Partial<Record<CheckName, string>> = {
   domain: "The project may send from this domain.",
   suppression: "No recipient is suppressed.",
   size: "The message is below every limit.",
+}
+
+/** The quota of the month and the account's sending status: no other check stands for them. */
+async function checkAccount(
+  { store }: PreflightParts,
+  caller: Caller,
+  { cc, bcc }: SendEmail,
+  report: Report,
+) {
+  if (caller.project_settings.sandbox) return
+  await demandRoomFor(store.read, allowanceOf(caller), 1 + cc.length + bcc.length)
+  const frozen = frozenRefusal(caller)
+  if (frozen) throw frozen
+  if (caller.sending_status !== "throttled") return
+  const reason = caller.sending_status_reason
+  report.warn("sender", [`The account is throttled (${reason}): a share of its sends is rejected.`])
 }
 
 async function checkSender(

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
 import type { RecordCheck } from "../../src/domains/tables"
 import { domains } from "../../src/domains/tables"
+import { accounts } from "../../src/identity/tables"
 import { suppress } from "../../src/suppressions/suppressions"
 import { testDomain } from "../domains/subject"
 import type { TestProject } from "../harness/service"
@@ -100,6 +102,20 @@ describe("a preflight", () => {
     expect(of("authentication")?.detail).toContain("unknown.example.com is not verified")
     const { body } = await project.post("/v1/emails", { ...GOOD, from: "me@unknown.example.com" })
     expect(errors[0]).toMatchObject({ code: body.error.code, message: body.error.message })
+  })
+
+  test("of an account that may not send tells why, and of a throttled one warns", async () => {
+    const project = await service.project()
+    const standing = async (sending_status: "frozen" | "throttled") => {
+      const change = { sending_status, sending_status_reason: "bounce_rate=12%" }
+      await service.store.tx((tx) =>
+        tx.update(accounts).set(change).where(eq(accounts.id, project.account_id)),
+      )
+      const { ok, errors, of } = await check(project)
+      return [ok, errors.map(({ code }) => code), of("sender")?.outcome]
+    }
+    expect(await standing("frozen")).toEqual([false, ["account_frozen"], "fail"])
+    expect(await standing("throttled")).toEqual([true, [], "warn"])
   })
 
   test("without a sender says so, and looks at the content all the same", async () => {
