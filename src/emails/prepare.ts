@@ -88,16 +88,18 @@ export async function prepare(
   const recipients = [email.to, ...email.cc, ...email.bcc]
   const sendable = await rulesFor(rules, project_id, sandbox)
   await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)
-  const rendered = needsRendering(email) ? await renderEmail(rules, caller, email) : PLAIN
+  const rendered: SendEmail & RenderedEmail = needsRendering(email)
+    ? { ...email, ...(await renderEmail(rules, caller, email)) }
+    : email
   const known =
     suppressions ?? (await suppressionsOf(rules.suppressions, project_id, () => recipients))
   const suppressed = refuseSuppressed(known, email.to, { category: email.category })
   const files = await fetchFiles(email.attachments, { project_id, rules: rules.files, signal })
-  refuseSize(sizeOf({ ...email, ...rendered }, files))
+  refuseSize(sizeOf(rendered, files))
   const replyAddress = reply_tracking ? rules.replyAddress : undefined
   const is_untracked = default_reply_to !== null && !replyAddress
   const fallback = is_untracked ? [{ email: default_reply_to, name: null }] : []
-  const { html, text, used, headers, category, ...whole } = { ...email, ...rendered }
+  const { html, text, used, headers, category, ...whole } = rendered
   const { track_opens, track_clicks, template: _, variables: __, ...further } = whole
   const { template_version: ___, ...rest } = further
   const chosen = chosenTracking({ html, track_opens, track_clicks }, caller)
@@ -125,9 +127,6 @@ export async function prepare(
   })
   return leavingOut(message, suppressed)
 }
-
-/** An email whose own texts are sent. */
-const PLAIN: Partial<RenderedEmail> = {}
 
 /** The mailbox in From: the mail's own or the project's. Throws `sender_not_configured`. */
 export const senderOf = ({ from }: SendEmail, { project_settings }: Caller): Mailbox =>
