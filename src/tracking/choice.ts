@@ -76,9 +76,18 @@ export function trackingFor(
   )
   return {
     ...{ message_id, opens, clicks, base_url: base },
-    key: secrets.mac(TOKEN_PURPOSE, "v1"),
+    key: keyOf(secrets),
     untracked: { urls: unsubscribeLinks(headers), prefixes },
   }
+}
+
+/** Each server has one, for as long as it runs. */
+const keys = new WeakMap<Secrets, Uint8Array>()
+
+function keyOf(secrets: Secrets): Uint8Array {
+  const known = keys.get(secrets) ?? secrets.mac(TOKEN_PURPOSE, "v1")
+  keys.set(secrets, known)
+  return known
 }
 
 /** The same server under another name. */

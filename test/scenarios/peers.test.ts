@@ -21,6 +21,7 @@ const letter = {
   subject: "Grüße, 你好 and a subject that is long enough to be folded over two lines of header 🎉",
   text: `.first line begins with a dot\r\n..two\nlone feed ✓\n${"long ".repeat(400)}\n.`,
   html: "<p>Grüße ✓</p>\n<p>.dot</p>",
+  ...{ track_opens: false, track_clicks: false },
   headers: { "X-Canary": "kept", References: "<a@example.test> <b@example.test>" },
   attachments: [
     {
