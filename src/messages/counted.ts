@@ -1,4 +1,6 @@
+import { inArray } from "drizzle-orm"
 import { millis, millisFrom } from "../core/time"
+import { accounts } from "../identity/tables"
 import { type CountedEmail, count, hourOf, NONE } from "../reputation/hour-counts"
 import { noteTrouble } from "../reputation/reputation-watch"
 import type { Tx } from "../store/store"
@@ -21,12 +23,39 @@ const NOT_COUNTED = new Set(["PolicyRejected", "InfrastructureRejected"])
  */
 export async function countForReputation(tx: Tx, list: ChangedMessage[]): Promise<void> {
   const counted = list.flatMap(countedOf)
-  await count(tx, counted)
   const troubled = counted.filter(({ counts }) => counts.bounced + counts.complained > 0)
+  await moveBeforeWindows(
+    tx,
+    troubled.filter(({ is_late }) => is_late),
+  )
+  await count(tx, counted)
   noteTrouble(tx, new Set(troubled.map(({ account_id }) => account_id)))
 }
 
-function countedOf({ before, after, facts }: ChangedMessage): CountedEmail[] {
+interface SentEmail extends CountedEmail {
+  sent_at_ms: number
+  /** It was sent before this change. */
+  is_late: boolean
+}
+
+/**
+ * A window that the operator began anew may begin within an hour. What is heard later of mail that was sent
+ * before, in that hour, counts for the hour before, which is in no window of the account.
+ */
+async function moveBeforeWindows(tx: Tx, late: SentEmail[]): Promise<void> {
+  if (late.length === 0) return
+  const { id, reputation } = accounts
+  const ids = [...new Set(late.map(({ account_id }) => account_id))]
+  const rows = await tx.select({ id, reputation }).from(accounts).where(inArray(id, ids))
+  const starts = new Map(rows.map((row) => [row.id, row.reputation?.window_start]))
+  for (const email of late) {
+    const start = starts.get(email.account_id)
+    if (!start || email.sent_at_ms >= millisFrom(start)) continue
+    email.hour = Math.min(email.hour, hourOf(millisFrom(start)) - 1)
+  }
+}
+
+function countedOf({ before, after, facts }: ChangedMessage): SentEmail[] {
   if (before.channel !== "email" || before.sandbox || before.source === OWN_SOURCE) return []
   const counts = { ...NONE }
   for (const [at, recipient] of after.recipients.entries()) {
@@ -35,10 +64,11 @@ function countedOf({ before, after, facts }: ChangedMessage): CountedEmail[] {
   }
   if (counts.sent + counts.delivered + counts.bounced + counts.complained === 0) return []
   const { account_id, project_id, sender_domain, tags, template_id } = before
-  const sent_at = before.sent_at === null ? millis() : millisFrom(before.sent_at)
-  return [
-    { account_id, project_id, sender_domain, tags, template_id, hour: hourOf(sent_at), counts },
-  ]
+  const sent_at_ms = before.sent_at === null ? millis() : millisFrom(before.sent_at)
+  const is_late = before.sent_at !== null
+  const hour = hourOf(sent_at_ms)
+  const named = { account_id, project_id, sender_domain, tags, template_id }
+  return [{ ...named, sent_at_ms, is_late, hour, counts }]
 }
 
 /** A recipient counts as sent when a server first took the mail, or refused it for good. */

@@ -4,14 +4,16 @@ import { auditLog } from "../../src/audit-log/tables"
 import { settings } from "../../src/core/config"
 import { newId } from "../../src/core/ids"
 import { jobs } from "../../src/jobs/tables"
+import { feedback } from "../../src/messages/settle"
 import { messages } from "../../src/messages/tables"
 import { drawOf } from "../../src/reputation/gate"
 import { judgeAll } from "../../src/reputation/reputation-watch"
 import { refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
+import { deliverAll } from "../harness/delivery"
 import { person, team } from "../harness/people"
 import { quietLog } from "../harness/quiet"
-import type { TestProject } from "../harness/service"
+import { type TestProject, testService } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { received } from "../inbound/received"
 import { accountOf, sent, statusEvents } from "./mail-counts"
@@ -264,6 +266,30 @@ describe("a frozen account", () => {
       "frozen-active",
       "active-throttled",
     ])
+  })
+
+  test("counts no late word about mail of the same hour that was sent before it was lifted", async () => {
+    await using own = await testService()
+    const project = await own.project()
+    const mail = { ...EMAIL, from: "bell@mailbox.test" }
+    const post = async () => (await project.post("/v1/emails", mail)).body.id as string
+    const tell = (id: string, type: "bounced" | "complained") =>
+      own.store.tx((tx) => feedback(tx, id, { type, recipient_email: EMAIL.to }))
+    const [early, complained] = [await post(), await post()]
+    await deliverAll(own)
+    const operator = await person(own, undefined, true)
+    for (const verb of ["freeze", "unfreeze"]) {
+      clock.advance({ seconds: 1 })
+      await operator.post(`/v1/admin/accounts/${project.account_id}/${verb}`, { reason: "case" })
+    }
+    clock.advance({ seconds: 1 })
+    await tell(early, "bounced")
+    await tell(complained, "complained")
+    expect(await show(project)).toMatchObject({ sent: 0, bounced: 0, complained: 0 })
+    const after = await post()
+    await deliverAll(own)
+    await tell(after, "bounced")
+    expect(await show(project)).toMatchObject({ sent: 1, bounced: 1, complained: 0 })
   })
 
   test("can be made so by the operator, whose reason is shown, logged, and safe in a header", async () => {
