@@ -125,7 +125,9 @@ async function enter(
     at.existing += data.existing
     for (const { index, error } of data.failed) {
       const one = plain[index]
-      if (one) refused.push({ ...one, code: error.code, message: error.message })
+      // The place in the request says nothing here: the line of the file stands beside it.
+      const message = error.message.replace(/^emails\.\d+(\.\w+)?: /, "")
+      if (one) refused.push({ ...one, code: error.code, message })
     }
   }
   for (const one of wanted)

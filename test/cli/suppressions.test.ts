@@ -28,10 +28,11 @@ const given = (body: unknown) => (body as { emails: BulkItem[] }).emails
 function bulk(api: FakeApi) {
   api.answer(BULK, ({ body }) => {
     const emails = given(body)
-    const error = { code: "invalid_email", message: "This is no address.", details: {} }
-    const failed = emails.flatMap(({ email }, index) =>
-      email.includes("bad") ? [{ index, error }] : [],
-    )
+    const failed = emails.flatMap(({ email }, index) => {
+      const message = `emails.${index}.email: This is no address.`
+      const error = { code: "invalid_email", message, details: {} }
+      return email.includes("bad") ? [{ index, error }] : []
+    })
     return {
       body: { data: { added: emails.length - failed.length, existing: 0, failed }, meta: {} },
     }
