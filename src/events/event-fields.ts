@@ -75,7 +75,11 @@ const sent: ExampleField[] = [
 const touched: ExampleField[] = [
   ...sent,
   maybe("url", "The link that was opened. Null for `email.opened`."),
-  always("actor", "human", "`human`, or `machine` for scanners and proxies."),
+  always(
+    "actor",
+    "human",
+    "`human`, `machine` for scanners and proxies, or `unknown` for programs without a name.",
+  ),
   maybe("user_agent", "The user agent of the reader's program.", "Mozilla/5.0"),
 ]
 
