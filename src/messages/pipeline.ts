@@ -28,6 +28,7 @@ import { type DeliveryAttempt, LOGIN_REFUSED, settle } from "./settle"
 import {
   attempts,
   type ChannelName,
+  type Envelope,
   messageContents,
   messageFiles,
   messages,
@@ -105,7 +106,8 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
     list.map(({ id, content }) => ({ message_id: id, content })),
   )
   await insertTags(tx, accepted.flatMap(tagsOf))
-  await insertFiles(tx, accepted.flatMap(filesOf))
+  const files = accepted.flatMap(filesOf)
+  if (files.length > 0) await insertFiles(tx, files)
   const due = accepted.filter(({ scheduled_at }) => scheduled_at === null)
   await emitAll(tx, [...due.flatMap(queuedEvents), ...accepted.flatMap(leftOutEvents)])
   await bumpEach(tx, countsOf(accepted))
@@ -234,10 +236,12 @@ function asMessage({ content: _, ...fresh }: NewMessage): Message {
 const tagsOf = ({ id: message_id, project_id, tags }: Message) =>
   [...new Set(tags)].map((tag) => ({ project_id, tag, message_id }))
 
+const NO_FILES: Pick<Envelope, "submitted" | "attachments"> = { attachments: [] }
+
 /** Attachments of mail that was submitted as bytes are parts of these. */
 function filesOf({ id: message_id, envelope }: Message) {
-  if (!envelope) return []
-  const { submitted, attachments } = envelope
+  const { submitted, attachments } = envelope ?? NO_FILES
+  if (!submitted && attachments.length === 0) return []
   const names = submitted ? [submitted.sha256] : attachments.map(({ sha256 }) => sha256)
   return [...new Set(names)].flatMap((sha256) => (sha256 ? [{ message_id, sha256 }] : []))
 }
