@@ -106,8 +106,8 @@ const read = async (id: string) => (await home.owner.get(`/v1/emails/${id}`, her
 const becomes = (id: string, status: string) => async () => (await read(id)).status === status
 
 /** A mail that SES took; returns both of its ids. */
-async function handedOver(fields: Record<string, unknown> = {}) {
-  const id = await write(fields)
+async function handedOver(to: string) {
+  const id = await write({ to })
   await workOff(becomes(id, "sent"))
   return { id, messageId: `ses-${sent}` }
 }
@@ -126,31 +126,31 @@ const bounce = (bounceType: string, bounceSubType: string, emailAddress = "Ann@E
   },
 })
 
-const delivery = {
+const deliveryTo = (address: string) => ({
   eventType: "Delivery",
-  delivery: { recipients: ["ann@example.test"], smtpResponse: "250 2.0.0 OK" },
-}
+  delivery: { recipients: [address], smtpResponse: "250 2.0.0 OK" },
+})
+const delivery = deliveryTo("ann@example.test")
 
-const complaint = {
+const complaintOf = (emailAddress: string) => ({
   notificationType: "Complaint",
-  complaint: {
-    complaintFeedbackType: "abuse",
-    complainedRecipients: [{ emailAddress: "ann@example.test" }],
-  },
-}
+  complaint: { complaintFeedbackType: "abuse", complainedRecipients: [{ emailAddress }] },
+})
 
 test.each(["1", "2"] as const)(
   "a bounce, signed in version %s, bounces the mail",
   async (version) => {
-    const { id, messageId } = await handedOver()
-    const Message = note(messageId, bounce("Permanent", "NoEmail"))
+    const to = `bounced-${version}@example.test` // a permanent bounce suppresses its address
+    const { id, messageId } = await handedOver(to)
+    const told = bounce("Permanent", "NoEmail", `Bounced-${version}@Example.test`)
+    const Message = note(messageId, told)
     const { status, body } = await post(signedBy(signer, { Message }, version))
     expect([status, body.data]).toEqual([200, { received: true }])
     await workOff(becomes(id, "bounced"))
     const { events } = (await home.owner.get(`/v1/emails/${id}/events`, here(home))).body.data
     expect(events.at(-1)).toMatchObject({
       type: "email.bounced",
-      recipient_email: "ann@example.test",
+      recipient_email: to,
       bounce_type: "Permanent",
       bounce_subtype: "NoEmail",
       detail: { smtp_code: 550, enhanced_code: "5.1.1", response: "550 5.1.1 user unknown" },
@@ -159,11 +159,13 @@ test.each(["1", "2"] as const)(
 )
 
 test("a delivery, then a complaint; the same delivery again changes nothing", async () => {
-  const { id, messageId } = await handedOver()
-  await post(signedBy(signer, { Message: note(messageId, delivery) }))
+  const to = "complainer@example.test"
+  const { id, messageId } = await handedOver(to)
+  const delivered = note(messageId, deliveryTo(to))
+  await post(signedBy(signer, { Message: delivered }))
   await workOff(becomes(id, "delivered"))
-  await post(signedBy(signer, { Message: note(messageId, delivery), Subject: "Amazon SES" }))
-  await post(signedBy(signer, { Message: note(messageId, complaint) }))
+  await post(signedBy(signer, { Message: delivered, Subject: "Amazon SES" }))
+  await post(signedBy(signer, { Message: note(messageId, complaintOf(to)) }))
   await workOff(becomes(id, "complained"))
   const { events } = (await home.owner.get(`/v1/emails/${id}/events`, here(home))).body.data
   const types = events.map(({ type }: { type: string }) => type)
@@ -178,7 +180,7 @@ test("a notification before its mail is known waits for it", async () => {
 })
 
 test("a transient bounce is the end of the mail, and says that the address may be good", async () => {
-  const { id, messageId } = await handedOver()
+  const { id, messageId } = await handedOver("ann@example.test")
   const full = bounce("Transient", "MailboxFull")
   await post(signedBy(signer, { Message: note(messageId, full) }))
   await workOff(becomes(id, "bounced"))
@@ -197,9 +199,10 @@ test("an undetermined bounce is a transient one, of a kind that nobody knows", (
 })
 
 test("a complaint of who complained before is a mail that was never sent", () => {
+  const { complaint, ...rest } = complaintOf("ann@example.test")
   const again = {
-    ...complaint,
-    complaint: { ...complaint.complaint, complaintSubType: "OnAccountSuppressionList" },
+    ...rest,
+    complaint: { ...complaint, complaintSubType: "OnAccountSuppressionList" },
   }
   expect(readNotification(note("ses-1", again))?.notices).toMatchObject([
     { type: "bounced", bounce_type: "Permanent", bounce_subtype: "Suppressed" },
@@ -219,7 +222,7 @@ test("one of no mail of ours is forgotten after ten minutes", async () => {
 })
 
 test("who has another address for callbacks cannot touch a mail of this one", async () => {
-  const { id, messageId } = await handedOver()
+  const { id, messageId } = await handedOver("ann@example.test")
   const foreign = await configured(await team(service))
   const Message = note(messageId, bounce("Permanent", "General"))
   expect((await post(signedBy(signer, { Message }), foreign)).status).toBe(200)
