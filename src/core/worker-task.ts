@@ -18,14 +18,20 @@ export interface TaskError {
   stack?: string
 }
 
-/** What the thread sends: once `ready`, then one answer a task; and what a library would print. */
+/**
+ * What the thread sends: once `ready`, then one answer a task; before the first answer of each kind of
+ * task, that its code is loaded; and what a library would print.
+ */
 export type TaskAnswer =
   | { stray: "info" | "warn" | "error"; message: string; fields?: Record<string, unknown> }
   | { ready: true }
+  | { loaded: string }
   | { id: number; ok: true; value: unknown }
   | { id: number; ok: false; error: TaskError }
 
-type Tasks = Record<string, (input: never) => unknown>
+type TaskFunction = (input: never) => unknown
+/** A name gives a function that loads the code of the task. */
+type Tasks = Record<string, () => Promise<TaskFunction>>
 
 const MAX_DEPTH = 4
 
@@ -37,8 +43,18 @@ export function serveTasks(tasks: Tasks): void {
   const port = parentPort
   if (!port) throw new Error("tasks run only in a worker thread")
   catchStrayOutput((stray, message, fields) => port.postMessage({ stray, message, fields }))
+  const loaded = new Map<string, TaskFunction>()
+  const functionOf = async (task: string) => {
+    const known = loaded.get(task)
+    if (known) return known
+    if (!Object.hasOwn(tasks, task)) throw new Error(`there is no task "${task}"`)
+    const found = (await tasks[task]?.()) as TaskFunction
+    loaded.set(task, found)
+    port.postMessage({ loaded: task })
+    return found
+  }
   port.on("message", async (message: Task) => {
-    const answer = await perform(tasks, message)
+    const answer = await perform(functionOf, message)
     try {
       port.postMessage(answer, answer.ok ? [...buffers(answer.value)] : [])
     } catch (error) {
@@ -48,11 +64,11 @@ export function serveTasks(tasks: Tasks): void {
   port.postMessage({ ready: true })
 }
 
-async function perform(tasks: Tasks, message: Task) {
+async function perform(functionOf: (task: string) => Promise<TaskFunction>, message: Task) {
   const { id, task, input } = message
   try {
-    if (!Object.hasOwn(tasks, task)) throw new Error(`there is no task "${task}"`)
-    const value: unknown = await tasks[task]?.(input as never)
+    const run = await functionOf(task)
+    const value: unknown = await run(input as never)
     return { id, ok: true as const, value }
   } catch (error) {
     return { id, ok: false as const, error: written(error) }

@@ -5,6 +5,8 @@ import type { Task, TaskAnswer, TaskError } from "./worker-task"
 
 const MAX_WAITING = 1000
 const MAX_FAILED_STARTS = 3
+/** How long a thread may load the code of a task, before the deadline of its first input counts. */
+const LOAD_MS = 30_000
 /** It takes three; the rest is for what else opens files while it starts. */
 const DESCRIPTORS_OF_A_START = 16
 
@@ -32,10 +34,11 @@ interface TaskOptions {
 export interface Workers {
   /**
    * Runs one task in a thread of the pool. The deadline counts from when it starts there, not from
-   * when it began to wait. Rejects with what the task threw (an ApiError keeps its code), with
-   * WorkerTimeout, or with `service_unavailable` when 1,000 tasks wait already. `close` waits for a
-   * task that is `whole`: one that holds more than memory. One that is `left` ends by itself, behind
-   * `close`; neither that nor the end of the process waits for it.
+   * when it began to wait, and not before the thread has loaded the code of the task. Rejects with
+   * what the task threw (an ApiError keeps its code), with WorkerTimeout, or with
+   * `service_unavailable` when 1,000 tasks wait already. `close` waits for a task that is `whole`: one
+   * that holds more than memory. One that is `left` ends by itself, behind `close`; neither that nor
+   * the end of the process waits for it.
    */
   run<T>(task: string, input: unknown, options: TaskOptions): Promise<T>
   /** Stops the threads; what runs or waits is rejected with `service_unavailable`. */
@@ -52,6 +55,8 @@ interface Job extends TaskOptions {
 interface Thread {
   worker: Worker
   ready: boolean
+  /** Tasks whose code it has. */
+  loaded: Set<string>
   job: Job | undefined
   timer: ReturnType<typeof setTimeout> | undefined
 }
@@ -138,10 +143,15 @@ class Pool {
     }
     thread.worker.ref()
     thread.job = job
+    this.limit(thread, job, thread.loaded.has(job.task) ? job.deadline_ms : LOAD_MS)
+  }
+
+  private limit(thread: Thread, job: Job, limit_ms: number): void {
+    clearTimeout(thread.timer)
     thread.timer = setTimeout(() => {
-      this.remove(thread, new WorkerTimeout(job.task, job.deadline_ms))
+      this.remove(thread, new WorkerTimeout(job.task, limit_ms))
       this.assign()
-    }, job.deadline_ms)
+    }, limit_ms)
   }
 
   /** The next job that could be posted; what cannot be copied to a thread is rejected here. */
@@ -162,6 +172,7 @@ class Pool {
     const thread: Thread = {
       worker: new Worker(this.entry),
       ready: false,
+      loaded: new Set(),
       job: undefined,
       timer: undefined,
     }
@@ -175,6 +186,11 @@ class Pool {
     if (!this.threads.has(thread)) return
     if ("stray" in answer) {
       log[answer.stray](answer.message, { ...answer.fields, thread: "worker" })
+      return
+    }
+    if ("loaded" in answer) {
+      thread.loaded.add(answer.loaded)
+      if (thread.job) this.limit(thread, thread.job, thread.job.deadline_ms)
       return
     }
     if ("ready" in answer) {

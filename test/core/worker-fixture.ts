@@ -1,7 +1,11 @@
 import { ApiError } from "../../src/core/errors"
 import { serveTasks } from "../../src/core/worker-task"
 
-serveTasks({
+/** The code of tasks that is there already. */
+const present = <Tasks extends Record<string, (input: never) => unknown>>(tasks: Tasks) =>
+  Object.fromEntries(Object.entries(tasks).map(([name, task]) => [name, async () => task]))
+
+const tasks = present({
   double: (input: { value: number }) => input.value * 2,
   "double-all": (inputs: number[]) => inputs.map((input) => input * 2),
   length: async (input: Uint8Array) => input.byteLength,
@@ -34,4 +38,15 @@ serveTasks({
     for (;;);
   },
   exit: () => process.exit(3),
+})
+
+serveTasks({
+  ...tasks,
+  "load-slowly": async () => {
+    await Bun.sleep(200)
+    return () => "loaded"
+  },
+  "load-nothing": async () => {
+    throw new Error("the code is broken")
+  },
 })

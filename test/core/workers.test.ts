@@ -93,6 +93,19 @@ describe("the pool", () => {
     expect(await quick).toBe(2)
   })
 
+  test("does not count the loading of the code as working", async () => {
+    const opened = open()
+    expect(await opened.run<string>("load-slowly", null, { deadline_ms: 100 })).toBe("loaded")
+    expect(await opened.run<string>("load-slowly", null, { deadline_ms: 100 })).toBe("loaded")
+  })
+
+  test("rejects a task whose code does not load, and goes on", async () => {
+    const opened = open()
+    const error = await failure(opened.run("load-nothing", null, soon))
+    expect(error).toMatchObject({ message: "the code is broken" })
+    expect(await opened.run<number>("double", { value: 5 }, soon)).toBe(10)
+  })
+
   test("survives a thread that ends, and rejects only its task", async () => {
     const opened = open()
     const ended = failure(opened.run("exit", null, soon))
