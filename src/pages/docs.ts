@@ -18,7 +18,7 @@ export function docsPage(description: OpenApi): string {
     name,
     entries: entries.filter(({ operation }) => operation.tags.includes(name)),
   }))
-  const shown: ShownAnswer[] = []
+  const shown: Shown = { answers: [], bodies: [] }
   const page = html`<!doctype html>
 <html lang="en">
 <head>
@@ -98,19 +98,20 @@ ${areas.map(
 )}
 </nav>`
 
-/** The fields of an answer that the page has shown, and where. */
-interface ShownAnswer {
+/** Fields that the page has shown, and where. */
+interface ShownFields {
   fields: Field[]
   operation: Operation
   /** Every field stands there, and not only what another answer lacks. */
   is_whole: boolean
 }
 
-function article(
-  { method, path, operation }: Entry,
-  description: OpenApi,
-  shown: ShownAnswer[],
-): Markup {
+interface Shown {
+  answers: ShownFields[]
+  bodies: ShownFields[]
+}
+
+function article({ method, path, operation }: Entry, description: OpenApi, shown: Shown): Markup {
   const { operationId, summary, parameters } = operation
   const all = parameters.flatMap((one) => resolved(one, description))
   const is_list = all.some(({ name }) => name === "per_page")
@@ -127,7 +128,7 @@ function article(
 <p>${prose(operation.description ?? "")}</p>
 <p class="needs">${needsOf(operation)}${is_list && html` <a href="#answers">Like every list</a>, it takes ${words(OF_LISTS)}.`}${is_repeatable && REPEATABLE}${failuresOf(operation)}</p>
 <details><summary>Request to copy</summary><pre><code>${operation["x-codeSamples"][0]?.source ?? ""}</code></pre></details>
-${tables}${bodyPart(operation, description)}${answerPart(operation, description, shown)}
+${tables}${bodyPart(operation, description, shown.bodies)}${answerPart(operation, description, shown.answers)}
 </article>`
 }
 
@@ -165,12 +166,27 @@ function needsOf(operation: Operation): Markup {
   return html`Needs ${scope === "-" ? "a credential" : html`the scope ${scopes}`}.`
 }
 
-function bodyPart({ requestBody }: Operation, description: OpenApi): Markup | undefined {
-  const schema = requestBody?.content["application/json"]?.schema
-  return schema && html`<h4>Body</h4>${fieldTable(withoutReferences(schema, description), true)}`
+/** A body of more fields than these is not shown twice. */
+const FEW_FIELDS = 5
+
+function bodyPart(
+  operation: Operation,
+  description: OpenApi,
+  shown: ShownFields[],
+): Markup | undefined {
+  const schema = operation.requestBody?.content["application/json"]?.schema
+  if (!schema) return undefined
+  const fields = fieldsOf(withoutReferences(schema, description), "", 0)
+  const same = shown.find((one) => isSame(one.fields, fields))
+  if (same) return html`<h4>Body</h4>${sameAs(same.operation)}`
+  if (fields.length > FEW_FIELDS) shown.push({ fields, operation, is_whole: true })
+  return html`<h4>Body</h4>${fields.length > 0 && table(fields, true)}`
 }
 
-function answerPart(operation: Operation, description: OpenApi, shown: ShownAnswer[]): Markup[] {
+const sameAs = ({ operationId, summary }: Operation) =>
+  html`<p>The fields are the same as in: <a href="#${operationId}">${summary}</a></p>`
+
+function answerPart(operation: Operation, description: OpenApi, shown: ShownFields[]): Markup[] {
   const { responses } = operation
   const successes = Object.entries(responses).filter(([status]) => /^[123]/.test(status))
   return successes.map(([status, response]) =>
@@ -199,7 +215,7 @@ function answer(
   status: string,
   { content = {} }: Answered,
   operation: Operation,
-  shown: ShownAnswer[],
+  shown: ShownFields[],
 ): Markup {
   const [type = "", { schema } = { schema: {} }] = Object.entries(content)[0] ?? []
   const properties = (schema.properties ?? {}) as Record<string, Schema>
@@ -209,14 +225,14 @@ function answer(
   if (fields.length === 0) return html`<h4>Answer: ${label}</h4>`
   // Most records are the answer of several routes; one table of each keeps the page small.
   const others = shown.filter((one) => one.operation !== operation && isWithin(one.fields, fields))
-  const same = others.find((one) => one.fields.length === fields.length)
+  const same = others.find((one) => isSame(one.fields, fields))
   const part = same ?? others.find(({ is_whole }) => is_whole)
   if (!same) shown.push({ fields, operation, is_whole: !part })
   if (!part)
     return html`<details><summary>Answer: ${label}</summary>${table(fields, false)}</details>`
+  if (same) return html`<h4>Answer: ${label}</h4>${sameAs(same.operation)}`
   const { operationId, summary } = part.operation
   const place = html`<a href="#${operationId}">${summary}</a>`
-  if (same) return html`<h4>Answer: ${label}</h4><p>The fields are the same as in: ${place}</p>`
   const known = new Set(part.fields.map(textOf))
   const more = fields.filter((field) => !known.has(textOf(field)))
   return html`<details><summary>Answer: ${label}</summary><p>The fields are those of: ${place}. And
@@ -224,6 +240,9 @@ these:</p>${table(more, false)}</details>`
 }
 
 const textOf = (field: Field) => JSON.stringify(field)
+
+const isSame = (some: Field[], others: Field[]) =>
+  some.length === others.length && isWithin(some, others)
 
 /** Whether a record has every field of a part, and few beside them. */
 function isWithin(part: Field[], fields: Field[]): boolean {
@@ -244,13 +263,7 @@ interface Field {
 
 const MOST_LEVELS = 3
 
-/** A table of every field below a schema, nested ones with their dotted path. */
-function fieldTable(schema: Schema, withNeed: boolean): Markup | undefined {
-  const fields = fieldsOf(schema, "", 0)
-  return fields.length === 0 ? undefined : table(fields, withNeed)
-}
-
-/** The same table for parameters. */
+/** A table of parameters. */
 const parameterTable = (list: ParameterLike[]): Markup | undefined =>
   list.length === 0 ? undefined : table(list.map(asField), true)
 

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { type AppParts, routeTable } from "../../src/app"
 import { newId } from "../../src/core/ids"
-import { now } from "../../src/core/time"
+import { now, secondsFromNow } from "../../src/core/time"
 import { consoleUsers } from "../../src/identity/tables"
 import { keep } from "../../src/mailbox/mailbox"
 import { attempts } from "../../src/messages/tables"
@@ -30,6 +30,7 @@ const NAMES: Record<string, string> = {
   "/v1/projects/{project_id}/members": "user_id",
   "/v1/emails/{email_id}/attempts": "attempt",
   "/v1/request-log": "request_id",
+  "/v1/templates/{template_id}/versions": "version",
   "/v1/admin/queues": "queue",
 }
 
@@ -96,6 +97,12 @@ async function more(owner: Person, at: number) {
   await post("/v1/projects", { name: `${at}` })
   const match = { to: `${at}@in.example.test` }
   await post("/v1/inbound-routes", { match, action: "drop" })
+  const texts = { name: `note-${at}`, text: "{{a}}" }
+  const template = await post("/v1/templates", texts)
+  ids.template_id ??= template.body.data.id
+  const written = { name: "note-0", text: `${at} {{b}}` }
+  await owner.call("PUT", `/v1/templates/${ids.template_id}`, { body: written, headers: here })
+  await post("/v1/emails", mail({ scheduled_at: secondsFromNow(3600 + at) }))
   await post("/v1/suppressions", { email: `${at}@example.test` })
   await addInbound(store, { account_id, project_id })
   const other = await team(service)

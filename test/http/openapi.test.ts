@@ -166,6 +166,15 @@ describe("the page for people", () => {
     }
   })
 
+  test("shows a body that two requests take once", () => {
+    const [whole = "", other = ""] = ["postTemplates", "putTemplatesByTemplateId"].map(
+      (id) => text.split(`<article id="${id}">`)[1]?.split("</article>", 1)[0],
+    )
+    expect(whole).toContain("<code>layout</code>")
+    expect(other).not.toContain("<code>layout</code>")
+    expect(other).toContain('The fields are the same as in: <a href="#postTemplates">')
+  })
+
   test("asks nobody for anything", () => {
     const outside = [...text.matchAll(/\b(?:src|href|action)="([^"#][^"]*)"/g)].map(([, to]) => to)
     // Nothing is loaded, and the only other pages that it names are those of the error codes.

@@ -67,7 +67,7 @@ async function stateOf({ owner, account_id, project_id, ids }: World): Promise<s
   const here = { "x-account-id": account_id, "x-project-id": project_id }
   const paths = ["accounts/me/members", "accounts/me/invitations", "projects", "api-keys"]
   const mail = ["settings", "emails", "mailbox", "providers", "webhooks", "queue", "scheduled"]
-  const incoming = ["inbound-emails", "inbound-routes", "suppressions"]
+  const incoming = ["inbound-emails", "inbound-routes", "suppressions", "templates"]
   const own = [`projects/${project_id}/members`, `webhooks/${ids.webhook_id}/deliveries`]
   const more = [...mail, "audit-log", ...own, `jobs/${ids.job_id}`]
   const all: unknown[] = []
