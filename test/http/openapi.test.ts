@@ -170,8 +170,9 @@ describe("the page for people", () => {
     const [whole = "", other = ""] = ["postTemplates", "putTemplatesByTemplateId"].map(
       (id) => text.split(`<article id="${id}">`)[1]?.split("</article>", 1)[0],
     )
-    expect(whole).toContain("<code>layout</code>")
-    expect(other).not.toContain("<code>layout</code>")
+    const field = "<code>channels.sms.body</code> <b>required</b>"
+    expect(whole).toContain(field)
+    expect(other).not.toContain(field)
     expect(other).toContain('The fields are the same as in: <a href="#postTemplates">')
   })
 
