@@ -165,7 +165,7 @@ test("lib is pure: neither files, nor network, nor a database", () => {
 test("the worker thread brings along neither the store nor the settings nor the network", () => {
   const forbidden = /^src\/(store\/|server\.ts|app\.ts|core\/(config|net|dns|secrets)\.ts)/
   // Made for a thread, and alone: what they import counts.
-  const made_for_it = ["src/store/copy-log.ts", "src/store/check-file.ts"]
+  const made_for_it = ["src/store/file-tasks.ts"]
   const wrong = reachable("src/worker.ts").filter(
     ({ path, packages }) =>
       !made_for_it.includes(path) &&

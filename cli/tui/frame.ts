@@ -67,24 +67,28 @@ const links = {
   lost: ["○ reconnecting", "red"],
 } as const
 
+const LONGEST_LINK = Math.max(...Object.values(links).map(([word]) => widthOf(word)))
+
 /** The screens by their number keys, and how news arrive. */
 export function tabLine({ screen, link, columns }: State, paint: Paint): string {
   const [word, brush] = links[link]
   const full = screens.map((name, at) => `${at + 1} ${name[0]?.toUpperCase()}${name.slice(1)}`)
-  const fits = sizeOf(full) + LEAST_LINK <= columns - 4
+  const fits = sizeOf(full, "") + LEAST_LINK <= columns - 4
   // A narrow terminal has room for one name: that of the present screen.
   const names = full.map((name, at) => (fits || screens[at] === screen ? name : `${at + 1}`))
   const shown = names.map((name, at) =>
     screens[at] === screen ? paint.inverse(`[${name}]`) : ` ${name} `,
   )
-  const size = sizeOf(names)
+  const between = sizeOf(names, " ") + LONGEST_LINK < columns - 4 ? " " : ""
+  const size = sizeOf(names, between)
   const room = columns - 4 - size - 1 // a narrow terminal shows the beginning of the word
   const state = widthOf(word) > room ? fitted(word, room) : word
   const gap = columns - 4 - size - widthOf(state)
-  return `${shown.join(" ")}${" ".repeat(gap)}${paint[brush](state)}`
+  return `${shown.join(between)}${" ".repeat(gap)}${paint[brush](state)}`
 }
 
-const sizeOf = (names: string[]) => names.reduce((sum, name) => sum + name.length + 3, -1)
+const sizeOf = (names: string[], between: string) =>
+  names.reduce((sum, name) => sum + name.length + 2 + between.length, -between.length)
 
 /** Cells for the state of the link, a space before it included: a circle and some of its word. */
 const LEAST_LINK = 4

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test"
 import { createElement } from "react"
 import { painter } from "../../../cli/lib/terminal"
 import { widthOf } from "../../../cli/tui/cells"
-import { infoLine } from "../../../cli/tui/frame"
+import { infoLine, tabLine } from "../../../cli/tui/frame"
 import { screenLines as linesOf, Monitor } from "../../../cli/tui/monitor"
 import { press } from "../../../cli/tui/press"
 import type { State } from "../../../cli/tui/state"
@@ -174,5 +174,28 @@ test("it is drawn, keys reach it through ink, and news wait for the next frame",
   } finally {
     unmount()
     store.close()
+  }
+})
+
+test("eighty columns show the names of all screens and every state of the link in whole words", () => {
+  const words = {
+    connecting: "○ connecting",
+    live: "● live",
+    polling: "● live (polling)",
+    lost: "○ reconnecting",
+  } as const
+  const names = ["Messages", "Webhooks", "Queue", "Inbound", "Reputation"]
+  for (const [at, name] of names.entries()) {
+    for (const [link, word] of Object.entries(words)) {
+      const state = {
+        ...after(monitorWith(0, 80, 24), `${at + 1}`),
+        link: link as keyof typeof words,
+      }
+      const line = tabLine(state, painter(false))
+      expect(widthOf(line)).toBe(76)
+      expect(line).toEndWith(` ${word}`)
+      expect(line).toContain(`[${at + 1} ${name}]`)
+      for (const [place, other] of names.entries()) expect(line).toContain(`${place + 1} ${other}`)
+    }
   }
 })
