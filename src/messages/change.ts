@@ -64,7 +64,7 @@ export async function changeAll(
     ),
   )
   await bumpEach(tx, countsOf(changed))
-  await suppressWhere(tx, changed)
+  await suppressWhere(tx, changed, are_claimed)
   await countForReputation(tx, changed)
   await forget(tx, changed.filter(isOver))
   for (const one of changed) tellAll(tx, one)

@@ -21,11 +21,19 @@ interface Lesson {
  * Suppresses the addresses that can get no more mail, in the transaction that learns it (contract 20,
  * section 5): after a permanent bounce that is about the recipient, after a complaint, and for a
  * while after several messages that were given up. Deliveries that succeed cost nothing here.
+ * `are_attempts`: the facts are answers to attempts, and no reports that came later.
  */
-export async function suppressWhere(tx: Tx, changed: ChangedMessage[]): Promise<void> {
+export async function suppressWhere(
+  tx: Tx,
+  changed: ChangedMessage[],
+  are_attempts: boolean,
+): Promise<void> {
   const lessons = new Map<string, Lesson>()
   for (const { after, facts } of changed) {
-    for (const fact of facts) if (BAD.has(fact.type)) learn(lessons, after, fact)
+    for (const fact of facts) {
+      if (!BAD.has(fact.type) || (are_attempts && isSimulated(after, fact))) continue
+      learn(lessons, after, fact)
+    }
   }
   if (lessons.size === 0) return
   for (const project_id of [...lessons.keys()].sort()) {
@@ -39,7 +47,7 @@ const BAD = new Set(["bounced", "complained", "failed"])
 
 function learn(lessons: Map<string, Lesson>, message: ChangedMessage["after"], fact: Fact) {
   const { id, project_id, channel, source } = message
-  if (channel !== "email" || source === OWN_SOURCE || isSimulated(message, fact)) return
+  if (channel !== "email" || source === OWN_SOURCE) return
   const meaning = meaningOf(fact)
   if (meaning === undefined) return
   const lesson = lessons.get(project_id) ?? { lasting: [], soft: [] }
@@ -55,7 +63,7 @@ function learn(lessons: Map<string, Lesson>, message: ChangedMessage["after"], f
   })
 }
 
-/** What the embedded mailbox says of an address elsewhere is no word of that address. */
+/** What the embedded mailbox answers for an address elsewhere is no word of that address. */
 const isSimulated = ({ provider }: ChangedMessage["after"], { recipient_email }: Fact): boolean =>
   provider === "mailbox" && domainOf(recipient_email) !== MAILBOX_DOMAIN
 

@@ -28,6 +28,16 @@ const replyTo = (project: TestProject, id: string, body: object = { text: "Here.
   project.post(`/v1/inbound-emails/${id}/reply`, body)
 
 describe("a reply", () => {
+  test("to a suppressed author is refused, and so is a forward to such an address", async () => {
+    const project = await service.project()
+    const row = await received(service, project, HERE)
+    await project.post("/v1/suppressions", { email: "ann@elsewhere.test" })
+    expect(refusal(await replyTo(project, row.id))).toEqual([422, "suppressed_recipient"])
+    const to = "Ann@Elsewhere.test"
+    const forward = await project.post(`/v1/inbound-emails/${row.id}/forward`, { to })
+    expect(refusal(forward)).toEqual([422, "suppressed_recipient"])
+  })
+
   test("goes to the author, from the address that received, in the thread of the mail", async () => {
     const project = await service.project()
     const row = await received(service, project, {

@@ -443,6 +443,21 @@ describe("a delivery report to the return path", () => {
     expect(told.map(({ type }) => type)).toEqual(["email.queued", "email.sent", "email.bounced"])
     expect(told.at(-1)?.data).toMatchObject({ bounce_type: "Permanent", bounce_subtype: "NoEmail" })
     expect(told.at(-1)?.detail).toMatchObject({ mx: "mx2.elsewhere.test", smtp_code: 550 })
+    const again = await project.post("/v1/emails", mail({ to: "to@elsewhere.test" }))
+    expect(again.body.error).toMatchObject({
+      code: "suppressed_recipient",
+      details: { address: "to@elsewhere.test", reason: "bounce" },
+    })
+  })
+
+  test("that names a policy, or deferred mail, suppresses nothing by itself", async () => {
+    const { project } = await receiving()
+    for (const status of ["5.7.1", "4.2.2"]) {
+      const email = await sent(project, { to: "to@elsewhere.test" })
+      await receive(pathOf(email.id), dsn({ status }), "")
+      expect(await statusOf(email.id)).toBe("bounced")
+    }
+    expect((await project.get("/v1/suppressions")).body.data).toEqual([])
   })
 
   test("that is delayed is a soft bounce, once, and one that arrived a delivery", async () => {
@@ -544,6 +559,10 @@ describe("a complaint", () => {
     expect(await statusOf(email.id)).toBe("complained")
     const told = (await eventsOf(email.id)).filter(({ type }) => type === "email.complained")
     expect(told).toMatchObject([{ data: { complaint_feedback_type: "abuse" } }])
+    const { data } = (await project.get("/v1/suppressions")).body
+    expect(data).toMatchObject([
+      { address: "to@elsewhere.test", reason: "complaint", source_message_id: email.id },
+    ])
   })
 
   test("without a right MAC, or about the email of another project, changes nothing", async () => {
