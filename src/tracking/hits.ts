@@ -12,11 +12,12 @@ const FLUSH_MILLISECONDS = 500
 /** Hits wait so long: only then it is known whether they belong to a burst. */
 const HOLD_MILLISECONDS = BURST_MS + 500
 
-/** Messages of one transaction: other writers do not wait long for it. */
+/** Messages and moments of one transaction: other writers do not wait long for it. */
 const AT_ONCE = 25
+const MOMENTS_AT_ONCE = 60
 
 /** Counting rests this many times as long as it worked, so that a flood leaves most of the time to others. */
-const REST = 2
+const REST = 3
 const MOST_REST_MS = 200
 
 /** Different hits (message, link, visitor) that wait. What comes beyond that is answered, not counted. */
@@ -132,8 +133,7 @@ export class Hits {
 
   async #write(age_ms: number) {
     const due = this.#take(age_ms)
-    for (let from = 0; from < due.length; from += AT_ONCE) {
-      const some = due.slice(from, from + AT_ONCE)
+    for (const some of portions(due)) {
       const begun = monotonic()
       if (!this.#options.hasRoom()) this.#dropped += sizeOf(some)
       else await Promise.all(some.map((one) => this.#count(one)))
@@ -173,6 +173,21 @@ export class Hits {
     this.#warned_at = monotonic()
     this.#dropped = 0
   }
+}
+
+/** Parts of the list that are written in one transaction each. */
+function* portions(list: MessageHits[]): Generator<MessageHits[]> {
+  let some: MessageHits[] = []
+  let moments = 0
+  for (const one of list) {
+    some.push(one)
+    for (const hit of one.hits.values()) moments += hit.moments.length
+    if (some.length < AT_ONCE && moments < MOMENTS_AT_ONCE) continue
+    yield some
+    some = []
+    moments = 0
+  }
+  if (some.length > 0) yield some
 }
 
 const sizeOf = (list: MessageHits[]) => list.reduce((sum, { hits }) => sum + hits.size, 0)
