@@ -49,6 +49,8 @@ export interface RequestHandlerOptions {
   workers: Pick<Workers, "run">
   /** For the bodies of all requests together; 128 without it. */
   body_memory_mb?: number | undefined
+  /** Milliseconds since some moment: what slow bodies are measured by. Tests move it. */
+  body_time?: (() => number) | undefined
   /** Of one request; 30 s without it. */
   time_limit_ms?: number | undefined
   socket_times?: SocketTimes | undefined
@@ -126,8 +128,8 @@ class RequestHandler {
   constructor(options: RequestHandlerOptions) {
     this.#options = options
     this.#time_limit_ms = options.time_limit_ms ?? TIME_LIMIT_MILLISECONDS
-    const { store, verifyAccess, body_memory_mb: memory_mb } = options
-    this.#bodies = new BodyMemory({ memory_mb })
+    const { store, verifyAccess, body_memory_mb: memory_mb, body_time } = options
+    this.#bodies = new BodyMemory({ memory_mb, ...(body_time && { now: body_time }) })
     this.#sockets = new Sockets(options.socket_times)
     this.#limits = options.limits
     this.#guard = new Guard(store, this.#limits, verifyAccess)

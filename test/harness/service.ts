@@ -34,6 +34,7 @@ export interface ServiceOptions {
   trusted_proxies?: string[]
   time_limit_ms?: number
   body_memory_mb?: number
+  body_time?: () => number
   socket_times?: SocketTimes
   sign_up?: SignUp
   /** Where domains are looked up, and what their records name. */
@@ -156,6 +157,7 @@ export async function testService(options: ServiceOptions = {}) {
   const parts = Object.assign(composed.parts, {
     queues: testPauses(store),
     ...(options.time_limit_ms !== undefined && { time_limit_ms: options.time_limit_ms }),
+    ...(options.body_time && { body_time: options.body_time }),
     ...(options.socket_times && { socket_times: options.socket_times }),
   })
   const { health, watching, open_providers } = parts
