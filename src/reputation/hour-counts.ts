@@ -1,6 +1,7 @@
 import { and, type Column, eq, gt, gte, lt, type SQL, sql } from "drizzle-orm"
 import { millis } from "../core/time"
 import type { ReputationCounts } from "../identity/tables"
+import { perStore } from "../store/cached"
 import { adder } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { type Dimension, reputationHours } from "./tables"
@@ -40,16 +41,22 @@ type HourRow = typeof reputationHours.$inferInsert
 export async function count(tx: Tx, list: CountedEmail[]): Promise<void> {
   if (list.length === 0) return
   const shard = tx.isAlone ? 0 : Math.floor(Math.random() * SHARDS)
+  const known = knownNames(tx)
   const rows = new Map<string, HourRow>()
   for (const email of list) {
     add(rows, email, "project", "", shard)
-    if (email.sender_domain !== null) add(rows, email, "domain", email.sender_domain, shard)
-    for (const tag of new Set(email.tags)) add(rows, email, "tag", tag, shard)
-    if (email.template_id !== null) add(rows, email, "template", email.template_id, shard)
+    const addKnown = (dimension: Dimension, name: string) => {
+      if (known.has(email, dimension, name)) add(rows, email, dimension, name, shard)
+    }
+    const { sender_domain, tags, template_id } = email
+    if (sender_domain !== null) addKnown("domain", sender_domain)
+    if (tags.length > 0) for (const tag of new Set(tags)) addKnown("tag", tag)
+    if (template_id !== null) addKnown("template", template_id)
   }
   // Always in the same order, so that no two writers wait for each other.
   const ordered = [...rows.keys()].sort().flatMap((key) => rows.get(key) ?? [])
   await addTo(tx, ordered)
+  tx.afterCommit(() => known.keep(ordered))
 }
 
 function add(
@@ -64,6 +71,39 @@ function add(
   if (known) addUp(known, counts)
   else rows.set(key, { account_id, dimension, name, hour, project_id, shard, ...counts })
 }
+
+/** Of one account, that one node counts in one hour: a tag may be the number of an order. */
+export const MOST_NAMES_AN_HOUR = 300
+
+const MOST_ACCOUNTS = 10_000
+
+/** The names that each account has in its latest hour. Further ones count in the total alone. */
+class KnownNames {
+  #accounts = new Map<string, { hour: number; names: Set<string> }>()
+
+  /** Whether the name is counted. One that was bounced or complained about always is. */
+  has({ account_id, hour, counts }: CountedEmail, dimension: Dimension, name: string): boolean {
+    const known = this.#accounts.get(account_id)
+    if (!known || known.hour !== hour || known.names.size < MOST_NAMES_AN_HOUR) return true
+    return counts.bounced + counts.complained > 0 || known.names.has(`${dimension} ${name}`)
+  }
+
+  keep(rows: HourRow[]) {
+    for (const { account_id, hour, dimension, name } of rows) {
+      if (dimension === "project") continue
+      const known = this.#accounts.get(account_id)
+      if (known?.hour === hour) known.names.add(`${dimension} ${name}`)
+      else if (!known || known.hour < hour) this.#begin(account_id, hour, `${dimension} ${name}`)
+    }
+  }
+
+  #begin(account_id: string, hour: number, name: string) {
+    if (this.#accounts.size >= MOST_ACCOUNTS) this.#accounts.clear()
+    this.#accounts.set(account_id, { hour, names: new Set([name]) })
+  }
+}
+
+const knownNames = perStore(() => new KnownNames())
 
 /** Adds the second to the first. */
 export function addUp(sum: ReputationCounts, more: ReputationCounts) {

@@ -12,8 +12,11 @@ import { hourOf, SENDERS_AT_ONCE, sendersIn } from "./hour-counts"
 
 const LOOK_MILLISECONDS = 60_000
 
-/** Bounces come in bursts: an account is judged so often at most. */
-const PAUSE_MILLISECONDS = 50
+/** Bounces come in bursts: accounts are judged after them so often at most. */
+const PAUSE_MILLISECONDS = 200
+
+/** How much earlier than a minute a timer may fire. */
+const SLACK_MILLISECONDS = 1000
 
 /** When a node last judged all accounts, for the others. */
 const LOOKED_AT = "reputation.looked_at"
@@ -72,7 +75,7 @@ function isOurs(store: Store): Promise<boolean> {
     const at_ms = millis()
     const last = await instance.hold(tx, LOOKED_AT)
     const age = last === undefined ? Number.POSITIVE_INFINITY : at_ms - millisFrom(last)
-    if (age >= 0 && age < LOOK_MILLISECONDS - PAUSE_MILLISECONDS) return false
+    if (age >= 0 && age < LOOK_MILLISECONDS - SLACK_MILLISECONDS) return false
     await instance.set(tx, LOOKED_AT, isoFrom(at_ms))
     return true
   })

@@ -6,7 +6,7 @@ import { events } from "../../src/events/tables"
 import type { ReputationCounts } from "../../src/identity/tables"
 import { OWN_SOURCE } from "../../src/messages/facts"
 import { feedback, type LateFact } from "../../src/messages/settle"
-import { addUp, hourOf, NONE } from "../../src/reputation/hour-counts"
+import { addUp, count, hourOf, MOST_NAMES_AN_HOUR, NONE } from "../../src/reputation/hour-counts"
 import { reputationHours } from "../../src/reputation/tables"
 import type { Reader } from "../../src/store/store"
 import { idFor } from "../harness/ids"
@@ -129,6 +129,29 @@ test("by domain, tag and template: each message once, in the hour in which it wa
   expect(rows.find(({ complained }) => complained > 0)?.hour).toBe(
     hourOf(millisFrom(sent_at ?? "")),
   )
+})
+
+test("a tag of its own for every email is counted for some hundred of them, and the rest in the total", async () => {
+  await using office = await postOffice()
+  const { store } = office
+  const email = (number: number, bounced = 0) => ({
+    ...{ account_id: ACCOUNT, project_id: PROJECT, sender_domain: "x.test", template_id: null },
+    ...{ tags: ["news", `order:${number}`], hour: 400_000 },
+    counts: { sent: 1, delivered: 1 - bounced, bounced, complained: 0 },
+  })
+  for (let from = 0; from < 500; from += 20) {
+    const some = Array.from({ length: 20 }, (_, at) => email(from + at))
+    await store.tx((tx) => count(tx, some))
+  }
+  await store.tx((tx) => count(tx, [email(999, 1)]))
+  const sums = await counted(store.read)
+  expect([sums.project, sums["tag news"], sums["domain x.test"]]).toEqual(
+    Array(3).fill([501, 500, 1, 0]),
+  )
+  expect(sums["tag order:999"]).toEqual([1, 0, 1, 0])
+  const tags = Object.keys(sums).filter((name) => name.startsWith("tag order:"))
+  expect(tags.length).toBeGreaterThan(MOST_NAMES_AN_HOUR - 21)
+  expect(tags.length).toBeLessThan(MOST_NAMES_AN_HOUR + 21)
 })
 
 test("mail of the sandbox and of the instance itself counts nothing", async () => {
