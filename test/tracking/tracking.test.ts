@@ -1,5 +1,9 @@
 import { expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { accounts } from "../../src/identity/tables"
 import { movableClock } from "../harness/clock"
+import { deliverAll } from "../harness/delivery"
+import { mail } from "../harness/mail"
 import { sharedService } from "../harness/shared-service"
 import { FIREFOX, type ReceivedLetter, receive } from "./letters"
 
@@ -163,6 +167,37 @@ test("who opens and who clicks is chosen by the email, then the project, then th
   expect(await own.email()).toMatchObject({ track_opens: true, track_clicks: false })
   const clicks = await letter({ track_opens: false })
   expect([clicks.pixel, clicks.links.length]).toEqual([undefined, 2])
+})
+
+test("an account that says no is asked where neither email nor project says anything", async () => {
+  const project = await service.project()
+  const settings = { track_opens: false, track_clicks: false, require_mfa: false }
+  const ours = eq(accounts.id, project.account_id)
+  await service.store.tx((tx) => tx.update(accounts).set({ settings }).where(ours))
+  const silent = await receive(service, project, { html: HTML })
+  expect([silent.pixel, silent.links]).toEqual([undefined, []])
+  await project.call("PATCH", "/v1/settings", { body: { track_clicks: true } })
+  const chosen = await receive(service, project, { html: HTML })
+  expect([chosen.pixel, chosen.links.length]).toEqual([undefined, 2])
+  await project.call("PATCH", "/v1/settings", { body: { track_clicks: null } })
+  expect((await receive(service, project, { html: HTML })).links).toEqual([])
+})
+
+test("an email that is sent again is tracked on its own", async () => {
+  const one = await letter()
+  const { id } = (await one.project.post(`/v1/emails/${one.id}/resend`, {})).body
+  const handed = await deliverAll(service)
+  const raw = Buffer.from(handed.find(({ message_id }) => message_id === id)?.raw ?? "").toString()
+  expect(raw).toContain("/t/o/")
+  expect(raw).not.toContain(one.pixel?.slice(0, 30) ?? "")
+})
+
+test("every attempt sends the same bytes", async () => {
+  const project = await service.project()
+  const { body } = await project.post("/v1/emails", mail({ html: HTML }))
+  const [first] = await deliverAll(service)
+  const kept = (await project.get(`/v1/emails/${body.id}/raw`)).bytes
+  expect(Buffer.from(kept).equals(Buffer.from(first?.raw ?? ""))).toBe(true)
 })
 
 test("a text is never tracked, and the text beside html stays as it is", async () => {
