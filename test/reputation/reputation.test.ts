@@ -272,10 +272,13 @@ describe("a frozen account", () => {
     await using own = await testService()
     const project = await own.project()
     const mail = { ...EMAIL, from: "bell@mailbox.test" }
-    const post = async () => (await project.post("/v1/emails", mail)).body.id as string
-    const tell = (id: string, type: "bounced" | "complained") =>
-      own.store.tx((tx) => feedback(tx, id, { type, recipient_email: EMAIL.to }))
-    const [early, complained] = [await post(), await post()]
+    const post = async (to: string) =>
+      (await project.post("/v1/emails", { ...mail, to })).body.id as string
+    const tell = (id: string, type: "bounced" | "complained", recipient_email: string) =>
+      own.store.tx((tx) => feedback(tx, id, { type, recipient_email }))
+    // Each address is another one: what bounced or complained is suppressed.
+    const [ann, ben, eve] = ["ann@example.test", "ben@example.test", "eve@example.test"] as const
+    const [early, complained] = [await post(ann), await post(ben)]
     await deliverAll(own)
     const operator = await person(own, undefined, true)
     for (const verb of ["freeze", "unfreeze"]) {
@@ -283,12 +286,12 @@ describe("a frozen account", () => {
       await operator.post(`/v1/admin/accounts/${project.account_id}/${verb}`, { reason: "case" })
     }
     clock.advance({ seconds: 1 })
-    await tell(early, "bounced")
-    await tell(complained, "complained")
+    await tell(early, "bounced", ann)
+    await tell(complained, "complained", ben)
     expect(await show(project)).toMatchObject({ sent: 0, bounced: 0, complained: 0 })
-    const after = await post()
+    const after = await post(eve)
     await deliverAll(own)
-    await tell(after, "bounced")
+    await tell(after, "bounced", eve)
     expect(await show(project)).toMatchObject({ sent: 1, bounced: 1, complained: 0 })
   })
 
