@@ -8,6 +8,7 @@ serveTasks({
   "compose-seven-bit": async () => (await import("./emails/compose-task")).composeSevenBit,
   "compose-batch": async () => (await import("./emails/compose-task")).composeAll,
   "check-content": async () => (await import("./emails/content-check-task")).checkContent,
+  "text-from-html": async () => (await import("./lib/text-from-html")).textFromHtml,
   parse: async () => (await import("./mailbox/parse-task")).parseMail,
   "read-parts": async () => (await import("./emails/parts-task")).readParts,
   "read-file": async () => (await import("./emails/parts-task")).readMailFile,

@@ -8,7 +8,6 @@ import * as feed from "../events/feed"
 import type { Page } from "../http/page"
 import { changeUnclaimed } from "../jobs/claims"
 import { partOf } from "../lib/text"
-import { textFromHtml } from "../lib/text-from-html"
 import type { Message } from "../messages/facts"
 import { keepsContent } from "../messages/message-retention"
 import { messageRows } from "../messages/pipeline"
@@ -34,6 +33,7 @@ import { eventEntry, listed, whole } from "./email-record"
 import type { EmailContent, SubmittedContent } from "./prepare"
 import { isSubmitted } from "./prepare"
 import { fileOf, keptBytes, partsOf } from "./submitted"
+import { textOfHtml } from "./text-of-html"
 
 const gone = () => fail("not_found", "There is no such email.")
 
@@ -184,7 +184,7 @@ async function readContent(
   if (!stored) return undefined
   const content = isSubmitted(stored) ? await partsOf(workers, message, stored, blobs) : stored
   if (content.text !== null || content.html === null) return content
-  return { ...content, text: textFromHtml(content.html) }
+  return { ...content, text: await textOfHtml(workers, content.html) }
 }
 
 /** Addresses and the domain in the form in which they compare. */

@@ -6,6 +6,7 @@ import { isOpen } from "../messages/facts"
 import { asTheyStand, type MessageView } from "../messages/standing"
 import { attempts } from "../messages/tables"
 import type { Reader } from "../store/store"
+import { statistics } from "../tracking/tracking"
 import { type DeliveryStatus, deliveries } from "../webhooks/tables"
 import { find } from "./emails"
 
@@ -61,6 +62,13 @@ export interface EmailFacts {
   attempts: Attempt[]
   events: Event[]
   deliveries: DeliveredEvent[]
+  hits: { opens: HitCount; clicks: HitCount }
+}
+
+interface HitCount {
+  total: number
+  human: number
+  machine: number
 }
 
 const MOST_ATTEMPTS = 50
@@ -82,6 +90,7 @@ export async function explain(db: Reader, project_id: string, id: string) {
       .limit(MOST_ATTEMPTS),
     events,
     deliveries: await deliveriesOf(db, project_id, events),
+    hits: await statistics(db, message),
   })
 }
 
@@ -218,13 +227,13 @@ function queueSteps(facts: EmailFacts): Step[] {
   const { scheduled_at, next_attempt_at, status, status_reason, updated_at } = message
   const steps: Step[] = []
   if (scheduled_at) {
-    const is_waiting = tried.length === 0 && isOpen(status)
+    const is_waiting = tried.length === 0 && status === "queued"
     const detail = `It was scheduled for ${scheduled_at}.`
     steps.push(atAccept(facts, "scheduled", is_waiting ? "wait" : "pass", detail))
   }
   if (isOpen(status) && status_reason !== null) {
     const until = next_attempt_at === null ? "" : ` It is tried again at ${next_attempt_at}.`
-    const detail = `${status_reason}${until}`
+    const detail = `${sentence(status_reason)}${until}`
     steps.push({ at: updated_at, rule: "deferred", outcome: "wait", detail })
   }
   if (status === "failed" && status_reason === "cancelled") {
@@ -236,8 +245,23 @@ function queueSteps(facts: EmailFacts): Step[] {
     const detail = `Its first attempt began ${seconds.toFixed(1)} s after it was accepted.`
     steps.push({ at: first.started_at, rule: "claimed", outcome: "pass", detail })
   }
-  return steps.length > 0 ? steps : [atAccept(facts, "queued", "wait", "It waits for its turn.")]
+  if (steps.length > 0) return steps
+  if (status === "sending") return [{ at: updated_at, ...BEING_SENT }]
+  if (!isOpen(status)) return [{ at: updated_at, ...NEVER_CLAIMED }]
+  return [atAccept(facts, "queued", "wait", "It waits for its turn.")]
 }
+
+/** The attempt stands here once it has ended. */
+const BEING_SENT = { rule: "claimed", outcome: "pass", detail: "Its first attempt goes on." } as const
+
+const NEVER_CLAIMED = {
+  rule: "ended",
+  outcome: "none",
+  detail: "It ended before its first attempt.",
+} as const
+
+/** The words of a server often end without a period. */
+const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`)
 
 const HELD_BY_COMPLAINTS = "held_by_complaints"
 
@@ -301,10 +325,17 @@ function trackingStep(facts: EmailFacts): Step {
   const track = facts.message.envelope?.track
   const what = [track?.opens ? "openings" : [], track?.clicks ? "clicks" : []].flat()
   if (what.length === 0) return atAccept(facts, "not_tracked", "none", "Nothing of it is tracked.")
-  const hits = facts.events.filter(({ type }) => /\.(?:opened|clicked)$/.test(type)).length
-  const detail = `Its ${what.join(" and ")} are tracked. ${hits} events tell of them.`
+  const { opens, clicks } = facts.hits
+  const counts = [
+    track?.opens ? `Opened: ${countOf(opens)}.` : [],
+    track?.clicks ? `Clicked: ${countOf(clicks)}.` : [],
+  ].flat()
+  const detail = `Its ${what.join(" and ")} are tracked. ${counts.join(" ")}`
   return atAccept(facts, "tracked", "pass", detail)
 }
+
+const countOf = ({ total, human, machine }: HitCount): string =>
+  total === 0 ? "never" : `${total} in all, ${human} by people, ${machine} by machines`
 
 function webhookSteps(facts: EmailFacts): Step[] {
   if (facts.deliveries.length === 0) {
@@ -330,13 +361,14 @@ const WEBHOOK_OUTCOMES: Record<DeliveryStatus, Step["outcome"]> = {
 function summaryOf({ message, attempts: tried }: EmailFacts): string {
   const { status, recipient, status_reason, next_attempt_at, scheduled_at } = message
   const last = tried.at(-1)?.response
+  if (status === "sending") return `The email to ${recipient} is being sent.`
   if (isOpen(status) && tried.length === 0 && scheduled_at) {
     return `The email to ${recipient} waits for ${scheduled_at}.`
   }
   if (isOpen(status)) {
-    const why = status_reason === null ? "its turn" : status_reason
+    const why = sentence(status_reason ?? "its turn")
     const until = next_attempt_at === null ? "" : ` The next attempt is at ${next_attempt_at}.`
-    return `The email to ${recipient} waits: ${why}.${until}`
+    return `The email to ${recipient} waits: ${why}${until}`
   }
   if (ENDED_WELL.has(status))
     return `The email to ${recipient} was ${status} after ${times(tried)}.`

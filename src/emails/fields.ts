@@ -88,7 +88,7 @@ export function readResend(body: unknown, problems: Problems): { to: Mailbox | u
 /** Reads the body of a reschedule. Null in the answer means now. */
 export function readReschedule(body: unknown, problems: Problems): { at: string | null } {
   const { scheduled_at } = asObject(body, problems)
-  if (scheduled_at == null) problems.add("scheduled_at", "required", REQUIRED)
+  if (scheduled_at === null) problems.add("scheduled_at", "required", REQUIRED)
   return { at: readScheduledAt(scheduled_at, "scheduled_at", problems) }
 }
 

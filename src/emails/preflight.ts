@@ -6,7 +6,7 @@ import { signingKeys } from "../domains/keys"
 import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
 import type { ContentFinding } from "../lib/content-finding"
-import { textFromHtml } from "../lib/text-from-html"
+import type { MailContent } from "../lib/spam-content"
 import { frozenRefusal } from "../reputation/gate"
 import { suppressedAmong } from "../suppressions/look-up"
 import { demandRoomFor } from "../tenancy/quotas"
@@ -19,6 +19,7 @@ import { authenticationChecks } from "./preflight-domain"
 import { refuseSize, refuseUnsendable, rulesFor, type SendRules, senderOf, sizeOf } from "./prepare"
 import { renderEmail } from "./render-email"
 import { throwSuppressed } from "./suppressed"
+import { textOfHtml } from "./text-of-html"
 
 /** The checks of a preflight (contract 20, section 1.2), in the order of its answer. */
 export const PREFLIGHT_CHECKS = [
@@ -75,12 +76,12 @@ export async function preflight(parts: PreflightParts, caller: Caller, email: Se
   const { subject, html, text: own } = rendered ?? email
   const content = { subject, html, text: own }
   const whole = { ...email, ...content }
-  await checkContent(parts, content, report)
+  if (rendered) await checkContent(parts, content, report)
   const size_bytes = await sizeOnWire(parts, caller, { email: whole, from })
   await report.ask("size", async () => checkSize(whole, size_bytes, report))
   for (const check of sender ?? []) report.add(check)
   checkUnsubscribe(parts, caller, email, report)
-  const text = content.text ?? textFromHtml(content.html ?? "")
+  const text = content.text ?? (await textOfHtml(parts.workers, content.html ?? ""))
   return { ...report.result(), rendered: { ...content, text, size_bytes } }
 }
 
@@ -126,16 +127,27 @@ class Report {
   }
 
   result() {
-    const checks = PREFLIGHT_CHECKS.flatMap((name) => this.#checks.get(name) ?? NOT_LOOKED(name))
+    for (const name of PREFLIGHT_CHECKS) {
+      if (!this.#checks.has(name)) this.warn(name, [needsMore(name)])
+    }
+    const checks = PREFLIGHT_CHECKS.flatMap((name) => this.#checks.get(name) ?? [])
     return { ok: this.#errors.length === 0, errors: this.#errors, warnings: this.#warnings, checks }
   }
 }
 
-const NOT_LOOKED = (name: CheckName): PreflightCheck => ({
-  name,
-  outcome: "warn",
-  detail: "The check needs a sender. Give `from`, or set default_from of the project.",
-})
+/** Why a check could not look: what it needs was refused already. */
+const needsMore = (name: CheckName): string =>
+  OF_CONTENT.has(name)
+    ? "The check needs the rendered mail. Mend first what the check rendering names."
+    : "The check needs a sender. Give `from`, or set default_from of the project."
+
+/** Checks that look at nothing but subject, html and text. */
+const OF_CONTENT: ReadonlySet<CheckName> = new Set<CheckName>([
+  "rendering",
+  "links",
+  "accessibility",
+  "spam_content",
+])
 
 const PASSED: Partial<Record<CheckName, string>> = {
   sender: "The mail has a sender.",
@@ -201,7 +213,16 @@ async function checkSuppression(
 
 const CONTENT_DEADLINE_MS = 5_000
 
-async function checkContent({ workers }: PreflightParts, content: object, report: Report) {
+/** Looking at more would hold a thread for seconds, and no mail program shows that much. */
+const MOST_LOOKED_AT_BYTES = 1024 * 1024
+
+async function checkContent({ workers }: PreflightParts, content: MailContent, report: Report) {
+  const size = sizeOf(content, [])
+  if (size > MOST_LOOKED_AT_BYTES) {
+    const detail = `Html and text have ${size} bytes. Content over ${MOST_LOOKED_AT_BYTES} bytes is not looked at.`
+    for (const name of OF_CONTENT) report.warn(name, [detail])
+    return
+  }
   const options = { deadline_ms: CONTENT_DEADLINE_MS }
   const all = await workers.run<ContentChecks>("check-content", content, options)
   for (const [name, findings] of Object.entries(all) as [CheckName, ContentFinding[]][]) {

@@ -54,7 +54,7 @@ export function readTemplateFields(
   const { template, template_id } = given
   const whole = template == null ? {} : readObject(template, "template", problems)
   const own = whole.id == null ? null : readName(whole.id, "template.id", problems)
-  if (template != null && whole.id == null) {
+  if (typeof template === "object" && template !== null && whole.id == null) {
     problems.add("template.id", "required", "The field is required.")
   }
   const named = template_id == null ? null : readName(template_id, "template_id", problems)

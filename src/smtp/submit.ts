@@ -93,8 +93,11 @@ function readOptions(mail: SubmittedMail) {
   let category: string | null = null
   let scheduled_at: string | null = null
   const track: TrackingWish = { track_opens: null, track_clicks: null }
+  const seen = new Set<string>()
   for (const [name, value] of others) {
     const field = name.slice("X-Svc-".length).toLowerCase().replaceAll("-", "_")
+    if (seen.has(field)) problems.add(name, "invalid", "The header stands there more than once.")
+    seen.add(field)
     if (field === "category") category = readCategory(value, name, problems)
     else if (field === "scheduled_at") scheduled_at = readScheduledAt(value, name, problems)
     else if (field === "track_opens" || field === "track_clicks") {

@@ -1,6 +1,7 @@
 import type { Blobs } from "../core/blobs"
 import type { Problems } from "../core/errors"
 import { prepare, type Sender, type SendRules } from "../emails/prepare"
+import { refuseAllSuppressed } from "../emails/suppressed"
 import { readTemplateFields, type TemplateFields } from "../emails/template-fields"
 import type { Mailbox } from "../lib/address"
 import type { NewMessage } from "../messages/pipeline"
@@ -55,7 +56,10 @@ interface TemplateMail
   scheduled_at: string | null
 }
 
-/** One message for each recipient, with the texts of the template in the place of the submitted ones. */
+/**
+ * One message for each recipient, with the texts of the template in the place of the submitted ones. As
+ * for submitted bytes, a suppressed recipient beside others fails alone, before its message leaves.
+ */
 export async function prepareTemplate(
   { from, reply_to, template, variables, ...options }: TemplateMail,
   recipients: Mailbox[],
@@ -64,14 +68,16 @@ export async function prepareTemplate(
   blobs: Blobs,
 ): Promise<NewMessage[]> {
   const messages: NewMessage[] = []
+  const { tags, metadata, category, scheduled_at, track_opens, track_clicks } = options
   for (const to of recipients) {
-    const { tags, metadata, category, scheduled_at, track_opens, track_clicks } = options
     const email = {
       ...{ to, from, cc: [], bcc: [], subject: "", html: null, text: null, reply_to },
       ...{ tags, metadata, headers: {}, attachments: [], category, scheduled_at },
       ...{ template, variables, track_opens, track_clicks },
     }
-    messages.push(await prepare(email, sender, rules, blobs))
+    messages.push(await prepare(email, { ...sender, suppressions: [] }, rules, blobs))
   }
+  const { project_id } = sender.caller
+  await refuseAllSuppressed(rules.suppressions, project_id, recipients, { category })
   return messages
 }

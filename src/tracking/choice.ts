@@ -20,7 +20,7 @@ export function chosenTracking(
   { html, track_opens, track_clicks }: TrackingWish & { html: string | null },
   { project_settings, account_settings }: Pick<Caller, "project_settings" | "account_settings">,
 ): Envelope["track"] {
-  if (html === null) return undefined
+  if (!html) return undefined // an empty html makes no part of the mail
   const opens = track_opens ?? project_settings.track_opens ?? account_settings.track_opens
   const clicks = track_clicks ?? project_settings.track_clicks ?? account_settings.track_clicks
   return opens || clicks ? { opens, clicks } : undefined

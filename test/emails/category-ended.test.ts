@@ -144,6 +144,23 @@ describe("after one click", () => {
     await submit(session, letter(""))
   })
 
+  test("of a template by SMTP, the recipient that left fails alone", async () => {
+    const { project } = await unsubscribed()
+    await project.post("/v1/templates", { name: "news", subject: "News", text: "Hi", publish: true })
+    const raw =
+      "From: bell@example.test\nX-Svc-Template-Id: news\nX-Svc-Category: news\n\nnot sent\n"
+    const session = await login(project.key)
+    const alone = submit(session, { raw, to: "ann@example.test" })
+    expect(await replyOf(alone)).toBe("550 5.7.1 suppressed_recipient")
+    const reply = await submit(session, { raw, to: ["ann@example.test", "ben@example.test"] })
+    await deliverAll(service)
+    const ids = reply.match(/[0-9a-f-]{36}/g) ?? []
+    expect(await Promise.all(ids.map((id) => statusOf(project, id)))).toEqual([
+      ["failed", "suppressed_recipient"],
+      ["delivered", null],
+    ])
+  })
+
   test("an email of the category that waits already fails, and a copy to the address is left out", async () => {
     const project = await service.project()
     const path = await linkIn(project)

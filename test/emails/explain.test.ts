@@ -134,14 +134,20 @@ describe("stages by what is known", () => {
       ...change,
     }) as MessageView
 
-  const stepsOf = (change: Partial<MessageView>, stage: string) =>
+  const none = { total: 0, human: 0, machine: 0 }
+
+  const of = (change: Partial<MessageView>, hits = { opens: none, clicks: none }) =>
     explained({
       message: message(change),
       key_name: null,
       attempts: [],
       events: [],
       deliveries: [],
-    }).steps.flatMap((one) => (one.stage === stage ? [[one.rule, one.outcome]] : []))
+      hits,
+    })
+
+  const stepsOf = (change: Partial<MessageView>, stage: string) =>
+    of(change).steps.flatMap((one) => (one.stage === stage ? [[one.rule, one.outcome]] : []))
 
   const envelope = { from: { email: "a@b.test", name: null }, reply_to: [], attachments: [] }
 
@@ -204,6 +210,34 @@ describe("stages by what is known", () => {
     ],
   ])("%s shows in the stage %s", (_, stage, change, wanted) => {
     expect(stepsOf(change, stage)).toEqual([wanted])
+  })
+
+  test("what is being sent waits for nothing", () => {
+    const change = { status: "sending" as const }
+    expect(stepsOf(change, "queue")).toEqual([["claimed", "pass"]])
+    expect(of(change).summary).toBe("The email to ann@example.test is being sent.")
+  })
+
+  test("what ended without an attempt does not wait for its turn", () => {
+    const change = { status: "failed" as const, status_reason: "domain_not_verified" }
+    expect(stepsOf(change, "queue")).toEqual([["ended", "none"]])
+  })
+
+  test("the words of a server end before what follows them", () => {
+    const change = { status_reason: "451 Try later", next_attempt_at: AT }
+    const [queue] = of(change).steps.filter(({ stage }) => stage === "queue")
+    expect(queue?.detail).toBe(`451 Try later. It is tried again at ${AT}.`)
+    expect(of(change).summary).toContain(`waits: 451 Try later. The next attempt is at ${AT}.`)
+  })
+
+  test("hits of machines show, though they make no events", () => {
+    const track = { opens: true, clicks: true }
+    const opens = { total: 3, human: 1, machine: 2 }
+    const { steps } = of({ envelope: { ...envelope, track } }, { opens, clicks: none })
+    const [tracking] = steps.filter(({ stage }) => stage === "tracking")
+    expect(tracking?.detail).toBe(
+      "Its openings and clicks are tracked. Opened: 3 in all, 1 by people, 2 by machines. Clicked: never.",
+    )
   })
 
   test("a recipient that was suppressed later fails", () => {

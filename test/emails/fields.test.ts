@@ -172,6 +172,11 @@ describe("contents", () => {
     },
   )
 
+  test("a template that is no object has one problem", () => {
+    expect(read({ template: "welcome" }).complaints).toEqual(["template invalid"])
+    expect(read({ template: {} }).complaints).toEqual(["template.id required"])
+  })
+
   test("with variables the subject is Handlebars, which may be longer than a subject", () => {
     const subject = `{{! ${long(1000)} }}{{name}}`
     expect(read({ subject }).complaints).toEqual(["subject invalid"])

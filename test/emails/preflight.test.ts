@@ -120,8 +120,15 @@ describe("a preflight", () => {
 
   test("without a sender says so, and looks at the content all the same", async () => {
     const project = await service.project()
-    const { ok, errors, of } = await check(project, { from: undefined })
+    const { ok, errors, warnings, of } = await check(project, { from: undefined })
     expect([ok, errors[0]?.code]).toEqual([false, "sender_not_configured"])
+    expect(warnings.map(({ code }) => code)).toEqual([
+      "domain",
+      "authentication",
+      "dkim_alignment",
+      "spf_alignment",
+      "dmarc",
+    ])
     expect([of("sender")?.outcome, of("dmarc")?.outcome, of("links")?.outcome]).toEqual([
       "fail",
       "warn",
@@ -193,6 +200,17 @@ describe("a preflight", () => {
     expect(of("unsubscribe_header")?.detail).toContain("http://belfry.test is without TLS")
   })
 
+  test("of content that would take seconds to look at says so instead", async () => {
+    const project = await service.project()
+    const { ok, warnings, of } = await check(project, { html: "<table>".repeat(1_400_000) })
+    expect(ok).toBe(true)
+    for (const name of ["rendering", "links", "accessibility", "spam_content"]) {
+      expect(of(name)).toMatchObject({ outcome: "warn" })
+      expect(of(name)?.detail).toContain("have 9800000 bytes")
+      expect(warnings.map(({ code }) => code)).toContain(name)
+    }
+  })
+
   test("of a message above 10 MB fails as the send would", async () => {
     const project = await service.project()
     const { errors, of } = await check(project, { html: "x".repeat(10_485_761) })
@@ -252,8 +270,11 @@ describe("a preflight of a template", () => {
 
   test("fails at the rendering where a value is missing, as a send would", async () => {
     const project = await service.project()
-    const { ok, errors, of } = await check(project, { html: "<p>{{name}}</p>", variables: {} })
+    const given = { html: "<p>{{name}}</p>", variables: {} }
+    const { ok, errors, warnings, of } = await check(project, given)
     expect([ok, of("rendering")?.outcome]).toEqual([false, "fail"])
+    expect(warnings.map(({ code }) => code)).toEqual(["links", "accessibility", "spam_content"])
+    expect(of("links")?.detail).toContain("needs the rendered mail")
     expect(errors).toMatchObject([
       { code: "template_render_failed", details: { missing: ["name"] } },
     ])

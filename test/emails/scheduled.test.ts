@@ -106,6 +106,10 @@ test("PATCH moves a scheduled email, and refuses one that was released", async (
   const patch = (body: object, of = id) => project.call("PATCH", `/v1/emails/${of}`, { body })
   expect((await patch({ scheduled_at: at })).body.data).toMatchObject({ id, scheduled_at: at })
   expect(complaints(await patch({ scheduled_at: null }))).toEqual(["scheduled_at"])
+  expect((await patch({ at })).body.error).toMatchObject({
+    code: "validation_error",
+    details: { fields: [{ path: "body", code: "nothing_to_change" }] },
+  })
   expect(refusal(await patch({ scheduled_at: secondsFromNow(91 * DAY) }))[0]).toBe(422)
   expect(refusal(await patch({ scheduled_at: at }, NOBODY))).toEqual([404, "not_found"])
   const moved = await patch({ scheduled_at: "2020-01-01T00:00:00Z" }) // now

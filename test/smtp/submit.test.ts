@@ -264,6 +264,16 @@ describe("refused", () => {
       `From: bell@example.test\nX-Svc-Template-Id: welcome\n${ATTACHED}`,
     ],
     ["tracking by half", "501 5.5.4 validation_error", letter("X-Svc-Track-Opens: maybe\n")],
+    [
+      "two categories",
+      "501 5.5.4 validation_error",
+      letter("X-Svc-Category: news\nX-Svc-Category: offers\n"),
+    ],
+    [
+      "two templates",
+      "501 5.5.4 validation_error",
+      letter("X-Svc-Template-Id: a\nx-svc-template-id: b\n"),
+    ],
     ["a bad category", "501 5.5.4 validation_error", letter("X-Svc-Category: The News\n")],
     [
       "a late time",

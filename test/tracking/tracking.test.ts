@@ -210,6 +210,8 @@ test("a text is never tracked, and the text beside html stays as it is", async (
   const made = await letter({ text: undefined })
   expect(made.text).toContain("https://shop.test/b")
   expect(made.text).not.toContain("/t/c/")
+  const empty = await letter({ text, html: "" })
+  expect(await empty.email()).toMatchObject({ track_opens: false, track_clicks: false })
 })
 
 test("a token that is not ours is a picture that counts nothing, or a page that is not there", async () => {
