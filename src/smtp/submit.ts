@@ -85,6 +85,18 @@ async function readMail(
   return workers.run("read-submitted", mail, options)
 }
 
+/** Of two that differ, either one may be meant. */
+const ONCE = new Set([
+  "category",
+  "scheduled_at",
+  "template_id",
+  "variables",
+  "track_opens",
+  "track_clicks",
+])
+
+const TWICE = "The header stands there more than once. Give it once."
+
 /** What the option headers say. One that cannot be obeyed is a refusal, as in the body of a request. */
 function readOptions(mail: SubmittedMail) {
   const { options, idempotency_key } = mail
@@ -96,7 +108,7 @@ function readOptions(mail: SubmittedMail) {
   const seen = new Set<string>()
   for (const [name, value] of others) {
     const field = name.slice("X-Svc-".length).toLowerCase().replaceAll("-", "_")
-    if (seen.has(field)) problems.add(name, "invalid", "The header stands there more than once.")
+    if (seen.has(field) && ONCE.has(field)) problems.add(name, "invalid", TWICE)
     seen.add(field)
     if (field === "category") category = readCategory(value, name, problems)
     else if (field === "scheduled_at") scheduled_at = readScheduledAt(value, name, problems)

@@ -243,6 +243,12 @@ describe("a repetition", () => {
   })
 })
 
+test("a header of another Belfry is removed, also where it stands twice", async () => {
+  const { send, stored } = await client()
+  await send(letter("X-Svc-Email-Id: 1\nX-Svc-Email-Id: 2\n"))
+  expect(await stored()).toBe(1)
+})
+
 describe("refused", () => {
   const cases: [string, string, string][] = [
     [
