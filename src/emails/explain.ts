@@ -252,7 +252,11 @@ function queueSteps(facts: EmailFacts): Step[] {
 }
 
 /** The attempt stands here once it has ended. */
-const BEING_SENT = { rule: "claimed", outcome: "pass", detail: "Its first attempt goes on." } as const
+const BEING_SENT = {
+  rule: "claimed",
+  outcome: "pass",
+  detail: "Its first attempt goes on.",
+} as const
 
 const NEVER_CLAIMED = {
   rule: "ended",

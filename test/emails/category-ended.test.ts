@@ -146,7 +146,12 @@ describe("after one click", () => {
 
   test("of a template by SMTP, the recipient that left fails alone", async () => {
     const { project } = await unsubscribed()
-    await project.post("/v1/templates", { name: "news", subject: "News", text: "Hi", publish: true })
+    await project.post("/v1/templates", {
+      name: "news",
+      subject: "News",
+      text: "Hi",
+      publish: true,
+    })
     const raw =
       "From: bell@example.test\nX-Svc-Template-Id: news\nX-Svc-Category: news\n\nnot sent\n"
     const session = await login(project.key)
