@@ -1,4 +1,5 @@
 import { ApiError } from "../core/errors"
+import { monotonic } from "../core/time"
 import { WorkerBatches } from "../core/worker-batches"
 import { type Workers, WorkerTimeout } from "../core/workers"
 import { unavailable } from "../http/envelope"
@@ -10,26 +11,35 @@ const MOST_WAITING = 2000
 /** Sources that the threads probably have. */
 const MOST_KNOWN = 1000
 
+/** How long a template that took too long renders apart from the others of its project. */
+const APART_MS = 60_000
+
 /** Sources under a name that no other sources have. */
 export interface KeyedSources {
   key: string
   sources: TemplateSources
 }
 
+type RenderBatches = WorkerBatches<RenderJob, RenderAnswer>
+
 interface ProjectRenders {
-  batches: WorkerBatches<RenderJob, RenderAnswer>
+  batches: RenderBatches
+  /** Of templates that took too long lately: the others do not wait behind them. */
+  apart: RenderBatches
   running: number
 }
 
 /**
  * Renders templates in the threads of the pool. What a project asks for at the same time shares a task,
  * and a project has one task at a time: a template that hangs costs its own project a thread for 500 ms,
- * and the others go on. The sources cross to a thread once; then it knows them by their key.
+ * and the others go on. After that it has a task of its own, so that it delays no other template. The sources cross to a thread once; then it knows them by their key.
  */
 export class TemplateRenderer {
   readonly #workers: Workers
   readonly #projects = new Map<string, ProjectRenders>()
   readonly #known = new Set<string>()
+  /** Keys that took too long, and until when they render apart, by `monotonic`. */
+  readonly #slow = new Map<string, number>()
 
   constructor(workers: Workers) {
     this.#workers = workers
@@ -41,12 +51,14 @@ export class TemplateRenderer {
    */
   async render(project_id: string, keyed: KeyedSources, data: string): Promise<RenderAnswer> {
     const project = this.#projectOf(project_id)
-    if (project.batches.waiting >= MOST_WAITING) throw tooMany()
+    const batches = this.#isSlow(keyed.key) ? project.apart : project.batches
+    if (batches.waiting >= MOST_WAITING) throw tooMany()
     project.running += 1
     try {
-      return await this.#answer(project, keyed, data)
+      return await this.#answer(batches, keyed, data)
     } catch (error) {
       if (error instanceof ApiError) throw error
+      this.#noteSlow(keyed.key)
       return { problem: killed(error) }
     } finally {
       project.running -= 1
@@ -54,7 +66,20 @@ export class TemplateRenderer {
     }
   }
 
-  async #answer({ batches }: ProjectRenders, { key, sources }: KeyedSources, data: string) {
+  #isSlow(key: string): boolean {
+    const until = this.#slow.get(key)
+    if (until === undefined) return false
+    if (until > monotonic()) return true
+    this.#slow.delete(key)
+    return false
+  }
+
+  #noteSlow(key: string) {
+    if (this.#slow.size >= MOST_KNOWN) this.#slow.clear()
+    this.#slow.set(key, monotonic() + APART_MS)
+  }
+
+  async #answer(batches: RenderBatches, { key, sources }: KeyedSources, data: string) {
     const is_known = this.#known.has(key)
     if (!is_known && this.#known.size >= MOST_KNOWN) this.#known.clear()
     this.#known.add(key)
@@ -69,13 +94,9 @@ export class TemplateRenderer {
     const known = this.#projects.get(project_id)
     if (known) return known
     const options = { in_flight: 1, alone_after_failure: true }
-    const batches = new WorkerBatches<RenderJob, RenderAnswer>(
-      this.#workers,
-      "render-templates",
-      DEADLINE_MS,
-      options,
-    )
-    const project = { batches, running: 0 }
+    const open = (): RenderBatches =>
+      new WorkerBatches(this.#workers, "render-templates", DEADLINE_MS, options)
+    const project = { batches: open(), apart: open(), running: 0 }
     this.#projects.set(project_id, project)
     return project
   }

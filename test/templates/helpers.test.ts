@@ -362,3 +362,19 @@ test("a whole that grows too large is refused", async () => {
     "failed: The result is larger than 2097152 bytes.",
   )
 })
+
+test("a template that took too long delays no other template of its project", async () => {
+  const hanging = "{{#each l}}{{#each ../l}}{{#each ../../l}}x{{/each}}{{/each}}{{/each}}"
+  const data = { l: Array.from({ length: 2000 }, (_, at) => at) }
+  expect(await render(hanging, data)).toStartWith("timeout: ")
+  let ended = 0
+  const others = Array.from({ length: 5 }, async () => {
+    expect(await render(hanging, data)).toStartWith("timeout: ")
+    ended += 1
+  })
+  for (const name of ["Ann", "Ben", "Cleo"]) {
+    expect(await render("Hello {{name}}", { name })).toBe(`Hello ${name}`)
+  }
+  expect(ended).toBeLessThan(others.length)
+  await Promise.all(others)
+})
