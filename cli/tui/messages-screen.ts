@@ -37,8 +37,8 @@ const columns: MonitorColumn<MessageRow>[] = [
     from: 140,
     cell: ({ channel }) => (channel === "email" ? "mail" : channel),
   },
-  { title: "TO", width: 0, share: 5, cell: ({ to }) => to },
-  { title: "SUBJECT", width: 0, share: 6, cell: ({ subject }) => subject },
+  { title: "TO", width: 0, share: 1, cell: ({ to }) => to },
+  { title: "SUBJECT", width: 0, share: 1, cell: ({ subject }) => subject },
   {
     title: "STATUS",
     width: 12,

@@ -130,9 +130,9 @@ function placesOf(page: number, { lines, narrow = (text) => text }: Drawn): RegE
     const line = narrow(Bun.stripANSI(drawn))
     const is_row = at > 2 && at < lines - 2
     if (!is_row) return new RegExp(`^${RegExp.escape(line)}$`)
-    // Behind the time a mark may combine with the gap. STATUS, TRY and AGE take 27 cells, the border two.
+    // Behind the time a mark may combine with the gap. STATUS, TRY and AGE take 30 cells, the border two.
     return new RegExp(
-      `^${RegExp.escape(line.slice(0, 12))}.*${RegExp.escape(line.slice(-29))}$`,
+      `^${RegExp.escape(line.slice(0, 12))}.*${RegExp.escape(line.slice(-32))}$`,
       "su",
     )
   })
