@@ -8,6 +8,8 @@ const MAX_BATCH = 16
 const MAX_IN_FLIGHT = 2
 
 interface BatchOptions {
+  /** Inputs of one batch. Default: 16. */
+  most?: number
   /** Batches that are in the threads at the same time. Default: 2. */
   in_flight?: number
   /** The inputs of a task that failed are tried again one by one, so that one does not spoil the others. */
@@ -28,6 +30,7 @@ export class WorkerBatches<Input, Output> {
   readonly #workers: Workers
   readonly #task: string
   readonly #deadline_ms: number
+  readonly #most: number
   readonly #most_in_flight: number
   readonly #alone_after_failure: boolean
   readonly #waiting: WaitingInput<Input, Output>[] = []
@@ -38,6 +41,7 @@ export class WorkerBatches<Input, Output> {
     this.#workers = workers
     this.#task = task
     this.#deadline_ms = deadline_ms
+    this.#most = options.most ?? MAX_BATCH
     this.#most_in_flight = options.in_flight ?? MAX_IN_FLIGHT
     this.#alone_after_failure = options.alone_after_failure ?? false
   }
@@ -63,7 +67,7 @@ export class WorkerBatches<Input, Output> {
     while (this.#in_flight < this.#most_in_flight && this.#waiting.length > 0) {
       const share = Math.ceil(this.#waiting.length / (this.#most_in_flight - this.#in_flight))
       this.#in_flight += 1
-      void this.#send(this.#waiting.splice(0, Math.min(share, MAX_BATCH))).finally(() => {
+      void this.#send(this.#waiting.splice(0, Math.min(share, this.#most))).finally(() => {
         this.#in_flight -= 1
         this.#flush()
       })

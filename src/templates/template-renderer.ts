@@ -6,6 +6,8 @@ import { unavailable } from "../http/envelope"
 import { DEADLINE_MS } from "./limits"
 import type { RenderAnswer, RenderJob, TemplateSources } from "./render-templates-task"
 
+/** Renderings of one task: with one task at a time, each way to the thread should carry many. */
+const MOST_TOGETHER = 64
 /** Renderings of one project that wait. */
 const MOST_WAITING = 2000
 /** Sources that the threads probably have. */
@@ -93,7 +95,7 @@ export class TemplateRenderer {
   #projectOf(project_id: string): ProjectRenders {
     const known = this.#projects.get(project_id)
     if (known) return known
-    const options = { in_flight: 1, alone_after_failure: true }
+    const options = { most: MOST_TOGETHER, in_flight: 1, alone_after_failure: true }
     const open = (): RenderBatches =>
       new WorkerBatches(this.#workers, "render-templates", DEADLINE_MS, options)
     const project = { batches: open(), apart: open(), running: 0 }
