@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { asc, eq } from "drizzle-orm"
+import { asc, eq, ne } from "drizzle-orm"
 import { emailIdHeader, localPartFor } from "../../src/emails/token-addresses"
 import { events } from "../../src/events/tables"
 import { messages } from "../../src/messages/tables"
+import { suppressions } from "../../src/suppressions/tables"
 import { deliverAll } from "../harness/delivery"
 import { addReceivingDomain } from "../harness/inbound-rows"
 import { HOST, inboundServer } from "../harness/inbound-server"
@@ -43,7 +44,9 @@ async function stateOf() {
     .select({ type: events.type, subject_id: events.subject_id })
     .from(events)
     .where(eq(events.subject_id, id))
-  return { rows, told }
+  // Mail to the address of an unsubscribe link unsubscribes, whatever it says.
+  const other = ne(suppressions.reason, "unsubscribe")
+  return { rows, told, suppressed: await store.read.select().from(suppressions).where(other) }
 }
 
 const KINDS = ["b", "r"] as const
@@ -188,7 +191,8 @@ describe("forged reports change nothing", () => {
   })
 
   test("an answer that names a message tells no metadata of it", async () => {
-    const { body } = await project.post("/v1/emails", mail({ metadata: { secret: "canary" } }))
+    const fields = { to: "bob@example.test", metadata: { secret: "canary" } } // Ann's address bounced
+    const { body } = await project.post("/v1/emails", mail(fields))
     await deliverAll(service)
     const [sent] = await store.read.select().from(messages).where(eq(messages.id, body.id))
     const raw = `From: eve@elsewhere.test\nIn-Reply-To: ${sent?.rfc_message_id}\nReferences: ${sent?.rfc_message_id}\nSubject: Re: x\n\nhi\n`
