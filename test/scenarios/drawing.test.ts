@@ -103,7 +103,7 @@ async function onXterm(folder: string): Promise<Drawn> {
   const terminal = Bun.spawn({
     cmd: [
       ...["xterm", "-u8", "-geometry", `${COLUMNS}x${lines}`, "-fn", "fixed"],
-      ...resource("printerCommand", `cat > ${page}.new; mv ${page}.new ${page}`),
+      ...resource("printerCommand", `cat > ${page}.$$; mv ${page}.$$ ${page}`),
       ...resource("printerAutoClose", "true"),
       ...resource("printAttributes", "0"),
       ...["-e", ...program(folder, lines)],
