@@ -7,9 +7,9 @@ import { projects } from "../identity/tables"
 import { mailClientOf } from "../lib/mail-client"
 import { eventOf } from "../messages/facts"
 import { messages } from "../messages/tables"
-import { held, idList, isAmong } from "../store/dialect"
+import { held, heldForShare, idList, isAmong } from "../store/dialect"
 import { inserter, newRowInserter, prepared, updater } from "../store/statements"
-import type { Reader, Tx } from "../store/store"
+import type { Tx } from "../store/store"
 import { actorOf, BURST_MS, burstsIn, type JudgedHit, type TimedHit } from "./actor"
 import { type HitActor, messageTracking, type RecentHit, trackingLinks } from "./tables"
 
@@ -262,23 +262,27 @@ const NO_HITS: Omit<TrackingRow, "message_id"> = {
   recent: [],
 }
 
-const findMessages = prepared({ ids: idList }, (db: Reader, slot) =>
-  db
-    .select({
-      id: messages.id,
-      account_id: messages.account_id,
-      project_id: messages.project_id,
-      channel: messages.channel,
-      recipients: messages.recipients,
-      tags: messages.tags,
-      metadata: messages.metadata,
-      subject: messages.subject,
-      sent_at: messages.sent_at,
-      delivered_at: messages.delivered_at,
-      created_at: messages.created_at,
-    })
-    .from(messages)
-    .where(and(isAmong(db, messages.id, slot.ids), eq(messages.channel, "email"))),
+/** Held, so that the retention deletes none of them before its hits are written. */
+const findMessages = prepared({ ids: idList }, (tx: Tx, slot) =>
+  heldForShare(
+    tx
+      .select({
+        id: messages.id,
+        account_id: messages.account_id,
+        project_id: messages.project_id,
+        channel: messages.channel,
+        recipients: messages.recipients,
+        tags: messages.tags,
+        metadata: messages.metadata,
+        subject: messages.subject,
+        sent_at: messages.sent_at,
+        delivered_at: messages.delivered_at,
+        created_at: messages.created_at,
+      })
+      .from(messages)
+      .where(and(isAmong(tx, messages.id, slot.ids), eq(messages.channel, "email")))
+      .orderBy(messages.id),
+  ),
 )
 
 const findTracking = prepared({ ids: idList }, (tx: Tx, slot) =>
