@@ -15,9 +15,9 @@ export const sizes = {
   /** Times that both mail servers are killed under load. */
   mail_kills: full ? 30 : 4,
   /** SMTP dialogues that are made up, and broken mails that come by SMTP, for both mail servers. */
-  dialogues: full ? 20_000 : 500,
+  dialogues: full ? 20_000 : 1_000,
   /** Messages that are scheduled for the same second. */
-  scheduled: full ? 100_000 : 5_000,
+  scheduled: full ? 100_000 : 10_000,
   /** Events in the largest feed, jobs in the largest backlog. */
   events: full ? 100_000 : 10_000,
   /** Received mails whose verdicts are compared with those of others. */
