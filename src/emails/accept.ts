@@ -48,8 +48,8 @@ export const allowanceOf = ({ account_id, quota_subject, limits, plan }: Caller)
 export const isFrozen = ({ sending_status }: Caller): boolean => sending_status === "frozen"
 
 /**
- * Throws for a frozen account, before anything is looked up or put on disk: 402 where the month has no
- * room for so many emails, else 403 `account_frozen`.
+ * Refuses the sends of a frozen account, before anything is looked up or put on disk. Throws 402 if the
+ * quota of the month is used up, else 403 `account_frozen`.
  */
 export async function refuseFrozen(db: Reader, caller: Caller, units: number): Promise<void> {
   const refusal = frozenRefusal(caller)

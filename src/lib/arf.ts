@@ -81,7 +81,7 @@ function recipientsOf(group: ReportGroup, returned: HeaderLists): string[] {
   return [...new Set(emails.filter((email) => email !== undefined && !isHidden(email)))].map(String)
 }
 
-/** Providers write `redacted`, `xxx` or a hash in place of the local part or of the domain. */
+/** Providers put `redacted`, a row of one letter or a hash in place of the local part or of the domain. */
 const isHidden = (email: string): boolean =>
   /^(?:redacted|x{3,}|undisclosed|\*+|unknown|hidden)@|@(?:redacted|x{3,}|unknown)/i.test(email)
 

@@ -34,7 +34,8 @@ interface ProjectRenders {
 /**
  * Renders templates in the threads of the pool. What a project asks for at the same time shares a task,
  * and a project has one task at a time: a template that hangs costs its own project a thread for 500 ms,
- * and the others go on. After that it has a task of its own, so that it delays no other template. The sources cross to a thread once; then it knows them by their key.
+ * and the others go on. After that it has a task of its own, so that it delays no other template. The
+ * sources cross to a thread once; then it knows them by their key.
  */
 export class TemplateRenderer {
   readonly #workers: Workers
