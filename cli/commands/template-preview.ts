@@ -55,11 +55,21 @@ async function answer(parts: PreviewParts, request: Request, host: string, liste
     return new Response("There is nothing for this host.\n", { status: 421 })
   }
   const { pathname, searchParams } = new URL(request.url)
-  const [, kind = "", name = ""] = pathname.split("/").map(decodeURIComponent)
+  const [, kind = "", encoded = ""] = pathname.split("/")
+  const name = decoded(encoded)
   if (kind === "changes") return changes(listeners)
   if (kind === "") return page(parts.folder, searchParams.get("name"))
   if (kind === "html" || kind === "text") return rendered(parts, kind, name)
   return new Response("There is no such page.\n", { status: 404 })
+}
+
+/** As it stands where it is encoded wrongly: no template has such a name. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
 }
 
 function changes(listeners: Listeners): Response {

@@ -201,6 +201,7 @@ function plainVariable(variable: unknown) {
 
 /** Writes a template into its folder below `folder`; bodies that it has no more go. Returns whether anything changed. */
 export function writeTemplate(folder: string, template: LocalTemplate): boolean {
+  demandNames(template)
   const place = join(folder, template.name)
   mkdirSync(place, { recursive: true })
   const files = filesOf(template)
@@ -214,6 +215,13 @@ export function writeTemplate(folder: string, template: LocalTemplate): boolean 
     changed = true
   }
   return changed
+}
+
+/** What a server says becomes names of files, and must not lead out of the folder. */
+function demandNames({ name, locales }: LocalTemplate) {
+  const wrong = Object.keys(locales).find((locale) => !LOCALE.test(locale))
+  if (!NAME.test(name)) throw invalid(JSON.stringify(name), "is no name of a template")
+  if (wrong !== undefined) throw invalid(JSON.stringify(wrong), `of ${name} names no language`)
 }
 
 /** What the folder of a template holds, by file name, but for its example. */

@@ -1,7 +1,13 @@
 import { afterAll, describe, expect, test } from "bun:test"
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { filesOf, inOrder, readTemplates, withNeighbours } from "../../cli/lib/template-folder"
+import {
+  filesOf,
+  inOrder,
+  readTemplates,
+  withNeighbours,
+  writeTemplate,
+} from "../../cli/lib/template-folder"
 import { belfry, environment, freshHome } from "./belfry"
 import { box } from "./box"
 
@@ -165,6 +171,19 @@ describe("a folder", () => {
     expect(a && withNeighbours(a, all).layout).toBeNull()
   })
 
+  test("gets no file outside of it, whatever a server calls its templates and languages", () => {
+    const folder = folderOf(LETTER)
+    const [, letter] = readTemplates(folder)
+    if (!letter) throw new Error("the template is missing")
+    const { de } = letter.locales
+    for (const wrong of ["../out", "a/b", "..", ""]) {
+      expect(() => writeTemplate(folder, { ...letter, name: wrong })).toThrow("is no name")
+      const locales = { [wrong]: de ?? letter }
+      expect(() => writeTemplate(folder, { ...letter, locales })).toThrow("names no language")
+    }
+    expect(existsSync(join(folder, "..", "out"))).toBe(false)
+  })
+
   test("loses the body of a language that the server has no more", async () => {
     const folder = folderOf(LETTER)
     await ask("push", folder)
@@ -230,6 +249,7 @@ test("preview serves the rendered files to this machine alone, and tells the pag
   expect(html.headers.get("content-security-policy")).toContain("sandbox")
   expect(await (await fetch(`${url}text/letter`)).text()).toContain("Hi Ann")
   expect((await fetch(`${url}html/nothing`)).status).toBe(404)
+  expect((await fetch(`${url}html/%zz`)).status).toBe(404)
   const foreign = await fetch(url, { headers: { host: "evil.example.com" } })
   expect(foreign.status).toBe(421)
 
