@@ -225,7 +225,10 @@ class Pool {
     this.threads.delete(thread)
     clearTimeout(timer)
     worker.unref()
-    worker.onmessage = () => worker.terminate()
+    // Only its answer ends it: the message that its code is loaded may still be on its way.
+    worker.onmessage = (event: MessageEvent<TaskAnswer>) => {
+      if ("id" in event.data) worker.terminate()
+    }
     job?.reject(closing())
   }
 
