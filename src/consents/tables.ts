@@ -53,6 +53,11 @@ export const consents = table(
   },
   (consent) => [
     uniqueIndex("consents_by_address").on(consent.project_id, consent.address, consent.number),
+    uniqueIndex("consents_by_subscriber").on(
+      consent.project_id,
+      consent.subscriber_id,
+      consent.number,
+    ),
     index("consents_by_project").on(consent.project_id, consent.id),
   ],
 )

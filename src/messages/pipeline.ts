@@ -64,7 +64,10 @@ export interface NewMessage
 }
 
 /** What only some messages have. */
-type SomeMessages = Pick<Message, "scheduled_at" | "template_id">
+type SomeMessages = Pick<
+  Message,
+  "scheduled_at" | "template_id" | "subscriber_id" | "category" | "fan_out_id"
+>
 
 /** Speaks only where our own fault stopped an attempt: an outcome brings the schedule of its provider. */
 const BROKEN_SCHEDULE: RetrySchedule = (attempt, age) =>
@@ -213,6 +216,9 @@ function asMessage({ content: _, ...fresh }: NewMessage): Message {
     ...fresh,
     scheduled_at,
     template_id: fresh.template_id ?? null,
+    subscriber_id: fresh.subscriber_id ?? null,
+    category: fresh.category ?? fresh.envelope?.category ?? null,
+    fan_out_id: fresh.fan_out_id ?? null,
     subject_key: fresh.subject === null ? null : searchable(fresh.subject),
     status: "queued",
     status_reason: null,

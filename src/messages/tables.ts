@@ -139,6 +139,11 @@ export const messages = table(
     /** The moment that the sender asked for; `run_at` may be later. Null: as soon as possible. */
     scheduled_at: time(),
     template_id: ref(),
+    subscriber_id: ref(),
+    /** What counts for preferences and the frequency cap. */
+    category: text(),
+    /** The publish or other intent that it is one of many messages of. */
+    fan_out_id: ref(),
     error: json<MessageError | null>(),
     last_event_type: text(),
     last_event_at: time(),
@@ -162,6 +167,12 @@ export const messages = table(
     index("messages_by_template")
       .on(message.project_id, message.template_id, message.id)
       .where(sql`template_id IS NOT NULL`),
+    index("messages_by_subscriber")
+      .on(message.project_id, message.subscriber_id, message.id)
+      .where(sql`subscriber_id IS NOT NULL`),
+    index("messages_by_fan_out")
+      .on(message.project_id, message.fan_out_id, message.id)
+      .where(sql`fan_out_id IS NOT NULL`),
     ...workIndexes("messages", message, message.priority),
   ],
 )

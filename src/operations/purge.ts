@@ -6,6 +6,7 @@ import type { Blobs } from "../core/blobs"
 import { now, sleep } from "../core/time"
 import { dkimKeys, domains } from "../domains/tables"
 import { events } from "../events/tables"
+import { fanOutContents, fanOutParts, fanOuts } from "../fan-out/tables"
 import { idempotency } from "../http/tables"
 import { accountMembers, accounts, apiKeys, projectMembers, projects } from "../identity/tables"
 import {
@@ -32,11 +33,19 @@ import { requestLog } from "../request-log/tables"
 import { held } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
 import { counters } from "../store/tables"
+import {
+  categories,
+  subscribers,
+  subscriberTags,
+  subscriberWords,
+  unsubscribes,
+} from "../subscribers/tables"
 import { softFailures, suppressions } from "../suppressions/tables"
 import { templates, templateVersions } from "../templates/tables"
 import { purgeAccount } from "../tenancy/accounts"
 import { purgeProject } from "../tenancy/projects"
 import { invitations, usageDays } from "../tenancy/tables"
+import { topicMembers, topics } from "../topics/tables"
 import { messageTracking, trackingLinks } from "../tracking/tables"
 import { deliveries, webhooks } from "../webhooks/tables"
 import { namedAmong } from "./file-sweep"
@@ -82,6 +91,17 @@ const large: LargeTable[] = [
   { rows: unsubscribeLinks, named_by: [], order: unsubscribeLinks.address },
   { rows: consents, named_by: [] },
   { rows: templates, named_by: [templateVersions.template_id] },
+  {
+    rows: subscribers,
+    named_by: [
+      subscriberWords.subscriber_id,
+      subscriberTags.subscriber_id,
+      topicMembers.subscriber_id,
+      unsubscribes.subscriber_id,
+    ],
+  },
+  { rows: topics, named_by: [] },
+  { rows: fanOuts, named_by: [fanOutParts.fan_out_id, fanOutContents.fan_out_id] },
 ]
 
 /** Deletes some of the owner's rows and what names them. Returns how many rows went. */
@@ -126,6 +146,7 @@ async function rest(tx: Tx, project_id: string) {
     longJobs,
     reputationHours,
     complaintHolds,
+    categories,
   ]
   for (const table of few) {
     await tx.delete(table).where(eq(table.project_id, project_id))

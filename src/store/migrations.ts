@@ -9,6 +9,7 @@ import sqlite6 from "../../migrations/sqlite/0006_inbound_raws.sql" with { type:
 import sqlite7 from "../../migrations/sqlite/0007_reputation.sql" with { type: "text" }
 import sqlite8 from "../../migrations/sqlite/0008_message_tracking.sql" with { type: "text" }
 import sqlite9 from "../../migrations/sqlite/0009_message_files.sql" with { type: "text" }
+import sqlite10 from "../../migrations/sqlite/0010_audience.sql" with { type: "text" }
 import postgres0 from "../../migrations/postgres/0000_initial_schema.sql" with { type: "text" }
 import postgres1 from "../../migrations/postgres/0001_inbound_mail.sql" with { type: "text" }
 import postgres2 from "../../migrations/postgres/0002_message_schedule_and_template.sql" with { type: "text" }
@@ -19,6 +20,7 @@ import postgres6 from "../../migrations/postgres/0006_inbound_raws.sql" with { t
 import postgres7 from "../../migrations/postgres/0007_reputation.sql" with { type: "text" }
 import postgres8 from "../../migrations/postgres/0008_message_tracking.sql" with { type: "text" }
 import postgres9 from "../../migrations/postgres/0009_message_files.sql" with { type: "text" }
+import postgres10 from "../../migrations/postgres/0010_audience.sql" with { type: "text" }
 
 /** One step of the schema. `when` decides the order: milliseconds since 1970. */
 export interface Migration {
@@ -40,6 +42,7 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0007_reputation", when: 1795379655226, sql: sqlite7 },
     { tag: "0008_message_tracking", when: 1795380030375, sql: sqlite8 },
     { tag: "0009_message_files", when: 1795380299420, sql: sqlite9 },
+    { tag: "0010_audience", when: 1795388733470, sql: sqlite10 },
   ],
   postgres: [
     { tag: "0000_initial_schema", when: 1795360094293, sql: postgres0 },
@@ -52,5 +55,6 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0007_reputation", when: 1795379655991, sql: postgres7 },
     { tag: "0008_message_tracking", when: 1795380031237, sql: postgres8 },
     { tag: "0009_message_files", when: 1795380300409, sql: postgres9 },
+    { tag: "0010_audience", when: 1795388734034, sql: postgres10 },
   ],
 }

@@ -1,0 +1,156 @@
+import { sql } from "drizzle-orm"
+import {
+  bool,
+  id,
+  index,
+  json,
+  primaryKey,
+  ref,
+  table,
+  text,
+  time,
+  uniqueIndex,
+} from "../store/columns"
+
+export const AUDIENCE_CHANNELS = ["email", "push", "sms", "in_app"] as const
+
+export type AudienceChannel = (typeof AUDIENCE_CHANNELS)[number]
+
+export const SUBSCRIBER_STATUSES = ["active", "unsubscribed", "blocked"] as const
+
+export type SubscriberStatus = (typeof SUBSCRIBER_STATUSES)[number]
+
+/** What one channel may bring. An entry that is absent was never chosen. */
+export interface ChannelPreferences {
+  enabled?: boolean
+  /** By slug. */
+  categories?: Record<string, boolean>
+}
+
+/** Hours of the day in which nothing is sent. They may go over midnight. */
+export interface QuietHours {
+  enabled: boolean
+  /** As in `22:00`. */
+  start: string
+  end: string
+  /** An IANA zone; null: that of the subscriber, else that of the project. */
+  timezone: string | null
+  channels: ("email" | "push" | "sms")[]
+}
+
+/** What a subscriber, or a project for all of them, has chosen (contract 43, section 2). */
+export interface ChosenPreferences extends Partial<Record<AudienceChannel, ChannelPreferences>> {
+  /** By topic key. */
+  topics?: Record<string, Partial<Record<AudienceChannel, boolean>>>
+  /** By workflow key. */
+  workflows?: Record<string, boolean>
+  /** Null or absent: those of the project. */
+  quiet_hours?: QuietHours | null
+}
+
+/** The people that a project sends to. */
+export const subscribers = table(
+  "subscribers",
+  {
+    id: id(),
+    project_id: ref().notNull(),
+    /** The name that the project's own system has for the person. */
+    external_id: text().notNull(),
+    email: text(),
+    /** The email in the form in which addresses compare. */
+    email_key: text(),
+    /** In E.164. */
+    phone: text(),
+    name: text(),
+    avatar_url: text(),
+    locale: text(),
+    timezone: text(),
+    metadata: json<Record<string, unknown>>().notNull(),
+    tags: json<string[]>().notNull(),
+    status: text<SubscriberStatus>().notNull(),
+    /** Null: nothing was chosen. */
+    preferences: json<ChosenPreferences | null>(),
+    auth_user_id: ref(),
+    last_seen_at: time(),
+    created_at: time().notNull(),
+    updated_at: time().notNull(),
+  },
+  (subscriber) => [
+    uniqueIndex("subscribers_by_external_id").on(subscriber.project_id, subscriber.external_id),
+    index("subscribers_by_project").on(subscriber.project_id, subscriber.id),
+    index("subscribers_by_status").on(subscriber.project_id, subscriber.status, subscriber.id),
+    index("subscribers_by_email")
+      .on(subscriber.project_id, subscriber.email_key, subscriber.id)
+      .where(sql`email_key IS NOT NULL`),
+    index("subscribers_by_phone")
+      .on(subscriber.project_id, subscriber.phone, subscriber.id)
+      .where(sql`phone IS NOT NULL`),
+  ],
+)
+
+/** The words by which a subscriber is found: of the external id, the email and the name, in lower case. */
+export const subscriberWords = table(
+  "subscriber_words",
+  {
+    project_id: ref().notNull(),
+    word: text().notNull(),
+    subscriber_id: ref().notNull(),
+  },
+  (row) => [
+    primaryKey({ columns: [row.project_id, row.word, row.subscriber_id] }),
+    index("subscriber_words_by_subscriber").on(row.subscriber_id),
+  ],
+)
+
+/** For the filter by tag, which must not search inside JSON. */
+export const subscriberTags = table(
+  "subscriber_tags",
+  {
+    project_id: ref().notNull(),
+    tag: text().notNull(),
+    subscriber_id: ref().notNull(),
+  },
+  (row) => [
+    primaryKey({ columns: [row.project_id, row.tag, row.subscriber_id] }),
+    index("subscriber_tags_by_subscriber").on(row.subscriber_id),
+  ],
+)
+
+/** The kinds of messages that a project has, which people can choose among. */
+export const categories = table(
+  "categories",
+  {
+    id: id(),
+    project_id: ref().notNull(),
+    slug: text().notNull(),
+    name: text().notNull(),
+    description: text(),
+    critical: bool().notNull(),
+    /** What holds for a person who never chose. */
+    default: text<"on" | "off">().notNull(),
+    visibility: text<"public" | "private">().notNull(),
+    channels: json<AudienceChannel[]>().notNull(),
+    created_at: time().notNull(),
+    updated_at: time().notNull(),
+  },
+  (category) => [uniqueIndex("categories_by_slug").on(category.project_id, category.slug)],
+)
+
+/** What a subscriber ended: a whole channel, or one category of it. */
+export const unsubscribes = table(
+  "unsubscribes",
+  {
+    id: id(),
+    project_id: ref().notNull(),
+    subscriber_id: ref().notNull(),
+    channel: text<AudienceChannel>().notNull(),
+    /** "" for the whole channel, because NULLs are never equal. */
+    category: text().notNull(),
+    reason: text(),
+    created_at: time().notNull(),
+  },
+  (row) => [
+    uniqueIndex("unsubscribes_by_subscriber").on(row.subscriber_id, row.channel, row.category),
+    index("unsubscribes_by_project").on(row.project_id, row.id),
+  ],
+)
