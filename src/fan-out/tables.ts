@@ -43,9 +43,7 @@ export const fanOuts = table(
     index("fan_outs_by_dedupe_key")
       .on(fan_out.topic_id, fan_out.dedupe_key)
       .where(sql`dedupe_key IS NOT NULL`),
-    index("fan_outs_open")
-      .on(fan_out.project_id, fan_out.status)
-      .where(sql`completed_at IS NULL`),
+    index("fan_outs_open").on(fan_out.project_id, fan_out.status).where(sql`completed_at IS NULL`),
   ],
 )
 

@@ -126,7 +126,7 @@ export const categories = table(
     name: text().notNull(),
     description: text(),
     critical: bool().notNull(),
-    /** What holds for a person who never chose. */
+    /** What holds for a person without a choice. */
     default: text<"on" | "off">().notNull(),
     visibility: text<"public" | "private">().notNull(),
     channels: json<AudienceChannel[]>().notNull(),

@@ -10,7 +10,7 @@ export const topics = table(
     key: text().notNull(),
     name: text().notNull(),
     description: text(),
-    /** What holds for a member who never chose. */
+    /** What holds for a member without a choice. */
     default: text<"on" | "off">().notNull(),
     visibility: text<"public" | "private">().notNull(),
     subscriber_count: int().notNull(),
@@ -29,7 +29,7 @@ export const topics = table(
 
 /**
  * The members of topics. Each join takes the next number of its topic, while it holds the topic's row:
- * so the members at one moment are those up to a number, and who joins later has a higher one.
+ * so the members at one moment are those up to a number, and a later one has a higher number.
  */
 export const topicMembers = table(
   "topic_members",
