@@ -24,7 +24,8 @@ const levels = [
   ],
   ["messages", "tracking"],
   ["emails", "push", "sms", "inbox", "queue"],
-  ["smtp", "inbound", "broadcasts", "workflows", "auth", "ai", "operations", "pages", "mailbox"],
+  ["smtp", "inbound", "fan-out"],
+  ["broadcasts", "workflows", "auth", "ai", "operations", "pages", "mailbox"],
   ["routes"], // every routes.ts and *-routes.ts, of any folder: the shell around the features
   ["."], // app.ts, work.ts, channels.ts, server.ts, worker.ts: they know everyone
 ]

@@ -13,7 +13,8 @@ import type { EmailEvents, ListedEmail } from "./schemas"
 export function listed(message: MessageView, hits: HitSummary = NO_HITS) {
   const { account_id: _, channel: __, recipient: ___, sender: ____, ...row } = message
   const { sender_domain: _____, subject_key: ______, envelope, ...rest } = row
-  const { last_event_type: _last, last_event_at: _at, template_id: _______, ...fields } = rest
+  const { last_event_type: _last, last_event_at: _at, template_id: _______, ...shown } = rest
+  const { fan_out_id: ________, ...fields } = shown
   const { last_clicked_at: _clicked, ...counted } = hits
   const [to] = message.recipients
   return {
