@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm"
+import type { AudienceChannel } from "../lib/preferences"
 import { id, index, int, json, primaryKey, ref, table, text, time } from "../store/columns"
-import type { AudienceChannel } from "../subscribers/tables"
 
 export type FanOutKind = "publish"
 

@@ -1,4 +1,5 @@
 import { sql } from "drizzle-orm"
+import type { AudienceChannel, ChosenPreferences } from "../lib/preferences"
 import {
   bool,
   id,
@@ -12,41 +13,9 @@ import {
   uniqueIndex,
 } from "../store/columns"
 
-export const AUDIENCE_CHANNELS = ["email", "push", "sms", "in_app"] as const
-
-export type AudienceChannel = (typeof AUDIENCE_CHANNELS)[number]
-
 export const SUBSCRIBER_STATUSES = ["active", "unsubscribed", "blocked"] as const
 
 export type SubscriberStatus = (typeof SUBSCRIBER_STATUSES)[number]
-
-/** What one channel may bring. An entry that is absent was never chosen. */
-export interface ChannelPreferences {
-  enabled?: boolean
-  /** By slug. */
-  categories?: Record<string, boolean>
-}
-
-/** Hours of the day in which nothing is sent. They may go over midnight. */
-export interface QuietHours {
-  enabled: boolean
-  /** As in `22:00`. */
-  start: string
-  end: string
-  /** An IANA zone; null: that of the subscriber, else that of the project. */
-  timezone: string | null
-  channels: ("email" | "push" | "sms")[]
-}
-
-/** What a subscriber, or a project for all of them, has chosen (contract 43, section 2). */
-export interface ChosenPreferences extends Partial<Record<AudienceChannel, ChannelPreferences>> {
-  /** By topic key. */
-  topics?: Record<string, Partial<Record<AudienceChannel, boolean>>>
-  /** By workflow key. */
-  workflows?: Record<string, boolean>
-  /** Null or absent: those of the project. */
-  quiet_hours?: QuietHours | null
-}
 
 /** The people that a project sends to. */
 export const subscribers = table(
