@@ -3,33 +3,16 @@ import { ApiError } from "../core/errors"
 import { unavailable } from "../http/envelope"
 import * as idempotency from "../http/idempotency"
 import type { Caller } from "../identity/caller"
+import { type AcceptMode, admit, type MessageEntry } from "../messages/admission"
 import * as messages from "../messages/pipeline"
-import { frozenRefusal, type SendingCaller, throttledRefusal } from "../reputation/gate"
+import { frozenRefusal } from "../reputation/gate"
 import { Batcher } from "../store/batcher"
 import type { Reader, Store, Tx } from "../store/store"
-import {
-  demandRoomFor,
-  giveBack,
-  type QuotaAllowance,
-  reserveEach,
-  takeFromBucket,
-} from "../tenancy/quotas"
-import { add } from "../tenancy/usage"
+import { demandRoomFor } from "../tenancy/quotas"
 import { linksIn } from "./email-category"
 
-/** An email to accept, and the quota it is counted under; null counts nowhere. */
-export interface EmailEntry {
-  message: messages.NewMessage
-  /** Of an account that is not active. */
-  standing?: SendingCaller | undefined
-  allowance: (QuotaAllowance & { sends_per_second: number | null }) | null
-}
-
-/** Requests of their own; or one request, of which each email stands for itself, or all or none. */
-type AcceptMode = "apart" | "permissive" | "strict"
-
 /** What is sent from the sandbox is no use of the service, and counts nothing. */
-export const entryOf = (message: messages.NewMessage, caller: Caller): EmailEntry => ({
+export const entryOf = (message: messages.NewMessage, caller: Caller): MessageEntry => ({
   message,
   standing: caller.sending_status === "active" ? undefined : caller,
   allowance: message.sandbox ? null : allowanceOf(caller),
@@ -65,15 +48,11 @@ export async function refuseFrozen(db: Reader, caller: Caller, units: number): P
  */
 export async function accept(
   tx: Tx,
-  list: EmailEntry[],
+  list: MessageEntry[],
   mode: AcceptMode = "apart",
 ): Promise<(messages.Message | ApiError)[]> {
-  const refused = await reserveAll(tx, list, mode)
-  await refuseByStatus(tx, list, mode, refused)
-  await slowDown(tx, list, mode, refused)
-  const admitted = list.filter((entry) => !refused.has(entry))
-  await add(tx, admitted.filter(isCounted).map(usageOf))
-  const entering = admitted.map(({ message }) => message)
+  const refused = await admit(tx, list, mode)
+  const entering = list.flatMap((entry) => (refused.has(entry) ? [] : [entry.message]))
   const links = linksIn(entering)
   if (links.length > 0) await keepLinks(tx, links)
   const accepted = await messages.accept(tx, entering)
@@ -83,103 +62,6 @@ export async function accept(
     if (!answer) throw new Error("a message was neither accepted nor refused")
     return answer
   })
-}
-
-/** Every recipient counts, copies included. */
-const unitsOf = ({ message }: EmailEntry) => message.recipients.length
-
-async function reserveAll(tx: Tx, list: EmailEntry[], mode: AcceptMode) {
-  const refused = new Map<EmailEntry, ApiError>()
-  for (const { allowance, entries } of groups(list, limitName)) {
-    const units = entries.map(unitsOf)
-    const whole = mode === "strict"
-    const amounts = whole ? [units.reduce((sum, one) => sum + one, 0)] : units
-    const refusals = await reserveEach(tx, allowance, amounts)
-    for (const [at, entry] of entries.entries()) {
-      const refusal = refusals[whole ? 0 : at]
-      if (refusal) refused.set(entry, refusal)
-    }
-  }
-  return refused
-}
-
-/** Free accounts of one person share a count, and may have numbers of the operator of their own. */
-const limitName = ({ allowance: { subject, limit } }: CountedEntry) => `${subject} ${limit}`
-
-/** What stands or falls together has one draw: that of its first message. */
-async function refuseByStatus(
-  tx: Tx,
-  list: EmailEntry[],
-  mode: AcceptMode,
-  refused: Map<EmailEntry, ApiError>,
-) {
-  const left = list.filter((entry) => entry.standing && !refused.has(entry))
-  const [first] = left
-  if (!first) return
-  for (const entry of left) {
-    const refusal = statusRefusal(entry, (mode === "strict" ? first : entry).message.id)
-    if (!refusal) continue
-    if (mode !== "apart" && refusal.code === "account_frozen") throw refusal
-    refused.set(entry, refusal)
-    if (entry.allowance) await giveBack(tx, entry.allowance, unitsOf(entry))
-  }
-}
-
-/** Neither codes and links nor mail that stays in the sandbox are throttled. */
-function statusRefusal({ message, standing }: EmailEntry, drawn_id: string) {
-  if (!standing) return undefined
-  const is_exempt = message.stream === "auth" || message.sandbox
-  return frozenRefusal(standing) ?? (is_exempt ? undefined : throttledRefusal(standing, drawn_id))
-}
-
-/** A batch takes its number of emails at once, and waits as a whole. */
-async function slowDown(
-  tx: Tx,
-  list: EmailEntry[],
-  mode: AcceptMode,
-  refused: Map<EmailEntry, ApiError>,
-) {
-  const left = list.filter((entry) => !refused.has(entry))
-  for (const { allowance, entries } of groups(left, ({ message }) => message.project_id)) {
-    const [first] = entries
-    const bucket = {
-      project_id: first?.message.project_id ?? "",
-      channel: "email",
-      limit: allowance.sends_per_second,
-    }
-    const amounts = mode === "apart" ? entries.map(() => 1) : [entries.length]
-    const refusals = await takeFromBucket(tx, bucket, amounts)
-    const [whole] = refusals
-    if (mode !== "apart" && whole) throw whole
-    for (const [at, entry] of entries.entries()) {
-      const refusal = refusals[at]
-      if (!refusal) continue
-      refused.set(entry, refusal)
-      await giveBack(tx, allowance, unitsOf(entry))
-    }
-  }
-}
-
-interface CountedEntry extends EmailEntry {
-  allowance: NonNullable<EmailEntry["allowance"]>
-}
-
-const isCounted = (entry: EmailEntry): entry is CountedEntry => entry.allowance !== null
-
-/** In one order everywhere, so that no two transactions wait for each other's rows. */
-function groups(list: EmailEntry[], keyOf: (entry: CountedEntry) => string) {
-  const all = Map.groupBy(list.filter(isCounted), keyOf)
-  return [...all.keys()].sort().flatMap((key) => {
-    const entries = all.get(key) ?? []
-    const [first] = entries
-    return first ? [{ allowance: first.allowance, entries }] : []
-  })
-}
-
-function usageOf(entry: CountedEntry) {
-  const { account_id, project_id, created_at } = entry.message
-  const day = created_at.slice(0, 10)
-  return { account_id, project_id, day, metric: "email" as const, value: unitsOf(entry) }
 }
 
 /** The reply to a send that repeats an earlier one: it names all recipients. */
@@ -212,7 +94,7 @@ const MOST_IN_BATCH = 200
 const MOST_WAITING = 5000
 
 interface WaitingSend {
-  entry: EmailEntry
+  entry: MessageEntry
   /** What a repetition of the request is answered. */
   answer: object
   claim: idempotency.Claim | undefined
@@ -241,7 +123,7 @@ export class Intake {
    * message sent.
    */
   async submit(
-    entry: EmailEntry,
+    entry: MessageEntry,
     { claim, signal }: Submission,
     answer: object = reply(entry.message),
   ): Promise<void> {

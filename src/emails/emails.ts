@@ -11,7 +11,7 @@ import { partOf } from "../lib/text"
 import type { Message } from "../messages/facts"
 import { keepsContent } from "../messages/message-retention"
 import { messageRows } from "../messages/pipeline"
-import { abandon } from "../messages/settle"
+import { cancel as cancelMessage } from "../messages/settle"
 import { asTheyStand, hasStatus } from "../messages/standing"
 import {
   attempts,
@@ -22,6 +22,7 @@ import {
   type Status,
   type Stream,
 } from "../messages/tables"
+import { settledCounters } from "../messages/transitions"
 import type { Outcome } from "../providers/provider"
 import { totals } from "../store/counters"
 import { isAskedId } from "../store/dialect"
@@ -143,7 +144,7 @@ export async function attemptsOf(db: Reader, project_id: string, id: string, win
 }
 
 /** `login_refused` says that the provider refused our credentials. */
-type AttemptOutcome = Outcome["status"] | "login_refused"
+type AttemptOutcome = Exclude<Outcome["status"], "expired"> | "login_refused"
 
 /** Throws 404 for a number that no attempt of the message has. */
 export async function attemptOf(db: Reader, message_id: string, number: string) {
@@ -165,7 +166,7 @@ export async function cancel(store: Store, project_id: string, id: string): Prom
         id,
       })
     }
-    await abandon(tx, message, "cancelled", "The email was cancelled before it was sent.")
+    await cancelMessage(tx, message, "The email was cancelled before it was sent.")
   })
 }
 
@@ -263,9 +264,7 @@ const tagged = (db: Reader, project_id: string, tag: string) =>
       ),
     )
 
-const SETTLED = ["sent", "delivered", "bounced", "complained", "failed"].map(
-  (status) => `email.${status}`,
-)
+const SETTLED = settledCounters("email")
 
 /** From the counters where they know it; other filters are counted as they are asked. */
 async function countEmails(

@@ -2,11 +2,12 @@ import { and, eq } from "drizzle-orm"
 import type { Blobs } from "../core/blobs"
 import { ApiError } from "../core/errors"
 import { log } from "../core/log"
-import { accept, type EmailEntry, entryOf } from "../emails/accept"
+import { accept, entryOf } from "../emails/accept"
 import { prepare, type SendRules } from "../emails/prepare"
 import { emitAll, type NewEvent, type Recorded, record } from "../events/emit"
 import { accountFacts, type Caller, nobody, withDefaults } from "../identity/caller"
 import { accounts, projects } from "../identity/tables"
+import type { MessageEntry } from "../messages/admission"
 import type { Reader, Store, Tx } from "../store/store"
 import { deliveryOf, plan } from "../webhooks/route-events"
 import { webhooks } from "../webhooks/tables"
@@ -28,7 +29,7 @@ export interface RouteParts {
 export type Decision =
   | { action: "tell"; route_id: string | null }
   | { action: "tell_one"; route_id: string; webhook_id: string }
-  | { action: "forward"; route_id: string; entry: EmailEntry }
+  | { action: "forward"; route_id: string; entry: MessageEntry }
   | { action: "drop"; route_id: string }
 
 /** What the routes of the project say about a mail to one of its receiving domains. */
@@ -56,7 +57,7 @@ async function forwarded(
   row: InboundRow,
   content: InboundContent | StoredElsewhere,
   target: string,
-): Promise<EmailEntry | undefined> {
+): Promise<MessageEntry | undefined> {
   const stays = (reason: string) => {
     log.warn("a mail was not forwarded", { inbound_id: row.id, to: target, reason })
     return undefined

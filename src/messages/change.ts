@@ -8,18 +8,11 @@ import { held, idList, isAmong } from "../store/dialect"
 import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
 import { countForReputation } from "./counted"
-import {
-  announce,
-  eventOf,
-  type Fact,
-  isOpen,
-  type Message,
-  OWN_SOURCE,
-  outranks,
-  type Tracked,
-} from "./facts"
+import { eventsOf } from "./event-data"
+import { announce, type Fact, isOpen, type Message, OWN_SOURCE, type Tracked } from "./facts"
 import { suppressWhere } from "./suppress-where"
-import { messageContents, messages, type Recipient, type Status } from "./tables"
+import { type ChannelName, messageContents, messages, type Recipient, type Status } from "./tables"
+import { counterOf, eventTypeOf, factName, knowsFact, mayFollow } from "./transitions"
 
 /** Something that happened to a message: the message as it was loaded, and the new status of its recipients. */
 export interface StatusChange {
@@ -60,7 +53,9 @@ export async function changeAll(
   await emitAll(
     tx,
     changed.flatMap(({ after, facts }) =>
-      facts.map((fact) => eventOf(after, fact, fact.at ?? after.updated_at)),
+      facts.flatMap((fact) =>
+        fact.was_told ? [] : eventsOf(after, fact, fact.at ?? after.updated_at),
+      ),
     ),
   )
   await bumpEach(tx, countsOf(changed))
@@ -78,10 +73,11 @@ interface Changed extends Omit<StatusChange, "after"> {
 function changeOf(change: StatusChange): Changed[] {
   const { before, steps, after: work, waits_for } = change
   const moved = new Map(steps.map((step) => [step.email, step]))
-  const recipients = before.recipients.map((one) => move(one, moved.get(one.email)))
+  const { channel } = before
+  const recipients = before.recipients.map((one) => move(channel, one, moved.get(one.email)))
   const [primary] = recipients
   if (!primary) return []
-  const facts = steps.flatMap((step) => step.facts)
+  const facts = steps.flatMap((step) => step.facts).filter(({ type }) => knowsFact(channel, type))
   const last = facts.at(-1)
   const error = moved.get(primary.email)?.error
   const { status, status_reason } = moved.has(primary.email) ? primary : before
@@ -95,16 +91,16 @@ function changeOf(change: StatusChange): Changed[] {
     status_reason: why,
     error: error === undefined ? before.error : error,
     ...moments(before, primary, at),
-    ...(last && { last_event_type: `${before.channel}.${last.type}`, last_event_at: at }),
+    ...(last && { last_event_type: factName(channel, last.type), last_event_at: at }),
     updated_at: at,
   }
   return [{ ...change, after, facts }]
 }
 
-function move(recipient: Recipient, step: Step | undefined): Recipient {
+function move(channel: ChannelName, recipient: Recipient, step: Step | undefined): Recipient {
   if (!step) return recipient
   const back = isOpen(recipient.status) && isOpen(step.status)
-  if (!back && !outranks(step.status, recipient.status)) return recipient
+  if (!back && !mayFollow(channel, step.status, recipient.status)) return recipient
   return { ...recipient, status: step.status, status_reason: step.reason }
 }
 
@@ -123,7 +119,7 @@ function countsOf(list: Changed[]): Map<string, Changes> {
   const add = ({ project_id, channel, status }: Tracked, by: number) => {
     if (isOpen(status)) return
     const ours: Changes = counts.get(project_id) ?? new Map()
-    const name = `${channel}.${status}`
+    const name = counterOf(channel, status)
     counts.set(project_id, ours.set(name, (ours.get(name) ?? 0) + by))
   }
   for (const { before, after } of list) {
@@ -152,7 +148,7 @@ function tellAll(tx: Tx, { after, steps }: Changed) {
   const facts = of_first.flatMap((step) => step.facts)
   for (const { type } of facts) {
     const status = type === "sent" || type === "queued" ? type : after.status
-    announce(tx, { ...after, status }, `${after.channel}.${type}`)
+    announce(tx, { ...after, status }, eventTypeOf(after.channel, type) ?? null)
   }
   if (facts.length === 0) announce(tx, after, null)
 }
@@ -190,6 +186,7 @@ function factsOf(recipient: Recipient, outcome: RecipientOutcome): Fact[] {
   if (status === "bounced") {
     return [{ ...fact, type: "bounced", bounce_type: "Permanent", bounce_subtype }]
   }
+  if (status === "expired") return [{ ...fact, type: "expired", error: failureOf(outcome) }]
   if (status === "failed") {
     const { is_soft } = outcome
     return [{ ...fact, type: "failed", error: failureOf(outcome), ...(is_soft && { is_soft }) }]
@@ -212,6 +209,15 @@ const failureOf = ({ code, reason, text, status, reply }: RecipientOutcome) => (
     (reason === EXPIRED ? reply.response : reason) ??
     "The other side refused the message and gave no reason.",
 })
+
+/** Every recipient that waits reaches a status that ends it, and a fact of the same name tells it. */
+export const endAll = (message: Pick<Message, "recipients">, status: "cancelled" | "expired") =>
+  message.recipients
+    .filter((one) => isOpen(one.status))
+    .map(({ email }): Step => {
+      const facts = [{ type: status, recipient_email: email }]
+      return { email, status, reason: null, facts }
+    })
 
 export function failAll(
   message: Pick<Message, "recipients" | "error">,
@@ -250,11 +256,14 @@ const tracked = {
   source: messages.source,
   recipient: messages.recipient,
   recipients: messages.recipients,
+  sender: messages.sender,
   subject: messages.subject,
   tags: messages.tags,
   metadata: messages.metadata,
   sender_domain: messages.sender_domain,
   template_id: messages.template_id,
+  subscriber_id: messages.subscriber_id,
+  category: messages.category,
   sandbox: messages.sandbox,
   status: messages.status,
   status_reason: messages.status_reason,

@@ -4,8 +4,9 @@ import { accounts } from "../identity/tables"
 import { type CountedEmail, count, hourOf, NONE } from "../reputation/hour-counts"
 import { noteTrouble } from "../reputation/reputation-watch"
 import type { Tx } from "../store/store"
-import { type Fact, isOpen, OWN_SOURCE, outranks, type Tracked } from "./facts"
+import { type Fact, isOpen, OWN_SOURCE, type Tracked } from "./facts"
 import type { Recipient } from "./tables"
+import { mayFollow } from "./transitions"
 
 /** A message before and after a change, and what was told of it. */
 interface ChangedMessage {
@@ -80,7 +81,7 @@ function addStep(
 ) {
   const is_first = isOpen(was.status) || was.status === "failed"
   if (status === "bounced" && isExcluded(email, facts)) return
-  const is_handed = status !== "failed" && outranks(status, "sending")
+  const is_handed = status !== "failed" && mayFollow("email", status, "sending")
   if (is_first && is_handed) counts.sent += 1
   if (status === "delivered") counts.delivered += 1
   if (status === "bounced") counts.bounced += 1

@@ -1,6 +1,5 @@
 import { log } from "../core/log"
 import { millis, now } from "../core/time"
-import type { NewEvent } from "../events/emit"
 import type { EventDetail } from "../events/tables"
 import { LEASED, READY, type WorkColumns } from "../jobs/work-item"
 import { perStore } from "../store/cached"
@@ -19,11 +18,14 @@ export type Tracked = Pick<
   | "source"
   | "recipient"
   | "recipients"
+  | "sender"
   | "subject"
   | "tags"
   | "metadata"
   | "sender_domain"
   | "template_id"
+  | "subscriber_id"
+  | "category"
   | "sandbox"
   | "status"
   | "status_reason"
@@ -45,6 +47,7 @@ export const OWN_SOURCE = "system"
 /** Something that became true of one recipient of a message. */
 export interface Fact {
   type: string
+  /** Its address: of an email the mailbox, of an SMS the number, of a push message the device. */
   recipient_email: string
   bounce_type?: "Permanent" | "Transient"
   bounce_subtype?: string | null
@@ -55,21 +58,11 @@ export interface Fact {
   at?: string
   /** Beside `failed`: the recipient's server deferred the message until it was given up. */
   is_soft?: true
+  /** An event has told it already. */
+  was_told?: true
 }
 
-const RANKS: Record<Status, number> = {
-  queued: 0,
-  sending: 1,
-  sent: 2,
-  delivered: 3,
-  failed: 4,
-  bounced: 5,
-  complained: 6,
-}
-
-/** A status never moves to a lower rank; a late lower fact only enters the timeline. */
-export const outranks = (next: Status, current: Status) => RANKS[next] > RANKS[current]
-
+/** Whether no attempt has ended the message yet: its recipient may be tried, or tried again. */
 export const isOpen = (status: Status) => status === "queued" || status === "sending"
 
 /**
@@ -91,30 +84,6 @@ export const isScheduled = ({
   last_event_type,
 }: Pick<Message, "status" | "scheduled_at" | "last_event_type">): boolean =>
   isOpen(status) && scheduled_at !== null && last_event_type === null
-
-type Evented = Pick<
-  Message,
-  "id" | "account_id" | "project_id" | "channel" | "tags" | "metadata" | "subject"
->
-
-/** The event of a fact, with the data fields of its type. `at` is the time of it in the message's row. */
-export function eventOf(message: Evented, fact: Fact, at: string): NewEvent {
-  const { id, account_id, project_id, tags, metadata, subject } = message
-  const data = {
-    message_id: id,
-    recipient_email: fact.recipient_email,
-    timestamp: at,
-    bounce_type: fact.bounce_type ?? null,
-    bounce_subtype: fact.bounce_subtype ?? null,
-    complaint_feedback_type: fact.complaint_feedback_type ?? null,
-    tags,
-    metadata,
-    subject,
-    ...(fact.error && { error: fact.error }),
-  }
-  const type = `${message.channel}.${fact.type}`
-  return { account_id, project_id, subject_id: id, type, data, detail: fact.detail ?? null }
-}
 
 type Announced = Pick<
   Message,

@@ -23,7 +23,8 @@ import { bumpEach, type Changes } from "../store/counters"
 import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import type { Channel, Ready } from "./channel"
-import { announce, announceStatus, eventOf, isOpen, type Message } from "./facts"
+import { eventsOf } from "./event-data"
+import { announce, announceStatus, isOpen, type Message } from "./facts"
 import { type DeliveryAttempt, LOGIN_REFUSED, settle } from "./settle"
 import {
   attempts,
@@ -35,6 +36,7 @@ import {
   messageTags,
   type Stream,
 } from "./tables"
+import { eventTypeOf, factName, tellsScheduled } from "./transitions"
 
 export { type Message, OWN_SOURCE } from "./facts"
 
@@ -99,7 +101,7 @@ export const messageTable = (
 
 /**
  * The only way in. Messages, contents and events are written together or not at all. A scheduled
- * message has no event yet: `settle` writes it with the end of the first claim.
+ * email has no event yet: `settle` writes it with the end of the first claim.
  */
 export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   const accepted = list.map(asMessage)
@@ -112,9 +114,13 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   const files = accepted.flatMap(filesOf)
   if (files.length > 0) await insertFiles(tx, files)
   const due = accepted.filter(({ scheduled_at }) => scheduled_at === null)
-  await emitAll(tx, [...due.flatMap(queuedEvents), ...accepted.flatMap(leftOutEvents)])
+  const told = accepted.filter(isToldNow)
+  await emitAll(tx, [...told.flatMap(queuedEvents), ...accepted.flatMap(leftOutEvents)])
   await bumpEach(tx, countsOf(accepted))
-  for (const message of accepted) announce(tx, message, message.last_event_type)
+  for (const message of accepted) {
+    const type = isToldNow(message) ? eventTypeOf(message.channel, "queued") : undefined
+    announce(tx, message, type ?? null)
+  }
   tx.afterCommit(() => {
     const recent = recentOf(tx)
     for (const { id, content, scheduled_at } of list) if (!scheduled_at) recent.keep(id, content)
@@ -230,7 +236,7 @@ function asMessage({ content: _, ...fresh }: NewMessage): Message {
     owner: null,
     lease_until: null,
     error: null,
-    last_event_type: scheduled_at === null ? `${fresh.channel}.queued` : null,
+    last_event_type: scheduled_at === null ? factName(fresh.channel, "queued") : null,
     last_event_at: scheduled_at === null ? created_at : null,
     sent_at: null,
     delivered_at: null,
@@ -252,17 +258,21 @@ function filesOf({ id: message_id, envelope }: Message) {
   return [...new Set(names)].flatMap((sha256) => (sha256 ? [{ message_id, sha256 }] : []))
 }
 
+/** A scheduled message has no event yet, unless its channel tells of it at once. */
+const isToldNow = ({ scheduled_at, channel }: Message): boolean =>
+  scheduled_at === null || tellsScheduled(channel)
+
 const queuedEvents = (message: Message) =>
-  message.recipients.map(({ email }) =>
-    eventOf(message, { type: "queued", recipient_email: email }, message.created_at),
+  message.recipients.flatMap(({ email }) =>
+    eventsOf(message, { type: "queued", recipient_email: email }, message.created_at),
   )
 
 /** Of copies that are no recipients, because their addresses are suppressed. */
 const leftOutEvents = (message: Message): NewEvent[] =>
-  (message.envelope?.left_out ?? []).map(({ email, text }) => {
+  (message.envelope?.left_out ?? []).flatMap(({ email, text }) => {
     const error = { code: "suppressed_recipient", message: text }
     const fact = { type: "failed", recipient_email: email, error }
-    return eventOf(message, fact, message.created_at)
+    return eventsOf(message, fact, message.created_at)
   })
 
 /** Codes and links first, then what one person waits for, then what goes to many. */

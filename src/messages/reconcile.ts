@@ -10,7 +10,7 @@ import { hold } from "../tenancy/accounts"
 import { correct } from "../tenancy/quotas"
 import { usageDays } from "../tenancy/tables"
 import { add, daysOf, totals, type UsageTotals, type UsageUnits } from "../tenancy/usage"
-import { messages } from "./tables"
+import { type ChannelName, messages } from "./tables"
 
 const DAY_MILLISECONDS = 86_400_000
 
@@ -66,25 +66,30 @@ type Place = Pick<UsageUnits, "account_id" | "project_id" | "day">
 const correctDay = (store: Store, { account_id, project_id, day }: Place): Promise<0 | 1> =>
   store.tx(async (tx) => {
     await hold(tx, account_id) // two at once would both make up for the same drift
-    const { counted, told } = await emailUnits(tx, project_id, day)
-    const value = told - counted
-    await add(tx, [{ account_id, project_id, day, metric: "email", value }])
-    return value === 0 ? 0 : 1
+    const drifts: UsageUnits[] = []
+    for (const metric of CHANNELS) {
+      const { counted, told } = await unitsOf(tx, project_id, metric, day)
+      drifts.push({ account_id, project_id, day, metric, value: told - counted })
+    }
+    await add(tx, drifts)
+    return drifts.every(({ value }) => value === 0) ? 0 : 1
   })
+
+const CHANNELS = ["email", "push", "sms", "in_app"] as const satisfies ChannelName[]
 
 const only = (all: UsageTotals) =>
   Object.fromEntries(METRICS.map((metric) => [metric, all[metric]]))
 
 /**
- * The email units of a project on a day, as they were counted and as the messages themselves tell
- * them: in one statement, so that both speak of the same moment.
+ * The units of a channel in a project on a day, one a recipient, as they were counted and as the messages
+ * themselves tell them: in one statement, so that both speak of the same moment.
  */
-async function emailUnits(db: Reader, project_id: string, day: string) {
+async function unitsOf(db: Reader, project_id: string, channel: ChannelName, day: string) {
   const start = millisFrom(`${day}T00:00:00.000Z`)
   const end = start + DAY_MILLISECONDS
   const counted = sql<number>`(SELECT COALESCE(SUM(${usageDays.value}), 0) FROM ${usageDays}
     WHERE ${eq(usageDays.project_id, project_id)} AND ${usageDays.day} = ${day}
-      AND ${usageDays.metric} = 'email')`
+      AND ${usageDays.metric} = ${channel})`
   const [row] = await db
     .select({
       counted: counted.mapWith(Number),
@@ -94,7 +99,7 @@ async function emailUnits(db: Reader, project_id: string, day: string) {
     .where(
       and(
         eq(messages.project_id, project_id),
-        eq(messages.channel, "email"),
+        eq(messages.channel, channel),
         eq(messages.sandbox, false),
         gte(messages.id, firstIdAt(start - MARGIN_MILLISECONDS)),
         lt(messages.id, firstIdAt(end + MARGIN_MILLISECONDS)),

@@ -8,7 +8,7 @@ import { type RowList, rowById, rowList } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { isScheduled, type Message } from "./facts"
 import { messageRows } from "./pipeline"
-import { abandon } from "./settle"
+import { CANCELLED, cancel as cancelMessage } from "./settle"
 import { asTheyStand, isClaimed, type MessageView } from "./standing"
 import { type ChannelName, messages } from "./tables"
 
@@ -28,15 +28,13 @@ export interface ScheduledScope {
   channels: ChannelName[]
 }
 
-const CANCELLED = "cancelled"
-
 /** Keeps the planner from the indexes by channel and status: few messages of either are scheduled. */
 const unindexed = (column: SQLiteColumn): SQL => sql`coalesce(${column}, '')`
 
 const hasStatus = (status: Message["status"]): SQL => eq(unindexed(messages.status), status)
 
 /** What was handed over is scheduled no more. Its own record tells the rest. */
-const isListed = inArray(unindexed(messages.status), ["queued", "failed"])
+const isListed = inArray(unindexed(messages.status), ["queued", "failed", "cancelled", "expired"])
 
 const within = ({ project_id, channels }: ScheduledScope) =>
   and(
@@ -65,8 +63,11 @@ function matching(db: Reader, status: ScheduledStatus): SQL | undefined {
   if (status === "scheduled") return and(waits, isNull(last_event_type))
   if (status === "queued") return and(waits, isNotNull(last_event_type))
   const has_failed = hasStatus("failed")
-  if (status === "cancelled") return and(has_failed, eq(status_reason, CANCELLED))
-  return and(has_failed, or(isNull(status_reason), ne(status_reason, CANCELLED)))
+  if (status === "cancelled") {
+    return or(hasStatus("cancelled"), and(has_failed, eq(status_reason, CANCELLED)))
+  }
+  const other = and(has_failed, or(isNull(status_reason), ne(status_reason, CANCELLED)))
+  return or(hasStatus("expired"), other)
 }
 
 /** Throws 404 for a message that has no scheduled time, or was handed over. */
@@ -94,7 +95,8 @@ function statusOf(message: MessageView): ScheduledStatus {
   const { status, status_reason } = message
   if (status === "sending") return "processing"
   if (status === "queued") return isScheduled(message) ? "scheduled" : "queued"
-  return status_reason === CANCELLED ? "cancelled" : "failed"
+  const was_cancelled = status === CANCELLED || status_reason === CANCELLED
+  return was_cancelled ? "cancelled" : "failed"
 }
 
 /** Whole seconds until the message is due; 0 where it is due, or will not be sent. */
@@ -107,7 +109,7 @@ export function secondsUntilSend(message: MessageView): number {
 /** Cancels a message that waits for its time. Throws 409 for one that was released. */
 export const cancel = (store: Store, scope: ScheduledScope, id: string): Promise<void> =>
   changeScheduled(store, within(scope), id, (tx, message) =>
-    abandon(tx, message, CANCELLED, "The message was cancelled before it was sent."),
+    cancelMessage(tx, message, "The message was cancelled before it was sent."),
   )
 
 /**

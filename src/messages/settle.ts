@@ -10,6 +10,7 @@ import {
   BROKEN,
   changeAll,
   EXPIRED,
+  endAll,
   ended,
   failAll,
   load,
@@ -20,6 +21,7 @@ import {
 } from "./change"
 import { type Fact, isOpen, isScheduled, type Message, type Tracked } from "./facts"
 import { attempts, messageRaws, type Status } from "./tables"
+import { eventTypeOf, knowsStatus, tellsScheduled } from "./transitions"
 
 /** The outcome of an attempt that ended with our login. */
 export const LOGIN_REFUSED = "login_refused"
@@ -86,9 +88,10 @@ function changeOf(one: Known): StatusChange {
 }
 
 /** A scheduled message is released by its first claim, whatever came of it: now it is queued. */
-function releaseSteps({ recipients }: Tracked, at = now()): Step[] {
+function releaseSteps({ channel, recipients }: Tracked, at = now()): Step[] {
+  const was_told = tellsScheduled(channel) && { was_told: true as const }
   return recipients.map(({ email, status, status_reason: reason }) => {
-    const fact = { type: "queued", recipient_email: email, at }
+    const fact = { type: "queued", recipient_email: email, at, ...was_told }
     return { email, status, reason, facts: [fact] }
   })
 }
@@ -135,9 +138,26 @@ async function forgetOldRefusals(tx: Tx, message_id: string, latest: number) {
   await tx.delete(attempts).where(ours)
 }
 
-/** Ends a message that waits, for a reason of our own: `cancelled`, `suppressed_recipient` … */
-export async function abandon(tx: Tx, message: Tracked, reason: string, text: string) {
-  const steps = failAll(message, reason, { code: reason, message: text })
+/** Ends a message that waits, for a reason of our own: `suppressed_recipient`, `preference` … */
+export const abandon = (tx: Tx, message: Tracked, reason: string, text: string): Promise<void> =>
+  end(tx, message, failAll(message, reason, { code: reason, message: text }))
+
+/** Ends a message that waits because its sender took it back. Channels without the status fail it. */
+export const cancel = (tx: Tx, message: Tracked, text: string): Promise<void> =>
+  knowsStatus(message.channel, CANCELLED)
+    ? end(tx, message, endAll(message, CANCELLED))
+    : abandon(tx, message, CANCELLED, text)
+
+/** The reason of a message that was cancelled where its channel has no status for it. */
+export const CANCELLED = "cancelled"
+
+/** Ends a message that waits because its time is over. Channels without the status fail it. */
+export const expire = (tx: Tx, message: Tracked, text: string): Promise<void> =>
+  knowsStatus(message.channel, EXPIRED)
+    ? end(tx, message, endAll(message, EXPIRED))
+    : abandon(tx, message, EXPIRED, text)
+
+async function end(tx: Tx, message: Tracked, steps: Step[]) {
   const { run_at, attempt } = message
   const after: WorkColumns = { state: OVER, run_at, attempt, owner: null, lease_until: null }
   await changeAll(tx, [{ before: message, steps, after }])
@@ -173,7 +193,9 @@ export async function wasTold(
   { id, channel }: Pick<Message, "id" | "channel">,
   { type, recipient_email }: Fact,
 ): Promise<boolean> {
-  const same = and(eq(events.subject_id, id), eq(events.type, `${channel}.${type}`))
+  const event_type = eventTypeOf(channel, type)
+  if (event_type === undefined) return false
+  const same = and(eq(events.subject_id, id), eq(events.type, event_type))
   const rows = await db.select({ data: events.data }).from(events).where(same)
   return rows.some(({ data }) => data.recipient_email === recipient_email)
 }

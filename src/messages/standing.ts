@@ -24,6 +24,7 @@ export async function asTheyStand(db: Reader, rows: Message[]): Promise<MessageV
   const waits = new Map<string, Pick<MessageView, "status_reason" | "next_attempt_at">>()
   for (const by of new Set(rows.flatMap(holdOf))) {
     const project_id = heldProject(by)
+    // Only email holds its messages for a provider so far.
     const refusal =
       project_id === undefined ? undefined : await refusalFor(db, "email_provider", project_id)
     if (!refusal) continue

@@ -17,7 +17,7 @@ import {
 
 export type ChannelName = "email" | "push" | "sms" | "in_app"
 
-/** No row has `sending`: answers give it to a queued message that is claimed. */
+/** Each channel knows some of them (`transitions.ts`). No row has `sending`: answers give it to a queued message that is claimed. */
 export type Status =
   | "queued"
   | "sending"
@@ -26,11 +26,18 @@ export type Status =
   | "failed"
   | "bounced"
   | "complained"
+  | "undelivered"
+  | "expired"
+  | "cancelled"
 
 export type Stream = "transactional" | "broadcast" | "auth"
 
 /** One address of a message and what became of it. The first one decides the message's status. */
 export interface Recipient {
+  /**
+   * The address in the words of its channel: an email address, a number in E.164, the id of a device or of
+   * a subscriber. Rows keep it by this name.
+   */
   email: string
   name: string | null
   kind: "to" | "cc" | "bcc"

@@ -19,8 +19,10 @@ interface RemoteReply {
 export type Fault = "connection" | "authentication" | "infrastructure"
 
 export interface RecipientOutcome {
+  /** The address as the message names it; of other channels than email a number or an id. */
   email: string
-  status: "sent" | "delivered" | "retry" | "bounced" | "failed"
+  /** `expired`: the time in which it was wanted is over. Only some channels know it. */
+  status: "sent" | "delivered" | "retry" | "bounced" | "failed" | "expired"
   reason: string | null
   bounce_subtype: string | null
   /** An error code of the contract, for `failed`. */

@@ -4,7 +4,7 @@ import { ApiError, Problems } from "../core/errors"
 import { newId } from "../core/ids"
 
 import type { Workers } from "../core/workers"
-import { accept, type EmailEntry, entryOf, type Intake } from "../emails/accept"
+import { accept, entryOf, type Intake } from "../emails/accept"
 import { readCategory } from "../emails/email-category"
 import { NOT_OFFERED, readMetadata, readTags } from "../emails/fields"
 import type { SendRules } from "../emails/prepare"
@@ -13,6 +13,7 @@ import { AlreadyAnswered, type Claim, demandKeyForm, lookup, take } from "../htt
 import { refuseNotOffered } from "../http/validate"
 import type { Caller } from "../identity/caller"
 import { comparable, type Mailbox } from "../lib/address"
+import type { MessageEntry } from "../messages/admission"
 import type { NewMessage } from "../messages/pipeline"
 import { readScheduledAt } from "../messages/schedule"
 import type { Store, Tx } from "../store/store"
@@ -143,7 +144,7 @@ function recipientsOf(to: string[], named: Mailbox[]): Mailbox[] {
   return [...once].map(([key, email]) => ({ email, name: names.get(key) ?? null }))
 }
 
-interface SubmissionEntry extends EmailEntry {
+interface SubmissionEntry extends MessageEntry {
   claim: Claim | undefined
 }
 

@@ -5,7 +5,7 @@ import { emitAll, type NewEvent } from "../events/emit"
 import { withDefaults } from "../identity/caller"
 import { projects } from "../identity/tables"
 import { mailClientOf } from "../lib/mail-client"
-import { eventOf } from "../messages/facts"
+import { eventsOf } from "../messages/event-data"
 import { messages } from "../messages/tables"
 import { held, heldForShare, idList, isAmong } from "../store/dialect"
 import { inserter, newRowInserter, prepared, updater } from "../store/statements"
@@ -208,7 +208,7 @@ async function eventsFor(
     return hits.flatMap((hit) => {
       const kind = hit.actor === "human" ? "human" : "other"
       if (kind === "other" && !told.has(message.project_id)) return []
-      return room[hit.type][kind]-- > 0 ? [hitEvent(message, hit)] : []
+      return room[hit.type][kind]-- > 0 ? hitEvents(message, hit) : []
     })
   })
 }
@@ -216,14 +216,18 @@ async function eventsFor(
 const othersOf = (row: TrackingRow, type: RecentHit["type"]) =>
   row[`${type}_total`] - row[`${type}_human`]
 
-function hitEvent(message: HitMessage, { type, at, url, actor, user_agent }: CountedHit): NewEvent {
+function hitEvents(
+  message: HitMessage,
+  { type, at, url, actor, user_agent }: CountedHit,
+): NewEvent[] {
   // All recipients have the same pixel and links.
   const [to, ...copies] = message.recipients
   const recipient_email = copies.length > 0 ? "" : (to?.email ?? "")
   const fact = { type: type === "open" ? "opened" : "clicked", recipient_email }
-  const event = eventOf(message, fact, isoFrom(at))
-  const data = { ...event.data, recipient_email: recipient_email || null, url, actor, user_agent }
-  return { ...event, data }
+  return eventsOf(message, fact, isoFrom(at)).map((event) => {
+    const data = { ...event.data, recipient_email: recipient_email || null, url, actor, user_agent }
+    return { ...event, data }
+  })
 }
 
 /** Those of the projects that want events of machines, too. Not asked where no machine came. */

@@ -42,6 +42,7 @@ test.each<[RecipientOutcome["status"], string[]]>([
       delivered: [true, true, false],
       bounced: [false, false, true],
       failed: [false, false, false],
+      expired: [],
       retry: [],
     }
     expect(moments).toEqual(expected[status])

@@ -2,6 +2,8 @@ import { describe, expect, test } from "bun:test"
 import { and, eq } from "drizzle-orm"
 import { currentPeriod, today } from "../../src/core/time"
 import { accounts } from "../../src/identity/tables"
+import { admit } from "../../src/messages/admission"
+import { accept } from "../../src/messages/pipeline"
 import { tellOwners } from "../../src/tenancy/quotas"
 import { usageDays } from "../../src/tenancy/tables"
 import { add } from "../../src/tenancy/usage"
@@ -9,6 +11,7 @@ import { complaints, refusal } from "../harness/client"
 import { mail, NOBODY } from "../harness/mail"
 import { type Person, team } from "../harness/people"
 import { sharedService } from "../harness/shared-service"
+import { letter } from "../messages/letters"
 
 const service = await sharedService()
 const { store } = service
@@ -184,6 +187,39 @@ describe("reconcile", () => {
     await store.tx((tx) => tx.delete(usageDays).where(and(eq(usageDays.account_id, account_id))))
     const { body } = await owner.post("/v1/usage/reconcile", {})
     expect(body.data).toMatchObject({ before: { email: 0 }, after: { email: 1 } })
+  })
+
+  test("counts every channel by itself", async () => {
+    const { owner, account_id, project_id, keys } = await twoProjects()
+    await service.anybody.post("/v1/emails", mail(), keys[0])
+    const allowance = { account_id, subject: account_id, limit: 1, plan: "free" }
+    const entries = ["push", "sms", "push"].map((channel) => ({
+      message: letter({ account_id, project_id, channel: channel as "push" | "sms" }),
+      allowance: { ...allowance, metric: channel as "push" | "sms", sends_per_second: null },
+    }))
+    const refused = await store.tx(async (tx) => {
+      const answers = await admit(tx, entries)
+      const admitted = entries.filter((entry) => !answers.has(entry))
+      await accept(
+        tx,
+        admitted.map(({ message }) => message),
+      )
+      return answers
+    })
+    expect([...refused.keys()]).toEqual(entries.slice(2))
+    expect(refused.get(entries[2] as never)?.details).toMatchObject({ metric: "push", used: 1 })
+    const used = { email: 1, push: 1, sms: 1, in_app: 0 }
+    expect((await owner.post("/v1/usage/reconcile", {})).body.data).toMatchObject({
+      before: used,
+      after: used,
+      projects_touched: 0,
+    })
+    await store.tx((tx) => tx.delete(usageDays).where(eq(usageDays.metric, "sms")))
+    await store.tx((tx) => add(tx, [{ ...unitsOf(account_id, 4, project_id), metric: "in_app" }]))
+    expect((await owner.post("/v1/usage/reconcile", {})).body.data).toMatchObject({
+      after: used,
+      drift: { email: 0, push: 0, sms: 1, in_app: -4 },
+    })
   })
 
   const second = async (owner: Person) => (await owner.get("/v1/projects")).body.data[0].id
