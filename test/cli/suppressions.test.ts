@@ -285,7 +285,7 @@ test("add, get and rm take an address", async () => {
 
 test("the list shows what is suppressed, for what and until when", async () => {
   using api = new FakeApi()
-  const ends = new Date(Date.now() + 30 * 86_400_000).toISOString()
+  const ends = new Date(Date.now() + 30 * 86_400_000 + 3_600_000).toISOString()
   const news = { address: "ben@acme.test", scope: { type: "category", key: "news" } }
   api.data("GET /v1/suppressions", [found({ expires_at: ends }), found(news)])
   const { out } = await onTerminal(["suppressions", "list", "--no-color"], {
