@@ -43,12 +43,30 @@ export function environment(): typeof Handlebars {
 
 const escapeHtml = Handlebars.Utils.escapeExpression
 
+let has_gap = false
+
+/** Does the work, and says whether a `{{x}}` in it printed a value that is not there. */
+export function noticingGaps<Made>(work: () => Made): { made: Made; has_gap: boolean } {
+  has_gap = false
+  const made = work()
+  return { made, has_gap }
+}
+
 /** What `{{x}}` becomes. `{{{x}}}` is as it is in every mode. */
 const escapes: Record<RenderMode, (value: unknown) => string> = {
-  html: (value) => (value instanceof SafeString ? plain(value) : escapeHtml(plain(value))),
-  text: plain,
+  html: (value) =>
+    typeof value === "object" && value instanceof SafeString
+      ? plain(value)
+      : escapeHtml(printed(value)),
+  text: printed,
   json: (value) =>
-    value instanceof SafeString ? plain(value) : JSON.stringify(plain(value)).slice(1, -1),
+    value instanceof SafeString ? plain(value) : JSON.stringify(printed(value)).slice(1, -1),
+}
+
+function printed(value: unknown): string {
+  if (typeof value === "string") return value
+  if (value === undefined) has_gap = true
+  return plain(value)
 }
 
 /** The escape is looked up when a template is called for the first time. */
@@ -72,8 +90,9 @@ const nameless = Object.create(null, {
 export function bared(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value
   if (Array.isArray(value)) return value.map(bared)
+  const data = value as Record<string, unknown>
   const bare = bareObject()
-  for (const [name, inner] of Object.entries(value)) bare[name] = bared(inner)
+  for (const name in data) bare[name] = bared(data[name])
   return bare
 }
 

@@ -4,6 +4,7 @@ import {
   environment,
   escapeFor,
   type Handlebars,
+  noticingGaps,
   problemOf,
   type TemplateProblem,
   Unfit,
@@ -11,7 +12,7 @@ import {
 import { type HelperSetting, handlebarsHelpers } from "./handlebars-helpers"
 import { COMPILER, CONTENT } from "./judge-task"
 import { OUTPUT_BYTES } from "./limits"
-import { parseText, VALUE } from "./syntax"
+import { type Noticing, parseText, VALUE } from "./syntax"
 import type { TemplateVariable } from "./tables"
 import type { TemplateText } from "./texts"
 import { isOfType } from "./variables"
@@ -53,10 +54,16 @@ interface CompiledText {
   has_place: boolean
 }
 
-interface CompiledTemplate {
+interface CompiledTexts {
   texts: CompiledText[]
   layouts: CompiledText[][]
   partialsOf: (text: TemplateText) => Record<string, Compiled>
+}
+
+interface CompiledTemplate {
+  quick: CompiledTexts
+  /** Where the quick form printed a value that is not there, this one says its name. */
+  exact: () => CompiledTexts
   sources: TemplateSources
   size: number
 }
@@ -143,25 +150,39 @@ function within<Made>(field: string, work: () => Made): Made {
 
 function compile(sources: TemplateSources): CompiledTemplate {
   const all = [sources.texts, ...sources.layouts, ...Object.values(sources.partials)].flat()
-  const partials = new Map<string, Record<string, Compiled>>()
+  let exact: CompiledTexts | undefined
   return {
-    texts: sources.texts.map((text) => compileText(text, sources.partials)),
-    layouts: sources.layouts.map((texts) =>
-      texts.map((text) => compileText(text, sources.partials)),
-    ),
-    partialsOf(text) {
-      const made = partials.get(text.part) ?? compilePartials(sources.partials, text)
-      partials.set(text.part, made)
-      return made
-    },
+    quick: compileTexts(sources, "quick"),
+    exact: () => (exact ??= compileTexts(sources, "exact")),
     sources,
     size: all.reduce((sum, { source }) => sum + source.length, 0),
   }
 }
 
-const compileText = (text: TemplateText, partials: TemplateSources["partials"]): CompiledText =>
+function compileTexts(
+  { texts, layouts, partials }: TemplateSources,
+  noticing: Noticing,
+): CompiledTexts {
+  const known = new Map<string, Record<string, Compiled>>()
+  const compileOne = (text: TemplateText) => compileText(text, partials, noticing)
+  return {
+    texts: texts.map(compileOne),
+    layouts: layouts.map((layout) => layout.map(compileOne)),
+    partialsOf(text) {
+      const made = known.get(text.part) ?? compilePartials(partials, text, compileOne)
+      known.set(text.part, made)
+      return made
+    },
+  }
+}
+
+const compileText = (
+  text: TemplateText,
+  partials: TemplateSources["partials"],
+  noticing: Noticing,
+): CompiledText =>
   within(text.field, () => {
-    const { tree, facts } = parseText(text.source)
+    const { tree, facts } = parseText(text.source, noticing)
     for (const [name, loc] of facts.partials) {
       if (!Object.hasOwn(partials, name)) throw new Unfit("syntax", noPartial(name), loc)
     }
@@ -173,16 +194,18 @@ const noPartial = (name: string) =>
   `There is no template ${name} to include. Only stored templates can include others.`
 
 /** A partial gives the text of the same name, or of the same kind. */
-function compilePartials(partials: TemplateSources["partials"], { part, mode }: TemplateText) {
+function compilePartials(
+  partials: TemplateSources["partials"],
+  { part, mode }: TemplateText,
+  compileOne: (text: TemplateText) => CompiledText,
+) {
   const made: Record<string, Compiled> = Object.create(null)
   for (const [name, texts] of Object.entries(partials)) {
     const names = mode === "html" ? ["html"] : [part, "text", "body"]
     const found = names
       .map((wanted) => texts.find((text) => text.part === wanted))
       .find((text) => text !== undefined)
-    made[name] = found
-      ? compileText(found, partials).run
-      : () => fail(`${name} has no ${names.join(" or ")}.`)
+    made[name] = found ? compileOne(found).run : () => fail(`${name} has no ${names.join(" or ")}.`)
   }
   return made
 }
@@ -192,9 +215,18 @@ function fail(message: string): never {
 }
 
 function render(template: CompiledTemplate, data: Record<string, unknown>): RenderAnswer {
-  const { locale, timezone } = template.sources
+  const { locale, timezone, variables } = template.sources
   run = { mode: "text", locale, timezone, missing: new Set(), empty: [] }
-  const without_value = fill(data, template.sources.variables)
+  const without_value = fill(data, variables)
+  const { made, has_gap } = noticingGaps(() => renderAll(template.quick, data))
+  const { texts, problem } = has_gap ? renderAll(template.exact(), data) : made
+  if (run.missing.size > 0) return { missing: [...run.missing].sort() }
+  if (problem) throw problem
+  return { texts, without_value }
+}
+
+/** The texts up to the first problem, and behind it for the names that are missing. */
+function renderAll(template: CompiledTexts, data: Record<string, unknown>) {
   const texts: Record<string, string> = {}
   let problem: unknown
   let size = 0
@@ -208,13 +240,11 @@ function render(template: CompiledTemplate, data: Record<string, unknown>): Rend
       problem ??= error
     }
   }
-  if (run.missing.size > 0) return { missing: [...run.missing].sort() }
-  if (problem) throw problem
-  return { texts, without_value }
+  return { texts, problem }
 }
 
 function renderText(
-  template: CompiledTemplate,
+  template: CompiledTexts,
   compiled: CompiledText,
   data: Record<string, unknown>,
 ): string {

@@ -35,18 +35,26 @@ export function demandShallow(node: unknown, depth = 0): void {
 }
 
 /**
- * Parses a text, and refuses what templates may not use (contract 23). In the tree, each name whose
- * value is printed or computed with goes through the helper `VALUE`. Throws `Unfit`, or what the
- * parser throws.
+ * Which names go through the helper `VALUE`. `exact`: each whose value is printed or computed with. `quick`: not
+ * those that `{{x}}` prints, because the call costs more than the printing, and the escape sees their values.
  */
-export function parseText(source: string): { tree: hbs.AST.Program; facts: TextFacts } {
+export type Noticing = "exact" | "quick"
+
+/**
+ * Parses a text, and refuses what templates may not use (contract 23). In the tree, names go through the
+ * helper `VALUE`. Throws `Unfit`, or what the parser throws.
+ */
+export function parseText(
+  source: string,
+  noticing: Noticing = "exact",
+): { tree: hbs.AST.Program; facts: TextFacts } {
   // An object would be taken for a syntax tree, and a forged tree is code.
   if (typeof source !== "string") throw new Unfit("syntax", "A template must be a text.")
   refuseDeepBlocks(source)
   const tree = Handlebars.parse(source)
   demandShallow(tree)
   const facts: TextFacts = { names: new Set(), partials: new Map() }
-  new Walk(facts).program(tree, ROOT)
+  new Walk(facts, noticing).program(tree, ROOT)
   return { tree, facts }
 }
 
@@ -63,9 +71,11 @@ function refuseDeepBlocks(source: string): void {
 
 class Walk {
   readonly #facts: TextFacts
+  readonly #noticing: Noticing
 
-  constructor(facts: TextFacts) {
+  constructor(facts: TextFacts, noticing: Noticing) {
     this.#facts = facts
+    this.#noticing = noticing
   }
 
   program({ body }: hbs.AST.Program, scope: Scope): void {
@@ -82,10 +92,14 @@ class Walk {
   }
 
   #mustache(node: hbs.AST.MustacheStatement, scope: Scope): void {
-    const { path, params, hash, loc } = node
+    const { path, params, hash, escaped, loc } = node
     if (path.type !== "PathExpression") throw new Unfit("syntax", NO_LITERAL, loc)
     const target = path as hbs.AST.PathExpression
     if (params.length === 0 && !hash?.pairs?.length) {
+      if (this.#noticing === "quick" && escaped && !isCalledAsHelper(target)) {
+        this.#note(target, scope)
+        return
+      }
       const value = this.#value(target, scope)
       if (value.type !== "SubExpression") return
       node.path = (value as hbs.AST.SubExpression).path
@@ -211,6 +225,10 @@ function below({ path, params, program }: hbs.AST.BlockStatement, scope: Scope):
 
 const isPlain = ({ type, data, depth, parts }: hbs.AST.PathExpression) =>
   type === "PathExpression" && !data && depth === 0 && parts.length === 1
+
+/** Without arguments such a name is a variable; Handlebars would call the helper. */
+const isCalledAsHelper = (path: hbs.AST.PathExpression) =>
+  isPlain(path) && (VALUE_HELPERS.has(path.original) || BLOCKS.has(path.original))
 
 function demandHelper(path: hbs.AST.PathExpression): void {
   const { original, loc } = path

@@ -212,3 +212,15 @@ test("the canonical form does not depend on the order of keys", () => {
     '{"a":null,"b":[1,{"c":2,"d":1}]}',
   )
 })
+
+test.each([2, 5, 16, 17, 40])(
+  "the canonical form has %d keys in the order of their code units",
+  (count) => {
+    const keys = Array.from(
+      { length: count },
+      (_, at) => `${"zaZäé😀\uffff"[(at * 5) % 7]}${(at * 7) % 11}_${at}`,
+    )
+    const value = Object.fromEntries(keys.map((key) => [key, 1]))
+    expect(Object.keys(JSON.parse(canonicalJson(value)))).toEqual(keys.toSorted())
+  },
+)
