@@ -37,6 +37,7 @@ export interface Components {
   EventType: { type: string; category: "email" | "push" | "auth" | "domain" | "sms" | "in_app" | "subscriber" | "suppression" | "topic" | "workflow" | "broadcast" | "webhook" | "account"; description: string; api_version: string; fields: Components["EventField"][]; example: Components["EventEnvelope"] }
   Explanation: { email_id: string; verdict: "queued" | "sending" | "sent" | "delivered" | "bounced" | "complained" | "failed"; summary: string; steps: ({ at: string; stage: "auth" | "quota" | "sending_status" | "sender" | "template" | "suppression" | "preference" | "quiet_hours" | "queue" | "reputation" | "provider" | "attempt" | "outcome" | "tracking" | "webhooks"; rule: string; outcome: "pass" | "wait" | "fail" | "none"; detail: string })[] }
   FeedMeta: { request_id: string; next_after: string | null; has_more: boolean }
+  FrequencyCap: { count: number; per_seconds: number }
   Health: { status: "ok" | "draining" | "unavailable"; version: string; time: string }
   HeldMail: { tag: string | null; template_id: string | null; project_id: string; complaint_rate: number; held_at: string; waiting: number }
   InboundAttachment: { id: string; filename: string | null; content_type: string; size: number; content_id: string | null; disposition: string | null; sha256: string }
@@ -68,6 +69,7 @@ export interface Components {
   ProviderConfig: { id: string; kind: "email_provider" | "sms_provider" | "push_provider"; provider: string; name: string; priority: number; enabled: boolean; status: "active" | "error"; last_error: string | null; next_probe_at: string | null; credentials: Record<string, unknown>; settings: { max_per_second?: number; spf?: string[] }; callback_url: string | null; created_at: string; updated_at: string }
   ProviderTest: { ok: boolean; duration_ms: number; detail: string }
   Queue: { queue: string; depth: number; oldest_seconds: number; running: number; failed_24h: number; paused: boolean }
+  QuietHours: { enabled: boolean; start: string; end: string; timezone: string | null; channels: ("email" | "push" | "sms")[] }
   Readiness: { status: "ok" | "draining" | "unavailable"; checks: { database: string; jobs: string; disk: string; smtp: string }; warnings?: string[] }
   Received: { received: true }
   Redelivered: { deliveries: Components["Delivery"][] }
@@ -87,7 +89,7 @@ export interface Components {
   ScheduledCancelled: { id: string; channel: "email" | "push" | "sms" | "in_app"; status: "scheduled" | "processing" | "queued" | "cancelled" | "failed"; to: string; scheduled_at: string; created_at: string; deleted: true }
   ScheduledDetail: { id: string; channel: "email" | "push" | "sms" | "in_app"; status: "scheduled" | "processing" | "queued" | "cancelled" | "failed"; to: string; scheduled_at: string; created_at: string; seconds_until_send: number }
   Session: { access_token: string; refresh_token: string; token_type: "Bearer"; expires_in: number; user: Components["ConsoleUser"]; accounts: ({ id: string; name: string; role: "owner" | "admin" | "billing_admin" | "member" })[] }
-  Settings: { default_from: { email: string; name: string | null } | null; default_reply_to: string | null; track_opens: boolean | null; track_clicks: boolean | null; tracking_domain: string | null; sandbox: boolean; allow_subdomains: boolean; reply_tracking: boolean; inbound: { mode: "catch_all" | "routes" }; branding: { name: string | null; logo_url: string | null; primary_color: string | null; support_url: string | null }; retention: { messages_days: number; bodies_days: number; inbound_days: number; webhook_deliveries_days: number; events_days: number }; emit_machine_events: boolean }
+  Settings: { default_from: { email: string; name: string | null } | null; default_reply_to: string | null; track_opens: boolean | null; track_clicks: boolean | null; tracking_domain: string | null; sandbox: boolean; allow_subdomains: boolean; reply_tracking: boolean; inbound: { mode: "catch_all" | "routes" }; branding: { name: string | null; logo_url: string | null; primary_color: string | null; support_url: string | null }; retention: { messages_days: number; bodies_days: number; inbound_days: number; webhook_deliveries_days: number; events_days: number }; emit_machine_events: boolean; locale: string; timezone: string; quiet_hours: Components["QuietHours"] | null; frequency_cap: Components["FrequencyCap"] | null; auto_link_users: boolean }
   SetupResult: { session: Components["Session"]; account: Components["Account"]; project: Components["Project"]; api_key: Components["ApiKeyWithSecret"] }
   SetupState: { required: boolean; version: string }
   SmsSize: { encoding: "gsm7" | "ucs2"; segments: number }

@@ -73,6 +73,12 @@ export const PROJECT_DEFAULTS: ProjectSettings = {
   },
   branding: { name: null, logo_url: null, primary_color: null, support_url: null },
   emit_machine_events: false,
+  locale: "en",
+  timezone: "UTC",
+  quiet_hours: null,
+  frequency_cap: null,
+  auto_link_users: false,
+  default_preferences: null,
 }
 
 /** Only what was changed is stored. */

@@ -1,4 +1,5 @@
 import type { Actor } from "../audit-log/tables"
+import type { ChosenPreferences, FrequencyCap, QuietHours } from "../lib/preferences"
 import {
   bool,
   id,
@@ -107,6 +108,17 @@ export interface ProjectSettings {
   retention: Retention
   /** Openings and clicks of machines make events, too. */
   emit_machine_events: boolean
+  /** The language of subscribers without one, as a tag of BCP 47. */
+  locale: string
+  /** The IANA zone of subscribers without one, and of times in templates. */
+  timezone: string
+  /** Of subscribers without quiet hours of their own. */
+  quiet_hours: QuietHours | null
+  frequency_cap: FrequencyCap | null
+  /** A verified end user becomes the subscriber whose external id is the id of the user. */
+  auto_link_users: boolean
+  /** What holds for subscribers without a choice. Its routes show `quiet_hours` as a part of it. */
+  default_preferences: ChosenPreferences | null
 }
 
 export interface Retention {

@@ -6,10 +6,13 @@ import { oneOf, orNull } from "../http/field-schemas"
 import { type AnyRoute, projectRow, route } from "../http/route"
 import type { Caller } from "../identity/caller"
 import { INBOUND_MODES, type ProjectSettings } from "../identity/tables"
+import { isLocale } from "../lib/locale"
 import { flag, maybe, rarely, text, word } from "../lib/record-fields"
 import { featuresOf, upgradeRequired } from "../plans/plans"
 import type { Store } from "../store/store"
 import { brandingAnswer, brandingPatch, readBranding } from "./branding-setting"
+import { frequencyCapAnswer, frequencyCapPatch, readFrequencyCap } from "./frequency-cap-setting"
+import { isZone, quietHoursAnswer, quietHoursPatch, readQuietHours } from "./quiet-hours-setting"
 import { readRetention, retentionAnswer, retentionPatch } from "./retention-setting"
 import { type PatchOf, type ProjectSettingsChange, patch } from "./settings"
 
@@ -22,7 +25,10 @@ interface SettingRow<Value> {
   read(given: unknown, path: string, problems: Problems): Value | null | undefined
 }
 
-type SettingRows = { [Name in keyof ProjectSettings]: SettingRow<PatchOf<Name>> }
+/** The default preferences have routes of their own. */
+type SettingName = Exclude<keyof ProjectSettings, "default_preferences">
+
+type SettingRows = { [Name in SettingName]: SettingRow<PatchOf<Name>> }
 
 /** A setting that is true or false. */
 const flagRow = (example: boolean, description: string): SettingRow<boolean> => ({
@@ -102,7 +108,33 @@ const SETTING_ROWS: SettingRows = {
     false,
     "Whether `email.opened` and `email.clicked` are also emitted for hits of machines.",
   ),
+  locale: {
+    answer: text("en", "The language of subscribers without one, as a tag of BCP 47."),
+    patch: orNull(t.String({ description: "A language tag, such as en or de-AT." })),
+    read: (given, path, problems) =>
+      typeof given === "string" && isShort(given) && isLocale(given)
+        ? given
+        : problems.add(path, "invalid", "The value must be a language tag, such as en or de-AT."),
+  },
+  timezone: {
+    answer: text("UTC", "The time zone of subscribers without one, from the IANA database."),
+    patch: orNull(t.String({ description: "A time zone, such as Europe/Vienna." })),
+    read: (given, path, problems) =>
+      isZone(given)
+        ? given
+        : problems.add(path, "invalid", "The value must be a time zone, such as Europe/Vienna."),
+  },
+  quiet_hours: { answer: quietHoursAnswer, patch: quietHoursPatch, read: readQuietHours },
+  frequency_cap: { answer: frequencyCapAnswer, patch: frequencyCapPatch, read: readFrequencyCap },
+  auto_link_users: flagRow(
+    false,
+    "Whether a verified end user becomes a subscriber whose `external_id` is the id of the user.",
+  ),
 }
+
+const MOST_LOCALE_CHARACTERS = 35
+
+const isShort = (locale: string) => locale.length <= MOST_LOCALE_CHARACTERS
 
 function readHost(given: unknown, path: string, problems: Problems) {
   const read = typeof given === "string" ? readDomain(given) : { reason: NO_HOST }
@@ -129,15 +161,19 @@ function readInbound(given: unknown, path: string, problems: Problems) {
   return problems.add(`${path}.mode`, "invalid", `The value must be ${INBOUND_MODES.join(" or ")}.`)
 }
 
-const fieldsOf = (schemaOf: (row: (typeof SETTING_ROWS)[keyof ProjectSettings]) => TSchema) =>
+const fieldsOf = (schemaOf: (row: (typeof SETTING_ROWS)[SettingName]) => TSchema) =>
   Object.fromEntries(Object.entries(SETTING_ROWS).map(([name, row]) => [name, schemaOf(row)]))
 
-const Settings = t.Unsafe<ProjectSettings>(
+const Settings = t.Unsafe<ShownSettings>(
   t.Object(
     fieldsOf(({ answer }) => answer),
     { title: "Settings" },
   ),
 )
+
+type ShownSettings = Omit<ProjectSettings, "default_preferences">
+
+const shown = ({ default_preferences: _, ...settings }: ProjectSettings): ShownSettings => settings
 
 const SettingsPatch = t.Object(fieldsOf(({ patch }) => t.Optional(patch)))
 
@@ -147,7 +183,7 @@ export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     summary: "Show the settings of the project",
     description: "Shows every setting, with its default if the project has not set it.",
     response: Settings,
-    handle: ({ caller }) => ({ data: caller.project_settings }),
+    handle: ({ caller }) => ({ data: shown(caller.project_settings) }),
   }),
   route({
     ...projectRow("PATCH", "/v1/settings", "settings:write"),
@@ -161,7 +197,7 @@ export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     errors: ["invalid_email", ["plan_upgrade_required", 402]],
     handle: async ({ caller, body }) => {
       demandTrackingDomain(caller, body)
-      return { data: await store.tx((tx) => patch(tx, caller, body)) }
+      return { data: shown(await store.tx((tx) => patch(tx, caller, body))) }
     },
   }),
 ]
@@ -185,4 +221,4 @@ function readPatch(body: unknown, problems: Problems): ProjectSettingsChange {
   return wanted
 }
 
-const isSetting = (name: string): name is keyof ProjectSettings => Object.hasOwn(SETTING_ROWS, name)
+const isSetting = (name: string): name is SettingName => Object.hasOwn(SETTING_ROWS, name)

@@ -7,6 +7,8 @@ import { PROJECT_DEFAULTS, withDefaults } from "../identity/caller"
 import { type ProjectSettings, projects } from "../identity/tables"
 import { held } from "../store/dialect"
 import type { Tx } from "../store/store"
+import { changedFrequencyCap } from "./frequency-cap-setting"
+import { changedQuietHours } from "./quiet-hours-setting"
 
 /** Null is the default again. */
 export type ProjectSettingsChange = Partial<{
@@ -15,11 +17,11 @@ export type ProjectSettingsChange = Partial<{
 
 /** Of a group, a change may name some of the settings. */
 export type PatchOf<Name extends keyof ProjectSettings> = Name extends (typeof GROUPS)[number]
-  ? Partial<ProjectSettings[Name]>
+  ? Partial<NonNullable<ProjectSettings[Name]>>
   : ProjectSettings[Name]
 
 /** Settings that are objects of settings: of these, too, what a change does not name stays. */
-const GROUPS = ["branding", "retention"] as const
+const GROUPS = ["branding", "retention", "quiet_hours", "frequency_cap"] as const
 
 /** JSON merge patch (RFC 7396): what is absent stays, null is the default again. */
 export async function patch(
@@ -32,11 +34,7 @@ export async function patch(
   const [row] = await held(tx.select().from(projects).where(ours))
   if (!row) return fail("not_found", "There is no such project.")
 
-  const groups = GROUPS.flatMap((name) => {
-    const given = wanted[name]
-    return given ? [[name, { ...PROJECT_DEFAULTS[name], ...row.settings[name], ...given }]] : []
-  })
-  const merged = Object.entries({ ...row.settings, ...wanted, ...Object.fromEntries(groups) })
+  const merged = Object.entries({ ...row.settings, ...wanted, ...groupsOf(row.settings, wanted) })
   const settings = Object.fromEntries(merged.filter(([, value]) => value !== null))
   await tx.update(projects).set({ settings, updated_at: now() }).where(ours)
   const [before, after] = [withDefaults(row.settings), withDefaults(settings)]
@@ -44,4 +42,23 @@ export async function patch(
   const action = "settings.updated"
   await audit.record(tx, caller, { account_id, project_id, action, target, before, after })
   return after
+}
+
+/** The changed groups as a whole. */
+function groupsOf(
+  stored: Partial<ProjectSettings>,
+  { branding, retention, quiet_hours, frequency_cap }: ProjectSettingsChange,
+): Partial<ProjectSettings> {
+  return {
+    ...(branding && {
+      branding: { ...PROJECT_DEFAULTS.branding, ...stored.branding, ...branding },
+    }),
+    ...(retention && {
+      retention: { ...PROJECT_DEFAULTS.retention, ...stored.retention, ...retention },
+    }),
+    ...(quiet_hours && { quiet_hours: changedQuietHours(stored.quiet_hours, quiet_hours) }),
+    ...(frequency_cap && {
+      frequency_cap: changedFrequencyCap(stored.frequency_cap, frequency_cap),
+    }),
+  }
 }

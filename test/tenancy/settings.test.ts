@@ -27,6 +27,11 @@ const DEFAULTS = {
     events_days: 30,
   },
   emit_machine_events: false,
+  locale: "en",
+  timezone: "UTC",
+  quiet_hours: null,
+  frequency_cap: null,
+  auto_link_users: false,
 }
 const path = "/v1/settings"
 
@@ -70,6 +75,47 @@ test("keep of the branding what a change does not name", async () => {
   expect((await patch(project, { branding: null, sandbox: null })).body.data).toEqual(DEFAULTS)
 })
 
+test("complete quiet hours, and keep of them and of a cap what a change does not name", async () => {
+  const project = await service.project()
+  const first = await patch(project, {
+    quiet_hours: {},
+    frequency_cap: { count: 3, per_seconds: 60 },
+  })
+  expect(first.body.data).toMatchObject({
+    quiet_hours: {
+      enabled: true,
+      start: "22:00",
+      end: "08:00",
+      timezone: null,
+      channels: ["push", "sms"],
+    },
+    frequency_cap: { count: 3, per_seconds: 60 },
+  })
+  const timezone = "Asia/Kathmandu"
+  const { data } = (
+    await patch(project, {
+      quiet_hours: { start: "21:30", timezone },
+      frequency_cap: { count: 4 },
+      locale: "de-AT",
+      timezone,
+      auto_link_users: true,
+    })
+  ).body
+  expect(data).toEqual({
+    ...DEFAULTS,
+    quiet_hours: { ...first.body.data.quiet_hours, start: "21:30", timezone },
+    frequency_cap: { count: 4, per_seconds: 60 },
+    locale: "de-AT",
+    timezone,
+    auto_link_users: true,
+  })
+  const reset = await patch(
+    project,
+    Object.fromEntries(Object.keys(DEFAULTS).map((name) => [name, null])),
+  )
+  expect(reset.body.data).toEqual(DEFAULTS)
+})
+
 test("take a sender in every form", async () => {
   const project = await service.project()
   for (const [given, kept] of [
@@ -88,7 +134,31 @@ test("take a sender in every form", async () => {
 
 test.each<[string, object, string]>([
   ["one that is not there", { colour: "red" }, "colour"],
-  ["one that comes later", { frequency_cap: null }, "frequency_cap"],
+  ["one that comes later", { ai: null }, "ai"],
+  ["one with routes of its own", { default_preferences: null }, "default_preferences"],
+  ["a language by name", { locale: "de_AT" }, "locale"],
+  ["an offset for a time zone", { timezone: "+02:00" }, "timezone"],
+  ["a time zone that is not there", { timezone: "Europe/Atlantis" }, "timezone"],
+  ["a text for quiet hours", { quiet_hours: "22-8" }, "quiet_hours"],
+  ["a time that no clock shows", { quiet_hours: { start: "24:00" } }, "quiet_hours.start"],
+  ["quiet hours of no length", { quiet_hours: { start: "08:00" } }, "quiet_hours.end"],
+  ["a quiet inbox", { quiet_hours: { channels: ["in_app"] } }, "quiet_hours.channels"],
+  ["a channel twice", { quiet_hours: { channels: ["sms", "sms"] } }, "quiet_hours.channels"],
+  ["quiet hours without a switch", { quiet_hours: { enabled: null } }, "quiet_hours.enabled"],
+  ["an unknown part of quiet hours", { quiet_hours: { days: [] } }, "quiet_hours.days"],
+  ["a list for a cap", { frequency_cap: [1, 60] }, "frequency_cap"],
+  ["half a cap", { frequency_cap: { count: 3 } }, "frequency_cap.per_seconds"],
+  [
+    "a cap that lets nothing through",
+    { frequency_cap: { count: 0, per_seconds: 60 } },
+    "frequency_cap.count",
+  ],
+  [
+    "a cap of a year",
+    { frequency_cap: { count: 1, per_seconds: 31_536_000 } },
+    "frequency_cap.per_seconds",
+  ],
+  ["a word for the linking of users", { auto_link_users: "yes" }, "auto_link_users"],
   ["no host name", { tracking_domain: "https://t.example.test" }, "tracking_domain"],
   ["an address of a machine", { tracking_domain: "192.0.2.7" }, "tracking_domain"],
   ["a number for a host", { tracking_domain: 7 }, "tracking_domain"],
@@ -130,7 +200,7 @@ test.each<[string, object, string]>([
 })
 
 test("an unknown setting is named with those there are", async () => {
-  const refused = await patch(await service.project(), { quiet_hours: null })
+  const refused = await patch(await service.project(), { colors: null })
   expect(refusal(refused)).toEqual([422, "validation_error"])
   expect(refused.body.error.message).toContain(
     "default_from, default_reply_to, track_opens, track_clicks, tracking_domain, sandbox, allow_subdomains",

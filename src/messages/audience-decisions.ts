@@ -1,0 +1,224 @@
+import { and, count, desc, eq, gt, gte, isNull, lt, ne, sql } from "drizzle-orm"
+import { firstIdAt, madeAt, newId } from "../core/ids"
+import { isoFrom, millis } from "../core/time"
+import type { ProjectSettings } from "../identity/tables"
+import type { AudienceChannel, FrequencyCap } from "../lib/preferences"
+import { held, isAmong } from "../store/dialect"
+import type { Reader } from "../store/store"
+import type { AudienceMember } from "../subscribers/audience"
+import { type CategoryRow, knownCategories } from "../subscribers/categories"
+import {
+  type DecidedCategory,
+  type DecisionInput,
+  decide,
+  plainCategory,
+  type SendDecision,
+} from "../subscribers/decision"
+import { subscribers } from "../subscribers/tables"
+import { amongRows, type MailScope, standing, suppressedAmong } from "../suppressions/look-up"
+import { messages } from "./tables"
+
+/** One message to one recipient, of which is asked whether it may go out. */
+export interface AskedMessage
+  extends Pick<DecisionInput, "topic" | "channel" | "stream" | "at" | "ignores_preferences"> {
+  /** Null: a raw address. */
+  subscriber: AudienceMember | null
+  /** In the form in which addresses compare; null: suppressions are not asked. */
+  address: string | null
+  /** The slug. */
+  category: string | null
+  /** Where it is asked again, as the message leaves: the cap then counts only what was accepted before it. */
+  message_id?: string
+  workflow?: DecisionInput["workflow"]
+}
+
+/** The project whose settings decide. */
+export interface AskingProject {
+  id: string
+  settings: ProjectSettings
+}
+
+/**
+ * The decision for each of many messages, in their order (contract 43, section 2). At accept it is asked
+ * within the accepting transaction, which counts the frequency cap: of these messages, too. On Postgres it
+ * holds the rows of the subscribers where there is a cap.
+ */
+export async function decideAll(
+  db: Reader,
+  project: AskingProject,
+  asked: readonly AskedMessage[],
+): Promise<SendDecision[]> {
+  const known = await knownCategories(db, project.id)
+  const suppressed = await suppressedOf(db, project.id, asked)
+  const { frequency_cap } = project.settings
+  const recent = frequency_cap
+    ? await recentOf(db, project.id, asked, frequency_cap)
+    : new Map<string, number>()
+  return asked.map((one) => {
+    const place = countedPlace(one)
+    const decision = decide({
+      ...one,
+      is_suppressed: one.address !== null && isSuppressed(suppressed, one),
+      category: categoryOf(known, one.category),
+      workflow: one.workflow ?? null,
+      project: project.settings,
+      recent: recent.get(place) ?? 0,
+    })
+    if (counts(decision, one)) recent.set(place, (recent.get(place) ?? 0) + 1)
+    return decision
+  })
+}
+
+/** Of a message to each other in the same call, too. */
+const counts = ({ is_allowed, row }: SendDecision, { stream }: AskedMessage) =>
+  is_allowed && row !== 4 && stream !== "auth"
+
+/** What a category means, also to a project without categories. */
+export const categoryOf = (
+  known: ReadonlyMap<string, CategoryRow>,
+  slug: string | null,
+): DecidedCategory | null => (slug === null ? null : (known.get(slug) ?? plainCategory(slug)))
+
+const scopeOf = ({ category, topic, stream }: AskedMessage): MailScope => ({
+  category,
+  topic: topic?.key,
+  broadcast: stream === "broadcast" && topic === null,
+})
+
+const scopeName = (one: AskedMessage) => JSON.stringify([one.channel, scopeOf(one)])
+
+type SuppressedByScope = ReadonlyMap<string, ReadonlyMap<string, unknown>>
+
+const isSuppressed = (suppressed: SuppressedByScope, one: AskedMessage): boolean =>
+  suppressed.get(scopeName(one))?.has(one.address ?? "") ?? false
+
+/** One question for each channel and kind of mail. Only email and SMS have suppressions. */
+async function suppressedOf(
+  db: Reader,
+  project_id: string,
+  asked: readonly AskedMessage[],
+): Promise<SuppressedByScope> {
+  const found = new Map<string, ReadonlyMap<string, unknown>>()
+  for (const [name, group] of Map.groupBy(asked, scopeName)) {
+    const [first] = group
+    const addresses = [...new Set(group.flatMap(({ address }) => address ?? []))]
+    if (!first || addresses.length === 0) continue
+    const scope = scopeOf(first)
+    if (first.channel === "email") {
+      found.set(name, await suppressedAmong(db, project_id, addresses, scope))
+    } else if (first.channel === "sms") {
+      found.set(name, amongRows(await standing(db, project_id, "sms", addresses), scope))
+    }
+  }
+  return found
+}
+
+/** What the cap counts together: no category is one of its own. */
+const countedPlace = (one: AskedMessage): string => `${one.subscriber?.id} ${countedKind(one)}`
+
+const countedKind = ({ channel, category, message_id }: AskedMessage): string =>
+  `${channel} ${category ?? ""} ${message_id ?? ""}`
+
+async function recentOf(
+  db: Reader,
+  project_id: string,
+  asked: readonly AskedMessage[],
+  cap: FrequencyCap,
+): Promise<Map<string, number>> {
+  const capped = asked.filter(({ subscriber, stream }) => subscriber && stream !== "auth")
+  const ids = capped.flatMap(({ subscriber }) => subscriber?.id ?? [])
+  const recent = new Map<string, number>()
+  if (ids.length === 0) return recent
+  const is_accept = capped.some(({ message_id }) => message_id === undefined)
+  if (is_accept) await holdSubscribers(db, project_id, ids)
+  for (const [kind, group] of Map.groupBy(capped, countedKind)) {
+    const [first] = group
+    if (!first) continue
+    const ids = group.flatMap(({ subscriber }) => subscriber?.id ?? [])
+    for (const { id, total } of await countRecent(db, { project_id, ids, ...first }, cap)) {
+      recent.set(`${id} ${kind}`, Number(total))
+    }
+  }
+  return recent
+}
+
+/** Two accepts at once must not pass the cap together. SQLite has one writer anyway. */
+const holdSubscribers = (db: Reader, project_id: string, ids: string[]) =>
+  db.isAlone
+    ? undefined
+    : held(
+        db
+          .select({ id: subscribers.id })
+          .from(subscribers)
+          .where(ours(db, project_id, ids))
+          .orderBy(subscribers.id),
+      )
+
+const ours = (db: Reader, project_id: string, ids: string[]) =>
+  and(
+    eq(subscribers.project_id, project_id),
+    isAmong(db, subscribers.id, sql`${JSON.stringify([...new Set(ids)])}`),
+  )
+
+interface CountedKind {
+  project_id: string
+  ids: string[]
+  channel: AudienceChannel
+  category: string | null
+  message_id?: string
+}
+
+/** Of one subscriber, so that a program that sends without end does not slow its own sends down. */
+const MOST_WALKED = 10_000
+
+/** An id is made a little before or after the row's time is read. */
+const SKEW = 60_000
+
+/** The messages of one kind that each subscriber got within the time of the cap. */
+function countRecent(
+  db: Reader,
+  { project_id, ids, channel, category, message_id }: CountedKind,
+  { per_seconds }: FrequencyCap,
+): Promise<{ id: string; total: number }[]> {
+  const window_ms = per_seconds * 1000
+  const made = madeAt(newId()) ?? 0 // by the clock of the ids, which the index follows
+  const walked = db
+    .select({
+      channel: messages.channel,
+      category: messages.category,
+      stream: messages.stream,
+      status: messages.status,
+      status_reason: messages.status_reason,
+      created_at: messages.created_at,
+    })
+    .from(messages)
+    .where(
+      and(
+        eq(messages.project_id, project_id),
+        eq(messages.subscriber_id, subscribers.id),
+        sql`${messages.subscriber_id} IS NOT NULL`,
+        gte(messages.id, firstIdAt(made - window_ms - SKEW)),
+        message_id === undefined ? undefined : lt(messages.id, message_id),
+      ),
+    )
+    .orderBy(desc(messages.id))
+    .limit(MOST_WALKED)
+    .as("walked")
+  const counted = db
+    .select({ total: count() })
+    .from(walked)
+    .where(
+      and(
+        gt(walked.created_at, isoFrom(millis() - window_ms)),
+        eq(walked.channel, channel),
+        category === null ? isNull(walked.category) : eq(walked.category, category),
+        ne(walked.stream, "auth"),
+        sql`${walked.status} <> 'cancelled'`,
+        sql`coalesce(${walked.status_reason}, '') NOT IN ('cancelled', 'preference', 'frequency_cap')`,
+      ),
+    )
+  return db
+    .select({ id: subscribers.id, total: sql<number>`(${counted})` })
+    .from(subscribers)
+    .where(ours(db, project_id, ids))
+}
