@@ -41,6 +41,7 @@ import { settingsRoutes } from "./tenancy/settings-routes"
 import type { SetupParts } from "./tenancy/setup"
 import { setupRoutes } from "./tenancy/setup-routes"
 import { usageRoutes } from "./tenancy/usage-routes"
+import { topicRoutes } from "./topics/routes"
 import type { Hits } from "./tracking/hits"
 import { type TrackingParts, trackingRoutes } from "./tracking/routes"
 import { type WebhookRouteParts, webhookRoutes } from "./webhooks/routes"
@@ -97,6 +98,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...checkRoutes(parts),
     ...inboundEmailRoutes(parts),
     ...suppressionRoutes(parts),
+    ...topicRoutes(parts),
     ...providerRoutes(parts, PROVIDERS),
     ...mailboxRoutes(parts),
     ...eventRoutes(store, health),

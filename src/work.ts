@@ -21,6 +21,7 @@ import { removeFromProviders, suppressionRemoved } from "./suppressions/provider
 import { purgeAccount } from "./tenancy/accounts"
 import { purgeProject } from "./tenancy/projects"
 import { tellOwners, usageAlert } from "./tenancy/quotas"
+import { removeMembers, topicRemoved } from "./topics/topics"
 import { tellAdmins, webhookWarning } from "./webhooks/failure-mail"
 import { resend, webhookResend } from "./webhooks/resend"
 
@@ -50,6 +51,7 @@ export const jobHandlers = (
   ...bind(providerFeedback, applyFeedback(store)),
   ...bind(suppressionRemoved, removeFromProviders(store, open_providers)),
   ...bind(inboundProcess, processInbound(inbound)),
+  ...bind(topicRemoved, removeMembers(store)),
   ...bind(webhookResend, resend),
   ...bind(webhookWarning, tellAdmins(store, post.mail)),
   ...bind(passwordForgotten, sendReset(store, post)),

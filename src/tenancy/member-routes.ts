@@ -15,8 +15,8 @@ import { type AnyRoute, consoleRow, route } from "../http/route"
 import { check } from "../http/validate"
 import { isMailbox, notOneAddress } from "../lib/address"
 import { flag, id, maybe, text, time } from "../lib/record-fields"
+import { cursorText } from "../store/moment-cursor"
 import type { RowList } from "../store/rows"
-import { cursorText } from "./member-cursor"
 import * as members from "./members"
 import * as projectMembers from "./project-members"
 import type { ProjectHome } from "./projects"
@@ -76,7 +76,7 @@ async function memberPage<Member extends { user_id: string }>(
   cursors: Cursors,
   { find, list, total, at }: MemberList<Member>,
 ) {
-  const keyOf = (member: Member) => cursorText({ at: at(member), user_id: member.user_id })
+  const keyOf = (member: Member) => cursorText({ at: at(member), id: member.user_id })
   const window = await windowOf(call, cursors, async (user_id) => keyOf(await find(user_id)))
   const rows = (await list(window)).map((member) => ({ id: keyOf(member), member }))
   return asPage(call, cursors, { rows, total }, ({ member }) => member)

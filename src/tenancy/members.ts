@@ -6,10 +6,10 @@ import type { AccountRole } from "../identity/tables"
 import { accountMembers, accounts as accountRows, consoleUsers } from "../identity/tables"
 import * as users from "../identity/users"
 import { bump, total } from "../store/counters"
+import { byMoment } from "../store/moment-cursor"
 import type { ListWindow } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as accounts from "./accounts"
-import { byMoment } from "./member-cursor"
 import { leaveProjects } from "./project-members"
 
 const COUNTER = "members"
@@ -33,7 +33,7 @@ export async function list(
   account_id: string,
   window: ListWindow,
 ): Promise<AccountMember[]> {
-  const { where, order } = byMoment(accountMembers.joined_at, window)
+  const { where, order } = byMoment(accountMembers.joined_at, accountMembers.user_id, window)
   const rows = await members(db)
     .where(and(eq(accountMembers.account_id, account_id), where))
     .orderBy(...order)

@@ -14,10 +14,10 @@ import {
 } from "../identity/tables"
 import { comparable } from "../lib/address"
 import { isAskedId } from "../store/dialect"
+import { byMoment } from "../store/moment-cursor"
 import type { ListWindow } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as accounts from "./accounts"
-import { byMoment } from "./member-cursor"
 import type { ProjectHome } from "./projects"
 
 const INHERITING: AccountRole[] = ["owner", "admin"]
@@ -32,7 +32,7 @@ export async function list(
   home: ProjectHome,
   window: ListWindow,
 ): Promise<ProjectMember[]> {
-  const { where, order } = byMoment(added, window)
+  const { where, order } = byMoment(added, accountMembers.user_id, window)
   const rows = await people(db, home)
     .where(and(inProject(home), where))
     .orderBy(...order)

@@ -27,6 +27,8 @@ export const topics = table(
   ],
 )
 
+export type TopicRow = typeof topics.$inferSelect
+
 /**
  * The members of topics. Each join takes the next number of its topic, while it holds the topic's row:
  * so the members at one moment are those up to a number, and a later one has a higher number.

@@ -81,6 +81,8 @@ export async function world(service: TestService, mark: string): Promise<World> 
   const config = await owner.post("/v1/providers/email_provider/config", provider, here)
   const suppressed = { email: `${mark}@gone.test` }
   const suppression = await owner.post("/v1/suppressions", suppressed, here)
+  const topic = { name: `${mark} topic`, key: `${mark.toLowerCase()}-topic` }
+  await owner.post("/v1/topics", topic, here)
   const second = await owner.post("/v1/projects", { name: "Sibling" }, here)
   const sibling = { account_id, project_id: second.body.data.id }
 
@@ -102,6 +104,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
       mail_id,
       ...incoming,
       suppression_id: suppression.body.data.id,
+      topic_key: topic.key,
       ...hooks,
       job_id: job.id,
       queue: "email", // of the instance: the same for everybody

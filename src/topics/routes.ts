@@ -1,0 +1,157 @@
+import { isPublishing } from "../fan-out/open-publishes"
+import { Deleted, deleted } from "../http/field-schemas"
+import { answerOnce } from "../http/idempotency"
+import { asPage, type ListParts, listPage, windowOf } from "../http/page"
+import { type AnyRoute, projectRow, route } from "../http/route"
+import * as members from "./members"
+import * as schemas from "./schemas"
+import * as topics from "./topics"
+
+const ALL = "/v1/topics"
+const ONE = `${ALL}/{topic_key}` as const
+const MEMBERS = `${ONE}/subscribers` as const
+
+const READ = "topics:read"
+const WRITE = "topics:write"
+
+export const topicRoutes = (parts: ListParts): AnyRoute[] => [
+  ...allRoutes(parts),
+  ...oneRoutes(parts),
+  ...memberRoutes(parts),
+  ...removalRoutes(parts),
+]
+
+const allRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
+  route({
+    ...projectRow("POST", ALL, WRITE, 201),
+    summary: "Make a topic",
+    description:
+      "A topic is a subject that subscribers follow. Without `key` it gets one that is made of the name. The key never changes.",
+    body: schemas.NewTopic,
+    example: { name: "Product news", key: "product-news" },
+    read: schemas.readTopic,
+    response: schemas.Topic,
+    errors: ["conflict"],
+    idempotent: true,
+    handle: ({ caller, body, claim }) =>
+      answerOnce(store, claim, async (tx) => topics.shown(await topics.create(tx, caller, body))),
+  }),
+  route({
+    ...projectRow("GET", ALL, READ),
+    summary: "List topics, newest first",
+    description: "`search` looks at keys, names and descriptions.",
+    query: schemas.topicQuery,
+    response: schemas.Topic,
+    handle: (call) => {
+      const { project_id, query } = call
+      return listPage(
+        call,
+        cursors,
+        topics.list(store.read, project_id, query.search),
+        topics.shown,
+      )
+    },
+  }),
+]
+
+const oneRoutes = ({ store }: ListParts): AnyRoute[] => [
+  route({
+    ...projectRow("GET", ONE, READ),
+    summary: "Show one topic",
+    description: "`subscriber_count` is the number of its members now.",
+    response: schemas.Topic,
+    errors: ["topic_not_found"],
+    handle: async ({ project_id, params }) => ({
+      data: topics.shown(await topics.find(store.read, project_id, params.topic_key)),
+    }),
+  }),
+  route({
+    ...projectRow("PATCH", ONE, WRITE),
+    summary: "Change a topic",
+    description: "Fields that are absent stay as they are. The key cannot change.",
+    body: schemas.TopicPatch,
+    example: { name: "News", visibility: "public" },
+    response: schemas.Topic,
+    errors: ["topic_not_found"],
+    handle: ({ caller, params, body }) =>
+      store.tx(async (tx) => ({
+        data: topics.shown(await topics.change(tx, caller, params.topic_key, body)),
+      })),
+  }),
+  route({
+    ...projectRow("DELETE", ONE, WRITE),
+    summary: "Delete a topic and its memberships",
+    description: "409 means that a publish to it is not over. Subscribers stay.",
+    response: Deleted,
+    errors: ["topic_not_found", "conflict"],
+    handle: async ({ caller, params }) => {
+      const { id } = await store.tx((tx) =>
+        topics.remove(tx, caller, params.topic_key, isPublishing),
+      )
+      return deleted(id)
+    },
+  }),
+]
+
+const memberRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
+  route({
+    ...projectRow("GET", MEMBERS, READ),
+    summary: "List the members of a topic, the latest first",
+    description: "`after` and `before` take the id of a subscriber.",
+    query: schemas.memberQuery,
+    response: schemas.TopicMember,
+    errors: ["topic_not_found"],
+    handle: async (call) => {
+      const topic = await topics.find(store.read, call.project_id, call.params.topic_key)
+      const keyOf = (name: string) => members.numberOf(store.read, topic, name)
+      const window = await windowOf(call, cursors, keyOf)
+      const page = await members.listMembers(store.read, topic, window)
+      return asPage(call, cursors, page, ({ id: _, ...member }) => member)
+    },
+  }),
+  route({
+    ...projectRow("POST", MEMBERS, WRITE),
+    summary: "Add up to 1,000 subscribers to a topic",
+    description:
+      "Members stay members. `not_found` names the ids that no subscriber of the project has.",
+    body: schemas.MemberList,
+    example: schemas.EXAMPLE_MEMBERS,
+    response: schemas.MembersAdded,
+    errors: ["topic_not_found"],
+    idempotent: true,
+    handle: async ({ project_id, params, body, claim }) =>
+      answerOnce(store, claim, async (tx) => {
+        const topic = await topics.find(tx, project_id, params.topic_key)
+        return members.join(tx, topic, body.subscriber_ids)
+      }),
+  }),
+]
+
+const removalRoutes = ({ store }: ListParts): AnyRoute[] => [
+  route({
+    ...projectRow("DELETE", MEMBERS, WRITE),
+    summary: "Remove up to 1,000 subscribers from a topic",
+    description: "`not_found` names the ids that no member has. What they chose stays.",
+    body: schemas.MemberList,
+    example: schemas.EXAMPLE_MEMBERS,
+    response: schemas.MembersRemoved,
+    errors: ["topic_not_found"],
+    handle: ({ project_id, params, body }) =>
+      store.tx(async (tx) => {
+        const topic = await topics.find(tx, project_id, params.topic_key)
+        return { data: await members.leave(tx, topic, body.subscriber_ids) }
+      }),
+  }),
+  route({
+    ...projectRow("DELETE", `${MEMBERS}/{subscriber_id}`, WRITE),
+    summary: "Remove one subscriber from a topic",
+    description: "The path takes the id of the subscriber or the external id.",
+    response: Deleted,
+    errors: ["topic_not_found", "subscriber_not_found"],
+    handle: ({ project_id, params }) =>
+      store.tx(async (tx) => {
+        const topic = await topics.find(tx, project_id, params.topic_key)
+        return deleted(await members.leaveOne(tx, topic, params.subscriber_id))
+      }),
+  }),
+]
