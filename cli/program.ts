@@ -23,6 +23,7 @@ import * as setup from "./commands/setup"
 import * as smtp from "./commands/smtp"
 import * as suppressions from "./commands/suppressions"
 import * as templateFiles from "./commands/template-files"
+import * as topics from "./commands/topics"
 import * as tui from "./commands/tui"
 import * as usage from "./commands/usage"
 import * as webhooks from "./commands/webhooks"
@@ -105,6 +106,7 @@ export function createProgram(
     emails,
     inbound,
     suppressions,
+    topics,
     domains,
     providers,
     mailbox,
@@ -152,7 +154,7 @@ const groups: Record<string, string> = {
   "Run a server:": "up serve init migrate config status admin",
   "Sign in:": "login logout whoami setup signup password me profiles",
   "Send and read mail:":
-    "emails scheduled templates inbound suppressions domains providers mailbox smtp",
+    "emails scheduled templates topics inbound suppressions domains providers mailbox smtp",
   "Follow what happens:": "tui events webhooks listen trigger logs",
   "Keys, people and projects:": "keys projects accounts members invitations settings",
   "Work and use:": "queue jobs usage reputation audit",

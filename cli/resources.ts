@@ -12,6 +12,7 @@ import { scheduledRows } from "./commands/scheduled"
 import { passwordRows } from "./commands/setup"
 import { suppressionRows } from "./commands/suppressions"
 import { templateRows } from "./commands/templates"
+import { topicRows } from "./commands/topics"
 import { auditRow, usageRows } from "./commands/usage"
 import { webhookRows } from "./commands/webhooks"
 import { usage } from "./lib/errors"
@@ -62,6 +63,12 @@ export const resources: readonly Resource[] = [
     about: "manage the addresses that get no mail",
     example: ["suppressions list --reason bounce", "suppressions check ann@acme.test"],
     rows: suppressionRows,
+  },
+  {
+    noun: "topics",
+    about: "manage subjects that subscribers follow, and publish to their members",
+    example: ["topics list", "topics join product-news user-1042"],
+    rows: topicRows,
   },
   {
     noun: "domains",

@@ -56,6 +56,8 @@ export interface Components {
   MailboxMail: { id: string; email_id: string | null; from: string; to: string; subject: string; created_at: string; headers: Record<string, string | string[]>; html: string | null; text: string | null; attachments: ({ filename: string | null; content_type: string; content_id: string | null; size: number; sha256: string })[]; parse_error: string | null; raw_url: string | null }
   MailboxMailSummary: { id: string; email_id: string | null; from: string; to: string; subject: string; created_at: string }
   Member: { user_id: string; email: string; name: string | null; role: "owner" | "admin" | "billing_admin" | "member"; mfa_enabled: boolean; joined_at: string; last_active_at: string | null }
+  MembersAdded: { added: number; already: number; not_found: string[] }
+  MembersRemoved: { removed: number; not_found: string[] }
   Meta: { request_id: string }
   MfaChallenge: { mfa_required: true; mfa_challenge: { token: string; methods: ("totp" | "backup_code")[]; expires_at: string } }
   MfaEnrolment: { secret: string; otpauth_url: string; qr_code: string; backup_codes: string[] }
@@ -105,6 +107,8 @@ export interface Components {
   TemplateVariable: { key: string; type: "string" | "number" | "boolean" | "object" | "array" | "date" | "url"; required: boolean; fallback: unknown; description: string | null }
   TemplateVersion: { version: number; published: boolean; created_by: { type: "key" | "user" | "local" | "system"; id: string | null }; created_at: string; note: string | null }
   TestSent: { id: string; status: "queued" }
+  Topic: { id: string; key: string; name: string; description: string | null; default: "on" | "off"; visibility: "private" | "public"; subscriber_count: number; created_at: string; updated_at: string }
+  TopicMember: { subscriber_id: string; external_id: string; email: string | null; subscribed_at: string }
   Usage: { period: { start: string; end: string }; email: Components["UsageShare"]; push: Components["UsageShare"]; sms: Components["UsageShare"]; in_app: Components["UsageShare"]; mau: Components["UsageShare"]; api_requests: number; by_day: ({ date: string; email: number; push: number; sms: number; in_app: number })[] }
   UsageReconciliation: { period: string; before: { email: number; push: number; sms: number; in_app: number; mau: number }; after: { email: number; push: number; sms: number; in_app: number; mau: number }; drift: { email: number; push: number; sms: number; in_app: number; mau: number }; projects_touched: number }
   UsageShare: { used: number; limit: number | null; remaining: number | null }

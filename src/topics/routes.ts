@@ -3,7 +3,7 @@ import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { asPage, type ListParts, listPage, windowOf } from "../http/page"
 import { type AnyRoute, projectRow, route } from "../http/route"
-import * as members from "./members"
+import * as members from "./memberships"
 import * as schemas from "./schemas"
 import * as topics from "./topics"
 

@@ -10,7 +10,7 @@ import { bump, total } from "../store/counters"
 import { held } from "../store/dialect"
 import { countRows, type RowList, rowList } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
-import { removeSome } from "./members"
+import { removeSome } from "./memberships"
 import type { TopicChanges, TopicInput } from "./schemas"
 import { type TopicRow, topics } from "./tables"
 
@@ -89,12 +89,19 @@ export async function change(
   changes: TopicChanges,
 ): Promise<TopicRow> {
   const before = await hold(tx, caller.project_id, key)
-  const merged = { ...before, ...changes, updated_at: now() }
-  const after = { ...merged, search_key: searchKeyOf(merged) }
-  const { name, description, default: fallback, visibility, search_key, updated_at } = after
+  const {
+    name = before.name,
+    description = before.description,
+    default: fallback = before.default,
+    visibility = before.visibility,
+  } = changes
+  const search_key = searchKeyOf({ key, name, description })
+  const fields = { name, description, default: fallback, visibility, search_key }
+  const after = { ...before, ...fields, updated_at: now() }
+  const { updated_at } = after
   await tx
     .update(topics)
-    .set({ name, description, default: fallback, visibility, search_key, updated_at })
+    .set({ ...fields, updated_at })
     .where(eq(topics.id, before.id))
   const entry = { before: told(before), after: told(after) }
   await log(tx, caller, after, "topic.updated", entry)

@@ -89,6 +89,17 @@ export const calls: Record<string, string[]> = {
   "suppressions rm": [ID, "a@b.c"],
   "suppressions export": [],
   "suppressions import": ["-", "--reason", "bounce", "--note", "n"],
+  "topics list": ["--search", "news", "--limit", "2"],
+  "topics create": [
+    ...["--name", "News", "--key", "news", "--description", "d", "--default", "off"],
+    ...["--visibility", "public", "--idempotency-key", "k1"],
+  ],
+  "topics get": ["news"],
+  "topics update": ["news", "--name", "News", "--description", "none", "--visibility", "private"],
+  "topics rm": ["news"],
+  "topics members": ["news", "--limit", "2"],
+  "topics join": ["news", "user-1", ID],
+  "topics leave": ["news", "user-1"],
   "mailbox list": ["--to", "a@b.c", "--from", "m@b.c", "--search", "s", "--since", "1h"],
   "mailbox get": [ID],
   "mailbox wait": ["--to", "a@b.c", "--from", "m@b.c", "--subject", "hi", "--since", "1h"],
@@ -235,6 +246,7 @@ export const calls: Record<string, string[]> = {
 
 /** The same commands with words that lead them to another route. */
 export const further: [string, string[]][] = [
+  ["topics leave", ["news", "user-1", ID]],
   ["inbound attachments", [ID]],
   ["inbound attachments", [ID, "0", "--save-as", "-"]],
   ["webhooks deliveries", [ID, ID]],
@@ -262,6 +274,7 @@ export function everything(): FakeApi {
   answerMail(api)
   answerInbound(api)
   answerSuppressions(api)
+  answerTopics(api)
   answerHooks(api)
   answerKeys(api)
   answerProviders(api)
@@ -373,6 +386,20 @@ function answerSuppressions(api: FakeApi): void {
   api.answer("GET /v1/suppressions/export", { body: "id,address\r\n" })
   api.data(`GET /v1/suppressions/${ID}`, found)
   api.data(`DELETE /v1/suppressions/${ID}`, { id: ID, deleted: true })
+}
+
+function answerTopics(api: FakeApi): void {
+  const topic = { id: ID, key: "news", name: "News", default: "on", subscriber_count: 2 }
+  const member = { subscriber_id: ID, external_id: "user-1", email: null }
+  api.data("GET /v1/topics", [topic])
+  api.data("POST /v1/topics", topic)
+  for (const method of ["GET", "PATCH"]) api.data(`${method} /v1/topics/news`, topic)
+  api.data("DELETE /v1/topics/news", { id: ID, deleted: true })
+  const members = "/v1/topics/news/subscribers"
+  api.data(`GET ${members}`, [member])
+  api.data(`POST ${members}`, { added: 2, already: 0, not_found: [] })
+  api.data(`DELETE ${members}`, { removed: 2, not_found: [] })
+  api.data(`DELETE ${members}/user-1`, { id: ID, deleted: true })
 }
 
 function answerFollowers(api: FakeApi): void {

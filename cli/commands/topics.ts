@@ -1,0 +1,182 @@
+import type { Command } from "commander"
+import type { Components } from "../../src/client/components"
+import type { Client } from "../lib/client"
+import type { Action } from "../lib/context"
+import { exits, usage } from "../lib/errors"
+import { given, readText } from "../lib/input"
+import { confirm } from "../lib/prompts"
+import { asks, groupOf, row } from "../lib/resource"
+import { examples, run } from "../lib/run"
+import { ago, type Columns, wide } from "../lib/table"
+
+const columns: Columns<Components["Topic"]> = {
+  KEY: wide(({ key }) => key, "last"),
+  NAME: wide(({ name }) => name),
+  MEMBERS: ({ subscriber_count }) => String(subscriber_count),
+  DEFAULT: "default",
+  VISIBILITY: "visibility",
+  AGE: ago(({ created_at }) => created_at),
+}
+
+const FIELDS = {
+  name: "name that people read",
+  description: "description; none removes it",
+  default: "what holds for a member who never chose: on or off (default: on)",
+  visibility: "public or private; people see public topics (default: private)",
+}
+
+const WORD = "product-news"
+
+/** Topics of the project. A command takes the key. */
+export const topicRows = [
+  row("list", "GET /v1/topics", {
+    about: "list the topics of the project, newest first",
+    example: "--search news",
+    columns,
+    next: ([first]) => first && `topics members ${first.key}`,
+  }),
+  row("create", "POST /v1/topics", {
+    about: "create a topic",
+    example: "--name 'Product news' --key product-news",
+    flags: { ...FIELDS, description: "description", key: false },
+    options: (command) =>
+      command.option("--key <key>", "key for requests; it never changes (default: of the name)"),
+    body: ({ key }) => given({ key }),
+    done: ({ key, id }) => `created the topic ${key} ${id}`,
+    brief: ({ key }) => key,
+    next: ({ key }) => `topics join ${key} user-1042`,
+  }),
+  row("get <topic>", "GET /v1/topics/{topic_key}", { word: WORD, about: "show one topic" }),
+  row("update <topic>", "PATCH /v1/topics/{topic_key}", {
+    word: WORD,
+    about: "change a topic; its key stays",
+    example: "--name News --visibility public",
+    flags: FIELDS,
+    done: ({ key }) => `changed the topic ${key}`,
+  }),
+  row("rm <topic>", "DELETE /v1/topics/{topic_key}", {
+    word: WORD,
+    about: "delete a topic with its memberships; the subscribers stay",
+    example: "--yes",
+    confirm: asks((key) => `The topic ${key} and its memberships will be deleted.`, "delete"),
+    done: (_, [key]) => `deleted the topic ${key}`,
+  }),
+  row("members <topic>", "GET /v1/topics/{topic_key}/subscribers", {
+    word: WORD,
+    about: "list the members of a topic, the latest first",
+    example: "--limit 100",
+    columns: {
+      SUBSCRIBER: wide(({ external_id }) => external_id, "last"),
+      EMAIL: wide(({ email }) => email ?? ""),
+      SINCE: ago(({ subscribed_at }) => subscribed_at),
+      ID: "subscriber_id",
+    },
+  }),
+]
+
+export function define(program: Command): void {
+  const topics = groupOf(program, "topics")
+  const FILE = ["--file <file>", "file with one id a line; - reads stdin"] as const
+  topics
+    .command("join <topic> [subscriber...]")
+    .description("add subscribers to a topic, by ids or external ids")
+    .option(...FILE)
+    .addHelpText(
+      "after",
+      examples("topics join product-news user-1042", "topics join product-news --file ids.txt"),
+    )
+    .action(run(join))
+
+  topics
+    .command("leave <topic> [subscriber...]")
+    .description("remove subscribers from a topic, by ids or external ids")
+    .option(...FILE)
+    .addHelpText(
+      "after",
+      examples("topics leave product-news user-1042", "topics leave product-news --file ids.txt"),
+    )
+    .action(run(leave))
+}
+
+/** What one request takes. */
+const MOST_AT_ONCE = 1000
+
+interface MembersOptions {
+  file?: string
+}
+
+async function subscribersIn({ file }: MembersOptions, words: readonly string[]) {
+  const lines = file === undefined ? [] : (await readText(file, "--file")).split(/\r?\n/)
+  const all = [...words, ...lines.map((line) => line.trim())].filter((name) => name !== "")
+  if (all.length === 0) throw usage("name at least one subscriber, or give --file")
+  return all
+}
+
+const shares = (all: string[]): string[][] =>
+  Array.from({ length: Math.ceil(all.length / MOST_AT_ONCE) }, (_, at) =>
+    all.slice(at * MOST_AT_ONCE, (at + 1) * MOST_AT_ONCE),
+  )
+
+/** Exit 3 where the project has no such subscriber. */
+const join: Action<MembersOptions> = async (context, options, topic_key = "", ...words) => {
+  const { output, paint } = context
+  const client = context.client()
+  const result = { added: 0, already: 0, not_found: [] as string[] }
+  for (const subscriber_ids of shares(await subscribersIn(options, words))) {
+    const asked = { params: { topic_key }, body: { subscriber_ids } }
+    const { data } = await client.call("POST /v1/topics/{topic_key}/subscribers", asked)
+    result.added += data.added
+    result.already += data.already
+    result.not_found.push(...data.not_found)
+  }
+  const { added, already, not_found } = result
+  await output.record(result, () =>
+    [
+      `${paint.green("✓")} added ${added} to ${topic_key}; ${already} were members already`,
+      ...missing(not_found, "there is no subscriber", paint.red("✗")),
+    ].join("\n"),
+  )
+  return not_found.length > 0 ? exits.not_found : exits.done
+}
+
+const MOST_NAMED = 20
+
+function missing(names: string[], what: string, sign: string): string[] {
+  const shown = names.slice(0, MOST_NAMED).map((name) => `${sign} ${what} ${name}`)
+  const more = names.length - shown.length
+  return more > 0 ? [...shown, `${sign} and ${more} more`] : shown
+}
+
+/** Exit 3 where the topic has no such member. */
+const leave: Action<MembersOptions> = async (context, options, topic_key = "", ...words) => {
+  const { output, paint } = context
+  const all = await subscribersIn(options, words)
+  const what = all.length === 1 ? `${all[0]}` : `${all.length} subscribers`
+  await confirm(context, `This removes ${what} from the topic ${topic_key}.`, "remove")
+  const result = await removed(context.client(), topic_key, all)
+  const { not_found } = result
+  await output.record(result, () =>
+    [
+      `${paint.green("✓")} removed ${result.removed} from ${topic_key}`,
+      ...missing(not_found, "there is no member", paint.red("✗")),
+    ].join("\n"),
+  )
+  return not_found.length > 0 ? exits.not_found : exits.done
+}
+
+async function removed(client: Client, topic_key: string, all: string[]) {
+  const [only] = all
+  if (only !== undefined && all.length === 1) {
+    const params = { topic_key, subscriber_id: only }
+    await client.call("DELETE /v1/topics/{topic_key}/subscribers/{subscriber_id}", { params })
+    return { removed: 1, not_found: [] as string[] }
+  }
+  const result = { removed: 0, not_found: [] as string[] }
+  for (const subscriber_ids of shares(all)) {
+    const asked = { params: { topic_key }, body: { subscriber_ids } }
+    const { data } = await client.call("DELETE /v1/topics/{topic_key}/subscribers", asked)
+    result.removed += data.removed
+    result.not_found.push(...data.not_found)
+  }
+  return result
+}
