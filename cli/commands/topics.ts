@@ -3,7 +3,7 @@ import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
 import type { Action } from "../lib/context"
 import { exits, usage } from "../lib/errors"
-import { given, readText } from "../lib/input"
+import { readText } from "../lib/input"
 import { confirm } from "../lib/prompts"
 import { asks, groupOf, row } from "../lib/resource"
 import { examples, run } from "../lib/run"
@@ -21,7 +21,7 @@ const columns: Columns<Components["Topic"]> = {
 const FIELDS = {
   name: "name that people read",
   description: "description; none removes it",
-  default: "what holds for a member who never chose: on or off (default: on)",
+  default: "what holds for members without a choice of their own: on or off (default: on)",
   visibility: "public or private; people see public topics (default: private)",
 }
 
@@ -35,13 +35,11 @@ export const topicRows = [
     columns,
     next: ([first]) => first && `topics members ${first.key}`,
   }),
-  row("create", "POST /v1/topics", {
-    about: "create a topic",
-    example: "--name 'Product news' --key product-news",
-    flags: { ...FIELDS, description: "description", key: false },
-    options: (command) =>
-      command.option("--key <key>", "key for requests; it never changes (default: of the name)"),
-    body: ({ key }) => given({ key }),
+  row("create <key>", "POST /v1/topics", {
+    word: WORD,
+    about: "create a topic; its key never changes",
+    example: "--name 'Product news'",
+    flags: { ...FIELDS, description: "description" },
     done: ({ key, id }) => `created the topic ${key} ${id}`,
     brief: ({ key }) => key,
     next: ({ key }) => `topics join ${key} user-1042`,

@@ -344,6 +344,7 @@ const TAGS: Record<string, string> = {
   setup: "The first owner of a fresh server.",
   suppressions: "Addresses that get no messages.",
   templates: "Texts with variables, for all channels.",
+  topics: "Subjects that subscribers follow.",
   usage: "The usage of a month, and what is left.",
   users: "Yourself: your data, password, second factor and sessions.",
   webhooks: "Endpoints that get events, and their deliveries.",

@@ -59,7 +59,7 @@ async function holdTopic(tx: Tx, id: string): Promise<TopicRow> {
   return row ?? fail("topic_not_found", "The topic was deleted.")
 }
 
-/** Numbers are given once: of those who leave nobody else gets one. */
+/** Numbers are given once: the number of a member that leaves stays free. */
 async function countMembers(tx: Tx, topic_id: string, by: number): Promise<void> {
   if (by === 0) return
   const { subscriber_count, last_number } = topics
@@ -126,7 +126,7 @@ async function holdTopicsOf(tx: Tx, among: SQL): Promise<void> {
   )
 }
 
-/** Gives the memberships of one subscriber to another, who keeps those of their own. */
+/** Gives the memberships of one subscriber to another, which keeps its own. */
 export async function moveAll(tx: Tx, from_id: string, into_id: string): Promise<number> {
   const { topic_id, subscriber_id } = topicMembers
   await holdTopicsOf(tx, inArray(subscriber_id, [from_id, into_id]))

@@ -25,7 +25,7 @@ export const Topic = t.Object(
     key: text("product-news", "It never changes."),
     name: text("Product news"),
     description: rarely(text("What is new in the shop.")),
-    default: word(DEFAULTS, "`off`: only members who opted in get what is published."),
+    default: word(DEFAULTS, "`off`: only members that opted in get what is published."),
     visibility: word(VISIBILITIES, "`public` topics stand on the page of preferences."),
     subscriber_count: count(1250),
     created_at: time(),
@@ -41,7 +41,7 @@ const fallback = () =>
   t.Optional(
     t.Unsafe<"on" | "off">({
       ...oneOf(...DEFAULTS),
-      description: "What holds for a member who never chose: on or off. Default: on.",
+      description: "What holds for members without a choice of their own: on or off. Default: on.",
     }),
   )
 const visibility = () =>

@@ -91,7 +91,7 @@ export const calls: Record<string, string[]> = {
   "suppressions import": ["-", "--reason", "bounce", "--note", "n"],
   "topics list": ["--search", "news", "--limit", "2"],
   "topics create": [
-    ...["--name", "News", "--key", "news", "--description", "d", "--default", "off"],
+    ...["news", "--name", "News", "--description", "d", "--default", "off"],
     ...["--visibility", "public", "--idempotency-key", "k1"],
   ],
   "topics get": ["news"],

@@ -13,6 +13,7 @@ import { mail } from "../harness/mail"
 import { type Person, person, type Team, team } from "../harness/people"
 import type { TestService } from "../harness/service"
 import * as inbound from "../inbound/received"
+import { makeSubscribers } from "../topics/made-subscribers"
 import type { ProjectRole } from "./roles"
 import type { Ids } from "./rows"
 
@@ -81,8 +82,13 @@ export async function world(service: TestService, mark: string): Promise<World> 
   const config = await owner.post("/v1/providers/email_provider/config", provider, here)
   const suppressed = { email: `${mark}@gone.test` }
   const suppression = await owner.post("/v1/suppressions", suppressed, here)
-  const topic = { name: `${mark} topic`, key: `${mark.toLowerCase()}-topic` }
+  const topic = { name: `${mark} topic`, key: `topic-${project_id.slice(-12)}` }
   await owner.post("/v1/topics", topic, here)
+  const [subscriber_id = ""] = await makeSubscribers(service, home, [
+    { name: `${mark} subscriber` },
+  ])
+  const joined = { subscriber_ids: [subscriber_id] }
+  await owner.post(`/v1/topics/${topic.key}/subscribers`, joined, here)
   const second = await owner.post("/v1/projects", { name: "Sibling" }, here)
   const sibling = { account_id, project_id: second.body.data.id }
 
@@ -105,6 +111,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
       ...incoming,
       suppression_id: suppression.body.data.id,
       topic_key: topic.key,
+      subscriber_id,
       ...hooks,
       job_id: job.id,
       queue: "email", // of the instance: the same for everybody
