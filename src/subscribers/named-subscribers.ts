@@ -8,6 +8,9 @@ interface NamedSubscriber {
   external_id: string
 }
 
+/** A path may hold NUL; Postgres stores none. */
+const isExternalId = (name: string): boolean => !isUuid(name) && !name.includes("\0")
+
 /**
  * Subscribers of the project by the names that a request has for them: a UUID is an id, any other
  * text an external id. A name that no subscriber has is not in the map. `hold` may lock the rows.
@@ -20,7 +23,7 @@ export async function lookupAll(
 ): Promise<Map<string, NamedSubscriber>> {
   const { id, external_id } = subscribers
   const found = new Map<string, NamedSubscriber>()
-  const [ids, externals] = [names.filter(isUuid), names.filter((name) => !isUuid(name))]
+  const [ids, externals] = [names.filter(isUuid), names.filter(isExternalId)]
   for (const [column, list] of [[id, ids] as const, [external_id, externals] as const]) {
     if (list.length === 0) continue
     const named = and(eq(subscribers.project_id, project_id), inArray(column, list))

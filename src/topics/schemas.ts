@@ -92,7 +92,7 @@ export function readTopic(body: unknown, problems: Problems): TopicInput {
 const NO_KEY = "No key can be made of this name. Give one of a-z, 0-9, dot, _ and -."
 
 const subscriberIds = (minItems: number) =>
-  t.Array(t.String({ minLength: 1, maxLength: LONGEST_SUBSCRIBER_ID }), {
+  t.Array(nameText(LONGEST_SUBSCRIBER_ID), {
     minItems,
     maxItems: MOST_MEMBERS_AT_ONCE,
     description: `Up to ${MOST_MEMBERS_AT_ONCE} ids of subscribers, or their external ids.`,

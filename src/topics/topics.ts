@@ -11,7 +11,7 @@ import { held } from "../store/dialect"
 import { countRows, type RowList, rowList } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { removeSome } from "./memberships"
-import type { TopicChanges, TopicInput } from "./schemas"
+import { TOPIC_KEY, type TopicChanges, type TopicInput } from "./schemas"
 import { type TopicRow, topics } from "./tables"
 
 /** Of each project. */
@@ -19,6 +19,11 @@ const COUNTER = "topics"
 
 const ours = (project_id: string, key: string): SQL | undefined =>
   and(eq(topics.project_id, project_id), eq(topics.key, key))
+
+/** A path may hold any text; a database does not store each one. */
+const isKey = (text: string): boolean => KEY.test(text)
+
+const KEY = new RegExp(TOPIC_KEY)
 
 /** Whether a publish to the topic is not over. */
 export type IsPublishing = (db: Reader, topic: TopicRow) => Promise<boolean>
@@ -29,7 +34,7 @@ export async function lookup(
   project_id: string,
   key: string,
 ): Promise<TopicRow | undefined> {
-  const [row] = await db.select().from(topics).where(ours(project_id, key))
+  const [row] = isKey(key) ? await db.select().from(topics).where(ours(project_id, key)) : []
   return row
 }
 
@@ -39,7 +44,8 @@ export const find = async (db: Reader, project_id: string, key: string): Promise
 
 /** As `find`, and locks the topic until the transaction ends. */
 export async function hold(tx: Tx, project_id: string, key: string): Promise<TopicRow> {
-  const [row] = await held(tx.select().from(topics).where(ours(project_id, key)))
+  const rows = () => held(tx.select().from(topics).where(ours(project_id, key)))
+  const [row] = isKey(key) ? await rows() : []
   return row ?? gone()
 }
 

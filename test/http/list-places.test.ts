@@ -13,6 +13,7 @@ import { addInbound } from "../harness/inbound-rows"
 import { mail, NOBODY } from "../harness/mail"
 import { type Person, person, type Team, team } from "../harness/people"
 import { sharedService } from "../harness/shared-service"
+import { makeSubscribers } from "../topics/made-subscribers"
 import { hook } from "../webhooks/endpoints"
 
 setDefaultTimeout(40_000)
@@ -31,6 +32,7 @@ const NAMES: Record<string, string> = {
   "/v1/emails/{email_id}/attempts": "attempt",
   "/v1/request-log": "request_id",
   "/v1/templates/{template_id}/versions": "version",
+  "/v1/topics/{topic_key}/subscribers": "subscriber_id",
   "/v1/admin/queues": "queue",
 }
 
@@ -104,6 +106,10 @@ async function more(owner: Person, at: number) {
   await owner.call("PUT", `/v1/templates/${ids.template_id}`, { body: written, headers: here })
   await post("/v1/emails", mail({ scheduled_at: secondsFromNow(3600 + at) }))
   await post("/v1/suppressions", { email: `${at}@example.test` })
+  const topic = await post("/v1/topics", { name: `Topic ${at}` })
+  ids.topic_key ??= topic.body.data.key
+  const subscriber_ids = await makeSubscribers(service, home, [{ external_id: `s${at}` }])
+  await post(`/v1/topics/${ids.topic_key}/subscribers`, { subscriber_ids })
   await addInbound(store, { account_id, project_id })
   const other = await team(service)
   await store.tx(async (tx) => {

@@ -125,8 +125,10 @@ describe("members", () => {
       removed: 0,
       not_found: [there.ann],
     })
-    const foreign = await here.project.call("DELETE", `${here.path}/${there.ann}`)
-    expect(refusal(foreign)).toEqual([404, "subscriber_not_found"])
+    for (const name of [there.ann, "nobody", "a%2Fb", "%00"]) {
+      const foreign = await here.project.call("DELETE", `${here.path}/${name}`)
+      expect(refusal(foreign)).toEqual([404, "subscriber_not_found"])
+    }
     expect(await countOf(there.project)).toBe(1)
     const nowhere = `${ALL}/nothing/subscribers`
     for (const answer of [
@@ -144,6 +146,8 @@ describe("members", () => {
     ["an empty list", []],
     ["one that is no text", [7]],
     ["an empty text", [""]],
+    ["a text with NUL", ["a\0"]],
+    ["half of a surrogate pair", ["\ud800"]],
     ["more than 1,000", Array.from({ length: 1001 }, (_, at) => `s${at}`)],
   ])("are refused with %s", async (_, subscriber_ids) => {
     const { project, path } = await town()
