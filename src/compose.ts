@@ -107,7 +107,7 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
   const email = await composeEmail(ground, overrides, pauses)
   const { open_providers, providers, domains, rules, mail } = email
   const inbound = { ...ground, ...inboundParts(ground, domains), rules }
-  const work = { store, blobs, domains, rules, open_providers, inbound }
+  const work = { store, blobs, domains, rules, sending: rules, open_providers, inbound }
   const handlers = jobHandlers(work, { mail, base_url })
   pauses.add(Object.keys(handlers))
   const isPaused = () => pauses.holdOf(WEBHOOKS) !== undefined
@@ -148,6 +148,7 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     get trusted_proxies() {
       return settings["http.trusted_proxies"] // it may change while the server runs
     },
+    base_url,
     body_memory_mb: settings["http.body_memory_mb"],
   }
   return {

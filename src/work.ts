@@ -5,6 +5,9 @@ import type { SendRules } from "./emails/prepare"
 import { applyFeedback } from "./emails/provider-feedback"
 import { probeProvider, wakeWaiting } from "./emails/provider-jobs"
 import { failMailFrom } from "./emails/removed-domain-mail"
+import { fanOutPart, fanOutStart } from "./fan-out/fan-out-jobs"
+import { start } from "./fan-out/start"
+import { walk } from "./fan-out/walk"
 import { passwordForgotten, sendReset } from "./identity/password-recovery"
 import type { ConsoleMail } from "./identity/system-mail"
 import { type ProcessParts, processInbound } from "./inbound/process"
@@ -29,6 +32,8 @@ interface JobParts extends PurgeParts {
   open_providers: OpenProviders
   domains: CheckParts
   rules: Pick<SendRules, "sending_domains">
+  /** Of what fan-outs send. */
+  sending: SendRules
   inbound: ProcessParts
 }
 
@@ -37,7 +42,7 @@ interface JobParts extends PurgeParts {
  * own tables.
  */
 export const jobHandlers = (
-  { store, blobs, domains, rules, open_providers, inbound }: JobParts,
+  { store, blobs, domains, rules, sending, open_providers, inbound }: JobParts,
   post: ConsoleMail,
 ): JobHandlers => ({
   ...bind(mailboxComplain, complain(store)),
@@ -52,6 +57,8 @@ export const jobHandlers = (
   ...bind(suppressionRemoved, removeFromProviders(store, open_providers)),
   ...bind(inboundProcess, processInbound(inbound)),
   ...bind(topicRemoved, removeMembers(store)),
+  ...bind(fanOutStart, start({ store, rules: sending })),
+  ...bind(fanOutPart, walk({ store, rules: sending })),
   ...bind(webhookResend, resend),
   ...bind(webhookWarning, tellAdmins(store, post.mail)),
   ...bind(passwordForgotten, sendReset(store, post)),

@@ -26,9 +26,10 @@ export interface UnsubscribeSubject {
 export interface UnsubscribeLinks {
   /** The same for every mail of the same kind to the same address. */
   tokenFor(about: UnsubscribeSubject): string
-  urlsOf(token: string): { unsubscribe_url: string; preferences_url: string }
+  /** At the address of this instance, unless another one is given. */
+  urlsOf(token: string, base_url?: string): { unsubscribe_url: string; preferences_url: string }
   /** The header fields of one-click unsubscribing (RFC 2369, 3.2; RFC 8058). */
-  headersOf(token: string): Record<string, string>
+  headersOf(token: string, base_url?: string): Record<string, string>
 }
 
 interface LinkPlace {
@@ -44,12 +45,12 @@ export const unsubscribeLinksAt = ({
   mail_host,
 }: LinkPlace): UnsubscribeLinks => ({
   tokenFor: (about) => tokenFor(secrets, about),
-  urlsOf: (token) => ({
-    unsubscribe_url: `${base_url()}/u/${token}`,
-    preferences_url: `${base_url()}/p/${token}`,
+  urlsOf: (token, base = base_url()) => ({
+    unsubscribe_url: `${base}/u/${token}`,
+    preferences_url: `${base}/p/${token}`,
   }),
-  headersOf(token) {
-    const places = [`<${base_url()}/u/${token}>`]
+  headersOf(token, base = base_url()) {
+    const places = [`<${base}/u/${token}>`]
     if (mail_host !== null) places.push(`<mailto:${LOCAL_PREFIX}${token}@${mail_host}>`)
     return { "List-Unsubscribe": places.join(", "), "List-Unsubscribe-Post": ONE_CLICK }
   },

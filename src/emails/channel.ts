@@ -1,6 +1,7 @@
 import { isAscii as isSevenBit } from "node:buffer"
 import { and, eq } from "drizzle-orm"
 import { settings } from "../core/config"
+import type { ErrorCode } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { covering, isVerified, senderReadiness } from "../domains/sending-domains"
 import { domains } from "../domains/tables"
@@ -67,7 +68,7 @@ export function emailChannel(parts: EmailChannelParts): Channel {
       if (!provider) return failed(parts.provider, message, NO_SANDBOX)
       const obstacle = await senderObstacle(parts, message, provider.name)
       if (obstacle) return obstacle
-      if (!(bytes instanceof Uint8Array)) return failed(provider, message, bytes.reason)
+      if (!(bytes instanceof Uint8Array)) return failed(provider, message, bytes.reason, bytes.code)
       const stopped = await suppressedMeanwhile(store.read, message)
       const { to, held } = triedNow(queues, without(message, stopped))
       if (to.length === 0) {
@@ -91,8 +92,13 @@ export function emailChannel(parts: EmailChannelParts): Channel {
 
 const NO_SANDBOX = "The sandbox sends to the embedded mailbox, but the mailbox does not run."
 
-function failed(provider: EmailProvider, message: Message, reason: string): Outcome {
-  const failure = { status: "failed", code: "internal_error", reason } as const
+function failed(
+  provider: EmailProvider,
+  message: Message,
+  reason: string,
+  code: ErrorCode = "internal_error",
+): Outcome {
+  const failure = { status: "failed", code, reason } as const
   return outcomeOf(forOpen(message, failure), {
     provider: provider.name,
     schedule: provider.schedule,

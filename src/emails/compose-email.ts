@@ -1,14 +1,17 @@
 import { eq } from "drizzle-orm"
 import type { Blobs } from "../core/blobs"
+import { ApiError, type ErrorCode } from "../core/errors"
 import { codeOf } from "../core/faults"
 import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
 import { batchesPerPool } from "../core/worker-batches"
 import type { Workers } from "../core/workers"
 import { type OpenedKey, signingKeys } from "../domains/keys"
+import { DeferredError } from "../jobs/work-item"
 import { textField } from "../lib/mime"
 import type { Ready } from "../messages/channel"
 import { type Message, OWN_SOURCE, wantedSince } from "../messages/facts"
+import { isShared, type SharedContent } from "../messages/shared-contents"
 import { messageRaws, type Recipient } from "../messages/tables"
 import { firstProvider } from "../providers/routing"
 import { prepared } from "../store/statements"
@@ -18,6 +21,7 @@ import type { Composed, ComposedMail, MailToCompose, MailToSign } from "./compos
 import type { EmailContent, SendRules, SubmittedContent } from "./prepare"
 import { isSubmitted } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
+import { isRendered, renderShared, type SharedRules } from "./shared-email"
 import { keptBytes, placeOf } from "./submitted"
 import { EMAIL_ID_HEADER, emailIdHeader, readLocalPart } from "./token-addresses"
 
@@ -28,13 +32,13 @@ export interface ComposeParts {
   blobs: Blobs
   /** The instance's own. A project may have another one. */
   provider: EmailProvider
-  rules: Pick<SendRules, "sending_domains" | "unsubscribe">
+  rules: Pick<SendRules, "sending_domains" | "unsubscribe" | "templates">
   /** Where pixels and tracked links lead. */
   base_url: () => string
 }
 
 /** The message as it leaves, or why there can be none. */
-export type MessageBytes = Uint8Array | { reason: string }
+export type MessageBytes = Uint8Array | { reason: string; code?: ErrorCode }
 
 interface ToCompose {
   /** As it is stored: EmailContent, sealed, or bytes. */
@@ -49,10 +53,13 @@ interface ToCompose {
  * composed at each attempt, since the bytes must not lie open beside it.
  */
 export async function bytesOf(
-  { store, secrets, workers, blobs, rules, base_url }: ComposeParts,
+  parts: ComposeParts,
   message: Message,
-  { content: stored, attempt, warnUnsigned }: ToCompose,
+  wanted: ToCompose,
 ): Promise<Ready & { content: MessageBytes }> {
+  const { store, secrets, workers, blobs, rules, base_url } = parts
+  const { content: stored, attempt, warnUnsigned } = wanted
+  if (isShared(stored)) return sharedBytes(parts, message, stored, wanted)
   const content = stored as EmailContent | SealedContent | SubmittedContent
   const is_sealed = "sealed" in content
   const kept = is_sealed || attempt === 1 ? undefined : await findKept(store, message, blobs)
@@ -68,6 +75,66 @@ export async function bytesOf(
   const { raw, packed } = made
   if (is_sealed) return { content: raw }
   return { content: raw, keep: Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength) }
+}
+
+/**
+ * The same of a mail whose texts are stored once for many. What is kept are its signatures and where its
+ * links lead: the rest is made again from the row and the texts, at each further attempt and for readers.
+ */
+async function sharedBytes(
+  parts: ComposeParts,
+  message: Message,
+  content: SharedContent,
+  { attempt, warnUnsigned }: ToCompose,
+): Promise<Ready & { content: MessageBytes }> {
+  const [kept] = attempt === 1 ? [] : await findRaw(parts.store.read, { message_id: message.id })
+  if (kept) return { content: await sharedAgain(parts, message, content, kept.raw) }
+  const base_url = parts.base_url()
+  const rendered = await demandRendered(parts, message, content, base_url)
+  if (!isRendered(rendered)) return { content: { reason: rendered.message, code: rendered.code } }
+  const dkim = await keysOf(parts, message)
+  await warnUnsigned(message, dkim)
+  const mail = toCompose(message, rendered, { ...parts, base_url: () => base_url })
+  const made = await composed(parts.workers, { ...mail, dkim, keeps_signatures: true })
+  if (!("raw" in made)) return { content: made }
+  const { raw, packed } = made
+  return { content: raw, keep: Buffer.concat([Buffer.from(`${base_url}\n`), packed]) }
+}
+
+export type SharedParts = Pick<ComposeParts, "secrets" | "workers" | "blobs" | "base_url"> & {
+  rules: SharedRules
+}
+
+/** The bytes that such a mail left with, from what is kept of them. */
+export async function sharedAgain(
+  parts: SharedParts,
+  message: Message,
+  content: SharedContent,
+  kept: Buffer,
+): Promise<MessageBytes> {
+  const end = kept.indexOf("\n")
+  const base_url = kept.toString("utf8", 0, end)
+  const rendered = await demandRendered(parts, message, content, base_url)
+  if (!isRendered(rendered)) return { reason: rendered.message, code: rendered.code }
+  const mail = toCompose(message, rendered, { ...parts, base_url: () => base_url })
+  const signatures = new Uint8Array(kept.subarray(end + 1))
+  const made = await composed(parts.workers, { ...mail, dkim: [], signatures })
+  return "raw" in made ? made.raw : made
+}
+
+/** The message waits while too many templates do. */
+async function demandRendered(
+  { rules }: Pick<SharedParts, "rules">,
+  message: Message,
+  content: SharedContent,
+  base_url: string,
+) {
+  try {
+    return await renderShared(rules, message, content, base_url)
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    throw new DeferredError(error.message, 1)
+  }
 }
 
 /** The instance, which writes in the name of a hidden project, has no keys there. */
@@ -119,9 +186,13 @@ const toSign = (
 type WritingParts = Pick<ComposeParts, "secrets" | "blobs" | "rules">
 
 /** None on mail without a category. */
-function unsubscribeFields({ envelope }: Message, { unsubscribe }: ComposeParts["rules"]) {
+function unsubscribeFields(
+  { envelope }: Message,
+  { unsubscribe }: Pick<SharedRules, "unsubscribe">,
+  base_url?: string,
+) {
   const token = envelope?.unsubscribe
-  return token === undefined ? {} : unsubscribe.headersOf(token)
+  return token === undefined ? {} : unsubscribe.headersOf(token, base_url)
 }
 
 /** What was submitted has no Reply-To then: the address was made for the message. */
@@ -135,7 +206,12 @@ function trackedReplies(secrets: Secrets, { id, envelope }: Message): string {
 function toCompose(
   message: Message,
   { html, text, headers }: EmailContent,
-  { secrets, blobs, rules, base_url }: WritingParts & Pick<ComposeParts, "base_url">,
+  {
+    secrets,
+    blobs,
+    rules,
+    base_url,
+  }: Pick<SharedParts, "secrets" | "blobs" | "rules" | "base_url">,
 ): Omit<MailToCompose, "dkim"> {
   const { id, subject, sender_domain, envelope, recipients } = message
   const [to] = named(recipients, "to")
@@ -155,7 +231,7 @@ function toCompose(
     headers: {
       ...withoutMark(headers),
       [EMAIL_ID_HEADER]: emailIdHeader(secrets, id),
-      ...unsubscribeFields(message, rules),
+      ...unsubscribeFields(message, rules, base_url()),
     },
     attachments: envelope.attachments.map(({ sha256, filename, content_type, content_id }) => ({
       filename,

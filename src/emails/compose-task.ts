@@ -29,6 +29,10 @@ export interface MailToCompose {
   track?: HtmlTracking | undefined
   /** Each signs the message, in this order; empty for a sender without keys. */
   dkim: SigningKey[]
+  /** Only the signatures are kept, because the rest can be made again. */
+  keeps_signatures?: boolean
+  /** The signatures that the message left with: it gets them again, and no others. */
+  signatures?: Uint8Array
 }
 
 /**
@@ -99,6 +103,7 @@ export async function composeMail(input: MailToCompose): Promise<Uint8Array> {
       : await composeWithFiles(input, bodies)
   if (!isClean(raw)) throw new Uncomposable("the message holds a bare CR, LF or NUL")
   demandFields(raw, input)
+  if (input.signatures) return Buffer.concat([input.signatures, raw])
   return signed(raw, input.dkim, Math.floor(Date.parse(input.created_at) / 1000))
 }
 
@@ -112,7 +117,8 @@ const withTracking = (html: string, track: HtmlTracking | undefined) =>
 export async function composeAndPack(mail: MailToCompose | MailToSign): Promise<ComposedMail> {
   if (!("bytes" in mail)) {
     const raw = await composeMail(mail)
-    return { raw, packed: pack(raw) }
+    const packed = mail.keeps_signatures ? signaturesOf(raw, mail.dkim.length) : pack(raw)
+    return { raw, packed }
   }
   const { bytes, fields, dkim, created_at, track } = mail
   const submitted = typeof bytes === "string" ? await readFile(bytes) : bytes
@@ -123,6 +129,15 @@ export async function composeAndPack(mail: MailToCompose | MailToSign): Promise<
   if (typeof bytes !== "string") return { raw, packed: pack(raw) }
   if (track) return { raw, packed: withoutEnd(raw, submitted) }
   return { raw, packed: new Uint8Array(raw.subarray(0, raw.length - submitted.length)) }
+}
+
+/** The signatures before a message that so many keys have signed. */
+function signaturesOf(raw: Uint8Array, keys: number): Uint8Array {
+  if (keys === 0) return new Uint8Array()
+  const head = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
+  const end = head.indexOf("\r\n\r\n") + 2
+  const length = OWN_SIGNATURES.exec(head.toString("latin1", 0, end))?.[0].length ?? 0
+  return new Uint8Array(raw.subarray(0, length))
 }
 
 const OWN_SIGNATURES = /^(?:dkim-signature:.*\r\n(?:[ \t].*\r\n)*)+/i

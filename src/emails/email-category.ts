@@ -1,4 +1,8 @@
-import type { NewUnsubscribeLink, UnsubscribeLinks } from "../consents/unsubscribe-links"
+import type {
+  NewUnsubscribeLink,
+  UnsubscribeLinks,
+  UnsubscribeScope,
+} from "../consents/unsubscribe-links"
 import type { Problems } from "../core/errors"
 import type { NewMessage } from "../messages/pipeline"
 import type { Envelope } from "../messages/tables"
@@ -65,10 +69,32 @@ export function withOwnLinks<Content extends Bodies>(
   return { ...content, html: replaced(content.html), text: replaced(content.text) }
 }
 
+/**
+ * What the envelope keeps of the topic of a published mail. Its recipient ends the topic, even where the
+ * mail has a category.
+ */
+export const topicFields = (
+  topic: string,
+  category: string | null,
+  { project_id, address }: { project_id: string; address: string },
+  links: Pick<UnsubscribeLinks, "tokenFor">,
+): CategoryFields & Pick<Envelope, "topic"> => ({
+  ...(category !== null && { category }),
+  topic,
+  unsubscribe: links.tokenFor({ project_id, address, scope: { type: "topic", key: topic } }),
+})
+
 /** The links that these messages carry. */
 export const linksIn = (list: NewMessage[]): NewUnsubscribeLink[] =>
   list.flatMap(({ project_id, recipient: address, envelope }) => {
-    const { unsubscribe: token, category } = envelope ?? {}
-    if (token === undefined || category === undefined) return []
-    return [{ token, project_id, address, scope: { type: "category" as const, key: category } }]
+    const { unsubscribe: token } = envelope ?? {}
+    const scope = scopeIn(envelope)
+    return token === undefined || !scope ? [] : [{ token, project_id, address, scope }]
   })
+
+/** What the recipient of a mail with this envelope ends. */
+function scopeIn(envelope: Envelope | null): UnsubscribeScope | undefined {
+  const { topic, category } = envelope ?? {}
+  if (topic !== undefined) return { type: "topic", key: topic }
+  return category === undefined ? undefined : { type: "category", key: category }
+}

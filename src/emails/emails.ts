@@ -1,9 +1,7 @@
 import { and, count, desc, eq, exists, gte, isNotNull, lt, type SQL, sql } from "drizzle-orm"
-import type { Blobs } from "../core/blobs"
 import { fail } from "../core/errors"
 import { firstIdAt, isUuid } from "../core/ids"
 import { millisFrom } from "../core/time"
-import type { Workers } from "../core/workers"
 import * as feed from "../events/feed"
 import type { Page } from "../http/page"
 import { changeUnclaimed } from "../jobs/claims"
@@ -12,6 +10,7 @@ import type { Message } from "../messages/facts"
 import { keepsContent } from "../messages/message-retention"
 import { messageRows } from "../messages/pipeline"
 import { cancel as cancelMessage } from "../messages/settle"
+import { isShared, type SharedContent } from "../messages/shared-contents"
 import { asTheyStand, hasStatus } from "../messages/standing"
 import {
   attempts,
@@ -30,9 +29,11 @@ import type { ListWindow } from "../store/rows"
 import { newestFirst, oldestFirst } from "../store/rows"
 import type { Reader, Store } from "../store/store"
 import { summaries } from "../tracking/tracking"
+import { type SharedParts, sharedAgain } from "./compose-email"
 import { eventEntry, listed, whole } from "./email-record"
 import type { EmailContent, SubmittedContent } from "./prepare"
 import { isSubmitted } from "./prepare"
+import { isRendered, renderShared, type SharedRules } from "./shared-email"
 import { fileOf, keptBytes, partsOf } from "./submitted"
 import { textOfHtml } from "./text-of-html"
 
@@ -51,18 +52,18 @@ export async function find(db: Reader, project_id: string, id: string): Promise<
 }
 
 /** What reads messages, and takes those apart that came as bytes. */
-export interface EmailReading {
+export interface EmailReading extends Omit<SharedParts, "rules"> {
   store: Pick<Store, "read">
-  workers: Workers
-  blobs: Blobs
+  rules: SharedRules
 }
 
 /** The whole record. */
 export async function get(reading: EmailReading, project_id: string, id: string) {
   const db = reading.store.read
-  const [message] = await asTheyStand(db, [await find(db, project_id, id)])
+  const row = await find(db, project_id, id)
+  const [message] = await asTheyStand(db, [row])
   if (!message) return gone()
-  const content = await readContent(reading, message)
+  const content = await readContent(reading, row)
   const hits = (await summaries(db, [message])).get(id)
   return whole(message, content, await feed.about(db, project_id, id), hits)
 }
@@ -87,13 +88,22 @@ export async function content(reading: EmailReading, project_id: string, id: str
 }
 
 /** The bytes that were handed over; there are none before the first attempt. */
-export async function raw({ store, blobs }: EmailReading, project_id: string, id: string) {
+export async function raw(reading: EmailReading, project_id: string, id: string) {
+  const { store, blobs } = reading
   const message = await find(store.read, project_id, id)
   const [row] = await store.read.select().from(messageRaws).where(eq(messageRaws.message_id, id))
-  if (row) return keptBytes(message, row.raw, blobs)
+  if (row && message.fan_out_id === null) return keptBytes(message, row.raw, blobs)
+  if (row) return sharedRaw(reading, message, row.raw)
   if (!(await keepsContent(store.read, id)))
     return fail("not_found", CONTENT_GONE, { reason: "retention_over" })
   return fail("not_found", "The message has not been composed yet. Try again in a few seconds.")
+}
+
+async function sharedRaw(reading: EmailReading, message: Message, kept: Buffer) {
+  const content = await lookupStored(reading.store.read, message.id)
+  if (!isShared(content)) return fail("not_found", CONTENT_GONE, { reason: "retention_over" })
+  const bytes = await sharedAgain(reading, message, content, kept)
+  return bytes instanceof Uint8Array ? bytes : fail("internal_error", bytes.reason)
 }
 
 export async function attachment(reading: EmailReading, project_id: string, ids: FileIds) {
@@ -115,7 +125,7 @@ async function bytesOfFile(
     // The file may be another message's, too.
     return (await keepsContent(store.read, message.id)) ? blobs.get(sha256) : undefined
   }
-  const stored = await lookupContent(store.read, message.id)
+  const stored = await lookupStored(store.read, message.id)
   return isSubmitted(stored) ? fileOf(workers, message, stored, { number, blobs }) : undefined
 }
 
@@ -170,18 +180,36 @@ export async function cancel(store: Store, project_id: string, id: string): Prom
   })
 }
 
-export async function lookupContent(db: Reader, message_id: string) {
+async function lookupStored(db: Reader, message_id: string) {
   const rows = db.select().from(messageContents).where(eq(messageContents.message_id, message_id))
   const [row] = await rows.orderBy(desc(messageContents.message_id)).limit(1)
-  return row?.content as EmailContent | SubmittedContent | undefined
+  return row?.content as EmailContent | SubmittedContent | SharedContent | undefined
+}
+
+/** The content of a message alone, whether or not its texts are stored once for many. */
+export async function lookupContent(
+  { store, rules }: Pick<EmailReading, "store" | "rules">,
+  message: Message,
+): Promise<EmailContent | SubmittedContent | undefined> {
+  const stored = await lookupStored(store.read, message.id)
+  if (!isShared(stored)) return stored
+  const rendered = await renderShared(rules, message, stored, await linksLead(store.read, message))
+  return isRendered(rendered) ? rendered : UNRENDERED
+}
+
+/** Of a mail that failed because its texts could not be rendered. */
+const UNRENDERED: EmailContent = { html: null, text: null, headers: {} }
+
+/** Where the links of a mail lead that left already; undefined where none did. */
+async function linksLead(db: Reader, { id }: Message): Promise<string | undefined> {
+  const [row] = await db.select().from(messageRaws).where(eq(messageRaws.message_id, id))
+  return row?.raw.toString("utf8", 0, row.raw.indexOf("\n"))
 }
 
 /** The content for people; undefined where it is no longer stored. */
-async function readContent(
-  { store, workers, blobs }: EmailReading,
-  message: Pick<Message, "id" | "envelope">,
-) {
-  const stored = await lookupContent(store.read, message.id)
+async function readContent(reading: EmailReading, message: Message) {
+  const { workers, blobs } = reading
+  const stored = await lookupContent(reading, message)
   if (!stored) return undefined
   const content = isSubmitted(stored) ? await partsOf(workers, message, stored, blobs) : stored
   if (content.text !== null || content.html === null) return content

@@ -8,6 +8,7 @@ import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
 import { MAILBOX_DOMAIN } from "../lib/mailbox-domain"
 import type { NewMessage } from "../messages/pipeline"
+import type { SharedContent } from "../messages/shared-contents"
 import type { AttachmentRow, Envelope, Recipient } from "../messages/tables"
 import type { SuppressionRow } from "../suppressions/tables"
 import { chosenTracking, trackingAtHost } from "../tracking/choice"
@@ -248,7 +249,7 @@ interface NewEmail
     Pick<SendEmail, "to" | "cc" | "bcc" | "reply_to"> {
   from: Mailbox
   attachments: AttachmentRow[]
-  content: EmailContent | SubmittedContent
+  content: EmailContent | SubmittedContent | SharedContent
   submitted?: Envelope["submitted"]
   kind?: CategoryFields & Pick<Envelope, "template">
   track?: Envelope["track"]

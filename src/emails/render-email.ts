@@ -3,6 +3,7 @@ import { fail } from "../core/errors"
 import type { Caller } from "../identity/caller"
 import { isLonger } from "../lib/text"
 import { renderTexts, type TemplateRendering } from "../templates/rendering"
+import type { KeyedSources } from "../templates/template-renderer"
 import { keyed, type UsableTemplate, usableTemplate } from "../templates/usable-template"
 import type { SendEmail } from "./fields"
 import type { TemplateFields } from "./template-fields"
@@ -39,7 +40,7 @@ export async function renderEmail(
     const texts = await renderTexts(
       rules.templates,
       project_id,
-      inline(email),
+      inlineTexts(email),
       variables ?? {},
       pages,
     )
@@ -65,7 +66,11 @@ const LOCALE = "en"
 const TIMEZONE = "UTC"
 
 /** The email's own texts, as those of a template that has no name. */
-function inline({ subject, html, text }: SendEmail) {
+export function inlineTexts({
+  subject,
+  html,
+  text,
+}: Pick<SendEmail, "subject" | "html" | "text">): KeyedSources {
   const texts = Object.entries({ subject, html, text }).flatMap(([part, source]) => {
     const mode = part === "html" ? ("html" as const) : ("text" as const)
     return source === null ? [] : [{ field: part, part, mode, source }]
@@ -83,7 +88,7 @@ function inline({ subject, html, text }: SendEmail) {
 const MAX_SUBJECT = 998
 
 /** What every email has, looked at after its texts were rendered. */
-function demandContent({ subject = "", html, text, preheader }: Record<string, string>) {
+export function demandContent({ subject = "", html, text, preheader }: Record<string, string>) {
   if (subject.trim() === "" || isLonger(subject, MAX_SUBJECT)) {
     const message = `The rendered subject must have 1 to ${MAX_SUBJECT} characters.`
     fail("template_render_failed", message, { missing: [], reason: "subject", field: "subject" })

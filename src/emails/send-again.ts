@@ -6,26 +6,25 @@ import type { Caller } from "../identity/caller"
 import { comparable, type Mailbox } from "../lib/address"
 import type { Message } from "../messages/facts"
 import type { NewMessage } from "../messages/pipeline"
-import { categoryFields, withOwnLinks } from "./email-category"
+import { categoryFields, topicFields, withOwnLinks } from "./email-category"
 import { CONTENT_GONE, type EmailReading, find, lookupContent } from "./emails"
-import type { EmailContent, SendRules, SubmittedContent } from "./prepare"
+import type { EmailContent, SubmittedContent } from "./prepare"
 import { isSubmitted } from "./prepare"
 import { renamed } from "./submitted"
 
-interface Repeating extends Pick<EmailReading, "store" | "blobs"> {
-  rules: Pick<SendRules, "unsubscribe">
-}
+type Repeating = Pick<EmailReading, "store" | "blobs" | "rules">
 
 /** A new message with the frozen content of an old one: to all its recipients again, or to one address alone. */
 export async function again(
-  { store, blobs, rules }: Repeating,
+  parts: Repeating,
   caller: Caller,
   id: string,
   to: Mailbox | undefined,
   idempotency_key: string | null,
 ): Promise<NewMessage> {
+  const { store, blobs, rules } = parts
   const message = await find(store.read, caller.project_id, id)
-  const kept = await lookupContent(store.read, id)
+  const kept = await lookupContent(parts, message)
   if (!kept)
     return fail("conflict", CONTENT_GONE, {
       reason: "body_expired",
@@ -38,7 +37,11 @@ export async function again(
   const recipient = comparable(recipients[0]?.email ?? "")
   const { content, envelope } = await sameContent(message, kept, rfc_message_id, blobs)
   const about = { project_id: message.project_id, address: recipient }
-  const kind = categoryFields(envelope?.category, about, rules.unsubscribe)
+  const { category, topic } = envelope ?? {}
+  const kind =
+    topic === undefined
+      ? categoryFields(category, about, rules.unsubscribe)
+      : topicFields(topic, category ?? null, about, rules.unsubscribe)
   return {
     ...message,
     content: isSubmitted(content)
@@ -49,6 +52,7 @@ export async function again(
     recipient,
     recipients,
     batch_id: null,
+    fan_out_id: null,
     source: "api",
     api_key_id: caller.key_id,
     sandbox: caller.project_settings.sandbox,

@@ -142,7 +142,8 @@ function textOf(row: SuppressionRow): string {
 /** Of the mail that is about to leave. */
 const scopeOf = ({ envelope, stream }: Pick<Message, "envelope" | "stream">): MailScope => ({
   category: envelope?.category,
-  broadcast: stream === "broadcast",
+  topic: envelope?.topic,
+  broadcast: stream === "broadcast" && envelope?.topic === undefined,
 })
 
 /**

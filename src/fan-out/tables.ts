@@ -1,5 +1,7 @@
 import { sql } from "drizzle-orm"
+import type { Mailbox } from "../lib/address"
 import type { AudienceChannel } from "../lib/preferences"
+import type { Envelope } from "../messages/tables"
 import { id, index, int, json, primaryKey, ref, table, text, time } from "../store/columns"
 
 export type FanOutKind = "publish"
@@ -12,6 +14,23 @@ export type FanOutStatus =
   | "completed"
   | "failed"
   | "cancelled"
+
+/** What a fan-out needs for the messages that it makes, frozen when it was created. */
+export interface FrozenIntent {
+  category: string | null
+  exclude: string[]
+  respect_preferences: boolean
+  api_key_id: string | null
+  email: FrozenEmail
+}
+
+/** What all emails of a fan-out have in common, beside their texts. */
+export interface FrozenEmail {
+  from: Mailbox
+  reply_to: Mailbox[]
+  template: Envelope["template"] | null
+  track: Envelope["track"] | null
+}
 
 /** Many messages from one intent: a publish is one of these. */
 export const fanOuts = table(
@@ -29,7 +48,7 @@ export const fanOuts = table(
     audience: int(),
     channels: json<AudienceChannel[]>().notNull(),
     /** What was asked for, beside the contents. */
-    intent: json<Record<string, unknown>>().notNull(),
+    intent: json<FrozenIntent>().notNull(),
     dedupe_key: text(),
     scheduled_at: time(),
     expires_at: time(),
@@ -47,6 +66,8 @@ export const fanOuts = table(
   ],
 )
 
+export type FanOutRow = typeof fanOuts.$inferSelect
+
 /** A share of the audience, which one node walks at a time. */
 export const fanOutParts = table(
   "fan_out_parts",
@@ -59,16 +80,4 @@ export const fanOutParts = table(
     until: int().notNull(),
   },
   (row) => [primaryKey({ columns: [row.fan_out_id, row.part] })],
-)
-
-/** What all of its messages say, once for each channel and language. */
-export const fanOutContents = table(
-  "fan_out_contents",
-  {
-    fan_out_id: ref().notNull(),
-    /** The channel, and behind a colon the language where there are several. */
-    name: text().notNull(),
-    content: json<unknown>().notNull(),
-  },
-  (row) => [primaryKey({ columns: [row.fan_out_id, row.name] })],
 )

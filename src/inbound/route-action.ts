@@ -5,10 +5,9 @@ import { log } from "../core/log"
 import { accept, entryOf } from "../emails/accept"
 import { prepare, type SendRules } from "../emails/prepare"
 import { emitAll, type NewEvent, type Recorded, record } from "../events/emit"
-import { accountFacts, type Caller, nobody, withDefaults } from "../identity/caller"
-import { accounts, projects } from "../identity/tables"
+import { projectCaller } from "../identity/project-caller"
 import type { MessageEntry } from "../messages/admission"
-import type { Reader, Store, Tx } from "../store/store"
+import type { Store, Tx } from "../store/store"
 import { deliveryOf, plan } from "../webhooks/route-events"
 import { webhooks } from "../webhooks/tables"
 import { forwardOf, wasForwarded } from "./forward"
@@ -63,7 +62,7 @@ async function forwarded(
     return undefined
   }
   if (wasForwarded(row)) return stays("It was forwarded from this address before.")
-  const caller = await callerOf(store.read, row)
+  const caller = await projectCaller(store.read, row.project_id)
   if (!caller) return stays("The account does not send.")
   try {
     const from = await ownAddress(store.read, rules.domains, row)
@@ -82,19 +81,6 @@ async function forwarded(
     if (error instanceof ApiError) return stays(error.message)
     throw error
   }
-}
-
-/** The project itself, with the limits of its account. */
-async function callerOf(read: Reader, { project_id }: InboundRow): Promise<Caller | undefined> {
-  const [found] = await read
-    .select({ account: accounts, settings: projects.settings })
-    .from(projects)
-    .innerJoin(accounts, eq(accounts.id, projects.account_id))
-    .where(and(eq(projects.id, project_id), eq(accounts.status, "active")))
-  if (!found) return undefined
-  const { account, settings } = found
-  const project_settings = withDefaults(settings)
-  return { ...nobody(""), ...accountFacts(account), project_id, project_settings }
 }
 
 /**

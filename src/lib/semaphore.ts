@@ -13,6 +13,17 @@ export class Semaphore {
   async acquire(): Promise<() => void> {
     if (this.#free > 0) this.#free -= 1
     else await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    return this.#permit()
+  }
+
+  /** A permit if one is free now, else undefined. */
+  tryAcquire(): (() => void) | undefined {
+    if (this.#free === 0) return undefined
+    this.#free -= 1
+    return this.#permit()
+  }
+
+  #permit(): () => void {
     let ended = false
     return () => {
       if (ended) return

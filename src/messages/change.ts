@@ -126,8 +126,25 @@ function countsOf(list: Changed[]): Map<string, Changes> {
     if (before.status === after.status) continue
     add(before, -1)
     add(after, 1)
+    countForFanOut(counts, before, after.status)
   }
   return counts
+}
+
+/** A fan-out tells how many of its messages came to nothing. */
+const FAILURES: ReadonlySet<Status> = new Set(["failed", "bounced", "undelivered", "expired"])
+
+function countForFanOut(
+  counts: Map<string, Changes>,
+  { fan_out_id, channel, status }: Tracked,
+  next: Status,
+) {
+  if (fan_out_id === null) return
+  const by = Number(FAILURES.has(next)) - Number(FAILURES.has(status))
+  if (by === 0) return
+  const ours: Changes = counts.get(fan_out_id) ?? new Map()
+  const name = `${channel}.failed`
+  counts.set(fan_out_id, ours.set(name, (ours.get(name) ?? 0) + by))
 }
 
 /**
@@ -262,6 +279,7 @@ const tracked = {
   metadata: messages.metadata,
   sender_domain: messages.sender_domain,
   template_id: messages.template_id,
+  fan_out_id: messages.fan_out_id,
   subscriber_id: messages.subscriber_id,
   category: messages.category,
   sandbox: messages.sandbox,

@@ -24,6 +24,7 @@ export type Tracked = Pick<
   | "metadata"
   | "sender_domain"
   | "template_id"
+  | "fan_out_id"
   | "subscriber_id"
   | "category"
   | "sandbox"

@@ -83,6 +83,10 @@ export interface Envelope {
   left_out?: LeftOut[]
   /** The token of the link with which its recipient unsubscribes. */
   unsubscribe?: string
+  /** The key of the topic that it was published to: what the token ends. */
+  topic?: string
+  /** Of a publish that asks no preferences. */
+  ignores_preferences?: true
 }
 
 /** A copy that was not accepted, because its address is suppressed. */
@@ -238,4 +242,16 @@ export const attempts = table(
     transcript: json<string[]>().notNull(),
   },
   (attempt) => [primaryKey({ columns: [attempt.message_id, attempt.attempt] })],
+)
+
+/** What all messages of a fan-out say, once for each channel and language (`shared-contents.ts`). */
+export const fanOutContents = table(
+  "fan_out_contents",
+  {
+    fan_out_id: ref().notNull(),
+    /** The channel, and behind a colon the language where there are several. */
+    name: text().notNull(),
+    content: json<unknown>().notNull(),
+  },
+  (row) => [primaryKey({ columns: [row.fan_out_id, row.name] })],
 )

@@ -6,7 +6,7 @@ import type { Blobs } from "../core/blobs"
 import { now, sleep } from "../core/time"
 import { dkimKeys, domains } from "../domains/tables"
 import { events } from "../events/tables"
-import { fanOutContents, fanOutParts, fanOuts } from "../fan-out/tables"
+import { fanOutParts, fanOuts } from "../fan-out/tables"
 import { idempotency } from "../http/tables"
 import { accountMembers, accounts, apiKeys, projectMembers, projects } from "../identity/tables"
 import {
@@ -20,6 +20,7 @@ import { jobs, longJobs } from "../jobs/tables"
 import { mailboxMails, mailboxRecipients } from "../mailbox/tables"
 import {
   attempts,
+  fanOutContents,
   messageContents,
   messageFiles,
   messageRaws,
@@ -101,7 +102,10 @@ const large: LargeTable[] = [
     ],
   },
   { rows: topics, named_by: [] },
-  { rows: fanOuts, named_by: [fanOutParts.fan_out_id, fanOutContents.fan_out_id] },
+  {
+    rows: fanOuts,
+    named_by: [fanOutParts.fan_out_id, fanOutContents.fan_out_id, counters.project_id],
+  },
 ]
 
 /** Deletes some of the owner's rows and what names them. Returns how many rows went. */

@@ -44,6 +44,22 @@ export async function totals(db: Reader, project_id: string, names: string[]): P
   return sums
 }
 
+/** As `totals` for several owners, by their ids. An owner that never bumped one is absent. */
+export async function totalsOf(
+  db: Reader,
+  owners: string[],
+  names: string[],
+): Promise<Map<string, Changes>> {
+  const sums = new Map<string, Changes>()
+  if (owners.length === 0) return sums
+  const theirs = and(inArray(counters.project_id, owners), inArray(counters.name, names))
+  for (const row of await db.select().from(counters).where(theirs)) {
+    const ours: Changes = sums.get(row.project_id) ?? new Map()
+    sums.set(row.project_id, ours.set(row.name, (ours.get(row.name) ?? 0) + row.value))
+  }
+  return sums
+}
+
 const { project_id, name, shard, value } = counters
 
 const addTo = prepared({ project_id, name, shard, value }, (tx: Tx, row) =>

@@ -15,7 +15,7 @@ export interface TemplateRendering {
 }
 
 /** The addresses of the pages of a recipient; absent where the mail has no category. */
-interface RecipientPages {
+export interface RecipientPages {
   unsubscribe_url?: string
   preferences_url?: string
 }
@@ -41,13 +41,31 @@ export async function renderTexts(
   pages: RecipientPages = {},
 ): Promise<RenderedTexts> {
   const project = { id: project_id, name: await projectName(read, project_id) }
-  const given = { ...NO_PAGES, subscriber: null, project, now: now() }
-  const data = JSON.stringify({ ...given, ...variables, ...pages })
+  return renderWith(renderer, keyed, { subscriber: null, project, now: now() }, variables, pages)
+}
+
+/** What every template is given, beside the pages of its recipient. */
+export interface GivenValues {
+  subscriber: Record<string, unknown> | null
+  project: { id: string; name: string }
+  /** The moment of rendering, in ISO 8601. */
+  now: string
+}
+
+/** As `renderTexts`, with given values: the same ones make the same texts. */
+export async function renderWith(
+  renderer: TemplateRenderer,
+  keyed: KeyedSources,
+  given: GivenValues,
+  variables: Record<string, unknown>,
+  pages: RecipientPages = {},
+): Promise<RenderedTexts> {
+  const data = JSON.stringify({ ...NO_PAGES, ...given, ...variables, ...pages })
   if (data.length > MOST_VARIABLE_BYTES) {
     const message = `The variables have more than ${MOST_VARIABLE_BYTES} bytes as JSON.`
     fail("template_render_failed", message, { missing: [], reason: "too_large" })
   }
-  const answer = await renderer.render(project_id, keyed, data)
+  const answer = await renderer.render(given.project.id, keyed, data)
   if ("texts" in answer) return answer
   throw refusalOf(answer)
 }
@@ -66,7 +84,7 @@ export const GIVEN: ReadonlySet<string> = new Set([
 const names = cached<string>({ tables: ["projects"] })
 const RECENT_MS = 60_000
 
-const projectName = (db: Reader, project_id: string) =>
+export const projectName = (db: Reader, project_id: string) =>
   names(
     db,
     project_id,

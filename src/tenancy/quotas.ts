@@ -218,6 +218,8 @@ export interface SendBucket {
   channel: string
   /** Sends a second, and the size of the bucket; null is unlimited. */
   limit: number | null
+  /** Of the bucket that may be filled, 0 to 1: the rest is for others. One send always fits. Default: 1. */
+  share?: number
 }
 
 /**
@@ -225,8 +227,12 @@ export interface SendBucket {
  * when the bucket is empty, and then drains for as long as it takes. Returns a refusal (429
  * `rate_limited`) for each wish without room, and null for the others. Undone with the transaction.
  */
-export async function takeFromBucket(tx: Tx, { limit, ...key }: SendBucket, wishes: number[]) {
-  if (limit === null) return wishes.map(() => null)
+export async function takeFromBucket(
+  tx: Tx,
+  { limit, share = 1, ...key }: SendBucket,
+  wishes: number[],
+) {
+  if (limit === null || wishes.length === 0) return wishes.map(() => null)
   const now = millis() * 1000
   const row = await holdBucket(tx, key, now)
   const ahead = row.drained - now
@@ -234,7 +240,8 @@ export async function takeFromBucket(tx: Tx, { limit, ...key }: SendBucket, wish
   const refusals = wishes.map((units) => {
     const backlog = drained - now
     const size = Math.min(units, limit)
-    const excess = limit === 0 ? SECOND : backlog + (size * SECOND) / limit - SECOND
+    const room = Math.max(share * SECOND, SECOND / Math.max(limit, 1))
+    const excess = limit === 0 ? SECOND : backlog + (size * SECOND) / limit - room
     if (excess > 1) return bucketFull(limit, excess) // 1: what rounding may leave
     drained += Math.round((units * SECOND) / limit)
     return null

@@ -7,6 +7,7 @@ import { compose } from "../../src/emails/compose-email"
 import { Uncomposable } from "../../src/emails/compose-task"
 import type { EmailProvider } from "../../src/emails/providers/provider"
 import { accept } from "../../src/messages/pipeline"
+import { noTemplates } from "../harness/no-templates"
 import { testPauses } from "../harness/pauses"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
@@ -39,7 +40,7 @@ async function delivering(composing: () => Promise<unknown>) {
     workers,
     blobs,
     provider,
-    rules,
+    rules: { ...rules, templates: noTemplates(it.store.read) },
     sandbox: undefined,
     base_url: () => "http://belfry.test",
     queues: testPauses(it.store),

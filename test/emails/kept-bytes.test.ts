@@ -10,6 +10,7 @@ import * as pipeline from "../../src/messages/pipeline"
 import { messageRaws, messages } from "../../src/messages/tables"
 import type { Outcome } from "../../src/providers/provider"
 import { movableClock } from "../harness/clock"
+import { noTemplates } from "../harness/no-templates"
 import { testPauses } from "../harness/pauses"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
@@ -48,7 +49,11 @@ async function oneMail(...script: ("retry" | "delivered")[]) {
     workers,
     blobs: openBlobs(`${folder}/blobs`),
     provider,
-    rules: { sending_domains: new Set(["example.test"]), unsubscribe: testLinks },
+    rules: {
+      sending_domains: new Set(["example.test"]),
+      unsubscribe: testLinks,
+      templates: noTemplates(store.read),
+    },
     sandbox: undefined,
     base_url: () => "http://belfry.test",
     queues: testPauses(store),

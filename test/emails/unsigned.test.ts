@@ -5,6 +5,7 @@ import { openWorkers } from "../../src/core/workers"
 import { emailChannel } from "../../src/emails/channel"
 import type { EmailProvider } from "../../src/emails/providers/provider"
 import { accept } from "../../src/messages/pipeline"
+import { noTemplates } from "../harness/no-templates"
 import { testPauses } from "../harness/pauses"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
@@ -35,7 +36,11 @@ async function composing(name: string, domains: string[], sandbox = false) {
     workers,
     blobs: openBlobs(`${it.folder}/blobs`),
     provider,
-    rules: { sending_domains: new Set(domains), unsubscribe: testLinks },
+    rules: {
+      sending_domains: new Set(domains),
+      unsubscribe: testLinks,
+      templates: noTemplates(it.store.read),
+    },
     sandbox: provider,
     base_url: () => "http://belfry.test",
     queues: testPauses(it.store),

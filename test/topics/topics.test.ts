@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { auditLog } from "../../src/audit-log/tables"
-import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
 import { fanOuts } from "../../src/fan-out/tables"
 import { jobs } from "../../src/jobs/tables"
 import { topicMembers } from "../../src/topics/tables"
 import { removeMembers } from "../../src/topics/topics"
+import { publish } from "../fan-out/audiences"
 import { complaints, refusal } from "../harness/client"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
@@ -209,26 +209,12 @@ describe("a topic", () => {
   test("stays while a publish to it is not over", async () => {
     const project = await service.project()
     const { id, key } = await made(project)
-    const publish = newId()
-    await store.tx((tx) =>
-      tx.insert(fanOuts).values({
-        id: publish,
-        account_id: project.account_id,
-        project_id: project.project_id,
-        kind: "publish",
-        status: "queued",
-        topic_id: id,
-        topic_key: key,
-        channels: ["email"],
-        intent: {},
-        created_at: now(),
-      }),
-    )
+    const running = await publish(service, project, { id, key })
     const refused = await project.call("DELETE", `${ALL}/${key}`)
     expect(refusal(refused)).toEqual([409, "conflict"])
     expect(refused.body.error.details).toEqual({ reason: "publish_running" })
     const over = { status: "completed" as const, completed_at: now() }
-    await store.tx((tx) => tx.update(fanOuts).set(over).where(eq(fanOuts.id, publish)))
+    await store.tx((tx) => tx.update(fanOuts).set(over).where(eq(fanOuts.id, running.id)))
     expect((await project.call("DELETE", `${ALL}/${key}`)).status).toBe(200)
   })
 

@@ -1,0 +1,120 @@
+import { ApiError } from "../core/errors"
+import { type Message, wantedSince } from "../messages/facts"
+import { type SharedContent, sharedTexts } from "../messages/shared-contents"
+import { wholeSubscriber } from "../subscribers/template-subscriber"
+import { type RecipientPages, renderWith } from "../templates/rendering"
+import type { KeyedSources } from "../templates/template-renderer"
+import type { EmailContent, SendRules } from "./prepare"
+import { demandContent } from "./render-email"
+
+export type SharedRules = Pick<SendRules, "templates" | "unsubscribe">
+
+/** Why a mail cannot be rendered, or that its texts are no longer stored. */
+export type NotRendered = Pick<ApiError, "code" | "message">
+
+/**
+ * The content of a mail whose texts are stored once for many. The same every time: the subscriber, the
+ * variables and the moment are those of before. `base_url` is where its links lead. Rejects with 503 while
+ * too much waits for the threads.
+ */
+export async function renderShared(
+  { templates, unsubscribe }: SharedRules,
+  message: Pick<Message, "fan_out_id" | "envelope" | "scheduled_at" | "created_at">,
+  { shared, subscriber }: SharedContent,
+  base_url: string | undefined,
+): Promise<EmailContent | NotRendered> {
+  const { fan_out_id, envelope } = message
+  const found =
+    fan_out_id === null ? undefined : await sharedTexts(templates.read, fan_out_id, shared)
+  if (!found) return { code: "internal_error", message: "The texts of this email are not stored." }
+  const { variables, project, locale: usual } = found
+  const token = envelope?.unsubscribe
+  const pages: RecipientPages = token === undefined ? {} : unsubscribe.urlsOf(token, base_url)
+  const given = { subscriber: wholeSubscriber(subscriber), project, now: wantedSince(message) }
+  const texts = inLocale(found.texts, subscriber.locale ?? usual)
+  try {
+    const rendered = await renderWith(templates.renderer, texts, given, variables, pages)
+    const { html, text } = demandContent(rendered.texts)
+    return { html, text, headers: {} }
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code === "service_unavailable") throw error
+    return error
+  }
+}
+
+export const isRendered = (made: EmailContent | NotRendered): made is EmailContent => "html" in made
+
+/** The subjects of mails that are about to be made; null for one that cannot be rendered. */
+export const renderSubjects = (
+  rules: Pick<SharedRules, "templates">,
+  fan_out_id: string,
+  contents: SharedContent[],
+  now: string,
+): Promise<(string | null)[]> =>
+  Promise.all(contents.map((content) => renderSubject(rules, fan_out_id, content, now)))
+
+async function renderSubject(
+  { templates }: Pick<SharedRules, "templates">,
+  fan_out_id: string,
+  { shared, subscriber }: SharedContent,
+  now: string,
+): Promise<string | null> {
+  const found = await sharedTexts(templates.read, fan_out_id, shared)
+  if (!found) return null
+  const { variables, project, texts, locale: usual } = found
+  const alone = subjectOf(inLocale(texts, subscriber.locale ?? usual))
+  const render = async () => {
+    const rendered = await renderWith(
+      templates.renderer,
+      alone.subject,
+      { subscriber: wholeSubscriber(subscriber), project, now },
+      variables,
+    )
+    return rendered.texts.subject ?? null
+  }
+  try {
+    if (alone.is_personal) return await render()
+    alone.rendered ??= render()
+    return await alone.rendered
+  } catch (error) {
+    alone.rendered = undefined
+    if (!(error instanceof ApiError) || error.code === "service_unavailable") throw error
+    return null
+  }
+}
+
+interface SubjectTexts {
+  subject: KeyedSources
+  /** It says something else to each recipient. */
+  is_personal: boolean
+  rendered?: Promise<string | null> | undefined
+}
+
+const subjects = new WeakMap<object, SubjectTexts>()
+
+function subjectOf({ key, sources }: KeyedSources): SubjectTexts {
+  const known = subjects.get(sources)
+  if (known) return known
+  const texts = sources.texts.filter(({ part }) => part === "subject")
+  const subject = { key: `${key} subject`, sources: { ...sources, texts } }
+  const is_personal = texts.some(({ source }) => source.includes("{{"))
+  const made: SubjectTexts = { subject, is_personal }
+  subjects.set(sources, made)
+  return made
+}
+
+const MOST_LOCALES = 100
+
+const inLocales = new WeakMap<object, Map<string, KeyedSources>>()
+
+/** Numbers and dates are written as in the recipient's language, whether or not there are texts in it. */
+function inLocale(texts: KeyedSources, locale: unknown): KeyedSources {
+  const { key, sources } = texts
+  if (typeof locale !== "string" || locale === sources.locale) return texts
+  const known = inLocales.get(sources) ?? new Map<string, KeyedSources>()
+  inLocales.set(sources, known)
+  if (known.size > MOST_LOCALES) known.clear()
+  const found = known.get(locale) ?? { key: `${key} ${locale}`, sources: { ...sources, locale } }
+  known.set(locale, found)
+  return found
+}

@@ -1,0 +1,258 @@
+import { and, eq, isNull } from "drizzle-orm"
+import { ApiError } from "../core/errors"
+import { isPast, millis } from "../core/time"
+import { accept, allowanceOf } from "../emails/accept"
+import { topicFields } from "../emails/email-category"
+import { newEmail, type SendRules } from "../emails/prepare"
+import type { Caller } from "../identity/caller"
+import { projectCaller } from "../identity/project-caller"
+import { comparable } from "../lib/address"
+import type { MessageEntry } from "../messages/admission"
+import { type AskedMessage, decideAll } from "../messages/audience-decisions"
+import { nameFor, type SharedLanguages } from "../messages/shared-contents"
+import { throttledRefusal } from "../reputation/gate"
+import { bumpAll, type Changes } from "../store/counters"
+import { held, heldForShare } from "../store/dialect"
+import { rowById } from "../store/rows"
+import type { Tx } from "../store/store"
+import { type AudienceMember, audienceOf } from "../subscribers/audience"
+import type { SendDecision } from "../subscribers/decision"
+import { packedSubscriber, templateSubscriber } from "../subscribers/template-subscriber"
+import { takeFromBucket } from "../tenancy/quotas"
+import { topics } from "../topics/tables"
+import { end } from "./fan-out"
+import { FOUND, type SkipReason, sentName, skippedName } from "./fan-out-counts"
+import { membersBetween } from "./start"
+import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
+
+/** Recipients of one transaction: it holds the writer of SQLite for some 10 ms. */
+export const CHUNK = 200
+
+/** What a chunk is written with, read before its transaction. */
+export interface ChunkInput {
+  fan_out_id: string
+  part: number
+  rules: Pick<SendRules, "unsubscribe" | "replyAddress">
+  languages: SharedLanguages
+  /** The subjects of the next recipients, by subscriber; null where one cannot be rendered. */
+  subjects: ReadonlyMap<string, string | null>
+  at: string
+}
+
+/** What came of a chunk: it goes on at once, later, or not at all. */
+export type ChunkEnd = "more" | "part_done" | "over" | { wait_seconds: number }
+
+const FROZEN = "account_frozen"
+const FROZEN_SECONDS = 5
+
+/**
+ * Writes the messages of the next recipients of a part together with its cursor: so nobody is written to
+ * twice, and nobody is left out. A subscriber that left the topic gets nothing.
+ */
+export async function writeChunk(tx: Tx, input: ChunkInput): Promise<ChunkEnd> {
+  const { fan_out_id } = input
+  const [fan_out] = await heldForShare(tx.select().from(fanOuts).where(eq(fanOuts.id, fan_out_id)))
+  if (!fan_out || fan_out.completed_at !== null) return "over"
+  const ours = and(eq(fanOutParts.fan_out_id, fan_out_id), eq(fanOutParts.part, input.part))
+  const [part] = await held(tx.select().from(fanOutParts).where(ours))
+  if (!part) return "over"
+  if (part.cursor >= part.until) return "part_done"
+  if (fan_out.expires_at !== null && isPast(fan_out.expires_at))
+    return endNow(tx, fan_out, "expired")
+  const caller = await projectCaller(tx, fan_out.project_id)
+  if (!caller) return endNow(tx, fan_out, "account_suspended")
+  if (caller.sending_status === "frozen") {
+    await setStatus(tx, fan_out, "paused", FROZEN)
+    return { wait_seconds: FROZEN_SECONDS }
+  }
+  await setStatus(tx, fan_out, "fanning_out", null)
+  const topic = await rowById(tx, topics, fan_out.topic_id ?? "")
+  if (!topic) return endNow(tx, fan_out, "topic_not_found")
+  const members = await membersBetween(tx, topic.id, part, CHUNK)
+  const recipients = await recipientsOf(tx, fan_out, members)
+  const step = await walkOn(tx, { ...input, fan_out, caller, topic, recipients })
+  const is_last = members.length < CHUNK && step.done === recipients.length
+  const last = is_last ? part.until : cursorAfter(members, recipients, step.done, part.cursor)
+  await tx.update(fanOutParts).set({ cursor: last }).where(ours)
+  if (step.wait_seconds !== undefined) return { wait_seconds: step.wait_seconds }
+  return is_last ? "part_done" : "more"
+}
+
+async function endNow(tx: Tx, { id }: FanOutRow, reason: string): Promise<"over"> {
+  await end(tx, id, "failed", reason)
+  return "over"
+}
+
+async function setStatus(
+  tx: Tx,
+  { id, ...row }: FanOutRow,
+  status: "paused" | "fanning_out",
+  status_reason: string | null,
+) {
+  if (row.status === status && row.status_reason === status_reason) return
+  const open = and(eq(fanOuts.id, id), isNull(fanOuts.completed_at))
+  await tx.update(fanOuts).set({ status, status_reason }).where(open)
+}
+
+interface WalkedRecipient {
+  number: number
+  member: AudienceMember
+}
+
+/** The members that are still there, in their order, without the excluded ones. */
+async function recipientsOf(
+  tx: Tx,
+  { project_id, intent }: FanOutRow,
+  members: { number: number; subscriber_id: string }[],
+): Promise<WalkedRecipient[]> {
+  const excluded = new Set(intent.exclude)
+  const wanted = members.filter(({ subscriber_id }) => !excluded.has(subscriber_id))
+  const ids = wanted.map(({ subscriber_id }) => subscriber_id)
+  const known = await audienceOf(tx, project_id, ids)
+  return wanted.flatMap(({ number, subscriber_id }) => {
+    const member = known.get(subscriber_id)
+    return member ? [{ number, member }] : []
+  })
+}
+
+/** The number of the last member that is behind the walk. */
+function cursorAfter(
+  members: { number: number }[],
+  recipients: WalkedRecipient[],
+  done: number,
+  before: number,
+): number {
+  if (done === recipients.length) return members.at(-1)?.number ?? before
+  return recipients[done - 1]?.number ?? before
+}
+
+interface Walk extends ChunkInput {
+  fan_out: FanOutRow
+  caller: Caller
+  topic: typeof topics.$inferSelect
+  recipients: WalkedRecipient[]
+}
+
+interface WalkStep {
+  /** How many of the recipients are behind the walk. */
+  done: number
+  /** Why it does not go on at once. */
+  wait_seconds?: number
+}
+
+/** Decides, writes and counts, as far as the pace of the project allows. */
+async function walkOn(tx: Tx, walk: Walk): Promise<WalkStep> {
+  const decisions = await decisionsOf(tx, walk)
+  const planned = walk.recipients.map(({ member }, at) => plan(walk, member, decisions[at]))
+  const { done, wait_seconds } = await paced(tx, walk, planned)
+  const reached = planned.slice(0, done)
+  const entries = reached.flatMap((one) => ("message" in one ? [one] : []))
+  const answers = await accept(tx, entries)
+  const changes: Changes = new Map([[FOUND, done]])
+  const count = (name: string) => changes.set(name, (changes.get(name) ?? 0) + 1)
+  for (const one of reached) if ("skip" in one) count(skippedName("email", one.skip))
+  for (const answer of answers) {
+    if (!(answer instanceof ApiError)) count(sentName("email"))
+    else if (answer.code === "payment_required") count(skippedName("email", "quota"))
+    else throw answer
+  }
+  await bumpAll(tx, walk.fan_out_id, changes)
+  return wait_seconds === undefined ? { done } : { done, wait_seconds }
+}
+
+function decisionsOf(tx: Tx, walk: Walk): Promise<SendDecision[]> {
+  const { fan_out, caller, topic, recipients } = walk
+  const { category, respect_preferences } = fan_out.intent
+  const asked = recipients.map(
+    ({ member }): AskedMessage => ({
+      subscriber: member,
+      address: member.email === null ? null : comparable(member.email),
+      channel: "email",
+      stream: "broadcast",
+      category,
+      topic: { key: topic.key, default: topic.default },
+      ignores_preferences: !respect_preferences,
+      at: millis(),
+    }),
+  )
+  const project = { id: fan_out.project_id, settings: caller.project_settings }
+  return decideAll(tx, project, asked)
+}
+
+type Planned = MessageEntry | { skip: SkipReason }
+
+function plan(walk: Walk, member: AudienceMember, decision: SendDecision | undefined): Planned {
+  if (member.email === null) return { skip: "no_address" }
+  if (!decision?.is_allowed) return { skip: skipOf(decision) }
+  return entryFor(walk, member, member.email, decision.deferred_until)
+}
+
+const skipOf = (decision: SendDecision | undefined): SkipReason => {
+  const reason = decision?.reason
+  return reason === "suppressed" || reason === "frequency_cap" ? reason : "preference"
+}
+
+function entryFor(
+  walk: Walk,
+  member: AudienceMember,
+  address: string,
+  scheduled_at: string | null,
+): MessageEntry {
+  const { fan_out, caller, rules, languages, at } = walk
+  const { account_id, project_id } = fan_out
+  const { category, api_key_id, email, respect_preferences } = fan_out.intent
+  const { sandbox, reply_tracking } = caller.project_settings
+  const about = { project_id, address }
+  const message = newEmail({
+    ...{ account_id, project_id, api_key_id, sandbox, scheduled_at },
+    fan_out_id: fan_out.id,
+    subscriber_id: member.id,
+    category,
+    to: { email: address, name: member.name },
+    ...{ cc: [], bcc: [], tags: [], metadata: {}, attachments: [] },
+    from: email.from,
+    reply_to: email.reply_to,
+    replyAddress: reply_tracking ? rules.replyAddress : undefined,
+    subject: walk.subjects.get(member.id) ?? "",
+    ...{ batch_id: null, idempotency_key: null, source: "topic", stream: "broadcast" },
+    content: {
+      shared: nameFor(languages, "email", member.locale),
+      subscriber: packedSubscriber(templateSubscriber(member)),
+    },
+    track: email.track ?? undefined,
+    kind: {
+      ...topicFields(fan_out.topic_key ?? "", category, about, rules.unsubscribe),
+      ...(email.template && { template: email.template }),
+      ...(!respect_preferences && { ignores_preferences: true as const }),
+    },
+    ...(email.template && { template_id: email.template.id }),
+  })
+  const allowance = sandbox ? null : { ...allowanceOf(caller), sends_per_second: null }
+  return { message: { ...message, created_at: at }, allowance }
+}
+
+const THROTTLED_SECONDS = 1
+
+/** The rest of the bucket is for single sends, whose callers wait for the answer. */
+const SHARE_OF_BUCKET = 0.8
+
+/** How far the walk may go now: the send bucket and a throttled account stop it before the end. */
+async function paced(tx: Tx, { caller, recipients }: Walk, planned: Planned[]): Promise<WalkStep> {
+  const limit = caller.limits.sends_per_second
+  const places = planned.flatMap((one, at) =>
+    "message" in one ? [{ at, message: one.message }] : [],
+  )
+  const counted = places.filter(({ message }) => !message.sandbox)
+  const throttled = counted.find(({ message }) => throttledRefusal(caller, message.id))
+  const before = throttled ? counted.filter(({ at }) => at < throttled.at) : counted
+  const bucket = { project_id: caller.project_id, channel: "email", limit, share: SHARE_OF_BUCKET }
+  const refusals = await takeFromBucket(
+    tx,
+    bucket,
+    before.map(() => 1),
+  )
+  const full = before[refusals.findIndex((refusal) => refusal !== null)]
+  if (full) return { done: full.at, wait_seconds: THROTTLED_SECONDS }
+  if (throttled) return { done: throttled.at, wait_seconds: THROTTLED_SECONDS }
+  return { done: recipients.length }
+}

@@ -1,0 +1,205 @@
+import { and, eq, isNull } from "drizzle-orm"
+import { fail } from "../core/errors"
+import { newId } from "../core/ids"
+import { isPast, now } from "../core/time"
+import { refuseFrozen } from "../emails/accept"
+import { isTrusted, refuseUnsendable, rulesFor, type SendRules } from "../emails/prepare"
+import type { Caller } from "../identity/caller"
+import { enqueue } from "../jobs/jobs"
+import { domainOf, type Mailbox } from "../lib/address"
+import type { AudienceChannel } from "../lib/preferences"
+import { keepShared, type SharedValues } from "../messages/shared-contents"
+import { rowById } from "../store/rows"
+import type { Reader, Tx } from "../store/store"
+import type { TemplateSources } from "../templates/render-templates-task"
+import { projectName } from "../templates/rendering"
+import { chosenTracking, trackingAtHost } from "../tracking/choice"
+import { emailTexts, type InlineEmail } from "./email-texts"
+import { countsOf } from "./fan-out-counts"
+import { fanOutStart } from "./fan-out-jobs"
+import {
+  type FanOutRow,
+  type FanOutStatus,
+  type FrozenIntent,
+  fanOutParts,
+  fanOuts,
+} from "./tables"
+
+/** What is to be published, as it was asked for. */
+export interface PublishIntent {
+  channels: AudienceChannel[]
+  /** The id or name of a template; null where `content` says it. */
+  template: string | null
+  content: { email?: InlineEmail } | null
+  variables: Record<string, unknown> | null
+  category: string | null
+  /** Ids of the subscribers that get nothing. */
+  exclude: string[]
+  respect_preferences: boolean
+}
+
+export interface PreparedFanOut {
+  channels: AudienceChannel[]
+  intent: FrozenIntent
+  values: SharedValues
+  /** By channel and language. */
+  texts: Map<string, TemplateSources>
+}
+
+/**
+ * Everything that may be refused before the transaction: account, sender, domain, template. Its texts are
+ * frozen as they are now, with all that they include, in every language. Throws what a send would.
+ */
+export async function prepare(
+  rules: SendRules,
+  caller: Caller,
+  intent: PublishIntent,
+): Promise<PreparedFanOut> {
+  const { channels, category, exclude, respect_preferences } = intent
+  const missing = channels.find((channel) => channel !== "email")
+  if (missing) refuseChannel(missing)
+  const { read } = rules.templates
+  const { project_id, key_id: api_key_id, project_settings } = caller
+  await refuseFrozen(read, caller, 1)
+  const from = intent.content?.email?.from ?? project_settings.default_from ?? noSender()
+  const sendable = await demandSendable(rules, caller, from)
+  const { texts, template, has_html } = await emailTexts(rules, project_id, intent)
+  const chosen = chosenTracking(
+    { html: has_html ? "html" : null, track_opens: null, track_clicks: null },
+    caller,
+  )
+  const own = isTrusted(domainOf(from.email), sendable) ? null : domainOf(from.email)
+  const track = chosen ? await trackingAtHost(chosen, caller, own, rules.domains) : null
+  const { default_reply_to, reply_tracking } = project_settings
+  const is_untracked = default_reply_to !== null && !(reply_tracking && rules.replyAddress)
+  const reply_to = is_untracked ? [{ email: default_reply_to, name: null }] : []
+  const email = { from, reply_to, template, track }
+  const project = { id: project_id, name: await projectName(read, project_id) }
+  const values = { variables: intent.variables ?? {}, project, locale: project_settings.locale }
+  return {
+    channels,
+    intent: { category, exclude, respect_preferences, api_key_id, email },
+    values,
+    texts,
+  }
+}
+
+const noSender = () =>
+  fail(
+    "sender_not_configured",
+    "The project has no default sender. Give `content.email.from`, or set default_from of the project.",
+    { channel: "email" },
+  )
+
+function refuseChannel(channel: string): never {
+  const message = `The channel ${channel} is not available on this instance yet. Remove it from \`channels\`.`
+  const problem = { path: "channels", code: "not_available", message }
+  return fail("validation_error", message, { errors: [problem] })
+}
+
+/** Throws where the project may not send from this mailbox now. Returns the rules of the project. */
+export async function demandSendable(rules: SendRules, caller: Caller, from: Mailbox) {
+  const sendable = await rulesFor(rules, caller.project_id, caller.project_settings.sandbox)
+  await refuseUnsendable(caller, domainOf(from.email), [], sendable)
+  return sendable
+}
+
+/** When a fan-out begins and ends, and by what a repetition of it is known. */
+export interface FanOutTimes {
+  /** Null, or a time that has passed, is now. */
+  scheduled_at: string | null
+  expires_at: string | null
+  dedupe_key: string | null
+}
+
+/** Records a fan-out and plans its start, in one transaction. */
+export async function create(
+  tx: Tx,
+  caller: Pick<Caller, "account_id" | "project_id">,
+  topic: { id: string; key: string },
+  prepared: PreparedFanOut,
+  { scheduled_at, expires_at, dedupe_key }: FanOutTimes,
+): Promise<FanOutRow> {
+  const at = scheduled_at === null || isPast(scheduled_at) ? null : scheduled_at
+  const row: FanOutRow = {
+    id: newId(),
+    account_id: caller.account_id,
+    project_id: caller.project_id,
+    kind: "publish",
+    status: at === null ? "queued" : "scheduled",
+    status_reason: null,
+    topic_id: topic.id,
+    topic_key: topic.key,
+    audience: null,
+    channels: prepared.channels,
+    intent: prepared.intent,
+    dedupe_key,
+    scheduled_at: at,
+    expires_at,
+    created_at: now(),
+    started_at: null,
+    completed_at: null,
+  }
+  await tx.insert(fanOuts).values(row)
+  await keepShared(tx, row.id, prepared.values, prepared.texts)
+  const payload = { fan_out_id: row.id }
+  const { project_id } = row
+  await enqueue(tx, fanOutStart, { payload, project_id, ...(at !== null && { run_at: at }) })
+  return row
+}
+
+/** The fan-out of a topic, or 404: an absent one and a foreign one answer alike. */
+export async function find(
+  db: Reader,
+  project_id: string,
+  topic_id: string,
+  id: string,
+): Promise<FanOutRow> {
+  const ours = and(eq(fanOuts.project_id, project_id), eq(fanOuts.topic_id, topic_id))
+  return (await rowById(db, fanOuts, id, ours)) ?? fail("not_found", "There is no such publish.")
+}
+
+/**
+ * Ends a fan-out: nobody else is written to. Waits for the chunk that is being written. Throws 404, and 409
+ * for one that is over.
+ */
+export async function cancel(
+  tx: Tx,
+  project_id: string,
+  topic_id: string,
+  id: string,
+): Promise<FanOutRow> {
+  const { status } = await find(tx, project_id, topic_id, id)
+  const ended = await end(tx, id, "cancelled", null)
+  return ended ?? fail("conflict", `The publish is ${status} already.`, { reason: "finished", id })
+}
+
+/** Ends a fan-out that is not over yet; undefined for one that is. */
+export async function end(
+  tx: Tx,
+  id: string,
+  status: FanOutStatus,
+  status_reason: string | null,
+): Promise<FanOutRow | undefined> {
+  const open = and(eq(fanOuts.id, id), isNull(fanOuts.completed_at))
+  const change = { status, status_reason, completed_at: now() }
+  const [row] = await tx.update(fanOuts).set(change).where(open).returning()
+  if (row) await tx.delete(fanOutParts).where(eq(fanOutParts.fan_out_id, id))
+  return row
+}
+
+/** The Publish records of the contract (43, section 3), in the order of the rows. */
+export async function records(db: Reader, rows: FanOutRow[]) {
+  const counts = await countsOf(db, rows)
+  return rows.map((row) => ({
+    id: row.id,
+    topic_key: row.topic_key ?? "",
+    status: row.status,
+    status_reason: row.status_reason,
+    audience: row.audience ?? 0,
+    channels: counts.get(row.id) ?? {},
+    scheduled_at: row.scheduled_at,
+    created_at: row.created_at,
+    completed_at: row.completed_at,
+  }))
+}

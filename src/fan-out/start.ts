@@ -1,0 +1,126 @@
+import { and, eq, gt, inArray, lte, sql } from "drizzle-orm"
+import { ApiError } from "../core/errors"
+import { log } from "../core/log"
+import { isPast, now } from "../core/time"
+import type { SendRules } from "../emails/prepare"
+import { projectCaller } from "../identity/project-caller"
+import { enqueueAll, type JobHandler } from "../jobs/jobs"
+import { holdById, rowById } from "../store/rows"
+import type { Reader, Store, Tx } from "../store/store"
+import { topicMembers, topics } from "../topics/tables"
+import { completeIfDone } from "./complete"
+import { demandSendable, end } from "./fan-out"
+import { fanOutPart, type fanOutStart, partWork } from "./fan-out-jobs"
+import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
+
+/** Nodes that can walk through one audience side by side. */
+const MOST_PARTS = 64
+
+/** A share that is worth a job of its own. */
+const LEAST_OF_PART = 2000
+
+export interface FanOutParts {
+  store: Store
+  rules: SendRules
+}
+
+type Payload = NonNullable<(typeof fanOutStart)["payload"]>
+
+/** Fixes the audience: the members at this moment, and no later ones. */
+export const start = ({ store, rules }: FanOutParts): JobHandler<Payload> => ({
+  async run({ fan_out_id }) {
+    const row = await rowById(store.read, fanOuts, fan_out_id)
+    if (!row || row.completed_at !== null) return {}
+    const refusal = await refusalNow(store.read, rules, row)
+    await store.tx(async (tx) => {
+      if (refusal) await end(tx, fan_out_id, "failed", refusal)
+      else await begin(tx, fan_out_id)
+    })
+    return {}
+  },
+  onDead: async (tx, { fan_out_id }) =>
+    void (await end(tx, fan_out_id, "failed", "internal_error")),
+})
+
+/** The code with which the same request would be refused now; undefined where nothing stands in the way. */
+export async function refusalNow(
+  db: Reader,
+  rules: SendRules,
+  { id, project_id, intent }: FanOutRow,
+): Promise<string | undefined> {
+  const caller = await projectCaller(db, project_id)
+  if (!caller) return "account_suspended"
+  try {
+    await demandSendable(rules, caller, intent.email.from)
+    return undefined
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code === "service_unavailable") throw error
+    log.warn("a publish cannot go on", { publish_id: id, reason: error.message })
+    return error.code
+  }
+}
+
+async function begin(tx: Tx, id: string): Promise<void> {
+  const row = await holdById(tx, fanOuts, id)
+  if (!row || row.completed_at !== null || row.started_at !== null) return
+  if (row.expires_at !== null && isPast(row.expires_at)) {
+    await end(tx, id, "failed", "expired")
+    return
+  }
+  const topic = await holdById(tx, topics, row.topic_id ?? "")
+  if (!topic) {
+    await end(tx, id, "failed", "topic_not_found")
+    return
+  }
+  const excluded = await countMembers(tx, topic.id, row.intent.exclude)
+  const audience = topic.subscriber_count - excluded
+  const change = { status: "fanning_out", audience, started_at: now() } as const
+  await tx.update(fanOuts).set(change).where(eq(fanOuts.id, id))
+  const parts = shares(topic.last_number, audience, tx.isAlone ? 1 : MOST_PARTS)
+  if (audience === 0 || parts.length === 0) return completeIfDone(tx, id)
+  await tx
+    .insert(fanOutParts)
+    .values(parts.map(({ from, until }, part) => ({ fan_out_id: id, part, cursor: from, until })))
+  const work = parts.map((_, part) => partWork({ fan_out_id: id, part }, row.project_id))
+  await enqueueAll(tx, fanOutPart, work)
+}
+
+async function countMembers(db: Reader, topic_id: string, subscriber_ids: string[]) {
+  if (subscriber_ids.length === 0) return 0
+  const theirs = and(
+    eq(topicMembers.topic_id, topic_id),
+    inArray(topicMembers.subscriber_id, subscriber_ids),
+  )
+  const [row] = await db.select({ all: sql<number>`count(*)` }).from(topicMembers).where(theirs)
+  return Number(row?.all ?? 0)
+}
+
+/** Numbers of members, in shares of the same length. */
+function shares(last_number: number, audience: number, most: number) {
+  const count = Math.min(most, Math.max(1, Math.ceil(audience / LEAST_OF_PART)))
+  const length = Math.ceil(last_number / count)
+  return Array.from({ length: count }, (_, part) => ({
+    from: part * length,
+    until: Math.min(last_number, (part + 1) * length),
+  })).filter(({ from, until }) => until > from)
+}
+
+/** The members of a topic with these numbers, the next ones first. */
+export const membersBetween = (
+  db: Reader,
+  topic_id: string,
+  { cursor, until }: { cursor: number; until: number },
+  limit: number,
+) =>
+  db
+    .select({ number: topicMembers.number, subscriber_id: topicMembers.subscriber_id })
+    .from(topicMembers)
+    .where(
+      and(
+        eq(topicMembers.topic_id, topic_id),
+        gt(topicMembers.number, cursor),
+        lte(topicMembers.number, until),
+      ),
+    )
+    .orderBy(topicMembers.number)
+    .limit(limit)

@@ -1,0 +1,108 @@
+import { and, eq } from "drizzle-orm"
+import { monotonic, nextTurn, now, secondsFromNow } from "../core/time"
+import { renderSubjects } from "../emails/shared-email"
+import { enqueue, type JobHandler, type JobResult } from "../jobs/jobs"
+import { DeferredError } from "../jobs/work-item"
+import { Semaphore } from "../lib/semaphore"
+import { nameFor, type SharedLanguages, sharedLanguages } from "../messages/shared-contents"
+import { perStore } from "../store/cached"
+import { rowById } from "../store/rows"
+import type { Reader } from "../store/store"
+import { audienceOf } from "../subscribers/audience"
+import { packedSubscriber, templateSubscriber } from "../subscribers/template-subscriber"
+import { CHUNK, type ChunkEnd, type ChunkInput, writeChunk } from "./chunk"
+import { completeIfDone } from "./complete"
+import { end } from "./fan-out"
+import { fanOutPart, partWork } from "./fan-out-jobs"
+import { type FanOutParts, membersBetween, refusalNow } from "./start"
+import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
+
+type Payload = NonNullable<(typeof fanOutPart)["payload"]>
+
+/** After so long a part goes behind the others that wait. */
+const SLICE_MS = 1000
+
+/** Parts that a process walks in at the same time: on SQLite all of them share one writer. */
+const walksOf = perStore((db) => new Semaphore(db.isAlone ? 1 : 2))
+
+/** Until a part asks again whether another one has ended its slice. */
+const WAIT_SECONDS = 0.25
+
+/**
+ * Walks through a part of the audience for a second, then plans the next second as a new job, in the
+ * transaction that ends this one. So a process that dies leaves a job that knows where to go on.
+ */
+export const walk = (parts: FanOutParts): JobHandler<Payload> => ({
+  async run(payload) {
+    const release = walksOf(parts.store.read).tryAcquire()
+    if (!release) throw new DeferredError("Another part of a publish is walked.", WAIT_SECONDS)
+    try {
+      return await slice(parts, payload)
+    } finally {
+      release()
+    }
+  },
+  onDead: async (tx, { fan_out_id }) =>
+    void (await end(tx, fan_out_id, "failed", "internal_error")),
+})
+
+async function slice(parts: FanOutParts, payload: Payload): Promise<JobResult> {
+  const { store, rules } = parts
+  const { fan_out_id, part } = payload
+  const fan_out = await rowById(store.read, fanOuts, fan_out_id)
+  if (!fan_out || fan_out.completed_at !== null) return {}
+  const refusal = await refusalNow(store.read, rules, fan_out)
+  if (refusal) return { done: async (tx) => void (await end(tx, fan_out_id, "failed", refusal)) }
+  const languages = await sharedLanguages(store.read, fan_out_id)
+  const until = monotonic() + SLICE_MS
+  let came: ChunkEnd = "more"
+  while (came === "more" && monotonic() < until) {
+    const input = await inputOf(parts, fan_out, part, languages)
+    came = await store.tx((tx) => writeChunk(tx, input))
+    await nextTurn() // requests run between two chunks
+  }
+  return resultOf(came, payload, fan_out)
+}
+
+function resultOf(came: ChunkEnd, payload: Payload, { project_id }: FanOutRow): JobResult {
+  const { fan_out_id, part } = payload
+  if (came === "over") return {}
+  if (came === "part_done") {
+    return {
+      done: async (tx) => {
+        const ours = and(eq(fanOutParts.fan_out_id, fan_out_id), eq(fanOutParts.part, part))
+        await tx.delete(fanOutParts).where(ours)
+        await completeIfDone(tx, fan_out_id)
+      },
+    }
+  }
+  const run_at = came === "more" ? undefined : secondsFromNow(came.wait_seconds)
+  return { done: (tx) => enqueue(tx, fanOutPart, partWork(payload, project_id, run_at)) }
+}
+
+/** Subjects are rendered before the transaction, because it may not wait for a thread. */
+async function inputOf(
+  { store, rules }: FanOutParts,
+  { id, project_id, topic_id }: FanOutRow,
+  part: number,
+  languages: SharedLanguages,
+): Promise<ChunkInput> {
+  const at = now()
+  const place = await placeOf(store.read, id, part)
+  const members = place ? await membersBetween(store.read, topic_id ?? "", place, CHUNK) : []
+  const ids = members.map(({ subscriber_id }) => subscriber_id)
+  const known = [...(await audienceOf(store.read, project_id, ids)).values()]
+  const contents = known.map((member) => ({
+    shared: nameFor(languages, "email", member.locale),
+    subscriber: packedSubscriber(templateSubscriber(member)),
+  }))
+  const rendered = await renderSubjects(rules, id, contents, at)
+  const subjects = new Map(known.map((member, nth) => [member.id, rendered[nth] ?? null]))
+  return { fan_out_id: id, part, rules, languages, subjects, at }
+}
+
+async function placeOf(db: Reader, fan_out_id: string, part: number) {
+  const ours = and(eq(fanOutParts.fan_out_id, fan_out_id), eq(fanOutParts.part, part))
+  const [row] = await db.select().from(fanOutParts).where(ours)
+  return row
+}

@@ -1,0 +1,71 @@
+import { expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { events } from "../../src/events/tables"
+import { fanOuts } from "../../src/fan-out/tables"
+import { messageContents } from "../../src/messages/tables"
+import { deliverAll } from "../harness/delivery"
+import { sharedService } from "../harness/shared-service"
+import { audience, messagesOf, publish, record, walkAll } from "./audiences"
+
+const service = await sharedService()
+const { parts, store } = service
+
+test("a publish writes one message for each member, and each is delivered with its own words", async () => {
+  const project = await service.project()
+  const people = [{ name: "Ann" }, { name: "Ben" }, { email: null }]
+  const { topic, ids } = await audience(store, project, people)
+  const { id } = await publish(service, project, topic)
+  expect(await record(parts, id)).toMatchObject({ status: "queued", audience: 0 })
+  await walkAll(service)
+  expect(await record(parts, id)).toMatchObject({
+    status: "completed",
+    audience: 3,
+    channels: { email: { planned: 3, sent: 2, skipped: { no_address: 1 }, failed: 0 } },
+  })
+  const made = await messagesOf(parts, project, id)
+  expect(made.map(({ subscriber_id }) => subscriber_id)).toEqual(ids.slice(0, 2))
+  expect(made[0]).toMatchObject({ subject: "News for you", stream: "broadcast", source: "topic" })
+
+  const handed = await deliverAll(service)
+  const raws = handed.map(({ raw }) => Buffer.from(raw).toString()).sort()
+  expect(raws.map((raw) => /Hello (\w+)/.exec(raw)?.[1]).sort()).toEqual(["Ann", "Ben"])
+  const [first] = made
+  const got = await project.get(`/v1/emails/${first?.id}`)
+  expect(got.status).toBe(200)
+  expect(got.body.data).toMatchObject({
+    html: "<p>Hello Ann</p>",
+    text: "Hello Ann",
+    subject: "News for you",
+  })
+  const raw = await project.get(`/v1/emails/${first?.id}/raw`)
+  expect(raws).toContain(raw.text)
+})
+
+test("what all messages say is stored once", async () => {
+  const project = await service.project()
+  const { topic } = await audience(store, project, [{ name: "Ann" }, { name: "Ben" }])
+  const { id } = await publish(service, project, topic)
+  await walkAll(service)
+  const [message] = await messagesOf(parts, project, id)
+  const rows = store.read.select().from(messageContents)
+  const [row] = await rows.where(eq(messageContents.message_id, message?.id ?? ""))
+  expect(row?.content).toMatchObject({ shared: "email", subscriber: { name: "Ann" } })
+  expect(JSON.stringify(row?.content)).not.toContain("Hello")
+})
+
+test("its end is told once, with the counts", async () => {
+  const project = await service.project()
+  const { topic } = await audience(store, project, [{}, {}])
+  const { id } = await publish(service, project, topic)
+  await walkAll(service)
+  const told = await store.read.select().from(events).where(eq(events.subject_id, id))
+  expect(told.map(({ type }) => type)).toEqual(["topic.publish_completed"])
+  expect(told[0]?.data).toMatchObject({
+    publish_id: id,
+    topic_key: topic.key,
+    audience: 2,
+    counts: { email: { sent: 2 } },
+  })
+  const [row] = await store.read.select().from(fanOuts).where(eq(fanOuts.id, id))
+  expect(row?.completed_at).not.toBeNull()
+})
