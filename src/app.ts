@@ -41,6 +41,7 @@ import { settingsRoutes } from "./tenancy/settings-routes"
 import type { SetupParts } from "./tenancy/setup"
 import { setupRoutes } from "./tenancy/setup-routes"
 import { usageRoutes } from "./tenancy/usage-routes"
+import { type PublishParts, publishRoutes } from "./topics/publish-routes"
 import { topicRoutes } from "./topics/routes"
 import type { Hits } from "./tracking/hits"
 import { type TrackingParts, trackingRoutes } from "./tracking/routes"
@@ -60,6 +61,7 @@ export interface AppParts
     TemplateRenderParts,
     WebhookRouteParts,
     ProviderParts,
+    PublishParts,
     QueueControlParts,
     RequestHandlerOptions {
   store: Store
@@ -99,6 +101,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...inboundEmailRoutes(parts),
     ...suppressionRoutes(parts),
     ...topicRoutes(parts),
+    ...publishRoutes(parts),
     ...providerRoutes(parts, PROVIDERS),
     ...mailboxRoutes(parts),
     ...eventRoutes(store, health),

@@ -8,6 +8,7 @@ import { confirm } from "../lib/prompts"
 import { asks, groupOf, row } from "../lib/resource"
 import { examples, run } from "../lib/run"
 import { ago, type Columns, wide } from "../lib/table"
+import { definePublishing } from "./topics-publish"
 
 const columns: Columns<Components["Topic"]> = {
   KEY: wide(({ key }) => key, "last"),
@@ -94,6 +95,7 @@ export function define(program: Command): void {
       examples("topics leave product-news user-1042", "topics leave product-news --file ids.txt"),
     )
     .action(run(leave))
+  definePublishing(topics)
 }
 
 /** What one request takes. */

@@ -66,6 +66,11 @@ export const id_kinds = {
   },
   project: { plural: "projects", route: "GET /v1/projects", label: ({ name }) => [name] },
   provider: { plural: "providers", route: "GET /v1/providers", label: ({ name }) => [name] },
+  publish: {
+    plural: "publishes",
+    route: "GET /v1/topics/{topic_key}/publishes",
+    label: ({ status, created_at }) => [status, created_at],
+  },
   session: {
     plural: "sessions",
     route: "GET /v1/users/me/sessions",
@@ -96,6 +101,7 @@ const of_noun: Partial<Record<string, IdKindName>> = {
   scheduled: "email",
   sessions: "session",
   suppressions: "suppression",
+  topics: "publish",
   webhooks: "webhook",
 }
 

@@ -1,4 +1,5 @@
 import type { Command } from "commander"
+import { type OperationName, paramsOf } from "../../src/client/client"
 import type { Client } from "./client"
 import { type Context, openContext } from "./context"
 import { environment } from "./environment"
@@ -108,6 +109,10 @@ interface IdCandidate {
   label: string
 }
 
+/** A list of what belongs to something has one parameter in its path. */
+const paramsFor = (route: OperationName, above: string) =>
+  Object.fromEntries(paramsOf(route).map((name) => [name, above]))
+
 /** The newest of a kind, newest first. */
 export async function newestOf(
   client: Client,
@@ -126,7 +131,7 @@ export async function newestOf(
   const found: object[] =
     name === "event"
       ? await readLatest(client, undefined, undefined, limit)
-      : (await listUpTo(client, kind.route, limit, { params: { webhook_id: above } })).rows
+      : (await listUpTo(client, kind.route, limit, { params: paramsFor(kind.route, above) })).rows
   const rows = found as Record<string, unknown>[]
   return rows.map((row) => ({
     id: String(row[kind.field ?? "id"]),

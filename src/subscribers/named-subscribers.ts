@@ -1,4 +1,5 @@
 import { and, eq, inArray } from "drizzle-orm"
+import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import type { Reader } from "../store/store"
 import { subscribers } from "./tables"
@@ -33,4 +34,11 @@ export async function lookupAll(
     }
   }
   return found
+}
+
+/** By id or external id. Throws 404 `subscriber_not_found`. */
+export async function find(db: Reader, project_id: string, name: string): Promise<NamedSubscriber> {
+  const found = await lookupAll(db, project_id, [name])
+  const message = "There is no such subscriber in this project. Give an id or an external id."
+  return found.get(name) ?? fail("subscriber_not_found", message)
 }

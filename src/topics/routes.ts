@@ -3,6 +3,7 @@ import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { asPage, type ListParts, listPage, windowOf } from "../http/page"
 import { type AnyRoute, projectRow, route } from "../http/route"
+import { find } from "../subscribers/named-subscribers"
 import * as members from "./memberships"
 import * as schemas from "./schemas"
 import * as topics from "./topics"
@@ -19,6 +20,7 @@ export const topicRoutes = (parts: ListParts): AnyRoute[] => [
   ...oneRoutes(parts),
   ...memberRoutes(parts),
   ...removalRoutes(parts),
+  subscribedRoute(parts),
 ]
 
 const allRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
@@ -155,3 +157,26 @@ const removalRoutes = ({ store }: ListParts): AnyRoute[] => [
       }),
   }),
 ]
+
+const subscribedRoute = ({ store, cursors }: ListParts): AnyRoute =>
+  route({
+    ...projectRow("GET", "/v1/subscribers/{subscriber_id}/topics", READ),
+    summary: "List the topics of a subscriber, the latest first",
+    description: "`after` and `before` take the key of a topic.",
+    query: schemas.memberQuery,
+    response: schemas.SubscribedTopic,
+    errors: ["subscriber_not_found"],
+    handle: async (call) => {
+      const { project_id, params } = call
+      const { id } = await find(store.read, project_id, params.subscriber_id)
+      const keyOf = async (key: string) => {
+        const topic = await topics.find(store.read, project_id, key)
+        return members.momentOf(store.read, id, topic.id)
+      }
+      const window = await windowOf(call, cursors, keyOf)
+      const page = await members.topicsOf(store.read, id, window)
+      return asPage(call, cursors, page, ({ key, name, subscribed_at }) => {
+        return { key, name, subscribed_at }
+      })
+    },
+  })

@@ -100,6 +100,14 @@ export const calls: Record<string, string[]> = {
   "topics members": ["news", "--limit", "2"],
   "topics join": ["news", "user-1", ID],
   "topics leave": ["news", "user-1"],
+  "topics publish": [
+    ...["news", "--channel", "email", "--subject", "s", "--text", "t", "--from", "m@b.c"],
+    ...["--category", "news", "--var", "a=b", "--exclude", "user-1", "--dedupe-key", "k1"],
+    ...["--schedule-at", "in 10 min", "--expires", "90d", "--ignore-preferences"],
+    ...["--idempotency-key", "k1", "--wait"],
+  ],
+  "topics publishes": ["news", "--limit", "2"],
+  "topics cancel": ["news", ID],
   "mailbox list": ["--to", "a@b.c", "--from", "m@b.c", "--search", "s", "--since", "1h"],
   "mailbox get": [ID],
   "mailbox wait": ["--to", "a@b.c", "--from", "m@b.c", "--subject", "hi", "--since", "1h"],
@@ -247,6 +255,7 @@ export const calls: Record<string, string[]> = {
 /** The same commands with words that lead them to another route. */
 export const further: [string, string[]][] = [
   ["topics leave", ["news", "user-1", ID]],
+  ["topics publishes", ["news", ID]],
   ["inbound attachments", [ID]],
   ["inbound attachments", [ID, "0", "--save-as", "-"]],
   ["webhooks deliveries", [ID, ID]],
@@ -400,6 +409,16 @@ function answerTopics(api: FakeApi): void {
   api.data(`POST ${members}`, { added: 2, already: 0, not_found: [] })
   api.data(`DELETE ${members}`, { removed: 2, not_found: [] })
   api.data(`DELETE ${members}/user-1`, { id: ID, deleted: true })
+  const skipped = { no_address: 0, preference: 1, suppressed: 0, frequency_cap: 0, quota: 0 }
+  const publish = {
+    ...{ id: ID, topic_key: "news", status: "completed", status_reason: null, audience: 3 },
+    channels: { email: { planned: 3, sent: 2, skipped, failed: 0 } },
+    completed_at: new Date().toISOString(),
+  }
+  api.data("POST /v1/topics/news/publish", publish)
+  api.data("GET /v1/topics/news/publishes", [publish])
+  api.data(`GET /v1/topics/news/publishes/${ID}`, publish)
+  api.data(`POST /v1/topics/news/publishes/${ID}/cancel`, { ...publish, status: "cancelled" })
 }
 
 function answerFollowers(api: FakeApi): void {

@@ -69,7 +69,8 @@ async function stateOf({ owner, account_id, project_id, ids }: World): Promise<s
   const mail = ["settings", "emails", "mailbox", "providers", "webhooks", "queue", "scheduled"]
   const incoming = ["inbound-emails", "inbound-routes", "suppressions", "templates"]
   const own = [`projects/${project_id}/members`, `webhooks/${ids.webhook_id}/deliveries`]
-  own.push("topics", `topics/${ids.topic_key}/subscribers`)
+  const topic = `topics/${ids.topic_key}`
+  own.push("topics", `${topic}/subscribers`, `${topic}/publishes`)
   const more = [...mail, "audit-log", ...own, `jobs/${ids.job_id}`]
   const all: unknown[] = []
   for (const path of [...paths, ...incoming, ...more]) {

@@ -220,6 +220,14 @@ export const ROWS: Record<string, Row> = {
   "POST /v1/topics/{topic_key}/subscribers": with_({ subscriber_ids: ["nobody"] }),
   "DELETE /v1/topics/{topic_key}/subscribers": with_({ subscriber_ids: ["nobody"] }),
   "DELETE /v1/topics/{topic_key}/subscribers/{subscriber_id}": plain,
+  "GET /v1/subscribers/{subscriber_id}/topics": plain,
+  "POST /v1/topics/{topic_key}/publish": with_({
+    channels: ["email"],
+    content: { email: { subject: "News", text: "Hello" } },
+  }),
+  "GET /v1/topics/{topic_key}/publishes": plain,
+  "GET /v1/topics/{topic_key}/publishes/{publish_id}": plain,
+  "POST /v1/topics/{topic_key}/publishes/{publish_id}/cancel": plain,
   "POST /v1/providers/{kind}/config": with_({
     provider: "smtp",
     credentials: { host: "127.0.0.1", port: 2525, tls: "none" },

@@ -89,6 +89,11 @@ export async function world(service: TestService, mark: string): Promise<World> 
   ])
   const joined = { subscriber_ids: [subscriber_id] }
   await owner.post(`/v1/topics/${topic.key}/subscribers`, joined, here)
+  const published = {
+    channels: ["email"],
+    content: { email: { subject: `${mark} news`, text: mark, from: "news@example.test" } },
+  }
+  const publish = await owner.post(`/v1/topics/${topic.key}/publish`, published, here)
   const second = await owner.post("/v1/projects", { name: "Sibling" }, here)
   const sibling = { account_id, project_id: second.body.data.id }
 
@@ -111,6 +116,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
       ...incoming,
       suppression_id: suppression.body.data.id,
       topic_key: topic.key,
+      publish_id: publish.body.data.id,
       subscriber_id,
       ...hooks,
       job_id: job.id,

@@ -1,0 +1,188 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import type { Problems } from "../core/errors"
+import { isPast } from "../core/time"
+import { CATEGORY, readCategory } from "../emails/email-category"
+import { readAddress } from "../emails/fields"
+import { nameText, oneOf, orNull } from "../http/field-schemas"
+import { readTime } from "../http/page"
+import { check } from "../http/validate"
+import { AUDIENCE_CHANNELS, type AudienceChannel } from "../lib/preferences"
+import { readScheduledAt } from "../messages/schedule"
+import { SOURCE_BYTES } from "../templates/limits"
+import type { InlineEmail } from "./email-texts"
+
+const MOST_EXCLUDED = 1000
+const LONGEST_NAME = 255
+const LONGEST_TEMPLATE_NAME = 100
+
+/** The channels that can be published to. Another one is refused. */
+const BUILT: readonly AudienceChannel[] = ["email"]
+
+const EmailContent = t.Object(
+  {
+    subject: t.String({ minLength: 1, maxLength: SOURCE_BYTES }),
+    html: t.Optional(orNull(t.String())),
+    text: t.Optional(orNull(t.String({ description: "Without it, it is made from `html`." }))),
+    from: t.Optional(
+      t.Unknown({ description: "The sender. Default: the default sender of the project." }),
+    ),
+  },
+  { description: "`subject`, `html` and `text` are Handlebars." },
+)
+
+const ofChannel = (channel: string) =>
+  t.Optional(
+    t.Record(t.String(), t.Unknown(), { description: `What the channel ${channel} says.` }),
+  )
+
+export const NewPublish = t.Object({
+  channels: t.Array(oneOf(...AUDIENCE_CHANNELS), {
+    minItems: 1,
+    maxItems: AUDIENCE_CHANNELS.length,
+    description: "The channels of the publish. Each needs content.",
+  }),
+  template_id: t.Optional(
+    orNull(
+      t.String({
+        maxLength: LONGEST_TEMPLATE_NAME,
+        description: "The id or the name of a template, in the place of `content`.",
+      }),
+    ),
+  ),
+  content: t.Optional(
+    t.Object(
+      {
+        email: t.Optional(EmailContent),
+        push: ofChannel("push"),
+        sms: ofChannel("sms"),
+        in_app: ofChannel("in_app"),
+      },
+      { description: "The texts of each channel, in the place of `template_id`." },
+    ),
+  ),
+  variables: t.Optional(
+    t.Record(t.String(), t.Unknown(), {
+      description: "Variables of the texts. Each recipient has the variable `subscriber`, too.",
+    }),
+  ),
+  category: t.Optional(
+    orNull(t.String({ pattern: CATEGORY, description: "The category, which people can end." })),
+  ),
+  exclude: t.Optional(
+    t.Array(nameText(LONGEST_NAME), {
+      maxItems: MOST_EXCLUDED,
+      description: `Up to ${MOST_EXCLUDED} ids or external ids of subscribers that get nothing.`,
+    }),
+  ),
+  scheduled_at: t.Optional(
+    orNull(t.String({ description: "When it begins. At most 90 days ahead. Default: now." })),
+  ),
+  expires_at: t.Optional(
+    orNull(t.String({ description: "Nothing is sent after this time. Default: never." })),
+  ),
+  dedupe_key: t.Optional(
+    orNull(
+      nameText(LONGEST_NAME) as unknown as ReturnType<typeof t.String>,
+    ),
+  ),
+  respect_preferences: t.Optional(
+    t.Boolean({
+      description: "false: choices of the subscribers do not count. Blocks and suppressions do.",
+    }),
+  ),
+})
+
+type Given = Static<typeof NewPublish>
+
+/** A request to publish, read and checked as far as its own fields go. */
+export interface PublishInput {
+  channels: AudienceChannel[]
+  /** The id or name of a template; null where `content` says it. */
+  template: string | null
+  content: { email?: InlineEmail } | null
+  variables: Record<string, unknown> | null
+  category: string | null
+  /** Ids or external ids. */
+  exclude: string[]
+  scheduled_at: string | null
+  expires_at: string | null
+  dedupe_key: string | null
+  respect_preferences: boolean
+}
+
+/** Reads the body of a publish. The result counts only while there are no problems. */
+export function readPublish(body: unknown, problems: Problems): PublishInput {
+  check(NewPublish, body, problems)
+  const given: Given = problems.any ? { channels: [] } : (body as Given)
+  const channels = [...new Set(given.channels)]
+  const template = given.template_id ?? null
+  demandContent(given, channels, problems)
+  const scheduled_at = readScheduledAt(given.scheduled_at, "scheduled_at", problems)
+  return {
+    channels,
+    template,
+    content: readContent(given, channels, problems),
+    variables: given.variables ?? null,
+    category: readCategory(given.category, "category", problems),
+    exclude: [...new Set(given.exclude)],
+    scheduled_at,
+    expires_at: readExpiry(given.expires_at, scheduled_at, problems),
+    dedupe_key: given.dedupe_key ?? null,
+    respect_preferences: given.respect_preferences ?? true,
+  }
+}
+
+function demandContent(given: Given, channels: AudienceChannel[], problems: Problems): void {
+  const absent = channels.find((channel) => !BUILT.includes(channel))
+  if (absent) {
+    const message = `The channel ${absent} is not available on this server. Leave it out.`
+    problems.add("channels", "not_available", message)
+  }
+  if (given.template_id != null && given.content !== undefined) {
+    problems.add("content", "invalid", "Give either template_id or content.")
+  }
+  if (given.template_id != null) return
+  for (const channel of channels) {
+    if (given.content?.[channel] !== undefined) continue
+    const message = `The channel ${channel} needs content. Give content.${channel} or template_id.`
+    problems.add(`content.${channel}`, "required", message)
+  }
+}
+
+function readContent(
+  { content }: Given,
+  channels: AudienceChannel[],
+  problems: Problems,
+): PublishInput["content"] {
+  const email = channels.includes("email") ? content?.email : undefined
+  if (!content) return null
+  if (!email) return {}
+  const { subject, html, text, from } = email
+  for (const [name, value] of Object.entries({ subject, html, text })) {
+    if (!value?.includes("\0") && (value?.isWellFormed() ?? true)) continue
+    problems.add(`content.email.${name}`, "invalid", BROKEN)
+  }
+  if (!html && !text) problems.add("content.email.html", "required", NO_TEXT)
+  const sender = from == null ? null : readAddress(from, "content.email.from", problems)
+  return {
+    email: { subject, html: html || null, text: text || null, from: sender ?? null },
+  }
+}
+
+const BROKEN = "The text must not contain NUL or half of a surrogate pair."
+const NO_TEXT = "An email needs html or text. Give one or both."
+
+function readExpiry(
+  value: string | null | undefined,
+  scheduled_at: string | null,
+  problems: Problems,
+): string | null {
+  if (value == null) return null
+  const at = readTime("expires_at", value, problems)
+  if (at === undefined) return null
+  if (isPast(at)) problems.add("expires_at", "invalid", "The time has passed. Give a later one.")
+  else if (scheduled_at !== null && at <= scheduled_at) {
+    problems.add("expires_at", "invalid", "The end must be later than scheduled_at.")
+  }
+  return at
+}

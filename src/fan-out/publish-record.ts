@@ -1,0 +1,48 @@
+import { Type as t } from "@sinclair/typebox"
+import { AUDIENCE_CHANNELS } from "../lib/preferences"
+import { count, id, maybe, rarely, text, time, word } from "../lib/record-fields"
+
+const skipped = t.Object({
+  no_address: count(3, "They have no address for the channel."),
+  preference: count(41, "They chose not to get it, or left the topic before their turn."),
+  suppressed: count(2),
+  frequency_cap: count(0, "They got as many messages lately as the project allows."),
+  quota: count(0, "The monthly quota was used up."),
+})
+
+const counts = t.Object({
+  planned: count(1250, "The audience of the channel."),
+  sent: count(1204, "Messages that were made."),
+  skipped,
+  failed: count(4, "Of the messages, those that bounced or failed."),
+})
+
+/** The Publish record of the contract (43, section 3). */
+export const Publish = t.Object(
+  {
+    id: id(),
+    topic_key: text("product-news"),
+    status: word([
+      "completed",
+      "scheduled",
+      "queued",
+      "fanning_out",
+      "paused",
+      "failed",
+      "cancelled",
+    ]),
+    status_reason: rarely(text("account_frozen", "Why it waits or failed.")),
+    audience: count(1250, "The members of the topic when it began. 0 before that."),
+    channels: t.Object(
+      Object.fromEntries(AUDIENCE_CHANNELS.map((channel) => [channel, t.Optional(counts)])) as {
+        [Channel in (typeof AUDIENCE_CHANNELS)[number]]: ReturnType<
+          typeof t.Optional<typeof counts>
+        >
+      },
+    ),
+    scheduled_at: rarely(time()),
+    created_at: time(),
+    completed_at: maybe(time()),
+  },
+  { title: "Publish" },
+)

@@ -1,0 +1,100 @@
+import { and, desc, eq, gt } from "drizzle-orm"
+import { fail } from "../core/errors"
+import { secondsFromNow } from "../core/time"
+import type { SendRules } from "../emails/prepare"
+import { type Claim, keepAnswer } from "../http/idempotency"
+import type { Caller } from "../identity/caller"
+import { type RowList, rowList } from "../store/rows"
+import type { Reader, Store } from "../store/store"
+import { lookupAll } from "../subscribers/named-subscribers"
+import type { TopicRow } from "../topics/tables"
+import * as topics from "../topics/topics"
+import * as fanOut from "./fan-out"
+import type { PublishInput } from "./publish-input"
+import { fanOuts } from "./tables"
+
+/** For how long a `dedupe_key` starts nothing more. */
+const DEDUPE_SECONDS = 86_400
+
+export interface PublishingParts {
+  store: Store
+  rules: SendRules
+}
+
+/** A publish to a topic, and the request that asks for it. */
+interface PublishRequest {
+  topic_key: string
+  input: PublishInput
+  claim: Claim | undefined
+}
+
+/**
+ * Plans a publish to the members of a topic: 201. A repeated `dedupe_key` answers the first publish with
+ * 200. Throws what a send of the same content would throw, and 404 `topic_not_found`.
+ */
+export async function publish(
+  { store, rules }: PublishingParts,
+  caller: Caller,
+  { topic_key, input, claim }: PublishRequest,
+) {
+  const { project_id } = caller
+  const topic = await topics.find(store.read, project_id, topic_key)
+  const known = await firstOf(store.read, topic, input.dedupe_key)
+  const prepared = known ? undefined : await prepare(store.read, rules, caller, topic, input)
+  return store.tx(async (tx) => {
+    const held = await topics.hold(tx, project_id, topic_key)
+    const first = await firstOf(tx, held, input.dedupe_key)
+    const row = first ?? (prepared && (await fanOut.create(tx, caller, held, prepared, input)))
+    if (!row) return fail("conflict", FORGOTTEN, { reason: "dedupe_key_ended" })
+    const answer = { data: await recordOf(tx, row), status: first ? 200 : 201 }
+    await keepAnswer(tx, claim, answer)
+    return answer
+  })
+}
+
+/** The first publish passed its 24 hours between two looks. */
+const FORGOTTEN = "The dedupe_key of this publish has just ended. Send the request again."
+
+async function prepare(
+  db: Reader,
+  rules: SendRules,
+  caller: Caller,
+  topic: TopicRow,
+  { exclude: names, ...input }: PublishInput,
+) {
+  const found = await lookupAll(db, topic.project_id, names)
+  const exclude = [...new Set([...found.values()].map(({ id }) => id))]
+  return fanOut.prepare(rules, caller, { ...input, exclude })
+}
+
+/** The publish of the last 24 hours with this key. */
+async function firstOf(
+  db: Reader,
+  { id, project_id }: TopicRow,
+  dedupe_key: string | null,
+): Promise<fanOut.FanOutRow | undefined> {
+  if (dedupe_key === null) return undefined
+  const same = and(
+    eq(fanOuts.topic_id, id),
+    eq(fanOuts.dedupe_key, dedupe_key),
+    eq(fanOuts.project_id, project_id),
+    gt(fanOuts.created_at, secondsFromNow(-DEDUPE_SECONDS)),
+  )
+  const rows = db.select().from(fanOuts).where(same)
+  const [row] = await rows.orderBy(desc(fanOuts.id)).limit(1)
+  return row
+}
+
+/** The publishes to a topic, newest first. */
+export const list = (db: Reader, { id, project_id }: TopicRow): RowList<fanOut.FanOutRow> =>
+  rowList(db, fanOuts, {
+    of: and(eq(fanOuts.project_id, project_id), eq(fanOuts.topic_id, id)),
+    missing: () => fail("not_found", "There is no such publish."),
+  })
+
+/** The Publish record of the contract (43, section 3). */
+export async function recordOf(db: Reader, row: fanOut.FanOutRow) {
+  const [record] = await fanOut.records(db, [row])
+  if (!record) throw new Error("A publish has no record")
+  return record
+}
