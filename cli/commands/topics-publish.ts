@@ -53,7 +53,11 @@ function definePublish(topics: Command): void {
   topics
     .command("publish <topic>")
     .description("publish to the members of a topic; a file named `-` is stdin")
-    .option("--channel <channel>", "channel of the publish; may be repeated (default: email)", several)
+    .option(
+      "--channel <channel>",
+      "channel of the publish; may be repeated (default: email)",
+      several,
+    )
     .option("--template <template>", "template in place of subject and texts, by id or name")
     .option("--from <address>", "sender: an address, or `Ann <ann@example.test>`")
     .option("--subject <text>", "subject of the email")
@@ -126,6 +130,7 @@ const publish: Action<PublishOptions> = async (context, options, topic_key = "")
   const hint = `belfry topics publishes ${topic_key} ${data.id} --wait`
   const line = `${paint.green("✓")} ${data.status}  ${data.id}${paint.dim(`   → ${output.again(hint)}`)}`
   await output.record(data, () => line)
+  return exits.done
 }
 
 async function bodyOf(options: PublishOptions, context: Context) {
@@ -230,13 +235,14 @@ const publishes: Action<WaitOptions & { limit?: string }> = async (
     const data = await lookAt(client, topic_key, id)
     if (options.wait) return await followed(context, client, data)
     await context.output.record(data, () => shownPublish(data, context.paint))
-    return undefined
+    return exits.done
   }
   if (options.wait) throw usage("--wait needs the id of a publish")
   const route = "GET /v1/topics/{topic_key}/publishes"
   const params = { topic_key }
   const { rows } = await listUpTo(client, route, limitOf(options.limit), { params })
   await context.output.list(rows, columns)
+  return exits.done
 }
 
 const cancel: Action<object> = async (context, _, topic_key = "", publish_id = "") => {

@@ -70,6 +70,7 @@ export interface Components {
   ProjectMember: { user_id: string; email: string; name: string | null; role: "admin" | "developer" | "viewer"; inherited: boolean; added_at: string }
   ProviderConfig: { id: string; kind: "email_provider" | "sms_provider" | "push_provider"; provider: string; name: string; priority: number; enabled: boolean; status: "active" | "error"; last_error: string | null; next_probe_at: string | null; credentials: Record<string, unknown>; settings: { max_per_second?: number; spf?: string[] }; callback_url: string | null; created_at: string; updated_at: string }
   ProviderTest: { ok: boolean; duration_ms: number; detail: string }
+  Publish: { id: string; topic_key: string; status: "completed" | "scheduled" | "queued" | "fanning_out" | "paused" | "failed" | "cancelled"; status_reason: string | null; audience: number; channels: { email?: { planned: number; sent: number; skipped: { no_address: number; preference: number; suppressed: number; frequency_cap: number; quota: number }; failed: number }; push?: { planned: number; sent: number; skipped: { no_address: number; preference: number; suppressed: number; frequency_cap: number; quota: number }; failed: number }; sms?: { planned: number; sent: number; skipped: { no_address: number; preference: number; suppressed: number; frequency_cap: number; quota: number }; failed: number }; in_app?: { planned: number; sent: number; skipped: { no_address: number; preference: number; suppressed: number; frequency_cap: number; quota: number }; failed: number } }; scheduled_at: string | null; created_at: string; completed_at: string | null }
   Queue: { queue: string; depth: number; oldest_seconds: number; running: number; failed_24h: number; paused: boolean }
   QuietHours: { enabled: boolean; start: string; end: string; timezone: string | null; channels: ("email" | "push" | "sms")[] }
   Readiness: { status: "ok" | "draining" | "unavailable"; checks: { database: string; jobs: string; disk: string; smtp: string }; warnings?: string[] }
@@ -96,6 +97,7 @@ export interface Components {
   SetupState: { required: boolean; version: string }
   SmsSize: { encoding: "gsm7" | "ucs2"; segments: number }
   SpamScore: { score: number; flagged: boolean; rules: ({ rule: string; points: number })[] }
+  SubscribedTopic: { key: string; name: string; subscribed_at: string }
   Success: { success: true }
   Suppression: { id: string; channel: "email" | "sms"; address: string; reason: "bounce" | "complaint" | "unsubscribe" | "manual"; origin: "event" | "api" | "console" | "import" | "page"; scope: Components["SuppressionScope"]; source_message_id: string | null; note: string | null; expires_at: string | null; created_at: string }
   SuppressionCheck: { address: string; suppressed: boolean; suppression: Components["Suppression"] | null }

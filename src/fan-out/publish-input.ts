@@ -80,11 +80,7 @@ export const NewPublish = t.Object({
   expires_at: t.Optional(
     orNull(t.String({ description: "Nothing is sent after this time. Default: never." })),
   ),
-  dedupe_key: t.Optional(
-    orNull(
-      nameText(LONGEST_NAME) as unknown as ReturnType<typeof t.String>,
-    ),
-  ),
+  dedupe_key: t.Optional(orNull(nameText(LONGEST_NAME) as unknown as ReturnType<typeof t.String>)),
   respect_preferences: t.Optional(
     t.Boolean({
       description: "false: choices of the subscribers do not count. Blocks and suppressions do.",

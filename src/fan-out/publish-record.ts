@@ -1,5 +1,4 @@
 import { Type as t } from "@sinclair/typebox"
-import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { count, id, maybe, rarely, text, time, word } from "../lib/record-fields"
 
 const skipped = t.Object({
@@ -33,13 +32,12 @@ export const Publish = t.Object(
     ]),
     status_reason: rarely(text("account_frozen", "Why it waits or failed.")),
     audience: count(1250, "The members of the topic when it began. 0 before that."),
-    channels: t.Object(
-      Object.fromEntries(AUDIENCE_CHANNELS.map((channel) => [channel, t.Optional(counts)])) as {
-        [Channel in (typeof AUDIENCE_CHANNELS)[number]]: ReturnType<
-          typeof t.Optional<typeof counts>
-        >
-      },
-    ),
+    channels: t.Object({
+      email: t.Optional(counts),
+      push: t.Optional(counts),
+      sms: t.Optional(counts),
+      in_app: t.Optional(counts),
+    }),
     scheduled_at: rarely(time()),
     created_at: time(),
     completed_at: maybe(time()),

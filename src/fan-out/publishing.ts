@@ -11,7 +11,7 @@ import type { TopicRow } from "../topics/tables"
 import * as topics from "../topics/topics"
 import * as fanOut from "./fan-out"
 import type { PublishInput } from "./publish-input"
-import { fanOuts } from "./tables"
+import { type FanOutRow, fanOuts } from "./tables"
 
 /** For how long a `dedupe_key` starts nothing more. */
 const DEDUPE_SECONDS = 86_400
@@ -72,7 +72,7 @@ async function firstOf(
   db: Reader,
   { id, project_id }: TopicRow,
   dedupe_key: string | null,
-): Promise<fanOut.FanOutRow | undefined> {
+): Promise<FanOutRow | undefined> {
   if (dedupe_key === null) return undefined
   const same = and(
     eq(fanOuts.topic_id, id),
@@ -86,14 +86,14 @@ async function firstOf(
 }
 
 /** The publishes to a topic, newest first. */
-export const list = (db: Reader, { id, project_id }: TopicRow): RowList<fanOut.FanOutRow> =>
+export const list = (db: Reader, { id, project_id }: TopicRow): RowList<FanOutRow> =>
   rowList(db, fanOuts, {
     of: and(eq(fanOuts.project_id, project_id), eq(fanOuts.topic_id, id)),
     missing: () => fail("not_found", "There is no such publish."),
   })
 
 /** The Publish record of the contract (43, section 3). */
-export async function recordOf(db: Reader, row: fanOut.FanOutRow) {
+export async function recordOf(db: Reader, row: FanOutRow) {
   const [record] = await fanOut.records(db, [row])
   if (!record) throw new Error("A publish has no record")
   return record

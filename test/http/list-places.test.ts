@@ -33,6 +33,7 @@ const NAMES: Record<string, string> = {
   "/v1/request-log": "request_id",
   "/v1/templates/{template_id}/versions": "version",
   "/v1/topics/{topic_key}/subscribers": "subscriber_id",
+  "/v1/subscribers/{subscriber_id}/topics": "key",
   "/v1/admin/queues": "queue",
 }
 
@@ -109,7 +110,12 @@ async function more(owner: Person, at: number) {
   const topic = await post("/v1/topics", { name: `Topic ${at}` })
   ids.topic_key ??= topic.body.data.key
   const subscriber_ids = await makeSubscribers(service, home, [{ external_id: `s${at}` }])
+  ids.subscriber_id ??= subscriber_ids[0] ?? ""
   await post(`/v1/topics/${ids.topic_key}/subscribers`, { subscriber_ids })
+  const followed = { subscriber_ids: [ids.subscriber_id] }
+  await post(`/v1/topics/${topic.body.data.key}/subscribers`, followed)
+  const news = { email: { subject: "News", text: "Hello", from: "news@example.test" } }
+  await post(`/v1/topics/${ids.topic_key}/publish`, { channels: ["email"], content: news })
   await addInbound(store, { account_id, project_id })
   const other = await team(service)
   await store.tx(async (tx) => {

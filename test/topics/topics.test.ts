@@ -1,12 +1,10 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { auditLog } from "../../src/audit-log/tables"
-import { now } from "../../src/core/time"
-import { fanOuts } from "../../src/fan-out/tables"
+import { secondsFromNow } from "../../src/core/time"
 import { jobs } from "../../src/jobs/tables"
 import { topicMembers } from "../../src/topics/tables"
 import { removeMembers } from "../../src/topics/topics"
-import { publish } from "../fan-out/audiences"
 import { complaints, refusal } from "../harness/client"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
@@ -208,13 +206,16 @@ describe("a topic", () => {
 
   test("stays while a publish to it is not over", async () => {
     const project = await service.project()
-    const { id, key } = await made(project)
-    const running = await publish(service, project, { id, key })
+    const { key } = await made(project)
+    const publish = await project.post(`${ALL}/${key}/publish`, {
+      channels: ["email"],
+      content: { email: { subject: "News", text: "Hello", from: "news@example.test" } },
+      scheduled_at: secondsFromNow(3600),
+    })
     const refused = await project.call("DELETE", `${ALL}/${key}`)
     expect(refusal(refused)).toEqual([409, "conflict"])
     expect(refused.body.error.details).toEqual({ reason: "publish_running" })
-    const over = { status: "completed" as const, completed_at: now() }
-    await store.tx((tx) => tx.update(fanOuts).set(over).where(eq(fanOuts.id, running.id)))
+    await project.post(`${ALL}/${key}/publishes/${publish.body.data.id}/cancel`)
     expect((await project.call("DELETE", `${ALL}/${key}`)).status).toBe(200)
   })
 

@@ -1,0 +1,264 @@
+import { describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { newId } from "../../src/core/ids"
+import { secondsFromNow } from "../../src/core/time"
+import { fanOuts } from "../../src/fan-out/tables"
+import { messagesOf, walkAll } from "../fan-out/audiences"
+import { complaints, refusal } from "../harness/client"
+import type { TestProject } from "../harness/service"
+import { sharedService } from "../harness/shared-service"
+import { makeSubscribers } from "./made-subscribers"
+
+const service = await sharedService()
+const { parts, store } = service
+
+const ALL = "/v1/topics"
+const NEWS = `${ALL}/news`
+
+const EMAIL = { subject: "News", text: "Hello {{subscriber.name}}", from: "news@example.test" }
+
+/** A project with the topic `news`, and as many members. */
+async function town(members = 2) {
+  const project = await service.project()
+  await project.post(ALL, { name: "News" })
+  const people = Array.from({ length: members }, (_, at) => ({
+    external_id: `s${at}`,
+    name: `Reader ${at}`,
+    email: `s${at}@example.test`,
+  }))
+  const ids = await makeSubscribers(service, project, people)
+  if (ids.length > 0) await project.post(`${NEWS}/subscribers`, { subscriber_ids: ids })
+  return { project, ids }
+}
+
+const publish = (project: TestProject, fields: object = {}) =>
+  project.post(`${NEWS}/publish`, { channels: ["email"], content: { email: EMAIL }, ...fields })
+
+const started = async (project: TestProject, fields: object = {}) => {
+  const { status, body, text } = await publish(project, fields)
+  if (status !== 201) throw new Error(text)
+  return body.data
+}
+
+const NOBODY_SKIPPED = { no_address: 0, preference: 0, suppressed: 0, frequency_cap: 0, quota: 0 }
+
+describe("a publish", () => {
+  test("is queued, sends one email to each member, and is counted", async () => {
+    const { project, ids } = await town()
+    const first = await started(project)
+    expect(first).toEqual({
+      id: expect.any(String),
+      topic_key: "news",
+      status: "queued",
+      status_reason: null,
+      audience: 0,
+      channels: { email: { planned: 0, sent: 0, skipped: NOBODY_SKIPPED, failed: 0 } },
+      scheduled_at: null,
+      created_at: expect.any(String),
+      completed_at: null,
+    })
+    await walkAll(service)
+    const { body } = await project.get(`${NEWS}/publishes/${first.id}`)
+    expect(body.data).toEqual({
+      ...first,
+      status: "completed",
+      audience: 2,
+      channels: { email: { planned: 2, sent: 2, skipped: NOBODY_SKIPPED, failed: 0 } },
+      completed_at: expect.any(String),
+    })
+    const made = await messagesOf(parts, project, first.id)
+    expect(made.map(({ subscriber_id }) => subscriber_id)).toEqual(ids)
+    expect((await project.get(`${NEWS}/publishes`)).body.data).toEqual([body.data])
+  })
+
+  test("leaves out members that are excluded by id or external id", async () => {
+    const { project, ids } = await town(4)
+    const { id } = await started(project, { exclude: ["s1", ids[2], "nobody", newId()] })
+    await walkAll(service)
+    const made = await messagesOf(parts, project, id)
+    expect(made.map(({ subscriber_id }) => subscriber_id)).toEqual([ids[0] ?? "", ids[3] ?? ""])
+  })
+
+  test("can come from a template, named by its name", async () => {
+    const { project } = await town(1)
+    const texts = { name: "issue", subject: "Issue {{number}}", html: "<p>{{subscriber.name}}</p>" }
+    await project.post("/v1/templates", texts)
+    await project.call("PATCH", "/v1/settings", { body: { default_from: "news@example.test" } })
+    const fields = { content: undefined, template_id: "issue", variables: { number: 7 } }
+    const { id } = await started(project, fields)
+    await walkAll(service)
+    const [made] = await messagesOf(parts, project, id)
+    const email = await project.get(`/v1/emails/${made?.id}`)
+    expect(email.body.data).toMatchObject({ subject: "Issue 7", html: "<p>Reader 0</p>" })
+  })
+
+  test("waits for its time, and is cancelled before it", async () => {
+    const { project } = await town(1)
+    const scheduled_at = secondsFromNow(3600)
+    const { id, status } = await started(project, { scheduled_at })
+    expect(status).toBe("scheduled")
+    const cancelled = await project.post(`${NEWS}/publishes/${id}/cancel`)
+    expect([cancelled.status, cancelled.body.data]).toMatchObject([
+      200,
+      { id, status: "cancelled", scheduled_at, completed_at: expect.any(String) },
+    ])
+    const again = await project.post(`${NEWS}/publishes/${id}/cancel`)
+    expect(refusal(again)).toEqual([409, "conflict"])
+    await walkAll(service)
+    expect(await messagesOf(parts, project, id)).toEqual([])
+  })
+
+  test("begins now where its time has passed", async () => {
+    const { project } = await town(1)
+    expect(await started(project, { scheduled_at: secondsFromNow(-60) })).toMatchObject({
+      status: "queued",
+      scheduled_at: null,
+    })
+  })
+
+  test("is made once by one dedupe_key within a day, for one topic", async () => {
+    const { project } = await town(1)
+    await project.post(ALL, { name: "Offers" })
+    const first = await started(project, { dedupe_key: "issue-7" })
+    const again = await publish(project, {
+      dedupe_key: "issue-7",
+      template_id: "gone",
+      content: undefined,
+    })
+    expect([again.status, again.body.data.id]).toEqual([200, first.id])
+    const other = await project.post(`${ALL}/offers/publish`, {
+      ...{ channels: ["email"], content: { email: EMAIL }, dedupe_key: "issue-7" },
+    })
+    expect(other.status).toBe(201)
+    const long_ago = { created_at: secondsFromNow(-86_401) }
+    await store.tx((tx) => tx.update(fanOuts).set(long_ago).where(eq(fanOuts.id, first.id)))
+    expect((await publish(project, { dedupe_key: "issue-7" })).status).toBe(201)
+  })
+
+  test("is one of many requests with one dedupe_key at once", async () => {
+    const { project } = await town(1)
+    const all = await Promise.all(
+      Array.from({ length: 8 }, () => publish(project, { dedupe_key: "same" })),
+    )
+    expect(all.map(({ status }) => status).sort()).toEqual([...Array(7).fill(200), 201])
+    expect(new Set(all.map(({ body }) => body.data.id)).size).toBe(1)
+    expect((await project.get(`${NEWS}/publishes`)).body.meta.total).toBe(1)
+  })
+
+  test("is made once by one Idempotency-Key", async () => {
+    const { project } = await town(1)
+    const body = { channels: ["email"], content: { email: EMAIL } }
+    const headers = { "idempotency-key": "k1" }
+    const [first, second] = [
+      await project.post(`${NEWS}/publish`, body, headers),
+      await project.post(`${NEWS}/publish`, body, headers),
+    ]
+    expect([first.status, second.status]).toEqual([201, 201])
+    expect(second.body.data.id).toBe(first.body.data.id)
+    expect(second.headers.get("idempotent-replayed")).toBe("true")
+  })
+})
+
+describe("a publish is refused", () => {
+  test.each<[string, object, string[]]>([
+    ["without channels", { channels: [] }, ["channels"]],
+    ["with a channel that there is not", { channels: ["fax"] }, ["channels.0"]],
+    ["with content for no listed channel", { content: {} }, ["content.email"]],
+    ["with a template and with content", { template_id: "news" }, ["content"]],
+    ["with an email without a subject", email({ subject: undefined }), ["content.email.subject"]],
+    ["with an email without a text", email({ text: "" }), ["content.email.html"]],
+    ["with a text with NUL", email({ text: "a\0" }), ["content.email.text"]],
+    ["with a sender that is no address", email({ from: "news" }), ["content.email.from"]],
+    ["with a category of another form", { category: "A b" }, ["category"]],
+    ["with too many exclusions", { exclude: Array(1001).fill("a") }, ["exclude"]],
+    ["too far ahead", { scheduled_at: secondsFromNow(91 * 86_400) }, ["scheduled_at"]],
+    ["with an end that has passed", { expires_at: secondsFromNow(-1) }, ["expires_at"]],
+    [
+      "with an end before its beginning",
+      { scheduled_at: secondsFromNow(3600), expires_at: secondsFromNow(1800) },
+      ["expires_at"],
+    ],
+    ["with an empty dedupe_key", { dedupe_key: "" }, ["dedupe_key"]],
+  ])("%s", async (_, fields, paths) => {
+    const { project } = await town(0)
+    const answer = await publish(project, fields)
+    expect(answer.status).toBe(422)
+    expect(complaints(answer)).toEqual(paths)
+  })
+
+  function email(fields: object) {
+    return { content: { email: { ...EMAIL, ...fields } } }
+  }
+
+  test.each(["push", "sms", "in_app"])("by the channel %s, which is not built", async (channel) => {
+    const { project } = await town(0)
+    const content = { email: EMAIL, [channel]: { title: "a", body: "b" } }
+    const answer = await publish(project, { channels: ["email", channel], content })
+    expect(refusal(answer)).toEqual([422, "validation_error"])
+    expect(answer.body.error.details.fields).toMatchObject([
+      { path: "channels", code: "not_available" },
+    ])
+  })
+
+  test("where there is no such topic, template or sender", async () => {
+    const { project } = await town(0)
+    const nowhere = await project.post(`${ALL}/nothing/publish`, {
+      channels: ["email"],
+      content: { email: EMAIL },
+    })
+    expect(refusal(nowhere)).toEqual([404, "topic_not_found"])
+    const untold = await publish(project, { content: undefined, template_id: "none" })
+    expect(refusal(untold)).toEqual([400, "sender_not_configured"])
+    await project.call("PATCH", "/v1/settings", { body: { default_from: "news@example.test" } })
+    const unknown = await publish(project, { content: undefined, template_id: "none" })
+    expect(refusal(unknown)).toEqual([404, "template_not_found"])
+    const strange = email({ from: "me@not-verified.test" })
+    expect(refusal(await publish(project, strange))).toEqual([400, "domain_not_verified"])
+  })
+
+  test("from elsewhere: its id is found under its own topic and project alone", async () => {
+    const { project } = await town(1)
+    await project.post(ALL, { name: "Offers" })
+    const { id } = await started(project)
+    const other = (await town(0)).project
+    for (const [who, path] of [
+      [other, `${NEWS}/publishes/${id}`],
+      [project, `${ALL}/offers/publishes/${id}`],
+      [project, `${NEWS}/publishes/nothing`],
+      [project, `${NEWS}/publishes/${newId()}`],
+    ] as const) {
+      expect(refusal(await who.get(path))).toEqual([404, "not_found"])
+      expect(refusal(await who.post(`${path}/cancel`))).toEqual([404, "not_found"])
+    }
+    expect((await project.get(`${ALL}/offers/publishes`)).body.data).toEqual([])
+    expect((await project.get(`${NEWS}/publishes/${id}`)).body.data.status).toBe("queued")
+  })
+})
+
+describe("a subscriber's topics", () => {
+  test("are listed by id and by external id, the latest first", async () => {
+    const { project, ids } = await town(1)
+    for (const name of ["Offers", "Releases"]) {
+      await project.post(ALL, { name })
+      await project.post(`${ALL}/${name.toLowerCase()}/subscribers`, { subscriber_ids: ["s0"] })
+    }
+    for (const name of ["s0", ids[0]]) {
+      const { body } = await project.get(`/v1/subscribers/${name}/topics`)
+      expect(body.data).toEqual([
+        { key: "releases", name: "Releases", subscribed_at: expect.any(String) },
+        { key: "offers", name: "Offers", subscribed_at: expect.any(String) },
+        { key: "news", name: "News", subscribed_at: expect.any(String) },
+      ])
+      expect(body.meta.total).toBe(3)
+    }
+    await project.call("DELETE", `${ALL}/offers`)
+    const left = await project.get("/v1/subscribers/s0/topics?limit=1")
+    expect(left.body.data).toMatchObject([{ key: "releases" }])
+    const next = await project.get(`/v1/subscribers/s0/topics?cursor=${left.body.meta.next_cursor}`)
+    expect(next.body.data).toMatchObject([{ key: "news" }])
+    for (const name of ["nobody", newId(), "%00", "a%2Fb"]) {
+      const answer = await project.get(`/v1/subscribers/${name}/topics`)
+      expect(refusal(answer)).toEqual([404, "subscriber_not_found"])
+    }
+  })
+})
