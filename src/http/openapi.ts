@@ -342,6 +342,7 @@ const TAGS: Record<string, string> = {
   session: "Sign-in and sign-out of people.",
   settings: "The settings of a project.",
   setup: "The first owner of a fresh server.",
+  subscribers: "The people that messages go to.",
   suppressions: "Addresses that get no messages.",
   templates: "Texts with variables, for all channels.",
   topics: "Subjects that subscribers follow.",
