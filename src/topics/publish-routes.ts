@@ -26,7 +26,7 @@ const startRoute = (parts: PublishParts): AnyRoute =>
     status: [201, 200],
     summary: "Publish to the members of a topic",
     description:
-      "One message for each member, who can also choose against it. The audience is fixed when it begins. 200 means that the same `dedupe_key` was used in the last 24 hours: the answer is that publish, and nothing new begins.",
+      "Each member gets one message, unless a choice of the subscriber is against it. The audience is fixed when the publish begins. 200 means that the same `dedupe_key` was used in the last 24 hours: the answer is that publish, and nothing new begins.",
     body: NewPublish,
     example: { channels: ["email"], template_id: "product-news", category: "news" },
     read: readPublish,
