@@ -13,9 +13,8 @@ import {
   time,
   word,
 } from "../lib/record-fields"
+import { TEMPLATE_NAME } from "./limits"
 import { TEMPLATE_STATUSES, VARIABLE_TYPES } from "./tables"
-
-export const TEMPLATE_NAME = "^[a-z0-9][a-z0-9_.-]{0,99}$"
 
 const LONGEST_DESCRIPTION = 500
 const LONGEST_KEY = 100

@@ -1,5 +1,6 @@
 import { Handlebars, Unfit } from "./handlebars"
 import { BLOCKS, VALUE_HELPERS } from "./handlebars-helpers"
+import { TEMPLATE_NAME } from "./limits"
 
 const MOST_NODES_DEEP = 128
 
@@ -248,7 +249,7 @@ const HELPER_LIST = `The helpers are ${[...BLOCKS, ...VALUE_HELPERS].join(", ")}
 
 const DATA = new Set(["index", "key", "first", "last"])
 
-const PARTIAL_NAME = /^[a-z0-9][a-z0-9_.-]{0,99}$/
+const PARTIAL_NAME = new RegExp(TEMPLATE_NAME)
 const NO_PARTIAL_NAME = "A partial is the name of a template: {{> footer}}."
 const NO_INLINE = "Inline partials and decorators are not available. Use {{> name}}."
 const NO_LITERAL = "A name must stand here."

@@ -9,6 +9,7 @@ import { partOf, searchable } from "../lib/text"
 import { bump, total } from "../store/counters"
 import { countRows, holdById, type ListWindow, newestFirst, rowById } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
+import { TEMPLATE_NAME } from "./limits"
 import { type TemplateContent, type TemplateStatus, templates, templateVersions } from "./tables"
 import { summaryOf, type TemplateRow } from "./template-record"
 import type { FindUses } from "./template-uses"
@@ -48,7 +49,11 @@ export async function templateIdOf(db: Reader, project_id: string, asked: string
   return (await lookupName(db, project_id, asked))?.id ?? ""
 }
 
+/** No template has a name of another form, and Postgres refuses some of these. */
+const NAME = new RegExp(TEMPLATE_NAME)
+
 async function lookupName(db: Reader, project_id: string, name: string) {
+  if (!NAME.test(name)) return undefined
   const wanted = and(ours(project_id), eq(templates.name, name))
   const [row] = await db.select().from(templates).where(wanted)
   return row

@@ -97,7 +97,15 @@ describe("a send with a template", () => {
     const old = await made(project, { name: "old" })
     await project.post(`${ALL}/${old.id}/archive`)
     const strange = await made(await service.project())
-    for (const template_id of [draft.id, "later", old.id, strange.id, NOBODY, "nothing"]) {
+    for (const template_id of [
+      draft.id,
+      "later",
+      old.id,
+      strange.id,
+      NOBODY,
+      "nothing",
+      "no\u0000name",
+    ]) {
       const answer = await send(project, { template_id, variables: { name: "A" } })
       expect([template_id, ...refusal(answer)]).toEqual([template_id, 404, "template_not_found"])
     }
