@@ -9,6 +9,7 @@ import type { Workers } from "./core/workers"
 import { openChecks } from "./domains/check-job"
 import { senderDomains } from "./domains/sending-domains"
 import { Intake } from "./emails/accept"
+import { audienceRules } from "./emails/email-audience"
 import { emailContext } from "./emails/email-context"
 import { systemMail } from "./emails/instance-mail"
 import { MAILBOX_DOMAIN, type SendRules } from "./emails/prepare"
@@ -250,6 +251,7 @@ function sendRules(
     files: { allow_private: settings["attachments.allow_private"] },
     domains: senderDomains(store.read),
     suppressions: suppressionRules(store.read),
+    audience: audienceRules(store.read),
     providerOf: (project_id) => firstProvider(store.read, EMAIL, project_id),
     sending_domains: new Set(settings.sending_domains.filter((name) => name !== MAILBOX_DOMAIN)),
     to_mailbox,

@@ -4,6 +4,7 @@ import { unavailable } from "../http/envelope"
 import * as idempotency from "../http/idempotency"
 import type { Caller } from "../identity/caller"
 import { type AcceptMode, admit, type MessageEntry } from "../messages/admission"
+import { asksAudience, decided } from "../messages/decided"
 import * as messages from "../messages/pipeline"
 import { frozenRefusal } from "../reputation/gate"
 import { Batcher } from "../store/batcher"
@@ -14,6 +15,7 @@ import { linksIn } from "./email-category"
 /** What is sent from the sandbox is no use of the service, and counts nothing. */
 export const entryOf = (message: messages.NewMessage, caller: Caller): MessageEntry => ({
   message,
+  asking: asksAudience(message) ? caller.project_settings : undefined,
   standing: caller.sending_status === "active" ? undefined : caller,
   allowance: message.sandbox ? null : allowanceOf(caller),
 })
@@ -45,6 +47,7 @@ export async function refuseFrozen(db: Reader, caller: Caller, units: number): P
  * The last checks inside the transaction, for what may have changed since `prepare`. Takes many
  * emails, because sends are batched. Answers for each with the message, or with why it is refused:
  * the month's quota (402), the account's sending status (403, 429), then the sends of a second (429).
+ * A message whose recipient may not get it is accepted, and ends at once.
  */
 export async function accept(
   tx: Tx,
@@ -52,7 +55,8 @@ export async function accept(
   mode: AcceptMode = "apart",
 ): Promise<(messages.Message | ApiError)[]> {
   const refused = await admit(tx, list, mode)
-  const entering = list.flatMap((entry) => (refused.has(entry) ? [] : [entry.message]))
+  const admitted = list.filter((entry) => !refused.has(entry))
+  const entering = await decided(tx, admitted)
   const links = linksIn(entering)
   if (links.length > 0) await keepLinks(tx, links)
   const accepted = await messages.accept(tx, entering)
@@ -96,7 +100,7 @@ const MOST_WAITING = 5000
 interface WaitingSend {
   entry: MessageEntry
   /** What a repetition of the request is answered. */
-  answer: object
+  answer: (message: Replied) => object
   claim: idempotency.Claim | undefined
   signal: AbortSignal
 }
@@ -110,14 +114,15 @@ const TOO_MANY = "Too many requests wait for the storage. This one was not accep
  * them. On Postgres that is the difference between a thousand and several thousand a second.
  */
 export class Intake {
-  readonly #batcher: Batcher<WaitingSend, Error | undefined>
+  readonly #batcher: Batcher<WaitingSend, Error | messages.Message>
 
   constructor(store: Store) {
     this.#batcher = new Batcher({ store, most: MOST_IN_BATCH, write: enter })
   }
 
   /**
-   * Resolves when the message is on disk. Rejects with `AlreadyAnswered` for a taken claim, with
+   * Resolves when the message is on disk, with the message as it was accepted: quiet hours may have moved
+   * its time. Rejects with `AlreadyAnswered` for a taken claim, with
    * 402 `payment_required` when the quota of the month is used up, with 503 when too many wait
    * already, and when the signal was aborted before that: a caller that was told 504 must not find the
    * message sent.
@@ -125,21 +130,22 @@ export class Intake {
   async submit(
     entry: MessageEntry,
     { claim, signal }: Submission,
-    answer: object = reply(entry.message),
-  ): Promise<void> {
+    answer: (message: Replied) => object = reply,
+  ): Promise<messages.Message> {
     if (this.#batcher.waiting >= MOST_WAITING) throw unavailable(TOO_MANY, "busy", 1)
-    const refusal = await this.#batcher.add({ entry, answer, claim, signal })
-    if (refusal) throw refusal
+    const accepted = await this.#batcher.add({ entry, answer, claim, signal })
+    if (accepted instanceof Error) throw accepted
+    return accepted
   }
 }
 
-/** Says of each why it is refused, if it is: it was given up, answered before, or is over the quota. */
-async function enter(tx: Tx, batch: WaitingSend[]): Promise<(Error | undefined)[]> {
+/** The message of each, or why it is refused: it was given up, answered before, or is over the quota. */
+async function enter(tx: Tx, batch: WaitingSend[]): Promise<(Error | messages.Message)[]> {
   const refusals = new Map<WaitingSend, Error>()
   for (const one of batch) if (one.signal.aborted) refusals.set(one, one.signal.reason)
   const wanted = batch.filter((one) => !refusals.has(one))
-  const claims = wanted.flatMap(({ answer, claim }) =>
-    claim ? [{ claim, stored: { status: 201, answer: JSON.stringify(answer) } }] : [],
+  const claims = wanted.flatMap(({ answer, claim, entry: { message } }) =>
+    claim ? [{ claim, stored: { status: 201, answer: JSON.stringify(answer(message)) } }] : [],
   )
   const fresh = await idempotency.take(tx, claims)
   for (const one of wanted) {
@@ -154,11 +160,21 @@ async function enter(tx: Tx, batch: WaitingSend[]): Promise<(Error | undefined)[
     tx,
     admitted.map(({ entry }) => entry),
   )
+  const results = new Map<WaitingSend, Error | messages.Message>(refusals)
   for (const [at, one] of admitted.entries()) {
     const answer = answers[at]
-    if (!(answer instanceof ApiError)) continue
-    refusals.set(one, answer)
-    if (one.claim) await idempotency.giveUp(tx, one.claim)
+    if (!answer) continue
+    results.set(one, answer)
+    if (!one.claim) continue
+    if (answer instanceof ApiError) await idempotency.giveUp(tx, one.claim)
+    else if (wasMoved(one.entry, answer)) {
+      await idempotency.amend(tx, one.claim, one.answer(answer))
+    }
   }
-  return batch.map((one) => refusals.get(one))
+  return batch.map(
+    (one) => results.get(one) ?? new Error("a send was neither accepted nor refused"),
+  )
 }
+
+const wasMoved = ({ message }: MessageEntry, { scheduled_at }: messages.Message): boolean =>
+  (message.scheduled_at ?? null) !== scheduled_at

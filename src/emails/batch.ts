@@ -3,6 +3,7 @@ import { ApiError, invalid, type Problem, Problems, problemError } from "../core
 import { newId } from "../core/ids"
 import type { Caller } from "../identity/caller"
 import type { NewMessage } from "../messages/pipeline"
+import { subscribersOf } from "./email-audience"
 import { readSendEmail, type SendEmail } from "./fields"
 import { prepare, type SendRules } from "./prepare"
 import { suppressionsOf } from "./suppressed"
@@ -68,7 +69,9 @@ export async function prepareBatch(
   const suppressions = await suppressionsOf(rules.suppressions, request.caller.project_id, () =>
     batch.items.flatMap(({ email: { to, cc, bcc } }) => [to, ...cc, ...bcc]),
   )
-  const sender = { ...request, source: "api" as const, batch_id, suppressions }
+  const emails = batch.items.map(({ email }) => email)
+  const subscribers = await subscribersOf(rules.audience, request.caller.project_id, emails)
+  const sender = { ...request, source: "api" as const, batch_id, suppressions, subscribers }
   for (const [index, { email, problems }] of batch.items.entries()) {
     try {
       if (problems.length > 0) throw problemError(problems)

@@ -11,12 +11,14 @@ import { DeferredError, type RetrySchedule } from "../jobs/work-item"
 import { domainOf, needsSmtputf8 } from "../lib/address"
 import { Semaphore } from "../lib/semaphore"
 import type { Channel } from "../messages/channel"
+import { asksAudience } from "../messages/decided"
 import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
 import { NO_REPLY, type Outcome, outcomeOf, type RecipientOutcome } from "../providers/provider"
 import { demandReleased } from "../reputation/complaint-holds"
 import { cached } from "../store/cached"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
+import { audienceObstacle } from "./audience-obstacle"
 import {
   bytesOf,
   type ComposeParts,
@@ -69,6 +71,10 @@ export function emailChannel(parts: EmailChannelParts): Channel {
       const obstacle = await senderObstacle(parts, message, provider.name)
       if (obstacle) return obstacle
       if (!(bytes instanceof Uint8Array)) return failed(provider, message, bytes.reason, bytes.code)
+      const excluded = asksAudience(message)
+        ? await audienceObstacle(store.read, message, provider)
+        : undefined
+      if (excluded) return excluded
       const stopped = await suppressedMeanwhile(store.read, message)
       const { to, held } = triedNow(queues, without(message, stopped))
       if (to.length === 0) {

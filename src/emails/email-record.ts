@@ -34,7 +34,6 @@ export function listed(message: MessageView, hits: HitSummary = NO_HITS) {
     ...counted,
     last_event: lastEvent(message, hits),
     queued_at: queuedAt(message),
-    ...NOT_KEPT_YET,
     category: envelope?.category ?? null,
     template: envelope?.template ?? null,
   }
@@ -67,11 +66,6 @@ type Certain = Pick<Static<typeof ListedEmail>, "rfc_message_id" | "subject" | "
 /** What every email has, though a message of another channel may not. */
 const certain = ({ rfc_message_id, subject, source, envelope }: MessageView) =>
   ({ rfc_message_id, subject, source, from: envelope?.from ?? null }) as Certain
-
-/** Fields of the record whose features are not part of this server. */
-const NOT_KEPT_YET = {
-  subscriber_id: null,
-}
 
 /** When the email was released to be sent; null before that, and for one that was cancelled before it. */
 function queuedAt(message: MessageView): string | null {

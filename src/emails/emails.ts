@@ -227,6 +227,8 @@ export interface EmailFilter {
   stream?: Stream
   batch_id?: string
   template_id?: string
+  subscriber_id?: string
+  category?: string
   after: string | undefined
   before: string | undefined
 }
@@ -262,6 +264,8 @@ function matching(db: Reader, project_id: string, filter: EmailFilter): SQL | un
     stream && eq(messages.stream, stream),
     batch_id === undefined ? undefined : isAskedId(messages.batch_id, batch_id),
     filter.template_id === undefined ? undefined : ofTemplate(filter.template_id),
+    filter.subscriber_id === undefined ? undefined : ofSubscriber(filter.subscriber_id),
+    filter.category === undefined ? undefined : eq(messages.category, filter.category),
     tag === undefined ? undefined : exists(tagged(db, project_id, tag)),
     after === undefined ? undefined : gte(messages.created_at, after),
     before === undefined ? undefined : lt(messages.created_at, before),
@@ -274,6 +278,9 @@ function matching(db: Reader, project_id: string, filter: EmailFilter): SQL | un
 /** As text of its own, the condition lets both engines take the partial index. */
 const ofTemplate = (id: string) =>
   and(isAskedId(messages.template_id, id), isNotNull(messages.template_id))
+
+const ofSubscriber = (id: string) =>
+  and(isAskedId(messages.subscriber_id, id), isNotNull(messages.subscriber_id))
 
 /** An id is made a little before or after the row's time is read. */
 const SKEW = 60_000

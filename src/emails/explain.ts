@@ -9,6 +9,7 @@ import type { Reader } from "../store/store"
 import { statistics } from "../tracking/tracking"
 import { type DeliveryStatus, deliveries } from "../webhooks/tables"
 import { find } from "./emails"
+import { preferenceStep, quietHoursStep } from "./explain-decision"
 
 /** The stages of a message's way (contract 20, section 2), in their order. */
 export const STAGES = [
@@ -123,8 +124,8 @@ export function explained(facts: EmailFacts) {
     sender: [senderStep(facts)],
     template: [templateStep(facts)],
     suppression: suppressionSteps(facts),
-    preference: [preferenceStep(facts)],
-    quiet_hours: [atAccept(facts, "no_quiet_hours", "none", "No quiet hours were asked for.")],
+    preference: [preferenceStep(facts.message)],
+    quiet_hours: [quietHoursStep(facts.message)],
     queue: queueSteps(facts),
     reputation: [reputationStep(facts)],
     provider: providerSteps(facts),
@@ -206,20 +207,6 @@ function suppressionSteps(facts: EmailFacts): Step[] {
   const steps = [...left_out, ...later]
   const none = "No recipient was suppressed."
   return steps.length > 0 ? steps : [atAccept(facts, "not_suppressed", "pass", none)]
-}
-
-function preferenceStep(facts: EmailFacts): Step {
-  const { envelope, status_reason, updated_at } = facts.message
-  const category = envelope?.category
-  if (status_reason === "preference") {
-    const detail = `The recipient's preferences exclude the category ${category}.`
-    return { at: updated_at, rule: "preference", outcome: "fail", detail }
-  }
-  if (category === undefined) {
-    return atAccept(facts, "no_category", "none", "It has no category that can be ended.")
-  }
-  const detail = `The category is ${category}. Its recipient can end it by one click.`
-  return atAccept(facts, "category", "pass", detail)
 }
 
 function queueSteps(facts: EmailFacts): Step[] {

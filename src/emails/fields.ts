@@ -5,11 +5,12 @@ import { type Mailbox, notOneAddress, parseMailbox } from "../lib/address"
 import { isLonger } from "../lib/text"
 import { readScheduledAt } from "../messages/schedule"
 import { type AttachedInput, readAttachments } from "./attachments"
+import { type AudienceFields, readSubscriberId } from "./email-audience"
 import { readCategory, refuseOwnFields } from "./email-category"
 import { readTemplateFields, type TemplateFields } from "./template-fields"
 
 /** A send request, read and checked as far as its own fields go. */
-export interface SendEmail extends Partial<TemplateFields> {
+export interface SendEmail extends Partial<TemplateFields>, AudienceFields {
   to: Mailbox
   from: Mailbox | undefined
   cc: Mailbox[]
@@ -23,7 +24,6 @@ export interface SendEmail extends Partial<TemplateFields> {
   metadata: Record<string, unknown>
   headers: Record<string, string>
   attachments: AttachedInput[]
-  category: string | null
   /** When it is to be sent; null, or absent, for as soon as possible. */
   scheduled_at?: string | null
   /** Null is what the project says. */
@@ -62,6 +62,7 @@ export function readSendEmail(body: unknown, problems: Problems): SendEmail {
     headers: readHeaders(given.headers, problems),
     attachments: readAttachments(given.attachments, problems),
     category: readCategory(given.category, "category", problems),
+    subscriber_id: readSubscriberId(given.subscriber_id, "subscriber_id", problems),
     scheduled_at: readScheduledAt(given.scheduled_at, "scheduled_at", problems),
     track_opens: readFlag(given.track_opens, "track_opens", problems),
     track_clicks: readFlag(given.track_clicks, "track_clicks", problems),
@@ -254,4 +255,4 @@ const NOT_YOURS = "You cannot set this header. The service or a mail server on t
  * Fields of a send that this server does not offer yet, or that only other services know. They are
  * refused, because ignoring them would break a promise.
  */
-export const NOT_OFFERED = ["subscriber_id", "topic_id", "topicId", "region"]
+export const NOT_OFFERED = ["topic_id", "topicId", "region"]

@@ -7,12 +7,16 @@ import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
 import type { ContentFinding } from "../lib/content-finding"
 import type { MailContent } from "../lib/spam-content"
+import { foreseen, REASONS } from "../messages/decided"
 import { frozenRefusal } from "../reputation/gate"
+import type { AudienceMember } from "../subscribers/audience"
+import type { SendDecision } from "../subscribers/decision"
 import { suppressedAmong } from "../suppressions/look-up"
 import { demandRoomFor } from "../tenancy/quotas"
 import { allowanceOf } from "./accept"
 import { compose } from "./compose-email"
 import type { ContentChecks } from "./content-check-task"
+import { audienceOf, namesAudience } from "./email-audience"
 import type { EmailReading } from "./emails"
 import type { SendEmail } from "./fields"
 import { authenticationChecks } from "./preflight-domain"
@@ -71,8 +75,10 @@ export async function preflight(parts: PreflightParts, caller: Caller, email: Se
   await report.ask("sender", () => checkAccount(parts, caller, email, report))
   const sender = from && (await checkSender(parts, caller, { email, from, report }))
   await report.ask("suppression", () => checkSuppression(parts, caller, email, report))
-  report.pass("preference", "The project has no categories with preferences.")
-  const rendered = await report.ask("rendering", () => renderEmail(parts.rules, caller, email))
+  const subscriber = await checkPreference(parts, caller, email, report)
+  const rendered = await report.ask("rendering", () =>
+    renderEmail(parts.rules, caller, email, subscriber),
+  )
   const { subject, html, text: own } = rendered ?? email
   const content = { subject, html, text: own }
   const whole = { ...email, ...content }
@@ -153,6 +159,7 @@ const PASSED: Partial<Record<CheckName, string>> = {
   sender: "The mail has a sender.",
   domain: "The project may send from this domain.",
   suppression: "No recipient is suppressed.",
+  preference: "The recipient may get this email.",
   size: "The message is below every limit.",
 }
 
@@ -209,6 +216,37 @@ async function checkSuppression(
   }
   const row = found.get(address)
   if (row) throwSuppressed(row)
+}
+
+/** A message that its recipient does not want is accepted and fails, so it is a warning. */
+async function checkPreference(
+  { store, rules }: PreflightParts,
+  { project_id, project_settings }: Caller,
+  email: SendEmail,
+  report: Report,
+): Promise<AudienceMember | null> {
+  if (!namesAudience(email)) {
+    report.pass("preference", "The email names neither a subscriber nor a category.")
+    return null
+  }
+  const found = await report.ask("preference", () => audienceOf(rules.audience, project_id, email))
+  if (found === undefined) return null
+  const decision = await foreseen(store.read, project_settings, {
+    ...{ project_id, channel: "email", stream: "transactional", envelope: null },
+    recipient: comparable(email.to.email),
+    subscriber_id: found?.id ?? null,
+    category: email.category,
+    scheduled_at: email.scheduled_at ?? null,
+  })
+  const warning = decision && warningOf(decision)
+  if (warning) report.warn("preference", [warning])
+  return found
+}
+
+function warningOf({ is_allowed, reason, deferred_until }: SendDecision): string | undefined {
+  if (deferred_until) return `${REASONS.quiet_hours} The email will be sent at ${deferred_until}.`
+  if (is_allowed || reason === "suppressed") return undefined
+  return `${REASONS[reason ?? "preference"]} The email would be accepted and then fail.`
 }
 
 const CONTENT_DEADLINE_MS = 5_000

@@ -13,6 +13,12 @@ import type { AttachmentRow, Envelope, Recipient } from "../messages/tables"
 import type { SuppressionRow } from "../suppressions/tables"
 import { chosenTracking, trackingAtHost } from "../tracking/choice"
 import { type FileRules, fetchFiles, type GivenFile } from "./attachments"
+import {
+  type AudienceRules,
+  audienceOf,
+  type KnownSubscribers,
+  namesAudience,
+} from "./email-audience"
 import { type CategoryFields, categoryFields } from "./email-category"
 import type { SendEmail } from "./fields"
 import { needsRendering, type RenderedEmail, type RenderRules, renderEmail } from "./render-email"
@@ -39,6 +45,8 @@ export interface SubmittedContent {
 
 /** From which senders and to which recipients this instance sends: the configuration as rules. */
 export interface SendRules extends RenderRules {
+  /** The people of each project, and the categories they can choose among. */
+  audience: AudienceRules
   /** From where attachments that are named by a URL may be fetched. */
   files: FileRules
   /** The verified domains of each project. */
@@ -68,6 +76,8 @@ export interface Sender {
   thread_id?: string | null
   /** Those of the recipients' addresses, where they were asked for several messages at once. */
   suppressions?: SuppressionRow[]
+  /** The subscribers, where they were looked up for several messages at once. */
+  subscribers?: KnownSubscribers | undefined
   /** Aborted when the caller waits for the answer no more. */
   signal?: AbortSignal
 }
@@ -82,15 +92,18 @@ export async function prepare(
   rules: SendRules,
   blobs: Blobs,
 ): Promise<NewMessage> {
-  const { caller, signal, suppressions, ...origin } = sender
+  const { caller, signal, suppressions, subscribers, ...origin } = sender
   const { account_id, project_id, key_id } = caller
   const { default_reply_to, reply_tracking, sandbox } = caller.project_settings
+  const subscriber = namesAudience(email)
+    ? await audienceOf(rules.audience, project_id, email, subscribers)
+    : null
   const from = senderOf(email, caller)
   const recipients = [email.to, ...email.cc, ...email.bcc]
   const sendable = await rulesFor(rules, project_id, sandbox)
   await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)
   const rendered: SendEmail & RenderedEmail = needsRendering(email)
-    ? { ...email, ...(await renderEmail(rules, caller, email)) }
+    ? { ...email, ...(await renderEmail(rules, caller, email, subscriber)) }
     : email
   const known =
     suppressions ?? (await suppressionsOf(rules.suppressions, project_id, () => recipients))
@@ -100,9 +113,9 @@ export async function prepare(
   const replyAddress = reply_tracking ? rules.replyAddress : undefined
   const is_untracked = default_reply_to !== null && !replyAddress
   const fallback = is_untracked ? [{ email: default_reply_to, name: null }] : []
-  const { html, text, used, headers, category, ...whole } = rendered
-  const { track_opens, track_clicks, template: _, variables: __, ...further } = whole
-  const { template_version: ___, ...rest } = further
+  const { html, text, used, headers, category, subscriber_id: _, ...whole } = rendered
+  const { track_opens, track_clicks, template: __, variables: ___, ...further } = whole
+  const { template_version: ____, ...rest } = further
   const chosen = chosenTracking({ html, track_opens, track_clicks }, caller)
   const own = isTrusted(domainOf(from.email), sendable) ? null : domainOf(from.email)
   const track = chosen && (await trackingAtHost(chosen, caller, own, rules.domains))
@@ -121,6 +134,7 @@ export async function prepare(
       ...(used && { template: used }),
     },
     ...(used && { template_id: used.id }),
+    ...(subscriber && { subscriber_id: subscriber.id }),
     attachments: await store(files, blobs),
     content: { html, text, headers },
     track,

@@ -2,6 +2,8 @@ import type { UnsubscribeLinks } from "../consents/unsubscribe-links"
 import { fail } from "../core/errors"
 import type { Caller } from "../identity/caller"
 import { isLonger } from "../lib/text"
+import type { AudienceMember } from "../subscribers/audience"
+import { templateSubscriber } from "../subscribers/template-subscriber"
 import { renderTexts, type TemplateRendering } from "../templates/rendering"
 import type { KeyedSources } from "../templates/template-renderer"
 import { keyed, type UsableTemplate, usableTemplate } from "../templates/usable-template"
@@ -24,34 +26,46 @@ export interface RenderRules {
 }
 
 /**
- * Renders the template of an email, or its own texts where variables are given. An email without either
- * comes back as it is. Throws 404 `template_not_found`, 422 `invalid_template` or
+ * Renders the template of an email, or its own texts where variables are given, in the language and the
+ * zone of the subscriber that it goes to. An email without either comes back as it is. Throws 404 `template_not_found`, 422 `invalid_template` or
  * `template_render_failed`.
  */
 export async function renderEmail(
   rules: RenderRules,
-  { project_id }: Pick<Caller, "project_id">,
+  { project_id, project_settings }: Pick<Caller, "project_id" | "project_settings">,
   email: SendEmail,
+  subscriber: AudienceMember | null,
 ): Promise<RenderedEmail> {
   const { template, variables, template_version: version } = email
   if (!needsRendering(email)) return textsOf(email)
   const pages = pagesOf(rules, project_id, email)
-  if (template == null) {
-    const texts = await renderTexts(
+  const locale = subscriber?.locale ?? undefined
+  const render = async (sources: KeyedSources) => {
+    const zone = subscriber?.timezone ?? project_settings.timezone
+    const recipient = subscriber && templateSubscriber(subscriber)
+    const { texts } = await renderTexts(
       rules.templates,
       project_id,
-      inlineTexts(email),
+      inZone(sources, zone),
       variables ?? {},
       pages,
+      recipient,
     )
-    return demandContent(texts.texts)
+    return demandContent(texts)
   }
+  if (template == null) return render(inlineTexts(email, locale ?? project_settings.locale))
   const { read } = rules.templates
-  const wanted = { template, channel: "email" as const, version, preview: version !== undefined }
+  const preview = version !== undefined
+  const wanted = { template, channel: "email" as const, version, preview, locale }
   const usable = await usableTemplate(read, project_id, wanted)
-  const { texts } = await renderTexts(rules.templates, project_id, usable, variables ?? {}, pages)
-  return { ...demandContent(texts), used: usable.template }
+  return { ...(await render(usable)), used: usable.template }
 }
+
+/** Dates are written as they are where the recipient is. */
+const inZone = ({ key, sources }: KeyedSources, timezone: string): KeyedSources =>
+  timezone === sources.timezone
+    ? { key, sources }
+    : { key: `${key} ${timezone}`, sources: { ...sources, timezone } }
 
 const textsOf = ({ subject, html, text }: SendEmail) => ({ subject, html, text })
 
@@ -66,11 +80,10 @@ const LOCALE = "en"
 const TIMEZONE = "UTC"
 
 /** The email's own texts, as those of a template that has no name. */
-export function inlineTexts({
-  subject,
-  html,
-  text,
-}: Pick<SendEmail, "subject" | "html" | "text">): KeyedSources {
+export function inlineTexts(
+  { subject, html, text }: Pick<SendEmail, "subject" | "html" | "text">,
+  locale = LOCALE,
+): KeyedSources {
   const texts = Object.entries({ subject, html, text }).flatMap(([part, source]) => {
     const mode = part === "html" ? ("html" as const) : ("text" as const)
     return source === null ? [] : [{ field: part, part, mode, source }]
@@ -80,7 +93,7 @@ export function inlineTexts({
     layouts: [],
     partials: {},
     variables: [],
-    locale: LOCALE,
+    locale,
     timezone: TIMEZONE,
   })
 }

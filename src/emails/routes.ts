@@ -23,6 +23,7 @@ import { statistics } from "../tracking/tracking"
 import { accept, entryOf, type Intake, isFrozen, refuseFrozen, reply, resentReply } from "./accept"
 import { batchReply, type EmailBatch, modeOf, prepareBatch, readBatch, settled } from "./batch"
 import * as batchSchemas from "./batch-schemas"
+import { subscriberIdOf } from "./email-audience"
 import * as emails from "./emails"
 
 import {
@@ -262,8 +263,7 @@ async function sendOne({ store, intake, rules, blobs }: EmailParts, call: Call<S
     idempotency_key: claim?.key ?? null,
   } as const
   const email = await prepare(body, sender, rules, blobs)
-  await intake.submit(entryOf(email, caller), call)
-  return reply(email)
+  return reply(await intake.submit(entryOf(email, caller), call))
 }
 
 async function sendBatch({ store, rules, blobs }: EmailParts, call: Call<EmailBatch>) {
@@ -291,16 +291,16 @@ async function sendAgain(parts: EmailParts, call: OfEmail<{ to: Mailbox | undefi
   const sendable = await rulesFor(rules, caller.project_id, email.sandbox)
   await refuseUnsendable(caller, email.sender_domain ?? "", email.recipients, sendable)
   const left = await withoutSuppressed(rules.suppressions, email)
-  const answer = resentReply(left)
-  await intake.submit(entryOf(left, caller), call, answer)
-  return answer
+  return resentReply(await intake.submit(entryOf(left, caller), call, resentReply))
 }
 
 async function list({ store, cursors }: EmailParts, call: Call<unknown, EmailQuery>) {
   const { project_id, query } = call
-  const { status, tag, domain, subject, stream, batch_id } = query
+  const { status, tag, domain, subject, stream, batch_id, category } = query
   const template_id = await templateIdOf(store.read, project_id, query.template_id)
-  const plain = { status, tag, domain, subject, stream, batch_id, template_id }
+  const subscriber_id = await subscriberIdOf(store.read, project_id, query.subscriber_id)
+  const of = { template_id, subscriber_id, category }
+  const plain = { status, tag, domain, subject, stream, batch_id, ...of }
   const wanted = { ...plain, ...comparableFilters(query), ...datesOf(query) } as emails.EmailFilter
   const byId = keyById((id) => emails.find(store.read, project_id, id))
   const window = await windowOf(call, cursors, byId)

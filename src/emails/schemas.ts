@@ -65,6 +65,7 @@ export const SEND_ERRORS = [
   "template_not_found",
   "invalid_template",
   "template_render_failed",
+  "subscriber_not_found",
   "suppressed_recipient",
   "payment_required",
   "account_frozen",
@@ -106,6 +107,13 @@ export const SendEmail = t.Object({
         "The kind of mail that this is, such as `newsletter`. The email then has one-click unsubscribe links, and an address that unsubscribed from the category is refused.",
     }),
   ),
+  subscriber_id: t.Optional(
+    t.String({
+      maxLength: 255,
+      description:
+        "The id or external id of the subscriber that `to` belongs to. Its preferences, the frequency cap and its quiet hours then count, and templates know `subscriber`.",
+    }),
+  ),
   scheduled_at: t.Optional(orNull(scheduledAt())),
   ...trackingChoice,
   ...Object.fromEntries(NOT_OFFERED.map((name) => [name, notOffered()])),
@@ -135,6 +143,15 @@ export const emailQuery = pageQuery({
     t.Union([t.Literal("transactional"), t.Literal("broadcast"), t.Literal("auth")]),
   ),
   batch_id: t.Optional(t.String({ maxLength: 36 })),
+  subscriber_id: t.Optional(
+    t.String({
+      maxLength: 255,
+      description: "Show only emails to this subscriber, by id or external id.",
+    }),
+  ),
+  category: t.Optional(
+    t.String({ maxLength: 64, description: "Show only emails of this category." }),
+  ),
   ...dateFilters,
 })
 

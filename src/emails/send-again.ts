@@ -56,6 +56,7 @@ export async function again(
     source: "api",
     api_key_id: caller.key_id,
     sandbox: caller.project_settings.sandbox,
+    subscriber_id: to ? null : message.subscriber_id,
     scheduled_at: null,
     idempotency_key,
     rfc_message_id,
@@ -77,7 +78,7 @@ async function sameContent(
   blobs: Blobs,
 ): Promise<Pick<NewMessage, "envelope"> & { content: EmailContent | SubmittedContent }> {
   if (!message.envelope) return { content, envelope: null }
-  const { left_out: _, ...envelope } = message.envelope
+  const { left_out: _, decision: __, ...envelope } = message.envelope
   if (!isSubmitted(content)) return { content, envelope }
   const { submitted, ...stored } = await renamed(message, content, rfc_message_id, blobs)
   return { ...stored, envelope: { ...envelope, submitted } }

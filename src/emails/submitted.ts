@@ -9,6 +9,7 @@ import type { Message } from "../messages/facts"
 import type { NewMessage } from "../messages/pipeline"
 import type { Envelope } from "../messages/tables"
 import { chosenForBytes, trackingAtHost } from "../tracking/choice"
+import { type AudienceFields, audienceOf, namesAudience } from "./email-audience"
 import { categoryFields } from "./email-category"
 import type { ReadParts } from "./parts-task"
 import {
@@ -31,7 +32,7 @@ export const fitsInRows = (size: number, rows: number): boolean =>
   size <= MOST_IN_ROW && size * rows <= MOST_IN_ROWS
 
 /** An email as the bytes that are to be sent, and what they say. */
-export interface EmailBytes {
+export interface EmailBytes extends AudienceFields {
   /** With CRLF line ends, without Bcc, ready to be signed. */
   raw: Uint8Array
   from: Mailbox
@@ -47,7 +48,6 @@ export interface EmailBytes {
   has_html: boolean
   tags: string[]
   metadata: Record<string, unknown>
-  category: string | null
   /** When it is to be sent; null, or absent, for as soon as possible. */
   scheduled_at?: string | null
   /** Null is what the project says; what the account says does not count for bytes. */
@@ -70,6 +70,9 @@ export async function prepareBytes(
   const { sandbox, reply_tracking } = project_settings
   const replyAddress = reply_tracking ? rules.replyAddress : undefined
   const { raw, from, reply_to, subject, rfc_message_id, tags, metadata, category } = email
+  const subscriber = namesAudience(email)
+    ? await audienceOf(rules.audience, project_id, email)
+    : null
   const sendable = await rulesFor(rules, project_id, sandbox)
   await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)
   await refuseAllSuppressed(rules.suppressions, project_id, recipients, {
@@ -89,6 +92,7 @@ export async function prepareBytes(
       ...{ account_id, project_id, api_key_id: key_id, sandbox, stream: "transactional" },
       ...{ to, cc: [], bcc: [], from, reply_to, subject, rfc_message_id, tags, metadata },
       scheduled_at: email.scheduled_at ?? null,
+      ...(subscriber && { subscriber_id: subscriber.id }),
       track,
       ...{ attachments, content, submitted, replyAddress, kind: kindOf(to) },
     }),

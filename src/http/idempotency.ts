@@ -131,6 +131,13 @@ export async function keepAnswer(tx: Tx, claim: Claim | undefined, answer: Kept)
   if (!fresh.has(claim.request)) throw new AlreadyAnswered(claim)
 }
 
+/** Another answer in the place of the one that was taken, in the same transaction. */
+export const amend = (tx: Tx, { request, secrets }: Claim, answer: object) => {
+  const text = JSON.stringify(answer)
+  const kept = { answer: secrets?.seal(text, request) ?? text }
+  return tx.update(idempotency).set(kept).where(eq(idempotency.request, request))
+}
+
 /** Does the work of a request in one transaction with keeping its answer. */
 export async function answerOnce<Made>(
   store: Store,

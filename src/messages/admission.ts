@@ -1,4 +1,5 @@
 import type { ApiError } from "../core/errors"
+import type { ProjectSettings } from "../identity/tables"
 import { frozenRefusal, type SendingCaller, throttledRefusal } from "../reputation/gate"
 import type { Tx } from "../store/store"
 import { giveBack, type QuotaAllowance, reserveEach, takeFromBucket } from "../tenancy/quotas"
@@ -11,6 +12,8 @@ export interface MessageEntry {
   /** Of an account that is not active. */
   standing?: SendingCaller | undefined
   allowance: (QuotaAllowance & { sends_per_second: number | null }) | null
+  /** The settings by which is decided whether its recipient gets it; absent where nothing is asked. */
+  asking?: ProjectSettings | undefined
 }
 
 /** Requests of their own; or one request, of which each message stands for itself, or all or none. */

@@ -8,6 +8,7 @@ import { wakeUpOf } from "../jobs/wake-ups"
 import {
   DeferredError,
   type Hold,
+  OVER,
   PRIORITIES,
   READY,
   type RetrySchedule,
@@ -18,13 +19,13 @@ import { WorkRows } from "../jobs/work-rows"
 import type { WorkTable } from "../jobs/work-table"
 import { searchable } from "../lib/text"
 import type { Outcome } from "../providers/provider"
-import { perStore } from "../store/cached"
 import { bumpEach, type Changes } from "../store/counters"
 import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import type { Channel, Ready } from "./channel"
 import { eventsOf } from "./event-data"
 import { announce, announceStatus, isOpen, type Message } from "./facts"
+import { recentOf } from "./recent-contents"
 import { type DeliveryAttempt, LOGIN_REFUSED, settle } from "./settle"
 import {
   attempts,
@@ -36,7 +37,7 @@ import {
   messageTags,
   type Stream,
 } from "./tables"
-import { eventTypeOf, factName, tellsScheduled } from "./transitions"
+import { counterOf, eventTypeOf, factName, tellsScheduled } from "./transitions"
 
 export { type Message, OWN_SOURCE } from "./facts"
 
@@ -63,6 +64,16 @@ export interface NewMessage
     >,
     Partial<SomeMessages> {
   content: unknown
+  /** It is accepted, and ends at once: its recipient wants or may get no such message. */
+  refused?: MessageRefusal
+}
+
+/** Why a message ends as `failed` where it is accepted. */
+export interface MessageRefusal {
+  /** The status reason, and the code of its error. */
+  reason: string
+  /** For people. */
+  text: string
 }
 
 /** What only some messages have. */
@@ -113,17 +124,20 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   await insertTags(tx, accepted.flatMap(tagsOf))
   const files = accepted.flatMap(filesOf)
   if (files.length > 0) await insertFiles(tx, files)
-  const due = accepted.filter(({ scheduled_at }) => scheduled_at === null)
+  const due = accepted.filter(({ scheduled_at, state }) => scheduled_at === null && state === READY)
   const told = accepted.filter(isToldNow)
-  await emitAll(tx, [...told.flatMap(queuedEvents), ...accepted.flatMap(leftOutEvents)])
+  await emitAll(tx, [
+    ...told.flatMap(queuedEvents),
+    ...accepted.flatMap(leftOutEvents),
+    ...accepted.flatMap(refusedEvents),
+  ])
   await bumpEach(tx, countsOf(accepted))
-  for (const message of accepted) {
-    const type = isToldNow(message) ? eventTypeOf(message.channel, "queued") : undefined
-    announce(tx, message, type ?? null)
-  }
+  for (const message of accepted) announce(tx, message, firstType(message))
   tx.afterCommit(() => {
     const recent = recentOf(tx)
-    for (const { id, content, scheduled_at } of list) if (!scheduled_at) recent.keep(id, content)
+    for (const { id, content, scheduled_at, refused } of list) {
+      if (!scheduled_at && !refused) recent.keep(id, content)
+    }
     recentRowsOf<Message>(tx, messageRows.name)?.keep(due)
     wakeUpOf(tx, "messages").wakeUp()
   })
@@ -213,12 +227,10 @@ async function contentOf(store: Store, message_id: string): Promise<unknown> {
   return found.content
 }
 
-const recentOf = perStore(() => new RecentContents())
-
-function asMessage({ content: _, ...fresh }: NewMessage): Message {
+function asMessage({ content: _, refused, ...fresh }: NewMessage): Message {
   const { created_at } = fresh
   const scheduled_at = fresh.scheduled_at ?? null
-  return {
+  const message: Message = {
     ...fresh,
     scheduled_at,
     template_id: fresh.template_id ?? null,
@@ -243,6 +255,20 @@ function asMessage({ content: _, ...fresh }: NewMessage): Message {
     bounced_at: null,
     updated_at: created_at,
   }
+  return refused ? asRefused(message, refused) : message
+}
+
+function asRefused(message: Message, { reason, text }: MessageRefusal): Message {
+  const ended = { status: "failed", status_reason: reason } as const
+  return {
+    ...message,
+    ...ended,
+    recipients: message.recipients.map((one) => ({ ...one, ...ended })),
+    state: OVER,
+    error: { code: reason, message: text, smtp_code: null, enhanced_code: null },
+    last_event_type: factName(message.channel, "failed"),
+    last_event_at: message.created_at,
+  }
 }
 
 const tagsOf = ({ id: message_id, project_id, tags }: Message) =>
@@ -256,6 +282,13 @@ function filesOf({ id: message_id, envelope }: Message) {
   if (!submitted && attachments.length === 0) return []
   const names = submitted ? [submitted.sha256] : attachments.map(({ sha256 }) => sha256)
   return [...new Set(names)].flatMap((sha256) => (sha256 ? [{ message_id, sha256 }] : []))
+}
+
+/** What watchers hear of a message that was just accepted. */
+function firstType(message: Message): string | null {
+  const { channel, status } = message
+  if (isOpen(status) && !isToldNow(message)) return null
+  return eventTypeOf(channel, status) ?? null
 }
 
 /** A scheduled message has no event yet, unless its channel tells of it at once. */
@@ -275,6 +308,16 @@ const leftOutEvents = (message: Message): NewEvent[] =>
     return eventsOf(message, fact, message.created_at)
   })
 
+const refusedEvents = (message: Message): NewEvent[] => {
+  const { error, recipients, created_at } = message
+  if (!error) return []
+  const { code, message: text } = error
+  return recipients.flatMap(({ email: recipient_email }) => {
+    const fact = { type: "failed", recipient_email, error: { code, message: text } }
+    return eventsOf(message, fact, created_at)
+  })
+}
+
 /** Codes and links first, then what one person waits for, then what goes to many. */
 const PRIORITY_OF: Record<Stream, number> = {
   auth: PRIORITIES.urgent,
@@ -284,9 +327,11 @@ const PRIORITY_OF: Record<Stream, number> = {
 
 function countsOf(accepted: Message[]): Map<string, Changes> {
   const counts = new Map<string, Changes>()
-  for (const { project_id, channel } of accepted) {
+  for (const { project_id, channel, status } of accepted) {
     const changes: Changes = counts.get(project_id) ?? new Map()
     changes.set(channel, (changes.get(channel) ?? 0) + 1)
+    const settled = counterOf(channel, status)
+    if (!isOpen(status)) changes.set(settled, (changes.get(settled) ?? 0) + 1)
     counts.set(project_id, changes)
   }
   return counts
@@ -306,52 +351,3 @@ const findContent = prepared({ message_id: messageContents.message_id }, (db: Re
     .from(messageContents)
     .where(eq(messageContents.message_id, slot.message_id)),
 )
-
-/** Characters: some thousand letters, more than are under way where delivery keeps up. */
-const MOST = 4 * 1024 * 1024
-
-/** Larger contents are not kept: sending them costs far more than reading them back. */
-const MOST_OF_ONE = 64 * 1024
-
-/**
- * Contents of messages that were just accepted. Most are delivered within the same second, and need
- * not be read back and parsed for it. The oldest give way; the database has all of them.
- */
-export class RecentContents {
-  readonly #kept = new Map<string, { content: unknown; size: number }>()
-  #size = 0
-
-  keep(message_id: string, content: unknown) {
-    const size = sizeOf(content)
-    if (size > MOST_OF_ONE) return
-    this.#kept.set(message_id, { content, size })
-    this.#size += size
-    for (const [oldest] of this.#kept) {
-      if (this.#size <= MOST) return
-      this.remove(oldest)
-    }
-  }
-
-  /** Once: a second attempt, much later, reads the database. */
-  remove(message_id: string): unknown {
-    const found = this.#kept.get(message_id)
-    if (!found) return undefined
-    this.#kept.delete(message_id)
-    this.#size -= found.size
-    return found.content
-  }
-
-  /** Characters that are kept now. */
-  get size(): number {
-    return this.#size
-  }
-}
-
-/** In characters, near enough. */
-function sizeOf(content: unknown): number {
-  if (typeof content === "string") return content.length
-  if (typeof content !== "object" || content === null) return 8
-  let size = 64
-  for (const value of Object.values(content)) size += sizeOf(value)
-  return size
-}

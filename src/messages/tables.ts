@@ -76,7 +76,8 @@ export interface Envelope {
   template?: { id: string; name: string; version: number }
   /** The category whose unsubscriptions count. */
   category?: string
-  subscriber_id?: string
+  /** What was decided of its recipient when it was accepted; absent where nothing was asked. */
+  decision?: EnvelopeDecision
   /** What is tracked of a message whose pixel or links are written into it. */
   track?: TrackedParts | undefined
   /** Copies to suppressed addresses: they are no recipients. */
@@ -87,6 +88,14 @@ export interface Envelope {
   topic?: string
   /** Of a publish that asks no preferences. */
   ignores_preferences?: true
+}
+
+/** By which row of the decision a message may go out, or not (`subscribers/decision.ts`). */
+export interface EnvelopeDecision {
+  row: number
+  reason: string | null
+  /** The end of the quiet hours that it waits for. */
+  deferred_until: string | null
 }
 
 /** A copy that was not accepted, because its address is suppressed. */

@@ -5,6 +5,7 @@ import { newId } from "../core/ids"
 
 import type { Workers } from "../core/workers"
 import { accept, entryOf, type Intake } from "../emails/accept"
+import { readSubscriberId } from "../emails/email-audience"
 import { readCategory } from "../emails/email-category"
 import { NOT_OFFERED, readMetadata, readTags } from "../emails/fields"
 import type { SendRules } from "../emails/prepare"
@@ -62,12 +63,19 @@ export async function submit(
     idempotency_key: mail.idempotency_key,
   }
   const recipients = recipientsOf(received.to, mail.named)
+  if (options.subscriber_id !== null && recipients.length > 1) refuseSeveral()
   const { rules, blobs } = parts
   const messages = template
     ? await prepareTemplate({ ...email, ...template }, recipients, sender, rules, blobs)
     : await prepareBytes(email, recipients, sender, rules, blobs)
   const entries = messages.map((message) => submissionEntry(message, caller, mail))
   return untilAnswered(() => enterAll(parts, entries))
+}
+
+/** Each recipient gets a message of its own, and a subscriber is one person. */
+function refuseSeveral(): never {
+  const text = "X-Svc-Subscriber-Id needs a mail to one recipient. Send one mail to each recipient."
+  throw new SubmissionRefusal(501, "5.5.4", "validation_error", text)
 }
 
 /** Larger mail is read in a worker; for smaller mail the way there would cost more. */
@@ -89,6 +97,7 @@ async function readMail(
 /** Of two that differ, either one may be meant. */
 const ONCE = new Set([
   "category",
+  "subscriber_id",
   "scheduled_at",
   "template_id",
   "variables",
@@ -104,6 +113,7 @@ function readOptions(mail: SubmittedMail) {
   const { tags: given, metadata: values, others }: SubmittedOptions = options
   const problems = new Problems()
   let category: string | null = null
+  let subscriber_id: string | null = null
   let scheduled_at: string | null = null
   const track: TrackingWish = { track_opens: null, track_clicks: null }
   const seen = new Set<string>()
@@ -112,6 +122,7 @@ function readOptions(mail: SubmittedMail) {
     if (seen.has(field) && ONCE.has(field)) problems.add(name, "invalid", TWICE)
     seen.add(field)
     if (field === "category") category = readCategory(value, name, problems)
+    else if (field === "subscriber_id") subscriber_id = readSubscriberId(value, name, problems)
     else if (field === "scheduled_at") scheduled_at = readScheduledAt(value, name, problems)
     else if (field === "track_opens" || field === "track_clicks") {
       track[field] = readSwitch(value, name, problems)
@@ -127,7 +138,7 @@ function readOptions(mail: SubmittedMail) {
     if (!(error instanceof ApiError)) throw error
     throw new SubmissionRefusal(501, "5.5.4", "validation_error", error.message)
   }
-  return { tags, metadata, category, scheduled_at, template, ...track }
+  return { tags, metadata, category, subscriber_id, scheduled_at, template, ...track }
 }
 
 /** `true` or `false`, in any case. */
@@ -199,7 +210,7 @@ async function enterAll(parts: SubmitParts, entries: SubmissionEntry[]): Promise
   if (!first || others.length > 0) return store.tx((tx) => enterTogether(tx, entries))
   const { claim, message } = first
   try {
-    await intake.submit(first, { claim, signal: NEVER }, answerOf(message.id))
+    await intake.submit(first, { claim, signal: NEVER }, () => answerOf(message.id))
     return [message.id]
   } catch (error) {
     if (!(error instanceof AlreadyAnswered)) throw error

@@ -53,6 +53,7 @@ interface TemplateMail
     TrackingWish,
     Pick<NewMessage, "tags" | "metadata"> {
   category: string | null
+  subscriber_id: string | null
   scheduled_at: string | null
 }
 
@@ -68,11 +69,13 @@ export async function prepareTemplate(
   blobs: Blobs,
 ): Promise<NewMessage[]> {
   const messages: NewMessage[] = []
-  const { tags, metadata, category, scheduled_at, track_opens, track_clicks } = options
+  const { tags, metadata, category, subscriber_id, scheduled_at } = options
+  const { track_opens, track_clicks } = options
   for (const to of recipients) {
     const email = {
       ...{ to, from, cc: [], bcc: [], subject: "", html: null, text: null, reply_to },
-      ...{ tags, metadata, headers: {}, attachments: [], category, scheduled_at },
+      ...{ tags, metadata, headers: {}, attachments: [] },
+      ...{ category, subscriber_id, scheduled_at },
       ...{ template, variables, track_opens, track_clicks },
     }
     messages.push(await prepare(email, { ...sender, suppressions: [] }, rules, blobs))

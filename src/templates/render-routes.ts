@@ -117,9 +117,11 @@ async function sendTest(parts: TemplateRenderParts, call: TestCall) {
   }
   const origin = { source: "api", batch_id: null, idempotency_key: claim?.key ?? null } as const
   const message = await prepare(email, { caller, signal, ...origin }, rules, blobs)
-  const answer = reply(message)
-  const { id, status } = answer.data
-  const short = { top: answer.top, data: { id, status } }
-  await intake.submit(entryOf(message, caller), call, short)
-  return short
+  return short(await intake.submit(entryOf(message, caller), call, short))
+}
+
+function short(message: Parameters<typeof reply>[0]) {
+  const { top, data } = reply(message)
+  const { id, status } = data
+  return { top, data: { id, status } }
 }

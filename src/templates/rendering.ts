@@ -4,6 +4,7 @@ import { now } from "../core/time"
 import { projects } from "../identity/tables"
 import { cached } from "../store/cached"
 import type { Reader } from "../store/store"
+import type { TemplateSubscriber } from "../subscribers/template-subscriber"
 import { invalidTemplate } from "./judge"
 import type { RenderAnswer } from "./render-templates-task"
 import type { KeyedSources, TemplateRenderer } from "./template-renderer"
@@ -39,9 +40,10 @@ export async function renderTexts(
   keyed: KeyedSources,
   variables: Record<string, unknown>,
   pages: RecipientPages = {},
+  subscriber: TemplateSubscriber | null = null,
 ): Promise<RenderedTexts> {
   const project = { id: project_id, name: await projectName(read, project_id) }
-  return renderWith(renderer, keyed, { subscriber: null, project, now: now() }, variables, pages)
+  return renderWith(renderer, keyed, { subscriber, project, now: now() }, variables, pages)
 }
 
 /** What every template is given, beside the pages of its recipient. */

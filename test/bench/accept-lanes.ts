@@ -11,6 +11,7 @@ import { openSecrets } from "../../src/core/secrets"
 import { openWorkers } from "../../src/core/workers"
 import { senderDomains } from "../../src/domains/sending-domains"
 import { accept, entryOf, Intake, reply } from "../../src/emails/accept"
+import { audienceRules } from "../../src/emails/email-audience"
 import { readSendEmail } from "../../src/emails/fields"
 import { prepare } from "../../src/emails/prepare"
 import { suppressionRules } from "../../src/emails/suppressed"
@@ -35,6 +36,7 @@ const blobs = openBlobs(`${data_dir}/blobs`)
 const rules = {
   domains: senderDomains(store.read),
   suppressions: suppressionRules(store.read),
+  audience: audienceRules(store.read),
   providerOf: async () => null,
   sending_domains: new Set(["bench.test"]),
   to_mailbox: false,

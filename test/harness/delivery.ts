@@ -8,8 +8,15 @@ import type { TestService } from "./service"
 import { engine } from "./store"
 import { WorkLoops, workOf } from "./work-loops"
 
-/** Runs the queue until every message that is due is settled. Resolves with what the provider was handed. */
-export async function deliverAll({ parts }: TestService, answer = delivered) {
+/**
+ * Runs the queue until every message that is due is settled, or until `isOver`. Resolves with what the
+ * provider was handed.
+ */
+export async function deliverAll(
+  { parts }: TestService,
+  answer = delivered,
+  isOver?: () => Promise<boolean>,
+) {
   const handed: OutgoingMail[] = []
   const provider: EmailProvider = {
     name: "mailbox",
@@ -23,12 +30,16 @@ export async function deliverAll({ parts }: TestService, answer = delivered) {
     },
     close: async () => {},
   }
-  await deliverBy(parts, provider)
+  await deliverBy(parts, provider, isOver)
   return handed
 }
 
-/** Runs the queue until every message that is due is settled, by this provider. */
-export async function deliverBy(parts: TestService["parts"], provider: EmailProvider) {
+/** Runs the queue until every message that is due is settled, or until `isOver`, by this provider. */
+export async function deliverBy(
+  parts: TestService["parts"],
+  provider: EmailProvider,
+  isOver: () => Promise<boolean> = async () => !(await isAnyOpen(parts)),
+) {
   const { store } = parts
   const loop = new WorkLoops({
     store,
@@ -43,7 +54,7 @@ export async function deliverBy(parts: TestService["parts"], provider: EmailProv
   })
   await loop.start()
   try {
-    while (await isAnyOpen(parts)) await sleep(5)
+    while (!(await isOver())) await sleep(5)
   } finally {
     await loop.stop(5_000)
   }

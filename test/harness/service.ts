@@ -82,7 +82,7 @@ export interface FakeDisk {
 
 const RULES: Omit<
   SendRules,
-  "domains" | "suppressions" | "providerOf" | "unsubscribe" | "templates"
+  "domains" | "suppressions" | "audience" | "providerOf" | "unsubscribe" | "templates"
 > = {
   files: { allow_private: [] },
   sending_domains: new Set(["example.test"]),

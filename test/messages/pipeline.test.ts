@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { newId } from "../../src/core/ids"
 import * as pipeline from "../../src/messages/pipeline"
-import { RecentContents } from "../../src/messages/pipeline"
+import { RecentContents } from "../../src/messages/recent-contents"
 import { messageContents } from "../../src/messages/tables"
 import { testStore } from "../harness/store"
 import { letter } from "./letters"

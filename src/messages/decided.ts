@@ -1,0 +1,174 @@
+import { and, eq } from "drizzle-orm"
+import { newId } from "../core/ids"
+import { millis, millisFrom } from "../core/time"
+import { withDefaults } from "../identity/caller"
+import { type ProjectSettings, projects } from "../identity/tables"
+import { cached } from "../store/cached"
+import { gathered } from "../store/gathered"
+import type { Reader, Tx } from "../store/store"
+import { audienceOf } from "../subscribers/audience"
+import type { DecisionReason, SendDecision } from "../subscribers/decision"
+import { topics } from "../topics/tables"
+import type { MessageEntry } from "./admission"
+import { type AskedMessage, decideAll } from "./audience-decisions"
+import type { Message } from "./facts"
+import type { MessageRefusal, NewMessage } from "./pipeline"
+
+/** Whether anything is asked of the recipient: a plain message names neither subscriber nor category. */
+export const asksAudience = ({ subscriber_id, category, envelope }: Asked): boolean =>
+  subscriber_id != null || category != null || envelope?.category !== undefined
+
+type Asked = Pick<NewMessage, "subscriber_id" | "category" | "envelope">
+
+/**
+ * The messages as the decision about their recipients leaves them (contract 43, section 2), in the
+ * transaction that accepts them: one that may not go out ends at once, and quiet hours move its time.
+ * Entries of which nothing is asked cost nothing.
+ */
+export async function decided(tx: Tx, entries: MessageEntry[]): Promise<NewMessage[]> {
+  const asking = entries.filter(({ asking }) => asking !== undefined)
+  if (asking.length === 0) return entries.map(({ message }) => message)
+  const answers = new Map<MessageEntry, NewMessage>()
+  const projects = Map.groupBy(asking, ({ message }) => message.project_id)
+  for (const [id, ours] of [...projects].sort(([one], [other]) => (one < other ? -1 : 1))) {
+    const settings = ours[0]?.asking
+    if (!settings) continue
+    const messages = ours.map(({ message }) => message)
+    const decisions = await decideAll(tx, { id, settings }, await questions(tx, id, messages))
+    for (const [at, entry] of ours.entries()) {
+      const decision = decisions[at]
+      if (decision) answers.set(entry, asDecided(entry.message, decision))
+    }
+  }
+  return entries.map((entry) => answers.get(entry) ?? entry.message)
+}
+
+type Question = Pick<Message, "project_id" | "channel" | "stream" | "recipient" | "envelope"> &
+  Pick<NewMessage, "subscriber_id" | "category" | "scheduled_at">
+
+async function questions(
+  db: Reader,
+  project_id: string,
+  messages: Question[],
+): Promise<AskedMessage[]> {
+  const ids = messages.flatMap(({ subscriber_id }) => subscriber_id ?? [])
+  const members = await audienceOf(db, project_id, ids)
+  return messages.map(({ channel, stream, recipient, envelope, scheduled_at, ...message }) => ({
+    subscriber: members.get(message.subscriber_id ?? "") ?? null,
+    address: recipient,
+    channel,
+    stream,
+    category: message.category ?? envelope?.category ?? null,
+    topic: null,
+    at: scheduled_at == null ? millis() : Math.max(millis(), millisFrom(scheduled_at)),
+  }))
+}
+
+/**
+ * The same question once more before a message leaves, by what is true now. Messages that are handled
+ * together ask together. Ask it only of those that `asksAudience` names.
+ */
+export const decidedAgain = gathered<Message, SendDecision | undefined>(async (db, messages) => {
+  const answers = new Map<Message, SendDecision>()
+  for (const [id, ours] of Map.groupBy(messages, ({ project_id }) => project_id)) {
+    const settings = await settingsOf(db, id)
+    const asked = await questions(db, id, ours)
+    for (const [at, message] of ours.entries()) {
+      const one = asked[at]
+      const { topic, ignores_preferences } = message.envelope ?? {}
+      if (!one) continue
+      Object.assign(one, {
+        at: millis(),
+        message_id: message.id,
+        ...(topic !== undefined && { topic: await topicOf(db, id, topic) }),
+        ...(ignores_preferences && { ignores_preferences }),
+      })
+    }
+    const decisions = await decideAll(db, { id, settings }, asked)
+    for (const [at, message] of ours.entries()) {
+      const decision = decisions[at]
+      if (decision) answers.set(message, decision)
+    }
+  }
+  return messages.map((message) => answers.get(message))
+})
+
+/** How old the answers may be where other nodes change the tables, too. */
+const TRUSTED_MS = 1000
+
+const settingsByProject = cached<ProjectSettings>({ tables: ["projects"] })
+
+const settingsOf = (db: Reader, id: string) =>
+  settingsByProject(
+    db,
+    id,
+    async () => {
+      const found = db.select({ settings: projects.settings }).from(projects)
+      const [row] = await found.where(eq(projects.id, id))
+      return withDefaults(row?.settings ?? {})
+    },
+    TRUSTED_MS,
+  )
+
+const defaultsOfTopics = cached<"on" | "off">({ tables: ["topics"] })
+
+/** A topic that was deleted meanwhile excludes nobody by its default. */
+async function topicOf(db: Reader, project_id: string, key: string) {
+  const read = async () => {
+    const ours = and(eq(topics.project_id, project_id), eq(topics.key, key))
+    const [row] = await db.select({ default: topics.default }).from(topics).where(ours)
+    return row?.default ?? "on"
+  }
+  return { key, default: await defaultsOfTopics(db, `${project_id} ${key}`, read, TRUSTED_MS) }
+}
+
+/** What would be decided of a message now. Nothing is held, and nothing counts. */
+export async function foreseen(
+  db: Reader,
+  settings: ProjectSettings,
+  message: Question,
+): Promise<SendDecision | undefined> {
+  const { project_id: id } = message
+  const asked = await questions(db, id, [message])
+  const decisions = await decideAll(
+    db,
+    { id, settings },
+    asked.map((one) => ({ ...one, message_id: newId() })),
+  )
+  return decisions[0]
+}
+
+function asDecided(message: NewMessage, decision: SendDecision): NewMessage {
+  const { row, reason, deferred_until, is_allowed } = decision
+  const envelope = message.envelope && {
+    ...message.envelope,
+    decision: { row, reason, deferred_until },
+  }
+  if (!is_allowed) return { ...message, envelope, refused: refusalOf(decision) }
+  return { ...message, envelope, ...(deferred_until && { scheduled_at: deferred_until }) }
+}
+
+/** The status reason of a message that may not go out, and why, for people. */
+export function refusalOf({ reason }: Pick<SendDecision, "reason">): MessageRefusal {
+  const text = REASONS[reason ?? "preference"]
+  if (reason === "suppressed") return { reason: "suppressed_recipient", text }
+  return { reason: reason === "frequency_cap" ? reason : "preference", text }
+}
+
+/** The status reason of a message that waits for the end of quiet hours. */
+export const QUIET_HOURS = "quiet_hours"
+
+/** What each reason says to people. */
+export const REASONS: Record<DecisionReason, string> = {
+  blocked: "The subscriber is blocked and gets no messages.",
+  suppressed: "The address is suppressed.",
+  category_channels: "The category is not for this channel.",
+  unsubscribed:
+    "The subscriber unsubscribed from the channel, from this category of it, or from all.",
+  channel_disabled: "The preferences of the subscriber switch the channel off.",
+  preference: "The preferences of the subscriber exclude the message.",
+  default:
+    "The defaults of the project exclude the message, and the subscriber chose nothing else.",
+  frequency_cap: "The subscriber got as many messages of this kind as the frequency cap allows.",
+  quiet_hours: "The quiet hours of the subscriber go on.",
+}
