@@ -189,9 +189,10 @@ async function composeEmail(ground: Ground, overrides: Overrides, queues: QueueP
   const { host, receives } = domains.targets
   const replyAddress = (id: string) => `${localPartFor(secrets, "r", id)}@${host}`
   const takes_mail = receives && isMailbox(`r@${host}`) // not where the host has one label
+  const renderer = new TemplateRenderer(workers)
   const rules: SendRules = {
     ...sendRules(settings, mode, store),
-    templates: { read: store.read, renderer: new TemplateRenderer(workers) },
+    templates: { read: store.read, renderer },
     unsubscribe: unsubscribeLinksAt({ secrets, base_url, mail_host: takes_mail ? host : null }),
     ...(takes_mail && { replyAddress }),
     ...overrides.rules,
@@ -206,6 +207,7 @@ async function composeEmail(ground: Ground, overrides: Overrides, queues: QueueP
     mail: overrides.mail ?? systemMail(secrets, { system_from, to_mailbox: rules.to_mailbox }),
     channels: channelTable({ ...ground, provider, sandbox, rules, queues, concurrency }),
     async close() {
+      await renderer.close()
       await provider.close()
       await sandbox?.close()
     },

@@ -12,8 +12,13 @@ interface BatchOptions {
   most?: number
   /** Batches that are in the threads at the same time. Default: 2. */
   in_flight?: number
-  /** The inputs of a task that failed are tried again one by one, so that one does not spoil the others. */
-  alone_after_failure?: boolean
+  /** Where a task of several inputs failed, each of them is rejected with `SharedFailure`. */
+  tells_shared_failures?: boolean
+}
+
+/** The task failed as a whole, and any of its inputs may be the reason. */
+export class SharedFailure extends Error {
+  override readonly name = "SharedFailure"
 }
 
 interface WaitingInput<Input, Output> {
@@ -32,7 +37,7 @@ export class WorkerBatches<Input, Output> {
   readonly #deadline_ms: number
   readonly #most: number
   readonly #most_in_flight: number
-  readonly #alone_after_failure: boolean
+  readonly #tells_shared_failures: boolean
   readonly #waiting: WaitingInput<Input, Output>[] = []
   #in_flight = 0
 
@@ -43,7 +48,7 @@ export class WorkerBatches<Input, Output> {
     this.#deadline_ms = deadline_ms
     this.#most = options.most ?? MAX_BATCH
     this.#most_in_flight = options.in_flight ?? MAX_IN_FLIGHT
-    this.#alone_after_failure = options.alone_after_failure ?? false
+    this.#tells_shared_failures = options.tells_shared_failures ?? false
   }
 
   /** Inputs that no thread has yet. */
@@ -82,9 +87,12 @@ export class WorkerBatches<Input, Output> {
       for (const [index, { resolve }] of batch.entries()) resolve(outputs[index])
     } catch (error) {
       // An ApiError says that the pool takes no work at all.
-      const is_divided = this.#alone_after_failure && !(error instanceof ApiError)
-      if (is_divided && batch.length > 1) for (const one of batch) await this.#send([one])
-      else for (const { reject } of batch) reject(error)
+      const is_shared = batch.length > 1 && !(error instanceof ApiError)
+      const told =
+        is_shared && this.#tells_shared_failures
+          ? new SharedFailure("a task of several inputs failed", { cause: error })
+          : error
+      for (const { reject } of batch) reject(told)
     }
   }
 }

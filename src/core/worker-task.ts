@@ -1,3 +1,4 @@
+import { setPriority } from "node:os"
 import { parentPort } from "node:worker_threads"
 import { ApiError } from "./errors"
 import { catchStrayOutput } from "./stray-output"
@@ -35,6 +36,9 @@ type Tasks = Record<string, () => Promise<TaskFunction>>
 
 const MAX_DEPTH = 4
 
+/** Before the niceness of the thread, in its arguments. */
+export const NICENESS = "--niceness="
+
 /**
  * Called once by the worker file: answers every task of the pool with the function of that name.
  * Bytes in a result are moved to the main thread, not copied; an ApiError keeps its code there.
@@ -42,6 +46,7 @@ const MAX_DEPTH = 4
 export function serveTasks(tasks: Tasks): void {
   const port = parentPort
   if (!port) throw new Error("tasks run only in a worker thread")
+  giveWay()
   catchStrayOutput((stray, message, fields) => port.postMessage({ stray, message, fields }))
   const loaded = new Map<string, TaskFunction>()
   const functionOf = async (task: string) => {
@@ -62,6 +67,18 @@ export function serveTasks(tasks: Tasks): void {
     }
   })
   port.postMessage({ ready: true })
+}
+
+/** On Linux process 0 is this thread alone (setpriority(2)); elsewhere it would be the whole process. */
+function giveWay() {
+  const argument = process.argv.find((one) => one.startsWith(NICENESS))
+  const niceness = Number(argument?.slice(NICENESS.length) ?? 0)
+  if (niceness === 0 || process.platform !== "linux") return
+  try {
+    setPriority(0, niceness)
+  } catch {
+    // A sandbox may forbid it. The thread works all the same.
+  }
 }
 
 async function perform(functionOf: (task: string) => Promise<TaskFunction>, message: Task) {

@@ -1,7 +1,7 @@
 import { ApiError, isErrorCode } from "./errors"
 import { hasDescriptors } from "./libc"
 import { log } from "./log"
-import type { Task, TaskAnswer, TaskError } from "./worker-task"
+import { NICENESS, type Task, type TaskAnswer, type TaskError } from "./worker-task"
 
 const MAX_WAITING = 1000
 const MAX_FAILED_STARTS = 3
@@ -61,9 +61,17 @@ interface Thread {
   timer: ReturnType<typeof setTimeout> | undefined
 }
 
-/** Threads start when there is work for them and then stay; `entry` is for tests. */
-export function openWorkers(options: { size: number; entry?: string }): Workers {
-  const pool = new Pool(Math.max(1, options.size), options.entry ?? workerEntry())
+interface PoolOptions {
+  size: number
+  /** For tests. */
+  entry?: string
+  /** From 0 to 19: how far the threads give way to others, as of `nice`. Only on Linux. */
+  niceness?: number
+}
+
+/** Threads start when there is work for them and then stay. */
+export function openWorkers({ size, entry = workerEntry(), niceness = 0 }: PoolOptions): Workers {
+  const pool = new Pool(Math.max(1, size), entry, niceness)
   return {
     run: <T>(task: string, input: unknown, options: TaskOptions) =>
       new Promise<T>((resolve, reject) => {
@@ -86,6 +94,7 @@ export function workerEntry(module_url: string = import.meta.url): string {
 class Pool {
   private readonly size: number
   private readonly entry: string
+  private readonly niceness: number
   private readonly threads = new Set<Thread>()
   private readonly waiting: Job[] = []
   private last_id = 0
@@ -93,9 +102,10 @@ class Pool {
   private closed = false
   private readonly emptied = Promise.withResolvers<void>()
 
-  constructor(size: number, entry: string) {
+  constructor(size: number, entry: string, niceness: number) {
     this.size = size
     this.entry = entry
+    this.niceness = niceness
   }
 
   add(job: Job): void {
@@ -170,7 +180,7 @@ class Pool {
 
   private start(): void {
     const thread: Thread = {
-      worker: new Worker(this.entry),
+      worker: new Worker(this.entry, { argv: [`${NICENESS}${this.niceness}`] }),
       ready: false,
       loaded: new Set(),
       job: undefined,

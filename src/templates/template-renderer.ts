@@ -1,20 +1,17 @@
 import { ApiError } from "../core/errors"
-import { monotonic } from "../core/time"
-import { WorkerBatches } from "../core/worker-batches"
+import { SharedFailure, WorkerBatches } from "../core/worker-batches"
 import { type Workers, WorkerTimeout } from "../core/workers"
 import { unavailable } from "../http/envelope"
 import { DEADLINE_MS } from "./limits"
 import type { RenderAnswer, RenderJob, TemplateSources } from "./render-templates-task"
+import { SlowTemplates } from "./slow-templates"
 
 /** Renderings of one task: with one task at a time, each way to the thread should carry many. */
 const MOST_TOGETHER = 64
 /** Renderings of one project that wait. */
 const MOST_WAITING = 2000
-/** Sources that the threads probably have. */
+/** Sources that a thread has rendered. */
 const MOST_KNOWN = 1000
-
-/** How long a template that took too long renders apart from the others of its project. */
-const APART_MS = 60_000
 
 /** Sources under a name that no other sources have. */
 export interface KeyedSources {
@@ -26,23 +23,23 @@ type RenderBatches = WorkerBatches<RenderJob, RenderAnswer>
 
 interface ProjectRenders {
   batches: RenderBatches
-  /** Of templates that took too long lately: the others do not wait behind them. */
-  apart: RenderBatches
+  /** Renderings that wait or run apart. */
+  apart: number
   running: number
 }
 
 /**
  * Renders templates in the threads of the pool. What a project asks for at the same time shares a task,
- * and a project has one task at a time: a template that hangs costs its own project a thread for 500 ms,
- * and the others go on. After that it has a task of its own, so that it delays no other template. The
- * sources cross to a thread once; then it knows them by their key.
+ * and a project has one task at a time. A template that hangs costs its project one thread for 500 ms.
+ * For a minute it renders apart then (`SlowTemplates`), and so does every template of the project that no
+ * thread has rendered yet. The sources cross to a thread once; then it knows them by their key.
  */
 export class TemplateRenderer {
   readonly #workers: Workers
   readonly #projects = new Map<string, ProjectRenders>()
+  /** Keys of sources that a thread has rendered in time. */
   readonly #known = new Set<string>()
-  /** Keys that took too long, and until when they render apart, by `monotonic`. */
-  readonly #slow = new Map<string, number>()
+  readonly #slow = new SlowTemplates()
 
   constructor(workers: Workers) {
     this.#workers = workers
@@ -54,52 +51,83 @@ export class TemplateRenderer {
    */
   async render(project_id: string, keyed: KeyedSources, data: string): Promise<RenderAnswer> {
     const project = this.#projectOf(project_id)
-    const batches = this.#isSlow(keyed.key) ? project.apart : project.batches
-    if (batches.waiting >= MOST_WAITING) throw tooMany()
+    if (project.batches.waiting + project.apart >= MOST_WAITING) throw tooMany()
     project.running += 1
     try {
-      return await this.#answer(batches, keyed, data)
-    } catch (error) {
-      if (error instanceof ApiError) throw error
-      this.#noteSlow(keyed.key)
-      return { problem: killed(error) }
+      const is_apart = this.#isSuspect(project_id, keyed.key)
+      const answer = is_apart ? undefined : await this.#renderTogether(project_id, keyed, data)
+      return answer ?? (await this.#renderApart(project_id, keyed, data))
     } finally {
       project.running -= 1
       if (project.running === 0) this.#projects.delete(project_id)
     }
   }
 
-  #isSlow(key: string): boolean {
-    const until = this.#slow.get(key)
-    if (until === undefined) return false
-    if (until > monotonic()) return true
-    this.#slow.delete(key)
-    return false
+  /** Stops the thread of slow templates; the pool stays open. */
+  close = (): Promise<void> => this.#slow.close()
+
+  #isSuspect(project_id: string, key: string): boolean {
+    return this.#slow.has(key) || (this.#slow.has(project_id) && !this.#known.has(key))
   }
 
-  #noteSlow(key: string) {
-    if (this.#slow.size >= MOST_KNOWN) this.#slow.clear()
-    this.#slow.set(key, monotonic() + APART_MS)
+  /** Undefined where the task took too long, and another template of the task may be the reason. */
+  async #renderTogether(project_id: string, { key, sources }: KeyedSources, data: string) {
+    const { batches } = this.#projectOf(project_id)
+    try {
+      const answer = await batches.add(
+        this.#known.has(key) ? { key, data } : { key, data, sources },
+      )
+      const whole =
+        answer && "unknown" in answer ? await batches.add({ key, data, sources }) : answer
+      if (!whole) throw new Error("the thread gave no answer")
+      this.#keep(key)
+      return whole
+    } catch (error) {
+      if (error instanceof ApiError) throw error
+      this.#slow.note(project_id)
+      return error instanceof SharedFailure ? undefined : this.#tookTooLong(key, error)
+    }
   }
 
-  async #answer(batches: RenderBatches, { key, sources }: KeyedSources, data: string) {
-    const is_known = this.#known.has(key)
-    if (!is_known && this.#known.size >= MOST_KNOWN) this.#known.clear()
+  async #renderApart(project_id: string, { key, sources }: KeyedSources, data: string) {
+    const project = this.#projectOf(project_id)
+    project.apart += 1
+    try {
+      const answer = await this.#slow.render(project_id, { key, data, sources })
+      this.#keep(key)
+      return answer
+    } catch (error) {
+      if (error instanceof ApiError) throw error
+      this.#slow.note(project_id)
+      return this.#tookTooLong(key, error)
+    } finally {
+      project.apart -= 1
+    }
+  }
+
+  #keep(key: string) {
+    if (this.#known.has(key)) return
+    if (this.#known.size >= MOST_KNOWN) this.#known.clear()
     this.#known.add(key)
-    const answer = await batches.add(is_known ? { key, data } : { key, data, sources })
-    if (answer && !("unknown" in answer)) return answer
-    const whole = await batches.add({ key, data, sources })
-    if (!whole) throw new Error("the thread gave no answer")
-    return whole
+  }
+
+  #tookTooLong(key: string, error: unknown): RenderAnswer {
+    this.#slow.note(key)
+    this.#known.delete(key)
+    return { problem: killed(error) }
   }
 
   #projectOf(project_id: string): ProjectRenders {
     const known = this.#projects.get(project_id)
     if (known) return known
-    const options = { most: MOST_TOGETHER, in_flight: 1, alone_after_failure: true }
-    const open = (): RenderBatches =>
-      new WorkerBatches(this.#workers, "render-templates", DEADLINE_MS, options)
-    const project = { batches: open(), apart: open(), running: 0 }
+    const options = { most: MOST_TOGETHER, in_flight: 1, tells_shared_failures: true }
+    const batches: RenderBatches = new WorkerBatches(
+      this.#workers,
+      "render-templates",
+      DEADLINE_MS,
+      options,
+    )
+    const project = { batches, apart: 0, running: 0 }
     this.#projects.set(project_id, project)
     return project
   }

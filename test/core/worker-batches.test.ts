@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test"
-import { batchesPerPool } from "../../src/core/worker-batches"
+import { batchesPerPool, WorkerBatches } from "../../src/core/worker-batches"
 import { openWorkers, type Workers } from "../../src/core/workers"
 
 const entry = new URL("./worker-fixture.ts", import.meta.url).href
@@ -43,4 +43,13 @@ test("a task that fails fails for its inputs alone, and the next ones go on", as
   expect(await Promise.all(tries)).toEqual(["broken", "broken", "broken"])
   expect(await failing.add(4).catch((error: Error) => error.message)).toBe("broken")
   expect(await doubles(workers).add(2)).toBe(4)
+})
+
+test("a task of several inputs that failed is told as theirs together, where that is asked for", async () => {
+  const { workers } = counted()
+  const options = { most: 16, in_flight: 1, tells_shared_failures: true }
+  const failing = new WorkerBatches<number, number>(workers, "break", 20_000, options)
+  const nameOf = (input: number) => failing.add(input).catch((error: Error) => error.name)
+  expect(await Promise.all([1, 2].map(nameOf))).toEqual(["SharedFailure", "SharedFailure"])
+  expect(await nameOf(3)).toBe("TypeError")
 })

@@ -1,3 +1,4 @@
+import { getPriority } from "node:os"
 import { ApiError } from "../../src/core/errors"
 import { serveTasks } from "../../src/core/worker-task"
 
@@ -34,6 +35,7 @@ const tasks = present({
     Atomics.wait(flag, 0, 0)
     Atomics.store(flag, 1, 2)
   },
+  niceness: () => getPriority(),
   spin: () => {
     for (;;);
   },

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test"
+import { getPriority } from "node:os"
 import { ApiError } from "../../src/core/errors"
 import { recentLines } from "../../src/core/log"
 import { openWorkers, type Workers, WorkerTimeout, workerEntry } from "../../src/core/workers"
@@ -41,6 +42,16 @@ describe("a task", () => {
     expect([...raw]).toEqual([7, 7, 7, 7, 7])
     expect(Buffer.from(small).toString()).toBe("abc")
   })
+
+  test.skipIf(process.platform !== "linux")(
+    "runs in a thread that gives way, and the process does not",
+    async () => {
+      const before = getPriority()
+      workers = openWorkers({ size: 1, entry, niceness: before + 3 })
+      expect(await workers.run<number>("niceness", null, soon)).toBe(before + 3)
+      expect(getPriority()).toBe(before)
+    },
+  )
 
   test("prints into the log what a library would print", async () => {
     expect(await open().run<string>("chatter", null, soon)).toBe("done")

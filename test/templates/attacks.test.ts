@@ -109,11 +109,15 @@ describe("a template that hangs", () => {
   const HANG = text(each(4, "x"))
   const QUICK = text("{{n}}")
   const many = JSON.stringify({ l: numbers(100) })
+  const open = (size: number) => {
+    const workers = openWorkers({ size })
+    const renderer = new TemplateRenderer(workers)
+    afterAll(() => Promise.all([workers.close(), renderer.close()]))
+    return { renderer }
+  }
 
   test("delays its own project only, and what shared its task is rendered after it", async () => {
-    const workers = openWorkers({ size: 2 })
-    afterAll(() => workers.close())
-    const renderer = new TemplateRenderer(workers)
+    const { renderer } = open(2)
     const ended: string[] = []
     const told = async (name: string, rendering: Promise<object>) => {
       const answer = await rendering
@@ -130,5 +134,44 @@ describe("a template that hangs", () => {
     expect(await hanging).toMatchObject({ problem: { reason: "timeout" } })
     expect(await beside).toEqual({ texts: { html: "1" }, without_value: [] })
     expect(ended).toEqual([...numbers(5).map(() => "other"), "hanging", "beside"])
+  })
+
+  test("holds no thread of the pool once it took too long, in however many projects", async () => {
+    const { renderer } = open(1)
+    for (const project of ["one", "two"]) {
+      const answer = await renderer.render(project, text(`${project} ${each(4, "x")}`), many)
+      expect(answer).toMatchObject({ problem: { reason: "timeout" } })
+    }
+    await renderer.render("three", QUICK, '{"n":0}')
+    const ended: string[] = []
+    const hanging = ["one", "two"].map(async (project) => {
+      await renderer.render(project, text(`${project} ${each(4, "x")}`), many)
+      ended.push(project)
+    })
+    const fresh = renderer.render("one", text("{{n}} of a project with trouble"), '{"n":1}')
+    for (const n of numbers(5)) {
+      const answer = await renderer.render("three", QUICK, JSON.stringify({ n }))
+      expect(answer).toEqual({ texts: { html: String(n) }, without_value: [] })
+    }
+    expect(ended).toEqual([])
+    await fresh
+    expect(ended).toEqual(["one", "two"])
+    await Promise.all(hanging)
+  })
+
+  test("does not stop what a thread has rendered before in its project", async () => {
+    const { renderer } = open(1)
+    await renderer.render("one", QUICK, '{"n":0}')
+    await renderer.render("one", HANG, many)
+    let has_ended = false
+    const hanging = renderer.render("one", HANG, many).then(() => {
+      has_ended = true
+    })
+    for (const n of numbers(5)) {
+      const answer = await renderer.render("one", QUICK, JSON.stringify({ n }))
+      expect(answer).toEqual({ texts: { html: String(n) }, without_value: [] })
+    }
+    expect(has_ended).toBe(false)
+    await hanging
   })
 })
