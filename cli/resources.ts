@@ -1,10 +1,12 @@
 import { accountRows } from "./commands/accounts"
+import { categoryRows } from "./commands/categories"
 import { domainRows } from "./commands/domains"
 import { emailRows } from "./commands/email-rows"
 import { triggerRow } from "./commands/events"
 import { inboundRouteRows, inboundRows } from "./commands/inbound-rows"
 import { shownJob } from "./commands/jobs"
 import { keyRows } from "./commands/keys"
+import { isMember, memberId, projectRows } from "./commands/projects"
 import { providerRows } from "./commands/providers"
 import { queueRows } from "./commands/queue"
 import { reputation } from "./commands/reputation"
@@ -16,16 +18,11 @@ import { topicRows } from "./commands/topics"
 import { auditRow, usageRows } from "./commands/usage"
 import { webhookRows } from "./commands/webhooks"
 import { usage } from "./lib/errors"
-import { SLUG, YOUR_NAME } from "./lib/flags"
+import { YOUR_NAME } from "./lib/flags"
 import { confirm, twoPasswords } from "./lib/prompts"
 import { asks, ID, type Resource, row } from "./lib/resource"
 import { several } from "./lib/run"
 import { ago, fields, idColumn, wide } from "./lib/table"
-
-const memberId = idColumn("member", ({ user_id }: { user_id: string }) => user_id)
-
-const is_member = ({ email, role }: { email: string; role: string }) =>
-  `${email} has the role ${role}`
 
 /** Every plain command, by its noun. Rows that need more than their route stand in commands/<noun>.ts. */
 export const resources: readonly Resource[] = [
@@ -57,6 +54,12 @@ export const resources: readonly Resource[] = [
     noun: "inbound routes",
     about: "decide what happens with mail to an address",
     rows: inboundRouteRows,
+  },
+  {
+    noun: "categories",
+    about: "manage the kinds of messages that subscribers choose among",
+    example: ["categories list", "categories create --name Newsletter"],
+    rows: categoryRows,
   },
   {
     noun: "suppressions",
@@ -240,73 +243,7 @@ export const resources: readonly Resource[] = [
   {
     noun: "projects",
     about: "manage the projects of the account",
-    rows: [
-      row("list", "GET /v1/projects", {
-        about: "list the projects that you can see, newest first",
-        columns: (context) => ({
-          "": ({ id }) => (id === context.connection().project_id ? "*" : ""),
-          ID: idColumn("project"),
-          NAME: wide(({ name }) => name),
-          SLUG: "slug",
-          STATUS: ({ status, sandbox }) => (sandbox ? `${status}, sandbox` : status),
-          AGE: ago(({ created_at }) => created_at),
-        }),
-      }),
-      row("create", "POST /v1/projects", {
-        about: "create a project",
-        example: "--name Shop",
-        flags: { name: "name of the project" },
-        done: ({ name, id }) => `created the project ${name} ${id}`,
-        next: ({ id }) => `projects use ${id}`,
-      }),
-      row("get <id>", "GET /v1/projects/{project_id}"),
-      row("update <id>", "PATCH /v1/projects/{project_id}", {
-        example: "--name Shop",
-        flags: { name: "new name", slug: `new ${SLUG[1]}` },
-      }),
-      row("delete <id>", "DELETE /v1/projects/{project_id}", {
-        about: "delete a project and stop its keys; it can be restored for 7 days",
-        flags: { confirm: false },
-        async confirm(context, [project_id = ""], client) {
-          const { data } = await client.call("GET /v1/projects/{project_id}", {
-            params: { project_id },
-          })
-          const what = `The keys of ${data.name} stop now. The project can be restored for 7 days.`
-          await confirm(context, what, data.name)
-          return { confirm: data.name }
-        },
-        done: ({ id }) => `deleted ${id}`,
-        next: ({ id }) => `projects restore ${id}`,
-      }),
-      row("restore <id>", "POST /v1/projects/{project_id}/restore", {
-        done: ({ name }) => `restored ${name}`,
-      }),
-      row("members <id>", "GET /v1/projects/{project_id}/members", {
-        about: "list the members of a project and their roles, newest first",
-        columns: {
-          ID: memberId,
-          EMAIL: wide(({ email }) => email),
-          ROLE: ({ role, inherited }) => (inherited ? `${role} (account)` : role),
-          SINCE: ago(({ added_at }) => added_at),
-        },
-      }),
-      row("add-member <id>", "POST /v1/projects/{project_id}/members", {
-        example: "--email kim@example.test --role viewer",
-        flags: { email: "email address of the member", user_id: "user id of the member" },
-        refuse: ({ email, user: id }) =>
-          (email === undefined) === (id === undefined) ? "give --email or --user" : undefined,
-        done: is_member,
-      }),
-      row("set-role <id> <user> <role>", "PATCH /v1/projects/{project_id}/members/{user_id}", {
-        about: "set a member's role in the project: admin, developer or viewer",
-        done: is_member,
-      }),
-      row("remove-member <id> <user>", "DELETE /v1/projects/{project_id}/members/{user_id}", {
-        example: "--yes",
-        confirm: asks((_, person) => `${person} will lose their role in this project.`, "remove"),
-        done: ({ id }) => `removed ${id}`,
-      }),
-    ],
+    rows: projectRows,
   },
   {
     noun: "members",
@@ -342,7 +279,7 @@ export const resources: readonly Resource[] = [
       }),
       row("set-role <user> <role>", "PATCH /v1/accounts/me/members/{user_id}", {
         about: "set a member's role: owner, admin, billing_admin or member",
-        done: is_member,
+        done: isMember,
       }),
       row("remove <user>", "DELETE /v1/accounts/me/members/{user_id}", {
         example: "--yes",

@@ -30,6 +30,7 @@ import { reputationRoutes } from "./reputation/routes"
 import type { RequestLog } from "./request-log/request-log"
 import { requestLogRoutes } from "./request-log/routes"
 import type { Store } from "./store/store"
+import { categoryRoutes } from "./subscribers/category-routes"
 import { suppressionRoutes } from "./suppressions/routes"
 import { type TemplateRenderParts, templateRenderRoutes } from "./templates/render-routes"
 import { type TemplateParts, templateRoutes } from "./templates/routes"
@@ -99,6 +100,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...scheduledRoutes(parts),
     ...checkRoutes(parts),
     ...inboundEmailRoutes(parts),
+    ...categoryRoutes(parts),
     ...suppressionRoutes(parts),
     ...topicRoutes(parts),
     ...publishRoutes(parts),

@@ -12,6 +12,7 @@ export interface Components {
   BatchResult: { id: string; total: number; succeeded: number; failed: number; results: ({ index: number; id: string; status: "queued" } | { index: number; error: { code: string; message: string; details: Record<string, unknown> } })[] }
   BulkAdded: { added: number; existing: number; failed: ({ index: number; error: { code: string; message: string; details: Record<string, unknown> } })[] }
   BulkRemoved: { removed: number; not_found: string[] }
+  Category: { id: string; slug: string; name: string; description: string | null; critical: boolean; default: "on" | "off"; visibility: "public" | "private"; channels: ("email" | "push" | "sms" | "in_app")[]; created_at: string; updated_at: string }
   ConsoleSession: { id: string; current: boolean; ip: string | null; user_agent: string | null; client_name: string | null; created_at: string; last_used_at: string; expires_at: string }
   ConsoleUser: { id: string; email: string; name: string | null; locale: string | null; timezone: string | null; mfa_enabled: boolean; operator: boolean; created_at: string; last_login_at: string | null }
   Deleted: { id: string; deleted: true }

@@ -76,6 +76,7 @@ export async function create(tx: Tx, caller: Caller, given: NewCategory): Promis
     id: newId(),
     project_id,
     ...given,
+    channels: [...new Set(given.channels)],
     slug,
     created_at: now(),
     updated_at: now(),
@@ -116,6 +117,7 @@ export async function patch(
 ): Promise<CategoryRow> {
   const before = await hold(tx, caller.project_id, id)
   const row: CategoryRow = { ...before, ...change, updated_at: now() }
+  row.channels = [...new Set(row.channels)]
   await tx.update(categories).set(row).where(eq(categories.id, id))
   await record(tx, caller, "updated", { before, after: row }, id)
   return row

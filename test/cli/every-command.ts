@@ -79,6 +79,14 @@ export const calls: Record<string, string[]> = {
   "inbound routes get": [ID],
   "inbound routes update": [ID, "--match", "a@b.c", "--drop"],
   "inbound routes rm": [ID],
+  "categories list": ["--limit", "2"],
+  "categories create": [
+    ...["--name", "News", "--slug", "news", "--critical", "off", "--default", "off"],
+    ...["--visibility", "private", "--channels", "email", "--description", "d"],
+  ],
+  "categories get": [ID],
+  "categories update": [ID, "--name", "Other", "--channels", "sms"],
+  "categories rm": ["news"],
   "suppressions list": [
     ...["--reason", "bounce", "--channel", "email", "--address", "a@b.c", "--origin", "event"],
     ...["--limit", "2"],
@@ -282,6 +290,7 @@ export function everything(): FakeApi {
   answerReputation(api)
   answerMail(api)
   answerInbound(api)
+  answerCategories(api)
   answerSuppressions(api)
   answerTopics(api)
   answerHooks(api)
@@ -382,6 +391,17 @@ function answerInbound(api: FakeApi): void {
   api.data(`GET /v1/inbound-routes/${ID}`, route)
   api.data(`PATCH /v1/inbound-routes/${ID}`, route)
   api.data(`DELETE /v1/inbound-routes/${ID}`, { id: ID, deleted: true })
+}
+
+function answerCategories(api: FakeApi): void {
+  const category = { id: ID, slug: "news", name: "News", critical: false, default: "on" }
+  const found = { ...category, visibility: "public", channels: ["email", "sms"] }
+  const path = "/v1/subscribers/categories"
+  api.data(`GET ${path}`, [found])
+  api.data(`POST ${path}`, found)
+  api.data(`GET ${path}/${ID}`, found)
+  api.data(`PATCH ${path}/${ID}`, found)
+  api.data(`DELETE ${path}/${ID}`, { id: ID, deleted: true })
 }
 
 function answerSuppressions(api: FakeApi): void {

@@ -68,12 +68,13 @@ async function stateOf({ owner, account_id, project_id, ids }: World): Promise<s
   const paths = ["accounts/me/members", "accounts/me/invitations", "projects", "api-keys"]
   const mail = ["settings", "emails", "mailbox", "providers", "webhooks", "queue", "scheduled"]
   const incoming = ["inbound-emails", "inbound-routes", "suppressions", "templates"]
+  const audience = ["subscribers/categories"]
   const own = [`projects/${project_id}/members`, `webhooks/${ids.webhook_id}/deliveries`]
   const topic = `topics/${ids.topic_key}`
   own.push("topics", `${topic}/subscribers`, `${topic}/publishes`)
   const more = [...mail, "audit-log", ...own, `jobs/${ids.job_id}`]
   const all: unknown[] = []
-  for (const path of [...paths, ...incoming, ...more]) {
+  for (const path of [...paths, ...incoming, ...audience, ...more]) {
     const { body } = await owner.get(`/v1/${path}`, here)
     all.push(body.data)
   }

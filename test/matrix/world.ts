@@ -94,6 +94,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
     content: { email: { subject: `${mark} news`, text: mark, from: "news@example.test" } },
   }
   const publish = await owner.post(`/v1/topics/${topic.key}/publish`, published, here)
+  const category = await owner.post("/v1/subscribers/categories", { name: `${mark} news` }, here)
   const second = await owner.post("/v1/projects", { name: "Sibling" }, here)
   const sibling = { account_id, project_id: second.body.data.id }
 
@@ -118,6 +119,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
       topic_key: topic.key,
       publish_id: publish.body.data.id,
       subscriber_id,
+      category_id: category.body.data.id,
       ...hooks,
       job_id: job.id,
       queue: "email", // of the instance: the same for everybody
