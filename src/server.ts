@@ -6,6 +6,7 @@ import { compose, type Loop } from "./compose"
 import { type Blobs, openBlobs } from "./core/blobs"
 import { hostAndPort, type Loaded, type Settings } from "./core/config"
 import { type Disk, openDisk } from "./core/disk"
+import { onceIdle } from "./core/idle"
 import { descriptorLimit } from "./core/libc"
 import { log } from "./core/log"
 import { openSecrets, type Secrets } from "./core/secrets"
@@ -125,6 +126,8 @@ async function assemble(
   const { read } = store
   const works = [wakeUpOf(read, "messages"), wakeUpOf(read, "jobs"), deliveryWakeUp(read)]
   undo.push(shareWakeUps(store, [...works, emitted(read)]), keepTidy(store, settings, storage))
+  // What only the start needed goes: compiled code and the collector's reserve, some 5 MB.
+  undo.push(onceIdle(() => Bun.shrink()))
 
   return {
     url: listener.url,

@@ -49,7 +49,7 @@ export function stages(root: string, wanted: string[], full: boolean): Group[][]
     onDisk: false,
     processes: 1,
     testTimeoutMs: 40 * SECOND,
-    groupTimeoutMs: 30 * MINUTE,
+    groupTimeoutMs: (full ? 90 : 30) * MINUTE,
   }
   const slow = {
     engine: "sqlite" as const,
