@@ -57,11 +57,21 @@ async function slice(parts: FanOutParts, payload: Payload): Promise<JobResult> {
   const until = monotonic() + SLICE_MS
   let came: ChunkEnd = "more"
   while (came === "more" && monotonic() < until) {
-    const input = await inputOf(parts, fan_out, part, languages)
-    came = await store.tx((tx) => writeChunk(tx, input))
+    came = await walkChunk(parts, fan_out, part, languages)
     await nextTurn() // requests run between two chunks
   }
   return resultOf(came, payload, fan_out)
+}
+
+/** Walks past the next recipients of a part. */
+export async function walkChunk(
+  parts: FanOutParts,
+  fan_out: FanOutRow,
+  part: number,
+  languages: SharedLanguages,
+): Promise<ChunkEnd> {
+  const input = await inputOf(parts, fan_out, part, languages)
+  return parts.store.tx((tx) => writeChunk(tx, input))
 }
 
 function resultOf(came: ChunkEnd, payload: Payload, { project_id }: FanOutRow): JobResult {

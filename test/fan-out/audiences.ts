@@ -2,10 +2,13 @@ import { and, eq } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
 import { now, sleep } from "../../src/core/time"
 import * as fanOut from "../../src/fan-out/fan-out"
+import { start } from "../../src/fan-out/start"
 import { fanOuts } from "../../src/fan-out/tables"
+import { walkChunk } from "../../src/fan-out/walk"
 import { projectCaller } from "../../src/identity/project-caller"
 import { jobs } from "../../src/jobs/tables"
 import { comparable } from "../../src/lib/address"
+import { sharedLanguages } from "../../src/messages/shared-contents"
 import { messages } from "../../src/messages/tables"
 import type { Reader, Store } from "../../src/store/store"
 import { subscribers } from "../../src/subscribers/tables"
@@ -147,6 +150,23 @@ export function walker({ parts }: Pick<TestService, "parts">) {
     lease_ms: 30_000,
     alone: store.isAlone,
   })
+}
+
+/** A publish that has begun, and goes on only step by step: a step is one chunk. */
+export async function begun({ parts }: Pick<TestService, "parts">, id: string) {
+  const { store, rules } = parts
+  await start({ store, rules }).run({ fan_out_id: id }, {} as never)
+  const read = async () => {
+    const [row] = await store.read.select().from(fanOuts).where(eq(fanOuts.id, id))
+    if (!row) throw new Error("there is no such publish")
+    return row
+  }
+  return {
+    step: async (part = 0) => {
+      const languages = await sharedLanguages(store.read, id)
+      return walkChunk({ store, rules }, await read(), part, languages)
+    },
+  }
 }
 
 /** Walks until no job is due. */

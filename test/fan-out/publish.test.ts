@@ -3,9 +3,10 @@ import { eq } from "drizzle-orm"
 import { events } from "../../src/events/tables"
 import { fanOuts } from "../../src/fan-out/tables"
 import { messageContents } from "../../src/messages/tables"
+import { subscribers } from "../../src/subscribers/tables"
 import { deliverAll } from "../harness/delivery"
 import { sharedService } from "../harness/shared-service"
-import { audience, messagesOf, publish, record, walkAll } from "./audiences"
+import { audience, INLINE, messagesOf, publish, record, walkAll } from "./audiences"
 
 const service = await sharedService()
 const { parts, store } = service
@@ -68,4 +69,75 @@ test("its end is told once, with the counts", async () => {
   })
   const [row] = await store.read.select().from(fanOuts).where(eq(fanOuts.id, id))
   expect(row?.completed_at).not.toBeNull()
+})
+
+test("a message that cannot be rendered fails by itself, and is counted", async () => {
+  const project = await service.project()
+  const { topic } = await audience(store, project, [{}, { metadata: { code: "42" } }])
+  const email = { ...INLINE, html: "<p>{{subscriber.metadata.code}}</p>" }
+  const { id } = await publish(service, project, topic, { content: { email } })
+  await walkAll(service)
+  await deliverAll(service)
+  const made = await messagesOf(parts, project, id)
+  expect(made.map(({ status, error }) => [status, error?.code])).toEqual([
+    ["failed", "template_render_failed"],
+    ["delivered", undefined],
+  ])
+  expect((await record(parts, id)).channels.email).toMatchObject({ sent: 2, failed: 1 })
+  expect((await project.get(`/v1/emails/${made[0]?.id}`)).body.data).toMatchObject({ html: null })
+})
+
+test("personal subjects are rendered before the message is written", async () => {
+  const project = await service.project()
+  const { topic } = await audience(store, project, [{ name: "Ann" }, { name: "Ben" }])
+  const email = { ...INLINE, subject: "News for {{subscriber.name}}" }
+  const { id } = await publish(service, project, topic, { content: { email } })
+  await walkAll(service)
+  const made = await messagesOf(parts, project, id)
+  expect(made.map(({ subject }) => subject)).toEqual(["News for Ann", "News for Ben"])
+})
+
+test("each recipient gets the template in its own language", async () => {
+  const project = await service.project()
+  await project.post("/v1/templates", {
+    name: "news",
+    subject: "News",
+    html: "<p>Hello {{subscriber.external_id}}</p>",
+    locales: { de: { subject: "Neues", html: "<p>Hallo {{subscriber.external_id}}</p>" } },
+  })
+  const { topic } = await audience(store, project, [{ locale: "de-AT" }, { locale: "fr" }, {}])
+  const { id } = await publish(service, project, topic, {
+    template: "news",
+    content: { email: { ...INLINE, html: null } },
+  })
+  await walkAll(service)
+  await deliverAll(service)
+  const made = await messagesOf(parts, project, id)
+  expect(made.map(({ subject }) => subject)).toEqual(["Neues", "News", "News"])
+  const bodies = await Promise.all(made.map((one) => project.get(`/v1/emails/${one.id}/content`)))
+  expect(bodies.map(({ body }) => body.data.html)).toEqual([
+    "<p>Hallo reader-0</p>",
+    "<p>Hello reader-1</p>",
+    "<p>Hello reader-2</p>",
+  ])
+})
+
+test("a message that is sent again says the same, and belongs to no publish", async () => {
+  const project = await service.project()
+  const { topic, ids } = await audience(store, project, [{ name: "Ann" }])
+  const { id } = await publish(service, project, topic)
+  await walkAll(service)
+  await deliverAll(service)
+  await store.tx((tx) =>
+    tx
+      .update(subscribers)
+      .set({ name: "Eve" })
+      .where(eq(subscribers.id, ids[0] ?? "")),
+  )
+  const [first] = await messagesOf(parts, project, id)
+  const again = await project.post(`/v1/emails/${first?.id}/resend`, {})
+  expect(again.status).toBe(201)
+  const got = await project.get(`/v1/emails/${again.body.data.id}`)
+  expect(got.body.data).toMatchObject({ html: "<p>Hello Ann</p>", subject: "News for you" })
+  expect((await record(parts, id)).channels.email?.sent).toBe(1)
 })
