@@ -9,7 +9,7 @@ import { rescheduleRow } from "./scheduled"
 export const emailRows = [
   row("list", "GET /v1/emails", {
     example: "--status bounced --json=id,to.email,status_reason",
-    aliases: { domain: "domain", template_id: "template" },
+    aliases: { domain: "domain", template_id: "template", subscriber_id: "subscriber" },
     flags: { template_id: "show only emails of this template, by id or name", stream: false },
     columns: emailColumns,
     next: ([first], _, options) => {

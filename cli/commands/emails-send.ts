@@ -44,6 +44,7 @@ const withContent = (command: Command): Command =>
     .option("--reply-to <address>", "address that gets the answers")
     .option("--tag <tag>", "label of the email; may be repeated", several)
     .option("--category <category>", "kind of the mail, which its recipient can unsubscribe from")
+    .option("--subscriber <subscriber>", "subscriber that the recipient is, by id or external id")
     .option("--track-opens <on|off>", "count openings of the HTML body (default: the project's)")
     .option("--track-clicks <on|off>", "count clicks in the HTML body (default: the project's)")
     .option("--template <template>", "template in place of subject and texts, by id or name")
@@ -187,6 +188,7 @@ interface SendOptions {
   replyTo?: string
   tag?: string[]
   category?: string
+  subscriber?: string
   trackOpens?: string
   trackClicks?: string
   metadata?: string[]
@@ -217,6 +219,7 @@ async function composeBody(options: SendOptions): Promise<SendBody> {
       reply_to: options.replyTo,
       tags: options.tag,
       category: options.category,
+      subscriber_id: options.subscriber,
       track_opens: onOff(options.trackOpens, "--track-opens"),
       track_clicks: onOff(options.trackClicks, "--track-clicks"),
       template_id: options.template,

@@ -51,24 +51,35 @@ export function readSubscriberId(value: unknown, path: string, problems: Problem
 /** Subscribers that were looked up for several messages at once. */
 export type KnownSubscribers = ReadonlyMap<string, AudienceMember>
 
+/** What was looked up of what a send says of its recipient. */
+export interface SendAudience {
+  /** Null where it names none. */
+  subscriber: AudienceMember | null
+  /** Its recipient can end its category; nobody can end a critical one. */
+  is_endable: boolean
+}
+
+/** Of a plain send. */
+export const NO_AUDIENCE: SendAudience = { subscriber: null, is_endable: true }
+
 /**
- * The subscriber that a send names; null where it names none. Throws 404 `subscriber_not_found`, and 422
- * with `unknown_category` where the project has categories and this is none of them. A plain send asks
- * nothing.
+ * The subscriber and the category that a send names. Throws 404 `subscriber_not_found`, and 422
+ * with `unknown_category` where the project has categories and this is none of them.
  */
 export async function audienceOf(
   rules: AudienceRules,
   project_id: string,
   { subscriber_id, category }: AudienceFields,
   known?: KnownSubscribers,
-): Promise<AudienceMember | null> {
-  if (category !== null) demandCategory(await rules.categories(project_id), category)
-  if (subscriber_id == null) return null
+): Promise<SendAudience> {
+  const categories = category === null ? undefined : await rules.categories(project_id)
+  if (categories && category !== null) demandCategory(categories, category)
+  const is_endable = categories?.get(category ?? "")?.critical !== true
+  if (subscriber_id == null) return { subscriber: null, is_endable }
   const found = known ?? (await rules.find(project_id, [subscriber_id]))
-  return (
-    found.get(subscriber_id) ??
-    fail("subscriber_not_found", `This project has no subscriber ${subscriber_id}.`)
-  )
+  const subscriber = found.get(subscriber_id)
+  if (subscriber) return { subscriber, is_endable }
+  return fail("subscriber_not_found", `This project has no subscriber ${subscriber_id}.`)
 }
 
 /** Whether a send says anything of its recipient that has to be looked up. */

@@ -38,14 +38,17 @@ export type CategoryFields = Pick<Envelope, "category" | "unsubscribe">
 
 /**
  * What the envelope keeps of the category: its name, and the token by which its recipient ends it. A mail
- * with copies carries the token of `to`. Nothing for mail without a category.
+ * with copies carries the token of `to`. Nothing for mail without a category, and no token where nobody can
+ * end it.
  */
 export function categoryFields(
   category: string | null | undefined,
   { project_id, address }: { project_id: string; address: string },
   links: Pick<UnsubscribeLinks, "tokenFor">,
+  is_endable = true,
 ): CategoryFields {
   if (category == null) return {}
+  if (!is_endable) return { category }
   const scope = { type: "category" as const, key: category }
   return { category, unsubscribe: links.tokenFor({ project_id, address, scope }) }
 }

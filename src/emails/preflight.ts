@@ -9,14 +9,13 @@ import type { ContentFinding } from "../lib/content-finding"
 import type { MailContent } from "../lib/spam-content"
 import { foreseen, REASONS } from "../messages/decided"
 import { frozenRefusal } from "../reputation/gate"
-import type { AudienceMember } from "../subscribers/audience"
 import type { SendDecision } from "../subscribers/decision"
 import { suppressedAmong } from "../suppressions/look-up"
 import { demandRoomFor } from "../tenancy/quotas"
 import { allowanceOf } from "./accept"
 import { compose } from "./compose-email"
 import type { ContentChecks } from "./content-check-task"
-import { audienceOf, namesAudience } from "./email-audience"
+import { audienceOf, NO_AUDIENCE, namesAudience, type SendAudience } from "./email-audience"
 import type { EmailReading } from "./emails"
 import type { SendEmail } from "./fields"
 import { authenticationChecks } from "./preflight-domain"
@@ -75,9 +74,9 @@ export async function preflight(parts: PreflightParts, caller: Caller, email: Se
   await report.ask("sender", () => checkAccount(parts, caller, email, report))
   const sender = from && (await checkSender(parts, caller, { email, from, report }))
   await report.ask("suppression", () => checkSuppression(parts, caller, email, report))
-  const subscriber = await checkPreference(parts, caller, email, report)
+  const audience = await checkPreference(parts, caller, email, report)
   const rendered = await report.ask("rendering", () =>
-    renderEmail(parts.rules, caller, email, subscriber),
+    renderEmail(parts.rules, caller, email, audience),
   )
   const { subject, html, text: own } = rendered ?? email
   const content = { subject, html, text: own }
@@ -86,7 +85,8 @@ export async function preflight(parts: PreflightParts, caller: Caller, email: Se
   const size_bytes = await sizeOnWire(parts, caller, { email: whole, from })
   await report.ask("size", async () => checkSize(whole, size_bytes, report))
   for (const check of sender ?? []) report.add(check)
-  checkUnsubscribe(parts, caller, email, report)
+  if (audience.is_endable) checkUnsubscribe(parts, caller, email, report)
+  else report.pass("unsubscribe_header", "A mail of a critical category needs none.")
   const text = content.text ?? (await textOfHtml(parts.workers, content.html ?? ""))
   return { ...report.result(), rendered: { ...content, text, size_bytes } }
 }
@@ -224,17 +224,17 @@ async function checkPreference(
   { project_id, project_settings }: Caller,
   email: SendEmail,
   report: Report,
-): Promise<AudienceMember | null> {
+): Promise<SendAudience> {
   if (!namesAudience(email)) {
     report.pass("preference", "The email names neither a subscriber nor a category.")
-    return null
+    return NO_AUDIENCE
   }
   const found = await report.ask("preference", () => audienceOf(rules.audience, project_id, email))
-  if (found === undefined) return null
+  if (found === undefined) return NO_AUDIENCE
   const decision = await foreseen(store.read, project_settings, {
     ...{ project_id, channel: "email", stream: "transactional", envelope: null },
     recipient: comparable(email.to.email),
-    subscriber_id: found?.id ?? null,
+    subscriber_id: found.subscriber?.id ?? null,
     category: email.category,
     scheduled_at: email.scheduled_at ?? null,
   })

@@ -17,6 +17,7 @@ import {
   type AudienceRules,
   audienceOf,
   type KnownSubscribers,
+  NO_AUDIENCE,
   namesAudience,
 } from "./email-audience"
 import { type CategoryFields, categoryFields } from "./email-category"
@@ -95,19 +96,24 @@ export async function prepare(
   const { caller, signal, suppressions, subscribers, ...origin } = sender
   const { account_id, project_id, key_id } = caller
   const { default_reply_to, reply_tracking, sandbox } = caller.project_settings
-  const subscriber = namesAudience(email)
+  const audience = namesAudience(email)
     ? await audienceOf(rules.audience, project_id, email, subscribers)
-    : null
+    : NO_AUDIENCE
+  const { subscriber, is_endable } = audience
   const from = senderOf(email, caller)
   const recipients = [email.to, ...email.cc, ...email.bcc]
   const sendable = await rulesFor(rules, project_id, sandbox)
   await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)
   const rendered: SendEmail & RenderedEmail = needsRendering(email)
-    ? { ...email, ...(await renderEmail(rules, caller, email, subscriber)) }
+    ? { ...email, ...(await renderEmail(rules, caller, email, audience)) }
     : email
   const known =
     suppressions ?? (await suppressionsOf(rules.suppressions, project_id, () => recipients))
-  const suppressed = refuseSuppressed(known, email.to, { category: email.category })
+  // A blocked subscriber comes first: the mail is accepted and fails.
+  const suppressed =
+    subscriber?.status === "blocked"
+      ? new Map()
+      : refuseSuppressed(known, email.to, { category: email.category })
   const files = await fetchFiles(email.attachments, { project_id, rules: rules.files, signal })
   refuseSize(sizeOf(rendered, files))
   const replyAddress = reply_tracking ? rules.replyAddress : undefined
@@ -130,7 +136,12 @@ export async function prepare(
     reply_to: email.reply_to.length > 0 ? email.reply_to : fallback,
     replyAddress,
     kind: {
-      ...categoryFields(category, { project_id, address: email.to.email }, rules.unsubscribe),
+      ...categoryFields(
+        category,
+        { project_id, address: email.to.email },
+        rules.unsubscribe,
+        is_endable,
+      ),
       ...(used && { template: used }),
     },
     ...(used && { template_id: used.id }),

@@ -2,11 +2,11 @@ import type { UnsubscribeLinks } from "../consents/unsubscribe-links"
 import { fail } from "../core/errors"
 import type { Caller } from "../identity/caller"
 import { isLonger } from "../lib/text"
-import type { AudienceMember } from "../subscribers/audience"
 import { templateSubscriber } from "../subscribers/template-subscriber"
 import { renderTexts, type TemplateRendering } from "../templates/rendering"
 import type { KeyedSources } from "../templates/template-renderer"
 import { keyed, type UsableTemplate, usableTemplate } from "../templates/usable-template"
+import type { SendAudience } from "./email-audience"
 import type { SendEmail } from "./fields"
 import type { TemplateFields } from "./template-fields"
 
@@ -34,11 +34,11 @@ export async function renderEmail(
   rules: RenderRules,
   { project_id, project_settings }: Pick<Caller, "project_id" | "project_settings">,
   email: SendEmail,
-  subscriber: AudienceMember | null,
+  { subscriber, is_endable }: SendAudience,
 ): Promise<RenderedEmail> {
   const { template, variables, template_version: version } = email
   if (!needsRendering(email)) return textsOf(email)
-  const pages = pagesOf(rules, project_id, email)
+  const pages = is_endable ? pagesOf(rules, project_id, email) : {}
   const locale = subscriber?.locale ?? undefined
   const render = async (sources: KeyedSources) => {
     const zone = subscriber?.timezone ?? project_settings.timezone

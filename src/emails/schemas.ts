@@ -150,7 +150,7 @@ export const emailQuery = pageQuery({
     }),
   ),
   category: t.Optional(
-    t.String({ maxLength: 64, description: "Show only emails of this category." }),
+    t.String({ pattern: CATEGORY, description: "Show only emails of this category." }),
   ),
   ...dateFilters,
 })

@@ -40,7 +40,7 @@ export async function again(
   const { category, topic } = envelope ?? {}
   const kind =
     topic === undefined
-      ? categoryFields(category, about, rules.unsubscribe)
+      ? categoryFields(category, about, rules.unsubscribe, envelope?.unsubscribe !== undefined)
       : topicFields(topic, category ?? null, about, rules.unsubscribe)
   return {
     ...message,

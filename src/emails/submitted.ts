@@ -9,7 +9,7 @@ import type { Message } from "../messages/facts"
 import type { NewMessage } from "../messages/pipeline"
 import type { Envelope } from "../messages/tables"
 import { chosenForBytes, trackingAtHost } from "../tracking/choice"
-import { type AudienceFields, audienceOf, namesAudience } from "./email-audience"
+import { type AudienceFields, audienceOf, NO_AUDIENCE, namesAudience } from "./email-audience"
 import { categoryFields } from "./email-category"
 import type { ReadParts } from "./parts-task"
 import {
@@ -70,9 +70,9 @@ export async function prepareBytes(
   const { sandbox, reply_tracking } = project_settings
   const replyAddress = reply_tracking ? rules.replyAddress : undefined
   const { raw, from, reply_to, subject, rfc_message_id, tags, metadata, category } = email
-  const subscriber = namesAudience(email)
+  const { subscriber, is_endable } = namesAudience(email)
     ? await audienceOf(rules.audience, project_id, email)
-    : null
+    : NO_AUDIENCE
   const sendable = await rulesFor(rules, project_id, sandbox)
   await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)
   await refuseAllSuppressed(rules.suppressions, project_id, recipients, {
@@ -82,7 +82,7 @@ export async function prepareBytes(
   const { content, submitted } = await stored(raw, email.wide, recipients.length, blobs)
   const attachments = email.files.map((file) => ({ id: newId(), ...file }))
   const kindOf = ({ email: address }: Mailbox) =>
-    categoryFields(category, { project_id, address }, rules.unsubscribe)
+    categoryFields(category, { project_id, address }, rules.unsubscribe, is_endable)
   const own = isTrusted(domainOf(from.email), sendable) ? null : domainOf(from.email)
   const chosen = email.has_html ? chosenForBytes(email, caller) : undefined
   const track = chosen && (await trackingAtHost(chosen, caller, own, rules.domains))

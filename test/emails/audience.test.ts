@@ -177,8 +177,40 @@ describe("a recipient that does not want it", () => {
     await deliverAll(service)
     expect(await read(project, body.id)).toMatchObject({ status: "delivered" })
     expect(await stepsOf(project, body.id, "preference")).toMatchObject([{ rule: "critical" }])
+    const raw = await project.call("GET", `/v1/emails/${body.id}/raw`)
+    expect(raw.status).toBe(200)
+    expect(raw.text).not.toMatch(/list-unsubscribe/i)
+    expect(raw.text).toContain("Subject:")
   })
 })
+
+test("a blocked subscriber comes before a suppressed address", async () => {
+  const { project, send } = await withAnn({ status: "blocked" })
+  const address = "ann@example.test"
+  await service.store.tx((tx) =>
+    suppress(tx, project.project_id, {
+      ...{ channel: "email", address, reason: "manual", origin: "api" },
+    }),
+  )
+  const reply = await send()
+  expect(reply.status).toBe(201)
+  expect(await read(project, reply.body.id)).toMatchObject({ status_reason: "preference" })
+})
+
+test.each(["\0", "a\0b", "\ud800", "x".repeat(10_000), "a/b", "%2F", "ann "])(
+  "a name that nobody can have finds nobody (%j)",
+  async (name) => {
+    const { project } = await withAnn()
+    const sent = await project.post("/v1/emails", mail({ subscriber_id: name }))
+    expect([404, 422]).toContain(sent.status)
+    const query = encodeURIComponent(name.toWellFormed())
+    for (const filter of ["subscriber_id", "category"]) {
+      const listed = await project.get(`/v1/emails?${filter}=${query}`)
+      expect([200, 422]).toContain(listed.status)
+      if (listed.status === 200) expect(listed.body.data).toEqual([])
+    }
+  },
+)
 
 describe("a category", () => {
   test("may be any text until the project has categories, then it is one of them", async () => {

@@ -287,7 +287,7 @@ describe("refused", () => {
       letter("X-Svc-Scheduled-At: 2099-01-01T00:00:00Z\n"),
     ],
     ["no time", "501 5.5.4 validation_error", letter("X-Svc-Scheduled-At: tomorrow\n")],
-    ["a subscriber", "501 5.5.4 validation_error", letter("X-Svc-Subscriber-Id: 1\n")],
+    ["a subscriber", "554 5.6.0 subscriber_not_found", letter("X-Svc-Subscriber-Id: 1\n")],
     ["a long tag", "501 5.5.4 validation_error", letter(`X-Svc-Tag: ${"x".repeat(101)}\n`)],
     ["too many tags", "501 5.5.4 validation_error", letter("X-Svc-Tag: a\n".repeat(11))],
     ["a bad key", "501 5.5.4 validation_error", letter("Idempotency-Key: a b\n")],
