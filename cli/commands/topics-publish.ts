@@ -9,11 +9,13 @@ import { limitOf, listUpTo } from "../lib/paging"
 import { confirm } from "../lib/prompts"
 import {
   isOver,
+  type ProgressSample,
   type Publish,
-  PublishRate,
   progressText,
+  rateOf,
   skippedText,
   totalsOf,
+  withSample,
 } from "../lib/publish-progress"
 import { ID } from "../lib/resource"
 import { examples, run, several } from "../lib/run"
@@ -170,10 +172,11 @@ const LOOK_MILLISECONDS = 500
 async function followed(context: Context, client: Client, first: Publish): Promise<number> {
   const { output } = context
   const deadline = millis() + (context.timeout ?? WAIT_MILLISECONDS)
-  const rate = new PublishRate()
+  let samples: readonly ProgressSample[] = []
   let seen = first
   while (!isOver(seen) && millis() < deadline) {
-    output.passing(progressText(seen, rate.take(totalsOf(seen).done, millis())))
+    samples = withSample(samples, { at: millis(), done: totalsOf(seen).done })
+    output.passing(progressText(seen, rateOf(samples)))
     await pause(LOOK_MILLISECONDS)
     seen = await lookAt(client, first.topic_key, first.id)
   }

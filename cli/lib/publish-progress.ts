@@ -44,25 +44,28 @@ export function skippedText({ channels }: Pick<Publish, "channels">): string {
 }
 
 /** How many recipients were done at a moment, in epoch milliseconds. */
-interface Sample {
+export interface ProgressSample {
   at: number
   done: number
 }
 
 const WINDOW_MILLISECONDS = 10_000
+const LEAST_MILLISECONDS = 1000
 
-/** The speed of one publish, from what was seen of it in the last seconds. */
-export class PublishRate {
-  #samples: Sample[] = []
+/** The samples of the last seconds, with a new one. */
+export const withSample = (
+  samples: readonly ProgressSample[],
+  sample: ProgressSample,
+): readonly ProgressSample[] => [
+  ...samples.filter(({ at }) => at >= sample.at - WINDOW_MILLISECONDS),
+  sample,
+]
 
-  /** Takes what is done at a moment. Returns recipients per second; undefined until it is known. */
-  take(done: number, at: number): number | undefined {
-    const recent = this.#samples.filter((sample) => sample.at >= at - WINDOW_MILLISECONDS)
-    this.#samples = [...recent, { at, done }]
-    const [first] = this.#samples
-    if (!first || at - first.at < 1000) return undefined
-    return ((done - first.done) * 1000) / (at - first.at)
-  }
+/** Recipients per second over these samples; undefined until it is known. */
+export function rateOf(samples: readonly ProgressSample[]): number | undefined {
+  const [first, last] = [samples[0], samples.at(-1)]
+  if (!first || !last || last.at - first.at < LEAST_MILLISECONDS) return undefined
+  return ((last.done - first.done) * 1000) / (last.at - first.at)
 }
 
 /** Seconds until the rest is done at this speed; undefined where nothing moves. */

@@ -3,6 +3,7 @@ import type { Client } from "../lib/client"
 import { exits, Failure } from "../lib/errors"
 import { given } from "../lib/input"
 import { moment } from "../lib/time"
+import { audienceNews, cancelPublish } from "./audience-loads"
 import { number, spanText } from "./cells"
 import type { MessageFilter } from "./filter"
 import { updateOfEmail } from "./message-rows"
@@ -58,12 +59,15 @@ function messageOf({ exit, message, details }: Failure, intent: Intent): string 
   if (exit === exits.unauthorized && typeof details.required_scope === "string") {
     return `this needs a key with the scope ${details.required_scope}`
   }
-  const is_screen = ["load_endpoints", "load_queue", "load_inbound", "load_reputation"].includes(
-    intent.do,
-  )
+  const is_screen = SCREEN_LOADS.includes(intent.do)
   if (exit === exits.not_found && is_screen) return "this server does not have this screen"
   return message
 }
+
+const SCREEN_LOADS: Intent["do"][] = [
+  ...(["load_endpoints", "load_queue", "load_inbound"] as const),
+  ...(["load_reputation", "load_topics"] as const),
+]
 
 /** Said where the answer would have stood. */
 function problemOf(intent: Intent, problem: string, { details }: Failure): News {
@@ -80,6 +84,8 @@ function problemOf(intent: Intent, problem: string, { details }: Failure): News 
       return { is: "inbound", problem }
     case "load_reputation":
       return { is: "reputation", problem }
+    case "load_topics":
+      return { is: "topics", problem }
     case "load_inbound_mail":
       return { is: "inbound_mail", id: intent.id, found: null, problem }
     default:
@@ -141,6 +147,12 @@ async function perform(world: ActionParts, cursors: Cursors, intent: Intent): Pr
       const { data } = await client.call("GET /v1/inbound-emails/{inbound_id}", { params })
       return dispatch({ is: "inbound_mail", id: intent.id, found: data })
     }
+    case "load_topics":
+    case "load_publishes":
+      return dispatch(await audienceNews(client, intent))
+    case "cancel_publish":
+      dispatch({ is: "notice", text: await cancelPublish(client, intent) })
+      return perform(world, cursors, { do: "load_publishes", topic_key: intent.topic_key })
     case "resend":
     case "redeliver":
     case "retry":

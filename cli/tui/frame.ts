@@ -1,4 +1,5 @@
 import { cleanLine, type Paint } from "../lib/terminal"
+import { audienceInfo, audienceLines } from "./audience-screen"
 import { ageText, fitted, head, number, percent, sparkline, widthOf, wrapped } from "./cells"
 import { deliveryLines, inboundLines, messageLines } from "./details"
 import { inboundInfo, inboundTable } from "./inbound-screen"
@@ -60,38 +61,50 @@ function figures({ rates, queue, columns }: State): string[] {
   ]
 }
 
+/** How news arrive, in full and for a narrow terminal. */
 const links = {
-  connecting: ["○ connecting", "yellow"],
-  live: ["● live", "green"],
-  polling: ["● live (polling)", "green"],
-  lost: ["○ reconnecting", "red"],
+  connecting: { long: "○ connecting", short: "○ opening", brush: "yellow" },
+  live: { long: "● live", short: "● live", brush: "green" },
+  polling: { long: "● live (polling)", short: "● polling", brush: "green" },
+  lost: { long: "○ reconnecting", short: "○ lost", brush: "red" },
 } as const
 
-const LONGEST_LINK = Math.max(...Object.values(links).map(([word]) => widthOf(word)))
+/** How the screens are named: the first way that fits is taken. */
+const TAB_STYLES = [
+  { named: "all", pad: " ", between: " ", link: "long" },
+  { named: "all", pad: " ", between: "", link: "long" },
+  { named: "all", pad: "", between: " ", link: "long" },
+  { named: "all", pad: "", between: " ", link: "short" },
+  { named: "present", pad: " ", between: " ", link: "long" },
+] as const
+
+type TabStyle = (typeof TAB_STYLES)[number]
+
+const NARROWEST: TabStyle = { named: "present", pad: " ", between: " ", link: "long" }
 
 /** The screens by their number keys, and how news arrive. */
 export function tabLine({ screen, link, columns }: State, paint: Paint): string {
-  const [word, brush] = links[link]
-  const full = screens.map((name, at) => `${at + 1} ${name[0]?.toUpperCase()}${name.slice(1)}`)
-  const fits = sizeOf(full, "") + LEAST_LINK <= columns - 4
-  // A narrow terminal has room for one name: that of the present screen.
-  const names = full.map((name, at) => (fits || screens[at] === screen ? name : `${at + 1}`))
-  const shown = names.map((name, at) =>
-    screens[at] === screen ? paint.inverse(`[${name}]`) : ` ${name} `,
-  )
-  const between = sizeOf(names, " ") + LONGEST_LINK < columns - 4 ? " " : ""
-  const size = sizeOf(names, between)
-  const room = columns - 4 - size - 1 // a narrow terminal shows the beginning of the word
-  const state = widthOf(word) > room ? fitted(word, room) : word
-  const gap = columns - 4 - size - widthOf(state)
-  return `${shown.join(between)}${" ".repeat(gap)}${paint[brush](state)}`
+  const room = columns - 4
+  const namesFor = ({ named, pad }: TabStyle) =>
+    screens.map((name, at) => {
+      const is_present = name === screen
+      const title = `${at + 1} ${name[0]?.toUpperCase()}${name.slice(1)}`
+      if (is_present) return `[${title}]`
+      return `${pad}${named === "all" ? title : at + 1}${pad}`
+    })
+  const sizeOf = (style: TabStyle) => widthOf(namesFor(style).join(style.between))
+  const fits = (style: TabStyle) => sizeOf(style) + 1 + longestLink(style.link) <= room
+  const style = TAB_STYLES.find(fits) ?? NARROWEST
+  const shown = namesFor(style).map((name) => (name.startsWith("[") ? paint.inverse(name) : name))
+  const { brush, [style.link]: word } = links[link]
+  const left = room - sizeOf(style) - 1 // the narrowest shows the beginning of the word
+  const state = widthOf(word) > left ? fitted(word, left) : word
+  const gap = room - sizeOf(style) - widthOf(state)
+  return `${shown.join(style.between)}${" ".repeat(gap)}${paint[brush](state)}`
 }
 
-const sizeOf = (names: string[], between: string) =>
-  names.reduce((sum, name) => sum + name.length + 2 + between.length, -between.length)
-
-/** Cells for the state of the link, a space before it included: a circle and some of its word. */
-const LEAST_LINK = 4
+const longestLink = (form: "long" | "short") =>
+  Math.max(...Object.values(links).map((link) => widthOf(link[form])))
 
 export const bordered = (line: string, paint: Paint): string =>
   `${paint.dim("│")} ${line} ${paint.dim("│")}`
@@ -125,6 +138,7 @@ const INFO = {
   queue: queueInfo,
   inbound: inboundInfo,
   reputation: reputationInfo,
+  audience: audienceInfo,
 }
 
 const asked = { filter: "/", command: ":", replay: "replay since: " }
@@ -191,6 +205,8 @@ function screenLines(state: State, width: number, paint: Paint): string[] {
       return reputationLines(state, width, paint)
     case "inbound":
       return inboundTable(state, width, paint)
+    case "audience":
+      return audienceLines(state, width, paint)
   }
 }
 

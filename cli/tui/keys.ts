@@ -127,15 +127,30 @@ const inboundMail: KeyHelp[] = [
   copy,
 ]
 
+const cancel = key("c", "cancel", "cancel the rest of this publish (asks first)")
+
+const topics: KeyHelp[] = [
+  moving,
+  key("Tab", "publishes", "move between topics and publishes; ⏎ goes down, Esc up"),
+  copy,
+]
+
+const publishes: KeyHelp[] = [
+  moving,
+  key("Tab", "topics", "move between topics and publishes"),
+  cancel,
+  copy,
+]
+
 const queue: KeyHelp[] = [key("↑↓", "scroll", "scroll the text")]
 
 /** Keys of every screen; the line of keys ends with the last two anyway. */
 export const everywhere: KeyHelp[] = [
-  key("1 to 5", "", "open Messages, Webhooks, Queue, Inbound or Reputation"),
+  key("1 to 6", "", "open Messages, Webhooks, Queue, Inbound, Reputation or Audience"),
   key(
     ":",
     "",
-    "type a command: messages, webhooks, queue, inbound, reputation, filter, clear, replay, resend, redeliver, answered, retry, test, copy, enable, disable, follow, pause, help, quit",
+    "type messages, webhooks, queue, inbound, reputation, audience, filter, clear, replay, resend, redeliver, answered, retry, test, copy, enable, disable, cancel, follow, pause, help, quit",
   ),
   key("Esc", "", "go back; in the list: remove the filter. Ctrl-L redraws the screen"),
   key("?", "", "show this help"),
@@ -148,6 +163,7 @@ export function keysOf(state: State): KeyHelp[] {
   if (screen === "messages") return list.detail ? detail : messages
   if (screen === "queue" || screen === "reputation") return queue
   if (screen === "inbound") return state.inbound.detail ? inboundMail : inbound
+  if (screen === "audience") return state.audience.focus === "topics" ? topics : publishes
   const keys = keysOnWebhooks(webhooks)
   return webhooks.read_only === null ? keys : keys.filter(({ changes }) => !changes)
 }

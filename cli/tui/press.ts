@@ -1,5 +1,6 @@
 import { Failure } from "../lib/errors"
 import { moment } from "../lib/time"
+import { pressOnAudience } from "./audience-screen"
 import { withoutLast } from "./cells"
 import { type MessageFilter, parseFilter } from "./filter"
 import { pressOnInbound } from "./inbound-screen"
@@ -81,6 +82,8 @@ function opened(state: State, screen: State["screen"]): StateStep {
       return step(next, { do: "load_inbound" })
     case "reputation":
       return step(next, { do: "load_reputation" })
+    case "audience":
+      return step(next, { do: "load_topics" })
     case "messages":
       return step(next)
   }
@@ -94,6 +97,8 @@ function pressOnScreen(state: State, key: string): StateStep {
       return pressOnWebhooks(state, key)
     case "inbound":
       return pressOnInbound(state, key)
+    case "audience":
+      return pressOnAudience(state, key)
     case "queue":
       return step({ ...state, queue: { ...state.queue, top: queueTop(state, key) } })
     case "reputation": {
@@ -198,6 +203,8 @@ const on_webhooks = { ...on_both, disable: "d", enable: "e", pause: "p", test: "
 
 const on_inbound = { copy: "y", redeliver: "R", answered: "m" }
 
+const on_audience = { copy: "y", cancel: "c" }
+
 /** Words behind `:`, and the key that does the same, by the screen where they mean something. */
 const as_keys = {
   messages: new Map(Object.entries(on_messages)),
@@ -205,12 +212,13 @@ const as_keys = {
   queue: new Map<string, string>(),
   reputation: new Map<string, string>(),
   inbound: new Map(Object.entries(on_inbound)),
+  audience: new Map(Object.entries(on_audience)),
 }
 
 export const command_words = [
   ...new Set([
     ...[...screens, "filter", "clear", "replay", "help", "quit"],
-    ...Object.keys({ ...on_messages, ...on_webhooks, ...on_inbound }),
+    ...Object.keys({ ...on_messages, ...on_webhooks, ...on_inbound, ...on_audience }),
   ]),
 ].sort()
 
@@ -218,6 +226,7 @@ function asKey(state: State, word: string, places: string[], refused: Refuse): S
   const key = as_keys[state.screen].get(word)
   if (key === undefined) return refused(`${word} works in ${places.join(" and ")}: open it first`)
   if (state.screen === "inbound") return pressOnInbound(state, key)
+  if (state.screen === "audience") return pressOnAudience(state, key)
   return state.screen === "webhooks" ? pressOnEither(state, key) : pressOnMessages(state, key)
 }
 

@@ -1,4 +1,5 @@
 import type { Components } from "../../src/client/components"
+import type { ProgressSample, Publish } from "../lib/publish-progress"
 import { type MessageFilter, NO_FILTER } from "./filter"
 import { type ListPosition, TOP_OF_LIST } from "./layout"
 import type { MessageRow } from "./message-rows"
@@ -15,9 +16,17 @@ type OpenWork = Components["OpenWork"]
 type InboundEmail = Components["InboundEmail"]
 type Reputation = Components["Reputation"]
 type InboundSummary = Components["InboundEmailSummary"]
+type Topic = Components["Topic"]
 
 /** In the order of their number keys. */
-export const screens = ["messages", "webhooks", "queue", "inbound", "reputation"] as const
+export const screens = [
+  "messages",
+  "webhooks",
+  "queue",
+  "inbound",
+  "reputation",
+  "audience",
+] as const
 type ScreenName = (typeof screens)[number]
 
 export const tabs = ["Timeline", "Headers", "Text", "Raw", "Events", "Tracking"] as const
@@ -110,6 +119,20 @@ export interface InboundState {
   detail: InboundView | null
 }
 
+export interface AudienceState {
+  /** Null: not read yet. */
+  topics: readonly Topic[] | null
+  problem: string | null
+  position: ListPosition
+  focus: "topics" | "publishes"
+  /** The key of the topic whose publishes are here. */
+  publishes_of: string | null
+  publishes: readonly Publish[]
+  publish_position: ListPosition
+  /** What was done at the last looks, by publish: how fast those that run are. */
+  samples: Readonly<Record<string, readonly ProgressSample[]>>
+}
+
 /** One line that is being typed. */
 export interface PromptState {
   asks: "filter" | "command" | "replay"
@@ -131,6 +154,7 @@ type AskedAction =
   | { do: "replay"; webhook_id: string; since: string; status: ReplayPortion }
   | { do: "enable"; webhook_id: string; replay: "held" | "none" }
   | { do: "disable" | "pause"; webhook_id: string }
+  | { do: "cancel_publish"; topic_key: string; id: string }
 
 /** One clear yes to a question. Every other key is none. */
 interface Choice {
@@ -161,6 +185,7 @@ export interface State {
   queue: QueueState
   inbound: InboundState
   reputation: ReputationState
+  audience: AudienceState
   prompt: PromptState | null
   question: Question | null
   help: boolean
@@ -201,6 +226,16 @@ export function initialState(columns: number, lines: number, now: number, title:
     queue: { work: null, problem: null, top: 0 },
     reputation: { found: null, problem: null, top: 0 },
     inbound: { mails: null, problem: null, position: TOP_OF_LIST, detail: null },
+    audience: {
+      topics: null,
+      problem: null,
+      position: TOP_OF_LIST,
+      focus: "topics",
+      publishes_of: null,
+      publishes: [],
+      publish_position: TOP_OF_LIST,
+      samples: {},
+    },
     prompt: null,
     question: null,
     help: false,
@@ -221,6 +256,8 @@ export type Intent =
   | { do: "load_inbound" }
   | { do: "load_reputation" }
   | { do: "load_inbound_mail"; id: string }
+  | { do: "load_topics" }
+  | { do: "load_publishes"; topic_key: string }
   | { do: "test"; webhook_id: string }
   | { do: "copy"; text: string }
   | { do: "redraw" }
@@ -247,6 +284,11 @@ export const withMessages = (state: State, changes: Partial<MessagesState>): Sta
 export const withWebhooks = (state: State, changes: Partial<WebhooksState>): State => ({
   ...state,
   webhooks: { ...state.webhooks, ...changes },
+})
+
+export const withAudience = (state: State, changes: Partial<AudienceState>): State => ({
+  ...state,
+  audience: { ...state.audience, ...changes },
 })
 
 export const withInbound = (state: State, changes: Partial<InboundState>): State => ({

@@ -1,4 +1,6 @@
 import type { Components } from "../../src/client/components"
+import type { Publish } from "../lib/publish-progress"
+import { keptAudience, withPublishes, withTopics } from "./audience-news"
 import type { MessageFilter } from "./filter"
 import { kept, layoutOf, tableRows, webhookHeights } from "./layout"
 import { counted, mergeUpdates, type RowUpdate, upTo } from "./message-rows"
@@ -22,6 +24,7 @@ type OpenWork = Components["OpenWork"]
 type Reputation = Components["Reputation"]
 type InboundEmail = Components["InboundEmail"]
 type InboundSummary = Components["InboundEmailSummary"]
+type Topic = Components["Topic"]
 
 /** Everything that changes the state, except keys. */
 export type News =
@@ -41,9 +44,11 @@ export type News =
   | { is: "reputation"; found?: Reputation; problem?: string }
   | { is: "inbound"; mails?: readonly InboundSummary[]; problem?: string }
   | { is: "inbound_mail"; id: string; found: InboundEmail | null; problem?: string }
+  | { is: "topics"; topics?: readonly Topic[]; problem?: string }
+  | { is: "publishes"; topic_key: string; publishes: readonly Publish[] }
   | { is: "notice"; text: string }
 
-type NewsOf<Kind extends News["is"]> = Extract<News, { is: Kind }>
+export type NewsOf<Kind extends News["is"]> = Extract<News, { is: Kind }>
 
 /** The state after one piece of news, and what is to be done about it. Changes nothing else. */
 export function applyNews(state: State, news: News): StateStep {
@@ -86,6 +91,10 @@ export function applyNews(state: State, news: News): StateStep {
       return withEndpoints(state, news)
     case "deliveries":
       return step(withDeliveries(state, news))
+    case "topics":
+      return withTopics(state, news)
+    case "publishes":
+      return step(withPublishes(state, news))
     case "delivery":
       return step(withDelivery(state, news))
   }
@@ -151,6 +160,7 @@ function resized(state: State): State {
   const list = endpoints ?? []
   return {
     ...state,
+    audience: keptAudience(state),
     messages: { ...messages, position: kept(position, shown, shown, tableRows(height)) },
     inbound: { ...inbound, position: kept(inbound.position, mails, mails, tableRows(height)) },
     webhooks: {

@@ -3,7 +3,7 @@ import type { Problems } from "../core/errors"
 import { isPast } from "../core/time"
 import { CATEGORY, readCategory } from "../emails/email-category"
 import { readAddress } from "../emails/fields"
-import { nameText, oneOf, orNull } from "../http/field-schemas"
+import { nameText, ONE_LINE, oneOf, orNull } from "../http/field-schemas"
 import { readTime } from "../http/page"
 import { check } from "../http/validate"
 import { AUDIENCE_CHANNELS, type AudienceChannel } from "../lib/preferences"
@@ -44,7 +44,9 @@ export const NewPublish = t.Object({
   template_id: t.Optional(
     orNull(
       t.String({
+        minLength: 1,
         maxLength: LONGEST_TEMPLATE_NAME,
+        pattern: ONE_LINE,
         description: "The id or the name of a template, in the place of `content`.",
       }),
     ),
@@ -80,7 +82,16 @@ export const NewPublish = t.Object({
   expires_at: t.Optional(
     orNull(t.String({ description: "Nothing is sent after this time. Default: never." })),
   ),
-  dedupe_key: t.Optional(orNull(nameText(LONGEST_NAME) as unknown as ReturnType<typeof t.String>)),
+  dedupe_key: t.Optional(
+    orNull(
+      t.String({
+        minLength: 1,
+        maxLength: LONGEST_NAME,
+        pattern: ONE_LINE,
+        description: "The same key for the same topic starts nothing more within 24 hours.",
+      }),
+    ),
+  ),
   respect_preferences: t.Optional(
     t.Boolean({
       description: "false: choices of the subscribers do not count. Blocks and suppressions do.",

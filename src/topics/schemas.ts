@@ -1,6 +1,6 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
-import { nameText, oneOf, orNull } from "../http/field-schemas"
+import { nameText, ONE_LINE, oneOf, orNull } from "../http/field-schemas"
 import { pageQuery } from "../http/page"
 import { check } from "../http/validate"
 import { count, EXAMPLE_ID, id, rarely, text, time, word } from "../lib/record-fields"
@@ -11,6 +11,7 @@ import type { TopicRow } from "./tables"
 export const MOST_MEMBERS_AT_ONCE = 1000
 
 const DESCRIPTION_CHARACTERS = 1000
+const SEARCH_CHARACTERS = 200
 /** Of a UUID there are 36; an external id has at most 255. */
 const LONGEST_SUBSCRIBER_ID = 255
 
@@ -36,7 +37,8 @@ export const Topic = t.Object(
 
 export type TopicRecord = Static<typeof Topic>
 
-const description = () => t.Optional(orNull(t.String({ maxLength: DESCRIPTION_CHARACTERS })))
+const description = () =>
+  t.Optional(orNull(t.String({ maxLength: DESCRIPTION_CHARACTERS, pattern: ONE_LINE })))
 const fallback = () =>
   t.Optional(
     t.Unsafe<"on" | "off">({
@@ -141,7 +143,12 @@ export const SubscribedTopic = t.Object(
 )
 
 export const topicQuery = pageQuery({
-  search: t.Optional(t.String({ description: "A part of the key, the name or the description." })),
+  search: t.Optional(
+    t.String({
+      maxLength: SEARCH_CHARACTERS,
+      description: "A part of the key, the name or the description.",
+    }),
+  ),
 })
 
 export const memberQuery = pageQuery({})

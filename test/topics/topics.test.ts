@@ -72,6 +72,12 @@ describe("a new topic", () => {
     ["a key that begins with a dot", { key: ".news" }, ["key"]],
     ["a key with a slash", { key: "a/b" }, ["key"]],
     ["a key that is too long", { key: "k".repeat(65) }, ["key"]],
+    ["a name with NUL", { name: "a\0b" }, ["name"]],
+    ["half of a surrogate pair", { name: "a\ud800", key: "a" }, ["name"]],
+    ["a name that is too long", { name: "n".repeat(10_000) }, ["name"]],
+    ["a key with NUL", { key: "a\0" }, ["key"]],
+    ["a description with NUL", { description: "a\0" }, ["description"]],
+    ["a description that is too long", { description: "d".repeat(10_000) }, ["description"]],
     ["a default that is neither", { default: true }, ["default"]],
     ["a visibility that is neither", { visibility: "hidden" }, ["visibility"]],
   ])("is refused with %s", async (_, fields, paths) => {
@@ -120,6 +126,10 @@ describe("the list of topics", () => {
     expect(await search("THREE")).toEqual(["three"])
     expect(await search("%")).toEqual(["two"])
     expect(await search("nothing")).toEqual([])
+    for (const text of ["\0", "s".repeat(10_000)]) {
+      const refused = await project.get(`${ALL}?search=${encodeURIComponent(text)}`)
+      expect(complaints(refused)).toEqual(["search"])
+    }
     const { body } = await project.get(`${ALL}?search=t&per_page=1`)
     expect([body.meta.total, body.has_more]).toEqual([2, true])
   })

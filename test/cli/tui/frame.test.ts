@@ -8,7 +8,7 @@ import { press } from "../../../cli/tui/press"
 import type { State } from "../../../cli/tui/state"
 import { openStore } from "../../../cli/tui/store"
 import { applyNews } from "../../../cli/tui/update"
-import { endpoint, fact, inboundMail, monitorWith, troubled } from "./rows"
+import { endpoint, fact, inboundMail, monitorWith, publishRow, topicRow, troubled } from "./rows"
 
 const after = (state: State, ...keys: string[]) =>
   keys.reduce((now, key) => press(now, key).state, state)
@@ -32,6 +32,18 @@ const HARD = inboundMail("m1", {
 /** On the screen of received mail, with some that is hard to measure. */
 const withMail = (state: State): State =>
   applyNews(after(state, "4"), { is: "inbound", mails: [HARD, inboundMail("m2")] }).state
+
+/** On the screen of the audience, with a name that is hard to measure and a publish that runs. */
+function withAudience(state: State): State {
+  const topics = [
+    topicRow("news", { name: "漢字 🎉 👩‍👩‍👧 é", subscriber_count: 1_234_567 }),
+    topicRow("b"),
+  ]
+  const known = applyNews(after(state, "6"), { is: "topics", topics }).state
+  const running = publishRow("p1", { status: "fanning_out", completed_at: null })
+  const publishes = [running, publishRow("p2", { status: "failed", status_reason: "expired" })]
+  return applyNews(known, { is: "publishes", topic_key: "news", publishes }).state
+}
 
 /** A monitor in every posture, with text that is hard to measure. */
 function postures(columns: number, lines: number): State[] {
@@ -64,6 +76,10 @@ function postures(columns: number, lines: number): State[] {
     after(start, "4"),
     after(start, "5"),
     applyNews(after(start, "5"), { is: "reputation", found: troubled() }).state,
+    after(start, "6"),
+    withAudience(start),
+    after(withAudience(start), "<tab>", "c"),
+    after(withAudience(start), "?"),
     after(withMail(start), "?"),
     withMail(start),
     after(withMail(start), "<enter>"),
@@ -179,12 +195,12 @@ test("it is drawn, keys reach it through ink, and news wait for the next frame",
 
 test("eighty columns show the names of all screens and every state of the link in whole words", () => {
   const words = {
-    connecting: "○ connecting",
+    connecting: "○ opening",
     live: "● live",
-    polling: "● live (polling)",
-    lost: "○ reconnecting",
+    polling: "● polling",
+    lost: "○ lost",
   } as const
-  const names = ["Messages", "Webhooks", "Queue", "Inbound", "Reputation"]
+  const names = ["Messages", "Webhooks", "Queue", "Inbound", "Reputation", "Audience"]
   for (const [at, name] of names.entries()) {
     for (const [link, word] of Object.entries(words)) {
       const state = {

@@ -50,6 +50,41 @@ export function monitorWith(count: number, columns = 80, lines = 24): State {
   return applyNews(heard, { is: "older", facts: [], more: false, filter: "" }).state
 }
 
+/** A topic by its key. */
+export const topicRow = (key: string, more: Partial<Components["Topic"]> = {}) => ({
+  id: `topic-${key}`,
+  key,
+  name: `${key[0]?.toUpperCase()}${key.slice(1)}`,
+  description: null,
+  default: "on" as const,
+  visibility: "private" as const,
+  subscriber_count: 2,
+  created_at: "2026-11-21T12:00:00.000Z",
+  updated_at: "2026-11-21T12:00:00.000Z",
+  ...more,
+})
+
+/** A publish to the topic `news` that is over. */
+export const publishRow = (id: string, more: Partial<Components["Publish"]> = {}) => ({
+  id,
+  topic_key: "news",
+  status: "completed" as const,
+  status_reason: null,
+  audience: 1250,
+  channels: {
+    email: {
+      planned: 1250,
+      sent: 1204,
+      skipped: { no_address: 3, preference: 41, suppressed: 2, frequency_cap: 0, quota: 0 },
+      failed: 4,
+    },
+  },
+  scheduled_at: null,
+  created_at: "2026-11-21T12:00:00.000Z",
+  completed_at: "2026-11-21T12:01:00.000Z",
+  ...more,
+})
+
 /** An endpoint that works. */
 export const endpoint = (id: string, more: Partial<Webhook> = {}): Webhook => ({
   id,

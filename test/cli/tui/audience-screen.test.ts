@@ -1,0 +1,104 @@
+import { describe, expect, test } from "bun:test"
+import type { Publish } from "../../../cli/lib/publish-progress"
+import { screenLines as linesOf } from "../../../cli/tui/monitor"
+import { press } from "../../../cli/tui/press"
+import type { State } from "../../../cli/tui/state"
+import { applyNews } from "../../../cli/tui/update"
+import { monitorWith, NOW, publishRow, topicRow } from "./rows"
+
+const TOPICS = [topicRow("news", { subscriber_count: 100_000 }), topicRow("offers")]
+
+/** On the screen, with two topics and these publishes to the first one. */
+function open(publishes: Publish[], columns = 120, lines = 24): State {
+  const screen = press(monitorWith(1, columns, lines), "6").state
+  const known = applyNews(screen, { is: "topics", topics: TOPICS }).state
+  return applyNews(known, { is: "publishes", topic_key: "news", publishes }).state
+}
+
+const after = (state: State, ...keys: string[]) =>
+  keys.reduce((now, key) => press(now, key).state, state)
+
+const drawn = (state: State) => linesOf(state, false).join("\n")
+
+describe("the Audience screen", () => {
+  test("asks for the topics, and for the publishes to the chosen one", () => {
+    const opened = press(monitorWith(1), "6")
+    expect(opened.intents).toEqual([{ do: "load_topics" }])
+    const known = applyNews(opened.state, { is: "topics", topics: TOPICS })
+    expect(known.intents).toEqual([{ do: "load_publishes", topic_key: "news" }])
+    const below = press(known.state, "j")
+    expect(below.intents).toEqual([{ do: "load_publishes", topic_key: "offers" }])
+    const late = { is: "publishes" as const, topic_key: "news", publishes: [publishRow("p1")] }
+    expect(applyNews(below.state, late).state.audience.publishes).toEqual([])
+  })
+
+  test("shows topics with their members, and publishes with what became of them", () => {
+    const text = drawn(open([publishRow("p1")]))
+    expect(text).toContain("[6 Audience]")
+    expect(text).toMatch(/▸ news +News +100,000 +on +private/)
+    expect(text).toMatch(/12:00:00 +completed +▓{10} 100 % +1,250 +12:01:00 +46 +4/)
+    expect(text).toContain("2 topics   1 newest publishes")
+  })
+
+  test("tells of one that runs its speed, what is done and left, and its expected end", () => {
+    const at = (done: number): Publish => ({
+      ...publishRow("p1", { status: "fanning_out", completed_at: null, audience: 1000 }),
+      channels: { email: { planned: 1000, sent: done, skipped: NOBODY, failed: 0 } },
+    })
+    const first = open([at(100)])
+    const later = applyNews(first, { is: "tick", now: NOW + 2000 }).state
+    const second = applyNews(later, { is: "publishes", topic_key: "news", publishes: [at(300)] })
+    expect(drawn(second.state)).toMatch(/sending +▓▓▓░{7} 30 % +300 +700 +100\/s +in 7 s/)
+    expect(drawn(second.state)).toContain("1 running")
+  })
+
+  test("says when a scheduled one begins, and why another one waits or failed", () => {
+    const open_ = { completed_at: null, audience: 0, channels: {} }
+    const text = drawn(
+      open([
+        publishRow("p1", {
+          ...open_,
+          status: "scheduled",
+          scheduled_at: new Date(NOW + 7_200_000).toISOString(),
+        }),
+        publishRow("p2", { ...open_, status: "paused", status_reason: "account_frozen" }),
+        publishRow("p3", { status: "failed", status_reason: "expired" }),
+      ]),
+    )
+    expect(text).toMatch(/scheduled +in 2/)
+    expect(text).toMatch(/paused +account_frozen/)
+    expect(text).toMatch(/failed ✗ .*12:01:00 expired/)
+  })
+
+  test("tells why recipients of the chosen publish were skipped", () => {
+    const state = after(open([publishRow("p1")]), "<tab>")
+    expect(drawn(state)).toContain("1,204 sent to an audience of 1,250")
+    expect(drawn(state)).toContain("skipped: 3 no address, 41 preference, 2 suppressed")
+    expect(press(state, "y").intents).toEqual([{ do: "copy", text: "p1" }])
+    expect(press(after(state, "<escape>"), "y").intents).toEqual([{ do: "copy", text: "news" }])
+  })
+
+  test("cancels the rest of a publish after a clear yes, and not one that is over", () => {
+    const running = publishRow("p1", { status: "fanning_out", completed_at: null })
+    const asked = after(open([running, publishRow("p2")]), "<enter>", "c")
+    expect(asked.question?.text).toStartWith("Cancel the rest of this publish to news?")
+    expect(press(asked, "n").intents).toEqual([])
+    expect(press(asked, "y").intents).toEqual([
+      { do: "cancel_publish", topic_key: "news", id: "p1" },
+    ])
+    const over = after(open([running, publishRow("p2")]), "<enter>", "j", "c")
+    expect([over.question, over.notice?.text]).toEqual([null, "the publish is over: completed"])
+    const above = after(open([running]), "c")
+    expect(above.notice?.text).toContain("choose a publish first")
+  })
+
+  test("says what to do where there is no topic, or no scope", () => {
+    const screen = press(monitorWith(1), "6").state
+    const none = applyNews(screen, { is: "topics", topics: [] }).state
+    expect(drawn(none)).toContain("belfry topics create")
+    const problem = "this needs a key with the scope topics:read"
+    expect(drawn(applyNews(screen, { is: "topics", problem }).state)).toContain(problem)
+  })
+})
+
+const NOBODY = { no_address: 0, preference: 0, suppressed: 0, frequency_cap: 0, quota: 0 }
