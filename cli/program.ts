@@ -154,7 +154,7 @@ const groups: Record<string, string> = {
   "Run a server:": "up serve init migrate config status admin",
   "Sign in:": "login logout whoami setup signup password me profiles",
   "Send and read mail:":
-    "emails scheduled templates categories topics inbound suppressions domains providers mailbox smtp",
+    "emails scheduled templates categories topics inbound inbox suppressions domains providers mailbox smtp",
   "Follow what happens:": "tui events webhooks listen trigger logs",
   "Keys, people and projects:": "keys projects accounts members invitations settings",
   "Work and use:": "queue jobs usage reputation audit",

@@ -4,6 +4,7 @@ import { domainRows } from "./commands/domains"
 import { emailRows } from "./commands/email-rows"
 import { triggerRow } from "./commands/events"
 import { inboundRouteRows, inboundRows } from "./commands/inbound-rows"
+import { inboxRows } from "./commands/inbox"
 import { shownJob } from "./commands/jobs"
 import { keyRows } from "./commands/keys"
 import { isMember, memberId, projectRows } from "./commands/projects"
@@ -60,6 +61,11 @@ export const resources: readonly Resource[] = [
     about: "manage the kinds of messages that subscribers choose among",
     example: ["categories list", "categories create --name Newsletter"],
     rows: categoryRows,
+  },
+  {
+    noun: "inbox",
+    about: "give apps access to the in-app inbox of a subscriber",
+    rows: inboxRows,
   },
   {
     noun: "suppressions",

@@ -18,6 +18,8 @@ import { type SessionParts, sessionRoutes } from "./identity/session-routes"
 import type { Sessions } from "./identity/sessions"
 import { type UserParts, userRoutes } from "./identity/user-routes"
 import { type InboundParts, inboundEmailRoutes } from "./inbound/routes"
+import type { InboxTokens } from "./inbox/inbox-tokens"
+import { inboxTokenRoutes } from "./inbox/token-routes"
 import { type QueueControlParts, queueControlRoutes } from "./jobs/pause-routes"
 import { longJobRoutes } from "./jobs/routes"
 import { mailboxRoutes } from "./mailbox/routes"
@@ -29,6 +31,7 @@ import { queueRoutes } from "./queue/routes"
 import { reputationRoutes } from "./reputation/routes"
 import type { RequestLog } from "./request-log/request-log"
 import { requestLogRoutes } from "./request-log/routes"
+import { keySetRoutes } from "./signing-keys/routes"
 import type { Store } from "./store/store"
 import { categoryRoutes } from "./subscribers/category-routes"
 import { suppressionRoutes } from "./suppressions/routes"
@@ -72,6 +75,7 @@ export interface AppParts
   sessions: Sessions
   requests: RequestLog
   hits: Hits
+  inbox_tokens: InboxTokens
 }
 
 /** Every route there is. */
@@ -104,6 +108,8 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...suppressionRoutes(parts),
     ...topicRoutes(parts),
     ...publishRoutes(parts),
+    ...inboxTokenRoutes(parts),
+    ...keySetRoutes(parts),
     ...providerRoutes(parts, PROVIDERS),
     ...mailboxRoutes(parts),
     ...eventRoutes(store, health),

@@ -23,6 +23,7 @@ import { Cursors } from "./http/page"
 import { RateLimits, SharedWindows } from "./http/rate-limits"
 import { ServerHealth, type Vitals } from "./http/server-health"
 import { inboundHandlers } from "./inbound/inbound-server"
+import { InboxTokens } from "./inbox/inbox-tokens"
 import { countJobs } from "./jobs/counts"
 import { QueuePauses } from "./jobs/holds"
 import { jobRows, jobTable } from "./jobs/jobs"
@@ -144,6 +145,7 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     intake: new Intake(store),
     limits: new RateLimits(store.isAlone ? undefined : new SharedWindows(store)),
     cursors: new Cursors(secrets),
+    inbox_tokens: new InboxTokens({ store, secrets, base_url }),
     ...sessionParts({ store, secrets, data_dir, sign_up, base_url }),
     ...{ mail, rules, domains, queues: pauses, open_providers, providers },
     get trusted_proxies() {

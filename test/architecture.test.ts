@@ -9,7 +9,7 @@ const levels = [
   ["store"],
   ["jobs", "events", "plans", "audit-log", "request-log"],
   ["identity"],
-  ["tenancy"],
+  ["tenancy", "signing-keys"],
   ["http"],
   [
     "subscribers",

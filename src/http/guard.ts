@@ -3,13 +3,12 @@ import { log } from "../core/log"
 import { millis } from "../core/time"
 import * as apiKeys from "../identity/api-keys"
 import { authenticate, refuse } from "../identity/authenticate"
-import { type Caller, nobody } from "../identity/caller"
-import type { NamedScope } from "../identity/console-caller"
+import { type AllowedOrigins, type Caller, nobody } from "../identity/caller"
 import * as consoles from "../identity/console-caller"
-import { reaches } from "../identity/scopes"
-import type { AccountRole } from "../identity/tables"
 import { isWithin } from "../lib/ip-ranges"
 import type { Store } from "../store/store"
+import { authorize, mayStayOutside, needOf } from "./authorize"
+import { demandOrigin } from "./cors"
 import type { Quota, RateLimits } from "./rate-limits"
 import type { AnyRoute } from "./route"
 
@@ -22,28 +21,50 @@ const USER_PER_MINUTE = 600
 /** Verifies an access token of the console; throws 401 for every other text. */
 export type VerifyAccess = (token: string) => Promise<{ user_id: string; session_id: string }>
 
+/** What the token of a subscriber tells. */
+export interface TokenBearer {
+  /** Of the project that the token is from, also where the token is over by now. */
+  allowed_origins: AllowedOrigins
+  /** Undefined where the token is over, and where its subscriber is gone or blocked. */
+  caller: Caller | undefined
+}
+
+export interface SubscriberTokens {
+  /** Whether the text names this server as the one that made it for a subscriber. Proves nothing. */
+  isOwn(token: string): boolean
+  /** Throws 401 for a token that is not of this server's making. */
+  identify(token: string, ip: string): Promise<TokenBearer>
+}
+
+/** How the guard verifies tokens: of people, and of subscribers. */
+export interface TokenVerifiers {
+  verifyAccess: VerifyAccess
+  inbox_tokens: SubscriberTokens
+}
+
 /** A request on its way through the checks. */
 export interface Admission {
   route: AnyRoute
   request: Request
   params: Record<string, string>
   ip: string
-  /** Both are set as soon as they are known, so that a refusal can tell of them. */
+  /** These are set as soon as they are known, so that a refusal can tell of them. */
   caller?: Caller
   quota?: Quota
+  allowed_origins?: AllowedOrigins | null
 }
 
 /** Decides which callers are let in: credential 401, address 403, account 403, rate 429, then scope 403. */
 export class Guard {
   readonly #store: Store
   readonly #limits: RateLimits
-  readonly #verify: VerifyAccess
+  readonly #verifiers: TokenVerifiers
   readonly #touched = new Map<string, number>()
 
-  constructor(store: Store, limits: RateLimits, verify: VerifyAccess) {
+  constructor(store: Store, limits: RateLimits, verifiers: TokenVerifiers) {
     this.#store = store
     this.#limits = limits
-    this.#verify = verify
+    this.#verifiers = verifiers
   }
 
   /** Lets the request in with its caller and its quota, or throws. */
@@ -51,15 +72,17 @@ export class Guard {
     const known = await this.#counted(asking.ip, () => this.#identify(asking))
     const { caller } = known
     asking.caller = caller
+    asking.allowed_origins = caller.allowed_origins
     asking.quota = this.#limits.peek(...windowOf(caller))
     refuseAddress(caller)
+    demandOrigin(asking.request, caller.allowed_origins)
     refuseAccount(caller)
     asking.quota = await this.countRequest(caller)
     refuseDelivery(asking)
-    const settled = await known.settle()
-    authorize(settled, asking.route, asking.params)
-    asking.caller = settled
-    this.#touch(settled)
+    const in_project = await known.settle()
+    authorize(in_project, asking.route, asking.params)
+    asking.caller = in_project
+    this.#touch(in_project)
   }
 
   /** For callers that speak another protocol: the checks of `admit` for an API key, but for its window. */
@@ -80,6 +103,7 @@ export class Guard {
     try {
       const known = await this.#identify(asking)
       refuseAddress(known.caller)
+      demandOrigin(asking.request, known.caller.allowed_origins)
       refuseAccount(known.caller)
       authorize(await known.settle(), asking.route, asking.params)
       return true
@@ -122,14 +146,19 @@ export class Guard {
     const { request, ip } = asking
     const credential = credentialOf(request) ?? refuse()
     if (isKey(credential)) {
-      const caller = await authenticate(this.#store.read, credential, ip)
-      return { caller, settle: async () => caller }
+      return settled(await authenticate(this.#store.read, credential, ip))
+    }
+    const { inbox_tokens } = this.#verifiers
+    if (inbox_tokens.isOwn(credential)) {
+      const bearer = await inbox_tokens.identify(credential, ip)
+      asking.allowed_origins = bearer.allowed_origins
+      return settled(bearer.caller ?? refuse())
     }
     return this.#inAccount(await this.#person(credential, ip), asking)
   }
 
   async #person(token: string, ip: string): Promise<consoles.SignedIn> {
-    const found = await this.#verify(token).catch((error) => {
+    const found = await this.#verifiers.verifyAccess(token).catch((error) => {
       if (isUnauthorized(error)) return refuse() // in the words for every credential
       throw error
     })
@@ -162,6 +191,7 @@ export class Guard {
   /** Records the last use, at most once a minute, and without making the request wait. */
   #touch(caller: Caller) {
     const { key_id, session_id, account_id, ip } = caller
+    if (key_id === null && session_id === null) return
     const name = key_id ?? `${session_id}${account_id}`
     const last = this.#touched.get(name) ?? 0
     if (millis() - last < TOUCH_MILLISECONDS && millis() >= last) return
@@ -175,7 +205,7 @@ export class Guard {
 
 /** The window in which the requests of a caller are counted, and how many it admits. */
 const windowOf = (caller: Caller): [name: string, limit: number | null] => [
-  `caller:${caller.key_id ?? caller.user_id}`,
+  `caller:${caller.key_id ?? caller.user_id ?? caller.subscriber_id}`,
   caller.account_id ? caller.limits.requests_per_minute : USER_PER_MINUTE,
 ]
 
@@ -184,6 +214,8 @@ interface Known {
   /** The same caller in the project that they named. Throws 404 and 422. */
   settle: () => Promise<Caller>
 }
+
+const settled = (caller: Caller): Known => ({ caller, settle: async () => caller })
 
 const isKey = (credential: string) => credential.startsWith("svc_")
 
@@ -246,97 +278,3 @@ function attempt<Result>(run: () => Result): Result | Error {
 }
 
 const isUnauthorized = (error: unknown) => (error as { code?: string }).code === "unauthorized"
-
-type Rule = (caller: Caller) => boolean
-
-const oneOf =
-  (...roles: AccountRole[]): Rule =>
-  ({ account_role }) =>
-    account_role !== null && roles.includes(account_role)
-
-/** The callers that satisfy a role of the scope column (contract 00, section 5). */
-const ROLES: Record<string, Rule> = {
-  "role:any": ({ kind }) => kind === "console",
-  "role:operator": ({ operator }) => operator,
-  "role:member": oneOf("owner", "admin", "member"),
-  "role:billing": oneOf("owner", "admin", "billing_admin"),
-  "role:account_admin": oneOf("owner", "admin"),
-  "role:owner": oneOf("owner"),
-  "role:project_viewer": ({ project_role }) => reaches(project_role, "viewer"),
-  "role:project_admin": ({ project_role }) => reaches(project_role, "admin"),
-}
-
-/** People that pay for an account may read its usage as a whole, without a project. */
-const readsWholeAccount = oneOf("owner", "admin", "billing_admin")
-
-const isRole = (text: string) => text.startsWith("role:")
-
-/** What a console caller must name for this route. A mistyped role stops the start. */
-export function needOf({ scope, path }: AnyRoute): NamedScope["need"] {
-  const roles = scope.split("|").filter(isRole)
-  for (const role of roles) if (!ROLES[role]) throw new Error(`${path}: there is no ${role}`)
-  if (roles.some((role) => role.startsWith("role:project_"))) return "project"
-  if (roles.some((role) => role === "role:any" || role === "role:operator")) return "user"
-  return roles.length > 0 ? "account" : "project"
-}
-
-/** Usage is also told of the account as a whole; an operator may look at the whole instance. */
-function mayStayOutside(scope: string, caller: Caller, project_id: string | null) {
-  const wanted = scope.split("|")
-  if (wanted.includes("usage:read")) return readsWholeAccount(caller)
-  return wanted.includes("role:operator") && caller.operator && project_id === null
-}
-
-type RouteGate = Pick<AnyRoute, "scope" | "callers" | "self">
-
-/** Throws 403 `forbidden` with the scope or the role that is missing. */
-function authorize(caller: Caller, { scope, callers, self }: RouteGate, params: Params) {
-  const wanted = scope.split("|")
-  if (caller.kind === "console" && callers.includes("console")) {
-    if (wanted.some((one) => consoleHas(caller, one))) return
-    if (self && caller.user_id === params[self] && caller.account_role) return
-    return refuseScope(wanted, wanted.some(isRole))
-  }
-  const scopes = wanted.filter((one) => !isRole(one))
-  if (caller.kind === "key" && callers.includes("key")) {
-    if (scopes.some((one) => keyHas(caller, one))) return
-    if (self && caller.key_id === params[self]) return
-    return refuseScope(scopes, false)
-  }
-  if (caller.kind === "key") return refuseKey(wanted)
-  return refuseScope(wanted, true)
-}
-
-/** No scope helps here, so the answer names people, and the role they need. */
-function refuseKey(wanted: string[]): never {
-  const text =
-    "This route is only for people. An API key cannot call it. Sign in, and send the access token."
-  return fail("forbidden", text, { required_role: roleOf(wanted) })
-}
-
-const roleOf = (wanted: string[]): string => wanted.find(isRole)?.replace(/^role:/, "") ?? "console"
-
-type Params = Record<string, string>
-
-function consoleHas(caller: Caller, wanted: string): boolean {
-  if (isRole(wanted)) return ROLES[wanted]?.(caller) ?? false
-  if (wanted === "usage:read" && readsWholeAccount(caller)) return true
-  return caller.project_role !== null && keyHas(caller, wanted)
-}
-
-const keyHas = ({ scopes }: Caller, wanted: string) =>
-  wanted === "-" || scopes.includes("*") || scopes.includes(wanted)
-
-function refuseScope(wanted: string[], by_role: boolean): never {
-  if (by_role) {
-    const required_role = roleOf(wanted)
-    return fail("forbidden", `This needs the role ${required_role}. Ask a person that has it.`, {
-      required_role,
-    })
-  }
-  const [first = ""] = wanted
-  const names = wanted.map((one) => one.replace(/^role:/, "")).join(" or ")
-  return fail("forbidden", `This needs the scope ${names}. Use a key or a role that has it.`, {
-    required_scope: first,
-  })
-}

@@ -55,11 +55,13 @@ export function claimOf(
   const key = request.headers.get("idempotency-key")
   if (key === null) return undefined
   demandKeyForm(key)
-  const { project_id, account_id, user_id, key_id } = caller
+  const { project_id, account_id, user_id, key_id, subscriber_id } = caller
   const { status, sealed } = route
   const owner_id = project_id || account_id || (user_id ?? "")
-  // An answer that holds a secret is only repeated to the very credential that caused it.
-  const owner = sealed ? `${owner_id} ${key_id ?? user_id}` : owner_id
+  // An answer that holds a secret is only repeated to the very credential that caused it, and one to
+  // a subscriber only to that subscriber.
+  const is_own = sealed || subscriber_id !== null
+  const owner = is_own ? `${owner_id} ${key_id ?? user_id ?? subscriber_id}` : owner_id
   return {
     request: `${owner} ${request.method} ${path} ${key}`,
     project_id: owner_id,

@@ -1,8 +1,8 @@
 import { Type as t } from "@sinclair/typebox"
 import { codes, type ErrorCode } from "../core/errors"
 import { count, EXAMPLE_ID, flag, maybe, text } from "../lib/record-fields"
+import { needOf } from "./authorize"
 import { pageOf } from "./envelope"
-import { needOf } from "./guard"
 import type { AnyRoute } from "./route"
 
 export const reference = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` })
@@ -18,6 +18,12 @@ export const securitySchemes = {
     type: "http",
     scheme: "bearer",
     description: "An API key, or the access token of a console session.",
+  },
+  inboxToken: {
+    type: "http",
+    scheme: "bearer",
+    bearerFormat: "JWT",
+    description: "The token of a subscriber, from `POST /v1/subscriber-inbox/token`.",
   },
 }
 

@@ -1,6 +1,6 @@
 import { type TSchema, Type as t } from "@sinclair/typebox"
 import { EXAMPLE_ID } from "../lib/record-fields"
-import { needOf } from "./guard"
+import { needOf } from "./authorize"
 import * as shared from "./openapi-components"
 import { eventDescriptions } from "./openapi-events"
 import { type Schema, SchemaComponents, TEXTS } from "./openapi-schemas"
@@ -83,7 +83,7 @@ export function openApi(routes: AnyRoute[], version: string): OpenApi {
     paths,
     webhooks: events.webhooks,
     components: {
-      securitySchemes: shared.securitySchemes,
+      securitySchemes: schemesOf(routes),
       parameters: shared.parameters,
       headers: shared.headers,
       schemas: { ...schemas.named, ...events.schemas },
@@ -113,8 +113,17 @@ function operationOf(route: AnyRoute, schemas: SchemaComponents): Operation {
 function securityOf({ callers }: AnyRoute): Operation["security"] {
   const key = callers.includes("key") ? [{ apiKey: [] }] : []
   const bearer = key.length > 0 || callers.includes("console") ? [{ bearer: [] }] : []
-  const named = [...key, ...bearer]
+  const inbox = callers.includes("subscriber") ? [{ inboxToken: [] }] : []
+  const named = [...key, ...bearer, ...inbox]
   return callers.includes("none") && named.length > 0 ? [{}, ...named] : named
+}
+
+/** The credentials that routes take. One that no route takes would only puzzle readers. */
+function schemesOf(routes: AnyRoute[]): Record<string, object> {
+  const taken = new Set(routes.flatMap(securityOf).flatMap(Object.keys))
+  return Object.fromEntries(
+    Object.entries(shared.securitySchemes).filter(([name]) => taken.has(name)),
+  )
 }
 
 /** `GET /v1/emails/{email_id}/events` is `getEmailsByEmailIdEvents`: unique, and stable. */
@@ -313,6 +322,7 @@ const socketSample = (protocol: string, path: string) =>
 
 function credentialOf({ callers }: AnyRoute): string[] {
   if (callers.includes("key")) return [`-H "X-API-Key: $BELFRY_API_KEY"`]
+  if (callers.includes("subscriber")) return [`-H "Authorization: Bearer $INBOX_TOKEN"`]
   return callers[0] === "console" ? [`-H "Authorization: Bearer $BELFRY_TOKEN"`] : []
 }
 
@@ -342,6 +352,7 @@ const TAGS: Record<string, string> = {
   session: "Sign-in and sign-out of people.",
   settings: "The settings of a project.",
   setup: "The first owner of a fresh server.",
+  "subscriber-inbox": "The in-app inbox, as its subscriber sees it.",
   subscribers: "The people that messages go to.",
   suppressions: "Addresses that get no messages.",
   templates: "Texts with variables, for all channels.",

@@ -18,8 +18,9 @@ import {
   refuseDeclared,
 } from "./body"
 import { BodyMemory } from "./body-memory"
+import { corsHeaders, isForBrowsers, preflight } from "./cors"
 import { asApiError, type HeaderFields, respond, respondError } from "./envelope"
-import { type Admission, Guard, type VerifyAccess } from "./guard"
+import { type Admission, Guard, type TokenVerifiers } from "./guard"
 import * as idempotency from "./idempotency"
 import type { RecentTraffic } from "./listener"
 import { quotaHeaders, type RateLimits } from "./rate-limits"
@@ -32,12 +33,11 @@ import { readBody, readSearch } from "./validate"
 const TIME_LIMIT_MILLISECONDS = 30_000
 const OWN_REQUEST_ID = /^[A-Za-z0-9_-]{8,64}$/
 
-export interface RequestHandlerOptions {
+export interface RequestHandlerOptions extends TokenVerifiers {
   store: Store
   secrets: Secrets
   /** Read at every request: it may change while the server runs. */
   trusted_proxies: string[]
-  verifyAccess: VerifyAccess
   /** Of every server that callers of this process reach. */
   limits: RateLimits
   meter: Meter
@@ -70,13 +70,22 @@ export function mountRoutes(app: Elysia, routes: AnyRoute[], options: RequestHan
   })
   for (const route of routes) {
     for (const look of looksOf(route)) maskAlso(look)
-    const path = route.path.replaceAll(/\{(\w+)\}/g, ":$1")
+    const path = routerPath(route.path)
     const answer = ({ request, params, server }: Context) =>
       handler.answer(route, request, params ?? {}, server)
     app.route(route.method, path, answer as never)
     if (route.method === "GET") app.route("HEAD", path, answer as never)
   }
+  for (const [path, rows] of Map.groupBy(routes.filter(isForBrowsers), ({ path }) => path)) {
+    const answer = ({ request, server }: Context) =>
+      handler.answerPreflight(rows, request, server) ??
+      handler.absent(request, server, reasonFor(request))
+    app.route("OPTIONS", routerPath(path), answer as never)
+  }
 }
+
+/** `{name}` is `:name` for the router. */
+const routerPath = (path: string) => path.replaceAll(/\{(\w+)\}/g, ":$1")
 
 interface Context {
   request: Request
@@ -128,11 +137,11 @@ class RequestHandler {
   constructor(options: RequestHandlerOptions) {
     this.#options = options
     this.#time_limit_ms = options.time_limit_ms ?? TIME_LIMIT_MILLISECONDS
-    const { store, verifyAccess, body_memory_mb: memory_mb, body_time } = options
+    const { store, body_memory_mb: memory_mb, body_time } = options
     this.#bodies = new BodyMemory({ memory_mb, ...(body_time && { now: body_time }) })
     this.#sockets = new Sockets(options.socket_times)
     this.#limits = options.limits
-    this.#guard = new Guard(store, this.#limits, verifyAccess)
+    this.#guard = new Guard(store, this.#limits, options)
   }
 
   async answer(
@@ -203,6 +212,20 @@ class RequestHandler {
     const path = pathOf(request)
     const headers = path.startsWith("/v1") ? quotaHeaders(this.#limits.see(ip)) : {}
     return respondError(error, requestId(request), headers, { path })
+  }
+
+  /** Undefined where the browser asks for nothing that a page may do. */
+  answerPreflight(routes: AnyRoute[], request: Request, server: Peer | null): Response | undefined {
+    const headers = preflight(request, routes)
+    if (!headers) return undefined
+    const id = requestId(request)
+    try {
+      const quota = this.#limits.takePublic(this.#addressOf(request, server))
+      const all = { ...headers, ...quotaHeaders(quota), "x-request-id": id }
+      return new Response(null, { status: 200, headers: all })
+    } catch (error) {
+      return respondError(error, id, {}, { path: pathOf(request) })
+    }
   }
 
   #addressOf(request: Request, server: Peer | null): string {
@@ -289,8 +312,9 @@ export const requestId = ({ headers }: Request) => {
   return own && OWN_REQUEST_ID.test(own) ? own : newRequestId()
 }
 
-function headersOf({ caller, quota, route }: State): HeaderFields {
+function headersOf({ caller, quota, route, request, allowed_origins }: State): HeaderFields {
   const headers: HeaderFields = quota && route.path.startsWith("/v1") ? quotaHeaders(quota) : {}
+  if (isForBrowsers(route)) Object.assign(headers, corsHeaders(request, allowed_origins))
   if (!caller || caller.kind === "none") return headers
   headers["x-account-sending-status"] = caller.sending_status
   if (caller.sending_status_reason) {

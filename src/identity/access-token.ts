@@ -5,11 +5,11 @@ import {
   type KeyObject,
   sign,
 } from "node:crypto"
-import { jwtVerify } from "jose"
 import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { millis } from "../core/time"
+import { verifyToken } from "../lib/signed-token"
 import * as instanceValues from "../store/instance-values"
 import type { Store, Tx } from "../store/store"
 
@@ -17,9 +17,6 @@ export const ACCESS_SECONDS = 900
 
 const SIGNING_KEY = "console_signing_key"
 const TYPE = "at+jwt"
-
-/** Headers that would let the token itself say which key proves it. */
-const FOREIGN_KEYS = ["jku", "jwk", "x5u", "x5c", "crit"]
 
 interface SigningKey {
   kid: string
@@ -38,9 +35,6 @@ interface AccessParts {
   /** The public address of this instance; asked at each use, since a free port is known late. */
   base_url: () => string
 }
-
-/** Whether a credential looks like an access token of ours at all, and not like an API key. */
-const isAccessToken = (text: string) => /^[\w-]+\.[\w-]+\.[\w-]*$/.test(text)
 
 /**
  * Short-lived proof of a console session: a JWT (RFC 9068) signed with Ed25519. The key is made at
@@ -83,21 +77,12 @@ export class AccessTokens {
   async verify(token: string): Promise<Bearer> {
     if (!this.#key) await this.ready()
     const key = this.#key
-    if (!key || !isAccessToken(token)) return refuse()
+    if (!key) return refuse()
     const { iss, aud } = this.#names()
+    const rules = { issuer: iss, audience: aud, type: TYPE, claims: ["sub", "sid"] }
     try {
-      const { payload, protectedHeader } = await jwtVerify(token, key.public_key, {
-        algorithms: ["EdDSA"],
-        issuer: iss,
-        audience: aud,
-        typ: TYPE,
-        requiredClaims: ["sub", "sid", "iat", "exp"],
-        currentDate: new Date(millis()),
-      })
-      const foreign = FOREIGN_KEYS.some((name) => Object.hasOwn(protectedHeader, name))
-      const { sub, sid } = payload
-      if (foreign || protectedHeader.kid !== key.kid || !isId(sub) || !isId(sid)) return refuse()
-      return { user_id: sub, session_id: sid }
+      const { sub, sid } = await verifyToken(token, key, { ...rules, at: new Date(millis()) })
+      return isId(sub) && isId(sid) ? { user_id: sub, session_id: sid } : refuse()
     } catch {
       return refuse()
     }

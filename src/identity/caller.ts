@@ -11,14 +11,18 @@ import type {
   SendingStatus,
 } from "./tables"
 
-/** The party that the guard let in: an API key, a console session, or an anonymous caller. */
+/** The origins whose pages may speak for a caller. */
+export type AllowedOrigins = readonly string[] | "any"
+
+/** The party that the guard let in: an API key, a console session, a subscriber, or nobody known. */
 export interface Caller {
-  kind: "key" | "console" | "none"
+  kind: "key" | "console" | "subscriber" | "none"
   /** For the audit log and for `created_by`. */
   actor: Actor
   key_id: string | null
   user_id: string | null
   session_id: string | null
+  subscriber_id: string | null
   /** Empty where the route needs none. */
   account_id: string
   project_id: string
@@ -32,6 +36,8 @@ export interface Caller {
   operator: boolean
   /** A key's allowlist; empty lets in every address. */
   ip_addresses: string[]
+  /** Null for keys and people, which no page of another origin may use. */
+  allowed_origins: AllowedOrigins | null
   /** When a key ends; null for never, and for people. */
   expires_at: string | null
   plan: string
@@ -59,6 +65,7 @@ export const PROJECT_DEFAULTS: ProjectSettings = {
   default_reply_to: null,
   track_opens: null,
   track_clicks: null,
+  allowed_origins: [],
   tracking_domain: null,
   sandbox: false,
   allow_subdomains: false,
@@ -94,6 +101,7 @@ export const nobody = (ip: string): Caller => ({
   key_id: null,
   user_id: null,
   session_id: null,
+  subscriber_id: null,
   account_id: "",
   project_id: "",
   scopes: [],
@@ -102,6 +110,7 @@ export const nobody = (ip: string): Caller => ({
   project_role: null,
   operator: false,
   ip_addresses: [],
+  allowed_origins: null,
   expires_at: null,
   plan: "",
   limits: limitsOf({ plan: "free", limits: null }),

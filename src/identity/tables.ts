@@ -92,6 +92,8 @@ export interface ProjectSettings {
   /** Whether html mail is tracked, where the mail does not say; null is what the account says. */
   track_opens: boolean | null
   track_clicks: boolean | null
+  /** The origins of pages that may use a subscriber's token; none listed is every one. */
+  allowed_origins: string[]
   /** The host of pixels and tracked links, where the sender's domain has none. */
   tracking_domain: string | null
   /** Everything goes to the embedded mailbox, and counts no quota. */

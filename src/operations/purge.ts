@@ -31,6 +31,7 @@ import { quotas, sendBuckets } from "../plans/tables"
 import { providerConfigs, providerReceipts } from "../providers/tables"
 import { complaintHolds, reputationHours } from "../reputation/tables"
 import { requestLog } from "../request-log/tables"
+import { signingKeys } from "../signing-keys/tables"
 import { held } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
 import { counters } from "../store/tables"
@@ -151,6 +152,7 @@ async function rest(tx: Tx, project_id: string) {
     reputationHours,
     complaintHolds,
     categories,
+    signingKeys,
   ]
   for (const table of few) {
     await tx.delete(table).where(eq(table.project_id, project_id))

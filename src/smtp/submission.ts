@@ -1,6 +1,6 @@
 import { allowanceOf, isFrozen, refuseFrozen } from "../emails/accept"
 import { refuseAllSuppressed } from "../emails/suppressed"
-import { Guard, type VerifyAccess } from "../http/guard"
+import { Guard, type TokenVerifiers } from "../http/guard"
 import type { RateLimits } from "../http/rate-limits"
 import type { Caller } from "../identity/caller"
 import { isMailbox, notOneAddress } from "../lib/address"
@@ -10,9 +10,8 @@ import { type SubmissionIdentity, SubmissionLogin } from "./submission-login"
 import { replyTo, replyToLogin, SubmissionRefusal } from "./submission-replies"
 import { type SubmitParts, submit } from "./submit"
 
-export interface SubmissionParts extends SubmitParts {
+export interface SubmissionParts extends SubmitParts, TokenVerifiers {
   limits: RateLimits
-  verifyAccess: VerifyAccess
 }
 
 type SubmissionHandlers = Required<
@@ -26,7 +25,7 @@ type SubmissionSession = MailSession<SubmissionIdentity>
 
 /** What the submission server asks, at each phase of a dialogue (contract 22, section 1). */
 export function submissionHandlers(parts: SubmissionParts): SubmissionHandlers {
-  const guard = new Guard(parts.store, parts.limits, parts.verifyAccess)
+  const guard = new Guard(parts.store, parts.limits, parts)
   const login = new SubmissionLogin(guard)
   return {
     authenticate: (credentials, session) => login.login(credentials, session),

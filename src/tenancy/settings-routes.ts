@@ -12,6 +12,7 @@ import { featuresOf, upgradeRequired } from "../plans/plans"
 import type { Store } from "../store/store"
 import { brandingAnswer, brandingPatch, readBranding } from "./branding-setting"
 import { frequencyCapAnswer, frequencyCapPatch, readFrequencyCap } from "./frequency-cap-setting"
+import { originsAnswer, originsPatch, readOrigins } from "./origins-setting"
 import { isZone, quietHoursAnswer, quietHoursPatch, readQuietHours } from "./quiet-hours-setting"
 import { readRetention, retentionAnswer, retentionPatch } from "./retention-setting"
 import { type PatchOf, type ProjectSettingsChange, patch } from "./settings"
@@ -72,6 +73,7 @@ const SETTING_ROWS: SettingRows = {
   track_clicks: inheritedRow(
     "Whether links of html mail tell of clicks. Null is the setting of the account.",
   ),
+  allowed_origins: { answer: originsAnswer, patch: originsPatch, read: readOrigins },
   tracking_domain: {
     answer: rarely(
       text(

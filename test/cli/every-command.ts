@@ -87,6 +87,7 @@ export const calls: Record<string, string[]> = {
   "categories get": [ID],
   "categories update": [ID, "--name", "Other", "--channels", "sms"],
   "categories rm": ["news"],
+  "inbox token": ["--external-id", "user_42", "--ttl-seconds", "60"],
   "suppressions list": [
     ...["--reason", "bounce", "--channel", "email", "--address", "a@b.c", "--origin", "event"],
     ...["--limit", "2"],
@@ -407,6 +408,7 @@ function answerCategories(api: FakeApi): void {
 function answerSuppressions(api: FakeApi): void {
   const scope = { type: "project", key: null }
   const found = { id: ID, channel: "email", address: "a@b.c", reason: "bounce", scope }
+  api.data("POST /v1/subscriber-inbox/token", { token: "t", subscriber_id: ID, expires_in: 60 })
   api.data("GET /v1/suppressions", [found])
   api.data("POST /v1/suppressions", found)
   api.data("POST /v1/suppressions/bulk", { added: 1, existing: 0, failed: [] })

@@ -95,6 +95,7 @@ GET /u/{token}
 GET /v1/accounts/me/projects
 GET /v1/domains/{domain_id}/status
 GET /v1/health
+GET /v1/projects/{project_id}/jwks.json
 POST /device
 POST /invitation/{token}
 POST /p/{token}

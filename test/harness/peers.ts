@@ -21,6 +21,7 @@ const packages = {
   initdb: "postgresql",
   openssl: "openssl",
   pgbouncer: "pgbouncer",
+  node: "nodejs",
   php: "php-cli",
   go: "golang-go",
   screen: "screen",

@@ -206,8 +206,14 @@ test("a route for people is closed to every key", async () => {
   const requests = { add: () => {} }
   const traffic = { note: () => {} }
   const options = { store, secrets, meter, requests, traffic, verifyAccess, trusted_proxies: [] }
-  const { workers, limits } = service.parts
-  mountRoutes(app, rows, { ...options, workers, limits, health: { refuse: () => {} } })
+  const { workers, limits, inbox_tokens } = service.parts
+  mountRoutes(app, rows, {
+    ...options,
+    workers,
+    limits,
+    inbox_tokens,
+    health: { refuse: () => {} },
+  })
   const { get } = client(app, (await service.project()).key)
   expect(refusal(await get("/v1/a"))).toEqual([403, "forbidden"])
   const refused = await get("/v1/b")

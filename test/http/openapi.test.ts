@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test"
+import { Type as t } from "@sinclair/typebox"
 import { type AppParts, routeTable } from "../../src/app"
 import { codes, type ErrorCode } from "../../src/core/errors"
 import { type OpenApi, openApi } from "../../src/http/openapi"
@@ -218,4 +219,29 @@ describe("the page for people", () => {
     }
     expect(open).toEqual([])
   })
+})
+
+test("a route for subscribers is described with their token, which stands nowhere without one", () => {
+  const row = {
+    ...{ method: "GET" as const, path: "/v1/subscriber-inbox", callers: ["subscriber" as const] },
+    ...{
+      scope: "-",
+      status: [200] as [number],
+      summary: "For subscribers",
+      response: t.Object({}),
+      handle: () => ({ data: {} }),
+    },
+  }
+  const described = openApi([...table, row], "1")
+  const operation = described.paths[row.path]?.get
+  expect(operation?.security).toEqual([{ inboxToken: [] }])
+  expect(operation?.["x-callers"]).toEqual(["subscriber"])
+  expect(operation?.["x-codeSamples"][0]?.source).toContain("Authorization: Bearer $INBOX_TOKEN")
+  expect(Object.keys(operation?.responses ?? {})).toContain("403")
+  expect(Object.keys(described.components.securitySchemes)).toContain("inboxToken")
+  const none = openApi(
+    table.filter(({ callers }) => !callers.includes("subscriber")),
+    "1",
+  )
+  expect(Object.keys(none.components.securitySchemes)).toEqual(["apiKey", "bearer"])
 })

@@ -125,6 +125,17 @@ describe.each(named(guarded))("%s", (_, route) => {
     else expect(required_role).toBe(route.scope.split("|")[0]?.replace("role:", "") ?? "")
   })
 
+  test("is closed to a subscriber, and to pages wherever they come from", async () => {
+    const origin = { origin: "https://app.example.test" }
+    for (const headers of [{}, origin]) {
+      const answer = await ask(route, withToken(theirs.inbox_token), theirs.ids, headers)
+      expectRefused(answer, 403, "forbidden")
+      expect(answer.headers.get("access-control-allow-origin")).toBeNull()
+    }
+    const keyed = await ask(route, withKey(theirs.keys.revoked), theirs.ids, origin)
+    expect(keyed.headers.get("access-control-allow-origin")).toBeNull()
+  })
+
   test("tells a foreign id as little as one that nobody has", async () => {
     if (isOfOperator(route)) return // what it names belongs to no account
     const keys = [withKey(ours.keys.whole), withKey(theirs.keys.sibling)]

@@ -60,6 +60,12 @@ export const ROWS: Record<string, Row> = {
   "GET /password-reset/{token}": plain,
   "POST /password-reset/{token}": plain,
 
+  "POST /v1/subscriber-inbox/token": {
+    body: ({ subscriber_id }) => ({ subscriber_id }),
+    inBody: ["subscriber_id"],
+  },
+  "GET /v1/projects/{project_id}/jwks.json": plain,
+
   "GET /v1/accounts": plain,
   "POST /v1/accounts": with_({ name: "Another" }),
   "GET /v1/accounts/me": plain,

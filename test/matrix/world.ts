@@ -8,11 +8,13 @@ import { inboundRoutes } from "../../src/inbound/tables"
 import * as longJobs from "../../src/jobs/long-jobs"
 import { keep } from "../../src/mailbox/mailbox"
 import { deliveries } from "../../src/webhooks/tables"
+import { client } from "../harness/client"
 import { deliverAll } from "../harness/delivery"
 import { mail } from "../harness/mail"
 import { type Person, person, type Team, team } from "../harness/people"
 import type { TestService } from "../harness/service"
 import * as inbound from "../inbound/received"
+import { tokenOf } from "../inbox/subscriber-app"
 import { makeSubscribers } from "../topics/made-subscribers"
 import type { ProjectRole } from "./roles"
 import type { Ids } from "./rows"
@@ -32,6 +34,8 @@ export interface World {
     /** Of another project in the same account. */
     sibling: string
   }
+  /** The token of a subscriber. */
+  inbox_token: string
   /** People of the account by role; the member has no role in any project. */
   people: Record<"admin" | "billing_admin" | "member", Person>
   /** Members of the account by their role in the project. */
@@ -95,6 +99,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
   }
   const publish = await owner.post(`/v1/topics/${topic.key}/publish`, published, here)
   const category = await owner.post("/v1/subscribers/categories", { name: `${mark} news` }, here)
+  const asProject = client(service.app, whole.key)
   const second = await owner.post("/v1/projects", { name: "Sibling" }, here)
   const sibling = { account_id, project_id: second.body.data.id }
 
@@ -136,6 +141,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
       elsewhere: (await key({ ip_addresses: ["192.0.2.254"] })).key,
       sibling: (await makeKey(service, sibling, "sibling", {})).key,
     },
+    inbox_token: await tokenOf(asProject, subscriber_id),
     people: {
       admin: await home.join("admin"),
       billing_admin: await home.join("billing_admin"),

@@ -13,6 +13,7 @@ const DEFAULTS = {
   default_reply_to: null,
   track_opens: null,
   track_clicks: null,
+  allowed_origins: [],
   tracking_domain: null,
   sandbox: false,
   allow_subdomains: false,
@@ -116,6 +117,30 @@ test("complete quiet hours, and keep of them and of a cap what a change does not
   expect(reset.body.data).toEqual(DEFAULTS)
 })
 
+test("list origins as browsers write them, each once", async () => {
+  const project = await service.project()
+  const given = [
+    "https://App.Example.test",
+    "https://app.example.test:443/",
+    "http://localhost:5173",
+    "https://bücher.example",
+    "capacitor://localhost",
+    "https://[2001:DB8::1]:8443",
+  ]
+  const kept = [
+    "https://app.example.test",
+    "http://localhost:5173",
+    "https://xn--bcher-kva.example",
+    "capacitor://localhost",
+    "https://[2001:db8::1]:8443",
+  ]
+  const { body } = await patch(project, { allowed_origins: given })
+  expect(body.data.allowed_origins).toEqual(kept)
+  const many = Array.from({ length: 100 }, (_, at) => `https://a${at}.test`)
+  expect((await patch(project, { allowed_origins: many })).status).toBe(200)
+  expect((await patch(project, { allowed_origins: null })).body.data).toEqual(DEFAULTS)
+})
+
 test("take a sender in every form", async () => {
   const project = await service.project()
   for (const [given, kept] of [
@@ -159,6 +184,20 @@ test.each<[string, object, string]>([
     "frequency_cap.per_seconds",
   ],
   ["a word for the linking of users", { auto_link_users: "yes" }, "auto_link_users"],
+  ["a text for origins", { allowed_origins: "https://a.test" }, "allowed_origins"],
+  ["an origin with a path", { allowed_origins: ["https://a.test/x"] }, "allowed_origins.0"],
+  ["an origin with a query", { allowed_origins: ["https://a.test?"] }, "allowed_origins.0"],
+  ["an origin of every page", { allowed_origins: ["https://a.test", "*"] }, "allowed_origins.1"],
+  ["an origin without a scheme", { allowed_origins: ["a.test"] }, "allowed_origins.0"],
+  ["an origin with a user", { allowed_origins: ["https://a@b.test"] }, "allowed_origins.0"],
+  ["an opaque origin", { allowed_origins: ["null"] }, "allowed_origins.0"],
+  ["a script for an origin", { allowed_origins: ["javascript:a"] }, "allowed_origins.0"],
+  ["a number for an origin", { allowed_origins: [7] }, "allowed_origins.0"],
+  [
+    "too many origins",
+    { allowed_origins: Array.from({ length: 101 }, (_, at) => `https://a${at}.test`) },
+    "allowed_origins",
+  ],
   ["no host name", { tracking_domain: "https://t.example.test" }, "tracking_domain"],
   ["an address of a machine", { tracking_domain: "192.0.2.7" }, "tracking_domain"],
   ["a number for a host", { tracking_domain: 7 }, "tracking_domain"],
@@ -203,7 +242,7 @@ test("an unknown setting is named with those there are", async () => {
   const refused = await patch(await service.project(), { colors: null })
   expect(refusal(refused)).toEqual([422, "validation_error"])
   expect(refused.body.error.message).toContain(
-    "default_from, default_reply_to, track_opens, track_clicks, tracking_domain, sandbox, allow_subdomains",
+    "default_from, default_reply_to, track_opens, track_clicks, allowed_origins, tracking_domain, sandbox, allow_subdomains",
   )
 })
 

@@ -1,0 +1,126 @@
+import { and, eq } from "drizzle-orm"
+import { errors, type JWTPayload, SignJWT } from "jose"
+import { isUuid, newId } from "../core/ids"
+import type { Secrets } from "../core/secrets"
+import { millis } from "../core/time"
+import type { SubscriberTokens, TokenBearer } from "../http/guard"
+import { refuse } from "../identity/authenticate"
+import { accountFacts, type Caller, nobody, withDefaults } from "../identity/caller"
+import { accounts, projects } from "../identity/tables"
+import { unprovenParts, verifyToken } from "../lib/signed-token"
+import { LONGEST_TOKEN_SECONDS, provingKey, signerOf } from "../signing-keys/signing-keys"
+import { prepared } from "../store/statements"
+import type { Reader, Store } from "../store/store"
+import { subscribers } from "../subscribers/tables"
+
+export const SHORTEST_SECONDS = 60
+export const LONGEST_SECONDS = LONGEST_TOKEN_SECONDS
+
+const AUDIENCE = "inbox"
+const TYPE = "inbox+jwt"
+
+interface InboxTokenParts {
+  store: Store
+  secrets: Secrets
+  /** The public address of this instance; asked at each use, since a free port is known late. */
+  base_url: () => string
+}
+
+/**
+ * Tokens by which an app acts for one subscriber: a JWT (RFC 7519) that a key of the project signed
+ * with Ed25519. The issuer is the project's URL, and `{iss}/jwks.json` has the public keys.
+ */
+export class InboxTokens implements SubscriberTokens {
+  readonly #parts: InboxTokenParts
+
+  constructor(parts: InboxTokenParts) {
+    this.#parts = parts
+  }
+
+  /** A token of this subscriber for so many seconds. */
+  async sign(
+    { id, project_id }: { id: string; project_id: string },
+    ttl_seconds: number,
+  ): Promise<string> {
+    const { store, secrets } = this.#parts
+    const { kid, private_key } = await signerOf(store, secrets, project_id, "inbox")
+    const iat = Math.floor(millis() / 1000)
+    return new SignJWT()
+      .setProtectedHeader({ alg: "EdDSA", typ: TYPE, kid })
+      .setIssuer(`${this.#issuers()}${project_id}`)
+      .setSubject(id)
+      .setAudience(AUDIENCE)
+      .setIssuedAt(iat)
+      .setExpirationTime(iat + ttl_seconds)
+      .setJti(newId())
+      .sign(private_key)
+  }
+
+  isOwn(token: string): boolean {
+    return unprovenParts(token)?.iss.startsWith(this.#issuers()) ?? false
+  }
+
+  async identify(token: string, ip: string): Promise<TokenBearer> {
+    const { store } = this.#parts
+    const { iss = "", kid = "" } = unprovenParts(token) ?? {}
+    const project_id = iss.slice(this.#issuers().length)
+    if (!isUuid(project_id)) return refuse()
+    const key = await provingKey(store.read, project_id, "inbox", kid)
+    if (!key) return refuse()
+    const rules = { issuer: iss, audience: AUDIENCE, type: TYPE, claims: ["sub"] }
+    const verifying = verifyToken(token, key, { ...rules, at: new Date(millis()) })
+    const { sub, is_over } = await verifying.then(asLive, asOver)
+    if (sub === undefined || !isUuid(sub)) return refuse()
+    const [row] = await findBearer(store.read, { project_id, subscriber_id: sub })
+    if (!row || !isAlive(row)) return refuse()
+    const caller = callerOf(row, ip)
+    const is_let_in = !is_over && row.subscriber !== null && row.subscriber.status !== "blocked"
+    return { allowed_origins: caller.allowed_origins ?? [], caller: is_let_in ? caller : undefined }
+  }
+
+  /** Begins every issuer. */
+  #issuers() {
+    return `${this.#parts.base_url()}/v1/projects/`
+  }
+}
+
+const asLive = ({ sub }: JWTPayload) => ({ sub, is_over: false })
+
+/** A token that was right once still tells its project, so that a page may read that it is over. */
+const asOver = (error: unknown) =>
+  error instanceof errors.JWTExpired ? { sub: error.payload.sub, is_over: true } : refuse()
+
+type BearerRow = Awaited<ReturnType<typeof findBearer>>[number]
+
+/** Tokens stop at once when their project or account is being deleted. */
+const isAlive = ({ project, account }: BearerRow) =>
+  project.status === "active" && account.deleting_at === null && !project.hidden
+
+function callerOf({ project, account, subscriber }: BearerRow, ip: string): Caller {
+  const project_settings = withDefaults(project.settings)
+  const { allowed_origins } = project_settings
+  return {
+    ...nobody(ip),
+    ...accountFacts(account),
+    kind: "subscriber",
+    subscriber_id: subscriber?.id ?? null,
+    project_id: project.id,
+    allowed_origins: allowed_origins.length > 0 ? allowed_origins : "any",
+    project_settings,
+  }
+}
+
+/** The project, with the subscriber where it has one of that id. */
+const findBearer = prepared(
+  { project_id: projects.id, subscriber_id: subscribers.id },
+  (db: Reader, slot) =>
+    db
+      .select({ project: projects, account: accounts, subscriber: subscribers })
+      .from(projects)
+      .innerJoin(accounts, eq(accounts.id, projects.account_id))
+      .leftJoin(
+        subscribers,
+        and(eq(subscribers.project_id, projects.id), eq(subscribers.id, slot.subscriber_id)),
+      )
+      .where(eq(projects.id, slot.project_id)),
+)

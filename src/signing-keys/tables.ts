@@ -1,0 +1,29 @@
+import { id, index, json, ref, table, text, time } from "../store/columns"
+
+export const KEY_USES = ["inbox"] as const
+
+/** What the tokens of a key are for. A key of one use proves no token of another. */
+export type KeyUse = (typeof KEY_USES)[number]
+
+/** A public key in the form of RFC 8037, section 2. */
+export interface PublicJwk {
+  kty: string
+  crv: string
+  x: string
+}
+
+/** The keys by which a project's tokens are signed. The public half is published. */
+export const signingKeys = table(
+  "signing_keys",
+  {
+    /** The `kid` of its tokens. */
+    id: id(),
+    project_id: ref().notNull(),
+    use: text<KeyUse>().notNull(),
+    public_key: json<PublicJwk>().notNull(),
+    /** Sealed. */
+    private_key: text().notNull(),
+    created_at: time().notNull(),
+  },
+  (key) => [index("signing_keys_by_project").on(key.project_id, key.id)],
+)
