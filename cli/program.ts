@@ -21,6 +21,7 @@ import * as providers from "./commands/providers"
 import * as queue from "./commands/queue"
 import * as setup from "./commands/setup"
 import * as smtp from "./commands/smtp"
+import * as subscribers from "./commands/subscribers"
 import * as suppressions from "./commands/suppressions"
 import * as templateFiles from "./commands/template-files"
 import * as topics from "./commands/topics"
@@ -105,6 +106,7 @@ export function createProgram(
   const mail = [
     emails,
     inbound,
+    subscribers,
     suppressions,
     topics,
     domains,
@@ -154,7 +156,7 @@ const groups: Record<string, string> = {
   "Run a server:": "up serve init migrate config status admin",
   "Sign in:": "login logout whoami setup signup password me profiles",
   "Send and read mail:":
-    "emails scheduled templates categories topics inbound inbox suppressions domains providers mailbox smtp",
+    "emails scheduled templates categories topics inbound inbox subscribers suppressions domains providers mailbox smtp",
   "Follow what happens:": "tui events webhooks listen trigger logs",
   "Keys, people and projects:": "keys projects accounts members invitations settings",
   "Work and use:": "queue jobs usage reputation audit",

@@ -13,9 +13,10 @@ import { queueRows } from "./commands/queue"
 import { reputation } from "./commands/reputation"
 import { scheduledRows } from "./commands/scheduled"
 import { passwordRows } from "./commands/setup"
+import { subscriberResource } from "./commands/subscribers"
 import { suppressionRows } from "./commands/suppressions"
 import { templateRows } from "./commands/templates"
-import { topicRows } from "./commands/topics"
+import { topicResource } from "./commands/topics"
 import { auditRow, usageRows } from "./commands/usage"
 import { webhookRows } from "./commands/webhooks"
 import { usage } from "./lib/errors"
@@ -56,6 +57,7 @@ export const resources: readonly Resource[] = [
     about: "decide what happens with mail to an address",
     rows: inboundRouteRows,
   },
+  subscriberResource,
   {
     noun: "categories",
     about: "manage the kinds of messages that subscribers choose among",
@@ -73,12 +75,7 @@ export const resources: readonly Resource[] = [
     example: ["suppressions list --reason bounce", "suppressions check ann@acme.test"],
     rows: suppressionRows,
   },
-  {
-    noun: "topics",
-    about: "manage subjects that subscribers follow, and publish to their members",
-    example: ["topics list", "topics join product-news user-1042"],
-    rows: topicRows,
-  },
+  topicResource,
   {
     noun: "domains",
     about: "manage sending domains and their DNS records",

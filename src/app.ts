@@ -34,6 +34,7 @@ import { requestLogRoutes } from "./request-log/routes"
 import { keySetRoutes } from "./signing-keys/routes"
 import type { Store } from "./store/store"
 import { categoryRoutes } from "./subscribers/category-routes"
+import { subscriberRoutes } from "./subscribers/routes"
 import { suppressionRoutes } from "./suppressions/routes"
 import { type TemplateRenderParts, templateRenderRoutes } from "./templates/render-routes"
 import { type TemplateParts, templateRoutes } from "./templates/routes"
@@ -106,6 +107,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...inboundEmailRoutes(parts),
     ...categoryRoutes(parts),
     ...suppressionRoutes(parts),
+    ...subscriberRoutes(parts),
     ...topicRoutes(parts),
     ...publishRoutes(parts),
     ...inboxTokenRoutes(parts),

@@ -5,7 +5,7 @@ import type { Action } from "../lib/context"
 import { exits, usage } from "../lib/errors"
 import { readText } from "../lib/input"
 import { confirm } from "../lib/prompts"
-import { asks, groupOf, row } from "../lib/resource"
+import { asks, groupOf, type Resource, row } from "../lib/resource"
 import { examples, run } from "../lib/run"
 import { ago, type Columns, wide } from "../lib/table"
 import { definePublishing } from "./topics-publish"
@@ -29,7 +29,7 @@ const FIELDS = {
 const WORD = "product-news"
 
 /** Topics of the project. A command takes the key. */
-export const topicRows = [
+const rows = [
   row("list", "GET /v1/topics", {
     about: "list the topics of the project, newest first",
     example: "--search news",
@@ -72,6 +72,13 @@ export const topicRows = [
     },
   }),
 ]
+
+export const topicResource: Resource = {
+  noun: "topics",
+  about: "manage subjects that subscribers follow, and publish to their members",
+  example: ["topics list", "topics join product-news user-1042"],
+  rows,
+}
 
 export function define(program: Command): void {
   const topics = groupOf(program, "topics")

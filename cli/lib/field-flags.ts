@@ -44,6 +44,7 @@ const PLACEHOLDERS: Readonly<Record<string, readonly string[]>> = {
   "<zone>": ["timezone"],
   ...{ "<domain>": ["domain"], "<path>": ["path"], "<selector>": ["selector"] },
   ...{ "<slug>": ["slug"], "<status>": ["status"], "<tag>": ["tag"] },
+  ...{ "<phone>": ["phone"], "<topic>": ["topic"] },
 }
 
 /** One idea has one wording in every command. */

@@ -101,6 +101,7 @@ export interface Components {
   SmsSize: { encoding: "gsm7" | "ucs2"; segments: number }
   SpamScore: { score: number; flagged: boolean; rules: ({ rule: string; points: number })[] }
   SubscribedTopic: { key: string; name: string; subscribed_at: string }
+  Subscriber: { id: string; project_id: string; external_id: string; email: string | null; phone: string | null; name: string | null; avatar_url: string | null; locale: string | null; timezone: string | null; metadata: Record<string, unknown>; tags: string[]; status: "active" | "unsubscribed" | "blocked"; auth_user_id: string | null; devices: number; unread: number; last_seen_at: string | null; created_at: string; updated_at: string }
   Success: { success: true }
   Suppression: { id: string; channel: "email" | "sms"; address: string; reason: "bounce" | "complaint" | "unsubscribe" | "manual"; origin: "event" | "api" | "console" | "import" | "page"; scope: Components["SuppressionScope"]; source_message_id: string | null; note: string | null; expires_at: string | null; created_at: string }
   SuppressionCheck: { address: string; suppressed: boolean; suppression: Components["Suppression"] | null }

@@ -53,10 +53,13 @@ export const keyById =
     return id
   }
 
-/** What a `list` function returns; `total` is asked for only where the page needs it. */
+/**
+ * What a `list` function returns; `total` is asked for only where the page needs it. Null: there are
+ * too many to be counted.
+ */
 export interface Page<Row> {
   rows: Row[]
-  total: () => Promise<number>
+  total: () => Promise<number | null>
 }
 
 /** What a list needs to know of its call. */
@@ -170,9 +173,9 @@ const isNumbered = ({ cursor, after, before }: PageQuery) =>
 
 const UNNUMBERED = { page: null, total: null, total_pages: null }
 
-async function numbered({ page, per_page }: PageQuery, count: () => Promise<number>) {
+async function numbered({ page, per_page }: PageQuery, count: () => Promise<number | null>) {
   const total = await count()
-  return { page, total, total_pages: Math.ceil(total / per_page) }
+  return { page, total, total_pages: total === null ? null : Math.ceil(total / per_page) }
 }
 
 /** By number as long as numbers reach; the page after the deepest one has a cursor only. */

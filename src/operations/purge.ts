@@ -95,12 +95,7 @@ const large: LargeTable[] = [
   { rows: templates, named_by: [templateVersions.template_id] },
   {
     rows: subscribers,
-    named_by: [
-      subscriberWords.subscriber_id,
-      subscriberTags.subscriber_id,
-      topicMembers.subscriber_id,
-      unsubscribes.subscriber_id,
-    ],
+    named_by: [topicMembers.subscriber_id, unsubscribes.subscriber_id],
   },
   { rows: topics, named_by: [] },
   {
@@ -124,13 +119,27 @@ async function purgeSome(
   return ids.length
 }
 
-async function purgeTags(tx: Tx, project_id: string): Promise<number> {
-  const rows = tx.select({ id: messageTags.message_id, tag: messageTags.tag }).from(messageTags)
-  const [first] = await rows.where(eq(messageTags.project_id, project_id)).limit(1)
+/** Names that a project gives to many rows: for lists that are filtered by them. */
+interface NamedRows {
+  rows: SQLiteTable & { project_id: SQLiteColumn }
+  name: SQLiteColumn
+  id: SQLiteColumn
+}
+
+const named: NamedRows[] = [
+  { rows: messageTags, name: messageTags.tag, id: messageTags.message_id },
+  { rows: subscriberTags, name: subscriberTags.tag, id: subscriberTags.subscriber_id },
+  { rows: subscriberWords, name: subscriberWords.word, id: subscriberWords.subscriber_id },
+]
+
+/** As `purgeSome`, for rows of one name. */
+async function purgeNames(tx: Tx, project_id: string, { rows, name, id }: NamedRows) {
+  const found = tx.select({ id, name }).from(rows)
+  const [first] = await found.where(eq(rows.project_id, project_id)).limit(1)
   if (!first) return 0
-  const tagged = and(eq(messageTags.project_id, project_id), eq(messageTags.tag, first.tag))
-  const ids = (await rows.where(tagged).limit(AT_ONCE)).map(({ id }) => id)
-  await tx.delete(messageTags).where(and(tagged, inArray(messageTags.message_id, ids)))
+  const alike = and(eq(rows.project_id, project_id), eq(name, first.name))
+  const ids = (await found.where(alike).limit(AT_ONCE)).map((row) => row.id)
+  await tx.delete(rows).where(and(alike, inArray(id, ids)))
   return ids.length
 }
 
@@ -180,7 +189,9 @@ async function empty({ store, blobs }: PurgeParts, project_id: string) {
     const ours = eq(one.rows.project_id, project_id)
     while ((await store.tx((tx) => purgeSome(tx, one.rows, ours, one))) > 0);
   }
-  while ((await store.tx((tx) => purgeTags(tx, project_id))) > 0);
+  for (const one of named) {
+    while ((await store.tx((tx) => purgeNames(tx, project_id, one))) > 0);
+  }
   await removeUnnamed(store.read, blobs, files)
   await store.tx((tx) => rest(tx, project_id))
 }
@@ -220,8 +231,8 @@ async function filesOf(db: Reader, project_id: string): Promise<string[]> {
 async function removeUnnamed(db: Reader, blobs: Blobs, files: string[]): Promise<void> {
   for (let at = 0; at < files.length; at += AT_ONCE) {
     const some = files.slice(at, at + AT_ONCE)
-    const named = await namedAmong(db, messageFiles, some)
-    for (const sha256 of some) if (!named.has(sha256)) await blobs.remove(sha256)
+    const kept = await namedAmong(db, messageFiles, some)
+    for (const sha256 of some) if (!kept.has(sha256)) await blobs.remove(sha256)
     await sleep(0)
   }
 }

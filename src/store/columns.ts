@@ -7,7 +7,7 @@ import * as sqlite from "drizzle-orm/sqlite-core"
  */
 export const { sqliteTable: table, index, uniqueIndex, primaryKey } = sqlite
 
-type PostgresType = "text" | "uuid" | "bigint" | "boolean" | "bytea"
+type PostgresType = "text" | 'text COLLATE "C"' | "uuid" | "bigint" | "boolean" | "bytea"
 
 interface ColumnWord<Data> {
   dataType: () => "text" | "blob" | "integer"
@@ -85,6 +85,9 @@ const jsonWord = word<unknown>({
 })
 
 export const text = <T extends string = string>() => plainText().$type<T>()
+
+/** Text that sorts by byte on both engines, so that an index finds all that begin alike. */
+export const bytewiseText = word<string>({ dataType: () => "text", postgres: 'text COLLATE "C"' })
 
 /**
  * Text on both engines, on purpose. We never search inside JSON, and a `jsonb` column would

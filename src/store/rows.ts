@@ -63,6 +63,11 @@ export interface RowList<Row> {
   /** Throws 404 where there is none. */
   find: (id: string) => Promise<unknown>
   list: (window: ListWindow) => Promise<Row[]>
+  /** Null: there are too many to be counted. */
+  total: () => Promise<number | null>
+}
+
+interface CountedList<Row> extends RowList<Row> {
   total: () => Promise<number>
 }
 
@@ -74,7 +79,7 @@ export const rowList = <Table extends TableWithId>(
   db: Reader,
   table: Table,
   { of, filter, missing }: { of: SQL | undefined; filter?: SQL | undefined; missing: () => never },
-): RowList<Table["$inferSelect"]> => ({
+): CountedList<Table["$inferSelect"]> => ({
   find: async (id) => (await rowById(db, table, id, of)) ?? missing(),
   list: (window) => newestRows(db, table, and(of, filter), window),
   total: () => countRows(db, table, and(of, filter)),

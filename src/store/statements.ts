@@ -163,8 +163,8 @@ export function updater<
 }
 
 /**
- * Deletes many rows on a hot path: each is found by all of the columns of `where`, of which the
- * first is the primary key. Returns the keys of the rows that were there. On Postgres it locks them
+ * Deletes many rows on a hot path: each is found by all of the columns of `where`, which hold the
+ * primary key. Returns the values of the first one, of the rows that were there. On Postgres it locks them
  * in the order of their keys, so that two transactions with common rows cannot deadlock. `quiet`: as
  * for `inserter`.
  */
@@ -182,12 +182,13 @@ export function remover<Table extends SQLiteTable, Where extends keyof Row<Table
     columns.map(([, column]) => `"${own}"."${column.name}" = ${value(column)}`).join(" AND ")
   const kinds = columns.map(([, column]) => `"${column.name}" ${transport(column)}`).join(", ")
   const key = columns[0]?.[1].name ?? ""
-  const row = `"${own}"."${key}"`
+  const row = columns.map(([, column]) => `"${own}"."${column.name}"`).join(", ")
   const one = `DELETE FROM "${own}" WHERE ${match(() => "?")}`
   const head = `DELETE FROM "${own}" USING (SELECT ${row} FROM "${own}" JOIN jsonb_to_recordset(`
   const given = match((column) => unpack(column, "given."))
   const locked = `ON ${given} ORDER BY ${row} FOR UPDATE OF "${own}") AS locked`
-  const tail = `::text::jsonb) AS given(${kinds}) ${locked} WHERE ${row} = locked."${key}" RETURNING ${row}`
+  const same = match((column) => `locked."${column.name}"`)
+  const tail = `::text::jsonb) AS given(${kinds}) ${locked} WHERE ${same} RETURNING "${own}"."${key}"`
   const run = rowsRunner(own, columns, { one, head, tail, key, quiet })
   return (tx: Tx, rows: Pick<Row<Table>, Where>[]) => run(tx, rows)
 }

@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm"
 import type { AudienceChannel, ChosenPreferences } from "../lib/preferences"
 import {
   bool,
+  bytewiseText,
   id,
   index,
   json,
@@ -40,6 +41,8 @@ export const subscribers = table(
     /** Null: nothing was chosen. */
     preferences: json<ChosenPreferences | null>(),
     auth_user_id: ref(),
+    /** Its words (see search-words.ts), each between two spaces. */
+    search_key: text().notNull(),
     last_seen_at: time(),
     created_at: time().notNull(),
     updated_at: time().notNull(),
@@ -57,18 +60,18 @@ export const subscribers = table(
   ],
 )
 
-/** The words by which a subscriber is found: of the external id, the email and the name, in lower case. */
+/**
+ * By what a subscriber is found: the words of its external id, email and name, and the first letters
+ * of each. The subscriber's row says which they are, so nothing looks for them by its id.
+ */
 export const subscriberWords = table(
   "subscriber_words",
   {
     project_id: ref().notNull(),
-    word: text().notNull(),
+    word: bytewiseText().notNull(),
     subscriber_id: ref().notNull(),
   },
-  (row) => [
-    primaryKey({ columns: [row.project_id, row.word, row.subscriber_id] }),
-    index("subscriber_words_by_subscriber").on(row.subscriber_id),
-  ],
+  (row) => [primaryKey({ columns: [row.project_id, row.word, row.subscriber_id] })],
 )
 
 /** For the filter by tag, which must not search inside JSON. */
@@ -79,10 +82,7 @@ export const subscriberTags = table(
     tag: text().notNull(),
     subscriber_id: ref().notNull(),
   },
-  (row) => [
-    primaryKey({ columns: [row.project_id, row.tag, row.subscriber_id] }),
-    index("subscriber_tags_by_subscriber").on(row.subscriber_id),
-  ],
+  (row) => [primaryKey({ columns: [row.project_id, row.tag, row.subscriber_id] })],
 )
 
 /** The kinds of messages that a project has, which people can choose among. */

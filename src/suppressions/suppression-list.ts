@@ -6,6 +6,7 @@ import { readTime } from "../http/page"
 import { check as checkFields } from "../http/validate"
 import type { Caller } from "../identity/caller"
 import { comparable, notOneAddress, parseMailbox } from "../lib/address"
+import { isPhone, NOT_A_PHONE } from "../lib/phone"
 import { total } from "../store/counters"
 import { held } from "../store/dialect"
 import { holdById, rowById, rowList } from "../store/rows"
@@ -35,9 +36,6 @@ interface Contact {
   address: string
 }
 
-/** E.164 (contract 00, section 2). */
-const PHONE = /^\+[1-9]\d{6,14}$/
-const NOT_A_PHONE = "The value must be a phone number of E.164, such as +4915112345678."
 const ONE_OF_TWO = "Give either email or phone."
 
 /** Reads `email` or `phone`, of which there is to be one. */
@@ -48,7 +46,7 @@ export function readContact(
   if (email !== undefined && phone !== undefined)
     return problems.add("phone", "invalid", ONE_OF_TWO)
   if (phone !== undefined) {
-    if (PHONE.test(phone)) return { channel: "sms", address: phone }
+    if (isPhone(phone)) return { channel: "sms", address: phone }
     return problems.add("phone", "invalid_phone_number", NOT_A_PHONE)
   }
   if (email === undefined) return problems.add("email", "required", "The field is required.")

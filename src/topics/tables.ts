@@ -45,6 +45,7 @@ export const topicMembers = table(
   (member) => [
     primaryKey({ columns: [member.topic_id, member.number] }),
     uniqueIndex("topic_members_by_subscriber").on(member.subscriber_id, member.topic_id),
+    index("topic_members_by_id").on(member.topic_id, member.subscriber_id),
     index("topic_members_by_project").on(member.project_id),
   ],
 )

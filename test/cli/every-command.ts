@@ -88,6 +88,15 @@ export const calls: Record<string, string[]> = {
   "categories update": [ID, "--name", "Other", "--channels", "sms"],
   "categories rm": ["news"],
   "inbox token": ["--external-id", "user_42", "--ttl-seconds", "60"],
+  "subscribers list": [
+    ...["--search", "ann", "--email", "a@b.c", "--phone", "+4915112345678", "--tag", "t"],
+    ...["--external-id", "u", "--status", "active", "--topic", "news"],
+  ],
+  "subscribers create": ["user-42", "--email", "a@b.c", "--metadata", "a=b", "--tag", "t"],
+  "subscribers upsert": ["user-42", "--name", "Ann", "--phone", "+4915112345678"],
+  "subscribers patch": ["user-42", "--status", "blocked", "--new-external-id", "user-43"],
+  "subscribers get": ["user-42"],
+  "subscribers rm": ["user-42"],
   "suppressions list": [
     ...["--reason", "bounce", "--channel", "email", "--address", "a@b.c", "--origin", "event"],
     ...["--limit", "2"],
@@ -267,6 +276,8 @@ export const further: [string, string[]][] = [
   ["topics publishes", ["news", ID]],
   ["inbound attachments", [ID]],
   ["inbound attachments", [ID, "0", "--save-as", "-"]],
+  ["subscribers get", ["user-42", "--external"]],
+  ["subscribers rm", ["user-42", "--external"]],
   ["webhooks deliveries", [ID, ID]],
   ["webhooks retry", [ID, "--all", "--since", "1d"]],
 ]
@@ -292,6 +303,7 @@ export function everything(): FakeApi {
   answerMail(api)
   answerInbound(api)
   answerCategories(api)
+  answerSubscribers(api)
   answerSuppressions(api)
   answerTopics(api)
   answerHooks(api)
@@ -403,6 +415,17 @@ function answerCategories(api: FakeApi): void {
   api.data(`GET ${path}/${ID}`, found)
   api.data(`PATCH ${path}/${ID}`, found)
   api.data(`DELETE ${path}/${ID}`, { id: ID, deleted: true })
+}
+
+function answerSubscribers(api: FakeApi): void {
+  const found = { id: ID, external_id: "user-42", email: "a@b.c", tags: [], status: "active" }
+  api.data("GET /v1/subscribers", [found])
+  api.data("POST /v1/subscribers", found)
+  for (const path of ["user-42", "external/user-42"]) {
+    for (const method of ["GET", "PUT", "PATCH"])
+      api.data(`${method} /v1/subscribers/${path}`, found)
+    api.data(`DELETE /v1/subscribers/${path}`, { id: ID, deleted: true })
+  }
 }
 
 function answerSuppressions(api: FakeApi): void {

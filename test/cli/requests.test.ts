@@ -21,7 +21,7 @@ const secrets = [KEY, PASSWORD, ACCESS_TOKEN, REFRESH_TOKEN, access_token, refre
 
 const query_names = `
   action actor_id address after batch_id before category channel created_after created_before cursor domain
-  email event_id event_type extract force format forward from key_id kind limit locale origin path per_page
+  email event_id event_type external_id extract force format forward from key_id kind limit locale origin path per_page
   period phone project_id reason request_id search since status subject tag target_type template_id thread_id
   timeout to topic types version window`
 const allowed = query_names.trim().split(/\s+/)

@@ -78,6 +78,7 @@ function subscriber(project_id: string, nth: number, person: Partial<Subscriber>
     status: "active",
     preferences: null,
     auth_user_id: null,
+    search_key: "",
     last_seen_at: null,
     created_at: at,
     updated_at: at,

@@ -13,7 +13,6 @@ import { addInbound } from "../harness/inbound-rows"
 import { mail, NOBODY } from "../harness/mail"
 import { type Person, person, type Team, team } from "../harness/people"
 import { sharedService } from "../harness/shared-service"
-import { makeSubscribers } from "../topics/made-subscribers"
 import { hook } from "../webhooks/endpoints"
 
 setDefaultTimeout(40_000)
@@ -109,8 +108,9 @@ async function more(owner: Person, at: number) {
   await post("/v1/suppressions", { email: `${at}@example.test` })
   const topic = await post("/v1/topics", { name: `Topic ${at}` })
   ids.topic_key ??= topic.body.data.key
-  const subscriber_ids = await makeSubscribers(service, home, [{ external_id: `s${at}` }])
-  ids.subscriber_id ??= subscriber_ids[0] ?? ""
+  const subscriber = await post("/v1/subscribers", { external_id: `s${at}` })
+  const subscriber_ids = [subscriber.body.data.id]
+  ids.subscriber_id ??= subscriber.body.data.id
   await post(`/v1/topics/${ids.topic_key}/subscribers`, { subscriber_ids })
   const followed = { subscriber_ids: [ids.subscriber_id] }
   await post(`/v1/topics/${topic.body.data.key}/subscribers`, followed)

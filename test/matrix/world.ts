@@ -15,7 +15,6 @@ import { type Person, person, type Team, team } from "../harness/people"
 import type { TestService } from "../harness/service"
 import * as inbound from "../inbound/received"
 import { tokenOf } from "../inbox/subscriber-app"
-import { makeSubscribers } from "../topics/made-subscribers"
 import type { ProjectRole } from "./roles"
 import type { Ids } from "./rows"
 
@@ -88,9 +87,9 @@ export async function world(service: TestService, mark: string): Promise<World> 
   const suppression = await owner.post("/v1/suppressions", suppressed, here)
   const topic = { name: `${mark} topic`, key: `topic-${project_id.slice(-12)}` }
   await owner.post("/v1/topics", topic, here)
-  const [subscriber_id = ""] = await makeSubscribers(service, home, [
-    { name: `${mark} subscriber` },
-  ])
+  const person = { external_id: `${mark}/person`, email: `${mark}@person.test`, name: mark }
+  const subscriber = await owner.post("/v1/subscribers", person, here)
+  const subscriber_id = subscriber.body.data.id
   const joined = { subscriber_ids: [subscriber_id] }
   await owner.post(`/v1/topics/${topic.key}/subscribers`, joined, here)
   const published = {
@@ -125,6 +124,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
       publish_id: publish.body.data.id,
       subscriber_id,
       category_id: category.body.data.id,
+      external_id: encodeURIComponent(person.external_id),
       ...hooks,
       job_id: job.id,
       queue: "email", // of the instance: the same for everybody

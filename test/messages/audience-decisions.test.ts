@@ -60,7 +60,13 @@ async function addSubscriber(project_id: string, fields: Partial<Subscriber>): P
   await store.tx((tx) =>
     tx.insert(subscribers).values({
       ...{ id, project_id, external_id: id, email: "ann@example.test", status: "active" },
-      ...{ email_key: "ann@example.test", metadata: {}, tags: [], preferences: null },
+      ...{
+        email_key: "ann@example.test",
+        metadata: {},
+        tags: [],
+        preferences: null,
+        search_key: "",
+      },
       ...{ created_at: now(), updated_at: now() },
       ...fields,
     }),

@@ -72,6 +72,8 @@ test("ids are UUIDs, and keys sort by byte, whatever the locale of the database 
     "provider_receipts.provider_message_id: of the database",
     "refresh_tokens.token_hash: C",
     "request_log.request_id: of the database",
+    "subscriber_words.word: C",
+    "subscribers.external_id: of the database",
     "throttles.subject: C",
   ])
 })

@@ -1,6 +1,6 @@
 import { newId } from "../../src/core/ids"
-import { now } from "../../src/core/time"
-import { subscribers } from "../../src/subscribers/tables"
+import { insertAll, newRow } from "../../src/subscribers/subscribers"
+import type { subscribers } from "../../src/subscribers/tables"
 import type { TestProject, TestService } from "../harness/service"
 
 type Made = Partial<typeof subscribers.$inferInsert>
@@ -11,14 +11,10 @@ export async function makeSubscribers(
   { project_id }: Pick<TestProject, "project_id">,
   list: readonly Made[],
 ): Promise<string[]> {
-  const rows = list.map((fields) => {
-    const id = newId()
-    const times = { created_at: now(), updated_at: now() }
-    const own = { external_id: id.slice(-12), metadata: {}, tags: [], status: "active" as const }
-    return { id, project_id, ...own, ...times, ...fields }
+  const rows = list.map(({ external_id = newId().slice(-12), ...fields }) => {
+    const given = Object.entries(fields).filter(([, value]) => value !== undefined)
+    return newRow(project_id, { external_id, fields: Object.fromEntries(given) })
   })
-  await store.tx(async (tx) => {
-    for (const row of rows) await tx.insert(subscribers).values(row)
-  })
+  await store.tx((tx) => insertAll(tx, project_id, rows))
   return rows.map(({ id }) => id)
 }

@@ -1,0 +1,174 @@
+import type { Command } from "commander"
+import type { Components } from "../../src/client/components"
+import type { Client } from "../lib/client"
+import type { Action } from "../lib/context"
+import { exits, Failure } from "../lib/errors"
+import { METADATA } from "../lib/flags"
+import { pairs } from "../lib/input"
+import { confirm } from "../lib/prompts"
+import { groupOf, type PlainOptions, type Resource, row } from "../lib/resource"
+import { examples, run, several } from "../lib/run"
+import { ago, type Columns, fields, wide } from "../lib/table"
+
+type Subscriber = Components["Subscriber"]
+
+const columns: Columns<Subscriber> = {
+  "EXTERNAL ID": wide(({ external_id }) => external_id, "last"),
+  EMAIL: wide(({ email }) => email, "last"),
+  PHONE: { cell: ({ phone }) => phone ?? "", spare: 1 },
+  NAME: wide(({ name }) => name, "first"),
+  STATUS: {
+    cell: ({ status }) => status,
+    paint: (text, { status }, paint) => (status === "active" ? text : paint.red(text)),
+  },
+  TAGS: { cell: ({ tags }) => tags.join(" "), flexible: "first", spare: 2 },
+  AGE: ago(({ created_at }) => created_at),
+}
+
+const flags = {
+  external_id: false,
+  email: "email address",
+  phone: "phone number, such as +4915112345678",
+  name: "name of the person",
+  avatar_url: "address of a picture",
+  tags: "all tags of the subscriber; may be repeated",
+} as const
+
+const metadataOption = (command: Command) => command.option(...METADATA, several)
+
+function metadataOf({ metadata }: PlainOptions): object {
+  return Array.isArray(metadata) ? { metadata: pairs(metadata, "--metadata") } : {}
+}
+
+/** Its id, or its external id. */
+const ONE = "subscriber"
+const NAMED = "user-42"
+
+const rows = [
+  row("list", "GET /v1/subscribers", {
+    about: "list subscribers, newest first",
+    example: ["--search ann", "--tag beta --status active --limit 100"],
+    flags: {
+      search: "first letters of words in the external id, the email or the name",
+      email: "show only subscribers with this email address",
+      phone: "show only subscribers with this phone number",
+      external_id: "show only the subscriber with this external id",
+      tag: "show only subscribers with this tag",
+      topic: "show only members of the topic with this key",
+    },
+    columns,
+  }),
+  row(`create <external>`, "POST /v1/subscribers", {
+    about: "add a subscriber; exit 5 where the external id exists",
+    word: NAMED,
+    example: "--email ann@acme.test --name Ann",
+    flags,
+    options: metadataOption,
+    body: (options, [external_id = ""]) => ({ external_id, ...metadataOf(options) }),
+    done: ({ external_id, id }) => `added ${external_id}   ${id}`,
+  }),
+  row("upsert <external>", "PUT /v1/subscribers/external/{external_id}", {
+    about: "add a subscriber, or change the one with this external id",
+    word: NAMED,
+    example: ["--email ann@acme.test --tag beta", "--metadata plan=pro --timezone Europe/Vienna"],
+    note: "Fields without a flag stay as they are. --metadata replaces all metadata.",
+    flags,
+    options: metadataOption,
+    body: metadataOf,
+    done: ({ external_id, id }) => `saved ${external_id}   ${id}`,
+  }),
+  row(`patch <${ONE}>`, "PATCH /v1/subscribers/{subscriber_id}", {
+    about: "change a subscriber, named by its id or its external id",
+    word: NAMED,
+    example: ["--status blocked", "--metadata plan=pro --new-external-id user-43"],
+    note: "--metadata is added to the metadata that is there.",
+    flags: { ...flags, external_id: "new external id" },
+    aliases: { external_id: "new-external-id" },
+    options: metadataOption,
+    body: metadataOf,
+    done: ({ external_id }) => `changed ${external_id}`,
+  }),
+]
+
+export const subscriberResource: Resource = {
+  noun: "subscribers",
+  about: "manage the people that messages go to",
+  example: ["subscribers list --search ann", "subscribers upsert user-42 --email ann@acme.test"],
+  rows,
+}
+
+export function define(program: Command): void {
+  const subscribers = groupOf(program, "subscribers")
+  const external = [
+    "--external",
+    "the name is an external id, although it looks like an id of the server",
+  ] as const
+
+  subscribers
+    .command(`get <${ONE}>`)
+    .description("show a subscriber, named by its id or its external id")
+    .option(...external)
+    .addHelpText("after", examples(`subscribers get ${NAMED}`))
+    .action(run(get))
+
+  subscribers
+    .command(`rm <${ONE}...>`)
+    .description("remove subscribers with their preferences and memberships of topics")
+    .option(...external)
+    .addHelpText(
+      "after",
+      examples(`subscribers rm ${NAMED}`, `subscribers rm ${NAMED} user-43 --yes`),
+    )
+    .action(run(remove))
+}
+
+interface NamingOptions {
+  external?: boolean
+}
+
+const get: Action<NamingOptions> = async (context, { external }, name = "") => {
+  const client = context.client()
+  const { data } = external
+    ? await client.call("GET /v1/subscribers/external/{external_id}", {
+        params: { external_id: name },
+      })
+    : await client.call("GET /v1/subscribers/{subscriber_id}", { params: { subscriber_id: name } })
+  await context.output.record(data, () => fields(Object.entries(data), context.paint))
+}
+
+/** Exit 3 where one of them was not there. */
+const remove: Action<NamingOptions> = async (context, { external }, ...names) => {
+  const { output, paint } = context
+  const what = names.length === 1 ? `the subscriber ${names[0]}` : `${names.length} subscribers`
+  await confirm(context, `This removes ${what}. It cannot be undone.`, "remove")
+  const client = context.client()
+  const not_found: string[] = []
+  for (const name of names) {
+    if (!(await isRemoved(client, name, external ?? false))) not_found.push(name)
+  }
+  const removed = names.length - not_found.length
+  await output.record({ removed, not_found }, () =>
+    [
+      `${paint.green("✓")} removed ${removed}`,
+      ...not_found.map((name) => `${paint.red("✗")} there is no subscriber ${name}`),
+    ].join("\n"),
+  )
+  return not_found.length > 0 ? exits.not_found : exits.done
+}
+
+async function isRemoved(client: Client, name: string, is_external: boolean): Promise<boolean> {
+  try {
+    if (is_external)
+      await client.call("DELETE /v1/subscribers/external/{external_id}", {
+        params: { external_id: name },
+      })
+    else
+      await client.call("DELETE /v1/subscribers/{subscriber_id}", {
+        params: { subscriber_id: name },
+      })
+    return true
+  } catch (error) {
+    if (error instanceof Failure && error.exit === exits.not_found) return false
+    throw error
+  }
+}

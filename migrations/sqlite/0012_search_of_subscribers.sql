@@ -1,0 +1,18 @@
+DROP TABLE `subscriber_tags`;--> statement-breakpoint
+CREATE TABLE `subscriber_tags` (
+	`project_id` blob NOT NULL,
+	`tag` text NOT NULL,
+	`subscriber_id` blob NOT NULL,
+	PRIMARY KEY(`project_id`, `tag`, `subscriber_id`)
+) WITHOUT ROWID;
+--> statement-breakpoint
+DROP TABLE `subscriber_words`;--> statement-breakpoint
+CREATE TABLE `subscriber_words` (
+	`project_id` blob NOT NULL,
+	`word` text NOT NULL,
+	`subscriber_id` blob NOT NULL,
+	PRIMARY KEY(`project_id`, `word`, `subscriber_id`)
+) WITHOUT ROWID;
+--> statement-breakpoint
+ALTER TABLE `subscribers` ADD `search_key` text DEFAULT '' NOT NULL;--> statement-breakpoint
+CREATE INDEX `topic_members_by_id` ON `topic_members` (`topic_id`,`subscriber_id`);

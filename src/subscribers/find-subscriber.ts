@@ -1,0 +1,91 @@
+import { and, eq } from "drizzle-orm"
+import { fail } from "../core/errors"
+import { isUuid } from "../core/ids"
+import { held, idList, isAmong } from "../store/dialect"
+import { holdById, rowById } from "../store/rows"
+import { prepared } from "../store/statements"
+import type { Reader, Tx } from "../store/store"
+import { subscribers } from "./tables"
+
+export type SubscriberRow = typeof subscribers.$inferSelect
+
+/** Postgres stores no such character, and refuses to look for it. */
+const NUL = "\0"
+
+export const noSubscriber = (): never =>
+  fail("subscriber_not_found", "There is no such subscriber in this project.")
+
+/** By its id, or by its external id where the text is no UUID. Throws 404 `subscriber_not_found`. */
+export const find = async (
+  db: Reader,
+  project_id: string,
+  id_or_external: string,
+): Promise<SubscriberRow> => (await lookup(db, project_id, id_or_external)) ?? noSubscriber()
+
+/** As `find`; undefined where there is none. */
+export const lookup = (
+  db: Reader,
+  project_id: string,
+  id_or_external: string,
+): Promise<SubscriberRow | undefined> =>
+  isUuid(id_or_external)
+    ? rowById(db, subscribers, id_or_external, ofProject(project_id))
+    : lookupExternal(db, project_id, id_or_external)
+
+/** As `find`, and no other transaction changes the row before this one ends. */
+export const hold = async (
+  tx: Tx,
+  project_id: string,
+  id_or_external: string,
+): Promise<SubscriberRow> =>
+  (isUuid(id_or_external)
+    ? await holdById(tx, subscribers, id_or_external, ofProject(project_id))
+    : await holdExternal(tx, project_id, id_or_external)) ?? noSubscriber()
+
+/** By its external id, which may look like a UUID here. Throws 404 `subscriber_not_found`. */
+export const findExternal = async (
+  db: Reader,
+  project_id: string,
+  external_id: string,
+): Promise<SubscriberRow> => (await lookupExternal(db, project_id, external_id)) ?? noSubscriber()
+
+/** As `findExternal`; undefined where there is none. */
+export async function lookupExternal(
+  db: Reader,
+  project_id: string,
+  external_id: string,
+): Promise<SubscriberRow | undefined> {
+  if (external_id.includes(NUL)) return undefined
+  const [row] = await byExternalId(db, { project_id, external_id })
+  return row
+}
+
+/** As `lookupExternal`, and locks the row until the transaction ends. */
+export async function holdExternal(
+  tx: Tx,
+  project_id: string,
+  external_id: string,
+): Promise<SubscriberRow | undefined> {
+  if (external_id.includes(NUL)) return undefined
+  const wanted = and(ofProject(project_id), eq(subscribers.external_id, external_id))
+  const [row] = await held(tx.select().from(subscribers).where(wanted))
+  return row
+}
+
+export const ofProject = (project_id: string) => eq(subscribers.project_id, project_id)
+
+const { id, project_id, external_id } = subscribers
+
+const byExternalId = prepared({ project_id, external_id }, (db: Reader, slot) =>
+  db
+    .select()
+    .from(subscribers)
+    .where(and(eq(project_id, slot.project_id), eq(external_id, slot.external_id))),
+)
+
+export const byIds = prepared({ project_id, ids: idList }, (db: Reader, slot) =>
+  db
+    .select()
+    .from(subscribers)
+    .where(and(eq(project_id, slot.project_id), isAmong(db, id, slot.ids))),
+)

@@ -1,0 +1,210 @@
+import type { Static } from "@sinclair/typebox"
+import { and, eq } from "drizzle-orm"
+import { Problems } from "../core/errors"
+import { Deleted, deleted } from "../http/field-schemas"
+import { answerOnce } from "../http/idempotency"
+import { type ListParts, listPage } from "../http/page"
+import { type AnyRoute, type Call, type Method, projectRow, route } from "../http/route"
+import { comparable, notOneAddress, parseMailbox } from "../lib/address"
+import { isPhone, NOT_A_PHONE } from "../lib/phone"
+import type { Reader, Tx } from "../store/store"
+import { leaveAll } from "../topics/memberships"
+import { topicMembers, topics } from "../topics/tables"
+import {
+  find,
+  findExternal,
+  hold,
+  holdExternal,
+  noSubscriber,
+  type SubscriberRow,
+} from "./find-subscriber"
+import * as schemas from "./schemas"
+import { readSearch } from "./search"
+import { checkNamed, readChanges, readNew, readUpsert } from "./subscriber-input"
+import { type FollowerSource, list, type SubscriberFilter } from "./subscriber-list"
+import * as subscribers from "./subscribers"
+
+const ALL = "/v1/subscribers"
+const ONE = `${ALL}/{subscriber_id}` as const
+const EXTERNAL = `${ALL}/external/{external_id}` as const
+
+const by = <const Path extends string>(method: Method, path: Path, status = 200) =>
+  projectRow(method, path, method === "GET" ? "subscribers:read" : "subscribers:write", status)
+
+const shown = subscribers.subscriberRecord
+
+export const subscriberRoutes = (parts: ListParts): AnyRoute[] => [
+  ...listRoutes(parts),
+  ...externalRoutes(parts),
+  ...oneRoutes(parts),
+]
+
+type SubscriberQuery = Static<typeof schemas.subscriberQuery>
+
+const listRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
+  route({
+    ...by("GET", ALL),
+    summary: "List subscribers, newest first",
+    description:
+      "Filters can be combined. `search` finds words by their first letters. Of a search with more than 1,000 matches, `total` is null.",
+    query: schemas.subscriberQuery,
+    response: schemas.Subscriber,
+    errors: ["invalid_email", "invalid_phone_number"],
+    handle: async (call) => {
+      const filter = await filterOf(store.read, call)
+      return listPage(call, cursors, await list(store.read, call.project_id, filter), shown)
+    },
+  }),
+  route({
+    ...by("POST", ALL, 201),
+    summary: "Add a subscriber",
+    description: "409 means that the project has a subscriber with this `external_id` already.",
+    body: schemas.NewSubscriber,
+    example: { external_id: "user-42", email: "ann@example.com", name: "Ann Example" },
+    read: readNew,
+    response: schemas.Subscriber,
+    errors: ["duplicate_subscriber", "invalid_email", "invalid_phone_number"],
+    idempotent: true,
+    handle: ({ project_id, body, claim }) =>
+      answerOnce(store, claim, async (tx) => shown(await subscribers.create(tx, project_id, body))),
+  }),
+]
+
+async function filterOf(
+  db: Reader,
+  { project_id, query }: Call<unknown, SubscriberQuery>,
+): Promise<SubscriberFilter> {
+  const { search, email, phone, external_id, status, tag, topic } = query
+  const problems = new Problems()
+  const mailbox = email === undefined ? undefined : parseMailbox(email)
+  if (email !== undefined && !mailbox) problems.add("email", "invalid_email", notOneAddress(email))
+  if (phone !== undefined && !isPhone(phone))
+    problems.add("phone", "invalid_phone_number", NOT_A_PHONE)
+  problems.throwIfAny()
+  const words = readSearch(search)
+  const followers = topic === undefined ? undefined : await followersOf(db, project_id, topic)
+  const address = mailbox && comparable(mailbox.email)
+  return { words, email: address, phone, external_id, status, tag, topic: followers }
+}
+
+/** Of a topic that is not there nobody is found. */
+async function followersOf(db: Reader, project_id: string, key: string): Promise<FollowerSource> {
+  const wanted = and(eq(topics.project_id, project_id), eq(topics.key, key))
+  const [topic] = await db.select().from(topics).where(wanted)
+  const { id = "", subscriber_count = 0 } = topic ?? {}
+  return {
+    rows: topicMembers,
+    id: topicMembers.subscriber_id,
+    where: eq(topicMembers.topic_id, id),
+    total: subscriber_count,
+  }
+}
+
+type OfExternal<Body = unknown> = Call<Body, unknown, { external_id: string }>
+
+const externalRoutes = (parts: ListParts): AnyRoute[] => [
+  route({
+    ...by("GET", EXTERNAL),
+    summary: "Show the subscriber with an external id",
+    description: "The id of your own system, encoded for a URL.",
+    response: schemas.Subscriber,
+    errors: ["subscriber_not_found"],
+    handle: async ({ project_id, params }) => ({
+      data: shown(await findExternal(parts.store.read, project_id, params.external_id)),
+    }),
+  }),
+  route({
+    ...by("PUT", EXTERNAL),
+    status: [201, 200],
+    summary: "Add a subscriber, or change the one with this external id",
+    description: "Fields that are absent stay as they are. 201 means that the subscriber is new.",
+    body: schemas.SubscriberUpsert,
+    example: { email: "ann@example.com", name: "Ann Example" },
+    read: readUpsert,
+    response: schemas.Subscriber,
+    errors: ["invalid_email", "invalid_phone_number"],
+    handle: (call) => put(parts, call),
+  }),
+  route({
+    ...by("DELETE", EXTERNAL),
+    summary: "Remove the subscriber with an external id",
+    description: REMOVAL,
+    response: Deleted,
+    errors: ["subscriber_not_found"],
+    handle: (call) =>
+      remove(parts, call, (tx) => holdExternal(tx, call.project_id, call.params.external_id)),
+  }),
+]
+
+const REMOVAL =
+  "Memberships of topics, preferences and unsubscribes go too. Messages and consents stay: `erase` removes them."
+
+async function put({ store }: ListParts, call: OfExternal<ReturnType<typeof readUpsert>>) {
+  const { project_id, params, body } = call
+  const { external_id } = params
+  const problems = new Problems()
+  checkNamed(external_id, body.external_id, problems)
+  problems.throwIfAny()
+  const { fields } = body
+  const { row, is_new } = await store.tx((tx) =>
+    subscribers.put(tx, project_id, { external_id, fields }),
+  )
+  return { data: shown(row), status: is_new ? 201 : 200 }
+}
+
+async function remove(
+  { store }: ListParts,
+  { caller }: Call,
+  holdRow: (tx: Tx) => Promise<SubscriberRow | undefined>,
+) {
+  return store.tx(async (tx) => {
+    const row = (await holdRow(tx)) ?? noSubscriber()
+    await leaveAll(tx, [row.id])
+    await subscribers.remove(tx, caller, row)
+    return deleted(row.id)
+  })
+}
+
+const oneRoutes = (parts: ListParts): AnyRoute[] => [
+  route({
+    ...by("GET", ONE),
+    summary: "Show a subscriber",
+    description: "By its id. An external id also works where it is no UUID.",
+    response: schemas.Subscriber,
+    errors: ["subscriber_not_found"],
+    handle: async ({ project_id, params }) => ({
+      data: shown(await find(parts.store.read, project_id, params.subscriber_id)),
+    }),
+  }),
+  route({
+    ...by("PATCH", ONE),
+    summary: "Change a subscriber",
+    description:
+      "Fields that are absent stay as they are. The keys of `metadata` are added to those that are there, and null removes one.",
+    body: schemas.SubscriberPatch,
+    example: { name: "Ann Example", metadata: { plan: "pro" } },
+    read: readChanges,
+    response: schemas.Subscriber,
+    errors: [
+      "subscriber_not_found",
+      "duplicate_subscriber",
+      "invalid_email",
+      "invalid_phone_number",
+    ],
+    handle: async ({ project_id, params, body }) => ({
+      data: await parts.store.tx(async (tx) => {
+        const before = await hold(tx, project_id, params.subscriber_id)
+        return shown(await subscribers.patch(tx, before, body))
+      }),
+    }),
+  }),
+  route({
+    ...by("DELETE", ONE),
+    summary: "Remove a subscriber",
+    description: REMOVAL,
+    response: Deleted,
+    errors: ["subscriber_not_found"],
+    handle: (call) =>
+      remove(parts, call, (tx) => hold(tx, call.project_id, call.params.subscriber_id)),
+  }),
+]

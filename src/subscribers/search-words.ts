@@ -1,0 +1,45 @@
+import type { SubscriberRow } from "./find-subscriber"
+
+type Named = Pick<SubscriberRow, "external_id" | "email" | "name">
+
+/** Of one subscriber: a name that is all separators would have hundreds. */
+const MOST_WORDS = 64
+
+/** Letters of a word that count. What comes behind them is left out, in searches as well. */
+const LONGEST_WORD = 40
+
+/** First letters that have entries of their own: so many words begin with them that no list of words helps. */
+export const SHORT_PREFIX = 3
+
+/** Letters and digits are words of their own: `user42` is found by `user` and by `42`. */
+const WORD = /[\p{L}\p{M}]+|\p{N}+/gu
+
+/** The words of a text in the form in which they compare: NFKC (UAX #15), lower case, each once. */
+export function wordsIn(text: string): string[] {
+  const plain = text.normalize("NFKC").toLowerCase().normalize("NFKC").replaceAll("ς", "σ")
+  const words = plain.match(WORD) ?? []
+  return [...new Set(words.map((word) => firstLetters(word, LONGEST_WORD)))].slice(0, MOST_WORDS)
+}
+
+/** The words of a subscriber, each between two spaces: `" ann example test "`. */
+export function searchKeyOf({ external_id, email, name }: Named): string {
+  const words = wordsIn([external_id, name ?? "", email ?? ""].join(" "))
+  return words.length === 0 ? "" : ` ${words.join(" ")} `
+}
+
+/** The entries of the index by which a subscriber is found. */
+export function entriesOf(search_key: string): Set<string> {
+  const entries = new Set<string>()
+  for (const word of search_key.split(" ")) {
+    for (let length = 1; length <= SHORT_PREFIX; length++) {
+      const prefix = firstLetters(word, length)
+      if (prefix !== "") entries.add(prefix)
+    }
+    if (word !== "") entries.add(word)
+  }
+  return entries
+}
+
+/** Whole characters: half of a surrogate pair is no letter. */
+const firstLetters = (word: string, most: number): string =>
+  word.length <= most ? word : [...word].slice(0, most).join("")

@@ -1,0 +1,106 @@
+import type { Static, TSchema } from "@sinclair/typebox"
+import type { Problems } from "../core/errors"
+import { checkMetadata } from "../http/field-schemas"
+import { check } from "../http/validate"
+import { notOneAddress, parseMailbox } from "../lib/address"
+import { isLocale, isTimeZone } from "../lib/locale"
+import { isPhone, NOT_A_PHONE } from "../lib/phone"
+import { RESERVED_NAMES, reservedName } from "../lib/reserved-names"
+import type { SubscriberRow } from "./find-subscriber"
+import * as schemas from "./schemas"
+
+/** Fields that were given. What is absent stays as it is; null removes it. */
+export type SubscriberFields = Partial<
+  Pick<
+    SubscriberRow,
+    "email" | "phone" | "name" | "avatar_url" | "locale" | "timezone" | "metadata" | "tags"
+  >
+>
+
+/** A subscriber as a body describes it. */
+export interface GivenSubscriber {
+  external_id: string
+  fields: SubscriberFields
+}
+
+/** What a change of a subscriber says. */
+export interface GivenChanges {
+  fields: SubscriberFields & Partial<Pick<SubscriberRow, "external_id" | "status">>
+}
+
+/** Reads a new subscriber, or an item of a list of them. */
+export function readNew(body: unknown, problems: Problems): GivenSubscriber {
+  const { external_id = "", ...rest } = readAs(schemas.NewSubscriber, body, problems)
+  checkExternalId(external_id, problems)
+  return { external_id, fields: readFields(rest, problems) }
+}
+
+/** Reads a subscriber whose external id stands in the path. */
+export function readUpsert(body: unknown, problems: Problems) {
+  const { external_id, ...rest } = readAs(schemas.SubscriberUpsert, body, problems)
+  return { external_id, fields: readFields(rest, problems) }
+}
+
+/** Reads a change. */
+export function readChanges(body: unknown, problems: Problems): GivenChanges {
+  const { external_id, status, ...rest } = readAs(schemas.SubscriberPatch, body, problems)
+  if (external_id !== undefined) checkExternalId(external_id, problems)
+  const own = { ...(external_id !== undefined && { external_id }), ...(status && { status }) }
+  return { fields: { ...readFields(rest, problems), ...own } }
+}
+
+/** Where the body is not of this form, its problems are known, and nothing else is read. */
+function readAs<Schema extends TSchema>(schema: Schema, body: unknown, problems: Problems) {
+  check(schema, body, problems)
+  return (problems.any ? {} : body) as Partial<Static<Schema>>
+}
+
+/** Problems with an external id that stands in the path, and perhaps in the body once more. */
+export function checkNamed(named: string, given: string | undefined, problems: Problems): void {
+  check(schemas.ExternalName, { external_id: named }, problems)
+  checkExternalId(named, problems)
+  if (given === undefined || given === named) return
+  const message = "The external id in the path is another one. Leave this field out."
+  problems.add("external_id", "invalid", message)
+}
+
+/** A problem with a name that is a word of our own paths. */
+function checkExternalId(external_id: string, problems: Problems): void {
+  if (RESERVED_NAMES.has(external_id))
+    problems.add("external_id", "reserved", reservedName(external_id))
+}
+
+type GivenFields = Omit<Static<typeof schemas.NewSubscriber>, "external_id">
+
+function readFields(given: Partial<GivenFields>, problems: Problems): SubscriberFields {
+  const { email, phone, name, avatar_url, locale, timezone, metadata, tags } = given
+  if (phone != null && !isPhone(phone)) problems.add("phone", "invalid_phone_number", NOT_A_PHONE)
+  if (avatar_url != null && !isWebAddress(avatar_url))
+    problems.add(
+      "avatar_url",
+      "invalid",
+      "The value must be a URL that begins with https: or http:.",
+    )
+  if (locale != null && !isLocale(locale))
+    problems.add("locale", "invalid", "The value must be a language tag, such as en or de-AT.")
+  if (timezone != null && !isTimeZone(timezone))
+    problems.add("timezone", "invalid", "The value must be a time zone, such as Europe/Vienna.")
+  if (metadata) checkMetadata(metadata, problems)
+  const fields = {
+    email: email == null ? email : readEmail(email, problems),
+    ...{ phone, name, avatar_url, locale, timezone, metadata },
+    tags: tags && [...new Set(tags)],
+  }
+  const known = Object.entries(fields).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(known) as SubscriberFields
+}
+
+function readEmail(text: string, problems: Problems): string | undefined {
+  const mailbox = parseMailbox(text)
+  return mailbox ? mailbox.email : problems.add("email", "invalid_email", notOneAddress(text))
+}
+
+function isWebAddress(text: string): boolean {
+  const url = URL.parse(text)
+  return url !== null && /^https?:$/.test(url.protocol) && !/\s/.test(text)
+}

@@ -1,0 +1,264 @@
+import { isDeepStrictEqual } from "node:util"
+import { inArray } from "drizzle-orm"
+import * as audit from "../audit-log/audit-log"
+import { fail, Problems } from "../core/errors"
+import { newId } from "../core/ids"
+import { now } from "../core/time"
+import { checkMetadata } from "../http/field-schemas"
+import type { Caller } from "../identity/caller"
+import { comparable } from "../lib/address"
+import { bumpAll, type Changes } from "../store/counters"
+import { inserter, newRowInserter, remover, updater } from "../store/statements"
+import type { Tx } from "../store/store"
+import { holdExternal, lookupExternal, type SubscriberRow } from "./find-subscriber"
+import { entriesOf, searchKeyOf } from "./search-words"
+import type { GivenChanges, GivenSubscriber } from "./subscriber-input"
+import { subscribers, subscriberTags, subscriberWords, unsubscribes } from "./tables"
+
+/** Throws 409 `duplicate_subscriber` where the project has the external id already. */
+export async function create(
+  tx: Tx,
+  project_id: string,
+  given: GivenSubscriber,
+): Promise<SubscriberRow> {
+  const [row] = await insertAll(tx, project_id, [newRow(project_id, given)])
+  return row ?? taken(tx, project_id, given.external_id)
+}
+
+async function taken(tx: Tx, project_id: string, external_id: string): Promise<never> {
+  const known = await lookupExternal(tx, project_id, external_id)
+  const message = `This project already has a subscriber with the external id ${external_id}.`
+  return fail("duplicate_subscriber", message, { id: known?.id ?? null })
+}
+
+/** Creates the subscriber with this external id, or changes it. */
+export async function put(
+  tx: Tx,
+  project_id: string,
+  given: GivenSubscriber,
+): Promise<{ row: SubscriberRow; is_new: boolean }> {
+  const known = await holdExternal(tx, project_id, given.external_id)
+  if (known) return { row: await change(tx, known, given.fields), is_new: false }
+  const [row] = await insertAll(tx, project_id, [newRow(project_id, given)])
+  if (row) return { row, is_new: true }
+  const faster = await holdExternal(tx, project_id, given.external_id)
+  if (!faster) throw new Error("A subscriber was made and removed within one transaction")
+  return { row: await change(tx, faster, given.fields), is_new: false }
+}
+
+/**
+ * Changes a subscriber that the transaction holds; what is equal is not written. Throws 409
+ * `duplicate_subscriber` where another one has the new external id.
+ */
+export async function change(
+  tx: Tx,
+  before: SubscriberRow,
+  fields: Partial<SubscriberRow>,
+): Promise<SubscriberRow> {
+  const { external_id = before.external_id } = fields
+  if (external_id !== before.external_id) {
+    const other = await lookupExternal(tx, before.project_id, external_id)
+    if (other) return taken(tx, before.project_id, external_id)
+  }
+  const after = changed(before, fields)
+  await updateAll(tx, before.project_id, [{ before, after }])
+  return after
+}
+
+/**
+ * As `change`, for what a request says: the keys of its metadata are added to those that are there, and
+ * null removes one. Throws 422 where they become too many.
+ */
+export async function patch(tx: Tx, before: SubscriberRow, { fields }: GivenChanges) {
+  if (!fields.metadata) return change(tx, before, fields)
+  const keys = Object.entries({ ...before.metadata, ...fields.metadata })
+  const metadata = Object.fromEntries(keys.filter(([, value]) => value !== null))
+  const problems = new Problems()
+  checkMetadata(metadata, problems)
+  problems.throwIfAny()
+  return change(tx, before, { ...fields, metadata })
+}
+
+/** A row as it is after a change; the same object where nothing differs. */
+export function changed(before: SubscriberRow, fields: Partial<SubscriberRow>): SubscriberRow {
+  const after = derived({ ...before, ...fields })
+  return isDeepStrictEqual(before, after) ? before : { ...after, updated_at: now() }
+}
+
+/** The row of a new subscriber. */
+export function newRow(
+  project_id: string,
+  { external_id, fields }: { external_id: string; fields: Partial<SubscriberRow> },
+): SubscriberRow {
+  const moment = now()
+  return derived({
+    ...{ id: newId(), project_id, external_id },
+    ...{ email: null, email_key: null, phone: null, name: null, avatar_url: null },
+    ...{ locale: null, timezone: null, metadata: {}, tags: [], status: "active" as const },
+    ...{ preferences: null, auth_user_id: null, search_key: "", last_seen_at: null },
+    ...{ created_at: moment, updated_at: moment },
+    ...fields,
+  })
+}
+
+/** With the columns that follow from the others. */
+const derived = (row: SubscriberRow): SubscriberRow => ({
+  ...row,
+  email_key: row.email === null ? null : comparable(row.email),
+  search_key: searchKeyOf(row),
+})
+
+/** Writes new rows; those whose external id is taken are left out. Returns the others. */
+export async function insertAll(
+  tx: Tx,
+  project_id: string,
+  rows: SubscriberRow[],
+): Promise<SubscriberRow[]> {
+  const fresh = await insertRows(tx, rows)
+  const added = rows.filter(({ id }) => fresh.has(id))
+  await insertWords(
+    tx,
+    added.flatMap((row) => wordRows(row)),
+  )
+  await insertTags(
+    tx,
+    added.flatMap((row) => tagRows(row)),
+  )
+  const changes: Changes = new Map()
+  for (const row of added) count(changes, row, 1)
+  await bumpAll(tx, project_id, changes)
+  return added
+}
+
+/** A row that the transaction holds, as it is and as it is to be. */
+export interface SubscriberChange {
+  before: SubscriberRow
+  after: SubscriberRow
+}
+
+/** Writes changes of rows that the transaction holds. Those without a difference cost nothing. */
+export async function updateAll(tx: Tx, project_id: string, list: SubscriberChange[]) {
+  const real = list.filter(({ before, after }) => before !== after)
+  await updateRows(
+    tx,
+    real.map(({ after }) => after),
+  )
+  const words = real.map((one) => difference(one, wordRows, ({ word }) => word))
+  await removeWords(
+    tx,
+    words.flatMap(({ gone }) => gone),
+  )
+  await insertWords(
+    tx,
+    words.flatMap(({ fresh }) => fresh),
+  )
+  const tags = real.map((one) => difference(one, tagRows, ({ tag }) => tag))
+  await removeTags(
+    tx,
+    tags.flatMap(({ gone }) => gone),
+  )
+  await insertTags(
+    tx,
+    tags.flatMap(({ fresh }) => fresh),
+  )
+  const changes: Changes = new Map()
+  for (const { before, after } of real) {
+    count(changes, before, -1)
+    count(changes, after, 1)
+  }
+  await bumpAll(tx, project_id, changes)
+}
+
+function difference<Row>(
+  { before, after }: SubscriberChange,
+  rowsOf: (row: SubscriberRow) => Row[],
+  nameOf: (row: Row) => string,
+) {
+  const [old, current] = [rowsOf(before), rowsOf(after)]
+  const had = new Set(old.map(nameOf))
+  const has = new Set(current.map(nameOf))
+  return {
+    gone: old.filter((row) => !has.has(nameOf(row))),
+    fresh: current.filter((row) => !had.has(nameOf(row))),
+  }
+}
+
+/** Removes a subscriber that the transaction holds, and notes it in the audit log without personal data. */
+export async function remove(tx: Tx, caller: Caller, row: SubscriberRow): Promise<void> {
+  const { id, project_id } = row
+  await removeRows(tx, project_id, [row])
+  const target = { type: "subscriber", id }
+  const { account_id } = caller
+  await audit.record(tx, caller, { account_id, project_id, action: "subscriber.deleted", target })
+}
+
+/**
+ * Removes rows that the transaction holds, with what belongs to them here: their places in the search,
+ * their tags and unsubscribes. Memberships of topics go first (see topics/members.ts).
+ */
+export async function removeRows(tx: Tx, project_id: string, rows: SubscriberRow[]) {
+  if (rows.length === 0) return
+  const ids = rows.map(({ id }) => id)
+  await removePlaces(tx, rows)
+  await tx.delete(unsubscribes).where(inArray(unsubscribes.subscriber_id, ids))
+  await tx.delete(subscribers).where(inArray(subscribers.id, ids))
+  const changes: Changes = new Map()
+  for (const row of rows) count(changes, row, -1)
+  await bumpAll(tx, project_id, changes)
+}
+
+/** Removes the entries by which these rows are found: words and tags. */
+export async function removePlaces(tx: Tx, rows: PlacedRow[]): Promise<void> {
+  await removeWords(
+    tx,
+    rows.flatMap((row) => wordRows(row)),
+  )
+  await removeTags(
+    tx,
+    rows.flatMap((row) => tagRows(row)),
+  )
+}
+
+type PlacedRow = Pick<SubscriberRow, "id" | "project_id" | "search_key" | "tags">
+
+const wordRows = ({ id: subscriber_id, project_id, search_key }: PlacedRow) =>
+  [...entriesOf(search_key)].map((word) => ({ project_id, word, subscriber_id }))
+
+const tagRows = ({ id: subscriber_id, project_id, tags }: PlacedRow) =>
+  tags.map((tag) => ({ project_id, tag, subscriber_id }))
+
+/** Of every list that is filtered by one of these alone. */
+export const counterOf = (filter?: "status" | "tag", value = ""): string =>
+  filter === undefined ? "subscribers" : `subscribers.${filter}.${value}`
+
+function count(changes: Changes, { status, tags }: SubscriberRow, by: 1 | -1): void {
+  const add = (name: string) => changes.set(name, (changes.get(name) ?? 0) + by)
+  add(counterOf())
+  add(counterOf("status", status))
+  for (const tag of tags) add(counterOf("tag", tag))
+}
+
+const insertRows = newRowInserter(subscribers, "id")
+const insertWords = inserter(subscriberWords, { quiet: true })
+const insertTags = inserter(subscriberTags, { quiet: true })
+const removeWords = remover(subscriberWords, ["word", "project_id", "subscriber_id"], {
+  quiet: true,
+})
+const removeTags = remover(subscriberTags, ["tag", "project_id", "subscriber_id"], { quiet: true })
+
+const updateRows = updater(subscribers, {
+  where: ["id"],
+  set: [
+    ...(["external_id", "email", "email_key", "phone", "name", "avatar_url", "locale"] as const),
+    ...(["timezone", "metadata", "tags", "status", "preferences", "auth_user_id"] as const),
+    ...(["search_key", "last_seen_at", "updated_at"] as const),
+  ],
+  clear: [],
+})
+
+/** The Subscriber record of the contract (43, section 1). */
+export function subscriberRecord(row: SubscriberRow) {
+  const { email_key: _, search_key: __, preferences: ___, ...shown } = row
+  const { auth_user_id, last_seen_at, created_at, updated_at, ...first } = shown
+  return { ...first, auth_user_id, devices: 0, unread: 0, last_seen_at, created_at, updated_at }
+}

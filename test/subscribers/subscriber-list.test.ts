@@ -1,0 +1,227 @@
+import { describe, expect, test } from "bun:test"
+import { newId } from "../../src/core/ids"
+import { now } from "../../src/core/time"
+import { topicMembers, topics } from "../../src/topics/tables"
+import { complaints, refusal } from "../harness/client"
+import type { TestProject } from "../harness/service"
+import { sharedService } from "../harness/shared-service"
+
+const service = await sharedService()
+const PATH = "/v1/subscribers"
+
+/** Adds subscribers in this order, each with its fields. */
+async function addAll(
+  project: TestProject,
+  list: ({ external_id: string } & Record<string, unknown>)[],
+) {
+  for (const one of list) expect((await project.post(PATH, one)).status).toBe(201)
+}
+
+interface ListedName {
+  external_id: string
+}
+
+/** The external ids of a list, and its total. */
+async function listed(project: TestProject, query: string) {
+  const { status, body } = await project.get(`${PATH}?${query}`)
+  expect(status).toBe(200)
+  return [body.data.map((one: ListedName) => one.external_id), body.meta.total]
+}
+
+/** All external ids of a list, page by page. */
+async function walked(project: TestProject, query: string): Promise<string[]> {
+  const found: string[] = []
+  for (let cursor: string | null = ""; cursor !== null; ) {
+    const after: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`
+    const { body } = await project.get(`${PATH}?per_page=3&${query}${after}`)
+    found.push(...body.data.map((one: ListedName) => one.external_id))
+    cursor = body.meta.next_cursor
+  }
+  return found
+}
+
+describe("the list", () => {
+  test("is filtered by each of its filters, newest first", async () => {
+    const project = await service.project()
+    await addAll(project, [
+      { external_id: "a", email: "Ann@Example.test", tags: ["x", "y"] },
+      { external_id: "b", phone: "+4915112345678", tags: ["x"] },
+      { external_id: "c", email: "ann@example.test" },
+    ])
+    await project.call("PATCH", `${PATH}/b`, { body: { status: "blocked" } })
+    expect(await listed(project, "")).toEqual([["c", "b", "a"], 3])
+    expect(await listed(project, "email=ANN@example.test")).toEqual([["c", "a"], 2])
+    expect(await listed(project, "phone=%2B4915112345678")).toEqual([["b"], 1])
+    expect(await listed(project, "external_id=b")).toEqual([["b"], 1])
+    expect(await listed(project, "status=blocked")).toEqual([["b"], 1])
+    expect(await listed(project, "status=active")).toEqual([["c", "a"], 2])
+    expect(await listed(project, "status=unsubscribed")).toEqual([[], 0])
+    expect(await listed(project, "tag=x")).toEqual([["b", "a"], 2])
+    expect(await listed(project, "tag=X")).toEqual([[], 0])
+    expect(await listed(project, "tag=x&status=active")).toEqual([["a"], 1])
+    expect(await listed(project, "email=ann@example.test&tag=y")).toEqual([["a"], 1])
+    expect(await listed(project, "search=ann&tag=y")).toEqual([["a"], 1])
+    expect(await listed(project, "topic=none")).toEqual([[], 0])
+  })
+
+  test("has the members of a topic", async () => {
+    const project = await service.project()
+    await addAll(project, [
+      { external_id: "a", tags: ["x"] },
+      { external_id: "b" },
+      { external_id: "c" },
+    ])
+    const { project_id } = project
+    const [a, , c] = (await project.get(PATH)).body.data.toReversed()
+    const [id, at] = [newId(), now()]
+    const labels = { key: "news", name: "News", description: null, search_key: "news" }
+    const counts = { subscriber_count: 2, last_number: 2 }
+    await service.store.tx(async (tx) => {
+      const kind = { default: "on" as const, visibility: "private" as const }
+      const row = { id, project_id, ...labels, ...counts, ...kind, created_at: at, updated_at: at }
+      await tx.insert(topics).values(row)
+      for (const [number, { id: subscriber_id }] of [c, a].entries()) {
+        const member = { topic_id: id, number, project_id, subscriber_id, created_at: at }
+        await tx.insert(topicMembers).values(member)
+      }
+    })
+    expect(await listed(project, "topic=news")).toEqual([["c", "a"], 2])
+    expect(await listed(project, "topic=news&tag=x")).toEqual([["a"], 1])
+    expect(await listed(project, "topic=news&search=c")).toEqual([["c"], 1])
+    expect(await listed(await service.project(), "topic=news")).toEqual([[], 0])
+  })
+
+  test.each(["", "search=user", "search=u", "tag=x", "status=active", "search=user&tag=x"])(
+    "has each subscriber once over its pages: %s",
+    async (query) => {
+      const project = await service.project()
+      const names = Array.from({ length: 10 }, (_, at) => `user-${at}`)
+      await addAll(
+        project,
+        names.map((external_id) => ({ external_id, tags: ["x"], name: "Even" })),
+      )
+      const all = names.toReversed()
+      expect(await walked(project, query)).toEqual(all)
+      const { data } = (await project.get(`${PATH}?${query}`)).body
+      const at = (external_id: string) =>
+        data.find((one: ListedName) => one.external_id === external_id).id
+      expect((await listed(project, `${query}&per_page=4&page=2`))[0]).toEqual(all.slice(4, 8))
+      expect((await listed(project, `${query}&limit=2&after=${at("user-5")}`))[0]).toEqual([
+        "user-4",
+        "user-3",
+      ])
+      expect((await listed(project, `${query}&limit=2&before=${at("user-5")}`))[0]).toEqual([
+        "user-7",
+        "user-6",
+      ])
+    },
+  )
+
+  test("begins at no record of a stranger, and at none by its external id", async () => {
+    const [project, stranger] = [await service.project(), await service.project()]
+    await addAll(project, [{ external_id: "a" }])
+    const [{ id }] = (await project.get(PATH)).body.data
+    expect(complaints(await stranger.get(`${PATH}?after=${id}`))).toEqual(["after"])
+    expect(complaints(await project.get(`${PATH}?after=a`))).toEqual(["after"])
+  })
+
+  test.each([
+    ["email", "nobody"],
+    ["phone", "123"],
+    ["status", "gone"],
+    ["search", "---"],
+    ["search", ""],
+    ["search", "a b c d e f g h i"],
+    ["search", "x".repeat(201)],
+  ])("refuses %s=%s", async (name, value) => {
+    const project = await service.project()
+    const answer = await project.get(`${PATH}?${name}=${encodeURIComponent(value)}`)
+    expect(answer.status).toBe(422)
+    expect(complaints(answer)).toEqual([name])
+  })
+})
+
+const PEOPLE = [
+  { external_id: "cus_Müller-0042", email: "ann.miller84@mail.example.test", name: "Ann Miller" },
+  { external_id: "B/7", email: "JOSÉ@example.test", name: "José  Ångström-O'Neil" },
+  { external_id: "王小明", name: "王 小明" },
+  { external_id: "p4", name: "ΟΔΥΣΣΕΥΣ Παπαδόπουλος" },
+  { external_id: "p5", name: "Ｆｕｌｌｗｉｄｔｈ ﬁne" },
+  { external_id: "p6", name: "نجيب محفوظ" },
+  { external_id: "p7", name: "Straße 100%_x" },
+]
+
+describe("a search", () => {
+  test.each([
+    ["ann", ["cus_Müller-0042"]],
+    ["ANN mil", ["cus_Müller-0042"]],
+    ["mil ann", ["cus_Müller-0042"]],
+    ["mül", ["cus_Müller-0042"]],
+    ["mu\u0308ller", ["cus_Müller-0042"]],
+    ["0042", ["cus_Müller-0042"]],
+    ["cus_Müller-0042", ["cus_Müller-0042"]],
+    ["miller84", ["cus_Müller-0042"]],
+    ["ann.miller84@mail.example.test", ["cus_Müller-0042"]],
+    ["ann neil", []],
+    ["iller", []],
+    ["042", []],
+    ["example", ["B/7", "cus_Müller-0042"]],
+    ["JOSÉ", ["B/7"]],
+    ["josé", ["B/7"]],
+    ["ång", ["B/7"]],
+    ["o'n", ["B/7"]],
+    ["b/7", ["B/7"]],
+    ["王", ["王小明"]],
+    ["小明", ["王小明"]],
+    ["οδυσσευς", ["p4"]],
+    ["ΟΔΥΣΣΕΥ", ["p4"]],
+    ["παπαδοπουλος", []],
+    ["παπαδόπουλος", ["p4"]],
+    ["full", ["p5"]],
+    ["fine", ["p5"]],
+    ["محف", ["p6"]],
+    ["straße", ["p7"]],
+    ["100%", ["p7"]],
+    ["%", undefined],
+    ["_x", ["p7"]],
+    ["p", ["p7", "p6", "p5", "p4"]],
+    ["annn", []],
+    ["anna\u{10ffff}", []],
+  ])("for %s finds %j", async (search, found) => {
+    const project = await people()
+    const answer = await project.get(`${PATH}?search=${encodeURIComponent(search)}`)
+    if (found === undefined) {
+      expect(refusal(answer)).toEqual([422, "validation_error"])
+      return
+    }
+    expect(answer.body.data.map((one: ListedName) => one.external_id)).toEqual(found)
+    expect(answer.body.meta.total).toBe(found.length)
+  })
+
+  test("follows every change", async () => {
+    const project = await service.project()
+    await addAll(project, [{ external_id: "a", name: "Robert", email: "rob@example.test" }])
+    await project.call("PATCH", `${PATH}/a`, { body: { name: "Bertram" } })
+    expect((await listed(project, "search=robert"))[0]).toEqual([])
+    expect((await listed(project, "search=rob"))[0]).toEqual(["a"])
+    expect((await listed(project, "search=bertr"))[0]).toEqual(["a"])
+    await project.call("PATCH", `${PATH}/a`, { body: { email: null } })
+    expect((await listed(project, "search=r"))[0]).toEqual([])
+    await project.call("DELETE", `${PATH}/a`)
+    expect((await listed(project, "search=b"))[0]).toEqual([])
+  })
+
+  test("of a project finds nothing of another one", async () => {
+    await people()
+    expect(await listed(await service.project(), "search=ann")).toEqual([[], 0])
+  })
+})
+
+let made: Promise<TestProject> | undefined
+
+/** One project with all of them. */
+const people = () =>
+  (made ??= service.project().then(async (project) => {
+    await addAll(project, PEOPLE)
+    return project
+  }))
