@@ -71,6 +71,16 @@ const rows = [
       ID: "subscriber_id",
     },
   }),
+  row("of <subscriber>", "GET /v1/subscribers/{subscriber_id}/topics", {
+    word: "user-1042",
+    about: "list the topics of a subscriber, named by its id or its external id",
+    example: "--limit 100",
+    columns: {
+      KEY: wide(({ key }) => key, "last"),
+      NAME: wide(({ name }) => name),
+      SINCE: ago(({ subscribed_at }) => subscribed_at),
+    },
+  }),
 ]
 
 export const topicResource: Resource = {

@@ -30,6 +30,8 @@ function placeholderOf(name: string, { type, enum: words, nullable }: OperationF
 /** Where the type of a field says less than the flag itself. */
 const PLACEHOLDERS: Readonly<Record<string, readonly string[]>> = {
   "<YYYY-MM>": ["period"],
+  "<category>": ["category"],
+  "<subscriber>": ["subscriber"],
   "<address>": ["email", "from", "ip", "to"],
   "<format>": ["signature"],
   "<hours>": ["overlap"],

@@ -116,6 +116,7 @@ export const calls: Record<string, string[]> = {
   "topics update": ["news", "--name", "News", "--description", "none", "--visibility", "private"],
   "topics rm": ["news"],
   "topics members": ["news", "--limit", "2"],
+  "topics of": ["user-1", "--limit", "2"],
   "topics join": ["news", "user-1", ID],
   "topics leave": ["news", "user-1"],
   "topics publish": [
@@ -451,6 +452,7 @@ function answerTopics(api: FakeApi): void {
   api.data("DELETE /v1/topics/news", { id: ID, deleted: true })
   const members = "/v1/topics/news/subscribers"
   api.data(`GET ${members}`, [member])
+  api.data("GET /v1/subscribers/user-1/topics", [{ key: "news", name: "News" }])
   api.data(`POST ${members}`, { added: 2, already: 0, not_found: [] })
   api.data(`DELETE ${members}`, { removed: 2, not_found: [] })
   api.data(`DELETE ${members}/user-1`, { id: ID, deleted: true })
