@@ -1,10 +1,10 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import { fail, type Problems } from "../core/errors"
+import type { Problems } from "../core/errors"
 import { ONE_LINE } from "../http/field-schemas"
 import { type AnyRoute, projectRow, route } from "../http/route"
 import { check } from "../http/validate"
 import type { Store } from "../store/store"
-import { lookupAll } from "../subscribers/named-subscribers"
+import * as subscribers from "../subscribers/find-subscriber"
 import { type InboxTokens, LONGEST_SECONDS, SHORTEST_SECONDS } from "./inbox-tokens"
 import { InboxToken } from "./schemas"
 
@@ -44,17 +44,15 @@ export const inboxTokenRoutes = ({ store, inbox_tokens }: InboxTokenRouteParts):
     errors: ["subscriber_not_found"],
     handle: async ({ project_id, body }) => {
       const { external_id, subscriber_id = "", ttl_seconds: expires_in = LONGEST_SECONDS } = body
-      const name = external_id ?? subscriber_id
-      const named = await lookupAll(store.read, project_id, [name])
-      const { id } = named.get(name) ?? noSubscriber()
+      const { id } =
+        external_id === undefined
+          ? await subscribers.find(store.read, project_id, subscriber_id)
+          : await subscribers.findExternal(store.read, project_id, external_id)
       const token = await inbox_tokens.sign({ id, project_id }, expires_in)
       return { data: { token, subscriber_id: id, expires_in } }
     },
   }),
 ]
-
-const noSubscriber = () =>
-  fail("subscriber_not_found", "There is no such subscriber in this project.")
 
 function readWanted(body: unknown, problems: Problems): WantedToken {
   check(WantedToken, body, problems)

@@ -118,6 +118,15 @@ describe("the token of a subscriber", () => {
     expect([both.status, ...complaints(both)]).toEqual([422, "subscriber_id"])
   })
 
+  test("is made for an external id that looks like an id of ours", async () => {
+    const project = await service.project()
+    const external_id = newId()
+    const subscriber_id = await addSubscriber(service, project, external_id)
+    expect((await project.post(TOKEN, { external_id })).body.data.subscriber_id).toBe(subscriber_id)
+    const as_id = await project.post(TOKEN, { subscriber_id: external_id })
+    expect(refusal(as_id)).toEqual([404, "subscriber_not_found"])
+  })
+
   test("is refused once its subscriber is blocked or erased, and not for an unsubscribed one", async () => {
     const { token, subscriber_id } = await genuine()
     const own = eq(subscribers.id, subscriber_id)
