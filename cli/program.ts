@@ -21,6 +21,7 @@ import * as providers from "./commands/providers"
 import * as queue from "./commands/queue"
 import * as setup from "./commands/setup"
 import * as smtp from "./commands/smtp"
+import * as subscriberConsents from "./commands/subscriber-consents"
 import * as subscribers from "./commands/subscribers"
 import * as suppressions from "./commands/suppressions"
 import * as templateFiles from "./commands/template-files"
@@ -107,6 +108,7 @@ export function createProgram(
     emails,
     inbound,
     subscribers,
+    subscriberConsents,
     suppressions,
     topics,
     domains,

@@ -1,6 +1,7 @@
 import { Elysia } from "elysia"
 import { auditRoutes } from "./audit-log/routes"
 import { PROVIDERS } from "./channels"
+import { consentRoutes } from "./consents/routes"
 import type { Secrets } from "./core/secrets"
 import type { Workers } from "./core/workers"
 import { type DomainParts, domainRoutes } from "./domains/routes"
@@ -24,6 +25,7 @@ import { type QueueControlParts, queueControlRoutes } from "./jobs/pause-routes"
 import { longJobRoutes } from "./jobs/routes"
 import { mailboxRoutes } from "./mailbox/routes"
 import { scheduledRoutes } from "./messages/scheduled-routes"
+import { subscriberDataRoutes } from "./operations/subscriber-data-routes"
 import { docsRoutes, pageRoutes } from "./pages/routes"
 import { unsubscribeRoutes } from "./pages/unsubscribe-routes"
 import { type ProviderParts, providerRoutes } from "./providers/routes"
@@ -112,6 +114,8 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...publishRoutes(parts),
     ...inboxTokenRoutes(parts),
     ...keySetRoutes(parts),
+    ...consentRoutes(parts),
+    ...subscriberDataRoutes(parts),
     ...providerRoutes(parts, PROVIDERS),
     ...mailboxRoutes(parts),
     ...eventRoutes(store, health),

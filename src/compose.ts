@@ -109,7 +109,8 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
   const email = await composeEmail(ground, overrides, pauses)
   const { open_providers, providers, domains, rules, mail } = email
   const inbound = { ...ground, ...inboundParts(ground, domains), rules }
-  const work = { store, blobs, domains, rules, sending: rules, open_providers, inbound }
+  const own = { store, secrets, blobs, inbound_blobs, domains, rules, sending: rules }
+  const work = { ...own, open_providers, inbound }
   const handlers = jobHandlers(work, { mail, base_url })
   pauses.add(Object.keys(handlers))
   const isPaused = () => pauses.holdOf(WEBHOOKS) !== undefined

@@ -1,3 +1,4 @@
+import type { Blobs } from "./core/blobs"
 import { type CheckParts, runCheck } from "./domains/check-job"
 import { domainCheck } from "./domains/check-schedule"
 import { domainRemoved } from "./domains/domains"
@@ -14,6 +15,13 @@ import { type ProcessParts, processInbound } from "./inbound/process"
 import { inboundProcess } from "./inbound/process-job"
 import { bind, type JobHandlers } from "./jobs/jobs"
 import { complain, mailboxComplain } from "./mailbox/simulator"
+import {
+  type ErasureParts,
+  eraseRest,
+  removeErasedFiles,
+  subscriberErased,
+} from "./operations/erase-subscriber"
+import { erasedFiles } from "./operations/erased-rows"
 import { type PurgeParts, purgeAccountNow, purgeProjectNow } from "./operations/purge"
 import * as providerAlerts from "./providers/alerts"
 import { providerFeedback } from "./providers/callbacks"
@@ -28,7 +36,8 @@ import { removeMembers, topicRemoved } from "./topics/topics"
 import { tellAdmins, webhookWarning } from "./webhooks/failure-mail"
 import { resend, webhookResend } from "./webhooks/resend"
 
-interface JobParts extends PurgeParts {
+interface JobParts extends PurgeParts, ErasureParts {
+  inbound_blobs: Blobs
   open_providers: OpenProviders
   domains: CheckParts
   rules: Pick<SendRules, "sending_domains">
@@ -42,7 +51,17 @@ interface JobParts extends PurgeParts {
  * own tables.
  */
 export const jobHandlers = (
-  { store, blobs, domains, rules, sending, open_providers, inbound }: JobParts,
+  {
+    store,
+    secrets,
+    blobs,
+    inbound_blobs,
+    domains,
+    rules,
+    sending,
+    open_providers,
+    inbound,
+  }: JobParts,
   post: ConsoleMail,
 ): JobHandlers => ({
   ...bind(mailboxComplain, complain(store)),
@@ -62,6 +81,8 @@ export const jobHandlers = (
   ...bind(webhookResend, resend),
   ...bind(webhookWarning, tellAdmins(store, post.mail)),
   ...bind(passwordForgotten, sendReset(store, post)),
+  ...bind(subscriberErased, eraseRest({ store, secrets })),
+  ...bind(erasedFiles, removeErasedFiles({ store, blobs, inbound_blobs })),
   ...bind(purgeProject, {
     run: async ({ id }) => {
       await purgeProjectNow({ store, blobs }, id)

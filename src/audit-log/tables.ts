@@ -9,7 +9,10 @@ export interface Actor {
   name: string | null
 }
 
-/** The change, its actor and the actor's address. Rows are added and never touched again. */
+/**
+ * The change, its actor and the actor's address. Rows are added and never touched again, but for one thing:
+ * where a person is erased, `before` and `after` are emptied.
+ */
 export const auditLog = table(
   "audit_log",
   {

@@ -3,6 +3,7 @@ import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
 import { comparable } from "../lib/address"
+import type { AudienceChannel } from "../lib/preferences"
 import { newRowInserter, prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { type ConsentSource, consents } from "./tables"
@@ -10,12 +11,16 @@ import type { UnsubscribeScope } from "./unsubscribe-links"
 
 export type ConsentRow = typeof consents.$inferSelect
 
-/** What the owner of an address allowed or forbade, and how. */
-export interface NewConsent {
+/** The person that a chain is about: a subscriber, or an address of none, in any spelling. */
+type ConsentOwner = { subscriber_id: string; address?: never } | { address: string }
+
+/** What a person allowed or forbade, and how. */
+export type NewConsent = ConsentOwner & {
   project_id: string
-  /** In any spelling. */
-  address: string
-  scope: UnsubscribeScope
+  /** Default: `email`. */
+  channel?: AudienceChannel
+  /** Null: the whole channel. */
+  scope: UnsubscribeScope | null
   action: "granted" | "withdrawn"
   source: ConsentSource
   /** What shows that it was so. */
@@ -28,33 +33,67 @@ export interface NewConsent {
 const MOST_TRIES = 20
 
 /**
- * Adds to the chain of the address, in the transaction that makes it so. A record is never changed or
- * removed, but with its project.
+ * Adds to the chain of the subscriber or the address, in the transaction that makes it so. A record is
+ * never changed. It goes with its project, and when its subscriber is erased. Returns the record.
  */
-export async function recordConsent(
+export function recordConsent(
   tx: Tx,
   secrets: Pick<Secrets, "mac">,
   given: NewConsent,
-): Promise<void> {
-  const { project_id, scope, action, source, proof, ip } = given
-  const address = comparable(given.address)
-  const fields = {
-    ...{ id: newId(), project_id, subscriber_id: null, address, channel: "email" as const },
-    ...{ scope_type: scope.type, scope_key: scope.key, action, source, proof },
+): Promise<ConsentRow> {
+  const { project_id, channel = "email", scope, action, source, proof, ip } = given
+  const owner =
+    "subscriber_id" in given
+      ? { subscriber_id: given.subscriber_id, address: null }
+      : { subscriber_id: null, address: comparable(given.address) }
+  return append(tx, {
+    ...{ id: newId(), project_id, ...owner, channel },
+    ...{ scope_type: scope?.type ?? null, scope_key: scope?.key ?? null, action, source, proof },
     ip_hash: ip === null ? null : secrets.mac("consent ip", ip).toString("hex"),
     created_at: now(),
-  }
+  })
+}
+
+/** Takes the next place of the chain of its subscriber or address. Returns the record. */
+export async function append(
+  tx: Tx,
+  fields: Omit<ConsentRow, "number" | "prev_hash" | "hash">,
+): Promise<ConsentRow> {
   for (let tries = 1; tries <= MOST_TRIES; tries++) {
-    const [last] = await findLast(tx, { project_id, address })
+    const [last] = await lastOf(tx, fields)
     const place = { number: (last?.number ?? 0) + 1, prev_hash: last?.hash ?? null }
     const unsigned = { ...fields, ...place }
-    const fresh = await insertConsents(tx, [{ ...unsigned, hash: hashOf(unsigned) }])
-    if (fresh.has(fields.id)) return
+    const row = { ...unsigned, hash: hashOf(unsigned) }
+    const fresh = await insertConsents(tx, [row])
+    if (fresh.has(fields.id)) return row
   }
   throw new Error("others wrote to the same chain of consents all the time")
 }
 
 const insertConsents = newRowInserter(consents, "id")
+
+type ChainOwner = Pick<ConsentRow, "project_id" | "subscriber_id" | "address">
+
+const lastOf = (db: Reader, { project_id, subscriber_id, address }: ChainOwner) =>
+  subscriber_id === null
+    ? findLast(db, { project_id, address: address ?? "" })
+    : findLastOfSubscriber(db, { project_id, subscriber_id })
+
+const findLastOfSubscriber = prepared(
+  { project_id: consents.project_id, subscriber_id: consents.subscriber_id },
+  (db: Reader, slot) =>
+    db
+      .select({ number: consents.number, hash: consents.hash })
+      .from(consents)
+      .where(
+        and(
+          eq(consents.project_id, slot.project_id),
+          eq(consents.subscriber_id, slot.subscriber_id),
+        ),
+      )
+      .orderBy(desc(consents.number))
+      .limit(1),
+)
 
 const findLast = prepared(
   { project_id: consents.project_id, address: consents.address },
@@ -77,3 +116,14 @@ export function hashOf(row: Omit<ConsentRow, "hash">): string {
   ]
   return Bun.SHA256.hash(JSON.stringify(said), "hex")
 }
+
+/**
+ * The id of the first record that is not what was written, or that does not follow the one before, in a
+ * chain in the order of its numbers. Undefined where the chain is whole; a record that is missing at the
+ * end does not show.
+ */
+export const brokenRecord = (chain: ConsentRow[]): string | undefined =>
+  chain.find(({ hash, ...row }, at) => {
+    const prev_hash = chain[at - 1]?.hash ?? null
+    return row.number !== at + 1 || row.prev_hash !== prev_hash || hash !== hashOf(row)
+  })?.id

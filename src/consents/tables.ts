@@ -21,7 +21,9 @@ export const unsubscribeLinks = table(
 )
 
 /** The kinds of mail that a recipient can end alone. */
-export type ScopeType = "category" | "topic" | "broadcast"
+export const CONSENT_SCOPES = ["category", "topic", "broadcast"] as const
+
+export type ScopeType = (typeof CONSENT_SCOPES)[number]
 
 /**
  * What people allowed and forbade, and by which way. Rows are only added. Each one has the hash of the

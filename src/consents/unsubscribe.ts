@@ -1,12 +1,19 @@
-import { and, asc, eq } from "drizzle-orm"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
 import { emit } from "../events/emit"
-import type { Reader, Tx } from "../store/store"
-import { standing } from "../suppressions/look-up"
-import { scopeOf, suppress, unsuppress } from "../suppressions/suppressions"
-import { recordConsent } from "./consents"
-import { unsubscribeLinks } from "./tables"
+import type { Tx } from "../store/store"
+import { tellChoice } from "../subscribers/choice-events"
+import { suppress, unsuppress } from "../suppressions/suppressions"
+import { type NewConsent, recordConsent } from "./consents"
+import {
+  allowEmail,
+  allowKind,
+  endEmail,
+  endKind,
+  holdSubscribersAt,
+  type LinkedSubscriber,
+} from "./linked-subscribers"
+import { defaultsIn, kindOf } from "./subscription-kinds"
 import type { FoundLink, UnsubscribeScope } from "./unsubscribe-links"
 
 /** How the owner of the address said it. */
@@ -20,26 +27,30 @@ export interface UnsubscribeWay {
 
 type LinkOwner = Pick<FoundLink, "account_id" | "project_id" | "address">
 
+type MacSecrets = Pick<Secrets, "mac">
+
 /**
- * Ends mail of one kind to the address of a link: its suppression, the consent record and the events.
- * A second time changes nothing. Returns whether something changed.
+ * Ends mail of one kind to the address of a link: its suppression, the choice of each subscriber with
+ * this address, the consent records and the events. A second time changes nothing. Returns whether
+ * something changed.
  */
 export async function unsubscribe(
   tx: Tx,
-  secrets: Pick<Secrets, "mac">,
-  { account_id, project_id, address }: LinkOwner,
+  secrets: MacSecrets,
+  owner: LinkOwner,
   scope: UnsubscribeScope,
   way: UnsubscribeWay,
 ): Promise<boolean> {
+  const { project_id, address } = owner
+  const people = await holdSubscribersAt(tx, owner)
   const added = await suppress(tx, project_id, {
     ...{ channel: "email", address, scope },
     ...{ reason: "unsubscribe", origin: "page" },
   })
-  if (!added) return false
-  const consent = { project_id, address, scope, action: "withdrawn" as const, ...way }
-  await recordConsent(tx, secrets, consent)
-  const subject = { account_id, project_id, subject_id: added.id }
-  await emit(tx, { ...subject, type: "subscriber.unsubscribed", data: told(scope, way) })
+  const changed = await changedOf(people, (one) => endKind(tx, one, { scope }, way.source))
+  if (!added && changed.length === 0) return false
+  const all = { people: added ? people : changed, subject_id: added?.id ?? null }
+  await recordAll(tx, secrets, owner, { ...all, scope, way, action: "withdrawn" })
   return true
 }
 
@@ -49,19 +60,81 @@ export async function unsubscribe(
  */
 export async function resubscribe(
   tx: Tx,
-  secrets: Pick<Secrets, "mac">,
-  { account_id, project_id, address }: LinkOwner,
+  secrets: MacSecrets,
+  owner: LinkOwner & Pick<FoundLink, "settings">,
   scope: UnsubscribeScope,
   way: UnsubscribeWay,
 ): Promise<boolean> {
+  const { project_id, address } = owner
+  const people = await holdSubscribersAt(tx, owner)
   const meant = { channel: "email", address, scope, reason: "unsubscribe" } as const
   const [removed] = await unsuppress(tx, project_id, meant)
-  if (!removed) return false
-  const consent = { project_id, address, scope, action: "granted" as const, ...way }
-  await recordConsent(tx, secrets, consent)
-  const subject = { account_id, project_id, subject_id: removed.id }
-  await emit(tx, { ...subject, type: "subscriber.resubscribed", data: told(scope, way) })
+  const kind = await kindOf(tx, project_id, scope)
+  const defaults = defaultsIn(owner)
+  const changed = await changedOf(people, (one) => allowKind(tx, one, kind, defaults))
+  if (!removed && changed.length === 0) return false
+  const all = { people: removed ? people : changed, subject_id: removed?.id ?? null }
+  await recordAll(tx, secrets, owner, { ...all, scope, way, action: "granted" })
   return true
+}
+
+/**
+ * Ends all email to the subscribers with the address of a link, or allows it again. Critical messages are
+ * sent in any case. Returns whether something changed.
+ */
+export async function chooseEmail(
+  tx: Tx,
+  secrets: MacSecrets,
+  owner: LinkOwner,
+  is_wanted: boolean,
+  way: UnsubscribeWay,
+): Promise<boolean> {
+  const people = await holdSubscribersAt(tx, owner)
+  const changed = await changedOf(people, (one) =>
+    is_wanted ? allowEmail(tx, one) : endEmail(tx, one, way.source),
+  )
+  const action = is_wanted ? ("granted" as const) : ("withdrawn" as const)
+  if (changed.length === 0) return false
+  await recordAll(tx, secrets, owner, {
+    ...{ people: changed, subject_id: null, scope: null, way, action },
+  })
+  return true
+}
+
+async function changedOf(
+  people: LinkedSubscriber[],
+  change: (person: LinkedSubscriber) => Promise<boolean>,
+): Promise<LinkedSubscriber[]> {
+  const changed: LinkedSubscriber[] = []
+  for (const one of people) if (await change(one)) changed.push(one)
+  return changed
+}
+
+interface MadeChoice extends Pick<NewConsent, "action" | "scope"> {
+  /** The subscribers that it is of; with none it is of the address alone. */
+  people: LinkedSubscriber[]
+  /** The suppression that it made or removed. */
+  subject_id: string | null
+  way: UnsubscribeWay
+}
+
+async function recordAll(
+  tx: Tx,
+  secrets: MacSecrets,
+  { account_id, project_id, address }: LinkOwner,
+  { people, subject_id, scope, action, way }: MadeChoice,
+): Promise<void> {
+  const type = action === "withdrawn" ? "unsubscribed" : "resubscribed"
+  for (const { row: subscriber } of people) {
+    const said = { project_id, scope, action, ...way }
+    await recordConsent(tx, secrets, { subscriber_id: subscriber.id, ...said })
+    const choice = { channel: "email" as const, reason: way.source, scope }
+    await tellChoice(tx, { account_id, subscriber, type, ...choice })
+  }
+  if (people.length > 0 || scope === null) return
+  await recordConsent(tx, secrets, { project_id, address, scope, action, ...way })
+  const subject = { account_id, project_id, subject_id }
+  await emit(tx, { ...subject, type: `subscriber.${type}`, data: told(scope, way) })
 }
 
 /** The address belongs to no subscriber; the event of the suppression names it. */
@@ -69,40 +142,3 @@ const told = (scope: UnsubscribeScope, { source: reason }: UnsubscribeWay) => ({
   ...{ subscriber_id: null, external_id: null, channel: "email" },
   ...{ scope, reason, timestamp: now() },
 })
-
-/** One kind of mail that an address gets or got, and whether it still may. */
-export interface Subscription {
-  scope: UnsubscribeScope
-  is_subscribed: boolean
-}
-
-/** More kinds of mail than this are not shown to one person. */
-const MOST_KINDS = 200
-
-/** All kinds of mail that the address knows: what it got, and what it unsubscribed from. */
-export async function subscriptionsOf(
-  db: Reader,
-  { project_id, address }: Pick<LinkOwner, "project_id" | "address">,
-): Promise<Subscription[]> {
-  const ours = and(
-    eq(unsubscribeLinks.project_id, project_id),
-    eq(unsubscribeLinks.address, address),
-  )
-  const { scope_type: type, scope_key: key } = unsubscribeLinks
-  const got = await db
-    .selectDistinct({ type, key })
-    .from(unsubscribeLinks)
-    .where(ours)
-    .orderBy(asc(type), asc(key))
-    .limit(MOST_KINDS)
-  const ended = (await standing(db, project_id, "email", [address]))
-    .filter(({ reason, scope_type }) => reason === "unsubscribe" && scope_type !== "project")
-    .map(({ scope_type, scope_key }) => scopeOf(scope_type, scope_key) as UnsubscribeScope)
-  const names = new Set(ended.map(nameOf))
-  const all = new Map([...got, ...ended].map((scope) => [nameOf(scope), scope]))
-  const sorted = [...all].sort(([one], [other]) => (one < other ? -1 : 1)).slice(0, MOST_KINDS)
-  return sorted.map(([name, scope]) => ({ scope, is_subscribed: !names.has(name) }))
-}
-
-/** A scope as one text: `category:news`. */
-export const nameOf = ({ type, key }: UnsubscribeScope): string => `${type}:${key ?? ""}`

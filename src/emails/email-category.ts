@@ -4,13 +4,11 @@ import type {
   UnsubscribeScope,
 } from "../consents/unsubscribe-links"
 import type { Problems } from "../core/errors"
+import { CATEGORY_SLUG } from "../lib/text"
 import type { NewMessage } from "../messages/pipeline"
 import type { Envelope } from "../messages/tables"
 
-/** A slug (contract 43, section 2). */
-export const CATEGORY = "^[a-z0-9][a-z0-9_-]{0,63}$"
-
-const FORM = new RegExp(CATEGORY)
+const FORM = new RegExp(CATEGORY_SLUG)
 
 /** The category of a send; null where it has none. */
 export function readCategory(value: unknown, path: string, problems: Problems): string | null {

@@ -13,10 +13,10 @@ import {
   time,
   word,
 } from "../lib/record-fields"
+import { CATEGORY_SLUG } from "../lib/text"
 import { scheduledAt } from "../messages/schemas"
 import type { Status } from "../messages/tables"
 import { hitSummary, trackingChoice } from "../tracking/schemas"
-import { CATEGORY } from "./email-category"
 import { NOT_OFFERED } from "./fields"
 import { contentFields } from "./template-fields"
 
@@ -102,7 +102,7 @@ export const SendEmail = t.Object({
   attachments,
   category: t.Optional(
     t.String({
-      pattern: CATEGORY,
+      pattern: CATEGORY_SLUG,
       description:
         "The kind of mail that this is, such as `newsletter`. The email then has one-click unsubscribe links, and an address that unsubscribed from the category is refused.",
     }),
@@ -150,7 +150,7 @@ export const emailQuery = pageQuery({
     }),
   ),
   category: t.Optional(
-    t.String({ pattern: CATEGORY, description: "Show only emails of this category." }),
+    t.String({ pattern: CATEGORY_SLUG, description: "Show only emails of this category." }),
   ),
   ...dateFilters,
 })

@@ -231,8 +231,12 @@ const subscriber: ExampleField[] = [
     { type: "category", key: "newsletter" },
     "The messages that the change is about.",
   ),
-  always("scope.type", "category", "`all`, `category` or `topic`."),
-  maybe("scope.key", "The key of the category or topic. Null for `all`.", "newsletter"),
+  always(
+    "scope.type",
+    "category",
+    "`project` (the whole channel), `category`, `topic` or `broadcast`.",
+  ),
+  maybe("scope.key", "The key of the category or topic. Else null.", "newsletter"),
   maybe("reason", "The way of the change: page, one click, API, STOP or START.", "one_click"),
   timestamp,
 ]

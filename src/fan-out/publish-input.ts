@@ -1,12 +1,13 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { isPast } from "../core/time"
-import { CATEGORY, readCategory } from "../emails/email-category"
+import { readCategory } from "../emails/email-category"
 import { readAddress } from "../emails/fields"
 import { nameText, ONE_LINE, oneOf, orNull } from "../http/field-schemas"
 import { readTime } from "../http/page"
 import { check } from "../http/validate"
 import { AUDIENCE_CHANNELS, type AudienceChannel } from "../lib/preferences"
+import { CATEGORY_SLUG } from "../lib/text"
 import { readScheduledAt } from "../messages/schedule"
 import { SOURCE_BYTES } from "../templates/limits"
 import type { InlineEmail } from "./email-texts"
@@ -68,7 +69,9 @@ export const NewPublish = t.Object({
     }),
   ),
   category: t.Optional(
-    orNull(t.String({ pattern: CATEGORY, description: "The category, which people can end." })),
+    orNull(
+      t.String({ pattern: CATEGORY_SLUG, description: "The category, which people can end." }),
+    ),
   ),
   exclude: t.Optional(
     t.Array(nameText(LONGEST_NAME), {

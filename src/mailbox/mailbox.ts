@@ -99,6 +99,16 @@ export async function clear(
   return { deleted }
 }
 
+/** Removes these mails of the project. Returns how many there were. */
+export async function removeByIds(tx: Tx, project_id: string, ids: string[]): Promise<number> {
+  const { id } = mailboxMails
+  const ours = and(eq(mailboxMails.project_id, project_id), inArray(id, ids))
+  await tx.delete(mailboxRecipients).where(inArray(mailboxRecipients.mail_id, ids))
+  const deleted = await tx.delete(mailboxMails).where(ours).returning({ id })
+  await bump(tx, project_id, COUNTER, -deleted.length)
+  return deleted.length
+}
+
 async function clearSome(tx: Tx, project_id: string, { to }: Pick<MailFilter, "to">) {
   const wanted = and(
     eq(mailboxMails.project_id, project_id),

@@ -92,11 +92,15 @@ export async function removeMessages(
   const { id } = messages
   const some = store.read.select({ id }).from(messages).where(areOver(old)).orderBy(id)
   const ids = (await some.limit(BATCH)).map((row) => row.id)
-  if (ids.length > 0) await store.tx((tx) => remove(tx, ids, named_by))
+  if (ids.length > 0) await store.tx((tx) => removeByIds(tx, ids, named_by))
   return ids.length
 }
 
-async function remove(tx: Tx, ids: string[], named_by: SQLiteColumn[]) {
+/**
+ * Removes these messages with everything that `named_by` names of them, and lowers the totals. None of
+ * them may be claimed.
+ */
+export async function removeByIds(tx: Tx, ids: string[], named_by: SQLiteColumn[]): Promise<void> {
   const { id, project_id, channel, status, tags } = messages
   const known = { id, project_id, channel, status, tags }
   // In the order in which others lock them. Another node may have been faster.

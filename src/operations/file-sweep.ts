@@ -11,7 +11,7 @@ import { BLOB_MARKER } from "./instance"
 const AT_ONCE = 200
 
 /** A table whose rows name the files of a folder. */
-type FileTable = typeof messageFiles | typeof inboundFiles
+export type FileTable = typeof messageFiles | typeof inboundFiles
 
 /** Those of the hashes that rows of the table name. */
 export async function namedAmong(db: Reader, table: FileTable, hashes: string[]) {

@@ -50,7 +50,7 @@ import { invitations, usageDays } from "../tenancy/tables"
 import { topicMembers, topics } from "../topics/tables"
 import { messageTracking, trackingLinks } from "../tracking/tables"
 import { deliveries, webhooks } from "../webhooks/tables"
-import { namedAmong } from "./file-sweep"
+import { type FileTable, namedAmong } from "./file-sweep"
 
 /** Rows of one transaction, and of one look: others work in between. */
 const AT_ONCE = 200
@@ -228,10 +228,16 @@ async function filesOf(db: Reader, project_id: string): Promise<string[]> {
   return rows.map(({ sha256 }) => sha256)
 }
 
-async function removeUnnamed(db: Reader, blobs: Blobs, files: string[]): Promise<void> {
+/** Removes those of the files that no row of the table names. A file that is younger than an hour stays. */
+export async function removeUnnamed(
+  db: Reader,
+  blobs: Blobs,
+  files: string[],
+  table: FileTable = messageFiles,
+): Promise<void> {
   for (let at = 0; at < files.length; at += AT_ONCE) {
     const some = files.slice(at, at + AT_ONCE)
-    const kept = await namedAmong(db, messageFiles, some)
+    const kept = await namedAmong(db, table, some)
     for (const sha256 of some) if (!kept.has(sha256)) await blobs.remove(sha256)
     await sleep(0)
   }

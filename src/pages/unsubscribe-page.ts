@@ -1,12 +1,11 @@
+import type { SubscriptionKind } from "../consents/linked-subscribers"
 import {
   nameOf,
-  resubscribe,
   type Subscription,
+  type Subscriptions,
   subscriptionsOf,
-  type UnsubscribeWay,
-  unsubscribe,
-} from "../consents/unsubscribe"
-import type { UnsubscribeScope } from "../consents/unsubscribe-links"
+} from "../consents/subscription-kinds"
+import { chooseEmail, resubscribe, type UnsubscribeWay, unsubscribe } from "../consents/unsubscribe"
 import { type FoundLink, lookupLink } from "../consents/unsubscribe-links"
 import type { ApiError } from "../core/errors"
 import type { Secrets } from "../core/secrets"
@@ -36,7 +35,10 @@ export async function showUnsubscribe({ store }: UnsubscribePageParts, visit: Li
   const link = await lookupLink(store.read, visit.token)
   if (!link) return invalidLink(visit.request)
   const look = lookOfLink(visit.request, link)
-  return (await isSubscribed(store, link)) ? question(look, link) : done(look, link, visit.token)
+  const subscription = await subscriptionOf(store, link)
+  return subscription.is_subscribed
+    ? question(look, link, subscription)
+    : done(look, link, subscription, visit.token)
 }
 
 /**
@@ -52,13 +54,16 @@ export async function answerUnsubscribe(
   if (!link) return invalidLink(visit.request)
   const look = lookOfLink(visit.request, link)
   const is_one_click = form["List-Unsubscribe"] === "One-Click"
-  if (!is_one_click && form.action !== "unsubscribe") return question(look, link, 422)
+  if (!is_one_click && form.action !== "unsubscribe") {
+    return question(look, link, await subscriptionOf(store, link), 422)
+  }
   const { ip } = visit
   const way: UnsubscribeWay = is_one_click
     ? { source: "one_click", proof: "POST List-Unsubscribe=One-Click", ip }
     : { source: "page", proof: "button of the unsubscribe page", ip }
   await store.tx((tx) => unsubscribe(tx, secrets, link, link.scope, way))
-  return is_one_click ? new Response("", { headers: EMPTY_PAGE }) : done(look, link, visit.token)
+  if (is_one_click) return new Response("", { headers: EMPTY_PAGE })
+  return done(look, link, await subscriptionOf(store, link), visit.token)
 }
 
 const EMPTY_PAGE = { "content-type": "text/html;charset=utf-8", ...UNKEPT }
@@ -82,12 +87,16 @@ export async function answerPreferences(
   const link = await lookupLink(store.read, visit.token)
   if (!link) return invalidLink(visit.request)
   const way: UnsubscribeWay = { source: "page", proof: "form of the preference page", ip: visit.ip }
+  const isWanted = (name: string) => form.action !== "none" && form[`get ${name}`] !== undefined
   await store.tx(async (tx) => {
-    for (const { scope, is_subscribed } of await subscriptionsOf(tx, link)) {
+    const { kinds, gets_email } = await subscriptionsOf(tx, link)
+    if (form[`seen ${EMAIL}`] !== undefined && gets_email === !isWanted(EMAIL)) {
+      await chooseEmail(tx, secrets, link, !gets_email, way)
+    }
+    for (const { scope, is_subscribed } of kinds) {
       if (form[`seen ${nameOf(scope)}`] === undefined) continue
-      const is_wanted = form.action !== "none" && form[`get ${nameOf(scope)}`] !== undefined
-      if (is_wanted === is_subscribed) continue
-      await (is_wanted ? resubscribe : unsubscribe)(tx, secrets, link, scope, way)
+      if (isWanted(nameOf(scope)) === is_subscribed) continue
+      await (is_subscribed ? unsubscribe : resubscribe)(tx, secrets, link, scope, way)
     }
   })
   const look = lookOfLink(visit.request, link)
@@ -95,41 +104,57 @@ export async function answerPreferences(
   return choices(look, link, await subscriptionsOf(store.read, link), notice)
 }
 
-async function isSubscribed(store: Store, link: FoundLink): Promise<boolean> {
-  const all = await subscriptionsOf(store.read, link)
-  return all.find(({ scope }) => nameOf(scope) === nameOf(link.scope))?.is_subscribed ?? true
+/** The name of the field for email at all. No kind has it, since those have a colon. */
+const EMAIL = "email"
+
+async function subscriptionOf(store: Store, link: FoundLink): Promise<Subscription> {
+  const { kinds } = await subscriptionsOf(store.read, link)
+  const known = kinds.find(({ scope }) => nameOf(scope) === nameOf(link.scope))
+  const { scope } = link
+  return known ?? { scope, name: null, category: null, topic: null, is_subscribed: true }
 }
 
 const lookOfLink = (request: Request, { settings }: FoundLink): PageLook =>
   lookOf(request, withDefaults(settings).branding)
 
-function question(look: PageLook, { scope, address }: FoundLink, status = 200): Response {
+function question(
+  look: PageLook,
+  { address }: FoundLink,
+  kind: SubscriptionKind,
+  status = 200,
+): Response {
   const { words, language } = look
   const content = html`
-<p>${words.question(kindOf(scope, words), shown(address))}</p>
+<p>${words.question(nameFor(kind, words), shown(address))}</p>
 <form method="post" action="?lang=${language}">
 <button class="go" name="action" value="unsubscribe">${words.unsubscribe}</button>
 </form>`
   return recipientPage(look, { title: words.unsubscribe, content, status })
 }
 
-function done(look: PageLook, { scope, address }: FoundLink, token: string): Response {
+function done(
+  look: PageLook,
+  { address }: FoundLink,
+  kind: SubscriptionKind,
+  token: string,
+): Response {
   const { words, language } = look
   const content = html`
-<p>${words.done(kindOf(scope, words), shown(address))}</p>
+<p>${words.done(nameFor(kind, words), shown(address))}</p>
 <p><a href="/p/${token}?lang=${language}">${words.to_preferences}</a></p>`
   return recipientPage(look, { title: words.done_title, content })
 }
 
-function choices(look: PageLook, { address }: FoundLink, all: Subscription[], notice?: string) {
+function choices(look: PageLook, { address }: FoundLink, all: Subscriptions, notice?: string) {
   const { words, language } = look
   const content = html`
 ${notice && html`<p class="notice" role="status">${notice}</p>`}
 <p>${words.choose(shown(address))}</p>
 <form method="post" action="?lang=${language}">
+${all.gets_email !== null && choice(EMAIL, words.all_email, all.gets_email)}
 <fieldset>
 <legend>${words.kinds}</legend>
-${all.map((one) => choice(one, words))}
+${all.kinds.map((one) => choice(nameOf(one.scope), nameFor(one, words), one.is_subscribed))}
 </fieldset>
 <button class="go" name="action" value="save">${words.save}</button>
 <button name="action" value="none">${words.none}</button>
@@ -137,17 +162,15 @@ ${all.map((one) => choice(one, words))}
   return recipientPage(look, { title: words.preferences, content })
 }
 
-function choice({ scope, is_subscribed }: Subscription, words: UnsubscribeWords): Markup {
-  const name = nameOf(scope)
-  return html`<input type="hidden" name="seen ${name}" value="1">
-<label class="choice"><input type="checkbox" name="get ${name}" value="1"${is_subscribed && CHECKED}> ${kindOf(scope, words)}</label>
+const choice = (name: string, label: Markup | string, is_subscribed: boolean): Markup =>
+  html`<input type="hidden" name="seen ${name}" value="1">
+<label class="choice"><input type="checkbox" name="get ${name}" value="1"${is_subscribed && CHECKED}> ${label}</label>
 `
-}
 
 const CHECKED = new Markup(" checked")
 
-const kindOf = ({ key }: UnsubscribeScope, words: UnsubscribeWords): Markup =>
-  html`<bdi>${key ?? words.broadcast}</bdi>`
+const nameFor = ({ scope, name }: SubscriptionKind, words: UnsubscribeWords): Markup =>
+  html`<bdi>${name ?? scope.key ?? words.broadcast}</bdi>`
 
 /** The address, hidden in part: a mail may have been passed on, and its link with it. */
 function shown(address: string): Markup {

@@ -14,6 +14,8 @@ export interface UnsubscribeWords {
   to_preferences: string
   preferences: string
   choose: (address: Markup) => Markup
+  /** The choice that stands above all kinds. */
+  all_email: string
   kinds: string
   broadcast: string
   save: string
@@ -37,6 +39,7 @@ export const WORDS = {
     to_preferences: "Change which emails you get",
     preferences: "Email settings",
     choose: (address) => html`Choose which emails ${address} gets.`,
+    all_email: "Emails from this sender",
     kinds: "Kinds of email",
     broadcast: "News to all recipients",
     save: "Save",
@@ -58,6 +61,7 @@ export const WORDS = {
     to_preferences: "Auswählen, welche E-Mails Sie erhalten",
     preferences: "E-Mail-Einstellungen",
     choose: (address) => html`Wählen Sie, welche E-Mails ${address} erhält.`,
+    all_email: "E-Mails von diesem Absender",
     kinds: "Arten von E-Mails",
     broadcast: "Neuigkeiten an alle",
     save: "Speichern",
@@ -81,6 +85,7 @@ export const WORDS = {
     to_preferences: "Choisir les e-mails que vous recevez",
     preferences: "Préférences d’e-mail",
     choose: (address) => html`Choisissez les e-mails que reçoit ${address}.`,
+    all_email: "E-mails de cet expéditeur",
     kinds: "Types d’e-mails",
     broadcast: "Actualités pour tous",
     save: "Enregistrer",
@@ -103,6 +108,7 @@ export const WORDS = {
     to_preferences: "Elegir qué correos recibe",
     preferences: "Preferencias de correo",
     choose: (address) => html`Elija qué correos recibe ${address}.`,
+    all_email: "Correos de este remitente",
     kinds: "Tipos de correo",
     broadcast: "Novedades para todos",
     save: "Guardar",
@@ -124,6 +130,7 @@ export const WORDS = {
     to_preferences: "اختيار الرسائل التي تتلقاها",
     preferences: "إعدادات البريد الإلكتروني",
     choose: (address) => html`اختر رسائل البريد التي يتلقاها ${address}.`,
+    all_email: "رسائل البريد من هذا المرسل",
     kinds: "أنواع رسائل البريد",
     broadcast: "أخبار لجميع المستلمين",
     save: "حفظ",

@@ -41,6 +41,7 @@ export class GroupCommit {
   readonly changes = new TableChanges()
 
   #waiting: Entry[] = []
+  #acts: (() => void)[] = []
   #draining: Promise<void> | undefined
   #database: Database
   #onFault: (error: unknown) => void
@@ -78,6 +79,18 @@ export class GroupCommit {
     })
   }
 
+  /** Runs `act` where no transaction is open: after the next group. Resolves when it was run. */
+  async between(act: () => void): Promise<void> {
+    const done = new Promise<void>((resolve) => {
+      this.#acts.push(() => {
+        perform(act)
+        resolve()
+      })
+    })
+    await this.run(async () => {})
+    await done
+  }
+
   /** Resolves when nothing is waiting. */
   async idle() {
     while (this.#draining) await this.#draining
@@ -96,6 +109,7 @@ export class GroupCommit {
       await this.#commit(this.#waiting.splice(0, MAX_GROUP))
       await this.#gather()
       perform(this.#between)
+      for (const act of this.#acts.splice(0)) act()
     }
     this.#draining = undefined
   }

@@ -104,6 +104,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
       else tellPolling()
     },
     stats,
+    async emptyLog() {},
     close,
   }
 }

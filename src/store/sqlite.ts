@@ -102,6 +102,7 @@ function open(options: SqliteOptions, release: () => void) {
     async listen() {},
     file: { path, is_checked },
     stats: group.stats,
+    emptyLog: () => group.between(() => emptyLog(writer, onFault)),
     async close() {
       await checkpoints?.stop() // first: a group may begin while its thread is waited for
       await group.idle()
@@ -156,6 +157,7 @@ function openWriter(path: string, tuning: Tuning, found: { is_there: boolean; is
   if (!found.is_there) writer.run("PRAGMA auto_vacuum = INCREMENTAL")
   writer.run("PRAGMA journal_mode = WAL")
   writer.run("PRAGMA synchronous = FULL") // a 2xx means "on disk"
+  writer.run("PRAGMA secure_delete = ON") // what is erased is not in free pages
   writer.run(`PRAGMA busy_timeout = ${BUSY_MILLISECONDS}`) // it blocks the event loop: short
   writer.run(`PRAGMA cache_size = -${tuning.cache_mb * 1024}`)
   writer.run("PRAGMA temp_store = MEMORY")

@@ -53,6 +53,12 @@ export interface Store {
   /** Resolves when the ear is open. */
   listen(topic: string, hear: (payload: string) => void): Promise<void>
 
+  /**
+   * Copies the write-ahead log into the database file and empties it, so that what was deleted is in
+   * neither. On Postgres it does nothing: there the server decides.
+   */
+  emptyLog(): Promise<void>
+
   close(): Promise<void>
 
   /** The SQLite file, and whether it was found sound as it was opened. */

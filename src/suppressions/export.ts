@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, gt, lte } from "drizzle-orm"
-import { nextTurn } from "../core/time"
+import { streamedFile } from "../http/streamed-file"
 import type { Reader } from "../store/store"
 import { type SuppressionRow, suppressions } from "./tables"
 
@@ -26,27 +26,11 @@ const COLUMNS = [
  * stands in it once, and none that was made later.
  */
 export function exported(db: Reader, project_id: string, signal: AbortSignal): Response {
-  const lines = csvOf(db, project_id)
-  const stream = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const { value, done } = signal.aborted ? { value: undefined, done: true } : await lines.next()
-      if (value !== undefined) controller.enqueue(encoder.encode(value))
-      if (done) controller.close()
-      await nextTurn() // other requests run between two pieces
-    },
-    cancel: async () => void (await lines.return(undefined)),
-  })
-  return new Response(stream, {
-    headers: {
-      "content-type": "text/csv; charset=utf-8",
-      "content-disposition": 'attachment; filename="suppressions.csv"',
-      "cache-control": "private, no-store",
-      "x-content-type-options": "nosniff",
-    },
+  return streamedFile(csvOf(db, project_id), signal, {
+    "content-type": "text/csv; charset=utf-8",
+    "content-disposition": 'attachment; filename="suppressions.csv"',
   })
 }
-
-const encoder = new TextEncoder()
 
 async function* csvOf(db: Reader, project_id: string): AsyncGenerator<string, undefined> {
   yield `${COLUMNS.join(",")}\r\n`

@@ -16,6 +16,7 @@ import {
   type SuppressionReason,
   type SuppressionRow,
   type SuppressionScopeType,
+  softFailures,
   suppressions,
 } from "./tables"
 
@@ -87,6 +88,8 @@ export interface Unsuppressed {
   address: string
   scope?: SuppressionScope | undefined
   reason?: SuppressionReason | undefined
+  /** Only those that are not about the whole project. */
+  is_partial?: boolean
 }
 
 /**
@@ -96,13 +99,14 @@ export interface Unsuppressed {
 export async function unsuppress(
   tx: Tx,
   project_id: string,
-  { channel, address, scope, reason }: Unsuppressed,
+  { channel, address, scope, reason, is_partial = false }: Unsuppressed,
   by: audit.By = audit.SYSTEM,
 ): Promise<SuppressionRow[]> {
   const all = await held(rowsOf(tx, project_id, channel, [comparable(address)]))
   const meant = all.filter(
     (row) =>
       (reason === undefined || row.reason === reason) &&
+      !(is_partial && row.scope_type === "project") &&
       (scope === undefined || (row.scope_type === scope.type && row.scope_key === keyOf(scope))),
   )
   await removeRows(tx, project_id, meant, by)
@@ -139,6 +143,32 @@ export async function removeRows(
     before: audited(row),
   }))
   await audit.recordAll(tx, by, account_id, entries)
+}
+
+/**
+ * Removes all suppressions of an address without a word in the audit log or the feed, and what counts
+ * towards new ones: the person behind it is erased. Returns how many suppressions there were.
+ */
+export async function forgetAddress(
+  tx: Tx,
+  project_id: string,
+  channel: SuppressionChannel,
+  address: string,
+): Promise<number> {
+  const rows = await held(rowsOf(tx, project_id, channel, [address]))
+  const ids = rows.map(({ id }) => id)
+  await tx.delete(suppressions).where(inArray(suppressions.id, ids))
+  await count(tx, project_id, rows, -1)
+  await tx
+    .delete(softFailures)
+    .where(
+      and(
+        eq(softFailures.project_id, project_id),
+        eq(softFailures.channel, channel),
+        eq(softFailures.address, address),
+      ),
+    )
+  return rows.length
 }
 
 /** The scope as a text: the log would leave out a field that is called key. */

@@ -97,6 +97,17 @@ export const calls: Record<string, string[]> = {
   "subscribers patch": ["user-42", "--status", "blocked", "--new-external-id", "user-43"],
   "subscribers get": ["user-42"],
   "subscribers rm": ["user-42"],
+  "subscribers unsubscribes": [ID, "--limit", "2"],
+  "subscribers unsubscribe": [ID, "email", "--category", "news", "--reason", "r"],
+  "subscribers resubscribe": [ID, "email", "--category", "news", "--reason", "r"],
+  "subscribers consents": [ID, "--limit", "2"],
+  "subscribers consent": [
+    ...[ID, "email", "--action", "granted", "--source", "import", "--proof", "p"],
+    ...["--category", "news"],
+  ],
+  "subscribers merge": [ID, "user-17"],
+  "subscribers export": [ID],
+  "subscribers erase": [ID],
   "suppressions list": [
     ...["--reason", "bounce", "--channel", "email", "--address", "a@b.c", "--origin", "event"],
     ...["--limit", "2"],
@@ -306,6 +317,7 @@ export function everything(): FakeApi {
   answerCategories(api)
   answerSubscribers(api)
   answerSuppressions(api)
+  answerSubscriberData(api)
   answerTopics(api)
   answerHooks(api)
   answerKeys(api)
@@ -427,6 +439,21 @@ function answerSubscribers(api: FakeApi): void {
       api.data(`${method} /v1/subscribers/${path}`, found)
     api.data(`DELETE /v1/subscribers/${path}`, { id: ID, deleted: true })
   }
+}
+
+function answerSubscriberData(api: FakeApi): void {
+  const one = `/v1/subscribers/${ID}`
+  const about = { id: ID, subscriber_id: ID, channel: "email", category: "news", created_at: "" }
+  const consent = { ...about, scope: null, action: "granted", number: 1, prev_hash: null, hash: "" }
+  api.data(`GET ${one}`, { id: ID, project_id: ID, external_id: "user-42" })
+  api.data(`GET ${one}/unsubscribes`, [about])
+  api.data(`POST ${one}/unsubscribe`, about)
+  api.data(`POST ${one}/resubscribe`, { removed: 1 })
+  api.data(`GET ${one}/consents`, [consent])
+  api.data(`POST ${one}/consents`, consent)
+  api.data(`POST ${one}/merge`, { id: ID, external_id: "user-42" })
+  api.answer(`GET ${one}/export`, { body: "{}" })
+  api.data(`POST ${one}/erase`, { erased: true, receipt_id: ID, counts: {}, remains: [] })
 }
 
 function answerSuppressions(api: FakeApi): void {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { createHash } from "node:crypto"
-import { hashOf, type NewConsent, recordConsent } from "../../src/consents/consents"
+import { brokenRecord, type NewConsent, recordConsent } from "../../src/consents/consents"
 import { sharedService } from "../harness/shared-service"
 import { chainOf } from "../harness/unsubscribed"
 
@@ -22,12 +22,8 @@ const add = (consent: NewConsent) => store.tx((tx) => recordConsent(tx, parts.se
 
 type Chain = Awaited<ReturnType<typeof chainOf>>
 
-/** The first place whose record is not what was written, or that does not follow the one before. */
-const brokenAt = (chain: Chain) =>
-  chain.find(({ hash, ...row }, at) => {
-    const before = chain[at - 1]
-    return row.number !== at + 1 || row.prev_hash !== (before?.hash ?? null) || hash !== hashOf(row)
-  })?.number
+/** The place of the first record that is not what was written, or that does not follow the one before. */
+const brokenAt = (chain: Chain) => chain.find(({ id }) => id === brokenRecord(chain))?.number
 
 test("each record has the hash of the one before, and any change shows", async () => {
   const { project_id } = await service.project()

@@ -90,6 +90,8 @@ export async function world(service: TestService, mark: string): Promise<World> 
   const person = { external_id: `${mark}/person`, email: `${mark}@person.test`, name: mark }
   const subscriber = await owner.post("/v1/subscribers", person, here)
   const subscriber_id = subscriber.body.data.id
+  const second_person = { external_id: `${mark}/second` }
+  const from = await owner.post("/v1/subscribers", second_person, here)
   const joined = { subscriber_ids: [subscriber_id] }
   await owner.post(`/v1/topics/${topic.key}/subscribers`, joined, here)
   const published = {
@@ -124,6 +126,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
       publish_id: publish.body.data.id,
       subscriber_id,
       category_id: category.body.data.id,
+      from_id: from.body.data.id,
       external_id: encodeURIComponent(person.external_id),
       ...hooks,
       job_id: job.id,

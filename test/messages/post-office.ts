@@ -32,8 +32,10 @@ export async function postOffice(...script: Scripted[]) {
   const blobs = openBlobs(`${base.folder}/blobs`)
   const rules = { sending_domains: new Set<string>() }
   const domains = { store, ...NO_NAMES }
-  const open_providers = testProviders(openSecrets({ data_dir: base.folder, master_key: null }))
-  const work = workOf({ store, blobs, domains, rules, open_providers }, channels, {
+  const secrets = openSecrets({ data_dir: base.folder, master_key: null })
+  const open_providers = testProviders(secrets)
+  const own = { store, secrets, blobs, inbound_blobs: blobs, domains, rules, open_providers }
+  const work = workOf(own, channels, {
     mail: { send: async () => undefined },
     base_url: () => "http://belfry.test",
   })

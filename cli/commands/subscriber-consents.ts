@@ -1,0 +1,197 @@
+import { createHash } from "node:crypto"
+import type { Command } from "commander"
+import type { Components } from "../../src/client/components"
+import type { Action } from "../lib/context"
+import { exits, usage } from "../lib/errors"
+import { limitOf, listUpTo } from "../lib/paging"
+import { confirm } from "../lib/prompts"
+import { groupOf, row } from "../lib/resource"
+import { examples, run } from "../lib/run"
+import { ago, type Columns, fields, wide } from "../lib/table"
+
+type Consent = Components["Consent"]
+
+const NAMED = "user-42"
+const CHANNEL = "email, push, sms or in_app"
+
+const unsubscribeColumns: Columns<Components["Unsubscribe"]> = {
+  CHANNEL: "channel",
+  CATEGORY: ({ category }) => category ?? "all",
+  REASON: wide(({ reason }) => reason ?? "", "first"),
+  AGE: ago(({ created_at }) => created_at),
+}
+
+const consentColumns: Columns<Consent> = {
+  NUMBER: "number",
+  ACTION: "action",
+  CHANNEL: "channel",
+  FOR: ({ scope }) => (scope === null ? "all" : [scope.type, scope.key].filter(Boolean).join(" ")),
+  SOURCE: "source",
+  PROOF: wide(({ proof }) => proof ?? "", "first"),
+  AGE: ago(({ created_at }) => created_at),
+}
+
+const choice = {
+  channel: false,
+  category: "kind of the mail, which its recipient can unsubscribe from",
+  reason: "a note for people, which becomes the proof of the consent record",
+} as const
+
+const what = ({ channel, category }: Readonly<Record<string, unknown>>): string =>
+  category ? `${category} by ${channel}` : String(channel)
+
+/** What subscribers ended and allowed, and what reaches through all data of one. */
+export const subscriberConsentRows = [
+  row("unsubscribes <subscriber>", "GET /v1/subscribers/{subscriber_id}/unsubscribes", {
+    about: "list what a subscriber unsubscribed from",
+    word: NAMED,
+    columns: unsubscribeColumns,
+  }),
+  row("unsubscribe <subscriber> <channel>", "POST /v1/subscribers/{subscriber_id}/unsubscribe", {
+    about: "end a channel, or one category of it, for a subscriber; exit 5 if it has ended",
+    word: `${NAMED} email`,
+    example: ["--category newsletter", "--reason 'asked by telephone'"],
+    note: `A channel is ${CHANNEL}.`,
+    flags: choice,
+    body: (_, [, channel]) => ({ channel }),
+    done: (_, [name], sent) => `${name} gets no more ${what(sent)}`,
+  }),
+  row("resubscribe <subscriber> <channel>", "POST /v1/subscribers/{subscriber_id}/resubscribe", {
+    about: "allow a channel, or one category of it, again",
+    word: `${NAMED} email`,
+    example: "--category newsletter",
+    note: "Suppressions that unsubscribing made go too. A bounced address stays suppressed.",
+    flags: choice,
+    body: (_, [, channel]) => ({ channel }),
+    done: ({ removed }, [name], sent) =>
+      removed > 0 ? `${name} gets ${what(sent)} again` : `${name} had not ended ${what(sent)}`,
+  }),
+  row("consent <subscriber> <channel>", "POST /v1/subscribers/{subscriber_id}/consents", {
+    about: "add a consent record; it does not change what is sent",
+    word: `${NAMED} email`,
+    example: "--action granted --source import --proof 'form of 21 November'",
+    flags: {
+      ...{ channel: false, category: choice.category },
+      action: "granted or withdrawn",
+      source: "api, page, one_click, sms or import",
+      proof: "what shows that it was so",
+    },
+    body: (_, [, channel]) => ({ channel }),
+    done: ({ action, number }, [name]) => `record ${number} of ${name}: ${action}`,
+  }),
+  row("merge <subscriber> <from>", "POST /v1/subscribers/{subscriber_id}/merge", {
+    about: "merge another subscriber into this one; the other one is removed",
+    word: `${NAMED} user-17`,
+    example: "--yes",
+    note: "Memberships, consents and messages move. The stricter preference stays.",
+    flags: { from_id: false },
+    confirm: async (context, [name = "", from = ""]) => {
+      const text = `This moves everything of ${from} to ${name}, and removes ${from}.`
+      await confirm(context, `${text} It cannot be undone.`, "merge")
+      return undefined
+    },
+    done: ({ external_id }, [, from]) => `${from} is now ${external_id}`,
+  }),
+  row("erase <subscriber>", "POST /v1/subscribers/{subscriber_id}/erase", {
+    about: "erase a subscriber with all messages, events and logs, and print the receipt",
+    word: NAMED,
+    example: "--yes",
+    flags: { confirm: false },
+    confirm: async (context, [name = ""], client) => {
+      const params = { subscriber_id: name }
+      const { data } = await client.call("GET /v1/subscribers/{subscriber_id}", { params })
+      const text = `This erases ${data.external_id} with all messages, events and logs.`
+      await confirm(context, `${text} It cannot be undone.`, data.external_id)
+      return { confirm: data.external_id }
+    },
+    brief: ({ receipt_id }) => receipt_id,
+    done: (_, [name]) => `erased ${name}`,
+    shown: ({ receipt_id, counts, remains }, paint) =>
+      [
+        fields([["receipt", receipt_id], ...Object.entries(counts)], paint),
+        "",
+        "What remains, and until when:",
+        ...remains.map((one) => `- ${one.what}. ${one.until}`),
+      ].join("\n"),
+  }),
+]
+
+export function define(program: Command): void {
+  const subscribers = groupOf(program, "subscribers")
+  subscribers
+    .command("consents <subscriber>")
+    .description("list the consent records of a subscriber, newest first")
+    .option("--verify", "check the chain of hashes; exit 1 if a record was changed or removed")
+    .option("--limit <number>", "most records to show (default: 25)")
+    .addHelpText(
+      "after",
+      examples(`subscribers consents ${NAMED}`, `subscribers consents ${NAMED} --verify`),
+    )
+    .action(run(consents))
+
+  subscribers
+    .command("export <subscriber>")
+    .description("write everything that is held about a subscriber to stdout, as one JSON document")
+    .addHelpText("after", examples(`subscribers export ${NAMED} > ${NAMED}.json`))
+    .action(run(exportOne))
+}
+
+interface ConsentOptions {
+  verify?: boolean
+  limit?: string
+}
+
+const CONSENTS = "GET /v1/subscribers/{subscriber_id}/consents"
+
+const consents: Action<ConsentOptions> = async (context, options, name = "") => {
+  if (options.verify) return verify(context, options, name)
+  const params = { subscriber_id: name }
+  const found = await listUpTo(context.client(), CONSENTS, limitOf(options.limit), { params })
+  await context.output.list(found.rows as Consent[], consentColumns)
+  return exits.done
+}
+
+const verify: Action<ConsentOptions> = async ({ client, output, paint }, { limit }, name = "") => {
+  if (limit !== undefined) throw usage("--verify checks the whole chain: leave out --limit")
+  const api = client()
+  const params = { subscriber_id: name }
+  const { data: subscriber } = await api.call("GET /v1/subscribers/{subscriber_id}", { params })
+  const { rows } = await listUpTo(api, CONSENTS, Number.POSITIVE_INFINITY, { params })
+  const chain = (rows as Consent[]).sort((one, other) => one.number - other.number)
+  const broken = brokenRecord(chain, subscriber.project_id)
+  const result = { records: chain.length, whole: broken === undefined, broken: broken ?? null }
+  await output.record(result, () =>
+    broken === undefined
+      ? `${paint.green("✓")} the chain of ${chain.length} records is whole`
+      : `${paint.red("✗")} record ${broken} was changed, or a record before it is missing`,
+  )
+  return broken === undefined ? exits.done : exits.failed
+}
+
+/** The id of the first record that is not what was written, or that does not follow the one before. */
+function brokenRecord(chain: Consent[], project_id: string): string | undefined {
+  return chain.find((record, at) => {
+    const prev_hash = chain[at - 1]?.hash ?? null
+    const follows = record.number === at + 1 && record.prev_hash === prev_hash
+    return !follows || record.hash !== hashOf(record, project_id)
+  })?.id
+}
+
+/** As the server makes it: SHA-256 of the fields as a list of JSON, in hex. Of a subscriber there is no address. */
+function hashOf(record: Consent, project_id: string): string {
+  const { prev_hash, number, id, subscriber_id, channel, scope } = record
+  const { action, source, proof, ip_hash, created_at } = record
+  const address = null
+  const said = [
+    ...[prev_hash, number, id, project_id, subscriber_id, address, channel],
+    ...[scope?.type ?? null, scope?.key ?? null, action, source, proof, ip_hash, created_at],
+  ]
+  return createHash("sha256").update(JSON.stringify(said)).digest("hex")
+}
+
+const exportOne: Action<object> = async ({ output, client }, _, name = "") => {
+  const params = { subscriber_id: name }
+  const stream = await client().stream("GET /v1/subscribers/{subscriber_id}/export", { params })
+  for await (const bytes of stream) await output.raw(bytes)
+  await output.raw("\n")
+}

@@ -1,0 +1,181 @@
+import { and, eq, type SQL } from "drizzle-orm"
+import { fail, invalid } from "../core/errors"
+import { newId } from "../core/ids"
+import type { Secrets } from "../core/secrets"
+import { now } from "../core/time"
+import type { Caller } from "../identity/caller"
+import type { AudienceChannel } from "../lib/preferences"
+import { newRowInserter } from "../store/statements"
+import type { Reader, Tx } from "../store/store"
+import { knownCategories } from "../subscribers/categories"
+import { tellChoice } from "../subscribers/choice-events"
+import type { SubscriberRow } from "../subscribers/find-subscriber"
+import { unsubscribes } from "../subscribers/tables"
+import { unsuppress } from "../suppressions/suppressions"
+import { type NewConsent, recordConsent } from "./consents"
+import type { UnsubscribeScope } from "./unsubscribe-links"
+
+export type UnsubscribeRow = typeof unsubscribes.$inferSelect
+
+/** What a subscriber ends or allows again: a whole channel, or one category of it. */
+interface SubscriberChoice {
+  channel: AudienceChannel
+  category?: string | null | undefined
+  reason?: string | null | undefined
+}
+
+type MacSecrets = Pick<Secrets, "mac">
+
+/**
+ * Ends a channel, or one category of it, for a subscriber: the row, the consent record and the event.
+ * Throws 409 where it has ended already, and 422 for a category that the project does not have.
+ */
+export async function unsubscribeSubscriber(
+  tx: Tx,
+  secrets: MacSecrets,
+  { account_id, project_id }: Pick<Caller, "account_id" | "project_id">,
+  subscriber: SubscriberRow,
+  given: SubscriberChoice,
+): Promise<UnsubscribeRow> {
+  const category = given.category ?? ""
+  await demandCategory(tx, project_id, given.category)
+  const added = await addUnsubscribe(tx, subscriber, { ...given, category })
+  if (!added) return await hasEnded(tx, subscriber, given)
+  const reason = given.reason ?? null
+  await recordChoice(tx, secrets, subscriber, given, { action: "withdrawn", proof: reason })
+  await tellChoice(tx, { account_id, subscriber, type: "unsubscribed", ...toldOf(given) })
+  return added
+}
+
+async function hasEnded(
+  db: Reader,
+  { id: subscriber_id, external_id }: SubscriberRow,
+  { channel, category }: SubscriberChoice,
+): Promise<never> {
+  const [known] = await db
+    .select({ id: unsubscribes.id })
+    .from(unsubscribes)
+    .where(and(isOf(subscriber_id, channel), eq(unsubscribes.category, category ?? "")))
+  const what = category == null ? channel : `the category ${category} of ${channel}`
+  return fail("conflict", `${external_id} unsubscribed from ${what} already.`, {
+    reason: "exists",
+    ...(known && { id: known.id }),
+  })
+}
+
+const isOf = (subscriber_id: string, channel: AudienceChannel): SQL | undefined =>
+  and(eq(unsubscribes.subscriber_id, subscriber_id), eq(unsubscribes.channel, channel))
+
+/** Adds the row alone. Returns undefined where there is one. */
+export async function addUnsubscribe(
+  tx: Tx,
+  { id: subscriber_id, project_id }: Pick<SubscriberRow, "id" | "project_id">,
+  { channel, category, reason = null }: SubscriberChoice & { category: string },
+): Promise<UnsubscribeRow | undefined> {
+  const row = {
+    ...{ id: newId(), project_id, subscriber_id, channel, category },
+    ...{ reason, created_at: now() },
+  }
+  const fresh = await insertUnsubscribes(tx, [row])
+  return fresh.has(row.id) ? row : undefined
+}
+
+const insertUnsubscribes = newRowInserter(unsubscribes, "id")
+
+/**
+ * Allows a channel again, or one category of it. With the rows go the suppressions that unsubscribing
+ * made for a category, a topic or broadcasts; a bounced address stays suppressed. Without a category it
+ * is all of the channel. Returns how many were removed; 0 where nothing had ended.
+ */
+export async function resubscribeSubscriber(
+  tx: Tx,
+  secrets: MacSecrets,
+  caller: Pick<Caller, "account_id" | "project_id" | "actor" | "ip">,
+  subscriber: SubscriberRow,
+  given: SubscriberChoice,
+): Promise<number> {
+  const rows = await removeUnsubscribes(tx, subscriber.id, given)
+  const lifted = await liftSuppressions(tx, caller, subscriber, given)
+  const removed = rows + lifted
+  if (removed === 0) return 0
+  const proof = given.reason ?? null
+  await recordChoice(tx, secrets, subscriber, given, { action: "granted", proof })
+  const { account_id } = caller
+  await tellChoice(tx, { account_id, subscriber, type: "resubscribed", ...toldOf(given) })
+  return removed
+}
+
+/** Removes the rows of a channel, or that of one category of it. Returns how many there were. */
+export async function removeUnsubscribes(
+  tx: Tx,
+  subscriber_id: string,
+  { channel, category }: Pick<SubscriberChoice, "channel" | "category">,
+): Promise<number> {
+  const meant = category == null ? undefined : eq(unsubscribes.category, category)
+  const gone = await tx
+    .delete(unsubscribes)
+    .where(and(isOf(subscriber_id, channel), meant))
+    .returning({ id: unsubscribes.id })
+  return gone.length
+}
+
+async function liftSuppressions(
+  tx: Tx,
+  caller: Pick<Caller, "project_id" | "actor" | "ip">,
+  { email, phone }: SubscriberRow,
+  { channel, category }: SubscriberChoice,
+): Promise<number> {
+  const address = channel === "email" ? email : channel === "sms" ? phone : null
+  if (address === null || (channel !== "email" && channel !== "sms")) return 0
+  const scope = category == null ? undefined : { type: "category" as const, key: category }
+  const meant = { channel, address, scope, reason: "unsubscribe" as const }
+  const removed = await unsuppress(tx, caller.project_id, { ...meant, is_partial: true }, caller)
+  return removed.length
+}
+
+/** Null: the whole channel. */
+export const scopeOfChoice = ({
+  category,
+}: Pick<SubscriberChoice, "category">): UnsubscribeScope | null =>
+  category == null ? null : { type: "category", key: category }
+
+const toldOf = (choice: SubscriberChoice) => ({
+  channel: choice.channel,
+  scope: scopeOfChoice(choice),
+  reason: choice.reason,
+})
+
+/** Adds to the chain of the subscriber what it chose through the API. */
+function recordChoice(
+  tx: Tx,
+  secrets: MacSecrets,
+  { id: subscriber_id, project_id }: SubscriberRow,
+  choice: SubscriberChoice,
+  { action, proof }: Pick<NewConsent, "action" | "proof">,
+) {
+  const { channel } = choice
+  const said = { channel, scope: scopeOfChoice(choice), action, proof }
+  return recordConsent(tx, secrets, {
+    ...{ project_id, subscriber_id, ...said },
+    ...{ source: "api", ip: null },
+  })
+}
+
+/** Throws 422 `unknown_category` where the project has categories, and not this one. */
+export async function demandCategory(
+  db: Reader,
+  project_id: string,
+  slug: string | null | undefined,
+): Promise<void> {
+  if (slug == null) return
+  const known = await knownCategories(db, project_id)
+  if (known.size === 0 || known.has(slug)) return
+  const message = `The project has no category ${slug}. Create the category, or use one that exists.`
+  throw invalid("category", "unknown_category", message)
+}
+
+/** The Unsubscribe record of the contract (43, section 1). */
+export const shownUnsubscribe = ({ project_id: _, category, ...row }: UnsubscribeRow) => ({
+  ...row,
+  category: category === "" ? null : category,
+})

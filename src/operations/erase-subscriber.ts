@@ -1,0 +1,240 @@
+import { and, eq, inArray } from "drizzle-orm"
+import * as audit from "../audit-log/audit-log"
+import { closeChain, removeAddressChain } from "../consents/moved-consents"
+import { unsubscribeLinks } from "../consents/tables"
+import type { Blobs } from "../core/blobs"
+import { invalid } from "../core/errors"
+import type { Secrets } from "../core/secrets"
+import { now, secondsFromNow } from "../core/time"
+import type { Caller } from "../identity/caller"
+import { inboundFiles } from "../inbound/tables"
+import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
+import { jobs } from "../jobs/tables"
+import { isDead } from "../jobs/work-rows"
+import { messageFiles } from "../messages/tables"
+import { totals } from "../store/counters"
+import type { Store, Tx } from "../store/store"
+import { counters } from "../store/tables"
+import { hold, type SubscriberRow } from "../subscribers/find-subscriber"
+import { counterOf, removeRows } from "../subscribers/subscribers"
+import { unsubscribes } from "../subscribers/tables"
+import { forgetAddress } from "../suppressions/suppressions"
+import { leaveAll } from "../topics/memberships"
+import { nothingRemoved, type RemovedRows, removeFound, removeNamed } from "./erased-rows"
+import { removeUnnamed } from "./purge"
+import { personOf, type TracedPerson } from "./subscriber-traces"
+import { namesOf, within } from "./trace-search"
+
+/** A request searches for so long. What is left is found by the job. */
+const SEARCH_SECONDS = 10
+
+/** Until then the requests that ran beside the erasure have written what they write late. */
+const AGAIN_SECONDS = 60
+
+/** The person is sealed: the job must not be what still names it. */
+interface ErasedPerson {
+  sealed: string
+}
+
+/** Looks once more for what an erasure could not reach at once. */
+export const subscriberErased: JobKind<ErasedPerson> = {
+  name: "subscriber.erased",
+  schedule: (attempt) => Math.min(30 * 2 ** attempt, 3600),
+}
+
+const CONTEXT = "erased subscriber"
+
+export interface ErasureParts {
+  store: Store
+  secrets: Secrets
+}
+
+interface Erasure {
+  person: TracedPerson
+  account_id: string
+}
+
+/**
+ * Erases a subscriber: the record and its choices, the messages with contents, files, events and logs,
+ * captures, mail that came from its address, and its suppressions. What it shares with another subscriber
+ * stays. The answer is a receipt: counts, and what remains for a while. Throws 422 where `confirm` is not
+ * the external id.
+ */
+export async function eraseSubscriber(
+  { store, secrets }: ErasureParts,
+  caller: Caller,
+  name: string,
+  confirm: string,
+) {
+  const { account_id, project_id } = caller
+  const { person, receipt_id, own } = await store.tx(async (tx) => {
+    const row = await hold(tx, project_id, name)
+    if (row.external_id !== confirm) throw notConfirmed()
+    const person = await personOf(tx, row, now())
+    const sealed = secrets.seal(JSON.stringify({ person, account_id }), CONTEXT)
+    const run_at = secondsFromNow(AGAIN_SECONDS)
+    await enqueue(tx, subscriberErased, { payload: { sealed }, project_id: null, run_at })
+    const target = { type: "subscriber", id: row.id }
+    await audit.record(tx, caller, { account_id, project_id, action: "subscriber.erased", target })
+    return { person, ...(await removeRecord(tx, row, person)) }
+  })
+  const { in_flight, ...removed } = await removeTraces(
+    { store, person, account_id },
+    within(SEARCH_SECONDS),
+  )
+  await store.emptyLog()
+  const remains = in_flight > 0 ? [IN_FLIGHT, ...REMAINS] : REMAINS
+  return { erased: true, receipt_id, counts: { ...removed, ...own }, remains }
+}
+
+const notConfirmed = () =>
+  invalid(
+    "confirm",
+    "not_confirmed",
+    "The value must be the external id of this subscriber. Nothing was erased.",
+  )
+
+const IN_FLIGHT = {
+  what: "messages whose delivery is running",
+  until: "A minute after the attempt ends. A job of the server removes them.",
+}
+
+/** What the receipt tells of copies that stay. */
+const REMAINS = [
+  {
+    what: "log lines that were written before, on the console and in the service manager",
+    until: "Until these logs rotate. The server writes no address there, but it writes ids.",
+  },
+  {
+    what: "backups, and the archived write-ahead log of Postgres",
+    until: "Until they are deleted. After a restore, erase the subscriber again.",
+  },
+  {
+    what: "attachments and large mails in the folder of files",
+    until: "About one hour. A job of the server removes those that no other mail names.",
+  },
+  {
+    what: "log entries and answers that other requests were writing at this moment",
+    until: "A few minutes. A job of the server looks for them again.",
+  },
+  {
+    what: "unused space of the Postgres database",
+    until: "Until VACUUM has run and the space is used again.",
+  },
+  {
+    what: "copies that left this server: delivered mail, webhooks, provider logs",
+    until: "As their owners decide.",
+  },
+]
+
+interface OwnCounts {
+  consents: number
+  unsubscribes: number
+  topics: number
+  suppressions: number
+  unsubscribe_links: number
+}
+
+/** The row itself, and what few rows hold, in the transaction that closes the chain. */
+async function removeRecord(tx: Tx, row: SubscriberRow, person: TracedPerson) {
+  const { id, project_id, tags } = row
+  const topics = await leaveAll(tx, [id])
+  const { receipt_id, removed: chain } = await closeChain(tx, row)
+  const ended = eq(unsubscribes.subscriber_id, id)
+  const gone = await tx.delete(unsubscribes).where(ended).returning({ id: unsubscribes.id })
+  await removeRows(tx, project_id, [row])
+  await forgetTags(tx, project_id, tags)
+  const { address, phone } = person
+  const own: OwnCounts = {
+    ...{ consents: chain, unsubscribes: gone.length, topics },
+    ...{ suppressions: 0, unsubscribe_links: 0 },
+  }
+  if (phone !== null) own.suppressions += await forgetAddress(tx, project_id, "sms", phone)
+  if (address !== null) {
+    own.suppressions += await forgetAddress(tx, project_id, "email", address)
+    own.unsubscribe_links = await removeLinks(tx, project_id, address)
+    own.consents += await removeAddressChain(tx, project_id, address)
+  }
+  return { receipt_id, own }
+}
+
+async function removeLinks(tx: Tx, project_id: string, address: string): Promise<number> {
+  const ours = eq(unsubscribeLinks.project_id, project_id)
+  const { id } = unsubscribeLinks
+  const theirs = and(ours, eq(unsubscribeLinks.address, address))
+  return (await tx.delete(unsubscribeLinks).where(theirs).returning({ id })).length
+}
+
+/** A tag may be about one person, and the counter of a tag has its name. */
+async function forgetTags(tx: Tx, project_id: string, tags: string[]): Promise<void> {
+  const names = tags.map((tag) => counterOf("tag", tag))
+  const empty = [...(await totals(tx, project_id, names))].flatMap(([name, all]) =>
+    all === 0 ? [name] : [],
+  )
+  if (empty.length === 0) return
+  const ours = eq(counters.project_id, project_id)
+  await tx.delete(counters).where(and(ours, inArray(counters.name, empty)))
+}
+
+interface Traces extends Erasure {
+  store: Store
+}
+
+async function removeTraces(
+  { store, person, account_id }: Traces,
+  goes_on: () => boolean,
+): Promise<RemovedRows> {
+  const removal = { store, person, account_id, removed: nothingRemoved() }
+  await removeFound(removal)
+  await removeNamed(removal, goes_on)
+  await removeDeadJobs(store, person)
+  return removal.removed
+}
+
+/** Jobs that were given up are kept for people to look at, with their payload. */
+async function removeDeadJobs(store: Store, person: TracedPerson): Promise<void> {
+  const { id, payload, last_error } = jobs
+  const dead = await store.read
+    .select({ id, payload, last_error })
+    .from(jobs)
+    .where(isDead)
+    .limit(MOST_DEAD)
+  const names = namesOf(person)
+  const named = dead.filter((job) => {
+    const text = JSON.stringify(job).toLowerCase()
+    return names.some((name) => text.includes(name))
+  })
+  const ids = named.map((job) => job.id)
+  if (ids.length > 0) await store.tx((tx) => tx.delete(jobs).where(inArray(id, ids)))
+}
+
+const MOST_DEAD = 10_000
+
+/** Removes what the request could not, and looks again where something is still on its way. */
+export const eraseRest = ({ store, secrets }: ErasureParts): JobHandler<ErasedPerson> => ({
+  async run({ sealed }) {
+    const { person, account_id } = JSON.parse(secrets.open(sealed, CONTEXT)) as Erasure
+    const { in_flight } = await removeTraces({ store, person, account_id }, () => true)
+    await store.emptyLog()
+    return in_flight > 0 ? { retry: `${in_flight} messages are being delivered` } : {}
+  },
+})
+
+interface FileParts {
+  store: Store
+  blobs: Blobs
+  inbound_blobs: Blobs
+}
+
+/** Removes the files of erased rows that no other row names. */
+export const removeErasedFiles = ({
+  store,
+  blobs,
+  inbound_blobs,
+}: FileParts): JobHandler<{ files: string[]; inbound_files: string[] }> => ({
+  async run({ files, inbound_files }) {
+    await removeUnnamed(store.read, blobs, files, messageFiles)
+    await removeUnnamed(store.read, inbound_blobs, inbound_files, inboundFiles)
+    return {}
+  },
+})

@@ -1,0 +1,232 @@
+import { and, eq, inArray } from "drizzle-orm"
+import { auditLog } from "../audit-log/tables"
+import { secondsFromNow } from "../core/time"
+import { events } from "../events/tables"
+import { idempotency } from "../http/tables"
+import { remove as removeReceived } from "../inbound/inbound-retention"
+import { inboundEmails, inboundFiles } from "../inbound/tables"
+import { changeUnclaimed } from "../jobs/claims"
+import { enqueue, type JobKind } from "../jobs/jobs"
+import { removeByIds as removeCaptures } from "../mailbox/mailbox"
+import { removeByIds as removeMessages } from "../messages/message-retention"
+import { messageRows } from "../messages/pipeline"
+import { messageFiles, messages, messageTags } from "../messages/tables"
+import { reputationHours } from "../reputation/tables"
+import { requestLog } from "../request-log/tables"
+import { held } from "../store/dialect"
+import type { Store, Tx } from "../store/store"
+import { deliveries } from "../webhooks/tables"
+import { namedByMessages } from "./purge"
+import { capturesOf, messagesOf, receivedFrom, type TracedPerson } from "./subscriber-traces"
+import {
+  type SearchedPerson,
+  searchAnswers,
+  searchAudit,
+  searchEvents,
+  searchMessages,
+  searchReceived,
+  searchRequests,
+} from "./trace-search"
+
+/** Rows of one transaction: others work in between. */
+const AT_ONCE = 50
+
+/** Files of erased rows. They go when no request can be about to name them again. */
+interface ErasedFiles {
+  files: string[]
+  inbound_files: string[]
+}
+
+export const erasedFiles: JobKind<ErasedFiles> = {
+  name: "subscriber.erased_files",
+  schedule: () => FILES_SECONDS,
+}
+
+/** A file that is younger than an hour stays (`core/blobs.ts`). */
+const FILES_SECONDS = 3_660
+
+/** How many rows of each kind went. */
+export interface RemovedRows {
+  messages: number
+  captures: number
+  inbound_emails: number
+  events: number
+  log_entries: number
+  /** Messages whose attempt runs: they go when it has ended. */
+  in_flight: number
+}
+
+export const nothingRemoved = (): RemovedRows => ({
+  ...{ messages: 0, captures: 0, inbound_emails: 0, events: 0, log_entries: 0, in_flight: 0 },
+})
+
+interface Removal {
+  store: Store
+  person: TracedPerson
+  account_id: string
+  removed: RemovedRows
+}
+
+/** Removes the rows that an index finds: messages, captures, received mail, and the events of all. */
+export async function removeFound(removal: Removal): Promise<void> {
+  const { store, person } = removal
+  await each(messagesOf(store.read, person), (ids) => removeMessagesOf(removal, ids))
+  await each(capturesOf(store.read, person), (ids) => removeCapturesOf(removal, ids))
+  await each(receivedFrom(store.read, person), (ids) => removeReceivedOf(removal, ids))
+  await each(one([person.subscriber_id]), (ids) => removeEventsAbout(removal, ids))
+}
+
+async function* one(ids: string[]): AsyncGenerator<string[], undefined> {
+  yield ids
+  return undefined
+}
+
+/** Removes the rows that only a search finds, for as long as `goes_on` says yes. */
+export async function removeNamed(removal: Removal, goes_on: () => boolean): Promise<void> {
+  const { store, person, account_id } = removal
+  const asked: SearchedPerson = { db: store.read, account_id, person, goes_on }
+  await each(searchMessages(asked), (ids) => removeMessagesOf(removal, ids))
+  await each(searchReceived(asked), (ids) => removeReceivedOf(removal, ids))
+  await each(searchEvents(asked), (ids) => removeEvents(removal, ids))
+  await each(searchAnswers(asked), (keys) => removeAnswers(removal, keys))
+  await each(searchRequests(asked), (ids) => removeRequests(removal, ids))
+  await each(searchAudit(asked), (ids) => emptyAudit(removal, ids))
+}
+
+async function each(
+  pieces: AsyncGenerator<string[], undefined>,
+  remove: (ids: string[]) => Promise<void>,
+): Promise<void> {
+  for await (const ids of pieces) {
+    for (let at = 0; at < ids.length; at += AT_ONCE) await remove(ids.slice(at, at + AT_ONCE))
+  }
+}
+
+/** A message whose attempt runs is left to a later look, since its outcome would be written again. */
+async function removeMessagesOf(removal: Removal, ids: string[]): Promise<void> {
+  const { store, removed } = removal
+  const done = await changeUnclaimed(store, messageRows, ids, async (tx, unclaimed) => {
+    if (unclaimed.length === 0) return { events: 0, messages: 0 }
+    const named = inArray(messageFiles.message_id, unclaimed)
+    const { sha256 } = messageFiles
+    const files = await tx.selectDistinct({ sha256 }).from(messageFiles).where(named)
+    await planFiles(tx, { files: files.map((file) => file.sha256), inbound_files: [] })
+    const told = await dropEventsAbout(tx, unclaimed)
+    const { tags } = messages
+    const tagged = await tx.select({ tags }).from(messages).where(inArray(messages.id, unclaimed))
+    await removeMessages(tx, unclaimed, namedByMessages)
+    await forgetTags(tx, removal, [...new Set(tagged.flatMap((row) => row.tags))])
+    return { events: told, messages: unclaimed.length }
+  })
+  removed.messages += done.messages
+  removed.events += done.events
+  removed.in_flight += ids.length - done.messages
+}
+
+/** A tag that no message has any more may have been about one person: its statistics go, too. */
+async function forgetTags(tx: Tx, { account_id, person }: Removal, tags: string[]): Promise<void> {
+  const { project_id } = person
+  if (tags.length === 0) return
+  const ours = and(eq(messageTags.project_id, project_id), inArray(messageTags.tag, tags))
+  const rows = await tx.selectDistinct({ tag: messageTags.tag }).from(messageTags).where(ours)
+  const used = new Set(rows.map(({ tag }) => tag))
+  const unused = tags.filter((tag) => !used.has(tag))
+  if (unused.length === 0) return
+  await tx
+    .delete(reputationHours)
+    .where(
+      and(
+        eq(reputationHours.account_id, account_id),
+        eq(reputationHours.dimension, "tag"),
+        inArray(reputationHours.name, unused),
+        eq(reputationHours.project_id, project_id),
+      ),
+    )
+}
+
+async function planFiles(tx: Tx, payload: ErasedFiles): Promise<void> {
+  if (payload.files.length + payload.inbound_files.length === 0) return
+  const run_at = secondsFromNow(FILES_SECONDS)
+  await enqueue(tx, erasedFiles, { payload, project_id: null, run_at })
+}
+
+async function removeCapturesOf({ store, person, removed }: Removal, ids: string[]) {
+  removed.captures += await store.tx((tx) => removeCaptures(tx, person.project_id, ids))
+}
+
+async function removeReceivedOf({ store, removed }: Removal, ids: string[]) {
+  const done = await store.tx(async (tx) => {
+    const { id } = inboundEmails
+    const rows = await held(
+      tx.select({ id }).from(inboundEmails).where(inArray(id, ids)).orderBy(id),
+    )
+    const there = rows.map((row) => row.id)
+    if (there.length === 0) return { mails: 0, events: 0 }
+    const { sha256, inbound_id } = inboundFiles
+    const files = tx.selectDistinct({ sha256 }).from(inboundFiles)
+    const named = (await files.where(inArray(inbound_id, there))).map((file) => file.sha256)
+    await planFiles(tx, { files: [], inbound_files: named })
+    const told = await dropEventsAbout(tx, there)
+    await removeReceived(tx, there)
+    return { mails: there.length, events: told }
+  })
+  removed.inbound_emails += done.mails
+  removed.events += done.events
+}
+
+async function removeEventsAbout({ store, removed }: Removal, subjects: string[]) {
+  removed.events += await store.tx((tx) => dropEventsAbout(tx, subjects))
+}
+
+async function dropEventsAbout(tx: Tx, subjects: string[]): Promise<number> {
+  const about = inArray(events.subject_id, subjects)
+  const rows = await tx.select({ id: events.id }).from(events).where(about)
+  let dropped = 0
+  for (let at = 0; at < rows.length; at += EVENTS_AT_ONCE) {
+    dropped += await dropEvents(
+      tx,
+      rows.slice(at, at + EVENTS_AT_ONCE).map(({ id }) => id),
+    )
+  }
+  return dropped
+}
+
+const EVENTS_AT_ONCE = 500
+
+/** With their deliveries: a delivery shows what its event said, and what the receiver answered. */
+async function dropEvents(tx: Tx, ids: string[]): Promise<number> {
+  if (ids.length === 0) return 0
+  await tx.delete(deliveries).where(inArray(deliveries.event_id, ids))
+  const gone = await tx.delete(events).where(inArray(events.id, ids)).returning({ id: events.id })
+  return gone.length
+}
+
+async function removeEvents({ store, removed }: Removal, ids: string[]) {
+  removed.events += await store.tx((tx) => dropEvents(tx, ids))
+}
+
+async function removeAnswers({ store, removed }: Removal, keys: string[]) {
+  const { request } = idempotency
+  const named = inArray(request, keys)
+  const gone = await store.tx((tx) => tx.delete(idempotency).where(named).returning({ request }))
+  removed.log_entries += gone.length
+}
+
+async function removeRequests({ store, removed }: Removal, ids: string[]) {
+  const { id } = requestLog
+  const gone = await store.tx((tx) =>
+    tx.delete(requestLog).where(inArray(id, ids)).returning({ id }),
+  )
+  removed.log_entries += gone.length
+}
+
+/** What was changed is forgotten. The actor, the action and the time stay. */
+async function emptyAudit({ store, removed, account_id }: Removal, ids: string[]) {
+  const { id } = auditLog
+  const ours = and(eq(auditLog.account_id, account_id), inArray(id, ids))
+  const empty = { before: null, after: null }
+  const emptied = await store.tx((tx) =>
+    tx.update(auditLog).set(empty).where(ours).returning({ id }),
+  )
+  removed.log_entries += emptied.length
+}

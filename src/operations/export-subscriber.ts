@@ -1,0 +1,199 @@
+import { and, asc, eq, gt, inArray, type SQL } from "drizzle-orm"
+import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
+import { shownConsent } from "../consents/consent-chain"
+import { shownUnsubscribe } from "../consents/subscriber-choices"
+import { consents, unsubscribeLinks } from "../consents/tables"
+import type { Blobs } from "../core/blobs"
+import { ApiError } from "../core/errors"
+import { now } from "../core/time"
+import * as emails from "../emails/emails"
+import { envelopeOf } from "../events/feed"
+import { events } from "../events/tables"
+import { streamedFile } from "../http/streamed-file"
+import * as inbound from "../inbound/inbound-emails"
+import type { Reader } from "../store/store"
+import type { SubscriberRow } from "../subscribers/find-subscriber"
+import { subscriberRecord } from "../subscribers/subscribers"
+import { unsubscribes } from "../subscribers/tables"
+import { shown as shownSuppression } from "../suppressions/suppressions"
+import { suppressions } from "../suppressions/tables"
+import { topicMembers, topics } from "../topics/tables"
+import { messagesOf, personOf, receivedFrom, type TracedPerson } from "./subscriber-traces"
+
+/** Rows in memory at a time. */
+const ROWS_AT_ONCE = 200
+
+export interface ExportParts extends emails.EmailReading {
+  inbound_blobs: Blobs
+}
+
+interface ExportCall {
+  request: Request
+  request_id: string
+}
+
+/**
+ * One JSON document of everything that is held about a subscriber: the record, choices, consents, topics,
+ * suppressions, messages with contents and files, received mail and events. It is made while the caller
+ * takes it.
+ */
+export function exportSubscriber(parts: ExportParts, row: SubscriberRow, call: ExportCall) {
+  const headers = {
+    "content-type": "application/json",
+    "content-disposition": 'attachment; filename="subscriber.json"',
+    "x-request-id": call.request_id,
+  }
+  return streamedFile(documentOf(parts, row, call), call.request.signal, headers)
+}
+
+async function* documentOf(
+  parts: ExportParts,
+  row: SubscriberRow,
+  { request_id }: ExportCall,
+): AsyncGenerator<string, undefined> {
+  const db = parts.store.read
+  const person = await personOf(db, row, now())
+  const { preferences } = row
+  yield `{"data":{"exported_at":${JSON.stringify(person.until)}`
+  yield `,"subscriber":${JSON.stringify(subscriberRecord(row))}`
+  yield `,"preferences":${JSON.stringify(preferences)}`
+  yield* list(
+    "unsubscribes",
+    rowsOf(db, unsubscribes, ofSubscriber(unsubscribes, row)),
+    shownUnsubscribe,
+  )
+  yield* list("consents", rowsOf(db, consents, ofSubscriber(consents, row)), shownConsent)
+  yield* list("topics", membershipsOf(db, row), (one) => one)
+  const { project_id, address, phone } = person
+  const contacts = [address, phone].filter((one) => one !== null)
+  const theirs = and(
+    eq(suppressions.project_id, project_id),
+    inArray(suppressions.channel, ["email", "sms"]),
+    inArray(suppressions.address, contacts),
+  )
+  yield* list("suppressions", rowsOf(db, suppressions, theirs), shownSuppression)
+  const linked = and(
+    eq(unsubscribeLinks.project_id, project_id),
+    eq(unsubscribeLinks.address, address ?? ""),
+  )
+  yield* list(
+    "unsubscribe_links",
+    rowsOf(db, unsubscribeLinks, linked),
+    ({ project_id: _, ...one }) => one,
+  )
+  yield* list("messages", wholeMessages(parts, person), (one) => one)
+  yield* list("inbound_emails", wholeReceived(parts, person), (one) => one)
+  const told = and(eq(events.project_id, project_id), eq(events.subject_id, row.id))
+  yield* list("events", rowsOf(db, events, told), envelopeOf)
+  yield `},"meta":${JSON.stringify({ request_id })}}`
+}
+
+const ofSubscriber = (table: { subscriber_id: SQLiteColumn }, { id }: SubscriberRow) =>
+  eq(table.subscriber_id, id)
+
+/** A field with a list, some of its rows in a piece. */
+async function* list<Row>(
+  name: string,
+  rows: AsyncGenerator<Row, undefined>,
+  shown: (row: Row) => unknown,
+): AsyncGenerator<string, undefined> {
+  yield `,${JSON.stringify(name)}:[`
+  let before = ""
+  for await (const row of rows) {
+    yield `${before}${JSON.stringify(shown(row))}`
+    before = ","
+  }
+  yield "]"
+}
+
+type TableWithId = SQLiteTable & { id: SQLiteColumn }
+
+async function* rowsOf<Table extends TableWithId>(
+  db: Reader,
+  table: Table,
+  among: SQL | undefined,
+): AsyncGenerator<Table["$inferSelect"], undefined> {
+  for (let after = ""; ; ) {
+    const next = and(among, after === "" ? undefined : gt(table.id, after))
+    const found = db
+      .select()
+      .from(table as SQLiteTable)
+      .where(next)
+    const rows = (await found.orderBy(asc(table.id)).limit(ROWS_AT_ONCE)) as Table["$inferSelect"][]
+    yield* rows
+    if (rows.length < ROWS_AT_ONCE) return undefined
+    after = String((rows.at(-1) as { id: string }).id)
+  }
+}
+
+async function* membershipsOf(db: Reader, { id }: SubscriberRow) {
+  const { topic_id, created_at } = topicMembers
+  for (let after = ""; ; ) {
+    const rows = await db
+      .select({ id: topic_id, key: topics.key, name: topics.name, subscribed_at: created_at })
+      .from(topicMembers)
+      .innerJoin(topics, eq(topics.id, topic_id))
+      .where(
+        and(eq(topicMembers.subscriber_id, id), after === "" ? undefined : gt(topic_id, after)),
+      )
+      .orderBy(asc(topic_id))
+      .limit(ROWS_AT_ONCE)
+    for (const { id: _, ...row } of rows) yield row
+    if (rows.length < ROWS_AT_ONCE) return undefined
+    after = rows.at(-1)?.id ?? after
+  }
+}
+
+/** Each message with its content and events, its attempts, and its files in base64. */
+async function* wholeMessages(
+  parts: ExportParts,
+  person: TracedPerson,
+): AsyncGenerator<unknown, undefined> {
+  const { project_id } = person
+  for await (const ids of messagesOf(parts.store.read, person)) {
+    for (const id of ids) yield* ifThere(() => wholeMessage(parts, project_id, id))
+  }
+  return undefined
+}
+
+async function wholeMessage(parts: ExportParts, project_id: string, id: string) {
+  const db = parts.store.read
+  const { timeline: _, ...message } = await emails.get(parts, project_id, id)
+  const { events: told } = await emails.events(db, project_id, id)
+  const window = { limit: MOST_ATTEMPTS, offset: 0, after: undefined, before: undefined }
+  const { rows } = await emails.attemptsOf(db, project_id, id, window)
+  const files: unknown[] = []
+  for (const { id: attachment_id } of message.attachments) {
+    const ids = { email_id: id, attachment_id }
+    for await (const file of ifThere(() => emails.attachment(parts, project_id, ids))) {
+      const { bytes, ...named } = file
+      files.push({ ...named, content: Buffer.from(bytes).toString("base64") })
+    }
+  }
+  return { ...message, attachments: files, events: told, attempts: rows }
+}
+
+const MOST_ATTEMPTS = 1000
+
+/** What was removed meanwhile is left out. */
+async function* ifThere<Found>(read: () => Promise<Found>): AsyncGenerator<Found, undefined> {
+  try {
+    yield await read()
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error
+  }
+  return undefined
+}
+
+async function* wholeReceived(
+  { store, inbound_blobs }: ExportParts,
+  person: TracedPerson,
+): AsyncGenerator<unknown, undefined> {
+  const { project_id } = person
+  for await (const ids of receivedFrom(store.read, person)) {
+    for (const id of ids) {
+      yield* ifThere(() => inbound.get(store.read, inbound_blobs, project_id, id))
+    }
+  }
+  return undefined
+}

@@ -1,0 +1,226 @@
+import { and, asc, eq, gt, gte, lt, lte, type SQL, sql } from "drizzle-orm"
+import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
+import { auditLog } from "../audit-log/tables"
+import { firstIdAt } from "../core/ids"
+import { isoFrom, millisFrom, monotonic, nextTurn } from "../core/time"
+import { behind, type FeedPosition } from "../events/feed"
+import { events } from "../events/tables"
+import { idempotency } from "../http/tables"
+import { inboundEmails } from "../inbound/tables"
+import { type ChannelName, messages } from "../messages/tables"
+import { requestLog } from "../request-log/tables"
+import type { Reader } from "../store/store"
+import type { TracedPerson } from "./subscriber-traces"
+
+// Rows that no index finds by a person: they are read in their order, and their texts are looked at.
+
+/** Rows of one look, which holds the thread for a few milliseconds. */
+const AT_ONCE = 500
+
+const CHANNELS: ChannelName[] = ["email", "push", "sms", "in_app"]
+
+/** Ids of rows that name the person, some at a time. `goes_on` is asked between two looks. */
+type Search = AsyncGenerator<string[], undefined>
+
+export interface SearchedPerson {
+  db: Reader
+  account_id: string
+  person: TracedPerson
+  /** False: the search ends where it is. */
+  goes_on: () => boolean
+}
+
+/** A row's key, and the texts in which the person may be named. */
+interface SearchedRow {
+  key: string
+  text: string
+}
+
+/** How the texts of rows name a person: the id, and whole values of JSON. All in lower case. */
+export function namesOf({ subscriber_id, external_id, address, phone }: TracedPerson): string[] {
+  const values = [address, phone].filter((one) => one !== null)
+  const external = `"external_id":${JSON.stringify(external_id)}`
+  return [subscriber_id, external, ...values.map((one) => JSON.stringify(one))].map((one) =>
+    one.toLowerCase(),
+  )
+}
+
+interface SearchPlan {
+  isNamed: (row: SearchedRow) => boolean
+  read: (after: string) => Promise<SearchedRow[]>
+  /** ISO 8601: what was made later is left alone. */
+  until: string
+}
+
+async function* search({ goes_on }: SearchedPerson, { isNamed, read, until }: SearchPlan): Search {
+  const end = firstIdAt(millisFrom(until) + 1)
+  for (let after = ""; goes_on(); ) {
+    const rows = await read(after)
+    const old = rows.filter(({ key }) => key.slice(-end.length) < end)
+    const found = old.filter(isNamed).map(({ key }) => key)
+    if (found.length > 0) yield found
+    after = rows.at(-1)?.key ?? after
+    if (old.length < AT_ONCE) return undefined
+    await nextTurn()
+  }
+  return undefined
+}
+
+/** Requests that ran beside the erasure may write their log entries and events so much later. */
+const LATE_MS = 30_000
+
+const lateFor = ({ until }: TracedPerson): string => isoFrom(millisFrom(until) + LATE_MS)
+
+const namedIn =
+  (person: TracedPerson) =>
+  ({ text }: SearchedRow): boolean => {
+    const lower = text.toLowerCase()
+    return namesOf(person).some((name) => lower.includes(name))
+  }
+
+/** The texts of columns as they are stored, JSON unread. */
+const textOf = (...columns: SQLiteColumn[]): SQL<string> =>
+  sql.join(
+    columns.map((column) => sql`coalesce(${column}, '')`),
+    sql` || ' ' || `,
+  ) as SQL<string>
+
+interface Walk {
+  id: SQLiteColumn
+  among: SQL | undefined
+  text: SQL<string>
+}
+
+const walk =
+  (db: Reader, { id, among, text }: Walk) =>
+  async (after: string): Promise<SearchedRow[]> => {
+    const next = and(among, after === "" ? undefined : gt(id, after))
+    const rows = db.select({ key: id, text }).from(id.table).where(next)
+    return (await rows.orderBy(asc(id)).limit(AT_ONCE)) as SearchedRow[]
+  }
+
+/** Messages with a copy to the person, or that name it in what lists show. */
+export async function* searchMessages(asked: SearchedPerson): Search {
+  const { person, db } = asked
+  const { id, project_id, channel, recipients, envelope, metadata } = messages
+  for (const one of CHANNELS) {
+    const among = and(eq(project_id, person.project_id), eq(channel, one))
+    const text = textOf(recipients, envelope, metadata)
+    const read = walk(db, { id, among, text })
+    yield* search(asked, { isNamed: namedIn(person), read, until: person.until })
+  }
+  return undefined
+}
+
+/** Received mails that name the person: reports of its mail, copies and answers of others. */
+export async function* searchReceived(asked: SearchedPerson): Search {
+  const { person, db } = asked
+  const { id, project_id, session, parsed } = inboundEmails
+  const among = eq(project_id, person.project_id)
+  const read = walk(db, { id, among, text: textOf(session, parsed) })
+  yield* search(asked, { isNamed: namedIn(person), read, until: person.until })
+  return undefined
+}
+
+/** Events about other things that name the person, such as those of old suppressions. */
+export async function* searchEvents(asked: SearchedPerson): Search {
+  const { db, person } = asked
+  let place: FeedPosition | undefined
+  const read = async () => {
+    const { id, position, project_id, data, detail } = events
+    const rows = await db
+      .select({ id, position, text: textOf(data, detail) })
+      .from(events)
+      .where(and(eq(project_id, person.project_id), place && behind(place)))
+      .orderBy(asc(position), asc(id))
+      .limit(AT_ONCE)
+    place = rows.at(-1)
+    return rows.map((row) => ({ key: row.id, text: row.text }))
+  }
+  yield* search(asked, { isNamed: namedIn(person), read, until: lateFor(person) })
+  return undefined
+}
+
+/** Entries of the audit log. */
+export async function* searchAudit(asked: SearchedPerson): Search {
+  const { person, db } = asked
+  const { id, account_id, before, after } = auditLog
+  const among = eq(account_id, asked.account_id)
+  const read = walk(db, { id, among, text: textOf(before, after) })
+  yield* search(asked, { isNamed: namedIn(person), read, until: lateFor(person) })
+  return undefined
+}
+
+/** Entries of the request log whose path names the person. */
+export async function* searchRequests(asked: SearchedPerson): Search {
+  const { person, db } = asked
+  const { id, project_id, path } = requestLog
+  const among = eq(project_id, person.project_id)
+  const read = walk(db, { id, among, text: sql<string>`${path}` })
+  const isNamed = ({ text }: SearchedRow) => pathNames(text, person)
+  yield* search(asked, { isNamed, read, until: lateFor(person) })
+  return undefined
+}
+
+/** Answers that are kept for repeated requests. Their keys begin with the project. */
+export async function* searchAnswers(asked: SearchedPerson): Search {
+  const { request, answer, created_at } = idempotency
+  const { person } = asked
+  const old = lte(created_at, lateFor(person))
+  const [first, last] = [`${person.project_id} `, `${person.project_id}!`]
+  const read = async (after: string) => {
+    const key = after === "" ? gte(request, first) : gt(request, after)
+    const rows = asked.db.select({ key: request, text: answer }).from(idempotency)
+    return await rows
+      .where(and(key, lt(request, last), old))
+      .orderBy(asc(request))
+      .limit(AT_ONCE)
+  }
+  const inAnswer = namedIn(person)
+  const isNamed = (row: SearchedRow) =>
+    inAnswer(row) || pathNames(row.key.split(" ")[2] ?? "", person)
+  // Its keys are no ids, so nothing tells which of them are later.
+  for (let after = ""; asked.goes_on(); ) {
+    const rows = await read(after)
+    const found = rows.filter(isNamed).map(({ key }) => key)
+    if (found.length > 0) yield found
+    after = rows.at(-1)?.key ?? after
+    if (rows.length < AT_ONCE) return undefined
+    await nextTurn()
+  }
+  return undefined
+}
+
+/** Whether a segment of a path is the id or the external id. The log keeps the beginning of a path. */
+export function pathNames(path: string, person: TracedPerson): boolean {
+  if (!path.includes("subscribers")) return false
+  const { subscriber_id, external_id } = person
+  const segments = path.split("/").slice(3)
+  return segments.some((segment, at) => {
+    const name = decoded(segment)
+    if (name === subscriber_id || name === external_id) return true
+    const is_cut = at === segments.length - 1 && path.length >= LOGGED_CHARACTERS
+    return is_cut && name !== "" && external_id.startsWith(name)
+  })
+}
+
+/** Of a path, in the request log. */
+const LOGGED_CHARACTERS = 200
+
+/** What was cut inside of an escape ends before it. */
+function decoded(segment: string): string {
+  for (let length = segment.length; length > 0; length--) {
+    try {
+      return decodeURIComponent(segment.slice(0, length))
+    } catch {
+      // One character less.
+    }
+  }
+  return ""
+}
+
+/** A search that ends after so many seconds; what is left is for the job that comes later. */
+export function within(seconds: number): () => boolean {
+  const end = monotonic() + seconds * 1000
+  return () => monotonic() < end
+}

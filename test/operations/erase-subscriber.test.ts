@@ -1,0 +1,263 @@
+import { describe, expect, test } from "bun:test"
+import { SQL } from "bun"
+import { eq, lte } from "drizzle-orm"
+import { consents } from "../../src/consents/tables"
+import { newId } from "../../src/core/ids"
+import { now } from "../../src/core/time"
+import { jobs } from "../../src/jobs/tables"
+import { keep } from "../../src/mailbox/mailbox"
+import { messageFiles, messages } from "../../src/messages/tables"
+import {
+  eraseRest,
+  removeErasedFiles,
+  subscriberErased,
+} from "../../src/operations/erase-subscriber"
+import { erasedFiles } from "../../src/operations/erased-rows"
+import { atRest } from "../harness/at-rest"
+import { addSubscriber } from "../harness/audience"
+import { complaints, refusal } from "../harness/client"
+import { movableClock } from "../harness/clock"
+import { deliverAll, delivered } from "../harness/delivery"
+import { addInbound } from "../harness/inbound-rows"
+import { NOBODY } from "../harness/mail"
+import type { TestProject } from "../harness/service"
+import { sharedService } from "../harness/shared-service"
+import { engine } from "../harness/store"
+import { linkTo } from "../harness/unsubscribed"
+
+const clock = movableClock()
+const service = await sharedService()
+const { store, parts } = service
+
+const FORM = { "content-type": "application/x-www-form-urlencoded" }
+
+/** Words that nothing else has: what is left of one of them is found anywhere. */
+const canaries = Array.from({ length: 24 }, (_, at) => `canary${at}x${newId().slice(-12)}`)
+const taken = new Set<string>()
+
+function canary(): string {
+  const one = canaries[taken.size]
+  if (one === undefined) throw new Error("there are no more canaries")
+  taken.add(one)
+  return one
+}
+
+const path = (id: string, verb = "") => `/v1/subscribers/${encodeURIComponent(id)}${verb}`
+
+const base64 = (text: string) => Buffer.from(text).toString("base64")
+
+/** A person that the project knows well: a canary in every place that takes a text. */
+async function knownPerson(project: TestProject) {
+  const { account_id, project_id } = project
+  const address = `${canary()}@mailbox.test`
+  const person = await addSubscriber(project, {
+    external_id: `${canary()}/ü`,
+    email: address.toUpperCase(),
+    phone: "+4915112345678",
+    name: canary(),
+    avatar_url: `https://example.test/${canary()}.png`,
+    metadata: { [canary()]: canary() },
+    tags: [canary()],
+  })
+  const { id, external_id } = person
+  await project.post("/v1/webhooks", { url: "http://127.0.0.1:9/hook", events: ["*"] })
+  await project.post("/v1/topics", { name: "News", key: "news" })
+  await project.post("/v1/topics/news/subscribers", { subscriber_ids: [id] })
+  await project.call("POST", path(external_id, "/unsubscribe"), {
+    body: { channel: "sms", reason: canary() },
+    headers: { "idempotency-key": "once" },
+  })
+  await project.post(path(id, "/consents"), {
+    ...{ channel: "email", action: "granted", source: "import", proof: canary() },
+  })
+  const mail = {
+    ...{ from: "me@mailbox.test", to: address, subject: canary(), category: "news" },
+    ...{ html: `<p>${canary()}</p>`, text: canary(), tags: [canary()] },
+    ...{ metadata: { ref: canary() }, headers: { "X-Ref": canary() } },
+    attachments: [{ filename: `${canary()}.txt`, content: base64(`file ${canary()}`) }],
+  }
+  const sent = await project.call("POST", "/v1/emails", {
+    body: mail,
+    headers: { "idempotency-key": "mail" },
+  })
+  expect(sent.status).toBe(201)
+  const copy = { from: "me@mailbox.test", to: "other@mailbox.test", cc: address, subject: "copy" }
+  await project.post("/v1/emails", { ...copy, text: "t" })
+  await deliverAll(service, (email) => {
+    const done = delivered(email)
+    return { ...done, reply: { ...done.reply, response: `250 kept for ${email}` } }
+  })
+  await store.tx(async (tx) => {
+    const fields = { to_address: address, from_address: "me@mailbox.test", subject: canary() }
+    const raw = Buffer.from(`Subject: x\r\n\r\n${canary()}`)
+    const own = { id: newId(), project_id, account_id, email_id: null, created_at: now() }
+    const envelope = { mail_from: "me@mailbox.test", recipients: [address], size: raw.length }
+    await keep(tx, { ...own, ...envelope, ...fields, raw })
+  })
+  await addInbound(
+    store,
+    project,
+    { from_email: address, subject: canary() },
+    { text_body: canary() },
+  )
+  await project.post("/v1/suppressions", { email: address, note: canary() })
+  const gone = (await project.get(`/v1/suppressions?address=${address}`)).body.data[0]
+  await project.call("DELETE", `/v1/suppressions/${gone.id}`)
+  await project.post("/v1/suppressions", { email: address, note: "again" })
+  const token = await linkTo(service, project, "news", { address })
+  const body = "List-Unsubscribe=One-Click"
+  expect((await service.anybody.call("POST", `/u/${token}`, { body, headers: FORM })).status).toBe(
+    200,
+  )
+  await project.get(path(external_id))
+  await project.get(`/v1/subscribers/external/${encodeURIComponent(external_id)}`)
+  await parts.requests.flush()
+  return { ...person, address, token }
+}
+
+/** Where a canary still is: what a thief of the disk, or any reader of the API, would find. */
+async function remaining(project: TestProject): Promise<string[]> {
+  await parts.requests.flush()
+  const lists = [
+    ...["subscribers", "emails", "mailbox", "inbound-emails", "suppressions", "events"],
+    ...["request-log", "audit-log", "webhooks", "topics", "topics/news/subscribers"],
+  ]
+  const answers: string[] = []
+  for (const list of lists) {
+    const answer = await project.get(`/v1/${list}?limit=100`)
+    answers.push(answer.text)
+  }
+  await store.emptyLog()
+  const all = `${await atRest(service)}\n${answers.join("\n")}`.toLowerCase()
+  return [...taken].filter((one) => all.includes(one))
+}
+
+/** Runs the jobs of an erasure, as the loop does when they are due. */
+async function runJobs() {
+  const rows = await store.read.select().from(jobs).where(lte(jobs.run_at, now()))
+  for (const row of rows) {
+    const payload = row.payload as never
+    if (row.name === subscriberErased.name) await eraseRest(parts).run(payload, row)
+    else if (row.name === erasedFiles.name) await removeErasedFiles(parts).run(payload, row)
+    else continue
+    await store.tx((tx) => tx.delete(jobs).where(eq(jobs.id, row.id)))
+  }
+}
+
+describe("erase", () => {
+  test("leaves no canary in any table, file, answer or log", async () => {
+    const project = await service.project()
+    const neighbour = await addSubscriber(project, { email: "ben@mailbox.test", tags: ["kept"] })
+    const { id, external_id, token } = await knownPerson(project)
+    expect(taken.size).toBeGreaterThanOrEqual(20)
+    const before = await remaining(project)
+    expect(before.length).toBeGreaterThanOrEqual(18) // bytes that are kept packed do not show
+    const chain = await store.read.select().from(consents).where(eq(consents.subscriber_id, id))
+
+    const answer = await project.post(path(id, "/erase"), { confirm: external_id })
+    expect([answer.status, answer.body.data]).toEqual([
+      200,
+      {
+        erased: true,
+        receipt_id: expect.any(String),
+        counts: {
+          ...{ messages: 2, captures: 1, inbound_emails: 1, events: expect.any(Number) },
+          ...{ consents: chain.length, unsubscribes: 2, topics: 1, suppressions: 2 },
+          ...{ unsubscribe_links: 1, log_entries: expect.any(Number) },
+        },
+        remains: expect.any(Array),
+      },
+    ])
+    expect(answer.body.data.counts.events).toBeGreaterThan(8)
+    expect(answer.body.data.remains.length).toBeGreaterThan(3)
+
+    clock.advance({ seconds: 90 })
+    await runJobs() // late log lines
+    clock.advance({ seconds: 2 * 3600 })
+    await runJobs() // files, when they are old enough
+    if (engine === "postgres") await vacuum()
+    expect(await remaining(project)).toEqual([])
+
+    expect(refusal(await project.get(path(id)))).toEqual([404, "subscriber_not_found"])
+    expect((await service.anybody.call("GET", `/u/${token}`)).status).toBe(404)
+    const closing = await store.read.select().from(consents).where(eq(consents.subscriber_id, id))
+    expect(closing).toMatchObject([
+      {
+        ...{ id: answer.body.data.receipt_id, action: "erased", address: null, proof: null },
+        ...{ ip_hash: null, number: chain.length + 1 },
+        prev_hash: chain.find(({ number }) => number === chain.length)?.hash,
+      },
+    ])
+    const { data, meta } = (await project.get("/v1/subscribers")).body
+    expect([data.map((one: { id: string }) => one.id), meta.total]).toEqual([[neighbour.id], 1])
+    for (const list of ["emails", "mailbox", "suppressions"]) {
+      expect((await project.get(`/v1/${list}`)).body.meta.total).toBe(0)
+    }
+    expect(await store.read.select().from(messageFiles)).toEqual([])
+  })
+
+  test("needs the external id as its confirmation", async () => {
+    const project = await service.project()
+    const { id, external_id } = await addSubscriber(project)
+    const wrong = await project.post(path(id, "/erase"), { confirm: id })
+    expect([wrong.status, complaints(wrong)]).toEqual([422, ["confirm"]])
+    expect(complaints(await project.post(path(id, "/erase"), {}))).toEqual(["confirm"])
+    expect((await project.get(path(id))).status).toBe(200)
+    expect((await project.post(path(external_id, "/erase"), { confirm: external_id })).status).toBe(
+      200,
+    )
+    const again = await project.post(path(id, "/erase"), { confirm: external_id })
+    expect(refusal(again)).toEqual([404, "subscriber_not_found"])
+  })
+
+  test("of nobody, or of somebody else's subscriber, is a 404", async () => {
+    const project = await service.project()
+    const theirs = await addSubscriber(await service.project())
+    for (const name of [theirs.id, theirs.external_id, NOBODY, "a/b"]) {
+      const answer = await project.post(path(name, "/erase"), { confirm: theirs.external_id })
+      expect(refusal(answer)).toEqual([404, "subscriber_not_found"])
+    }
+  })
+
+  test("leaves what another subscriber with the same address shares", async () => {
+    const project = await service.project()
+    const email = "shared@mailbox.test"
+    const [ann, ben] = [
+      await addSubscriber(project, { email }),
+      await addSubscriber(project, { email }),
+    ]
+    const mail = { from: "me@mailbox.test", to: email, subject: "s", text: "t" }
+    const named = await project.post("/v1/emails", mail)
+    const other = await project.post("/v1/emails", mail)
+    await store.tx((tx) =>
+      tx.update(messages).set({ subscriber_id: ann.id }).where(eq(messages.id, named.body.id)),
+    )
+    await project.post("/v1/suppressions", { email })
+    const answer = await project.post(path(ann.id, "/erase"), { confirm: ann.external_id })
+    expect(answer.body.data.counts).toMatchObject({ messages: 1, suppressions: 0 })
+    expect((await project.get(`/v1/emails/${other.body.id}`)).status).toBe(200)
+    expect((await project.get(path(ben.id))).status).toBe(200)
+    expect((await project.get(`/v1/suppressions/check?email=${email}`)).body.data.suppressed).toBe(
+      true,
+    )
+  })
+
+  test("leaves mail that is sent to the address afterwards", async () => {
+    const project = await service.project()
+    const email = "later@mailbox.test"
+    const { id, external_id } = await addSubscriber(project, { email })
+    await project.post(path(id, "/erase"), { confirm: external_id })
+    clock.advance({ seconds: 1 })
+    const mail = { from: "me@mailbox.test", to: email, subject: "s", text: "t" }
+    const sent = await project.post("/v1/emails", mail)
+    clock.advance({ seconds: 90 })
+    await runJobs()
+    expect((await project.get(`/v1/emails/${sent.body.id}`)).status).toBe(200)
+  })
+})
+
+/** Space of rows that are gone is used again after this; until then the files may hold their bytes. */
+async function vacuum() {
+  await using sql = new SQL(service.database_url ?? "", { max: 1 })
+  await sql.unsafe("VACUUM")
+}
