@@ -39,7 +39,12 @@ test("commands and flags come from the tree", async () => {
   expect(await offered("")).toEqual([...root, "help"])
   expect(await offered("webh")).toEqual(["webhooks"])
   expect(await offered("help webhooks del")).toEqual(["delete", "deliveries"])
-  expect(await offered("emails list --s")).toEqual(["--status", "--subject", "--since"])
+  expect(await offered("emails list --s")).toEqual([
+    "--status",
+    "--subject",
+    "--subscriber",
+    "--since",
+  ])
   expect(await offered("--url localhost:1 emails li")).toEqual(["list"])
   expect(await offered("emails nope ")).toEqual([])
 })
