@@ -1,10 +1,9 @@
 import { readFileSync } from "node:fs"
-import { join } from "node:path"
-import { readLines } from "../harness/lines"
 import { atLeast, atMost, type Bench, demandEqual, median, ratioOf, series } from "./bench"
 import { heldRelay } from "./held-relay"
 import { manyLetters, oneLetter } from "./mail"
 import { residentMegabytes } from "./memory"
+import { type RecordingSink, recordingSink } from "./recorded"
 import { FROM, relayed, relayTo } from "./relayed"
 import { type Scratch, scratchFolder } from "./scratch"
 import { countRows, databaseOf, initialise, type Serving, serve } from "./serving"
@@ -15,7 +14,6 @@ import { post } from "./wrk"
 const QUEUED = Number(process.env.BELFRY_BENCH_BACKLOG ?? 50_000)
 const BATCH = 100
 const BYTES = 4096
-const READY_MS = 10_000
 const ACCEPT_SECONDS = 3
 const VOUCHED = { BELFRY_SENDING_DOMAINS: "bench.test" }
 
@@ -143,48 +141,4 @@ async function measuredHalf(scratch: Scratch, { key, environment, sink }: Half) 
   clearInterval(timer)
   await server.kill()
   return { grown_mb: most - before }
-}
-
-interface RecordingSink extends AsyncDisposable {
-  port: number
-  messages(): number
-  /** Messages, each counted once. */
-  different(): number
-  has(different: number): Promise<void>
-  /** Different messages a second, over so many seconds from now. */
-  rate(seconds: number): Promise<number>
-}
-
-async function recordingSink(): Promise<RecordingSink> {
-  const script = join(import.meta.dir, "recording-sink.ts")
-  const child = Bun.spawn({ cmd: [process.execPath, script], stdout: "pipe", stderr: "inherit" })
-  const lines = readLines(child.stdout)
-  const port = Number(await lines.first(() => true, READY_MS))
-  const last = () => (lines.all.at(-1) ?? "").split(" ").map(Number)
-  return {
-    port,
-    messages: () => last()[0] ?? 0,
-    different: () => last()[1] ?? 0,
-    async has(wanted) {
-      let moved = performance.now()
-      let known = 0
-      while ((last()[1] ?? 0) < wanted) {
-        await Bun.sleep(50)
-        const count = last()[1] ?? 0
-        if (count !== known) moved = performance.now()
-        known = count
-        // After a kill the leases of what was under way end with the next start.
-        if (performance.now() - moved > 60_000) throw new Error(`${known} of ${wanted} came`)
-      }
-    },
-    async rate(seconds) {
-      const before = last()[1] ?? 0
-      await Bun.sleep(seconds * 1000)
-      return ((last()[1] ?? 0) - before) / seconds
-    },
-    async [Symbol.asyncDispose]() {
-      child.kill()
-      await child.exited
-    },
-  }
 }

@@ -16,6 +16,7 @@ import type { Bench, Effort } from "./bench"
 import { bodies } from "./bodies"
 import { cold } from "./cold"
 import { deliver } from "./deliver"
+import { fanOut } from "./fan-out"
 import { growth } from "./growth"
 import { inbound } from "./inbound"
 import { jobs } from "./jobs"
@@ -34,7 +35,7 @@ const QUICK: Effort = { rounds: 2, seconds: 2 }
 
 const mail = [accept, batch, deliver, backlog, cold, acceptPostgres, limits, bodies]
 const smtp = [submission, inbound, slowSmtp]
-const after = [jobs, webhooks, monitor, suppressions, templates, tracking, growth]
+const after = [jobs, webhooks, monitor, suppressions, templates, tracking, growth, fanOut]
 const benches: Bench[] = [...mail, ...smtp, ...after]
 
 const words = process.argv.slice(2)

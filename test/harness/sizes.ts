@@ -12,6 +12,9 @@ export const sizes = {
   inward: full ? 10_000 : 1_000,
   /** Times that the binary is killed with SIGKILL under load. */
   kills: full ? 50 : 10,
+  /** Subscribers of a publish whose server is killed, and times that it is. */
+  published: full ? 100_000 : 6_000,
+  publish_kills: full ? 20 : 5,
   /** Times that both mail servers are killed under load. */
   mail_kills: full ? 30 : 4,
   /** SMTP dialogues that are made up, and broken mails that come by SMTP, for both mail servers. */
