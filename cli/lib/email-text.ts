@@ -1,6 +1,7 @@
 import type { Components } from "../../src/client/components"
 import { exits, Failure } from "./errors"
 import { given } from "./input"
+import { isBad, isGood } from "./message-status"
 import { ago, type Columns, fields, idColumn, wide } from "./table"
 import { cleanLine, cleanText, type Paint } from "./terminal"
 import { age, clockTime, moment } from "./time"
@@ -25,21 +26,18 @@ export function address(value: Components["NamedAddress"] | string | null | unde
   return value.name ? `${value.name} <${value.email}>` : value.email
 }
 
-const good = ["sent", "delivered"]
-const bad = ["bounced", "complained", "failed"]
-
 /** `✓ delivered`, `✗ bounced (NoEmail)`: the mark says the same as the colour. */
 export function statusMark(email: EmailStatus, paint: Paint): string {
   const { status, status_reason } = email
   const reason = status_reason ? ` (${cleanLine(status_reason)})` : ""
-  if (good.includes(status)) return `${paint.green(`✓ ${status}`)}${reason}`
-  if (bad.includes(status)) return `${paint.red(`✗ ${status}`)}${reason}`
+  if (isGood(status)) return `${paint.green(`✓ ${status}`)}${reason}`
+  if (isBad(status)) return `${paint.red(`✗ ${status}`)}${reason}`
   return `${paint.yellow(`… ${cleanLine(status)}`)}${reason}`
 }
 
 const paintStatus = (text: string, { status }: { status: string }, paint: Paint): string => {
-  if (good.includes(status)) return paint.green(text)
-  return bad.includes(status) ? paint.red(text) : paint.yellow(text)
+  if (isGood(status)) return paint.green(text)
+  return isBad(status) ? paint.red(text) : paint.yellow(text)
 }
 
 export const emailColumns: Columns<Components["EmailSummary"]> = {
@@ -68,7 +66,7 @@ export const copiesText = ({ recipients, status }: Pick<Email, "recipients" | "s
     .join(", ")
 
 function statusCell({ status }: { status: string }): string {
-  return bad.includes(status) ? `${status} ✗` : status
+  return isBad(status) ? `${status} ✗` : status
 }
 
 export function emailText(email: Email, paint: Paint): string {

@@ -1,3 +1,4 @@
+import { isBad, isFinal, isGood } from "../lib/message-status"
 import { shortId } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { clockTime } from "../lib/time"
@@ -24,7 +25,6 @@ interface MessageProgress {
 const MAX_STORIES = 1000
 const LINES_A_SECOND = 40
 const QUIET_MILLISECONDS = 700
-const final = ["delivered", "bounced", "complained", "failed"]
 
 interface Live {
   add(fact: MessageFact): void
@@ -73,7 +73,7 @@ export function liveLines(
       progress.steps.push(fact)
       progress.touched = now()
       in_progress.set(fact.id, progress)
-      if (final.includes(fact.status) || fact.next_attempt_at !== null) tell(fact.id, progress)
+      if (isFinal(fact.status) || fact.next_attempt_at !== null) tell(fact.id, progress)
       const [oldest] = in_progress
       if (in_progress.size > MAX_STORIES && oldest) tell(...oldest)
     },
@@ -106,8 +106,8 @@ export function progressLine(steps: readonly MessageFact[], paint: Paint): strin
 
 function statusWord({ status }: MessageFact, paint: Paint): string {
   const word = cleanLine(status)
-  if (status === "delivered" || status === "sent") return paint.green(word)
-  return final.includes(status) ? paint.red(`${word} ✗`) : paint.yellow(word)
+  if (isGood(status)) return paint.green(word)
+  return isBad(status) ? paint.red(`${word} ✗`) : paint.yellow(word)
 }
 
 function why({ status_reason, next_attempt_at }: MessageFact): string {

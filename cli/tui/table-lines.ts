@@ -1,3 +1,4 @@
+import { isBad, isGood } from "../lib/message-status"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { fitted, rightAligned } from "./cells"
 
@@ -102,15 +103,11 @@ export function pair(name: string, value: string | number | null | undefined): S
   return [styled(`${name.padEnd(11)}${cleanLine(String(value))}`)]
 }
 
-const good = ["sent", "delivered"]
-const bad = ["bounced", "complained", "failed"]
-
 /** Colour never says more than the word and its mark. */
 export const statusBrush = (status: string): Brush =>
-  good.includes(status) ? "green" : bad.includes(status) ? "red" : "yellow"
+  isGood(status) ? "green" : isBad(status) ? "red" : "yellow"
 
-export const statusWord = (status: string): string =>
-  bad.includes(status) ? `${status} ✗` : status
+export const statusWord = (status: string): string => (isBad(status) ? `${status} ✗` : status)
 
 const brushes: Partial<Record<string, Brush>> = {
   success: "green",
