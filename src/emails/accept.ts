@@ -56,7 +56,9 @@ export async function accept(
 ): Promise<(messages.Message | ApiError)[]> {
   const refused = await admit(tx, list, mode)
   const admitted = list.filter((entry) => !refused.has(entry))
-  const entering = await decided(tx, admitted)
+  const entering = admitted.some(({ asking }) => asking)
+    ? await decided(tx, admitted)
+    : admitted.map(({ message }) => message)
   const links = linksIn(entering)
   if (links.length > 0) await keepLinks(tx, links)
   const accepted = await messages.accept(tx, entering)

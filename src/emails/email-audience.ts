@@ -1,15 +1,23 @@
-import { fail, invalid, type Problems } from "../core/errors"
+import { invalid, type Problems } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { nearest } from "../lib/text"
 import type { Reader } from "../store/store"
-import { type AudienceMember, audienceOf as membersOf } from "../subscribers/audience"
 import { type CategoryRow, knownCategories } from "../subscribers/categories"
+import {
+  byIds,
+  find,
+  lookup,
+  noSubscriber,
+  type SubscriberRow,
+} from "../subscribers/find-subscriber"
 import { lookupAll } from "../subscribers/named-subscribers"
 
 /** What accepting mail asks of the people of a project. */
 export interface AudienceRules {
-  /** Those of the names that the project has, by the name: each is an id, or an external id. */
-  find(project_id: string, names: string[]): Promise<Map<string, AudienceMember>>
+  /** By its id or external id. Throws 404 `subscriber_not_found`. */
+  find(project_id: string, name: string): Promise<SubscriberRow>
+  /** Those of the names that the project has, by the name. */
+  findAll(project_id: string, names: string[]): Promise<KnownSubscribers>
   /** Its categories by slug; none for a project that never made one. */
   categories(
     project_id: string,
@@ -17,16 +25,17 @@ export interface AudienceRules {
 }
 
 export const audienceRules = (db: Reader): AudienceRules => ({
-  async find(project_id, names) {
+  find: (project_id, name) => find(db, project_id, name),
+  async findAll(project_id, names) {
     const named = await lookupAll(db, project_id, names)
     const ids = [...named.values()].map(({ id }) => id)
-    const members = await membersOf(db, project_id, ids)
-    return new Map(
-      [...named].flatMap(([name, { id }]) => {
-        const member = members.get(id)
-        return member ? [[name, member] as const] : []
-      }),
-    )
+    const rows = new Map((await byIds(db, { project_id, ids })).map((row) => [row.id, row]))
+    const found = new Map<string, SubscriberRow>()
+    for (const [name, { id }] of named) {
+      const row = rows.get(id)
+      if (row) found.set(name, row)
+    }
+    return found
   },
   categories: (project_id) => knownCategories(db, project_id, { recent: true }),
 })
@@ -49,12 +58,12 @@ export function readSubscriberId(value: unknown, path: string, problems: Problem
 }
 
 /** Subscribers that were looked up for several messages at once. */
-export type KnownSubscribers = ReadonlyMap<string, AudienceMember>
+export type KnownSubscribers = ReadonlyMap<string, SubscriberRow>
 
 /** What was looked up of what a send says of its recipient. */
 export interface SendAudience {
   /** Null where it names none. */
-  subscriber: AudienceMember | null
+  subscriber: SubscriberRow | null
   /** Its recipient can end its category; nobody can end a critical one. */
   is_endable: boolean
 }
@@ -66,7 +75,7 @@ export const NO_AUDIENCE: SendAudience = { subscriber: null, is_endable: true }
  * The subscriber and the category that a send names. Throws 404 `subscriber_not_found`, and 422
  * with `unknown_category` where the project has categories and this is none of them.
  */
-export async function audienceOf(
+export async function findAudience(
   rules: AudienceRules,
   project_id: string,
   { subscriber_id, category }: AudienceFields,
@@ -76,10 +85,10 @@ export async function audienceOf(
   if (categories && category !== null) demandCategory(categories, category)
   const is_endable = categories?.get(category ?? "")?.critical !== true
   if (subscriber_id == null) return { subscriber: null, is_endable }
-  const found = known ?? (await rules.find(project_id, [subscriber_id]))
-  const subscriber = found.get(subscriber_id)
-  if (subscriber) return { subscriber, is_endable }
-  return fail("subscriber_not_found", `This project has no subscriber ${subscriber_id}.`)
+  const subscriber = known
+    ? (known.get(subscriber_id) ?? noSubscriber())
+    : await rules.find(project_id, subscriber_id)
+  return { subscriber, is_endable }
 }
 
 /** Whether a send says anything of its recipient that has to be looked up. */
@@ -100,7 +109,7 @@ export async function subscribersOf(
   emails: AudienceFields[],
 ): Promise<KnownSubscribers | undefined> {
   const names = [...new Set(emails.flatMap(({ subscriber_id }) => subscriber_id ?? []))]
-  return names.length === 0 ? undefined : rules.find(project_id, names)
+  return names.length === 0 ? undefined : rules.findAll(project_id, names)
 }
 
 /** The id of a filter by subscriber, which may be an external id; "" for one that the project does not have. */
@@ -110,5 +119,5 @@ export async function subscriberIdOf(
   asked: string | undefined,
 ): Promise<string | undefined> {
   if (asked === undefined || isUuid(asked)) return asked
-  return (await lookupAll(db, project_id, [asked])).get(asked)?.id ?? ""
+  return (await lookup(db, project_id, asked))?.id ?? ""
 }

@@ -15,7 +15,7 @@ import { demandRoomFor } from "../tenancy/quotas"
 import { allowanceOf } from "./accept"
 import { compose } from "./compose-email"
 import type { ContentChecks } from "./content-check-task"
-import { audienceOf, NO_AUDIENCE, namesAudience, type SendAudience } from "./email-audience"
+import { findAudience, NO_AUDIENCE, namesAudience, type SendAudience } from "./email-audience"
 import type { EmailReading } from "./emails"
 import type { SendEmail } from "./fields"
 import { authenticationChecks } from "./preflight-domain"
@@ -229,7 +229,9 @@ async function checkPreference(
     report.pass("preference", "The email names neither a subscriber nor a category.")
     return NO_AUDIENCE
   }
-  const found = await report.ask("preference", () => audienceOf(rules.audience, project_id, email))
+  const found = await report.ask("preference", () =>
+    findAudience(rules.audience, project_id, email),
+  )
   if (found === undefined) return NO_AUDIENCE
   const decision = await foreseen(store.read, project_settings, {
     ...{ project_id, channel: "email", stream: "transactional", envelope: null },

@@ -15,7 +15,7 @@ import { chosenTracking, trackingAtHost } from "../tracking/choice"
 import { type FileRules, fetchFiles, type GivenFile } from "./attachments"
 import {
   type AudienceRules,
-  audienceOf,
+  findAudience,
   type KnownSubscribers,
   NO_AUDIENCE,
   namesAudience,
@@ -97,7 +97,7 @@ export async function prepare(
   const { account_id, project_id, key_id } = caller
   const { default_reply_to, reply_tracking, sandbox } = caller.project_settings
   const audience = namesAudience(email)
-    ? await audienceOf(rules.audience, project_id, email, subscribers)
+    ? await findAudience(rules.audience, project_id, email, subscribers)
     : NO_AUDIENCE
   const { subscriber, is_endable } = audience
   const from = senderOf(email, caller)

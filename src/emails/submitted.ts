@@ -9,7 +9,7 @@ import type { Message } from "../messages/facts"
 import type { NewMessage } from "../messages/pipeline"
 import type { Envelope } from "../messages/tables"
 import { chosenForBytes, trackingAtHost } from "../tracking/choice"
-import { type AudienceFields, audienceOf, NO_AUDIENCE, namesAudience } from "./email-audience"
+import { type AudienceFields, findAudience, NO_AUDIENCE, namesAudience } from "./email-audience"
 import { categoryFields } from "./email-category"
 import type { ReadParts } from "./parts-task"
 import {
@@ -71,7 +71,7 @@ export async function prepareBytes(
   const replyAddress = reply_tracking ? rules.replyAddress : undefined
   const { raw, from, reply_to, subject, rfc_message_id, tags, metadata, category } = email
   const { subscriber, is_endable } = namesAudience(email)
-    ? await audienceOf(rules.audience, project_id, email)
+    ? await findAudience(rules.audience, project_id, email)
     : NO_AUDIENCE
   const sendable = await rulesFor(rules, project_id, sandbox)
   await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)

@@ -23,11 +23,10 @@ type Asked = Pick<NewMessage, "subscriber_id" | "category" | "envelope">
 /**
  * The messages as the decision about their recipients leaves them (contract 43, section 2), in the
  * transaction that accepts them: one that may not go out ends at once, and quiet hours move its time.
- * Entries of which nothing is asked cost nothing.
+ * Entries of which nothing is asked stay as they are.
  */
 export async function decided(tx: Tx, entries: MessageEntry[]): Promise<NewMessage[]> {
   const asking = entries.filter(({ asking }) => asking !== undefined)
-  if (asking.length === 0) return entries.map(({ message }) => message)
   const answers = new Map<MessageEntry, NewMessage>()
   const projects = Map.groupBy(asking, ({ message }) => message.project_id)
   for (const [id, ours] of [...projects].sort(([one], [other]) => (one < other ? -1 : 1))) {
