@@ -66,7 +66,7 @@ const links = {
   connecting: { long: "○ connecting", short: "○ opening", brush: "yellow" },
   live: { long: "● live", short: "● live", brush: "green" },
   polling: { long: "● live (polling)", short: "● polling", brush: "green" },
-  lost: { long: "○ reconnecting", short: "○ lost", brush: "red" },
+  lost: { long: "○ reconnecting", short: "○ retrying", brush: "red" },
 } as const
 
 /** How the screens are named: the first way that fits is taken. */

@@ -47,7 +47,7 @@ describe.skipIf(missing("tmux"))("somebody who signed in under up", () => {
       await using screen = await openScreen([binary, "tui"], { ...SMALL, env: own(home) })
       await screen.shows("● live")
       await first.stop()
-      await screen.shows("reconnecting")
+      await screen.shows("retrying")
       using _second = await startUp(home, port)
       await screen.shows("● live")
       const mail = ["--from", "me@mailbox.test", "--to", "zoe@mailbox.test", "--text", "x"]

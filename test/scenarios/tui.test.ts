@@ -112,7 +112,7 @@ describe.skipIf(no_tmux)("the monitor on a terminal", () => {
     await send(server, { to: "ann@mailbox.test", subject: "before it" })
     await screen.shows("before it")
     line.cut()
-    await screen.shows("○ reconnecting")
+    await screen.shows("○ retrying")
     await sendMany(server, 3, "meanwhile")
     line.mend()
     await screen.until("all of them", (text) =>

@@ -198,7 +198,7 @@ test("eighty columns show the names of all screens and every state of the link i
     connecting: "○ opening",
     live: "● live",
     polling: "● polling",
-    lost: "○ lost",
+    lost: "○ retrying",
   } as const
   const names = ["Messages", "Webhooks", "Queue", "Inbound", "Reputation", "Audience"]
   for (const [at, name] of names.entries()) {
