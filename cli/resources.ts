@@ -7,6 +7,7 @@ import { inboundRouteRows, inboundRows } from "./commands/inbound-rows"
 import { inboxRows } from "./commands/inbox"
 import { shownJob } from "./commands/jobs"
 import { keyRows } from "./commands/keys"
+import { preferenceRows } from "./commands/preferences"
 import { isMember, memberId, projectRows } from "./commands/projects"
 import { providerRows } from "./commands/providers"
 import { queueRows } from "./commands/queue"
@@ -58,6 +59,12 @@ export const resources: readonly Resource[] = [
     rows: inboundRouteRows,
   },
   subscriberResource,
+  {
+    noun: "subscribers preferences",
+    about: "show and change what subscribers chose",
+    example: ["subscribers preferences get user-42", "subscribers preferences default"],
+    rows: preferenceRows,
+  },
   {
     noun: "categories",
     about: "manage the kinds of messages that subscribers choose among",

@@ -36,6 +36,7 @@ import { requestLogRoutes } from "./request-log/routes"
 import { keySetRoutes } from "./signing-keys/routes"
 import type { Store } from "./store/store"
 import { categoryRoutes } from "./subscribers/category-routes"
+import { preferenceRoutes } from "./subscribers/preference-routes"
 import { subscriberRoutes } from "./subscribers/routes"
 import { suppressionRoutes } from "./suppressions/routes"
 import { type TemplateRenderParts, templateRenderRoutes } from "./templates/render-routes"
@@ -108,6 +109,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...checkRoutes(parts),
     ...inboundEmailRoutes(parts),
     ...categoryRoutes(parts),
+    ...preferenceRoutes(parts),
     ...suppressionRoutes(parts),
     ...subscriberRoutes(parts),
     ...topicRoutes(parts),

@@ -9,6 +9,7 @@ import { confirm } from "../lib/prompts"
 import { groupOf, type PlainOptions, type Resource, row } from "../lib/resource"
 import { examples, run, several } from "../lib/run"
 import { ago, type Columns, fields, wide } from "../lib/table"
+import { reachabilityRow } from "./preferences"
 import { subscriberConsentRows } from "./subscriber-consents"
 
 type Subscriber = Components["Subscriber"]
@@ -89,6 +90,7 @@ const rows = [
     body: metadataOf,
     done: ({ external_id }) => `changed ${external_id}`,
   }),
+  reachabilityRow,
   ...subscriberConsentRows,
 ]
 

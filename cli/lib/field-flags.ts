@@ -30,15 +30,15 @@ function placeholderOf(name: string, { type, enum: words, nullable }: OperationF
 /** Where the type of a field says less than the flag itself. */
 const PLACEHOLDERS: Readonly<Record<string, readonly string[]>> = {
   "<YYYY-MM>": ["period"],
-  "<category>": ["category"],
-  "<subscriber>": ["subscriber"],
   "<address>": ["email", "from", "ip", "to"],
+  "<category>": ["category"],
   "<format>": ["signature"],
   "<hours>": ["overlap"],
   "<id>": ["actor", "batch", "key", "request-id", "thread", "user"],
   "<label>": ["return-path", "tracking"],
   "<language>": ["locale"],
   "<name>": ["action", "name"],
+  "<subscriber>": ["subscriber"],
   "<template>": ["template"],
   "<text>": ["description", "subject"],
   "<type>": ["event", "target"],

@@ -72,7 +72,7 @@ export function mountRoutes(app: Elysia, routes: AnyRoute[], options: RequestHan
     for (const look of looksOf(route)) maskAlso(look)
     const path = routerPath(route.path)
     const answer = ({ request, params, server }: Context) =>
-      handler.answer(route, request, params ?? {}, server)
+      handler.answer(route, request, readable(params ?? {}), server)
     app.route(route.method, path, answer as never)
     if (route.method === "GET") app.route("HEAD", path, answer as never)
   }
@@ -87,10 +87,16 @@ export function mountRoutes(app: Elysia, routes: AnyRoute[], options: RequestHan
 /** `{name}` is `:name` for the router. */
 const routerPath = (path: string) => path.replaceAll(/\{(\w+)\}/g, ":$1")
 
+/** A segment that is no UTF-8 arrives as null. It names no record, and neither does NUL. */
+const readable = (params: Record<string, string | null>): Record<string, string> =>
+  Object.values(params).includes(null)
+    ? Object.fromEntries(Object.entries(params).map(([name, value]) => [name, value ?? "\0"]))
+    : (params as Record<string, string>)
+
 interface Context {
   request: Request
   /** Absent where the path has none. */
-  params: Record<string, string> | undefined
+  params: Record<string, string | null> | undefined
   server: Peer | null
 }
 

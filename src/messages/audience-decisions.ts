@@ -1,6 +1,19 @@
-import { and, count, desc, eq, gt, gte, isNull, lt, ne, sql } from "drizzle-orm"
+import {
+  and,
+  count,
+  desc,
+  eq,
+  gt,
+  gte,
+  isNull,
+  lt,
+  ne,
+  type Param,
+  type SQL,
+  sql,
+} from "drizzle-orm"
 import { firstIdAt, madeAt, newId } from "../core/ids"
-import { isoFrom, millis } from "../core/time"
+import { isoFrom, millis, millisFrom } from "../core/time"
 import type { ProjectSettings } from "../identity/tables"
 import type { AudienceChannel, FrequencyCap } from "../lib/preferences"
 import { held, isAmong } from "../store/dialect"
@@ -130,7 +143,7 @@ async function recentOf(
   const recent = new Map<string, number>()
   if (ids.length === 0) return recent
   const is_accept = capped.some(({ message_id }) => message_id === undefined)
-  if (is_accept) await holdSubscribers(db, project_id, ids)
+  if (is_accept && "afterCommit" in db) await holdSubscribers(db, project_id, ids)
   for (const [kind, group] of Map.groupBy(capped, countedKind)) {
     const [first] = group
     if (!first) continue
@@ -162,7 +175,6 @@ const ours = (db: Reader, project_id: string, ids: string[]) =>
 
 interface CountedKind {
   project_id: string
-  ids: string[]
   channel: AudienceChannel
   category: string | null
   message_id?: string
@@ -177,12 +189,49 @@ const SKEW = 60_000
 /** The messages of one kind that each subscriber got within the time of the cap. */
 function countRecent(
   db: Reader,
-  { project_id, ids, channel, category, message_id }: CountedKind,
-  { per_seconds }: FrequencyCap,
+  { ids, ...kind }: CountedKind & { ids: string[] },
+  cap: FrequencyCap,
 ): Promise<{ id: string; total: number }[]> {
-  const window_ms = per_seconds * 1000
+  const walked = newest(db, kind, cap, sql`${subscribers.id}`)
+  const counted = db
+    .select({ total: count() })
+    .from(walked)
+    .where(isCounted(walked, kind, cap))
+  return db
+    .select({ id: subscribers.id, total: sql<number>`(${counted})` })
+    .from(subscribers)
+    .where(ours(db, kind.project_id, ids))
+}
+
+/** When the cap lets the next message to the subscriber through; null without a cap. */
+export async function capEnds(
+  db: Reader,
+  { id: project_id, settings }: AskingProject,
+  { subscriber, channel, category }: AskedMessage,
+): Promise<string | null> {
+  const cap = settings.frequency_cap
+  if (!cap || !subscriber) return null
+  const kind = { project_id, channel, category }
+  const walked = newest(db, kind, cap, sql.param(subscriber.id, messages.subscriber_id))
+  const [last] = await db
+    .select({ created_at: walked.created_at })
+    .from(walked)
+    .where(isCounted(walked, kind, cap))
+    .orderBy(desc(walked.created_at))
+    .limit(1)
+    .offset(cap.count - 1)
+  return last ? isoFrom(millisFrom(last.created_at) + cap.per_seconds * 1000) : null
+}
+
+/** The newest messages to a subscriber, within the time of the cap and somewhat more. */
+function newest(
+  db: Reader,
+  { project_id, message_id }: CountedKind,
+  { per_seconds }: FrequencyCap,
+  subscriber_id: SQL | Param,
+) {
   const made = madeAt(newId()) ?? 0 // by the clock of the ids, which the index follows
-  const walked = db
+  return db
     .select({
       channel: messages.channel,
       category: messages.category,
@@ -195,30 +244,28 @@ function countRecent(
     .where(
       and(
         eq(messages.project_id, project_id),
-        eq(messages.subscriber_id, subscribers.id),
+        sql`${messages.subscriber_id} = ${subscriber_id}`,
         sql`${messages.subscriber_id} IS NOT NULL`,
-        gte(messages.id, firstIdAt(made - window_ms - SKEW)),
+        gte(messages.id, firstIdAt(made - per_seconds * 1000 - SKEW)),
         message_id === undefined ? undefined : lt(messages.id, message_id),
       ),
     )
     .orderBy(desc(messages.id))
     .limit(MOST_WALKED)
     .as("walked")
-  const counted = db
-    .select({ total: count() })
-    .from(walked)
-    .where(
-      and(
-        gt(walked.created_at, isoFrom(millis() - window_ms)),
-        eq(walked.channel, channel),
-        category === null ? isNull(walked.category) : eq(walked.category, category),
-        ne(walked.stream, "auth"),
-        sql`${walked.status} <> 'cancelled'`,
-        sql`coalesce(${walked.status_reason}, '') NOT IN ('cancelled', 'preference', 'frequency_cap')`,
-      ),
-    )
-  return db
-    .select({ id: subscribers.id, total: sql<number>`(${counted})` })
-    .from(subscribers)
-    .where(ours(db, project_id, ids))
 }
+
+/** Those that the cap counts: neither codes, nor what was not sent because of a choice, the cap or a person. */
+const isCounted = (
+  walked: ReturnType<typeof newest>,
+  { channel, category }: CountedKind,
+  { per_seconds }: FrequencyCap,
+) =>
+  and(
+    gt(walked.created_at, isoFrom(millis() - per_seconds * 1000)),
+    eq(walked.channel, channel),
+    category === null ? isNull(walked.category) : eq(walked.category, category),
+    ne(walked.stream, "auth"),
+    ne(walked.status, "cancelled"),
+    sql`coalesce(${walked.status_reason}, '') NOT IN ('cancelled', 'preference', 'frequency_cap')`,
+  )

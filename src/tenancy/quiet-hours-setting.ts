@@ -109,7 +109,7 @@ export function readQuietHours(
   }
   for (const [name, value] of Object.entries(given)) {
     const place = `${path}.${name}`
-    if (!isField(name)) {
+    if (!isQuietField(name)) {
       const known = Object.keys(FIELDS).join(", ")
       problems.add(place, "unknown_field", `There is no such field. There are ${known}.`)
     } else if (!FIELDS[name].fits(value)) problems.add(place, "invalid", FIELDS[name].hint)
@@ -117,7 +117,8 @@ export function readQuietHours(
   return given as Given
 }
 
-const isField = (name: string): name is keyof QuietHours => Object.hasOwn(FIELDS, name)
+/** Whether quiet hours have a field of this name. */
+export const isQuietField = (name: string): name is keyof QuietHours => Object.hasOwn(FIELDS, name)
 
 /** The quiet hours after a change. Throws 422 where they would have no length. */
 export function changedQuietHours(

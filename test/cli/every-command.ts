@@ -79,6 +79,12 @@ export const calls: Record<string, string[]> = {
   "inbound routes get": [ID],
   "inbound routes update": [ID, "--match", "a@b.c", "--drop"],
   "inbound routes rm": [ID],
+  "subscribers reachability": [ID, "--category", "news"],
+  "subscribers preferences get": [ID],
+  "subscribers preferences set": [ID, "--choose", "email.categories.news=off"],
+  "subscribers preferences replace": [ID, "--choose", "sms.enabled=off"],
+  "subscribers preferences default": [],
+  "subscribers preferences set-default": ["--choose", "quiet_hours.start=22:00"],
   "categories list": ["--limit", "2"],
   "categories create": [
     ...["--name", "News", "--slug", "news", "--critical", "off", "--default", "off"],
@@ -314,6 +320,7 @@ export function everything(): FakeApi {
   answerReputation(api)
   answerMail(api)
   answerInbound(api)
+  answerPreferences(api)
   answerCategories(api)
   answerSubscribers(api)
   answerSuppressions(api)
@@ -417,6 +424,21 @@ function answerInbound(api: FakeApi): void {
   api.data(`GET /v1/inbound-routes/${ID}`, route)
   api.data(`PATCH /v1/inbound-routes/${ID}`, route)
   api.data(`DELETE /v1/inbound-routes/${ID}`, { id: ID, deleted: true })
+}
+
+function answerPreferences(api: FakeApi): void {
+  const channel = { enabled: true, categories: { news: false } }
+  const chosen = {
+    ...{ email: channel, push: channel, sms: channel, in_app: channel },
+    ...{ topics: { releases: { email: true } }, workflows: { welcome: false }, quiet_hours: null },
+  }
+  const one = `/v1/subscribers/${ID}`
+  for (const path of [`GET ${one}`, `POST ${one}`, `PUT ${one}`])
+    api.data(`${path}/preferences`, chosen)
+  api.data("GET /v1/subscribers/preferences/default", chosen)
+  api.data("PUT /v1/subscribers/preferences/default", chosen)
+  const reach = { allowed: false, reason: "preference", next_allowed_at: null }
+  api.data(`GET ${one}/reachability`, { email: reach, push: reach, sms: reach, in_app: reach })
 }
 
 function answerCategories(api: FakeApi): void {

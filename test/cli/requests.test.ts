@@ -96,6 +96,7 @@ GET /v1/accounts/me/projects
 GET /v1/domains/{domain_id}/status
 GET /v1/health
 GET /v1/projects/{project_id}/jwks.json
+PATCH /v1/subscribers/{subscriber_id}/preferences
 POST /device
 POST /invitation/{token}
 POST /p/{token}

@@ -68,7 +68,8 @@ async function stateOf({ owner, account_id, project_id, ids }: World): Promise<s
   const paths = ["accounts/me/members", "accounts/me/invitations", "projects", "api-keys"]
   const mail = ["settings", "emails", "mailbox", "providers", "webhooks", "queue", "scheduled"]
   const incoming = ["inbound-emails", "inbound-routes", "suppressions", "templates"]
-  const audience = ["subscribers", "subscribers/categories"]
+  const preferences = `subscribers/${ids.subscriber_id}/preferences`
+  const audience = ["subscribers", "subscribers/categories", preferences]
   const own = [`projects/${project_id}/members`, `webhooks/${ids.webhook_id}/deliveries`]
   const topic = `topics/${ids.topic_key}`
   own.push("topics", `${topic}/subscribers`, `${topic}/publishes`)

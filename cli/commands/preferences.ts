@@ -1,0 +1,157 @@
+import type { Command } from "commander"
+import type { Components } from "../../src/client/components"
+import { usage } from "../lib/errors"
+import { onOff } from "../lib/input"
+import { type PlainFlags, type PlainOptions, row } from "../lib/resource"
+import { several } from "../lib/run"
+import { fields } from "../lib/table"
+import { cleanLine, type Paint } from "../lib/terminal"
+
+type Preferences = Components["Preferences"]
+type Reachability = Components["Reachability"]
+
+const CHANNELS = ["email", "push", "sms", "in_app"] as const
+
+/** The body is made from the words behind the subscriber. */
+const NO_FLAGS: PlainFlags = Object.fromEntries(
+  [...CHANNELS, "topics", "workflows", "quiet_hours"].map((name) => [name, false]),
+)
+
+const FORMS =
+  "Choices: <channel>.enabled, <channel>.categories.<slug>, topics.<key>.<channel>, workflows.<key> = on, off or none; quiet_hours.enabled, .start, .end, .timezone, .channels; quiet_hours=none."
+
+/**
+ * The body that choices such as `email.categories.news=off` mean. Topic keys may have dots: a channel ends
+ * them.
+ */
+export function readChoices(words: readonly string[]): object {
+  const body: Record<string, unknown> = {}
+  for (const word of words) {
+    const [name = "", ...rest] = word.split("=")
+    if (rest.length === 0) throw usage(`"${word}" is not <choice>=<value>. ${FORMS}`)
+    place(body, pathOf(name), chosenValue(name, rest.join("=")))
+  }
+  return body
+}
+
+/** Where a choice stands in the body. */
+function pathOf(name: string): string[] {
+  const parts = name.split(".")
+  const [group = "", ...rest] = parts
+  if (group === "topics") return [group, rest.slice(0, -1).join("."), rest.at(-1) ?? ""]
+  return parts
+}
+
+function place(body: Record<string, unknown>, path: string[], value: unknown) {
+  const last = path.at(-1) ?? ""
+  if (path.includes("")) throw usage(`"${path.join(".")}" is no choice. ${FORMS}`)
+  let group = body
+  for (const name of path.slice(0, -1)) {
+    const known = Object.hasOwn(group, name) ? group[name] : undefined
+    const inner = (known ?? {}) as Record<string, unknown>
+    if (typeof inner !== "object") throw usage(`"${path.join(".")}" is given in two ways`)
+    group[name] = inner
+    group = inner
+  }
+  group[last] = value
+}
+
+function chosenValue(name: string, text: string): unknown {
+  if (text === "none") return null
+  if (name === "quiet_hours.channels") return text.split(",").filter(Boolean)
+  const is_text = /^quiet_hours\.(start|end|timezone)$/.test(name)
+  return is_text ? text : onOff(text, name)
+}
+
+const word = (chosen: boolean | undefined) => (chosen ? "on" : "off")
+
+function shownPreferences(chosen: Preferences, paint: Paint): string {
+  const rows: [string, string][] = []
+  for (const channel of CHANNELS) {
+    rows.push([channel, word(chosen[channel].enabled)])
+    for (const [slug, on] of Object.entries(chosen[channel].categories)) {
+      rows.push([`${channel} ${slug}`, word(on)])
+    }
+  }
+  for (const [key, entry] of Object.entries(chosen.topics)) {
+    for (const [channel, on] of Object.entries(entry)) {
+      rows.push([`topic ${key} ${channel}`, word(on)])
+    }
+  }
+  for (const [key, on] of Object.entries(chosen.workflows)) rows.push([`workflow ${key}`, word(on)])
+  const quiet = chosen.quiet_hours
+  const zone = quiet?.timezone ?? "the time zone of the subscriber"
+  const hours = quiet && `${quiet.start} to ${quiet.end} in ${zone}: ${quiet.channels.join(" ")}`
+  rows.push(["quiet hours", quiet?.enabled ? (hours ?? "") : quiet ? "off" : "none of its own"])
+  return fields(
+    rows.map(([name, value]) => [cleanLine(name), cleanLine(value)]),
+    paint,
+  )
+}
+
+function shownReachability(found: Reachability, paint: Paint): string {
+  const lines = CHANNELS.map((channel): [string, string] => {
+    const { allowed, reason, next_allowed_at } = found[channel]
+    const mark = allowed ? paint.green("✓") : paint.red("✗")
+    const until = next_allowed_at ? `until ${next_allowed_at}` : ""
+    return [channel, [mark, reason ?? "", until].filter(Boolean).join(" ")]
+  })
+  return fields(lines, paint)
+}
+
+/** What commands that change preferences have in common. */
+const changing = {
+  note: FORMS,
+  flags: NO_FLAGS,
+  options: (command: Command) =>
+    command.option(
+      "--choose <choice>",
+      "a choice, such as email.categories.newsletter=off; may be repeated",
+      several,
+    ),
+  body: ({ choose = [] }: PlainOptions) => readChoices([choose].flat().map(String)),
+  shown: shownPreferences,
+}
+
+export const preferenceRows = [
+  row("get <subscriber>", "GET /v1/subscribers/{subscriber_id}/preferences", {
+    about: "show what a subscriber chose, by its id or external id",
+    word: "user-42",
+    shown: shownPreferences,
+  }),
+  row("set <subscriber>", "POST /v1/subscribers/{subscriber_id}/preferences", {
+    about: "change choices of a subscriber; the others stay",
+    word: "user-42",
+    example: [
+      "--choose email.categories.newsletter=off",
+      "--choose quiet_hours.start=22:00 --choose sms.enabled=none",
+    ],
+    ...changing,
+  }),
+  row("replace <subscriber>", "PUT /v1/subscribers/{subscriber_id}/preferences", {
+    about: "replace everything that a subscriber chose",
+    word: "user-42",
+    example: "--choose email.enabled=off",
+    ...changing,
+  }),
+  row("default", "GET /v1/subscribers/preferences/default", {
+    about: "show what holds for subscribers without a choice",
+    shown: shownPreferences,
+  }),
+  row("set-default", "PUT /v1/subscribers/preferences/default", {
+    about: "replace what holds for subscribers without a choice",
+    example: "--choose sms.enabled=off --choose quiet_hours.start=22:00",
+    ...changing,
+  }),
+]
+
+export const reachabilityRow = row(
+  "reachability <subscriber>",
+  "GET /v1/subscribers/{subscriber_id}/reachability",
+  {
+    about: "show by which channels a subscriber would get a message now, and why not",
+    word: "user-42",
+    example: "--category newsletter",
+    shown: shownReachability,
+  },
+)

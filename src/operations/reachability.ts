@@ -1,0 +1,89 @@
+import { type ApiError, invalid } from "../core/errors"
+import { millis } from "../core/time"
+import { AUDIENCE_CHANNELS, type AudienceChannel } from "../lib/preferences"
+import {
+  type AskedMessage,
+  type AskingProject,
+  capEnds,
+  decideAll,
+} from "../messages/audience-decisions"
+import type { Reader } from "../store/store"
+import { type AudienceMember, audienceOf } from "../subscribers/audience"
+import { knownCategories } from "../subscribers/categories"
+import type { DecisionReason, SendDecision } from "../subscribers/decision"
+import { noSubscriber } from "../subscribers/find-subscriber"
+
+/** Whether a message of one channel would reach the subscriber now. */
+export interface ChannelReach {
+  allowed: boolean
+  /** Null where nothing is against it. */
+  reason: DecisionReason | "no_address" | null
+  /** When what waits, or the next message, may leave; null: now, or never by itself. */
+  next_allowed_at: string | null
+}
+
+/**
+ * What the decision would be now for an ordinary message by each channel. Throws 404 for a subscriber that
+ * is gone, and 422 for a category that the project does not have.
+ */
+export async function reachabilityOf(
+  db: Reader,
+  project: AskingProject,
+  subscriber_id: string,
+  category: string | null,
+): Promise<Record<AudienceChannel, ChannelReach>> {
+  const known = await knownCategories(db, project.id)
+  if (category !== null && !known.has(category)) throw unknownCategory(category)
+  const subscriber = (await audienceOf(db, project.id, [subscriber_id])).get(subscriber_id)
+  if (!subscriber) return noSubscriber()
+  const asked = AUDIENCE_CHANNELS.map((channel) => askedOf(subscriber, channel, category))
+  const decisions = await decideAll(db, project, asked)
+  const reaches = await Promise.all(
+    asked.map(async (one, at) => [one.channel, await reachOf(db, project, one, decisions[at])]),
+  )
+  return Object.fromEntries(reaches)
+}
+
+const unknownCategory = (category: string): ApiError =>
+  invalid(
+    "category",
+    "unknown_category",
+    `The project has no category ${JSON.stringify(category.slice(0, 64))}.`,
+  )
+
+const askedOf = (
+  subscriber: AudienceMember,
+  channel: AudienceChannel,
+  category: string | null,
+): AskedMessage => ({
+  subscriber,
+  channel,
+  category,
+  address: addressOf(subscriber, channel),
+  topic: null,
+  stream: "transactional",
+  at: millis(),
+})
+
+/** Of push there are no devices yet, and the inbox is the subscriber's own. */
+function addressOf(subscriber: AudienceMember, channel: AudienceChannel): string | null {
+  if (channel === "email") return subscriber.email_key
+  if (channel === "sms") return subscriber.phone
+  return null
+}
+
+async function reachOf(
+  db: Reader,
+  project: AskingProject,
+  asked: AskedMessage,
+  decision: SendDecision | undefined,
+): Promise<ChannelReach> {
+  if (!decision) throw new Error("a message was not decided")
+  const { is_allowed: allowed, reason, deferred_until } = decision
+  const has_address = asked.channel === "in_app" || asked.address !== null
+  if (!has_address && reason !== "blocked") {
+    return { allowed: false, reason: "no_address", next_allowed_at: null }
+  }
+  const ends = reason === "frequency_cap" ? await capEnds(db, project, asked) : deferred_until
+  return { allowed, reason, next_allowed_at: ends }
+}

@@ -1,0 +1,114 @@
+import { and, eq } from "drizzle-orm"
+import * as audit from "../audit-log/audit-log"
+import { fail } from "../core/errors"
+import { now } from "../core/time"
+import type { Caller } from "../identity/caller"
+import { projects } from "../identity/tables"
+import { AUDIENCE_CHANNELS, type AudienceChannel, type ChosenPreferences } from "../lib/preferences"
+import { held } from "../store/dialect"
+import type { Tx } from "../store/store"
+import { tellChoice } from "./choice-events"
+import type { SubscriberRow } from "./find-subscriber"
+import { subscribers } from "./tables"
+
+/**
+ * Stores what a subscriber chose, and emits `subscriber.unsubscribed` and `subscriber.resubscribed` for each
+ * channel, category and topic that was ended or begun again. The transaction holds the row.
+ */
+export async function choose(
+  tx: Tx,
+  { account_id }: Pick<Caller, "account_id">,
+  subscriber: SubscriberRow,
+  chosen: ChosenPreferences,
+): Promise<void> {
+  const before = endedIn(subscriber.preferences)
+  const after = endedIn(chosen)
+  await tx
+    .update(subscribers)
+    .set({ preferences: Object.keys(chosen).length === 0 ? null : chosen, updated_at: now() })
+    .where(eq(subscribers.id, subscriber.id))
+  for (const [name, { channel, scope }] of after) {
+    if (before.has(name)) continue
+    await tellChoice(tx, { account_id, subscriber, type: "unsubscribed", channel, scope })
+  }
+  for (const [name, { channel, scope }] of before) {
+    if (after.has(name)) continue
+    await tellChoice(tx, { account_id, subscriber, type: "resubscribed", channel, scope })
+  }
+}
+
+interface Ended {
+  channel: AudienceChannel
+  /** Null: the whole channel. */
+  scope: { type: "category" | "topic"; key: string } | null
+}
+
+/** Everything that the choices end, by a name of its own. */
+function endedIn(chosen: ChosenPreferences | null): Map<string, Ended> {
+  const ended: Ended[] = []
+  for (const channel of AUDIENCE_CHANNELS) {
+    if (chosen?.[channel]?.enabled === false) ended.push({ channel, scope: null })
+    for (const [key, wanted] of Object.entries(chosen?.[channel]?.categories ?? {})) {
+      if (!wanted) ended.push({ channel, scope: { type: "category", key } })
+    }
+    for (const [key, entry] of Object.entries(chosen?.topics ?? {})) {
+      if (entry[channel] === false) ended.push({ channel, scope: { type: "topic", key } })
+    }
+  }
+  return new Map(ended.map((one) => [JSON.stringify(one), one]))
+}
+
+/** Stores what holds for subscribers without a choice. The quiet hours are the setting of that name. */
+export async function chooseDefault(
+  tx: Tx,
+  caller: Caller,
+  { quiet_hours, ...chosen }: ChosenPreferences,
+): Promise<void> {
+  const { account_id, project_id } = caller
+  const ours = and(eq(projects.id, project_id), eq(projects.account_id, account_id))
+  const [row] = await held(tx.select().from(projects).where(ours))
+  if (!row) return fail("not_found", "There is no such project.")
+  const { quiet_hours: _, default_preferences: __, ...others } = row.settings
+  const settings = {
+    ...others,
+    ...(quiet_hours && { quiet_hours }),
+    ...(Object.keys(chosen).length > 0 && { default_preferences: chosen }),
+  }
+  await tx.update(projects).set({ settings, updated_at: now() }).where(ours)
+  await audit.record(tx, caller, {
+    ...{ account_id, project_id, action: "preferences.updated" },
+    target: { type: "project", id: project_id },
+    before: changedParts(row.settings),
+    after: changedParts(settings),
+  })
+}
+
+const changedParts = (settings: (typeof projects.$inferSelect)["settings"]) => ({
+  quiet_hours: settings.quiet_hours ?? null,
+  default_preferences: settings.default_preferences ?? null,
+})
+
+/** The names that the project has: choices about others are stored, and not shown. */
+interface KnownNames {
+  categories: ReadonlySet<string>
+  topics: ReadonlySet<string>
+}
+
+/** The Preferences record of the contract (43, section 2): every part is there, entries are what was chosen. */
+export function shownPreferences(chosen: ChosenPreferences | null, known: KnownNames) {
+  const among = <Value>(entries: Record<string, Value> | undefined, names: ReadonlySet<string>) =>
+    Object.fromEntries(Object.entries(entries ?? {}).filter(([name]) => names.has(name)))
+  const channel = (name: AudienceChannel) => ({
+    enabled: chosen?.[name]?.enabled ?? true,
+    categories: among(chosen?.[name]?.categories, known.categories),
+  })
+  return {
+    email: channel("email"),
+    push: channel("push"),
+    sms: channel("sms"),
+    in_app: channel("in_app"),
+    topics: among(chosen?.topics, known.topics),
+    workflows: { ...chosen?.workflows },
+    quiet_hours: chosen?.quiet_hours ?? null,
+  }
+}

@@ -1,0 +1,147 @@
+import type { Static } from "@sinclair/typebox"
+import { invalid, type Problems } from "../core/errors"
+import { check } from "../http/validate"
+import { AUDIENCE_CHANNELS, type AudienceChannel, type ChosenPreferences } from "../lib/preferences"
+import { RESERVED_NAMES, reservedName } from "../lib/reserved-names"
+import { changedQuietHours, isQuietField, readQuietHours } from "../tenancy/quiet-hours-setting"
+import { PreferencesBody } from "./preference-schemas"
+
+/** What a request chooses; null forgets a choice. */
+export type PreferencesChange = Static<typeof PreferencesBody>
+
+const WORKFLOW_KEY = /^[a-z0-9][a-z0-9-]{0,63}$/
+
+/** Entries for topics, and for workflows, of one subscriber. */
+export const MOST_ENTRIES = 1000
+
+/** Reads preferences. Whether the categories and topics exist is asked later, with `demandKnown`. */
+export function readPreferences(body: unknown, problems: Problems): PreferencesChange {
+  check(PreferencesBody, body, problems)
+  if (problems.any) return {}
+  const change = body as PreferencesChange
+  for (const key of Object.keys(change.workflows ?? {})) {
+    if (!WORKFLOW_KEY.test(key)) problems.add(`workflows.${key}`, "invalid", NO_WORKFLOW_KEY)
+    else if (RESERVED_NAMES.has(key))
+      problems.add(`workflows.${key}`, "reserved", reservedName(key))
+  }
+  if (!change.quiet_hours) return change
+  const known = Object.entries(change.quiet_hours).filter(([name]) => isQuietField(name))
+  const quiet_hours = readQuietHours(Object.fromEntries(known), "quiet_hours", problems)
+  return quiet_hours ? { ...change, quiet_hours } : change
+}
+
+const NO_WORKFLOW_KEY =
+  "A workflow key has 1 to 64 lower-case letters, digits and hyphens. It begins with a letter or digit."
+
+/** Every category and topic that a change names. */
+export function namesIn(change: PreferencesChange): { categories: string[]; topics: string[] } {
+  const categories = AUDIENCE_CHANNELS.flatMap((channel) =>
+    Object.keys(change[channel]?.categories ?? {}),
+  )
+  return { categories: [...new Set(categories)], topics: Object.keys(change.topics ?? {}) }
+}
+
+/** Adds a problem for each category and topic that the project does not have. */
+export function demandKnown(
+  change: PreferencesChange,
+  known: { categories: ReadonlySet<string>; topics: ReadonlySet<string> },
+  problems: Problems,
+): void {
+  for (const channel of AUDIENCE_CHANNELS) {
+    for (const slug of Object.keys(change[channel]?.categories ?? {})) {
+      if (known.categories.has(slug)) continue
+      const text = `The project has no category ${shortened(slug)}.`
+      problems.add(`${channel}.categories.${slug}`, "unknown_category", text)
+    }
+  }
+  for (const key of Object.keys(change.topics ?? {})) {
+    if (known.topics.has(key)) continue
+    problems.add(`topics.${key}`, "unknown_topic", `The project has no topic ${shortened(key)}.`)
+  }
+}
+
+const MOST_SHOWN = 64
+
+const shortened = (name: string) => JSON.stringify(name.slice(0, MOST_SHOWN).toWellFormed())
+
+/**
+ * The choices after a change: what it does not name stays. Without `before` it replaces everything. Throws
+ * 422 where there would be too many entries.
+ */
+export function mergedPreferences(
+  before: ChosenPreferences | null,
+  change: PreferencesChange,
+): ChosenPreferences {
+  const channels = AUDIENCE_CHANNELS.map((channel) => [
+    channel,
+    mergedChannel(before?.[channel], change[channel]),
+  ])
+  const topics = mergedTopics(before?.topics, change.topics)
+  const workflows = mergedEntries(before?.workflows, change.workflows)
+  for (const [name, entries] of Object.entries({ topics, workflows })) {
+    if (Object.keys(entries).length <= MOST_ENTRIES) continue
+    throw invalid(name, "too_many", `There must be at most ${MOST_ENTRIES} entries.`)
+  }
+  return withoutEmpty({
+    ...Object.fromEntries(channels),
+    topics,
+    workflows,
+    quiet_hours: mergedQuietHours(before?.quiet_hours, change.quiet_hours),
+  })
+}
+
+type Entries<Value> = Record<string, Value>
+
+/** Null forgets an entry, and null for all of them forgets them all. */
+function mergedEntries<Value>(
+  before: Entries<Value> | undefined,
+  change: Entries<Value | null | undefined> | null | undefined,
+): Entries<Value> {
+  if (change === null) return {}
+  const merged = Object.entries({ ...before, ...change })
+  return Object.fromEntries(merged.filter(([, value]) => value != null)) as Entries<Value>
+}
+
+type ChannelChange = PreferencesChange[AudienceChannel]
+
+function mergedChannel(before: ChosenPreferences[AudienceChannel], change: ChannelChange) {
+  if (change === null) return {}
+  const enabled = change?.enabled === undefined ? before?.enabled : (change.enabled ?? undefined)
+  const categories = mergedEntries(before?.categories, change?.categories)
+  return withoutEmpty({ enabled, categories })
+}
+
+function mergedTopics(
+  before: ChosenPreferences["topics"],
+  change: PreferencesChange["topics"],
+): NonNullable<ChosenPreferences["topics"]> {
+  if (change === null) return {}
+  const changed = Object.entries(change ?? {}).map(([key, entry]) => [
+    key,
+    mergedEntries(before && Object.hasOwn(before, key) ? before[key] : undefined, known(entry)),
+  ])
+  return withoutEmpty({ ...before, ...Object.fromEntries(changed) })
+}
+
+/** A body may have other fields, which are ignored. */
+function known(entry: Entries<boolean | null | undefined> | null | undefined) {
+  if (entry === null) return null
+  const names: readonly string[] = AUDIENCE_CHANNELS
+  return Object.fromEntries(Object.entries(entry ?? {}).filter(([name]) => names.includes(name)))
+}
+
+function mergedQuietHours(
+  before: ChosenPreferences["quiet_hours"],
+  change: PreferencesChange["quiet_hours"],
+) {
+  if (change === undefined) return before ?? undefined
+  return change === null ? undefined : changedQuietHours(before, change)
+}
+
+/** Nothing chosen is stored as nothing. */
+function withoutEmpty<Group extends object>(group: Group): Group {
+  const full = Object.entries(group).filter(
+    ([, value]) => value != null && !(typeof value === "object" && Object.keys(value).length === 0),
+  )
+  return Object.fromEntries(full) as Group
+}
