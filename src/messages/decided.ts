@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm"
 import { newId } from "../core/ids"
-import { millis, millisFrom } from "../core/time"
+import { isoFrom, millis, millisFrom } from "../core/time"
 import { withDefaults } from "../identity/caller"
 import { type ProjectSettings, projects } from "../identity/tables"
 import { cached } from "../store/cached"
@@ -13,6 +13,7 @@ import type { MessageEntry } from "./admission"
 import { type AskedMessage, decideAll } from "./audience-decisions"
 import type { Message } from "./facts"
 import type { MessageRefusal, NewMessage } from "./pipeline"
+import type { Envelope } from "./tables"
 
 /** Whether anything is asked of the recipient: a plain message names neither subscriber nor category. */
 export const asksAudience = ({ subscriber_id, category, envelope }: Asked): boolean =>
@@ -52,16 +53,21 @@ async function questions(
 ): Promise<AskedMessage[]> {
   const ids = messages.flatMap(({ subscriber_id }) => subscriber_id ?? [])
   const members = await audienceOf(db, project_id, ids)
-  return messages.map(({ channel, stream, recipient, envelope, scheduled_at, ...message }) => ({
-    subscriber: members.get(message.subscriber_id ?? "") ?? null,
-    address: recipient,
-    channel,
-    stream,
-    category: message.category ?? envelope?.category ?? null,
-    topic: null,
-    at: scheduled_at == null ? millis() : Math.max(millis(), millisFrom(scheduled_at)),
-  }))
+  const asked: AskedMessage[] = []
+  for (const { channel, stream, recipient: address, envelope, ...message } of messages) {
+    const { topic, ignores_preferences = false } = envelope ?? NOTHING
+    asked.push({
+      subscriber: members.get(message.subscriber_id ?? "") ?? null,
+      ...{ address, channel, stream, ignores_preferences },
+      category: message.category ?? envelope?.category ?? null,
+      topic: topic === undefined ? null : await topicOf(db, project_id, topic),
+      at: Math.max(millis(), millisFrom(message.scheduled_at ?? isoFrom(0))),
+    })
+  }
+  return asked
 }
+
+const NOTHING: Pick<Envelope, "topic" | "ignores_preferences"> = {}
 
 /**
  * The same question once more before a message leaves, by what is true now. Messages that are handled
@@ -72,18 +78,7 @@ export const decidedAgain = gathered<Message, SendDecision | undefined>(async (d
   for (const [id, ours] of Map.groupBy(messages, ({ project_id }) => project_id)) {
     const settings = await settingsOf(db, id)
     const asked = await questions(db, id, ours)
-    for (const [at, message] of ours.entries()) {
-      const one = asked[at]
-      const { topic, ignores_preferences } = message.envelope ?? {}
-      if (!one) continue
-      Object.assign(one, {
-        at: millis(),
-        message_id: message.id,
-        ...(topic !== undefined && { topic: await topicOf(db, id, topic) }),
-        ...(ignores_preferences && { ignores_preferences }),
-      })
-    }
-    const decisions = await decideAll(db, { id, settings }, asked)
+    const decisions = await decideAll(db, { id, settings }, asked.map(againOf(ours)))
     for (const [at, message] of ours.entries()) {
       const decision = decisions[at]
       if (decision) answers.set(message, decision)
@@ -91,6 +86,14 @@ export const decidedAgain = gathered<Message, SendDecision | undefined>(async (d
   }
   return messages.map((message) => answers.get(message))
 })
+
+/** Only the messages before it count for its frequency cap. */
+const againOf =
+  (messages: { id: string }[]) =>
+  (one: AskedMessage, at: number): AskedMessage => ({
+    ...one,
+    message_id: messages[at]?.id ?? newId(),
+  })
 
 /** How old the answers may be where other nodes change the tables, too. */
 const TRUSTED_MS = 1000
@@ -129,11 +132,7 @@ export async function foreseen(
 ): Promise<SendDecision | undefined> {
   const { project_id: id } = message
   const asked = await questions(db, id, [message])
-  const decisions = await decideAll(
-    db,
-    { id, settings },
-    asked.map((one) => ({ ...one, message_id: newId() })),
-  )
+  const decisions = await decideAll(db, { id, settings }, asked.map(againOf([])))
   return decisions[0]
 }
 
