@@ -47,6 +47,7 @@ const PLACEHOLDERS: Readonly<Record<string, readonly string[]>> = {
   ...{ "<domain>": ["domain"], "<path>": ["path"], "<selector>": ["selector"] },
   ...{ "<slug>": ["slug"], "<status>": ["status"], "<tag>": ["tag"] },
   ...{ "<phone>": ["phone"], "<topic>": ["topic"] },
+  ...{ "<category>": ["category"], "<subscriber>": ["subscriber"] },
 }
 
 /** One idea has one wording in every command. */

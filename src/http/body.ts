@@ -31,6 +31,8 @@ type BodyReading = Omit<Arriving, "onPart"> & {
   workers: Pick<Workers, "run">
   /** Its JSON may come under any content type. */
   any_type?: true | undefined
+  /** Of its JSON, where it may have more than usual. */
+  most_keys?: number | undefined
 }
 
 /** Before anything else is known of the request, its own word about its size must fit. */
@@ -46,7 +48,7 @@ export const bodyOf = (value: unknown): RequestBody => ({ value, hash: () => has
  * that breaks a limit is refused early. A chunked body is cut at the limit.
  */
 export async function readJson(request: Request, reading: BodyReading): Promise<RequestBody> {
-  const scan = new JsonScan()
+  const scan = new JsonScan(reading.most_keys)
   const onPart = (bytes: Uint8Array) => {
     if (!reading.any_type)
       demandType(request, JSON_TYPE, "The body needs the header Content-Type: application/json.")

@@ -90,7 +90,7 @@ export function parseBody({ parts, hashed }: PartsToParse): Parsed {
 }
 
 const MAX_DEPTH = 64
-const MAX_KEYS = 10_000
+export const MAX_KEYS = 10_000
 const MAX_VALUES = 100_000
 
 const QUOTE = 0x22
@@ -110,6 +110,7 @@ export const unreadable = (reason: string, message: string) =>
 export class JsonScan {
   /** The keys of each open object; null for a list. */
   private readonly open: (string[] | null)[] = []
+  private readonly most_keys: number
   private keys = 0
   private values = 0
   private awaits_key = false
@@ -119,6 +120,10 @@ export class JsonScan {
   private escapes = false
   /** The key so far, where the string is one. */
   private key: string | undefined
+
+  constructor(most_keys = MAX_KEYS) {
+    this.most_keys = most_keys
+  }
 
   /** The next part. Throws `invalid_json` at the first limit that is passed. */
   feed(bytes: Uint8Array): void {
@@ -199,8 +204,10 @@ export class JsonScan {
 
   private endKey(literal: string) {
     this.awaits_key = false
-    if (++this.keys > MAX_KEYS)
-      throw unreadable("keys", "The body has more than 10,000 keys. Send it in smaller parts.")
+    if (++this.keys > this.most_keys) {
+      const most = this.most_keys.toLocaleString("en")
+      throw unreadable("keys", `The body has more than ${most} keys. Send it in smaller parts.`)
+    }
     remember(this.open.at(-1), literal)
   }
 }

@@ -255,7 +255,14 @@ class RequestHandler {
     const reservation = this.#bodies.enter(state.caller?.project_id || state.ip)
     try {
       const read = route.page ? readForm : readJson
-      const reading = { limit_bytes, reservation, signal, workers, any_type: route.any_type }
+      const reading = {
+        limit_bytes,
+        reservation,
+        signal,
+        workers,
+        any_type: route.any_type,
+        most_keys: route.most_keys,
+      }
       return await this.#perform(state, await read(request, reading), signal)
     } finally {
       reservation.leave() // what was parsed is in memory until the answer

@@ -82,6 +82,8 @@ interface Route<
   page?: (error: ApiError) => Response
   /** Bytes of body; without it the default of 1 MiB. */
   limit?: number
+  /** Keys of all objects in the body together; without it 10,000. */
+  most_keys?: number
   /** Requests a minute and address, for routes without a credential; without it 6,000. */
   per_minute?: number
   /** The path parameter with the id of a user or key. That caller needs no role or scope for itself. */

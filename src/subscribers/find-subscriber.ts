@@ -1,4 +1,4 @@
-import { and, eq } from "drizzle-orm"
+import { and, eq, inArray } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { held, idList, isAmong } from "../store/dialect"
@@ -71,6 +71,14 @@ export async function holdExternal(
   const [row] = await held(tx.select().from(subscribers).where(wanted))
   return row
 }
+
+/** Those with these external ids, in the order of the ids. */
+export const rowsByExternalId = (db: Reader, project_id: string, external_ids: string[]) =>
+  db
+    .select()
+    .from(subscribers)
+    .where(and(ofProject(project_id), inArray(subscribers.external_id, external_ids)))
+    .orderBy(subscribers.external_id)
 
 export const ofProject = (project_id: string) => eq(subscribers.project_id, project_id)
 

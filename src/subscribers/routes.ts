@@ -4,12 +4,14 @@ import { Problems } from "../core/errors"
 import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { type ListParts, listPage } from "../http/page"
+import type { RateLimits } from "../http/rate-limits"
 import { type AnyRoute, type Call, type Method, projectRow, route } from "../http/route"
 import { comparable, notOneAddress, parseMailbox } from "../lib/address"
 import { isPhone, NOT_A_PHONE } from "../lib/phone"
 import type { Reader, Tx } from "../store/store"
 import { leaveAll } from "../topics/memberships"
 import { topicMembers, topics } from "../topics/tables"
+import { readBulk, saveAll } from "./bulk"
 import {
   find,
   findExternal,
@@ -33,8 +35,13 @@ const by = <const Path extends string>(method: Method, path: Path, status = 200)
 
 const shown = subscribers.subscriberRecord
 
-export const subscriberRoutes = (parts: ListParts): AnyRoute[] => [
+export interface SubscriberParts extends ListParts {
+  limits: RateLimits
+}
+
+export const subscriberRoutes = (parts: SubscriberParts): AnyRoute[] => [
   ...listRoutes(parts),
+  bulkRoute(parts),
   ...externalRoutes(parts),
   ...oneRoutes(parts),
 ]
@@ -69,6 +76,29 @@ const listRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
       answerOnce(store, claim, async (tx) => shown(await subscribers.create(tx, project_id, body))),
   }),
 ]
+
+const BULK_LIMIT_BYTES = 8_388_608
+const BULK_KEYS = 50_000
+const BULKS_A_MINUTE = 10
+
+const bulkRoute = ({ store, limits }: SubscriberParts): AnyRoute =>
+  route({
+    ...by("POST", `${ALL}/bulk`),
+    summary: "Add or change up to 1,000 subscribers",
+    description:
+      "`failed` names those that cannot be read. At most 10 times a minute for each project.",
+    body: schemas.BulkSubscribers,
+    example: { subscribers: [{ external_id: "user-42", email: "ann@example.com" }] },
+    read: readBulk,
+    response: schemas.BulkSaved,
+    limit: BULK_LIMIT_BYTES,
+    most_keys: BULK_KEYS,
+    idempotent: true,
+    handle: async ({ project_id, body, claim }) => {
+      await limits.take(`subscriber_bulk:${project_id}`, BULKS_A_MINUTE, "subscriber_bulk")
+      return answerOnce(store, claim, (tx) => saveAll(tx, project_id, body))
+    },
+  })
 
 async function filterOf(
   db: Reader,

@@ -1,4 +1,5 @@
 import { Type as t } from "@sinclair/typebox"
+import { BulkFailures } from "../http/bulk-items"
 import { nameText, oneOf, orNull } from "../http/field-schemas"
 import { pageQuery } from "../http/page"
 import { anything, count, id, maybe, rarely, text, time, word } from "../lib/record-fields"
@@ -56,6 +57,33 @@ export const SubscriberPatch = t.Object({
   ...fields,
   status: t.Optional(oneOf(...SUBSCRIBER_STATUSES)),
 })
+
+export const BulkMode = t.Object({ mode: oneOf("upsert", "skip") })
+
+export const BulkSubscribers = t.Object({
+  subscribers: t.Array(NewSubscriber, {
+    minItems: 1,
+    maxItems: MOST_AT_ONCE,
+    description: `At most ${MOST_AT_ONCE}. A broken one does not stop the others.`,
+  }),
+  mode: t.Optional(
+    t.Unsafe<"upsert" | "skip">({
+      ...oneOf("upsert", "skip"),
+      description: "What happens with those that exist: they are changed, or skipped.",
+      default: "upsert",
+    }),
+  ),
+})
+
+export const BulkSaved = t.Object(
+  {
+    created: count(998),
+    updated: count(2, "Those that were there, and now have the given fields."),
+    skipped: count(0, "Those that were there, with mode `skip`."),
+    failed: BulkFailures("subscribers"),
+  },
+  { title: "BulkSaved" },
+)
 
 const EMAIL = "ann@example.com"
 

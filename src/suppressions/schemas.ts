@@ -1,7 +1,8 @@
 import { Type as t } from "@sinclair/typebox"
+import { BulkFailures } from "../http/bulk-items"
 import { nameText, oneOf, orNull } from "../http/field-schemas"
 import { pageQuery } from "../http/page"
-import { anything, count, flag, id, maybe, rarely, text, time, word } from "../lib/record-fields"
+import { count, flag, id, maybe, rarely, text, time, word } from "../lib/record-fields"
 import { SCOPE_TYPES, SUPPRESSION_ORIGINS, SUPPRESSION_REASONS } from "./tables"
 
 export const MOST_AT_ONCE = 1000
@@ -63,17 +64,7 @@ export const BulkAdded = t.Object(
   {
     added: count(998),
     existing: count(1, "Addresses that were suppressed before."),
-    failed: t.Array(
-      t.Object({
-        index: count(7, "The place in the request, from 0."),
-        error: t.Object({
-          code: text("invalid_email"),
-          message: text("emails.7.email: The value must be one email address."),
-          details: anything({ field: "emails.7.email" }),
-        }),
-      }),
-      { examples: [[]] },
-    ),
+    failed: BulkFailures("emails"),
   },
   { title: "BulkAdded" },
 )

@@ -1,7 +1,8 @@
 import type { Static } from "@sinclair/typebox"
 import { and, eq, inArray, type SQL } from "drizzle-orm"
-import { type ApiError, fail, Problems, problemError } from "../core/errors"
+import { fail, type Problems } from "../core/errors"
 import { isPast } from "../core/time"
+import { type BulkItems, readItems, shownFailures } from "../http/bulk-items"
 import { readTime } from "../http/page"
 import { check as checkFields } from "../http/validate"
 import type { Caller } from "../identity/caller"
@@ -105,51 +106,28 @@ const ofWholeProject = async (db: Reader, project_id: string, { channel, address
 const isThere = ({ id, address }: SuppressionRow): never =>
   fail("conflict", `${address} is suppressed already.`, { reason: "exists", id })
 
-/** A list of addresses to suppress, with what is wrong with some of them. */
-interface BulkBody {
-  given: GivenSuppression[]
-  failed: { index: number; error: ApiError }[]
-}
+type SuppressionBulk = BulkItems<GivenSuppression>
 
 /** Only the size of the list is checked as a whole; each address keeps its own problems. */
-export function readBulk(body: unknown, problems: Problems): BulkBody {
-  const read: BulkBody = { given: [], failed: [] }
-  const { emails } = (body ?? {}) as { emails?: unknown }
-  if (emails === undefined) problems.add("emails", "required", "The field is required.")
-  else if (!Array.isArray(emails) || emails.length > schemas.MOST_AT_ONCE) {
-    problems.add("emails", "invalid", TOO_MANY)
-  } else {
-    for (const [index, item] of emails.entries()) readItem(read, index, item)
-  }
-  return read
-}
+export const readBulk = (body: unknown, problems: Problems): SuppressionBulk =>
+  readItems(body, { name: "emails", most: schemas.MOST_AT_ONCE, read: readItem }, problems)
 
-const TOO_MANY = `The value must be a list of at most ${schemas.MOST_AT_ONCE} addresses.`
-
-function readItem({ given, failed }: BulkBody, index: number, item: unknown) {
-  const own = new Problems(`emails.${index}.`)
-  const is_object = typeof item === "object" && item !== null && !Array.isArray(item)
-  if (is_object) checkFields(schemas.BulkSuppression, item, own)
-  else own.add("email", "invalid", "An item must be an object with the field email.")
+function readItem(item: object, problems: Problems): GivenSuppression {
+  checkFields(schemas.BulkSuppression, item, problems)
   const {
     email,
     reason = "manual",
     note = null,
-  } = (own.any ? {} : item) as Static<typeof schemas.BulkSuppression>
-  const contact = own.any ? undefined : readContact({ email }, own)
-  if (contact) given.push({ ...contact, reason, note })
-  else failed.push({ index, error: problemError(own.list) })
+  } = (problems.any ? {} : item) as Static<typeof schemas.BulkSuppression>
+  const contact = problems.any ? undefined : readContact({ email }, problems)
+  return { ...NO_CONTACT, ...contact, reason, note }
 }
 
 /** Suppresses many addresses in the whole project. Those that are there stay, and count as existing. */
-export async function addAll(tx: Tx, project_id: string, { given, failed }: BulkBody) {
-  const list = given.map((one) => ({ ...one, origin: "import" as const }))
+export async function addAll(tx: Tx, project_id: string, bulk: SuppressionBulk) {
+  const list = bulk.given.map(({ item }) => ({ ...item, origin: "import" as const }))
   const { length: added } = await suppressAll(tx, project_id, list)
-  const errors = failed.map(({ index, error: { code, message, details } }) => ({
-    index,
-    error: { code, message, details: details as Record<string, unknown> },
-  }))
-  return { added, existing: given.length - added, failed: errors }
+  return { added, existing: list.length - added, failed: shownFailures(bulk) }
 }
 
 /** Reads the addresses to remove. One that is no address was never suppressed, so it is not found. */

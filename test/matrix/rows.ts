@@ -216,6 +216,7 @@ export const ROWS: Record<string, Row> = {
   "DELETE /v1/subscribers/categories/{category_id}": plain,
   "GET /v1/subscribers": plain,
   "POST /v1/subscribers": with_({ external_id: "new" }),
+  "POST /v1/subscribers/bulk": with_({ subscribers: [{ external_id: "new" }] }),
   "GET /v1/subscribers/external/{external_id}": plain,
   "PUT /v1/subscribers/external/{external_id}": {
     ...with_({ name: "Ann" }),
