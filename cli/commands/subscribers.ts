@@ -7,7 +7,7 @@ import { METADATA } from "../lib/flags"
 import { pairs } from "../lib/input"
 import { confirm } from "../lib/prompts"
 import { groupOf, type PlainOptions, type Resource, row } from "../lib/resource"
-import { examples, run, several } from "../lib/run"
+import { examples, lazily, run, several } from "../lib/run"
 import { ago, type Columns, fields, wide } from "../lib/table"
 import { reachabilityRow } from "./preferences"
 import { subscriberConsentRows } from "./subscriber-consents"
@@ -124,6 +124,27 @@ export function define(program: Command): void {
       examples(`subscribers rm ${NAMED}`, `subscribers rm ${NAMED} user-43 --yes`),
     )
     .action(run(remove))
+
+  defineImport(subscribers)
+}
+
+function defineImport(subscribers: Command): void {
+  subscribers
+    .command("import <file>")
+    .description("add or change the subscribers of a CSV or NDJSON file, 1,000 in one request")
+    .option("--map <column=field>", "field that a column fills; may be repeated", several)
+    .option("--mode <mode>", "what happens with those that exist: upsert (the default) or skip")
+    .option("--format <format>", "csv or ndjson (default: by the name of the file)")
+    .option("--errors <file>", "file for the lines that are refused (default: FILE.errors.csv)")
+    .option("--restart", "begin at the first line, though an earlier import was interrupted")
+    .addHelpText(
+      "after",
+      `\nThe first line of a CSV file names its columns. An import that was interrupted goes on with the\nsame command. The server takes 10 requests a minute of each project.\n${examples(
+        "subscribers import people.csv --map 'E-Mail=email' --map Plan=metadata.plan",
+        "subscribers import people.ndjson --dry-run",
+      )}`,
+    )
+    .action(lazily(async () => (await import("./subscribers-import")).importSubscribers))
 }
 
 interface NamingOptions {

@@ -1,23 +1,24 @@
-import { createHash } from "node:crypto"
-import { appendFileSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
-import { CsvReader, type CsvRecord, csvLine, plainCell } from "../lib/csv"
-import { exits, Failure, isPassing, isSilence } from "../lib/errors"
-import { contactOf, given, readText } from "../lib/input"
-import { pause } from "../lib/time"
+import { CsvReader, type CsvRecord, plainCell } from "../lib/csv"
+import { exits, Failure } from "../lib/errors"
+import {
+  type ImportLine,
+  type ImportOptions,
+  importLines,
+  patiently,
+  type RefusedLine,
+  textOf,
+} from "../lib/file-import"
+import { contactOf, given } from "../lib/input"
 
-interface ImportOptions {
+interface SuppressionOptions extends ImportOptions {
   reason?: string
   note?: string
-  errors?: string
-  restart?: boolean
 }
 
-/** One line of the file, as it is to be suppressed. */
-interface ImportLine {
-  line: number
-  address: string
+/** One line of the file, as it is to be suppressed. Its name is the address. */
+interface AddressLine extends ImportLine {
   reason: string | undefined
   note: string | undefined
   expires_at: string | undefined
@@ -25,95 +26,51 @@ interface ImportLine {
   refused?: string
 }
 
-/** What became of the lines so far; kept beside the file, so that an import can go on. */
-interface ImportProgress {
-  /** Of the file: another file begins anew. */
-  sha256: string
-  /** Of this import: a chunk that was answered and not noted is not counted twice. */
-  import_id: string
-  lines: number
-  added: number
-  existing: number
-  failed: number
-}
-
-interface RefusedLine {
-  line: number
-  address: string
-  code: string
-  message: string
-}
-
-/** Of one request (contract 20, section 5). */
-const CHUNK = 1000
-
 /** Suppresses what a file names, in chunks. Exit 8 where some lines are refused. */
-export const importFile: Action<ImportOptions> = async (context, options, path = "") => {
-  const text = await readText(path, "FILE")
-  const lines = linesOf(text, options)
-  const files = filesFor(path, options)
-  const sha256 = createHash("sha256")
-    .update(JSON.stringify([text, options.reason]))
-    .digest("hex")
-  const progress = options.restart ? undefined : before(files.progress, sha256)
-  const at = progress ?? freshProgress(sha256)
-  if (!progress) rmSync(files.errors, { force: true })
-  else await context.output.note(`goes on at line ${lines[at.lines]?.line ?? "-"}`)
+export const importFile: Action<SuppressionOptions> = async (context, options, path = "") => {
   const client = context.client()
-  while (at.lines < lines.length) {
-    const chunk = lines.slice(at.lines, at.lines + CHUNK)
-    const refused = await enter(context, client, chunk, at)
-    note(files, refused, at)
-    context.output.passing(`${at.lines} of ${lines.length} addresses`)
-  }
-  context.output.passing("")
-  if (files.progress !== undefined) rmSync(files.progress, { force: true })
-  return await told(context, at, files.errors)
+  const { reason, note } = options
+  const { counts, failed, errors } = await importLines<AddressLine>(context, {
+    ...{ path, options, noun: "suppressions", name: "address", settings: { reason, note } },
+    counts: { added: 0, existing: 0 },
+    lines: () => linesOf(path, options),
+    enter: (lines, key, count) => enter(context, client, lines, { key, counts: count }),
+  })
+  const { added, existing } = counts
+  await context.output.record({ added, existing, failed, errors }, () => {
+    const { paint } = context
+    return [
+      `${paint.green("✓")} ${added} added, ${existing} suppressed before`,
+      ...(errors ? [`${paint.red("✗")} ${failed} refused: see ${errors}`] : []),
+    ].join("\n")
+  })
+  return failed > 0 ? exits.partly_failed : exits.done
 }
 
-const freshProgress = (sha256: string): ImportProgress => ({
-  ...{ sha256, import_id: crypto.randomUUID() },
-  ...{ lines: 0, added: 0, existing: 0, failed: 0 },
-})
-
-interface ImportFiles {
-  errors: string
-  /** None where the addresses come from stdin. */
-  progress: string | undefined
-}
-
-const filesFor = (path: string, { errors }: ImportOptions): ImportFiles => ({
-  errors: errors ?? (path === "-" ? "suppressions.errors.csv" : `${path}.errors.csv`),
-  progress: path === "-" ? undefined : `${path}.progress`,
-})
-
-function before(path: string | undefined, sha256: string): ImportProgress | undefined {
-  if (path === undefined) return undefined
-  try {
-    const kept = JSON.parse(readFileSync(path, "utf8")) as ImportProgress
-    return kept.sha256 === sha256 && Number.isInteger(kept.lines) ? kept : undefined
-  } catch {
-    return undefined
-  }
+interface ChunkEntry {
+  key: string
+  counts: Record<string, number>
 }
 
 /** Sends one chunk, and counts what came of it. Returns the lines that were refused. */
 async function enter(
   context: Context,
   client: Client,
-  chunk: ImportLine[],
-  at: ImportProgress,
+  chunk: AddressLine[],
+  { key, counts }: ChunkEntry,
 ): Promise<RefusedLine[]> {
+  const count = (name: string, by: number) => {
+    counts[name] = (counts[name] ?? 0) + by
+  }
   const refused = chunk.flatMap((one): RefusedLine[] =>
     one.refused ? [{ ...one, code: "not_imported", message: one.refused }] : [],
   )
   const wanted = chunk.filter((one) => !one.refused)
   const plain = wanted.filter(isPlain)
-  const key = `import-${at.import_id}-${at.lines}`
   if (plain.length > 0) {
-    const emails = plain.map(({ address: email, reason, note: text }) => ({
+    const emails = plain.map(({ name: email, reason, note }) => ({
       email,
-      ...given({ reason, note: text }),
+      ...given({ reason, note }),
     }))
     const { data } = await patiently(context, () =>
       client.call("POST /v1/suppressions/bulk", {
@@ -121,8 +78,8 @@ async function enter(
         headers: { "idempotency-key": key },
       }),
     )
-    at.added += data.added
-    at.existing += data.existing
+    count("added", data.added)
+    count("existing", data.existing)
     for (const { index, error } of data.failed) {
       const one = plain[index]
       // The place in the request says nothing here: the line of the file stands beside it.
@@ -130,119 +87,68 @@ async function enter(
       if (one) refused.push({ ...one, code: error.code, message })
     }
   }
-  for (const one of wanted)
-    if (!isPlain(one)) refused.push(...(await enterOne(context, client, one, at)))
-  at.lines += chunk.length
-  at.failed += refused.length
-  return refused.sort((one, other) => one.line - other.line)
+  for (const one of wanted.filter((other) => !isPlain(other))) {
+    const outcome = await enterOne(context, client, one)
+    if (typeof outcome === "string") count(outcome, 1)
+    else refused.push(outcome)
+  }
+  return refused
 }
 
 /** What a request for many can say: an email address without an end. */
-const isPlain = ({ address, expires_at }: ImportLine) =>
-  expires_at === undefined && !isNumber(address)
+const isPlain = ({ name, expires_at }: AddressLine) => expires_at === undefined && !isNumber(name)
 
 const isNumber = (address: string) => /^\+\d+$/.test(address)
 
 async function enterOne(
   context: Context,
   client: Client,
-  one: ImportLine,
-  at: ImportProgress,
-): Promise<RefusedLine[]> {
-  const { address, reason, note: text, expires_at } = one
-  const body = { ...contactOf(address), ...given({ reason, note: text, expires_at }) }
+  one: AddressLine,
+): Promise<"added" | "existing" | RefusedLine> {
+  const { name, reason, note, expires_at } = one
+  const body = { ...contactOf(name), ...given({ reason, note, expires_at }) }
   try {
     await patiently(context, () => client.call("POST /v1/suppressions", { body: body as never }))
-    at.added += 1
+    return "added"
   } catch (error) {
     if (!(error instanceof Failure) || error.status === undefined) throw error
     const { code, message, status } = error
-    if (code === "conflict") at.existing += 1
-    else if (status === 422) return [{ ...one, code, message }]
-    else throw error
+    if (code === "conflict") return "existing"
+    if (status === 422) return { ...one, code, message }
+    throw error
   }
-  return []
-}
-
-/** Of a server that is silent, or cannot now. A rate limit is waited for as often as it comes. */
-const MOST_TRIES = 6
-const LONGEST_WAIT_MS = 60_000
-
-async function patiently<Answer>({ output }: Context, ask: () => Promise<Answer>): Promise<Answer> {
-  for (let tries = 1; ; ) {
-    try {
-      return await ask()
-    } catch (error) {
-      if (!(error instanceof Failure) || !(isPassing(error) || isSilence(error))) throw error
-      const is_limit = error.status === 429
-      if (!is_limit && tries++ === MOST_TRIES) throw resumable(error)
-      const after = Number(error.details.retry_after)
-      const wait = Number.isFinite(after) ? after * 1000 : 500 * 2 ** tries
-      const ms = Math.min(LONGEST_WAIT_MS, Math.max(100, wait))
-      output.passing(`${error.message} Next attempt in ${Math.ceil(ms / 1000)} s.`)
-      await pause(ms)
-    }
-  }
-}
-
-const resumable = ({ exit, code, message, details, status }: Failure) =>
-  new Failure(exit, code, message, {
-    details,
-    hint: "what was imported stays: give the same command again to go on",
-    ...(status !== undefined && { status }),
-  })
-
-/** First the lines, then the place: what is written twice after a crash is a line of the error file. */
-function note({ errors, progress }: ImportFiles, refused: RefusedLine[], at: ImportProgress): void {
-  if (refused.length > 0) {
-    const is_first = at.failed === refused.length
-    const head = is_first ? csvLine(["line", "address", "code", "message"]) : ""
-    const lines = refused.map(({ line, address, code, message }) =>
-      csvLine([String(line), address, code, message]),
-    )
-    appendFileSync(errors, head + lines.join(""))
-  }
-  if (progress === undefined) return
-  writeFileSync(`${progress}.new`, JSON.stringify(at))
-  renameSync(`${progress}.new`, progress)
-}
-
-async function told(
-  { output, paint }: Context,
-  { added, existing, failed }: ImportProgress,
-  path: string,
-): Promise<number> {
-  const errors = failed > 0 ? path : null
-  await output.record({ added, existing, failed, errors }, () =>
-    [
-      `${paint.green("✓")} ${added} added, ${existing} suppressed before`,
-      ...(errors ? [`${paint.red("✗")} ${failed} refused: see ${errors}`] : []),
-    ].join("\n"),
-  )
-  return failed > 0 ? exits.partly_failed : exits.done
 }
 
 const ADDRESS_NAMES = ["address", "email", "email address", "email_address", "e-mail", "recipient"]
 
 /** The lines of a CSV text with or without a head, or of a text with one address a line. */
-function linesOf(text: string, options: ImportOptions): ImportLine[] {
+async function* linesOf(path: string, options: SuppressionOptions): AsyncGenerator<AddressLine> {
   const reader = new CsvReader()
-  const records = [...reader.push(text), ...reader.end()]
-  const [first] = records
-  const names = first?.cells.map((cell) => cell.trim().toLowerCase()) ?? []
-  const has_head = ADDRESS_NAMES.some((name) => names.includes(name))
-  if (!has_head) return records.map((record) => lineOf(record, [], options))
-  return records.slice(1).map((record) => lineOf(record, names, options))
+  let names: string[] | undefined
+  const read = (records: CsvRecord[]) =>
+    records.flatMap((record) => {
+      if (names !== undefined) return [lineOf(record, names, options)]
+      names = record.cells.map((cell) => cell.trim().toLowerCase())
+      if (ADDRESS_NAMES.some((name) => names?.includes(name))) return []
+      names = []
+      return [lineOf(record, names, options)]
+    })
+  for await (const text of textOf(path)) yield* read(reader.push(text))
+  yield* read(reader.end())
 }
 
-function lineOf({ line, cells }: CsvRecord, names: string[], options: ImportOptions): ImportLine {
+function lineOf(
+  { line, cells }: CsvRecord,
+  names: string[],
+  options: SuppressionOptions,
+): AddressLine {
   const cellOf = (name: string) => plainCell(cells[names.indexOf(name)] ?? "").trim() || undefined
   const named = ADDRESS_NAMES.map(cellOf).find((cell) => cell !== undefined)
-  const address = names.length === 0 ? plainCell(cells[0] ?? "").trim() : (named ?? "")
+  const name = names.length === 0 ? plainCell(cells[0] ?? "").trim() : (named ?? "")
   const scope = cellOf("scope_type")
   return {
     line,
-    address,
+    name,
     reason: cellOf("reason") ?? options.reason,
     note: cellOf("note") ?? options.note,
     expires_at: cellOf("expires_at"),

@@ -12,6 +12,7 @@ export interface Components {
   BatchResult: { id: string; total: number; succeeded: number; failed: number; results: ({ index: number; id: string; status: "queued" } | { index: number; error: { code: string; message: string; details: Record<string, unknown> } })[] }
   BulkAdded: { added: number; existing: number; failed: ({ index: number; error: { code: string; message: string; details: Record<string, unknown> } })[] }
   BulkRemoved: { removed: number; not_found: string[] }
+  BulkSaved: { created: number; updated: number; skipped: number; failed: ({ index: number; error: { code: string; message: string; details: Record<string, unknown> } })[] }
   Category: { id: string; slug: string; name: string; description: string | null; critical: boolean; default: "on" | "off"; visibility: "public" | "private"; channels: ("email" | "push" | "sms" | "in_app")[]; created_at: string; updated_at: string }
   Consent: { id: string; subscriber_id: string; channel: "email" | "push" | "sms" | "in_app"; category: string | null; scope: Components["ConsentScope"] | null; action: "granted" | "withdrawn"; source: "api" | "page" | "one_click" | "sms" | "import"; proof: string | null; ip_hash: string | null; created_at: string; number: number; prev_hash: string | null; hash: string }
   ConsentScope: { type: "category" | "topic" | "broadcast"; key: string | null }

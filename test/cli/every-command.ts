@@ -14,6 +14,9 @@ mkdirSync(join(FOLDER, "receipt"))
 writeFileSync(join(FOLDER, "receipt", "template.json"), '{"subject": "s"}\n')
 writeFileSync(join(FOLDER, "receipt", "email.html"), "h\n")
 
+const PEOPLE_FILE = join(FOLDER, "people.csv")
+writeFileSync(PEOPLE_FILE, "Id,Email\nuser-42,a@b.c\n")
+
 /** Every command that talks to a server, with all of its filters. */
 export const calls: Record<string, string[]> = {
   status: [],
@@ -114,6 +117,7 @@ export const calls: Record<string, string[]> = {
   "subscribers merge": [ID, "user-17"],
   "subscribers export": [ID],
   "subscribers erase": [ID],
+  "subscribers import": [PEOPLE_FILE, "--map", "Id=external_id", "--mode", "skip"],
   "suppressions list": [
     ...["--reason", "bounce", "--channel", "email", "--address", "a@b.c", "--origin", "event"],
     ...["--limit", "2"],
@@ -456,6 +460,7 @@ function answerSubscribers(api: FakeApi): void {
   const found = { id: ID, external_id: "user-42", email: "a@b.c", tags: [], status: "active" }
   api.data("GET /v1/subscribers", [found])
   api.data("POST /v1/subscribers", found)
+  api.data("POST /v1/subscribers/bulk", { created: 1, updated: 0, skipped: 0, failed: [] })
   for (const path of ["user-42", "external/user-42"]) {
     for (const method of ["GET", "PUT", "PATCH"])
       api.data(`${method} /v1/subscribers/${path}`, found)

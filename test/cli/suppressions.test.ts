@@ -184,7 +184,7 @@ describe("an import", () => {
     const path = file("a.txt", `${numbered(1500)}\nbad`)
     const { exit, out } = await onTerminal(["suppressions", "import", path], { env: at(api) })
     expect(exit).toBe(8)
-    expect(out).toContain("1000 of 1501 addresses")
+    expect(out).toContain("1000 of 1501 lines")
     expect(out).toContain("1500 added, 0 suppressed before")
     expect(out).toContain("1 refused: see")
   })

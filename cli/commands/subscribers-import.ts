@@ -1,0 +1,260 @@
+import type { Action, Context } from "../lib/context"
+import { CsvReader, type CsvRecord, plainCell } from "../lib/csv"
+import { exits, Failure, usage } from "../lib/errors"
+import {
+  type ImportLine,
+  type ImportOptions,
+  importLines,
+  patiently,
+  type RefusedLine,
+  textOf,
+} from "../lib/file-import"
+
+interface SubscriberImport extends ImportOptions {
+  map?: string[]
+  mode?: string
+  format?: string
+}
+
+/** One line of the file. Its name is the external id. */
+interface SubscriberLine extends ImportLine {
+  fields: Record<string, unknown>
+  /** Why it cannot be imported: it is said without asking the server. */
+  refused?: string
+}
+
+const FIELDS = [
+  ...["external_id", "email", "phone", "name", "avatar_url", "locale", "timezone", "tags"],
+  ...["metadata"],
+]
+
+/** Heads of columns that other systems write, without case, spaces, hyphens and underscores. */
+const HEADS: Readonly<Record<string, string>> = {
+  ...{ externalid: "external_id", id: "external_id", userid: "external_id" },
+  ...{ customerid: "external_id", subscriberid: "external_id" },
+  ...{ email: "email", emailaddress: "email", mail: "email" },
+  ...{ phone: "phone", phonenumber: "phone", mobile: "phone" },
+  ...{ name: "name", fullname: "name", avatarurl: "avatar_url", avatar: "avatar_url" },
+  ...{ locale: "locale", language: "locale", timezone: "timezone", tags: "tags" },
+}
+
+/** Saves the subscribers of a file, in chunks. Exit 8 where some lines are refused. */
+export const importSubscribers: Action<SubscriberImport> = async (context, options, path = "") => {
+  const { map = [], mode = "upsert" } = options
+  if (mode !== "upsert" && mode !== "skip") throw usage("--mode is upsert or skip")
+  const reading = { path, format: formatOf(path, options), mapped: mappingOf(map) }
+  if (context.flags.dryRun) return look(context, reading)
+  const { counts, failed, errors } = await importLines<SubscriberLine>(context, {
+    ...{ path, options, noun: "subscribers", name: "external_id" },
+    settings: { ...reading, path: null, mapped: [...reading.mapped], mode },
+    counts: { created: 0, updated: 0, skipped: 0 },
+    lines: () => linesOf(reading),
+    enter: (lines, key, count) => enter(context, lines, { key, mode, counts: count }),
+  })
+  const { created, updated, skipped } = counts
+  await context.output.record({ created, updated, skipped, failed, errors }, () => {
+    const { paint } = context
+    return [
+      `${paint.green("✓")} ${created} added, ${updated} saved before, ${skipped} skipped`,
+      ...(errors ? [`${paint.red("✗")} ${failed} refused: see ${errors}`] : []),
+    ].join("\n")
+  })
+  return failed > 0 ? exits.partly_failed : exits.done
+}
+
+interface ChunkSaving {
+  key: string
+  mode: "upsert" | "skip"
+  counts: Record<string, number>
+}
+
+async function enter(
+  context: Context,
+  lines: SubscriberLine[],
+  { key, mode, counts }: ChunkSaving,
+): Promise<RefusedLine[]> {
+  const refused = lines.flatMap((one): RefusedLine[] =>
+    one.refused ? [{ ...one, code: "not_imported", message: one.refused }] : [],
+  )
+  const wanted = lines.filter((one) => !one.refused)
+  if (wanted.length === 0) return refused
+  const body = { subscribers: wanted.map(({ fields }) => fields) as never, mode }
+  const headers = { "idempotency-key": key }
+  const client = context.client()
+  const { data } = await patiently(context, () =>
+    client.call("POST /v1/subscribers/bulk", { body, headers }),
+  )
+  for (const name of ["created", "updated", "skipped"] as const)
+    counts[name] = (counts[name] ?? 0) + data[name]
+  for (const { index, error } of data.failed) {
+    const one = wanted[index]
+    // The place in the request says nothing here: the line of the file stands beside it.
+    const message = error.message.replaceAll(/subscribers\.\d+\./g, "")
+    if (one) refused.push({ ...one, code: error.code, message })
+  }
+  return refused
+}
+
+interface Reading {
+  path: string
+  format: "csv" | "ndjson"
+  /** Fields by the head of their column. */
+  mapped: ReadonlyMap<string, string>
+}
+
+function formatOf(path: string, { format }: SubscriberImport): "csv" | "ndjson" {
+  if (format === "csv" || format === "ndjson") return format
+  if (format !== undefined) throw usage(`--format "${format}" is neither csv nor ndjson`)
+  return /\.(ndjson|jsonl)$/i.test(path) ? "ndjson" : "csv"
+}
+
+/** `E-Mail=email` and `Plan=metadata.plan`; a column that is mapped to nothing is left out. */
+function mappingOf(given: readonly string[]): Map<string, string> {
+  return new Map(
+    given.map((text) => {
+      const at = text.lastIndexOf("=")
+      const field = text.slice(at + 1)
+      if (at < 1) throw usage(`--map "${text}" is not COLUMN=FIELD`)
+      if (field !== "" && !isField(field))
+        throw usage(
+          `--map "${text}": there is no field ${field}`,
+          `fields: ${FIELDS.join(", ")}, metadata.NAME`,
+        )
+      return [plainHead(text.slice(0, at)), field]
+    }),
+  )
+}
+
+const isField = (name: string) => FIELDS.includes(name) || /^metadata\../.test(name)
+
+const plainHead = (head: string) =>
+  head
+    .trim()
+    .toLowerCase()
+    .replaceAll(/[\s_-]/g, "")
+
+/** The field that a column fills; "" where it fills none. */
+function fieldOf(head: string, mapped: Reading["mapped"]): string {
+  const own = mapped.get(plainHead(head))
+  if (own !== undefined) return own
+  const trimmed = head.trim()
+  return isField(trimmed) ? trimmed : (HEADS[plainHead(head)] ?? "")
+}
+
+async function* linesOf(reading: Reading): AsyncGenerator<SubscriberLine> {
+  const { read, end } = reading.format === "csv" ? csvLines(reading) : jsonLines()
+  for await (const text of textOf(reading.path)) yield* read(text)
+  yield* end()
+}
+
+function csvLines({ mapped }: Reading) {
+  const reader = new CsvReader()
+  let fields: string[] | undefined
+  const lines = (records: CsvRecord[]) =>
+    records.flatMap((record) => {
+      if (fields !== undefined) return [ofCells(record, fields)]
+      fields = record.cells.map((head) => fieldOf(head, mapped))
+      demandExternalId(record.cells, fields)
+      return []
+    })
+  return { read: (text: string) => lines(reader.push(text)), end: () => lines(reader.end()) }
+}
+
+function demandExternalId(heads: string[], fields: string[]): void {
+  if (fields.includes("external_id")) return
+  const columns = heads.slice(0, 20).join(", ")
+  throw new Failure(
+    exits.invalid,
+    "missing_column",
+    `FILE: no column holds the external id: ${columns}`,
+    {
+      hint: "name it with --map COLUMN=external_id; the first line of the file names the columns",
+    },
+  )
+}
+
+/** An empty cell says nothing: the field stays as it is. */
+function ofCells({ line, cells }: CsvRecord, columns: string[]): SubscriberLine {
+  const fields: Record<string, unknown> = {}
+  const metadata: Record<string, unknown> = {}
+  for (const [at, field] of columns.entries()) {
+    const cell = plainCell(cells[at] ?? "").trim()
+    if (cell === "" || field === "") continue
+    if (field === "tags")
+      fields.tags = cell
+        .split(/[,;|]/)
+        .map((tag) => tag.trim())
+        .filter(Boolean)
+    else if (field === "metadata") Object.assign(metadata, metadataIn(cell))
+    else if (field.startsWith("metadata.")) metadata[field.slice("metadata.".length)] = cell
+    else fields[field] = cell
+  }
+  if (Object.keys(metadata).length > 0) fields.metadata = metadata
+  const name = String(fields.external_id ?? "")
+  const broken = cells.length > columns.length
+  return {
+    ...{ line, name, fields },
+    ...(broken && {
+      refused: `The line has ${cells.length} cells, and the head ${columns.length}.`,
+    }),
+  }
+}
+
+function metadataIn(cell: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(cell)
+    if (typeof value === "object" && value !== null) return value as Record<string, unknown>
+  } catch {
+    // It is no JSON: the text itself is kept.
+  }
+  return { metadata: cell }
+}
+
+function jsonLines() {
+  let rest = ""
+  let line = 0
+  const take = (text: string): SubscriberLine[] => {
+    line += 1
+    const plain = (line === 1 ? text.replace(/^\ufeff/, "") : text).trim()
+    return plain === "" ? [] : [ofJson(plain, line)]
+  }
+  return {
+    read: (text: string) => {
+      const lines = (rest + text).split("\n")
+      rest = lines.pop() ?? ""
+      return lines.flatMap(take)
+    },
+    end: () => take(rest),
+  }
+}
+
+function ofJson(text: string, line: number): SubscriberLine {
+  try {
+    const fields = JSON.parse(text) as Record<string, unknown>
+    if (typeof fields === "object" && fields !== null && !Array.isArray(fields))
+      return { line, name: String(fields.external_id ?? ""), fields }
+  } catch {
+    // Told like every other line that cannot be imported.
+  }
+  return { line, name: text.slice(0, 80), fields: {}, refused: "The line is not a JSON object." }
+}
+
+const SHOWN = 3
+
+/** `--dry-run`: reads the whole file, and sends nothing. */
+async function look(context: Context, reading: Reading) {
+  const sample: Record<string, unknown>[] = []
+  let [lines, refused] = [0, 0]
+  for await (const one of linesOf(reading)) {
+    lines += 1
+    if (one.refused !== undefined || one.name === "") refused += 1
+    else if (sample.length < SHOWN) sample.push(one.fields)
+  }
+  await context.output.record({ dry_run: true, lines, refused, sample }, () =>
+    [
+      `${lines} lines, of which ${refused} cannot be imported. Nothing was sent. The first ones:`,
+      ...sample.map((fields) => JSON.stringify(fields)),
+    ].join("\n"),
+  )
+  return exits.done
+}

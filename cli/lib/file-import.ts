@@ -1,0 +1,223 @@
+import { createHash } from "node:crypto"
+import {
+  appendFileSync,
+  createReadStream,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs"
+import type { Context } from "./context"
+import { csvLine } from "./csv"
+import { exits, Failure, isPassing, isSilence } from "./errors"
+import { unreadable } from "./input"
+import { pause } from "./time"
+
+/** One line of a file, or one record that takes several. */
+export interface ImportLine {
+  line: number
+  /** What the error file names it by. */
+  name: string
+}
+
+/** Why a line was not imported. */
+export interface RefusedLine extends ImportLine {
+  code: string
+  message: string
+}
+
+export interface ImportOptions {
+  errors?: string
+  restart?: boolean
+}
+
+/** What became of the lines so far; kept beside the file, so that an import can go on. */
+interface ImportProgress {
+  /** Of the file and of what was asked for: another file begins anew. */
+  sha256: string
+  /** Of this import: a chunk that was answered and not noted is not counted twice. */
+  import_id: string
+  lines: number
+  failed: number
+  counts: Record<string, number>
+}
+
+export interface FileImport<Line extends ImportLine> {
+  path: string
+  options: ImportOptions
+  /** Where the lines come from stdin, the error file is called `<noun>.errors.csv`. */
+  noun: string
+  /** What `name` is called in the error file. */
+  name: string
+  /** What changes the meaning of the same file. */
+  settings: unknown
+  /** What is counted beside failed lines; all 0. */
+  counts: Record<string, number>
+  lines: () => AsyncIterable<Line>
+  /** Sends lines, and adds to the counts what came of them. Returns those that were refused. */
+  enter: (lines: Line[], key: string, counts: Record<string, number>) => Promise<RefusedLine[]>
+}
+
+interface Imported {
+  counts: Record<string, number>
+  failed: number
+  /** The file with the refused lines. */
+  errors: string | null
+}
+
+/** Of one request: lists, subscribers alike. */
+const CHUNK = 1000
+
+/**
+ * Imports a file in chunks of 1,000 lines: writes refused lines into a file, shows progress, and goes
+ * on where an earlier import of the same file ended.
+ */
+export async function importLines<Line extends ImportLine>(
+  context: Context,
+  file: FileImport<Line>,
+): Promise<Imported> {
+  const files = filesFor(file)
+  const { sha256, total } = await lookOver(file)
+  const known = file.options.restart ? undefined : before(files.progress, sha256)
+  const at = known ?? {
+    ...{ sha256, import_id: crypto.randomUUID(), lines: 0, failed: 0 },
+    counts: { ...file.counts },
+  }
+  if (!known) rmSync(files.errors, { force: true })
+  else await context.output.note(`goes on behind line ${at.lines}`)
+  for await (const chunk of chunksOf(file.lines(), at.lines)) {
+    const refused = await file.enter(chunk, `import-${at.import_id}-${at.lines}`, at.counts)
+    at.lines += chunk.length
+    at.failed += refused.length
+    const rising = refused.sort((one, other) => one.line - other.line)
+    note(files, file.name, rising, at)
+    context.output.passing(`${at.lines}${total === undefined ? "" : ` of ${total}`} lines`)
+  }
+  context.output.passing("")
+  if (files.progress !== undefined) rmSync(files.progress, { force: true })
+  return { counts: at.counts, failed: at.failed, errors: at.failed > 0 ? files.errors : null }
+}
+
+async function* chunksOf<Line>(lines: AsyncIterable<Line>, done: number): AsyncGenerator<Line[]> {
+  let chunk: Line[] = []
+  let at = 0
+  for await (const line of lines) {
+    if (at++ < done) continue
+    chunk.push(line)
+    if (chunk.length < CHUNK) continue
+    yield chunk
+    chunk = []
+  }
+  if (chunk.length > 0) yield chunk
+}
+
+type FileMeaning = Pick<FileImport<ImportLine>, "path" | "noun" | "options" | "settings">
+
+interface ImportFiles {
+  errors: string
+  /** None where the lines come from stdin. */
+  progress: string | undefined
+}
+
+const filesFor = ({ path, noun, options: { errors } }: FileMeaning): ImportFiles => ({
+  errors: errors ?? (path === "-" ? `${noun}.errors.csv` : `${path}.errors.csv`),
+  progress: path === "-" ? undefined : `${path}.progress`,
+})
+
+/** What the file is, and how many lines it has; stdin is read only once. */
+async function lookOver({ path, settings }: FileMeaning) {
+  if (path === "-") return { sha256: "", total: undefined }
+  const hash = createHash("sha256").update(JSON.stringify(settings))
+  let total = 0
+  let last = NEW_LINE
+  for await (const bytes of bytesOf(path)) {
+    hash.update(bytes)
+    for (let at = bytes.indexOf(NEW_LINE); at !== -1; at = bytes.indexOf(NEW_LINE, at + 1)) total++
+    last = bytes.at(-1) ?? last
+  }
+  return { sha256: hash.digest("hex"), total: last === NEW_LINE ? total : total + 1 }
+}
+
+const NEW_LINE = 10
+
+function before(path: string | undefined, sha256: string): ImportProgress | undefined {
+  if (path === undefined) return undefined
+  try {
+    const kept = JSON.parse(readFileSync(path, "utf8")) as ImportProgress
+    return kept.sha256 === sha256 && Number.isInteger(kept.lines) ? kept : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** First the lines, then the place: what is written twice after a crash is a line of the error file. */
+function note(
+  { errors, progress }: ImportFiles,
+  name: string,
+  refused: RefusedLine[],
+  at: ImportProgress,
+): void {
+  if (refused.length > 0) {
+    const is_first = at.failed === refused.length
+    const head = is_first ? csvLine(["line", name, "code", "message"]) : ""
+    const lines = refused.map((one) => csvLine([String(one.line), one.name, one.code, one.message]))
+    appendFileSync(errors, head + lines.join(""))
+  }
+  if (progress === undefined) return
+  writeFileSync(`${progress}.new`, JSON.stringify(at))
+  renameSync(`${progress}.new`, progress)
+}
+
+/** The text of a file, or of stdin for `-`, in pieces. Throws exit 66 or 74, and exit 7 for other text than UTF-8. */
+export async function* textOf(path: string): AsyncGenerator<string> {
+  const decoder = new TextDecoder("utf-8", { fatal: true })
+  const decode = (bytes?: Uint8Array) => {
+    try {
+      return bytes ? decoder.decode(bytes, { stream: true }) : decoder.decode()
+    } catch {
+      throw new Failure(exits.invalid, "invalid_text", `FILE: ${path} is not UTF-8 text.`)
+    }
+  }
+  for await (const bytes of path === "-" ? Bun.stdin.stream() : bytesOf(path)) yield decode(bytes)
+  yield decode()
+}
+
+async function* bytesOf(path: string): AsyncGenerator<Buffer> {
+  try {
+    for await (const bytes of createReadStream(path)) yield bytes as Buffer
+  } catch (error) {
+    throw unreadable(error, path, "FILE")
+  }
+}
+
+/** Of a server that is silent, or cannot now. A rate limit is waited for as often as it comes. */
+const MOST_TRIES = 6
+const LONGEST_WAIT_MS = 60_000
+
+/** Asks until there is an answer, or a refusal that stays. */
+export async function patiently<Answer>(
+  { output }: Context,
+  ask: () => Promise<Answer>,
+): Promise<Answer> {
+  for (let tries = 1; ; ) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (!(error instanceof Failure) || !(isPassing(error) || isSilence(error))) throw error
+      const is_limit = error.status === 429
+      if (!is_limit && tries++ === MOST_TRIES) throw resumable(error)
+      const after = Number(error.details.retry_after)
+      const wait = Number.isFinite(after) ? after * 1000 : 500 * 2 ** tries
+      const ms = Math.min(LONGEST_WAIT_MS, Math.max(100, wait))
+      output.passing(`${error.message} Next attempt in ${Math.ceil(ms / 1000)} s.`)
+      await pause(ms)
+    }
+  }
+}
+
+const resumable = ({ exit, code, message, details, status }: Failure) =>
+  new Failure(exit, code, message, {
+    details,
+    hint: "what was imported stays: give the same command again to go on",
+    ...(status !== undefined && { status }),
+  })

@@ -1,0 +1,205 @@
+import { describe, expect, test } from "bun:test"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import type { TestProject } from "../harness/service"
+import { sharedService } from "../harness/shared-service"
+import { belfry, freshHome, onTerminal } from "./belfry"
+import { FakeApi } from "./fake-api"
+
+const service = await sharedService()
+const { url } = service.listen()
+
+const isJson = (text: string) => text.startsWith("{") && !text.trimEnd().includes("\n")
+
+async function run(env: Record<string, string>, ...words: string[]) {
+  const { exit, out, err } = await belfry(["subscribers", ...words], { env })
+  return { exit, err, out, data: isJson(out) ? JSON.parse(out) : undefined }
+}
+
+const as = ({ key }: TestProject) => ({ BELFRY_URL: url, BELFRY_API_KEY: key })
+
+/** A file with this content in a folder of its own. */
+function file(name: string, content: string | Uint8Array): string {
+  const path = join(freshHome(), name)
+  writeFileSync(path, content)
+  return path
+}
+
+const get = async (project: TestProject, id: string) =>
+  (await project.get(`/v1/subscribers/external/${encodeURIComponent(id)}`)).body.data
+
+const total = async (project: TestProject, query = "") =>
+  (await project.get(`/v1/subscribers?${query}`)).body.meta.total
+
+const NAMES = [
+  ...["Ann", "Jürgen Groß", "José Núñez", "François", "Zoë", "Søren Ødegård", "Þórdís", "Łukasz"],
+  ...[
+    "Çağlar İnan",
+    "Ștefan",
+    "Ελένη",
+    "Дмитрий",
+    "დავით",
+    "Արամ",
+    "محمد",
+    "דוד",
+    "प्रिया",
+    "ก้องภพ",
+  ],
+  ...["王小明", "さくら", "김민준", "Nguyễn Văn", "😀 Smile"],
+]
+
+describe("an import", () => {
+  test("takes a CSV file of spreadsheets: BOM, semicolons, quotes and 20 languages", async () => {
+    const project = await service.project()
+    const rows = NAMES.map(
+      (name, at) => `${at};"${name};""x""";a${at}@example.test;"x|y, z";pro;\r\n`,
+    )
+    const head = "User-ID;Full Name;E-Mail;Tags;Plan;Unknown\r\n"
+    const path = file("people.csv", `\ufeff${head}${rows.join("")}`)
+    const answer = await run(as(project), "import", path, "--map", "Plan=metadata.plan")
+    const counts = { created: NAMES.length, updated: 0, skipped: 0, failed: 0, errors: null }
+    expect([answer.exit, answer.data]).toEqual([0, counts])
+    for (const [at, name] of NAMES.entries()) {
+      expect(await get(project, `${at}`)).toMatchObject({
+        name: `${name};"x"`,
+        email: `a${at}@example.test`,
+        tags: ["x", "y", "z"],
+        metadata: { plan: "pro" },
+      })
+    }
+    expect(await total(project, `search=${encodeURIComponent("ΕΛΈΝΗ")}`)).toBe(1)
+    const before = await get(project, "3")
+    const again = await run(as(project), "import", path, "--map", "Plan=metadata.plan")
+    expect(again.data).toMatchObject({ created: 0, updated: NAMES.length })
+    expect(await get(project, "3")).toEqual(before)
+  })
+
+  test("takes JSON lines, and names the lines that are broken", async () => {
+    const project = await service.project()
+    const lines = [
+      '{"external_id":"a","metadata":{"n":1},"tags":["x"]}',
+      "",
+      "{broken",
+      '{"external_id":"b","email":"nobody"}',
+      '{"external_id":"bulk"}',
+      "[]",
+      '{"external_id":"c"}',
+    ]
+    const path = file("people.ndjson", lines.join("\n"))
+    const { exit, data } = await run(as(project), "import", path)
+    const errors = `${path}.errors.csv`
+    expect([exit, data]).toEqual([8, { created: 2, updated: 0, skipped: 0, failed: 4, errors }])
+    const refused = readFileSync(errors, "utf8").trimEnd().split("\r\n")
+    expect(refused.map((line) => line.split(",").slice(0, 3))).toEqual([
+      ["line", "external_id", "code"],
+      ["3", "{broken", "not_imported"],
+      ["4", "b", "invalid_email"],
+      ["5", "bulk", "validation_error"],
+      ["6", "[]", "not_imported"],
+    ])
+    expect(await get(project, "a")).toMatchObject({ metadata: { n: 1 }, tags: ["x"] })
+    expect(existsSync(`${path}.progress`)).toBe(false)
+  })
+
+  test("of broken lines of CSV imports all others", async () => {
+    const project = await service.project()
+    const path = file("a.csv", "id,email\na,a@x.test\n,b@x.test\nc,c@x.test,more\nd,no\ne,\n")
+    const { exit, data } = await run(as(project), "import", path)
+    expect([exit, data]).toMatchObject([8, { created: 2, failed: 3 }])
+    const lines = readFileSync(`${path}.errors.csv`, "utf8").trimEnd().split("\r\n").slice(1)
+    expect(lines.map((line) => line.split(",", 3))).toEqual([
+      ["3", "", "missing_required_field"],
+      ["4", "c", "not_imported"],
+      ["5", "d", "invalid_email"],
+    ])
+  })
+
+  test("skips those that exist, where it says so", async () => {
+    const project = await service.project()
+    await project.post("/v1/subscribers", { external_id: "a", name: "Ann" })
+    const path = file("a.csv", "external_id,name\na,Other\nb,Ben\n")
+    const { data } = await run(as(project), "import", path, "--mode", "skip")
+    expect(data).toMatchObject({ created: 1, updated: 0, skipped: 1 })
+    expect((await get(project, "a")).name).toBe("Ann")
+  })
+
+  test("as a dry run reads the file, and sends nothing", async () => {
+    const project = await service.project()
+    const path = file("a.csv", "id,email\na,a@x.test\n,b@x.test\n")
+    const { exit, data } = await run(as(project), "import", path, "--dry-run")
+    const sample = [{ external_id: "a", email: "a@x.test" }]
+    expect([exit, data]).toEqual([0, { dry_run: true, lines: 2, refused: 1, sample }])
+    expect(await total(project)).toBe(0)
+    expect(existsSync(`${path}.progress`)).toBe(false)
+  })
+
+  test.each([
+    [["a.csv", "email,name\na@x.test,Ann\n"], 7],
+    [["a.csv", new Uint8Array([0x69, 0x64, 0x0a, 0xff, 0xfe, 0x0a])], 7],
+  ] as const)("of a file that cannot be read says why: %#", async ([name, content], exit) => {
+    const project = await service.project()
+    expect((await run(as(project), "import", file(name, content))).exit).toBe(exit)
+    expect(await total(project)).toBe(0)
+  })
+
+  test.each([
+    ["--map", "Email"],
+    ["--map", "Email=mail"],
+    ["--mode", "replace"],
+    ["--format", "xml"],
+  ])("refuses %s %s", async (flag, value) => {
+    const project = await service.project()
+    const path = file("a.csv", "id\na\n")
+    expect((await run(as(project), "import", path, flag, value)).exit).toBe(2)
+  })
+
+  test("goes on where it was interrupted, and counts no line twice", async () => {
+    using api = new FakeApi()
+    const env = { BELFRY_URL: api.url, BELFRY_API_KEY: "svc_live_x" }
+    let is_down = true
+    api.answer("POST /v1/subscribers/bulk", ({ body }) => {
+      const { subscribers } = body as { subscribers: { external_id: string }[] }
+      if (is_down && subscribers[0]?.external_id === "u2000")
+        return { status: 400, body: { error: { code: "invalid_json", message: "No." }, meta: {} } }
+      const data = { created: subscribers.length, updated: 0, skipped: 0, failed: [] }
+      return { body: { data, meta: {} } }
+    })
+    const lines = Array.from({ length: 3500 }, (_, at) => `u${at}\n`)
+    const path = file("a.csv", `id\n${lines.join("")}`)
+    expect((await run(env, "import", path)).exit).not.toBe(0)
+    expect(JSON.parse(readFileSync(`${path}.progress`, "utf8"))).toMatchObject({ lines: 2000 })
+    is_down = false
+    api.seen.length = 0
+    const { exit, data } = await run(env, "import", path)
+    expect([exit, data]).toMatchObject([0, { created: 3500, failed: 0 }])
+    const sent = api.seen.map(({ body }) => body as { subscribers: { external_id: string }[] })
+    expect(sent.map(({ subscribers }) => subscribers[0]?.external_id)).toEqual(["u2000", "u3000"])
+  })
+})
+
+test("a subscriber is made, changed, shown, listed and removed", async () => {
+  const project = await service.project()
+  const env = as(project)
+  const made = await run(env, "upsert", "user/42", "--email", "ann@example.test", "--tag", "beta")
+  expect([made.exit, made.data.external_id]).toEqual([0, "user/42"])
+  expect((await run(env, "create", "user/42")).exit).toBe(5)
+  const changed = await run(
+    env,
+    "patch",
+    "user/42",
+    "--status",
+    "blocked",
+    "--metadata",
+    "plan=pro",
+  )
+  expect(changed.data).toMatchObject({ status: "blocked", metadata: { plan: "pro" } })
+  expect((await run(env, "get", "user/42")).data).toEqual(changed.data)
+  expect((await run(env, "get", "user/42", "--external")).data).toEqual(changed.data)
+  const { out } = await onTerminal(["subscribers", "list", "--search", "ann", "--no-color"], {
+    env: { ...env, COLUMNS: "140" },
+  })
+  expect(out).toMatch(/EXTERNAL ID +EMAIL .*STATUS/)
+  expect(out).toMatch(/user\/42 +ann@example\.test .*blocked +beta/)
+  const removed = await run(env, "rm", "user/42", "nobody", "--yes")
+  expect([removed.exit, removed.data]).toEqual([3, { removed: 1, not_found: ["nobody"] }])
+})
