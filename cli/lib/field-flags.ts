@@ -47,7 +47,6 @@ const PLACEHOLDERS: Readonly<Record<string, readonly string[]>> = {
   ...{ "<domain>": ["domain"], "<path>": ["path"], "<selector>": ["selector"] },
   ...{ "<slug>": ["slug"], "<status>": ["status"], "<tag>": ["tag"] },
   ...{ "<phone>": ["phone"], "<topic>": ["topic"] },
-  ...{ "<category>": ["category"], "<subscriber>": ["subscriber"] },
 }
 
 /** One idea has one wording in every command. */
