@@ -3,6 +3,7 @@ import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
 import type { Action } from "../lib/context"
 import { exits, usage } from "../lib/errors"
+import { LIMIT } from "../lib/flags"
 import { limitOf, listUpTo } from "../lib/paging"
 import { confirm } from "../lib/prompts"
 import { groupOf, row } from "../lib/resource"
@@ -122,7 +123,7 @@ export function define(program: Command): void {
     .command("consents <subscriber>")
     .description("list the consent records of a subscriber, newest first")
     .option("--verify", "check the chain of hashes; exit 1 if a record was changed or removed")
-    .option("--limit <number>", "most records to show (default: 25)")
+    .option(...LIMIT)
     .addHelpText(
       "after",
       examples(`subscribers consents ${NAMED}`, `subscribers consents ${NAMED} --verify`),

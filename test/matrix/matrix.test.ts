@@ -286,11 +286,13 @@ test.each(named(lists.filter((route) => !isOfOperator(route))))(
   "%s goes on neither after nor before a record of somebody else",
   async (_, route) => {
     const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => ours.ids[name] ?? "")
+    // An external id is a name that the caller gives, so its echo tells nothing.
+    const { external_id: _name, ...foreign } = theirs.ids
     for (const side of ["after", "before"]) {
       const asked = (id: string) => ours.owner.get(`${path}?${side}=${id}`, here(ours))
       const nobodys = await asked(NOBODY)
       expect(nobodys.status).toBe(422)
-      for (const id of Object.values(theirs.ids)) {
+      for (const id of Object.values(foreign)) {
         const answer = await asked(encodeURIComponent(id))
         expectNoLeak(answer)
         expect([side, id, alike(answer, { id })]).toEqual([
