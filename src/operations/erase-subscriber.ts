@@ -83,7 +83,7 @@ export async function eraseSubscriber(
     within(SEARCH_SECONDS),
   )
   await store.emptyLog()
-  const remains = in_flight > 0 ? [IN_FLIGHT, ...REMAINS] : REMAINS
+  const remains = in_flight.size > 0 ? [IN_FLIGHT, ...REMAINS] : REMAINS
   return { erased: true, receipt_id, counts: { ...removed, ...own }, remains }
 }
 
@@ -216,7 +216,7 @@ export const eraseRest = ({ store, secrets }: ErasureParts): JobHandler<ErasedPe
     const { person, account_id } = JSON.parse(secrets.open(sealed, CONTEXT)) as Erasure
     const { in_flight } = await removeTraces({ store, person, account_id }, () => true)
     await store.emptyLog()
-    return in_flight > 0 ? { retry: `${in_flight} messages are being delivered` } : {}
+    return in_flight.size > 0 ? { retry: `messages being delivered: ${in_flight.size}` } : {}
   },
 })
 

@@ -52,12 +52,19 @@ export interface RemovedRows {
   inbound_emails: number
   events: number
   log_entries: number
-  /** Messages whose attempt runs: they go when it has ended. */
-  in_flight: number
+  /** The ids of messages whose attempt runs: they go when it has ended. */
+  in_flight: Set<string>
 }
 
 export const nothingRemoved = (): RemovedRows => ({
-  ...{ messages: 0, captures: 0, inbound_emails: 0, events: 0, log_entries: 0, in_flight: 0 },
+  ...{
+    messages: 0,
+    captures: 0,
+    inbound_emails: 0,
+    events: 0,
+    log_entries: 0,
+    in_flight: new Set(),
+  },
 })
 
 interface Removal {
@@ -106,7 +113,7 @@ async function each(
 async function removeMessagesOf(removal: Removal, ids: string[]): Promise<void> {
   const { store, removed } = removal
   const done = await changeUnclaimed(store, messageRows, ids, async (tx, unclaimed) => {
-    if (unclaimed.length === 0) return { events: 0, messages: 0 }
+    if (unclaimed.length === 0) return { events: 0, unclaimed }
     const named = inArray(messageFiles.message_id, unclaimed)
     const { sha256 } = messageFiles
     const files = await tx.selectDistinct({ sha256 }).from(messageFiles).where(named)
@@ -116,11 +123,12 @@ async function removeMessagesOf(removal: Removal, ids: string[]): Promise<void> 
     const tagged = await tx.select({ tags }).from(messages).where(inArray(messages.id, unclaimed))
     await removeMessages(tx, unclaimed, namedByMessages)
     await forgetTags(tx, removal, [...new Set(tagged.flatMap((row) => row.tags))])
-    return { events: told, messages: unclaimed.length }
+    return { events: told, unclaimed }
   })
-  removed.messages += done.messages
+  removed.messages += done.unclaimed.length
   removed.events += done.events
-  removed.in_flight += ids.length - done.messages
+  const gone = new Set(done.unclaimed)
+  for (const id of ids) if (!gone.has(id)) removed.in_flight.add(id)
 }
 
 /** A tag that no message has any more may have been about one person: its statistics go, too. */

@@ -3,7 +3,7 @@ import { SQL } from "bun"
 import { eq, lte } from "drizzle-orm"
 import { consents } from "../../src/consents/tables"
 import { newId } from "../../src/core/ids"
-import { now } from "../../src/core/time"
+import { now, secondsFromNow } from "../../src/core/time"
 import { jobs } from "../../src/jobs/tables"
 import { keep } from "../../src/mailbox/mailbox"
 import { messageFiles, messages } from "../../src/messages/tables"
@@ -17,7 +17,7 @@ import { atRest } from "../harness/at-rest"
 import { addSubscriber } from "../harness/audience"
 import { complaints, refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
-import { deliverAll, delivered } from "../harness/delivery"
+import { deliverAll, deliverBy, delivered } from "../harness/delivery"
 import { addInbound } from "../harness/inbound-rows"
 import { NOBODY } from "../harness/mail"
 import type { TestProject } from "../harness/service"
@@ -240,6 +240,47 @@ describe("erase", () => {
     expect((await project.get(`/v1/suppressions/check?email=${email}`)).body.data.suppressed).toBe(
       true,
     )
+  })
+
+  test("leaves a message whose attempt runs to the job, which looks until it has ended", async () => {
+    const project = await service.project()
+    const email = "slow@mailbox.test"
+    const { id, external_id } = await addSubscriber(project, { email })
+    const mail = { from: "me@mailbox.test", to: email, subject: "s", text: "t" }
+    const sent = await project.post("/v1/emails", mail)
+    const later = await project.post("/v1/emails", { ...mail, scheduled_at: secondsFromNow(3600) })
+    const status = async ({ body }: typeof sent) =>
+      (await project.get(`/v1/emails/${body.id}`)).status
+    const [begun, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const schedule = () => undefined
+    const delivering = deliverBy(parts, {
+      ...{ name: "mailbox", schedule, close: async () => {} },
+      async send({ to }) {
+        begun.resolve()
+        await answer.promise
+        const [first, ...others] = to.map(delivered)
+        if (!first) throw new Error("a mail without recipients was handed over")
+        return { ...first, others, transcript: [], provider: "mailbox", schedule }
+      },
+    })
+    await begun.promise
+    const erased = await project.post(path(id, "/erase"), { confirm: external_id })
+    expect(erased.body.data.counts.messages).toBe(1)
+    expect(erased.body.data.remains[0].what).toContain("delivery is running")
+    expect(await status(later)).toBe(404)
+    const all = await store.read.select().from(jobs).where(eq(jobs.name, subscriberErased.name))
+    const job = all.at(-1)
+    if (!job) throw new Error("there is no job")
+    const payload = job.payload as never
+    expect(JSON.stringify(payload)).not.toContain("slow@")
+    const retry = "messages being delivered: 1"
+    expect(await eraseRest(parts).run(payload, job)).toEqual({ retry })
+    answer.resolve()
+    await delivering
+    expect(await status(sent)).toBe(200)
+    expect(await eraseRest(parts).run(payload, job)).toEqual({})
+    expect(await status(sent)).toBe(404)
+    expect((await project.get("/v1/events?limit=100")).text).not.toContain("slow@")
   })
 
   test("leaves mail that is sent to the address afterwards", async () => {
