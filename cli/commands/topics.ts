@@ -40,7 +40,7 @@ const rows = [
     word: WORD,
     about: "create a topic; its key never changes",
     example: "--name 'Product news'",
-    flags: { ...FIELDS, description: "description" },
+    flags: { ...FIELDS, description: "description", default_subscription: false },
     done: ({ key, id }) => `created the topic ${key} ${id}`,
     brief: ({ key }) => key,
     next: ({ key }) => `topics join ${key} user-1042`,

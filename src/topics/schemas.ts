@@ -65,6 +65,12 @@ export const NewTopic = t.Object({
   ),
   description: description(),
   default: fallback(),
+  default_subscription: t.Optional(
+    t.Unsafe<"opt_in" | "opt_out">({
+      ...oneOf("opt_in", "opt_out"),
+      description: "What the resend client calls `default`: opt_in is on, opt_out is off.",
+    }),
+  ),
   visibility: visibility(),
 })
 
@@ -84,13 +90,18 @@ export type TopicInput = Pick<TopicRow, "key" | "name" | "description" | "defaul
 export function readTopic(body: unknown, problems: Problems): TopicInput {
   check(NewTopic, body, problems)
   const given = (problems.any ? { name: "" } : body) as Static<typeof NewTopic>
-  const { name, description = null, default: fallback = "on", visibility = "private" } = given
+  const { name, description = null, visibility = "private" } = given
+  const foreign = given.default_subscription && SUBSCRIPTIONS[given.default_subscription]
+  const fallback = given.default ?? foreign ?? "on"
+  if (foreign && foreign !== fallback) problems.add("default_subscription", "invalid", CONTRARY)
   const key = given.key ?? slugFrom(name)
   if (!problems.any && key === "") problems.add("key", "required", NO_KEY)
   if (RESERVED_NAMES.has(key)) problems.add("key", "reserved", reservedName(key))
   return { key, name, description, default: fallback, visibility }
 }
 
+const SUBSCRIPTIONS = { opt_in: "on", opt_out: "off" } as const
+const CONTRARY = "default_subscription is another name of default. Give one of them."
 const NO_KEY = "No key can be made of this name. Give one of a-z, 0-9, dot, _ and -."
 
 const subscriberIds = (minItems: number) =>

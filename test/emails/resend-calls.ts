@@ -41,6 +41,7 @@ export interface Things {
   key: string
   suppression: string
   template: string
+  topic: string
   attachment: string
 }
 
@@ -134,7 +135,11 @@ const GIVEN: Record<string, (things: Things) => unknown[]> = {
   "templates.remove": ({ template }) => [template],
   "events.list": () => [{ limit: 2 }],
   "usage.get": () => [],
+  "topics.create": () => [{ name: "Offers", defaultSubscription: "opt_out" }],
   "topics.list": () => [],
+  "topics.get": ({ topic }) => [topic],
+  "topics.update": ({ topic }) => [{ id: topic, name: "More news" }],
+  "topics.remove": ({ topic }) => [topic],
 }
 
 /** Ways that end in one id, and a body or options behind it. */

@@ -62,6 +62,7 @@ async function things(): Promise<Things> {
   const key = await project.post("/v1/api-keys", { name: "k", scopes: ["email:send"] })
   const suppressed = await project.post("/v1/suppressions", { email: "former@example.test" })
   const template = await project.post("/v1/templates", { name: "order", html: "<p>Dong</p>" })
+  const topic = await project.post("/v1/topics", { name: "News" })
   return {
     email,
     waiting,
@@ -72,6 +73,7 @@ async function things(): Promise<Things> {
     key: key.body.data.id,
     suppression: suppressed.body.data.id,
     template: template.body.data.id,
+    topic: topic.body.data.key,
     attachment: record.attachments[0].id,
   }
 }

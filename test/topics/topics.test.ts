@@ -55,6 +55,15 @@ describe("a new topic", () => {
     expect(await made(project, fields)).toMatchObject(fields)
   })
 
+  test("takes the default as the resend client says it", async () => {
+    const project = await service.project()
+    const wish = { name: "A", default_subscription: "opt_out" }
+    expect((await made(project, wish)).default).toBe("off")
+    expect((await made(project, { name: "B", default_subscription: "opt_in" })).default).toBe("on")
+    const both = await project.post(ALL, { ...wish, name: "C", default: "on" })
+    expect(complaints(both)).toEqual(["default_subscription"])
+  })
+
   test("needs a key that no other topic of the project has", async () => {
     const project = await service.project()
     const { id } = await made(project)
