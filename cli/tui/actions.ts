@@ -86,6 +86,8 @@ function problemOf(intent: Intent, problem: string, { details }: Failure): News 
       return { is: "reputation", problem }
     case "load_topics":
       return { is: "topics", problem }
+    case "load_subscriber":
+      return { is: "subscriber", name: intent.name, found: null, problem }
     case "load_inbound_mail":
       return { is: "inbound_mail", id: intent.id, found: null, problem }
     default:
@@ -149,6 +151,7 @@ async function perform(world: ActionParts, cursors: Cursors, intent: Intent): Pr
     }
     case "load_topics":
     case "load_publishes":
+    case "load_subscriber":
       return dispatch(await audienceNews(client, intent))
     case "cancel_publish":
       dispatch({ is: "notice", text: await cancelPublish(client, intent) })

@@ -1,7 +1,14 @@
 import type { Components } from "../../src/client/components"
 import { isOver, type Publish, totalsOf, withSample } from "../lib/publish-progress"
 import { chosen, kept, layoutOf, tableRows, webhookHeights } from "./layout"
-import { type AudienceState, type State, type StateStep, step, withAudience } from "./state"
+import {
+  type AudienceState,
+  type State,
+  type StateStep,
+  type SubscriberFacts,
+  step,
+  withAudience,
+} from "./state"
 
 interface TopicsNews {
   topics?: readonly Components["Topic"][]
@@ -48,6 +55,20 @@ function samplesOf({ samples }: AudienceState, publishes: readonly Publish[], at
       return [publish.id, withSample(samples[publish.id] ?? [], { at, done })]
     }),
   )
+}
+
+interface SubscriberNews {
+  name: string
+  found: SubscriberFacts | null
+  problem?: string
+}
+
+/** What came of another subscriber than the opened one came too late. */
+export function withSubscriber(state: State, { name, found, problem }: SubscriberNews): State {
+  const { detail } = state.audience
+  if (detail?.name !== name) return state
+  const next = { ...detail, found: found ?? detail.found, problem: problem ?? null }
+  return withAudience(state, { detail: next })
 }
 
 /** Both lists at their places, after the terminal got another size. */

@@ -11,15 +11,26 @@ import {
 import type { Paint } from "../lib/terminal"
 import { clockTime } from "../lib/time"
 import { number, percent, until } from "./cells"
-import { chosen, layoutOf, moved, stepsOf, tableRows, webhookHeights } from "./layout"
+import {
+  chosen,
+  detailRows,
+  layoutOf,
+  moved,
+  scrolled,
+  stepsOf,
+  tableRows,
+  webhookHeights,
+} from "./layout"
 import {
   type AudienceState,
   type State,
   type StateStep,
+  type SubscriberView,
   step,
   whether,
   withAudience,
 } from "./state"
+import { subscriberLines } from "./subscriber-lines"
 import { type Brush, type MonitorColumn, tableLines } from "./table-lines"
 import { told } from "./webhooks-screen"
 
@@ -117,7 +128,8 @@ function endOf(row: RunningPublish, now: number): string {
 /** Topics above, the publishes to the chosen one below; each line exactly `width` cells. */
 export function audienceLines(state: State, width: number, paint: Paint): string[] {
   const { audience, now } = state
-  const { topics, problem, position, focus, publishes, publish_position, samples } = audience
+  const { topics, problem, position, focus, publishes, publish_position, samples, detail } =
+    audience
   const { height } = layoutOf(state)
   if (topics === null || topics.length === 0) {
     return told(problem ?? (topics ? NONE : "loading…"), width, height)
@@ -127,14 +139,18 @@ export function audienceLines(state: State, width: number, paint: Paint): string
   const above = tableLines({
     ...both,
     ...{ columns: topicColumns, rows: topics, height: upper },
-    ...{ top: position.top, selected: position.selected, has_focus: focus === "topics" },
+    ...{
+      top: position.top,
+      selected: position.selected,
+      has_focus: focus === "topics" && detail === null,
+    },
   })
   const rows = publishes.map((row) => ({ ...row, rate: rateOf(samples[row.id] ?? []) }))
   const below = tableLines({
     ...both,
     ...{ columns: publishColumns, rows, height: lower, top: publish_position.top },
     selected: publish_position.selected,
-    has_focus: focus === "publishes",
+    has_focus: focus === "publishes" && detail === null,
   })
   return [...above, paint.dim("─".repeat(width)), ...below]
 }
@@ -161,6 +177,7 @@ export function audienceInfo({ audience }: State): string {
 /** Keys of the Audience screen: on topics, or on publishes. */
 export function pressOnAudience(state: State, key: string): StateStep {
   const { audience } = state
+  if (audience.detail) return pressInSubscriber(state, audience.detail, key)
   const [upper, lower] = webhookHeights(layoutOf(state).height, audience.topics?.length ?? 0)
   const on_topics = audience.focus === "topics"
   const rows = tableRows(on_topics ? upper : lower)
@@ -179,6 +196,41 @@ export function pressOnAudience(state: State, key: string): StateStep {
       return copyChosen(state)
     case "c":
       return askCancel(state)
+    case "s":
+      return askSubscriber(state)
+    default:
+      return step(state)
+  }
+}
+
+const askSubscriber = (state: State): StateStep =>
+  step({ ...state, prompt: { asks: "subscriber", text: "", problem: null } })
+
+/** Opens a subscriber by its id or its external id. */
+export function openSubscriber(state: State, name: string): StateStep {
+  if (name === "") return step(state)
+  const detail = { name, top: 0, found: null, problem: null }
+  const next = withAudience({ ...state, screen: "audience" }, { detail })
+  return step(next, { do: "load_subscriber", name })
+}
+
+function pressInSubscriber(state: State, detail: SubscriberView, key: string): StateStep {
+  const { height, detail_width } = layoutOf(state)
+  const rows = detailRows(height)
+  const show = (next: SubscriberView | null) => step(withAudience(state, { detail: next }))
+  const by = stepsOf(key, rows)
+  if (by !== undefined) {
+    const lines = subscriberLines(detail, detail_width, false).length
+    return show({ ...detail, top: scrolled(detail.top, by, lines, rows) })
+  }
+  switch (key) {
+    case "<escape>":
+    case "<backspace>":
+      return show(null)
+    case "s":
+      return askSubscriber(state)
+    case "y":
+      return step(state, { do: "copy", text: detail.found?.subscriber.id ?? detail.name })
     default:
       return step(state)
   }

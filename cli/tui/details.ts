@@ -55,7 +55,7 @@ const linesOfDelivery = remembered(
 )
 
 /** Breaks lines to the width first and paints them then: an escape is no character. */
-function painted(
+export function painted(
   problem: string | null | undefined,
   found: readonly StyledLine[] | null | undefined,
   width: number,

@@ -10,6 +10,7 @@ import { listInfo, listLines } from "./messages-screen"
 import { backlog, queueInfo, queueLines } from "./queue-screen"
 import { reputationInfo, reputationLines } from "./reputation-screen"
 import { type PromptState, type Question, type State, screens, tabs } from "./state"
+import { subscriberLines } from "./subscriber-lines"
 import type { Brush } from "./table-lines"
 import { webhookInfo, webhookLines } from "./webhooks-screen"
 
@@ -141,11 +142,12 @@ const INFO = {
   audience: audienceInfo,
 }
 
-const asked = { filter: "/", command: ":", replay: "replay since: " }
+const asked = { filter: "/", command: ":", replay: "replay since: ", subscriber: "subscriber: " }
 const hints = {
   filter: "status:bounced to:*@x.test since:1h tag:y -word   ⏎ applies, Esc leaves",
   command: "⏎ runs it, Esc leaves",
   replay: "held, failed or all   ⏎ continues, Esc leaves",
+  subscriber: "id or external id   ⏎ opens it, Esc leaves",
 }
 
 /** The end of a long line is what is seen: there the typing happens. */
@@ -210,7 +212,7 @@ function screenLines(state: State, width: number, paint: Paint): string[] {
   }
 }
 
-/** What is opened of the list: a message, a received mail or a delivery; undefined when nothing is. */
+/** What is opened: a message, a received mail, a subscriber or a delivery; undefined when nothing is. */
 function openedLines(state: State, paint: Paint, colour: boolean): string[] | undefined {
   const { detail_width: width } = layoutOf(state)
   const message = state.screen === "messages" ? state.messages.detail : null
@@ -226,6 +228,14 @@ function openedLines(state: State, paint: Paint, colour: boolean): string[] | un
     const under = paint.dim(fitted(mail.found ? cleanLine(mail.found.kind) : "", width))
     const lines = inboundLines(mail, width, colour)
     return withTitle(state, `received mail ${mail.id}`, under, lines, mail.top, paint)
+  }
+  const subscriber = state.screen === "audience" ? state.audience.detail : null
+  if (subscriber) {
+    const status = subscriber.found?.subscriber.status ?? ""
+    const under = paint.dim(fitted(cleanLine(status), width))
+    const lines = subscriberLines(subscriber, width, colour)
+    const name = `subscriber ${subscriber.name}`
+    return withTitle(state, name, under, lines, subscriber.top, paint)
   }
   const delivery = state.screen === "webhooks" ? state.webhooks.detail : null
   if (!delivery) return undefined

@@ -1,6 +1,6 @@
 import type { Components } from "../../src/client/components"
 import { chosen } from "./layout"
-import type { State, WebhooksState } from "./state"
+import type { AudienceState, State, WebhooksState } from "./state"
 
 type Webhook = Components["Webhook"]
 
@@ -129,16 +129,31 @@ const inboundMail: KeyHelp[] = [
 
 const cancel = key("c", "cancel", "cancel the rest of this publish (asks first)")
 
+const subscriber = key(
+  "s",
+  "subscriber",
+  "open a subscriber: reachability, consents and last messages",
+)
+
+const opened: KeyHelp[] = [
+  key("Esc", "back", "go back to topics and publishes"),
+  key("↑↓", "scroll", "scroll the text"),
+  subscriber,
+  copy,
+]
+
 const topics: KeyHelp[] = [
   moving,
+  subscriber,
   key("Tab", "publishes", "move between topics and publishes; ⏎ goes down, Esc up"),
   copy,
 ]
 
 const publishes: KeyHelp[] = [
   moving,
-  key("Tab", "topics", "move between topics and publishes"),
   cancel,
+  key("Tab", "topics", "move between topics and publishes"),
+  subscriber,
   copy,
 ]
 
@@ -163,9 +178,14 @@ export function keysOf(state: State): KeyHelp[] {
   if (screen === "messages") return list.detail ? detail : messages
   if (screen === "queue" || screen === "reputation") return queue
   if (screen === "inbound") return state.inbound.detail ? inboundMail : inbound
-  if (screen === "audience") return state.audience.focus === "topics" ? topics : publishes
+  if (screen === "audience") return keysOnAudience(state.audience)
   const keys = keysOnWebhooks(webhooks)
   return webhooks.read_only === null ? keys : keys.filter(({ changes }) => !changes)
+}
+
+function keysOnAudience({ detail: subscriber, focus }: AudienceState): KeyHelp[] {
+  if (subscriber) return opened
+  return focus === "topics" ? topics : publishes
 }
 
 function keysOnWebhooks({

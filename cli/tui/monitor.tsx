@@ -200,7 +200,7 @@ async function shown(colour: boolean, store: MonitorStore, life: MonitorRun): Pr
 
 /** What is not told by the stream is asked for, as far as it is on the screen. */
 function ask(store: MonitorStore): void {
-  const { screen, webhooks, messages } = store.state()
+  const { screen, webhooks, messages, audience } = store.state()
   const { filter, detail } = messages
   store.ask({ do: "load_queue" })
   // Which template a mail was made from, no event tells.
@@ -208,7 +208,10 @@ function ask(store: MonitorStore): void {
   if (screen === "messages" && is_of_template && !detail) store.ask({ do: "load_newest", filter })
   if (screen === "inbound") store.ask({ do: "load_inbound" })
   if (screen === "reputation") store.ask({ do: "load_reputation" })
-  if (screen === "audience") store.ask({ do: "load_topics" })
+  if (screen === "audience") {
+    if (audience.detail) store.ask({ do: "load_subscriber", name: audience.detail.name })
+    store.ask({ do: "load_topics" })
+  }
   if (screen !== "webhooks") return
   store.ask({ do: "load_endpoints" })
   if (webhooks.detail) store.ask({ do: "load_delivery", ...idsOf(webhooks.detail) })

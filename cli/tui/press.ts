@@ -1,6 +1,6 @@
 import { Failure } from "../lib/errors"
 import { moment } from "../lib/time"
-import { pressOnAudience } from "./audience-screen"
+import { openSubscriber, pressOnAudience } from "./audience-screen"
 import { withoutLast } from "./cells"
 import { type MessageFilter, parseFilter } from "./filter"
 import { pressOnInbound } from "./inbound-screen"
@@ -165,6 +165,8 @@ function finish(state: State, prompt: PromptState): StateStep {
       return askReplay(state, prompt.text, refused)
     case "command":
       return command(state, prompt.text.trim(), refused)
+    case "subscriber":
+      return openSubscriber(state, prompt.text.trim())
   }
 }
 

@@ -119,6 +119,24 @@ export interface InboundState {
   detail: InboundView | null
 }
 
+/** What is fetched about one subscriber. What the key may not read is undefined. */
+export interface SubscriberFacts {
+  subscriber: Components["Subscriber"]
+  reachability: Components["Reachability"] | undefined
+  topics: readonly Components["SubscribedTopic"][] | undefined
+  consents: readonly Components["Consent"][] | undefined
+  messages: readonly Components["EmailSummary"][] | undefined
+}
+
+export interface SubscriberView {
+  /** Its id or its external id, as it was typed. */
+  name: string
+  /** Of the first line that is seen. */
+  top: number
+  found: SubscriberFacts | null
+  problem: string | null
+}
+
 export interface AudienceState {
   /** Null: not read yet. */
   topics: readonly Topic[] | null
@@ -131,11 +149,12 @@ export interface AudienceState {
   publish_position: ListPosition
   /** What was done at the last looks, by publish: how fast those that run are. */
   samples: Readonly<Record<string, readonly ProgressSample[]>>
+  detail: SubscriberView | null
 }
 
 /** One line that is being typed. */
 export interface PromptState {
-  asks: "filter" | "command" | "replay"
+  asks: "filter" | "command" | "replay" | "subscriber"
   text: string
   problem: string | null
   /** The filter that Esc brings back, while another one is typed and acts at once. */
@@ -235,6 +254,7 @@ export function initialState(columns: number, lines: number, now: number, title:
       publishes: [],
       publish_position: TOP_OF_LIST,
       samples: {},
+      detail: null,
     },
     prompt: null,
     question: null,
@@ -258,6 +278,7 @@ export type Intent =
   | { do: "load_inbound_mail"; id: string }
   | { do: "load_topics" }
   | { do: "load_publishes"; topic_key: string }
+  | { do: "load_subscriber"; name: string }
   | { do: "test"; webhook_id: string }
   | { do: "copy"; text: string }
   | { do: "redraw" }

@@ -1,6 +1,6 @@
 import type { Components } from "../../src/client/components"
 import type { Publish } from "../lib/publish-progress"
-import { keptAudience, withPublishes, withTopics } from "./audience-news"
+import { keptAudience, withPublishes, withSubscriber, withTopics } from "./audience-news"
 import type { MessageFilter } from "./filter"
 import { kept, layoutOf, tableRows, webhookHeights } from "./layout"
 import { counted, mergeUpdates, type RowUpdate, upTo } from "./message-rows"
@@ -10,6 +10,7 @@ import {
   type MessagesState,
   type State,
   type StateStep,
+  type SubscriberFacts,
   step,
   type Tab,
   withInbound,
@@ -46,9 +47,10 @@ export type News =
   | { is: "inbound_mail"; id: string; found: InboundEmail | null; problem?: string }
   | { is: "topics"; topics?: readonly Topic[]; problem?: string }
   | { is: "publishes"; topic_key: string; publishes: readonly Publish[] }
+  | { is: "subscriber"; name: string; found: SubscriberFacts | null; problem?: string }
   | { is: "notice"; text: string }
 
-export type NewsOf<Kind extends News["is"]> = Extract<News, { is: Kind }>
+type NewsOf<Kind extends News["is"]> = Extract<News, { is: Kind }>
 
 /** The state after one piece of news, and what is to be done about it. Changes nothing else. */
 export function applyNews(state: State, news: News): StateStep {
@@ -95,6 +97,8 @@ export function applyNews(state: State, news: News): StateStep {
       return withTopics(state, news)
     case "publishes":
       return step(withPublishes(state, news))
+    case "subscriber":
+      return step(withSubscriber(state, news))
     case "delivery":
       return step(withDelivery(state, news))
   }

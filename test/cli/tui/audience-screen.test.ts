@@ -4,7 +4,7 @@ import { screenLines as linesOf } from "../../../cli/tui/monitor"
 import { press } from "../../../cli/tui/press"
 import type { State } from "../../../cli/tui/state"
 import { applyNews } from "../../../cli/tui/update"
-import { monitorWith, NOW, publishRow, topicRow } from "./rows"
+import { consentRow, monitorWith, NOW, publishRow, subscriberRow, topicRow } from "./rows"
 
 const TOPICS = [topicRow("news", { subscriber_count: 100_000 }), topicRow("offers")]
 
@@ -102,3 +102,58 @@ describe("the Audience screen", () => {
 })
 
 const NOBODY = { no_address: 0, preference: 0, suppressed: 0, frequency_cap: 0, quota: 0 }
+
+describe("a subscriber on the Audience screen", () => {
+  const found = () => ({
+    subscriber: subscriberRow(),
+    reachability: {
+      email: { allowed: false, reason: "unsubscribed" as const, next_allowed_at: null },
+      push: { allowed: false, reason: "no_address" as const, next_allowed_at: null },
+      sms: {
+        allowed: true,
+        reason: "quiet_hours" as const,
+        next_allowed_at: "2026-11-22T07:00:00.000Z",
+      },
+      in_app: { allowed: true, reason: null, next_allowed_at: null },
+    },
+    topics: [{ key: "news", name: "News", subscribed_at: "2026-11-21T12:00:00.000Z" }],
+    consents: [consentRow()],
+    messages: undefined,
+  })
+
+  const asked = () => after(open([]), "s", ..."user-1042")
+
+  test("is asked for by its id or external id", () => {
+    expect(drawn(asked())).toContain("subscriber: user-1042")
+    const opened = press(asked(), "<enter>")
+    expect(opened.intents).toEqual([{ do: "load_subscriber", name: "user-1042" }])
+    expect(press(after(open([]), "s"), "<enter>").intents).toEqual([])
+    expect(after(asked(), "<escape>").audience.detail).toBeNull()
+  })
+
+  test("shows reachability with its reasons, consents, topics and what the key may not read", () => {
+    const opened = after(asked(), "<enter>")
+    expect(drawn(opened)).toContain("loading…")
+    const news = { is: "subscriber" as const, name: "user-1042", found: found() }
+    const text = drawn(applyNews({ ...opened, lines: 40 }, news).state)
+    expect(text).toMatch(/external +user-1042/)
+    expect(text).toMatch(/email +no ✗ \(unsubscribed\)/)
+    expect(text).toMatch(/push +no ✗ \(no address\)/)
+    expect(text).toMatch(/sms +yes \(quiet hours\)/)
+    expect(text).toMatch(/in_app +yes/)
+    expect(text).toMatch(/2026-11-21 +granted +email newsletter +by api/)
+    expect(text).toMatch(/LAST MESSAGES/)
+    expect(text).toContain("this key may not read it")
+    const late = applyNews(opened, { ...news, name: "other" }).state
+    expect(late.audience.detail?.found).toBeNull()
+  })
+
+  test("is closed by Esc, copied by y, and says where it is not there", () => {
+    const opened = after(asked(), "<enter>")
+    expect(press(opened, "y").intents).toEqual([{ do: "copy", text: "user-1042" }])
+    expect(after(opened, "<escape>").audience.detail).toBeNull()
+    const problem = "There is no such subscriber in this project."
+    const news = { is: "subscriber" as const, name: "user-1042", found: null, problem }
+    expect(drawn(applyNews(opened, news).state)).toContain(problem)
+  })
+})

@@ -85,6 +85,45 @@ export const publishRow = (id: string, more: Partial<Components["Publish"]> = {}
   ...more,
 })
 
+/** A subscriber by its external id. */
+export const subscriberRow = (external_id = "user-1042"): Components["Subscriber"] => ({
+  id: idAt(NOW),
+  project_id: idAt(NOW),
+  external_id,
+  email: "ann@mailbox.test",
+  phone: null,
+  name: "Ann",
+  avatar_url: null,
+  locale: "de-AT",
+  timezone: "Europe/Vienna",
+  metadata: {},
+  tags: ["beta"],
+  status: "active",
+  auth_user_id: null,
+  devices: 0,
+  unread: 0,
+  last_seen_at: null,
+  created_at: "2026-11-21T12:00:00.000Z",
+  updated_at: "2026-11-21T12:00:00.000Z",
+})
+
+/** The consent of a subscriber to one kind of mail. */
+export const consentRow = (): Components["Consent"] => ({
+  id: idAt(NOW),
+  subscriber_id: idAt(NOW),
+  channel: "email",
+  category: "newsletter",
+  scope: { type: "category", key: "newsletter" },
+  action: "granted",
+  source: "api",
+  proof: null,
+  ip_hash: null,
+  created_at: "2026-11-21T12:00:00.000Z",
+  number: 1,
+  prev_hash: null,
+  hash: "00",
+})
+
 /** An endpoint that works. */
 export const endpoint = (id: string, more: Partial<Webhook> = {}): Webhook => ({
   id,
