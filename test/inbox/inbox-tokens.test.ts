@@ -7,7 +7,6 @@ import { newId } from "../../src/core/ids"
 import { accounts, projects } from "../../src/identity/tables"
 import { signerOf } from "../../src/signing-keys/signing-keys"
 import { signingKeys } from "../../src/signing-keys/tables"
-import { subscribers } from "../../src/subscribers/tables"
 import { atRest } from "../harness/at-rest"
 import { client, complaints, refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
@@ -128,18 +127,33 @@ describe("the token of a subscriber", () => {
   })
 
   test("is refused once its subscriber is blocked or erased, and not for an unsubscribed one", async () => {
-    const { token, subscriber_id } = await genuine()
-    const own = eq(subscribers.id, subscriber_id)
-    const become = (state: "active" | "unsubscribed" | "blocked") =>
-      store.tx((tx) => tx.update(subscribers).set({ status: state }).where(own))
+    const project = await service.project()
+    const subscriber_id = await addSubscriber(service, project, "user_42")
+    const token = await tokenOf(project, subscriber_id)
+    const become = (state: string) =>
+      project.call("PATCH", `/v1/subscribers/${subscriber_id}`, { body: { status: state } })
     await become("unsubscribed")
     expect(await status(token)).toBe(200)
     await become("blocked")
     expect(refusal(await reads(token))).toEqual([401, "unauthorized"])
     await become("active")
     expect(await status(token)).toBe(200)
-    await store.tx((tx) => tx.delete(subscribers).where(own))
+    const erasing = { confirm: "user_42" }
+    const erased = await project.post(`/v1/subscribers/${subscriber_id}/erase`, erasing)
+    expect(erased.status).toBe(200)
     expect(refusal(await reads(token))).toEqual([401, "unauthorized"])
+  })
+
+  test("is refused once its subscriber is deleted, or merged into another one", async () => {
+    const project = await service.project()
+    const [gone, from, into] = await Promise.all(
+      ["gone", "from", "into"].map((name) => addSubscriber(service, project, name)),
+    )
+    const tokens = await Promise.all([gone, from, into].map((one = "") => tokenOf(project, one)))
+    await project.call("DELETE", `/v1/subscribers/${gone}`)
+    const merged = await project.post(`/v1/subscribers/${into}/merge`, { from_id: from })
+    expect(merged.status).toBe(200)
+    expect(await Promise.all(tokens.map(status))).toEqual([401, 401, 200])
   })
 
   test("ends with its project, and waits while its account is locked", async () => {
