@@ -208,10 +208,7 @@ function ask(store: MonitorStore): void {
   if (screen === "messages" && is_of_template && !detail) store.ask({ do: "load_newest", filter })
   if (screen === "inbound") store.ask({ do: "load_inbound" })
   if (screen === "reputation") store.ask({ do: "load_reputation" })
-  if (screen === "audience") {
-    if (audience.detail) store.ask({ do: "load_subscriber", name: audience.detail.name })
-    store.ask({ do: "load_topics" })
-  }
+  if (screen === "audience" && !audience.detail) store.ask({ do: "load_topics" })
   if (screen !== "webhooks") return
   store.ask({ do: "load_endpoints" })
   if (webhooks.detail) store.ask({ do: "load_delivery", ...idsOf(webhooks.detail) })

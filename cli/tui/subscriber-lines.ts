@@ -19,9 +19,7 @@ const linesOfSubscriber = remembered(
 
 function contentOf(found: SubscriberFacts): StyledLine[] {
   const { subscriber } = found
-  const { status } = subscriber
   return [
-    styled(status, status === "active" ? "green" : "red"),
     ...pair("external", subscriber.external_id),
     ...pair("id", subscriber.id),
     ...pair("name", subscriber.name),
