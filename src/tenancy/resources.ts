@@ -11,9 +11,6 @@ import { days } from "./usage"
 
 type CountByProject = Map<string, number>
 
-/** What a project has, in numbers. What is not built yet is not there. */
-const NOTHING = { subscribers: 0 }
-
 /** A month of every project, oldest first, each with what it used and what it has. */
 export async function breakdown(
   db: Reader,
@@ -22,7 +19,7 @@ export async function breakdown(
   domains: CountByProject,
 ) {
   const rows = await projects.active(db, account_id)
-  const [usage, { keys, webhooks, templates }] = await Promise.all([
+  const [usage, { keys, webhooks, templates, subscribers }] = await Promise.all([
     usageByProject(db, account_id, period),
     countResources(db, rows),
   ])
@@ -31,9 +28,10 @@ export async function breakdown(
     const own = {
       webhooks: webhooks.get(id) ?? 0,
       templates: templates.get(id) ?? 0,
+      subscribers: subscribers.get(id) ?? 0,
       api_keys: keys.get(id) ?? 0,
     }
-    const resources = { ...NOTHING, ...own, domains: domains.get(id) ?? 0 }
+    const resources = { ...own, domains: domains.get(id) ?? 0 }
     return { project_id: id, name, usage: Object.fromEntries(used), resources }
   })
 }
@@ -48,8 +46,8 @@ async function usageByProject(db: Reader, account_id: string, period: string) {
 }
 
 /**
- * Keys that work, which are few and rarely asked for, so they are counted; webhooks and templates have
- * totals (see webhooks/webhooks.ts and templates/templates.ts).
+ * Keys that work, which are few and rarely asked for, so they are counted; webhooks, templates and
+ * subscribers have totals (see webhooks/webhooks.ts, templates/templates.ts, subscribers/subscribers.ts).
  */
 async function countResources(db: Reader, rows: { id: string }[]) {
   const ids = rows.map(({ id }) => id)
@@ -62,12 +60,14 @@ async function countResources(db: Reader, rows: { id: string }[]) {
   const keys: CountByProject = new Map(counted.map((row) => [row.id, row.keys]))
   const webhooks: CountByProject = new Map()
   const templates: CountByProject = new Map()
+  const subscribers: CountByProject = new Map()
   for (const id of ids) {
-    const all = await totals(db, id, ["webhooks", "templates"])
+    const all = await totals(db, id, ["webhooks", "templates", "subscribers"])
     webhooks.set(id, all.get("webhooks") ?? 0)
     templates.set(id, all.get("templates") ?? 0)
+    subscribers.set(id, all.get("subscribers") ?? 0)
   }
-  return { keys, webhooks, templates }
+  return { keys, webhooks, templates, subscribers }
 }
 
 const sum = (counts: CountByProject) => [...counts.values()].reduce((all, one) => all + one, 0)
@@ -76,12 +76,12 @@ const sum = (counts: CountByProject) => [...counts.values()].reduce((all, one) =
 export async function resourceCounts(db: Reader, account: AccountRow, domains: CountByProject) {
   const limits = limitsOf(account)
   const rows = await projects.active(db, account.id)
-  const { keys, webhooks, templates } = await countResources(db, rows)
+  const { keys, webhooks, templates, subscribers } = await countResources(db, rows)
   return {
     projects: { used: rows.length, limit: limits.projects },
     webhooks: { used: sum(webhooks), limit: limits.webhooks },
     domains: { used: sum(domains), limit: null },
-    subscribers: { used: 0, limit: null },
+    subscribers: { used: sum(subscribers), limit: null },
     templates: { used: sum(templates), limit: null },
     api_keys: { used: sum(keys), limit: null },
     organizations: { used: 0, limit: limits.organizations },

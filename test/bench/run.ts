@@ -25,6 +25,7 @@ import { monitor } from "./monitor"
 import { render, write } from "./results"
 import { slowSmtp } from "./slow-smtp"
 import { submission } from "./submission"
+import { subscribers } from "./subscribers"
 import { suppressions } from "./suppressions"
 import { templates } from "./templates"
 import { tracking } from "./tracking"
@@ -35,7 +36,17 @@ const QUICK: Effort = { rounds: 2, seconds: 2 }
 
 const mail = [accept, batch, deliver, backlog, cold, acceptPostgres, limits, bodies]
 const smtp = [submission, inbound, slowSmtp]
-const after = [jobs, webhooks, monitor, suppressions, templates, tracking, growth, fanOut]
+const after = [
+  jobs,
+  webhooks,
+  monitor,
+  subscribers,
+  suppressions,
+  templates,
+  tracking,
+  growth,
+  fanOut,
+]
 const benches: Bench[] = [...mail, ...smtp, ...after]
 
 const words = process.argv.slice(2)

@@ -5,6 +5,7 @@ import { topicMembers, topics } from "../../src/topics/tables"
 import { complaints, refusal } from "../harness/client"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
+import { makeSubscribers } from "../topics/made-subscribers"
 
 const service = await sharedService()
 const PATH = "/v1/subscribers"
@@ -209,6 +210,35 @@ describe("a search", () => {
     expect((await listed(project, "search=r"))[0]).toEqual([])
     await project.call("DELETE", `${PATH}/a`)
     expect((await listed(project, "search=b"))[0]).toEqual([])
+  })
+
+  test("with more matches than are counted is walked page by page, newest first", async () => {
+    const project = await service.project()
+    const letter = (at: number) => String.fromCharCode(97 + (at % 26))
+    // 2 words that begin with "common", and 676 that begin with "many".
+    const rows = Array.from({ length: 1400 }, (_, at) => ({
+      external_id: `x${at}`,
+      name: `${at % 2 ? "common" : "commoner"} many${letter(at)}${letter(Math.floor(at / 26))}`,
+      tags: at % 3 ? [] : ["third"],
+    }))
+    await makeSubscribers(service, project, rows)
+    const all = rows.map(({ external_id }) => external_id).toReversed()
+    for (const search of ["com", "comm", "many", "x", "many common", "comm many"]) {
+      const query = `search=${encodeURIComponent(search)}&per_page=100`
+      const first = (await project.get(`${PATH}?${query}`)).body
+      const { total, total_pages, has_more } = first.meta
+      expect([search, total, total_pages, has_more]).toEqual([search, null, null, true])
+      const second = (await project.get(`${PATH}?${query}&page=2`)).body
+      const third = (await project.get(`${PATH}?${query}&after=${second.data.at(-1).id}`)).body
+      const before = (await project.get(`${PATH}?${query}&before=${third.data[0].id}`)).body
+      const names = [first, second, third].flatMap(({ data }) => data as ListedName[])
+      expect(names.map(({ external_id }) => external_id)).toEqual(all.slice(0, 300))
+      expect(before.data).toEqual(second.data)
+    }
+    const odd = all.filter((name) => Number(name.slice(1)) % 2 === 0)
+    expect((await listed(project, "search=commoner"))[0]).toEqual(odd.slice(0, 25))
+    const third = all.filter((name) => Number(name.slice(1)) % 3 === 0)
+    expect(await listed(project, "search=common&tag=third")).toEqual([third.slice(0, 25), 467])
   })
 
   test("of a project finds nothing of another one", async () => {

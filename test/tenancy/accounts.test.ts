@@ -263,7 +263,9 @@ describe("what the bill is made of", () => {
   test("resource counts", async () => {
     const { owner, join } = await team(service, "pro")
     await join("member")
+    await owner.post("/v1/subscribers", { external_id: "user-1" })
     const { data } = (await owner.get("/v1/accounts/me/resource-counts")).body
+    expect(data.subscribers).toEqual({ used: 1, limit: null })
     expect(data.projects).toEqual({ used: 1, limit: 10 })
     expect(data.members).toEqual({ used: 2, limit: null })
     expect(data.api_keys).toEqual({ used: 0, limit: null })
@@ -273,13 +275,14 @@ describe("what the bill is made of", () => {
 
   test("a month by project", async () => {
     const { owner, project_id } = await team(service)
+    await owner.post("/v1/subscribers", { external_id: "user-1" })
     const { data } = (await owner.get("/v1/accounts/me/project-breakdown")).body
     expect(data).toEqual([
       {
         project_id,
         name: "Default",
         usage: { email: 0, push: 0, sms: 0, in_app: 0, mau: 0 },
-        resources: { domains: 0, webhooks: 0, templates: 0, subscribers: 0, api_keys: 0 },
+        resources: { domains: 0, webhooks: 0, templates: 0, subscribers: 1, api_keys: 0 },
       },
     ])
     const wrong = await owner.get("/v1/accounts/me/project-breakdown?period=2026-13")
