@@ -133,7 +133,7 @@ function defineImport(subscribers: Command): void {
     .command("import <file>")
     .description("add or change the subscribers of a CSV or NDJSON file, 1,000 in one request")
     .option("--map <column=field>", "field that a column fills; may be repeated", several)
-    .option("--mode <mode>", "what happens with those that exist: upsert (the default) or skip")
+    .option("--mode <mode>", "what happens with those that exist: skip or upsert (default: upsert)")
     .option("--format <format>", "csv or ndjson (default: by the name of the file)")
     .option("--errors <file>", "file for the lines that are refused (default: FILE.errors.csv)")
     .option("--restart", "begin at the first line, though an earlier import was interrupted")
