@@ -81,6 +81,13 @@ export function missingModules(...names: (keyof typeof modules)[]): boolean {
   return absent.length > 0
 }
 
+/** As `missing`, for Python with the time zones of the machine. */
+export function missingZones(): boolean {
+  const is_missing = !existsSync(DEBIAN_PYTHON) || !existsSync("/usr/share/zoneinfo/Asia/Kathmandu")
+  if (is_missing) note("needs python3 with tzdata (apt-get install python3 tzdata)")
+  return is_missing
+}
+
 /** Has the runner print `not run: <reason>` beside its totals. */
 export function note(reason: string) {
   if (noted.has(reason)) return

@@ -31,6 +31,8 @@ export const sizes = {
   exported: full ? 100_000 : 5_000,
   /** Made-up templates that are sent. */
   templates: full ? 20_000 : 1_000,
+  /** Made-up bodies of preferences. */
+  preferences: full ? 10_000 : 1_000,
   /** Broken mails that are read as received ones. */
   received: full ? 20_000 : 1_000,
 }
