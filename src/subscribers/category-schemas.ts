@@ -2,9 +2,7 @@ import { Type as t } from "@sinclair/typebox"
 import { nameText, oneOf, orNull } from "../http/field-schemas"
 import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { flag, id, maybe, text, time, word } from "../lib/record-fields"
-
-/** A category's name in sends and preferences (contract 43, section 2). */
-export const CATEGORY_SLUG = "^[a-z0-9][a-z0-9_-]{0,63}$"
+import { CATEGORY_SLUG } from "../lib/text"
 
 const NAME_CHARACTERS = 100
 const DESCRIPTION_CHARACTERS = 500
