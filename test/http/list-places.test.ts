@@ -112,6 +112,11 @@ async function more(owner: Person, at: number) {
   const subscriber_ids = [subscriber.body.data.id]
   ids.subscriber_id ??= subscriber.body.data.id
   await post(`/v1/topics/${ids.topic_key}/subscribers`, { subscriber_ids })
+  await post("/v1/subscribers/categories", { name: `Category ${at}`, slug: `category-${at}` })
+  const choice = { channel: "email", category: `category-${at}` }
+  await post(`/v1/subscribers/${ids.subscriber_id}/unsubscribe`, choice)
+  const agreed = { ...choice, action: "granted", source: "api" }
+  await post(`/v1/subscribers/${ids.subscriber_id}/consents`, agreed)
   const followed = { subscriber_ids: [ids.subscriber_id] }
   await post(`/v1/topics/${topic.body.data.key}/subscribers`, followed)
   const news = { email: { subject: "News", text: "Hello", from: "news@example.test" } }
