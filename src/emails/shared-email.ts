@@ -44,6 +44,24 @@ export async function renderShared(
 
 export const isRendered = (made: EmailContent | NotRendered): made is EmailContent => "html" in made
 
+/** The subjects by the names of the texts, where none of them says something else to each recipient. */
+export async function commonSubjects(
+  rules: Pick<SharedRules, "templates">,
+  fan_out_id: string,
+  names: Iterable<string>,
+  now: string,
+): Promise<Map<string, string | null> | undefined> {
+  const subjects = new Map<string, string | null>()
+  for (const name of names) {
+    const found = await sharedTexts(rules.templates.read, fan_out_id, name)
+    if (!found) continue
+    if (subjectOf(found.texts).is_personal) return undefined
+    const content = { shared: name, subscriber: {} }
+    subjects.set(name, await renderSubject(rules, fan_out_id, content, now))
+  }
+  return subjects
+}
+
 /** The subjects of mails that are about to be made; null for one that cannot be rendered. */
 export const renderSubjects = (
   rules: Pick<SharedRules, "templates">,

@@ -34,7 +34,7 @@ export interface ChunkInput {
   part: number
   rules: Pick<SendRules, "unsubscribe" | "replyAddress">
   languages: SharedLanguages
-  /** The subjects of the next recipients, by subscriber; null where one cannot be rendered. */
+  /** The subjects of the next recipients, by subscriber or by the name of their texts. */
   subjects: ReadonlyMap<string, string | null>
   at: string
 }
@@ -202,6 +202,7 @@ function entryFor(
   const { account_id, project_id } = fan_out
   const { category, api_key_id, email, respect_preferences } = fan_out.intent
   const { sandbox, reply_tracking } = caller.project_settings
+  const shared = nameFor(languages, "email", member.locale)
   const about = { project_id, address }
   const message = newEmail({
     ...{ account_id, project_id, api_key_id, sandbox, scheduled_at },
@@ -213,10 +214,10 @@ function entryFor(
     from: email.from,
     reply_to: email.reply_to,
     replyAddress: reply_tracking ? rules.replyAddress : undefined,
-    subject: walk.subjects.get(member.id) ?? "",
+    subject: walk.subjects.get(shared) ?? walk.subjects.get(member.id) ?? "",
     ...{ batch_id: null, idempotency_key: null, source: "topic", stream: "broadcast" },
     content: {
-      shared: nameFor(languages, "email", member.locale),
+      shared,
       subscriber: packedSubscriber(templateSubscriber(member)),
     },
     track: email.track ?? undefined,

@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm"
 import { monotonic, nextTurn, now, secondsFromNow } from "../core/time"
-import { renderSubjects } from "../emails/shared-email"
+import { commonSubjects, renderSubjects } from "../emails/shared-email"
 import { enqueue, type JobHandler, type JobResult } from "../jobs/jobs"
 import { DeferredError } from "../jobs/work-item"
 import { Semaphore } from "../lib/semaphore"
@@ -92,12 +92,25 @@ function resultOf(came: ChunkEnd, payload: Payload, { project_id }: FanOutRow): 
 
 /** Subjects are rendered before the transaction, because it may not wait for a thread. */
 async function inputOf(
-  { store, rules }: FanOutParts,
-  { id, project_id, topic_id }: FanOutRow,
+  parts: FanOutParts,
+  fan_out: FanOutRow,
   part: number,
   languages: SharedLanguages,
 ): Promise<ChunkInput> {
   const at = now()
+  const { rules } = parts
+  const common = await commonSubjects(rules, fan_out.id, languages.names, at)
+  const subjects = common ?? (await personalSubjects(parts, fan_out, part, languages, at))
+  return { fan_out_id: fan_out.id, part, rules, languages, subjects, at }
+}
+
+async function personalSubjects(
+  { store, rules }: FanOutParts,
+  { id, project_id, topic_id }: FanOutRow,
+  part: number,
+  languages: SharedLanguages,
+  at: string,
+): Promise<Map<string, string | null>> {
   const place = await placeOf(store.read, id, part)
   const members = place ? await membersBetween(store.read, topic_id ?? "", place, CHUNK) : []
   const ids = members.map(({ subscriber_id }) => subscriber_id)
@@ -107,8 +120,7 @@ async function inputOf(
     subscriber: packedSubscriber(templateSubscriber(member)),
   }))
   const rendered = await renderSubjects(rules, id, contents, at)
-  const subjects = new Map(known.map((member, nth) => [member.id, rendered[nth] ?? null]))
-  return { fan_out_id: id, part, rules, languages, subjects, at }
+  return new Map(known.map((member, nth) => [member.id, rendered[nth] ?? null]))
 }
 
 async function placeOf(db: Reader, fan_out_id: string, part: number) {

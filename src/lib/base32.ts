@@ -18,10 +18,25 @@ export function base32(bytes: Uint8Array): string {
  * one spelling, whose spare bits are zero.
  */
 export function unBase32(text: string, length: number): Buffer | undefined {
-  const digits = [...text].map((one) => ALPHABET.indexOf(one))
-  if (digits.length !== Math.ceil((length * 8) / 5) || digits.includes(-1)) return undefined
-  const bits = digits.map((digit) => digit.toString(2).padStart(5, "0")).join("")
-  if (bits.slice(8 * length).includes("1")) return undefined
-  const bytes = bits.slice(0, 8 * length).match(/.{8}/g) ?? []
-  return Buffer.from(bytes.map((byte) => Number.parseInt(byte, 2)))
+  if (text.length !== Math.ceil((length * 8) / 5)) return undefined
+  const bytes = Buffer.alloc(length)
+  let value = 0
+  let bits = 0
+  let next = 0
+  for (let at = 0; at < text.length; at++) {
+    const digit = DIGITS[text.charCodeAt(at)] ?? NO_DIGIT
+    if (digit === NO_DIGIT) return undefined
+    value = ((value << 5) | digit) & 0xfff
+    bits += 5
+    if (bits < 8) continue
+    bits -= 8
+    bytes[next++] = value >>> bits
+  }
+  return (value & ((1 << bits) - 1)) === 0 ? bytes : undefined
 }
+
+const NO_DIGIT = 255
+
+/** The value of a digit by its character code. */
+const DIGITS = new Uint8Array(128).fill(NO_DIGIT)
+for (const [value, digit] of [...ALPHABET].entries()) DIGITS[digit.charCodeAt(0)] = value

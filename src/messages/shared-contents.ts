@@ -1,4 +1,4 @@
-import { and, eq, inArray } from "drizzle-orm"
+import { and, eq, inArray, ne } from "drizzle-orm"
 import { perStore } from "../store/cached"
 import type { Reader, Tx } from "../store/store"
 import type { TemplateSources } from "../templates/render-templates-task"
@@ -93,7 +93,10 @@ export interface SharedLanguages {
 export async function sharedLanguages(db: Reader, fan_out_id: string): Promise<SharedLanguages> {
   const { name } = fanOutContents
   const ours = eq(fanOutContents.fan_out_id, fan_out_id)
-  const rows = await db.select({ name }).from(fanOutContents).where(ours)
+  const rows = await db
+    .select({ name })
+    .from(fanOutContents)
+    .where(and(ours, ne(name, VALUES)))
   const [row] = await db
     .select()
     .from(fanOutContents)

@@ -1,6 +1,7 @@
 import { asc, gt } from "drizzle-orm"
 import type { Settings } from "../core/config"
 import { secondsFromNow, sleep, today } from "../core/time"
+import { purgeFanOuts } from "../fan-out/fan-out-retention"
 import { PROJECT_DEFAULTS, withDefaults } from "../identity/caller"
 import { projects, type Retention } from "../identity/tables"
 import { purgeInbound } from "../inbound/inbound-retention"
@@ -97,6 +98,10 @@ async function sweepProject(
     const old = { project_id, channel, before: daysAgo(kept.messages_days) }
     await all(() => removeMessages(store, old, namedByMessages))
   }
+  await purgeFanOuts(store, project_id, {
+    bodies_before: daysAgo(kept.bodies_days),
+    messages_before: daysAgo(kept.messages_days),
+  })
   await all(() => purgeInbound(store, project_id, daysAgo(kept.inbound_days)))
   // A delivery without its event would have nothing to show, and nothing to send again.
   const least_days = (await hasEndpoints(store.read, project_id)) ? kept.webhook_deliveries_days : 0

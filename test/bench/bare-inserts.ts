@@ -1,7 +1,7 @@
 /**
  * The limit of storing: the rows of one message, or of one received mail, taken from a database that
  * the service wrote, as often as asked, with nothing but bun:sqlite. A process of its own:
- * `bare-inserts.ts TEMPLATE FOLDER COUNT A_TRANSACTION messages|inbound_emails` prints how many a second.
+ * `bare-inserts.ts TEMPLATE FOLDER COUNT A_TRANSACTION messages|published|inbound_emails` prints how many a second.
  */
 import { Database } from "bun:sqlite"
 import { join } from "node:path"
@@ -9,6 +9,12 @@ import { join } from "node:path"
 /** What is written, parents first, and the columns that name the message or the mail. */
 const KINDS: Record<string, Record<string, string[]>> = {
   messages: { messages: ["id"], message_contents: ["message_id"], events: ["subject_id"] },
+  published: {
+    messages: ["id"],
+    message_contents: ["message_id"],
+    events: ["subject_id"],
+    unsubscribe_links: ["id"],
+  },
   inbound_emails: {
     inbound_emails: ["id"],
     inbound_raws: ["inbound_id"],
@@ -40,7 +46,8 @@ for (let done = 0; done < count; ) {
 }
 const seconds = (performance.now() - begun) / 1000
 
-const stored = database.query(`SELECT count(*) AS rows FROM ${kind}`).get() as { rows: number }
+const [first] = Object.keys(TABLES)
+const stored = database.query(`SELECT count(*) AS rows FROM ${first}`).get() as { rows: number }
 console.log(JSON.stringify({ per_second: count / seconds, stored: stored.rows }))
 
 /** Tables, indexes and pragmas of the service itself. */
@@ -69,7 +76,9 @@ function writerOf(table: string): (id: Uint8Array) => void {
   const holes = columns.map(() => "?").join(", ")
   const statement = database.prepare(`INSERT INTO ${table} (${names}) VALUES (${holes})`)
   return (id) => {
-    for (const at of own) values[at] = id
+    // The id of a link is a MAC.
+    const named = table === "unsubscribe_links" ? crypto.getRandomValues(new Uint8Array(16)) : id
+    for (const at of own) values[at] = named
     if (event >= 0) values[event] = Bun.randomUUIDv7("buffer")
     statement.run(...values)
   }

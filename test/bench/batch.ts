@@ -64,7 +64,7 @@ async function sendBatches(folder: string, relay: HeldRelay, seconds: number): P
 }
 
 interface BareRows {
-  kind: "messages" | "inbound_emails"
+  kind: "messages" | "published" | "inbound_emails"
   /** So many in one transaction. */
   together: number
 }
