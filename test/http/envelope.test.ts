@@ -69,7 +69,7 @@ describe("the form of an answer", () => {
     ["/v1/api-keys/none", 404],
     ["/v1/webhooks/none?a=b", 404],
     ["/v1/templates/none", 404],
-    ["/v1/topics", 404],
+    ["/v1/topics/none", 404],
     ["/v1/emails?page=0", 422],
   ])("is told at the top too, for clients that look there: %s", async (path, status) => {
     const { body, ...answer } = await (await service.project()).get(path)
