@@ -76,10 +76,10 @@ export function deadline(ms: number, end: () => void): () => void {
 
 function tick() {
   const reached = monotonic()
-  for (const one of deadlines) {
-    if (one.at > reached) continue
-    deadlines.delete(one)
-    one.end()
+  const due = [...deadlines].filter(({ at }) => at <= reached)
+  // After a stall several are due at once. The end of one may drop a later one.
+  for (const one of due.sort((first, second) => first.at - second.at)) {
+    if (deadlines.delete(one)) one.end()
   }
   if (deadlines.size > 0) return
   clearInterval(ticker)
