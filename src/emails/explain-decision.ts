@@ -40,7 +40,8 @@ export function preferenceStep(message: MessageView): DecisionStep {
   }
   const [rule, text] = ROWS[decision?.row ?? 0] ?? []
   if (decision && rule !== undefined) {
-    const detail = `${text} That is row ${decision.row} of the decision.`
+    const about = category === undefined ? "" : ` The category is ${category}.`
+    const detail = `${text} That is row ${decision.row} of the decision.${about}`
     return { at: created_at, rule, outcome: "pass", detail }
   }
   if (category === undefined) {
