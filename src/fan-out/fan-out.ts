@@ -3,6 +3,7 @@ import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { isPast, now } from "../core/time"
 import { refuseFrozen } from "../emails/accept"
+import { findAudience } from "../emails/email-audience"
 import { isTrusted, refuseUnsendable, rulesFor, type SendRules } from "../emails/prepare"
 import type { Caller } from "../identity/caller"
 import { enqueue } from "../jobs/jobs"
@@ -61,6 +62,7 @@ export async function prepare(
   const { read } = rules.templates
   const { project_id, key_id: api_key_id, project_settings } = caller
   await refuseFrozen(read, caller, 1)
+  if (category !== null) await findAudience(rules.audience, project_id, { category })
   const from = intent.content?.email?.from ?? project_settings.default_from ?? noSender()
   const sendable = await demandSendable(rules, caller, from)
   const { texts, template, has_html } = await emailTexts(rules, project_id, intent)

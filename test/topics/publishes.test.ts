@@ -226,6 +226,19 @@ describe("a publish is refused", () => {
     expect(refusal(await publish(project, strange))).toEqual([400, "domain_not_verified"])
   })
 
+  test("with a category that the project does not have, once it has categories", async () => {
+    const { project } = await town(0)
+    expect((await publish(project, { category: "offers" })).status).toBe(201)
+    await project.post("/v1/subscribers/categories", { name: "Releases" })
+    const unknown = await publish(project, { category: "offers" })
+    expect(refusal(unknown)).toEqual([422, "validation_error"])
+    expect(unknown.body.error.details.fields).toMatchObject([
+      { path: "category", code: "unknown_category" },
+    ])
+    expect((await publish(project, { category: "releases" })).status).toBe(201)
+    expect((await publish(project)).status).toBe(201)
+  })
+
   test("from elsewhere: its id is found under its own topic and project alone", async () => {
     const { project } = await town(1)
     await project.post(ALL, { name: "Offers" })
