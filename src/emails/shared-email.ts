@@ -54,8 +54,7 @@ export async function commonSubjects(
   const subjects = new Map<string, string | null>()
   for (const name of names) {
     const found = await sharedTexts(rules.templates.read, fan_out_id, name)
-    if (!found) continue
-    if (subjectOf(found.texts).is_personal) return undefined
+    if (found && subjectOf(found.texts).is_personal) return undefined
     const content = { shared: name, subscriber: {} }
     subjects.set(name, await renderSubject(rules, fan_out_id, content, now))
   }

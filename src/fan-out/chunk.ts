@@ -69,10 +69,11 @@ export async function writeChunk(tx: Tx, input: ChunkInput): Promise<ChunkEnd> {
   const topic = await rowById(tx, topics, fan_out.topic_id ?? "")
   if (!topic) return endNow(tx, fan_out, "topic_not_found")
   const members = await membersBetween(tx, topic.id, part, CHUNK)
-  const recipients = await recipientsOf(tx, fan_out, members)
+  const found = await recipientsOf(tx, fan_out, members)
+  const recipients = withSubjects(found, input)
   const step = await walkOn(tx, { ...input, fan_out, caller, topic, recipients })
-  const is_last = members.length < CHUNK && step.done === recipients.length
-  const last = is_last ? part.until : cursorAfter(members, recipients, step.done, part.cursor)
+  const is_last = members.length < CHUNK && step.done === found.length
+  const last = is_last ? part.until : cursorAfter(members, found, step.done, part.cursor)
   await tx.update(fanOutParts).set({ cursor: last }).where(ours)
   if (step.wait_seconds !== undefined) return { wait_seconds: step.wait_seconds }
   return is_last ? "part_done" : "more"
@@ -113,6 +114,20 @@ async function recipientsOf(
     const member = known.get(subscriber_id)
     return member ? [{ number, member }] : []
   })
+}
+
+/**
+ * Those before the first one whose subject was not rendered. Another process may have walked on meanwhile, or
+ * a merge may have put another subscriber there. The next chunk begins with it.
+ */
+function withSubjects(
+  found: WalkedRecipient[],
+  { languages, subjects }: ChunkInput,
+): WalkedRecipient[] {
+  const has = ({ member }: WalkedRecipient) =>
+    subjects.has(member.id) || subjects.has(nameFor(languages, "email", member.locale))
+  const first = found.findIndex((one) => !has(one))
+  return first === -1 ? found : found.slice(0, first)
 }
 
 /** The number of the last member that is behind the walk. */

@@ -1,14 +1,15 @@
 import { describe, expect, test } from "bun:test"
 import { eq, inArray } from "drizzle-orm"
-import { secondsFromNow } from "../../src/core/time"
-import { CHUNK } from "../../src/fan-out/chunk"
+import { now, secondsFromNow } from "../../src/core/time"
+import { CHUNK, writeChunk } from "../../src/fan-out/chunk"
 import * as fanOut from "../../src/fan-out/fan-out"
 import { accounts } from "../../src/identity/tables"
+import { sharedLanguages } from "../../src/messages/shared-contents"
 import { subscribers } from "../../src/subscribers/tables"
 import { topicMembers, topics } from "../../src/topics/tables"
 import { movableClock } from "../harness/clock"
 import { sharedService } from "../harness/shared-service"
-import { audience, begun, messagesOf, publish, record, walkAll } from "./audiences"
+import { audience, begun, INLINE, messagesOf, publish, record, walkAll } from "./audiences"
 
 const clock = movableClock()
 const service = await sharedService()
@@ -165,6 +166,38 @@ describe("the walk", () => {
     expect((await messagesOf(parts, project, id)).length).toBe(CHUNK)
     const refused = await store.tx((tx) => fanOut.cancel(tx, ...ours)).catch((error) => error)
     expect(refused).toMatchObject({ code: "conflict" })
+  })
+
+  test("stops before a recipient whose subject was rendered for another place, and goes on there", async () => {
+    const project = await service.project()
+    const names = ["Ann", "Ben", "Cid", "Dan"]
+    const { topic, ids } = await audience(
+      store,
+      project,
+      names.map((name) => ({ name })),
+    )
+    const email = { ...INLINE, subject: "News for {{subscriber.name}}" }
+    const { id } = await publish(service, project, topic, { content: { email } })
+    await begun(service, id)
+    const { rules } = parts
+    const languages = await sharedLanguages(store.read, id)
+    const subjects = new Map([
+      [ids[0] ?? "", "News for Ann"],
+      [ids[1] ?? "", "News for Ben"],
+      [ids[3] ?? "", "News for Dan"],
+    ])
+    const input = { fan_out_id: id, part: 0, rules, languages, subjects, at: now() }
+    const write = () => store.tx((tx) => writeChunk(tx, input))
+    expect(await write()).toBe("more")
+    expect((await messagesOf(parts, project, id)).length).toBe(2)
+    expect(await write()).toBe("more")
+    await walkAll(service)
+    const made = await messagesOf(parts, project, id)
+    expect(made.map(({ subject }) => subject)).toEqual(names.map((name) => `News for ${name}`))
+    expect(await record(parts, id)).toMatchObject({
+      status: "completed",
+      channels: { email: { sent: 4, skipped: { preference: 0 } } },
+    })
   })
 
   test("begins at its scheduled time, and not at all once it has expired", async () => {
