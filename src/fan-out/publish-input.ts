@@ -21,7 +21,7 @@ const BUILT: readonly AudienceChannel[] = ["email"]
 
 const EmailContent = t.Object(
   {
-    subject: t.String({ minLength: 1, maxLength: SOURCE_BYTES }),
+    subject: t.String({ minLength: 1, maxLength: SOURCE_BYTES, pattern: ONE_LINE }),
     html: t.Optional(orNull(t.String())),
     text: t.Optional(orNull(t.String({ description: "Without it, it is made from `html`." }))),
     from: t.Optional(

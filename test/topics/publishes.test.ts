@@ -175,6 +175,7 @@ describe("a publish is refused", () => {
       ["template_id"],
     ],
     ["with a subject with NUL", email({ subject: "a\0" }), ["content.email.subject"]],
+    ["with a subject of two lines", email({ subject: "a\nb" }), ["content.email.subject"]],
     ["with half of a surrogate pair", email({ html: "a\ud800" }), ["content.email.html"]],
     ["with a dedupe_key with NUL", { dedupe_key: "a\0" }, ["dedupe_key"]],
     ["with an exclusion with NUL", { exclude: ["a\0"] }, ["exclude.0"]],
