@@ -83,7 +83,12 @@ export const NewPublish = t.Object({
     orNull(t.String({ description: "When it begins. At most 90 days ahead. Default: now." })),
   ),
   expires_at: t.Optional(
-    orNull(t.String({ description: "Nothing is sent after this time. Default: never." })),
+    orNull(
+      t.String({
+        description:
+          "No message is made after this time. One that waits for the end of quiet hours is sent. Default: never.",
+      }),
+    ),
   ),
   dedupe_key: t.Optional(
     orNull(
