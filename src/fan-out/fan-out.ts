@@ -171,9 +171,11 @@ export async function cancel(
   topic_id: string,
   id: string,
 ): Promise<FanOutRow> {
-  const { status } = await find(tx, project_id, topic_id, id)
+  await find(tx, project_id, topic_id, id)
   const ended = await end(tx, id, "cancelled", null)
-  return ended ?? fail("conflict", `The publish is ${status} already.`, { reason: "finished", id })
+  if (ended) return ended
+  const { status } = await find(tx, project_id, topic_id, id) // it may have ended while this waited
+  return fail("conflict", `The publish is ${status} already.`, { reason: "finished", id })
 }
 
 /** Ends a fan-out that is not over yet; undefined for one that is. */
