@@ -276,7 +276,7 @@ interface NewEmail
   attachments: AttachmentRow[]
   content: EmailContent | SubmittedContent | SharedContent
   submitted?: Envelope["submitted"]
-  kind?: CategoryFields & Pick<Envelope, "template">
+  kind?: CategoryFields & Pick<Envelope, "template" | "decision">
   track?: Envelope["track"]
   /** As the author gave it; else it is made of the message's own id. */
   rfc_message_id?: string

@@ -9,6 +9,7 @@ import { projectCaller } from "../identity/project-caller"
 import { comparable } from "../lib/address"
 import type { MessageEntry } from "../messages/admission"
 import { type AskedMessage, decideAll } from "../messages/audience-decisions"
+import { keptOf } from "../messages/decided"
 import { nameFor, type SharedLanguages } from "../messages/shared-contents"
 import { throttledRefusal } from "../reputation/gate"
 import { bumpAll, type Changes } from "../store/counters"
@@ -199,7 +200,7 @@ type Planned = MessageEntry | { skip: SkipReason }
 function plan(walk: Walk, member: AudienceMember, decision: SendDecision | undefined): Planned {
   if (member.email === null) return { skip: "no_address" }
   if (!decision?.is_allowed) return { skip: skipOf(decision) }
-  return entryFor(walk, member, member.email, decision.deferred_until)
+  return entryFor(walk, member, member.email, decision)
 }
 
 const skipOf = (decision: SendDecision | undefined): SkipReason => {
@@ -211,7 +212,7 @@ function entryFor(
   walk: Walk,
   member: AudienceMember,
   address: string,
-  scheduled_at: string | null,
+  decision: SendDecision,
 ): MessageEntry {
   const { fan_out, caller, rules, languages, at } = walk
   const { account_id, project_id } = fan_out
@@ -220,7 +221,7 @@ function entryFor(
   const shared = nameFor(languages, "email", member.locale)
   const about = { project_id, address }
   const message = newEmail({
-    ...{ account_id, project_id, api_key_id, sandbox, scheduled_at },
+    ...{ account_id, project_id, api_key_id, sandbox, scheduled_at: decision.deferred_until },
     fan_out_id: fan_out.id,
     subscriber_id: member.id,
     category,
@@ -238,6 +239,7 @@ function entryFor(
     track: email.track ?? undefined,
     kind: {
       ...topicFields(fan_out.topic_key ?? "", category, about, rules.unsubscribe),
+      decision: keptOf(decision),
       ...(email.template && { template: email.template }),
       ...(!respect_preferences && { ignores_preferences: true as const }),
     },

@@ -13,7 +13,7 @@ import type { MessageEntry } from "./admission"
 import { type AskedMessage, decideAll } from "./audience-decisions"
 import type { Message } from "./facts"
 import type { MessageRefusal, NewMessage } from "./pipeline"
-import type { Envelope } from "./tables"
+import type { Envelope, EnvelopeDecision } from "./tables"
 
 /** Whether anything is asked of the recipient: a plain message names neither subscriber nor category. */
 export const asksAudience = ({ subscriber_id, category, envelope }: Asked): boolean =>
@@ -136,12 +136,16 @@ export async function foreseen(
   return decisions[0]
 }
 
+/** What the envelope keeps of it, so that people can be told later. */
+export const keptOf = ({ row, reason, deferred_until }: SendDecision): EnvelopeDecision => ({
+  row,
+  reason,
+  deferred_until,
+})
+
 function asDecided(message: NewMessage, decision: SendDecision): NewMessage {
-  const { row, reason, deferred_until, is_allowed } = decision
-  const envelope = message.envelope && {
-    ...message.envelope,
-    decision: { row, reason, deferred_until },
-  }
+  const { deferred_until, is_allowed } = decision
+  const envelope = message.envelope && { ...message.envelope, decision: keptOf(decision) }
   if (!is_allowed) return { ...message, envelope, refused: refusalOf(decision) }
   return { ...message, envelope, ...(deferred_until && { scheduled_at: deferred_until }) }
 }

@@ -8,6 +8,7 @@ import { sharedLanguages } from "../../src/messages/shared-contents"
 import { subscribers } from "../../src/subscribers/tables"
 import { topicMembers, topics } from "../../src/topics/tables"
 import { movableClock } from "../harness/clock"
+import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { audience, begun, INLINE, messagesOf, publish, record, walkAll } from "./audiences"
 
@@ -280,5 +281,21 @@ describe("the walk", () => {
     const [quiet, other] = await messagesOf(parts, project, id)
     expect(quiet?.scheduled_at).toBe(`${end}:00.000Z`)
     expect(other?.scheduled_at).toBeNull()
+    expect(await explained(project, quiet?.id)).toEqual({
+      preference: "allowed",
+      quiet_hours: "quiet_hours",
+    })
+    expect(await explained(project, other?.id)).toEqual({
+      preference: "allowed",
+      quiet_hours: "no_quiet_hours",
+    })
   })
 })
+
+/** The rules by which the explanation of a message says that it may go out, and when. */
+async function explained(project: TestProject, id: string | undefined) {
+  const { body } = await project.get(`/v1/emails/${id}/explain`)
+  const steps: { stage: string; rule: string }[] = body.data.steps
+  const ruleOf = (stage: string) => steps.find((one) => one.stage === stage)?.rule
+  return { preference: ruleOf("preference"), quiet_hours: ruleOf("quiet_hours") }
+}
