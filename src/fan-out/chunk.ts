@@ -5,7 +5,7 @@ import { accept, allowanceOf } from "../emails/accept"
 import { topicFields } from "../emails/email-category"
 import { newEmail, type SendRules } from "../emails/prepare"
 import type { Caller } from "../identity/caller"
-import { projectCaller } from "../identity/project-caller"
+import { codeOfSilence, projectCaller } from "../identity/project-caller"
 import { comparable } from "../lib/address"
 import type { MessageEntry } from "../messages/admission"
 import { type AskedMessage, decideAll } from "../messages/audience-decisions"
@@ -61,7 +61,7 @@ export async function writeChunk(tx: Tx, input: ChunkInput): Promise<ChunkEnd> {
   if (fan_out.expires_at !== null && isPast(fan_out.expires_at))
     return endNow(tx, fan_out, "expired")
   const caller = await projectCaller(tx, fan_out.project_id)
-  if (!caller) return endNow(tx, fan_out, "account_suspended")
+  if (!caller) return endNow(tx, fan_out, await codeOfSilence(tx, fan_out.project_id))
   if (caller.sending_status === "frozen") {
     await setStatus(tx, fan_out, "paused", FROZEN)
     return { wait_seconds: FROZEN_SECONDS }

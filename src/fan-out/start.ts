@@ -3,7 +3,7 @@ import { ApiError } from "../core/errors"
 import { log } from "../core/log"
 import { isPast, now } from "../core/time"
 import type { SendRules } from "../emails/prepare"
-import { projectCaller } from "../identity/project-caller"
+import { codeOfSilence, projectCaller } from "../identity/project-caller"
 import { enqueueAll, type JobHandler } from "../jobs/jobs"
 import { holdById, rowById } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
@@ -49,7 +49,7 @@ export async function refusalNow(
   { id, project_id, intent }: FanOutRow,
 ): Promise<string | undefined> {
   const caller = await projectCaller(db, project_id)
-  if (!caller) return "account_suspended"
+  if (!caller) return codeOfSilence(db, project_id)
   try {
     await demandSendable(rules, caller, intent.email.from)
     return undefined
