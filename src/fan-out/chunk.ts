@@ -19,7 +19,7 @@ import type { Tx } from "../store/store"
 import { type AudienceMember, audienceOf } from "../subscribers/audience"
 import type { SendDecision } from "../subscribers/decision"
 import { packedSubscriber, templateSubscriber } from "../subscribers/template-subscriber"
-import { takeFromBucket } from "../tenancy/quotas"
+import { holdLimits, type SendBucket, takeFromBucket } from "../tenancy/quotas"
 import { topics } from "../topics/tables"
 import { end } from "./fan-out"
 import { FOUND, type SkipReason, sentName, skippedName } from "./fan-out-counts"
@@ -158,6 +158,8 @@ interface WalkStep {
 
 /** Decides, writes and counts, as far as the pace of the project allows. */
 async function walkOn(tx: Tx, walk: Walk): Promise<WalkStep> {
+  const { caller } = walk
+  if (!caller.project_settings.sandbox) await holdLimits(tx, allowanceOf(caller), bucketOf(caller))
   const decisions = await decisionsOf(tx, walk)
   const planned = walk.recipients.map(({ member }, at) => plan(walk, member, decisions[at]))
   const { done, wait_seconds } = await paced(tx, walk, planned)
@@ -254,19 +256,24 @@ const THROTTLED_SECONDS = 1
 /** The rest of the bucket is for single sends, whose callers wait for the answer. */
 const SHARE_OF_BUCKET = 0.8
 
+const bucketOf = ({ project_id, limits }: Caller): SendBucket => ({
+  project_id,
+  channel: "email",
+  limit: limits.sends_per_second,
+  share: SHARE_OF_BUCKET,
+})
+
 /** How far the walk may go now: the send bucket and a throttled account stop it before the end. */
 async function paced(tx: Tx, { caller, recipients }: Walk, planned: Planned[]): Promise<WalkStep> {
-  const limit = caller.limits.sends_per_second
   const places = planned.flatMap((one, at) =>
     "message" in one ? [{ at, message: one.message }] : [],
   )
   const counted = places.filter(({ message }) => !message.sandbox)
   const throttled = counted.find(({ message }) => throttledRefusal(caller, message.id))
   const before = throttled ? counted.filter(({ at }) => at < throttled.at) : counted
-  const bucket = { project_id: caller.project_id, channel: "email", limit, share: SHARE_OF_BUCKET }
   const refusals = await takeFromBucket(
     tx,
-    bucket,
+    bucketOf(caller),
     before.map(() => 1),
   )
   const full = before[refusals.findIndex((refusal) => refusal !== null)]

@@ -250,6 +250,19 @@ export async function takeFromBucket(
   return refusals
 }
 
+/**
+ * Locks the count of the month, then the bucket, as single sends do: for a transaction that locks other rows
+ * or takes from the bucket before it reserves. In another order the two would deadlock.
+ */
+export async function holdLimits(
+  tx: Tx,
+  { subject, metric, limit }: MonthlyQuota,
+  { project_id, channel, limit: sends_per_second }: SendBucket,
+) {
+  if (limit !== null) await hold(tx, { subject, metric, period: currentPeriod() })
+  if (sends_per_second !== null) await holdBucket(tx, { project_id, channel }, millis() * 1000)
+}
+
 /** Empties the buckets of these projects: what drains by an old limit says nothing of a new one. */
 export const emptyBuckets = (tx: Tx, project_ids: string[]) =>
   tx.delete(sendBuckets).where(inArray(sendBuckets.project_id, project_ids))
