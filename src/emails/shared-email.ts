@@ -1,6 +1,6 @@
 import { ApiError } from "../core/errors"
 import { type Message, wantedSince } from "../messages/facts"
-import { type SharedContent, sharedTexts } from "../messages/shared-contents"
+import { type SharedContent, type SharedTexts, sharedTexts } from "../messages/shared-contents"
 import { wholeSubscriber } from "../subscribers/template-subscriber"
 import { type RecipientPages, renderWith } from "../templates/rendering"
 import type { KeyedSources } from "../templates/template-renderer"
@@ -27,11 +27,11 @@ export async function renderShared(
   const found =
     fan_out_id === null ? undefined : await sharedTexts(templates.read, fan_out_id, shared)
   if (!found) return { code: "internal_error", message: "The texts of this email are not stored." }
-  const { variables, project, locale: usual } = found
+  const { variables, project } = found
   const token = envelope?.unsubscribe
   const pages: RecipientPages = token === undefined ? {} : unsubscribe.urlsOf(token, base_url)
   const given = { subscriber: wholeSubscriber(subscriber), project, now: wantedSince(message) }
-  const texts = inLocale(found.texts, subscriber.locale ?? usual)
+  const texts = inPlace(found, subscriber)
   try {
     const rendered = await renderWith(templates.renderer, texts, given, variables, pages)
     const { html, text } = demandContent(rendered.texts)
@@ -78,8 +78,8 @@ async function renderSubject(
 ): Promise<string | null> {
   const found = await sharedTexts(templates.read, fan_out_id, shared)
   if (!found) return null
-  const { variables, project, texts, locale: usual } = found
-  const alone = subjectOf(inLocale(texts, subscriber.locale ?? usual))
+  const { variables, project } = found
+  const alone = subjectOf(inPlace(found, subscriber))
   const render = async () => {
     const rendered = await renderWith(
       templates.renderer,
@@ -120,18 +120,43 @@ function subjectOf({ key, sources }: KeyedSources): SubjectTexts {
   return made
 }
 
-const MOST_LOCALES = 100
+const MOST_PLACES = 500
 
-const inLocales = new WeakMap<object, Map<string, KeyedSources>>()
+const inPlaces = new WeakMap<object, Map<string, KeyedSources>>()
 
-/** Numbers and dates are written as in the recipient's language, whether or not there are texts in it. */
-function inLocale(texts: KeyedSources, locale: unknown): KeyedSources {
+/**
+ * Numbers and dates are written as where the recipient is, whether or not there are texts in its language. The
+ * zone counts only where a date may be written: each place is compiled anew.
+ */
+function inPlace(
+  { texts, ...usual }: SharedTexts,
+  subscriber: Record<string, unknown>,
+): KeyedSources {
   const { key, sources } = texts
-  if (typeof locale !== "string" || locale === sources.locale) return texts
-  const known = inLocales.get(sources) ?? new Map<string, KeyedSources>()
-  inLocales.set(sources, known)
-  if (known.size > MOST_LOCALES) known.clear()
-  const found = known.get(locale) ?? { key: `${key} ${locale}`, sources: { ...sources, locale } }
-  known.set(locale, found)
+  const locale = textOr(subscriber.locale ?? usual.locale, sources.locale)
+  const zone = mayWriteDates(sources) ? (subscriber.timezone ?? usual.timezone) : undefined
+  const timezone = textOr(zone, sources.timezone)
+  if (locale === sources.locale && timezone === sources.timezone) return texts
+  const place = `${locale} ${timezone}`
+  const known = inPlaces.get(sources) ?? new Map<string, KeyedSources>()
+  inPlaces.set(sources, known)
+  if (known.size > MOST_PLACES) known.clear()
+  const found = known.get(place) ?? {
+    key: `${key} ${place}`,
+    sources: { ...sources, locale, timezone },
+  }
+  known.set(place, found)
   return found
+}
+
+const textOr = (value: unknown, fallback: string): string =>
+  typeof value === "string" ? value : fallback
+
+const dated = new WeakMap<object, boolean>()
+
+/** Whether the name of the helper stands in them. */
+function mayWriteDates(sources: KeyedSources["sources"]): boolean {
+  const known = dated.get(sources) ?? JSON.stringify(sources).includes("date")
+  dated.set(sources, known)
+  return known
 }

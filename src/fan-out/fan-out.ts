@@ -77,7 +77,8 @@ export async function prepare(
   const reply_to = is_untracked ? [{ email: default_reply_to, name: null }] : []
   const email = { from, reply_to, template, track }
   const project = { id: project_id, name: await projectName(read, project_id) }
-  const values = { variables: intent.variables ?? {}, project, locale: project_settings.locale }
+  const { locale, timezone } = project_settings
+  const values = { variables: intent.variables ?? {}, project, locale, timezone }
   return {
     channels,
     intent: { category, exclude, respect_preferences, api_key_id, email },

@@ -12,6 +12,8 @@ export interface SharedValues {
   project: { id: string; name: string }
   /** The language of recipients without one of their own. */
   locale: string | null
+  /** The zone of recipients without one of their own. */
+  timezone: string
 }
 
 /** The texts of one channel in one language, and what they are rendered with. */

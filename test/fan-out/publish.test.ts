@@ -122,6 +122,21 @@ test("each recipient gets the template in its own language", async () => {
   ])
 })
 
+test("each recipient reads dates and hours as they are where it is, else where the project is", async () => {
+  const project = await service.project()
+  await project.call("PATCH", "/v1/settings", { body: { timezone: "Asia/Tokyo" } })
+  const { topic } = await audience(store, project, [{ timezone: "America/New_York" }, {}])
+  const when = `{{date begins "HH:mm"}}`
+  const email = { ...INLINE, subject: `At ${when}`, html: `<p>${when}</p>` }
+  const variables = { begins: "2026-01-15T12:00:00Z" }
+  const { id } = await publish(service, project, topic, { content: { email }, variables })
+  await walkAll(service)
+  const made = await messagesOf(parts, project, id)
+  expect(made.map(({ subject }) => subject)).toEqual(["At 07:00", "At 21:00"])
+  const bodies = await Promise.all(made.map((one) => project.get(`/v1/emails/${one.id}/content`)))
+  expect(bodies.map(({ body }) => body.data.html)).toEqual(["<p>07:00</p>", "<p>21:00</p>"])
+})
+
 test("a message that is sent again says the same, and belongs to no publish", async () => {
   const project = await service.project()
   const { topic, ids } = await audience(store, project, [{ name: "Ann" }])
