@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util"
-import { inArray } from "drizzle-orm"
+import { eq, inArray } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail, Problems } from "../core/errors"
 import { newId } from "../core/ids"
@@ -56,13 +56,21 @@ export async function change(
   fields: Partial<SubscriberRow>,
 ): Promise<SubscriberRow> {
   const { external_id = before.external_id } = fields
-  if (external_id !== before.external_id) {
-    const other = await lookupExternal(tx, before.project_id, external_id)
-    if (other) return taken(tx, before.project_id, external_id)
-  }
+  if (external_id !== before.external_id) await takeName(tx, before.project_id, external_id)
   const after = changed(before, fields)
   await updateAll(tx, before.project_id, [{ before, after }])
   return after
+}
+
+/**
+ * Keeps a name for this transaction: a row that has it is written and removed. On Postgres that waits for
+ * others that are about to take the name, where a look-up would not see them. Throws 409.
+ */
+async function takeName(tx: Tx, project_id: string, external_id: string): Promise<void> {
+  const place = newRow(project_id, { external_id, fields: {} })
+  const fresh = await insertRows(tx, [place])
+  if (!fresh.has(place.id)) return taken(tx, project_id, external_id)
+  await tx.delete(subscribers).where(eq(subscribers.id, place.id))
 }
 
 /**

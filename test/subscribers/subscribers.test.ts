@@ -77,6 +77,28 @@ describe("a subscriber", () => {
     expect((await elsewhere.post(PATH, { external_id: "user-1" })).status).toBe(201)
   })
 
+  test("gets a name that others ask for at the same moment, or a conflict", async () => {
+    const project = await service.project()
+    const people = await Promise.all(
+      [1, 2, 3].map((at) => add(project, { external_id: `user-${at}` })),
+    )
+    let made = people.length
+    for (const name of ["first", "second", "third"]) {
+      const answers = await Promise.all([
+        ...people.map(({ id }) => patch(project, id, { external_id: name })),
+        project.post(PATH, { external_id: name }),
+      ])
+      const refused = answers.filter(({ status }) => status !== 200 && status !== 201)
+      expect(refused.map(refusal)).toEqual(
+        Array.from({ length: 3 }, () => [409, "duplicate_subscriber"]),
+      )
+      made += answers.filter(({ status }) => status === 201).length
+      const named = (await project.get(`${PATH}?external_id=${name}`)).body
+      expect([named.data.length, named.meta.total]).toEqual([1, 1])
+    }
+    expect((await project.get(PATH)).body.meta.total).toBe(made)
+  })
+
   test("is added once under an Idempotency-Key", async () => {
     const project = await service.project()
     const key = { "idempotency-key": "one" }
