@@ -1,4 +1,4 @@
-import { and, eq, inArray } from "drizzle-orm"
+import { and, eq, inArray, isNull, or } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { closeChain, removeAddressChain } from "../consents/moved-consents"
 import { unsubscribeLinks } from "../consents/tables"
@@ -23,7 +23,7 @@ import { leaveAll } from "../topics/memberships"
 import { nothingRemoved, type RemovedRows, removeFound, removeNamed } from "./erased-rows"
 import { removeUnnamed } from "./purge"
 import { personOf, type TracedPerson } from "./subscriber-traces"
-import { namesOf, within } from "./trace-search"
+import { nameFinder, within } from "./trace-search"
 
 /** A request searches for so long. What is left is found by the job. */
 const SEARCH_SECONDS = 10
@@ -191,19 +191,16 @@ async function removeTraces(
   return removal.removed
 }
 
-/** Jobs that were given up are kept for people to look at, with their payload. */
+/** Jobs that were given up are kept for people to look at, with their payload. Those of other projects stay. */
 async function removeDeadJobs(store: Store, person: TracedPerson): Promise<void> {
   const { id, payload, last_error } = jobs
   const dead = await store.read
     .select({ id, payload, last_error })
     .from(jobs)
-    .where(isDead)
+    .where(and(isDead, or(eq(jobs.project_id, person.project_id), isNull(jobs.project_id))))
     .limit(MOST_DEAD)
-  const names = namesOf(person)
-  const named = dead.filter((job) => {
-    const text = JSON.stringify(job).toLowerCase()
-    return names.some((name) => text.includes(name))
-  })
+  const isNamed = nameFinder(person)
+  const named = dead.filter((job) => isNamed(JSON.stringify(job)))
   const ids = named.map((job) => job.id)
   if (ids.length > 0) await store.tx((tx) => tx.delete(jobs).where(inArray(id, ids)))
 }

@@ -36,13 +36,20 @@ interface SearchedRow {
   text: string
 }
 
-/** How the texts of rows name a person: the id, and whole values of JSON. All in lower case. */
-export function namesOf({ subscriber_id, external_id, address, phone }: TracedPerson): string[] {
-  const values = [address, phone].filter((one) => one !== null)
+/**
+ * Whether a text names a person: the id anywhere, the address, number and external id as whole values of
+ * JSON. External ids that differ in upper and lower case are different people.
+ */
+export function nameFinder(person: TracedPerson): (text: string) => boolean {
+  const { subscriber_id, external_id, address, phone } = person
   const external = `"external_id":${JSON.stringify(external_id)}`
-  return [subscriber_id, external, ...values.map((one) => JSON.stringify(one))].map((one) =>
-    one.toLowerCase(),
-  )
+  const values = [address, phone].filter((one) => one !== null)
+  const names = [subscriber_id, ...values.map((one) => JSON.stringify(one).toLowerCase())]
+  return (text) => {
+    if (text.includes(external)) return true
+    const lower = text.toLowerCase()
+    return names.some((name) => lower.includes(name))
+  }
 }
 
 interface SearchPlan {
@@ -71,12 +78,10 @@ const LATE_MS = 30_000
 
 const lateFor = ({ until }: TracedPerson): string => isoFrom(millisFrom(until) + LATE_MS)
 
-const namedIn =
-  (person: TracedPerson) =>
-  ({ text }: SearchedRow): boolean => {
-    const lower = text.toLowerCase()
-    return namesOf(person).some((name) => lower.includes(name))
-  }
+function namedIn(person: TracedPerson): (row: SearchedRow) => boolean {
+  const isNamed = nameFinder(person)
+  return ({ text }) => isNamed(text)
+}
 
 /** The texts of columns as they are stored, JSON unread. */
 const textOf = (...columns: SQLiteColumn[]): SQL<string> =>
@@ -141,11 +146,11 @@ export async function* searchEvents(asked: SearchedPerson): Search {
   return undefined
 }
 
-/** Entries of the audit log. */
+/** Entries of the audit log about the project. Those of the account and of other projects stay. */
 export async function* searchAudit(asked: SearchedPerson): Search {
   const { person, db } = asked
-  const { id, account_id, before, after } = auditLog
-  const among = eq(account_id, asked.account_id)
+  const { id, account_id, project_id, before, after } = auditLog
+  const among = and(eq(account_id, asked.account_id), eq(project_id, person.project_id))
   const read = walk(db, { id, among, text: textOf(before, after) })
   yield* search(asked, { isNamed: namedIn(person), read, until: lateFor(person) })
   return undefined

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test"
 import { SQL } from "bun"
 import { eq, lte } from "drizzle-orm"
+import * as audit from "../../src/audit-log/audit-log"
+import { auditLog } from "../../src/audit-log/tables"
 import { consents } from "../../src/consents/tables"
 import { newId } from "../../src/core/ids"
 import { now, secondsFromNow } from "../../src/core/time"
@@ -240,6 +242,41 @@ describe("erase", () => {
     expect((await project.get(`/v1/suppressions/check?email=${email}`)).body.data.suppressed).toBe(
       true,
     )
+  })
+
+  test("leaves what is about a subscriber whose external id differs in upper and lower case", async () => {
+    const project = await service.project()
+    for (const external_id of ["User-A", "user-a"]) {
+      const { id } = await addSubscriber(project, { external_id })
+      await project.post(path(id, "/unsubscribe"), { channel: "sms" })
+    }
+    const told = async (): Promise<string[]> =>
+      (await project.get("/v1/events?limit=100")).body.data
+        .filter(({ type }: { type: string }) => type === "subscriber.unsubscribed")
+        .map(({ data }: { data: { external_id: string } }) => data.external_id)
+    expect((await told()).sort()).toEqual(["User-A", "user-a"])
+    await project.post(path("user-a", "/erase"), { confirm: "user-a" })
+    expect(await told()).toEqual(["User-A"])
+  })
+
+  test("leaves what the audit log keeps of the account and of other projects", async () => {
+    const [project, other] = [await service.project(), await service.project()]
+    const email = "audited@mailbox.test"
+    const { id, external_id } = await addSubscriber(project, { email })
+    const { account_id, project_id } = project
+    const places = [null, other.project_id, project_id]
+    const action = `test.${newId()}`
+    await store.tx(async (tx) => {
+      for (const place of places) {
+        const target = { type: "invitation", id: newId() }
+        const what = { account_id, project_id: place, action, target, after: { email } }
+        await audit.record(tx, audit.SYSTEM, what)
+      }
+    })
+    await project.post(path(id, "/erase"), { confirm: external_id })
+    const rows = await store.read.select().from(auditLog).where(eq(auditLog.action, action))
+    const kept = new Map(rows.map((row) => [row.project_id, row.after]))
+    expect(places.map((place) => kept.get(place))).toEqual([{ email }, { email }, null])
   })
 
   test("leaves a message whose attempt runs to the job, which looks until it has ended", async () => {
