@@ -88,8 +88,10 @@ async function* documentOf(
   yield `},"meta":${JSON.stringify({ request_id })}}`
 }
 
-const ofSubscriber = (table: { subscriber_id: SQLiteColumn }, { id }: SubscriberRow) =>
-  eq(table.subscriber_id, id)
+const ofSubscriber = (
+  table: { project_id: SQLiteColumn; subscriber_id: SQLiteColumn },
+  { id, project_id }: SubscriberRow,
+) => and(eq(table.project_id, project_id), eq(table.subscriber_id, id))
 
 /** A field with a list, some of its rows in a piece. */
 async function* list<Row>(
