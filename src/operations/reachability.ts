@@ -1,4 +1,4 @@
-import { type ApiError, invalid } from "../core/errors"
+import { demandCategory } from "../consents/subscriber-choices"
 import { millis } from "../core/time"
 import { AUDIENCE_CHANNELS, type AudienceChannel } from "../lib/preferences"
 import {
@@ -9,7 +9,6 @@ import {
 } from "../messages/audience-decisions"
 import type { Reader } from "../store/store"
 import { type AudienceMember, audienceOf } from "../subscribers/audience"
-import { knownCategories } from "../subscribers/categories"
 import type { DecisionReason, SendDecision } from "../subscribers/decision"
 import { noSubscriber } from "../subscribers/find-subscriber"
 
@@ -32,8 +31,7 @@ export async function reachabilityOf(
   subscriber_id: string,
   category: string | null,
 ): Promise<Record<AudienceChannel, ChannelReach>> {
-  const known = await knownCategories(db, project.id)
-  if (category !== null && !known.has(category)) throw unknownCategory(category)
+  await demandCategory(db, project.id, category)
   const subscriber = (await audienceOf(db, project.id, [subscriber_id])).get(subscriber_id)
   if (!subscriber) return noSubscriber()
   const asked = AUDIENCE_CHANNELS.map((channel) => askedOf(subscriber, channel, category))
@@ -43,13 +41,6 @@ export async function reachabilityOf(
   )
   return Object.fromEntries(reaches)
 }
-
-const unknownCategory = (category: string): ApiError =>
-  invalid(
-    "category",
-    "unknown_category",
-    `The project has no category ${JSON.stringify(category.slice(0, 64))}.`,
-  )
 
 const askedOf = (
   subscriber: AudienceMember,

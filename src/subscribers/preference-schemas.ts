@@ -1,6 +1,7 @@
 import { type TSchema, Type as t } from "@sinclair/typebox"
 import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { flag, maybe, time, word } from "../lib/record-fields"
+import { CATEGORY_SLUG } from "../lib/text"
 import { quietHoursAnswer, quietHoursPatch } from "../tenancy/quiet-hours-setting"
 import { DECISION_REASONS } from "./decision"
 
@@ -74,6 +75,9 @@ export const Reachability = t.Object(byChannel(Reach), { title: "Reachability" }
 
 export const reachabilityQuery = t.Object({
   category: t.Optional(
-    t.String({ description: "Ask for messages of this category. Default: without one." }),
+    t.String({
+      pattern: CATEGORY_SLUG,
+      description: "Ask for messages of this category. Default: without one.",
+    }),
   ),
 })

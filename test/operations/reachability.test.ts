@@ -77,6 +77,15 @@ test("a category is asked for by its slug", async () => {
   }
 })
 
+test("a project without categories may ask for any, as its sends may name any", async () => {
+  const { project, id, ask } = await setUp()
+  await project.post(`/v1/subscribers/${id}/unsubscribe`, { channel: "email", category: "news" })
+  expect((await ask("?category=news")).email).toEqual(refused("unsubscribed"))
+  expect((await ask("?category=offers")).email).toEqual(FREE)
+  const answer = await project.get(`/v1/subscribers/${id}/reachability?category=No%20slug`)
+  expect([answer.status, complaints(answer)]).toEqual([422, ["category"]])
+})
+
 test("quiet hours and a cap say when they end", async () => {
   const { project, id, ask } = await setUp()
   clock.freeze()
