@@ -1,5 +1,5 @@
 import type { AnyRoute, Call } from "../http/route"
-import { LIMIT_BYTES, PER_MINUTE } from "../identity/schemas"
+import { LIMIT_BYTES } from "../identity/schemas"
 import * as pages from "./unsubscribe-page"
 
 /** A form of one button. */
@@ -7,7 +7,7 @@ const SMALL_BYTES = 16_384
 
 /** The pages behind the links of mail. What they show and do follows from the token alone. */
 export const unsubscribeRoutes = (parts: pages.UnsubscribePageParts): AnyRoute[] => [
-  // Mail providers post for many recipients from few addresses, so only the wide limit holds.
+  // Mail providers and companies ask for many recipients from few addresses: only the wide limit holds.
   ...linkRows("/u/{token}", {
     summary: "Unsubscribe from one kind of mail",
     limit: SMALL_BYTES,
@@ -17,7 +17,6 @@ export const unsubscribeRoutes = (parts: pages.UnsubscribePageParts): AnyRoute[]
   ...linkRows("/p/{token}", {
     summary: "Choose which mail to get",
     limit: LIMIT_BYTES,
-    per_minute: PER_MINUTE,
     show: (visit) => pages.showPreferences(parts, visit),
     answer: (visit, form) => pages.answerPreferences(parts, visit, form),
   }),
@@ -26,7 +25,6 @@ export const unsubscribeRoutes = (parts: pages.UnsubscribePageParts): AnyRoute[]
 interface LinkPage {
   summary: string
   limit: number
-  per_minute?: number
   show: (visit: pages.LinkVisit) => Promise<Response>
   answer: (visit: pages.LinkVisit, form: pages.FormFields) => Promise<Response>
 }
