@@ -7,10 +7,10 @@ import {
   byIds,
   find,
   lookup,
+  lookupAll,
   noSubscriber,
   type SubscriberRow,
 } from "../subscribers/find-subscriber"
-import { lookupAll } from "../subscribers/named-subscribers"
 
 /** What accepting mail asks of the people of a project. */
 export interface AudienceRules {

@@ -72,6 +72,33 @@ export async function holdExternal(
   return row
 }
 
+/** What a name leads to. */
+type NamedSubscriber = Pick<SubscriberRow, "id" | "external_id">
+
+/**
+ * Subscribers of the project by the names that a request has for them, as `find` reads them. A name that
+ * no subscriber has is not in the map. `lock` may lock the rows.
+ */
+export async function lookupAll(
+  db: Reader,
+  project_id: string,
+  names: readonly string[],
+  lock: <Query extends object>(query: Query) => Query = (query) => query,
+): Promise<Map<string, NamedSubscriber>> {
+  const found = new Map<string, NamedSubscriber>()
+  const isExternal = (name: string) => !isUuid(name) && !name.includes(NUL)
+  const [ids, externals] = [names.filter(isUuid), names.filter(isExternal)]
+  for (const [column, list] of [[id, ids] as const, [external_id, externals] as const]) {
+    if (list.length === 0) continue
+    const named = and(ofProject(project_id), inArray(column, list))
+    const rows = db.select({ id, external_id }).from(subscribers).where(named)
+    for (const row of await lock(rows.orderBy(id))) {
+      found.set(column === id ? row.id : row.external_id, row)
+    }
+  }
+  return found
+}
+
 /** Those with these external ids, in the order of the ids. */
 export const rowsByExternalId = (db: Reader, project_id: string, external_ids: string[]) =>
   db

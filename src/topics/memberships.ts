@@ -7,7 +7,7 @@ import { byMoment, cursorText } from "../store/moment-cursor"
 import type { ListWindow } from "../store/rows"
 import { inserter } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
-import { lookupAll } from "../subscribers/named-subscribers"
+import { lookupAll } from "../subscribers/find-subscriber"
 import { subscribers } from "../subscribers/tables"
 import { type TopicRow, topicMembers, topics } from "./tables"
 
