@@ -10,8 +10,9 @@ import type { Reader, Tx } from "../store/store"
 import { knownCategories } from "../subscribers/categories"
 import { tellChoice } from "../subscribers/choice-events"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
-import { unsubscribes } from "../subscribers/tables"
+import { subscribers, unsubscribes } from "../subscribers/tables"
 import { unsuppress } from "../suppressions/suppressions"
+import type { SuppressionRow } from "../suppressions/tables"
 import { type NewConsent, recordConsent } from "./consents"
 import type { UnsubscribeScope } from "./unsubscribe-links"
 
@@ -96,7 +97,8 @@ export async function resubscribeSubscriber(
 ): Promise<number> {
   const rows = await removeUnsubscribes(tx, subscriber.id, given)
   const lifted = await liftSuppressions(tx, caller, subscriber, given)
-  const removed = rows + lifted
+  await allowTopics(tx, subscriber, given.channel, lifted)
+  const removed = rows + lifted.length
   if (removed === 0) return 0
   const proof = given.reason ?? null
   await recordChoice(tx, secrets, subscriber, given, { action: "granted", proof })
@@ -124,13 +126,30 @@ async function liftSuppressions(
   caller: Pick<Caller, "project_id" | "actor" | "ip">,
   { email, phone }: SubscriberRow,
   { channel, category }: SubscriberChoice,
-): Promise<number> {
+): Promise<SuppressionRow[]> {
   const address = channel === "email" ? email : channel === "sms" ? phone : null
-  if (address === null || (channel !== "email" && channel !== "sms")) return 0
+  if (address === null || (channel !== "email" && channel !== "sms")) return []
   const scope = category == null ? undefined : { type: "category" as const, key: category }
   const meant = { channel, address, scope, reason: "unsubscribe" as const }
-  const removed = await unsuppress(tx, caller.project_id, { ...meant, is_partial: true }, caller)
-  return removed.length
+  return unsuppress(tx, caller.project_id, { ...meant, is_partial: true }, caller)
+}
+
+/** The link that made the suppression of a topic wrote a no for it, too: it becomes a yes, as on the page. */
+async function allowTopics(
+  tx: Tx,
+  { id, preferences }: SubscriberRow,
+  channel: AudienceChannel,
+  lifted: SuppressionRow[],
+): Promise<void> {
+  const keys = lifted.flatMap((one) => (one.scope_type === "topic" ? one.scope_key : []))
+  const ended = Object.entries(preferences?.topics ?? {}).filter(
+    ([key, entry]) => keys.includes(key) && entry[channel] === false,
+  )
+  if (ended.length === 0) return
+  const allowed = ended.map(([key, entry]) => [key, { ...entry, [channel]: true }])
+  const topics = { ...preferences?.topics, ...Object.fromEntries(allowed) }
+  const changed = { preferences: { ...preferences, topics }, updated_at: now() }
+  await tx.update(subscribers).set(changed).where(eq(subscribers.id, id))
 }
 
 /** Null: the whole channel. */

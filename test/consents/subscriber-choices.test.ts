@@ -7,7 +7,7 @@ import { complaints, refusal } from "../harness/client"
 import { NOBODY } from "../harness/mail"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
-import { unsubscribedIn } from "../harness/unsubscribed"
+import { linkTo, unsubscribedIn } from "../harness/unsubscribed"
 
 const service = await sharedService()
 const { store } = service
@@ -175,6 +175,23 @@ describe("resubscribe", () => {
     expect(await standing(store.read, project.project_id, "sms", ["+4915112345678"])).toHaveLength(
       1,
     )
+  })
+
+  test("undoes what the link of a topic's mail ended", async () => {
+    const project = await service.project()
+    const { id } = await person(project)
+    await project.post("/v1/topics", { name: "Trains", key: "trains", default: "off" })
+    const wanted = { topics: { trains: { email: true, push: false } } }
+    await project.post(at(id, "preferences"), wanted)
+    const token = await linkTo(service, project, "trains", { type: "topic" })
+    const body = "List-Unsubscribe=One-Click"
+    const headers = { "content-type": "application/x-www-form-urlencoded" }
+    await service.anybody.call("POST", `/u/${token}`, { body, headers })
+    const topics = async () => (await project.get(at(id, "preferences"))).body.data.topics
+    expect(await topics()).toEqual({ trains: { email: false, push: false } })
+    const answer = await project.post(at(id, "resubscribe"), { channel: "email" })
+    expect(answer.body.data).toEqual({ removed: 1 })
+    expect(await topics()).toEqual(wanted.topics)
   })
 
   test("where nothing had ended removes nothing, records nothing and tells nothing", async () => {
