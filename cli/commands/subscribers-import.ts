@@ -77,8 +77,40 @@ async function enter(
     one.refused ? [{ ...one, code: "not_imported", message: one.refused }] : [],
   )
   const wanted = lines.filter((one) => !one.refused)
-  if (wanted.length === 0) return refused
-  const body = { subscribers: wanted.map(({ fields }) => fields) as never, mode }
+  return [...refused, ...(await save(context, wanted, { key, mode, counts }))]
+}
+
+/**
+ * Sends lines in one request. What the server cannot read as a whole is sent in halves: 1,000 lines with many
+ * columns are too much, and of the others one line alone is refused.
+ */
+async function save(
+  context: Context,
+  lines: SubscriberLine[],
+  saving: ChunkSaving,
+): Promise<RefusedLine[]> {
+  const [first] = lines
+  if (first === undefined) return []
+  try {
+    return await saveAll(context, lines, saving)
+  } catch (error) {
+    if (!(error instanceof Failure) || !UNREADABLE.has(error.code)) throw error
+    if (lines.length === 1) return [{ ...first, code: error.code, message: error.message }]
+    const half = Math.ceil(lines.length / 2)
+    const before = await save(context, lines.slice(0, half), { ...saving, key: `${saving.key}a` })
+    const after = await save(context, lines.slice(half), { ...saving, key: `${saving.key}b` })
+    return [...before, ...after]
+  }
+}
+
+const UNREADABLE = new Set(["invalid_json", "payload_too_large"])
+
+async function saveAll(
+  context: Context,
+  lines: SubscriberLine[],
+  { key, mode, counts }: ChunkSaving,
+): Promise<RefusedLine[]> {
+  const body = { subscribers: lines.map(({ fields }) => fields) as never, mode }
   const headers = { "idempotency-key": key }
   const client = context.client()
   const { data } = await patiently(context, () =>
@@ -86,13 +118,12 @@ async function enter(
   )
   for (const name of ["created", "updated", "skipped"] as const)
     counts[name] = (counts[name] ?? 0) + data[name]
-  for (const { index, error } of data.failed) {
-    const one = wanted[index]
+  return data.failed.flatMap(({ index, error }) => {
+    const one = lines[index]
     // The place in the request says nothing here: the line of the file stands beside it.
     const message = error.message.replaceAll(/subscribers\.\d+\./g, "")
-    if (one) refused.push({ ...one, code: error.code, message })
-  }
-  return refused
+    return one ? [{ ...one, code: error.code, message }] : []
+  })
 }
 
 interface Reading {

@@ -114,6 +114,29 @@ describe("an import", () => {
     ])
   })
 
+  test("of lines that are too much for one request takes several", async () => {
+    const project = await service.project()
+    const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`k${at}`, at]))
+    const lines = Array.from({ length: 1000 }, (_, at) =>
+      JSON.stringify({ external_id: `u${at}`, metadata }),
+    )
+    const path = file("wide.ndjson", lines.join("\n"))
+    const { exit, data } = await run(as(project), "import", path)
+    expect([exit, data]).toMatchObject([0, { created: 1000, failed: 0 }])
+    expect(await get(project, "u999")).toMatchObject({ metadata })
+  })
+
+  test("names the line that the server cannot read, and imports the lines around it", async () => {
+    const project = await service.project()
+    const deep = `${'{"a":'.repeat(100)}1${"}".repeat(100)}`
+    const lines = ["a", "b", "c"].map((id) => `{"external_id":"${id}"}`)
+    lines.splice(1, 0, `{"external_id":"deep","metadata":${deep}}`)
+    const path = file("deep.ndjson", lines.join("\n"))
+    const { exit, data } = await run(as(project), "import", path)
+    expect([exit, data]).toMatchObject([8, { created: 3, failed: 1 }])
+    expect(readFileSync(`${path}.errors.csv`, "utf8")).toContain("\r\n2,deep,invalid_json,")
+  })
+
   test("skips those that exist, where it says so", async () => {
     const project = await service.project()
     await project.post("/v1/subscribers", { external_id: "a", name: "Ann" })
@@ -160,7 +183,7 @@ describe("an import", () => {
     api.answer("POST /v1/subscribers/bulk", ({ body }) => {
       const { subscribers } = body as { subscribers: { external_id: string }[] }
       if (is_down && subscribers[0]?.external_id === "u2000")
-        return { status: 400, body: { error: { code: "invalid_json", message: "No." }, meta: {} } }
+        return { status: 403, body: { error: { code: "forbidden", message: "No." }, meta: {} } }
       const data = { created: subscribers.length, updated: 0, skipped: 0, failed: [] }
       return { body: { data, meta: {} } }
     })
