@@ -1,5 +1,5 @@
 import { now } from "../core/time"
-import { emit } from "../events/emit"
+import { emitAll, type NewEvent } from "../events/emit"
 import type { AudienceChannel } from "../lib/preferences"
 import type { Tx } from "../store/store"
 import type { SubscriberRow } from "./find-subscriber"
@@ -17,15 +17,20 @@ export interface ToldChoice {
 }
 
 /** Emits the event of a choice, in the transaction that makes it (contract 30, section 6). */
-export function tellChoice(tx: Tx, told: ToldChoice): Promise<void> {
-  const { account_id, subscriber, type, channel, scope, reason } = told
+export const tellChoice = (tx: Tx, told: ToldChoice): Promise<void> => tellChoices(tx, [told])
+
+/** As `tellChoice`, for all that one request chooses: that may be thousands. */
+export async function tellChoices(tx: Tx, list: ToldChoice[]): Promise<void> {
+  if (list.length > 0) await emitAll(tx, list.map(eventOf))
+}
+
+function eventOf({ account_id, subscriber, type, channel, scope, reason }: ToldChoice): NewEvent {
   const { id: subscriber_id, project_id, external_id } = subscriber
   const data = {
     ...{ subscriber_id, external_id, channel, scope: scope ?? WHOLE_CHANNEL },
     ...{ reason: reason ?? "api", timestamp: now() },
   }
-  const subject = { account_id, project_id, subject_id: subscriber_id }
-  return emit(tx, { ...subject, type: `subscriber.${type}`, data })
+  return { account_id, project_id, subject_id: subscriber_id, type: `subscriber.${type}`, data }
 }
 
 const WHOLE_CHANNEL = { type: "project", key: null }

@@ -7,7 +7,7 @@ import { projects } from "../identity/tables"
 import { AUDIENCE_CHANNELS, type AudienceChannel, type ChosenPreferences } from "../lib/preferences"
 import { held } from "../store/dialect"
 import type { Tx } from "../store/store"
-import { tellChoice } from "./choice-events"
+import { type ToldChoice, tellChoices } from "./choice-events"
 import type { SubscriberRow } from "./find-subscriber"
 import { subscribers } from "./tables"
 
@@ -27,14 +27,15 @@ export async function choose(
     .update(subscribers)
     .set({ preferences: Object.keys(chosen).length === 0 ? null : chosen, updated_at: now() })
     .where(eq(subscribers.id, subscriber.id))
-  for (const [name, { channel, scope }] of after) {
-    if (before.has(name)) continue
-    await tellChoice(tx, { account_id, subscriber, type: "unsubscribed", channel, scope })
-  }
-  for (const [name, { channel, scope }] of before) {
-    if (after.has(name)) continue
-    await tellChoice(tx, { account_id, subscriber, type: "resubscribed", channel, scope })
-  }
+  const tell = (type: ToldChoice["type"], { channel, scope }: Ended): ToldChoice => ({
+    ...{ account_id, subscriber, type, channel, scope },
+  })
+  const ended = [...after].filter(([name]) => !before.has(name))
+  const begun = [...before].filter(([name]) => !after.has(name))
+  await tellChoices(tx, [
+    ...ended.map(([, one]) => tell("unsubscribed", one)),
+    ...begun.map(([, one]) => tell("resubscribed", one)),
+  ])
 }
 
 interface Ended {
