@@ -81,8 +81,8 @@ async function enter(
 }
 
 /**
- * Sends lines in one request. What the server cannot read as a whole is sent in halves: 1,000 lines with many
- * columns are too much, and of the others one line alone is refused.
+ * Sends lines in one request. What the server cannot read as a whole is sent in halves: so lines with many
+ * columns are imported, too, and of the others only the broken one is refused.
  */
 async function save(
   context: Context,
