@@ -1,5 +1,5 @@
 import { and, eq, inArray, sql } from "drizzle-orm"
-import { prepared } from "./statements"
+import { adder, prepared } from "./statements"
 import type { Reader, Tx } from "./store"
 import { counters } from "./tables"
 
@@ -16,11 +16,16 @@ export const bump = (tx: Tx, project_id: string, name: string, by: number) =>
 /** Several totals at once, always in the order of their names, so that no two writers deadlock. */
 export async function bumpAll(tx: Tx, project_id: string, changes: Changes) {
   const shard = tx.isAlone ? 0 : Math.floor(Math.random() * SHARDS)
-  for (const name of [...changes.keys()].sort()) {
+  const rows = [...changes.keys()].sort().flatMap((name) => {
     const value = changes.get(name) ?? 0
-    if (value !== 0) await addTo(tx, { project_id, name, shard, value })
-  }
+    return value === 0 ? [] : [{ project_id, name, shard, value }]
+  })
+  if (rows.length > FEW) return addAll(tx, rows)
+  for (const row of rows) await addTo(tx, row)
 }
+
+/** So many are written one by one. A request may name thousands of tags: these are one round trip. */
+const FEW = 16
 
 /** As `bumpAll` for many projects, in one order as well. */
 export async function bumpEach(tx: Tx, changes: Map<string, Changes>) {
@@ -61,6 +66,8 @@ export async function totalsOf(
 }
 
 const { project_id, name, shard, value } = counters
+
+const addAll = adder(counters, ["project_id", "name", "shard"], ["value"])
 
 const addTo = prepared({ project_id, name, shard, value }, (tx: Tx, row) =>
   tx

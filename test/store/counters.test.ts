@@ -29,6 +29,18 @@ test("totals go up and down, by name and by project", async () => {
   expect(await total(store.read, idFor("q"), "email")).toBe(7)
 })
 
+test("hundreds of totals go up and down at once", async () => {
+  await using it = await testStore()
+  const { store } = it
+
+  const names = Array.from({ length: 300 }, (_, at) => `tag ${at}`)
+  const all = (by: number) => new Map(names.map((name, at) => [name, at * by]))
+  await store.tx((tx) => bumpAll(tx, idFor("p"), all(3)))
+  await store.tx((tx) => bumpAll(tx, idFor("p"), all(-1)))
+  const sums = await totals(store.read, idFor("p"), names)
+  expect([...sums.values()]).toEqual(names.map((_, at) => at * 2))
+})
+
 test("a bump that is undone does not count", async () => {
   await using it = await testStore()
   const { store } = it
