@@ -73,8 +73,9 @@ export async function preflight(parts: PreflightParts, caller: Caller, email: Se
   const from = await report.ask("sender", async () => senderOf(email, caller))
   await report.ask("sender", () => checkAccount(parts, caller, email, report))
   const sender = from && (await checkSender(parts, caller, { email, from, report }))
-  await report.ask("suppression", () => checkSuppression(parts, caller, email, report))
   const audience = await checkPreference(parts, caller, email, report)
+  if (isBlocked(audience)) report.pass("suppression", NOT_ASKED)
+  else await report.ask("suppression", () => checkSuppression(parts, caller, email, report))
   const rendered = await report.ask("rendering", () =>
     renderEmail(parts.rules, caller, email, audience),
   )
@@ -194,6 +195,11 @@ async function checkSender(
   })
   return authenticationChecks({ db: store.read, project_id, domain, rules: sendable })
 }
+
+/** Accept asks in this order: the mail of a blocked subscriber is accepted and fails. */
+const isBlocked = ({ subscriber }: SendAudience): boolean => subscriber?.status === "blocked"
+
+const NOT_ASKED = "The subscriber is blocked, so suppressions are not asked."
 
 async function checkSuppression(
   { store }: PreflightParts,

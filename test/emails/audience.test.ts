@@ -195,6 +195,8 @@ test("a blocked subscriber comes before a suppressed address", async () => {
   const reply = await send()
   expect(reply.status).toBe(201)
   expect(await read(project, reply.body.id)).toMatchObject({ status_reason: "preference" })
+  const foreseen = await project.post("/v1/emails/preflight", mail({ subscriber_id: "ann" }))
+  expect(foreseen.body.data).toMatchObject({ ok: true, errors: [] })
 })
 
 test.each(["\0", "a\0b", "\ud800", "x".repeat(10_000), "a/b", "%2F", "ann "])(
