@@ -136,16 +136,38 @@ export async function foreseen(
   return decisions[0]
 }
 
+/**
+ * What becomes of a message that waits and is given this time: quiet hours move it, too. One that may not
+ * go out as things are keeps the time, because it is asked again before it leaves.
+ */
+export async function rescheduled(
+  tx: Tx,
+  message: Message,
+): Promise<Pick<Message, "scheduled_at"> & Partial<Pick<Message, "envelope">>> {
+  const { scheduled_at, envelope } = message
+  const decision = asksAudience(message) ? await decidedAgain(tx, message) : undefined
+  if (!decision) return { scheduled_at }
+  const { is_allowed, deferred_until } = decision
+  const known = is_allowed ? decision : envelope?.decision // the earlier one, but for its time
+  return {
+    scheduled_at: deferred_until ?? scheduled_at,
+    ...(known && { envelope: withDecision(envelope, { ...known, deferred_until }) }),
+  }
+}
+
 /** What the envelope keeps of it, so that people can be told later. */
-export const keptOf = ({ row, reason, deferred_until }: SendDecision): EnvelopeDecision => ({
+export const keptOf = ({ row, reason, deferred_until }: EnvelopeDecision): EnvelopeDecision => ({
   row,
   reason,
   deferred_until,
 })
 
+const withDecision = (envelope: Envelope | null, decision: EnvelopeDecision): Envelope | null =>
+  envelope && { ...envelope, decision: keptOf(decision) }
+
 function asDecided(message: NewMessage, decision: SendDecision): NewMessage {
   const { deferred_until, is_allowed } = decision
-  const envelope = message.envelope && { ...message.envelope, decision: keptOf(decision) }
+  const envelope = withDecision(message.envelope, decision)
   if (!is_allowed) return { ...message, envelope, refused: refusalOf(decision) }
   return { ...message, envelope, ...(deferred_until && { scheduled_at: deferred_until }) }
 }

@@ -6,6 +6,7 @@ import { changeUnclaimed } from "../jobs/claims"
 import { wakeUpOf } from "../jobs/wake-ups"
 import { type RowList, rowById, rowList } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
+import { rescheduled } from "./decided"
 import { isScheduled, type Message } from "./facts"
 import { messageRows } from "./pipeline"
 import { CANCELLED, cancel as cancelMessage } from "./settle"
@@ -113,8 +114,8 @@ export const cancel = (store: Store, scope: ScheduledScope, id: string): Promise
   )
 
 /**
- * Gives a message that waits for its time another one; null means now. Throws 404 for a message that the
- * project does not have, and 409 for one that was released.
+ * Gives a message that waits for its time another one; null means now. Quiet hours move it to their end.
+ * Throws 404 for a message that the project does not have, and 409 for one that was released.
  */
 export const reschedule = (
   store: Store,
@@ -123,9 +124,11 @@ export const reschedule = (
   scheduled_at: string | null,
 ): Promise<void> => {
   const ours = and(eq(messages.project_id, project_id), eq(messages.channel, channel))
-  return changeScheduled(store, ours, id, async (tx) => {
-    const at = scheduled_at ?? now()
-    const moved = { scheduled_at: at, run_at: at, status_reason: null, updated_at: now() }
+  return changeScheduled(store, ours, id, async (tx, message) => {
+    const wanted = scheduled_at ?? now()
+    const decided = await rescheduled(tx, { ...message, scheduled_at: wanted })
+    const run_at = decided.scheduled_at ?? wanted
+    const moved = { ...decided, run_at, status_reason: null, updated_at: now() }
     await tx
       .update(messages)
       .set(moved)

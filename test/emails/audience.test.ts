@@ -319,6 +319,24 @@ describe("quiet hours", () => {
     expect(handed.map(({ message_id }) => message_id)).toContain(first.body.id)
   })
 
+  test("move the new time of an email that waits, too", async () => {
+    const { project, send, change } = await withAnn()
+    await patch(project, { quiet_hours: quiet })
+    const day = atNoon()
+    const [end, outside] = [`${day}T23:59:00.000Z`, `${day}T23:59:30.000Z`]
+    const { body } = await send({ scheduled_at: outside })
+    const moveTo = async (scheduled_at: string) => {
+      const answer = await project.call("PATCH", `/v1/emails/${body.id}`, { body: { scheduled_at } })
+      const [step] = await stepsOf(project, body.id, "quiet_hours")
+      return [answer.status, answer.body.data.scheduled_at, step.rule]
+    }
+    expect(await moveTo(`${day}T15:00:00.000Z`)).toEqual([200, end, "quiet_hours"])
+    expect(await moveTo(outside)).toEqual([200, outside, "no_quiet_hours"])
+    await change({ status: "blocked" })
+    const quiet_time = `${day}T16:00:00.000Z`
+    expect(await moveTo(quiet_time)).toEqual([200, quiet_time, "no_quiet_hours"])
+  })
+
   test("that began between accept and send let the email wait, and it leaves at their end", async () => {
     const { project, send, change } = await withAnn()
     atNoon()
