@@ -326,7 +326,9 @@ describe("quiet hours", () => {
     const [end, outside] = [`${day}T23:59:00.000Z`, `${day}T23:59:30.000Z`]
     const { body } = await send({ scheduled_at: outside })
     const moveTo = async (scheduled_at: string) => {
-      const answer = await project.call("PATCH", `/v1/emails/${body.id}`, { body: { scheduled_at } })
+      const answer = await project.call("PATCH", `/v1/emails/${body.id}`, {
+        body: { scheduled_at },
+      })
       const [step] = await stepsOf(project, body.id, "quiet_hours")
       return [answer.status, answer.body.data.scheduled_at, step.rule]
     }
