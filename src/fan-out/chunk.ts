@@ -27,7 +27,7 @@ import { membersBetween } from "./start"
 import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
 
 /** Recipients of one transaction: it holds the writer of SQLite for some 10 ms. */
-export const CHUNK = 200
+export const CHUNK = 128
 
 /** What a chunk is written with, read before its transaction. */
 export interface ChunkInput {
