@@ -237,33 +237,36 @@ describe("the walk", () => {
   test.each([
     ["before it begins", 0],
     ["on its way", CHUNK],
-  ] as const)("ends %s where the project is deleted or the account is not active", async (_, sent) => {
-    const stops: [string, (project: TestProject) => Promise<unknown>][] = [
-      ["account_locked", (project) => setAccount(project.account_id, { status: "locked" })],
-      ["account_suspended", (project) => setAccount(project.account_id, { status: "suspended" })],
-      ["unauthorized", (project) => setAccount(project.account_id, { deleting_at: now() })],
-      [
-        "unauthorized",
-        ({ project_id }) => {
-          const ours = eq(projects.id, project_id)
-          const change = { status: "deleting", deleting_at: now() } as const
-          return store.tx((tx) => tx.update(projects).set(change).where(ours))
-        },
-      ],
-    ]
-    for (const [status_reason, stop] of stops) {
-      const project = await service.project()
-      const { topic } = await audience(store, project, people(CHUNK + 2))
-      const { id } = await publish(service, project, topic)
-      const walk = sent > 0 ? await begun(service, id) : undefined
-      await walk?.step()
-      await stop(project)
-      if (walk) expect(await walk.step()).toBe("over")
-      await walkAll(service)
-      expect(await record(parts, id)).toMatchObject({ status: "failed", status_reason })
-      expect((await messagesOf(parts, project, id)).length).toBe(sent)
-    }
-  })
+  ] as const)(
+    "ends %s where the project is deleted or the account is not active",
+    async (_, sent) => {
+      const stops: [string, (project: TestProject) => Promise<unknown>][] = [
+        ["account_locked", (project) => setAccount(project.account_id, { status: "locked" })],
+        ["account_suspended", (project) => setAccount(project.account_id, { status: "suspended" })],
+        ["unauthorized", (project) => setAccount(project.account_id, { deleting_at: now() })],
+        [
+          "unauthorized",
+          ({ project_id }) => {
+            const ours = eq(projects.id, project_id)
+            const change = { status: "deleting", deleting_at: now() } as const
+            return store.tx((tx) => tx.update(projects).set(change).where(ours))
+          },
+        ],
+      ]
+      for (const [status_reason, stop] of stops) {
+        const project = await service.project()
+        const { topic } = await audience(store, project, people(CHUNK + 2))
+        const { id } = await publish(service, project, topic)
+        const walk = sent > 0 ? await begun(service, id) : undefined
+        await walk?.step()
+        await stop(project)
+        if (walk) expect(await walk.step()).toBe("over")
+        await walkAll(service)
+        expect(await record(parts, id)).toMatchObject({ status: "failed", status_reason })
+        expect((await messagesOf(parts, project, id)).length).toBe(sent)
+      }
+    },
+  )
 
   test("keeps to the send bucket, and leaves a part of it to single sends", async () => {
     const project = await service.project({ limits: { sends_per_second: 10 } })
