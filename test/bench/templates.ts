@@ -7,7 +7,7 @@ import { keyed } from "../../src/templates/usable-template"
 import { atLeast, atMost, type Bench, demandEqual, median, ratioOf, series } from "./bench"
 import { heldRelay } from "./held-relay"
 import { scratchFolder } from "./scratch"
-import { countRows, databaseOf, initialise, serve } from "./serving"
+import { countRows, databaseOf, initialise, type Serving, serve } from "./serving"
 import { type Answers, post } from "./wrk"
 
 const CONNECTIONS = 64
@@ -36,6 +36,8 @@ export const templates: Bench = {
     const templated = series("ours, relay held: sends with the template", "/s")
     const plain_p99 = series("sends with their own html: p99", "ms")
     const templated_p99 = series("sends with the template: p99", "ms")
+    const calm = series(`sends with the template, ${BESIDE} connections: p99`, "ms")
+    const beside = series("the same while a template of the project hangs again and again", "ms")
     for (let round = 0; round < rounds; round++) {
       bare.values.push(bareRenders(seconds))
       ours.values.push(await ourRenders(seconds))
@@ -45,9 +47,12 @@ export const templates: Bench = {
       plain_p99.values.push(own.p99_ms)
       templated.values.push(named.per_second)
       templated_p99.values.push(named.p99_ms)
+      const pair = await besideHanging(seconds)
+      calm.values.push(pair.calm)
+      beside.values.push(pair.beside)
     }
     return {
-      series: [bare, ours, plain, plain_p99, templated, templated_p99],
+      series: [bare, ours, plain, plain_p99, templated, templated_p99, calm, beside],
       verdicts: [
         atLeast("renderings, to bare handlebars", ratioOf(ours, bare), 0.4),
         atMost(
@@ -56,8 +61,10 @@ export const templates: Bench = {
           1.3,
           "×",
         ),
+        atMost("p99 beside a template that hangs", ratioOf(beside, calm), 1.5, "×"),
       ],
       notes: [
+        `Each server is warm: the same load came before, for as long. ${HANGING} callers send the template that hangs, one after the other; each is refused after its deadline.`,
         `One html with thirty rows of two values each, 2.7 KB as rendered. ${CONNECTIONS} renderings at a time for one project; every result was compared. The sends without a template carry the rendered html. p99: ${median(plain_p99.values).toFixed(1)} and ${median(templated_p99.values).toFixed(1)} ms.`,
       ],
     }
@@ -113,18 +120,72 @@ async function accept(seconds: number, content: object): Promise<Answers> {
   using relay = heldRelay()
   const key = await initialise(scratch.path)
   await using server = await serve(scratch.path, key, relay.environment)
-  const headers = { ...server.headers, "content-type": "application/json" }
-  const order = { name: "order", subject: "Your order {{number}}", html: HTML }
-  const declared = { variables: [{ key: "note", type: "string" }] }
-  const body = JSON.stringify({ ...order, ...declared })
-  const made = await fetch(`${server.url}/v1/templates`, { method: "POST", headers, body })
-  if (made.status !== 201) throw new Error(await made.text())
+  await addTemplate(server, order)
   const path = join(scratch.path, "send.json")
   writeFileSync(path, JSON.stringify({ from: relay.from, to: "user@mailbox.test", ...content }))
   const target = { url: `${server.url}/v1/emails`, headers: server.headers }
-  const answers = await post({ ...target, body: path, connections: CONNECTIONS, seconds })
+  const load = { ...target, body: path, connections: CONNECTIONS, seconds }
+  const warm = await post(load)
+  const answers = await post(load)
   await server.kill()
   using database = databaseOf(scratch.path)
-  demandEqual("messages", answers.answered, countRows(database, "messages"))
+  demandEqual("messages", warm.answered + answers.answered, countRows(database, "messages"))
   return answers
+}
+
+const order = {
+  name: "order",
+  subject: "Your order {{number}}",
+  html: HTML,
+  variables: [{ key: "note", type: "string" }],
+}
+
+async function addTemplate(server: Serving, body: object): Promise<void> {
+  const { status, text } = await asked(server, "/v1/templates", body)
+  if (status !== 201) throw new Error(text)
+}
+
+async function asked(server: Serving, path: string, body: object) {
+  const headers = { ...server.headers, "content-type": "application/json" }
+  const init = { method: "POST", headers, body: JSON.stringify(body) }
+  const answer = await fetch(`${server.url}${path}`, init)
+  return { status: answer.status, text: await answer.text() }
+}
+
+const BESIDE = 32
+const HANGING = 4
+
+/** Twenty-seven million turns of loops. */
+const ENDLESS = "{{#each a}}{{#each ../a}}{{#each ../../a}}{{this}}{{/each}}{{/each}}{{/each}}"
+const LIST = Array.from({ length: 300 }, (_, at) => at)
+
+/** p99 of sends with a good template, alone and beside one of the same project that hangs. */
+async function besideHanging(seconds: number): Promise<{ calm: number; beside: number }> {
+  using scratch = scratchFolder()
+  using relay = heldRelay()
+  const key = await initialise(scratch.path)
+  await using server = await serve(scratch.path, key, relay.environment)
+  await addTemplate(server, order)
+  await addTemplate(server, { name: "endless", subject: "Never", text: ENDLESS })
+  const path = join(scratch.path, "send.json")
+  const mail = { from: relay.from, to: "user@mailbox.test" }
+  const good = { ...mail, template_id: "order", variables: VARIABLES }
+  writeFileSync(path, JSON.stringify(good))
+  const target = { url: `${server.url}/v1/emails`, headers: server.headers }
+  const load = { ...target, body: path, connections: BESIDE, seconds }
+  await post(load)
+  const calm = await post(load)
+  let is_over = false
+  const hang = async () => {
+    while (!is_over) {
+      const bad = { ...mail, template_id: "endless", variables: { a: LIST } }
+      const { status } = await asked(server, "/v1/emails", bad)
+      if (status !== 422 && status !== 503) throw new Error(`a template that hangs got ${status}`)
+    }
+  }
+  const callers = Array.from({ length: HANGING }, hang)
+  const beside = await post(load)
+  is_over = true
+  await Promise.all(callers)
+  return { calm: calm.p99_ms, beside: beside.p99_ms }
 }
