@@ -21,6 +21,17 @@ const ROWS: Record<number, [rule: string, detail: string]> = {
   11: ["allowed", "Nobody chose anything against it."],
 }
 
+/** Row 4 lets a message out that is critical, and one whose publish did not ask for preferences. */
+const UNASKED: [rule: string, detail: string] = [
+  "preferences_ignored",
+  "The publish has `respect_preferences` false, so preferences do not count.",
+]
+
+const rowOf = (envelope: MessageView["envelope"]) =>
+  envelope?.decision?.row === 4 && envelope.ignores_preferences
+    ? UNASKED
+    : ROWS[envelope?.decision?.row ?? 0]
+
 const REFUSALS = new Set(["preference", "frequency_cap"])
 
 /** What the preferences and the frequency cap said, when it was accepted or before it left. */
@@ -38,7 +49,7 @@ export function preferenceStep(message: MessageView): DecisionStep {
     const detail = `${why} That was found between accepting and sending.`
     return { at: updated_at, rule: status_reason, outcome: "fail", detail }
   }
-  const [rule, text] = ROWS[decision?.row ?? 0] ?? []
+  const [rule, text] = rowOf(message.envelope) ?? []
   if (decision && rule !== undefined) {
     const about = category === undefined ? "" : ` The category is ${category}.`
     const detail = `${text} That is row ${decision.row} of the decision.${about}`

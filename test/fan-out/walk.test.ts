@@ -129,6 +129,8 @@ describe("a recipient is skipped", () => {
     await walkAll(service)
     const { email } = (await record(parts, id)).channels
     expect(email).toMatchObject({ sent: 1, skipped: { preference: 1 } })
+    const [sent] = await messagesOf(parts, project, id)
+    expect((await explained(project, sent?.id)).preference).toBe("preferences_ignored")
   })
 })
 
