@@ -53,7 +53,7 @@ type RouteGate = Pick<AnyRoute, "scope" | "callers" | "self">
 export function authorize(caller: Caller, { scope, callers, self }: RouteGate, params: Params) {
   const wanted = scope.split("|")
   if (caller.kind === "subscriber" && callers.includes("subscriber")) return
-  if (caller.kind === "subscriber") return refuseSubscriber(wanted)
+  if (caller.kind === "subscriber") return refuseSubscriber(wanted, callers)
   if (isForBrowsers({ callers }) && !callers.includes(caller.kind)) return refuseOthers()
   if (caller.kind === "console" && callers.includes("console")) {
     if (wanted.some((one) => consoleHas(caller, one))) return
@@ -77,10 +77,14 @@ function refuseKey(wanted: string[]): never {
   return fail("forbidden", text, { required_role: roleOf(wanted) })
 }
 
-function refuseSubscriber(wanted: string[]): never {
+/** Where no scope is needed (`-`), the answer names a kind of caller that the route has. */
+function refuseSubscriber(wanted: string[], callers: AnyRoute["callers"]): never {
+  const forKeys = callers.includes("key")
+  const remedy = forKeys ? "Call it with an API key." : "Sign in, and send the access token."
   const scope = wanted.find((one) => !isRole(one))
-  const details = scope ? { required_scope: scope } : { required_role: roleOf(wanted) }
-  return fail("forbidden", "This route is not for subscribers. Call it with an API key.", details)
+  const role = scope === "-" && forKeys ? "key" : roleOf(wanted)
+  const details = scope && scope !== "-" ? { required_scope: scope } : { required_role: role }
+  return fail("forbidden", `This route is not for subscribers. ${remedy}`, details)
 }
 
 const refuseOthers = (): never =>

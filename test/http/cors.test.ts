@@ -12,9 +12,11 @@ import {
   bearer,
   CLOSED,
   INBOX,
+  PEOPLE,
   SHARED,
   subscriberApp,
   tokenOf,
+  UNSCOPED,
 } from "../inbox/subscriber-app"
 
 const clock = movableClock()
@@ -149,6 +151,16 @@ test("routes of others are closed to a subscriber, and those of subscribers to o
   const removing = await app.call("DELETE", SHARED, { headers: bearer(token) })
   expect(refusal(removing)).toEqual([403, "forbidden"])
   expect((await app.get(SHARED, bearer(token))).status).toBe(200)
+
+  for (const [path, required_role, remedy] of [
+    [UNSCOPED, "key", "Call it with an API key."],
+    [PEOPLE, "console", "Sign in, and send the access token."],
+  ] as const) {
+    const unscoped = await app.get(path, bearer(token))
+    expect(refusal(unscoped)).toEqual([403, "forbidden"])
+    expect(unscoped.body.error.details).toEqual({ required_role })
+    expect(unscoped.body.error.message).toContain(remedy)
+  }
 
   const key = await app.get(INBOX, { "x-api-key": project.key })
   expect(refusal(key)).toEqual([403, "forbidden"])

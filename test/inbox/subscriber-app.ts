@@ -14,6 +14,10 @@ export const INBOX = "/v1/test-inbox"
 export const SHARED = "/v1/test-shared"
 /** Keys alone. */
 export const CLOSED = "/v1/test-closed"
+/** Every key, whatever its scopes. */
+export const UNSCOPED = "/v1/test-unscoped"
+/** Every person that signed in. */
+export const PEOPLE = "/v1/test-people"
 
 const base = { status: [200] as [number], summary: "For tests" }
 
@@ -73,6 +77,18 @@ const rows = (store: Store): AnyRoute[] => [
     response: t.Unknown(),
     handle: (call) => ({ data: whose(call) }),
   }),
+  ...([[UNSCOPED, ["key", "console"]] as const, [PEOPLE, ["console"]] as const] as const).map(
+    ([path, callers]) =>
+      route({
+        ...base,
+        method: "GET",
+        path,
+        callers: [...callers],
+        scope: "-",
+        response: t.Unknown(),
+        handle: (call) => ({ data: whose(call) }),
+      }),
+  ),
 ]
 
 /** Routes of every kind of caller that a subscriber's token meets, behind the guard of the service. */
