@@ -1,6 +1,7 @@
 import { invalid, type Problems } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { nearest } from "../lib/text"
+import type { NewMessage } from "../messages/pipeline"
 import type { Reader } from "../store/store"
 import { type CategoryRow, knownCategories } from "../subscribers/categories"
 import {
@@ -91,6 +92,10 @@ export async function findAudience(
   return { subscriber, is_endable }
 }
 
+/** It comes before suppressions: the mail of a blocked subscriber is accepted and fails. */
+export const isBlocked = ({ subscriber }: Pick<SendAudience, "subscriber">): boolean =>
+  subscriber?.status === "blocked"
+
 /** Whether a send says anything of its recipient that has to be looked up. */
 export const namesAudience = ({ subscriber_id, category }: AudienceFields): boolean =>
   subscriber_id != null || category !== null
@@ -110,6 +115,15 @@ export async function subscribersOf(
 ): Promise<KnownSubscribers | undefined> {
   const names = [...new Set(emails.flatMap(({ subscriber_id }) => subscriber_id ?? []))]
   return names.length === 0 ? undefined : rules.findAll(project_id, names)
+}
+
+/** The subscriber that a message is for. Null where it names none, or one that was deleted. */
+export async function subscriberOf(
+  rules: AudienceRules,
+  { project_id, subscriber_id }: Pick<NewMessage, "project_id" | "subscriber_id">,
+): Promise<SubscriberRow | null> {
+  if (subscriber_id == null) return null
+  return (await rules.findAll(project_id, [subscriber_id])).get(subscriber_id) ?? null
 }
 
 /** The id of a filter by subscriber, which may be an external id; "" for one that the project does not have. */

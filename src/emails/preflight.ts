@@ -15,7 +15,13 @@ import { demandRoomFor } from "../tenancy/quotas"
 import { allowanceOf } from "./accept"
 import { compose } from "./compose-email"
 import type { ContentChecks } from "./content-check-task"
-import { findAudience, NO_AUDIENCE, namesAudience, type SendAudience } from "./email-audience"
+import {
+  findAudience,
+  isBlocked,
+  NO_AUDIENCE,
+  namesAudience,
+  type SendAudience,
+} from "./email-audience"
 import type { EmailReading } from "./emails"
 import type { SendEmail } from "./fields"
 import { authenticationChecks } from "./preflight-domain"
@@ -195,9 +201,6 @@ async function checkSender(
   })
   return authenticationChecks({ db: store.read, project_id, domain, rules: sendable })
 }
-
-/** Accept asks in this order: the mail of a blocked subscriber is accepted and fails. */
-const isBlocked = ({ subscriber }: SendAudience): boolean => subscriber?.status === "blocked"
 
 const NOT_ASKED = "The subscriber is blocked, so suppressions are not asked."
 

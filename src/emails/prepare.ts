@@ -16,6 +16,7 @@ import { type FileRules, fetchFiles, type GivenFile } from "./attachments"
 import {
   type AudienceRules,
   findAudience,
+  isBlocked,
   type KnownSubscribers,
   NO_AUDIENCE,
   namesAudience,
@@ -109,11 +110,9 @@ export async function prepare(
     : email
   const known =
     suppressions ?? (await suppressionsOf(rules.suppressions, project_id, () => recipients))
-  // A blocked subscriber comes first: the mail is accepted and fails.
-  const suppressed =
-    subscriber?.status === "blocked"
-      ? new Map()
-      : refuseSuppressed(known, email.to, { category: email.category })
+  const suppressed = isBlocked(audience)
+    ? new Map()
+    : refuseSuppressed(known, email.to, { category: email.category })
   const files = await fetchFiles(email.attachments, { project_id, rules: rules.files, signal })
   refuseSize(sizeOf(rendered, files))
   const replyAddress = reply_tracking ? rules.replyAddress : undefined

@@ -23,7 +23,7 @@ import { statistics } from "../tracking/tracking"
 import { accept, entryOf, type Intake, isFrozen, refuseFrozen, reply, resentReply } from "./accept"
 import { batchReply, type EmailBatch, modeOf, prepareBatch, readBatch, settled } from "./batch"
 import * as batchSchemas from "./batch-schemas"
-import { subscriberIdOf } from "./email-audience"
+import { isBlocked, subscriberIdOf, subscriberOf } from "./email-audience"
 import * as emails from "./emails"
 
 import {
@@ -290,7 +290,10 @@ async function sendAgain(parts: EmailParts, call: OfEmail<{ to: Mailbox | undefi
   if (isFrozen(caller)) await refuseFrozen(parts.store.read, caller, email.recipients.length)
   const sendable = await rulesFor(rules, caller.project_id, email.sandbox)
   await refuseUnsendable(caller, email.sender_domain ?? "", email.recipients, sendable)
-  const left = await withoutSuppressed(rules.suppressions, email)
+  const subscriber = await subscriberOf(rules.audience, email)
+  const left = isBlocked({ subscriber })
+    ? email
+    : await withoutSuppressed(rules.suppressions, email)
   return resentReply(await intake.submit(entryOf(left, caller), call, resentReply))
 }
 

@@ -9,7 +9,13 @@ import type { Message } from "../messages/facts"
 import type { NewMessage } from "../messages/pipeline"
 import type { Envelope } from "../messages/tables"
 import { chosenForBytes, trackingAtHost } from "../tracking/choice"
-import { type AudienceFields, findAudience, NO_AUDIENCE, namesAudience } from "./email-audience"
+import {
+  type AudienceFields,
+  findAudience,
+  isBlocked,
+  NO_AUDIENCE,
+  namesAudience,
+} from "./email-audience"
 import { categoryFields } from "./email-category"
 import type { ReadParts } from "./parts-task"
 import {
@@ -70,14 +76,14 @@ export async function prepareBytes(
   const { sandbox, reply_tracking } = project_settings
   const replyAddress = reply_tracking ? rules.replyAddress : undefined
   const { raw, from, reply_to, subject, rfc_message_id, tags, metadata, category } = email
-  const { subscriber, is_endable } = namesAudience(email)
+  const audience = namesAudience(email)
     ? await findAudience(rules.audience, project_id, email)
     : NO_AUDIENCE
+  const { subscriber, is_endable } = audience
   const sendable = await rulesFor(rules, project_id, sandbox)
   await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)
-  await refuseAllSuppressed(rules.suppressions, project_id, recipients, {
-    category: email.category,
-  })
+  if (!isBlocked(audience))
+    await refuseAllSuppressed(rules.suppressions, project_id, recipients, { category })
   refuseSize(email.decoded_bytes)
   const { content, submitted } = await stored(raw, email.wide, recipients.length, blobs)
   const attachments = email.files.map((file) => ({ id: newId(), ...file }))

@@ -78,7 +78,8 @@ async function admitRecipient(
   if (!isSandboxed(caller)) {
     await demandRoomFor(store.read, allowanceOf(caller), identity.recipients + 1)
   }
-  // The category of the mail stands in its header, so only what holds for the whole project counts here.
+  // The category and the subscriber stand in the header of the mail, so only what holds for the whole
+  // project counts here, even where the subscriber is blocked.
   await refuseAllSuppressed(rules.suppressions, caller.project_id, [{ email: address }], {})
   identity.recipients += 1
 }

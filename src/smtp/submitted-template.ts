@@ -1,5 +1,6 @@
 import type { Blobs } from "../core/blobs"
 import type { Problems } from "../core/errors"
+import { isBlocked, subscriberOf } from "../emails/email-audience"
 import { prepare, type Sender, type SendRules } from "../emails/prepare"
 import { refuseAllSuppressed } from "../emails/suppressed"
 import { readTemplateFields, type TemplateFields } from "../emails/template-fields"
@@ -81,6 +82,9 @@ export async function prepareTemplate(
     messages.push(await prepare(email, { ...sender, suppressions: [] }, rules, blobs))
   }
   const { project_id } = sender.caller
-  await refuseAllSuppressed(rules.suppressions, project_id, recipients, { category })
+  const [first] = messages // a mail to a subscriber has one recipient
+  const subscriber = first ? await subscriberOf(rules.audience, first) : null
+  if (!isBlocked({ subscriber }))
+    await refuseAllSuppressed(rules.suppressions, project_id, recipients, { category })
   return messages
 }

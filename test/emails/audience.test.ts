@@ -199,6 +199,49 @@ test("a blocked subscriber comes before a suppressed address", async () => {
   expect(foreseen.body.data).toMatchObject({ ok: true, errors: [] })
 })
 
+describe("a subscriber that is blocked after the address was suppressed", () => {
+  const suppressAnn = ({ project_id }: TestProject, category?: string) =>
+    service.store.tx((tx) =>
+      suppress(tx, project_id, {
+        ...{ channel: "email", address: "ann@example.test", reason: "manual", origin: "api" },
+        ...(category && { scope: { type: "category", key: category } }),
+      }),
+    )
+
+  test("gets a mail that is sent again as blocked, and another address as suppressed", async () => {
+    const { project, send, change } = await withAnn()
+    const { body } = await send()
+    await deliverAll(service)
+    await suppressAnn(project)
+    const again = (fields: object) => project.post(`/v1/emails/${body.id}/resend`, fields)
+    expect(refusal(await again({}))).toEqual([422, "suppressed_recipient"])
+    await change({ status: "blocked" })
+    const blocked = await again({})
+    expect(blocked.status).toBe(201)
+    expect(await read(project, blocked.body.id)).toMatchObject({ status_reason: "preference" })
+    const other = await again({ to: "ann@example.test" })
+    expect(refusal(other)).toEqual([422, "suppressed_recipient"])
+  })
+
+  test.each(["", "X-Svc-Template-Id: hello\n"])(
+    "gets a submitted mail of the suppressed category as blocked %j",
+    async (template) => {
+      const { project, change } = await withAnn()
+      await project.post("/v1/templates", { name: "hello", subject: "Hello", text: "Ding." })
+      await suppressAnn(project, "news")
+      const head = `From: bell@example.test\nTo: ann@example.test\nSubject: Ding\n${template}`
+      const raw = `${head}X-Svc-Subscriber-Id: ann\nX-Svc-Category: news\n\nDong.\n`
+      const session = await login(project.key)
+      const send = () => submit(session, { raw, to: "ann@example.test" })
+      expect(await replyOf(send())).toContain("suppressed_recipient")
+      await change({ status: "blocked" })
+      await send()
+      const { data } = (await project.get("/v1/emails")).body
+      expect(data).toMatchObject([{ status_reason: "preference" }])
+    },
+  )
+})
+
 test.each(["\0", "a\0b", "\ud800", "x".repeat(10_000), "a/b", "%2F", "ann "])(
   "a name that nobody can have finds nobody (%j)",
   async (name) => {
