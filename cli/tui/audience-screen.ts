@@ -11,16 +11,7 @@ import {
 import type { Paint } from "../lib/terminal"
 import { clockTime } from "../lib/time"
 import { number, percent, until } from "./cells"
-import {
-  chosen,
-  detailRows,
-  layoutOf,
-  moved,
-  scrolled,
-  stepsOf,
-  tableRows,
-  webhookHeights,
-} from "./layout"
+import { chosen, layoutOf, moved, stepsOf, tableRows, turnedDetail, webhookHeights } from "./layout"
 import {
   type AudienceState,
   type State,
@@ -215,18 +206,9 @@ export function openSubscriber(state: State, name: string): StateStep {
 }
 
 function pressInSubscriber(state: State, detail: SubscriberView, key: string): StateStep {
-  const { height, detail_width } = layoutOf(state)
-  const rows = detailRows(height)
-  const show = (next: SubscriberView | null) => step(withAudience(state, { detail: next }))
-  const by = stepsOf(key, rows)
-  if (by !== undefined) {
-    const lines = subscriberLines(detail, detail_width, false).length
-    return show({ ...detail, top: scrolled(detail.top, by, lines, rows) })
-  }
+  const turned_detail = turnedDetail(state, detail, key, subscriberLines)
+  if (turned_detail !== undefined) return step(withAudience(state, { detail: turned_detail }))
   switch (key) {
-    case "<escape>":
-    case "<backspace>":
-      return show(null)
     case "s":
       return askSubscriber(state)
     case "y":

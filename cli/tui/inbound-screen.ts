@@ -6,7 +6,7 @@ import type { Paint } from "../lib/terminal"
 import { clockTime } from "../lib/time"
 import { number } from "./cells"
 import { inboundLines } from "./details"
-import { chosen, detailRows, layoutOf, moved, scrolled, stepsOf, tableRows } from "./layout"
+import { chosen, layoutOf, moved, stepsOf, tableRows, turnedDetail } from "./layout"
 import {
   type InboundView,
   type State,
@@ -148,18 +148,9 @@ function answeredMessage(state: State, { replied_to_message_id: id }: InboundSum
 }
 
 function pressInMail(state: State, detail: InboundView, key: string): StateStep {
-  const { height, detail_width } = layoutOf(state)
-  const rows = detailRows(height)
-  const show = (next: InboundView | null) => step(withInbound(state, { detail: next }))
-  const by = stepsOf(key, rows)
-  if (by !== undefined) {
-    const lines = inboundLines(detail, detail_width, false).length
-    return show({ ...detail, top: scrolled(detail.top, by, lines, rows) })
-  }
+  const turned_detail = turnedDetail(state, detail, key, inboundLines)
+  if (turned_detail !== undefined) return step(withInbound(state, { detail: turned_detail }))
   switch (key) {
-    case "<escape>":
-    case "<backspace>":
-      return show(null)
     case "n":
     case "p":
       return neighbour(state, key === "n" ? 1 : -1)

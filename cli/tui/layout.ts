@@ -148,3 +148,24 @@ export function stepsOf(key: string, page: number): number | undefined {
       return undefined
   }
 }
+
+type LinesOf<View> = (detail: View, width: number, colour: boolean) => readonly string[]
+
+/**
+ * What a key does to an opened record: the record at another line of it, null where the key closes it, and
+ * undefined for a key that means something else.
+ */
+export function turnedDetail<View extends { top: number }>(
+  window: { columns: number; lines: number },
+  detail: View,
+  key: string,
+  linesOf: LinesOf<View>,
+): View | null | undefined {
+  if (key === "<escape>" || key === "<backspace>") return null
+  const { height, detail_width } = layoutOf(window)
+  const rows = detailRows(height)
+  const by = stepsOf(key, rows)
+  if (by === undefined) return undefined
+  const lines = linesOf(detail, detail_width, false).length
+  return { ...detail, top: scrolled(detail.top, by, lines, rows) }
+}

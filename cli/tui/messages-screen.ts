@@ -5,14 +5,13 @@ import { messageLines } from "./details"
 import { NO_FILTER } from "./filter"
 import {
   chosen,
-  detailRows,
   followed,
   indexOf,
   layoutOf,
   moved,
-  scrolled,
   stepsOf,
   tableRows,
+  turnedDetail,
 } from "./layout"
 import type { MessageRow } from "./message-rows"
 import {
@@ -154,18 +153,9 @@ function pressOnOne(state: State, key: string): StateStep {
 }
 
 function pressInDetail(state: State, detail: MessageDetail, key: string): StateStep {
-  const { height, detail_width } = layoutOf(state)
-  const rows = detailRows(height)
-  const show = (next: MessageDetail | null) => step(withMessages(state, { detail: next }))
-  const by = stepsOf(key, rows)
-  if (by !== undefined) {
-    const lines = messageLines(detail, detail_width, false).length
-    return show({ ...detail, top: scrolled(detail.top, by, lines, rows) })
-  }
+  const turned_detail = turnedDetail(state, detail, key, messageLines)
+  if (turned_detail !== undefined) return step(withMessages(state, { detail: turned_detail }))
   switch (key) {
-    case "<escape>":
-    case "<backspace>":
-      return show(null)
     case "<tab>":
     case "<right>":
     case "l":

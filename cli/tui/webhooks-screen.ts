@@ -4,16 +4,7 @@ import { cleanLine, type Paint } from "../lib/terminal"
 import { clockTime } from "../lib/time"
 import { fitted, meter, number, spanText, until } from "./cells"
 import { deliveryLines } from "./details"
-import {
-  chosen,
-  detailRows,
-  layoutOf,
-  moved,
-  scrolled,
-  stepsOf,
-  tableRows,
-  webhookHeights,
-} from "./layout"
+import { chosen, layoutOf, moved, stepsOf, tableRows, turnedDetail, webhookHeights } from "./layout"
 import {
   type DeliveryView,
   type State,
@@ -272,18 +263,9 @@ function askRetry(state: State, webhook_id: string, id: string): StateStep {
 }
 
 function pressInDelivery(state: State, detail: DeliveryView, key: string): StateStep {
-  const { height, detail_width } = layoutOf(state)
-  const rows = detailRows(height)
-  const show = (next: DeliveryView | null) => step(withWebhooks(state, { detail: next }))
-  const by = stepsOf(key, rows)
-  if (by !== undefined) {
-    const lines = deliveryLines(detail, detail_width, false).length
-    return show({ ...detail, top: scrolled(detail.top, by, lines, rows) })
-  }
+  const turned_detail = turnedDetail(state, detail, key, deliveryLines)
+  if (turned_detail !== undefined) return step(withWebhooks(state, { detail: turned_detail }))
   switch (key) {
-    case "<escape>":
-    case "<backspace>":
-      return show(null)
     case "n":
     case "p":
       return neighbour(state, key === "n" ? 1 : -1)

@@ -131,7 +131,7 @@ export async function composeAndPack(mail: MailToCompose | MailToSign): Promise<
   return { raw, packed: new Uint8Array(raw.subarray(0, raw.length - submitted.length)) }
 }
 
-/** The signatures before a message that so many keys have signed. */
+/** The signature fields at the beginning of a signed message: one for each key. */
 function signaturesOf(raw: Uint8Array, keys: number): Uint8Array {
   if (keys === 0) return new Uint8Array()
   const head = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)

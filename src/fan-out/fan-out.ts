@@ -15,9 +15,10 @@ import type { Reader, Tx } from "../store/store"
 import type { TemplateSources } from "../templates/render-templates-task"
 import { projectName } from "../templates/rendering"
 import { chosenTracking, trackingAtHost } from "../tracking/choice"
-import { emailTexts, type InlineEmail } from "./email-texts"
+import { emailTexts } from "./email-texts"
 import { countsOf } from "./fan-out-counts"
 import { fanOutStart } from "./fan-out-jobs"
+import type { PublishIntent } from "./publish-input"
 import {
   type FanOutRow,
   type FanOutStatus,
@@ -25,19 +26,6 @@ import {
   fanOutParts,
   fanOuts,
 } from "./tables"
-
-/** What is to be published, as it was asked for. */
-export interface PublishIntent {
-  channels: AudienceChannel[]
-  /** The id or name of a template; null where `content` says it. */
-  template: string | null
-  content: { email?: InlineEmail } | null
-  variables: Record<string, unknown> | null
-  category: string | null
-  /** Ids of the subscribers that get nothing. */
-  exclude: string[]
-  respect_preferences: boolean
-}
 
 export interface PreparedFanOut {
   channels: AudienceChannel[]

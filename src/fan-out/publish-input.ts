@@ -109,20 +109,24 @@ export const NewPublish = t.Object({
 
 type Given = Static<typeof NewPublish>
 
-/** A request to publish, read and checked as far as its own fields go. */
-export interface PublishInput {
+/** What is to be published, as it was asked for. */
+export interface PublishIntent {
   channels: AudienceChannel[]
   /** The id or name of a template; null where `content` says it. */
   template: string | null
   content: { email?: InlineEmail } | null
   variables: Record<string, unknown> | null
   category: string | null
-  /** Ids or external ids. */
+  /** The subscribers that get nothing: ids, and in a request external ids, too. */
   exclude: string[]
+  respect_preferences: boolean
+}
+
+/** A request to publish, read and checked as far as its own fields go. */
+export interface PublishInput extends PublishIntent {
   scheduled_at: string | null
   expires_at: string | null
   dedupe_key: string | null
-  respect_preferences: boolean
 }
 
 /** Reads the body of a publish. The result counts only while there are no problems. */

@@ -32,7 +32,7 @@ export interface FrozenEmail {
   track: Envelope["track"] | null
 }
 
-/** Many messages from one intent: a publish is one of these. */
+/** Each row makes many messages from one intent. A publish is such a row. */
 export const fanOuts = table(
   "fan_outs",
   {

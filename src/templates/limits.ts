@@ -7,5 +7,8 @@ export const OUTPUT_BYTES = 2_097_152
 /** How long a thread may take for one rendering. */
 export const DEADLINE_MS = 500
 
+/** Processor time of a thread for one rendering. What takes more is kept apart from other renderings. */
+export const LONG_MS = 50
+
 /** A name is part of file names, too. */
 export const TEMPLATE_NAME = "^[a-z0-9][a-z0-9_.-]{0,99}$"

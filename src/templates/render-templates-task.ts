@@ -11,7 +11,7 @@ import {
 } from "./handlebars"
 import { type HelperSetting, handlebarsHelpers } from "./handlebars-helpers"
 import { COMPILER, CONTENT } from "./judge-task"
-import { OUTPUT_BYTES } from "./limits"
+import { LONG_MS, OUTPUT_BYTES } from "./limits"
 import { type Noticing, parseText, VALUE } from "./syntax"
 import type { TemplateVariable } from "./tables"
 import type { TemplateText } from "./texts"
@@ -37,8 +37,11 @@ export interface RenderJob {
   data: string
 }
 
+/** What came of a rendering, and whether it took much of the thread's time. */
+export type RenderAnswer = RenderResult & { took_long?: true }
+
 /** The rendered texts by their names, or why there are none. */
-export type RenderAnswer =
+type RenderResult =
   | { texts: Record<string, string>; without_value: string[] }
   | { missing: string[] }
   | { problem: TemplateProblem & { field: string | null } }
@@ -95,9 +98,30 @@ const MOST_KNOWN = 1000
 const MOST_SIZE = 16_777_216
 
 /** Runs in the worker: each job for itself. Never throws. */
-export const renderTemplates = (jobs: RenderJob[]): RenderAnswer[] => jobs.map(renderOne)
+export function renderTemplates(jobs: RenderJob[]): RenderAnswer[] {
+  const noteLong = longNoter()
+  return jobs.map((job) => noteLong(renderOne(job)))
+}
 
-function renderOne({ key, sources, data }: RenderJob): RenderAnswer {
+/**
+ * Tells of each rendering in turn whether it took long. The clock on the wall is asked first, because it costs
+ * less. Only the processor time counts: on a busy machine a thread waits without a fault of its template.
+ */
+function longNoter(): (result: RenderResult) => RenderAnswer {
+  let used = process.threadCpuUsage()
+  let begun = performance.now()
+  return (result) => {
+    const ended = performance.now()
+    const is_suspect = ended - begun > LONG_MS
+    begun = ended
+    if (!is_suspect) return result
+    const { user, system } = process.threadCpuUsage(used)
+    used = process.threadCpuUsage()
+    return (user + system) / 1000 > LONG_MS ? { ...result, took_long: true } : result
+  }
+}
+
+function renderOne({ key, sources, data }: RenderJob): RenderResult {
   try {
     const template = lookup(key) ?? (sources && keep(key, compile(sources)))
     if (!template) return { unknown: true }

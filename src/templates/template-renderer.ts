@@ -31,7 +31,7 @@ interface ProjectRenders {
 /**
  * Renders templates in the threads of the pool. What a project asks for at the same time shares a task,
  * and a project has one task at a time. A template that hangs costs its project one thread for 500 ms.
- * For a minute it renders apart then (`SlowTemplates`), and so does every template of the project that no
+ * For a minute it renders apart then, as one does that takes more than 50 ms of processor time (`SlowTemplates`), and so does every template of the project that no
  * thread has rendered yet. The sources cross to a thread once; then it knows them by their key.
  */
 export class TemplateRenderer {
@@ -80,8 +80,7 @@ export class TemplateRenderer {
       const whole =
         answer && "unknown" in answer ? await batches.add({ key, data, sources }) : answer
       if (!whole) throw new Error("the thread gave no answer")
-      this.#keep(key)
-      return whole
+      return this.#kept(project_id, key, whole)
     } catch (error) {
       if (error instanceof ApiError) throw error
       this.#slow.note(project_id)
@@ -94,8 +93,7 @@ export class TemplateRenderer {
     project.apart += 1
     try {
       const answer = await this.#slow.render(project_id, { key, data, sources })
-      this.#keep(key)
-      return answer
+      return this.#kept(project_id, key, answer)
     } catch (error) {
       if (error instanceof ApiError) throw error
       this.#slow.note(project_id)
@@ -105,10 +103,16 @@ export class TemplateRenderer {
     }
   }
 
-  #keep(key: string) {
-    if (this.#known.has(key)) return
-    if (this.#known.size >= MOST_KNOWN) this.#known.clear()
-    this.#known.add(key)
+  /** Came in time. One that took much of it delays what shares its thread, so it goes apart as well. */
+  #kept(project_id: string, key: string, whole: RenderAnswer): RenderAnswer {
+    if (!this.#known.has(key)) {
+      if (this.#known.size >= MOST_KNOWN) this.#known.clear()
+      this.#known.add(key)
+    }
+    if (!whole.took_long) return whole
+    for (const name of [project_id, key]) this.#slow.note(name)
+    const { took_long: _, ...answer } = whole
+    return answer
   }
 
   #tookTooLong(key: string, error: unknown): RenderAnswer {

@@ -63,28 +63,21 @@ async function sideBySide<Item>(items: readonly Item[], judge: (item: Item) => P
   await Promise.all(Array.from({ length: availableParallelism() }, lane))
 }
 
-/** Hundreds of commands are started, each a process of its own. */
-const MOST_MS = 180_000
-
 test("the list of calls names every command that talks to a server", () => {
   const remote = doers(createProgram()).filter((name) => !local.test(name))
   expect(Object.keys(calls).sort()).toEqual(remote.sort())
 })
 
-test(
-  "no address of any request holds the key, or any other flag that is not for the server",
-  async () => {
-    const all = Object.entries(calls).filter(([name]) => !personal.includes(name))
-    await sideBySide(all, async ([name, words]) => {
-      const key = anonymous.includes(name) ? undefined : KEY
-      for (const { headers } of await requestsOf(name, words, "key")) {
-        expect([name, headers["x-api-key"]]).toEqual([name, key])
-        expect([name, headers.authorization]).toEqual([name, undefined])
-      }
-    })
-  },
-  MOST_MS,
-)
+test("no address of any request holds the key, or any other flag that is not for the server", async () => {
+  const all = Object.entries(calls).filter(([name]) => !personal.includes(name))
+  await sideBySide(all, async ([name, words]) => {
+    const key = anonymous.includes(name) ? undefined : KEY
+    for (const { headers } of await requestsOf(name, words, "key")) {
+      expect([name, headers["x-api-key"]]).toEqual([name, key])
+      expect([name, headers.authorization]).toEqual([name, undefined])
+    }
+  })
+}, 60_000)
 
 /** Pages, other names of what a command reaches, and what `login --device` and refreshing ask. */
 const without_command = `
@@ -132,23 +125,19 @@ function unreached(asked: Set<string>): string[] {
     .map(({ method, path }) => `${method} ${path}`)
 }
 
-test(
-  "no address holds a token either, and every route is reached, for whom is signed in",
-  async () => {
-    const asked = new Set<string>()
-    await sideBySide([...Object.entries(calls), ...further], async ([name, words]) => {
-      const token = anonymous.includes(name) ? undefined : `Bearer ${ACCESS_TOKEN}`
-      for (const { headers, method, path } of await requestsOf(name, words, "person")) {
-        asked.add(`${method} ${path}`)
-        expect([name, headers["x-api-key"]]).toEqual([name, undefined])
-        expect([name, headers.authorization]).toEqual([name, token])
-        if (token) expect([name, headers["x-account-id"]]).toEqual([name, ACCOUNT])
-      }
-    })
-    expect(unreached(asked).sort()).toEqual(without_command.trim().split("\n"))
-  },
-  MOST_MS,
-)
+test("no address holds a token either, and every route is reached, for whom is signed in", async () => {
+  const asked = new Set<string>()
+  await sideBySide([...Object.entries(calls), ...further], async ([name, words]) => {
+    const token = anonymous.includes(name) ? undefined : `Bearer ${ACCESS_TOKEN}`
+    for (const { headers, method, path } of await requestsOf(name, words, "person")) {
+      asked.add(`${method} ${path}`)
+      expect([name, headers["x-api-key"]]).toEqual([name, undefined])
+      expect([name, headers.authorization]).toEqual([name, token])
+      if (token) expect([name, headers["x-account-id"]]).toEqual([name, ACCOUNT])
+    }
+  })
+  expect(unreached(asked).sort()).toEqual(without_command.trim().split("\n"))
+}, 60_000)
 
 test("the client refuses a query field that it does not know", async () => {
   using api = everything()

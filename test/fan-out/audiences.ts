@@ -2,6 +2,7 @@ import { and, eq } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
 import { now, sleep } from "../../src/core/time"
 import * as fanOut from "../../src/fan-out/fan-out"
+import type { PublishIntent } from "../../src/fan-out/publish-input"
 import { start } from "../../src/fan-out/start"
 import { fanOuts } from "../../src/fan-out/tables"
 import { walkChunk } from "../../src/fan-out/walk"
@@ -93,7 +94,7 @@ export const INLINE = {
   from: { email: "news@example.test", name: "News" },
 }
 
-type Wish = Partial<fanOut.PublishIntent> & Partial<fanOut.FanOutTimes>
+type Wish = Partial<PublishIntent> & Partial<fanOut.FanOutTimes>
 
 /** Publishes to a topic as the route does. */
 export async function publish(
@@ -105,7 +106,7 @@ export async function publish(
   const { store, rules } = parts
   const caller = await projectCaller(store.read, project_id)
   if (!caller) throw new Error("the project does not send")
-  const intent: fanOut.PublishIntent = {
+  const intent: PublishIntent = {
     channels: ["email"],
     template: null,
     content: { email: INLINE },

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { type AppParts, routeTable } from "../../src/app"
+import { RESERVED_NAMES } from "../../src/lib/reserved-names"
 import { NOBODY } from "../harness/mail"
 import { root } from "../harness/migrations"
 import { testService } from "../harness/service"
@@ -139,4 +140,22 @@ test("the pages for people are these, and the forms are behind the limits of an 
   ])
   const forms = pages.filter(({ path }) => path !== "/" && !path.startsWith("/docs/"))
   expect(forms.every(({ per_minute }) => per_minute === 60)).toBe(true)
+})
+
+test("two paths that one request can mean are told apart by a reserved name", () => {
+  const paths = [...new Set(table.map(({ path }) => path))].map((path) => path.split("/"))
+  const isParameter = (segment = "") => segment.startsWith("{")
+  const doubtful = paths.flatMap((one, at) =>
+    paths.slice(at + 1).flatMap((other) => {
+      const pairs = one.map((segment, place) => [segment, other[place] ?? ""] as const)
+      const meets = pairs.every(([a, b]) => a === b || isParameter(a) || isParameter(b))
+      const mine = pairs.filter(([a, b]) => !isParameter(a) && isParameter(b)).map(([a]) => a)
+      const theirs = pairs.filter(([a, b]) => isParameter(a) && !isParameter(b)).map(([, b]) => b)
+      const is_doubtful = one.length === other.length && meets && mine.length * theirs.length > 0
+      return is_doubtful ? [[one.join("/"), other.join("/"), ...mine, ...theirs]] : []
+    }),
+  )
+  expect(doubtful.length).toBeGreaterThan(0)
+  const open = doubtful.filter(([, , ...words]) => !words.some((word) => RESERVED_NAMES.has(word)))
+  expect(open).toEqual([])
 })

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test"
 import { openWorkers } from "../../src/core/workers"
+import { renderTemplates } from "../../src/templates/render-templates-task"
 import { TemplateRenderer } from "../../src/templates/template-renderer"
 import { keyed } from "../../src/templates/usable-template"
 import { refusal } from "../harness/client"
@@ -173,5 +174,32 @@ describe("a template that hangs", () => {
     }
     expect(has_ended).toBe(false)
     await hanging
+  })
+
+  test("is told from one that is quick by the processor time that it takes", () => {
+    const job = ({ key, sources }: ReturnType<typeof text>, l: number[]) => ({
+      ...{ key, sources, data: JSON.stringify({ l, n: 1 }) },
+    })
+    const long = job(text(each(3, "x")), numbers(125))
+    const answers = renderTemplates([job(QUICK, []), long, job(QUICK, [])])
+    expect(answers.map(({ took_long }) => took_long)).toEqual([undefined, true, undefined])
+  })
+
+  test("just not holds no thread of the pool either, once it was seen", async () => {
+    const { renderer } = open(1)
+    const heavy = () => renderer.render("one", text(each(3, "x")), many)
+    await renderer.render("one", QUICK, '{"n":0}')
+    await heavy()
+    let has_ended = false
+    const beside = heavy().then((answer) => {
+      has_ended = true
+      expect(answer).not.toHaveProperty("took_long")
+    })
+    for (const n of numbers(5)) {
+      const answer = await renderer.render("one", QUICK, JSON.stringify({ n }))
+      expect(answer).toEqual({ texts: { html: String(n) }, without_value: [] })
+    }
+    expect(has_ended).toBe(false)
+    await beside
   })
 })
