@@ -4,9 +4,10 @@ import type { Secrets } from "../core/secrets"
 import type { AudienceChannel } from "../lib/preferences"
 import { type RowList, rowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
+import { demandCategory } from "../subscribers/categories"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
 import { type ConsentRow, recordConsent } from "./consents"
-import { demandCategory, scopeOfChoice } from "./subscriber-choices"
+import { scopeOfChoice } from "./subscriber-choices"
 import { type ConsentSource, consents } from "./tables"
 
 type Subject = Pick<SubscriberRow, "id" | "project_id">

@@ -1,5 +1,5 @@
 import { and, eq, type SQL } from "drizzle-orm"
-import { fail, invalid } from "../core/errors"
+import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
@@ -7,7 +7,7 @@ import type { Caller } from "../identity/caller"
 import type { AudienceChannel } from "../lib/preferences"
 import { newRowInserter } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
-import { knownCategories } from "../subscribers/categories"
+import { demandCategory } from "../subscribers/categories"
 import { tellChoice } from "../subscribers/choice-events"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
 import { subscribers, unsubscribes } from "../subscribers/tables"
@@ -178,19 +178,6 @@ function recordChoice(
     ...{ project_id, subscriber_id, ...said },
     ...{ source: "api", ip: null },
   })
-}
-
-/** Throws 422 `unknown_category` where the project has categories, and not this one. */
-export async function demandCategory(
-  db: Reader,
-  project_id: string,
-  slug: string | null | undefined,
-): Promise<void> {
-  if (slug == null) return
-  const known = await knownCategories(db, project_id)
-  if (known.size === 0 || known.has(slug)) return
-  const message = `The project has no category ${slug}. Create the category, or use one that exists.`
-  throw invalid("category", "unknown_category", message)
 }
 
 /** The Unsubscribe record of the contract (43, section 1). */

@@ -1,9 +1,8 @@
-import { invalid, type Problems } from "../core/errors"
+import type { Problems } from "../core/errors"
 import { isUuid } from "../core/ids"
-import { nearest } from "../lib/text"
 import type { NewMessage } from "../messages/pipeline"
 import type { Reader } from "../store/store"
-import { type CategoryRow, knownCategories } from "../subscribers/categories"
+import { type CategoryRow, demandAmong, knownCategories } from "../subscribers/categories"
 import {
   byIds,
   find,
@@ -83,7 +82,7 @@ export async function findAudience(
   known?: KnownSubscribers,
 ): Promise<SendAudience> {
   const categories = category === null ? undefined : await rules.categories(project_id)
-  if (categories && category !== null) demandCategory(categories, category)
+  if (categories && category !== null) demandAmong(categories, category)
   const is_endable = categories?.get(category ?? "")?.critical !== true
   if (subscriber_id == null) return { subscriber: null, is_endable }
   const subscriber = known
@@ -99,13 +98,6 @@ export const isBlocked = ({ subscriber }: Pick<SendAudience, "subscriber">): boo
 /** Whether a send says anything of its recipient that has to be looked up. */
 export const namesAudience = ({ subscriber_id, category }: AudienceFields): boolean =>
   subscriber_id != null || category !== null
-
-function demandCategory(categories: ReadonlyMap<string, CategoryRow>, slug: string) {
-  if (categories.size === 0 || categories.has(slug)) return
-  const near = nearest(slug, [...categories.keys()])?.text
-  const text = `This project has no category ${slug}. The nearest is ${near}.`
-  throw invalid("category", "unknown_category", text)
-}
 
 /** The subscribers that several sends name, in one look-up. */
 export async function subscribersOf(

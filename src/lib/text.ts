@@ -48,6 +48,11 @@ export function countCharacters(text: string): number {
 export const isLonger = (text: string, most: number): boolean =>
   text.length > most && countCharacters(text) > most
 
+const MOST_SHOWN = 64
+
+/** The beginning of a name that a request gives, to show in an error. */
+export const shortened = (name: string): string => name.slice(0, MOST_SHOWN).toWellFormed()
+
 interface Nearest {
   text: string
   /** Whether it is close enough to be what was meant. */

@@ -1,4 +1,3 @@
-import { demandCategory } from "../consents/subscriber-choices"
 import { millis } from "../core/time"
 import { AUDIENCE_CHANNELS, type AudienceChannel } from "../lib/preferences"
 import {
@@ -9,6 +8,7 @@ import {
 } from "../messages/audience-decisions"
 import type { Reader } from "../store/store"
 import { type AudienceMember, audienceOf } from "../subscribers/audience"
+import { demandCategory } from "../subscribers/categories"
 import type { DecisionReason, SendDecision } from "../subscribers/decision"
 import { noSubscriber } from "../subscribers/find-subscriber"
 

@@ -6,7 +6,7 @@ import { now } from "../core/time"
 import type { Caller } from "../identity/caller"
 import { projects } from "../identity/tables"
 import type { AudienceChannel } from "../lib/preferences"
-import { slugFrom } from "../lib/text"
+import { nearest, shortened, slugFrom } from "../lib/text"
 import { cached } from "../store/cached"
 import { held } from "../store/dialect"
 import { countRows, holdById, type RowList, rowById, rowList } from "../store/rows"
@@ -52,6 +52,31 @@ export const knownCategories = (
 async function readAll(db: Reader, project_id: string) {
   const rows = await db.select().from(categories).where(eq(categories.project_id, project_id))
   return new Map(rows.map((row) => [row.slug, row]))
+}
+
+/** Throws 422 `unknown_category` where the project has categories, and not this one. */
+export async function demandCategory(
+  db: Reader,
+  project_id: string,
+  slug: string | null | undefined,
+): Promise<void> {
+  if (slug != null) demandAmong(await knownCategories(db, project_id), slug)
+}
+
+/** As `demandCategory`, of categories that were read. */
+export function demandAmong(known: ReadonlyMap<string, unknown>, slug: string): void {
+  if (known.size === 0 || known.has(slug)) return
+  throw invalid("category", UNKNOWN_CATEGORY, noSuchCategory(slug, known.keys()))
+}
+
+export const UNKNOWN_CATEGORY = "unknown_category"
+
+/** What people are told of a slug that the project does not have. The nearest of `known` is offered. */
+export function noSuchCategory(slug: string, known: Iterable<string>): string {
+  const name = shortened(slug)
+  const near = nearest(name, [...known])?.text
+  const hint = near === undefined ? "" : ` The nearest is ${near}.`
+  return `The project has no category ${JSON.stringify(name)}.${hint} GET /v1/subscribers/categories lists all.`
 }
 
 /** Of this project. Throws 404. */

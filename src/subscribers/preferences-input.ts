@@ -3,7 +3,9 @@ import { invalid, type Problems } from "../core/errors"
 import { check } from "../http/validate"
 import { AUDIENCE_CHANNELS, type AudienceChannel, type ChosenPreferences } from "../lib/preferences"
 import { RESERVED_NAMES, reservedName } from "../lib/reserved-names"
+import { shortened } from "../lib/text"
 import { changedQuietHours, isQuietField, readQuietHours } from "../tenancy/quiet-hours-setting"
+import { noSuchCategory, UNKNOWN_CATEGORY } from "./categories"
 import { PreferencesBody } from "./preference-schemas"
 
 /** What a request chooses; null forgets a choice. */
@@ -50,19 +52,17 @@ export function demandKnown(
   for (const channel of AUDIENCE_CHANNELS) {
     for (const slug of Object.keys(change[channel]?.categories ?? {})) {
       if (known.categories.has(slug)) continue
-      const text = `The project has no category ${shortened(slug)}.`
-      problems.add(`${channel}.categories.${slug}`, "unknown_category", text)
+      // To find the nearest costs something, so only the first problem names it.
+      const text = noSuchCategory(slug, problems.any ? [] : known.categories)
+      problems.add(`${channel}.categories.${slug}`, UNKNOWN_CATEGORY, text)
     }
   }
   for (const key of Object.keys(change.topics ?? {})) {
     if (known.topics.has(key)) continue
-    problems.add(`topics.${key}`, "unknown_topic", `The project has no topic ${shortened(key)}.`)
+    const text = `The project has no topic ${JSON.stringify(shortened(key))}.`
+    problems.add(`topics.${key}`, "unknown_topic", text)
   }
 }
-
-const MOST_SHOWN = 64
-
-const shortened = (name: string) => JSON.stringify(name.slice(0, MOST_SHOWN).toWellFormed())
 
 /**
  * The choices after a change: what it does not name stays. Without `before` it replaces everything. Throws

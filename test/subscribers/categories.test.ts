@@ -5,6 +5,7 @@ import { isoFrom, millis, now } from "../../src/core/time"
 import { fanOuts } from "../../src/fan-out/tables"
 import { knownCategories, MOST_CATEGORIES } from "../../src/subscribers/categories"
 import { categories } from "../../src/subscribers/tables"
+import { addSubscriber } from "../harness/audience"
 import { complaints, refusal } from "../harness/client"
 import { mail } from "../harness/mail"
 import type { TestProject } from "../harness/service"
@@ -176,6 +177,27 @@ describe("a category in use", () => {
     await store.tx((tx) => tx.update(fanOuts).set({ completed_at: now() }))
     expect((await project.call("DELETE", `${PATH}/${id}`)).status).toBe(200)
   })
+})
+
+test("every request that names an unknown category gets the same words", async () => {
+  const project = await service.project()
+  const { id } = await addSubscriber(project)
+  await create(project)
+  const text =
+    'The project has no category "newsletters". The nearest is newsletter. GET /v1/subscribers/categories lists all.'
+  const category = "newsletters"
+  const path = `/v1/subscribers/${id}`
+  const ended = { channel: "email", category }
+  for (const [to, body] of [
+    ["/v1/emails", mail({ category })],
+    [`${path}/unsubscribe`, ended],
+    [`${path}/consents`, { ...ended, action: "granted", source: "import" }],
+    [`${path}/preferences`, { email: { categories: { [category]: false } } }],
+  ] as const) {
+    const { status, body: answer } = await project.post(to, body)
+    const [{ code, message }] = answer.error.details.fields
+    expect([status, code, message]).toEqual([422, "unknown_category", text])
+  }
 })
 
 test("sends hear of a category at once", async () => {
