@@ -56,12 +56,25 @@ function scene(count: number) {
     })
     return { guard, alone }
   }
+
+  /** A life that ends while it works on a row alone, which `run` says by `dies`. */
+  function death(run: (at: number, guard: CrashGuard, dies: () => Promise<never>) => Promise<void>) {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const over = () => {
+      resolve()
+      return dies()
+    }
+    void life((at, guard) => run(at, guard, over))
+    return promise
+  }
+
   return {
     path,
     rows,
     idOf,
     begin,
     life,
+    death,
     heldRows: () => held.map((id) => rows.findIndex((row) => row.id === id)),
   }
 }
@@ -96,14 +109,13 @@ test("only deaths while it was alone count: after three the row is held, and not
   const ran: number[] = []
   for (let death = 0; death < 3; death++) {
     expect(it.heldRows()).toEqual([])
-    void it.life(async (at, guard) => {
+    await it.death(async (at, guard, dies) => {
       ran.push(at)
       if (at === 0) return dies()
       guard.end(it.idOf(at), true)
       const row = it.rows[at]
       if (row) row.attempt += 1
     })
-    await Bun.sleep(5)
   }
   const { alone } = await it.life()
   expect(it.heldRows()).toEqual([0])
@@ -118,11 +130,10 @@ test("one that has been alone least goes first, so that kills at random meet dif
   it.begin((await it.life()).guard, 0, 1, 2)
   const first: number[] = []
   for (let death = 0; death < 6; death++) {
-    void it.life(async (at) => {
+    await it.death((at, _guard, dies) => {
       first.push(at)
-      await dies()
+      return dies()
     })
-    await Bun.sleep(5)
   }
   expect(first.slice(0, 3).toSorted()).toEqual([0, 1, 2])
   expect(first.slice(3).toSorted()).toEqual([0, 1, 2])
@@ -203,10 +214,7 @@ test("a suspect that takes long keeps others waiting for ten seconds only", asyn
   expect((await it.life(dies)).alone).toEqual([0])
   alone_ms = 10_000
   // It was not alone any more when this process died.
-  for (let death = 0; death < 2; death++) {
-    void it.life(dies)
-    await Bun.sleep(5)
-  }
+  for (let death = 0; death < 2; death++) await it.death((_at, _guard, dies) => dies())
   await it.life()
   expect(it.heldRows()).toEqual([])
 })
@@ -252,6 +260,7 @@ test("suspects of several tables run one at a time, and everything else only aft
   let running = 0
   let most = 0
   let first_done = false
+  const early: boolean[] = []
   const recovered = [one, other].map(({ rows }, at) =>
     guards[at]?.recover({
       ready: async () => rows,
@@ -259,6 +268,7 @@ test("suspects of several tables run one at a time, and everything else only aft
         most = Math.max(most, ++running)
         await Bun.sleep(5)
         running -= 1
+        early.push(first_done)
       },
       hold: async () => {},
     }),
@@ -266,8 +276,7 @@ test("suspects of several tables run one at a time, and everything else only aft
   void recovered[0]?.then(() => {
     first_done = true
   })
-  await Bun.sleep(7)
-  expect(first_done).toBe(false) // the other table still has its suspect alone
   await Promise.all(recovered)
+  expect(early).toEqual([false, false]) // no table goes on before the other had its suspect alone
   expect(most).toBe(1)
 })
