@@ -22,7 +22,10 @@ export interface KeyedSources {
 type RenderBatches = WorkerBatches<RenderJob, RenderAnswer>
 
 interface ProjectRenders {
+  /** Of sources that a thread has rendered in time. */
   batches: RenderBatches
+  /** Of sources that may yet hang: nothing that is known to be quick waits in their task. */
+  firsts: RenderBatches
   /** Renderings that wait or run apart. */
   apart: number
   running: number
@@ -30,8 +33,9 @@ interface ProjectRenders {
 
 /**
  * Renders templates in the threads of the pool. What a project asks for at the same time shares a task,
- * and a project has one task at a time. A template that hangs costs its project one thread for 500 ms.
- * For a minute it renders apart then, as one does that takes more than 50 ms of processor time (`SlowTemplates`), and so does every template of the project that no
+ * and a project has one task at a time, and one of templates that no thread has rendered yet. A template
+ * that hangs costs its project one thread for 500 ms. For a minute it renders apart then, as one does that
+ * takes more than 50 ms of processor time (`SlowTemplates`). So does every template of the project that no
  * thread has rendered yet. The sources cross to a thread once; then it knows them by their key.
  */
 export class TemplateRenderer {
@@ -51,7 +55,8 @@ export class TemplateRenderer {
    */
   async render(project_id: string, keyed: KeyedSources, data: string): Promise<RenderAnswer> {
     const project = this.#projectOf(project_id)
-    if (project.batches.waiting + project.apart >= MOST_WAITING) throw tooMany()
+    const { batches, firsts, apart } = project
+    if (batches.waiting + firsts.waiting + apart >= MOST_WAITING) throw tooMany()
     project.running += 1
     try {
       const is_apart = this.#isSuspect(project_id, keyed.key)
@@ -72,11 +77,11 @@ export class TemplateRenderer {
 
   /** Undefined where the task took too long, and another template of the task may be the reason. */
   async #renderTogether(project_id: string, { key, sources }: KeyedSources, data: string) {
-    const { batches } = this.#projectOf(project_id)
+    const project = this.#projectOf(project_id)
+    const is_known = this.#known.has(key)
+    const batches = is_known ? project.batches : project.firsts
     try {
-      const answer = await batches.add(
-        this.#known.has(key) ? { key, data } : { key, data, sources },
-      )
+      const answer = await batches.add(is_known ? { key, data } : { key, data, sources })
       const whole =
         answer && "unknown" in answer ? await batches.add({ key, data, sources }) : answer
       if (!whole) throw new Error("the thread gave no answer")
@@ -124,16 +129,14 @@ export class TemplateRenderer {
   #projectOf(project_id: string): ProjectRenders {
     const known = this.#projects.get(project_id)
     if (known) return known
-    const options = { most: MOST_TOGETHER, in_flight: 1, tells_shared_failures: true }
-    const batches: RenderBatches = new WorkerBatches(
-      this.#workers,
-      "render-templates",
-      DEADLINE_MS,
-      options,
-    )
-    const project = { batches, apart: 0, running: 0 }
+    const project = { batches: this.#batches(), firsts: this.#batches(), apart: 0, running: 0 }
     this.#projects.set(project_id, project)
     return project
+  }
+
+  #batches(): RenderBatches {
+    const options = { most: MOST_TOGETHER, in_flight: 1, tells_shared_failures: true }
+    return new WorkerBatches(this.#workers, "render-templates", DEADLINE_MS, options)
   }
 }
 

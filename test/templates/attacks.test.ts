@@ -117,7 +117,7 @@ describe("a template that hangs", () => {
     return { renderer }
   }
 
-  test("delays its own project only, and what shared its task is rendered after it", async () => {
+  test("delays what shares its task only, and that is rendered after it", async () => {
     const { renderer } = open(2)
     const ended: string[] = []
     const told = async (name: string, rendering: Promise<object>) => {
@@ -127,14 +127,16 @@ describe("a template that hangs", () => {
     }
     await renderer.render("warm", QUICK, '{"n":0}')
     const hanging = told("hanging", renderer.render("one", HANG, many))
-    const beside = told("beside", renderer.render("one", QUICK, '{"n":1}'))
+    const shared = told("shared", renderer.render("one", text("{{n}}!"), '{"n":1}'))
+    const known = await told("known", renderer.render("one", QUICK, '{"n":1}'))
+    expect(known).toEqual({ texts: { html: "1" }, without_value: [] })
     for (const n of numbers(5)) {
       const answer = await told("other", renderer.render("two", QUICK, JSON.stringify({ n })))
       expect(answer).toEqual({ texts: { html: String(n) }, without_value: [] })
     }
     expect(await hanging).toMatchObject({ problem: { reason: "timeout" } })
-    expect(await beside).toEqual({ texts: { html: "1" }, without_value: [] })
-    expect(ended).toEqual([...numbers(5).map(() => "other"), "hanging", "beside"])
+    expect(await shared).toEqual({ texts: { html: "1!" }, without_value: [] })
+    expect(ended).toEqual(["known", ...numbers(5).map(() => "other"), "hanging", "shared"])
   })
 
   test("holds no thread of the pool once it took too long, in however many projects", async () => {
