@@ -58,7 +58,9 @@ function scene(count: number) {
   }
 
   /** A life that ends while it works on a row alone, which `run` says by `dies`. */
-  function death(run: (at: number, guard: CrashGuard, dies: () => Promise<never>) => Promise<void>) {
+  function death(
+    run: (at: number, guard: CrashGuard, dies: () => Promise<never>) => Promise<void>,
+  ) {
     const { promise, resolve } = Promise.withResolvers<void>()
     const over = () => {
       resolve()
