@@ -13,7 +13,7 @@ import { keptOf } from "../messages/decided"
 import { nameFor, type SharedLanguages } from "../messages/shared-contents"
 import { throttledRefusal } from "../reputation/gate"
 import { bumpAll, type Changes } from "../store/counters"
-import { held, heldForShare } from "../store/dialect"
+import { held, skipLocked } from "../store/dialect"
 import { rowById } from "../store/rows"
 import type { Tx } from "../store/store"
 import { type AudienceMember, audienceOf } from "../subscribers/audience"
@@ -21,7 +21,6 @@ import type { SendDecision } from "../subscribers/decision"
 import { packedSubscriber, templateSubscriber } from "../subscribers/template-subscriber"
 import { holdLimits, type SendBucket, takeFromBucket } from "../tenancy/quotas"
 import { topics } from "../topics/tables"
-import { end } from "./fan-out"
 import { FOUND, type SkipReason, sentName, skippedName } from "./fan-out-counts"
 import { membersBetween } from "./start"
 import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
@@ -40,35 +39,40 @@ export interface ChunkInput {
   at: string
 }
 
-/** What came of a chunk: it goes on at once, later, or not at all. */
-export type ChunkEnd = "more" | "part_done" | "over" | { wait_seconds: number }
+/** What came of a chunk: it goes on at once, later, or not at all, because the fan-out is over or fails now. */
+export type ChunkResult =
+  | "more"
+  | "part_done"
+  | "over"
+  | { wait_seconds: number }
+  | { fails: string }
 
 const FROZEN = "account_frozen"
 const FROZEN_SECONDS = 5
 
 /**
  * Writes the messages of the next recipients of a part together with its cursor: so nobody is written to
- * twice, and nobody is left out. A subscriber that left the topic gets nothing.
+ * twice, and nobody is left out. A subscriber that left the topic gets nothing. Of the fan-out it holds this
+ * part only, and never waits for the row of the fan-out: whatever ends a fan-out holds that row, then the parts.
  */
-export async function writeChunk(tx: Tx, input: ChunkInput): Promise<ChunkEnd> {
+export async function writeChunk(tx: Tx, input: ChunkInput): Promise<ChunkResult> {
   const { fan_out_id } = input
-  const [fan_out] = await heldForShare(tx.select().from(fanOuts).where(eq(fanOuts.id, fan_out_id)))
-  if (!fan_out || fan_out.completed_at !== null) return "over"
   const ours = and(eq(fanOutParts.fan_out_id, fan_out_id), eq(fanOutParts.part, input.part))
   const [part] = await held(tx.select().from(fanOutParts).where(ours))
-  if (!part) return "over"
+  if (!part) return "over" // what ends a fan-out removes its parts
   if (part.cursor >= part.until) return "part_done"
-  if (fan_out.expires_at !== null && isPast(fan_out.expires_at))
-    return endNow(tx, fan_out, "expired")
+  const fan_out = await rowById(tx, fanOuts, fan_out_id)
+  if (!fan_out) return "over"
+  if (fan_out.expires_at !== null && isPast(fan_out.expires_at)) return { fails: "expired" }
   const caller = await projectCaller(tx, fan_out.project_id)
-  if (!caller) return endNow(tx, fan_out, await codeOfSilence(tx, fan_out.project_id))
+  if (!caller) return { fails: await codeOfSilence(tx, fan_out.project_id) }
   if (caller.sending_status === "frozen") {
     await setStatus(tx, fan_out, "paused", FROZEN)
     return { wait_seconds: FROZEN_SECONDS }
   }
   await setStatus(tx, fan_out, "fanning_out", null)
   const topic = await rowById(tx, topics, fan_out.topic_id ?? "")
-  if (!topic) return endNow(tx, fan_out, "topic_not_found")
+  if (!topic) return { fails: "topic_not_found" }
   const members = await membersBetween(tx, topic.id, part, CHUNK)
   const found = await recipientsOf(tx, fan_out, members)
   const recipients = withSubjects(found, input)
@@ -80,11 +84,7 @@ export async function writeChunk(tx: Tx, input: ChunkInput): Promise<ChunkEnd> {
   return is_last ? "part_done" : "more"
 }
 
-async function endNow(tx: Tx, { id }: FanOutRow, reason: string): Promise<"over"> {
-  await end(tx, id, "failed", reason)
-  return "over"
-}
-
+/** The status that is told. Where another transaction changes the row just now, the next chunk tells it. */
 async function setStatus(
   tx: Tx,
   { id, ...row }: FanOutRow,
@@ -93,7 +93,8 @@ async function setStatus(
 ) {
   if (row.status === status && row.status_reason === status_reason) return
   const open = and(eq(fanOuts.id, id), isNull(fanOuts.completed_at))
-  await tx.update(fanOuts).set({ status, status_reason }).where(open)
+  const [free] = await skipLocked(tx.select({ id: fanOuts.id }).from(fanOuts).where(open))
+  if (free) await tx.update(fanOuts).set({ status, status_reason }).where(open)
 }
 
 interface WalkedRecipient {

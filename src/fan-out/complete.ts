@@ -1,4 +1,4 @@
-import { eq } from "drizzle-orm"
+import { and, eq } from "drizzle-orm"
 import { emit } from "../events/emit"
 import { bumpAll } from "../store/counters"
 import { holdById } from "../store/rows"
@@ -6,6 +6,14 @@ import type { Tx } from "../store/store"
 import { end } from "./fan-out"
 import { countsOf, foundOf, skippedName } from "./fan-out-counts"
 import { fanOutParts, fanOuts } from "./tables"
+
+/** Ends a part that is walked through, and with the last one the fan-out. */
+export async function endPart(tx: Tx, fan_out_id: string, part: number): Promise<void> {
+  await holdById(tx, fanOuts, fan_out_id) // before the part, as whatever ends a fan-out
+  const ours = and(eq(fanOutParts.fan_out_id, fan_out_id), eq(fanOutParts.part, part))
+  await tx.delete(fanOutParts).where(ours)
+  await completeIfDone(tx, fan_out_id)
+}
 
 /**
  * Completes a fan-out of which no part is left. What the walk has not met of its audience left the topic

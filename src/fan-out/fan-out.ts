@@ -10,6 +10,7 @@ import { enqueue } from "../jobs/jobs"
 import { domainOf, type Mailbox } from "../lib/address"
 import type { AudienceChannel } from "../lib/preferences"
 import { keepShared, type SharedValues } from "../messages/shared-contents"
+import { held } from "../store/dialect"
 import { rowById } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import type { TemplateSources } from "../templates/render-templates-task"
@@ -167,7 +168,10 @@ export async function cancel(
   return fail("conflict", `The publish is ${status} already.`, { reason: "finished", id })
 }
 
-/** Ends a fan-out that is not over yet; undefined for one that is. */
+/**
+ * Ends a fan-out that is not over yet; undefined for one that is. It holds the fan-out, then waits for the
+ * chunks that are being written: none begins after that.
+ */
 export async function end(
   tx: Tx,
   id: string,
@@ -175,10 +179,14 @@ export async function end(
   status_reason: string | null,
 ): Promise<FanOutRow | undefined> {
   const open = and(eq(fanOuts.id, id), isNull(fanOuts.completed_at))
+  const [row] = await held(tx.select().from(fanOuts).where(open))
+  if (!row) return undefined
+  const parts = eq(fanOutParts.fan_out_id, id)
+  await held(tx.select().from(fanOutParts).where(parts).orderBy(fanOutParts.part))
+  await tx.delete(fanOutParts).where(parts)
   const change = { status, status_reason, completed_at: now() }
-  const [row] = await tx.update(fanOuts).set(change).where(open).returning()
-  if (row) await tx.delete(fanOutParts).where(eq(fanOutParts.fan_out_id, id))
-  return row
+  await tx.update(fanOuts).set(change).where(open)
+  return { ...row, ...change }
 }
 
 /** The Publish records of the contract (43, section 3), in the order of the rows. */

@@ -10,8 +10,8 @@ import { rowById } from "../store/rows"
 import type { Reader } from "../store/store"
 import { audienceOf } from "../subscribers/audience"
 import { packedSubscriber, templateSubscriber } from "../subscribers/template-subscriber"
-import { CHUNK, type ChunkEnd, type ChunkInput, writeChunk } from "./chunk"
-import { completeIfDone } from "./complete"
+import { CHUNK, type ChunkInput, type ChunkResult, writeChunk } from "./chunk"
+import { endPart } from "./complete"
 import { end } from "./fan-out"
 import { fanOutPart, partWork } from "./fan-out-jobs"
 import { type FanOutParts, membersBetween, refusalNow } from "./start"
@@ -55,7 +55,7 @@ async function slice(parts: FanOutParts, payload: Payload): Promise<JobResult> {
   if (refusal) return { done: async (tx) => void (await end(tx, fan_out_id, "failed", refusal)) }
   const languages = await sharedLanguages(store.read, fan_out_id)
   const until = monotonic() + SLICE_MS
-  let came: ChunkEnd = "more"
+  let came: StepResult = "more"
   while (came === "more" && monotonic() < until) {
     came = await walkChunk(parts, fan_out, part, languages)
     await nextTurn() // requests run between two chunks
@@ -63,27 +63,30 @@ async function slice(parts: FanOutParts, payload: Payload): Promise<JobResult> {
   return resultOf(came, payload, fan_out)
 }
 
+/** What came of a chunk for its part: a fan-out that fails is over. */
+type StepResult = Exclude<ChunkResult, { fails: string }>
+
 /** Walks past the next recipients of a part. */
 export async function walkChunk(
   parts: FanOutParts,
   fan_out: FanOutRow,
   part: number,
   languages: SharedLanguages,
-): Promise<ChunkEnd> {
+): Promise<StepResult> {
   const input = await inputOf(parts, fan_out, part, languages)
-  return parts.store.tx((tx) => writeChunk(tx, input))
+  const came = await parts.store.tx((tx) => writeChunk(tx, input))
+  if (typeof came === "string" || "wait_seconds" in came) return came
+  // In a transaction of its own, because it waits for the chunks of other parts.
+  await parts.store.tx((tx) => end(tx, fan_out.id, "failed", came.fails))
+  return "over"
 }
 
-function resultOf(came: ChunkEnd, payload: Payload, { project_id }: FanOutRow): JobResult {
+function resultOf(came: StepResult, payload: Payload, { project_id }: FanOutRow): JobResult {
   const { fan_out_id, part } = payload
   if (came === "over") return {}
   if (came === "part_done") {
     return {
-      done: async (tx) => {
-        const ours = and(eq(fanOutParts.fan_out_id, fan_out_id), eq(fanOutParts.part, part))
-        await tx.delete(fanOutParts).where(ours)
-        await completeIfDone(tx, fan_out_id)
-      },
+      done: (tx) => endPart(tx, fan_out_id, part),
     }
   }
   const run_at = came === "more" ? undefined : secondsFromNow(came.wait_seconds)
