@@ -22,7 +22,7 @@ import { forgetAddress } from "../suppressions/suppressions"
 import { leaveAll } from "../topics/memberships"
 import { nothingRemoved, type RemovedRows, removeFound, removeNamed } from "./erased-rows"
 import { removeUnnamed } from "./purge"
-import { personOf, type TracedPerson } from "./subscriber-traces"
+import { namesIn, personOf, type TracedPerson } from "./subscriber-traces"
 import { nameFinder, within } from "./trace-search"
 
 /** A request searches for so long. What is left is found by the job. */
@@ -56,8 +56,8 @@ interface Erasure {
 
 /**
  * Erases a subscriber: the record and its choices, the messages with contents, files, events and logs,
- * captures, mail that came from its address, and its suppressions. What it shares with another subscriber
- * stays. The answer is a receipt: counts, and what remains for a while. Throws 422 where `confirm` is not
+ * captures, mail that came from its address, and its suppressions. That holds for the subscribers that were
+ * merged into it, too. What it shares with another subscriber stays. The answer is a receipt: counts, and what remains for a while. Throws 422 where `confirm` is not
  * the external id.
  */
 export async function eraseSubscriber(
@@ -144,15 +144,16 @@ async function removeRecord(tx: Tx, row: SubscriberRow, person: TracedPerson) {
   const gone = await tx.delete(unsubscribes).where(ended).returning({ id: unsubscribes.id })
   await removeRows(tx, project_id, [row])
   await forgetTags(tx, project_id, tags)
-  const { address, phone } = person
   const own: OwnCounts = {
     ...{ consents: chain, unsubscribes: gone.length, topics },
     ...{ suppressions: 0, unsubscribe_links: 0 },
   }
-  if (phone !== null) own.suppressions += await forgetAddress(tx, project_id, "sms", phone)
-  if (address !== null) {
+  for (const phone of namesIn(person, "phone")) {
+    own.suppressions += await forgetAddress(tx, project_id, "sms", phone)
+  }
+  for (const address of namesIn(person, "address")) {
     own.suppressions += await forgetAddress(tx, project_id, "email", address)
-    own.unsubscribe_links = await removeLinks(tx, project_id, address)
+    own.unsubscribe_links += await removeLinks(tx, project_id, address)
     own.consents += await removeAddressChain(tx, project_id, address)
   }
   return { receipt_id, own }

@@ -17,7 +17,13 @@ import { held } from "../store/dialect"
 import type { Store, Tx } from "../store/store"
 import { deliveries } from "../webhooks/tables"
 import { namedByMessages } from "./purge"
-import { capturesOf, messagesOf, receivedFrom, type TracedPerson } from "./subscriber-traces"
+import {
+  capturesOf,
+  messagesOf,
+  namesIn,
+  receivedFrom,
+  type TracedPerson,
+} from "./subscriber-traces"
 import {
   type SearchedPerson,
   searchAnswers,
@@ -80,7 +86,7 @@ export async function removeFound(removal: Removal): Promise<void> {
   await each(messagesOf(store.read, person), (ids) => removeMessagesOf(removal, ids))
   await each(capturesOf(store.read, person), (ids) => removeCapturesOf(removal, ids))
   await each(receivedFrom(store.read, person), (ids) => removeReceivedOf(removal, ids))
-  await each(one([person.subscriber_id]), (ids) => removeEventsAbout(removal, ids))
+  await each(one(namesIn(person, "subscriber_id")), (ids) => removeEventsAbout(removal, ids))
 }
 
 async function* one(ids: string[]): AsyncGenerator<string[], undefined> {

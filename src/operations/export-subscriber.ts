@@ -1,6 +1,7 @@
 import { and, asc, eq, gt, inArray, type SQL } from "drizzle-orm"
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import { shownConsent } from "../consents/consent-chain"
+import type { ConsentRow } from "../consents/consents"
 import { shownUnsubscribe } from "../consents/subscriber-choices"
 import { consents, unsubscribeLinks } from "../consents/tables"
 import type { Blobs } from "../core/blobs"
@@ -13,12 +14,13 @@ import { streamedFile } from "../http/streamed-file"
 import * as inbound from "../inbound/inbound-emails"
 import type { Reader } from "../store/store"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
+import { shownMerged } from "../subscribers/merged-subscribers"
 import { subscriberRecord } from "../subscribers/subscribers"
-import { unsubscribes } from "../subscribers/tables"
+import { mergedSubscribers, unsubscribes } from "../subscribers/tables"
 import { shown as shownSuppression } from "../suppressions/suppressions"
 import { suppressions } from "../suppressions/tables"
 import { topicMembers, topics } from "../topics/tables"
-import { messagesOf, personOf, receivedFrom, type TracedPerson } from "./subscriber-traces"
+import { messagesOf, namesIn, personOf, receivedFrom, type TracedPerson } from "./subscriber-traces"
 
 /** Rows in memory at a time. */
 const ROWS_AT_ONCE = 200
@@ -33,9 +35,9 @@ interface ExportCall {
 }
 
 /**
- * One JSON document of everything that is held about a subscriber: the record, choices, consents, topics,
- * suppressions, messages with contents and files, received mail and events. It is made while the caller
- * takes it.
+ * One JSON document of everything that is held about a subscriber, and about those that were merged into
+ * it: the record, choices, consents, topics, suppressions, messages with contents and files, received mail
+ * and events. It is made while the caller takes it.
  */
 export function exportSubscriber(parts: ExportParts, row: SubscriberRow, call: ExportCall) {
   const headers = {
@@ -57,15 +59,20 @@ async function* documentOf(
   yield `{"data":{"exported_at":${JSON.stringify(person.until)}`
   yield `,"subscriber":${JSON.stringify(subscriberRecord(row))}`
   yield `,"preferences":${JSON.stringify(preferences)}`
+  const merged = eq(mergedSubscribers.subscriber_id, row.id)
+  yield* list("merged_subscribers", rowsOf(db, mergedSubscribers, merged), shownMerged)
   yield* list(
     "unsubscribes",
     rowsOf(db, unsubscribes, ofSubscriber(unsubscribes, row)),
     shownUnsubscribe,
   )
   yield* list("consents", rowsOf(db, consents, ofSubscriber(consents, row)), shownConsent)
+  const { project_id } = person
+  const addresses = namesIn(person, "address")
+  const ofAddress = and(eq(consents.project_id, project_id), inArray(consents.address, addresses))
+  yield* list("address_consents", rowsOf(db, consents, ofAddress), shownOfAddress)
   yield* list("topics", membershipsOf(db, row), (one) => one)
-  const { project_id, address, phone } = person
-  const contacts = [address, phone].filter((one) => one !== null)
+  const contacts = [...addresses, ...namesIn(person, "phone")]
   const theirs = and(
     eq(suppressions.project_id, project_id),
     inArray(suppressions.channel, ["email", "sms"]),
@@ -74,7 +81,7 @@ async function* documentOf(
   yield* list("suppressions", rowsOf(db, suppressions, theirs), shownSuppression)
   const linked = and(
     eq(unsubscribeLinks.project_id, project_id),
-    eq(unsubscribeLinks.address, address ?? ""),
+    inArray(unsubscribeLinks.address, addresses),
   )
   yield* list(
     "unsubscribe_links",
@@ -83,7 +90,10 @@ async function* documentOf(
   )
   yield* list("messages", wholeMessages(parts, person), (one) => one)
   yield* list("inbound_emails", wholeReceived(parts, person), (one) => one)
-  const told = and(eq(events.project_id, project_id), eq(events.subject_id, row.id))
+  const told = and(
+    eq(events.project_id, project_id),
+    inArray(events.subject_id, namesIn(person, "subscriber_id")),
+  )
   yield* list("events", rowsOf(db, events, told), envelopeOf)
   yield `},"meta":${JSON.stringify({ request_id })}}`
 }
@@ -92,6 +102,12 @@ const ofSubscriber = (
   table: { project_id: SQLiteColumn; subscriber_id: SQLiteColumn },
   { id, project_id }: SubscriberRow,
 ) => and(eq(table.project_id, project_id), eq(table.subscriber_id, id))
+
+/** A consent that an address gave while no subscriber had it. */
+function shownOfAddress({ address, ...row }: ConsentRow) {
+  const { subscriber_id: _, ...shown } = shownConsent({ ...row, address })
+  return { address, ...shown }
+}
 
 /** A field with a list, some of its rows in a piece. */
 async function* list<Row>(

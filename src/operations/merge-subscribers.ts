@@ -8,6 +8,7 @@ import { messages } from "../messages/tables"
 import { held } from "../store/dialect"
 import type { Store, Tx } from "../store/store"
 import { find, hold, type SubscriberRow } from "../subscribers/find-subscriber"
+import { demandMergeable, keepNames } from "../subscribers/merged-subscribers"
 import { stricterPreferences, stricterStatus } from "../subscribers/stricter"
 import { change, removeRows } from "../subscribers/subscribers"
 import { unsubscribes } from "../subscribers/tables"
@@ -23,7 +24,8 @@ const MOST_BYTES = 16_384
 /**
  * Makes one subscriber of two: `from` is removed, and what belonged to it belongs to `into`: memberships,
  * consents, unsubscribes and messages. `into` keeps its own fields, and takes those that it lacks. Of
- * two preferences the stricter one stays. Throws 409 for a subscriber and itself.
+ * two preferences the stricter one stays. What else `from` was called is kept for export and erasure.
+ * Throws 409 for a subscriber and itself, and at `MOST_MERGED`.
  */
 export async function mergeSubscribers(
   store: Store,
@@ -35,6 +37,7 @@ export async function mergeSubscribers(
   const into = await find(store.read, project_id, into_name)
   const from = await find(store.read, project_id, from_name)
   if (into.id === from.id) return refuseItself(into)
+  await demandMergeable(store.read, into, from)
   const pair = { project_id, into: into.id, from: from.id }
   while ((await store.tx((tx) => moveMessages(tx, pair))) === AT_ONCE);
   return store.tx(async (tx) => {
@@ -42,10 +45,12 @@ export async function mergeSubscribers(
     const rows = new Map<string, SubscriberRow>()
     for (const id of [into.id, from.id].sort()) rows.set(id, await hold(tx, project_id, id))
     const [kept, gone] = [rows.get(into.id) ?? into, rows.get(from.id) ?? from]
+    await demandMergeable(tx, kept, gone)
     while ((await moveMessages(tx, pair)) === AT_ONCE);
     await moveAll(tx, gone.id, kept.id)
     await moveConsents(tx, gone, kept)
     await moveUnsubscribes(tx, gone, kept)
+    await keepNames(tx, kept, gone)
     await removeRows(tx, project_id, [gone])
     const { account_id } = caller
     const target = { type: "subscriber", id: kept.id }

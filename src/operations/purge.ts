@@ -37,6 +37,7 @@ import type { Reader, Store, Tx } from "../store/store"
 import { counters } from "../store/tables"
 import {
   categories,
+  mergedSubscribers,
   subscribers,
   subscriberTags,
   subscriberWords,
@@ -95,7 +96,11 @@ const large: LargeTable[] = [
   { rows: templates, named_by: [templateVersions.template_id] },
   {
     rows: subscribers,
-    named_by: [topicMembers.subscriber_id, unsubscribes.subscriber_id],
+    named_by: [
+      topicMembers.subscriber_id,
+      unsubscribes.subscriber_id,
+      mergedSubscribers.subscriber_id,
+    ],
   },
   { rows: topics, named_by: [] },
   {

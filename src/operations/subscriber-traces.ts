@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, isNull, lt, ne, not, or, type SQL } from "drizzle-orm"
+import { and, asc, eq, gt, isNull, lt, ne, notInArray, or, type SQL } from "drizzle-orm"
 import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
 import { firstIdAt } from "../core/ids"
 import { millisFrom } from "../core/time"
@@ -7,40 +7,91 @@ import { mailboxRecipients } from "../mailbox/tables"
 import { messages } from "../messages/tables"
 import type { Reader } from "../store/store"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
-import { subscribers } from "../subscribers/tables"
+import { mergedInto } from "../subscribers/merged-subscribers"
+import { mergedSubscribers, subscribers } from "../subscribers/tables"
 
-/** A person, by everything that rows elsewhere may name it by. */
-export interface TracedPerson {
-  project_id: string
+/** The names of one subscriber. */
+interface PersonNames {
   subscriber_id: string
-  external_id: string
+  /** Null where another subscriber has it now. */
+  external_id: string | null
   /** In comparable form; null where there is none, or where another subscriber has it, too. */
   address: string | null
   phone: string | null
+}
+
+/** A person, by everything that rows elsewhere may name it by. */
+export interface TracedPerson extends PersonNames {
+  project_id: string
+  /** The names of subscribers that were merged into this one. */
+  former?: PersonNames[]
   /** ISO 8601: what was made later is not looked at. */
   until: string
 }
 
-/** The person that a subscriber is. What it shares with another subscriber does not name it. */
-export async function personOf(
-  db: Reader,
-  row: Pick<SubscriberRow, "id" | "project_id" | "external_id" | "email_key" | "phone">,
-  until: string,
-): Promise<TracedPerson> {
-  const { id: subscriber_id, project_id, external_id, email_key, phone } = row
-  const isShared = async (column: SQLiteColumn, value: string | null) => {
-    if (value === null) return false
-    const same = and(eq(column, value), ne(subscribers.id, subscriber_id))
-    const others = db.select({ id: subscribers.id }).from(subscribers)
-    const found = await others.where(and(eq(subscribers.project_id, project_id), same)).limit(1)
-    return found.length > 0
+type NamedRow = Pick<SubscriberRow, "id" | "project_id" | "external_id" | "email_key" | "phone">
+
+/**
+ * The person that a subscriber is, with the names of those that were merged into it. What it shares with
+ * another subscriber does not name it. A name that one subscriber has, and another one only had before a
+ * merge, belongs to the first one.
+ */
+export async function personOf(db: Reader, row: NamedRow, until: string): Promise<TracedPerson> {
+  const { id, project_id } = row
+  const isHeld = (name: SharedName) => isHeldByOther(db, row, name)
+  const isTaken = async (name: SharedName) => (await isHeld(name)) || wasOfOther(db, row, name)
+  const former: PersonNames[] = []
+  for (const one of await mergedInto(db, id)) former.push(await namesOf(one, isTaken))
+  return { project_id, until, ...(await namesOf(row, isHeld)), former }
+}
+
+interface SharedName {
+  field: "external_id" | "email_key" | "phone"
+  value: string
+}
+
+type NameCheck = (name: SharedName) => Promise<boolean>
+
+async function namesOf(row: NamedRow, isShared: NameCheck): Promise<PersonNames> {
+  const own = async (field: SharedName["field"]) => {
+    const value = row[field]
+    return value === null || (await isShared({ field, value })) ? null : value
   }
   return {
-    ...{ project_id, subscriber_id, external_id, until },
-    address: (await isShared(subscribers.email_key, email_key)) ? null : email_key,
-    phone: (await isShared(subscribers.phone, phone)) ? null : phone,
+    subscriber_id: row.id,
+    external_id: await own("external_id"),
+    address: await own("email_key"),
+    phone: await own("phone"),
   }
 }
+
+async function isHeldByOther(
+  db: Reader,
+  { id: owner, project_id }: NamedRow,
+  { field, value }: SharedName,
+): Promise<boolean> {
+  const { id } = subscribers
+  const ours = and(eq(subscribers.project_id, project_id), eq(subscribers[field], value))
+  const others = db.select({ id }).from(subscribers)
+  return (await others.where(and(ours, ne(id, owner))).limit(1)).length > 0
+}
+
+/** Whether it was the name of a subscriber that was merged into another one than the owner. */
+async function wasOfOther(
+  db: Reader,
+  { id: owner, project_id }: NamedRow,
+  { field, value }: SharedName,
+): Promise<boolean> {
+  const { id, subscriber_id } = mergedSubscribers
+  const ours = eq(mergedSubscribers.project_id, project_id)
+  const same = and(ours, eq(mergedSubscribers[field], value), ne(subscriber_id, owner))
+  return (await db.select({ id }).from(mergedSubscribers).where(same).limit(1)).length > 0
+}
+
+/** Every value of one kind that names the person, each once. */
+export const namesIn = (person: TracedPerson, field: keyof PersonNames): string[] => [
+  ...new Set([person, ...(person.former ?? [])].flatMap((one) => one[field] ?? [])),
+]
 
 /** Rows of one look. */
 const AT_ONCE = 200
@@ -73,14 +124,15 @@ export async function* messagesOf(
   db: Reader,
   person: TracedPerson,
 ): AsyncGenerator<string[], undefined> {
-  const { project_id, subscriber_id, address, phone, until } = person
-  const { id, recipient } = messages
+  const { project_id, until } = person
+  const { id, recipient, subscriber_id } = messages
   const ours = eq(messages.project_id, project_id)
-  const named = eq(messages.subscriber_id, subscriber_id)
-  yield* idsWhere(db, { id, among: and(ours, named) }, until)
-  const unnamed = or(isNull(messages.subscriber_id), not(named))
-  for (const one of [address, phone]) {
-    if (one === null) continue
+  const owners = namesIn(person, "subscriber_id")
+  for (const one of owners) {
+    yield* idsWhere(db, { id, among: and(ours, eq(subscriber_id, one)) }, until)
+  }
+  const unnamed = or(isNull(subscriber_id), notInArray(subscriber_id, owners))
+  for (const one of [...namesIn(person, "address"), ...namesIn(person, "phone")]) {
     yield* idsWhere(db, { id, among: and(ours, eq(recipient, one), unnamed) }, until)
   }
 }
@@ -88,21 +140,23 @@ export async function* messagesOf(
 /** Received mails from a person, some at a time. */
 export async function* receivedFrom(
   db: Reader,
-  { project_id, address, until }: TracedPerson,
+  person: TracedPerson,
 ): AsyncGenerator<string[], undefined> {
-  if (address === null) return
-  const ours = eq(inboundEmails.project_id, project_id)
-  const among = and(ours, eq(inboundEmails.from_email, address))
-  yield* idsWhere(db, { id: inboundEmails.id, among }, until)
+  const { id, project_id, from_email } = inboundEmails
+  const ours = eq(project_id, person.project_id)
+  for (const one of namesIn(person, "address")) {
+    yield* idsWhere(db, { id, among: and(ours, eq(from_email, one)) }, person.until)
+  }
 }
 
 /** Mails in the embedded mailbox to a person, some at a time. */
 export async function* capturesOf(
   db: Reader,
-  { project_id, address: wanted, until }: TracedPerson,
+  person: TracedPerson,
 ): AsyncGenerator<string[], undefined> {
-  if (wanted === null) return
-  const { mail_id: id, address } = mailboxRecipients
-  const ours = eq(mailboxRecipients.project_id, project_id)
-  yield* idsWhere(db, { id, among: and(ours, eq(address, wanted)) }, until)
+  const { mail_id: id, project_id, address } = mailboxRecipients
+  const ours = eq(project_id, person.project_id)
+  for (const one of namesIn(person, "address")) {
+    yield* idsWhere(db, { id, among: and(ours, eq(address, one)) }, person.until)
+  }
 }

@@ -10,7 +10,7 @@ import { inboundEmails } from "../inbound/tables"
 import { type ChannelName, messages } from "../messages/tables"
 import { requestLog } from "../request-log/tables"
 import type { Reader } from "../store/store"
-import type { TracedPerson } from "./subscriber-traces"
+import { namesIn, type TracedPerson } from "./subscriber-traces"
 
 // Rows that no index finds by a person: they are read in their order, and their texts are looked at.
 
@@ -41,12 +41,14 @@ interface SearchedRow {
  * JSON. External ids that differ in upper and lower case are different people.
  */
 export function nameFinder(person: TracedPerson): (text: string) => boolean {
-  const { subscriber_id, external_id, address, phone } = person
-  const external = `"external_id":${JSON.stringify(external_id)}`
-  const values = [address, phone].filter((one) => one !== null)
-  const names = [subscriber_id, ...values.map((one) => JSON.stringify(one).toLowerCase())]
+  const externals = namesIn(person, "external_id").map(
+    (one) => `"external_id":${JSON.stringify(one)}`,
+  )
+  const values = [...namesIn(person, "address"), ...namesIn(person, "phone")]
+  const ids = namesIn(person, "subscriber_id")
+  const names = [...ids, ...values.map((one) => JSON.stringify(one).toLowerCase())]
   return (text) => {
-    if (text.includes(external)) return true
+    if (externals.some((one) => text.includes(one))) return true
     const lower = text.toLowerCase()
     return names.some((name) => lower.includes(name))
   }
@@ -196,16 +198,17 @@ export async function* searchAnswers(asked: SearchedPerson): Search {
   return undefined
 }
 
-/** Whether a segment of a path is the id or the external id. The log keeps the beginning of a path. */
+/** Whether a segment of a path is an id or external id of the person. The log keeps the beginning of a path. */
 export function pathNames(path: string, person: TracedPerson): boolean {
   if (!path.includes("subscribers")) return false
-  const { subscriber_id, external_id } = person
+  const externals = namesIn(person, "external_id")
+  const names = new Set([...namesIn(person, "subscriber_id"), ...externals])
   const segments = path.split("/").slice(3)
   return segments.some((segment, at) => {
     const name = decoded(segment)
-    if (name === subscriber_id || name === external_id) return true
+    if (names.has(name)) return true
     const is_cut = at === segments.length - 1 && path.length >= LOGGED_CHARACTERS
-    return is_cut && name !== "" && external_id.startsWith(name)
+    return is_cut && name !== "" && externals.some((one) => one.startsWith(name))
   })
 }
 

@@ -12,6 +12,7 @@ import sqlite9 from "../../migrations/sqlite/0009_message_files.sql" with { type
 import sqlite10 from "../../migrations/sqlite/0010_audience.sql" with { type: "text" }
 import sqlite11 from "../../migrations/sqlite/0011_signing_keys.sql" with { type: "text" }
 import sqlite12 from "../../migrations/sqlite/0012_search_of_subscribers.sql" with { type: "text" }
+import sqlite13 from "../../migrations/sqlite/0013_merged_subscribers.sql" with { type: "text" }
 import postgres0 from "../../migrations/postgres/0000_initial_schema.sql" with { type: "text" }
 import postgres1 from "../../migrations/postgres/0001_inbound_mail.sql" with { type: "text" }
 import postgres2 from "../../migrations/postgres/0002_message_schedule_and_template.sql" with { type: "text" }
@@ -25,6 +26,7 @@ import postgres9 from "../../migrations/postgres/0009_message_files.sql" with { 
 import postgres10 from "../../migrations/postgres/0010_audience.sql" with { type: "text" }
 import postgres11 from "../../migrations/postgres/0011_signing_keys.sql" with { type: "text" }
 import postgres12 from "../../migrations/postgres/0012_search_of_subscribers.sql" with { type: "text" }
+import postgres13 from "../../migrations/postgres/0013_merged_subscribers.sql" with { type: "text" }
 
 /** One step of the schema. `when` decides the order: milliseconds since 1970. */
 export interface Migration {
@@ -49,6 +51,7 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0010_audience", when: 1795388733470, sql: sqlite10 },
     { tag: "0011_signing_keys", when: 1795389917183, sql: sqlite11 },
     { tag: "0012_search_of_subscribers", when: 1795392771212, sql: sqlite12 },
+    { tag: "0013_merged_subscribers", when: 1795400663812, sql: sqlite13 },
   ],
   postgres: [
     { tag: "0000_initial_schema", when: 1795360094293, sql: postgres0 },
@@ -64,5 +67,6 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0010_audience", when: 1795388734034, sql: postgres10 },
     { tag: "0011_signing_keys", when: 1795389919069, sql: postgres11 },
     { tag: "0012_search_of_subscribers", when: 1795392771950, sql: postgres12 },
+    { tag: "0013_merged_subscribers", when: 1795400664258, sql: postgres13 },
   ],
 }

@@ -13,7 +13,13 @@ import type { Tx } from "../store/store"
 import { holdExternal, lookupExternal, type SubscriberRow } from "./find-subscriber"
 import { entriesOf, searchKeyOf } from "./search-words"
 import type { GivenChanges, GivenSubscriber } from "./subscriber-input"
-import { subscribers, subscriberTags, subscriberWords, unsubscribes } from "./tables"
+import {
+  mergedSubscribers,
+  subscribers,
+  subscriberTags,
+  subscriberWords,
+  unsubscribes,
+} from "./tables"
 
 /** Throws 409 `duplicate_subscriber` where the project has the external id already. */
 export async function create(
@@ -202,13 +208,14 @@ export async function remove(tx: Tx, caller: Caller, row: SubscriberRow): Promis
 
 /**
  * Removes rows that the transaction holds, with what belongs to them here: their places in the search,
- * their tags and unsubscribes. Memberships of topics go first (see topics/members.ts).
+ * their tags, unsubscribes and former names. Memberships of topics go first (see topics/memberships.ts).
  */
 export async function removeRows(tx: Tx, project_id: string, rows: SubscriberRow[]) {
   if (rows.length === 0) return
   const ids = rows.map(({ id }) => id)
   await removePlaces(tx, rows)
   await tx.delete(unsubscribes).where(inArray(unsubscribes.subscriber_id, ids))
+  await tx.delete(mergedSubscribers).where(inArray(mergedSubscribers.subscriber_id, ids))
   await tx.delete(subscribers).where(inArray(subscribers.id, ids))
   const changes: Changes = new Map()
   for (const row of rows) count(changes, row, -1)

@@ -85,6 +85,37 @@ export const subscriberTags = table(
   (row) => [primaryKey({ columns: [row.project_id, row.tag, row.subscriber_id] })],
 )
 
+/**
+ * The names that subscribers had before a merge. They lead to what still names the old subscriber, for an
+ * export and an erasure. A row goes with the subscriber that was kept.
+ */
+export const mergedSubscribers = table(
+  "merged_subscribers",
+  {
+    /** The id that the removed subscriber had. */
+    id: id(),
+    project_id: ref().notNull(),
+    /** The subscriber that was kept. */
+    subscriber_id: ref().notNull(),
+    external_id: text().notNull(),
+    /** As in `subscribers`. */
+    email_key: text(),
+    phone: text(),
+    /** The time of the merge. */
+    created_at: time().notNull(),
+  },
+  (row) => [
+    index("merged_subscribers_by_subscriber").on(row.subscriber_id, row.id),
+    index("merged_subscribers_by_external_id").on(row.project_id, row.external_id),
+    index("merged_subscribers_by_email")
+      .on(row.project_id, row.email_key)
+      .where(sql`email_key IS NOT NULL`),
+    index("merged_subscribers_by_phone")
+      .on(row.project_id, row.phone)
+      .where(sql`phone IS NOT NULL`),
+  ],
+)
+
 /** The kinds of messages that a project has, which people can choose among. */
 export const categories = table(
   "categories",

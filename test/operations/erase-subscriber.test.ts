@@ -21,7 +21,7 @@ import { complaints, refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
 import { deliverAll, deliverBy, delivered } from "../harness/delivery"
 import { addInbound } from "../harness/inbound-rows"
-import { NOBODY } from "../harness/mail"
+import { mail, NOBODY } from "../harness/mail"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { engine } from "../harness/store"
@@ -34,7 +34,7 @@ const { store, parts } = service
 const FORM = { "content-type": "application/x-www-form-urlencoded" }
 
 /** Words that nothing else has: what is left of one of them is found anywhere. */
-const canaries = Array.from({ length: 24 }, (_, at) => `canary${at}x${newId().slice(-12)}`)
+const canaries = Array.from({ length: 48 }, (_, at) => `canary${at}x${newId().slice(-12)}`)
 const taken = new Set<string>()
 
 function canary(): string {
@@ -72,14 +72,14 @@ async function knownPerson(project: TestProject) {
   await project.post(path(id, "/consents"), {
     ...{ channel: "email", action: "granted", source: "import", proof: canary() },
   })
-  const mail = {
+  const given = {
     ...{ from: "me@mailbox.test", to: address, subject: canary(), category: "news" },
     ...{ html: `<p>${canary()}</p>`, text: canary(), tags: [canary()] },
     ...{ metadata: { ref: canary() }, headers: { "X-Ref": canary() } },
     attachments: [{ filename: `${canary()}.txt`, content: base64(`file ${canary()}`) }],
   }
   const sent = await project.call("POST", "/v1/emails", {
-    body: mail,
+    body: given,
     headers: { "idempotency-key": "mail" },
   })
   expect(sent.status).toBe(201)
@@ -146,6 +146,14 @@ async function runJobs() {
   }
 }
 
+async function runLaterJobs() {
+  clock.advance({ seconds: 90 })
+  await runJobs() // late log lines
+  clock.advance({ seconds: 2 * 3600 })
+  await runJobs() // files, when they are old enough
+  if (engine === "postgres") await vacuum()
+}
+
 describe("erase", () => {
   test("leaves no canary in any table, file, answer or log", async () => {
     const project = await service.project()
@@ -173,11 +181,7 @@ describe("erase", () => {
     expect(answer.body.data.counts.events).toBeGreaterThan(8)
     expect(answer.body.data.remains.length).toBeGreaterThan(3)
 
-    clock.advance({ seconds: 90 })
-    await runJobs() // late log lines
-    clock.advance({ seconds: 2 * 3600 })
-    await runJobs() // files, when they are old enough
-    if (engine === "postgres") await vacuum()
+    await runLaterJobs()
     expect(await remaining(project)).toEqual([])
 
     expect(refusal(await project.get(path(id)))).toEqual([404, "subscriber_not_found"])
@@ -196,6 +200,45 @@ describe("erase", () => {
       expect((await project.get(`/v1/${list}`)).body.meta.total).toBe(0)
     }
     expect(await store.read.select().from(messageFiles)).toEqual([])
+  })
+
+  test("leaves no canary of a subscriber that was merged into this one by way of another", async () => {
+    const project = await service.project()
+    const fields = { email: "kept@mailbox.test", phone: "+4915100000000", name: "Kept" }
+    const kept = await addSubscriber(project, fields)
+    const between = await addSubscriber(project)
+    const gone = await knownPerson(project)
+    await project.post(path(between.id, "/merge"), { from_id: gone.id })
+    await project.post(path(kept.id, "/merge"), { from_id: between.id })
+    expect((await remaining(project)).length).toBeGreaterThanOrEqual(18)
+    const answer = await project.post(path(kept.id, "/erase"), { confirm: kept.external_id })
+    expect(answer.body.data.counts).toMatchObject({
+      ...{ messages: 2, captures: 1, inbound_emails: 1, unsubscribes: 2, topics: 1 },
+      ...{ suppressions: 2, unsubscribe_links: 1 },
+    })
+    await runLaterJobs()
+    expect(await remaining(project)).toEqual([])
+    const events = (await project.get("/v1/events?limit=100")).text
+    for (const { id } of [kept, between, gone]) expect(events).not.toContain(id)
+  })
+
+  test("leaves what belongs to a new subscriber with the names of one that was merged", async () => {
+    const project = await service.project()
+    const names = { external_id: "again", email: "again@mailbox.test", phone: "+4915155555555" }
+    const [kept, gone] = [await addSubscriber(project), await addSubscriber(project, names)]
+    await project.post(path(kept.id, "/merge"), { from_id: gone.id })
+    await project.call("PATCH", path(kept.id), { body: { email: null, phone: null } })
+    const fresh = await addSubscriber(project, names)
+    await project.post(path(fresh.id, "/unsubscribe"), { channel: "sms" })
+    const sent = await project.post("/v1/emails", mail({ to: names.email }))
+    await project.post("/v1/suppressions", { email: names.email })
+    await project.post(path(kept.id, "/erase"), { confirm: kept.external_id })
+    expect((await project.get(`/v1/emails/${sent.body.id}`)).status).toBe(200)
+    expect((await project.get("/v1/suppressions")).body.data).toHaveLength(1)
+    expect((await project.get("/v1/events?limit=100")).text).toContain(fresh.id)
+    await project.post(path(fresh.id, "/erase"), { confirm: fresh.external_id })
+    expect((await project.get(`/v1/emails/${sent.body.id}`)).status).toBe(404)
+    expect((await project.get("/v1/suppressions")).body.data).toEqual([])
   })
 
   test("needs the external id as its confirmation", async () => {
@@ -228,9 +271,8 @@ describe("erase", () => {
       await addSubscriber(project, { email }),
       await addSubscriber(project, { email }),
     ]
-    const mail = { from: "me@mailbox.test", to: email, subject: "s", text: "t" }
-    const named = await project.post("/v1/emails", mail)
-    const other = await project.post("/v1/emails", mail)
+    const named = await project.post("/v1/emails", mail({ to: email }))
+    const other = await project.post("/v1/emails", mail({ to: email }))
     await store.tx((tx) =>
       tx.update(messages).set({ subscriber_id: ann.id }).where(eq(messages.id, named.body.id)),
     )
@@ -283,9 +325,11 @@ describe("erase", () => {
     const project = await service.project()
     const email = "slow@mailbox.test"
     const { id, external_id } = await addSubscriber(project, { email })
-    const mail = { from: "me@mailbox.test", to: email, subject: "s", text: "t" }
-    const sent = await project.post("/v1/emails", mail)
-    const later = await project.post("/v1/emails", { ...mail, scheduled_at: secondsFromNow(3600) })
+    const sent = await project.post("/v1/emails", mail({ to: email }))
+    const later = await project.post("/v1/emails", {
+      ...mail({ to: email }),
+      scheduled_at: secondsFromNow(3600),
+    })
     const status = async ({ body }: typeof sent) =>
       (await project.get(`/v1/emails/${body.id}`)).status
     const [begun, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -326,8 +370,7 @@ describe("erase", () => {
     const { id, external_id } = await addSubscriber(project, { email })
     await project.post(path(id, "/erase"), { confirm: external_id })
     clock.advance({ seconds: 1 })
-    const mail = { from: "me@mailbox.test", to: email, subject: "s", text: "t" }
-    const sent = await project.post("/v1/emails", mail)
+    const sent = await project.post("/v1/emails", mail({ to: email }))
     clock.advance({ seconds: 90 })
     await runJobs()
     expect((await project.get(`/v1/emails/${sent.body.id}`)).status).toBe(200)

@@ -1,11 +1,14 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { brokenRecord } from "../../src/consents/consents"
+import { newId } from "../../src/core/ids"
+import { now } from "../../src/core/time"
 import { messages } from "../../src/messages/tables"
-import { subscribers } from "../../src/subscribers/tables"
+import { MOST_MERGED, mergedInto } from "../../src/subscribers/merged-subscribers"
+import { mergedSubscribers, subscribers } from "../../src/subscribers/tables"
 import { addSubscriber, chainOfSubscriber } from "../harness/audience"
 import { complaints, refusal } from "../harness/client"
-import { NOBODY } from "../harness/mail"
+import { mail, NOBODY } from "../harness/mail"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 
@@ -34,8 +37,7 @@ describe("merge", () => {
     await project.post(path(into.id, "/unsubscribe"), { channel: "email", category: "news" })
     await project.post(path(from.id, "/unsubscribe"), { channel: "email", category: "news" })
     await project.post(path(from.id, "/unsubscribe"), { channel: "sms" })
-    const mail = { from: "me@mailbox.test", to: "old@mailbox.test", subject: "s", text: "t" }
-    const sent = await project.post("/v1/emails", mail)
+    const sent = await project.post("/v1/emails", mail({ to: "old@mailbox.test" }))
     await store.tx((tx) =>
       tx.update(messages).set({ subscriber_id: from.id }).where(eq(messages.id, sent.body.id)),
     )
@@ -124,6 +126,30 @@ describe("merge", () => {
     expect(chains.flat()).toHaveLength(3)
     const back = await merge(project, b.id, a.id)
     expect([200, 404]).toContain(back.status)
+  })
+
+  test("takes in a limited number of subscribers, and moves nothing beyond", async () => {
+    const project = await service.project()
+    const [into, from] = [await addSubscriber(project), await addSubscriber(project)]
+    const names = Array.from({ length: MOST_MERGED }, (_, at) => ({
+      ...{ id: newId(), project_id: project.project_id, external_id: `old-${at}` },
+      ...{ subscriber_id: at % 2 === 0 ? into.id : from.id },
+      ...{ email_key: null, phone: null, created_at: now() },
+    }))
+    await store.tx((tx) => tx.insert(mergedSubscribers).values(names))
+    const sent = await project.post("/v1/emails", mail({ subscriber_id: from.id }))
+    const answer = await merge(project, into.id, from.id)
+    expect(refusal(answer)).toEqual([409, "conflict"])
+    const limit = { reason: "too_many_merged", limit: MOST_MERGED, id: into.id }
+    expect(answer.body.error.details).toEqual(limit)
+    const [message] = await store.read.select().from(messages).where(eq(messages.id, sent.body.id))
+    expect(message?.subscriber_id).toBe(from.id)
+    const { id = "" } = names[0] ?? {}
+    await store.tx((tx) => tx.delete(mergedSubscribers).where(eq(mergedSubscribers.id, id)))
+    expect((await merge(project, into.id, from.id)).status).toBe(200)
+    expect(await mergedInto(store.read, into.id)).toHaveLength(MOST_MERGED)
+    await project.call("DELETE", path(into.id))
+    expect(await mergedInto(store.read, into.id)).toEqual([])
   })
 
   test("needs both in the project", async () => {

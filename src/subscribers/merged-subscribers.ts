@@ -1,0 +1,55 @@
+import { asc, count, eq, inArray } from "drizzle-orm"
+import { fail } from "../core/errors"
+import { now } from "../core/time"
+import type { Reader, Tx } from "../store/store"
+import type { SubscriberRow } from "./find-subscriber"
+import { mergedSubscribers } from "./tables"
+
+/** Subscribers that one subscriber may take in. An export and an erasure look for the names of all. */
+export const MOST_MERGED = 100
+
+export type MergedSubscriberRow = typeof mergedSubscribers.$inferSelect
+
+/** What was merged into a subscriber, also by way of another one, the oldest id first. */
+export const mergedInto = async (
+  db: Reader,
+  subscriber_id: string,
+): Promise<MergedSubscriberRow[]> =>
+  db.select().from(mergedSubscribers).where(into(subscriber_id)).orderBy(asc(mergedSubscribers.id))
+
+const into = (subscriber_id: string) => eq(mergedSubscribers.subscriber_id, subscriber_id)
+
+/** Throws 409 `conflict` where the merge of `gone` into `kept` makes more than `MOST_MERGED`. */
+export async function demandMergeable(
+  db: Reader,
+  kept: SubscriberRow,
+  gone: SubscriberRow,
+): Promise<void> {
+  const both = inArray(mergedSubscribers.subscriber_id, [kept.id, gone.id])
+  const [found] = await db.select({ all: count() }).from(mergedSubscribers).where(both)
+  if ((found?.all ?? 0) < MOST_MERGED) return
+  const text = `At most ${MOST_MERGED} subscribers can be merged into one. ${kept.external_id} is at this limit. Erase what is not needed any more, or keep the two apart.`
+  fail("conflict", text, { reason: "too_many_merged", limit: MOST_MERGED, id: kept.id })
+}
+
+/**
+ * Keeps the names of `gone`, and of all that was merged into it, for `kept`. The transaction holds both,
+ * and removes `gone` afterwards.
+ */
+export async function keepNames(tx: Tx, kept: SubscriberRow, gone: SubscriberRow): Promise<void> {
+  await tx.update(mergedSubscribers).set({ subscriber_id: kept.id }).where(into(gone.id))
+  const { id, project_id, external_id, email_key, phone } = gone
+  const names = { id, project_id, external_id, email_key, phone }
+  await tx.insert(mergedSubscribers).values({ ...names, subscriber_id: kept.id, created_at: now() })
+}
+
+/** The record of a former name in an export. */
+export const shownMerged = ({
+  id,
+  external_id,
+  email_key,
+  phone,
+  created_at,
+}: MergedSubscriberRow) => ({
+  ...{ id, external_id, email: email_key, phone, merged_at: created_at },
+})
