@@ -161,7 +161,8 @@ async function write(draft: string, path: string, parts: Uint8Array[]): Promise<
   }
 }
 
-async function syncFolder(folder: string): Promise<void> {
+/** Makes the names in a folder durable: of files that were made, renamed or removed in it. */
+export async function syncFolder(folder: string): Promise<void> {
   await using(await open(folder, "r"), (handle) => handle.sync())
 }
 

@@ -1,0 +1,52 @@
+/** Names of the entries, in the order in which they stand in an archive. */
+export const ENTRY = {
+  database: "database.db",
+  config: "config.json",
+  manifest: "manifest.json",
+  sum: "SHA256",
+} as const
+
+/** The folders of the entries that are blobs: of messages, and of received mail. */
+export const BLOB_FOLDERS = ["blobs", "inbound-blobs"] as const
+
+export type BlobFolder = (typeof BLOB_FOLDERS)[number]
+
+/** Hexadecimal digits and a line break: the content of `SHA256`. */
+export const SUM_BYTES = 65
+
+const BLOB = /^(blobs|inbound-blobs)\/([0-9a-f]{64})$/
+
+/** The folder and the hash that the name of a blob tells; undefined for every other name. */
+export function blobOf(name: string): { folder: BlobFolder; sha256: string } | undefined {
+  const [, folder, sha256] = BLOB.exec(name) ?? []
+  return folder && sha256 ? { folder: folder as BlobFolder, sha256 } : undefined
+}
+
+const ORDER: Record<string, number> = {
+  [ENTRY.database]: 0,
+  blobs: 1,
+  "inbound-blobs": 2,
+  [ENTRY.config]: 3,
+  [ENTRY.manifest]: 4,
+  [ENTRY.sum]: 5,
+}
+
+/**
+ * Whether an entry of this name may follow one of the other name: the kinds come in one order, blobs rise
+ * by their hashes, and nothing comes twice. False for every name that is not of ours.
+ */
+export function mayFollow(name: string, before: string | undefined): boolean {
+  const place = placeOf(name)
+  if (place === undefined) return false
+  if (before === undefined) return place === 0
+  const last = placeOf(before) ?? 0
+  if (blobOf(name)) return place > last || (place === last && name > before)
+  return name === ENTRY.config ? place > last : place === last + 1
+}
+
+/** Own names only: `constructor` is no entry. */
+function placeOf(name: string): number | undefined {
+  const kind = blobOf(name)?.folder ?? name
+  const is_folder = BLOB_FOLDERS.some((folder) => folder === name)
+  return Object.hasOwn(ORDER, kind) && !is_folder ? ORDER[kind] : undefined
+}
