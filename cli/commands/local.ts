@@ -53,6 +53,15 @@ export function define(program: Command): void {
   }
 
   program
+    .command("smoke")
+    .description(
+      "try this binary in a scratch folder: send, webhook, template, SMTP, received mail",
+    )
+    .option("--format <form>", "lines, tap (version 14) or junit")
+    .addHelpText("after", examples("smoke", "smoke --format junit > smoke.xml"))
+    .action(lazily(async () => (await import("../local/smoke")).smoke))
+
+  program
     .command("status")
     .description("show whether the server runs and accepts work")
     .addHelpText("after", examples("status", "status --url https://mail.example.test --json"))

@@ -1,0 +1,173 @@
+import { join } from "node:path"
+import { type Client, openClient } from "../lib/client"
+import { NOBODY } from "../lib/profiles"
+import { millis, pause } from "../lib/time"
+import { ownCommand, scratchEnvironment } from "./own-binary"
+
+const POLL_MILLISECONDS = 25
+const KEPT_LINES = 20
+
+/** What `up --json` prints first. */
+interface ReadyLine {
+  url: string
+  api_key: string
+  data_dir: string
+  smtp: { submission: number | null; inbound: number | null }
+}
+
+export interface SmokeOptions {
+  /** Where everything of this run is. */
+  scratch: string
+  /** When, by `millis`, the whole run is over. */
+  deadline: number
+  /** More settings, as environment variables. */
+  settings?: Record<string, string>
+}
+
+/** A server of this very binary in the scratch folder, on free ports of the loopback. */
+export class SmokeServer {
+  readonly ready: ReadyLine
+  /** As its first project. */
+  readonly client: Client
+  readonly #child: Bun.Subprocess<"ignore", "pipe", "pipe">
+  readonly #options: SmokeOptions
+
+  private constructor(
+    ready: ReadyLine,
+    child: Bun.Subprocess<"ignore", "pipe", "pipe">,
+    options: SmokeOptions,
+  ) {
+    const { url, api_key } = ready
+    const timeout = Math.max(1, options.deadline - millis())
+    this.ready = ready
+    this.client = openClient({ ...NOBODY, url, api_key }, { timeout, dry_run: false })
+    this.#child = child
+    this.#options = options
+  }
+
+  /** Starts `belfry up` and waits for its first line. Throws with the end of its log when it ends. */
+  static async start(words: string[], options: SmokeOptions): Promise<SmokeServer> {
+    const child = Bun.spawn(ownCommand("up", "--json", "--port", "0", ...words), {
+      ...surroundings(options),
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    })
+    const told = lastLines(child.stderr)
+    const late = setTimeout(() => child.kill("SIGKILL"), Math.max(1, options.deadline - millis()))
+    try {
+      const line = await firstLine(child.stdout)
+      if (line === undefined) {
+        await child.exited
+        throw new Error(`the server ended with ${child.exitCode ?? child.signalCode}: ${told()}`)
+      }
+      return new SmokeServer(JSON.parse(line) as ReadyLine, child, options)
+    } finally {
+      clearTimeout(late)
+    }
+  }
+
+  /** Asks again until `wanted` finds something. Throws at the deadline, with the last answer. */
+  async until<Answer, Found>(
+    ask: (client: Client) => Promise<Answer>,
+    wanted: (answer: Answer) => Found | undefined,
+  ): Promise<Found> {
+    for (;;) {
+      const answer = await ask(this.client)
+      const found = wanted(answer)
+      if (found !== undefined) return found
+      await this.wait(() => `the answer is still ${JSON.stringify(answer).slice(0, 300)}`)
+    }
+  }
+
+  /** One pause of a loop that waits. Throws at the deadline with what was waited for. */
+  async wait(what: () => string): Promise<void> {
+    if (millis() + POLL_MILLISECONDS > this.#options.deadline)
+      throw new Error(`out of time: ${what()}`)
+    await pause(POLL_MILLISECONDS)
+  }
+
+  /** Another command of this very binary against this server. Throws unless it ends with 0. */
+  run(...words: string[]): Promise<string> {
+    const { url, api_key } = this.ready
+    return runOwn(words, this.#options, { BELFRY_URL: url, BELFRY_API_KEY: api_key })
+  }
+
+  /** SIGTERM, as a service manager would. Throws unless it ends with 0. */
+  async stop(): Promise<void> {
+    this.#child.kill("SIGTERM")
+    const late = setTimeout(() => this.kill(), Math.max(1, this.#options.deadline - millis()))
+    await this.#child.exited
+    clearTimeout(late)
+    const { exitCode, signalCode } = this.#child
+    if (exitCode !== 0) throw new Error(`the server ended with ${exitCode ?? signalCode}`)
+  }
+
+  kill(): void {
+    this.#child.kill("SIGKILL")
+  }
+}
+
+/** A command of this very binary in the scratch folder. Throws unless it ends with 0. */
+export async function runOwn(
+  words: string[],
+  options: SmokeOptions,
+  more: Record<string, string> = {},
+): Promise<string> {
+  const around = surroundings(options)
+  const child = Bun.spawn(ownCommand(...words), {
+    ...around,
+    env: { ...around.env, ...more },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    timeout: Math.max(1, options.deadline - millis()),
+  })
+  const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+  if (child.exitCode === 0) return out
+  const said = (err || out).trim().slice(-500)
+  throw new Error(
+    `belfry ${words.slice(0, 2).join(" ")} ended with ${child.exitCode ?? child.signalCode}: ${said}`,
+  )
+}
+
+const surroundings = ({ scratch, settings }: SmokeOptions) => ({
+  cwd: scratch,
+  env: { ...scratchEnvironment(join(scratch, "home")), ...settings },
+})
+
+async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string | undefined> {
+  const reader = stream.getReader()
+  const decoder = new TextDecoder()
+  let text = ""
+  for (;;) {
+    const { value, done } = await reader.read()
+    if (done) return undefined
+    text += decoder.decode(value, { stream: true })
+    const end = text.indexOf("\n")
+    if (end < 0) continue
+    void drain(reader)
+    return text.slice(0, end)
+  }
+}
+
+/** A reader that stops reading would stop the server, once the pipe is full. */
+async function drain(reader: { read(): Promise<{ done: boolean }> }): Promise<void> {
+  while (!(await reader.read()).done);
+}
+
+/** Reads a stream to its end, and remembers its last lines. */
+function lastLines(stream: ReadableStream<Uint8Array>): () => string {
+  let text = ""
+  const read = async () => {
+    const decoder = new TextDecoder()
+    for await (const chunk of stream) {
+      text = (text + decoder.decode(chunk, { stream: true }))
+        .split("\n")
+        .slice(-KEPT_LINES)
+        .join("\n")
+    }
+  }
+  void read()
+  return () => text.trim()
+}
