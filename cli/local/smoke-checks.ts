@@ -168,7 +168,7 @@ export function openReceiver(): SmokeReceiver {
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
-    async fetch(request) {
+    fetch: async (request) => {
       heard.push({ headers: request.headers.toJSON(), body: await request.text() })
       return new Response("ok")
     },

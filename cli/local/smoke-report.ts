@@ -1,5 +1,13 @@
 import { cleanText } from "../lib/terminal"
-import type { SmokeResult } from "./smoke"
+
+export type SmokeResult = {
+  name: string
+  about: string
+  passed: boolean
+  duration_ms: number
+  /** Why it failed; null for one that passed. */
+  error: string | null
+}
 
 /** The Test Anything Protocol, version 14: one line a check, and a YAML block for a failure. */
 export function tapReport(checks: readonly SmokeResult[]): string {

@@ -15,21 +15,12 @@ import {
   type SmokeCheck,
   smokeSettings,
 } from "./smoke-checks"
-import { junitReport, tapReport } from "./smoke-report"
+import { junitReport, type SmokeResult, tapReport } from "./smoke-report"
 
 /** How long a whole run may take on a slow machine; a usual one needs less than 15 s. */
 const RUN_MILLISECONDS = 60_000
 
 const FORMATS = ["lines", "tap", "junit"]
-
-export type SmokeResult = {
-  name: string
-  about: string
-  passed: boolean
-  duration_ms: number
-  /** Why it failed; null for one that passed. */
-  error: string | null
-}
 
 interface SmokeFlags {
   format?: string
