@@ -9,6 +9,7 @@ import {
   type RefusedLine,
   textOf,
 } from "../lib/file-import"
+import { LineReader, LONGEST_RECORD, type TextLine } from "../lib/text-lines"
 
 interface SubscriberImport extends ImportOptions {
   map?: string[]
@@ -205,7 +206,7 @@ function demandExternalId(heads: string[], fields: string[]): void {
 }
 
 /** An empty cell says nothing: the field stays as it is. */
-function ofCells({ line, cells }: CsvRecord, columns: string[]): SubscriberLine {
+function ofCells({ line, cells, length }: CsvRecord, columns: string[]): SubscriberLine {
   const fields: Record<string, unknown> = {}
   const metadata: Record<string, unknown> = {}
   for (const [at, field] of columns.entries()) {
@@ -224,7 +225,7 @@ function ofCells({ line, cells }: CsvRecord, columns: string[]): SubscriberLine 
   const name = String(fields.external_id ?? "")
   const broken = cells.length > columns.length
   return {
-    ...{ line, name, fields },
+    ...{ line, name, length, fields },
     ...(broken && {
       refused: `The line has ${cells.length} cells, and the head ${columns.length}.`,
     }),
@@ -242,32 +243,33 @@ function metadataIn(cell: string): Record<string, unknown> {
 }
 
 function jsonLines() {
-  let rest = ""
-  let line = 0
-  const take = (text: string): SubscriberLine[] => {
-    line += 1
-    const plain = (line === 1 ? text.replace(/^\ufeff/, "") : text).trim()
-    return plain === "" ? [] : [ofJson(plain, line)]
-  }
-  return {
-    read: (text: string) => {
-      const lines = (rest + text).split("\n")
-      rest = lines.pop() ?? ""
-      return lines.flatMap(take)
-    },
-    end: () => take(rest),
-  }
+  const reader = new LineReader()
+  const lines = (found: TextLine[]) =>
+    found.flatMap((one) => {
+      const plain = (one.line === 1 ? one.text.replace(/^\ufeff/, "") : one.text).trim()
+      return plain === "" ? [] : [ofJson({ ...one, text: plain })]
+    })
+  return { read: (text: string) => lines(reader.push(text)), end: () => lines(reader.end()) }
 }
 
-function ofJson(text: string, line: number): SubscriberLine {
+function ofJson({ line, text, is_too_long }: TextLine): SubscriberLine {
+  const length = text.length
+  const refused = (why: string) => ({
+    line,
+    name: text.slice(0, 80),
+    length: 80,
+    fields: {},
+    refused: why,
+  })
+  if (is_too_long) return refused(`The line has more than ${LONGEST_RECORD} characters.`)
   try {
     const fields = JSON.parse(text) as Record<string, unknown>
     if (typeof fields === "object" && fields !== null && !Array.isArray(fields))
-      return { line, name: String(fields.external_id ?? ""), fields }
+      return { line, name: String(fields.external_id ?? ""), length, fields }
   } catch {
     // Told like every other line that cannot be imported.
   }
-  return { line, name: text.slice(0, 80), fields: {}, refused: "The line is not a JSON object." }
+  return refused("The line is not a JSON object.")
 }
 
 const SHOWN = 3

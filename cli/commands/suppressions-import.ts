@@ -138,7 +138,7 @@ async function* linesOf(path: string, options: SuppressionOptions): AsyncGenerat
 }
 
 function lineOf(
-  { line, cells }: CsvRecord,
+  { line, cells, length }: CsvRecord,
   names: string[],
   options: SuppressionOptions,
 ): AddressLine {
@@ -147,8 +147,7 @@ function lineOf(
   const name = names.length === 0 ? plainCell(cells[0] ?? "").trim() : (named ?? "")
   const scope = cellOf("scope_type")
   return {
-    line,
-    name,
+    ...{ line, name, length },
     reason: cellOf("reason") ?? options.reason,
     note: cellOf("note") ?? options.note,
     expires_at: cellOf("expires_at"),

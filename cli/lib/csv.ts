@@ -1,8 +1,13 @@
+import { exits, Failure } from "./errors"
+import { LONGEST_RECORD } from "./text-lines"
+
 /** One record of a CSV text. */
 export interface CsvRecord {
   /** Of the text where it begins, from 1. */
   line: number
   cells: string[]
+  /** Characters, with quotes and separators. */
+  length: number
 }
 
 const SEPARATORS = [",", ";", "\t"]
@@ -10,7 +15,8 @@ const SEPARATORS = [",", ";", "\t"]
 /**
  * Reads CSV (RFC 4180) piece by piece: quoted cells may hold line breaks, and lines may end in LF. The
  * separator is the one that the first line has most of: comma, semicolon or tabulator. Empty lines are
- * left out. It never throws: an open quote ends with the text.
+ * left out. Throws exit 7 for a quote that is not closed, and for a record of more than `LONGEST_RECORD`
+ * characters.
  */
 export class CsvReader {
   #rest = ""
@@ -19,6 +25,9 @@ export class CsvReader {
   #cells: string[] = []
   #cell = ""
   #is_quoted = false
+  /** Where the last quote was opened. */
+  #opened = 1
+  #length = 0
   /** The cell had quotes, so it is no empty line. */
   #was_quoted = false
   #separator: string | undefined
@@ -31,6 +40,7 @@ export class CsvReader {
   /** The text is over: returns what is left. */
   end(): CsvRecord[] {
     const last = this.#read("", true)
+    if (this.#is_quoted) throw this.#endless()
     return [...last, ...this.#record()]
   }
 
@@ -39,6 +49,7 @@ export class CsvReader {
     this.#rest = ""
     if (this.#separator === undefined) {
       if (!is_over && !text.includes("\n")) {
+        if (text.length > LONGEST_RECORD) throw this.#endless()
         this.#rest = text
         return []
       }
@@ -60,6 +71,7 @@ export class CsvReader {
 
   /** Takes one character; returns how many more it took. */
   #take(char: string, next: string | undefined, found: CsvRecord[]): number {
+    if (++this.#length > LONGEST_RECORD) throw this.#endless()
     if (char === "\n") this.#line += 1
     if (this.#is_quoted) {
       if (char !== '"') this.#cell += char
@@ -73,6 +85,7 @@ export class CsvReader {
     if (char === '"' && this.#cell === "") {
       this.#is_quoted = true
       this.#was_quoted = true
+      this.#opened = this.#line
     } else if (char === this.#separator) {
       this.#cells.push(this.#cell)
       this.#cell = ""
@@ -84,13 +97,24 @@ export class CsvReader {
   #record(): CsvRecord[] {
     const cells = [...this.#cells, this.#cell]
     const is_empty = cells.length === 1 && this.#cell === "" && !this.#was_quoted
-    const record = { line: this.#begun, cells }
+    const record = { line: this.#begun, cells, length: this.#length }
     this.#begun = this.#line
     this.#cells = []
     this.#cell = ""
-    this.#is_quoted = false
+    this.#length = 0
     this.#was_quoted = false
     return is_empty ? [] : [record]
+  }
+
+  #endless(): Failure {
+    const text = this.#is_quoted
+      ? `FILE: the quote that opens in line ${this.#opened} is not closed.`
+      : `FILE: the record in line ${this.#begun} has more than ${LONGEST_RECORD} characters.`
+    const hint = this.#is_quoted
+      ? `close it, or write two quotes for one inside a cell; a record has at most ${LONGEST_RECORD} characters`
+      : "each record ends with its line; only a quoted cell may hold line breaks"
+    const code = this.#is_quoted ? "open_quote" : "record_too_long"
+    return new Failure(exits.invalid, code, text, { hint })
   }
 }
 

@@ -18,10 +18,12 @@ export interface ImportLine {
   line: number
   /** What the error file names it by. */
   name: string
+  /** Characters. */
+  length: number
 }
 
 /** Why a line was not imported. */
-export interface RefusedLine extends ImportLine {
+export interface RefusedLine extends Pick<ImportLine, "line" | "name"> {
   code: string
   message: string
 }
@@ -65,11 +67,14 @@ interface Imported {
   errors: string | null
 }
 
-/** Of one request: lists, subscribers alike. */
+/** Lines of one request: lists, subscribers alike. */
 const CHUNK = 1000
 
+/** Characters of one request, so that a chunk of long lines needs little memory and fits into a body. */
+const CHUNK_CHARACTERS = 4_194_304
+
 /**
- * Imports a file in chunks of 1,000 lines: writes refused lines into a file, shows progress, and goes
+ * Imports a file in chunks of up to 1,000 lines: writes refused lines into a file, shows progress, and goes
  * on where an earlier import of the same file ended.
  */
 export async function importLines<Line extends ImportLine>(
@@ -98,20 +103,23 @@ export async function importLines<Line extends ImportLine>(
   return { counts: at.counts, failed: at.failed, errors: at.failed > 0 ? files.errors : null }
 }
 
-async function* chunksOf<Line>(lines: AsyncIterable<Line>, done: number): AsyncGenerator<Line[]> {
+async function* chunksOf<Line extends ImportLine>(lines: AsyncIterable<Line>, done: number) {
   let chunk: Line[] = []
+  let characters = 0
   let at = 0
   for await (const line of lines) {
     if (at++ < done) continue
     chunk.push(line)
-    if (chunk.length < CHUNK) continue
+    characters += line.length
+    if (chunk.length < CHUNK && characters < CHUNK_CHARACTERS) continue
     yield chunk
     chunk = []
+    characters = 0
   }
   if (chunk.length > 0) yield chunk
 }
 
-type FileMeaning = Pick<FileImport<ImportLine>, "path" | "noun" | "options" | "settings">
+type FileMeaning = Pick<FileImport<ImportLine>, "path" | "noun" | "options">
 
 interface ImportFiles {
   errors: string
@@ -124,21 +132,20 @@ const filesFor = ({ path, noun, options: { errors } }: FileMeaning): ImportFiles
   progress: path === "-" ? undefined : `${path}.progress`,
 })
 
-/** What the file is, and how many lines it has; stdin is read only once. */
-async function lookOver({ path, settings }: FileMeaning) {
+/**
+ * What the file is, and how many lines it has; stdin is read only once. A file that cannot be read to its
+ * end is refused here, before anything is sent.
+ */
+async function lookOver({ path, settings, lines }: LookedOver) {
   if (path === "-") return { sha256: "", total: undefined }
   const hash = createHash("sha256").update(JSON.stringify(settings))
+  for await (const bytes of bytesOf(path)) hash.update(bytes)
   let total = 0
-  let last = NEW_LINE
-  for await (const bytes of bytesOf(path)) {
-    hash.update(bytes)
-    for (let at = bytes.indexOf(NEW_LINE); at !== -1; at = bytes.indexOf(NEW_LINE, at + 1)) total++
-    last = bytes.at(-1) ?? last
-  }
-  return { sha256: hash.digest("hex"), total: last === NEW_LINE ? total : total + 1 }
+  for await (const _ of lines()) total += 1
+  return { sha256: hash.digest("hex"), total }
 }
 
-const NEW_LINE = 10
+type LookedOver = Pick<FileImport<ImportLine>, "path" | "settings" | "lines">
 
 function before(path: string | undefined, sha256: string): ImportProgress | undefined {
   if (path === undefined) return undefined

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
 import fc from "fast-check"
 import { CsvReader, csvLine, plainCell } from "../../cli/lib/csv"
+import { LONGEST_RECORD } from "../../cli/lib/text-lines"
 
 /** Reads a text in pieces of this length. */
 function read(text: string, length = text.length || 1) {
@@ -40,7 +41,6 @@ test.each<[string, string[][]]>([
   ['"a,b","say ""hi""",""\n', [["a,b", 'say "hi"', ""]]],
   ['"two\r\nlines",x\n', [["two\r\nlines", "x"]]],
   ["a@b.c\n\n\r\nd@e.f", [["a@b.c"], ["d@e.f"]]],
-  ['"open', [["open"]]],
   ["", []],
   ["\n\n", []],
   ['a"b,c\n', [['a"b', "c"]]],
@@ -51,6 +51,28 @@ test.each<[string, string[][]]>([
 test("each record knows its line", () => {
   const text = 'a\n"b\nb"\n\nc\n'
   expect(read(text).map(({ line }) => line)).toEqual([1, 2, 5])
+})
+
+test.each([
+  ["is not closed at the end of the text", 'a,b\nc,"d\ne,f\n', 2],
+  [
+    "is not closed within the longest record",
+    `a,b\n"c",d\n"two\nlines\n${"e\n".repeat(LONGEST_RECORD)}`,
+    3,
+  ],
+])("a quote that %s is named by its line", (_, text, line) => {
+  const message = `FILE: the quote that opens in line ${line} is not closed.`
+  for (const length of [1, 7, 100_000_000]) expect(() => read(text, length)).toThrow(message)
+})
+
+test("a record that is too long is named by its line, also the first one", () => {
+  const message = (line: number) =>
+    `FILE: the record in line ${line} has more than ${LONGEST_RECORD} characters.`
+  const long = "x".repeat(LONGEST_RECORD)
+  expect(cellsOf(`a,b\n${long.slice(4)},c\n`, 1000)[1]).toEqual([long.slice(4), "c"])
+  expect(() => read(`a,b\n\n${long},c\n`, 1000)).toThrow(message(3))
+  expect(() => read(`a,"${long}`, 1000)).toThrow("line 1")
+  expect(() => read(`${long}x`, 1000)).toThrow(message(1))
 })
 
 test("what is written is read as it was, in pieces of any length", () => {

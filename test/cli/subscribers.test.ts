@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { LONGEST_RECORD } from "../../cli/lib/text-lines"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { belfry, freshHome, onTerminal } from "./belfry"
@@ -124,6 +125,46 @@ describe("an import", () => {
     const { exit, data } = await run(as(project), "import", path)
     expect([exit, data]).toMatchObject([0, { created: 1000, failed: 0 }])
     expect(await get(project, "u999")).toMatchObject({ metadata })
+  })
+
+  test("of a CSV file with a quote that is not closed sends nothing, and names the line", async () => {
+    using api = new FakeApi()
+    const env = { BELFRY_URL: api.url, BELFRY_API_KEY: "svc_live_x" }
+    const rows = Array.from({ length: 3000 }, (_, at) => `u${at},Ann\n`)
+    rows[1997] = 'u1997,"Ann\n'
+    const path = file("open.csv", `id,name\n${rows.join("")}`)
+    for (const words of [[path], [path, "--dry-run"]]) {
+      const { exit, err } = await run(env, "import", ...words)
+      expect([exit, err]).toEqual([7, expect.stringContaining("opens in line 1999 is not closed")])
+    }
+    expect(api.seen).toEqual([])
+  })
+
+  test("refuses a line of JSON that does not end, and imports the others", async () => {
+    const project = await service.project()
+    const endless = `{"external_id":"b","name":"${"x".repeat(LONGEST_RECORD)}"}`
+    const path = file("long.ndjson", `{"external_id":"a"}\n${endless}\n{"external_id":"c"}\n`)
+    const { exit, data } = await run(as(project), "import", path)
+    expect([exit, data]).toMatchObject([8, { created: 2, failed: 1 }])
+    const [, line] = readFileSync(`${path}.errors.csv`, "utf8").split("\r\n")
+    expect(line).toStartWith("2,")
+    expect(line).toContain("The line has more than 65536 characters.")
+  })
+
+  test("sends fewer lines at a time where they are long", async () => {
+    using api = new FakeApi()
+    const env = { BELFRY_URL: api.url, BELFRY_API_KEY: "svc_live_x" }
+    api.answer("POST /v1/subscribers/bulk", ({ body }) => {
+      const { subscribers } = body as { subscribers: object[] }
+      const data = { created: subscribers.length, updated: 0, skipped: 0, failed: [] }
+      return { body: { data, meta: {} } }
+    })
+    const name = "x".repeat(50_000)
+    const lines = Array.from({ length: 200 }, (_, at) => `u${at},${name}\n`)
+    const path = file("long.csv", `id,name\n${lines.join("")}`)
+    expect((await run(env, "import", path)).data).toMatchObject({ created: 200 })
+    const sent = api.seen.map(({ body }) => (body as { subscribers: object[] }).subscribers.length)
+    expect(sent).toEqual([84, 84, 32])
   })
 
   test("names the line that the server cannot read, and imports the lines around it", async () => {
