@@ -3,7 +3,7 @@ import { ApiError } from "../core/errors"
 import { unavailable } from "../http/envelope"
 import * as idempotency from "../http/idempotency"
 import type { Caller } from "../identity/caller"
-import { type AcceptMode, admit, type MessageEntry } from "../messages/admission"
+import { type AcceptMode, admit, countUsage, type MessageEntry } from "../messages/admission"
 import { asksAudience, decided } from "../messages/decided"
 import * as messages from "../messages/pipeline"
 import { frozenRefusal } from "../reputation/gate"
@@ -62,6 +62,7 @@ export async function accept(
   const links = linksIn(entering)
   if (links.length > 0) await keepLinks(tx, links)
   const accepted = await messages.accept(tx, entering)
+  await countUsage(tx, admitted)
   const byId = new Map(accepted.map((message) => [message.id, message]))
   return list.map((entry) => {
     const answer = refused.get(entry) ?? byId.get(entry.message.id)

@@ -1,4 +1,4 @@
-import { QUIET_HOURS, REASONS } from "../messages/decided"
+import { DELETED, QUIET_HOURS, REASONS } from "../messages/decided"
 import { isOpen } from "../messages/facts"
 import type { MessageView } from "../messages/standing"
 import type { DecisionReason } from "../subscribers/decision"
@@ -32,7 +32,7 @@ const rowOf = (envelope: MessageView["envelope"]) =>
     ? UNASKED
     : ROWS[envelope?.decision?.row ?? 0]
 
-const REFUSALS = new Set(["preference", "frequency_cap"])
+const REFUSALS = new Set(["preference", "frequency_cap", DELETED])
 
 /** What the preferences and the frequency cap said, when it was accepted or before it left. */
 export function preferenceStep(message: MessageView): DecisionStep {
@@ -41,7 +41,8 @@ export function preferenceStep(message: MessageView): DecisionStep {
   const rule_against = decision?.reason
   if (decision && rule_against && rule_against !== QUIET_HOURS) {
     const rule = rule_against
-    const detail = `${REASONS[rule as DecisionReason]} That is row ${decision.row} of the decision.`
+    const why = REASONS[rule as DecisionReason]
+    const detail = rule === DELETED ? why : `${why} That is row ${decision.row} of the decision.`
     return { at: created_at, rule, outcome: "fail", detail }
   }
   if (status_reason !== null && REFUSALS.has(status_reason)) {

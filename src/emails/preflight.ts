@@ -7,9 +7,8 @@ import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
 import type { ContentFinding } from "../lib/content-finding"
 import type { MailContent } from "../lib/spam-content"
-import { foreseen, REASONS } from "../messages/decided"
+import { foreseen, type MessageDecision, REASONS } from "../messages/decided"
 import { frozenRefusal } from "../reputation/gate"
-import type { SendDecision } from "../subscribers/decision"
 import { suppressedAmong } from "../suppressions/look-up"
 import { demandRoomFor } from "../tenancy/quotas"
 import { allowanceOf } from "./accept"
@@ -254,7 +253,7 @@ async function checkPreference(
   return found
 }
 
-function warningOf({ is_allowed, reason, deferred_until }: SendDecision): string | undefined {
+function warningOf({ is_allowed, reason, deferred_until }: MessageDecision): string | undefined {
   if (deferred_until) return `${REASONS.quiet_hours} The email will be sent at ${deferred_until}.`
   if (is_allowed || reason === "suppressed") return undefined
   return `${REASONS[reason ?? "preference"]} The email would be accepted and then fail.`

@@ -16,13 +16,13 @@ import { bumpAll, type Changes } from "../store/counters"
 import { held, skipLocked } from "../store/dialect"
 import { rowById } from "../store/rows"
 import type { Tx } from "../store/store"
-import { type AudienceMember, audienceOf } from "../subscribers/audience"
+import type { AudienceMember } from "../subscribers/audience"
 import type { SendDecision } from "../subscribers/decision"
 import { packedSubscriber, templateSubscriber } from "../subscribers/template-subscriber"
 import { holdLimits, type SendBucket, takeFromBucket } from "../tenancy/quotas"
 import { topics } from "../topics/tables"
 import { FOUND, type SkipReason, sentName, skippedName } from "./fan-out-counts"
-import { membersBetween } from "./start"
+import { nextStretch, type WalkedRecipient } from "./recipients"
 import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
 
 /** Recipients of one transaction: it holds the writer of SQLite for some 10 ms. */
@@ -73,11 +73,13 @@ export async function writeChunk(tx: Tx, input: ChunkInput): Promise<ChunkResult
   await setStatus(tx, fan_out, "fanning_out", null)
   const topic = await rowById(tx, topics, fan_out.topic_id ?? "")
   if (!topic) return { fails: "topic_not_found" }
-  const members = await membersBetween(tx, topic.id, part, CHUNK)
-  const found = await recipientsOf(tx, fan_out, members)
+  const { project_settings } = caller
+  if (!project_settings.sandbox) await holdLimits(tx, allowanceOf(caller), bucketOf(caller))
+  const stretch = await nextStretch(tx, fan_out, part, project_settings, CHUNK)
+  const { members, found } = stretch
   const recipients = withSubjects(found, input)
   const step = await walkOn(tx, { ...input, fan_out, caller, topic, recipients })
-  const is_last = members.length < CHUNK && step.done === found.length
+  const is_last = stretch.is_last && step.done === found.length
   const last = is_last ? part.until : cursorAfter(members, found, step.done, part.cursor)
   await tx.update(fanOutParts).set({ cursor: last }).where(ours)
   if (step.wait_seconds !== undefined) return { wait_seconds: step.wait_seconds }
@@ -95,27 +97,6 @@ async function setStatus(
   const open = and(eq(fanOuts.id, id), isNull(fanOuts.completed_at))
   const [free] = await skipLocked(tx.select({ id: fanOuts.id }).from(fanOuts).where(open))
   if (free) await tx.update(fanOuts).set({ status, status_reason }).where(open)
-}
-
-interface WalkedRecipient {
-  number: number
-  member: AudienceMember
-}
-
-/** The members that are still there, in their order, without the excluded ones. */
-async function recipientsOf(
-  tx: Tx,
-  { project_id, intent }: FanOutRow,
-  members: { number: number; subscriber_id: string }[],
-): Promise<WalkedRecipient[]> {
-  const excluded = new Set(intent.exclude)
-  const wanted = members.filter(({ subscriber_id }) => !excluded.has(subscriber_id))
-  const ids = wanted.map(({ subscriber_id }) => subscriber_id)
-  const known = await audienceOf(tx, project_id, ids)
-  return wanted.flatMap(({ number, subscriber_id }) => {
-    const member = known.get(subscriber_id)
-    return member ? [{ number, member }] : []
-  })
 }
 
 /**
@@ -159,8 +140,6 @@ interface WalkStep {
 
 /** Decides, writes and counts, as far as the pace of the project allows. */
 async function walkOn(tx: Tx, walk: Walk): Promise<WalkStep> {
-  const { caller } = walk
-  if (!caller.project_settings.sandbox) await holdLimits(tx, allowanceOf(caller), bucketOf(caller))
   const decisions = await decisionsOf(tx, walk)
   const planned = walk.recipients.map(({ member }, at) => plan(walk, member, decisions[at]))
   const { done, wait_seconds } = await paced(tx, walk, planned)

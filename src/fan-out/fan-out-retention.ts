@@ -1,6 +1,7 @@
 import { and, desc, eq, exists, inArray, isNotNull, lt, sql } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
 import { millisFrom, nextTurn } from "../core/time"
+import { isForRendering } from "../messages/shared-contents"
 import { fanOutContents, messageContents, messages } from "../messages/tables"
 import type { Reader, Store } from "../store/store"
 import { counters } from "../store/tables"
@@ -28,10 +29,11 @@ export async function purgeFanOuts(
   const texts = store.read
     .select({ one: sql`1` })
     .from(fanOutContents)
-    .where(eq(fanOutContents.fan_out_id, fanOuts.id))
+    .where(and(eq(fanOutContents.fan_out_id, fanOuts.id), isForRendering))
   for (const row of await endedBefore(store.read, project_id, bodies_before, exists(texts))) {
     if (await needsTexts(store.read, row)) continue
-    await store.tx((tx) => tx.delete(fanOutContents).where(eq(fanOutContents.fan_out_id, row.id)))
+    const theirs = and(eq(fanOutContents.fan_out_id, row.id), isForRendering)
+    await store.tx((tx) => tx.delete(fanOutContents).where(theirs))
   }
   for (const row of await endedBefore(store.read, project_id, messages_before)) {
     if ((await messagesBelow(store.read, row, undefined, 1)).length > 0) continue

@@ -133,7 +133,8 @@ export async function create(
     completed_at: null,
   }
   await tx.insert(fanOuts).values(row)
-  await keepShared(tx, row.id, prepared.values, prepared.texts)
+  const { values, texts, intent } = prepared
+  await keepShared(tx, row.id, { values, texts, is_uncounted: !intent.respect_preferences })
   const payload = { fan_out_id: row.id }
   const { project_id } = row
   await enqueue(tx, fanOutStart, { payload, project_id, ...(at !== null && { run_at: at }) })

@@ -81,3 +81,5 @@ export const fanOutParts = table(
   },
   (row) => [primaryKey({ columns: [row.fan_out_id, row.part] })],
 )
+
+export type FanOutPartRow = typeof fanOutParts.$inferSelect

@@ -20,8 +20,8 @@ export interface MessageEntry {
 export type AcceptMode = "apart" | "permissive" | "strict"
 
 /**
- * Counts messages of any channel as used, in the transaction that accepts them. Answers why an entry is
- * refused: the month's quota (402), the account's sending status (403, 429), then the sends of a second
+ * Takes messages of any channel from the quota and from the sends of a second, in the transaction that accepts
+ * them. `countUsage` follows as its last step. Answers why an entry is refused: the month's quota (402), the account's sending status (403, 429), then the sends of a second
  * (429). An entry that is not in the answer is admitted.
  */
 export async function admit(
@@ -32,10 +32,15 @@ export async function admit(
   const refused = await reserveAll(tx, list, mode)
   await refuseByStatus(tx, list, mode, refused)
   await slowDown(tx, list, mode, refused)
-  const admitted = list.filter((entry) => !refused.has(entry))
-  await add(tx, admitted.filter(isCounted).map(usageOf))
   return refused
 }
+
+/**
+ * Counts admitted messages as used. It is the last step of a transaction that accepts: one that waits for a
+ * subscriber must not hold a count that others wait for.
+ */
+export const countUsage = (tx: Tx, admitted: MessageEntry[]): Promise<void> =>
+  add(tx, admitted.filter(isCounted).map(usageOf))
 
 /** Every recipient counts, copies included. */
 const unitsOf = ({ message }: MessageEntry) => message.recipients.length

@@ -8,6 +8,7 @@ import {
   isNull,
   lt,
   ne,
+  not,
   type Param,
   type SQL,
   sql,
@@ -16,7 +17,7 @@ import { firstIdAt, madeAt, newId } from "../core/ids"
 import { isoFrom, millis, millisFrom } from "../core/time"
 import type { ProjectSettings } from "../identity/tables"
 import type { AudienceChannel, FrequencyCap } from "../lib/preferences"
-import { held, isAmong } from "../store/dialect"
+import { held, heldInPlace, isAmong } from "../store/dialect"
 import type { Reader } from "../store/store"
 import type { AudienceMember } from "../subscribers/audience"
 import { type CategoryRow, knownCategories } from "../subscribers/categories"
@@ -29,6 +30,7 @@ import {
 } from "../subscribers/decision"
 import { subscribers } from "../subscribers/tables"
 import { amongRows, type MailScope, standing, suppressedAmong } from "../suppressions/look-up"
+import { isUncounted } from "./shared-contents"
 import { messages } from "./tables"
 
 /** One message to one recipient, of which is asked whether it may go out. */
@@ -53,8 +55,8 @@ export interface AskingProject {
 
 /**
  * The decision for each of many messages, in their order (contract 43, section 2). At accept it is asked
- * within the accepting transaction, which counts the frequency cap: of these messages, too. On Postgres it
- * holds the rows of the subscribers where there is a cap.
+ * within the accepting transaction, which counts the frequency cap: of these messages, too. That transaction
+ * loads the subscribers with `lockFor`.
  */
 export async function decideAll(
   db: Reader,
@@ -81,6 +83,14 @@ export async function decideAll(
     return decision
   })
 }
+
+/**
+ * How a transaction that accepts messages holds their subscribers on Postgres. None is removed or merged away
+ * meanwhile, and two transactions do not pass the cap of one subscriber together. The order of locks is
+ * everywhere the same: a part of a fan-out, the quota, the bucket, subscribers, then what counts.
+ */
+export const lockFor = ({ frequency_cap }: Pick<ProjectSettings, "frequency_cap">) =>
+  frequency_cap ? held : heldInPlace
 
 /** Of a message to each other in the same call, too. */
 const counts = ({ is_allowed, row }: SendDecision, { stream }: AskedMessage) =>
@@ -142,8 +152,6 @@ async function recentOf(
   const ids = capped.flatMap(({ subscriber }) => subscriber?.id ?? [])
   const recent = new Map<string, number>()
   if (ids.length === 0) return recent
-  const is_accept = capped.some(({ message_id }) => message_id === undefined)
-  if (is_accept && "afterCommit" in db) await holdSubscribers(db, project_id, ids)
   for (const [kind, group] of Map.groupBy(capped, countedKind)) {
     const [first] = group
     if (!first) continue
@@ -154,18 +162,6 @@ async function recentOf(
   }
   return recent
 }
-
-/** Two accepts at once must not pass the cap together. SQLite has one writer anyway. */
-const holdSubscribers = (db: Reader, project_id: string, ids: string[]) =>
-  db.isAlone
-    ? undefined
-    : held(
-        db
-          .select({ id: subscribers.id })
-          .from(subscribers)
-          .where(ours(db, project_id, ids))
-          .orderBy(subscribers.id),
-      )
 
 const ours = (db: Reader, project_id: string, ids: string[]) =>
   and(
@@ -196,7 +192,7 @@ function countRecent(
   const counted = db
     .select({ total: count() })
     .from(walked)
-    .where(isCounted(walked, kind, cap))
+    .where(isCounted(db, walked, kind, cap))
   return db
     .select({ id: subscribers.id, total: sql<number>`(${counted})` })
     .from(subscribers)
@@ -216,7 +212,7 @@ export async function capEnds(
   const [last] = await db
     .select({ created_at: walked.created_at })
     .from(walked)
-    .where(isCounted(walked, kind, cap))
+    .where(isCounted(db, walked, kind, cap))
     .orderBy(desc(walked.created_at))
     .limit(1)
     .offset(cap.count - 1)
@@ -235,6 +231,7 @@ function newest(
     .select({
       channel: messages.channel,
       category: messages.category,
+      fan_out_id: messages.fan_out_id,
       stream: messages.stream,
       status: messages.status,
       status_reason: messages.status_reason,
@@ -255,8 +252,12 @@ function newest(
     .as("walked")
 }
 
-/** Those that the cap counts: neither codes, nor what was not sent because of a choice, the cap or a person. */
+/**
+ * Those that the cap counts: neither codes, nor what was not sent because of a choice, the cap or a person, nor
+ * those of a fan-out that does not ask for preferences.
+ */
 const isCounted = (
+  db: Reader,
   walked: ReturnType<typeof newest>,
   { channel, category }: CountedKind,
   { per_seconds }: FrequencyCap,
@@ -267,5 +268,6 @@ const isCounted = (
     category === null ? isNull(walked.category) : eq(walked.category, category),
     ne(walked.stream, "auth"),
     ne(walked.status, "cancelled"),
+    not(isUncounted(db, walked.fan_out_id)),
     sql`coalesce(${walked.status_reason}, '') NOT IN ('cancelled', 'preference', 'frequency_cap')`,
   )

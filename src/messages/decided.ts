@@ -1,4 +1,4 @@
-import { and, eq } from "drizzle-orm"
+import { and, eq, inArray } from "drizzle-orm"
 import { newId } from "../core/ids"
 import { isoFrom, millis, millisFrom } from "../core/time"
 import { withDefaults } from "../identity/caller"
@@ -6,14 +6,14 @@ import { type ProjectSettings, projects } from "../identity/tables"
 import { cached } from "../store/cached"
 import { gathered } from "../store/gathered"
 import type { Reader, Tx } from "../store/store"
-import { audienceOf } from "../subscribers/audience"
+import { type AudienceMember, audienceOf } from "../subscribers/audience"
 import type { DecisionReason, SendDecision } from "../subscribers/decision"
 import { topics } from "../topics/tables"
 import type { MessageEntry } from "./admission"
-import { type AskedMessage, decideAll } from "./audience-decisions"
+import { type AskedMessage, type AskingProject, decideAll, lockFor } from "./audience-decisions"
 import type { Message } from "./facts"
 import type { MessageRefusal, NewMessage } from "./pipeline"
-import type { Envelope, EnvelopeDecision } from "./tables"
+import { type Envelope, type EnvelopeDecision, messages } from "./tables"
 
 /** Whether anything is asked of the recipient: a plain message names neither subscriber nor category. */
 export const asksAudience = ({ subscriber_id, category, envelope }: Asked): boolean =>
@@ -34,7 +34,8 @@ export async function decided(tx: Tx, entries: MessageEntry[]): Promise<NewMessa
     const settings = ours[0]?.asking
     if (!settings) continue
     const messages = ours.map(({ message }) => message)
-    const decisions = await decideAll(tx, { id, settings }, await questions(tx, id, messages))
+    const members = await audienceOf(tx, id, subscribersOf(messages), lockFor(settings))
+    const decisions = await decisionsOf(tx, { id, settings }, messages, members)
     for (const [at, entry] of ours.entries()) {
       const decision = decisions[at]
       if (decision) answers.set(entry, asDecided(entry.message, decision))
@@ -43,28 +44,63 @@ export async function decided(tx: Tx, entries: MessageEntry[]): Promise<NewMessa
   return entries.map((entry) => answers.get(entry) ?? entry.message)
 }
 
+/** The status reason of a message whose subscriber was deleted before it left. */
+export const DELETED = "subscriber_not_found"
+
+/** What is decided of a message: by a row of the table, or by none where its subscriber was deleted. */
+export interface MessageDecision extends Omit<SendDecision, "reason"> {
+  reason: DecisionReason | typeof DELETED | null
+}
+
+const deleted: MessageDecision = {
+  row: 0,
+  is_allowed: false,
+  reason: DELETED,
+  deferred_until: null,
+}
+
 type Question = Pick<Message, "project_id" | "channel" | "stream" | "recipient" | "envelope"> &
   Pick<NewMessage, "subscriber_id" | "category" | "scheduled_at">
 
-async function questions(
+const subscribersOf = (messages: Pick<Question, "subscriber_id">[]): string[] =>
+  messages.flatMap(({ subscriber_id }) => subscriber_id ?? [])
+
+type Members = ReadonlyMap<string, AudienceMember>
+
+/** In the order of the messages. `at_send` names the message: only those before it count for its cap. */
+async function decisionsOf(
+  db: Reader,
+  project: AskingProject,
+  messages: Question[],
+  members: Members,
+  at_send: (place: number) => Pick<AskedMessage, "message_id"> = () => ({}),
+): Promise<MessageDecision[]> {
+  const asked: { place: number; question: AskedMessage }[] = []
+  for (const [place, message] of messages.entries()) {
+    const subscriber = members.get(message.subscriber_id ?? "") ?? null
+    if (message.subscriber_id != null && !subscriber) continue
+    const question = await questionOf(db, project.id, message, subscriber)
+    asked.push({ place, question: { ...question, ...at_send(place) } })
+  }
+  const list = asked.map(({ question }) => question)
+  const decisions = list.length > 0 ? await decideAll(db, project, list) : []
+  const byPlace = new Map(asked.map(({ place }, nth) => [place, decisions[nth]]))
+  return messages.map((_, place) => byPlace.get(place) ?? deleted)
+}
+
+async function questionOf(
   db: Reader,
   project_id: string,
-  messages: Question[],
-): Promise<AskedMessage[]> {
-  const ids = messages.flatMap(({ subscriber_id }) => subscriber_id ?? [])
-  const members = await audienceOf(db, project_id, ids)
-  const asked: AskedMessage[] = []
-  for (const { channel, stream, recipient: address, envelope, ...message } of messages) {
-    const { topic, ignores_preferences = false } = envelope ?? NOTHING
-    asked.push({
-      subscriber: members.get(message.subscriber_id ?? "") ?? null,
-      ...{ address, channel, stream, ignores_preferences },
-      category: message.category ?? envelope?.category ?? null,
-      topic: topic === undefined ? null : await topicOf(db, project_id, topic),
-      at: Math.max(millis(), millisFrom(message.scheduled_at ?? isoFrom(0))),
-    })
+  { channel, stream, recipient: address, envelope, ...message }: Question,
+  subscriber: AudienceMember | null,
+): Promise<AskedMessage> {
+  const { topic, ignores_preferences = false } = envelope ?? NOTHING
+  return {
+    ...{ subscriber, address, channel, stream, ignores_preferences },
+    category: message.category ?? envelope?.category ?? null,
+    topic: topic === undefined ? null : await topicOf(db, project_id, topic),
+    at: Math.max(millis(), millisFrom(message.scheduled_at ?? isoFrom(0))),
   }
-  return asked
 }
 
 const NOTHING: Pick<Envelope, "topic" | "ignores_preferences"> = {}
@@ -73,12 +109,14 @@ const NOTHING: Pick<Envelope, "topic" | "ignores_preferences"> = {}
  * The same question once more before a message leaves, by what is true now. Messages that are handled
  * together ask together. Ask it only of those that `asksAudience` names.
  */
-export const decidedAgain = gathered<Message, SendDecision | undefined>(async (db, messages) => {
-  const answers = new Map<Message, SendDecision>()
+export const decidedAgain = gathered<Message, MessageDecision | undefined>(async (db, messages) => {
+  const answers = new Map<Message, MessageDecision>()
   for (const [id, ours] of Map.groupBy(messages, ({ project_id }) => project_id)) {
     const settings = await settingsOf(db, id)
-    const asked = await questions(db, id, ours)
-    const decisions = await decideAll(db, { id, settings }, asked.map(againOf(ours)))
+    const members = await membersNow(db, id, ours)
+    const decisions = await decisionsOf(db, { id, settings }, ours, members, (place) => ({
+      message_id: ours[place]?.id ?? newId(),
+    }))
     for (const [at, message] of ours.entries()) {
       const decision = decisions[at]
       if (decision) answers.set(message, decision)
@@ -87,13 +125,28 @@ export const decidedAgain = gathered<Message, SendDecision | undefined>(async (d
   return messages.map((message) => answers.get(message))
 })
 
-/** Only the messages before it count for its frequency cap. */
-const againOf =
-  (messages: { id: string }[]) =>
-  (one: AskedMessage, at: number): AskedMessage => ({
-    ...one,
-    message_id: messages[at]?.id ?? newId(),
-  })
+/**
+ * The subscribers of claimed messages. A merge may have given the messages of one to another after the claim
+ * was read: those are looked up by what their rows say now.
+ */
+async function membersNow(db: Reader, project_id: string, claimed: Message[]): Promise<Members> {
+  const members = await audienceOf(db, project_id, subscribersOf(claimed))
+  const missing = claimed.filter(
+    ({ subscriber_id }) => subscriber_id !== null && !members.has(subscriber_id),
+  )
+  if (missing.length === 0) return members
+  const { id, subscriber_id } = messages
+  const ids = missing.map((message) => message.id)
+  const rows = await db.select({ id, subscriber_id }).from(messages).where(inArray(id, ids))
+  const heirs = await audienceOf(db, project_id, subscribersOf(rows))
+  const heirOf = new Map(rows.map((row) => [row.id, heirs.get(row.subscriber_id ?? "")]))
+  const found = new Map(members)
+  for (const message of missing) {
+    const heir = heirOf.get(message.id)
+    if (heir && message.subscriber_id !== null) found.set(message.subscriber_id, heir)
+  }
+  return found
+}
 
 /** How old the answers may be where other nodes change the tables, too. */
 const TRUSTED_MS = 1000
@@ -129,11 +182,12 @@ export async function foreseen(
   db: Reader,
   settings: ProjectSettings,
   message: Question,
-): Promise<SendDecision | undefined> {
+): Promise<MessageDecision | undefined> {
   const { project_id: id } = message
-  const asked = await questions(db, id, [message])
-  const decisions = await decideAll(db, { id, settings }, asked.map(againOf([])))
-  return decisions[0]
+  const members = await audienceOf(db, id, subscribersOf([message]))
+  const unwritten = () => ({ message_id: newId() })
+  const [decision] = await decisionsOf(db, { id, settings }, [message], members, unwritten)
+  return decision
 }
 
 /**
@@ -165,7 +219,7 @@ export const keptOf = ({ row, reason, deferred_until }: EnvelopeDecision): Envel
 const withDecision = (envelope: Envelope | null, decision: EnvelopeDecision): Envelope | null =>
   envelope && { ...envelope, decision: keptOf(decision) }
 
-function asDecided(message: NewMessage, decision: SendDecision): NewMessage {
+function asDecided(message: NewMessage, decision: MessageDecision): NewMessage {
   const { deferred_until, is_allowed } = decision
   const envelope = withDecision(message.envelope, decision)
   if (!is_allowed) return { ...message, envelope, refused: refusalOf(decision) }
@@ -173,17 +227,19 @@ function asDecided(message: NewMessage, decision: SendDecision): NewMessage {
 }
 
 /** The status reason of a message that may not go out, and why, for people. */
-export function refusalOf({ reason }: Pick<SendDecision, "reason">): MessageRefusal {
+export function refusalOf({ reason }: Pick<MessageDecision, "reason">): MessageRefusal {
   const text = REASONS[reason ?? "preference"]
   if (reason === "suppressed") return { reason: "suppressed_recipient", text }
-  return { reason: reason === "frequency_cap" ? reason : "preference", text }
+  const has_own_name = reason === "frequency_cap" || reason === DELETED
+  return { reason: has_own_name ? reason : "preference", text }
 }
 
 /** The status reason of a message that waits for the end of quiet hours. */
 export const QUIET_HOURS = "quiet_hours"
 
 /** What each reason says to people. */
-export const REASONS: Record<DecisionReason, string> = {
+export const REASONS: Record<DecisionReason | typeof DELETED, string> = {
+  [DELETED]: "The subscriber was deleted before the message was sent.",
   blocked: "The subscriber is blocked and gets no messages.",
   suppressed: "The address is suppressed.",
   category_channels: "The category is not for this channel.",

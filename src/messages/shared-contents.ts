@@ -1,4 +1,4 @@
-import { and, eq, inArray, ne } from "drizzle-orm"
+import { and, eq, exists, inArray, ne, notInArray, type SQL, type SQLWrapper } from "drizzle-orm"
 import { perStore } from "../store/cached"
 import type { Reader, Tx } from "../store/store"
 import type { TemplateSources } from "../templates/render-templates-task"
@@ -35,23 +35,46 @@ export const isShared = (content: unknown): content is SharedContent =>
 /** The name of the values, beside those of texts, which begin with a channel. */
 const VALUES = "values"
 
+/** The name of a row without content: the frequency cap does not count the messages of the fan-out. */
+const UNCOUNTED = "uncounted"
+
 /** Texts of these are in memory: more fan-outs are not delivered at once. */
 const MOST_READ = 64
 
-/** Stores what the messages of a fan-out share: the texts by channel and language (`email`, `email:de`). */
+/** What the messages of a fan-out share. */
+export interface SharedByMessages {
+  values: SharedValues
+  /** By channel and language (`email`, `email:de`). */
+  texts: Map<string, TemplateSources>
+  /** The frequency cap does not count the messages. */
+  is_uncounted: boolean
+}
+
 export async function keepShared(
   tx: Tx,
   fan_out_id: string,
-  values: SharedValues,
-  texts: Map<string, TemplateSources>,
+  { values, texts, is_uncounted }: SharedByMessages,
 ): Promise<void> {
   const rows = [...texts].map(([name, content]) => ({
     fan_out_id,
     name,
     content: content as unknown,
   }))
-  await tx.insert(fanOutContents).values([{ fan_out_id, name: VALUES, content: values }, ...rows])
+  const mark = is_uncounted ? [{ fan_out_id, name: UNCOUNTED, content: {} }] : []
+  await tx
+    .insert(fanOutContents)
+    .values([{ fan_out_id, name: VALUES, content: values }, ...rows, ...mark])
 }
+
+/** Whether the frequency cap passes over the messages of this fan-out; null is no fan-out. */
+export function isUncounted(db: Reader, fan_out_id: SQLWrapper): SQL {
+  const { fan_out_id: marked, name } = fanOutContents
+  const rows = db.select({ name }).from(fanOutContents)
+  return exists(rows.where(and(eq(marked, fan_out_id), eq(name, UNCOUNTED))))
+}
+
+/** What is removed before the fan-out itself: all but whether its messages count. */
+export const isForRendering = ne(fanOutContents.name, UNCOUNTED)
 
 const readTexts = perStore(() => new Map<string, Promise<SharedTexts | undefined>>())
 
@@ -98,7 +121,7 @@ export async function sharedLanguages(db: Reader, fan_out_id: string): Promise<S
   const rows = await db
     .select({ name })
     .from(fanOutContents)
-    .where(and(ours, ne(name, VALUES)))
+    .where(and(ours, notInArray(name, [VALUES, UNCOUNTED])))
   const [row] = await db
     .select()
     .from(fanOutContents)

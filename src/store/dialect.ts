@@ -16,6 +16,10 @@ export const held = <Query extends object>(query: Query): Query =>
 export const heldForShare = <Query extends object>(query: Query): Query =>
   (query as Locking<Query>).for?.("share") ?? query
 
+/** Nobody removes the rows before the end of the transaction. Other changes of them need not wait. */
+export const heldInPlace = <Query extends object>(query: Query): Query =>
+  (query as Locking<Query>).for?.("key share") ?? query
+
 /** Lets several nodes claim from one queue. SQLite has one writer, so it has nothing to skip. */
 export const skipLocked = <Query extends object>(query: Query): Query =>
   (query as Locking<Query>).for?.("update", { skipLocked: true }) ?? query

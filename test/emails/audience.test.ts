@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test"
-import { eq } from "drizzle-orm"
+import { eq, inArray } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
+import { decidedAgain } from "../../src/messages/decided"
+import { messages } from "../../src/messages/tables"
 import { categories, subscribers } from "../../src/subscribers/tables"
 import { suppress } from "../../src/suppressions/suppressions"
 import { complaints, refusal } from "../harness/client"
@@ -168,6 +170,51 @@ describe("a recipient that does not want it", () => {
     expect(refusal(await send())).toEqual([422, "suppressed_recipient"])
     await deliverAll(service)
     expect(await read(project, body.id)).toMatchObject({ status_reason: "suppressed_recipient" })
+  })
+
+  test("was deleted before the email leaves: then nothing leaves, and the email says so", async () => {
+    const { project, id, send } = await withAnn()
+    const sent = [await send(), await send({ category: "news" })]
+    expect((await project.call("DELETE", `/v1/subscribers/${id}`)).status).toBe(200)
+    await deliverAll(service)
+    for (const { body } of sent) {
+      expect(await read(project, body.id)).toMatchObject({
+        ...{ status: "failed", status_reason: "subscriber_not_found", recipients: [{}] },
+        error: { code: "subscriber_not_found", message: expect.stringContaining("was deleted") },
+      })
+      expect(await stepsOf(project, body.id, "preference")).toMatchObject([
+        { rule: "subscriber_not_found", outcome: "fail" },
+      ])
+    }
+    const again = await project.post(`/v1/emails/${sent[0]?.body.id}/resend`)
+    expect(await read(project, again.body.id)).toMatchObject({
+      status_reason: "subscriber_not_found",
+    })
+  })
+
+  test("was merged before the email leaves: the other subscriber's choices count", async () => {
+    const { project, id, send } = await withAnn()
+    const [heir = ""] = await makeSubscribers(service, project, [
+      { external_id: "anna", preferences: { email: { categories: { news: false } } } },
+    ])
+    const sent = [await send(), await send({ category: "news" })]
+    const ids = sent.map(({ body }) => body.id)
+    const claimed = await service.store.read
+      .select()
+      .from(messages)
+      .where(inArray(messages.id, ids))
+    const merged = await project.post(`/v1/subscribers/${heir}/merge`, { from_id: id })
+    expect(merged.status).toBe(200)
+    const decisions = claimed.map((message) => decidedAgain(service.store.read, message))
+    const allowed = (await Promise.all(decisions)).map((decision) => decision?.is_allowed)
+    expect(allowed.toSorted()).toEqual([false, true])
+    await deliverAll(service)
+    const reasons = [null, "preference"]
+    for (const [at, one] of ids.entries()) {
+      expect(await read(project, one)).toMatchObject({
+        ...{ subscriber_id: heir, status_reason: reasons[at] },
+      })
+    }
   })
 
   test("gets what is critical", async () => {

@@ -4,7 +4,7 @@ import { millis, now } from "../../src/core/time"
 import { PROJECT_DEFAULTS } from "../../src/identity/caller"
 import type { ProjectSettings } from "../../src/identity/tables"
 import { OVER } from "../../src/jobs/work-item"
-import { type AskedMessage, decideAll } from "../../src/messages/audience-decisions"
+import { type AskedMessage, decideAll, lockFor } from "../../src/messages/audience-decisions"
 import { messages } from "../../src/messages/tables"
 import { audienceOf } from "../../src/subscribers/audience"
 import { categories, subscribers, unsubscribes } from "../../src/subscribers/tables"
@@ -220,6 +220,7 @@ test("two accepts at once do not pass the cap together", async () => {
   const accepted = await Promise.all(
     [1, 2, 3].map(() =>
       store.tx(async (tx) => {
+        await audienceOf(tx, project_id, [id], lockFor(project.settings))
         const [decision] = await decideAll(tx, project, [asked])
         if (!decision?.is_allowed) return decision?.row
         const row = messageRow({ account_id, project_id, subscriber_id: id })

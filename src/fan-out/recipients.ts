@@ -1,0 +1,87 @@
+import { and, eq, gte, isNotNull, sql } from "drizzle-orm"
+import { firstIdAt } from "../core/ids"
+import { millisFrom } from "../core/time"
+import type { ProjectSettings } from "../identity/tables"
+import { lockFor } from "../messages/audience-decisions"
+import { messages } from "../messages/tables"
+import { isAmong } from "../store/dialect"
+import type { Tx } from "../store/store"
+import { type AudienceMember, audienceOf } from "../subscribers/audience"
+import { membersBetween } from "./start"
+import type { FanOutPartRow, FanOutRow } from "./tables"
+
+export interface WalkedRecipient {
+  number: number
+  member: AudienceMember
+}
+
+/** The next stretch of a part. */
+export interface Stretch {
+  /** The members of the topic, in the order of their numbers. */
+  members: { number: number; subscriber_id: string }[]
+  /** Of these, the ones that may be written to: neither excluded nor deleted, nor written to before. */
+  found: WalkedRecipient[]
+  /** No member of the part is behind them. */
+  is_last: boolean
+}
+
+/**
+ * The next members of a part, at most `limit`. Their subscribers stay until the transaction ends. Where a
+ * merge gives a membership to another subscriber at this moment, the stretch ends before it.
+ */
+export async function nextStretch(
+  tx: Tx,
+  { project_id, topic_id, ...fan_out }: FanOutRow,
+  part: FanOutPartRow,
+  settings: ProjectSettings,
+  limit: number,
+): Promise<Stretch> {
+  const read = () => membersBetween(tx, topic_id ?? "", part, limit)
+  const members = await read()
+  const ids = members.map(({ subscriber_id }) => subscriber_id)
+  const known = await audienceOf(tx, project_id, ids, lockFor(settings))
+  const is_complete = members.every(({ subscriber_id }) => known.has(subscriber_id))
+  const end = is_complete ? members.length : unmoved(members, await read())
+  const kept = members.slice(0, end)
+  const passed = new Set(fan_out.intent.exclude)
+  for (const id of await writtenTo(tx, { project_id, ...fan_out }, ids)) passed.add(id)
+  const found = kept.flatMap(({ number, subscriber_id }) => {
+    const member = passed.has(subscriber_id) ? undefined : known.get(subscriber_id)
+    return member ? [{ number, member }] : []
+  })
+  return { members: kept, found, is_last: members.length < limit && end === members.length }
+}
+
+/** How many of the members, from the first on, are the same in a second look, or left meanwhile. */
+function unmoved(members: Stretch["members"], again: Stretch["members"]): number {
+  const now = new Map(again.map(({ number, subscriber_id }) => [number, subscriber_id]))
+  const isMoved = ({ number, subscriber_id }: Stretch["members"][number]) =>
+    (now.get(number) ?? subscriber_id) !== subscriber_id
+  const first = members.findIndex(isMoved)
+  return first === -1 ? members.length : first
+}
+
+/** The clocks of two nodes differ by less. */
+const SKEW_MS = 60_000
+
+/**
+ * The subscribers that have a message of the fan-out already: a merge gives the messages of one subscriber to
+ * another, whose own turn may be yet to come.
+ */
+async function writtenTo(
+  tx: Tx,
+  { id, project_id, created_at }: Pick<FanOutRow, "id" | "project_id" | "created_at">,
+  ids: string[],
+): Promise<string[]> {
+  const { subscriber_id, fan_out_id } = messages
+  const theirs = and(
+    eq(messages.project_id, project_id),
+    isAmong(tx, subscriber_id, sql`${JSON.stringify(ids)}`),
+    isNotNull(subscriber_id),
+    gte(messages.id, firstIdAt(millisFrom(created_at) - SKEW_MS)),
+    // Not by the index of the fan-out, in which all of its messages are.
+    sql`coalesce(${fan_out_id}, ${fan_out_id}) = ${sql.param(id, fan_out_id)}`,
+  )
+  const rows = await tx.select({ subscriber_id }).from(messages).where(theirs)
+  return rows.flatMap((row) => row.subscriber_id ?? [])
+}
