@@ -119,7 +119,10 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
 
   const progressedAt = () => Math.min(...loops.map(({ progressed_at }) => progressed_at))
   const ask = () => firstProject(store.read)
-  const warnings = () => providerWarnings(store.read, email.provider.monitor.troubles())
+  const warnings = async () => [
+    ...(await providerWarnings(store.read, email.provider.monitor.troubles())),
+    ...(await pauses.warnings()),
+  ]
   const health = new ServerHealth({
     disk,
     progressedAt,
@@ -269,12 +272,8 @@ function sendRules(
 const queuePauses = (store: Store) =>
   new QueuePauses(store, {
     names: ["email", WEBHOOKS],
-    tables: [messageRows, jobRows],
-    counts: [
-      countMessages(),
-      countJobs(),
-      async (db) => new Map([[WEBHOOKS, await countDeliveries(db)]]),
-    ],
+    tables: [messageRows, deliveryRows, jobRows],
+    counts: [countMessages(), countJobs(), countDeliveries],
   })
 
 /** The loops over messages and over jobs. */

@@ -20,8 +20,10 @@ import { shareWakeUps, wakeUpOf } from "./jobs/wake-ups"
 import { startMailbox } from "./mailbox/smtp-server"
 import { type MessageActivity, watch } from "./messages/facts"
 import { openAdminSocket } from "./operations/admin"
+import { keepMark } from "./operations/database-mark"
 import { demandMasterKey, demandSharedBlobs, followCluster, probe } from "./operations/instance"
 import { type KeptCheck, keepChecked } from "./operations/keep-checked"
+import { startHeld } from "./operations/start-held"
 import { keepTidy } from "./operations/tidy"
 import {
   type MailHandlers,
@@ -35,6 +37,7 @@ import { BOOT_PATIENCE_MS, explained, openStore } from "./store/open"
 import type { Store } from "./store/store"
 import type { SetupToken } from "./tenancy/setup"
 import { deliveryWakeUp } from "./webhooks/delivery-rows"
+import { RUNS_ON } from "./work"
 
 const WORKER_THREADS = 2
 /** Copying a log takes milliseconds. A thread that is ended meanwhile would leave the file open. */
@@ -65,6 +68,8 @@ export interface StartOptions {
   mode: "up" | "serve"
   /** Whether a database may begin where none is; default: in a folder that was never in use. */
   begin?: BeginMode
+  /** What is open in the database waits until an operator resumes or drops it. */
+  hold?: boolean
 }
 
 /** Starts everything in the order of need; `stop` goes back in the reverse order. */
@@ -82,7 +87,7 @@ export async function start(options: StartOptions): Promise<Running> {
 }
 
 async function assemble(
-  { loaded, mode, begin = "if_new" }: StartOptions,
+  { loaded, mode, begin = "if_new", hold = false }: StartOptions,
   undo: (() => unknown)[],
 ): Promise<Running> {
   const { values: settings } = loaded
@@ -91,6 +96,8 @@ async function assemble(
   const { checking, ...storage } = await openStorage(settings, begin, workers, undo)
   const { store, secrets, disk } = storage
   undo.push(() => workers.close())
+  await startHeld(store, { data_dir, is_asked: hold, runs_on: RUNS_ON })
+  undo.push(await keepMark(store, data_dir))
   const mailbox = await startMailbox(settings, { store, secrets }, undo)
   const address = { url: settings.base_url }
   const mail: { servers?: MailServers } = {}

@@ -47,6 +47,21 @@ interface JobParts extends PurgeParts, ErasureParts {
 }
 
 /**
+ * What goes on in a restored copy by itself: it tidies, or asks without sending. Every other kind sends
+ * something or causes it, and is held there like the messages.
+ */
+export const RUNS_ON: readonly string[] = [
+  domainCheck,
+  providerProbe,
+  providersResumed,
+  topicRemoved,
+  subscriberErased,
+  erasedFiles,
+  purgeProject,
+  purgeAccount,
+].map(({ name }) => name)
+
+/**
  * Every kind of background job there is, and what does it. Messages and deliveries are work of their
  * own tables.
  */

@@ -5,7 +5,7 @@ import { exits } from "../lib/errors"
 import { DATA_DIR, SET } from "../lib/flags"
 import { examples, lazily, run, several } from "../lib/run"
 import { fields } from "../lib/table"
-import type { Paint } from "../lib/terminal"
+import { cleanLine, type Paint } from "../lib/terminal"
 
 const NEW = "create a new database if this folder has lost its own"
 
@@ -28,6 +28,7 @@ export function define(program: Command): void {
     .option(...DATA_DIR)
     .option(...SET, several)
     .option("--new", NEW)
+    .option("--hold", "hold what is open in the database: use it for a folder that was put back")
     .addHelpText(
       "after",
       examples(
@@ -75,7 +76,7 @@ export function define(program: Command): void {
 }
 
 type Health = { status: string; version: string; uptime_seconds: number }
-type Ready = { status: string; checks: Record<string, unknown> }
+type Ready = { status: string; checks: Record<string, unknown>; warnings?: string[] }
 
 /**
  * Exit 0 when the server accepts work, 75 when it runs but does not, 69 when there is none. The
@@ -95,6 +96,7 @@ export const status: Action<object> = async (context) => {
     cli_version: version,
     uptime_seconds: health.uptime_seconds,
     checks: ready.checks ?? {},
+    warnings: ready.warnings ?? [],
   }
   await context.output.record(record, () => shown(record, context.paint))
   return record.live && record.ready ? exits.done : exits.try_later
@@ -107,6 +109,7 @@ type Shown = {
   version: string
   uptime_seconds: number
   checks: Record<string, unknown>
+  warnings: string[]
 }
 
 function shown(record: Shown, paint: Paint): string {
@@ -124,6 +127,7 @@ function shown(record: Shown, paint: Paint): string {
       ],
       paint,
     ),
+    ...record.warnings.map((warning) => `${paint.yellow("!")} ${cleanLine(warning)}`),
   ].join("\n")
 }
 

@@ -14,7 +14,7 @@ export const STOPPING =
 /** Starts a server in this process. Everything that can go wrong comes as a Failure. */
 export async function startServer(
   loaded: Loaded,
-  { mode, begin }: Required<Pick<StartOptions, "mode" | "begin">>,
+  options: Required<Pick<StartOptions, "mode" | "begin">> & Pick<StartOptions, "hold">,
 ): Promise<Running> {
   useSettings(loaded)
   outliveReaders()
@@ -23,7 +23,7 @@ export async function startServer(
   process.on("SIGHUP", () => void reloadSettings(loaded).then(() => running?.reload()))
   try {
     const { start } = await import("../../src/server")
-    running = await start({ loaded, mode, begin })
+    running = await start({ loaded, ...options })
     return running
   } catch (error) {
     throw startFailure(error, { listen: loaded.values["http.listen"], ...loaded.values })

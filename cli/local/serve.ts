@@ -6,8 +6,12 @@ import { usage } from "../lib/errors"
 import { inFormOfLog, STOPPING, settledMailbox, startServer, untilStopped } from "./run"
 import { type BeginOptions, begins, localSettings, sameData } from "./settings"
 
+interface ServeOptions extends BeginOptions {
+  hold?: boolean
+}
+
 /** Runs the service until a signal. What it does is in its log on stderr. */
-export const serve: Action<BeginOptions> = async (context, options) => {
+export const serve: Action<ServeOptions> = async (context, options) => {
   if (context.flags.dryRun)
     throw usage("--dry-run is not possible with this command", "see `belfry config show`")
   try {
@@ -17,12 +21,16 @@ export const serve: Action<BeginOptions> = async (context, options) => {
   }
 }
 
-async function run(context: Context, options: BeginOptions): Promise<void> {
+async function run(context: Context, options: ServeOptions): Promise<void> {
   const base = localSettings(context.flags, options)
   const mailbox = await settledMailbox(base)
   const set = mailbox === undefined ? [] : [`mailbox.listen=${mailbox}`]
   const loaded = localSettings(context.flags, { ...options, set: [...(options.set ?? []), ...set] })
-  const running = await startServer(loaded, { mode: "serve", begin: begins(options) })
+  const running = await startServer(loaded, {
+    mode: "serve",
+    begin: begins(options),
+    hold: options.hold ?? false,
+  })
   const { url, smtp, data_dir } = running
   const note = (text: string) => (isJsonLog() ? undefined : context.output.note(text))
   // Before the first line is printed: its reader may stop the server at once.

@@ -16,6 +16,9 @@ export function startFailure(error: unknown, where: Where): unknown {
   if ("syscall" in error && error.syscall === "listen") {
     return cannotListen(addressIn(error, where.listen), error)
   }
+  if (error.name === "OtherNodeRuns") {
+    return new Failure(exits.conflict, "conflict", error.message)
+  }
   if (error.name === "DatabaseAway") return databaseAway(error.message)
   if (code.startsWith("ERR_POSTGRES") && where.database_url) {
     return databaseFailure(error, where.database_url)

@@ -47,7 +47,8 @@ export const healthRoutes = (health: ServerHealth): AnyRoute[] => [
         }),
         warnings: t.Optional(
           t.Array(t.String(), {
-            description: "Providers with trouble. They do not change the status.",
+            description:
+              "Troubles such as a provider that refuses the login, or held work. They do not change the status.",
             examples: [
               [
                 "smtp, the provider of this instance, refuses our login since 2026-11-22T10:00:00.000Z.",

@@ -78,11 +78,24 @@ export class QueueLines {
   async #count(): Promise<QueueTotals> {
     const lines: QueueTotals = new Map()
     for (const count of this.#counts) {
-      for (const [queue, counts] of await count(this.#db)) lines.set(queue, counts)
+      for (const [queue, counts] of await count(this.#db)) {
+        lines.set(queue, together(lines.get(queue), counts))
+      }
     }
     return lines
   }
 }
+
+/** A hold may keep rows of several tables. */
+const together = (one: QueueCounts | undefined, other: QueueCounts): QueueCounts =>
+  one === undefined
+    ? other
+    : {
+        depth: one.depth + other.depth,
+        oldest_seconds: Math.max(one.oldest_seconds, other.oldest_seconds),
+        running: one.running + other.running,
+        failed_24h: one.failed_24h + other.failed_24h,
+      }
 
 /** What one row of a query counts. */
 interface Counted {

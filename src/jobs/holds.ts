@@ -1,4 +1,4 @@
-import { and, count, eq, gt, inArray } from "drizzle-orm"
+import { and, count, eq, gt, inArray, isNotNull, type SQL } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { log } from "../core/log"
 import { now } from "../core/time"
@@ -7,24 +7,25 @@ import type { Reader, Store, Tx } from "../store/store"
 import { blank, type CountQueues, type QueueLine, QueueLines, type QueueTotals } from "./counts"
 import { pausedQueues } from "./tables"
 import { wakeUpOf } from "./wake-ups"
-import { type Hold, READY, type WorkRow } from "./work-item"
+import { type Hold, READY, RESTORE_HOLD, type WorkRow } from "./work-item"
 import { isHeld, type WorkRows } from "./work-rows"
 
 /** A table of work with any kind of rows. */
-export type AnyWorkRows = Pick<WorkRows<WorkRow>, "name" | "table" | "freeOf">
+export type AnyWorkRows = Pick<WorkRows<WorkRow>, "name" | "table" | "freeOf" | "under_hold">
 
 const AT_ONCE = 500
 
 const FREE = { state: READY, owner: null }
 
-const underHold = ({ table }: AnyWorkRows, by: string) => and(isHeld, eq(table.owner, by))
+/** Of a table, the rows that a hold keeps. */
+export const underHold = ({ table }: AnyWorkRows, by: string) => and(isHeld, eq(table.owner, by))
 
 /** The holds that hold rows of the table now, one seek each. */
 export async function holders(db: Reader, { table }: AnyWorkRows): Promise<string[]> {
   const found: string[] = []
   for (;;) {
     const after = found.at(-1)
-    const beyond = and(isHeld, after === undefined ? undefined : gt(table.owner, after))
+    const beyond = and(isHeld, isNotNull(table.owner), after ? gt(table.owner, after) : undefined)
     const rows = db.select({ owner: table.owner }).from(table).where(beyond)
     const [next] = await rows.orderBy(table.owner).limit(1)
     if (!next?.owner) return found
@@ -53,17 +54,25 @@ export async function countHeld(db: Reader, rows: AnyWorkRows, by: string): Prom
   return Number(row?.n ?? 0)
 }
 
-/** Releases what is under a hold, some at a time. Returns how many rows that were. */
-export async function unhold(store: Store, rows: AnyWorkRows, by: string): Promise<number> {
-  const { table, name } = rows
-  const under = underHold(rows, by)
+/**
+ * Releases what is under a hold, or the part of it that `which` names, some at a time. Returns how many
+ * rows that were.
+ */
+export async function unhold(
+  store: Store,
+  rows: AnyWorkRows,
+  by: string,
+  which?: SQL,
+): Promise<number> {
+  const { table, name, under_hold } = rows
+  const under = and(underHold(rows, by), which)
   const some = await store.read.select({ id: table.id }).from(table).where(under).limit(AT_ONCE)
   if (some.length === 0) return 0
   const ids = some.map(({ id }) => id)
   await store.tx(async (tx) => {
     await tx
       .update(table)
-      .set(FREE)
+      .set({ ...FREE, ...under_hold.frees })
       .where(and(inArray(table.id, ids), under))
     tx.afterCommit(wakeUpOf(tx, name).wakeUp)
   })
@@ -90,6 +99,8 @@ export const pauseReason = (queue: string) => `The queue ${queue} is paused by a
 export const queueOfDomain = (domain: string): string => OF_DOMAIN + domain
 
 const OF_DOMAIN = "email:"
+
+const FILLED_AT_START = `The queue ${RESTORE_HOLD} cannot be paused. A restore and \`belfry serve --hold\` fill it.`
 
 /** What is written with a pause or its end, in the same transaction. */
 export type TellPause = (
@@ -158,6 +169,7 @@ export class QueuePauses {
 
   /** Throws 404 for a queue there is none of, 409 for one that is paused. */
   async pause(given: string, paused_by: string | null, tell = tellNobody): Promise<QueueLine> {
+    if (given === RESTORE_HOLD) return fail("conflict", FILLED_AT_START, { reason: "no_pause" })
     const queue = this.#demand(given)
     const row = { queue, paused_by, paused_at: now() }
     const made = await this.#store.tx(async (tx) => {
@@ -192,8 +204,15 @@ export class QueuePauses {
   /** Every queue, and every domain that is paused, by name. */
   async list(): Promise<QueueLine[]> {
     const lines = await this.#lines.all()
-    const domains = [...this.#paused].filter((queue) => queue.startsWith(OF_DOMAIN))
-    return [...this.#names, ...domains].sort().map((queue) => this.#line(lines, queue))
+    const others = [...this.#paused].filter((queue) => !this.#names.has(queue))
+    return [...this.#names, ...others].sort().map((queue) => this.#line(lines, queue))
+  }
+
+  /** What the operator should see to. */
+  async warnings(): Promise<string[]> {
+    if (!this.#paused.has(RESTORE_HOLD)) return []
+    const { depth } = await this.#find(RESTORE_HOLD)
+    return [`${depth} sends, deliveries and jobs wait in the queue ${RESTORE_HOLD}.`]
   }
 
   async #find(queue: string): Promise<QueueLine> {
@@ -207,7 +226,7 @@ export class QueuePauses {
 
   /** The name as it is kept. Domains compare as A-labels. */
   #demand(given: string): string {
-    if (this.#names.has(given)) return given
+    if (this.#names.has(given) || given === RESTORE_HOLD) return given
     const text = given.startsWith(OF_DOMAIN) ? given.slice(OF_DOMAIN.length) : ""
     if (text === "") return fail("not_found", `There is no queue ${given}.`)
     const domain = wireDomain(text.replace(/\.$/, ""))
@@ -222,12 +241,24 @@ export class QueuePauses {
 
   /** What is held by a pause that ended while a process died, or on another node. */
   async #release() {
+    let has_restored = false
     for (const rows of this.#tables) {
       for (const by of await holders(this.#store.read, rows)) {
-        const is_pause = this.#names.has(by) || by.startsWith(OF_DOMAIN)
-        if (!is_pause || this.#paused.has(by)) continue
+        has_restored ||= by === RESTORE_HOLD
+        if (!this.#isPause(by) || this.#paused.has(by)) continue
         while ((await unhold(this.#store, rows, by)) > 0);
       }
     }
+    if (!has_restored && this.#paused.has(RESTORE_HOLD)) await this.#endRestored()
+  }
+
+  #isPause = (by: string) => this.#names.has(by) || by.startsWith(OF_DOMAIN) || by === RESTORE_HOLD
+
+  /** The last part of it was released or dropped. */
+  async #endRestored() {
+    const { queue } = pausedQueues
+    await this.#store.tx((tx) => tx.delete(pausedQueues).where(eq(queue, RESTORE_HOLD)))
+    log.info("nothing is held after the restore any more")
+    await this.#load()
   }
 }

@@ -66,7 +66,8 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
     ...by("POST", `${QUEUES}/{queue}/resume`),
     errors: ["conflict"],
     summary: "Resume a paused queue or domain",
-    description: "Waiting work goes on at once.",
+    description:
+      "Waiting work goes on at once. `held_after_restore` is there while work of a restored copy is held, and resuming it sends all of that.",
     handle: async ({ params, caller }) => ({
       data: await queues.resume(params.queue, tellAccounts(caller)),
     }),

@@ -11,6 +11,14 @@ export const DEAD = 2
 export const HELD = 3
 export const OVER = 4
 
+/**
+ * The hold of what was open in a copy of the database that was started again: the original may have
+ * sent it. It waits until an operator resumes or drops it.
+ */
+export const RESTORE_HOLD = "held_after_restore"
+
+export const RESTORE_REASON = `This was open in a restored copy, so it may have been sent before. It waits until an operator resumes or drops ${RESTORE_HOLD}.`
+
 /** Lower is sooner. A level waits for no other level's future work: one seek each. */
 export const PRIORITIES = { urgent: 0, normal: 1, bulk: 2 } as const
 

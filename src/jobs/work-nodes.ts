@@ -1,7 +1,8 @@
 import { join } from "node:path"
-import { inArray, lt, type SQL, sql } from "drizzle-orm"
+import { gte, inArray, lt, type SQL, sql } from "drizzle-orm"
 import { newId } from "../core/ids"
 import { log } from "../core/log"
+import { monotonic, sleep } from "../core/time"
 import type { Store } from "../store/store"
 import { AloneFirst, CrashGuard } from "./crash-guard"
 import type { AnyWorkRows } from "./holds"
@@ -9,6 +10,7 @@ import { nodes } from "./tables"
 
 const BEAT_MILLISECONDS = 5000
 const SILENT_MILLISECONDS = 20_000
+const LOOK_MILLISECONDS = 500
 
 /** The database's own clock: those of the nodes differ. */
 const databaseTime = sql`(extract(epoch from clock_timestamp()) * 1000)::bigint`
@@ -74,6 +76,30 @@ export const showLife = (store: Store, node_id: string) =>
     const sign = tx.insert(nodes).values({ id: node_id, seen_at })
     await sign.onConflictDoUpdate({ target: nodes.id, set: { seen_at } })
   })
+
+/** Another node works on the database, so nothing of it can be held. */
+export class OtherNodeRuns extends Error {
+  override readonly name = "OtherNodeRuns"
+
+  constructor() {
+    super(
+      "Another node works on this database, so its open work cannot be held. Stop every node first, and start one of them with --hold.",
+    )
+  }
+}
+
+/** Waits until a node that died counts as silent. Throws OtherNodeRuns while one shows life. */
+export async function demandNoOtherNode(store: Store): Promise<void> {
+  if (store.isAlone) return
+  const lives = gte(nodes.seen_at, sql`${databaseTime} - ${SILENT_MILLISECONDS}`)
+  const until = monotonic() + SILENT_MILLISECONDS + BEAT_MILLISECONDS
+  for (;;) {
+    const living = await store.read.select({ id: nodes.id }).from(nodes).where(lives).limit(1)
+    if (living.length === 0) return
+    if (monotonic() > until) throw new OtherNodeRuns()
+    await sleep(LOOK_MILLISECONDS)
+  }
+}
 
 /** Releases what silent nodes had claimed, and forgets them. Returns how many rows came back. */
 export async function releaseSilent(store: Store, tables: AnyWorkRows[]): Promise<number> {

@@ -63,6 +63,13 @@ interface RowsOptions {
   filters?: Record<string, SQL>
   /** The columns of a claimed row; without them all. */
   claimed?: object
+  under_hold?: HoldColumns
+}
+
+/** What else is written where a named hold takes rows, and where it gives them back. */
+export interface HoldColumns {
+  takes: object
+  frees: object
 }
 
 /**
@@ -75,16 +82,16 @@ export class WorkRows<Row extends WorkRow> {
   readonly table: Table
   /** Since when a row is wanted: in milliseconds, as SQL. */
   readonly wanted_since: SQL<number>
+  readonly under_hold: HoldColumns
   readonly #statements: ReturnType<typeof statementsOf>
   readonly #claimed: ClaimedColumns
   readonly #buried: (reason: string) => object
   readonly #filters: Map<string, ReturnType<typeof dueStatements>>
 
-  constructor(
-    table: object,
-    partition: Column,
-    { buried = () => ({}), filters = {}, claimed = getTableColumns(table as Table) }: RowsOptions,
-  ) {
+  constructor(table: object, partition: Column, options: RowsOptions) {
+    const { buried = () => ({}), filters = {}, under_hold = { takes: {}, frees: {} } } = options
+    const { claimed = getTableColumns(table as Table) } = options
+    this.under_hold = under_hold
     this.#buried = buried
     this.#claimed = claimed as ClaimedColumns
     this.table = table as Table

@@ -1,7 +1,7 @@
 import { and, eq, type SQL, sql } from "drizzle-orm"
 import { heldProject } from "../jobs/holds"
 import { inFlightOf } from "../jobs/in-flight"
-import { HELD, LEASED, type WorkColumns } from "../jobs/work-item"
+import { HELD, LEASED, RESTORE_HOLD, RESTORE_REASON, type WorkColumns } from "../jobs/work-item"
 import { isLeased } from "../jobs/work-rows"
 import { refusalFor, waitingReason } from "../providers/routing"
 import { isAmong } from "../store/dialect"
@@ -18,10 +18,12 @@ export interface MessageView extends Omit<Message, keyof WorkColumns | "priority
 /**
  * Messages as they stand: one that is claimed is "sending", which its row does not say. One that is
  * held for a provider is tried when the provider is asked again: that is read from the provider, since
- * thousands of rows would have to be written a minute.
+ * thousands of rows would have to be written a minute. One that a restored copy holds says so.
  */
 export async function asTheyStand(db: Reader, rows: Message[]): Promise<MessageView[]> {
-  const waits = new Map<string, Pick<MessageView, "status_reason" | "next_attempt_at">>()
+  const waits = new Map<string, Pick<MessageView, "status_reason" | "next_attempt_at">>([
+    [RESTORE_HOLD, { status_reason: RESTORE_REASON, next_attempt_at: null }],
+  ])
   for (const by of new Set(rows.flatMap(holdOf))) {
     const project_id = heldProject(by)
     // Only email holds its messages for a provider so far.

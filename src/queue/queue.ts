@@ -1,9 +1,9 @@
 import { and, asc, eq, inArray, type SQL, sql } from "drizzle-orm"
 import { millis, millisFrom, now } from "../core/time"
-import { countHeld, pauseReason, providerHold } from "../jobs/holds"
+import { countHeld, pauseReason, providerHold, underHold } from "../jobs/holds"
 import { pausedQueues } from "../jobs/tables"
-import { HELD } from "../jobs/work-item"
-import { isHeld, isLeased, isReady } from "../jobs/work-rows"
+import { HELD, RESTORE_HOLD, RESTORE_REASON } from "../jobs/work-item"
+import { isLeased, isReady } from "../jobs/work-rows"
 import { isScheduled, type Message, nextAttemptAt, wantedSince } from "../messages/facts"
 import { messageRows } from "../messages/pipeline"
 import { isClaimed } from "../messages/standing"
@@ -11,7 +11,7 @@ import { messages } from "../messages/tables"
 import { refusalFor, waitingReason } from "../providers/routing"
 import { heldIn, holdName, isComplaintHold } from "../reputation/complaint-holds"
 import type { Reader } from "../store/store"
-import { isInFlight, WEBHOOKS } from "../webhooks/delivery-rows"
+import { deliveryRows, isHeldByEndpoint, isInFlight, WEBHOOKS } from "../webhooks/delivery-rows"
 import { deliveries, webhooks } from "../webhooks/tables"
 
 /** Rows of each kind that are looked at one by one; of a longer queue the rest is only counted. */
@@ -79,20 +79,22 @@ async function openEmail(db: Reader, project_id: string): Promise<Found[]> {
   const others = await look(and(ours, sql`NOT (${isClaimed(db)})`))
   const counted =
     others.length < MOST_ROWS ? 0 : (await countOf(db, messages, ours)) - running.length
-  const held = await heldEmail(db, project_id, others)
-  const complained = await heldByComplaints(db, project_id, others)
-  const left = new Set([...held.mails, ...complained.mails])
+  const held = [
+    await heldEmail(db, project_id, others),
+    await heldByComplaints(db, project_id, others),
+    await heldAfterRestore(db, project_id, others),
+  ]
+  const left = new Set(held.flatMap(({ mails }) => mails))
   const waiting = others.filter((row) => !left.has(row))
-  const more = counted === 0 ? 0 : counted - others.length - held.more - complained.more
+  const more = held.reduce((rest, one) => rest - one.more, counted - others.length)
   return [
     { state: "running", more: 0, rows: running.map((row) => emailWork(row, "running")) },
     {
       state: "waiting",
-      more: Math.max(0, more),
+      more: counted === 0 ? 0 : Math.max(0, more),
       rows: waiting.map((row) => emailWork(row, "waiting")),
     },
-    { state: "held", more: held.more, rows: held.work, is_one: true },
-    { state: "held", more: complained.more, rows: complained.work, is_one: true },
+    ...held.map(({ more, work }): Found => ({ state: "held", more, rows: work, is_one: true })),
   ]
 }
 
@@ -135,6 +137,16 @@ async function heldByComplaints(db: Reader, project_id: string, rows: WaitingMai
   return { mails, work, more: Math.max(0, all - mails.length) }
 }
 
+/** What was open in a restored copy, until an operator resumes or drops it. */
+async function heldAfterRestore(db: Reader, project_id: string, rows: WaitingMail[]) {
+  const mails = rows.filter((row) => row.state === HELD && row.owner === RESTORE_HOLD)
+  const work = mails.map((row) => ({ ...emailWork(row, "held"), reason: RESTORE_REASON }))
+  if (mails.length === 0 || rows.length < MOST_ROWS) return { mails, work, more: 0 }
+  const ours = and(eq(messages.project_id, project_id), eq(messages.channel, "email"))
+  const all = await countOf(db, messages, and(ours, underHold(messageRows, RESTORE_HOLD)))
+  return { mails, work, more: Math.max(0, all - mails.length) }
+}
+
 function emailWork(row: WaitingMail, state: State): Work {
   const work = dueWork(row, state)
   if (state !== "waiting" || !isScheduled(row) || row.run_at <= now()) return work
@@ -151,8 +163,13 @@ const dueWork = (row: WaitingMail, state: State): Work => ({
   domain: row.recipient.slice(row.recipient.lastIndexOf("@") + 1),
 })
 
-/** Work columns of these states; what is attempted by this process is among the rows that are ready. */
-const OPEN = { waiting: isReady, running: isLeased, held: isHeld }
+/** What is looked at; what is attempted by this process is among the rows that are ready. */
+const OPEN: { state: State; which: SQL | undefined; is_restored?: true }[] = [
+  { state: "waiting", which: isReady },
+  { state: "running", which: isLeased },
+  { state: "held", which: isHeldByEndpoint },
+  { state: "held", which: underHold(deliveryRows, RESTORE_HOLD), is_restored: true },
+]
 
 async function openDeliveries(db: Reader, project_id: string): Promise<Found[]> {
   const endpoints = await db
@@ -165,8 +182,8 @@ async function openDeliveries(db: Reader, project_id: string): Promise<Found[]> 
   const { id, webhook_id, state: work_state, status, last_error, created_at } = deliveries
   const { run_at, lease_until } = deliveries
   const found: Found[] = []
-  for (const state of ["waiting", "running", "held"] as const) {
-    const ours = and(inArray(webhook_id, [...reasons.keys()]), OPEN[state])
+  for (const { state, which, is_restored } of OPEN) {
+    const ours = and(inArray(webhook_id, [...reasons.keys()]), which)
     const rows = await db
       .select({
         id,
@@ -184,10 +201,11 @@ async function openDeliveries(db: Reader, project_id: string): Promise<Found[]> 
     const more = rows.length < MOST_ROWS ? 0 : (await countOf(db, deliveries, ours)) - rows.length
     const work = rows.map((row) => {
       const running = isInFlight(db, row)
-      const one = deliveryWork(row, running, reasons.get(row.webhook_id) ?? null)
+      const why = is_restored ? RESTORE_REASON : (reasons.get(row.webhook_id) ?? null)
+      const one = deliveryWork(row, running, why)
       return pause !== null && state === "waiting" && !running ? { ...one, reason: pause } : one
     })
-    found.push({ state, more, rows: work })
+    found.push({ state, more, rows: work, ...(is_restored && { is_one: is_restored }) })
   }
   return found
 }
@@ -207,12 +225,12 @@ type DeliveryRow = Pick<
 function deliveryWork(
   { status, last_error, created_at: since, run_at, lease_until }: DeliveryRow,
   running: boolean,
-  disabled_reason: string | null,
+  held_reason: string | null,
 ): Work {
   if (running) return { since, next_attempt_at: null, lease_until, state: "running", reason: null }
   const work = { since, lease_until: null }
   if (status === "held") {
-    return { ...work, next_attempt_at: null, state: "held", reason: disabled_reason }
+    return { ...work, next_attempt_at: null, state: "held", reason: held_reason }
   }
   const state = status === "failed" ? "retrying" : "waiting"
   return { ...work, next_attempt_at: run_at, state, reason: last_error }

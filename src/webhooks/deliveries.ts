@@ -6,7 +6,7 @@ import { millisFrom, now, secondsFromNow } from "../core/time"
 import { envelopeOf } from "../events/feed"
 import { events } from "../events/tables"
 import type { Page } from "../http/page"
-import { DEAD, OVER, READY } from "../jobs/work-item"
+import { DEAD, HELD, OVER, READY, RESTORE_HOLD, RESTORE_REASON } from "../jobs/work-item"
 import { held, isAskedId } from "../store/dialect"
 import { type ListWindow, newestFirst } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
@@ -136,7 +136,7 @@ export const oneMore = sql<number>`CASE WHEN ${deliveries.status} IN ('success',
 
 /**
  * One extra attempt at once, in every status of the endpoint; it does not count for the breaker.
- * Throws 409 while an attempt runs, and when the event has expired.
+ * Throws 409 while an attempt runs, when the event has expired, and while a restored copy holds it.
  */
 export async function retry(tx: Tx, of: OfWebhook, id: string) {
   const query = () => held(tx.select().from(deliveries).where(ours(of, id)))
@@ -147,6 +147,9 @@ export async function retry(tx: Tx, of: OfWebhook, id: string) {
       reason: "running",
       id,
     })
+  }
+  if (row.state === HELD && row.owner === RESTORE_HOLD) {
+    fail("conflict", RESTORE_REASON, { reason: RESTORE_HOLD, id })
   }
   if (row.body === null && !(await eventOf(tx, row))) {
     const message = "The event of this delivery has expired. There is nothing left to send."

@@ -1,11 +1,11 @@
 import { eq, type SQL, sql } from "drizzle-orm"
 import { millis, millisFrom, monotonic, secondsFromNow } from "../core/time"
-import { isHeld, isReady } from "../jobs/work-rows"
+import { isReady } from "../jobs/work-rows"
 import type { Picker, Share } from "../jobs/work-table"
 import { held } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
-import { deliveryWakeUp } from "./delivery-rows"
+import { deliveryWakeUp, isHeldByEndpoint } from "./delivery-rows"
 import { clearInactive } from "./held"
 import { deliveries, webhooks } from "./tables"
 
@@ -158,9 +158,9 @@ const withOpen = prepared({ after: deliveries.webhook_id }, (db: Reader, slot) =
   walk(db, isReady, slot.after),
 )
 
-/** The endpoints with held deliveries, and until when the first of each is held. */
+/** The endpoints that hold deliveries, and until when the first of each is held. */
 export const withHeld = prepared({ after: deliveries.webhook_id }, (db: Reader, slot) =>
-  walk(db, isHeld, slot.after),
+  walk(db, isHeldByEndpoint, slot.after),
 )
 
 /** From one endpoint to the next by the index, however many deliveries each of them has. */

@@ -1,10 +1,10 @@
 import { and, eq, gte, notInArray, type SQL, sql } from "drizzle-orm"
 import { millis, secondsFromNow } from "../core/time"
-import type { QueueCounts } from "../jobs/counts"
+import { blank, type QueueTotals } from "../jobs/counts"
 import { inFlightOf } from "../jobs/in-flight"
 import { wakeUpOf } from "../jobs/wake-ups"
-import { LEASED } from "../jobs/work-item"
-import { isDead, isHeld, isLeased, isReady, WorkRows } from "../jobs/work-rows"
+import { LEASED, RESTORE_HOLD } from "../jobs/work-item"
+import { isDead, isLeased, isReady, WorkRows } from "../jobs/work-rows"
 import type { Reader } from "../store/store"
 import { deliveries } from "./tables"
 
@@ -39,7 +39,24 @@ export const deliveryRows = new WorkRows<ClaimedDelivery>(deliveries, deliveries
   buried: () => ({ status: "exhausted" }),
   filters: { by_hand: eq(deliveries.by_hand, true) },
   claimed,
+  under_hold: {
+    takes: {
+      status: "held",
+      // Until when its endpoint's hold lasted says nothing about when it is due.
+      run_at: sql`CASE WHEN state = 3 THEN ${deliveries.created_at} ELSE ${deliveries.run_at} END`,
+    },
+    frees: {
+      status: sql`CASE WHEN ${deliveries.attempts} = 0 OR ${deliveries.by_hand}
+        THEN 'pending' ELSE 'failed' END`,
+    },
+  },
 })
+
+/** Held until its endpoint is active again. As literals: see the partial indexes. */
+export const isHeldByEndpoint = sql`state = 3 AND owner IS NULL`
+
+/** Held by a name, such as `held_after_restore`. */
+const isHeldByName = sql`state = 3 AND owner IS NOT NULL`
 
 /** Wakes the delivery loop of every node, after a commit that made deliveries due. */
 export const deliveryWakeUp = (db: Reader) => wakeUpOf(db, DELIVERIES)
@@ -63,19 +80,32 @@ const DAY_SECONDS = 86_400
 const MOST_ROWS = 2000
 
 /** How many deliveries of all projects wait, run, and were given up in the last day. */
-export async function countDeliveries(db: Reader): Promise<QueueCounts> {
+export async function countDeliveries(db: Reader): Promise<QueueTotals> {
   const recent = and(isDead, gte(deliveries.run_at, secondsFromNow(-DAY_SECONDS)))
-  const parts = [await look(db, isReady), await look(db, isHeld), await look(db, isLeased)]
-  const [ready = 0, held = 0, leased = 0] = parts.map(({ count }) => count)
+  const restored = await look(db, isHeldByName)
+  const waiting = [await look(db, isReady), await look(db, isHeldByEndpoint), restored]
+  const leased = await look(db, isLeased)
   const in_flight = inFlightOf(db, DELIVERIES)?.ids().length ?? 0
-  const oldest = Math.min(...parts.map(({ created_at }) => created_at ?? millis()))
-  return {
-    depth: Math.max(0, ready - in_flight) + held,
-    oldest_seconds: Math.max(0, Math.floor((millis() - oldest) / 1000)),
-    running: leased + in_flight,
+  const all = {
+    depth: Math.max(0, sum(waiting) - in_flight),
+    oldest_seconds: Math.max(...[...waiting, leased].map(ageOf)),
+    running: leased.count + in_flight,
     failed_24h: await countOf(db, recent),
   }
+  const lines: QueueTotals = new Map([[WEBHOOKS, all]])
+  if (restored.count > 0) {
+    const { count: depth } = restored
+    lines.set(RESTORE_HOLD, { ...blank(), depth, oldest_seconds: ageOf(restored) })
+  }
+  return lines
 }
+
+type Counted = Awaited<ReturnType<typeof look>>
+
+const sum = (parts: Counted[]) => parts.reduce((all, { count }) => all + count, 0)
+
+const ageOf = ({ created_at }: Counted) =>
+  created_at === null ? 0 : Math.max(0, Math.floor((millis() - created_at) / 1000))
 
 async function look(db: Reader, which: SQL) {
   const { created_at } = deliveries

@@ -1,10 +1,10 @@
 import { and, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm"
 import { now, secondsFromNow } from "../core/time"
 import { DEAD, HELD, READY } from "../jobs/work-item"
-import { isHeld, isReady } from "../jobs/work-rows"
+import { isReady } from "../jobs/work-rows"
 import { skipLocked } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
-import { deliveryWakeUp, notInFlight } from "./delivery-rows"
+import { deliveryWakeUp, isHeldByEndpoint, notInFlight } from "./delivery-rows"
 import { deliveries, type WebhookStatus } from "./tables"
 
 const HELD_SECONDS = 7 * 86_400
@@ -79,7 +79,7 @@ export async function releaseHeld(
   if (limit === 0) return 0
   const chosen = and(
     eq(webhook_id, webhook.id),
-    isHeld,
+    isHeldByEndpoint,
     since === null ? undefined : gte(created_at, since),
     until === undefined ? undefined : lt(created_at, until),
     event_types.length === 0 ? undefined : inArray(event_type, event_types),
@@ -95,7 +95,7 @@ export async function releaseHeld(
   return rows.length
 }
 
-/** Ends deliveries of a deleted endpoint, 500 at a time. Returns how many. */
+/** Ends deliveries of a deleted endpoint, those of a restored copy too, 500 at a time. Returns how many. */
 export const exhaustAll = (tx: Tx, webhook: { id: string }): Promise<number> =>
   exhaust(tx, and(eq(webhook_id, webhook.id), sql`state in (0, 3)`, notInFlight(tx)))
 

@@ -4,9 +4,9 @@ import { millis, millisFrom, now } from "../core/time"
 import { events } from "../events/tables"
 import { projects } from "../identity/tables"
 import { DEAD, OVER } from "../jobs/work-item"
-import { isHeld } from "../jobs/work-rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { withHeld } from "./delivery-picker"
+import { isHeldByEndpoint } from "./delivery-rows"
 import { exhaust, exhaustAll } from "./held"
 import { deliveries, webhooks } from "./tables"
 
@@ -80,5 +80,5 @@ export async function expireHeld(store: Store): Promise<number> {
 
 function expire(tx: Tx, webhook: string): Promise<number> {
   const { webhook_id, run_at } = deliveries
-  return exhaust(tx, and(eq(webhook_id, webhook), isHeld, lte(run_at, now())))
+  return exhaust(tx, and(eq(webhook_id, webhook), isHeldByEndpoint, lte(run_at, now())))
 }

@@ -25,8 +25,8 @@ import { FIXTURE_KEY, FIXTURES } from "./upgrade"
 /** What belongs to one run of a server, and to none of its rows. */
 const PASSING = new Set(["belfry_migrations"])
 
-/** It names a file in the folder of the blobs, which is not kept. */
-const OF_THE_FOLDER = "blob_marker"
+/** They name files in the data folder, which is not kept. */
+const OF_THE_FOLDER = ["blob_marker", "database_mark"]
 
 async function use(data_dir: string, database_url: string | null) {
   const flags = {
@@ -148,7 +148,7 @@ async function dump(engine: Engine, tables: string[], rowsOf: (table: string) =>
   for (const table of inOrder(tables)) {
     const rows = PASSING.has(table) ? [] : await rowsOf(table)
     if (rows.length === 0 && !PASSING.has(table)) empty.push(table)
-    const kept = rows.filter(({ name }) => name !== OF_THE_FOLDER)
+    const kept = rows.filter(({ name }) => !OF_THE_FOLDER.includes(String(name)))
     lines.push(...kept.map((row) => insertion(engine, table, row)))
   }
   console.log(`${engine}: ${lines.length} statements; without rows: ${empty.join(", ")}`)

@@ -1,0 +1,96 @@
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs"
+import { join } from "node:path"
+import { codeOf } from "../core/faults"
+import { newId } from "../core/ids"
+import { log } from "../core/log"
+import * as instanceValues from "../store/instance-values"
+import type { Store } from "../store/store"
+
+/** The instance value, and the file in the data folder. */
+const MARK = "database_mark"
+const FILE = "database-mark"
+
+/** A copy is recognized from the first raise after it was made. */
+const RAISE_MILLISECONDS = 60_000
+
+/** How far a database has come: a number that only rises. */
+interface DatabaseMark {
+  /** Which database: each has an id of its own. */
+  database: string
+  count: number
+}
+
+const markFrom = (text: string | undefined): DatabaseMark | undefined => {
+  const [, database, count] = text?.match(/^([0-9a-f-]{36}) (\d{1,15})\s*$/) ?? []
+  return database === undefined ? undefined : { database, count: Number(count) }
+}
+
+const textOf = ({ database, count }: DatabaseMark) => `${database} ${count}`
+
+function folderMark(data_dir: string): DatabaseMark | undefined {
+  try {
+    return markFrom(readFileSync(join(data_dir, FILE), "utf8"))
+  } catch (error) {
+    if (codeOf(error) !== "ENOENT") throw error
+    return undefined
+  }
+}
+
+/**
+ * Why the database is not the one that this folder knew last: it was put back by hand, so what is open
+ * in it may have been sent. Undefined for the database that the folder knows, and for one of an
+ * earlier version. On Postgres, a folder that does not know the database belongs to a new node.
+ */
+export async function whyPutBack(store: Store, data_dir: string): Promise<string | undefined> {
+  const here = folderMark(data_dir)
+  const mark = markFrom(await instanceValues.find(store.read, MARK))
+  if (!mark) return here && "The database has no mark, but its folder has one."
+  if (here?.database !== mark.database) {
+    return store.isAlone ? "The database comes from another folder." : undefined
+  }
+  if (mark.count >= here.count) return undefined
+  return `The database is older than its folder knows it: its mark is ${mark.count}, not ${here.count}.`
+}
+
+/**
+ * Raises the mark of the database above the one before and above its folder's, and then writes it into
+ * the folder. Whatever was copied until now is older than the folder from here on.
+ */
+export async function raiseMark(store: Store, data_dir: string): Promise<void> {
+  const here = folderMark(data_dir)
+  const mark = await store.tx(async (tx) => {
+    const kept = markFrom(await instanceValues.hold(tx, MARK))
+    const { database, count } = kept ?? { database: newId(), count: 0 }
+    const known = here?.database === database ? here.count : 0
+    const raised = { database, count: Math.max(count, known) + 1 }
+    await instanceValues.set(tx, MARK, textOf(raised))
+    return raised
+  })
+  writeFolderMark(data_dir, mark)
+}
+
+function writeFolderMark(data_dir: string, mark: DatabaseMark) {
+  const path = join(data_dir, FILE)
+  const file = openSync(`${path}.new`, "w", 0o600)
+  try {
+    writeSync(file, `${textOf(mark)}\n`)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+  renameSync(`${path}.new`, path)
+}
+
+/** Raises the mark now, each minute, and once more when the returned function is called. */
+export async function keepMark(store: Store, data_dir: string): Promise<() => Promise<void>> {
+  const raise = () =>
+    raiseMark(store, data_dir).catch((error) =>
+      log.warn("the mark of the database could not be raised", { error }),
+    )
+  await raise()
+  const timer = setInterval(() => void raise(), RAISE_MILLISECONDS)
+  return async () => {
+    clearInterval(timer)
+    await raise()
+  }
+}

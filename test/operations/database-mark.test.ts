@@ -1,0 +1,66 @@
+import { expect, test } from "bun:test"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { keepMark, raiseMark, whyPutBack } from "../../src/operations/database-mark"
+import * as instanceValues from "../../src/store/instance-values"
+import type { Store } from "../../src/store/store"
+import { testStore } from "../harness/store"
+
+const MARK = "database_mark"
+
+const markOf = (store: Store) => instanceValues.find(store.read, MARK)
+
+const setMark = (store: Store, mark: string) => store.tx((tx) => instanceValues.set(tx, MARK, mark))
+
+test("a database of an earlier version is nothing that was put back, and gets a mark", async () => {
+  await using base = await testStore()
+  const { store, folder } = base
+  expect(await whyPutBack(store, folder)).toBeUndefined()
+  const stop = await keepMark(store, folder)
+  const first = await markOf(store)
+  expect(first).toEndWith(" 1")
+  expect(readFileSync(join(folder, "database-mark"), "utf8")).toBe(`${first}\n`)
+  await stop()
+  expect(await markOf(store)).toEndWith(" 2")
+  expect(await whyPutBack(store, folder)).toBeUndefined()
+})
+
+test("a database that is older than its folder was put back, and the next mark is above both", async () => {
+  await using base = await testStore()
+  const { store, folder } = base
+  await raiseMark(store, folder)
+  const copied = (await markOf(store)) ?? ""
+  for (let at = 0; at < 3; at++) await raiseMark(store, folder)
+  await setMark(store, copied)
+  expect(await whyPutBack(store, folder)).toContain("its mark is 1, not 4")
+  await raiseMark(store, folder)
+  expect(await markOf(store)).toEndWith(" 5")
+  expect(await whyPutBack(store, folder)).toBeUndefined()
+})
+
+test("a folder that lost its database has one without a mark, or another one", async () => {
+  await using base = await testStore()
+  const { store, folder } = base
+  await raiseMark(store, folder)
+  await store.tx((tx) => instanceValues.remove(tx, MARK))
+  expect(await whyPutBack(store, folder)).toContain("has no mark")
+  await setMark(store, "0199a1c2-0000-7000-8000-000000000000 900")
+  const why = await whyPutBack(store, folder)
+  if (store.isAlone) expect(why).toContain("comes from another folder")
+  else expect(why).toBeUndefined()
+})
+
+test("a folder without a mark has another folder's database on SQLite, and is a new node on Postgres", async () => {
+  await using base = await testStore()
+  const { store, folder } = base
+  await raiseMark(store, folder)
+  const other = mkdtempSync(join(tmpdir(), "belfry-mark-"))
+  const why = await whyPutBack(store, other)
+  if (store.isAlone) expect(why).toContain("comes from another folder")
+  else expect(why).toBeUndefined()
+  // A file that was cut off says nothing.
+  writeFileSync(join(other, "database-mark"), "0199")
+  expect((await whyPutBack(store, other)) !== undefined).toBe(store.isAlone)
+  rmSync(other, { recursive: true })
+})
