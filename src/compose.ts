@@ -117,20 +117,10 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
   const hooks = openWebhooks({ store, secrets, workers, settings, node, isPaused })
   const loops = [...openLoops(ground, { node, pauses }, email.channels, handlers), hooks.loop]
 
-  const progressedAt = () => Math.min(...loops.map(({ progressed_at }) => progressed_at))
-  const ask = () => firstProject(store.read)
-  const warnings = async () => [
-    ...(await providerWarnings(store.read, email.provider.monitor.troubles())),
-    ...(await pauses.warnings()),
-  ]
-  const health = new ServerHealth({
-    disk,
-    progressedAt,
-    ask,
-    warnings,
-    smtp: () => "ok",
-    ...ground.health,
-  })
+  const health = serverHealth(ground, loops, [
+    () => providerWarnings(store.read, email.provider.monitor.troubles()),
+    () => pauses.warnings(),
+  ])
   const hasRoom = () => disk.healthy() && disk.state() === "ok"
   const parts: AppParts = {
     store,
@@ -171,6 +161,22 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     },
     close: email.close,
   }
+}
+
+/** What `/readyz` looks at. */
+function serverHealth(
+  { store, disk, health }: Ground,
+  loops: Loop[],
+  sources: (() => Promise<string[]>)[],
+): ServerHealth {
+  return new ServerHealth({
+    disk,
+    progressedAt: () => Math.min(...loops.map(({ progressed_at }) => progressed_at)),
+    ask: () => firstProject(store.read),
+    warnings: async () => (await Promise.all(sources.map((look) => look()))).flat(),
+    smtp: () => "ok",
+    ...health,
+  })
 }
 
 /** How received mail is judged, and under which names this server has addresses. */
