@@ -13,6 +13,7 @@ import sqlite10 from "../../migrations/sqlite/0010_audience.sql" with { type: "t
 import sqlite11 from "../../migrations/sqlite/0011_signing_keys.sql" with { type: "text" }
 import sqlite12 from "../../migrations/sqlite/0012_search_of_subscribers.sql" with { type: "text" }
 import sqlite13 from "../../migrations/sqlite/0013_merged_subscribers.sql" with { type: "text" }
+import sqlite14 from "../../migrations/sqlite/0014_held_deliveries.sql" with { type: "text" }
 import postgres0 from "../../migrations/postgres/0000_initial_schema.sql" with { type: "text" }
 import postgres1 from "../../migrations/postgres/0001_inbound_mail.sql" with { type: "text" }
 import postgres2 from "../../migrations/postgres/0002_message_schedule_and_template.sql" with { type: "text" }
@@ -27,6 +28,7 @@ import postgres10 from "../../migrations/postgres/0010_audience.sql" with { type
 import postgres11 from "../../migrations/postgres/0011_signing_keys.sql" with { type: "text" }
 import postgres12 from "../../migrations/postgres/0012_search_of_subscribers.sql" with { type: "text" }
 import postgres13 from "../../migrations/postgres/0013_merged_subscribers.sql" with { type: "text" }
+import postgres14 from "../../migrations/postgres/0014_held_deliveries.sql" with { type: "text" }
 
 /** One step of the schema. `when` decides the order: milliseconds since 1970. */
 export interface Migration {
@@ -52,6 +54,7 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0011_signing_keys", when: 1795389917183, sql: sqlite11 },
     { tag: "0012_search_of_subscribers", when: 1795392771212, sql: sqlite12 },
     { tag: "0013_merged_subscribers", when: 1795400663812, sql: sqlite13 },
+    { tag: "0014_held_deliveries", when: 1795401544547, sql: sqlite14 },
   ],
   postgres: [
     { tag: "0000_initial_schema", when: 1795360094293, sql: postgres0 },
@@ -68,5 +71,6 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0011_signing_keys", when: 1795389919069, sql: postgres11 },
     { tag: "0012_search_of_subscribers", when: 1795392771950, sql: postgres12 },
     { tag: "0013_merged_subscribers", when: 1795400664258, sql: postgres13 },
+    { tag: "0014_held_deliveries", when: 1795401544997, sql: postgres14 },
   ],
 }

@@ -126,6 +126,11 @@ export const deliveries = table(
     index("webhook_deliveries_by_webhook").on(delivery.webhook_id, delivery.id),
     index("webhook_deliveries_by_event").on(delivery.event_id, delivery.webhook_id),
     ...workIndexes("webhook_deliveries", delivery, delivery.webhook_id).slice(0, 3),
-    index("webhook_deliveries_held").on(delivery.webhook_id, delivery.run_at).where(sql`state = 3`),
+    index("webhook_deliveries_held_by_endpoint")
+      .on(delivery.webhook_id, delivery.run_at)
+      .where(sql`state = 3 AND owner IS NULL`),
+    index("webhook_deliveries_held_by_name")
+      .on(delivery.owner, delivery.id)
+      .where(sql`state = 3 AND owner IS NOT NULL`),
   ],
 )

@@ -8,7 +8,9 @@ import { answered, threadOfAncestor } from "../../src/inbound/correlate"
 import type { InboundFilter } from "../../src/inbound/inbound-emails"
 import * as inbound from "../../src/inbound/inbound-emails"
 import { purgeInbound } from "../../src/inbound/inbound-retention"
+import { holders, unhold } from "../../src/jobs/holds"
 import { purgeDead } from "../../src/jobs/jobs"
+import { RESTORE_HOLD } from "../../src/jobs/work-item"
 import { expireContents, removeMessages } from "../../src/messages/message-retention"
 import * as pipeline from "../../src/messages/pipeline"
 import * as scheduled from "../../src/messages/scheduled"
@@ -16,6 +18,7 @@ import { messageFiles, messages } from "../../src/messages/tables"
 import { namedAmong } from "../../src/operations/file-sweep"
 import { totals } from "../../src/store/counters"
 import type { Store } from "../../src/store/store"
+import { deliveryRows } from "../../src/webhooks/delivery-rows"
 import { purgeDeliveries, purgeEvents } from "../../src/webhooks/retention"
 import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
@@ -66,6 +69,18 @@ const paths: Path[] = [
     index: "jobs_ready",
     table: "jobs",
     walk: (store) => queue.claim(store, 5, lease),
+  },
+  {
+    name: "asking which holds keep deliveries",
+    index: "webhook_deliveries_held_by_name",
+    table: "webhook_deliveries",
+    walk: (store) => holders(store.read, deliveryRows),
+  },
+  {
+    name: "releasing deliveries from a hold",
+    index: "webhook_deliveries_held_by_name",
+    table: "webhook_deliveries",
+    walk: (store) => unhold(store, deliveryRows, RESTORE_HOLD),
   },
   {
     name: "asking when the next job is due",
