@@ -33,6 +33,7 @@ import { isMailbox } from "./lib/address"
 import { watch } from "./messages/facts"
 import type { Channels } from "./messages/pipeline"
 import { countMessages, messageRows, messageTable } from "./messages/pipeline"
+import { invariantWarnings } from "./operations/invariant-sweep"
 import { providerWarnings } from "./providers/alerts"
 import { Failover } from "./providers/failover"
 import { openInstance } from "./providers/health"
@@ -120,6 +121,7 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
   const health = serverHealth(ground, loops, [
     () => providerWarnings(store.read, email.provider.monitor.troubles()),
     () => pauses.warnings(),
+    () => invariantWarnings(store.read),
   ])
   const hasRoom = () => disk.healthy() && disk.state() === "ok"
   const parts: AppParts = {

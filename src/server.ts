@@ -22,6 +22,7 @@ import { type MessageActivity, watch } from "./messages/facts"
 import { openAdminSocket } from "./operations/admin"
 import { keepMark } from "./operations/database-mark"
 import { demandMasterKey, demandSharedBlobs, followCluster, probe } from "./operations/instance"
+import { keepInvariants } from "./operations/invariant-sweep"
 import { type KeptCheck, keepChecked } from "./operations/keep-checked"
 import { startHeld } from "./operations/start-held"
 import { keepTidy } from "./operations/tidy"
@@ -133,6 +134,8 @@ async function assemble(
   const { read } = store
   const works = [wakeUpOf(read, "messages"), wakeUpOf(read, "jobs"), deliveryWakeUp(read)]
   undo.push(shareWakeUps(store, [...works, emitted(read)]), keepTidy(store, settings, storage))
+  const invariants = keepInvariants(store)
+  undo.push(() => invariants.stop())
   // What only the start needed goes: compiled code and the collector's reserve, some 5 MB.
   undo.push(onceIdle(() => Bun.shrink()))
 

@@ -29,6 +29,9 @@ const MAX_ATTEMPTS = 8
  */
 const CONFLICTS = ["40001", "40P01"]
 
+/** Of reads that all see the same: they lock nothing, and no conflict can stop them. */
+const ONE_MOMENT = { isolationLevel: "repeatable read", accessMode: "read only" } as const
+
 const POLLING =
   "a pooler in transaction mode stands before Postgres, so notifications do not arrive; polling instead"
 
@@ -98,6 +101,11 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     read: database as unknown as Reader,
     isAlone: false,
     tx: (closure) => retryConflicts(() => tx(closure), onFault),
+    snapshot: (look) =>
+      database.transaction(
+        (raw) => look(Object.assign(raw as unknown as Reader, access)),
+        ONE_MOMENT,
+      ),
     notify: (topic, payload) => tell(pool, topic, payload),
     listen: async (topic, hear) => {
       if (ears) await hearFrom(ears, topic, hear)

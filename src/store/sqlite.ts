@@ -20,6 +20,7 @@ import { CHECKED_AT_OPEN_BYTES } from "./file-check"
 import { checkFile, type LogState } from "./file-tasks"
 import { demandPermit, GroupCommit } from "./group-commit"
 import { migrateSqlite } from "./migrate"
+import { readOneMoment } from "./one-moment"
 import { rawSqlite } from "./statements"
 import type { Reader, Store, Tx } from "./store"
 
@@ -98,6 +99,7 @@ function open(options: SqliteOptions, release: () => void) {
     read,
     isAlone: true,
     tx: (closure) => group.run(() => closure(tx)),
+    snapshot: (look) => readOneMoment(path, { ...access, changeCount: () => undefined }, look),
     async notify() {}, // one process holds the file: what is in its memory reaches everybody
     async listen() {},
     file: { path, is_checked },

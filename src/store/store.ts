@@ -48,6 +48,12 @@ export interface Store {
    */
   tx<Result>(closure: Closure<Result>): Promise<Result>
 
+  /**
+   * Reads of one moment: what is committed meanwhile is not seen. It should end within seconds, because
+   * neither engine can clean up behind a moment that is still read.
+   */
+  snapshot<Result>(look: (db: Reader) => Promise<Result>): Promise<Result>
+
   /** Tells every node on this database; resolves when it is out. It may be lost: poll behind it. */
   notify(topic: string, payload: string): Promise<void>
   /** Resolves when the ear is open. */

@@ -1,0 +1,46 @@
+/**
+ * The numbers of this process by their names of Prometheus, each value by its labels. No address, id
+ * or key may become a label.
+ */
+const families = new Map<string, Family>()
+
+type Labels = Record<string, string>
+
+interface Family {
+  help: string
+  values: Map<string, number>
+}
+
+/** A number that only rises, from 0 at the start of the process. */
+export interface MetricCounter {
+  add(labels: Labels, by: number): void
+  /** 0 for labels that were never added to. */
+  value(labels: Labels): number
+}
+
+/** The counter of this name (`belfry_…_total`), which is made at the first call. */
+export function metricCounter(name: string, help: string): MetricCounter {
+  const family = families.get(name) ?? { help, values: new Map<string, number>() }
+  families.set(name, family)
+  const { values } = family
+  return {
+    add: (labels, by) => void values.set(shown(labels), (values.get(shown(labels)) ?? 0) + by),
+    value: (labels) => values.get(shown(labels)) ?? 0,
+  }
+}
+
+/** All of them in the text format of Prometheus, version 0.0.4. */
+export const metricsText = (): string =>
+  [...families]
+    .flatMap(([name, { help, values }]) => [
+      `# HELP ${name} ${help}`,
+      `# TYPE ${name} counter`,
+      ...[...values].map(([labels, value]) => `${name}${labels} ${value}`),
+    ])
+    .map((line) => `${line}\n`)
+    .join("")
+
+function shown(labels: Labels): string {
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+  return pairs.length === 0 ? "" : `{${pairs.join(",")}}`
+}

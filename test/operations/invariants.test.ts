@@ -1,0 +1,215 @@
+import { afterAll, afterEach, describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { metricCounter, metricsText } from "../../src/core/metrics"
+import { isoFrom, millis, now } from "../../src/core/time"
+import { events } from "../../src/events/tables"
+import { DEAD, OVER } from "../../src/jobs/work-item"
+import { messageContents, messages } from "../../src/messages/tables"
+import { countedRows } from "../../src/operations/counted-rows"
+import {
+  invariantWarnings,
+  keepInvariants,
+  lastSweep,
+  sweepInvariants,
+} from "../../src/operations/invariant-sweep"
+import {
+  type BrokenInvariant,
+  brokenDeliveries,
+  brokenInAccount,
+  brokenInProject,
+} from "../../src/operations/invariants"
+import { bump } from "../../src/store/counters"
+import { counters } from "../../src/store/tables"
+import { deliveries } from "../../src/webhooks/tables"
+import { movableClock } from "../harness/clock"
+import { bounced, deliverAll, delivered } from "../harness/delivery"
+import { mail } from "../harness/mail"
+import { quietLog } from "../harness/quiet"
+import { type TestProject, testService } from "../harness/service"
+import { endpoint } from "../webhooks/endpoints"
+
+const clock = movableClock()
+const lines = quietLog()
+const service = await testService()
+afterAll(() => service[Symbol.asyncDispose]())
+const { store } = service
+
+const HOUR = 3600
+
+// A message that nothing tries would be waited for.
+afterEach(() => store.tx((tx) => tx.delete(messages).where(eq(messages.status, "queued"))))
+
+const send = async (project: TestProject, to: string): Promise<string> =>
+  (await project.post("/v1/emails", mail({ to }))).body.id
+
+/** A project in which something of everything happened. */
+async function busyProject() {
+  const project = await service.project()
+  await endpoint(project, { events: ["*"] })
+  await project.post("/v1/topics", { key: "news", name: "News" })
+  await project.post("/v1/subscribers", {
+    external_id: "ann",
+    email: "ann@example.test",
+    tags: ["a.b"],
+  })
+  await project.post("/v1/suppressions", { address: "gone@example.test", channel: "email" })
+  await send(project, "first@example.test") // its first event may be the oldest that is kept
+  const sent = await send(project, "ann@example.test")
+  const refused = await send(project, "no@example.test")
+  await deliverAll(service, (email) => (email.startsWith("no") ? bounced(email) : delivered(email)))
+  const open = await send(project, "late@example.test")
+  return { project, sent, refused, open }
+}
+
+async function brokenIn(project: TestProject, overdue_before: string | null = null) {
+  const found: BrokenInvariant[] = []
+  await store.snapshot(async (db) => {
+    const look = { db, pause: async () => {}, since: null, overdue_before }
+    for await (const place of brokenInProject(look, project.project_id)) found.push(place)
+    for await (const place of brokenInAccount(look, project.account_id)) found.push(place)
+    for await (const place of brokenDeliveries(look)) {
+      if (place.owner_id === project.project_id) found.push(place)
+    }
+  })
+  return found
+}
+
+test("nothing is broken where everything happened in the usual way", async () => {
+  const { project } = await busyProject()
+  expect(await brokenIn(project)).toEqual([])
+})
+
+test("every counter that the service keeps is known, or counts no rows", async () => {
+  const { project } = await busyProject()
+  const rows = await store.read.select().from(counters)
+  const known = ["invitations:", "found"]
+  const ours = rows.filter((row) =>
+    [project.project_id, project.account_id].includes(row.project_id),
+  )
+  expect(ours.length).toBeGreaterThan(8)
+  const unknown = ours.filter(({ project_id, name }) => {
+    const kind = project_id === project.project_id ? "project" : "account"
+    return !countedRows(kind, project_id, name) && !known.some((text) => name.startsWith(text))
+  })
+  expect(unknown.map(({ name }) => name)).toEqual([])
+})
+
+describe("a broken place is found", () => {
+  const change = (id: string, fields: Partial<typeof messages.$inferInsert>) =>
+    store.tx((tx) => tx.update(messages).set(fields).where(eq(messages.id, id)))
+
+  test.each([OVER, DEAD])("I1: a message that waits in state %i", async (state) => {
+    const { project, open } = await busyProject()
+    await change(open, { state })
+    expect(await brokenIn(project)).toMatchObject([{ name: "I1", id: open }])
+  })
+
+  test("I1: a message that waits without its content", async () => {
+    const { project, open } = await busyProject()
+    await store.tx((tx) => tx.delete(messageContents).where(eq(messageContents.message_id, open)))
+    const [place] = await brokenIn(project)
+    expect(place).toMatchObject({ name: "I1", id: open, owner_id: project.project_id })
+    expect(place?.what).toContain("content is gone")
+  })
+
+  test("I1: a message that was due long ago, where a server should have tried it", async () => {
+    const { project, open } = await busyProject()
+    const later = isoFrom(millis() + HOUR * 1000)
+    expect(await brokenIn(project, later)).toMatchObject([{ name: "I1", id: open }])
+  })
+
+  test("I1: a delivery that waits and is over", async () => {
+    const { project } = await busyProject()
+    const ours = eq(deliveries.project_id, project.project_id)
+    const [row] = await store.read.select({ id: deliveries.id }).from(deliveries).where(ours)
+    const id = row?.id ?? ""
+    await store.tx((tx) =>
+      tx.update(deliveries).set({ status: "pending", state: OVER }).where(eq(deliveries.id, id)),
+    )
+    expect(await brokenIn(project)).toMatchObject([{ name: "I1", id }])
+  })
+
+  test("I4: an ending without its event, and one with two", async () => {
+    const { project, sent, refused } = await busyProject()
+    const of = await store.read.select().from(events).where(eq(events.subject_id, refused))
+    const [bounce] = of.filter(({ type }) => type === "email.bounced")
+    const [last] = (
+      await store.read.select().from(events).where(eq(events.subject_id, sent))
+    ).filter(({ type }) => type === "email.delivered")
+    if (!bounce || !last) throw new Error("both events are there")
+    await store.tx(async (tx) => {
+      await tx.delete(events).where(eq(events.id, bounce.id))
+      await tx.insert(events).values({ ...last, id: `evt_${Bun.randomUUIDv7()}` })
+    })
+    const found = await brokenIn(project)
+    expect(found.map(({ name, id }) => [name, id]).sort()).toEqual(
+      [
+        ["I4", sent],
+        ["I4", refused],
+      ].sort(),
+    )
+  })
+
+  test("I4: an event that goes to one endpoint twice", async () => {
+    const { project } = await busyProject()
+    const ours = eq(deliveries.project_id, project.project_id)
+    const [row] = await store.read.select().from(deliveries).where(ours)
+    if (!row) throw new Error("a delivery is there")
+    const id = Bun.randomUUIDv7()
+    await store.tx((tx) => tx.insert(deliveries).values({ ...row, id }))
+    expect(await brokenIn(project)).toMatchObject([{ name: "I4", id }])
+  })
+
+  test.each(["email", "email.delivered", "topics", "subscribers.tag.a.b", "suppressions"])(
+    "I5: a counter %s that is one too high",
+    async (name) => {
+      const { project } = await busyProject()
+      await store.tx((tx) => bump(tx, project.project_id, name, 1))
+      const [place, ...others] = await brokenIn(project)
+      expect(others).toEqual([])
+      const { told = 0, counted = 0, ...counter } = place?.counter ?? {}
+      expect({ name: place?.name, ...counter }).toMatchObject({ name })
+      expect(told - counted).toBe(1)
+    },
+  )
+})
+
+describe("the sweep", () => {
+  const counter = metricCounter("belfry_invariant_violations_total", "")
+
+  test("counts what it found, logs it loudly, and warns until a sweep finds nothing", async () => {
+    const { project, open } = await busyProject()
+    const before = (await sweepInvariants(store, now())).found
+    await store.tx((tx) => tx.update(messages).set({ state: OVER }).where(eq(messages.id, open)))
+    const counted = counter.value({ name: "I1" })
+    const swept = await sweepInvariants(store, now())
+    expect(swept.found.I1).toBe(before.I1 + 1)
+    expect(counter.value({ name: "I1" })).toBe(counted + swept.found.I1)
+    expect(metricsText()).toContain('belfry_invariant_violations_total{name="I1"} ')
+    const line = lines().findLast((text) => text.includes("AN INVARIANT IS BROKEN: I1"))
+    expect(line).toContain('"level":"error"')
+    expect(line).toContain(project.project_id)
+    expect(line).not.toContain("@example.test")
+    expect(await invariantWarnings(store.read)).toContainEqual(
+      expect.stringContaining(`Invariant I1 is broken in ${swept.found.I1} places`),
+    )
+  })
+
+  test("comes once an hour, by one of two nodes", async () => {
+    const nodes = [keepInvariants(store), keepInvariants(store)]
+    const look = () => Promise.all(nodes.map((node) => node.look()))
+    const sweptAt = async () => (await lastSweep(store.read))?.at
+    clock.freeze()
+    const first = await sweptAt()
+    await look()
+    expect(await sweptAt()).toBe(first) // an hour after the start
+    clock.advance({ seconds: HOUR })
+    await look()
+    const second = await sweptAt()
+    expect(second).toBe(now())
+    clock.advance({ seconds: HOUR - 1 })
+    await look()
+    expect(await sweptAt()).toBe(second)
+    for (const node of nodes) await node.stop()
+  })
+})
