@@ -7,6 +7,9 @@ export const OUTPUT_BYTES = 2_097_152
 /** How long a thread may take for one rendering. */
 export const DEADLINE_MS = 500
 
+/** After this its thread is ended: it hangs in a place that asks for no time. */
+export const KILL_MS = DEADLINE_MS + 100
+
 /** Processor time of a thread for one rendering. What takes more is kept apart from other renderings. */
 export const LONG_MS = 50
 

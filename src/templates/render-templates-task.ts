@@ -11,7 +11,7 @@ import {
 } from "./handlebars"
 import { type HelperSetting, handlebarsHelpers } from "./handlebars-helpers"
 import { COMPILER, CONTENT } from "./judge-task"
-import { LONG_MS, OUTPUT_BYTES } from "./limits"
+import { DEADLINE_MS, LONG_MS, OUTPUT_BYTES } from "./limits"
 import { type Noticing, parseText, VALUE } from "./syntax"
 import type { TemplateVariable } from "./tables"
 import type { TemplateText } from "./texts"
@@ -89,6 +89,29 @@ handlebars.registerHelper(VALUE, (value: unknown, name: string) => {
   return value
 })
 
+/** Turns of loops between two looks at the clock. */
+const TURNS = 1024
+let turns = 0
+let render_until = Number.POSITIVE_INFINITY
+
+/**
+ * Loops ask for the time, so that a template which hangs in them ends alone. To end its thread, as for other
+ * ways to hang, costs 30 ms of processor time, and other renderings of its task begin anew.
+ */
+const each = handlebars.helpers.each as Handlebars.HelperDelegate
+handlebars.registerHelper("each", function (this: unknown, list, options) {
+  if (typeof options?.fn !== "function") return each.call(this, list, options)
+  const turn = options.fn as (...given: unknown[]) => string
+  const fn = (...given: unknown[]) => {
+    turns += 1
+    if (turns % TURNS === 0 && performance.now() > render_until) throw tookTooLong()
+    return turn(...given)
+  }
+  return each.call(this, list, { ...options, fn })
+})
+
+const tookTooLong = () => new Unfit("timeout", `Rendering took longer than ${DEADLINE_MS} ms.`)
+
 const isBelow = (name: string, key: string) =>
   name === key || name.startsWith(`${key}.`) || name.startsWith(`${key}[]`)
 
@@ -122,6 +145,7 @@ function longNoter(): (result: RenderResult) => RenderAnswer {
 }
 
 function renderOne({ key, sources, data }: RenderJob): RenderResult {
+  render_until = performance.now() + DEADLINE_MS
   try {
     const template = lookup(key) ?? (sources && keep(key, compile(sources)))
     if (!template) return { unknown: true }
@@ -262,6 +286,7 @@ function renderAll(template: CompiledTexts, data: Record<string, unknown>) {
       texts[compiled.text.part] = text
     } catch (error) {
       problem ??= error
+      if (performance.now() > render_until) break
     }
   }
   return { texts, problem }

@@ -1,7 +1,7 @@
 import { monotonic } from "../core/time"
 import { openWorkers } from "../core/workers"
 import { FairQueue } from "../lib/fair-queue"
-import { DEADLINE_MS } from "./limits"
+import { KILL_MS } from "./limits"
 import type { RenderAnswer, RenderJob } from "./render-templates-task"
 
 /** How long something is slow after it took too long. */
@@ -55,7 +55,7 @@ export class SlowTemplates {
     this.#is_running = true
     for (let next = this.#waiting.next(); next; next = this.#waiting.next()) {
       const { job, resolve, reject } = next
-      const options = { deadline_ms: DEADLINE_MS }
+      const options = { deadline_ms: KILL_MS }
       const ran = this.#workers.run<RenderAnswer[]>("render-templates", [job], options)
       await ran.then(([answer]) => resolve(answer as RenderAnswer), reject)
     }

@@ -2,7 +2,7 @@ import { ApiError } from "../core/errors"
 import { SharedFailure, WorkerBatches } from "../core/worker-batches"
 import { type Workers, WorkerTimeout } from "../core/workers"
 import { unavailable } from "../http/envelope"
-import { DEADLINE_MS } from "./limits"
+import { DEADLINE_MS, KILL_MS } from "./limits"
 import type { RenderAnswer, RenderJob, TemplateSources } from "./render-templates-task"
 import { SlowTemplates } from "./slow-templates"
 
@@ -108,13 +108,15 @@ export class TemplateRenderer {
     }
   }
 
-  /** Came in time. One that took much of it delays what shares its thread, so it goes apart as well. */
+  /** One that took much of its time delays what shares its thread, so it goes apart. */
   #kept(project_id: string, key: string, whole: RenderAnswer): RenderAnswer {
-    if (!this.#known.has(key)) {
+    const is_late = "problem" in whole && whole.problem.reason === "timeout"
+    if (is_late) this.#known.delete(key)
+    else if (!this.#known.has(key)) {
       if (this.#known.size >= MOST_KNOWN) this.#known.clear()
       this.#known.add(key)
     }
-    if (!whole.took_long) return whole
+    if (!whole.took_long && !is_late) return whole
     for (const name of [project_id, key]) this.#slow.note(name)
     const { took_long: _, ...answer } = whole
     return answer
@@ -136,7 +138,7 @@ export class TemplateRenderer {
 
   #batches(): RenderBatches {
     const options = { most: MOST_TOGETHER, in_flight: 1, tells_shared_failures: true }
-    return new WorkerBatches(this.#workers, "render-templates", DEADLINE_MS, options)
+    return new WorkerBatches(this.#workers, "render-templates", KILL_MS, options)
   }
 }
 

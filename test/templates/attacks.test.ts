@@ -178,6 +178,16 @@ describe("a template that hangs", () => {
     await hanging
   })
 
+  test("in its loops ends alone, and its thread goes on", () => {
+    const job = ({ key, sources }: ReturnType<typeof text>, l: number[]) => ({
+      ...{ key, sources, data: JSON.stringify({ l, n: 1 }) },
+    })
+    const [hung, quick] = renderTemplates([job(HANG, numbers(100)), job(QUICK, [])])
+    const message = "Rendering took longer than 500 ms."
+    expect(hung).toMatchObject({ problem: { reason: "timeout", message }, took_long: true })
+    expect(quick).toEqual({ texts: { html: "1" }, without_value: [] })
+  })
+
   test("is told from one that is quick by the processor time that it takes", () => {
     const job = ({ key, sources }: ReturnType<typeof text>, l: number[]) => ({
       ...{ key, sources, data: JSON.stringify({ l, n: 1 }) },
