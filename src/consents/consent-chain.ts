@@ -24,7 +24,7 @@ export const listConsents = (db: Reader, subscriber: Subject): RowList<ConsentRo
 const missing = () => fail("not_found", "There is no such consent record.")
 
 /** The number of the last record: they count up, and none is taken out. */
-async function lengthOfChain(db: Reader, subscriber: Subject): Promise<number> {
+export async function lengthOfChain(db: Reader, subscriber: Subject): Promise<number> {
   const numbers = db.select({ number: consents.number }).from(consents)
   const last = numbers.where(chainOf(subscriber)).orderBy(desc(consents.number))
   const [row] = await last.limit(1)

@@ -55,7 +55,7 @@ export function recordConsent(
 }
 
 /** Takes the next place of the chain of its subscriber or address. Returns the record. */
-export async function append(
+async function append(
   tx: Tx,
   fields: Omit<ConsentRow, "number" | "prev_hash" | "hash">,
 ): Promise<ConsentRow> {
@@ -70,11 +70,31 @@ export async function append(
   throw new Error("others wrote to the same chain of consents all the time")
 }
 
+/** As `append`, for records of one subscriber in their order. The transaction holds the subscriber. */
+export async function appendAll(
+  tx: Tx,
+  list: Omit<ConsentRow, "number" | "prev_hash" | "hash">[],
+): Promise<void> {
+  const [first] = list
+  if (first === undefined) return
+  const [last] = await lastOf(tx, first)
+  let [number, prev_hash] = [last?.number ?? 0, last?.hash ?? null]
+  const rows = list.map((fields) => {
+    number += 1
+    const unsigned = { ...fields, number, prev_hash }
+    prev_hash = hashOf(unsigned)
+    return { ...unsigned, hash: prev_hash }
+  })
+  const fresh = await insertConsents(tx, rows)
+  if (fresh.size < rows.length) throw new Error("a chain of consents was written without its lock")
+}
+
 const insertConsents = newRowInserter(consents, "id")
 
 type ChainOwner = Pick<ConsentRow, "project_id" | "subscriber_id" | "address">
 
-const lastOf = (db: Reader, { project_id, subscriber_id, address }: ChainOwner) =>
+/** The number and hash of the last record of a chain. */
+export const lastOf = (db: Reader, { project_id, subscriber_id, address }: ChainOwner) =>
   subscriber_id === null
     ? findLast(db, { project_id, address: address ?? "" })
     : findLastOfSubscriber(db, { project_id, subscriber_id })

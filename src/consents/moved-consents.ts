@@ -1,9 +1,11 @@
 import { and, asc, count, eq } from "drizzle-orm"
+import { tooMany } from "../core/errors"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
 import type { Reader, Tx } from "../store/store"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
-import { append, type ConsentRow, hashOf } from "./consents"
+import { lengthOfChain } from "./consent-chain"
+import { appendAll, type ConsentRow, hashOf, lastOf } from "./consents"
 import { consents } from "./tables"
 
 type Owner = Pick<SubscriberRow, "id" | "project_id">
@@ -11,8 +13,21 @@ type Owner = Pick<SubscriberRow, "id" | "project_id">
 const chainOf = ({ id, project_id }: Owner) =>
   and(eq(consents.project_id, project_id), eq(consents.subscriber_id, id))
 
+/** Records that one merge moves. */
+export const MOST_MOVED = 10_000
+
+/** Throws 409 `conflict`, reason `too_many`, for a chain that is too long to be moved at once. */
+export async function demandMovable(
+  db: Reader,
+  owner: Pick<SubscriberRow, "id" | "project_id" | "external_id">,
+): Promise<void> {
+  if ((await lengthOfChain(db, owner)) <= MOST_MOVED) return
+  const text = `${owner.external_id} has more than ${MOST_MOVED} consent records, which one merge cannot move. Merge in the other direction.`
+  tooMany(text, MOST_MOVED)
+}
+
 /** The whole chain of a subscriber, the first record first. */
-export const readChain = async (db: Reader, owner: Owner): Promise<ConsentRow[]> =>
+const readChain = async (db: Reader, owner: Owner): Promise<ConsentRow[]> =>
   db.select().from(consents).where(chainOf(owner)).orderBy(asc(consents.number))
 
 /**
@@ -22,11 +37,12 @@ export const readChain = async (db: Reader, owner: Owner): Promise<ConsentRow[]>
 export async function moveConsents(tx: Tx, from: Owner, into: Owner): Promise<number> {
   const chain = await readChain(tx, from)
   await tx.delete(consents).where(chainOf(from))
-  for (const { id, hash, number: _, prev_hash: __, ...said } of chain) {
+  const moved = chain.map(({ id, hash, number: _, prev_hash: __, ...said }) => {
     const origin = `moved from record ${id} of subscriber ${from.id}, hash ${hash}`
     const proof = said.proof === null ? origin : `${said.proof} (${origin})`
-    await append(tx, { ...said, id: newId(), subscriber_id: into.id, proof })
-  }
+    return { ...said, id: newId(), subscriber_id: into.id, proof }
+  })
+  await appendAll(tx, moved)
   return chain.length
 }
 
@@ -42,18 +58,23 @@ export interface ClosedChain {
  * last record that stood there.
  */
 export async function closeChain(tx: Tx, owner: Owner): Promise<ClosedChain> {
-  const chain = await readChain(tx, owner)
+  const [last] = await lastOf(tx, ofSubscriber(owner))
+  const [found] = await tx.select({ all: count() }).from(consents).where(chainOf(owner))
   await tx.delete(consents).where(chainOf(owner))
   const closing = {
-    ...{ id: newId(), project_id: owner.project_id, subscriber_id: owner.id, address: null },
+    ...{ id: newId(), ...ofSubscriber(owner) },
     ...{ channel: "email" as const, scope_type: null, scope_key: null },
     ...{ action: "erased" as const, source: "api" as const, proof: null, ip_hash: null },
-    ...{ created_at: now(), number: (chain.at(-1)?.number ?? 0) + 1 },
-    prev_hash: chain.at(-1)?.hash ?? null,
+    ...{ created_at: now(), number: (last?.number ?? 0) + 1 },
+    prev_hash: last?.hash ?? null,
   }
   await tx.insert(consents).values({ ...closing, hash: hashOf(closing) })
-  return { receipt_id: closing.id, removed: chain.length }
+  return { receipt_id: closing.id, removed: found?.all ?? 0 }
 }
+
+const ofSubscriber = ({ id: subscriber_id, project_id }: Owner) => ({
+  ...{ project_id, subscriber_id, address: null },
+})
 
 /** Removes the chain of an address that belongs to no subscriber any more. Returns its length. */
 export async function removeAddressChain(

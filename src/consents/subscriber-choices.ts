@@ -1,5 +1,5 @@
-import { and, eq, type SQL } from "drizzle-orm"
-import { fail } from "../core/errors"
+import { and, eq, inArray, type SQL } from "drizzle-orm"
+import { fail, tooMany } from "../core/errors"
 import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
@@ -25,11 +25,15 @@ interface SubscriberChoice {
   reason?: string | null | undefined
 }
 
+/** Of one subscriber: what the API ends. The pages of a mail are not held to it, nor is a whole channel. */
+export const MOST_UNSUBSCRIBES = 1000
+
 type MacSecrets = Pick<Secrets, "mac">
 
 /**
  * Ends a channel, or one category of it, for a subscriber: the row, the consent record and the event.
- * Throws 409 where it has ended already, and 422 for a category that the project does not have.
+ * Throws 409 where it has ended already, 409 at `MOST_UNSUBSCRIBES` categories, and 422 for a category that
+ * the project does not have.
  */
 export async function unsubscribeSubscriber(
   tx: Tx,
@@ -42,10 +46,26 @@ export async function unsubscribeSubscriber(
   await demandCategory(tx, project_id, given.category)
   const added = await addUnsubscribe(tx, subscriber, { ...given, category })
   if (!added) return await hasEnded(tx, subscriber, given)
+  if (category !== "") await demandFewUnsubscribes(tx, [subscriber])
   const reason = given.reason ?? null
   await recordChoice(tx, secrets, subscriber, given, { action: "withdrawn", proof: reason })
   await tellChoice(tx, { account_id, subscriber, type: "unsubscribed", ...toldOf(given) })
   return added
+}
+
+/** Throws 409 `conflict`, reason `too_many`, where the subscribers together ended too much. */
+export async function demandFewUnsubscribes(
+  db: Reader,
+  people: Pick<SubscriberRow, "id" | "external_id">[],
+): Promise<void> {
+  const { subscriber_id, channel, category } = unsubscribes
+  const ids = people.map(({ id }) => id)
+  const rows = db.selectDistinct({ channel, category }).from(unsubscribes)
+  const most = MOST_UNSUBSCRIBES
+  if ((await rows.where(inArray(subscriber_id, ids)).limit(most + 1)).length <= most) return
+  const names = people.map(({ external_id }) => external_id).join(" and ")
+  const text = `A subscriber has at most ${most} unsubscribes, and ${names} would have more. End the whole channel, or resubscribe to a category first.`
+  tooMany(text, most)
 }
 
 async function hasEnded(
@@ -70,15 +90,25 @@ const isOf = (subscriber_id: string, channel: AudienceChannel): SQL | undefined 
 /** Adds the row alone. Returns undefined where there is one. */
 export async function addUnsubscribe(
   tx: Tx,
-  { id: subscriber_id, project_id }: Pick<SubscriberRow, "id" | "project_id">,
-  { channel, category, reason = null }: SubscriberChoice & { category: string },
+  subscriber: Pick<SubscriberRow, "id" | "project_id">,
+  choice: SubscriberChoice & { category: string },
 ): Promise<UnsubscribeRow | undefined> {
-  const row = {
-    ...{ id: newId(), project_id, subscriber_id, channel, category },
-    ...{ reason, created_at: now() },
-  }
-  const fresh = await insertUnsubscribes(tx, [row])
-  return fresh.has(row.id) ? row : undefined
+  const [added] = await addUnsubscribes(tx, subscriber, [choice])
+  return added
+}
+
+/** Adds rows alone, and leaves those that are there. Returns the new ones. */
+export async function addUnsubscribes(
+  tx: Tx,
+  { id: subscriber_id, project_id }: Pick<SubscriberRow, "id" | "project_id">,
+  choices: (SubscriberChoice & { category: string })[],
+): Promise<UnsubscribeRow[]> {
+  const created_at = now()
+  const rows = choices.map(({ channel, category, reason = null }) => ({
+    ...{ id: newId(), project_id, subscriber_id, channel, category, reason, created_at },
+  }))
+  const fresh = await insertUnsubscribes(tx, rows)
+  return rows.filter(({ id }) => fresh.has(id))
 }
 
 const insertUnsubscribes = newRowInserter(unsubscribes, "id")

@@ -1,7 +1,7 @@
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
 import { emit } from "../events/emit"
-import type { Tx } from "../store/store"
+import type { Store, Tx } from "../store/store"
 import { tellChoice } from "../subscribers/choice-events"
 import { suppress, unsuppress } from "../suppressions/suppressions"
 import { type NewConsent, recordConsent } from "./consents"
@@ -12,6 +12,7 @@ import {
   endKind,
   holdSubscribersAt,
   type LinkedSubscriber,
+  MOST_SHARING,
 } from "./linked-subscribers"
 import { defaultsIn, kindOf } from "./subscription-kinds"
 import type { FoundLink, UnsubscribeScope } from "./unsubscribe-links"
@@ -99,6 +100,34 @@ export async function chooseEmail(
     ...{ people: changed, subject_id: null, scope: null, way, action },
   })
   return true
+}
+
+/** Consent records of one transaction, so that a page with many kinds of mail holds up nobody else. */
+export const CONSENTS_AT_ONCE = 1000
+
+const KINDS_AT_ONCE = CONSENTS_AT_ONCE / MOST_SHARING
+
+/** What the owner of an address wants of one kind of mail. */
+interface KindChoice {
+  scope: UnsubscribeScope
+  is_wanted: boolean
+}
+
+/** As `unsubscribe` and `resubscribe` of many kinds, some in each transaction. */
+export async function chooseKinds(
+  store: Store,
+  secrets: MacSecrets,
+  owner: LinkOwner & Pick<FoundLink, "settings">,
+  choices: KindChoice[],
+  way: UnsubscribeWay,
+): Promise<void> {
+  for (let at = 0; at < choices.length; at += KINDS_AT_ONCE) {
+    await store.tx(async (tx) => {
+      for (const { scope, is_wanted } of choices.slice(at, at + KINDS_AT_ONCE)) {
+        await (is_wanted ? resubscribe : unsubscribe)(tx, secrets, owner, scope, way)
+      }
+    })
+  }
 }
 
 async function changedOf(

@@ -129,6 +129,10 @@ export function fail(code: ErrorCode, message: string, details?: object): never 
   throw new ApiError(code, message, details)
 }
 
+/** Throws 409 `conflict`, reason `too_many`: there are as many of something as there may be. */
+export const tooMany = (message: string, limit: number): never =>
+  fail("conflict", message, { reason: "too_many", limit })
+
 /** The meaning of each code, for the pages that `meta.docs` of an error names. */
 export const meanings: Readonly<Record<ErrorCode, string>> = {
   unauthorized: "The credential is missing, wrong, expired or revoked.",

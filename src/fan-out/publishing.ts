@@ -10,6 +10,7 @@ import { lookupAll } from "../subscribers/find-subscriber"
 import type { TopicRow } from "../topics/tables"
 import * as topics from "../topics/topics"
 import * as fanOut from "./fan-out"
+import { demandRoomForPublish } from "./open-publishes"
 import type { PublishInput } from "./publish-input"
 import { type FanOutRow, fanOuts } from "./tables"
 
@@ -30,7 +31,8 @@ interface PublishRequest {
 
 /**
  * Plans a publish to the members of a topic: 201. A repeated `dedupe_key` answers the first publish with
- * 200. Throws what a send of the same content would throw, and 404 `topic_not_found`.
+ * 200. Throws what a send of the same content would throw, 404 `topic_not_found`, and 409 where too many
+ * publishes of the project are not over.
  */
 export async function publish(
   { store, rules }: PublishingParts,
@@ -44,6 +46,7 @@ export async function publish(
   return store.tx(async (tx) => {
     const held = await topics.hold(tx, project_id, topic_key)
     const first = await firstOf(tx, held, input.dedupe_key)
+    if (!first) await demandRoomForPublish(tx, project_id)
     const row = first ?? (prepared && (await fanOut.create(tx, caller, held, prepared, input)))
     if (!row) return fail("conflict", FORGOTTEN, { reason: "dedupe_key_ended" })
     const answer = { data: await recordOf(tx, row), status: first ? 200 : 201 }

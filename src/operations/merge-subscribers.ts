@@ -1,12 +1,12 @@
 import { and, eq, inArray } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
-import { moveConsents } from "../consents/moved-consents"
-import { addUnsubscribe } from "../consents/subscriber-choices"
+import { demandMovable, moveConsents } from "../consents/moved-consents"
+import { addUnsubscribes, demandFewUnsubscribes } from "../consents/subscriber-choices"
 import { fail } from "../core/errors"
 import type { Caller } from "../identity/caller"
 import { messages } from "../messages/tables"
 import { held } from "../store/dialect"
-import type { Store, Tx } from "../store/store"
+import type { Reader, Store, Tx } from "../store/store"
 import { find, hold, type SubscriberRow } from "../subscribers/find-subscriber"
 import { demandMergeable, keepNames } from "../subscribers/merged-subscribers"
 import { stricterPreferences, stricterStatus } from "../subscribers/stricter"
@@ -25,7 +25,7 @@ const MOST_BYTES = 16_384
  * Makes one subscriber of two: `from` is removed, and what belonged to it belongs to `into`: memberships,
  * consents, unsubscribes and messages. `into` keeps its own fields, and takes those that it lacks. Of
  * two preferences the stricter one stays. What else `from` was called is kept for export and erasure.
- * Throws 409 for a subscriber and itself, and at `MOST_MERGED`.
+ * Throws 409 for a subscriber and itself, and at the limits of what one may have.
  */
 export async function mergeSubscribers(
   store: Store,
@@ -37,7 +37,7 @@ export async function mergeSubscribers(
   const into = await find(store.read, project_id, into_name)
   const from = await find(store.read, project_id, from_name)
   if (into.id === from.id) return refuseItself(into)
-  await demandMergeable(store.read, into, from)
+  await demandRoom(store.read, into, from)
   const pair = { project_id, into: into.id, from: from.id }
   while ((await store.tx((tx) => moveMessages(tx, pair))) === AT_ONCE);
   return store.tx(async (tx) => {
@@ -45,7 +45,7 @@ export async function mergeSubscribers(
     const rows = new Map<string, SubscriberRow>()
     for (const id of [into.id, from.id].sort()) rows.set(id, await hold(tx, project_id, id))
     const [kept, gone] = [rows.get(into.id) ?? into, rows.get(from.id) ?? from]
-    await demandMergeable(tx, kept, gone)
+    await demandRoom(tx, kept, gone)
     while ((await moveMessages(tx, pair)) === AT_ONCE);
     await moveAll(tx, gone.id, kept.id)
     await moveConsents(tx, gone, kept)
@@ -58,6 +58,13 @@ export async function mergeSubscribers(
     await audit.record(tx, caller, { account_id, ...what })
     return change(tx, kept, merged(kept, gone))
   })
+}
+
+/** Asked before anything moves, and again where both are held. */
+async function demandRoom(db: Reader, into: SubscriberRow, from: SubscriberRow): Promise<void> {
+  await demandMergeable(db, into, from)
+  await demandFewUnsubscribes(db, [into, from])
+  await demandMovable(db, from)
 }
 
 const refuseItself = ({ id, external_id }: SubscriberRow): never =>
@@ -87,9 +94,7 @@ async function moveUnsubscribes(tx: Tx, from: SubscriberRow, into: SubscriberRow
   const theirs = eq(unsubscribes.subscriber_id, from.id)
   const rows = await tx.select().from(unsubscribes).where(theirs)
   await tx.delete(unsubscribes).where(theirs)
-  for (const { channel, category, reason } of rows) {
-    await addUnsubscribe(tx, into, { channel, category, reason })
-  }
+  await addUnsubscribes(tx, into, rows)
 }
 
 /** What does not fit into the limits of one subscriber is left out of what `from` adds. */

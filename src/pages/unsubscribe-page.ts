@@ -5,7 +5,7 @@ import {
   type Subscriptions,
   subscriptionsOf,
 } from "../consents/subscription-kinds"
-import { chooseEmail, resubscribe, type UnsubscribeWay, unsubscribe } from "../consents/unsubscribe"
+import { chooseEmail, chooseKinds, type UnsubscribeWay, unsubscribe } from "../consents/unsubscribe"
 import { type FoundLink, lookupLink } from "../consents/unsubscribe-links"
 import type { ApiError } from "../core/errors"
 import type { Secrets } from "../core/secrets"
@@ -72,7 +72,7 @@ const EMPTY_PAGE = { "content-type": "text/html;charset=utf-8", ...UNKEPT }
 export async function showPreferences({ store }: UnsubscribePageParts, visit: LinkVisit) {
   const link = await lookupLink(store.read, visit.token)
   if (!link) return invalidLink(visit.request)
-  return choices(lookOfLink(visit.request, link), link, await subscriptionsOf(store.read, link))
+  return choicesPage(lookOfLink(visit.request, link), link, await subscriptionsOf(store.read, link))
 }
 
 /**
@@ -88,20 +88,18 @@ export async function answerPreferences(
   if (!link) return invalidLink(visit.request)
   const way: UnsubscribeWay = { source: "page", proof: "form of the preference page", ip: visit.ip }
   const isWanted = (name: string) => form.action !== "none" && form[`get ${name}`] !== undefined
-  await store.tx(async (tx) => {
-    const { kinds, gets_email } = await subscriptionsOf(tx, link)
-    if (form[`seen ${EMAIL}`] !== undefined && gets_email === !isWanted(EMAIL)) {
-      await chooseEmail(tx, secrets, link, !gets_email, way)
-    }
-    for (const { scope, is_subscribed } of kinds) {
-      if (form[`seen ${nameOf(scope)}`] === undefined) continue
-      if (isWanted(nameOf(scope)) === is_subscribed) continue
-      await (is_subscribed ? unsubscribe : resubscribe)(tx, secrets, link, scope, way)
-    }
-  })
+  const { kinds, gets_email } = await subscriptionsOf(store.read, link)
+  if (form[`seen ${EMAIL}`] !== undefined && gets_email === !isWanted(EMAIL)) {
+    await store.tx((tx) => chooseEmail(tx, secrets, link, !gets_email, way))
+  }
+  const seen = kinds.filter(({ scope }) => form[`seen ${nameOf(scope)}`] !== undefined)
+  const choices = seen.flatMap(({ scope, is_subscribed }) =>
+    isWanted(nameOf(scope)) === is_subscribed ? [] : [{ scope, is_wanted: !is_subscribed }],
+  )
+  await chooseKinds(store, secrets, link, choices, way)
   const look = lookOfLink(visit.request, link)
   const notice = form.action === undefined ? undefined : look.words.saved
-  return choices(look, link, await subscriptionsOf(store.read, link), notice)
+  return choicesPage(look, link, await subscriptionsOf(store.read, link), notice)
 }
 
 /** The name of the field for email at all. No kind has it, since those have a colon. */
@@ -145,7 +143,7 @@ function done(
   return recipientPage(look, { title: words.done_title, content })
 }
 
-function choices(look: PageLook, { address }: FoundLink, all: Subscriptions, notice?: string) {
+function choicesPage(look: PageLook, { address }: FoundLink, all: Subscriptions, notice?: string) {
   const { words, language } = look
   const content = html`
 ${notice && html`<p class="notice" role="status">${notice}</p>`}

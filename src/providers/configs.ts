@@ -1,6 +1,6 @@
 import { and, count as counted, eq, type SQL } from "drizzle-orm"
 import type * as audit from "../audit-log/audit-log"
-import { fail } from "../core/errors"
+import { fail, tooMany } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
@@ -77,7 +77,7 @@ export async function set(
   }
   if ((await count(tx, owner.project_id, wanted.kind)) >= MOST_CONFIGS) {
     const text = `A project may have at most ${MOST_CONFIGS} providers of one kind. Delete one first.`
-    fail("conflict", text, { reason: "too_many", limit: MOST_CONFIGS })
+    tooMany(text, MOST_CONFIGS)
   }
   const row = freshRow(owner, wanted, maker)
   const added = await tx.insert(providerConfigs).values(row).onConflictDoNothing().returning()

@@ -4,11 +4,10 @@ import { fail, invalid } from "../core/errors"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
 import type { Caller } from "../identity/caller"
-import { projects } from "../identity/tables"
+import { holdProject } from "../identity/hold-project"
 import type { AudienceChannel } from "../lib/preferences"
 import { nearest, shortened, slugFrom } from "../lib/text"
 import { cached } from "../store/cached"
-import { held } from "../store/dialect"
 import { countRows, holdById, type RowList, rowById, rowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { categories } from "./tables"
@@ -92,7 +91,7 @@ export const list = (db: Reader, project_id: string): RowList<CategoryRow> =>
 /** Throws 409 `conflict` where the slug is taken, and 422 at the limit. */
 export async function create(tx: Tx, caller: Caller, given: NewCategory): Promise<CategoryRow> {
   const { project_id } = caller
-  await holdProject(tx, project_id) // two at once must not pass the limit together
+  await holdProject(tx, project_id)
   await demandRoom(tx, project_id)
   const { name } = given
   const slug = given.slug ?? slugFrom(name)
@@ -113,9 +112,6 @@ export async function create(tx: Tx, caller: Caller, given: NewCategory): Promis
 }
 
 const NO_SLUG = "The name has no letter from a to z and no digit to make a slug of. Give a slug."
-
-const holdProject = (tx: Tx, project_id: string) =>
-  held(tx.select({ id: projects.id }).from(projects).where(eq(projects.id, project_id)))
 
 async function demandRoom(tx: Tx, project_id: string) {
   const used = await countRows(tx, categories, eq(categories.project_id, project_id))

@@ -1,5 +1,5 @@
 import { asc, count, eq, inArray } from "drizzle-orm"
-import { fail } from "../core/errors"
+import { tooMany } from "../core/errors"
 import { now } from "../core/time"
 import type { Reader, Tx } from "../store/store"
 import type { SubscriberRow } from "./find-subscriber"
@@ -28,8 +28,8 @@ export async function demandMergeable(
   const both = inArray(mergedSubscribers.subscriber_id, [kept.id, gone.id])
   const [found] = await db.select({ all: count() }).from(mergedSubscribers).where(both)
   if ((found?.all ?? 0) < MOST_MERGED) return
-  const text = `At most ${MOST_MERGED} subscribers can be merged into one. ${kept.external_id} is at this limit. Erase what is not needed any more, or keep the two apart.`
-  fail("conflict", text, { reason: "too_many_merged", limit: MOST_MERGED, id: kept.id })
+  const text = `At most ${MOST_MERGED} subscribers can be merged into one. ${kept.external_id} is at this limit. Keep the two apart.`
+  tooMany(text, MOST_MERGED)
 }
 
 /**

@@ -39,6 +39,7 @@ const startRoute = (parts: PublishParts): AnyRoute =>
       "template_render_failed",
       "invalid_email",
       "account_frozen",
+      "conflict",
     ],
     sends: true,
     idempotent: true,

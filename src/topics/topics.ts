@@ -1,9 +1,10 @@
 import { and, eq, type SQL, sql } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
-import { fail } from "../core/errors"
+import { fail, tooMany } from "../core/errors"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
 import type { Caller } from "../identity/caller"
+import { holdProject } from "../identity/hold-project"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
 import { partOf, searchable } from "../lib/text"
 import { bump, total } from "../store/counters"
@@ -16,6 +17,9 @@ import { type TopicRow, topics } from "./tables"
 
 /** Of each project. */
 const COUNTER = "topics"
+
+/** Of one project. */
+export const MOST_TOPICS = 100_000
 
 const ours = (project_id: string, key: string): SQL | undefined =>
   and(eq(topics.project_id, project_id), eq(topics.key, key))
@@ -52,7 +56,7 @@ export async function hold(tx: Tx, project_id: string, key: string): Promise<Top
 const gone = (): never =>
   fail("topic_not_found", "There is no such topic in this project. A topic is named by its key.")
 
-/** Throws 409 `conflict` when another topic of the project has the key. */
+/** Throws 409 `conflict` when another topic of the project has the key, and at `MOST_TOPICS`. */
 export async function create(tx: Tx, caller: Caller, given: TopicInput): Promise<TopicRow> {
   const { project_id } = caller
   const moment = now()
@@ -73,9 +77,17 @@ export async function create(tx: Tx, caller: Caller, given: TopicInput): Promise
   }
   const added = await tx.insert(topics).values(row).onConflictDoNothing().returning()
   if (added.length === 0) return taken(tx, project_id, key)
+  await demandRoom(tx, project_id)
   await bump(tx, project_id, COUNTER, 1)
   await log(tx, caller, row, "topic.created", { after: told(row) })
   return row
+}
+
+/** Not counting the one that is being made. */
+async function demandRoom(tx: Tx, project_id: string): Promise<void> {
+  await holdProject(tx, project_id)
+  if ((await total(tx, project_id, COUNTER)) < MOST_TOPICS) return
+  tooMany(`A project has at most ${MOST_TOPICS} topics. Delete one first.`, MOST_TOPICS)
 }
 
 async function taken(db: Reader, project_id: string, key: string): Promise<never> {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { brokenRecord } from "../../src/consents/consents"
+import { addUnsubscribes, MOST_UNSUBSCRIBES } from "../../src/consents/subscriber-choices"
 import { standing } from "../../src/suppressions/look-up"
 import { suppress } from "../../src/suppressions/suppressions"
 import { addCategory, addSubscriber, chainOfSubscriber } from "../harness/audience"
@@ -101,6 +102,28 @@ describe("unsubscribe", () => {
     const { id } = await person(project)
     const answer = await project.post(at(id, "unsubscribe"), body)
     expect([answer.status, complaints(answer)]).toEqual([422, [field]])
+  })
+
+  test("of one category too many is a conflict, and a whole channel can be ended all the same", async () => {
+    const project = await service.project()
+    const subscriber = { ...(await person(project)), project_id: project.project_id }
+    const { id } = subscriber
+    const ended = Array.from({ length: MOST_UNSUBSCRIBES - 1 }, (_, at) => ({
+      ...{ channel: "email" as const, category: `c${at}` },
+    }))
+    await store.tx((tx) => addUnsubscribes(tx, subscriber, ended))
+    const end = (category?: string) =>
+      project.post(at(id, "unsubscribe"), { channel: "email", category })
+    const answers = await Promise.all([end("x"), end("y"), end("z")])
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409])
+    const details = { reason: "too_many", limit: MOST_UNSUBSCRIBES }
+    const refused = answers.filter(({ status }) => status === 409)
+    expect(refused.map(({ body }) => body.error.details)).toEqual([details, details])
+    expect((await end("c0")).body.error.details.reason).toBe("exists")
+    expect(await chainOfSubscriber(service, id)).toHaveLength(1)
+    expect((await end()).status).toBe(201)
+    expect((await project.post(at(id, "resubscribe"), { channel: "email" })).status).toBe(200)
+    expect((await end("x")).status).toBe(201)
   })
 
   test("knows the project's categories as soon as there is one", async () => {

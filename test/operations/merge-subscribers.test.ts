@@ -1,6 +1,9 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { brokenRecord } from "../../src/consents/consents"
+import { brokenRecord, recordConsent } from "../../src/consents/consents"
+import { MOST_MOVED } from "../../src/consents/moved-consents"
+import { addUnsubscribes, MOST_UNSUBSCRIBES } from "../../src/consents/subscriber-choices"
+import { consents } from "../../src/consents/tables"
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
 import { messages } from "../../src/messages/tables"
@@ -14,6 +17,8 @@ import { sharedService } from "../harness/shared-service"
 
 const service = await sharedService()
 const { store } = service
+
+const EMAIL = { channel: "email" as const }
 
 const path = (id: string, verb = "") => `/v1/subscribers/${id}${verb}`
 
@@ -140,8 +145,7 @@ describe("merge", () => {
     const sent = await project.post("/v1/emails", mail({ subscriber_id: from.id }))
     const answer = await merge(project, into.id, from.id)
     expect(refusal(answer)).toEqual([409, "conflict"])
-    const limit = { reason: "too_many_merged", limit: MOST_MERGED, id: into.id }
-    expect(answer.body.error.details).toEqual(limit)
+    expect(answer.body.error.details).toEqual({ reason: "too_many", limit: MOST_MERGED })
     const [message] = await store.read.select().from(messages).where(eq(messages.id, sent.body.id))
     expect(message?.subscriber_id).toBe(from.id)
     const { id = "" } = names[0] ?? {}
@@ -150,6 +154,57 @@ describe("merge", () => {
     expect(await mergedInto(store.read, into.id)).toHaveLength(MOST_MERGED)
     await project.call("DELETE", path(into.id))
     expect(await mergedInto(store.read, into.id)).toEqual([])
+  })
+
+  test("that would have too many unsubscribes or consents is refused, and moves nothing", async () => {
+    const project = await service.project()
+    const { project_id } = project
+    const [into, from] = [await addSubscriber(project), await addSubscriber(project)]
+    const ended = (count: number, name: string) =>
+      Array.from({ length: count }, (_, at) => ({ ...EMAIL, category: `${name}${at}` }))
+    const end = (id: string, choices: ReturnType<typeof ended>) =>
+      store.tx((tx) => addUnsubscribes(tx, { id, project_id }, choices))
+    await end(into.id, ended(MOST_UNSUBSCRIBES, "a"))
+    await end(from.id, [...ended(10, "a"), ...ended(1, "b")])
+    const refused = await merge(project, into.id, from.id)
+    const details = { reason: "too_many", limit: MOST_UNSUBSCRIBES }
+    expect([refused.status, refused.body.error.details]).toEqual([409, details])
+    const again = { channel: "email", category: "b0" }
+    await project.post(path(from.id, "/resubscribe"), again)
+
+    const granted = { ...EMAIL, action: "granted", source: "import" }
+    await project.post(path(from.id, "/consents"), granted)
+    const [last] = (await chainOfSubscriber(service, from.id)).slice(-1)
+    if (!last) throw new Error("there is no consent")
+    const beyond = (number: number) =>
+      store.tx((tx) => tx.update(consents).set({ number }).where(eq(consents.id, last.id)))
+    await beyond(MOST_MOVED + 1)
+    const longer = await merge(project, into.id, from.id)
+    const limit = { reason: "too_many", limit: MOST_MOVED }
+    expect([longer.status, longer.body.error.details]).toEqual([409, limit])
+    await beyond(last.number)
+    expect((await merge(project, into.id, from.id)).status).toBe(200)
+  })
+
+  test("moves a chain of a thousand consents as it was", async () => {
+    const project = await service.project()
+    const [into, from] = [await addSubscriber(project), await addSubscriber(project)]
+    const { project_id } = project
+    const said = { ...EMAIL, scope: null, action: "granted" as const, source: "import" as const }
+    await store.tx(async (tx) => {
+      for (let at = 0; at < 1000; at++) {
+        const proof = `form ${at}`
+        const record = { ...said, project_id, subscriber_id: from.id, proof, ip: null }
+        await recordConsent(tx, service.parts.secrets, record)
+      }
+    })
+    await project.post(path(into.id, "/unsubscribe"), { channel: "sms" })
+    expect((await merge(project, into.id, from.id)).status).toBe(200)
+    const chain = await chainOfSubscriber(service, into.id)
+    expect(brokenRecord(chain)).toBeUndefined()
+    expect(chain).toHaveLength(1001)
+    for (const [at, { proof }] of chain.slice(1).entries())
+      expect(proof).toStartWith(`form ${at} (`)
   })
 
   test("needs both in the project", async () => {

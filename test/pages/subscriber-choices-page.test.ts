@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
+import { brokenRecord } from "../../src/consents/consents"
 import { subscribers } from "../../src/subscribers/tables"
 import { addCategory, addSubscriber, chainOfSubscriber } from "../harness/audience"
 import type { TestProject } from "../harness/service"
@@ -63,6 +64,26 @@ const endedBy = async (project: TestProject, id: string) =>
   )
 
 describe("the preference page of a subscriber", () => {
+  test("ends and allows more kinds than one transaction takes, for all that share the address", async () => {
+    const project = await service.project()
+    const keys = Array.from({ length: 70 }, (_, at) => `kind${at}`)
+    for (const name of keys) await addCategory(service, project, name)
+    const people = [
+      await addSubscriber(project, { email: ANN }),
+      await addSubscriber(project, { email: ANN }),
+    ]
+    const token = await linkTo(service, project, "kind0")
+    await save(token, [], "none")
+    for (const { id } of people) {
+      const chain = await chainOfSubscriber(service, id)
+      expect(chain).toHaveLength(keys.length + 1)
+      expect(brokenRecord(chain)).toBeUndefined()
+    }
+    expect((await boxesOf(token)).filter((box) => box.startsWith("x"))).toEqual([])
+    await save(token, ["email", ...keys.map((key) => `category:${key}`)])
+    expect((await boxesOf(token)).filter((box) => box.startsWith("-"))).toEqual([])
+  })
+
   test("shows email as a whole, public categories and the public topics that it follows", async () => {
     const { token } = await followed()
     expect(await boxesOf(token)).toEqual([

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
 import { secondsFromNow } from "../../src/core/time"
+import { MOST_OPEN_PUBLISHES } from "../../src/fan-out/open-publishes"
 import { fanOuts } from "../../src/fan-out/tables"
 import { messagesOf, walkAll } from "../fan-out/audiences"
 import { complaints, refusal } from "../harness/client"
@@ -43,6 +44,31 @@ const started = async (project: TestProject, fields: object = {}) => {
 const NOBODY_SKIPPED = { no_address: 0, preference: 0, suppressed: 0, frequency_cap: 0, quota: 0 }
 
 describe("a publish", () => {
+  test("is refused where too many of the project are not over, also of several topics at once", async () => {
+    const { project } = await town(0)
+    await project.post(ALL, { name: "Other" })
+    const first = await started(project, { dedupe_key: "first" })
+    const [row] = await store.read.select().from(fanOuts).where(eq(fanOuts.id, first.id))
+    if (!row) throw new Error("there is no publish")
+    const others = Array.from({ length: MOST_OPEN_PUBLISHES - 2 }, () => ({ ...row, id: newId() }))
+    for (let at = 0; at < others.length; at += 100) {
+      const some = others.slice(at, at + 100).map((one) => ({ ...one, dedupe_key: null }))
+      await store.tx((tx) => tx.insert(fanOuts).values(some))
+    }
+    const body = { channels: ["email"], content: { email: EMAIL } }
+    const answers = await Promise.all(
+      ["news", "other", "news"].map((key) => project.post(`${ALL}/${key}/publish`, body)),
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409])
+    const refused = answers.find(({ status }) => status === 409)
+    expect(refused?.body.error.details).toEqual({ reason: "too_many", limit: MOST_OPEN_PUBLISHES })
+    expect((await publish(project, { dedupe_key: "first" })).status).toBe(200)
+    await project.post(`${NEWS}/publishes/${first.id}/cancel`, {})
+    expect((await publish(project)).status).toBe(201)
+    const ours = eq(fanOuts.project_id, project.project_id)
+    await store.tx((tx) => tx.delete(fanOuts).where(ours))
+  })
+
   test("is queued, sends one email to each member, and is counted", async () => {
     const { project, ids } = await town()
     const first = await started(project)

@@ -3,8 +3,9 @@ import { eq } from "drizzle-orm"
 import { auditLog } from "../../src/audit-log/tables"
 import { secondsFromNow } from "../../src/core/time"
 import { jobs } from "../../src/jobs/tables"
+import { bump } from "../../src/store/counters"
 import { topicMembers } from "../../src/topics/tables"
-import { removeMembers } from "../../src/topics/topics"
+import { MOST_TOPICS, removeMembers } from "../../src/topics/topics"
 import { complaints, refusal } from "../harness/client"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
@@ -53,6 +54,20 @@ describe("a new topic", () => {
       visibility: "public",
     }
     expect(await made(project, fields)).toMatchObject(fields)
+  })
+
+  test("is refused where the project has too many, also of several at once", async () => {
+    const project = await service.project()
+    await store.tx((tx) => bump(tx, project.project_id, "topics", MOST_TOPICS - 1))
+    const answers = await Promise.all(
+      ["a", "b", "c"].map((key) => project.post(ALL, { name: key, key })),
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409])
+    const refused = answers.find(({ status }) => status === 409)
+    expect(refused?.body.error.details).toEqual({ reason: "too_many", limit: MOST_TOPICS })
+    expect(keysIn(await project.get(ALL))).toHaveLength(1)
+    const taken = await project.post(ALL, { name: "Again", key: keysIn(await project.get(ALL))[0] })
+    expect(taken.body.error.details.reason).toBe("key_taken")
   })
 
   test("takes the default as the resend client says it", async () => {
