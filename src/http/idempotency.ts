@@ -123,6 +123,14 @@ export class AlreadyAnswered extends Error {
   }
 }
 
+/**
+ * Throws `AlreadyAnswered` for a repeated request. For a handler whose first step cannot be undone: a
+ * request to another server, or a place in a bucket of requests.
+ */
+export async function refuseAnswered(db: Reader, claim: Claim | undefined): Promise<void> {
+  if (claim && (await lookup(db, claim))) throw new AlreadyAnswered(claim)
+}
+
 /** As `take`, for one answer that is only known after the work. Throws `AlreadyAnswered`. */
 export async function keepAnswer(tx: Tx, claim: Claim | undefined, answer: Kept) {
   if (!claim) return

@@ -2,7 +2,7 @@ import type { Static } from "@sinclair/typebox"
 import { and, eq } from "drizzle-orm"
 import { Problems } from "../core/errors"
 import { Deleted, deleted } from "../http/field-schemas"
-import { answerOnce } from "../http/idempotency"
+import { answerOnce, refuseAnswered } from "../http/idempotency"
 import { type ListParts, listPage } from "../http/page"
 import type { RateLimits } from "../http/rate-limits"
 import { type AnyRoute, type Call, type Method, projectRow, route } from "../http/route"
@@ -95,6 +95,7 @@ const bulkRoute = ({ store, limits }: SubscriberParts): AnyRoute =>
     most_keys: BULK_KEYS,
     idempotent: true,
     handle: async ({ project_id, body, claim }) => {
+      await refuseAnswered(store.read, claim)
       await limits.take(`subscriber_bulk:${project_id}`, BULKS_A_MINUTE, "subscriber_bulk")
       return answerOnce(store, claim, (tx) => saveAll(tx, project_id, body))
     },

@@ -8,7 +8,7 @@ import {
   noSuchType,
   lookup as typeOf,
 } from "../events/registry"
-import { AlreadyAnswered, answerOnce, keepAnswer, lookup } from "../http/idempotency"
+import { answerOnce, keepAnswer, refuseAnswered } from "../http/idempotency"
 import { asPage, type Cursors, keyById, readTime, windowOf } from "../http/page"
 import { RateLimits, SharedWindows } from "../http/rate-limits"
 import {
@@ -84,8 +84,7 @@ function testRoute({ store, workers, webhooks: parts }: DeliveryRouteParts): Any
     idempotent: true,
     handle: async ({ caller, project_id, params, body, claim }) => {
       const { id } = await webhooks.find(store.read, project_id, params.webhook_id)
-      // A request that was sent cannot be undone, so the stored answer is looked up before it.
-      if (claim && (await lookup(store.read, claim))) throw new AlreadyAnswered(claim)
+      await refuseAnswered(store.read, claim)
       limits ??= new RateLimits(store.isAlone ? undefined : new SharedWindows(store))
       await limits.take(`webhook_test:${id}`, TESTS_A_MINUTE, "webhook_test")
       const planned = await store.tx((tx) => planTest(tx, caller, id, body.event_type))

@@ -140,6 +140,21 @@ describe("a list of subscribers", () => {
     expect((await bulk(await service.project(), numbered(1))).status).toBe(200)
   })
 
+  test("that is repeated under its Idempotency-Key takes no part of the ten", async () => {
+    const project = await service.project()
+    const body = { subscribers: numbered(1) }
+    const again = () => project.post(`${PATH}/bulk`, body, { "idempotency-key": "again" })
+    const first = await again()
+    for (let at = 0; at < 12; at++) {
+      const { status, headers, body: answer } = await again()
+      expect([status, headers.get("idempotent-replayed")]).toEqual([200, "true"])
+      expect(answer.data).toEqual(first.body.data)
+    }
+    for (let at = 0; at < 9; at++) expect((await bulk(project, numbered(1))).status).toBe(200)
+    expect((await bulk(project, numbered(1))).status).toBe(429)
+    expect((await again()).status).toBe(200)
+  })
+
   test("is saved once under an Idempotency-Key", async () => {
     const project = await service.project()
     const body = { subscribers: numbered(3) }
