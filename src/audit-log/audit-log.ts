@@ -9,7 +9,8 @@ import { inserter } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { type Actor, auditLog } from "./tables"
 
-const COUNTER = "audit_log"
+/** The total of an account. */
+export const COUNTER = "audit_log"
 
 /** The actor of a change and their address; a caller of the API serves as one. */
 export interface By {

@@ -10,8 +10,8 @@ export interface Actor {
 }
 
 /**
- * The change, its actor and the actor's address. Rows are added and never touched again, but for one thing:
- * where a person is erased, `before` and `after` are emptied.
+ * The change, its actor and the actor's address. Rows are added and never touched again, but for two things:
+ * where a person is erased, `before` and `after` are emptied, and `retention.audit_log` may end old rows.
  */
 export const auditLog = table(
   "audit_log",

@@ -177,6 +177,10 @@ export const keys = {
     7 * DAY,
     "How long the request log is kept.",
   ),
+  "retention.audit_log": optional(
+    durationFrom("1d", "3650d"),
+    "How long the audit log is kept. Without it, the audit log is kept for ever.",
+  ),
 
   "providers.smtp.host": optional(
     hostName,

@@ -81,19 +81,22 @@ async function withContent(db: Reader, ids: string[]): Promise<string[]> {
 }
 
 /**
- * Removes up to 50 messages with everything that `named_by` names of them, and lowers the totals.
- * Returns how many.
+ * Removes up to 50 messages behind the id `after`, with everything that `named_by` names of them, and
+ * lowers the totals. Resolves with the last id, or undefined where there is no further message.
  */
 export async function removeMessages(
   store: Store,
   old: OldMessages,
+  after: string,
   named_by: SQLiteColumn[],
-): Promise<number> {
+): Promise<string | undefined> {
   const { id } = messages
-  const some = store.read.select({ id }).from(messages).where(areOver(old)).orderBy(id)
+  const found = store.read.select({ id }).from(messages)
+  // Behind what was looked at: open messages that are older would be read again by each step.
+  const some = found.where(and(areOver(old), gt(id, after))).orderBy(id)
   const ids = (await some.limit(BATCH)).map((row) => row.id)
   if (ids.length > 0) await store.tx((tx) => removeByIds(tx, ids, named_by))
-  return ids.length
+  return ids.at(-1)
 }
 
 /**

@@ -20,16 +20,23 @@ export async function namedAmong(db: Reader, table: FileTable, hashes: string[])
   return new Set(rows.map((row) => row.sha256))
 }
 
+interface FileSweeper {
+  /** Looks through one of the 256 parts of the folder. */
+  next: () => Promise<void>
+  /** Looks through the whole folder. */
+  all: () => Promise<void>
+}
+
 /**
- * Looks through the files of a folder, one of its 256 parts at each call, and removes what no row of the
- * table names: the mail was deleted, its content is over, or its transaction was undone after the file was
- * written. A file that is younger than an hour stays, because its row may be on the way.
+ * Removes the files of a folder that no row of the table names: the mail was deleted, its content is over,
+ * or its transaction was undone after the file was written. A file that is younger than an hour stays,
+ * because its row may be on the way.
  */
-export function fileSweeper(store: Store, blobs: Blobs, table: FileTable): () => Promise<void> {
-  let next = 0
-  return async () => {
-    const names = await blobs.list(next)
-    next = (next + 1) % FOLDERS
+export function fileSweeper(store: Store, blobs: Blobs, table: FileTable): FileSweeper {
+  let part = 0
+  const next = async () => {
+    const names = await blobs.list(part)
+    part = (part + 1) % FOLDERS
     if (names.length === 0) return
     const marker = await instanceValues.find(store.read, BLOB_MARKER)
     for (let at = 0; at < names.length; at += AT_ONCE) {
@@ -39,4 +46,8 @@ export function fileSweeper(store: Store, blobs: Blobs, table: FileTable): () =>
       await sleep(0)
     }
   }
+  const all = async () => {
+    for (let looked = 0; looked < FOLDERS; looked++) await next()
+  }
+  return { next, all }
 }

@@ -1,23 +1,22 @@
 import { asc, gt } from "drizzle-orm"
 import type { Settings } from "../core/config"
-import { secondsFromNow, sleep, today } from "../core/time"
+import { secondsFromNow, today } from "../core/time"
 import { purgeFanOuts } from "../fan-out/fan-out-retention"
 import { PROJECT_DEFAULTS, withDefaults } from "../identity/caller"
 import { projects, type Retention } from "../identity/tables"
 import { purgeInbound } from "../inbound/inbound-retention"
+import { purgeMailbox } from "../mailbox/mailbox-retention"
 import { expireContents, removeMessages } from "../messages/message-retention"
 import type { ChannelName } from "../messages/tables"
 import type { Store } from "../store/store"
 import { hasEndpoints, nextEndpoint, purgeDeliveries, purgeEvents } from "../webhooks/retention"
+import { inSteps } from "./in-steps"
 import { namedByMessages } from "./purge"
 
-const CHANNELS: ChannelName[] = ["email", "push", "sms", "in_app"]
+export const CHANNELS: ChannelName[] = ["email", "push", "sms", "in_app"]
 
 /** Projects and endpoints of one call: the others come with the next ones. */
 const AT_ONCE = 200
-
-/** Between two transactions, so that sends never wait for more than one of them. */
-const PAUSE_MS = 5
 
 const DAY_SECONDS = 86_400
 
@@ -37,39 +36,48 @@ interface Progress {
  * Acts upon the setting `retention` of the projects: each call goes through the next 200 of them, some
  * rows in a transaction.
  */
-export function retentionSweeper(store: Store, ceilings: Ceilings): () => Promise<void> {
+export function retentionSweeper(
+  store: Store,
+  ceilings: Ceilings,
+  signal?: AbortSignal,
+): () => Promise<void> {
   const progress: Progress = { project_id: "", webhook_id: "", contents: new Map(), day: today() }
+  const sweep: Sweep = { store, ceilings, all: (step) => inSteps(step, signal) }
   return async () => {
     // What was too young, or scheduled, when the sweep came by is found on another day.
     if (progress.day !== today()) progress.contents.clear()
     progress.day = today()
-    await sweepProjects(store, ceilings, progress)
-    await sweepDeliveries(store, ceilings, progress)
+    await sweepProjects(sweep, progress)
+    await sweepDeliveries(sweep, progress)
     // Mail to the instance itself that is not processed belongs to no project.
-    await all(() => purgeInbound(store, "", daysAgo(PROJECT_DEFAULTS.retention.inbound_days)))
+    await sweep.all(() => purgeInbound(store, "", daysAgo(PROJECT_DEFAULTS.retention.inbound_days)))
   }
 }
 
 const daysAgo = (days: number) => secondsFromNow(-days * DAY_SECONDS)
 
-/** Repeats a step until nothing is left for it. */
-async function all(step: () => Promise<number>): Promise<void> {
-  while ((await step()) > 0) await sleep(PAUSE_MS)
+interface Sweep {
+  store: Store
+  ceilings: Ceilings
+  /** Repeats a step until nothing is left for it. */
+  all: (step: () => Promise<number>) => Promise<void>
 }
 
-async function sweepProjects(store: Store, ceilings: Ceilings, progress: Progress) {
+async function sweepProjects(sweep: Sweep, progress: Progress) {
+  const { store, ceilings } = sweep
   const { id, settings } = projects
   const next = store.read.select({ id, settings }).from(projects)
   const rows = await next.where(gt(id, progress.project_id)).orderBy(asc(id)).limit(AT_ONCE)
   for (const project of rows) {
-    await sweepProject(store, project.id, keptBy(project.settings, ceilings), progress.contents)
+    await sweepProject(sweep, project.id, keptBy(project.settings, ceilings), progress.contents)
   }
   progress.project_id = rows.length < AT_ONCE ? "" : (rows.at(-1)?.id ?? "")
 }
 
 type Stored = (typeof projects.$inferSelect)["settings"]
 
-function keptBy(settings: Stored, ceilings: Ceilings): Retention {
+/** For how many days the rows of a project are kept, by its settings and the operator's limits. */
+export function keptBy(settings: Stored, ceilings: Ceilings): Retention {
   const { retention } = withDefaults(settings)
   const least = (days: number, ceiling_ms: number) =>
     Math.min(days, ceiling_ms / 1000 / DAY_SECONDS)
@@ -82,7 +90,7 @@ function keptBy(settings: Stored, ceilings: Ceilings): Retention {
 }
 
 async function sweepProject(
-  store: Store,
+  { store, all }: Sweep,
   project_id: string,
   kept: Retention,
   contents: Map<string, string>,
@@ -96,13 +104,20 @@ async function sweepProject(
       return last === undefined ? 0 : 1
     })
     const old = { project_id, channel, before: daysAgo(kept.messages_days) }
-    await all(() => removeMessages(store, old, namedByMessages))
+    let after = ""
+    await all(async () => {
+      const last = await removeMessages(store, old, after, namedByMessages)
+      after = last ?? after
+      return last === undefined ? 0 : 1
+    })
   }
   await purgeFanOuts(store, project_id, {
     bodies_before: daysAgo(kept.bodies_days),
     messages_before: daysAgo(kept.messages_days),
   })
   await all(() => purgeInbound(store, project_id, daysAgo(kept.inbound_days)))
+  // What the embedded mailbox took is a content, too.
+  await all(() => purgeMailbox(store, project_id, daysAgo(kept.bodies_days)))
   // A delivery without its event would have nothing to show, and nothing to send again.
   const least_days = (await hasEndpoints(store.read, project_id)) ? kept.webhook_deliveries_days : 0
   const events_days = Math.max(kept.events_days, least_days)
@@ -110,7 +125,7 @@ async function sweepProject(
 }
 
 /** By endpoint, also by one that was deleted: its deliveries have no other index. */
-async function sweepDeliveries(store: Store, ceilings: Ceilings, progress: Progress) {
+async function sweepDeliveries({ store, ceilings, all }: Sweep, progress: Progress) {
   for (let looked = 0; looked < AT_ONCE; looked++) {
     const next = await nextEndpoint(store.read, progress.webhook_id)
     progress.webhook_id = next?.webhook_id ?? ""

@@ -1,65 +1,121 @@
+import { purgeAuditLog } from "../audit-log/audit-retention"
 import type { Blobs } from "../core/blobs"
 import type { Settings } from "../core/config"
+import type { Disk } from "../core/disk"
 import { log } from "../core/log"
-import { secondsFromNow } from "../core/time"
+import { secondsFromNow, sleep, today } from "../core/time"
 import { purgePolicies } from "../emails/email-context"
 import { wakeStranded } from "../emails/provider-jobs"
 import * as idempotency from "../http/idempotency"
 import { purgeWindows } from "../http/rate-limits"
+import { purgeEndedKeys } from "../identity/api-keys"
 import { purgeSessions } from "../identity/sessions"
 import { inboundFiles } from "../inbound/tables"
 import { purgeDead } from "../jobs/jobs"
 import { purgeEnded } from "../jobs/long-jobs"
 import { messageFiles } from "../messages/tables"
+import { purgeReleased } from "../reputation/complaint-holds"
 import { purgeHours } from "../reputation/hour-counts"
 import { purgeRequestLog } from "../request-log/request-log"
 import type { Store } from "../store/store"
 import { purgeExpired } from "../suppressions/expiry"
 import { purgeSoftFailures } from "../suppressions/soft-failures"
+import { purgeInvitations } from "../tenancy/invitations"
+import { purgeUsage } from "../tenancy/usage-retention"
 import { expireHeld } from "../webhooks/retention"
 import { fileSweeper } from "./file-sweep"
+import { giveBack } from "./give-back"
+import { inSteps } from "./in-steps"
 import { retentionSweeper } from "./retention-sweep"
+import { tightDiskSweeper } from "./tight-disk"
 
 const PURGE_MILLISECONDS = 60_000
 
+/** How long the end waits for the transaction that runs. */
+const END_MILLISECONDS = 2000
+
+interface TidyParts {
+  blobs: Blobs
+  inbound_blobs: Blobs
+  disk: Pick<Disk, "free_bytes">
+}
+
 /** Forgets what is past its time, a little at a time, until the returned function is called. */
-export function keepTidy(
-  store: Store,
-  settings: Settings,
-  { blobs, inbound_blobs }: { blobs: Blobs; inbound_blobs: Blobs },
-): () => void {
-  const sweeps = [
-    fileSweeper(store, blobs, messageFiles),
-    fileSweeper(store, inbound_blobs, inboundFiles),
-  ]
-  const sweepRetention = retentionSweeper(store, settings)
-  const before = (kept_ms: number) => secondsFromNow(-kept_ms / 1000)
-  const purge = async () => {
-    while ((await idempotency.purge(store)) > 0);
-    while ((await purgeDead(store)) > 0);
-    while ((await purgeSessions(store)) > 0);
-    while ((await purgeEnded(store)) > 0);
-    while ((await expireHeld(store)) > 0);
-    while ((await purgePolicies(store)) > 0);
-    while ((await purgeRequestLog(store, before(settings["retention.request_log"]))) > 0);
-    await purgeWindows(store)
-    while ((await purgeHours(store)) > 0);
-    while ((await purgeExpired(store)) > 0);
-    while ((await purgeSoftFailures(store)) > 0);
-    await sweepRetention()
-    for (const sweep of sweeps) await sweep()
-  }
-  let is_purging = false
+export function keepTidy(store: Store, settings: Settings, parts: TidyParts): () => Promise<void> {
+  const end = new AbortController()
+  const round = tidyRounds(store, settings, parts, end.signal)
+  let running: Promise<void> | undefined
   const run = () => {
     void wakeStranded(store).catch((error) => log.warn("held mail could not be checked", { error }))
-    if (is_purging) return // much is past its time, and goes on from here
-    is_purging = true
-    void purge()
+    // Where one runs, much is past its time, and goes on from here.
+    running ??= round()
       .catch((error) => log.warn("old rows could not be removed", { error }))
       .finally(() => {
-        is_purging = false
+        running = undefined
       })
   }
   const timer = setInterval(run, PURGE_MILLISECONDS)
-  return () => clearInterval(timer)
+  return async () => {
+    clearInterval(timer)
+    end.abort()
+    await Promise.race([running, sleep(END_MILLISECONDS)])
+  }
+}
+
+/** One call is one round over every table that has an end (`table-ends.ts`). */
+export function tidyRounds(
+  store: Store,
+  settings: Settings,
+  { blobs, inbound_blobs, disk }: TidyParts,
+  signal?: AbortSignal,
+): () => Promise<void> {
+  const files = fileSweeper(store, blobs, messageFiles)
+  const received_files = fileSweeper(store, inbound_blobs, inboundFiles)
+  const sweepRetention = retentionSweeper(store, settings, signal)
+  const relieveDisk = tightDiskSweeper(store, {
+    disk,
+    min_free_mb: settings["storage.min_free_mb"],
+    sweepFiles: () => files.all(),
+    ...(signal && { signal }),
+  })
+  const all = (step: () => Promise<number>) => inSteps(step, signal)
+  let day = ""
+  return async () => {
+    await relieveDisk()
+    await purgeShortLived(store, all)
+    await all(() => purgeRequestLog(store, before(settings["retention.request_log"])))
+    if (day !== today()) await purgeLongLived(store, settings, all)
+    day = today()
+    await sweepRetention()
+    await files.next()
+    await received_files.next()
+    await giveBack(store, { signal })
+  }
+}
+
+const before = (kept_ms: number) => secondsFromNow(-kept_ms / 1000)
+
+type All = (step: () => Promise<number>) => Promise<void>
+
+async function purgeShortLived(store: Store, all: All) {
+  await all(() => idempotency.purge(store))
+  await all(() => purgeDead(store))
+  await all(() => purgeSessions(store))
+  await all(() => purgeEnded(store))
+  await all(() => expireHeld(store))
+  await all(() => purgePolicies(store))
+  await purgeWindows(store)
+  await all(() => purgeHours(store))
+  await all(() => purgeExpired(store))
+  await all(() => purgeSoftFailures(store))
+}
+
+/** Once a day, because their walks are long or their rows are few. */
+async function purgeLongLived(store: Store, settings: Settings, all: All) {
+  const { "retention.audit_log": audit_ms } = settings
+  if (audit_ms !== null) await all(() => purgeAuditLog(store, before(audit_ms)))
+  await all(() => purgeInvitations(store))
+  await all(() => purgeEndedKeys(store))
+  await all(() => purgeReleased(store))
+  await purgeUsage(store)
 }

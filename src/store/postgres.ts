@@ -6,6 +6,7 @@ import type { PgDialect } from "drizzle-orm/pg-core"
 import { ApiError } from "../core/errors"
 import { log } from "../core/log"
 import { sleep } from "../core/time"
+import { tuneAutovacuum } from "./autovacuum"
 import { TableChanges } from "./cached"
 import { postgresType, uuidOfBytes } from "./columns"
 import {
@@ -63,6 +64,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     if (direct_url) direct = await connectPatiently(direct_url, MAX_DIRECT, options)
     if (options.demand) await demandBegun(pool, url)
     await migratePostgres(direct ?? pool)
+    await tuneAutovacuum(direct ?? pool)
   } catch (error) {
     await close()
     throw error

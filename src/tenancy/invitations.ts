@@ -1,8 +1,8 @@
-import { and, eq, gt, like, lte, ne, type SQL } from "drizzle-orm"
+import { and, eq, gt, inArray, like, lt, lte, ne, type SQL } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
-import { newId } from "../core/ids"
-import { millis, now, secondsFromNow } from "../core/time"
+import { firstIdAt, newId } from "../core/ids"
+import { millis, millisFrom, now, secondsFromNow } from "../core/time"
 import type { ConsoleMail } from "../identity/system-mail"
 import { type AccountRole, consoleUsers } from "../identity/tables"
 import { hashOfToken, newToken } from "../identity/tokens"
@@ -11,7 +11,7 @@ import { comparable } from "../lib/address"
 import { bump, total as counted } from "../store/counters"
 import { held } from "../store/dialect"
 import { rowById, rowList } from "../store/rows"
-import type { Reader, Tx } from "../store/store"
+import type { Reader, Store, Tx } from "../store/store"
 import { counters } from "../store/tables"
 import * as accounts from "./accounts"
 import { type ActingMember, demandOwnerFor, role as roleOf } from "./members"
@@ -298,4 +298,20 @@ function tooManyToday(): never {
   const text = `This account has sent its ${MOST_A_DAY} invitations of today. Try again tomorrow (UTC).`
   const limits = { limit: MOST_A_DAY, window_seconds: DAY_SECONDS, scope: "invitations" }
   fail("rate_limit_exceeded", text, { retry_after, ...limits })
+}
+
+/** How long the record of an invitation can be read after its end. */
+const KEPT_SECONDS = 90 * DAY_SECONDS
+const PURGE_LIMIT = 500
+
+/** Forgets up to 500 invitations that expired 90 days ago, also accepted and revoked ones. Returns how many. */
+export async function purgeInvitations(store: Store): Promise<number> {
+  const { id, expires_at } = invitations
+  const before = secondsFromNow(-KEPT_SECONDS)
+  // An id is made before its invitation expires, so the walk ends with the old ones.
+  const old = and(lt(id, firstIdAt(millisFrom(before))), lt(expires_at, before))
+  const some = await store.read.select({ id }).from(invitations).where(old).limit(PURGE_LIMIT)
+  const ids = some.map((row) => row.id)
+  if (ids.length > 0) await store.tx((tx) => tx.delete(invitations).where(inArray(id, ids)))
+  return ids.length
 }

@@ -7,19 +7,13 @@ import { Database } from "bun:sqlite"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Glob, SQL } from "bun"
-import { type Column, getTableColumns, is } from "drizzle-orm"
-import { PgTable } from "drizzle-orm/pg-core"
-import { getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core"
+import { SQL } from "bun"
 import { loadSettings, useSettings } from "../../src/core/config"
-import { newId } from "../../src/core/ids"
-import { now } from "../../src/core/time"
-import { isPlain, postgresType } from "../../src/store/columns"
 import { embedded, type Migration } from "../../src/store/migrations"
-import type { Store } from "../../src/store/store"
 import { until } from "./hooks"
-import { type Engine, root } from "./migrations"
+import type { Engine } from "./migrations"
 import { freshDatabase, stopOwnServer } from "./postgres"
+import { fillTable, schemaTables } from "./table-rows"
 import { FIXTURE_KEY, FIXTURES } from "./upgrade"
 
 /** What belongs to one run of a server, and to none of its rows. */
@@ -82,42 +76,9 @@ async function use(data_dir: string, database_url: string | null) {
   const configs = "/v1/providers/email_provider/config"
   const made = await call("POST", configs, { provider: "direct" }, person)
   await call("PATCH", `${configs}/${made.data.id}`, { enabled: false }, person)
-  await fill(running.store)
+  // One row in each table that the use left empty.
+  for (const table of await schemaTables()) await fillTable(running.store, table)
   await running.stop()
-}
-
-/** One row in each table that the use left empty; what it refers to is a row that is there. */
-async function fill(store: Store) {
-  for (const path of [...new Glob("src/**/tables.ts").scanSync(root)].sort()) {
-    for (const table of Object.values(await import(join(root, path)))) {
-      if (!is(table, SQLiteTable) && !is(table, PgTable)) continue
-      await fillTable(store, table as SQLiteTable)
-    }
-  }
-}
-
-async function fillTable(store: Store, table: SQLiteTable) {
-  if ((await store.read.select().from(table).limit(1)).length > 0) return
-  const row: Record<string, unknown> = {}
-  for (const [name, column] of Object.entries(getTableColumns(table))) row[name] = sample(column)
-  for (const { reference } of getTableConfig(table).foreignKeys) {
-    const { columns, foreignTable } = reference()
-    await fillTable(store, foreignTable)
-    const [parent] = await store.read.select().from(foreignTable).limit(1)
-    for (const { name } of columns) row[name] = parent?.id
-  }
-  await store.tx((tx) => tx.insert(table).values(row as never))
-}
-
-function sample(column: Column): unknown {
-  if (!column.notNull) return null
-  if (column.name.endsWith("_at")) return now()
-  const type = postgresType(column)
-  if (type === "uuid") return newId()
-  if (type === "bigint") return 1
-  if (type === "boolean") return true
-  if (type === "bytea") return Buffer.from("bytes")
-  return isPlain(column).encoded ? column.name : {}
 }
 
 const caller =

@@ -1,9 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { join } from "node:path"
-import { Glob } from "bun"
-import { eq, getTableColumns, getTableName, is } from "drizzle-orm"
-import { PgTable } from "drizzle-orm/pg-core"
-import { SQLiteTable } from "drizzle-orm/sqlite-core"
+import { eq, getTableColumns, getTableName } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
 import { secondsFromNow } from "../../src/core/time"
 import * as apiKeys from "../../src/identity/api-keys"
@@ -14,11 +10,11 @@ import { keepReceipt } from "../../src/providers/callbacks"
 import type { Reader } from "../../src/store/store"
 import { movableClock } from "../harness/clock"
 import { addInbound } from "../harness/inbound-rows"
-import { root } from "../harness/migrations"
 import { type Team, team } from "../harness/people"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { testSubmission } from "../harness/submission"
+import { schemaTables } from "../harness/table-rows"
 
 const service = await sharedService()
 const { store, anybody, parts } = service
@@ -29,16 +25,8 @@ const WEEK = 7 * 86_400
 const tables = await tablesWith("project_id", "account_id")
 
 async function tablesWith(...names: string[]) {
-  const found: SQLiteTable[] = []
-  for (const path of new Glob("src/**/tables.ts").scanSync(root)) {
-    const exported = Object.values(await import(join(root, path)))
-    for (const one of exported) {
-      if (!is(one, SQLiteTable) && !is(one, PgTable)) continue
-      const table = one as SQLiteTable
-      if (names.some((name) => name in getTableColumns(table))) found.push(table)
-    }
-  }
-  return found
+  const all = await schemaTables()
+  return all.filter((table) => names.some((name) => name in getTableColumns(table)))
 }
 
 /** How many rows of each table name the id, in whichever column. */

@@ -189,7 +189,7 @@ const paths: Path[] = [
     name: "messages whose days are over",
     index: "messages_by_project",
     table: "messages",
-    walk: (store) => removeMessages(store, OLD, []),
+    walk: (store) => removeMessages(store, OLD, "", []),
   },
   {
     name: "the oldest events of a project",

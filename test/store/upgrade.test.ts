@@ -3,20 +3,18 @@ import { afterAll, expect, test } from "bun:test"
 import { mkdtempSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Glob, SQL } from "bun"
-import { getTableName, is } from "drizzle-orm"
-import { PgTable } from "drizzle-orm/pg-core"
-import { SQLiteTable } from "drizzle-orm/sqlite-core"
+import { SQL } from "bun"
+import { getTableName } from "drizzle-orm"
 import { loadSettings } from "../../src/core/config"
 import { start } from "../../src/server"
 import { embedded } from "../../src/store/migrations"
 import { openStore } from "../../src/store/open"
 import { ensureFirst } from "../../src/tenancy/setup"
 import { leftover } from "../harness/leftovers"
-import { root } from "../harness/migrations"
 import { freshDatabase } from "../harness/postgres"
 import { quietLog } from "../harness/quiet"
 import { engine } from "../harness/store"
+import { schemaTables } from "../harness/table-rows"
 import { FIXTURE_KEY, fixturesOf, statementsOf } from "../harness/upgrade"
 
 quietLog()
@@ -80,12 +78,7 @@ const settingsOf = ({ folder, database_url }: { folder: string; database_url: st
     },
   })
 
-const tablesNow: SQLiteTable[] = []
-for (const path of new Glob("src/**/tables.ts").scanSync(root)) {
-  for (const one of Object.values(await import(join(root, path)))) {
-    if (is(one, SQLiteTable) || is(one, PgTable)) tablesNow.push(one as SQLiteTable)
-  }
-}
+const tablesNow = await schemaTables()
 
 const fixtures = fixturesOf(engine)
 
