@@ -50,6 +50,7 @@ import { signingKeys } from "../signing-keys/tables"
 import { counters, instanceValues } from "../store/tables"
 import {
   categories,
+  mergedSubscribers,
   subscribers,
   subscriberTags,
   subscriberWords,
@@ -138,6 +139,7 @@ export const tableEnds: ReadonlyMap<SQLiteTable, TableEnd> = new Map<SQLiteTable
   [subscriberWords, withRow(subscribers)],
   [subscriberTags, withRow(subscribers)],
   [unsubscribes, withRow(subscribers)],
+  [mergedSubscribers, withRow(subscribers)],
   [categories, withOwner("project")],
   [domains, withOwner("project")],
   [dkimKeys, withRow(domains)],
