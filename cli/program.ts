@@ -3,6 +3,7 @@ import * as accounts from "./commands/accounts"
 import * as admin from "./commands/admin"
 import * as completion from "./commands/completion"
 import * as config from "./commands/config"
+import * as db from "./commands/db"
 import * as deliveries from "./commands/deliveries"
 import * as domains from "./commands/domains"
 import * as emails from "./commands/emails"
@@ -124,7 +125,7 @@ export function createProgram(
     templateFiles,
   ]
   const people = [login, setup, me, accounts, usage, admin, queue]
-  const nouns = [local, tui, ...mail, ...people, profiles, config, listen, completion]
+  const nouns = [local, db, tui, ...mail, ...people, profiles, config, listen, completion]
   addResources(program, resources, isNeeded)
   for (const noun of nouns) noun.define(program)
   for (const noun of program.commands) arrange(noun)
@@ -155,7 +156,7 @@ const exitLines = (): string =>
 
 /** The root's help, in the order in which people meet the commands. */
 const groups: Record<string, string> = {
-  "Run a server:": "up serve init migrate config status admin",
+  "Run a server:": "up serve init migrate config status admin db",
   "Sign in:": "login logout whoami setup signup password me profiles",
   "Send and read mail:":
     "emails scheduled templates categories topics inbound inbox subscribers suppressions domains providers mailbox smtp",

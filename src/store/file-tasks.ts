@@ -48,9 +48,11 @@ export interface FileToCheck {
   how: Thoroughness
   /** One table and its indexes; without it the whole file. */
   table?: string
+  /** Leaves the write-ahead log as it is; otherwise the last connection copies it into the file. */
+  readonly?: boolean
 }
 
-function faultsOf(database: Database, { how, table }: Omit<FileToCheck, "path">): string[] {
+function faultsOf(database: Database, { how, table }: FileToCheck): string[] {
   const about = table === undefined ? MOST_FAULTS : `'${table.replaceAll("'", "''")}'`
   const pragma = how === "quick" ? "quick_check" : "integrity_check"
   using check = database.prepare<[string], []>(`PRAGMA ${pragma}(${about})`)
@@ -62,8 +64,10 @@ function faultsOf(database: Database, { how, table }: Omit<FileToCheck, "path">)
  * Faults of the file as SQLite words them; an empty list is a sound file. The connection ends with the
  * call. Throws SQLite's error where the file is too damaged to be checked.
  */
-export function checkFile({ path, ...what }: FileToCheck): string[] {
-  const database = new Database(path, { readwrite: true, strict: true })
+export function checkFile(what: FileToCheck): string[] {
+  const { path, readonly = false } = what
+  const mode = readonly ? { readonly } : { readwrite: true }
+  const database = new Database(path, { ...mode, strict: true })
   try {
     database.run("PRAGMA query_only = ON")
     return faultsOf(database, what)

@@ -26,9 +26,8 @@ export async function readOneMoment<Result>(
   access: ReaderAccess,
   look: (db: Reader) => Promise<Result>,
 ): Promise<Result> {
-  const connection = new Database(path, { readwrite: true, strict: true })
+  const connection = new Database(path, { readonly: true, strict: true })
   try {
-    connection.run("PRAGMA query_only = ON")
     connection.run(`PRAGMA cache_size = -${CACHE_KB}`)
     connection.run("BEGIN")
     connection.query("SELECT count(*) FROM sqlite_schema").get() // the moment is that of the first read

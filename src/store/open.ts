@@ -6,10 +6,11 @@ import { faultOf } from "../core/faults"
 import { connect } from "./connect-postgres"
 import { type BeginMode, explained as explainedFile, NoDatabase, nothingIn } from "./database-file"
 import { pendingPostgres, pendingSqlite } from "./migrate"
-import { openPostgres } from "./postgres"
+import { apart, readOneMoment } from "./one-moment"
+import { openPostgres, readPostgresMoment } from "./postgres"
 import type { CopyLog } from "./sqlite"
 import { openSqlite } from "./sqlite"
-import type { Store } from "./store"
+import type { Reader, Store } from "./store"
 
 /** A Postgres that starts together with us, on the same machine or beside it, is there by then. */
 export const BOOT_PATIENCE_MS = 60_000
@@ -65,7 +66,8 @@ export function explained(settings: Settings, error: unknown): unknown {
   return is_damage && !settings.database_url ? explainedFile(sqlitePath(settings), error) : error
 }
 
-const sqlitePath = (settings: Settings) =>
+/** Where the SQLite file is, or would be. */
+export const sqlitePath = (settings: Settings) =>
   settings["storage.sqlite.path"] ?? `${settings.data_dir}/belfry.db`
 
 /**
@@ -89,4 +91,18 @@ export async function pendingMigrations(settings: Settings): Promise<string[]> {
   } finally {
     reader.close()
   }
+}
+
+/**
+ * Reads one moment of the database that the settings name, with nothing changed; beside a running server
+ * too. The schema has to be the one of this version (`pendingMigrations`).
+ */
+export function readDatabase<Result>(
+  settings: Settings,
+  look: (db: Reader) => Promise<Result>,
+): Promise<Result> {
+  const { database_url } = settings
+  return database_url
+    ? readPostgresMoment(database_url, look)
+    : readOneMoment(sqlitePath(settings), apart(true), look)
 }

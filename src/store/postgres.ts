@@ -18,6 +18,7 @@ import {
 } from "./connect-postgres"
 import { NoDatabase } from "./database-file"
 import { migratePostgres } from "./migrate"
+import { apart } from "./one-moment"
 import type { Closure, Reader, Store, Tx } from "./store"
 
 const MAX_CONNECTIONS = 16
@@ -116,6 +117,20 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     stats,
     async emptyLog() {},
     close,
+  }
+}
+
+/** Reads one moment of a Postgres on a connection of its own, with nothing changed. */
+export async function readPostgresMoment<Result>(
+  url: string,
+  look: (db: Reader) => Promise<Result>,
+): Promise<Result> {
+  const pool = await connectPatiently(url, 1, {})
+  try {
+    const read = (raw: unknown) => look(Object.assign(raw as Reader, apart(false)))
+    return await withUuids(drizzle(pool)).transaction(read, ONE_MOMENT)
+  } finally {
+    await pool.close()
   }
 }
 

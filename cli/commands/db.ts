@@ -1,0 +1,18 @@
+import type { Command } from "commander"
+import { DATA_DIR, SET } from "../lib/flags"
+import { examples, lazily, several } from "../lib/run"
+
+/** The database itself, on its own machine: these commands need no credential. */
+export function define(program: Command): void {
+  const db = program
+    .command("db")
+    .description("check the database of this machine, and recover a damaged one")
+    .addHelpText("after", examples("db check"))
+
+  db.command("check")
+    .description("check the file, the invariants, and the files that rows name; changes nothing")
+    .option(...DATA_DIR)
+    .option(...SET, several)
+    .addHelpText("after", examples("db check", "db check --data-dir /var/lib/belfry --json"))
+    .action(lazily(async () => (await import("../local/db-check")).check))
+}
