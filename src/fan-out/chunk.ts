@@ -13,20 +13,17 @@ import { keptOf } from "../messages/decided"
 import { nameFor, type SharedLanguages } from "../messages/shared-contents"
 import { throttledRefusal } from "../reputation/gate"
 import { bumpAll, type Changes } from "../store/counters"
-import { held, skipLocked } from "../store/dialect"
-import { rowById } from "../store/rows"
+import { skipLocked } from "../store/dialect"
 import type { Tx } from "../store/store"
 import type { AudienceMember } from "../subscribers/audience"
 import type { SendDecision } from "../subscribers/decision"
 import { packedSubscriber, templateSubscriber } from "../subscribers/template-subscriber"
 import { holdLimits, type SendBucket, takeFromBucket } from "../tenancy/quotas"
-import { topics } from "../topics/tables"
+import type { topics } from "../topics/tables"
 import { FOUND, type SkipReason, sentName, skippedName } from "./fan-out-counts"
 import { nextStretch, type WalkedRecipient } from "./recipients"
-import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
-
-/** Recipients of one transaction: it holds the writer of SQLite for some 10 ms. */
-export const CHUNK = 128
+import { type FanOutRow, fanOuts } from "./tables"
+import { holdPart, lookupFanOut, lookupTopic, moveCursor } from "./walk-rows"
 
 /** What a chunk is written with, read before its transaction. */
 export interface ChunkInput {
@@ -57,11 +54,10 @@ const FROZEN_SECONDS = 5
  */
 export async function writeChunk(tx: Tx, input: ChunkInput): Promise<ChunkResult> {
   const { fan_out_id } = input
-  const ours = and(eq(fanOutParts.fan_out_id, fan_out_id), eq(fanOutParts.part, input.part))
-  const [part] = await held(tx.select().from(fanOutParts).where(ours))
+  const part = await holdPart(tx, input)
   if (!part) return "over" // what ends a fan-out removes its parts
   if (part.cursor >= part.until) return "part_done"
-  const fan_out = await rowById(tx, fanOuts, fan_out_id)
+  const fan_out = await lookupFanOut(tx, fan_out_id)
   if (!fan_out) return "over"
   if (fan_out.expires_at !== null && isPast(fan_out.expires_at)) return { fails: "expired" }
   const caller = await projectCaller(tx, fan_out.project_id)
@@ -71,17 +67,17 @@ export async function writeChunk(tx: Tx, input: ChunkInput): Promise<ChunkResult
     return { wait_seconds: FROZEN_SECONDS }
   }
   await setStatus(tx, fan_out, "fanning_out", null)
-  const topic = await rowById(tx, topics, fan_out.topic_id ?? "")
+  const topic = await lookupTopic(tx, fan_out.topic_id)
   if (!topic) return { fails: "topic_not_found" }
   const { project_settings } = caller
   if (!project_settings.sandbox) await holdLimits(tx, allowanceOf(caller), bucketOf(caller))
-  const stretch = await nextStretch(tx, fan_out, part, project_settings, CHUNK)
+  const stretch = await nextStretch(tx, fan_out, part, project_settings)
   const { members, found } = stretch
   const recipients = withSubjects(found, input)
   const step = await walkOn(tx, { ...input, fan_out, caller, topic, recipients })
   const is_last = stretch.is_last && step.done === found.length
   const last = is_last ? part.until : cursorAfter(members, found, step.done, part.cursor)
-  await tx.update(fanOutParts).set({ cursor: last }).where(ours)
+  await moveCursor(tx, { ...part, cursor: last })
   if (step.wait_seconds !== undefined) return { wait_seconds: step.wait_seconds }
   return is_last ? "part_done" : "more"
 }

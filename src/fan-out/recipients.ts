@@ -4,11 +4,12 @@ import { millisFrom } from "../core/time"
 import type { ProjectSettings } from "../identity/tables"
 import { lockFor } from "../messages/audience-decisions"
 import { messages } from "../messages/tables"
-import { isAmong } from "../store/dialect"
+import { idList, isAmong } from "../store/dialect"
+import { prepared } from "../store/statements"
 import type { Tx } from "../store/store"
 import { type AudienceMember, audienceOf } from "../subscribers/audience"
-import { membersBetween } from "./start"
 import type { FanOutPartRow, FanOutRow } from "./tables"
+import { CHUNK, membersBetween } from "./walk-rows"
 
 export interface WalkedRecipient {
   number: number
@@ -26,7 +27,7 @@ export interface Stretch {
 }
 
 /**
- * The next members of a part, at most `limit`. Their subscribers stay until the transaction ends. Where a
+ * The next members of a part, at most `CHUNK`. Their subscribers stay until the transaction ends. Where a
  * merge gives a membership to another subscriber at this moment, the stretch ends before it.
  */
 export async function nextStretch(
@@ -34,9 +35,9 @@ export async function nextStretch(
   { project_id, topic_id, ...fan_out }: FanOutRow,
   part: FanOutPartRow,
   settings: ProjectSettings,
-  limit: number,
 ): Promise<Stretch> {
-  const read = () => membersBetween(tx, topic_id ?? "", part, limit)
+  if (topic_id === null) return { members: [], found: [], is_last: true }
+  const read = () => membersBetween(tx, { ...part, topic_id })
   const members = await read()
   const ids = members.map(({ subscriber_id }) => subscriber_id)
   const known = await audienceOf(tx, project_id, ids, lockFor(settings))
@@ -49,7 +50,7 @@ export async function nextStretch(
     const member = passed.has(subscriber_id) ? undefined : known.get(subscriber_id)
     return member ? [{ number, member }] : []
   })
-  return { members: kept, found, is_last: members.length < limit && end === members.length }
+  return { members: kept, found, is_last: members.length < CHUNK && end === members.length }
 }
 
 /** How many of the members, from the first on, are the same in a second look, or left meanwhile. */
@@ -73,15 +74,27 @@ async function writtenTo(
   { id, project_id, created_at }: Pick<FanOutRow, "id" | "project_id" | "created_at">,
   ids: string[],
 ): Promise<string[]> {
-  const { subscriber_id, fan_out_id } = messages
-  const theirs = and(
-    eq(messages.project_id, project_id),
-    isAmong(tx, subscriber_id, sql`${JSON.stringify(ids)}`),
-    isNotNull(subscriber_id),
-    gte(messages.id, firstIdAt(millisFrom(created_at) - SKEW_MS)),
-    // Not by the index of the fan-out, in which all of its messages are.
-    sql`coalesce(${fan_out_id}, ${fan_out_id}) = ${sql.param(id, fan_out_id)}`,
-  )
-  const rows = await tx.select({ subscriber_id }).from(messages).where(theirs)
+  const since = firstIdAt(millisFrom(created_at) - SKEW_MS)
+  const rows = await findWritten(tx, { project_id, ids, since, fan_out_id: id })
   return rows.flatMap((row) => row.subscriber_id ?? [])
 }
+
+const { project_id, subscriber_id, fan_out_id } = messages
+
+const findWritten = prepared(
+  { project_id, ids: idList, since: messages.id, fan_out_id },
+  (tx: Tx, slot) =>
+    tx
+      .select({ subscriber_id })
+      .from(messages)
+      .where(
+        and(
+          eq(project_id, slot.project_id),
+          isAmong(tx, subscriber_id, slot.ids),
+          isNotNull(subscriber_id),
+          gte(messages.id, slot.since),
+          // Not by the index of the fan-out, in which all of its messages are.
+          sql`coalesce(${fan_out_id}, ${fan_out_id}) = ${slot.fan_out_id}`,
+        ),
+      ),
+)

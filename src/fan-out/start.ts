@@ -1,4 +1,4 @@
-import { and, eq, gt, inArray, lte, sql } from "drizzle-orm"
+import { and, eq, inArray, sql } from "drizzle-orm"
 import { ApiError } from "../core/errors"
 import { log } from "../core/log"
 import { isPast, now } from "../core/time"
@@ -104,23 +104,3 @@ function shares(last_number: number, audience: number, most: number) {
     until: Math.min(last_number, (part + 1) * length),
   })).filter(({ from, until }) => until > from)
 }
-
-/** The members of a topic with these numbers, the next ones first. */
-export const membersBetween = (
-  db: Reader,
-  topic_id: string,
-  { cursor, until }: { cursor: number; until: number },
-  limit: number,
-) =>
-  db
-    .select({ number: topicMembers.number, subscriber_id: topicMembers.subscriber_id })
-    .from(topicMembers)
-    .where(
-      and(
-        eq(topicMembers.topic_id, topic_id),
-        gt(topicMembers.number, cursor),
-        lte(topicMembers.number, until),
-      ),
-    )
-    .orderBy(topicMembers.number)
-    .limit(limit)

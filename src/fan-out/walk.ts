@@ -1,4 +1,3 @@
-import { and, eq } from "drizzle-orm"
 import { monotonic, nextTurn, now, secondsFromNow } from "../core/time"
 import { commonSubjects, renderSubjects } from "../emails/shared-email"
 import { enqueue, type JobHandler, type JobResult } from "../jobs/jobs"
@@ -7,15 +6,15 @@ import { Semaphore } from "../lib/semaphore"
 import { nameFor, type SharedLanguages, sharedLanguages } from "../messages/shared-contents"
 import { perStore } from "../store/cached"
 import { rowById } from "../store/rows"
-import type { Reader } from "../store/store"
 import { audienceOf } from "../subscribers/audience"
 import { packedSubscriber, templateSubscriber } from "../subscribers/template-subscriber"
-import { CHUNK, type ChunkInput, type ChunkResult, writeChunk } from "./chunk"
+import { type ChunkInput, type ChunkResult, writeChunk } from "./chunk"
 import { endPart } from "./complete"
 import { end } from "./fan-out"
 import { fanOutPart, partWork } from "./fan-out-jobs"
-import { type FanOutParts, membersBetween, refusalNow } from "./start"
-import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
+import { type FanOutParts, refusalNow } from "./start"
+import { type FanOutRow, fanOuts } from "./tables"
+import { lookupPart, membersBetween } from "./walk-rows"
 
 type Payload = NonNullable<(typeof fanOutPart)["payload"]>
 
@@ -114,8 +113,9 @@ async function personalSubjects(
   languages: SharedLanguages,
   at: string,
 ): Promise<Map<string, string | null>> {
-  const place = await placeOf(store.read, id, part)
-  const members = place ? await membersBetween(store.read, topic_id ?? "", place, CHUNK) : []
+  const place = await lookupPart(store.read, { fan_out_id: id, part })
+  const members =
+    place && topic_id !== null ? await membersBetween(store.read, { ...place, topic_id }) : []
   const ids = members.map(({ subscriber_id }) => subscriber_id)
   const known = [...(await audienceOf(store.read, project_id, ids)).values()]
   const contents = known.map((member) => ({
@@ -124,10 +124,4 @@ async function personalSubjects(
   }))
   const rendered = await renderSubjects(rules, id, contents, at)
   return new Map(known.map((member, nth) => [member.id, rendered[nth] ?? null]))
-}
-
-async function placeOf(db: Reader, fan_out_id: string, part: number) {
-  const ours = and(eq(fanOutParts.fan_out_id, fan_out_id), eq(fanOutParts.part, part))
-  const [row] = await db.select().from(fanOutParts).where(ours)
-  return row
 }

@@ -1,3 +1,4 @@
+import { monotonic } from "../core/time"
 import { perStore } from "../store/cached"
 
 /** Those of this store. */
@@ -9,21 +10,37 @@ const MOST = 4 * 1024 * 1024
 /** Larger contents are not kept: sending them costs far more than reading them back. */
 const MOST_OF_ONE = 64 * 1024
 
+/** Contents that are older give way. The younger ones of a longer queue are delivered before the new ones. */
+const RECENT_MILLISECONDS = 10_000
+
+interface KeptContent {
+  content: unknown
+  size: number
+  at: number
+}
+
 /**
  * Contents of messages that were just accepted. Most are delivered within the same second, and need
- * not be read back and parsed for it. The oldest give way; the database has all of them.
+ * not be read back and parsed for it. Where there are too many, the next deliveries need the first ones; the
+ * database has all of them.
  */
 export class RecentContents {
-  readonly #kept = new Map<string, { content: unknown; size: number }>()
+  readonly #kept = new Map<string, KeptContent>()
   #size = 0
 
-  keep(message_id: string, content: unknown) {
+  /** `at`: when it was accepted, by `monotonic`. */
+  keep(message_id: string, content: unknown, at = monotonic()) {
     const size = sizeOf(content)
     if (size > MOST_OF_ONE) return
-    this.#kept.set(message_id, { content, size })
+    if (this.#size + size > MOST) this.#forgetOld(at - RECENT_MILLISECONDS)
+    if (this.#size + size > MOST) return
+    this.#kept.set(message_id, { content, size, at })
     this.#size += size
-    for (const [oldest] of this.#kept) {
-      if (this.#size <= MOST) return
+  }
+
+  #forgetOld(before: number) {
+    for (const [oldest, { at }] of this.#kept) {
+      if (at >= before) return
       this.remove(oldest)
     }
   }

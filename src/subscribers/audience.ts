@@ -1,7 +1,9 @@
 import { and, eq, sql } from "drizzle-orm"
-import { isAmong } from "../store/dialect"
+import { idList, isAmong } from "../store/dialect"
+import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
 import type { DecidedSubscriber } from "./decision"
+import { byIds } from "./find-subscriber"
 import { subscribers, unsubscribes } from "./tables"
 
 /** A subscriber with everything that the decision asks of it. */
@@ -19,15 +21,36 @@ export async function audienceOf(
   lock: <Query extends object>(query: Query) => Query = (query) => query,
 ): Promise<Map<string, AudienceMember>> {
   if (ids.length === 0) return new Map()
-  const list = sql`${JSON.stringify([...new Set(ids)])}`
-  const ours = and(eq(subscribers.project_id, project_id), isAmong(db, subscribers.id, list))
-  const rows = await lock(db.select().from(subscribers).where(ours).orderBy(subscribers.id))
-  const ended = await db
-    .select()
-    .from(unsubscribes)
-    .where(
-      and(eq(unsubscribes.project_id, project_id), isAmong(db, unsubscribes.subscriber_id, list)),
-    )
+  const asked = { project_id, ids: [...new Set(ids)] }
+  const rows = await (db.isAlone ? byIds(db, asked) : lock(inOrder(db, asked)))
+  const ended = await unsubscribesOf(db, asked)
   const endedOf = Map.groupBy(ended, ({ subscriber_id }) => subscriber_id)
   return new Map(rows.map((row) => [row.id, { ...row, unsubscribes: endedOf.get(row.id) ?? [] }]))
 }
+
+// Only Postgres has rows to lock, so only there the builder has to make the query.
+const inOrder = (db: Reader, { project_id, ids }: { project_id: string; ids: string[] }) =>
+  db
+    .select()
+    .from(subscribers)
+    .where(
+      and(
+        eq(subscribers.project_id, project_id),
+        isAmong(db, subscribers.id, sql`${JSON.stringify(ids)}`),
+      ),
+    )
+    .orderBy(subscribers.id)
+
+const unsubscribesOf = prepared(
+  { project_id: unsubscribes.project_id, ids: idList },
+  (db: Reader, slot) =>
+    db
+      .select()
+      .from(unsubscribes)
+      .where(
+        and(
+          eq(unsubscribes.project_id, slot.project_id),
+          isAmong(db, unsubscribes.subscriber_id, slot.ids),
+        ),
+      ),
+)

@@ -9,6 +9,7 @@ import type { AudienceChannel } from "../lib/preferences"
 import { nearest, shortened, slugFrom } from "../lib/text"
 import { cached } from "../store/cached"
 import { countRows, holdById, type RowList, rowById, rowList } from "../store/rows"
+import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { categories } from "./tables"
 
@@ -49,9 +50,13 @@ export const knownCategories = (
   ofProjects(db, project_id, () => readAll(db, project_id), recent ? TRUSTED_MS : 0)
 
 async function readAll(db: Reader, project_id: string) {
-  const rows = await db.select().from(categories).where(eq(categories.project_id, project_id))
+  const rows = await findAll(db, { project_id })
   return new Map(rows.map((row) => [row.slug, row]))
 }
+
+const findAll = prepared({ project_id: categories.project_id }, (db: Reader, slot) =>
+  db.select().from(categories).where(eq(categories.project_id, slot.project_id)),
+)
 
 /** Throws 422 `unknown_category` where the project has categories, and not this one. */
 export async function demandCategory(

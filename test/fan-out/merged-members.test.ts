@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { CHUNK } from "../../src/fan-out/chunk"
+import { CHUNK } from "../../src/fan-out/walk-rows"
 import { sharedService } from "../harness/shared-service"
 import { audience, begun, messagesOf, publish, record, walkAll } from "./audiences"
 

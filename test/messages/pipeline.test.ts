@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test"
 import { newId } from "../../src/core/ids"
+import { monotonic } from "../../src/core/time"
 import * as pipeline from "../../src/messages/pipeline"
 import { RecentContents } from "../../src/messages/recent-contents"
 import { messageContents } from "../../src/messages/tables"
@@ -17,15 +18,26 @@ test("a content is given out once", () => {
   expect(fresh.size).toBe(0)
 })
 
-test("the oldest give way, and what is large is never kept", () => {
+test("where there are too many, the first ones are kept, and what is large never is", () => {
   const fresh = new RecentContents()
   const ids = Array.from({ length: 200 }, () => newId())
   for (const id of ids) fresh.keep(id, body(60_000))
   expect(fresh.size).toBeLessThanOrEqual(4 * 1024 * 1024)
-  expect(fresh.remove(ids.at(-1) ?? "")).toBeDefined()
-  expect(fresh.remove(ids[0] ?? "")).toBeUndefined()
+  expect(fresh.remove(ids[0] ?? "")).toBeDefined()
+  expect(fresh.remove(ids.at(-1) ?? "")).toBeUndefined()
   fresh.keep("large", { ...body(1), headers: { "X-Long": "y".repeat(70_000) } })
   expect(fresh.remove("large")).toBeUndefined()
+})
+
+test("contents that nothing asked for within ten seconds give way", () => {
+  const fresh = new RecentContents()
+  const ids = Array.from({ length: 200 }, () => newId())
+  const long_ago = monotonic() - 11_000
+  for (const id of ids) fresh.keep(id, body(60_000), long_ago)
+  fresh.keep("new", body(60_000))
+  expect(fresh.remove(ids[0] ?? "")).toBeUndefined()
+  expect(fresh.remove("new")).toBeDefined()
+  expect(fresh.size).toBe(0)
 })
 
 test.each([10, 5_000, 70_000, 1_200_000])(
