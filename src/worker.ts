@@ -4,6 +4,10 @@ import { serveTasks } from "./core/worker-task"
 serveTasks({
   "copy-log": async () => (await import("./store/file-tasks")).copyLog,
   "check-file": async () => (await import("./store/file-tasks")).checkFile,
+  "copy-sqlite": async () => (await import("./store/database-copy")).copySqlite,
+  "copy-postgres": async () => (await import("./store/database-copy")).copyPostgres,
+  "inspect-copy": async () => (await import("./store/database-copy")).inspectCopy,
+  "pack-archive": async () => (await import("./operations/backup/pack-task")).packArchive,
   compose: async () => (await import("./emails/compose-task")).composeAndPack,
   "compose-seven-bit": async () => (await import("./emails/compose-task")).composeSevenBit,
   "compose-batch": async () => (await import("./emails/compose-task")).composeAll,

@@ -1,6 +1,7 @@
 import { nearest } from "../lib/text"
 import {
   awsRegion,
+  backupSchedule,
   databaseUrl,
   destinations,
   domains,
@@ -312,6 +313,21 @@ export const keys = {
     whole(0, 1_000_000),
     1000,
     "Number of pages in SQLite's write-ahead log at which it is copied into the database. 0 leaves this to Litestream.",
+  ),
+
+  "backup.schedule": key(
+    backupSchedule,
+    "daily",
+    "When backups are made: off, hourly, daily, weekly, or each day at a time of day in UTC, such as 03:30.",
+  ),
+  "backup.keep": key(
+    whole(1, 1000),
+    7,
+    "Number of backups that are kept. After each new one the oldest go.",
+  ),
+  "backup.dir": optional(
+    folder,
+    "Folder of the backups. Without it, backups in data_dir is used. Nodes that share a database should share it.",
   ),
 
   "security.master_key": optional(

@@ -69,6 +69,12 @@ const isKey32 = (value: string) =>
 export const oneOf = <const T extends string>(...choices: T[]): SettingKind<T> =>
   kind(`one of ${choices.join(", ")}`, (raw) => choices.find((choice) => choice === raw))
 
+/** A period, or a time of day. */
+export const backupSchedule = textThat(
+  'off, hourly, daily, weekly, or a time of day in UTC, such as "03:30"',
+  (value) => /^(off|hourly|daily|weekly|([01]\d|2[0-3]):[0-5]\d)$/.test(value),
+)
+
 export const flag = kind<boolean>("true or false", (raw) => {
   if (typeof raw === "boolean") return raw
   if (typeof raw !== "string") return undefined

@@ -174,6 +174,12 @@ function loaded(
   return { values, explain, all: () => keyNames.map(explain) }
 }
 
+/** What an operator wrote, without any secret: of each setting that differs from its default. */
+export function withoutSecrets(values: Settings): Record<string, unknown> {
+  const told = keyNames.filter((name) => !keys[name].secret && values[name] !== keys[name].fallback)
+  return Object.fromEntries(told.map((name) => [name, shown(name, values[name])]))
+}
+
 function shown(name: KeyName, value: unknown): unknown {
   if (value === null) return null
   const { kind, secret } = keys[name]

@@ -1,9 +1,9 @@
-import { SQL } from "bun"
+import type { SQL } from "bun"
 import { faultOf } from "../core/faults"
 import { log } from "../core/log"
 import { monotonic, sleep } from "../core/time"
+import { connect } from "./postgres-pool"
 
-const CONNECT_SECONDS = 5
 const TRY_EVERY_MS = 500
 const TELL_EVERY_MS = 5000
 /** A pooler gives the same server to two connections at once, or two servers to one, within these. */
@@ -19,9 +19,6 @@ export interface ConnectOptions {
   /** For tests: how often the wait is told. */
   tell_every_ms?: number
 }
-
-export const connect = (url: string, options: { max: number; prepare?: boolean }): SQL =>
-  new SQL(url, { connectionTimeout: CONNECT_SECONDS, ...options })
 
 /**
  * A pool on a Postgres that answers. One that is away, or that just starts, is waited for, with a

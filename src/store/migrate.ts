@@ -2,39 +2,15 @@ import type { Database } from "bun:sqlite"
 import type { SQL } from "bun"
 import { log } from "../core/log"
 import { millis } from "../core/time"
+import { applySqlite, LEDGER, pending, statementsOf } from "./apply-migrations"
 import { embedded, type Migration } from "./migrations"
 
 /** Any number, as long as every node uses the same. */
 const MIGRATION_LOCK = 727_001
 
-const LEDGER = `CREATE TABLE IF NOT EXISTS belfry_migrations (
-  tag text PRIMARY KEY NOT NULL, applied_at bigint NOT NULL)`
-
-/** The database was made by a later version, whose rows this one would misread. */
-export class SchemaTooNew extends Error {
-  constructor(tag: string) {
-    super(
-      `The database has the migration "${tag}", which this version of belfry does not know. ` +
-        "Run the newer version, or restore a backup from before the upgrade.",
-    )
-    this.name = "SchemaTooNew"
-  }
-}
-
 /** Applies what is missing, each migration whole or not at all. Returns the names of the new ones. */
-export function migrateSqlite(writer: Database, list = embedded.sqlite): string[] {
-  writer.run(LEDGER)
-  const rows = writer.query("SELECT tag FROM belfry_migrations").all() as { tag: string }[]
-  const missing = pending(list, rows)
-  for (const migration of missing) {
-    writer.transaction(() => {
-      for (const statement of statements(migration)) writer.run(statement)
-      const row = [migration.tag, millis()]
-      writer.run("INSERT INTO belfry_migrations (tag, applied_at) VALUES (?, ?)", row)
-    })()
-  }
-  return announce(missing)
-}
+export const migrateSqlite = (writer: Database, list = embedded.sqlite): string[] =>
+  announce(applySqlite(writer, list))
 
 /** What is missing, with nothing changed: not even the list of what was applied is made. */
 export function pendingSqlite(reader: Database, list = embedded.sqlite): string[] {
@@ -72,25 +48,10 @@ async function applyNext(tx: SQL, list: Migration[]): Promise<Migration | undefi
   const rows = (await tx`SELECT tag FROM belfry_migrations`) as { tag: string }[]
   const [next] = pending(list, rows)
   if (!next) return undefined
-  for (const statement of statements(next)) await tx.unsafe(statement)
+  for (const statement of statementsOf(next)) await tx.unsafe(statement)
   await tx`INSERT INTO belfry_migrations (tag, applied_at) VALUES (${next.tag}, ${millis()})`
   return next
 }
-
-function pending(list: Migration[], applied: { tag: string }[]): Migration[] {
-  const known = new Set(list.map(({ tag }) => tag))
-  const stranger = applied.find(({ tag }) => !known.has(tag))
-  if (stranger) throw new SchemaTooNew(stranger.tag)
-
-  const done = new Set(applied.map(({ tag }) => tag))
-  return list.filter(({ tag }) => !done.has(tag))
-}
-
-const statements = ({ sql }: Migration) =>
-  sql
-    .split("--> statement-breakpoint")
-    .map((statement) => statement.trim())
-    .filter((statement) => statement !== "")
 
 function announce(applied: Migration[]): string[] {
   const tags = applied.map(({ tag }) => tag)

@@ -8,17 +8,13 @@ import { log } from "../core/log"
 import { sleep } from "../core/time"
 import { tuneAutovacuum } from "./autovacuum"
 import { TableChanges } from "./cached"
-import { postgresType, uuidOfBytes } from "./columns"
-import {
-  type ConnectOptions,
-  connect,
-  connectPatiently,
-  nameOf,
-  sharesSessions,
-} from "./connect-postgres"
+import { postgresType } from "./columns"
+import { type ConnectOptions, connectPatiently, nameOf, sharesSessions } from "./connect-postgres"
 import { NoDatabase } from "./database-file"
+import { uuidOfBytes } from "./id-bytes"
 import { migratePostgres } from "./migrate"
 import { apart } from "./one-moment"
+import { connect } from "./postgres-pool"
 import type { Closure, Reader, Store, Tx } from "./store"
 
 const MAX_CONNECTIONS = 16

@@ -11,8 +11,9 @@ import {
   sql,
 } from "drizzle-orm"
 import type { SQLiteTable } from "drizzle-orm/sqlite-core"
-import { isPlain, postgresType, uuidOfBytes } from "./columns"
+import { isPlain, postgresType } from "./columns"
 import { demandPermit } from "./group-commit"
+import { uuidOfBytes } from "./id-bytes"
 import type { Reader, Tx } from "./store"
 
 type Holes = Record<string, Column>

@@ -1,13 +1,9 @@
 import { describe, expect, test } from "bun:test"
 import { createServer } from "node:net"
 import { settings } from "../../src/core/config"
-import {
-  connect,
-  connectPatiently,
-  DatabaseAway,
-  sharesSessions,
-} from "../../src/store/connect-postgres"
+import { connectPatiently, DatabaseAway, sharesSessions } from "../../src/store/connect-postgres"
 import { openStore } from "../../src/store/open"
+import { connect } from "../../src/store/postgres-pool"
 import { missing } from "../harness/peers"
 import { startPgBouncer } from "../harness/pgbouncer"
 import { freePort } from "../harness/ports"

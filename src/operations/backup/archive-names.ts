@@ -1,3 +1,5 @@
+import { BLOB_FOLDERS, type BlobFolder } from "../../store/named-blobs"
+
 /** Names of the entries, in the order in which they stand in an archive. */
 export const ENTRY = {
   database: "database.db",
@@ -5,11 +7,6 @@ export const ENTRY = {
   manifest: "manifest.json",
   sum: "SHA256",
 } as const
-
-/** The folders of the entries that are blobs: of messages, and of received mail. */
-export const BLOB_FOLDERS = ["blobs", "inbound-blobs"] as const
-
-export type BlobFolder = (typeof BLOB_FOLDERS)[number]
 
 /** Hexadecimal digits and a line break: the content of `SHA256`. */
 export const SUM_BYTES = 65

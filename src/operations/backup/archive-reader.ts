@@ -29,8 +29,11 @@ export interface BackupArchive {
   /** Bytes. */
   size: number
   manifest: BackupManifest
-  /** Reads every byte and compares every hash and count. Throws ArchiveError for the first that differs. */
-  check(options?: ReadOptions): Promise<void>
+  /**
+   * Reads every byte and compares every hash and count. Throws ArchiveError for the first that differs.
+   * With `database`, the database is written to that new file meanwhile.
+   */
+  check(options?: ReadOptions & { database?: string }): Promise<void>
   /**
    * As `check`, and writes the entries: each file new, of mode 0600, and synced. Throws EEXIST for a file
    * that is there. After any error what was written must not be used.
@@ -49,9 +52,12 @@ export async function openArchive(path: string): Promise<BackupArchive> {
     path,
     size,
     manifest,
-    check: (options) => reading(path, true, (cursor) => readWhole(cursor, undefined, options)),
-    extract: (target, options) =>
-      reading(path, true, (cursor) => readWhole(cursor, new ExtractSinks(target), options)),
+    check: ({ database, ...options } = {}) => {
+      const sinks = database === undefined ? undefined : databaseSink(database)
+      return reading(path, true, (cursor) => readWhole(cursor, options, sinks))
+    },
+    extract: (target, options = {}) =>
+      reading(path, true, (cursor) => readWhole(cursor, options, new ExtractSinks(target))),
   }
 }
 
@@ -94,8 +100,8 @@ const OTHER_VERSION = "Use the version of belfry that wrote it."
 /** Every byte, with each content written where `sinks` say. */
 async function readWhole(
   cursor: ArchiveCursor,
-  sinks: ExtractSinks | undefined,
-  { onBytes, signal }: ReadOptions = {},
+  { onBytes, signal }: ReadOptions,
+  sinks?: ArchiveSinks,
 ): Promise<void> {
   const found = new FoundEntries()
   for (let entry = await cursor.next(); entry; entry = await cursor.next()) {
@@ -155,8 +161,20 @@ class FoundEntries {
   }
 }
 
+interface ArchiveSinks {
+  /** The file that gets the content of the entry, where one does. */
+  open(name: string): Promise<FileHandle | undefined>
+  /** Makes the names of the files durable. */
+  sync(): Promise<void>
+}
+
+const databaseSink = (path: string): ArchiveSinks => ({
+  open: async (name) => (name === ENTRY.database ? open(path, "wx", 0o600) : undefined),
+  async sync() {},
+})
+
 /** The files that an extraction writes. Names were checked before: none leads out of the two folders. */
-class ExtractSinks {
+class ExtractSinks implements ArchiveSinks {
   readonly #target: ExtractTarget
   readonly #folders = new Set<string>()
 

@@ -2,18 +2,12 @@ import { type FileHandle, open } from "node:fs/promises"
 import { codeOf } from "../../core/faults"
 import { millisFrom } from "../../core/time"
 import { paddingOf, TAR_END, tarHeader } from "../../lib/ustar"
-import { type BlobFolder, ENTRY } from "./archive-names"
+import type { NamedBlob } from "../../store/named-blobs"
+import { ENTRY } from "./archive-names"
 import type { BackupManifest } from "./manifest"
 
 /** Read and written in one go: memory stays flat, however large a file is. */
 export const PIECE_BYTES = 1024 * 1024
-
-/** A blob that goes into the archive, and where its file is. */
-export interface NamedBlob {
-  folder: BlobFolder
-  sha256: string
-  path: string
-}
 
 export interface ArchiveContent {
   /** The SQLite file of the copy. Nobody may change it meanwhile. */

@@ -1,8 +1,8 @@
 import { Database } from "bun:sqlite"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import type { BlobFolder } from "../../../src/operations/backup/archive-names"
 import { type ArchiveContent, writeArchive } from "../../../src/operations/backup/archive-writer"
+import type { BlobFolder } from "../../../src/store/named-blobs"
 
 export const sha256 = (text: string | Uint8Array) =>
   new Bun.CryptoHasher("sha256").update(text).digest("hex")

@@ -1,0 +1,247 @@
+import { rename, rm, stat, statfs } from "node:fs/promises"
+import { join } from "node:path"
+import { syncFolder } from "../../core/blobs"
+import { type Settings, withoutSecrets } from "../../core/config"
+import { faultOf } from "../../core/faults"
+import { newId } from "../../core/ids"
+import { log } from "../../core/log"
+import type { Secrets } from "../../core/secrets"
+import { monotonic, now } from "../../core/time"
+import { VERSION } from "../../core/version"
+import { openWorkers, type Workers } from "../../core/workers"
+import type { CopyFacts, CopyOrder, InspectOrder } from "../../store/database-copy"
+import type { BlobFolder } from "../../store/named-blobs"
+import { sqlitePath } from "../../store/open"
+import { connect } from "../../store/postgres-pool"
+import { openArchive } from "./archive-reader"
+import {
+  archiveName,
+  type Backup,
+  backupDir,
+  draftName,
+  removeOld,
+  takeFolder,
+} from "./backup-folder"
+import { faultIn } from "./copy-facts"
+import type { PackOrder } from "./pack-task"
+
+/** What a backup is made of. It needs no open store, and works beside a server or without one. */
+export interface BackupParts {
+  settings: Settings
+  secrets: Secrets
+}
+
+export interface BackupProgress {
+  step: "copying" | "checking" | "packing"
+  /** Bytes that were written by now, of about so many. */
+  done: number
+  total: number
+}
+
+interface BackupOptions {
+  onProgress?: (progress: BackupProgress) => void
+  /** Ends the backup after the step that runs; nothing of it stays. */
+  signal?: AbortSignal
+  /** Those that are kept, this one among them; default: `backup.keep`. */
+  keep?: number
+}
+
+/** The copy or the disk is not as it has to be. The message says what was found, and what to do next. */
+export class BackupFailed extends Error {
+  override readonly name = "BackupFailed"
+}
+
+/** A thread inside SQLite cannot be ended without leaving its locks behind: it is let end. */
+const TASK = { deadline_ms: 24 * 3_600_000, left: true }
+const PROGRESS_MS = 500
+/** Requests go first. */
+const NICENESS = 10
+
+/**
+ * Makes one backup in the folder of the settings: a copy of the database as it is at one moment, checked,
+ * and packed with the files that its rows name. It counts only when everything is on disk under its name;
+ * a crash at any step leaves the others as they are. Then the oldest ones go. Throws BackupRunning,
+ * BackupFailed, and what the disk or the database says.
+ */
+export async function createBackup(
+  parts: BackupParts,
+  options: BackupOptions = {},
+): Promise<Backup> {
+  const dir = backupDir(parts.settings)
+  const release = await takeFolder(dir)
+  const workers = openWorkers({ size: 1, niceness: NICENESS })
+  const begun = monotonic()
+  const id = newId()
+  const draft = new Draft({ ...parts, dir, id, workers, options })
+  try {
+    const backup = await draft.make()
+    const took_ms = Math.round(monotonic() - begun)
+    log.info("backup made", { id, path: backup.path, size: backup.size, took_ms })
+    await removeOld(parts.settings, options.keep ?? parts.settings["backup.keep"])
+    return backup
+  } finally {
+    await workers.close()
+    await draft.remove()
+    release()
+  }
+}
+
+interface DraftOptions extends BackupParts {
+  dir: string
+  id: string
+  workers: Workers
+  options: BackupOptions
+}
+
+/** The files of a backup that is not finished. */
+class Draft {
+  readonly #options: DraftOptions
+  readonly #database: string
+  readonly #archive: string
+  #step: BackupProgress["step"] = "copying"
+  #expected = 0
+
+  constructor(options: DraftOptions) {
+    const { dir, id } = options
+    this.#options = options
+    this.#database = join(dir, draftName(id, "db"))
+    this.#archive = join(dir, draftName(id, "tar"))
+  }
+
+  async make(): Promise<Backup> {
+    const { dir, id } = this.#options
+    const created_at = now()
+    const timer = setInterval(() => void this.#tell(), PROGRESS_MS)
+    try {
+      await this.#copy()
+      const facts = await this.#check()
+      await this.#pack(facts, created_at)
+    } finally {
+      clearInterval(timer)
+    }
+    const path = join(dir, archiveName(id, created_at))
+    const { size } = await openArchive(this.#archive)
+    await rename(this.#archive, path)
+    await syncFolder(dir)
+    const { onProgress } = this.#options.options
+    onProgress?.({ step: this.#step, done: this.#expected, total: this.#expected })
+    return { id, path, size, verified: true, created_at }
+  }
+
+  async remove(): Promise<void> {
+    for (const path of [this.#database, `${this.#database}-journal`, this.#archive]) {
+      await rm(path, { force: true })
+    }
+  }
+
+  async #copy() {
+    const { settings, dir } = this.#options
+    const { task, from, bytes } = await sourceOf(settings)
+    this.#expected = 2 * bytes
+    await demandSpace(dir, 2 * bytes, settings)
+    await this.#run<CopyOrder>(task, { from, to: this.#database })
+  }
+
+  async #check(): Promise<CopyFacts> {
+    this.#step = "checking"
+    const { settings, secrets, dir } = this.#options
+    const order: InspectOrder = {
+      path: this.#database,
+      how: "quick",
+      folders: blobFolders(settings),
+    }
+    const facts = await this.#run<InspectOrder, CopyFacts>("inspect-copy", order)
+    const fault = faultIn(facts, secrets)
+    if (fault) throw new BackupFailed(`The copy of the database ${fault}.`)
+    const bytes = await sizeOf(this.#database)
+    this.#expected = 2 * bytes + facts.blob_bytes
+    await demandSpace(dir, bytes + facts.blob_bytes, settings)
+    return facts
+  }
+
+  async #pack(facts: CopyFacts, created_at: string) {
+    this.#step = "packing"
+    const { settings, secrets, id } = this.#options
+    const manifest = {
+      id,
+      version: VERSION,
+      created_at,
+      engine: settings.database_url ? ("postgres" as const) : ("sqlite" as const),
+      migrations: facts.migrations,
+      master_key_id: secrets.key_id,
+      rows: facts.rows,
+    }
+    await this.#run<PackOrder>("pack-archive", {
+      to: this.#archive,
+      database: this.#database,
+      folders: blobFolders(settings),
+      config: withoutSecrets(settings),
+      manifest,
+    })
+  }
+
+  async #run<Order, Result = void>(task: string, order: Order): Promise<Result> {
+    const { workers, options } = this.#options
+    options.signal?.throwIfAborted()
+    return workers.run<Result>(task, order, TASK)
+  }
+
+  /** What is on disk by now tells how far it is: the thread that writes says nothing before its end. */
+  async #tell() {
+    const { onProgress } = this.#options.options
+    const done = (await sizeOf(this.#database)) + (await sizeOf(this.#archive))
+    const total = Math.max(this.#expected, done)
+    onProgress?.({ step: this.#step, done, total })
+  }
+}
+
+/** Where the rows are, about how large they are, and the task that copies them. */
+async function sourceOf(settings: Settings) {
+  const url = settings.database_direct_url ?? settings.database_url
+  if (url) return { task: "copy-postgres", from: url, bytes: await postgresBytes(url) }
+  const from = sqlitePath(settings)
+  const bytes = (await sizeOf(from)) + (await sizeOf(`${from}-wal`))
+  return { task: "copy-sqlite", from, bytes }
+}
+
+/** 0 where the server does not tell. */
+async function postgresBytes(url: string): Promise<number> {
+  const pool = connect(url, { max: 1, prepare: false })
+  try {
+    const [row] = await pool`SELECT pg_database_size(current_database()) AS bytes`
+    return Number(row?.bytes ?? 0)
+  } catch (error) {
+    if (faultOf(error) === "away") throw error
+    return 0
+  } finally {
+    await pool.close()
+  }
+}
+
+const sizeOf = (path: string): Promise<number> =>
+  stat(path).then(
+    ({ size }) => size,
+    () => 0,
+  )
+
+/** Where a server keeps the files of messages, and those of received mail. */
+function blobFolders(settings: Settings): Record<BlobFolder, string> {
+  const blobs = settings["storage.blobs.dir"] ?? join(settings.data_dir, "blobs")
+  return { blobs, "inbound-blobs": join(blobs, "inbound") }
+}
+
+const MB = 1024 * 1024
+
+/** Refuses before the disk is full: a server on it goes on to the floor of its own. */
+async function demandSpace(dir: string, bytes: number, settings: Settings): Promise<void> {
+  const [there, data] = [await stat(dir), await stat(settings.data_dir)]
+  const floor = there.dev === data.dev ? settings["storage.min_free_mb"] * MB : 0
+  const { bavail, bsize } = await statfs(dir)
+  const free = bavail * bsize
+  if (free >= bytes + floor) return
+  const needed = Math.ceil((bytes + floor) / MB)
+  throw new BackupFailed(
+    `${dir} has ${Math.floor(free / MB)} MB of free space, but a backup needs ${needed} MB. Free some space, ` +
+      "keep fewer backups (backup.keep), or set backup.dir to a folder on another disk.",
+  )
+}

@@ -1,0 +1,88 @@
+import { mkdtemp, rm } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import type { Secrets } from "../../core/secrets"
+import { openWorkers } from "../../core/workers"
+import type { CopyFacts, InspectOrder } from "../../store/database-copy"
+import { ArchiveError } from "./archive-cursor"
+import { openArchive } from "./archive-reader"
+import { SCRATCH } from "./backup-folder"
+import { faultIn } from "./copy-facts"
+import type { BackupManifest } from "./manifest"
+
+interface VerifyOptions {
+  /** Without them no secret is opened. */
+  secrets?: Secrets | undefined
+  /** Has room for the database of the archive; default: the folder of the archive. */
+  scratch?: string
+  /** Hears how many bytes were read by now, of so many; then the database is checked. */
+  onProgress?: (done: number, total: number) => void
+  signal?: AbortSignal
+}
+
+/** What was found in an archive that can be restored. */
+export interface VerifiedArchive {
+  path: string
+  /** Bytes. */
+  size: number
+  manifest: BackupManifest
+  /** Whether the given master key opened a secret of the copy. */
+  secrets_opened: boolean
+}
+
+/**
+ * Reads an archive as a restore would: every byte and hash, `integrity_check` of the database, the rows of
+ * each table, the files that rows name, and one secret. Writes the database to a scratch file meanwhile.
+ * Throws ArchiveError for the first fault.
+ */
+export async function verifyArchive(
+  path: string,
+  { secrets, scratch = dirname(path), onProgress, signal }: VerifyOptions = {},
+): Promise<VerifiedArchive> {
+  const archive = await openArchive(path)
+  const folder = await mkdtemp(join(scratch, SCRATCH))
+  const workers = openWorkers({ size: 1 })
+  try {
+    const database = join(folder, "database.db")
+    const { size, manifest } = archive
+    const onBytes = (bytes: number) => onProgress?.(bytes, size)
+    await archive.check({ database, onBytes, ...(signal && { signal }) })
+    const order: InspectOrder = { path: database, how: "full", folders: noFolders(folder) }
+    const task = { deadline_ms: 24 * 3_600_000, left: true }
+    const facts = await workers.run<CopyFacts>("inspect-copy", order, task)
+    signal?.throwIfAborted()
+    const fault = faultIn(facts, secrets) ?? differenceOf(facts, manifest)
+    if (fault) throw new ArchiveError(path, "damaged", `cannot be used: its database ${fault}.`)
+    return {
+      path,
+      size,
+      manifest,
+      secrets_opened: secrets !== undefined && facts.sealed.length > 0,
+    }
+  } finally {
+    await workers.close()
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** The files are in the archive, where their hashes were compared. */
+const noFolders = (folder: string) => ({
+  blobs: join(folder, "none"),
+  "inbound-blobs": join(folder, "none"),
+})
+
+function differenceOf(facts: CopyFacts, manifest: BackupManifest): string | undefined {
+  const tables = new Set([...Object.keys(facts.rows), ...Object.keys(manifest.rows)])
+  const other = [...tables].find((table) => facts.rows[table] !== manifest.rows[table])
+  if (other !== undefined) {
+    const [found, told] = [facts.rows[other] ?? 0, manifest.rows[other] ?? 0]
+    return `has ${found} rows in ${other}, but its manifest tells of ${told}`
+  }
+  if (facts.migrations.join() !== manifest.migrations.join())
+    return "has other migrations than its manifest tells"
+  const { blobs, inbound_blobs } = manifest
+  const isTold = (named: number, { count, missing }: typeof blobs) => named <= count + missing
+  if (!("message_files" in facts.rows)) return undefined
+  const is_whole =
+    isTold(facts.named.blobs, blobs) && isTold(facts.named["inbound-blobs"], inbound_blobs)
+  return is_whole ? undefined : "names files that are not in the archive"
+}

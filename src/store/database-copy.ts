@@ -1,0 +1,137 @@
+import { Database } from "bun:sqlite"
+import { closeSync, fsyncSync, openSync, statSync } from "node:fs"
+import { faultOf } from "../core/faults"
+import { applySqlite } from "./apply-migrations"
+import { copyFromPostgres } from "./copy-rows"
+import { checkFile } from "./file-tasks"
+import { type BlobFolder, blobsNamedIn } from "./named-blobs"
+import { connect } from "./postgres-pool"
+import { tablesIn } from "./shared-tables"
+
+// What another thread does for a backup, because it would hold the event loop.
+
+export interface CopyOrder {
+  /** The SQLite file of the server, which may be running, or the URL of its Postgres. */
+  from: string
+  /** A file that must not exist yet. */
+  to: string
+}
+
+/**
+ * Copies the SQLite file as it stands at one moment, while its writer goes on. The copy is made by a
+ * connection of its own, compact, of mode 0600, and synced. Throws SQLite's error.
+ */
+export function copySqlite({ from, to }: CopyOrder): void {
+  closeSync(openSync(to, "wx", 0o600)) // before SQLite does, whose files other users may read
+  const source = new Database(from, { readonly: true, strict: true })
+  try {
+    source.run("VACUUM INTO ?", [to])
+  } finally {
+    source.close()
+  }
+  syncFile(to)
+}
+
+/**
+ * Copies a Postgres database, as one snapshot sees it, into an SQLite file of its own with the schema of
+ * this version. The file has mode 0600, and is synced. Throws what Postgres or SQLite says.
+ */
+export async function copyPostgres({ from, to }: CopyOrder): Promise<void> {
+  closeSync(openSync(to, "wx", 0o600))
+  const target = new Database(to, { strict: true })
+  const pool = connect(from, { max: 1, prepare: false })
+  try {
+    target.run("PRAGMA auto_vacuum = INCREMENTAL")
+    target.run("PRAGMA journal_mode = OFF") // what a crash leaves is thrown away whole
+    target.run("PRAGMA synchronous = OFF")
+    applySqlite(target)
+    await pool.begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", (tx) =>
+      copyFromPostgres(tx, target),
+    )
+  } finally {
+    target.close()
+    await pool.close()
+  }
+  syncFile(to)
+}
+
+/** Returns when what was written to the file is on disk. */
+export function syncFile(path: string): void {
+  const file = openSync(path, "r+")
+  try {
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** What was found in a copy. */
+export interface CopyFacts {
+  /** As SQLite words them; an empty list is a sound file. */
+  faults: string[]
+  rows: Record<string, number>
+  /** Oldest first. */
+  migrations: string[]
+  /** Sealed values of the instance, by name. Opening one shows that a master key is the right one. */
+  sealed: [name: string, value: string][]
+  master_key_id: string | null
+  /** The files that rows name, whether they are there or not, and what those that are there take. */
+  named: Record<BlobFolder, number>
+  blob_bytes: number
+}
+
+export interface InspectOrder {
+  path: string
+  how: "quick" | "full"
+  /** Of the files that rows name. */
+  folders: Record<BlobFolder, string>
+}
+
+/** Opens a copy as a restore would, and checks it: every page, the rows of each table, the migrations. */
+export function inspectCopy(order: InspectOrder): CopyFacts {
+  try {
+    const faults = checkFile(order)
+    return faults.length > 0 ? damaged(faults) : soundFacts(order)
+  } catch (error) {
+    if (!(error instanceof Error) || faultOf(error) !== "damaged") throw error
+    return damaged([error.message])
+  }
+}
+
+const damaged = (faults: string[]): CopyFacts => ({
+  faults,
+  rows: {},
+  migrations: [],
+  sealed: [],
+  master_key_id: null,
+  named: { blobs: 0, "inbound-blobs": 0 },
+  blob_bytes: 0,
+})
+
+function soundFacts({ path, folders }: InspectOrder): CopyFacts {
+  using database = new Database(path, { readonly: true, strict: true })
+  const named = { blobs: 0, "inbound-blobs": 0 }
+  let blob_bytes = 0
+  for (const blob of blobsNamedIn(path, folders)) {
+    named[blob.folder] += 1
+    blob_bytes += statSync(blob.path, { throwIfNoEntry: false })?.size ?? 0
+  }
+  return { faults: [], ...factsOf(database), named, blob_bytes }
+}
+
+function factsOf(database: Database): Omit<CopyFacts, "faults" | "named" | "blob_bytes"> {
+  const rows: Record<string, number> = {}
+  for (const table of tablesIn(database)) {
+    const [count] = database.query(`SELECT count(*) FROM "${table}"`).values()[0] ?? []
+    rows[table] = Number(count)
+  }
+  const textsOf = (sql: string) => database.query(sql).values() as [string, string][]
+  const values = "instance_values" in rows ? textsOf("SELECT name, value FROM instance_values") : []
+  const ledger = "SELECT tag FROM belfry_migrations ORDER BY applied_at, tag"
+  return {
+    rows,
+    migrations: "belfry_migrations" in rows ? textsOf(ledger).map(([tag]) => tag) : [],
+    sealed: values.filter(([, value]) => value.startsWith("v1.")),
+    master_key_id: values.find(([name]) => name === "master_key_id")?.[1] ?? null,
+  }
+}
