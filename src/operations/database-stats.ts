@@ -1,0 +1,212 @@
+import { getTableName, sql } from "drizzle-orm"
+import type { SQLiteTable } from "drizzle-orm/sqlite-core"
+import type { Settings } from "../core/config"
+import { projects } from "../identity/tables"
+import type { Reader } from "../store/store"
+import { keptBy } from "./retention-sweep"
+import { endText, type TableEnd, tableEnds } from "./table-ends"
+import { HORIZONS, type ProjectWeight, weightsOf } from "./table-weights"
+
+const DAY_MS = 86_400_000
+
+/** Projects that are listed; the others are one line. */
+const MOST_PROJECTS = 50
+
+export interface TableSize {
+  table: string
+  rows: number
+  /** With its indexes. */
+  bytes: number
+  /** How long its rows are kept, for people. */
+  kept: string
+}
+
+export interface ProjectSize {
+  /** Null for what belongs to no project, and for the other projects together. */
+  project_id: string | null
+  name: string
+  rows: number
+  bytes: number
+}
+
+export interface DatabaseStats {
+  bytes: number
+  /** Of the SQLite file: what new rows use before it grows. 0 on Postgres. */
+  free_bytes: number
+  /** The mean of the last seven days. */
+  grows_by_a_day: number
+  /** What retention frees within 1, 7 and 30 days, if nothing is changed. */
+  frees: { within_days: number; bytes: number }[]
+  /** The largest one first. */
+  tables: TableSize[]
+  /** Shares of the tables, by the number and length of their rows. The largest one first. */
+  projects: ProjectSize[]
+}
+
+type Ceilings = Pick<
+  Settings,
+  "retention.deliveries" | "retention.events" | "retention.request_log" | "retention.audit_log"
+>
+
+/**
+ * How large each table and project is, and what retention frees when. It reads every page of an SQLite
+ * file, so it takes seconds for each gigabyte. What open work keeps beyond its time counts as freed.
+ */
+export async function databaseStats(
+  db: Reader,
+  settings: Ceilings,
+  onTable: (name: string) => void = () => {},
+): Promise<DatabaseStats> {
+  const sizes = db.isAlone ? await sizesOfFile(db) : await sizesOfPostgres(db)
+  const owners = await db
+    .select({ id: projects.id, name: projects.name, settings: projects.settings })
+    .from(projects)
+  const shares = new Map<string | null, ProjectSize>()
+  const nameOf = new Map(owners.map(({ id, name }) => [id, name]))
+  const sums: Sums = { grows: 0, frees: HORIZONS.map(() => 0) }
+  const tables: TableSize[] = []
+  for (const table of tableEnds.keys()) {
+    const name = getTableName(table)
+    onTable(name)
+    const bytes = sizes.get(name) ?? 0
+    const weights = await weightsByEnd(db, table, owners, settings)
+    const rows = weights.reduce((sum, one) => sum + one.rows, 0)
+    tables.push({ table: name, rows, bytes, kept: endText(table) })
+    addShares(shares, sums, bytes, weights, nameOf)
+  }
+  const { all, free } = await spaceOf(db)
+  return {
+    bytes: all,
+    free_bytes: free,
+    grows_by_a_day: Math.round(sums.grows),
+    frees: HORIZONS.map((within_days, at) => ({
+      within_days,
+      bytes: Math.round(sums.frees[at] ?? 0),
+    })),
+    tables: tables.sort(byBytes),
+    projects: largest([...shares.values()].sort(byBytes)),
+  }
+}
+
+const byBytes = (one: { bytes: number }, other: { bytes: number }) => other.bytes - one.bytes
+
+interface Sums {
+  grows: number
+  frees: number[]
+}
+
+type Owner = Pick<typeof projects.$inferSelect, "id" | "settings">
+
+/** Projects that keep their rows equally long are asked for together. */
+async function weightsByEnd(
+  db: Reader,
+  table: SQLiteTable,
+  owners: Owner[],
+  settings: Ceilings,
+): Promise<ProjectWeight[]> {
+  const end = endOf(table)
+  if (end?.by === "setting") {
+    const kept_ms = settings[end.key as keyof Ceilings]
+    return weightsOf(db, table, kept_ms ?? undefined)
+  }
+  if (end?.by !== "project_setting") return weightsOf(db, table, undefined)
+  const days = new Map(
+    owners.map((owner) => [owner.id, keptBy(owner.settings, settings)[end.setting]]),
+  )
+  const usual = keptBy({}, settings)[end.setting]
+  const found: ProjectWeight[] = []
+  for (const kept of new Set([usual, ...days.values()])) {
+    const all = await weightsOf(db, table, kept * DAY_MS)
+    found.push(...all.filter(({ project_id }) => (days.get(project_id ?? "") ?? usual) === kept))
+  }
+  return found
+}
+
+/** The end that decides, for a table whose rows go with those of another. */
+function endOf(table: SQLiteTable): TableEnd | undefined {
+  const end = tableEnds.get(table)
+  return end?.by === "row" ? endOf(end.of) : end
+}
+
+function addShares(
+  shares: Map<string | null, ProjectSize>,
+  sums: Sums,
+  bytes: number,
+  weights: ProjectWeight[],
+  nameOf: Map<string, string>,
+) {
+  const all = weights.reduce((sum, { weight }) => sum + weight, 0)
+  if (all === 0) return
+  const shareOf = (weight: number) => (bytes * weight) / all
+  for (const { project_id, rows, weight, recent, due } of weights) {
+    const name = project_id === null ? undefined : nameOf.get(project_id)
+    const key = name === undefined ? null : project_id
+    const share = shares.get(key) ?? { project_id: key, name: name ?? INSTANCE, rows: 0, bytes: 0 }
+    shares.set(key, {
+      ...share,
+      rows: share.rows + rows,
+      bytes: share.bytes + Math.round(shareOf(weight)),
+    })
+    sums.grows += shareOf(recent)
+    due.forEach((weight, at) => {
+      sums.frees[at] = (sums.frees[at] ?? 0) + shareOf(weight)
+    })
+  }
+}
+
+const INSTANCE = "(no project)"
+
+function largest(all: ProjectSize[]): ProjectSize[] {
+  const rest = all.slice(MOST_PROJECTS)
+  if (rest.length === 0) return all
+  const sum = (of: (one: ProjectSize) => number) => rest.reduce((total, one) => total + of(one), 0)
+  const others = { project_id: null, name: `(${rest.length} others)` }
+  const rows = sum((one) => one.rows)
+  return [...all.slice(0, MOST_PROJECTS), { ...others, rows, bytes: sum((one) => one.bytes) }]
+}
+
+interface NamedSize {
+  name: string
+  bytes: number | string
+}
+
+const asSizes = (rows: NamedSize[]) =>
+  new Map(rows.map(({ name, bytes }) => [name, Number(bytes)]))
+
+/** Pages of each table and of its indexes, by the virtual table `dbstat`. */
+const sizesOfFile = async (db: Reader) =>
+  asSizes(
+    await db
+      .select({ name: sql<string>`m.tbl_name`, bytes: sql<number>`sum(s.pgsize)` })
+      .from(sql`dbstat s JOIN sqlite_master m ON m.name = s.name`)
+      .where(sql`s.aggregate = TRUE`)
+      .groupBy(sql`m.tbl_name`),
+  )
+
+const sizesOfPostgres = async (db: Reader) =>
+  asSizes(
+    await db
+      .select({
+        name: sql<string>`c.relname`,
+        bytes: sql<string>`pg_total_relation_size(c.oid)::text`,
+      })
+      .from(sql`pg_class c`)
+      .where(sql`c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace`),
+  )
+
+async function spaceOf(db: Reader): Promise<{ all: number; free: number }> {
+  if (!db.isAlone) {
+    const size = { all: sql<string>`pg_database_size(current_database())::text` }
+    const [row] = await db.select(size).from(sql`(SELECT 1) AS one`)
+    return { all: Number(row?.all), free: 0 }
+  }
+  const [row] = await db
+    .select({
+      pages: sql<number>`p.page_count`,
+      free: sql<number>`f.freelist_count`,
+      size: sql<number>`s.page_size`,
+    })
+    .from(sql`pragma_page_count p, pragma_freelist_count f, pragma_page_size s`)
+  const { pages = 0, free = 0, size = 0 } = row ?? {}
+  return { all: pages * size, free: free * size }
+}
