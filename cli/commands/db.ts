@@ -15,4 +15,11 @@ export function define(program: Command): void {
     .option(...SET, several)
     .addHelpText("after", examples("db check", "db check --data-dir /var/lib/belfry --json"))
     .action(lazily(async () => (await import("../local/db-check")).check))
+
+  db.command("stats")
+    .description("show the bytes of tables and projects, and what retention frees when")
+    .option(...DATA_DIR)
+    .option(...SET, several)
+    .addHelpText("after", examples("db stats", "db stats --data-dir /var/lib/belfry --json"))
+    .action(lazily(async () => (await import("../local/db-stats")).stats))
 }

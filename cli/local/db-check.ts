@@ -111,7 +111,7 @@ async function faultsOf(settings: Settings, { output }: Context): Promise<string
 }
 
 /** Rows of another schema would be misread. */
-async function demandSchema(settings: Settings): Promise<void> {
+export async function demandSchema(settings: Settings): Promise<void> {
   const { pendingMigrations } = await import("../../src/store/open")
   const [first] = await pendingMigrations(settings)
   if (first === undefined) return

@@ -4,7 +4,7 @@ import type { Settings } from "../core/config"
 import { projects } from "../identity/tables"
 import type { Reader } from "../store/store"
 import { keptBy } from "./retention-sweep"
-import { endText, type TableEnd, tableEnds } from "./table-ends"
+import { type EndSettings, endText, type TableEnd, tableEnds } from "./table-ends"
 import { HORIZONS, type ProjectWeight, weightsOf } from "./table-weights"
 
 const DAY_MS = 86_400_000
@@ -43,10 +43,7 @@ export interface DatabaseStats {
   projects: ProjectSize[]
 }
 
-type Ceilings = Pick<
-  Settings,
-  "retention.deliveries" | "retention.events" | "retention.request_log" | "retention.audit_log"
->
+type KeepingSettings = EndSettings & Pick<Settings, "retention.deliveries" | "retention.events">
 
 /**
  * How large each table and project is, and what retention frees when. It reads every page of an SQLite
@@ -54,7 +51,7 @@ type Ceilings = Pick<
  */
 export async function databaseStats(
   db: Reader,
-  settings: Ceilings,
+  settings: KeepingSettings,
   onTable: (name: string) => void = () => {},
 ): Promise<DatabaseStats> {
   const sizes = db.isAlone ? await sizesOfFile(db) : await sizesOfPostgres(db)
@@ -65,13 +62,14 @@ export async function databaseStats(
   const nameOf = new Map(owners.map(({ id, name }) => [id, name]))
   const sums: Sums = { grows: 0, frees: HORIZONS.map(() => 0) }
   const tables: TableSize[] = []
+  const usual = keptBy({}, settings)
   for (const table of tableEnds.keys()) {
     const name = getTableName(table)
     onTable(name)
     const bytes = sizes.get(name) ?? 0
     const weights = await weightsByEnd(db, table, owners, settings)
     const rows = weights.reduce((sum, one) => sum + one.rows, 0)
-    tables.push({ table: name, rows, bytes, kept: endText(table) })
+    tables.push({ table: name, rows, bytes, kept: endText(table, usual, settings) })
     addShares(shares, sums, bytes, weights, nameOf)
   }
   const { all, free } = await spaceOf(db)
@@ -102,11 +100,11 @@ async function weightsByEnd(
   db: Reader,
   table: SQLiteTable,
   owners: Owner[],
-  settings: Ceilings,
+  settings: KeepingSettings,
 ): Promise<ProjectWeight[]> {
   const end = endOf(table)
   if (end?.by === "setting") {
-    const kept_ms = settings[end.key as keyof Ceilings]
+    const kept_ms = settings[end.key]
     return weightsOf(db, table, kept_ms ?? undefined)
   }
   if (end?.by !== "project_setting") return weightsOf(db, table, undefined)
@@ -170,8 +168,7 @@ interface NamedSize {
   bytes: number | string
 }
 
-const asSizes = (rows: NamedSize[]) =>
-  new Map(rows.map(({ name, bytes }) => [name, Number(bytes)]))
+const asSizes = (rows: NamedSize[]) => new Map(rows.map(({ name, bytes }) => [name, Number(bytes)]))
 
 /** Pages of each table and of its indexes, by the virtual table `dbstat`. */
 const sizesOfFile = async (db: Reader) =>

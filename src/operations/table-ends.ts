@@ -1,7 +1,7 @@
 import type { SQLiteTable } from "drizzle-orm/sqlite-core"
 import { auditLog } from "../audit-log/tables"
 import { consents, unsubscribeLinks } from "../consents/tables"
-import type { KeyName } from "../core/config"
+import type { Settings } from "../core/config"
 import { dkimKeys, domains } from "../domains/tables"
 import { mtaStsPolicies } from "../emails/tables"
 import { events } from "../events/tables"
@@ -63,12 +63,15 @@ import { topicMembers, topics } from "../topics/tables"
 import { messageTracking, trackingLinks } from "../tracking/tables"
 import { deliveries, webhooks } from "../webhooks/tables"
 
+/** The settings of the configuration that end rows. */
+export type EndSettings = Pick<Settings, "retention.request_log" | "retention.audit_log">
+
 /** How the rows of a table end. Rows of open work stay, however old they are. */
 export type TableEnd =
   /** By themselves, after the days of a project's setting `retention`. */
   | { by: "project_setting"; setting: keyof Retention }
   /** By themselves, after a setting of the configuration. */
-  | { by: "setting"; key: KeyName }
+  | { by: "setting"; key: keyof EndSettings }
   /** By themselves, this long after they were made, or were over. */
   | { by: "age"; after: string }
   /** With the row that they belong to. */
@@ -168,13 +171,18 @@ export const tableEnds: ReadonlyMap<SQLiteTable, TableEnd> = new Map<SQLiteTable
 export const endsByItself = ({ by }: TableEnd): boolean =>
   by === "project_setting" || by === "setting" || by === "age"
 
-/** In the words of a person: `90 days (messages_days)`. */
-export function endText(table: SQLiteTable): string {
+/** For how long rows are kept, in the words of a person. `usual` has the days of a project without a setting. */
+export function endText(table: SQLiteTable, usual: Retention, settings: EndSettings): string {
   const end = tableEnds.get(table)
   if (end === undefined) return "not known"
-  if (end.by === "project_setting") return `retention.${end.setting} of the project`
-  if (end.by === "setting") return end.key
+  if (end.by === "project_setting") return `${usual[end.setting]} days (${end.setting})`
+  if (end.by === "setting") return settingText(end.key, settings[end.key])
   if (end.by === "age") return end.after
-  if (end.by === "row") return endText(end.of)
-  return end.owner === "instance" ? "never" : `until somebody removes them`
+  if (end.by === "row") return endText(end.of, usual, settings)
+  return end.owner === "instance" ? "for ever" : "until somebody removes them"
 }
+
+const DAY_MS = 86_400_000
+
+const settingText = (key: keyof EndSettings, kept_ms: number | null) =>
+  kept_ms === null ? `for ever (${key} is not set)` : `${kept_ms / DAY_MS} days (${key})`
