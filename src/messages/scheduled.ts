@@ -34,8 +34,14 @@ const unindexed = (column: SQLiteColumn): SQL => sql`coalesce(${column}, '')`
 
 const hasStatus = (status: Message["status"]): SQL => eq(unindexed(messages.status), status)
 
-/** What was handed over is scheduled no more. Its own record tells the rest. */
-const isListed = inArray(unindexed(messages.status), ["queued", "failed", "cancelled", "expired"])
+/** What was handed over is scheduled no more, also where it came to nothing after that. Its own record tells the rest. */
+const isListed = or(
+  hasStatus("queued"),
+  and(
+    inArray(unindexed(messages.status), ["failed", "cancelled", "expired"]),
+    isNull(messages.sent_at),
+  ),
+)
 
 const within = ({ project_id, channels }: ScheduledScope) =>
   and(

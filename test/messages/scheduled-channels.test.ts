@@ -1,13 +1,15 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { secondsFromNow } from "../../src/core/time"
+import { now, secondsFromNow } from "../../src/core/time"
 import { events } from "../../src/events/tables"
+import { OVER } from "../../src/jobs/work-item"
 import { accept } from "../../src/messages/pipeline"
+import { expire, feedback } from "../../src/messages/settle"
 import { type ChannelName, messages } from "../../src/messages/tables"
 import { client, refusal } from "../harness/client"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
-import { letter } from "./letters"
+import { letter, read } from "./letters"
 
 const service = await sharedService()
 
@@ -70,4 +72,22 @@ test.each([
   expect(refusal(again)).toEqual([409, "conflict"])
   const kept = service.store.read.select().from(messages).where(eq(messages.id, id))
   expect((await kept).map((message) => message.status)).toEqual([status])
+})
+
+test("a push that was sent and expired later has left the list, and one that expired before stands in it", async () => {
+  const project = await service.project()
+  const [sent, unsent] = [await scheduledIn(project, "push"), await scheduledIn(project, "push")]
+  const handed = { status: "sent", sent_at: now(), state: OVER } as const
+  await service.store.tx(async (tx) => {
+    await tx.update(messages).set(handed).where(eq(messages.id, sent))
+    await feedback(tx, sent, { type: "expired", recipient_email: ADDRESSES.push })
+    await expire(tx, await read(tx, unsent), "Its time is over.")
+  })
+  expect(await read(service.store.read, sent)).toMatchObject({ status: "expired" })
+  for (const query of ["", "?status=failed"]) {
+    const { data, meta } = (await project.get(`/v1/scheduled${query}`)).body
+    expect(data).toMatchObject([{ id: unsent, status: "failed" }])
+    expect(meta.total).toBe(1)
+  }
+  expect(refusal(await project.get(`/v1/scheduled/${sent}`))).toEqual([404, "not_found"])
 })
