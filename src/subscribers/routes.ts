@@ -53,7 +53,7 @@ const listRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     ...by("GET", ALL),
     summary: "List subscribers, newest first",
     description:
-      "Filters can be combined. `search` finds words by their first letters. Of a search with more than 1,000 matches, `total` is null.",
+      "Filters can be combined. `search` finds words by their first letters. Of a search with more than 1,000 matches, or of several filters with more than 100, `total` is null.",
     query: schemas.subscriberQuery,
     response: schemas.Subscriber,
     errors: ["invalid_email", "invalid_phone_number"],

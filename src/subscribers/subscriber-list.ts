@@ -28,10 +28,13 @@ export interface SubscriberFilter {
 /** Of more matches of a filter without a counter the number is not told. */
 const MOST_COUNTED = 1000
 
+/** The same of filters that are combined, where each match costs a look at another table. */
+const MOST_CHECKED = 100
+
 /** So many ids are read and sorted at no cost. */
 const FEW = 1000
 
-/** So far filters are counted, to find the one that leads to the fewest. */
+/** So far the matches of a word are counted, to find the filter that leads to the fewest. */
 const MOST_WEIGHED = 5000
 
 /** Newest first, along an index that has this order, so that a long list is as fast as a short one. */
@@ -41,18 +44,21 @@ export async function list(
   filter: SubscriberFilter,
 ): Promise<RowList<SubscriberRow>> {
   const conditions = conditionsOf(db, project_id, filter)
-  const driver = isPinned(filter) ? undefined : await shortestOf(db, conditions)
+  const driver = isPinned(filter) ? undefined : await driverOf(db, project_id, conditions, filter)
   const others = conditions.filter((one) => one !== driver).map(({ holds }) => holds)
   const where = and(ofColumns(filter), ...others)
   const of = ofProject(project_id)
   const rows = rowList(db, subscribers, { of, filter: where, missing: noSubscriber })
   const counted = counterFor(db, project_id, filter)
-  if (!driver) return counted ? { ...rows, total: counted } : rows
-  const walked = { ...(await walkOf(db, project_id, driver)), where }
-  const count = async () => {
-    const all = await countIds(db, walked, MOST_COUNTED + 1)
-    return all > MOST_COUNTED ? null : all
+  if (!driver) {
+    const all = { rows: subscribers, id: subscribers.id, where: and(of, where) }
+    const most = conditions.length > 0 ? MOST_CHECKED : MOST_COUNTED
+    const count = () => told(most, (limit) => countUpTo(db, all, limit))
+    return { ...rows, total: counted ?? count }
   }
+  const walked = { ...(await walkOf(db, project_id, driver)), where }
+  const most = where ? MOST_CHECKED : MOST_COUNTED
+  const count = () => told(most, (limit) => countIds(db, walked, limit))
   return {
     find: rows.find,
     list: async (window) => inOrder(db, project_id, await walkIds(db, walked, window)),
@@ -60,11 +66,19 @@ export async function list(
   }
 }
 
+/** Null: there are more than are counted. */
+async function told(most: number, countTo: (limit: number) => Promise<number>) {
+  const all = await countTo(most + 1)
+  return all > most ? null : all
+}
+
 /** A filter that another table's index answers. */
 interface Condition {
   source: IdSource
   /** The same, asked of one subscriber. */
   holds: SQL
+  /** How many the source names; of many, not how many exactly. */
+  size: () => Promise<number>
   /** The source is in the order of words, and not of ids. */
   long_word?: string
 }
@@ -74,16 +88,22 @@ function conditionsOf(
   project_id: string,
   { words = [], topic, tag }: SubscriberFilter,
 ): Condition[] {
-  const searched = words.map((word) => ({
-    source: entriesLike(project_id, word),
-    holds: hasWord(word),
-    ...(!isShort(word) && { long_word: word }),
-  }))
-  const named = [topic, tag === undefined ? undefined : tagged(project_id, tag)]
-  return [
-    ...searched,
-    ...named.flatMap((source) => (source ? [{ source, holds: isNamedBy(db, source) }] : [])),
-  ]
+  const searched = words.map((word) => {
+    const source = entriesLike(project_id, word)
+    const size = () => countUpTo(db, source, MOST_WEIGHED)
+    return { source, holds: hasWord(word), size, ...(!isShort(word) && { long_word: word }) }
+  })
+  const named: Condition[] = []
+  if (topic) {
+    const size = async () => topic.total
+    named.push({ source: topic, holds: isNamedBy(db, topic), size })
+  }
+  if (tag !== undefined) {
+    const source = tagged(project_id, tag)
+    const size = () => total(db, project_id, counterOf("tag", tag))
+    named.push({ source, holds: isNamedBy(db, source), size })
+  }
+  return [...searched, ...named]
 }
 
 const tagged = (project_id: string, tag: string): IdSource => ({
@@ -96,14 +116,23 @@ const tagged = (project_id: string, tag: string): IdSource => ({
 const isPinned = ({ email, phone, external_id }: SubscriberFilter): boolean =>
   (email ?? phone ?? external_id) !== undefined
 
-/** The condition that leads to the fewest; of those with many, the first. */
-async function shortestOf(db: Reader, conditions: Condition[]): Promise<Condition | undefined> {
-  if (conditions.length < 2) return conditions[0]
-  const counts = await Promise.all(
-    conditions.map(({ source }) => countUpTo(db, source, MOST_WEIGHED)),
-  )
-  const least = Math.min(...counts)
-  return conditions[counts.indexOf(least)]
+/**
+ * The condition that leads to the fewest; of those with many, the first. Undefined where the status leads to
+ * fewer: its index is one of the subscribers themselves.
+ */
+async function driverOf(
+  db: Reader,
+  project_id: string,
+  conditions: Condition[],
+  { status }: SubscriberFilter,
+): Promise<Condition | undefined> {
+  const [first, ...more] = conditions
+  if (first === undefined || (more.length === 0 && status === undefined)) return first
+  const sizes = await Promise.all(conditions.map(({ size }) => size()))
+  const least = Math.min(...sizes)
+  const driver = conditions[sizes.indexOf(least)]
+  if (status === undefined) return driver
+  return (await total(db, project_id, counterOf("status", status))) < least ? undefined : driver
 }
 
 async function walkOf(db: Reader, project_id: string, { source, long_word }: Condition) {

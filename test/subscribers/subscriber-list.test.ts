@@ -238,7 +238,52 @@ describe("a search", () => {
     const odd = all.filter((name) => Number(name.slice(1)) % 2 === 0)
     expect((await listed(project, "search=commoner"))[0]).toEqual(odd.slice(0, 25))
     const third = all.filter((name) => Number(name.slice(1)) % 3 === 0)
-    expect(await listed(project, "search=common&tag=third")).toEqual([third.slice(0, 25), 467])
+    expect(await listed(project, "search=common&tag=third")).toEqual([third.slice(0, 25), null])
+  })
+
+  test("and other filters in any combination find what each of them finds alone", async () => {
+    const project = await service.project()
+    await project.post("/v1/topics", { name: "News" })
+    const rows = Array.from({ length: 700 }, (_, at) => ({
+      external_id: `y${at}`,
+      name: at % 5 ? "walker" : `wanderer${String.fromCharCode(97 + (at % 13))}`,
+      tags: [...(at % 10 ? ["often"] : []), ...(at % 97 ? [] : ["seldom"])],
+      status: at % 50 < 2 ? ("blocked" as const) : ("active" as const),
+    }))
+    const ids = await makeSubscribers(service, project, rows)
+    const members = ids.filter((_, at) => at % 30 === 0)
+    await project.post("/v1/topics/news/subscribers", { subscriber_ids: members })
+    const holds: Record<string, (at: number) => boolean> = {
+      "search=walk": (at) => at % 5 !== 0,
+      "search=wand": (at) => at % 5 === 0,
+      "search=wa": () => true,
+      "tag=often": (at) => at % 10 !== 0,
+      "tag=seldom": (at) => at % 97 === 0,
+      "status=blocked": (at) => at % 50 < 2,
+      "status=active": (at) => at % 50 >= 2,
+      "topic=news": (at) => at % 30 === 0,
+    }
+    const names = Object.keys(holds)
+    const pairs = names.flatMap((one, at) => names.slice(at + 1).map((other) => [one, other]))
+    const distinct = pairs.filter(([one, other]) => one?.split("=")[0] !== other?.split("=")[0])
+    for (const query of [...distinct, ["search=wa", "tag=often", "status=blocked", "topic=news"]]) {
+      const all = rows.flatMap(({ external_id }, at) =>
+        query.every((name) => holds[name]?.(at)) ? [external_id] : [],
+      )
+      all.reverse()
+      const found: string[] = []
+      for (let after = ""; ; ) {
+        const asked = `${PATH}?${query.join("&")}&limit=60${after}`
+        const { data, meta } = (await project.get(asked)).body
+        if (after === "") {
+          expect([query, meta.total]).toEqual([query, all.length > 100 ? null : all.length])
+        }
+        found.push(...data.map((one: ListedName) => one.external_id))
+        if (!meta.has_more) break
+        after = `&after=${data.at(-1).id}`
+      }
+      expect([query, found]).toEqual([query, all])
+    }
   })
 
   test("of a project finds nothing of another one", async () => {
