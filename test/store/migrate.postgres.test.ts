@@ -64,6 +64,7 @@ test("ids are UUIDs, and keys sort by byte, whatever the locale of the database 
     "idempotency.request: C",
     "inbound_emails.rfc_message_id: of the database",
     "instance_values.name: C",
+    "merged_subscribers.external_id: of the database",
     "messages.rfc_message_id: of the database",
     "mfa_challenges.token_hash: C",
     "mta_sts_policies.domain: C",
