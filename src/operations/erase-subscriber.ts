@@ -12,9 +12,8 @@ import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
 import { jobs } from "../jobs/tables"
 import { isDead } from "../jobs/work-rows"
 import { messageFiles } from "../messages/tables"
-import { totals } from "../store/counters"
+import { removeEmptyOf } from "../store/counters"
 import type { Store, Tx } from "../store/store"
-import { counters } from "../store/tables"
 import { hold, type SubscriberRow } from "../subscribers/find-subscriber"
 import { counterOf, removeRows } from "../subscribers/subscribers"
 import { unsubscribes } from "../subscribers/tables"
@@ -67,7 +66,7 @@ export async function eraseSubscriber(
   confirm: string,
 ) {
   const { account_id, project_id } = caller
-  const { person, receipt_id, own } = await store.tx(async (tx) => {
+  const { person, tags, receipt_id, own } = await store.tx(async (tx) => {
     const row = await hold(tx, project_id, name)
     if (row.external_id !== confirm) throw notConfirmed()
     const person = await personOf(tx, row, now())
@@ -76,8 +75,11 @@ export async function eraseSubscriber(
     await enqueue(tx, subscriberErased, { payload: { sealed }, project_id: null, run_at })
     const target = { type: "subscriber", id: row.id }
     await audit.record(tx, caller, { account_id, project_id, action: "subscriber.erased", target })
-    return { person, ...(await removeRecord(tx, row, person)) }
+    return { person, tags: row.tags, ...(await removeRecord(tx, row, person)) }
   })
+  // A tag may be about one person, and the counter of a tag has its name.
+  const names = tags.map((tag) => counterOf("tag", tag))
+  await store.tx((tx) => removeEmptyOf(tx, project_id, names))
   const { in_flight, ...removed } = await removeTraces(
     { store, person, account_id },
     within(SEARCH_SECONDS),
@@ -137,13 +139,12 @@ interface OwnCounts {
 
 /** The row itself, and what few rows hold, in the transaction that closes the chain. */
 async function removeRecord(tx: Tx, row: SubscriberRow, person: TracedPerson) {
-  const { id, project_id, tags } = row
+  const { id, project_id } = row
   const topics = await leaveAll(tx, [id])
   const { receipt_id, removed: chain } = await closeChain(tx, row)
   const ended = eq(unsubscribes.subscriber_id, id)
   const gone = await tx.delete(unsubscribes).where(ended).returning({ id: unsubscribes.id })
   await removeRows(tx, project_id, [row])
-  await forgetTags(tx, project_id, tags)
   const own: OwnCounts = {
     ...{ consents: chain, unsubscribes: gone.length, topics },
     ...{ suppressions: 0, unsubscribe_links: 0 },
@@ -164,17 +165,6 @@ async function removeLinks(tx: Tx, project_id: string, address: string): Promise
   const { id } = unsubscribeLinks
   const theirs = and(ours, eq(unsubscribeLinks.address, address))
   return (await tx.delete(unsubscribeLinks).where(theirs).returning({ id })).length
-}
-
-/** A tag may be about one person, and the counter of a tag has its name. */
-async function forgetTags(tx: Tx, project_id: string, tags: string[]): Promise<void> {
-  const names = tags.map((tag) => counterOf("tag", tag))
-  const empty = [...(await totals(tx, project_id, names))].flatMap(([name, all]) =>
-    all === 0 ? [name] : [],
-  )
-  if (empty.length === 0) return
-  const ours = eq(counters.project_id, project_id)
-  await tx.delete(counters).where(and(ours, inArray(counters.name, empty)))
 }
 
 interface Traces extends Erasure {

@@ -23,6 +23,7 @@ import { purgeSoftFailures } from "../suppressions/soft-failures"
 import { purgeInvitations } from "../tenancy/invitations"
 import { purgeUsage } from "../tenancy/usage-retention"
 import { expireHeld } from "../webhooks/retention"
+import { counterSweeper } from "./counter-sweep"
 import { fileSweeper } from "./file-sweep"
 import { giveBack } from "./give-back"
 import { inSteps } from "./in-steps"
@@ -78,6 +79,7 @@ export function tidyRounds(
     sweepFiles: () => files.all(),
     ...(signal && { signal }),
   })
+  const sweepCounters = counterSweeper(store, signal)
   const all = (step: () => Promise<number>) => inSteps(step, signal)
   let day = ""
   return async () => {
@@ -87,6 +89,7 @@ export function tidyRounds(
     if (day !== today()) await purgeLongLived(store, settings, all)
     day = today()
     await sweepRetention()
+    await sweepCounters()
     await files.next()
     await received_files.next()
     await giveBack(store, { signal })

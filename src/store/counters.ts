@@ -1,6 +1,7 @@
-import { and, eq, inArray, sql } from "drizzle-orm"
-import { adder, prepared } from "./statements"
-import type { Reader, Tx } from "./store"
+import { and, eq, inArray, like, sql, sum } from "drizzle-orm"
+import { held } from "./dialect"
+import { adder, prepared, remover } from "./statements"
+import type { Reader, Store, Tx } from "./store"
 import { counters } from "./tables"
 
 /** On Postgres, where several nodes write at once. */
@@ -64,6 +65,44 @@ export async function totalsOf(
   }
   return sums
 }
+
+/** Names of one look. */
+const EMPTY_AT_ONCE = 200
+
+/**
+ * Removes the counters of a project that begin like this and are 0, which is what a counter without a row is
+ * as well: a name that somebody made up, such as a tag, would stay for ever. Returns how many names went.
+ */
+export async function removeEmpty(store: Store, owner: string, prefix: string): Promise<number> {
+  const ours = and(eq(counters.project_id, owner), like(counters.name, `${prefix}%`))
+  const sums = store.read.select({ name: counters.name }).from(counters).where(ours)
+  const empty = await sums
+    .groupBy(counters.name)
+    .having(eq(sum(counters.value), 0))
+    .limit(EMPTY_AT_ONCE)
+  const names = empty.map((row) => row.name)
+  return names.length === 0 ? 0 : store.tx((tx) => removeEmptyOf(tx, owner, names))
+}
+
+/**
+ * The same of these names. It locks all their shards in the order in which writers do, so it belongs into a
+ * transaction that bumped nothing before.
+ */
+export async function removeEmptyOf(tx: Tx, owner: string, names: string[]): Promise<number> {
+  const ours = and(eq(counters.project_id, owner), inArray(counters.name, names))
+  const rows = await held(
+    tx.select().from(counters).where(ours).orderBy(counters.name, counters.shard),
+  )
+  const all = Map.groupBy(rows, (row) => row.name)
+  const empty = [...all.values()].filter(
+    (list) => list.reduce((found, row) => found + row.value, 0) === 0,
+  )
+  // Another shard may have been added meanwhile: that one stays, and is the sum.
+  await removeRows(tx, empty.flat())
+  return empty.length
+}
+
+const removeRows = remover(counters, ["project_id", "name", "shard"], { quiet: true })
 
 const { project_id, name, shard, value } = counters
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { bump, bumpAll, total, totals } from "../../src/store/counters"
+import { bump, bumpAll, removeEmpty, total, totals } from "../../src/store/counters"
 import { counters } from "../../src/store/tables"
 import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
@@ -62,4 +62,39 @@ test("a total is the sum of its shards, and writers on Postgres spread over seve
   const shards = new Set((await store.read.select().from(counters)).map(({ shard }) => shard))
   if (engine === "postgres") expect(shards.size).toBeGreaterThan(1)
   else expect([...shards]).toEqual([0])
+})
+
+test("counters that are 0 are removed by the beginning of their names, and by no other", async () => {
+  await using it = await testStore()
+  const { store } = it
+  const names = ["tag.a", "tag.b", "tag.c", "other"]
+  for (const by of [1, 1, 1, -3]) {
+    await store.tx((tx) => bumpAll(tx, idFor("p"), new Map(names.map((name) => [name, by]))))
+  }
+  await store.tx((tx) => bump(tx, idFor("p"), "tag.b", 1))
+  await store.tx((tx) => bump(tx, idFor("q"), "tag.a", 2))
+  expect(await removeEmpty(store, idFor("p"), "tag.")).toBe(2)
+  expect(await removeEmpty(store, idFor("p"), "tag.")).toBe(0)
+  const rows = await store.read.selectDistinct({ name: counters.name }).from(counters)
+  expect(rows.map(({ name }) => name).sort()).toEqual(["other", "tag.a", "tag.b"])
+  expect(await total(store.read, idFor("p"), "tag.b")).toBe(1)
+  expect(await total(store.read, idFor("q"), "tag.a")).toBe(2)
+})
+
+test("no count is lost where counters are removed while others count", async () => {
+  await using it = await testStore()
+  const { store } = it
+  const names = ["tag.a", "tag.b", "tag.c"]
+  const bumps = Array.from({ length: 120 }, (_, at) =>
+    store.tx((tx) =>
+      bumpAll(tx, idFor("p"), new Map(names.map((name) => [name, at % 4 ? 1 : -3]))),
+    ),
+  )
+  const removals = Array.from({ length: 30 }, () => removeEmpty(store, idFor("p"), "tag."))
+  await Promise.all([...bumps, ...removals])
+  const sums = await totals(store.read, idFor("p"), names)
+  expect(Object.fromEntries(sums)).toEqual({ "tag.a": 0, "tag.b": 0, "tag.c": 0 })
+  await store.tx((tx) => bump(tx, idFor("p"), "tag.a", 5))
+  expect(await removeEmpty(store, idFor("p"), "tag.")).toBe(2)
+  expect(await total(store.read, idFor("p"), "tag.a")).toBe(5)
 })
