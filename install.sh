@@ -13,6 +13,9 @@ usage() {
                           tests with this word in their path)
 ./install.sh check        check types, lint, format, schema drift and licences; build nothing
 ./install.sh build        build dist/belfry, and print no next step
+./install.sh release --key minisign.key
+                          for maintainers: build the signed archives of every platform into
+                          dist/release (--targets linux-x64,linux-arm64-musl builds only these)
 ./install.sh COMMAND ...  build, then run another command of Belfry, such as `status` or `version`
 
 You need npm, or Bun 1.4.5 or newer, or curl with unzip and bash. The script works inside this folder.
@@ -261,6 +264,10 @@ case $command in
   check)
     ready
     exec "$bun" test/harness/check.ts "$@"
+    ;;
+  release)
+    ready
+    exec "$bun" test/harness/release.ts "$@"
     ;;
   test)
     get_peers

@@ -71,6 +71,11 @@ export interface StartOptions {
   begin?: BeginMode
   /** What is open in the database waits until an operator resumes or drops it. */
   hold?: boolean
+  /**
+   * Called when everything is open and well, before anything is accepted or delivered. Where it throws,
+   * nothing ever was.
+   */
+  admit?: (() => Promise<void>) | undefined
 }
 
 /** Starts everything in the order of need; `stop` goes back in the reverse order. */
@@ -88,7 +93,7 @@ export async function start(options: StartOptions): Promise<Running> {
 }
 
 async function assemble(
-  { loaded, mode, begin = "if_new", hold = false }: StartOptions,
+  { loaded, mode, begin = "if_new", hold = false, admit }: StartOptions,
   undo: (() => unknown)[],
 ): Promise<Running> {
   const { values: settings } = loaded
@@ -115,6 +120,7 @@ async function assemble(
   if (mode === "serve") warnOfHost(parts.domains.targets.host)
 
   const setup = await parts.setup.begin()
+  const beAdmitted = heldBack(store, parts.health, admit)
   const listener = openListener(createApp(parts) as unknown as Elysia, settings)
   undo.push(() => listener.stop())
   address.url ??= listener.url
@@ -124,6 +130,7 @@ async function assemble(
   })
   mail.servers = mail_servers
   undo.push(() => mail_servers.close(0))
+  await beAdmitted()
   undo.push(openAdminSocket(join(data_dir, "admin.sock"), parts))
   await composed.start(undo)
   for (const loop of loops) {
@@ -151,6 +158,20 @@ async function assemble(
     failed: disk.died,
     reload: () => mail_servers.reload(),
     stop: stopper(parts.health, { listener, loops, mail_servers }, undo),
+  }
+}
+
+/** Until the answer resolves, a server that must be admitted accepts nothing. */
+function heldBack(store: Store, health: ServerHealth, admit: StartOptions["admit"]) {
+  if (!admit) return async () => {}
+  const accept = health.holdBack()
+  return async () => {
+    await probe(store)
+    await health.look()
+    const { faults } = health
+    if (faults.length > 0) throw new Error(`The server is not ready: ${faults.join(", ")}.`)
+    await admit()
+    accept()
   }
 }
 

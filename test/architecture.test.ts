@@ -189,7 +189,7 @@ test("the worker thread brings along neither the store nor the settings nor the 
 test.each<[string, RegExp, RegExp]>([
   ["the environment", /process\.env|Bun\.env/, /^(src\/core\/config|cli\/lib\/environment)\.ts$/],
   ["the clock", /Date\.now\(|new Date\(\)/, /^(src\/core|cli\/lib)\/time\.ts$/],
-  ["a raw fetch", /(?<![.\w])fetch\(/, /^(src\/core\/net|cli\/lib\/(client|post))\.ts$/],
+  ["a raw fetch", /(?<![.\w])fetch\(/, /^(src\/core\/net|cli\/lib\/(client|download|post))\.ts$/],
   ["drizzle's transaction", /\.transaction\(/, /^src\/store\//],
   ["a database driver", /"bun:sqlite"|drizzle-orm\/bun-|new SQL\(/, /^src\/store\//],
 ])("%s is used in its own place only", (_, pattern, place) => {

@@ -1,4 +1,4 @@
-import type { Command } from "commander"
+import { type Command, Option } from "commander"
 import type { Action } from "../lib/context"
 import { version } from "../lib/environment"
 import { exits } from "../lib/errors"
@@ -53,14 +53,7 @@ export function define(program: Command): void {
       .action(lazily(async () => (await import("../local/init"))[name]))
   }
 
-  program
-    .command("smoke")
-    .description(
-      "try this binary in a scratch folder: send, webhook, template, SMTP, received mail",
-    )
-    .option("--format <form>", "lines, tap (version 14) or junit")
-    .addHelpText("after", examples("smoke", "smoke --format junit > smoke.xml"))
-    .action(lazily(async () => (await import("../local/smoke")).smoke))
+  defineUpgrade(program)
 
   program
     .command("status")
@@ -73,6 +66,37 @@ export function define(program: Command): void {
     .description("print the version and the platform")
     .addHelpText("after", examples("version"))
     .action(run(versions))
+}
+
+/** Another version of this program, and whether this one works. */
+function defineUpgrade(program: Command): void {
+  program
+    .command("smoke")
+    .description(
+      "try this binary in a scratch folder: send, webhook, template, SMTP, received mail",
+    )
+    .option("--format <form>", "lines, tap (version 14) or junit")
+    .addHelpText("after", examples("smoke", "smoke --format junit > smoke.xml"))
+    .action(lazily(async () => (await import("../local/smoke")).smoke))
+
+  program
+    .command("upgrade")
+    .description("put a newer release in the place of this program, and return where it fails")
+    .argument("<file>", "archive of a release, with its .minisig beside it, or an https URL")
+    .option("--check", "check signature, platform and migrations; change nothing")
+    .option("--no-migrate", "stop if the new version needs migrations")
+    .option("--public-key <key>", "key of the releases: a file minisign.pub, or its second line")
+    .option(...DATA_DIR)
+    .option(...SET, several)
+    .addOption(new Option("--guard").hideHelp())
+    .addHelpText(
+      "after",
+      examples(
+        "upgrade belfry-0.2.0-linux-x64.tar.gz --check",
+        "upgrade https://example.com/belfry-0.2.0-linux-x64.tar.gz",
+      ),
+    )
+    .action(lazily(async () => (await import("../local/upgrade")).upgrade))
 }
 
 type Health = { status: string; version: string; uptime_seconds: number }

@@ -19,11 +19,13 @@ export async function startServer(
   useSettings(loaded)
   outliveReaders()
   keepLogWhole()
+  const { enterUpgrade } = await import("./upgrade-entry")
+  const admit = await enterUpgrade(loaded)
   let running: Running | undefined
   process.on("SIGHUP", () => void reloadSettings(loaded).then(() => running?.reload()))
   try {
     const { start } = await import("../../src/server")
-    running = await start({ loaded, ...options })
+    running = await start({ loaded, ...options, admit })
     return running
   } catch (error) {
     throw startFailure(error, { listen: loaded.values["http.listen"], ...loaded.values })

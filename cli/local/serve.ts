@@ -2,9 +2,10 @@ import { announce, isJsonLog, log } from "../../src/core/log"
 import type { Running } from "../../src/server"
 import type { SetupToken } from "../../src/tenancy/setup"
 import type { Action, Context } from "../lib/context"
-import { usage } from "../lib/errors"
+import { type Exit, usage } from "../lib/errors"
 import { inFormOfLog, STOPPING, settledMailbox, startServer, untilStopped } from "./run"
 import { type BeginOptions, begins, localSettings, sameData } from "./settings"
+import { exitAfterStop } from "./upgrade-entry"
 
 interface ServeOptions extends BeginOptions {
   hold?: boolean
@@ -15,13 +16,13 @@ export const serve: Action<ServeOptions> = async (context, options) => {
   if (context.flags.dryRun)
     throw usage("--dry-run is not possible with this command", "see `belfry config show`")
   try {
-    await run(context, options)
+    return await run(context, options)
   } catch (error) {
     throw inFormOfLog(error)
   }
 }
 
-async function run(context: Context, options: ServeOptions): Promise<void> {
+async function run(context: Context, options: ServeOptions): Promise<Exit> {
   const base = localSettings(context.flags, options)
   const mailbox = await settledMailbox(base)
   const set = mailbox === undefined ? [] : [`mailbox.listen=${mailbox}`]
@@ -45,6 +46,7 @@ async function run(context: Context, options: ServeOptions): Promise<void> {
   await tellNobodyHasKey(running, context.output.again(`belfry init${sameData(options)}`))
   if (running.setup) tellSetup(running.setup, url)
   await stopped
+  return exitAfterStop(data_dir)
 }
 
 /** Another program has the usual port, and no setting names another. */

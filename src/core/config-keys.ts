@@ -295,6 +295,22 @@ export const keys = {
     64,
     "Memory in MB for the page cache of each SQLite connection.",
   ),
+  "upgrade.trial": key(
+    duration,
+    60 * SECOND,
+    "How long `belfry upgrade` runs the new version on a copy of the data, before it takes the place of the old one.",
+  ),
+  "upgrade.ready": key(
+    durationFrom("1s", "10m"),
+    30 * SECOND,
+    "Time that a new version has to be ready. After that, `belfry upgrade` brings the old version and its data back.",
+  ),
+  "upgrade.supervisor": key(
+    oneOf("auto", "yes", "no"),
+    "auto",
+    "Whether another program starts the server again when it ends. auto knows systemd, runit, s6 and supervisord.",
+  ),
+
   "storage.ballast_mb": key(
     whole(0, 65_536),
     64,

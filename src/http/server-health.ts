@@ -22,7 +22,7 @@ export interface Vitals {
   warnings?: () => Promise<string[]>
 }
 
-export type ServerTrouble = "draining" | "damaged" | "away" | "unwritable" | "disk_low"
+export type ServerTrouble = "draining" | "starting" | "damaged" | "away" | "unwritable" | "disk_low"
 
 /** Whether this process may take work, and what is wrong when it may not. */
 export class ServerHealth {
@@ -30,6 +30,7 @@ export class ServerHealth {
   readonly #vitals: Vitals
   readonly #drainListeners = new Set<() => void>()
   #draining = false
+  #starting = false
   #answers = true
   #warnings: string[] = []
   #looked_at = Number.NEGATIVE_INFINITY
@@ -41,6 +42,14 @@ export class ServerHealth {
   drain() {
     this.#draining = true
     for (const listener of this.#drainListeners) listener()
+  }
+
+  /** Nothing is accepted until the returned function is called: neither requests nor mail. */
+  holdBack(): () => void {
+    this.#starting = true
+    return () => {
+      this.#starting = false
+    }
   }
 
   /** For requests that only wait: they answer with what they have. Returns how to stop listening. */
@@ -93,14 +102,21 @@ export class ServerHealth {
 
   get status(): "ok" | "draining" | "unavailable" {
     if (this.#draining) return "draining"
+    return this.#starting || this.faults.length > 0 ? "unavailable" : "ok"
+  }
+
+  /** The checks that fail, as `database: not writable`. */
+  get faults(): string[] {
     const isFine = (check: string) => /^(ok|off)\b/.test(check)
-    return Object.values(this.checks()).every(isFine) ? "ok" : "unavailable"
+    const wrong = Object.entries(this.checks()).filter(([, check]) => !isFine(check))
+    return wrong.map(([name, check]) => `${name}: ${check}`)
   }
 
   /** Why nothing new may be written. The first that applies. */
   get trouble(): ServerTrouble | undefined {
     const { disk } = this.#vitals
     if (this.#draining) return "draining"
+    if (this.#starting) return "starting"
     if (disk.isDamaged()) return "damaged"
     if (!this.#answers) return "away"
     if (!disk.healthy()) return "unwritable"
@@ -109,6 +125,7 @@ export class ServerHealth {
 
   /** Reads go on as long as they can; what would write is refused before it is read. */
   refuse(route: AnyRoute) {
+    if (this.#starting && !ALWAYS.has(route.path)) throw unavailable(STARTING, "starting", 1)
     if (route.scope === "-") return
     if (this.#draining)
       throw unavailable(
@@ -131,6 +148,10 @@ export class ServerHealth {
   }
 }
 
+/** Routes that tell how the process is, also while it may accept nothing. */
+const ALWAYS: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/v1/health"])
+
+const STARTING = "This server starts after an upgrade. Send the request again in a second."
 const UNWRITABLE =
   "The storage cannot be written at the moment. Nothing was accepted. Try again in a few seconds."
 const DAMAGED =

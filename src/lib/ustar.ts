@@ -17,30 +17,35 @@ export interface TarEntry {
   size: number
   /** Whole seconds since 1970. */
   modified: number
+  /** Permissions; default 0600. */
+  mode?: number
 }
+
+const OWN_FILE = 0o600
 
 /** The bytes between the end of an entry and the next block. */
 export const paddingOf = (size: number): number => -size & (BLOCK_BYTES - 1)
 
 /**
- * The header of a regular file of mode 0600 that belongs to root: one block, or three with a pax header
+ * The header of a regular file that belongs to root: one block, or three with a pax header
  * before it. There is exactly one spelling, so a reader can compare. Throws RangeError for a name of more
  * than 100 bytes.
  */
-export function tarHeader({ name, size, modified }: TarEntry): Buffer {
-  if (size <= MOST_OCTAL) return headerBlock({ name, size, modified }, FILE)
+export function tarHeader({ name, size, modified, mode = OWN_FILE }: TarEntry): Buffer {
+  if (size <= MOST_OCTAL) return headerBlock({ name, size, modified, mode }, FILE)
   const record = paxRecord("size", String(size))
   const extended = { name: `PaxHeaders/${name}`, size: record.length, modified }
   const padded = Buffer.concat([record, Buffer.alloc(paddingOf(record.length))])
-  const plain = headerBlock({ name, size: 0, modified }, FILE)
+  const plain = headerBlock({ name, size: 0, modified, mode }, FILE)
   return Buffer.concat([headerBlock(extended, EXTENDED), padded, plain])
 }
 
-function headerBlock({ name, size, modified }: TarEntry, type: string): Buffer {
+function headerBlock(entry: TarEntry, type: string): Buffer {
+  const { name, size, modified, mode = OWN_FILE } = entry
   if (Buffer.byteLength(name) > MOST_NAME_BYTES) throw new RangeError(`"${name}" is too long`)
   const block = Buffer.alloc(BLOCK_BYTES)
   block.write(name, 0)
-  block.write("0000600\0", 100)
+  block.write(`${octal(mode, 7)}\0`, 100)
   block.write("0000000\0", 108)
   block.write("0000000\0", 116)
   block.write(`${octal(size, 11)}\0`, 124)
@@ -69,9 +74,12 @@ function paxRecord(keyword: string, value: string): Buffer {
 /**
  * The entry that a header describes: of the first block, or of the three blocks where the first one is a
  * pax header. `blocks_needed` are wanted before it can be told. `undefined` for every header that
- * `tarHeader` would not have written so: links, folders, another mode, a wrong checksum.
+ * `tarHeader` would not have written so: links, folders, a mode that is not in `modes`, a wrong checksum.
  */
-export function readTarHeader(header: Buffer): TarEntry | { blocks_needed: number } | undefined {
+export function readTarHeader(
+  header: Buffer,
+  modes: readonly number[] = [OWN_FILE],
+): TarEntry | { blocks_needed: number } | undefined {
   const type = header.toString("latin1", 156, 157)
   if (type === EXTENDED && header.length < 3 * BLOCK_BYTES) return { blocks_needed: 3 }
   const last = type === EXTENDED ? header.subarray(2 * BLOCK_BYTES) : header
@@ -83,8 +91,11 @@ export function readTarHeader(header: Buffer): TarEntry | { blocks_needed: numbe
     size: type === EXTENDED ? size : numberIn(last.toString("latin1", 124, 135), 8),
     modified: numberIn(last.toString("latin1", 136, 147), 8),
   }
+  const mode = numberIn(last.toString("latin1", 100, 107), 8)
+  if (!modes.includes(mode)) return undefined
   const is_known = Number.isSafeInteger(entry.size) && Number.isSafeInteger(entry.modified)
-  return is_known && tarHeader(entry).equals(header) ? entry : undefined
+  if (!is_known || !tarHeader({ ...entry, mode }).equals(header)) return undefined
+  return mode === OWN_FILE ? entry : { ...entry, mode }
 }
 
 const numberIn = (digits = "", base: number) =>

@@ -226,6 +226,7 @@ function refusalFor(trouble: ServerTrouble | undefined): NotReady | undefined {
     text: refusalText("service_unavailable", message),
   })
   if (trouble === "draining") return reply(421, "4.3.2", "The server is stopping. Try again later")
+  if (trouble === "starting") return reply(421, "4.3.2", "The server starts. Try again later")
   if (trouble === "damaged" || trouble === "away") {
     return reply(421, "4.3.0", "The storage is away. Try again later")
   }

@@ -1,0 +1,178 @@
+import { spawn } from "node:child_process"
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
+import { join } from "node:path"
+import { codeOf } from "../../src/core/faults"
+import { millis, pause } from "../lib/time"
+
+/** A server that runs on this machine, as Linux tells of it. */
+export interface ServerProcess {
+  pid: number
+  /** The path of its program. */
+  program: string
+  /** What it was started with, without its program. */
+  words: string[]
+  cwd: string
+  environment: Record<string, string>
+}
+
+const POLL_MILLISECONDS = 50
+
+/**
+ * The server whose socket for local administration lies in the folder, of whichever version; undefined
+ * where none runs, or where it belongs to a user whose processes this one may not see.
+ */
+export function serverOf(data_dir: string): ServerProcess | undefined {
+  const inode = inodeOf(join(data_dir, "admin.sock"))
+  if (inode === undefined) return undefined
+  const pid = readdirSync("/proc").find((name) => /^\d+$/.test(name) && holds(name, inode))
+  return pid === undefined ? undefined : described(Number(pid))
+}
+
+/** Of the newest listener with this path: a killed one may leave its line for a moment. */
+function inodeOf(socket: string): string | undefined {
+  const lines = readFileSync("/proc/net/unix", "utf8").split("\n")
+  return lines
+    .findLast((line) => line.endsWith(` ${socket}`))
+    ?.trim()
+    .split(/\s+/)[6]
+}
+
+function holds(pid: string, inode: string): boolean {
+  try {
+    const folder = `/proc/${pid}/fd`
+    const target = `socket:[${inode}]`
+    return readdirSync(folder).some((name) => linkOf(join(folder, name)) === target)
+  } catch {
+    return false // it ended, or belongs to another user
+  }
+}
+
+function linkOf(path: string): string | undefined {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return undefined
+  }
+}
+
+/** The path of the program that the process runs. */
+export const programOf = (pid: number): string | undefined => linkOf(`/proc/${pid}/exe`)
+
+function described(pid: number): ServerProcess | undefined {
+  try {
+    const list = (name: string) => readFileSync(`/proc/${pid}/${name}`, "utf8").split("\0")
+    const pairs = list("environ").filter((one) => one.includes("="))
+    return {
+      pid,
+      program: readlinkSync(`/proc/${pid}/exe`),
+      words: list("cmdline").slice(1, -1),
+      cwd: readlinkSync(`/proc/${pid}/cwd`),
+      environment: Object.fromEntries(
+        pairs.map((one) => [one.slice(0, one.indexOf("=")), one.slice(one.indexOf("=") + 1)]),
+      ),
+    }
+  } catch {
+    return undefined
+  }
+}
+
+/** Programs that start a service again when it ends, by the name of their process. */
+const SUPERVISORS = ["runsv", "s6-supervise", "supervise", "supervisord", "monit", "nomad", "pm2"]
+
+/** Whether another program starts the server again: systemd says so, of others their names do. */
+export function isSupervised({ pid, environment }: ServerProcess): boolean {
+  // systemd sets it for the process that it starts itself, and not for what that one starts.
+  if (environment.SYSTEMD_EXEC_PID === String(pid)) return true
+  const parent = /^PPid:\s+(\d+)/m.exec(statusOf(pid))?.[1]
+  const name = parent === undefined ? "" : /^Name:\s+(.*)$/m.exec(statusOf(Number(parent)))?.[1]
+  return SUPERVISORS.includes(name ?? "")
+}
+
+/** The first process of a container: when it ends, everything in the container ends. */
+export const isContainer = ({ pid }: ServerProcess): boolean => pid === 1
+
+function statusOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/status`, "utf8")
+  } catch {
+    return ""
+  }
+}
+
+export function isAlive(pid: number): boolean {
+  const state = /^State:\s+(\S)/m.exec(statusOf(pid))?.[1]
+  return state !== undefined && state !== "Z" && state !== "X"
+}
+
+/** Asks it to stop, and kills it after `patience_ms`. Resolves when it has ended. */
+export async function stopProcess(pid: number, patience_ms: number): Promise<void> {
+  signal(pid, "SIGTERM")
+  const deadline = millis() + patience_ms
+  while (isAlive(pid)) {
+    if (millis() > deadline) signal(pid, "SIGKILL")
+    await pause(POLL_MILLISECONDS)
+  }
+}
+
+export function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch (error) {
+    if (codeOf(error) !== "ESRCH") throw error
+  }
+}
+
+/** Where a server prints: the same files, pipes or terminal for the one that takes its place. */
+export interface ServerOutputs {
+  out: number
+  err: number
+  close(): void
+}
+
+/** Opens what the process prints to. What cannot be opened again, such as a socket, is `instead`. */
+export function outputsOf(pid: number, instead: string): ServerOutputs {
+  const again = (descriptor: number) => {
+    try {
+      return openSync(`/proc/${pid}/fd/${descriptor}`, "a")
+    } catch {
+      return openSync(instead, "a", 0o600)
+    }
+  }
+  const [out, err] = [again(1), again(2)]
+  return {
+    out,
+    err,
+    close() {
+      closeSync(out)
+      closeSync(err)
+    },
+  }
+}
+
+interface DetachedStart {
+  program: string
+  words: readonly string[]
+  cwd: string
+  environment: Record<string, string | undefined>
+  outputs: Pick<ServerOutputs, "out" | "err">
+}
+
+/** Starts a process that goes on when this one ends. Answers its id. */
+export function startDetached({
+  program,
+  words,
+  cwd,
+  environment,
+  outputs,
+}: DetachedStart): number {
+  const child = spawn(program, [...words], {
+    cwd,
+    env: environment,
+    detached: true,
+    stdio: ["ignore", outputs.out, outputs.err],
+  })
+  child.on("error", () => {}) // told by its missing id
+  child.unref()
+  if (child.pid === undefined) throw new Error(`${program} cannot be started`)
+  return child.pid
+}

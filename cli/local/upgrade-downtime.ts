@@ -1,0 +1,119 @@
+import type { Settings } from "../../src/core/config"
+import { exchangeProgram, finishUpgrade } from "../../src/operations/upgrade/exchange"
+import {
+  claimVerdict,
+  forgetUpgrade,
+  readVerdict,
+  type UpgradeJournal,
+  type UpgradeStep,
+  writeJournal,
+} from "../../src/operations/upgrade/journal"
+import { keepDatabase } from "../../src/operations/upgrade/kept-database"
+import { exits, Failure } from "../lib/errors"
+import { millis, pause } from "../lib/time"
+import {
+  isAlive,
+  type ServerOutputs,
+  type ServerProcess,
+  startDetached,
+  stopProcess,
+} from "./server-process"
+import { endUpgrade } from "./upgrade-recovery"
+import { migrateWith } from "./upgrade-trial"
+
+const LOOK_MILLISECONDS = 50
+/** A server lets running work end for 20 s. */
+const STOP_MILLISECONDS = 40_000
+
+export interface ExchangePlan {
+  settings: Settings
+  /** Its first step. */
+  journal: UpgradeJournal
+  server: ServerProcess | undefined
+  outputs: ServerOutputs | undefined
+  /** `--config`, `--set` and `--data-dir` of this command, for commands of the new version. */
+  words: readonly string[]
+  environment: Record<string, string | undefined>
+  ready_ms: number
+  /** Called once the journal is written: from then on a crash must not leave nothing that serves. */
+  startGuard: () => void
+  /** Hears each step, for people. */
+  onStep: (text: string) => Promise<void>
+}
+
+export interface ExchangeResult {
+  applied: string[]
+  /** From the order to stop to the moment when the new version accepted; null where none ran. */
+  downtime_ms: number | null
+}
+
+/**
+ * Stops the server, keeps its database, migrates, exchanges the programs and starts the new one. It accepts
+ * once it is ready. When anything fails before that, the program and the database of before come back, and
+ * the old server is started again. Throws Failure then.
+ */
+export async function exchange(plan: ExchangePlan): Promise<ExchangeResult> {
+  const { settings, server, onStep, ready_ms } = plan
+  const { data_dir } = settings
+  let journal = plan.journal
+  const began = millis()
+  const step = (name: UpgradeStep) => {
+    journal = { ...journal, step: name }
+    writeJournal(data_dir, journal)
+  }
+  forgetUpgrade(data_dir)
+  step("stopping")
+  try {
+    plan.startGuard()
+    if (server) {
+      await onStep("stopping the server")
+      await stopProcess(server.pid, STOP_MILLISECONDS)
+    }
+    step("copying")
+    await onStep("keeping the database")
+    if (journal.keeps_database) await keepDatabase(settings)
+    step("changing")
+    await onStep("migrating")
+    const applied = await migrateWith(journal.staged, plan.words, plan.environment)
+    exchangeProgram(journal)
+    step("starting")
+    if (server) {
+      await onStep(`starting ${journal.to_version}`)
+      await startAndWait(plan, journal, ready_ms)
+    } else claimVerdict(data_dir, journal.id, "kept")
+    await finishUpgrade(settings, journal)
+    return { applied, downtime_ms: server ? millis() - began : null }
+  } catch (error) {
+    await onStep("returning to the version of before")
+    if ((await endUpgrade(settings, journal)) === "kept") return { applied: [], downtime_ms: null }
+    startAgain(plan)
+    throw returned(error, journal)
+  }
+}
+
+/** Resolves when the new version accepts. Throws when it ends before, or is not ready in time. */
+async function startAndWait(plan: ExchangePlan, journal: UpgradeJournal, ready_ms: number) {
+  const { data_dir } = plan.settings
+  const deadline = millis() + ready_ms
+  const pid = journal.is_supervised ? undefined : startAgain(plan)
+  for (;;) {
+    if (readVerdict(data_dir, journal.id) === "kept") return
+    if (pid !== undefined && !isAlive(pid)) throw new Error("it ended at once")
+    if (millis() > deadline) throw new Error(`it was not ready within ${ready_ms / 1000} s`)
+    await pause(LOOK_MILLISECONDS)
+  }
+}
+
+/** Starts what lies at the path of the program, as the server was started. */
+export function startAgain({ journal, server, outputs }: ExchangePlan): number | undefined {
+  if (!server || !outputs || journal.is_supervised) return undefined
+  const { words, cwd, environment } = server
+  return startDetached({ program: journal.program, words, cwd, environment, outputs })
+}
+
+function returned(error: unknown, { from_version, to_version }: UpgradeJournal): Failure {
+  const reason = error instanceof Error ? error.message : String(error)
+  const message = `Version ${to_version} did not take over: ${reason} Version ${from_version} and its data are back.`
+  const hint = "nothing was accepted in between; the log of the server has more"
+  return new Failure(exits.failed, "upgrade_undone", message, { hint })
+}

@@ -1,0 +1,74 @@
+import type { Settings } from "../../src/core/config"
+import { lockUpgrade } from "../../src/operations/upgrade/exchange"
+import { probationOf, readJournal, type UpgradeJournal } from "../../src/operations/upgrade/journal"
+import { PROGRAM } from "../../src/operations/upgrade/release-archive"
+import { type Exit, exits } from "../lib/errors"
+import { millis, pause } from "../lib/time"
+import {
+  isAlive,
+  programOf,
+  type ServerOutputs,
+  type ServerProcess,
+  startDetached,
+} from "./server-process"
+import { endUpgrade } from "./upgrade-recovery"
+
+const LOOK_MILLISECONDS = 250
+/** A server that was asked to stop is gone by then; one that was not serves on. */
+const STOP_MILLISECONDS = 25_000
+
+/**
+ * Starts a process of this version that watches over an upgrade where no supervisor would start a server
+ * again. It has the environment of the server, which is in no file.
+ */
+export const startGuard = (
+  words: readonly string[],
+  { cwd, environment }: ServerProcess,
+  outputs: ServerOutputs,
+): void =>
+  void startDetached({
+    program: process.execPath,
+    words: ["upgrade", "-", "--guard", ...words],
+    cwd,
+    environment,
+    outputs,
+  })
+
+/** Waits until the upgrade is over. Where the process that carried it on died, this one ends it. */
+export async function guardUpgrade(settings: Settings): Promise<Exit> {
+  const { data_dir } = settings
+  for (;;) {
+    if (!readJournal(data_dir)) return exits.done
+    const release = lockUpgrade(data_dir)
+    if (!release) {
+      await pause(LOOK_MILLISECONDS)
+      continue
+    }
+    try {
+      const journal = readJournal(data_dir)
+      if (journal) await takeOver(settings, journal)
+      return exits.done
+    } finally {
+      release()
+    }
+  }
+}
+
+async function takeOver(settings: Settings, journal: UpgradeJournal): Promise<void> {
+  const { server, program } = journal
+  const old_pid = server?.pid
+  await endUpgrade(settings, journal)
+  const deadline = millis() + STOP_MILLISECONDS
+  const serving = [old_pid, probationOf(settings.data_dir)]
+  while (serving.some(isOurs)) {
+    if (millis() > deadline) return
+    await pause(LOOK_MILLISECONDS)
+  }
+  if (!server) return
+  const { words, cwd } = server
+  const { env: environment } = process
+  startDetached({ program, words, cwd, environment, outputs: { out: 1, err: 2 } })
+}
+
+const isOurs = (pid: number | undefined): boolean =>
+  pid !== undefined && isAlive(pid) && (programOf(pid)?.includes(PROGRAM) ?? false)

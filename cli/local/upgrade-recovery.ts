@@ -1,0 +1,55 @@
+import type { Settings } from "../../src/core/config"
+import { log } from "../../src/core/log"
+import { finishUpgrade, lockUpgrade, undoUpgrade } from "../../src/operations/upgrade/exchange"
+import {
+  claimVerdict,
+  probationOf,
+  readJournal,
+  type UpgradeJournal,
+} from "../../src/operations/upgrade/journal"
+import { PROGRAM } from "../../src/operations/upgrade/release-archive"
+import { programOf, stopProcess } from "./server-process"
+
+export type UpgradeEnd = "kept" | "undone"
+
+/**
+ * Ends an upgrade that nobody carries on: with the new version where that one accepts already, else with the
+ * old one. Answers undefined where there is none, or where a living process carries it on.
+ */
+export async function recoverUpgrade(settings: Settings): Promise<UpgradeEnd | undefined> {
+  const { data_dir } = settings
+  const release = lockUpgrade(data_dir)
+  if (!release) return undefined
+  try {
+    const journal = readJournal(data_dir)
+    return journal && (await endUpgrade(settings, journal))
+  } finally {
+    release()
+  }
+}
+
+/** The same for the process that has the lock. */
+export async function endUpgrade(settings: Settings, journal: UpgradeJournal): Promise<UpgradeEnd> {
+  const { data_dir } = settings
+  const { id, step, from_version, to_version } = journal
+  if (step === "starting" && claimVerdict(data_dir, id, "undone") === "kept") {
+    await finishUpgrade(settings, journal)
+    log.info("the upgrade was finished", { version: to_version })
+    return "kept"
+  }
+  await stopNewServer(data_dir, journal)
+  await undoUpgrade(settings, journal)
+  log.warn("the upgrade was undone; the version of before goes on", { version: from_version })
+  return "undone"
+}
+
+/** It accepted nothing, so it need not stop in order. */
+async function stopNewServer(data_dir: string, { step }: UpgradeJournal): Promise<void> {
+  if (step !== "starting" && step !== "returning") return
+  const pid = probationOf(data_dir)
+  // An id may have gone to another program meanwhile.
+  if (pid !== undefined && pid !== process.pid && isOurs(pid)) await stopProcess(pid, 0)
+}
+
+/** Whether the process still runs a program of this name. */
+const isOurs = (pid: number): boolean => programOf(pid)?.includes(PROGRAM) ?? false

@@ -1,0 +1,175 @@
+import {
+  closeSync,
+  createReadStream,
+  existsSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+} from "node:fs"
+import { stat } from "node:fs/promises"
+import { basename, resolve } from "node:path"
+import { ELF_HEAD_BYTES, platformOf } from "../../src/lib/elf"
+import {
+  digestOf,
+  MinisignError,
+  type MinisignPublicKey,
+  readPublicKey,
+  readSignature,
+  verifyDigest,
+} from "../../src/lib/minisign"
+import { PROGRAM, ReleaseError, unpackProgram } from "../../src/operations/upgrade/release-archive"
+import { type ReleaseFacts, readReleaseComment } from "../../src/operations/upgrade/release-comment"
+import { releaseKey } from "../../src/operations/upgrade/release-key"
+import { download } from "../lib/download"
+import { version } from "../lib/environment"
+import { exits, Failure, usage } from "../lib/errors"
+import { unreadable } from "../lib/input"
+
+const SIGNATURE = ".minisig"
+const MOST_SIGNATURE_BYTES = 16_384
+const MOST_ARCHIVE_BYTES = 512 * 1024 * 1024
+
+interface WantedRelease {
+  /** A file, or an https URL. */
+  source: string
+  /** The text of a key, or a file with one, in the place of the key of this binary. */
+  public_key: string | undefined
+  /** Where a download goes. It is replaced. */
+  target: string
+  onBytes: (bytes: number) => void
+}
+
+/** A release whose signature is right and that is meant for this machine. */
+export interface CheckedRelease extends ReleaseFacts {
+  /** The archive on this machine. */
+  path: string
+  key_id: string
+}
+
+/**
+ * Fetches the archive and its signature where they are at a URL, and checks the signature before anything
+ * else. Throws Failure for a wrong signature, another platform, and a version that is not newer.
+ */
+export async function checkRelease(wanted: WantedRelease): Promise<CheckedRelease> {
+  const key = keyFor(wanted.public_key)
+  const path = await archiveOf(wanted)
+  const facts = await signedFacts(path, wanted.source, key)
+  demandPlatform(facts)
+  demandNewer(facts)
+  return { ...facts, path, key_id: key.id }
+}
+
+function keyFor(given: string | undefined): MinisignPublicKey {
+  if (given === undefined) {
+    const own = releaseKey()
+    if (own === null) throw usage(NO_KEY, "give the key of your releases with --public-key")
+    return readPublicKey(own)
+  }
+  try {
+    return readPublicKey(existsSync(given) ? readFileSync(given, "utf8") : given)
+  } catch (error) {
+    if (!(error instanceof MinisignError)) throw error
+    throw usage(`--public-key: ${error.message}`, "give a file minisign.pub, or its second line")
+  }
+}
+
+const NO_KEY = "This binary was built from sources, so it knows no key of releases."
+
+const isUrl = (source: string) => /^https?:\/\//i.test(source)
+
+/** The signature first: without one nothing else is fetched. */
+async function archiveOf({ source, target, onBytes }: WantedRelease): Promise<string> {
+  if (!isUrl(source)) {
+    const path = resolve(source)
+    await stat(path).catch((error) => {
+      throw unreadable(error, source, "FILE")
+    })
+    return path
+  }
+  rmSync(target, { force: true })
+  rmSync(target + SIGNATURE, { force: true })
+  const url = new URL(source)
+  const signature = new URL(source)
+  signature.pathname += SIGNATURE
+  await download(signature, target + SIGNATURE, { most_bytes: MOST_SIGNATURE_BYTES })
+  await download(url, target, { most_bytes: MOST_ARCHIVE_BYTES, onBytes })
+  return target
+}
+
+async function signedFacts(
+  path: string,
+  source: string,
+  key: MinisignPublicKey,
+): Promise<ReleaseFacts> {
+  const beside = path + SIGNATURE
+  if (!existsSync(beside)) {
+    const hint = "put the .minisig file of the release beside the archive"
+    throw new Failure(exits.no_input, "no_signature", `There is no file ${beside}.`, { hint })
+  }
+  try {
+    const signature = readSignature(readFileSync(beside, "utf8"))
+    const comment = verifyDigest(key, signature, await digestOf(createReadStream(path)))
+    const facts = readReleaseComment(comment)
+    if (facts) return facts
+    throw new MinisignError(
+      "malformed",
+      "The signature names no version and platform of a release.",
+    )
+  } catch (error) {
+    if (!(error instanceof MinisignError)) throw error
+    const message = `${basename(source)} is not used: ${error.message}`
+    const hint = "download the archive and its .minisig again, from the page of the release"
+    throw new Failure(exits.failed, "bad_signature", message, { hint })
+  }
+}
+
+function demandPlatform({ platform, file }: ReleaseFacts): void {
+  const own = platformOf(headOf(process.execPath))
+  if (own === platform) return
+  const message = `${file} is for ${platform}, but this machine runs ${own ?? process.platform}.`
+  const hint = `take the archive for ${own} of the same release`
+  throw new Failure(exits.conflict, "wrong_platform", message, { hint })
+}
+
+function headOf(path: string): Buffer {
+  const head = Buffer.alloc(ELF_HEAD_BYTES)
+  const file = openSync(path, "r")
+  try {
+    return head.subarray(0, readSync(file, head))
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** An old release with its right signature may have a hole that a newer one mended. */
+function demandNewer({ version: there }: ReleaseFacts): void {
+  const order = Bun.semver.order(there, version)
+  if (order > 0) return
+  const message =
+    order === 0 ? `This is version ${version} already.` : `${there} is older than ${version}.`
+  const hint = order === 0 ? undefined : "to go back, restore a backup with the older version"
+  throw new Failure(exits.conflict, "not_newer", message, hint ? { hint } : {})
+}
+
+/**
+ * Writes the program of the release to `target`, and makes sure that it runs here and is the version that
+ * was signed.
+ */
+export async function stageProgram(release: CheckedRelease, target: string): Promise<void> {
+  rmSync(target, { force: true })
+  try {
+    await unpackProgram(release.path, target)
+  } catch (error) {
+    rmSync(target, { force: true })
+    if (!(error instanceof ReleaseError)) throw error
+    throw new Failure(exits.failed, "bad_release", error.message)
+  }
+  const said = Bun.spawnSync([target, "--version"], { stdin: "ignore", timeout: 30_000 })
+  const found = said.stdout.toString().trim()
+  if (said.success && found === release.version) return
+  rmSync(target, { force: true })
+  const reason = said.success ? `it calls itself "${found}"` : said.stderr.toString().trim()
+  const message = `The ${PROGRAM} of ${release.file} does not run here: ${reason || "it ends at once"}.`
+  throw new Failure(exits.failed, "bad_release", message)
+}

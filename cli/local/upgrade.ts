@@ -1,0 +1,65 @@
+import { type Loaded, useSettings } from "../../src/core/config"
+import { lockUpgrade } from "../../src/operations/upgrade/exchange"
+import { readJournal } from "../../src/operations/upgrade/journal"
+import type { Action, Context } from "../lib/context"
+import { exits, Failure, usage } from "../lib/errors"
+import { isCompiled } from "./own-binary"
+import { localSettings } from "./settings"
+import { startFailure } from "./start-errors"
+import { guardUpgrade } from "./upgrade-guard"
+import { endUpgrade } from "./upgrade-recovery"
+import { type UpgradeOptions, type UpgradeRecord, upgradeNow } from "./upgrade-work"
+
+const FIELDS = ["from_version", "to_version", "platform", "key_id", "migrations", "done"]
+
+/**
+ * Puts a newer release in the place of this program. Signature, backup and trial come before anything is
+ * stopped; whatever fails afterwards brings the old program and its database back.
+ */
+export const upgrade: Action<UpgradeOptions> = async (context, options, source = "") => {
+  if (context.flags.dryRun)
+    throw usage("--dry-run is not possible with this command", "use --check")
+  context.output.promises([...FIELDS, "downtime_ms"])
+  if (!isCompiled()) throw usage("Only the compiled binary can be upgraded.", "update the sources")
+  const loaded = localSettings(context.flags, options, { "log.level": "warn" })
+  useSettings(loaded)
+  const { data_dir } = loaded.values
+  if (options.guard) return guardUpgrade(loaded.values)
+  await demandData(loaded)
+  const release = lockUpgrade(data_dir)
+  if (!release)
+    throw new Failure(exits.conflict, "running", `An upgrade of ${data_dir} is running.`)
+  try {
+    await endLeftOver(loaded)
+    const record = await upgradeNow({ context, options, loaded, source })
+    await tell(context, record)
+    return exits.done
+  } finally {
+    release()
+  }
+}
+
+/** An upgrade makes no folder and no database. */
+async function demandData({ values }: Loaded): Promise<void> {
+  const { hasBegun } = await import("../../src/store/open")
+  const { nothingIn } = await import("../../src/store/database-file")
+  if (!hasBegun(values)) throw startFailure(nothingIn(values.data_dir), { listen: "", ...values })
+}
+
+/** One that a crash has cut off is ended first: the next one must begin with one version and its data. */
+async function endLeftOver({ values }: Loaded): Promise<void> {
+  const left = readJournal(values.data_dir)
+  if (left) await endUpgrade(values, left)
+}
+
+/** What was done, or with --check what would be. */
+async function tell({ output, paint }: Context, record: UpgradeRecord): Promise<void> {
+  const { from_version, to_version, migrations, done, downtime_ms } = record
+  const steps = migrations.length === 0 ? "no migration" : `migrations ${migrations.join(", ")}`
+  const pause = downtime_ms === null ? "" : `; nothing was accepted for ${downtime_ms} ms`
+  const human = done
+    ? `${paint.green("✓")} ${from_version} → ${to_version} (${steps})${pause}`
+    : `${paint.green("✓")} ${to_version} can take the place of ${from_version} (${steps})`
+  await output.record(record, () => human, to_version)
+  if (done) await output.next("belfry smoke")
+}

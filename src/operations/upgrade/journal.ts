@@ -1,0 +1,161 @@
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs"
+import { join } from "node:path"
+import { codeOf } from "../../core/faults"
+
+/**
+ * How far an upgrade is, in the order of the steps. Each is written before what it names begins:
+ * - `stopping`: the server is asked to stop. The database and the program are as they were.
+ * - `copying`: nothing serves. The database of before is being kept aside.
+ * - `changing`: that copy is whole. The new version migrates, and takes the place of the old one.
+ * - `starting`: the new version may start. It accepts nothing before the verdict.
+ * - `returning`: the database and the program of before come back.
+ */
+export const UPGRADE_STEPS = ["stopping", "copying", "changing", "starting", "returning"] as const
+export type UpgradeStep = (typeof UPGRADE_STEPS)[number]
+
+/** What must be known to finish or to undo an upgrade, in a file of the data folder. */
+export interface UpgradeJournal {
+  format: 1
+  id: string
+  step: UpgradeStep
+  from_version: string
+  to_version: string
+  /** The path of the program that is exchanged. */
+  program: string
+  /** Where the new program waits until it takes that path. */
+  staged: string
+  /** Where the old program is kept. */
+  kept: string
+  /** Whether the database of before is kept: not where no migration is missing and other nodes serve. */
+  keeps_database: boolean
+  /** How the server was started; null where none ran. Its environment is in no file. */
+  server: { pid: number; words: string[]; cwd: string } | null
+  /** Another program starts the server again when it ends. */
+  is_supervised: boolean
+}
+
+/** Of the two only one can be written: whether the new version accepts, or the old one comes back. */
+export type UpgradeVerdict = "kept" | "undone"
+
+const JOURNAL = "upgrade.json"
+const VERDICT = "upgrade-verdict"
+const FOLDER = "upgrade"
+
+/** Copies and programs of an upgrade, until it is over. */
+export const upgradeFolder = (data_dir: string): string => join(data_dir, FOLDER)
+
+/** What one upgrade of a data folder locks, whoever carries it on. */
+export const upgradeLock = (data_dir: string): string => join(data_dir, FOLDER, "running")
+
+/** The upgrade that is not over; undefined where there is none. */
+export function readJournal(data_dir: string): UpgradeJournal | undefined {
+  const text = readIfThere(join(data_dir, JOURNAL))
+  if (text === undefined) return undefined
+  const journal = JSON.parse(text) as UpgradeJournal
+  if (journal.format !== 1) throw new Error(`${join(data_dir, JOURNAL)} has an unknown format`)
+  return journal
+}
+
+/** On disk when it returns. */
+export function writeJournal(data_dir: string, journal: UpgradeJournal): void {
+  const path = join(data_dir, JOURNAL)
+  writeSynced(`${path}.new`, JSON.stringify(journal))
+  renameSync(`${path}.new`, path)
+  syncNames(data_dir)
+}
+
+/** The upgrade is over. The verdict goes last: without a journal it means nothing. */
+export function removeJournal(data_dir: string): void {
+  rmSync(join(data_dir, JOURNAL), { force: true })
+  syncNames(data_dir)
+  rmSync(join(data_dir, VERDICT), { force: true })
+}
+
+/** Forgets what an earlier upgrade left: its verdict, and the process that waited for it. */
+export function forgetUpgrade(data_dir: string): void {
+  rmSync(join(data_dir, VERDICT), { force: true })
+  rmSync(join(upgradeFolder(data_dir), PROBATION), { force: true })
+}
+
+/**
+ * Decides the upgrade with this id, unless it is decided. Answers what was decided: of two processes that
+ * ask at once, both hear the same.
+ */
+export function claimVerdict(data_dir: string, id: string, wanted: UpgradeVerdict): UpgradeVerdict {
+  const path = join(data_dir, VERDICT)
+  const draft = `${path}.${process.pid}`
+  rmSync(draft, { force: true })
+  writeSynced(draft, `${id} ${wanted}`)
+  try {
+    linkSync(draft, path) // fails where there is one
+    syncNames(data_dir)
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw error
+  } finally {
+    rmSync(draft, { force: true })
+  }
+  const found = readVerdict(data_dir, id)
+  if (!found) throw new Error(`${path} belongs to another upgrade`)
+  return found
+}
+
+/** What was decided about the upgrade with this id. */
+export function readVerdict(data_dir: string, id: string): UpgradeVerdict | undefined {
+  const [of, verdict] = (readIfThere(join(data_dir, VERDICT)) ?? "").split(" ")
+  return of === id && (verdict === "kept" || verdict === "undone") ? verdict : undefined
+}
+
+const PROBATION = "probation.pid"
+
+/** The process of the new version that waits for the verdict, for the one that may have to end it. */
+export const noteProbation = (data_dir: string, pid: number): void =>
+  writeSynced(join(upgradeFolder(data_dir), PROBATION), String(pid))
+
+/** Its id, also of one that has ended; undefined where none has begun. */
+export function probationOf(data_dir: string): number | undefined {
+  const text = readIfThere(join(upgradeFolder(data_dir), PROBATION))
+  return text === undefined ? undefined : Number(text)
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8")
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return undefined
+    throw error
+  }
+}
+
+function writeSynced(path: string, text: string): void {
+  const file = openSync(path, "w", 0o600)
+  try {
+    writeSync(file, text)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** So that a name that was made or moved in the folder survives a power failure. */
+export function syncNames(path: string): void {
+  const folder = openSync(path, "r")
+  try {
+    fsyncSync(folder)
+  } finally {
+    closeSync(folder)
+  }
+}
+
+export const makeUpgradeFolder = (data_dir: string): void => {
+  mkdirSync(upgradeFolder(data_dir), { recursive: true, mode: 0o700 })
+}

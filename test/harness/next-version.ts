@@ -1,0 +1,27 @@
+/**
+ * The entry of a later version, which the tests of upgrades build: it has one more migration. The variable
+ * NEXT_VERSION tells what is wrong with it.
+ */
+import { embedded } from "../../src/store/migrations"
+
+const fault = process.env.NEXT_VERSION ?? ""
+const words = process.argv.slice(2)
+const serves = words[0] === "serve"
+const is_trial = words.some((word) => word.endsWith("/upgrade/trial"))
+
+const right = "CREATE TABLE next_version (id integer)"
+const sql = fault === "bad-migration" ? "SELECT * FROM no_such_table" : right
+const late = fault === "bad-migration-later" && !is_trial && words.includes("migrate")
+for (const engine of ["sqlite", "postgres"] as const) {
+  const when = (embedded[engine].at(-1)?.when ?? 0) + 1
+  if (fault !== "same-schema")
+    embedded[engine].push({ tag: "9999_next", when, sql: late ? "SELECT * FROM gone" : sql })
+}
+
+if (serves && fault === "sick") {
+  process.stderr.write("This version is sick.\n")
+  process.exit(1)
+}
+if (serves && !is_trial && fault === "sick-later") process.exit(1)
+if (serves && !is_trial && fault === "hangs-later") await Bun.sleep(3_600_000)
+await import("../../cli/main")
