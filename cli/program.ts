@@ -156,7 +156,7 @@ const exitLines = (): string =>
 
 /** The root's help, in the order in which people meet the commands. */
 const groups: Record<string, string> = {
-  "Run a server:": "up serve init migrate config status admin db",
+  "Run a server:": "up serve init migrate config status smoke upgrade admin db",
   "Sign in:": "login logout whoami setup signup password me profiles",
   "Send and read mail:":
     "emails scheduled templates categories topics inbound inbox subscribers suppressions domains providers mailbox smtp",

@@ -75,7 +75,7 @@ function defineUpgrade(program: Command): void {
     .description(
       "try this binary in a scratch folder: send, webhook, template, SMTP, received mail",
     )
-    .option("--format <form>", "lines, tap (version 14) or junit")
+    .option("--format <format>", "lines, tap or junit")
     .addHelpText("after", examples("smoke", "smoke --format junit > smoke.xml"))
     .action(lazily(async () => (await import("../local/smoke")).smoke))
 

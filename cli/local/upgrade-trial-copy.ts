@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import type { Settings } from "../../src/core/config"
 import { sqlitePath } from "../../src/store/open"
+import { exits, Failure } from "../lib/errors"
 
 /** Makes a backup, and unpacks it where the new version is tried. */
 export async function prepareTrial(
@@ -10,6 +11,8 @@ export async function prepareTrial(
   folder: string,
   say: (text: string) => void,
 ): Promise<{ path: string }> {
+  if (settings.database_url !== null)
+    throw new Failure(exits.conflict, "postgres", "This version upgrades only servers on SQLite.")
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   say("backup …")

@@ -34,7 +34,10 @@ export async function nextRelease(): Promise<NextRelease> {
   const pair = newKeyPair()
   const sign: NextRelease["sign"] = async (path, facts = {}) => {
     const comment = releaseComment({ version: NEXT_VERSION, platform, file, ...facts })
-    writeFileSync(`${path}.minisig`, signDigest(pair, await digestOf(createReadStream(path)), comment))
+    writeFileSync(
+      `${path}.minisig`,
+      signDigest(pair, await digestOf(createReadStream(path)), comment),
+    )
   }
   await sign(archive)
   const [, public_key = ""] = publicKeyText(pair).split("\n")
@@ -65,4 +68,3 @@ async function compile(program: string) {
   })
   if (!built.success || !existsSync(program)) throw new Error(built.logs.join("\n"))
 }
-
