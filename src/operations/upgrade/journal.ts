@@ -54,7 +54,7 @@ const FOLDER = "upgrade"
 /** Copies and programs of an upgrade, until it is over. */
 export const upgradeFolder = (data_dir: string): string => join(data_dir, FOLDER)
 
-/** What one upgrade of a data folder locks, whoever carries it on. */
+/** What one upgrade of a data folder locks, by the process that carries it on. */
 export const upgradeLock = (data_dir: string): string => join(data_dir, FOLDER, "running")
 
 /** The upgrade that is not over; undefined where there is none. */
