@@ -1,8 +1,8 @@
-import { Database } from "bun:sqlite"
 import { cpSync, existsSync, mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import type { Settings } from "../../src/core/config"
 import { sqlitePath } from "../../src/store/open"
+import { copyFileTo } from "../../src/store/trial-file"
 import { exits, Failure } from "../lib/errors"
 
 /** Makes a backup, and unpacks it where the new version is tried. */
@@ -16,8 +16,7 @@ export async function prepareTrial(
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   say("backup …")
-  using reader = new Database(sqlitePath(settings), { readonly: true })
-  reader.query("VACUUM INTO ?").run(join(folder, "belfry.db"))
+  copyFileTo(sqlitePath(settings), join(folder, "belfry.db"))
   const blobs = settings["storage.blobs.dir"] ?? join(settings.data_dir, "blobs")
   if (existsSync(blobs)) cpSync(blobs, join(folder, "blobs"), { recursive: true })
   return { path: join(folder, "belfry.db") }

@@ -1,6 +1,6 @@
-import { Database } from "bun:sqlite"
 import { copyFileSync, existsSync } from "node:fs"
 import { join } from "node:path"
+import { pauseQueues } from "../../src/store/trial-file"
 import { openClient } from "../lib/client"
 import { exits, Failure } from "../lib/errors"
 import { NOBODY } from "../lib/profiles"
@@ -39,22 +39,14 @@ export async function tryRelease(options: TrialOptions): Promise<string[]> {
   const { folder, data_dir } = options
   const key = join(data_dir, "master.key")
   if (existsSync(key)) copyFileSync(key, join(folder, "master.key"))
-  pauseQueues(join(folder, "belfry.db"))
+  pauseQueues(join(folder, "belfry.db"), DELIVERING)
   const applied = await migrateWith(options.program, trialWords(options), trialEnvironment(options))
   await serveCopy(options)
   return applied
 }
 
-/** Every queue that delivers, and every kind of job that waits. */
-function pauseQueues(path: string): void {
-  using database = new Database(path, { readwrite: true })
-  const kinds = database.query("SELECT DISTINCT name FROM jobs").all() as { name: string }[]
-  const queues = ["email", "webhooks", ...kinds.map(({ name }) => name)]
-  const pause = database.query(
-    "INSERT OR IGNORE INTO paused_queues (queue, paused_at) VALUES (?, ?)",
-  )
-  for (const queue of queues) pause.run(queue, millis())
-}
+/** The queues that deliver something. */
+const DELIVERING = ["email", "webhooks"]
 
 /** On its own ports and files, whatever the settings say. */
 const trialWords = ({ folder, words }: TrialOptions): string[] => [
