@@ -1,23 +1,41 @@
-import { cpSync, existsSync, mkdirSync, rmSync } from "node:fs"
+import { mkdirSync, renameSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import type { Settings } from "../../src/core/config"
-import { sqlitePath } from "../../src/store/open"
-import { copyFileTo } from "../../src/store/trial-file"
-import { exits, Failure } from "../lib/errors"
+import { openSecrets } from "../../src/core/secrets"
+import { openArchive } from "../../src/operations/backup/archive-reader"
+import type { Backup } from "../../src/operations/backup/backup-folder"
+import { createBackup } from "../../src/operations/backup/create-backup"
+import { startFailure } from "./start-errors"
 
-/** Makes a backup, and unpacks it where the new version is tried. */
+/**
+ * Makes a backup, as it is made each day, and unpacks it where the new version is tried. So every hash of
+ * the backup is compared before anything changes.
+ */
 export async function prepareTrial(
   settings: Settings,
   folder: string,
   say: (text: string) => void,
-): Promise<{ path: string }> {
-  if (settings.database_url !== null)
-    throw new Failure(exits.conflict, "postgres", "This version upgrades only servers on SQLite.")
+): Promise<Backup> {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  say("backup …")
-  copyFileTo(sqlitePath(settings), join(folder, "belfry.db"))
-  const blobs = settings["storage.blobs.dir"] ?? join(settings.data_dir, "blobs")
-  if (existsSync(blobs)) cpSync(blobs, join(folder, "blobs"), { recursive: true })
-  return { path: join(folder, "belfry.db") }
+  const { data_dir, "security.master_key": master_key } = settings
+  try {
+    const secrets = openSecrets({ data_dir, master_key, make: false })
+    const backup = await createBackup(
+      { settings, secrets },
+      { onProgress: ({ step, done, total }) => say(`backup, ${step}: ${share(done, total)} %`) },
+    )
+    const archive = await openArchive(backup.path)
+    await archive.extract(
+      { folder },
+      { onBytes: (bytes) => say(`copy for the trial: ${share(bytes, archive.size)} %`) },
+    )
+    renameSync(join(folder, "database.db"), join(folder, "belfry.db"))
+    return backup
+  } catch (error) {
+    throw startFailure(error, { listen: "", ...settings })
+  }
 }
+
+const share = (done: number, total: number) =>
+  Math.min(100, Math.floor((100 * done) / (total || 1)))

@@ -1,12 +1,6 @@
 import { Database } from "bun:sqlite"
 import { millis } from "../core/time"
 
-/** Writes a copy of a file as it is at one moment, beside a server that writes. */
-export function copyFileTo(path: string, target: string): void {
-  using reader = new Database(path, { readonly: true })
-  reader.query("VACUUM INTO ?").run(target)
-}
-
 /**
  * Pauses queues in a copy that no server has open: those that are named, and every kind of job that waits. A
  * server of any version that opens the copy then delivers nothing of it.

@@ -1,5 +1,5 @@
 import type { SQL } from "bun"
-import { connect } from "../../store/connect-postgres"
+import { connect } from "../../store/postgres-pool"
 
 /** Where the tables of before an upgrade lie. */
 const KEPT = "belfry_before_upgrade"

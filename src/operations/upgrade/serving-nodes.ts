@@ -1,4 +1,4 @@
-import { connect } from "../../store/connect-postgres"
+import { connect } from "../../store/postgres-pool"
 
 /** Longer than a node may be silent before its work is released. */
 const ALIVE = "20 seconds"
