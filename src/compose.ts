@@ -18,6 +18,7 @@ import type { OutgoingMail } from "./emails/providers/provider"
 import { suppressionRules } from "./emails/suppressed"
 import { localPartFor } from "./emails/token-addresses"
 import { MessageWatchers } from "./events/message-watchers"
+import { stopOf } from "./fan-out/stopped"
 import { RecentTraffic } from "./http/listener"
 import { Cursors } from "./http/page"
 import { RateLimits, SharedWindows } from "./http/rate-limits"
@@ -293,7 +294,7 @@ function openLoops(
 ): Loop[] {
   const { "delivery.concurrency": concurrency, "delivery.lease": lease_ms } = settings
   const shared = { ...node.loop, lease_ms, holdOf: (queue: string) => pauses.holdOf(queue) }
-  const messages = messageTable(store, channels)
+  const messages = messageTable(store, channels, stopOf)
   const jobs = jobTable(handlers)
   return [
     new WorkLoop({

@@ -6,8 +6,9 @@ import type { SendRules } from "./emails/prepare"
 import { applyFeedback } from "./emails/provider-feedback"
 import { probeProvider, wakeWaiting } from "./emails/provider-jobs"
 import { failMailFrom } from "./emails/removed-domain-mail"
-import { fanOutPart, fanOutStart } from "./fan-out/fan-out-jobs"
+import { fanOutPart, fanOutStart, fanOutStopped } from "./fan-out/fan-out-jobs"
 import { start } from "./fan-out/start"
+import { endWaiting } from "./fan-out/stopped"
 import { walk } from "./fan-out/walk"
 import { passwordForgotten, sendReset } from "./identity/password-recovery"
 import type { ConsoleMail } from "./identity/system-mail"
@@ -93,6 +94,7 @@ export const jobHandlers = (
   ...bind(topicRemoved, removeMembers(store)),
   ...bind(fanOutStart, start({ store, rules: sending })),
   ...bind(fanOutPart, walk({ store, rules: sending })),
+  ...bind(fanOutStopped, endWaiting(store)),
   ...bind(webhookResend, resend),
   ...bind(webhookWarning, tellAdmins(store, post.mail)),
   ...bind(passwordForgotten, sendReset(store, post)),

@@ -46,7 +46,7 @@ export function definePublishing(topics: Command): void {
 
   topics
     .command("cancel <topic> <id>")
-    .description("cancel the rest of a publish; its messages that are made are sent")
+    .description("cancel the rest of a publish, and its messages that are not sent yet")
     .addHelpText("after", examples(`topics cancel product-news ${ID} --yes`))
     .action(run(cancel))
 }

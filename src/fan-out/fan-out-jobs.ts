@@ -22,6 +22,14 @@ interface PartOfWalk extends Start {
 /** Walks on in one part of an audience, for a while. */
 export const fanOutPart: JobKind<PartOfWalk> = { name: "fan_out.part", schedule }
 
+interface StoppedFanOut extends Start {
+  /** Only messages before this one are left. */
+  below?: string
+}
+
+/** Ends messages of a fan-out that wait, once it is cancelled or expired. */
+export const fanOutStopped: JobKind<StoppedFanOut> = { name: "fan_out.stopped", schedule }
+
 /** It lets everything else go before it. */
 export const partWork = (
   payload: PartOfWalk,

@@ -1,10 +1,11 @@
-import { and, desc, eq, exists, inArray, isNotNull, lt, sql } from "drizzle-orm"
+import { and, eq, exists, inArray, isNotNull, lt, sql } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
 import { millisFrom, nextTurn } from "../core/time"
 import { isForRendering } from "../messages/shared-contents"
-import { fanOutContents, messageContents, messages } from "../messages/tables"
+import { fanOutContents, messageContents } from "../messages/tables"
 import type { Reader, Store } from "../store/store"
 import { counters } from "../store/tables"
+import { messagesBelow } from "./fan-out-messages"
 import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
 
 /** Fan-outs, and messages of one, that are looked at together. */
@@ -75,7 +76,7 @@ const endedBefore = (
 /** The contents of the newest messages go last, so they are looked at first. */
 async function needsTexts(db: Reader, row: FanOutRow): Promise<boolean> {
   for (let below: string | undefined; ; ) {
-    const ids = await messagesBelow(db, row, below, LOOK)
+    const ids = (await messagesBelow(db, row, below, LOOK)).map(({ id }) => id)
     below = ids.at(-1)
     if (below === undefined) return false
     const { message_id } = messageContents
@@ -83,20 +84,4 @@ async function needsTexts(db: Reader, row: FanOutRow): Promise<boolean> {
     if ((await kept.where(inArray(message_id, ids)).limit(1)).length > 0) return true
     await nextTurn()
   }
-}
-
-async function messagesBelow(
-  db: Reader,
-  { project_id, id }: FanOutRow,
-  below: string | undefined,
-  limit: number,
-): Promise<string[]> {
-  const theirs = and(
-    eq(messages.project_id, project_id),
-    eq(messages.fan_out_id, id),
-    isNotNull(messages.fan_out_id),
-    below === undefined ? undefined : lt(messages.id, below),
-  )
-  const rows = db.select({ id: messages.id }).from(messages).where(theirs)
-  return (await rows.orderBy(desc(messages.id)).limit(limit)).map((row) => row.id)
 }

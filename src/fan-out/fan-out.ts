@@ -18,7 +18,7 @@ import { projectName } from "../templates/rendering"
 import { chosenTracking, trackingAtHost } from "../tracking/choice"
 import { emailTexts } from "./email-texts"
 import { countsOf } from "./fan-out-counts"
-import { fanOutStart } from "./fan-out-jobs"
+import { fanOutStart, fanOutStopped } from "./fan-out-jobs"
 import type { PublishIntent } from "./publish-input"
 import {
   type FanOutRow,
@@ -153,8 +153,8 @@ export async function find(
 }
 
 /**
- * Ends a fan-out: nobody else is written to. Waits for the chunk that is being written. Throws 404, and 409
- * for one that is over.
+ * Cancels a fan-out: nobody else is written to, and messages that wait are not sent. Waits for the chunks that
+ * are being written. Throws 404, and 409 for one that is over.
  */
 export async function cancel(
   tx: Tx,
@@ -171,7 +171,8 @@ export async function cancel(
 
 /**
  * Ends a fan-out that is not over yet; undefined for one that is. It holds the fan-out, then waits for the
- * chunks that are being written: none begins after that.
+ * chunks that are being written: none begins after that. Messages that wait end by a job: after a cancel at
+ * once, and at the expiry of each other fan-out that has one.
  */
 export async function end(
   tx: Tx,
@@ -187,6 +188,11 @@ export async function end(
   await tx.delete(fanOutParts).where(parts)
   const change = { status, status_reason, completed_at: now() }
   await tx.update(fanOuts).set(change).where(open)
+  const { project_id, expires_at } = row
+  const run_at = status === "cancelled" ? change.completed_at : expires_at
+  if (run_at !== null) {
+    await enqueue(tx, fanOutStopped, { payload: { fan_out_id: id }, project_id, run_at })
+  }
   return { ...row, ...change }
 }
 

@@ -86,7 +86,7 @@ export const NewPublish = t.Object({
     orNull(
       t.String({
         description:
-          "No message is made after this time. One that waits for the end of quiet hours is sent. Default: never.",
+          "No message is made after this time. One that still waits then fails with the reason `expired`. Default: never.",
       }),
     ),
   ),

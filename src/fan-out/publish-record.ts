@@ -13,7 +13,7 @@ const counts = t.Object({
   planned: count(1250, "The audience of the channel."),
   sent: count(1204, "Messages that were made."),
   skipped,
-  failed: count(4, "Of the messages, those that bounced or failed."),
+  failed: count(4, "Of the messages, those that bounced, failed or were cancelled."),
 })
 
 /** The Publish record of the contract (43, section 3). */

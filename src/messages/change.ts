@@ -132,7 +132,13 @@ function countsOf(list: Changed[]): Map<string, Changes> {
 }
 
 /** A fan-out tells how many of its messages came to nothing. */
-const FAILURES: ReadonlySet<Status> = new Set(["failed", "bounced", "undelivered", "expired"])
+const FAILURES: ReadonlySet<Status> = new Set([
+  "failed",
+  "bounced",
+  "undelivered",
+  "expired",
+  "cancelled",
+])
 
 function countForFanOut(
   counts: Map<string, Changes>,

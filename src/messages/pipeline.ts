@@ -22,11 +22,12 @@ import type { Outcome } from "../providers/provider"
 import { bumpEach, type Changes } from "../store/counters"
 import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
+import { load } from "./change"
 import type { Channel, Ready } from "./channel"
 import { eventsOf } from "./event-data"
 import { announce, announceStatus, isOpen, type Message } from "./facts"
 import { recentOf } from "./recent-contents"
-import { type DeliveryAttempt, LOGIN_REFUSED, settle } from "./settle"
+import { type DeliveryAttempt, LOGIN_REFUSED, type MessageStop, settle, stopAll } from "./settle"
 import {
   attempts,
   type ChannelName,
@@ -96,19 +97,36 @@ export const messageRows = new WorkRows<Message>(messages, messages.priority, {
 export const countMessages = (at_once?: number) =>
   countTable(messageRows, messages.channel, ({ channel }) => channel, at_once)
 
-/** The table of messages as work: each is delivered by its channel, whose name is its queue. */
+/** Why the messages of a fan-out are not sent any more; undefined while they are. */
+export type StopLookup = (db: Reader, fan_out_id: string) => Promise<MessageStop | undefined>
+
+/**
+ * The table of messages as work: each is delivered by its channel, whose name is its queue. One of a fan-out
+ * that `stopOf` calls stopped ends without an attempt.
+ */
 export const messageTable = (
   store: Store,
   channels: Channels,
+  stopOf: StopLookup = async () => undefined,
 ): WorkTable<Message, DeliveryAttempt> => ({
   rows: messageRows,
   queueOf: ({ channel }) => channel,
   scheduleOf: () => BROKEN_SCHEDULE,
-  run: (message, recheck) => deliver(store, channels, message, recheck),
+  async run(message, recheck) {
+    const { fan_out_id } = message
+    const stop = fan_out_id === null ? undefined : await stopOf(store.read, fan_out_id)
+    if (stop) return { done: (tx) => endStopped(tx, message, stop) }
+    return deliver(store, channels, message, recheck)
+  },
   settle,
   onClaim: (list) => announceStatus(store.read, list, "sending"),
   onRelease: (list) => announceStatus(store.read, list, "queued"),
 })
+
+async function endStopped(tx: Tx, { id }: Message, stop: MessageStop): Promise<void> {
+  const message = await load(tx, id)
+  if (message) await stopAll(tx, [message], stop)
+}
 
 /**
  * The only way in. Messages, contents and events are written together or not at all. A scheduled

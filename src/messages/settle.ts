@@ -140,27 +140,42 @@ async function forgetOldRefusals(tx: Tx, message_id: string, latest: number) {
 
 /** Ends a message that waits, for a reason of our own: `suppressed_recipient`, `preference` … */
 export const abandon = (tx: Tx, message: Tracked, reason: string, text: string): Promise<void> =>
-  end(tx, message, failAll(message, reason, { code: reason, message: text }))
+  changeAll(tx, [endedBy(message, failAll(message, reason, { code: reason, message: text }))])
 
-/** Ends a message that waits because its sender took it back. Channels without the status fail it. */
+/** Ends a message that waits because its sender took it back. */
 export const cancel = (tx: Tx, message: Tracked, text: string): Promise<void> =>
-  knowsStatus(message.channel, CANCELLED)
-    ? end(tx, message, endAll(message, CANCELLED))
-    : abandon(tx, message, CANCELLED, text)
+  stopAll(tx, [message], { status: CANCELLED, text })
 
 /** The reason of a message that was cancelled where its channel has no status for it. */
 export const CANCELLED = "cancelled"
 
-/** Ends a message that waits because its time is over. Channels without the status fail it. */
+/** Ends a message that waits because its time is over. */
 export const expire = (tx: Tx, message: Tracked, text: string): Promise<void> =>
-  knowsStatus(message.channel, EXPIRED)
-    ? end(tx, message, endAll(message, EXPIRED))
-    : abandon(tx, message, EXPIRED, text)
+  stopAll(tx, [message], { status: EXPIRED, text })
 
-async function end(tx: Tx, message: Tracked, steps: Step[]) {
+/** Why messages that wait are not sent any more, and what that says to people. */
+export interface MessageStop {
+  status: typeof CANCELLED | typeof EXPIRED
+  text: string
+}
+
+/** Ends messages that wait, where they still do. Channels without the status fail them. */
+export async function stopAll(tx: Tx, list: Tracked[], { status, text }: MessageStop) {
+  const waiting = list.filter(({ recipients }) => recipients.some((one) => isOpen(one.status)))
+  await changeAll(
+    tx,
+    waiting.map((message) =>
+      knowsStatus(message.channel, status)
+        ? endedBy(message, endAll(message, status))
+        : endedBy(message, failAll(message, status, { code: status, message: text })),
+    ),
+  )
+}
+
+function endedBy(message: Tracked, steps: Step[]): StatusChange {
   const { run_at, attempt } = message
   const after: WorkColumns = { state: OVER, run_at, attempt, owner: null, lease_until: null }
-  await changeAll(tx, [{ before: message, steps, after }])
+  return { before: message, steps, after }
 }
 
 /** Something that is found out after a message left. A deferral on its further way changes no status. */

@@ -67,7 +67,7 @@ const readRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     ...projectRow("GET", ONE, "topics:read"),
     summary: "Show one publish with its counts",
     description:
-      "`sent` counts messages that were made, and `failed` those of them that bounced or failed.",
+      "`sent` counts messages that were made, and `failed` those of them that bounced, failed or were cancelled.",
     response: Publish,
     errors: ["topic_not_found", "not_found"],
     handle: async ({ project_id, params }) => {
@@ -82,7 +82,8 @@ const cancelRoute = ({ store }: ListParts): AnyRoute =>
   route({
     ...projectRow("POST", `${ONE}/cancel`, "topics:publish"),
     summary: "Cancel the rest of a publish",
-    description: "Messages that were made already are sent. 409 means that the publish is over.",
+    description:
+      "No more messages are made. Those that wait fail with the reason `cancelled` soon after. 409 means that the publish is over.",
     response: Publish,
     errors: ["topic_not_found", "not_found", "conflict"],
     handle: ({ project_id, params }) =>

@@ -51,8 +51,8 @@ const call = async (server: Belfry, method: string, path: string, body?: object)
   return { status: answer.status, body: (await answer.json()) as { data: { id: string } } }
 }
 
-/** Fills a topic beside the servers, and publishes to it. */
-async function begin({ homes, env, open }: Stage) {
+/** Fills a topic beside the servers, and publishes to it. A limit slows the walk down. */
+async function begin({ homes, env, open }: Stage, sends_per_second: number | null = null) {
   const first = await startBelfry({ home: homes[0] ?? "", env })
   const { project_id } = first
   await first.stop()
@@ -62,6 +62,7 @@ async function begin({ homes, env, open }: Stage) {
     { project_id },
     Array.from({ length: sizes.published }, () => ({})),
   )
+  if (sends_per_second !== null) await limit(store, project_id, { sends_per_second })
   await store.close()
   const server = await startBelfry({ home: homes[0] ?? "", env })
   const email = {
@@ -121,6 +122,73 @@ async function survive(to: Stage, relay: ReturnType<typeof countingRelay>) {
   }
 }
 
+/** So that the walk takes some seconds. */
+const SLOW = sizes.published / 5
+
+/** The servers die while the publish goes on, it is cancelled, and they die again. */
+async function cancelAmidKills(to: Stage, relay: ReturnType<typeof countingRelay>) {
+  const { server, project_id, id } = await begin(to, SLOW)
+  const running = [server]
+  const killAll = async () => {
+    for (const one of running.splice(0)) {
+      one.kill("SIGKILL")
+      await one.exited
+    }
+  }
+  const startAll = async () => {
+    for (const home of to.homes) running.push(await startBelfry({ home, env: to.env }))
+    const [first] = running
+    if (!first) throw new Error("no server runs")
+    return first
+  }
+  try {
+    await until("some messages", async () => relay.receipts.length > 0)
+    await killAll()
+    const again = await startAll()
+    const before = relay.receipts.length
+    await until("more messages", async () => relay.receipts.length > before)
+    const path = `/v1/topics/${TOPIC}/publishes/${id}/cancel`
+    expect((await call(again, "POST", path)).status).toBe(200)
+    const told = await published(again, id)
+    await killAll()
+    const taken = relay.receipts.length
+    const last = await startAll()
+    await drained(last, 600_000)
+    const ended = await published(last, id)
+    expect(ended).toMatchObject({
+      status: "cancelled",
+      channels: { email: { sent: told.channels.email.sent } },
+    })
+    expect(ended.channels.email.sent).toBeLessThan(sizes.published)
+    for (const one of running.splice(0)) await one.stop()
+    expect(relay.receipts.length).toBe(taken) // nothing of it leaves after the cancel
+    await change(to, (store) => judgeCancelled(store, { id, project_id }, ended, relay))
+  } finally {
+    for (const one of running) one.kill("SIGKILL")
+    for (const home of to.homes) rmSync(home, { recursive: true, force: true })
+  }
+}
+
+/** Nobody twice, and each message either left or ended as cancelled, as the counts say. */
+async function judgeCancelled(
+  store: Store,
+  { id, project_id }: Pick<Expected, "id" | "project_id">,
+  { channels: { email } }: Publish,
+  relay: ReturnType<typeof countingRelay>,
+) {
+  const ours = and(eq(messages.project_id, project_id), eq(messages.fan_out_id, id))
+  const rows = await store.read.select().from(messages).where(ours)
+  expect(rows.length).toBe(email.sent)
+  expect(new Set(rows.map((row) => row.subscriber_id)).size).toBe(rows.length)
+  const ends = Map.groupBy(rows, ({ status, status_reason }) => `${status} ${status_reason ?? ""}`)
+  const [left, stopped] = [ends.get("sent ") ?? [], ends.get("failed cancelled") ?? []]
+  expect(left.length + stopped.length).toBe(rows.length)
+  expect(stopped.length).toBe(email.failed)
+  expect(left.length).toBeGreaterThan(0)
+  const taken = relay.counts()
+  expect(left.filter(({ rfc_message_id }) => !taken.has(rfc_message_id ?? ""))).toEqual([])
+}
+
 async function published(server: Belfry, id: string): Promise<Publish> {
   const { body } = await call(server, "GET", `/v1/topics/${TOPIC}/publishes/${id}`)
   return body.data as unknown as Publish
@@ -144,13 +212,22 @@ const block = (store: Store, ids: string[]) =>
       await tx.update(subscribers).set({ status: "blocked" }).where(eq(subscribers.id, id))
   })
 
-const freeze = (store: Store, project_id: string, is_frozen: boolean) =>
+const setAccount = (
+  store: Store,
+  project_id: string,
+  change: Partial<typeof accounts.$inferInsert>,
+) =>
   store.tx(async (tx) => {
     const [project] = await tx.select().from(projects).where(eq(projects.id, project_id))
-    const sending_status = is_frozen ? ("frozen" as const) : ("active" as const)
     const ours = eq(accounts.id, project?.account_id ?? "")
-    await tx.update(accounts).set({ sending_status }).where(ours)
+    await tx.update(accounts).set(change).where(ours)
   })
+
+const freeze = (store: Store, project_id: string, is_frozen: boolean) =>
+  setAccount(store, project_id, { sending_status: is_frozen ? "frozen" : "active" })
+
+const limit = (store: Store, project_id: string, limits: Record<string, number>) =>
+  setAccount(store, project_id, { limits })
 
 interface Expected {
   id: string
@@ -200,6 +277,21 @@ describe("a publish whose servers die", () => {
       await using database = await freshDatabase()
       using relay = countingRelay()
       await survive(stage(database.url, relay.port), relay)
+    },
+    1_800_000,
+  )
+
+  test("and is cancelled between two kills: nothing of it leaves any more", async () => {
+    using relay = countingRelay()
+    await cancelAmidKills(stage(null, relay.port), relay)
+  }, 1_800_000)
+
+  test.skipIf(!has_postgres)(
+    "and is cancelled between two kills of two nodes",
+    async () => {
+      await using database = await freshDatabase()
+      using relay = countingRelay()
+      await cancelAmidKills(stage(database.url, relay.port), relay)
     },
     1_800_000,
   )

@@ -1,3 +1,4 @@
+import { stopOf } from "../../src/fan-out/stopped"
 import type { QueuePauses } from "../../src/jobs/holds"
 import { type JobHandlers, jobTable } from "../../src/jobs/jobs"
 import { WorkLoop } from "../../src/jobs/loop"
@@ -41,7 +42,8 @@ export class WorkLoops {
     const holdOf = (queue: string) => pauses?.holdOf(queue)
     const shared = { ...options, store, holdOf }
     const jobs = new WorkLoop({ ...shared, table: jobTable(handlers) })
-    const messages = channels && new WorkLoop({ ...shared, table: messageTable(store, channels) })
+    const messages =
+      channels && new WorkLoop({ ...shared, table: messageTable(store, channels, stopOf) })
     this.#loops = messages ? [messages, jobs] : [jobs]
   }
 

@@ -1,0 +1,89 @@
+import { eq } from "drizzle-orm"
+import { isPast, monotonic, nextTurn } from "../core/time"
+import { changeUnclaimed } from "../jobs/claims"
+import { enqueue, type JobHandler } from "../jobs/jobs"
+import { EXPIRED, loadAll } from "../messages/change"
+import { isOpen } from "../messages/facts"
+import { messageRows, type StopLookup } from "../messages/pipeline"
+import { CANCELLED, type MessageStop, stopAll } from "../messages/settle"
+import { cached } from "../store/cached"
+import { rowById } from "../store/rows"
+import type { Store, Tx } from "../store/store"
+import { fanOutStopped } from "./fan-out-jobs"
+import { messagesBelow } from "./fan-out-messages"
+import { type FanOutRow, fanOuts } from "./tables"
+import { CHUNK } from "./walk-rows"
+
+const BY_CANCEL: MessageStop = {
+  status: CANCELLED,
+  text: "The publish was cancelled before the message was sent.",
+}
+
+const BY_EXPIRY: MessageStop = {
+  status: EXPIRED,
+  text: "The publish expired before the message was sent.",
+}
+
+type Stopping = Pick<FanOutRow, "status" | "expires_at">
+
+const stopBy = ({ status, expires_at }: Stopping): MessageStop | undefined => {
+  if (status === "cancelled") return BY_CANCEL
+  return expires_at !== null && isPast(expires_at) ? BY_EXPIRY : undefined
+}
+
+/** How old the answer may be where other nodes change the fan-out, too. */
+const TRUSTED_MS = 1000
+
+const stoppings = cached<Stopping | undefined>({ tables: ["fan_outs"] })
+
+/** Why messages of a fan-out are not sent any more; undefined while they are. */
+export const stopOf: StopLookup = async (db, fan_out_id) => {
+  const read = async () => {
+    const { status, expires_at, id } = fanOuts
+    const rows = db.select({ status, expires_at }).from(fanOuts)
+    return (await rows.where(eq(id, fan_out_id)))[0]
+  }
+  const row = await stoppings(db, fan_out_id, read, TRUSTED_MS)
+  return row && stopBy(row)
+}
+
+/** Messages that are looked at together. */
+const LOOK = 500
+
+/** After so long it goes behind the jobs that wait. */
+const SLICE_MS = 1000
+
+type StoppedPayload = NonNullable<(typeof fanOutStopped)["payload"]>
+
+/**
+ * Ends the messages of a cancelled or expired fan-out that wait: for their time, for another attempt, or for
+ * their turn. The newest ones go first, because the oldest ones are sent first. An attempt that runs goes on.
+ */
+export const endWaiting = (store: Store): JobHandler<StoppedPayload> => ({
+  async run({ fan_out_id, below: behind }) {
+    const row = await rowById(store.read, fanOuts, fan_out_id)
+    const stop = row && stopBy(row)
+    if (!row || !stop) return {}
+    let below = behind
+    const until = monotonic() + SLICE_MS
+    do {
+      const stretch = await messagesBelow(store.read, row, below, LOOK)
+      below = stretch.at(-1)?.id
+      if (below === undefined) return {}
+      const waiting = stretch.filter(({ status }) => isOpen(status)).map(({ id }) => id)
+      for (let from = 0; from < waiting.length; from += CHUNK) {
+        await endSome(store, waiting.slice(from, from + CHUNK), stop)
+      }
+      await nextTurn() // requests run between two stretches
+    } while (monotonic() < until)
+    const payload = { fan_out_id, below }
+    const { project_id } = row
+    return { done: (tx) => enqueue(tx, fanOutStopped, { payload, project_id }) }
+  },
+})
+
+const endSome = (store: Store, ids: string[], stop: MessageStop): Promise<void> =>
+  changeUnclaimed(store, messageRows, ids, async (tx: Tx, unclaimed) => {
+    const found = await loadAll(tx, unclaimed)
+    await stopAll(tx, [...found.values()], stop)
+  })
