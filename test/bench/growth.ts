@@ -64,8 +64,8 @@ const figuresOf = (size: number) =>
     of: series(`${name}, ${size.toLocaleString("en")} messages`, "ms") as Series,
   }))
 
-/** Sends a few messages, and copies their rows until there are enough. Returns the key. */
-async function filled(folder = "", size: number): Promise<string> {
+/** Sends a few messages, and copies their rows until there are enough, the youngest this old. Returns the key. */
+export async function filled(folder = "", size: number, age_days = 0): Promise<string> {
   const key = await initialise(folder)
   {
     await using server = await serve(folder, key)
@@ -78,7 +78,7 @@ async function filled(folder = "", size: number): Promise<string> {
     await server.stop()
   }
   using database = databaseOf(folder)
-  copyRows(database, size)
+  copyRows(database, size, age_days * 86_400_000)
   return key
 }
 
@@ -94,14 +94,14 @@ const TABLES = {
 
 type Row = Record<string, string | number | Uint8Array | null>
 
-/** As if the messages had been sent over the last thirty days, the last one an hour ago. */
-function copyRows(database: Database, size: number) {
+/** As if the messages had been sent over thirty days, the last one this long and an hour ago. */
+function copyRows(database: Database, size: number, age_ms: number) {
   database.run("PRAGMA synchronous = OFF")
   database.run("PRAGMA cache_size = -262144")
   const messages = database.query("SELECT * FROM messages ORDER BY status DESC").all() as Row[]
   const copiers = messages.map((message) => copierOf(database, message))
   const [delivered, bounced] = copiers
-  const last = Date.now() - 3_600_000
+  const last = Date.now() - 3_600_000 - age_ms
   const step = (29 * 86_400_000) / size
   for (let done = 0; done < size; ) {
     database.run("BEGIN IMMEDIATE")

@@ -23,6 +23,7 @@ import { jobs } from "./jobs"
 import { limits } from "./limits"
 import { monitor } from "./monitor"
 import { render, write } from "./results"
+import { retention } from "./retention"
 import { slowSmtp } from "./slow-smtp"
 import { submission } from "./submission"
 import { subscribers } from "./subscribers"
@@ -45,6 +46,7 @@ const after = [
   templates,
   tracking,
   growth,
+  retention,
   fanOut,
 ]
 const benches: Bench[] = [...mail, ...smtp, ...after]

@@ -35,4 +35,6 @@ export const sizes = {
   preferences: full ? 10_000 : 1_000,
   /** Broken mails that are read as received ones. */
   received: full ? 20_000 : 1_000,
+  /** Messages a day, over ten months. */
+  retained: full ? 200 : 6,
 }
