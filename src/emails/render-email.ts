@@ -102,15 +102,19 @@ const MAX_SUBJECT = 998
 
 /** What every email has, looked at after its texts were rendered. */
 export function demandContent({ subject = "", html, text, preheader }: Record<string, string>) {
-  if (subject.trim() === "" || isLonger(subject, MAX_SUBJECT)) {
-    const message = `The rendered subject must have 1 to ${MAX_SUBJECT} characters.`
-    fail("template_render_failed", message, { missing: [], reason: "subject", field: "subject" })
-  }
+  demandSubject(subject)
   if (!html && !text) {
     const message = "The rendered email has neither html nor text."
     fail("template_render_failed", message, { missing: [], reason: "empty", field: "html" })
   }
   return { subject, html: html ? withPreheader(html, preheader) : null, text: text || null }
+}
+
+/** Throws 422 `template_render_failed` for a subject that no email can have. */
+export function demandSubject(subject: string): void {
+  if (subject.trim() !== "" && !isLonger(subject, MAX_SUBJECT)) return
+  const message = `The rendered subject must have 1 to ${MAX_SUBJECT} characters.`
+  fail("template_render_failed", message, { missing: [], reason: "subject", field: "subject" })
 }
 
 const HIDDEN =

@@ -1,7 +1,7 @@
 import { ApiError, fail } from "../core/errors"
 import { now } from "../core/time"
 import type { SendRules } from "../emails/prepare"
-import { inlineTexts } from "../emails/render-email"
+import { demandSubject, inlineTexts } from "../emails/render-email"
 import type { Mailbox } from "../lib/address"
 import type { Envelope } from "../messages/tables"
 import type { Reader } from "../store/store"
@@ -38,7 +38,22 @@ const EMAIL = "email" as const
 export async function emailTexts(
   rules: Pick<SendRules, "templates">,
   project_id: string,
-  { template, content }: { template: string | null; content: { email?: InlineEmail } | null },
+  asked: AskedTexts,
+): Promise<EmailTextsByLanguage> {
+  const found = await textsOf(rules, project_id, asked)
+  for (const sources of found.texts.values()) demandPlainSubject(sources)
+  return found
+}
+
+interface AskedTexts {
+  template: string | null
+  content: { email?: InlineEmail } | null
+}
+
+async function textsOf(
+  rules: Pick<SendRules, "templates">,
+  project_id: string,
+  { template, content }: AskedTexts,
 ): Promise<EmailTextsByLanguage> {
   if (template !== null) return textsOfTemplate(rules.templates.read, project_id, template)
   if (!content?.email)
@@ -101,6 +116,12 @@ async function languagesOf(
   return new Set(
     all.flatMap(({ locale, locales }) => [...Object.keys(locales), ...(locale ? [locale] : [])]),
   )
+}
+
+/** A subject that says the same to each recipient is known now. */
+function demandPlainSubject({ texts }: TemplateSources): void {
+  const subject = texts.find(({ part }) => part === "subject")?.source
+  if (subject !== undefined && !subject.includes("{{")) demandSubject(subject)
 }
 
 function demandParts({ texts }: TemplateSources): { has_html: boolean } {

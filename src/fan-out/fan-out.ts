@@ -37,7 +37,7 @@ export interface PreparedFanOut {
 }
 
 /**
- * Everything that may be refused before the transaction: account, sender, domain, template. Its texts are
+ * Everything that may be refused before the transaction: category, template, account, sender, domain. The texts are
  * frozen as they are now, with all that they include, in every language. Throws what a send would.
  */
 export async function prepare(
@@ -50,11 +50,11 @@ export async function prepare(
   if (missing) refuseChannel(missing)
   const { read } = rules.templates
   const { project_id, key_id: api_key_id, project_settings } = caller
-  await refuseFrozen(read, caller, 1)
   if (category !== null) await findAudience(rules.audience, project_id, { category })
+  const { texts, template, has_html } = await emailTexts(rules, project_id, intent)
+  await refuseFrozen(read, caller, 1) // contract 00, section 6: after what the request names
   const from = intent.content?.email?.from ?? project_settings.default_from ?? noSender()
   const sendable = await demandSendable(rules, caller, from)
-  const { texts, template, has_html } = await emailTexts(rules, project_id, intent)
   const chosen = chosenTracking(
     { html: has_html ? "html" : null, track_opens: null, track_clicks: null },
     caller,

@@ -1,10 +1,7 @@
 import { monotonic, nextTurn, now, secondsFromNow } from "../core/time"
 import { commonSubjects, renderSubjects } from "../emails/shared-email"
 import { enqueue, type JobHandler, type JobResult } from "../jobs/jobs"
-import { DeferredError } from "../jobs/work-item"
-import { Semaphore } from "../lib/semaphore"
 import { nameFor, type SharedLanguages, sharedLanguages } from "../messages/shared-contents"
-import { perStore } from "../store/cached"
 import { rowById } from "../store/rows"
 import { audienceOf } from "../subscribers/audience"
 import { packedSubscriber, templateSubscriber } from "../subscribers/template-subscriber"
@@ -14,6 +11,7 @@ import { end } from "./fan-out"
 import { fanOutPart, partWork } from "./fan-out-jobs"
 import { type FanOutParts, refusalNow } from "./start"
 import { type FanOutRow, fanOuts } from "./tables"
+import { acquireWalk, LOOK_AGAIN_SECONDS, type WalkPermit } from "./walk-permits"
 import { lookupPart, membersBetween } from "./walk-rows"
 
 type Payload = NonNullable<(typeof fanOutPart)["payload"]>
@@ -21,31 +19,25 @@ type Payload = NonNullable<(typeof fanOutPart)["payload"]>
 /** After so long a part goes behind the others that wait. */
 const SLICE_MS = 1000
 
-/** Parts that a process walks in at the same time: on SQLite all of them share one writer. */
-const walksOf = perStore((db) => new Semaphore(db.isAlone ? 1 : 2))
-
-/** Until a part asks again whether another one has ended its slice. */
-const WAIT_SECONDS = 0.25
-
 /**
  * Walks through a part of the audience for a second, then plans the next second as a new job, in the
- * transaction that ends this one. So a process that dies leaves a job that knows where to go on.
+ * transaction that ends this one. So a process that dies leaves a job that knows where to go on. Where
+ * others wait, that job comes behind them.
  */
 export const walk = (parts: FanOutParts): JobHandler<Payload> => ({
   async run(payload) {
-    const release = walksOf(parts.store.read).tryAcquire()
-    if (!release) throw new DeferredError("Another part of a publish is walked.", WAIT_SECONDS)
+    const permit = await acquireWalk(parts.store.read)
     try {
-      return await slice(parts, payload)
+      return await slice(parts, payload, permit)
     } finally {
-      release()
+      permit.release()
     }
   },
   onDead: async (tx, { fan_out_id }) =>
     void (await end(tx, fan_out_id, "failed", "internal_error")),
 })
 
-async function slice(parts: FanOutParts, payload: Payload): Promise<JobResult> {
+async function slice(parts: FanOutParts, payload: Payload, permit: WalkPermit): Promise<JobResult> {
   const { store, rules } = parts
   const { fan_out_id, part } = payload
   const fan_out = await rowById(store.read, fanOuts, fan_out_id)
@@ -59,7 +51,9 @@ async function slice(parts: FanOutParts, payload: Payload): Promise<JobResult> {
     came = await walkChunk(parts, fan_out, part, languages)
     await nextTurn() // requests run between two chunks
   }
-  return resultOf(came, payload, fan_out)
+  const again_seconds = permit.isAwaited() ? LOOK_AGAIN_SECONDS : 0
+  const next = came === "more" ? { wait_seconds: again_seconds } : came
+  return resultOf(next, payload, fan_out)
 }
 
 /** What came of a chunk for its part: a fan-out that fails is over. */
@@ -80,7 +74,11 @@ export async function walkChunk(
   return "over"
 }
 
-function resultOf(came: StepResult, payload: Payload, { project_id }: FanOutRow): JobResult {
+function resultOf(
+  came: Exclude<StepResult, "more">,
+  payload: Payload,
+  { project_id }: FanOutRow,
+): JobResult {
   const { fan_out_id, part } = payload
   if (came === "over") return {}
   if (came === "part_done") {
@@ -88,7 +86,7 @@ function resultOf(came: StepResult, payload: Payload, { project_id }: FanOutRow)
       done: (tx) => endPart(tx, fan_out_id, part),
     }
   }
-  const run_at = came === "more" ? undefined : secondsFromNow(came.wait_seconds)
+  const run_at = secondsFromNow(came.wait_seconds)
   return { done: (tx) => enqueue(tx, fanOutPart, partWork(payload, project_id, run_at)) }
 }
 

@@ -4,6 +4,7 @@ import { newId } from "../../src/core/ids"
 import { secondsFromNow } from "../../src/core/time"
 import { MOST_OPEN_PUBLISHES } from "../../src/fan-out/open-publishes"
 import { fanOuts } from "../../src/fan-out/tables"
+import { accounts } from "../../src/identity/tables"
 import { messagesOf, walkAll } from "../fan-out/audiences"
 import { complaints, refusal } from "../harness/client"
 import type { TestProject } from "../harness/service"
@@ -227,6 +228,39 @@ describe("a publish is refused", () => {
     return { content: { email: { ...EMAIL, ...fields } } }
   }
 
+  test("by what it names first, then while the account is frozen, then for its sender", async () => {
+    const { project } = await town(0)
+    const ours = eq(accounts.id, project.account_id)
+    await store.tx((tx) => tx.update(accounts).set({ sending_status: "frozen" }).where(ours))
+    const fields = { content: undefined, template_id: "gone", category: "offers" }
+    const category = await project.post("/v1/subscribers/categories", { name: "News" })
+    expect(category.status).toBe(201)
+    const foreign = email({ from: "news@other.test" })
+    expect(refusal(await publish(project, fields))).toEqual([422, "validation_error"])
+    const named = { ...fields, category: "news" }
+    expect(refusal(await publish(project, named))).toEqual([404, "template_not_found"])
+    expect(refusal(await publish(project, foreign))).toEqual([403, "account_frozen"])
+    await store.tx((tx) => tx.update(accounts).set({ sending_status: "active" }).where(ours))
+    expect(refusal(await publish(project, foreign))).toEqual([400, "domain_not_verified"])
+  })
+
+  test("with a subject that is too long for each recipient, in any language", async () => {
+    const { project } = await town(0)
+    const subject = "é".repeat(999)
+    const inline = await publish(project, email({ subject }))
+    expect(refusal(inline)).toEqual([422, "template_render_failed"])
+    expect(inline.body.error.details).toMatchObject({ field: "subject" })
+    const texts = { name: "long", subject: "News", html: "<p>News</p>", locale: "en" }
+    const made = await project.post("/v1/templates", { ...texts, locales: { de: { subject } } })
+    expect(made.status).toBe(201)
+    const from_template = { template_id: "long", content: undefined }
+    await project.call("PATCH", "/v1/settings", { body: { default_from: "news@example.test" } })
+    expect(refusal(await publish(project, from_template))).toEqual([422, "template_render_failed"])
+    expect((await publish(project, email({ subject: "é".repeat(998) }))).status).toBe(201)
+    const personal = `{{subscriber.name}} ${subject}`
+    expect((await publish(project, email({ subject: personal }))).status).toBe(201)
+  })
+
   test.each(["push", "sms", "in_app"])("by the channel %s, which is not built", async (channel) => {
     const { project } = await town(0)
     const content = { email: EMAIL, [channel]: { title: "a", body: "b" } }
@@ -244,7 +278,7 @@ describe("a publish is refused", () => {
       content: { email: EMAIL },
     })
     expect(refusal(nowhere)).toEqual([404, "topic_not_found"])
-    const untold = await publish(project, { content: undefined, template_id: "none" })
+    const untold = await publish(project, email({ from: undefined }))
     expect(refusal(untold)).toEqual([400, "sender_not_configured"])
     await project.call("PATCH", "/v1/settings", { body: { default_from: "news@example.test" } })
     const unknown = await publish(project, { content: undefined, template_id: "none" })
