@@ -25,6 +25,7 @@ import { type QueueControlParts, queueControlRoutes } from "./jobs/pause-routes"
 import { longJobRoutes } from "./jobs/routes"
 import { mailboxRoutes } from "./mailbox/routes"
 import { scheduledRoutes } from "./messages/scheduled-routes"
+import { type DoctorRouteParts, doctorRoutes } from "./operations/doctor-routes"
 import { subscriberDataRoutes } from "./operations/subscriber-data-routes"
 import { docsRoutes, pageRoutes } from "./pages/routes"
 import { unsubscribeRoutes } from "./pages/unsubscribe-routes"
@@ -70,6 +71,7 @@ export interface AppParts
     WebhookRouteParts,
     ProviderParts,
     PublishParts,
+    DoctorRouteParts,
     QueueControlParts,
     RequestHandlerOptions {
   store: Store
@@ -122,6 +124,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...mailboxRoutes(parts),
     ...eventRoutes(store, health),
     ...queueControlRoutes(parts),
+    ...doctorRoutes(parts),
     ...webhookRoutes(parts),
     ...queueRoutes(parts),
     ...streamRoutes(parts),

@@ -144,7 +144,7 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     cursors: new Cursors(secrets),
     inbox_tokens: new InboxTokens({ store, secrets, base_url }),
     ...sessionParts({ store, secrets, data_dir, sign_up, base_url }),
-    ...{ mail, rules, domains, queues: pauses, open_providers, providers },
+    ...{ mail, rules, domains, queues: pauses, open_providers, providers, disk },
     get trusted_proxies() {
       return settings["http.trusted_proxies"] // it may change while the server runs
     },

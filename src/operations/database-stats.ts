@@ -191,7 +191,8 @@ const sizesOfPostgres = async (db: Reader) =>
       .where(sql`c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace`),
   )
 
-async function spaceOf(db: Reader): Promise<{ all: number; free: number }> {
+/** Bytes of the whole database, and those of them that new rows use before it grows. */
+export async function spaceOf(db: Reader): Promise<{ all: number; free: number }> {
   if (!db.isAlone) {
     const size = { all: sql<string>`pg_database_size(current_database())::text` }
     const [row] = await db.select(size).from(sql`(SELECT 1) AS one`)

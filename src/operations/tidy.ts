@@ -24,6 +24,7 @@ import { purgeInvitations } from "../tenancy/invitations"
 import { purgeUsage } from "../tenancy/usage-retention"
 import { expireHeld } from "../webhooks/retention"
 import { counterSweeper } from "./counter-sweep"
+import { noteDatabaseSize } from "./disk-forecast"
 import { fileSweeper } from "./file-sweep"
 import { giveBack } from "./give-back"
 import { inSteps } from "./in-steps"
@@ -93,6 +94,7 @@ export function tidyRounds(
     await files.next()
     await received_files.next()
     await giveBack(store, { signal })
+    await noteDatabaseSize(store)
   }
 }
 
