@@ -22,4 +22,15 @@ export function define(program: Command): void {
     .option(...SET, several)
     .addHelpText("after", examples("db stats", "db stats --data-dir /var/lib/belfry --json"))
     .action(lazily(async () => (await import("../local/db-stats")).stats))
+
+  db.command("recover [file]")
+    .description("copy what can be read of a damaged SQLite file into a new one")
+    .option("--into <file>", "the new file (default: the damaged file's name with .recovered)")
+    .option(...DATA_DIR)
+    .option(...SET, several)
+    .addHelpText(
+      "after",
+      examples("db recover", "db recover /mnt/copy/belfry.db --into /var/lib/belfry/new.db"),
+    )
+    .action(lazily(async () => (await import("../local/db-recover")).recover))
 }

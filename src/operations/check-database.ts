@@ -9,13 +9,13 @@ import type { Reader } from "../store/store"
 import { type FileTable, namedAmong } from "./file-sweep"
 import { BLOB_MARKER } from "./instance"
 import {
+  allOwners,
   type BrokenInvariant,
   brokenDeliveries,
   brokenInAccount,
   brokenInProject,
   INVARIANTS,
   type InvariantName,
-  nextOwners,
 } from "./invariants"
 
 /** One check and what it found. */
@@ -38,7 +38,6 @@ export interface CheckedDatabase {
   onProgress: (text: string) => void
 }
 
-const OWNERS = 200
 const FILES = 200
 const NAMED = 10
 
@@ -103,7 +102,7 @@ async function* checkInvariants(parts: CheckedDatabase): AsyncGenerator<Database
   for (const kind of ["project", "account"] as const) {
     const brokenIn = kind === "project" ? brokenInProject : brokenInAccount
     let looked = 0
-    for await (const id of owners(db, kind)) {
+    for await (const id of allOwners(db, kind)) {
       looked += 1
       onProgress(`invariants of ${kind} ${looked}`)
       await note(brokenIn(look, id))
@@ -115,15 +114,6 @@ async function* checkInvariants(parts: CheckedDatabase): AsyncGenerator<Database
     const { count = 0, examples = [] } = found.get(name) ?? {}
     const outcome = count === 0 ? "pass" : "fail"
     yield { check: name, outcome, found: count, detail: `${INVARIANTS[name]}.`, examples }
-  }
-}
-
-async function* owners(db: Reader, kind: "project" | "account"): AsyncGenerator<string> {
-  for (let after = ""; ; ) {
-    const ids = await nextOwners(db, kind, after, OWNERS)
-    yield* ids
-    after = ids.at(-1) ?? ""
-    if (ids.length < OWNERS) return
   }
 }
 

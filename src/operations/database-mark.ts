@@ -4,7 +4,7 @@ import { codeOf } from "../core/faults"
 import { newId } from "../core/ids"
 import { log } from "../core/log"
 import * as instanceValues from "../store/instance-values"
-import type { Store } from "../store/store"
+import type { Store, Tx } from "../store/store"
 
 /** The instance value, and the file in the data folder. */
 const MARK = "database_mark"
@@ -80,6 +80,10 @@ function writeFolderMark(data_dir: string, mark: DatabaseMark) {
   }
   renameSync(`${path}.new`, path)
 }
+
+/** Makes the database one that no folder knows: its next start holds what is open. */
+export const leaveFolder = (tx: Tx): Promise<void> =>
+  instanceValues.set(tx, MARK, textOf({ database: newId(), count: 0 }))
 
 /** Raises the mark now, each minute, and once more when the returned function is called. */
 export async function keepMark(store: Store, data_dir: string): Promise<() => Promise<void>> {

@@ -4,6 +4,7 @@ import { isoFrom, millis, millisFrom, now, secondsFromNow, sleep } from "../core
 import * as instanceValues from "../store/instance-values"
 import type { Reader, Store } from "../store/store"
 import {
+  allOwners,
   type BrokenInvariant,
   brokenDeliveries,
   brokenInAccount,
@@ -11,7 +12,6 @@ import {
   INVARIANTS,
   type InvariantLook,
   type InvariantName,
-  nextOwners,
 } from "./invariants"
 
 const HOUR_MS = 3_600_000
@@ -21,8 +21,6 @@ const DAY_SECONDS = 86_400
 const SPAN_SECONDS = 26 * 3600
 /** Between two steps, so that sends never wait for more than one of them. */
 const PAUSE_MS = 2
-/** Projects and accounts of one read. */
-const OWNERS = 200
 /** Broken places that one log line names. */
 const NAMED = 5
 
@@ -128,11 +126,9 @@ export async function sweepInvariants(
     store.snapshot((db) => act(lookAt(db, started_at)))
   for (const kind of ["project", "account"] as const) {
     const of = kind === "project" ? brokenInProject : brokenInAccount
-    for (let after = ""; !isOver(); ) {
-      const ids = await nextOwners(store.read, kind, after, OWNERS)
-      for (const id of ids) if (!isOver()) await moment((look) => note(of(look, id)))
-      after = ids.at(-1) ?? ""
-      if (ids.length < OWNERS) break
+    for await (const id of allOwners(store.read, kind)) {
+      if (isOver()) break
+      await moment((look) => note(of(look, id)))
     }
   }
   if (!isOver()) await moment((look) => note(brokenDeliveries(look)))

@@ -43,10 +43,22 @@ export interface InvariantLook {
 }
 
 /** Ids of one page of projects or accounts behind `after`. */
-export async function nextOwners(db: Reader, kind: CounterOwner, after: string, limit: number) {
+async function nextOwners(db: Reader, kind: CounterOwner, after: string, limit: number) {
   const { id } = kind === "project" ? projects : accounts
   const rows = db.select({ id }).from(id.table).where(gt(id, after)).orderBy(asc(id)).limit(limit)
   return (await rows).map((row) => row.id)
+}
+
+const OWNERS = 200
+
+/** Every project or account. */
+export async function* allOwners(db: Reader, kind: CounterOwner): AsyncGenerator<string> {
+  for (let after = ""; ; ) {
+    const ids = await nextOwners(db, kind, after, OWNERS)
+    yield* ids
+    after = ids.at(-1) ?? ""
+    if (ids.length < OWNERS) return
+  }
 }
 
 /** Looks at all that belongs to one project, in bounded steps. */

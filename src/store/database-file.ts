@@ -115,8 +115,8 @@ export class DamagedDatabase extends Error {
 }
 
 const nextStep = (path: string) =>
-  `Copy the data folder first. Then put back ${path} from a backup (without its -wal and -shm), or ` +
-  `rescue what can be read: sqlite3 ${path} .recover | sqlite3 rescued.db`
+  `Copy the data folder first. Then put back ${path} from a backup (without its -wal and -shm). ` +
+  `Or copy what can be read into a new file: belfry db recover ${path}`
 
 /** What lies where the database should be. Throws DamagedDatabase for what cannot be one. */
 export function inspectFile(path: string): "missing" | "empty" | "there" {

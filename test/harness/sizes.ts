@@ -33,6 +33,8 @@ export const sizes = {
   templates: full ? 20_000 : 1_000,
   /** Made-up bodies of preferences. */
   preferences: full ? 10_000 : 1_000,
+  /** Damaged databases that are recovered. */
+  damaged_files: full ? 200 : 12,
   /** Broken mails that are read as received ones. */
   received: full ? 20_000 : 1_000,
   /** Messages a day, over ten months. */
