@@ -1,8 +1,8 @@
 import { Database } from "bun:sqlite"
 import { closeSync, copyFileSync, existsSync, fsyncSync, openSync, rmSync } from "node:fs"
+import { applySqlite, SchemaTooNew } from "../../store/apply-migrations"
 import { sizeOf } from "../../store/database-file"
 import { checkFile } from "../../store/file-tasks"
-import { migrateSqlite, SchemaTooNew } from "../../store/migrate"
 import { embedded } from "../../store/migrations"
 import { type CopiedTable, copyReadable } from "./copy-readable"
 import { DamagedFile } from "./damaged-file"
@@ -71,7 +71,7 @@ function recovered({ to, onProgress, onLost }: RecoverOptions, from: string): Re
   const target = newDatabase(to)
   try {
     const trees = treesOf(file)
-    migrateSqlite(target, migrationsOf(file, trees))
+    applySqlite(target, migrationsOf(file, trees))
     target.run("DELETE FROM belfry_migrations")
     const tables = declaredIn(target)
     const parts = { file, trees, target, tables, onProgress }
