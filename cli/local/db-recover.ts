@@ -1,8 +1,8 @@
 import { closeSync, existsSync, fsyncSync, openSync, rmSync, writeSync } from "node:fs"
 import { resolve } from "node:path"
 import { type Settings, useSettings } from "../../src/core/config"
-import type { LostRow } from "../../src/operations/recover/lost-rows"
-import type { RecoveredTable } from "../../src/operations/recover/recover"
+import type { LostRow } from "../../src/store/recover/lost-rows"
+import type { RecoveredTable } from "../../src/store/recover/recover"
 import type { Action, Context } from "../lib/context"
 import { exits, Failure, usage } from "../lib/errors"
 import { type Columns, fields, table } from "../lib/table"
@@ -47,7 +47,7 @@ interface Asked {
 async function run(context: Context, settings: Settings, { given, to: asked }: Asked) {
   const { sqlitePath } = await import("../../src/store/open")
   const { lockFolder } = await import("../../src/store/database-file")
-  const { recoverFile } = await import("../../src/operations/recover/recover")
+  const { recoverFile } = await import("../../src/store/recover/recover")
   const own = sqlitePath(settings)
   const from = given === undefined ? own : resolve(given)
   const to = resolve(asked ?? `${from}.recovered`)
@@ -83,7 +83,7 @@ function demandFiles(from: string, to: string, { data_dir }: Settings) {
 
 async function mend(path: string, settings: Settings) {
   const { openSqlite } = await import("../../src/store/sqlite")
-  const { mendRecovered } = await import("../../src/operations/recover/mend-recovered")
+  const { mendRecovered } = await import("../../src/operations/mend-recovered")
   const { "storage.cache_mb": cache_mb, "storage.wal_autocheckpoint": pages } = settings
   const store = openSqlite({ path, cache_mb, wal_autocheckpoint: pages })
   try {

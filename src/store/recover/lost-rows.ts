@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite"
 import type { SqliteValue } from "../../lib/sqlite-format"
-import { shownId } from "../../store/id-bytes"
+import { shownId } from "../id-bytes"
 import type { DamagedFile } from "./damaged-file"
 import type { DamagedTree, DeclaredTable } from "./damaged-schema"
 

@@ -1,9 +1,9 @@
 import { Database } from "bun:sqlite"
 import { closeSync, copyFileSync, existsSync, fsyncSync, openSync, rmSync } from "node:fs"
-import { applySqlite, SchemaTooNew } from "../../store/apply-migrations"
-import { sizeOf } from "../../store/database-file"
-import { checkFile } from "../../store/file-tasks"
-import { embedded } from "../../store/migrations"
+import { applySqlite, SchemaTooNew } from "../apply-migrations"
+import { sizeOf } from "../database-file"
+import { checkFile } from "../file-tasks"
+import { embedded } from "../migrations"
 import { type CopiedTable, copyReadable } from "./copy-readable"
 import { DamagedFile } from "./damaged-file"
 import {

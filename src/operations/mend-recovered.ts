@@ -1,10 +1,10 @@
-import { load } from "../../messages/change"
-import { abandon } from "../../messages/settle"
-import { bump } from "../../store/counters"
-import type { Store } from "../../store/store"
-import type { CounterOwner } from "../counted-rows"
-import { leaveFolder } from "../database-mark"
-import { allOwners, type BrokenInvariant, brokenInAccount, brokenInProject } from "../invariants"
+import { load } from "../messages/change"
+import { abandon } from "../messages/settle"
+import { bump } from "../store/counters"
+import type { Store } from "../store/store"
+import type { CounterOwner } from "./counted-rows"
+import { leaveFolder } from "./database-mark"
+import { allOwners, type BrokenInvariant, brokenInAccount, brokenInProject } from "./invariants"
 
 /** What was put right in a recovered database. */
 export interface MendedDatabase {
