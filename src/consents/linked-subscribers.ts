@@ -1,7 +1,7 @@
 import { and, asc, eq, inArray } from "drizzle-orm"
 import { millis, now } from "../core/time"
 import { comparable } from "../lib/address"
-import type { ChosenPreferences } from "../lib/preferences"
+import type { AudienceChannel, ChosenPreferences } from "../lib/preferences"
 import { held } from "../store/dialect"
 import type { Reader, Tx } from "../store/store"
 import { type DecidedCategory, decide } from "../subscribers/decision"
@@ -19,10 +19,10 @@ interface LinkedAddress {
   address: string
 }
 
-/** A subscriber with the address of a link, and what it ended of email: "" is the whole channel. */
+/** A subscriber with the address of a link, and the categories that it ended of each channel: "" is all of it. */
 export interface LinkedSubscriber {
   row: SubscriberRow
-  ended: Set<string>
+  ended: Record<AudienceChannel, Set<string>>
 }
 
 /** The subscribers of a project with this address, the oldest first. Most addresses have one, or none. */
@@ -49,17 +49,21 @@ const sharing = (db: Reader, { project_id, address }: LinkedAddress) =>
 
 async function withEnded(db: Reader, rows: SubscriberRow[]): Promise<LinkedSubscriber[]> {
   if (rows.length === 0) return []
-  const people = new Map(rows.map((row) => [row.id, { row, ended: new Set<string>() }]))
-  const { subscriber_id, category, channel } = unsubscribes
-  const theirs = and(inArray(subscriber_id, [...people.keys()]), eq(channel, "email"))
-  for (const one of await db.select({ subscriber_id, category }).from(unsubscribes).where(theirs)) {
-    people.get(one.subscriber_id)?.ended.add(one.category)
+  const people = new Map(rows.map((row) => [row.id, { row, ended: nothingEnded() }]))
+  const theirs = inArray(unsubscribes.subscriber_id, [...people.keys()])
+  for (const one of await db.select().from(unsubscribes).where(theirs)) {
+    people.get(one.subscriber_id)?.ended[one.channel].add(one.category)
   }
   return [...people.values()]
 }
 
-/** One kind of email that a person can end alone. */
+const nothingEnded = (): LinkedSubscriber["ended"] => ({
+  ...{ email: new Set(), push: new Set(), sms: new Set(), in_app: new Set() },
+})
+
+/** One kind of message of a channel that a person can end alone. */
 export interface SubscriptionKind {
+  channel: AudienceChannel
   scope: UnsubscribeScope
   /** For people; null where only its key is known. */
   name: string | null
@@ -68,25 +72,25 @@ export interface SubscriptionKind {
 }
 
 /**
- * Whether a subscriber wants email of a kind, where the channel as a whole is on. `defaults` are what the
+ * Whether a subscriber wants messages of a kind, where the channel as a whole is on. `defaults` are what the
  * project chose for those that did not.
  */
 export function wantsKind(
   { row, ended }: LinkedSubscriber,
-  { category, topic }: SubscriptionKind,
+  { channel, category, topic }: SubscriptionKind,
   defaults: ChosenPreferences | null,
 ): boolean {
-  const { email: { enabled: _, ...email } = {}, ...chosen } = row.preferences ?? {}
-  const rows = [...ended].filter((name) => name !== "")
+  const { [channel]: { enabled: _, ...own } = {}, ...chosen } = row.preferences ?? {}
+  const rows = [...ended[channel]].filter((name) => name !== "")
   const { is_allowed } = decide({
     subscriber: {
       status: "active",
       timezone: row.timezone,
-      preferences: { ...chosen, email },
-      unsubscribes: rows.map((name) => ({ channel: "email", category: name })),
+      preferences: { ...chosen, [channel]: own },
+      unsubscribes: rows.map((name) => ({ channel, category: name })),
     },
     ...{ is_suppressed: false, category, topic, workflow: null },
-    ...{ channel: "email", stream: "broadcast", recent: 0, at: millis() },
+    ...{ channel, stream: "broadcast", recent: 0, at: millis() },
     project: { default_preferences: defaults, ...NO_TIMES },
   })
   return is_allowed
@@ -95,39 +99,49 @@ export function wantsKind(
 /** When and how often something is sent is not the question here. */
 const NO_TIMES = { quiet_hours: null, timezone: "UTC", frequency_cap: null }
 
-/** Whether a subscriber wants email at all. */
-export const wantsEmail = ({ row, ended }: LinkedSubscriber): boolean =>
-  !ended.has("") && row.preferences?.email?.enabled !== false
+/** Whether a subscriber wants messages of a channel at all. */
+export const wantsChannel = ({ row, ended }: LinkedSubscriber, channel: AudienceChannel): boolean =>
+  !ended[channel].has("") && row.preferences?.[channel]?.enabled !== false
 
 /**
- * Writes that a subscriber wants no email of a kind, so that it holds when the subscriber gets another
+ * Writes that a subscriber wants no messages of a kind, so that it holds when the subscriber gets another
  * address: of a category the row, of a topic the preference. Returns whether something changed.
  */
 export async function endKind(
   tx: Tx,
   person: LinkedSubscriber,
-  { scope }: Pick<SubscriptionKind, "scope">,
+  { channel, scope }: Pick<SubscriptionKind, "channel" | "scope">,
   reason: string,
 ): Promise<boolean> {
   const { type, key } = scope
-  if (type === "topic" && key !== null) return setTopic(tx, person, key, false)
+  if (type === "topic" && key !== null) return setTopic(tx, person, { channel, key }, false)
   if (type !== "category" || key === null) return false
-  return endRow(tx, person, key, reason)
+  return endRow(tx, person, { channel, category: key }, reason)
 }
 
-/** Writes that a subscriber wants no email at all. Returns whether something changed. */
-export const endEmail = (tx: Tx, person: LinkedSubscriber, reason: string): Promise<boolean> =>
-  endRow(tx, person, "", reason)
+/** Writes that a subscriber wants no messages of a channel at all. Returns whether something changed. */
+export const endChannel = (
+  tx: Tx,
+  person: LinkedSubscriber,
+  channel: AudienceChannel,
+  reason: string,
+): Promise<boolean> => endRow(tx, person, { channel, category: "" }, reason)
 
-async function endRow(tx: Tx, { row, ended }: LinkedSubscriber, category: string, reason: string) {
-  if (ended.has(category)) return false
-  ended.add(category)
-  await addUnsubscribe(tx, row, { channel: "email", category, reason })
+interface EndedRow {
+  channel: AudienceChannel
+  category: string
+}
+
+async function endRow(tx: Tx, { row, ended }: LinkedSubscriber, given: EndedRow, reason: string) {
+  const { channel, category } = given
+  if (ended[channel].has(category)) return false
+  ended[channel].add(category)
+  await addUnsubscribe(tx, row, { channel, category, reason })
   return true
 }
 
 /**
- * Writes that a subscriber wants email of a kind: the row goes, and where something still says no, a
+ * Writes that a subscriber wants messages of a kind: the row goes, and where something still says no, a
  * preference says yes. Returns whether something changed.
  */
 export async function allowKind(
@@ -136,35 +150,50 @@ export async function allowKind(
   kind: SubscriptionKind,
   defaults: ChosenPreferences | null,
 ): Promise<boolean> {
-  const { type, key } = kind.scope
+  const { channel, scope } = kind
+  const { type, key } = scope
   if (key === null) return false
-  const had_row = type === "category" && (await allowRow(tx, person, key))
+  const had_row = type === "category" && (await allowRow(tx, person, { channel, category: key }))
   if (wantsKind(person, kind, defaults)) return had_row
-  if (type === "topic") return setTopic(tx, person, key, true)
-  const { email = {} } = person.row.preferences ?? {}
-  const categories = { ...email.categories, [key]: true }
-  return setPreferences(tx, person, { email: { ...email, categories } })
+  if (type === "topic") return setTopic(tx, person, { channel, key }, true)
+  const { [channel]: own = {} } = person.row.preferences ?? {}
+  const categories = { ...own.categories, [key]: true }
+  return setPreferences(tx, person, { [channel]: { ...own, categories } })
 }
 
-/** Writes that a subscriber wants email at all. Returns whether something changed. */
-export async function allowEmail(tx: Tx, person: LinkedSubscriber): Promise<boolean> {
-  const had_row = await allowRow(tx, person, "")
-  const { email } = person.row.preferences ?? {}
-  if (email?.enabled !== false) return had_row
-  return setPreferences(tx, person, { email: { ...email, enabled: true } })
+/** Writes that a subscriber wants messages of a channel at all. Returns whether something changed. */
+export async function allowChannel(
+  tx: Tx,
+  person: LinkedSubscriber,
+  channel: AudienceChannel,
+): Promise<boolean> {
+  const had_row = await allowRow(tx, person, { channel, category: "" })
+  const { [channel]: own } = person.row.preferences ?? {}
+  if (own?.enabled !== false) return had_row
+  return setPreferences(tx, person, { [channel]: { ...own, enabled: true } })
 }
 
-async function allowRow(tx: Tx, { row, ended }: LinkedSubscriber, category: string) {
-  if (!ended.delete(category)) return false
-  await removeUnsubscribes(tx, row.id, { channel: "email", category })
+async function allowRow(tx: Tx, { row, ended }: LinkedSubscriber, given: EndedRow) {
+  if (!ended[given.channel].delete(given.category)) return false
+  await removeUnsubscribes(tx, row.id, given)
   return true
 }
 
-function setTopic(tx: Tx, person: LinkedSubscriber, key: string, value: boolean) {
+interface TopicOfChannel {
+  channel: AudienceChannel
+  key: string
+}
+
+function setTopic(
+  tx: Tx,
+  person: LinkedSubscriber,
+  { channel, key }: TopicOfChannel,
+  value: boolean,
+) {
   const { topics = {} } = person.row.preferences ?? {}
   const own = Object.hasOwn(topics, key) ? topics[key] : undefined
-  if (own?.email === value) return false
-  return setPreferences(tx, person, { topics: { ...topics, [key]: { ...own, email: value } } })
+  if (own?.[channel] === value) return false
+  return setPreferences(tx, person, { topics: { ...topics, [key]: { ...own, [channel]: value } } })
 }
 
 async function setPreferences(tx: Tx, { row }: LinkedSubscriber, changes: ChosenPreferences) {

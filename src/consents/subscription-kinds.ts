@@ -1,6 +1,7 @@
 import { and, asc, eq, inArray, type SQL } from "drizzle-orm"
 import { withDefaults } from "../identity/caller"
-import type { ChosenPreferences } from "../lib/preferences"
+import { AUDIENCE_CHANNELS, type AudienceChannel, type ChosenPreferences } from "../lib/preferences"
+import { totals } from "../store/counters"
 import type { Reader } from "../store/store"
 import { knownCategories } from "../subscribers/categories"
 import { plainCategory } from "../subscribers/decision"
@@ -11,53 +12,88 @@ import {
   type LinkedSubscriber,
   type SubscriptionKind,
   subscribersAt,
-  wantsEmail,
+  wantsChannel,
   wantsKind,
 } from "./linked-subscribers"
 import { unsubscribeLinks } from "./tables"
 import type { FoundLink, UnsubscribeScope } from "./unsubscribe-links"
 
-/** One kind of email that an address gets or could get, and whether it does. */
+/** One kind of message that a person gets or could get, and whether it does. */
 export interface Subscription extends SubscriptionKind {
   is_subscribed: boolean
 }
 
-/** What the owner of an address may choose. */
+/** What the owner of an address may choose of one channel. */
 export interface Subscriptions {
+  channel: AudienceChannel
   kinds: Subscription[]
-  /** Whether email is wanted at all; null for an address of no subscriber, which cannot say so. */
-  gets_email: boolean | null
+  /** Whether it is wanted at all; null for an address of no subscriber, which cannot say so. */
+  is_wanted: boolean | null
 }
 
 /** More kinds of mail than this are not shown to one person. */
 const MOST_KINDS = 200
 
 /**
- * All kinds of email that the owner of an address may choose among: what the address got, what it
- * unsubscribed from, and of a subscriber the public categories, and the public topics that it follows.
+ * All that the owner of an address may choose, email first. Of email it is what the address got, and what it
+ * unsubscribed from. Of a subscriber it is also the public categories, and the public topics that it follows, in
+ * each channel that the project uses.
  */
 export async function subscriptionsOf(
   db: Reader,
   link: Pick<FoundLink, "project_id" | "address" | "settings">,
+): Promise<[Subscriptions, ...Subscriptions[]]> {
+  const people = await subscribersAt(db, link)
+  const email = await emailOf(db, link, people)
+  const others: Subscriptions[] = []
+  for (const channel of people.length > 0 ? await otherChannels(db, link.project_id) : []) {
+    const kinds = await kindsOf(db, link.project_id, { channel, known: [], people })
+    others.push(subscriptions(channel, kinds, link, people))
+  }
+  return [email, ...others]
+}
+
+async function emailOf(
+  db: Reader,
+  link: Pick<FoundLink, "project_id" | "address" | "settings">,
+  people: LinkedSubscriber[],
 ): Promise<Subscriptions> {
   const { project_id, address } = link
-  const defaults = defaultsIn(link)
-  const people = await subscribersAt(db, link)
   const ended = (await standing(db, project_id, "email", [address]))
     .filter(({ reason, scope_type }) => reason === "unsubscribe" && scope_type !== "project")
     .map(({ scope_type, scope_key }) => scopeOf(scope_type, scope_key) as UnsubscribeScope)
   const known = [...(await linkedScopes(db, link)), ...ended]
-  const kinds = await kindsOf(db, project_id, known, people)
+  const kinds = await kindsOf(db, project_id, { channel: "email", known, people })
   const names = new Set(ended.map(nameOf))
+  const all = subscriptions("email", kinds, link, people)
+  const isEnded = ({ scope }: SubscriptionKind) => names.has(nameOf(scope))
   return {
-    kinds: kinds.map((kind) => ({
-      ...kind,
-      is_subscribed:
-        !names.has(nameOf(kind.scope)) &&
-        (people.length === 0 || people.some((person) => wantsKind(person, kind, defaults))),
-    })),
-    gets_email: people.length === 0 ? null : people.some(wantsEmail),
+    ...all,
+    kinds: all.kinds.map((kind) => (isEnded(kind) ? { ...kind, is_subscribed: false } : kind)),
   }
+}
+
+function subscriptions(
+  channel: AudienceChannel,
+  kinds: SubscriptionKind[],
+  link: Pick<FoundLink, "settings">,
+  people: LinkedSubscriber[],
+): Subscriptions {
+  const defaults = defaultsIn(link)
+  const isSubscribed = (kind: SubscriptionKind) =>
+    people.length === 0 || people.some((person) => wantsKind(person, kind, defaults))
+  return {
+    channel,
+    kinds: kinds.map((kind) => ({ ...kind, is_subscribed: isSubscribed(kind) })),
+    is_wanted: people.length === 0 ? null : people.some((person) => wantsChannel(person, channel)),
+  }
+}
+
+/** The channels beside email in which the project has messages: their counter is of each channel's name. */
+async function otherChannels(db: Reader, project_id: string): Promise<AudienceChannel[]> {
+  const names = AUDIENCE_CHANNELS.filter((channel) => channel !== "email")
+  const sent = await totals(db, project_id, names)
+  return names.filter((channel) => (sent.get(channel) ?? 0) > 0)
 }
 
 /** What the project chose for subscribers that did not. */
@@ -77,74 +113,69 @@ async function linkedScopes(
   return await rows.orderBy(asc(type), asc(key)).limit(MOST_KINDS)
 }
 
-/** These kinds, and what is offered to subscribers, each once and in the order of their names. */
+interface WantedKinds {
+  channel: AudienceChannel
+  /** Those that the address knows. */
+  known: UnsubscribeScope[]
+  people: LinkedSubscriber[]
+}
+
+/** The known kinds, and what is offered to subscribers, each once and in the order of their names. */
 async function kindsOf(
   db: Reader,
   project_id: string,
-  known: UnsubscribeScope[],
-  people: LinkedSubscriber[],
+  wanted: WantedKinds,
 ): Promise<SubscriptionKind[]> {
-  const slugs = known.flatMap(({ type, key }) => (type === "category" && key ? [key] : []))
-  const keys = known.flatMap(({ type, key }) => (type === "topic" && key ? [key] : []))
-  const all = new Map(known.map((scope) => [nameOf(scope), bare(scope)]))
-  for (const kind of await categoryKinds(db, project_id, { slugs, people })) {
-    all.set(nameOf(kind.scope), kind)
-  }
-  for (const kind of await topicKinds(db, project_id, { keys, people })) {
-    all.set(nameOf(kind.scope), kind)
-  }
+  const all = new Map(wanted.known.map((scope) => [nameOf(scope), bare(wanted.channel, scope)]))
+  for (const kind of await categoryKinds(db, project_id, wanted)) all.set(nameOf(kind.scope), kind)
+  for (const kind of await topicKinds(db, project_id, wanted)) all.set(nameOf(kind.scope), kind)
   const sorted = [...all].sort(([one], [other]) => (one < other ? -1 : 1))
   return sorted.slice(0, MOST_KINDS).map(([, kind]) => kind)
 }
 
 /** A kind of which no row says more. */
-const bare = (scope: UnsubscribeScope): SubscriptionKind => ({
-  ...{ scope, name: null, topic: null },
+const bare = (channel: AudienceChannel, scope: UnsubscribeScope): SubscriptionKind => ({
+  ...{ channel, scope, name: null, topic: null },
   category: scope.type === "category" && scope.key !== null ? plainCategory(scope.key) : null,
 })
 
-/** The kind of a scope, as `subscriptionsOf` has it. */
+/** The kind of a scope of email, as `subscriptionsOf` has it. */
 export async function kindOf(
   db: Reader,
   project_id: string,
   scope: UnsubscribeScope,
 ): Promise<SubscriptionKind> {
-  const [kind] = await kindsOf(db, project_id, [scope], [])
-  return kind ?? bare(scope)
+  const [kind] = await kindsOf(db, project_id, { channel: "email", known: [scope], people: [] })
+  return kind ?? bare("email", scope)
 }
 
-interface WantedCategories {
-  slugs: string[]
-  people: LinkedSubscriber[]
-}
+/** The keys of what the address knows of one type. */
+const keysOf = (known: UnsubscribeScope[], type: UnsubscribeScope["type"]): string[] =>
+  known.flatMap((scope) => (scope.type === type && scope.key !== null ? [scope.key] : []))
 
 async function categoryKinds(
   db: Reader,
   project_id: string,
-  { slugs, people }: WantedCategories,
+  { channel, known, people }: WantedKinds,
 ): Promise<SubscriptionKind[]> {
-  const known = await knownCategories(db, project_id)
-  const offered = [...known.values()].filter(
+  const slugs = keysOf(known, "category")
+  const offered = [...(await knownCategories(db, project_id)).values()].filter(
     ({ slug, critical, channels, visibility }) =>
       slugs.includes(slug) ||
-      (people.length > 0 && visibility === "public" && !critical && channels.includes("email")),
+      (people.length > 0 && visibility === "public" && !critical && channels.includes(channel)),
   )
   return offered.map(({ name, ...category }) => ({
-    ...{ scope: { type: "category", key: category.slug }, name, topic: null },
+    ...{ channel, scope: { type: "category", key: category.slug }, name, topic: null },
     category,
   }))
-}
-
-interface WantedTopics {
-  keys: string[]
-  people: LinkedSubscriber[]
 }
 
 async function topicKinds(
   db: Reader,
   project_id: string,
-  { keys, people }: WantedTopics,
+  { channel, known, people }: WantedKinds,
 ): Promise<SubscriptionKind[]> {
+  const keys = keysOf(known, "topic")
   const ours = eq(topics.project_id, project_id)
   const read = (among: SQL | undefined) =>
     db.select().from(topics).where(and(ours, among)).orderBy(asc(topics.key)).limit(MOST_KINDS)
@@ -153,7 +184,7 @@ async function topicKinds(
   const open = and(inArray(topics.id, followed), eq(topics.visibility, "public"))
   const rows = [...named, ...(followed.length > 0 ? await read(open) : [])]
   return rows.map(({ key, name, default: value }) => ({
-    ...{ scope: { type: "topic", key }, name, category: null },
+    ...{ channel, scope: { type: "topic", key }, name, category: null },
     topic: { key, default: value },
   }))
 }

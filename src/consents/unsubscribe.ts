@@ -1,18 +1,20 @@
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
 import { emit } from "../events/emit"
+import type { AudienceChannel } from "../lib/preferences"
 import type { Store, Tx } from "../store/store"
 import { tellChoice } from "../subscribers/choice-events"
 import { suppress, unsuppress } from "../suppressions/suppressions"
 import { type NewConsent, recordConsent } from "./consents"
 import {
-  allowEmail,
+  allowChannel,
   allowKind,
-  endEmail,
+  endChannel,
   endKind,
   holdSubscribersAt,
   type LinkedSubscriber,
   MOST_SHARING,
+  type SubscriptionKind,
 } from "./linked-subscribers"
 import { defaultsIn, kindOf } from "./subscription-kinds"
 import type { FoundLink, UnsubscribeScope } from "./unsubscribe-links"
@@ -27,6 +29,9 @@ export interface UnsubscribeWay {
 }
 
 type LinkOwner = Pick<FoundLink, "account_id" | "project_id" | "address">
+
+/** With the settings of the project. */
+type SettledOwner = LinkOwner & Pick<FoundLink, "settings">
 
 type MacSecrets = Pick<Secrets, "mac">
 
@@ -43,15 +48,16 @@ export async function unsubscribe(
   way: UnsubscribeWay,
 ): Promise<boolean> {
   const { project_id, address } = owner
+  const channel = "email"
   const people = await holdSubscribersAt(tx, owner)
   const added = await suppress(tx, project_id, {
-    ...{ channel: "email", address, scope },
+    ...{ channel, address, scope },
     ...{ reason: "unsubscribe", origin: "page" },
   })
-  const changed = await changedOf(people, (one) => endKind(tx, one, { scope }, way.source))
+  const changed = await changedOf(people, (one) => endKind(tx, one, { channel, scope }, way.source))
   if (!added && changed.length === 0) return false
   const all = { people: added ? people : changed, subject_id: added?.id ?? null }
-  await recordAll(tx, secrets, owner, { ...all, scope, way, action: "withdrawn" })
+  await recordAll(tx, secrets, owner, { ...all, channel, scope, way, action: "withdrawn" })
   return true
 }
 
@@ -62,7 +68,7 @@ export async function unsubscribe(
 export async function resubscribe(
   tx: Tx,
   secrets: MacSecrets,
-  owner: LinkOwner & Pick<FoundLink, "settings">,
+  owner: SettledOwner,
   scope: UnsubscribeScope,
   way: UnsubscribeWay,
 ): Promise<boolean> {
@@ -75,29 +81,69 @@ export async function resubscribe(
   const changed = await changedOf(people, (one) => allowKind(tx, one, kind, defaults))
   if (!removed && changed.length === 0) return false
   const all = { people: removed ? people : changed, subject_id: removed?.id ?? null }
-  await recordAll(tx, secrets, owner, { ...all, scope, way, action: "granted" })
+  await recordAll(tx, secrets, owner, { ...all, channel: "email", scope, way, action: "granted" })
   return true
 }
 
+/** What the owner of an address wants of a whole channel. */
+interface ChannelChoice {
+  channel: AudienceChannel
+  is_wanted: boolean
+}
+
 /**
- * Ends all email to the subscribers with the address of a link, or allows it again. Critical messages are
- * sent in any case. Returns whether something changed.
+ * Ends all messages of a channel to the subscribers with the address of a link, or allows them again.
+ * Critical messages are sent in any case. Returns whether something changed.
  */
-export async function chooseEmail(
+export async function chooseChannel(
   tx: Tx,
   secrets: MacSecrets,
   owner: LinkOwner,
-  is_wanted: boolean,
+  { channel, is_wanted }: ChannelChoice,
   way: UnsubscribeWay,
 ): Promise<boolean> {
   const people = await holdSubscribersAt(tx, owner)
   const changed = await changedOf(people, (one) =>
-    is_wanted ? allowEmail(tx, one) : endEmail(tx, one, way.source),
+    is_wanted ? allowChannel(tx, one, channel) : endChannel(tx, one, channel, way.source),
   )
-  const action = is_wanted ? ("granted" as const) : ("withdrawn" as const)
   if (changed.length === 0) return false
+  const action = is_wanted ? ("granted" as const) : ("withdrawn" as const)
   await recordAll(tx, secrets, owner, {
-    ...{ people: changed, subject_id: null, scope: null, way, action },
+    ...{ people: changed, subject_id: null, channel, scope: null, way, action },
+  })
+  return true
+}
+
+/** What the owner of an address wants of one kind of messages. */
+interface KindChoice {
+  kind: SubscriptionKind
+  is_wanted: boolean
+}
+
+/**
+ * The same for one kind of messages. Of email it is `unsubscribe` and `resubscribe`; the link says nothing
+ * about another address than that of email, so of other channels it is the choice of the subscribers alone.
+ */
+async function chooseKind(
+  tx: Tx,
+  secrets: MacSecrets,
+  owner: SettledOwner,
+  { kind, is_wanted }: KindChoice,
+  way: UnsubscribeWay,
+): Promise<boolean> {
+  const { channel, scope } = kind
+  if (channel === "email") {
+    return (is_wanted ? resubscribe : unsubscribe)(tx, secrets, owner, scope, way)
+  }
+  const defaults = defaultsIn(owner)
+  const people = await holdSubscribersAt(tx, owner)
+  const changed = await changedOf(people, (one) =>
+    is_wanted ? allowKind(tx, one, kind, defaults) : endKind(tx, one, kind, way.source),
+  )
+  if (changed.length === 0) return false
+  const action = is_wanted ? ("granted" as const) : ("withdrawn" as const)
+  await recordAll(tx, secrets, owner, {
+    ...{ people: changed, subject_id: null, channel, scope, way, action },
   })
   return true
 }
@@ -107,24 +153,18 @@ export const CONSENTS_AT_ONCE = 1000
 
 const KINDS_AT_ONCE = CONSENTS_AT_ONCE / MOST_SHARING
 
-/** What the owner of an address wants of one kind of mail. */
-interface KindChoice {
-  scope: UnsubscribeScope
-  is_wanted: boolean
-}
-
-/** As `unsubscribe` and `resubscribe` of many kinds, some in each transaction. */
+/** Chooses many kinds, some in each transaction. */
 export async function chooseKinds(
   store: Store,
   secrets: MacSecrets,
-  owner: LinkOwner & Pick<FoundLink, "settings">,
+  owner: SettledOwner,
   choices: KindChoice[],
   way: UnsubscribeWay,
 ): Promise<void> {
   for (let at = 0; at < choices.length; at += KINDS_AT_ONCE) {
     await store.tx(async (tx) => {
-      for (const { scope, is_wanted } of choices.slice(at, at + KINDS_AT_ONCE)) {
-        await (is_wanted ? resubscribe : unsubscribe)(tx, secrets, owner, scope, way)
+      for (const choice of choices.slice(at, at + KINDS_AT_ONCE)) {
+        await chooseKind(tx, secrets, owner, choice, way)
       }
     })
   }
@@ -140,6 +180,7 @@ async function changedOf(
 }
 
 interface MadeChoice extends Pick<NewConsent, "action" | "scope"> {
+  channel: AudienceChannel
   /** The subscribers that it is of; with none it is of the address alone. */
   people: LinkedSubscriber[]
   /** The suppression that it made or removed. */
@@ -151,13 +192,13 @@ async function recordAll(
   tx: Tx,
   secrets: MacSecrets,
   { account_id, project_id, address }: LinkOwner,
-  { people, subject_id, scope, action, way }: MadeChoice,
+  { people, subject_id, channel, scope, action, way }: MadeChoice,
 ): Promise<void> {
   const type = action === "withdrawn" ? "unsubscribed" : "resubscribed"
   for (const { row: subscriber } of people) {
-    const said = { project_id, scope, action, ...way }
+    const said = { project_id, channel, scope, action, ...way }
     await recordConsent(tx, secrets, { subscriber_id: subscriber.id, ...said })
-    const choice = { channel: "email" as const, reason: way.source, scope }
+    const choice = { channel, reason: way.source, scope }
     await tellChoice(tx, { account_id, subscriber, type, ...choice })
   }
   if (people.length > 0 || scope === null) return

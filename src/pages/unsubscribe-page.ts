@@ -5,7 +5,12 @@ import {
   type Subscriptions,
   subscriptionsOf,
 } from "../consents/subscription-kinds"
-import { chooseEmail, chooseKinds, type UnsubscribeWay, unsubscribe } from "../consents/unsubscribe"
+import {
+  chooseChannel,
+  chooseKinds,
+  type UnsubscribeWay,
+  unsubscribe,
+} from "../consents/unsubscribe"
 import { type FoundLink, lookupLink } from "../consents/unsubscribe-links"
 import type { ApiError } from "../core/errors"
 import type { Secrets } from "../core/secrets"
@@ -87,29 +92,33 @@ export async function answerPreferences(
   const link = await lookupLink(store.read, visit.token)
   if (!link) return invalidLink(visit.request)
   const way: UnsubscribeWay = { source: "page", proof: "form of the preference page", ip: visit.ip }
-  const isWanted = (name: string) => form.action !== "none" && form[`get ${name}`] !== undefined
-  const { kinds, gets_email } = await subscriptionsOf(store.read, link)
-  if (form[`seen ${EMAIL}`] !== undefined && gets_email === !isWanted(EMAIL)) {
-    await store.tx((tx) => chooseEmail(tx, secrets, link, !gets_email, way))
+  const was = (verb: "seen" | "get", name: string) => form[`${verb} ${name}`] !== undefined
+  const isWanted = (name: string) => form.action !== "none" && was("get", name)
+  const all = await subscriptionsOf(store.read, link)
+  for (const { channel, is_wanted } of all) {
+    if (!was("seen", channel) || is_wanted !== !isWanted(channel)) continue
+    const choice = { channel, is_wanted: !is_wanted }
+    await store.tx((tx) => chooseChannel(tx, secrets, link, choice, way))
   }
-  const seen = kinds.filter(({ scope }) => form[`seen ${nameOf(scope)}`] !== undefined)
-  const choices = seen.flatMap(({ scope, is_subscribed }) =>
-    isWanted(nameOf(scope)) === is_subscribed ? [] : [{ scope, is_wanted: !is_subscribed }],
-  )
+  const seen = all.flatMap(({ kinds }) => kinds).filter((kind) => was("seen", fieldOf(kind)))
+  const changed = seen.filter((kind) => isWanted(fieldOf(kind)) !== kind.is_subscribed)
+  const choices = changed.map((kind) => ({ kind, is_wanted: !kind.is_subscribed }))
   await chooseKinds(store, secrets, link, choices, way)
   const look = lookOfLink(visit.request, link)
   const notice = form.action === undefined ? undefined : look.words.saved
   return choicesPage(look, link, await subscriptionsOf(store.read, link), notice)
 }
 
-/** The name of the field for email at all. No kind has it, since those have a colon. */
-const EMAIL = "email"
+/** The name of the field of a kind. The field of a whole channel is called as the channel, which has no colon. */
+const fieldOf = ({ channel, scope }: SubscriptionKind): string =>
+  channel === "email" ? nameOf(scope) : `${channel} ${nameOf(scope)}`
 
 async function subscriptionOf(store: Store, link: FoundLink): Promise<Subscription> {
-  const { kinds } = await subscriptionsOf(store.read, link)
-  const known = kinds.find(({ scope }) => nameOf(scope) === nameOf(link.scope))
+  const [email] = await subscriptionsOf(store.read, link)
+  const known = email.kinds.find(({ scope }) => nameOf(scope) === nameOf(link.scope))
   const { scope } = link
-  return known ?? { scope, name: null, category: null, topic: null, is_subscribed: true }
+  const bare = { channel: "email" as const, scope, name: null, category: null, topic: null }
+  return known ?? { ...bare, is_subscribed: true }
 }
 
 const lookOfLink = (request: Request, { settings }: FoundLink): PageLook =>
@@ -143,21 +152,37 @@ function done(
   return recipientPage(look, { title: words.done_title, content })
 }
 
-function choicesPage(look: PageLook, { address }: FoundLink, all: Subscriptions, notice?: string) {
+function choicesPage(
+  look: PageLook,
+  { address }: FoundLink,
+  all: Subscriptions[],
+  notice?: string,
+): Response {
   const { words, language } = look
+  const has_others = all.length > 1
   const content = html`
 ${notice && html`<p class="notice" role="status">${notice}</p>`}
-<p>${words.choose(shown(address))}</p>
+<p>${(has_others ? words.choose_messages : words.choose)(shown(address))}</p>
 <form method="post" action="?lang=${language}">
-${all.gets_email !== null && choice(EMAIL, words.all_email, all.gets_email)}
-<fieldset>
-<legend>${words.kinds}</legend>
-${all.kinds.map((one) => choice(nameOf(one.scope), nameFor(one, words), one.is_subscribed))}
-</fieldset>
+${all.map((one) => channelChoices(one, words))}
 <button class="go" name="action" value="save">${words.save}</button>
 <button name="action" value="none">${words.none}</button>
 </form>`
-  return recipientPage(look, { title: words.preferences, content })
+  const title = has_others ? words.message_preferences : words.preferences
+  return recipientPage(look, { title, content })
+}
+
+function channelChoices({ channel, kinds, is_wanted }: Subscriptions, words: UnsubscribeWords) {
+  const { all, kinds: legend } = words.channels[channel]
+  return html`${is_wanted !== null && choice(channel, all, is_wanted)}
+${
+  (kinds.length > 0 || channel === "email") &&
+  html`<fieldset>
+<legend>${legend}</legend>
+${kinds.map((one) => choice(fieldOf(one), nameFor(one, words), one.is_subscribed))}
+</fieldset>`
+}
+`
 }
 
 const choice = (name: string, label: Markup | string, is_subscribed: boolean): Markup =>

@@ -1,9 +1,11 @@
 import type { AnyRoute, Call } from "../http/route"
-import { LIMIT_BYTES } from "../identity/schemas"
 import * as pages from "./unsubscribe-page"
 
 /** A form of one button. */
 const SMALL_BYTES = 16_384
+
+/** A form with hundreds of kinds of messages in each of four channels. */
+const CHOICES_BYTES = 262_144
 
 /** The pages behind the links of mail. What they show and do follows from the token alone. */
 export const unsubscribeRoutes = (parts: pages.UnsubscribePageParts): AnyRoute[] => [
@@ -16,7 +18,7 @@ export const unsubscribeRoutes = (parts: pages.UnsubscribePageParts): AnyRoute[]
   }),
   ...linkRows("/p/{token}", {
     summary: "Choose which mail to get",
-    limit: LIMIT_BYTES,
+    limit: CHOICES_BYTES,
     show: (visit) => pages.showPreferences(parts, visit),
     answer: (visit, form) => pages.answerPreferences(parts, visit, form),
   }),

@@ -1,4 +1,11 @@
+import type { AudienceChannel } from "../lib/preferences"
 import { html, type Markup } from "./html"
+
+interface ChannelWords {
+  /** The choice that stands above all kinds. */
+  all: string
+  kinds: string
+}
 
 /** The texts of the pages for recipients of mail, in one language. */
 export interface UnsubscribeWords {
@@ -14,9 +21,10 @@ export interface UnsubscribeWords {
   to_preferences: string
   preferences: string
   choose: (address: Markup) => Markup
-  /** The choice that stands above all kinds. */
-  all_email: string
-  kinds: string
+  /** Title and first sentence where there are other channels than email. */
+  message_preferences: string
+  choose_messages: (address: Markup) => Markup
+  channels: Record<AudienceChannel, ChannelWords>
   broadcast: string
   save: string
   none: string
@@ -39,8 +47,14 @@ export const WORDS = {
     to_preferences: "Change which emails you get",
     preferences: "Email settings",
     choose: (address) => html`Choose which emails ${address} gets.`,
-    all_email: "Emails from this sender",
-    kinds: "Kinds of email",
+    message_preferences: "Message settings",
+    choose_messages: (address) => html`Choose which messages you get. This page is for ${address}.`,
+    channels: {
+      email: { all: "Emails from this sender", kinds: "Kinds of email" },
+      push: { all: "Push notifications from this sender", kinds: "Kinds of push notification" },
+      sms: { all: "Text messages from this sender", kinds: "Kinds of text message" },
+      in_app: { all: "Messages in the app", kinds: "Kinds of message in the app" },
+    },
     broadcast: "News to all recipients",
     save: "Save",
     none: "Unsubscribe from all",
@@ -61,8 +75,15 @@ export const WORDS = {
     to_preferences: "Auswählen, welche E-Mails Sie erhalten",
     preferences: "E-Mail-Einstellungen",
     choose: (address) => html`Wählen Sie, welche E-Mails ${address} erhält.`,
-    all_email: "E-Mails von diesem Absender",
-    kinds: "Arten von E-Mails",
+    message_preferences: "Nachrichten-Einstellungen",
+    choose_messages: (address) =>
+      html`Wählen Sie, welche Nachrichten Sie erhalten. Diese Seite gilt für ${address}.`,
+    channels: {
+      email: { all: "E-Mails von diesem Absender", kinds: "Arten von E-Mails" },
+      push: { all: "Push-Mitteilungen dieses Absenders", kinds: "Arten von Push-Mitteilungen" },
+      sms: { all: "SMS dieses Absenders", kinds: "Arten von SMS" },
+      in_app: { all: "Nachrichten in der App", kinds: "Arten von Nachrichten in der App" },
+    },
     broadcast: "Neuigkeiten an alle",
     save: "Speichern",
     none: "Von allem abmelden",
@@ -85,8 +106,15 @@ export const WORDS = {
     to_preferences: "Choisir les e-mails que vous recevez",
     preferences: "Préférences d’e-mail",
     choose: (address) => html`Choisissez les e-mails que reçoit ${address}.`,
-    all_email: "E-mails de cet expéditeur",
-    kinds: "Types d’e-mails",
+    message_preferences: "Préférences de messages",
+    choose_messages: (address) =>
+      html`Choisissez les messages que vous recevez. Cette page concerne ${address}.`,
+    channels: {
+      email: { all: "E-mails de cet expéditeur", kinds: "Types d’e-mails" },
+      push: { all: "Notifications push de cet expéditeur", kinds: "Types de notifications push" },
+      sms: { all: "SMS de cet expéditeur", kinds: "Types de SMS" },
+      in_app: { all: "Messages dans l’application", kinds: "Types de messages dans l’application" },
+    },
     broadcast: "Actualités pour tous",
     save: "Enregistrer",
     none: "Se désabonner de tout",
@@ -108,8 +136,14 @@ export const WORDS = {
     to_preferences: "Elegir qué correos recibe",
     preferences: "Preferencias de correo",
     choose: (address) => html`Elija qué correos recibe ${address}.`,
-    all_email: "Correos de este remitente",
-    kinds: "Tipos de correo",
+    message_preferences: "Preferencias de mensajes",
+    choose_messages: (address) => html`Elija qué mensajes recibe. Esta página es para ${address}.`,
+    channels: {
+      email: { all: "Correos de este remitente", kinds: "Tipos de correo" },
+      push: { all: "Notificaciones push de este remitente", kinds: "Tipos de notificaciones push" },
+      sms: { all: "SMS de este remitente", kinds: "Tipos de SMS" },
+      in_app: { all: "Mensajes en la aplicación", kinds: "Tipos de mensajes en la aplicación" },
+    },
     broadcast: "Novedades para todos",
     save: "Guardar",
     none: "Cancelar todas las suscripciones",
@@ -130,8 +164,14 @@ export const WORDS = {
     to_preferences: "اختيار الرسائل التي تتلقاها",
     preferences: "إعدادات البريد الإلكتروني",
     choose: (address) => html`اختر رسائل البريد التي يتلقاها ${address}.`,
-    all_email: "رسائل البريد من هذا المرسل",
-    kinds: "أنواع رسائل البريد",
+    message_preferences: "إعدادات الرسائل",
+    choose_messages: (address) => html`اختر الرسائل التي تتلقاها. هذه الصفحة خاصة بـ ${address}.`,
+    channels: {
+      email: { all: "رسائل البريد من هذا المرسل", kinds: "أنواع رسائل البريد" },
+      push: { all: "الإشعارات الفورية من هذا المرسل", kinds: "أنواع الإشعارات الفورية" },
+      sms: { all: "الرسائل النصية من هذا المرسل", kinds: "أنواع الرسائل النصية" },
+      in_app: { all: "الرسائل داخل التطبيق", kinds: "أنواع الرسائل داخل التطبيق" },
+    },
     broadcast: "أخبار لجميع المستلمين",
     save: "حفظ",
     none: "إلغاء الاشتراك من الكل",

@@ -1,11 +1,13 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { brokenRecord } from "../../src/consents/consents"
+import { accept } from "../../src/messages/pipeline"
 import { subscribers } from "../../src/subscribers/tables"
 import { addCategory, addSubscriber, chainOfSubscriber } from "../harness/audience"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { linkTo, unsubscribedIn } from "../harness/unsubscribed"
+import { letter } from "../messages/letters"
 
 const service = await sharedService()
 const { store, anybody } = service
@@ -50,6 +52,12 @@ async function followed(fields: object = {}) {
     await project.post(`/v1/topics/${key}/subscribers`, joined)
   const token = await linkTo(service, project, "news")
   return { project, person, token }
+}
+
+/** A message of a channel, past its API: so the project uses the channel. */
+async function sendIn({ account_id, project_id }: TestProject, channel: "push" | "sms") {
+  const message = letter({ account_id, project_id, channel, recipient: `a device of ${channel}` })
+  await store.tx((tx) => accept(tx, [message]))
 }
 
 const preferencesOf = async (id: string) => {
@@ -159,6 +167,61 @@ describe("the preference page of a subscriber", () => {
     const { token } = await followed()
     await save(token, ["email", "category:news"], "none")
     expect((await boxesOf(token)).every((box) => box.startsWith("- "))).toBe(true)
+  })
+
+  test("shows and changes each other channel that the project uses, for the subscriber alone", async () => {
+    const { project, person, token } = await followed({ phone: "+4915112345678" })
+    const { id } = person
+    for (const channel of ["push", "sms"] as const) await sendIn(project, channel)
+    const boxes = await boxesOf(token)
+    expect(boxes.slice(4)).toEqual([
+      "x push Push notifications from this sender",
+      "x push category:news News",
+      "- push category:offers Offers",
+      "x push category:rings Rings",
+      "x push topic:trains Trains",
+      "x sms Text messages from this sender",
+      "x sms category:news News",
+      "- sms category:offers Offers",
+      "x sms topic:trains Trains",
+    ])
+    const email = ["email", "category:news", "topic:trains"]
+    const push = ["push", "push category:offers", "push category:rings"]
+    await save(token, [...email, ...push, "sms category:news", "sms topic:trains"])
+    expect((await endedBy(project, id)).sort()).toEqual(["push news page", "sms  page"])
+    expect(await preferencesOf(id)).toEqual({
+      push: { categories: { offers: true } },
+      topics: { trains: { push: false } },
+    })
+    const { ended, events } = await unsubscribedIn(service, project)
+    expect(ended).toEqual([])
+    const told = ["push news", "push offers", "push trains", "sms null"]
+    const chain = await chainOfSubscriber(service, id)
+    expect(brokenRecord(chain)).toBeUndefined()
+    expect(chain.map(({ channel, scope_key }) => `${channel} ${scope_key}`).sort()).toEqual(told)
+    expect(events.map(({ data }) => data.channel).sort()).toEqual(["push", "push", "push", "sms"])
+    const { sms } = (await project.get(`/v1/subscribers/${id}/reachability?category=news`)).body
+      .data
+    expect(sms).toMatchObject({ allowed: false, reason: "unsubscribed" })
+    await save(token, [...email, ...push, "push category:news", "push topic:trains", "sms"])
+    expect((await boxesOf(token)).slice(4, 10)).toEqual([
+      "x push Push notifications from this sender",
+      "x push category:news News",
+      "x push category:offers Offers",
+      "x push category:rings Rings",
+      "x push topic:trains Trains",
+      "x sms Text messages from this sender",
+    ])
+    expect((await endedBy(project, id)).sort()).toEqual(["sms news page"])
+    await save(token, [], "none")
+    expect((await boxesOf(token)).every((box) => box.startsWith("- "))).toBe(true)
+  })
+
+  test("of an address without a subscriber shows email only", async () => {
+    const { project } = await followed()
+    await sendIn(project, "push")
+    const token = await linkTo(service, project, "news", { address: "nobody@example.test" })
+    expect(await boxesOf(token)).toEqual(["x category:news News"])
   })
 
   test("without a change records nothing", async () => {

@@ -1,10 +1,13 @@
 import { afterAll, describe, expect, test } from "bun:test"
 import { writeFileSync } from "node:fs"
+import { accept } from "../../src/messages/pipeline"
 import { LANGUAGES } from "../../src/pages/unsubscribe-words"
+import { addCategory, addSubscriber } from "../harness/audience"
 import { type BrowserPage, type Chromium, startChromium } from "../harness/chromium"
 import { missing } from "../harness/peers"
 import { sharedService } from "../harness/shared-service"
 import { linkTo, unsubscribedIn } from "../harness/unsubscribed"
+import { letter } from "../messages/letters"
 
 const without = missing("chromium")
 const service = await sharedService()
@@ -42,6 +45,19 @@ async function linked(branding: object | null = null) {
   await linkTo(service, project, "offers")
   await linkTo(service, project, "all", { type: "broadcast" })
   return { project, token, state: () => unsubscribedIn(service, project) }
+}
+
+/** The link of a subscriber with choices in every channel. */
+async function linkedEverywhere(branding: object | null) {
+  const { project, token } = await linked(branding)
+  const { account_id, project_id } = project
+  await addSubscriber(project, { email: "ann@example.test" })
+  await addCategory(service, project, "News and offers of all our shops")
+  const messages = (["push", "sms", "in_app"] as const).map((channel) =>
+    letter({ account_id, project_id, channel, recipient: "ann" }),
+  )
+  await service.store.tx((tx) => accept(tx, messages))
+  return token
 }
 
 /** Where BELFRY_TEST_SHOTS names a folder, each page is kept there as a picture. */
@@ -82,8 +98,9 @@ describe.skipIf(without)("in Chromium", () => {
           expect(await faults(path)).toEqual([path, []])
         }
         await unsubscribed(token)
+        const everywhere = await linkedEverywhere(branding)
         await page.resize(320)
-        for (const path of [`/u/${token}`, `/p/${token}`]) {
+        for (const path of [`/u/${token}`, `/p/${token}`, `/p/${everywhere}`]) {
           expect(await faults(path)).toEqual([path, []])
         }
         await page.resize(900)
