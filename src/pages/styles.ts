@@ -92,6 +92,7 @@ export const recipientStyle = `${smallStyle}
 header { margin: 0 0 2rem } header img { display: block; max-height: 3rem; max-width: 100% } header p { margin: 0; font-weight: 600 }
 fieldset { margin: 1.25rem 0 0; padding: 0; border: 0 } legend { padding: 0; font-weight: 600 }
 .choice { display: flex; gap: .6rem; align-items: center; margin: .5rem 0; min-height: 1.75rem; font-weight: 400; overflow-wrap: anywhere }
+fieldset ~ .choice { margin-top: 2rem }
 .choice input { flex: none; width: 1.25rem; height: 1.25rem; margin: 0 }
 footer { margin: 3rem 0 0; padding: 1rem 0 0; border-top: 1px solid var(--line); font-size: .875rem }
 nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem } nav a, footer p a { display: inline-block; padding: .25rem 0 }
