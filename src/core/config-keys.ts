@@ -244,6 +244,12 @@ export const keys = {
   "plans.default": key(oneOf(...PLAN_NAMES), "enterprise", "Plan of a new account."),
   ...planLimits((kind, about) => optional<PlanLimit>(kind, about)),
 
+  "subscribers.bulk_per_minute": key(
+    whole(1, 100_000),
+    10,
+    "Requests of POST /v1/subscribers/bulk that each project may make in a minute.",
+  ),
+
   ...reputationKeys,
 
   sending_domains: key(

@@ -20,6 +20,12 @@ type Payload = NonNullable<(typeof fanOutPart)["payload"]>
 const SLICE_MS = 1000
 
 /**
+ * The garbage of so many chunks is collected at once, in another thread. By itself the collector waits until there is
+ * as much of it as there are objects in use, which is tens of megabytes.
+ */
+const CHUNKS_A_COLLECTION = 16
+
+/**
  * Walks through a part of the audience for a second, then plans the next second as a new job, in the
  * transaction that ends this one. So a process that dies leaves a job that knows where to go on. Where
  * others wait, that job comes behind them.
@@ -47,8 +53,9 @@ async function slice(parts: FanOutParts, payload: Payload, permit: WalkPermit): 
   const languages = await sharedLanguages(store.read, fan_out_id)
   const until = monotonic() + SLICE_MS
   let came: StepResult = "more"
-  while (came === "more" && monotonic() < until) {
+  for (let chunks = 1; came === "more" && monotonic() < until; chunks++) {
     came = await walkChunk(parts, fan_out, part, languages)
+    if (chunks % CHUNKS_A_COLLECTION === 0) Bun.gc(false)
     await nextTurn() // requests run between two chunks
   }
   const again_seconds = permit.isAwaited() ? LOOK_AGAIN_SECONDS : 0

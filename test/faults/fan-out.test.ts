@@ -255,6 +255,15 @@ async function judge(
   expect(ids.filter((one) => !restless.has(one) && !reached.has(one))).toEqual([])
   expect(told.sent).toBe(reached.size)
   expect(told.sent + told.skipped.preference).toBe(ids.length)
+  const { status, status_reason: reason } = messages
+  const ends = await store.read
+    .select({ status, reason, all: count() })
+    .from(messages)
+    .where(ours)
+    .groupBy(status, reason)
+  expect(ends.map((end) => ({ ...end, all: Number(end.all) }))).toEqual([
+    { status: "sent", reason: null, all: reached.size },
+  ])
   const [row] = await store.read.select().from(fanOuts).where(eq(fanOuts.id, id))
   expect(await record({ store }, id)).toMatchObject({
     status: "completed",
