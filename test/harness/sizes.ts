@@ -21,6 +21,8 @@ export const sizes = {
   dialogues: full ? 20_000 : 1_000,
   /** Messages that are scheduled for the same second. */
   scheduled: full ? 100_000 : 10_000,
+  /** Lines of a file of subscribers that is imported over a SIGKILL. */
+  imported: full ? 1_000_000 : 8_000,
   /** Subscribers that come from a file and get a publish. */
   audience: full ? 100_000 : 2_000,
   /** Events in the largest feed, jobs in the largest backlog. */
