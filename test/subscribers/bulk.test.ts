@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test"
+import { loadSettings, useSettings } from "../../src/core/config"
 import { totals } from "../../src/store/counters"
 import { refusal } from "../harness/client"
 import type { TestProject } from "../harness/service"
@@ -138,6 +139,19 @@ describe("a list of subscribers", () => {
     expect(answer.body.error.details).toMatchObject({ limit: 10, scope: "subscriber_bulk" })
     expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0)
     expect((await bulk(await service.project(), numbered(1))).status).toBe(200)
+  })
+
+  test("comes as often as the operator says", async () => {
+    const project = await service.project()
+    const before = loadSettings()
+    try {
+      const environment = { BELFRY_SUBSCRIBERS_BULK_PER_MINUTE: "12" }
+      useSettings(loadSettings({ environment }))
+      for (let at = 0; at < 12; at++) expect((await bulk(project, numbered(1))).status).toBe(200)
+      expect((await bulk(project, numbered(1))).body.error.details).toMatchObject({ limit: 12 })
+    } finally {
+      useSettings(before)
+    }
   })
 
   test("that is repeated under its Idempotency-Key takes no part of the ten", async () => {
