@@ -21,7 +21,7 @@ import {
   webUrl,
   whole,
 } from "./config-kinds"
-import { PLAN_NAMES, type PlanLimit, planLimits } from "./config-plans"
+import { PLAN_NAMES, type PlanLimit, planLimits, routeLimits } from "./config-plans"
 import { reputationKeys } from "./config-reputation"
 import { key, optional, type SettingKey } from "./config-setting"
 import { smtpKeys } from "./config-smtp"
@@ -243,13 +243,7 @@ export const keys = {
 
   "plans.default": key(oneOf(...PLAN_NAMES), "enterprise", "Plan of a new account."),
   ...planLimits((kind, about) => optional<PlanLimit>(kind, about)),
-
-  "subscribers.bulk_per_minute": key(
-    whole(1, 100_000),
-    10,
-    "Requests of POST /v1/subscribers/bulk that each project may make in a minute.",
-  ),
-
+  ...routeLimits,
   ...reputationKeys,
 
   sending_domains: key(

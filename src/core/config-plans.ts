@@ -1,4 +1,5 @@
 import { type SettingKind, whole } from "./config-kinds"
+import { key } from "./config-setting"
 
 /** The names are fixed; every number behind them is the operator's to change. */
 export const PLAN_NAMES = ["free", "starter", "pro", "scale", "enterprise"] as const
@@ -31,12 +32,21 @@ const limit: SettingKind<PlanLimit> = {
 }
 
 /** `plans.<plan>.<limit>`: the operator's number replaces the plan's own. */
-export const planLimits = <K>(key: (kind: SettingKind<PlanLimit>, about: string) => K) => {
+export const planLimits = <K>(keyOf: (kind: SettingKind<PlanLimit>, about: string) => K) => {
   const entries = PLAN_NAMES.flatMap((plan) =>
     LIMIT_NAMES.map((name) => {
       const about = `Limit ${name} of the plan ${plan}. Without it, the built-in limit applies.`
-      return [`plans.${plan}.${name}`, key(limit, about)] as const
+      return [`plans.${plan}.${name}`, keyOf(limit, about)] as const
     }),
   )
   return Object.fromEntries(entries) as Record<PlanKey, K>
+}
+
+/** What every project may ask of single routes, whatever its plan. */
+export const routeLimits = {
+  "subscribers.bulk_per_minute": key(
+    whole(1, 100_000),
+    10,
+    "Requests of POST /v1/subscribers/bulk that each project may make in a minute.",
+  ),
 }

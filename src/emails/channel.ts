@@ -24,6 +24,7 @@ import {
   type ComposeParts,
   inSevenBits,
   type MessageBytes,
+  type NoBytes,
   unsignedWarner,
 } from "./compose-email"
 import { MAILBOX_DOMAIN, type SendRules } from "./prepare"
@@ -70,7 +71,7 @@ export function emailChannel(parts: EmailChannelParts): Channel {
       if (!provider) return failed(parts.provider, message, NO_SANDBOX)
       const obstacle = await senderObstacle(parts, message, provider.name)
       if (obstacle) return obstacle
-      if (!(bytes instanceof Uint8Array)) return failed(provider, message, bytes.reason, bytes.code)
+      if (!(bytes instanceof Uint8Array)) return withoutBytes(provider, message, bytes)
       const excluded = asksAudience(message)
         ? await audienceObstacle(store.read, message, provider)
         : undefined
@@ -97,6 +98,21 @@ export function emailChannel(parts: EmailChannelParts): Channel {
 }
 
 const NO_SANDBOX = "The sandbox sends to the embedded mailbox, but the mailbox does not run."
+
+/** A busy machine is slow: what took too long is made again at so many attempts before it fails. */
+const MOST_LATE_ATTEMPTS = 5
+
+function withoutBytes(provider: EmailProvider, message: Message, why: NoBytes): Outcome {
+  const { reason, code, is_late } = why
+  if (!is_late || message.attempt >= MOST_LATE_ATTEMPTS) {
+    return failed(provider, message, reason, code)
+  }
+  const { name, schedule } = provider
+  return outcomeOf(forOpen(message, { status: "retry", code: null, reason }), {
+    provider: name,
+    schedule,
+  })
+}
 
 function failed(
   provider: EmailProvider,

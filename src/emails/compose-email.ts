@@ -21,7 +21,7 @@ import type { Composed, ComposedMail, MailToCompose, MailToSign } from "./compos
 import type { EmailContent, SendRules, SubmittedContent } from "./prepare"
 import { isSubmitted } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
-import { isRendered, renderShared, type SharedRules } from "./shared-email"
+import { isRendered, type NotRendered, renderShared, type SharedRules } from "./shared-email"
 import { keptBytes, placeOf } from "./submitted"
 import { EMAIL_ID_HEADER, emailIdHeader, readLocalPart } from "./token-addresses"
 
@@ -38,7 +38,14 @@ export interface ComposeParts {
 }
 
 /** The message as it leaves, or why there can be none. */
-export type MessageBytes = Uint8Array | { reason: string; code?: ErrorCode }
+export type MessageBytes = Uint8Array | NoBytes
+
+export interface NoBytes {
+  reason: string
+  code?: ErrorCode
+  /** It took too long: another attempt may have more luck. */
+  is_late?: boolean
+}
 
 interface ToCompose {
   /** As it is stored: EmailContent, sealed, or bytes. */
@@ -91,7 +98,7 @@ async function sharedBytes(
   if (kept) return { content: await sharedAgain(parts, message, content, kept.raw) }
   const base_url = parts.base_url()
   const rendered = await demandRendered(parts, message, content, base_url)
-  if (!isRendered(rendered)) return { content: { reason: rendered.message, code: rendered.code } }
+  if (!isRendered(rendered)) return { content: noBytes(rendered) }
   const dkim = await keysOf(parts, message)
   await warnUnsigned(message, dkim)
   const mail = toCompose(message, rendered, { ...parts, base_url: () => base_url })
@@ -115,12 +122,14 @@ export async function sharedAgain(
   const end = kept.indexOf("\n")
   const base_url = kept.toString("utf8", 0, end)
   const rendered = await demandRendered(parts, message, content, base_url)
-  if (!isRendered(rendered)) return { reason: rendered.message, code: rendered.code }
+  if (!isRendered(rendered)) return noBytes(rendered)
   const mail = toCompose(message, rendered, { ...parts, base_url: () => base_url })
   const signatures = new Uint8Array(kept.subarray(end + 1))
   const made = await composed(parts.workers, { ...mail, dkim: [], signatures })
   return "raw" in made ? made.raw : made
 }
+
+const noBytes = ({ message: reason, ...why }: NotRendered): NoBytes => ({ reason, ...why })
 
 /** The message waits while too many templates do. */
 async function demandRendered(

@@ -10,7 +10,10 @@ import { demandContent } from "./render-email"
 export type SharedRules = Pick<SendRules, "templates" | "unsubscribe">
 
 /** Why a mail cannot be rendered, or that its texts are no longer stored. */
-export type NotRendered = Pick<ApiError, "code" | "message">
+export interface NotRendered extends Pick<ApiError, "code" | "message"> {
+  /** It took too long, which on a busy machine says nothing about the texts. */
+  is_late?: boolean
+}
 
 /**
  * The content of a mail whose texts are stored once for many. The same every time: the subscriber, the
@@ -38,9 +41,12 @@ export async function renderShared(
     return { html, text, headers: {} }
   } catch (error) {
     if (!(error instanceof ApiError) || error.code === "service_unavailable") throw error
-    return error
+    return { code: error.code, message: error.message, is_late: isLate(error) }
   }
 }
+
+const isLate = ({ details }: ApiError): boolean =>
+  "reason" in details && details.reason === "timeout"
 
 export const isRendered = (made: EmailContent | NotRendered): made is EmailContent => "html" in made
 
@@ -61,7 +67,10 @@ export async function commonSubjects(
   return subjects
 }
 
-/** The subjects of mails that are about to be made; null for one that cannot be rendered. */
+/**
+ * The subjects of mails that are about to be made; null for one that cannot be rendered. Rejects where one takes
+ * too long, so that the caller tries again.
+ */
 export const renderSubjects = (
   rules: Pick<SharedRules, "templates">,
   fan_out_id: string,
@@ -96,6 +105,7 @@ async function renderSubject(
   } catch (error) {
     alone.rendered = undefined
     if (!(error instanceof ApiError) || error.code === "service_unavailable") throw error
+    if (isLate(error)) throw error // no mail leaves without its subject because the machine is busy
     return null
   }
 }
