@@ -29,7 +29,7 @@ test("a mail that takes too long to render is tried again, and fails at the fift
   expect(await mail()).toMatchObject({
     attempt: 5,
     error: { code: "template_render_failed" },
-    status_reason: "html: Rendering took longer than 500 ms.",
+    status_reason: expect.stringContaining("Rendering took longer than 500 ms."),
   })
   const tried = await store.read.select({ outcome: attempts.outcome }).from(attempts)
   expect(tried.map(({ outcome }) => outcome).sort()).toEqual([
