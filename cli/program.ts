@@ -20,6 +20,7 @@ import * as me from "./commands/me"
 import * as profiles from "./commands/profiles"
 import * as providers from "./commands/providers"
 import * as queue from "./commands/queue"
+import * as restore from "./commands/restore"
 import * as setup from "./commands/setup"
 import * as smtp from "./commands/smtp"
 import * as subscriberConsents from "./commands/subscriber-consents"
@@ -125,7 +126,8 @@ export function createProgram(
     templateFiles,
   ]
   const people = [login, setup, me, accounts, usage, admin, queue]
-  const nouns = [local, db, tui, ...mail, ...people, profiles, config, listen, completion]
+  const box = [local, db, restore, tui]
+  const nouns = [...box, ...mail, ...people, profiles, config, listen, completion]
   addResources(program, resources, isNeeded)
   for (const noun of nouns) noun.define(program)
   for (const noun of program.commands) arrange(noun)
@@ -156,7 +158,7 @@ const exitLines = (): string =>
 
 /** The root's help, in the order in which people meet the commands. */
 const groups: Record<string, string> = {
-  "Run a server:": "up serve init migrate config status smoke upgrade admin db",
+  "Run a server:": "up serve init migrate restore config status smoke upgrade admin db",
   "Sign in:": "login logout whoami setup signup password me profiles",
   "Send and read mail:":
     "emails scheduled templates categories topics inbound inbox subscribers suppressions domains providers mailbox smtp",

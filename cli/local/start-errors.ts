@@ -16,7 +16,7 @@ export function startFailure(error: unknown, where: Where): unknown {
   if ("syscall" in error && error.syscall === "listen") {
     return cannotListen(addressIn(error, where.listen), error)
   }
-  if (error.name === "OtherNodeRuns") {
+  if (error.name === "OtherNodeRuns" || error.name === "TargetInUse") {
     return new Failure(exits.conflict, "conflict", error.message)
   }
   if (error.name === "DatabaseAway") return databaseAway(error.message)
@@ -90,6 +90,8 @@ const storageErrors = [
   "WrongMasterKey",
   "BlobsElsewhere",
   "SecretError",
+  "ArchiveError",
+  "NoRoomForRestore",
   "SQLiteError",
 ]
 

@@ -5,6 +5,7 @@ import { isoFrom, millis, millisFrom, monotonic, sleep } from "../core/time"
 import { isSettled } from "../store/dialect"
 import type { Reader } from "../store/store"
 import { onEmitted } from "./emit"
+import { placeOfLost } from "./lost-events"
 import { API_VERSION } from "./registry"
 import { events } from "./tables"
 
@@ -121,13 +122,16 @@ export async function about(db: Reader, project_id: string, subject_id: string):
   return rows.sort((a, b) => a.position - b.position)
 }
 
-/** Where an event stands. Throws 422 for an unknown one, and for one too old to be read. */
+/**
+ * Where an event stands, or where it stood that is gone with the database before a restore. Throws 422
+ * for an unknown one, and for one too old to be read.
+ */
 export async function positionOf(
   db: Reader,
   project_id: string,
   after: string,
   field: "after" | "before" = "after",
-): Promise<Event> {
+): Promise<FeedPosition> {
   const ours = and(eq(events.project_id, project_id), eq(events.id, after))
   const [row] = isEventId(after) ? await db.select().from(events).where(ours) : []
   // What is that old was removed by now, and only its id still tells when it was.
@@ -140,7 +144,8 @@ export async function positionOf(
     const text = `This event is too old. Events can be read for ${READABLE_DAYS} days. Leave this parameter out to begin again.`
     throw refusedCursor(field, "cursor_expired", text)
   }
-  if (row) return row
+  const place = row ?? (at === undefined ? undefined : await placeOfLost(db, after))
+  if (place) return place
   const text = "No event has this id. Use the id of an event of this project."
   throw refusedCursor(field, "unknown_event", text)
 }
@@ -156,10 +161,7 @@ export async function lastPosition(db: Reader, project_id: string): Promise<Even
 }
 
 /** The later one of two places of the same feed. */
-export function later<Found extends FeedPosition>(
-  one: Found | undefined,
-  other: Found | undefined,
-) {
+export function later(one: FeedPosition | undefined, other: FeedPosition | undefined) {
   if (!one || !other) return one ?? other
   const is_later =
     one.position === other.position ? one.id > other.id : one.position > other.position
@@ -171,7 +173,11 @@ export function later<Found extends FeedPosition>(
  * the end of what could be read before it looked. From its own last event it would pass by all the
  * others again, and that event would grow too old while it keeps asking.
  */
-export async function passable(db: Reader, project_id: string, after: string | undefined) {
+export async function passable(
+  db: Reader,
+  project_id: string,
+  after: string | undefined,
+): Promise<FeedPosition | undefined> {
   const last = await lastPosition(db, project_id)
   const from = after ? await positionOf(db, project_id, after) : undefined
   return last && millisFrom(last.created_at) < oldestReadable() ? from : later(from, last)

@@ -1,5 +1,6 @@
 import { notInArray } from "drizzle-orm"
 import { log } from "../core/log"
+import { noteLostEvents } from "../events/lost-events"
 import { jobRows } from "../jobs/jobs"
 import { type HeldTable, holdOpenWork } from "../jobs/restore-hold"
 import { jobs } from "../jobs/tables"
@@ -34,6 +35,7 @@ export async function startHeld(store: Store, options: StartHeldOptions): Promis
   const reason = is_asked ? "The start was asked to hold it." : await whyPutBack(store, data_dir)
   if (reason === undefined) return
   await demandNoOtherNode(store)
+  await store.tx(noteLostEvents)
   const told = (held: number) => log.info("open work is being held", { held })
   const held = await holdOpenWork(store, heldTables(runs_on), told)
   if (held === 0) return log.info("there is no open work to hold", { reason })

@@ -1,0 +1,216 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { type Loaded, type Settings, useSettings } from "../../src/core/config"
+import type { Secrets } from "../../src/core/secrets"
+import type { BackupArchive } from "../../src/operations/backup/archive-reader"
+import type { ChangedCopy } from "../../src/operations/restore/copy-changes"
+import type { RestoreProgress } from "../../src/operations/restore/restore"
+import type { Action, Context } from "../lib/context"
+import { exits, Failure, usage } from "../lib/errors"
+import { unreadable } from "../lib/input"
+import { onInterrupt } from "../lib/interrupt"
+import { ago, type Columns, fields, table, wide } from "../lib/table"
+import { type LocalOptions, localSettings, sameData } from "./settings"
+import { startFailure } from "./start-errors"
+
+interface RestoreCommandOptions extends LocalOptions {
+  masterKey?: string
+  revokeKeys?: boolean
+}
+
+const FIELDS = ["id", "created_at", "engine", "data_dir", "rows", "blobs", "held", "ended"] as const
+const KEY_FIELDS = ["revoked_keys", "active_keys", "keys"] as const
+
+/** A backup into an empty folder or database. What was open in it waits until it is resumed or dropped. */
+export const restore: Action<RestoreCommandOptions> = async (context, options, file = "") => {
+  const { dryRun = false } = context.flags
+  context.output.promises(dryRun ? FIELDS.slice(0, 6) : [...FIELDS, ...KEY_FIELDS])
+  const loaded = localSettings(context.flags, options, { "log.level": "warn" })
+  useSettings(loaded) // before any module with tables is loaded
+  const { values } = loaded
+  try {
+    const { openArchive } = await import("../../src/operations/backup/archive-reader")
+    const archive = await openArchive(file).catch((error) => {
+      throw isMissing(error) ? unreadable(error, file, "FILE") : error
+    })
+    const key = masterKey(options, loaded)
+    const { openSecrets } = await import("../../src/core/secrets")
+    const secrets = openSecrets({ data_dir: values.data_dir, master_key: key, make: false })
+    const whole = { archive, settings: values, secrets, key }
+    if (dryRun) return await rehearse(context, whole)
+    return await carryOut(context, { ...whole, options })
+  } catch (error) {
+    throw startFailure(error, { listen: "", ...values })
+  }
+}
+
+const isMissing = (error: unknown): boolean =>
+  error instanceof Error &&
+  "code" in error &&
+  /^E(NOENT|NOTDIR|ISDIR|ACCES|PERM)$/.test(String(error.code))
+
+interface Whole {
+  archive: BackupArchive
+  settings: Settings
+  secrets: Secrets
+  key: string
+}
+
+/** Every byte is read and compared, and nothing is written. */
+async function rehearse(
+  context: Context,
+  { archive, settings, secrets }: Whole,
+): Promise<undefined> {
+  const { demandRestorable } = await import("../../src/operations/restore/restore")
+  await demandRestorable(archive, { settings, secrets })
+  const tell = progressOf(context)
+  await archive.check({
+    onBytes: (done) => tell({ step: "extracting", done, total: archive.size }),
+  })
+  context.output.passing("")
+  const record = recordOf({ archive, settings })
+  await context.output.record(record, () =>
+    [
+      `${context.paint.green("✓")} this backup can be restored there`,
+      shownRecord(record, context),
+    ].join("\n"),
+  )
+}
+
+async function carryOut(
+  context: Context,
+  { archive, settings, secrets, key, options }: Whole & { options: RestoreCommandOptions },
+): Promise<undefined> {
+  const operations = await import("../../src/operations/restore/restore")
+  const { RUNS_ON } = await import("../../src/work")
+  const stop = new AbortController()
+  const interrupted = new Failure(
+    exits.interrupted,
+    "interrupted",
+    "The restore was interrupted; nothing of it stays.",
+  )
+  onInterrupt(() => stop.abort(interrupted))
+  const { revokeKeys: revoke_keys = false } = options
+  const parts = { settings, secrets, master_key: key, runs_on: RUNS_ON, revoke_keys }
+  const told = { onProgress: progressOf(context), signal: stop.signal }
+  const changed = await operations.restore(archive, parts, told)
+  context.output.passing("")
+  const record = { ...recordOf({ archive, settings }), ...changed }
+  const { output, paint } = context
+  await output.record(record, () =>
+    [
+      `${paint.green("✓")} restored, as it was at ${archive.manifest.created_at}`,
+      shownRecord(record, context),
+      ...shownChanges(changed, context, archive.manifest.created_at),
+    ].join("\n"),
+  )
+  await output.next(`belfry serve${sameData(options)}`)
+}
+
+/** 32 bytes in base64: of the option, else of the settings, else of the data folder. */
+function masterKey({ masterKey: file }: RestoreCommandOptions, { values }: Loaded): string {
+  const kept = values["security.master_key"] ?? readKey(join(values.data_dir, "master.key"), true)
+  const given = file === undefined ? undefined : readKey(file, false)
+  if (given !== undefined && kept !== undefined && given !== kept) {
+    throw usage(
+      `--master-key: ${file} has another key than ${values["security.master_key"] ? "security.master_key" : "the data folder"}`,
+      "a server has one master key; remove the other one, or name another folder with --data-dir",
+    )
+  }
+  const key = given ?? kept
+  if (key !== undefined) return key
+  throw usage(
+    "the master key of the backup is needed",
+    "give the file with --master-key, or set security.master_key",
+  )
+}
+
+function readKey(path: string, is_optional: boolean): string | undefined {
+  let text: string
+  try {
+    text = readFileSync(path, "utf8").trim()
+  } catch (error) {
+    if (is_optional && isMissing(error)) return undefined
+    throw unreadable(error, path, "--master-key")
+  }
+  if (MASTER_KEY.test(text)) return text
+  throw usage(`${path} holds no master key`, "a master key is 32 bytes in base64, in one line")
+}
+
+const MASTER_KEY = /^[A-Za-z0-9+/]{43}=$/
+
+const STEPS = { extracting: "reading", holding: "held", copying: "rows copied" } as const
+const TELL_MILLISECONDS = 200
+
+/** For people a passing line; with --ndjson an object. */
+function progressOf(context: Context) {
+  let told_at = 0
+  return ({ step, done, total }: RestoreProgress) => {
+    const at = performance.now()
+    if (at - told_at < TELL_MILLISECONDS) return
+    told_at = at
+    if (context.output.form === "ndjson") {
+      process.stderr.write(`${JSON.stringify({ step, done, total })}\n`)
+      return
+    }
+    const share = total === null ? String(done) : `${Math.floor((100 * done) / total)} %`
+    context.output.passing(`${STEPS[step]} ${share}`)
+  }
+}
+
+function recordOf({ archive: { manifest }, settings }: Pick<Whole, "archive" | "settings">) {
+  return {
+    id: manifest.id,
+    created_at: manifest.created_at,
+    engine: settings.database_url ? "postgres" : "sqlite",
+    data_dir: settings.data_dir,
+    rows: Object.values(manifest.rows).reduce((sum, rows) => sum + rows, 0),
+    blobs: manifest.blobs.count + manifest.inbound_blobs.count,
+  }
+}
+
+const shownRecord = (record: ReturnType<typeof recordOf>, { paint }: Context): string =>
+  fields(
+    [
+      ["backup", `${record.id} of ${record.created_at}`],
+      ["into", `${record.engine}, ${record.data_dir}`],
+      ["rows", String(record.rows)],
+      ["files", String(record.blobs)],
+    ],
+    paint,
+  )
+
+type Key = ChangedCopy["keys"][number] & { [field: string]: unknown }
+
+const keyColumns: Columns<Key> = {
+  ID: "id",
+  NAME: wide(({ name }) => name),
+  KEY: ({ last4 }) => `…${last4}`,
+  "LAST USED": ago(({ last_used_at }) => last_used_at),
+}
+
+function shownChanges(
+  { held, ended, keys, active_keys, revoked_keys }: ChangedCopy,
+  { paint, terminal }: Context,
+  since: string,
+): string[] {
+  const waits = Object.entries(held).map(
+    ([name, count]) => `${count} ${name.replace("webhook_", "")}`,
+  )
+  const lines = [
+    `${paint.yellow("!")} held until you resume or drop it (held_after_restore): ${waits.join(", ")}`,
+    `ended: ${ended.sessions} sessions, ${ended.codes} codes, ${ended.links} links`,
+  ]
+  if (revoked_keys > 0) lines.push(`revoked: ${revoked_keys} API keys`)
+  if (keys.length > 0) {
+    lines.push(
+      `${active_keys} API keys are active:`,
+      table(keys as Key[], keyColumns, terminal.width, paint),
+    )
+  }
+  lines.push(
+    `${paint.yellow("!")} What happened after ${since} is not in the backup: keys that were revoked work again, and`,
+    "  unsubscriptions, suppressions and erasures are missing. Repeat them before you resume.",
+  )
+  return lines
+}

@@ -1,0 +1,187 @@
+import { chmodSync } from "node:fs"
+import { mkdir, open, readdir, rename, rm, writeFile } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import { syncFolder } from "../../core/blobs"
+import type { Settings } from "../../core/config"
+import { codeOf } from "../../core/faults"
+import type { Secrets } from "../../core/secrets"
+import { lockFolder } from "../../store/database-file"
+import { SchemaTooNew } from "../../store/migrate"
+import { embedded } from "../../store/migrations"
+import { openStore, sqlitePath } from "../../store/open"
+import type { BackupArchive } from "../backup/archive-reader"
+import { raiseMark } from "../database-mark"
+import { WrongMasterKey } from "../instance"
+import { type ChangedCopy, changeCopy } from "./copy-changes"
+import { fillPostgres } from "./fill-postgres"
+import { blobsDir, demandEmptyTarget, demandRoom } from "./restore-target"
+
+/** In the data folder and in that of the blobs, until everything has its place. */
+const STAGING = "restoring"
+
+/** What the archive says of itself stays beside the database, for people. */
+const KEPT = { "manifest.json": "restored-manifest.json", "config.json": "restored-config.json" }
+
+export interface RestoreParts {
+  settings: Settings
+  secrets: Secrets
+  /** Written as `master.key` where the settings name no key. */
+  master_key: string | null
+  /** The kinds of jobs that are not held. */
+  runs_on: readonly string[]
+  revoke_keys: boolean
+}
+
+export interface RestoreProgress {
+  step: "extracting" | "holding" | "copying"
+  /** Bytes, and rows behind the first step. */
+  done: number
+  total: number | null
+}
+
+interface RestoreOptions {
+  onProgress?: (progress: RestoreProgress) => void
+  /** Ends the restore; nothing of it stays. */
+  signal?: AbortSignal
+}
+
+/**
+ * What can be known before anything is written. Throws WrongMasterKey, TargetInUse, SchemaTooNew and
+ * NoRoomForRestore.
+ */
+export async function demandRestorable(
+  { manifest, size }: BackupArchive,
+  { settings, secrets }: Pick<RestoreParts, "settings" | "secrets">,
+): Promise<void> {
+  if (manifest.master_key_id !== secrets.key_id) {
+    throw new WrongMasterKey(manifest.master_key_id, secrets.key_id)
+  }
+  const known = new Set(embedded.sqlite.map(({ tag }) => tag))
+  const stranger = manifest.migrations.find((tag) => !known.has(tag))
+  if (stranger !== undefined) throw new SchemaTooNew(stranger)
+  await demandEmptyTarget(settings)
+  await demandRoom(settings, size)
+}
+
+/**
+ * Puts the archive's database and files where the settings want them, on either engine. Its open work is
+ * held, and sessions, codes and links end. The database gets its place last, so a crash leaves none, and
+ * the next restore begins anew. Throws what `demandRestorable` throws, and ArchiveError.
+ */
+export async function restore(
+  archive: BackupArchive,
+  parts: RestoreParts,
+  options: RestoreOptions = {},
+): Promise<ChangedCopy> {
+  await demandRestorable(archive, parts)
+  const { settings } = parts
+  const path = sqlitePath(settings)
+  for (const folder of [settings.data_dir, dirname(path)]) {
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+  }
+  const release = lockFolder(path)
+  const staging = join(settings.data_dir, STAGING)
+  const blobs = join(blobsDir(settings), STAGING)
+  const clear = async () => {
+    for (const folder of [staging, blobs]) await rm(folder, { recursive: true, force: true })
+  }
+  try {
+    await clear()
+    await mkdir(staging, { mode: 0o700 })
+    await extract(archive, { folder: staging, blobs_dir: blobs }, options)
+    const changed = await changeStaged(staging, parts, options)
+    options.signal?.throwIfAborted()
+    await keepKey(parts)
+    await placeFiles(blobs, blobsDir(settings))
+    await keepPapers(staging, settings.data_dir)
+    const database = join(staging, "database.db")
+    if (settings.database_url) await fillPostgres(database, settings, options)
+    else await place(database, path)
+    return changed
+  } finally {
+    await clear()
+    release()
+  }
+}
+
+async function extract(
+  archive: BackupArchive,
+  target: Parameters<BackupArchive["extract"]>[0],
+  { onProgress, signal }: RestoreOptions,
+) {
+  const total = archive.size
+  const onBytes = (done: number) => onProgress?.({ step: "extracting", done, total })
+  await archive.extract(target, { onBytes, ...(signal && { signal }) })
+}
+
+/** The schema of this version, and what a copy must not go on with. Then the file is whole without its log. */
+async function changeStaged(
+  staging: string,
+  { settings, runs_on, revoke_keys }: RestoreParts,
+  { onProgress }: RestoreOptions,
+): Promise<ChangedCopy> {
+  const own = {
+    data_dir: staging,
+    database_url: null,
+    "storage.sqlite.path": join(staging, "database.db"),
+    "storage.wal_autocheckpoint": 1000, // with 0 the log would not be copied at the end
+  }
+  const store = await openStore({ ...settings, ...own })
+  try {
+    const onHeld = (done: number) => onProgress?.({ step: "holding", done, total: null })
+    const changed = await changeCopy(store, { runs_on, revoke_keys, onHeld })
+    await raiseMark(store, settings.data_dir) // else the first start took it for one put back by hand
+    return changed
+  } finally {
+    await store.close()
+  }
+}
+
+/** A file that is there has the same content: its name is the hash of it. */
+async function placeFiles(from: string, to: string): Promise<void> {
+  const folders = new Set<string>()
+  for (const entry of await entriesBelow(from)) {
+    if (!entry.isFile()) continue
+    const folder = join(to, entry.parentPath.slice(from.length))
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    await rename(join(entry.parentPath, entry.name), join(folder, entry.name))
+    for (const changed of [folder, dirname(folder), to]) folders.add(changed)
+  }
+  for (const folder of folders) await syncFolder(folder)
+}
+
+/** None where an archive has no files. */
+async function entriesBelow(folder: string) {
+  try {
+    return await readdir(folder, { recursive: true, withFileTypes: true })
+  } catch (error) {
+    if (codeOf(error) !== "ENOENT") throw error
+    return []
+  }
+}
+
+async function keepPapers(staging: string, data_dir: string): Promise<void> {
+  for (const [name, kept] of Object.entries(KEPT)) {
+    await rename(join(staging, name), join(data_dir, kept))
+  }
+}
+
+/** The server needs the key at its start. A key of the settings has its own place. */
+async function keepKey({ settings, master_key }: RestoreParts): Promise<void> {
+  if (master_key === null || settings["security.master_key"] !== null) return
+  const path = join(settings.data_dir, "master.key")
+  try {
+    await writeFile(path, `${master_key}\n`, { mode: 0o600, flag: "wx", flush: true })
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw error
+  }
+  chmodSync(path, 0o600)
+}
+
+async function place(from: string, to: string): Promise<void> {
+  const file = await open(from, "r+")
+  await file.sync()
+  await file.close()
+  await rename(from, to)
+  await syncFolder(dirname(to))
+}

@@ -1,0 +1,204 @@
+import { afterEach, beforeEach, expect, test } from "bun:test"
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { eq } from "drizzle-orm"
+import { openSecrets } from "../../../src/core/secrets"
+import { emitAll } from "../../../src/events/emit"
+import * as feed from "../../../src/events/feed"
+import { apiKeys, consoleSessions, refreshTokens } from "../../../src/identity/tables"
+import { pausedQueues } from "../../../src/jobs/tables"
+import { HELD, RESTORE_HOLD } from "../../../src/jobs/work-item"
+import { messages } from "../../../src/messages/tables"
+import { openArchive } from "../../../src/operations/backup/archive-reader"
+import { whyPutBack } from "../../../src/operations/database-mark"
+import { type RestoreParts, restore } from "../../../src/operations/restore/restore"
+import { sqlitePath } from "../../../src/store/open"
+import { RUNS_ON } from "../../../src/work"
+import { person } from "../../harness/people"
+import { quietLog } from "../../harness/quiet"
+import { engine } from "../../harness/store"
+import { original, target } from "./original"
+
+quietLog()
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "belfry-restore-"))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const partsFor = (
+  settings: RestoreParts["settings"],
+  secrets: RestoreParts["secrets"],
+  changes: Partial<RestoreParts> = {},
+): RestoreParts => ({
+  ...{ settings, secrets, master_key: null, runs_on: RUNS_ON, revoke_keys: false },
+  ...changes,
+})
+
+test("a backup comes back with its rows and files, and what was open in it is held", async () => {
+  await using box = await original()
+  const attached = Buffer.from("an attachment").toString("base64")
+  const attachments = [{ filename: "a.txt", content: attached }]
+  const sent = [await box.send({ attachments }), await box.send()]
+  const archive = await openArchive(await box.archive())
+  await using place = await target(folder)
+  const key = readFileSync(join(box.service.folder, "master.key"), "utf8").trim()
+  const steps = new Set<string>()
+  const changed = await restore(
+    archive,
+    partsFor(place.settings, box.secrets, { master_key: key }),
+    {
+      onProgress: ({ step }) => steps.add(step),
+    },
+  )
+  expect(changed.held).toEqual({ messages: 2, webhook_deliveries: 0, jobs: 0 })
+  expect(steps).toContain("extracting")
+
+  const { data_dir } = place.settings
+  expect(readFileSync(join(data_dir, "master.key"), "utf8")).toBe(`${key}\n`)
+  expect(statSync(join(data_dir, "master.key")).mode & 0o777).toBe(0o600)
+  expect(existsSync(join(data_dir, "restoring"))).toBe(false)
+  expect(existsSync(join(data_dir, "restored-manifest.json"))).toBe(true)
+  await using store = disposable(await place.open())
+  expect(await whyPutBack(store, data_dir)).toBeUndefined()
+  const rows = await store.read.select().from(messages).orderBy(messages.id)
+  expect(rows.map(({ id, state, owner }) => [id, state, owner])).toEqual(
+    sent.map((id) => [id, HELD, RESTORE_HOLD]),
+  )
+  expect(await store.read.select().from(pausedQueues)).toMatchObject([{ queue: RESTORE_HOLD }])
+  const [{ sha256 } = { sha256: "" }] = rows[0]?.envelope?.attachments ?? []
+  const blob = join(data_dir, "blobs", sha256.slice(0, 2), sha256)
+  expect(readFileSync(blob, "utf8")).toBe("an attachment")
+  expect(readdirSync(join(data_dir, "blobs"))).toEqual([sha256.slice(0, 2)])
+})
+
+test("sessions end, and the keys are listed with their last use, or revoked", async () => {
+  await using box = await original()
+  await person(box.service)
+  const path = await box.archive()
+  for (const revoke_keys of [false, true]) {
+    await using place = await target(folder)
+    const parts = partsFor(place.settings, box.secrets, { revoke_keys })
+    const changed = await restore(await openArchive(path), parts)
+    expect(changed.ended.sessions).toBeGreaterThan(0)
+    const listed = { id: box.project.key_id, last_used_at: null, name: "test" }
+    if (revoke_keys) expect(changed).toMatchObject({ revoked_keys: 1, active_keys: 0, keys: [] })
+    else expect(changed).toMatchObject({ revoked_keys: 0, active_keys: 1, keys: [listed] })
+    await using store = disposable(await place.open())
+    const sessions = await store.read.select().from(consoleSessions)
+    expect(sessions.filter(({ revoked_at }) => revoked_at === null)).toEqual([])
+    expect(await store.read.select().from(refreshTokens)).toEqual([])
+    const [key] = await store.read.select().from(apiKeys).where(eq(apiKeys.name, "test"))
+    expect(key?.revoked_at === null).toBe(!revoke_keys)
+  }
+})
+
+test("a reader of the feed goes on behind events that are lost", async () => {
+  await using box = await original()
+  const { account_id, project_id } = box.project
+  const event = { account_id, project_id, subject_id: null, type: "email.sent", data: {} }
+  const emit = async (store: typeof box.service.store) =>
+    (await store.tx((tx) => emitAll(tx, [event])))[0]?.id ?? ""
+  const kept = await emit(box.service.store)
+  await Bun.sleep(5)
+  const path = await box.archive()
+  const lost = await emit(box.service.store)
+  await using place = await target(folder)
+  await restore(await openArchive(path), partsFor(place.settings, box.secrets))
+  await using store = disposable(await place.open())
+  await Bun.sleep(5)
+  const fresh = await emit(store)
+  const after = async (id: string) =>
+    (await feed.read(store.read, project_id, { after: id, limit: 10, types: [] })).map(
+      (one) => one.id,
+    )
+  expect(await after(lost)).toEqual([fresh])
+  expect(await after(kept)).toEqual([fresh])
+  expect(after(`evt_${Bun.randomUUIDv7()}`)).rejects.toMatchObject({ code: "validation_error" })
+})
+
+test("a wrong master key is refused before anything is written", async () => {
+  await using box = await original()
+  const path = await box.archive()
+  await using place = await target(folder)
+  const master_key = Buffer.alloc(32, 9).toString("base64")
+  const secrets = openSecrets({ data_dir: folder, master_key })
+  const refused = restore(await openArchive(path), partsFor(place.settings, secrets))
+  expect(refused).rejects.toMatchObject({ name: "WrongMasterKey" })
+  await refused.catch(() => {})
+  expect(existsSync(place.settings.data_dir)).toBe(false)
+})
+
+test("data that is there is never written over", async () => {
+  await using box = await original()
+  const path = await box.archive()
+  await using place = await target(folder)
+  const parts = partsFor(place.settings, box.secrets)
+  await restore(await openArchive(path), parts)
+  const again = restore(await openArchive(path), parts)
+  expect(again).rejects.toMatchObject({ name: "TargetInUse" })
+  await again.catch(() => {})
+  await using store = disposable(await place.open())
+  expect(await store.read.select().from(apiKeys)).toHaveLength(1)
+})
+
+test("an archive that is damaged leaves no database, and what is left does not hinder the next", async () => {
+  await using box = await original()
+  await box.send()
+  const path = await box.archive()
+  const bytes = readFileSync(path)
+  bytes[40_000] = (bytes[40_000] ?? 0) ^ 1
+  const damaged = join(folder, "damaged.tar")
+  writeFileSync(damaged, bytes)
+  await using place = await target(folder)
+  const { settings } = place
+  mkdirSync(join(settings.data_dir, "restoring", "old"), { recursive: true })
+  const parts = partsFor(settings, box.secrets)
+  const broken = restore(await openArchive(damaged), parts)
+  expect(broken).rejects.toMatchObject({ name: "ArchiveError", fault: "damaged" })
+  await broken.catch(() => {})
+  expect(existsSync(join(settings.data_dir, "restoring"))).toBe(false)
+  expect(existsSync(sqlitePath(settings))).toBe(false)
+  const given_up = { signal: AbortSignal.abort(new Error("given up")) }
+  const ended = restore(await openArchive(path), parts, given_up)
+  expect(ended).rejects.toThrow("given up")
+  await ended.catch(() => {})
+  expect((await restore(await openArchive(path), parts)).held.messages).toBe(1)
+})
+
+test("a schema of a later version is refused before anything is written", async () => {
+  await using box = await original()
+  const archive = await openArchive(await box.archive())
+  archive.manifest.migrations.push("9999_of_tomorrow")
+  await using place = await target(folder)
+  const refused = restore(archive, partsFor(place.settings, box.secrets))
+  expect(refused).rejects.toThrow('has the migration "9999_of_tomorrow"')
+  await refused.catch(() => {})
+  expect(existsSync(place.settings.data_dir)).toBe(false)
+})
+
+if (engine === "sqlite") {
+  test("a log without its database is not written over", async () => {
+    await using box = await original()
+    const archive = await openArchive(await box.archive())
+    await using place = await target(folder)
+    mkdirSync(place.settings.data_dir)
+    writeFileSync(`${sqlitePath(place.settings)}-wal`, "pages")
+    const refused = restore(archive, partsFor(place.settings, box.secrets))
+    expect(refused).rejects.toThrow("-wal exists")
+  })
+}
+
+const disposable = <Closable extends { close(): Promise<void> }>(one: Closable) =>
+  Object.assign(one, { [Symbol.asyncDispose]: () => one.close() })
