@@ -3,10 +3,12 @@ import type { Components } from "../../src/client/components"
 import { fieldsOf } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { usage } from "../lib/errors"
+import { DATA_DIR, SET } from "../lib/flags"
 import { listUpTo } from "../lib/paging"
 import { groupOf, row } from "../lib/resource"
-import { examples, run } from "../lib/run"
+import { examples, run, several } from "../lib/run"
 import { ago, type Columns, table, wide } from "../lib/table"
+import type { HeldOptions } from "../local/held"
 
 type OpenWork = Components["OpenWork"]
 type Queue = Components["Queue"]
@@ -68,12 +70,64 @@ export function define(program: Command): void {
     .addHelpText("after", examples("queue pause email", "queue pause --domain example.com"))
     .action(run<QueueChoice>((context, which, name) => change(context, "pause", which, name)))
 
-  queue
-    .command("resume [queue]")
-    .description("resume a paused queue or domain (operators)")
-    .option("--domain <domain>", "resume the mail to this domain")
-    .addHelpText("after", examples("queue resume email", "queue resume --domain example.com"))
-    .action(run<QueueChoice>((context, which, name) => change(context, "resume", which, name)))
+  whereOf(
+    queue
+      .command("resume [queue]")
+      .description("resume a paused queue or domain, or work held after a restore (operators)")
+      .option("--domain <domain>", "resume the mail to this domain"),
+  )
+    .addHelpText(
+      "after",
+      examples(
+        "queue resume --domain example.com",
+        "queue resume held_after_restore --where kind=email,older_than=2h --dry-run",
+      ),
+    )
+    .action(
+      run<QueueChoice & HeldOptions>((context, which, name) =>
+        which.where === undefined
+          ? change(context, "resume", which, name)
+          : changePart(context, "resume", which, name),
+      ),
+    )
+
+  whereOf(
+    queue
+      .command("purge <queue>")
+      .description("drop work that is held after a restore, on the server's own machine"),
+  )
+    .addHelpText(
+      "after",
+      examples(
+        "queue purge held_after_restore --where kind=webhook --dry-run",
+        "queue purge held_after_restore --where domain=example.com --yes",
+      ),
+    )
+    .action(run<HeldOptions>((context, which, name) => changePart(context, "purge", which, name)))
+}
+
+/** Options of commands that change a part of the held work. */
+const whereOf = (command: Command): Command =>
+  command
+    .option("--where <part>", "only this part: kind=,project=,older_than=,domain= (local)")
+    .option(...DATA_DIR)
+    .option(...SET, several)
+
+/** Only on the server's own machine. */
+async function changePart(
+  context: Context,
+  action: "resume" | "purge",
+  options: HeldOptions & QueueChoice,
+  name: string | undefined,
+): Promise<undefined> {
+  const { changeHeld, HELD } = await import("../local/held")
+  if (name !== HELD || options.domain !== undefined) {
+    throw usage(
+      `only the queue ${HELD} has parts`,
+      `belfry queue ${action} ${HELD} --where kind=email`,
+    )
+  }
+  return changeHeld(context, options, action)
 }
 
 /** The project's open mail by the recipients' domain: which waits, until when, and why. */

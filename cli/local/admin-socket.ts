@@ -16,14 +16,15 @@ interface OrderRefusal {
 
 /**
  * The running server does it; without one, this command opens the data itself. It never begins a
- * database: where there is none, it says where servers run.
+ * database: where there is none, it says where servers run. `rehearses`: with --dry-run the order changes nothing.
  */
 export async function runOrder<Data>(
   context: Context,
   options: LocalOptions,
   what: AdminOrder,
+  { rehearses = false }: { rehearses?: boolean } = {},
 ): Promise<Data> {
-  if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
+  if (context.flags.dryRun && !rehearses) throw usage("--dry-run is not possible with this command")
   const loaded = localSettings(context.flags, options, { "log.level": "warn" })
   const { data_dir, base_url, sign_up } = loaded.values
   for (const socket of socketsFor(loaded)) {

@@ -1,4 +1,4 @@
-import { and, count, eq, gt, inArray, isNotNull, type SQL } from "drizzle-orm"
+import { and, count, eq, gt, inArray, isNotNull } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { log } from "../core/log"
 import { now } from "../core/time"
@@ -54,30 +54,29 @@ export async function countHeld(db: Reader, rows: AnyWorkRows, by: string): Prom
   return Number(row?.n ?? 0)
 }
 
-/**
- * Releases what is under a hold, or the part of it that `which` names, some at a time. Returns how many
- * rows that were.
- */
-export async function unhold(
-  store: Store,
-  rows: AnyWorkRows,
-  by: string,
-  which?: SQL,
-): Promise<number> {
-  const { table, name, under_hold } = rows
-  const under = and(underHold(rows, by), which)
-  const some = await store.read.select({ id: table.id }).from(table).where(under).limit(AT_ONCE)
+/** Releases what is under a hold, some at a time. Returns how many rows that were. */
+export async function unhold(store: Store, rows: AnyWorkRows, by: string): Promise<number> {
+  const { id } = rows.table
+  const under = underHold(rows, by)
+  const some = await store.read.select({ id }).from(rows.table).where(under).limit(AT_ONCE)
   if (some.length === 0) return 0
-  const ids = some.map(({ id }) => id)
-  await store.tx(async (tx) => {
-    await tx
-      .update(table)
-      .set({ ...FREE, ...under_hold.frees })
-      .where(and(inArray(table.id, ids), under))
-    tx.afterCommit(wakeUpOf(tx, name).wakeUp)
-  })
+  const ids = some.map((row) => row.id)
+  await unholdThese(store, rows, by, ids)
   return some.length
 }
+
+/** Releases those of these rows that are under a hold. Returns how many. */
+export const unholdThese = (store: Store, rows: AnyWorkRows, by: string, ids: string[]) =>
+  store.tx(async (tx) => {
+    const { table, name, under_hold } = rows
+    const freed = await tx
+      .update(table)
+      .set({ ...FREE, ...under_hold.frees })
+      .where(and(inArray(table.id, ids), underHold(rows, by)))
+      .returning({ id: table.id })
+    tx.afterCommit(wakeUpOf(tx, name).wakeUp)
+    return freed.length
+  })
 
 const PROVIDER_HOLD = "provider:"
 

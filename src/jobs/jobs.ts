@@ -19,6 +19,9 @@ import {
 import { isDead, WorkRows } from "./work-rows"
 import type { WorkTable } from "./work-table"
 
+/** The last error of a job that is given up as soon as it is claimed. */
+export const DROPPED = "An operator dropped the job after a restore."
+
 const DEAD_SECONDS = 30 * 86_400
 const PURGE_LIMIT = 500
 
@@ -102,6 +105,7 @@ export const jobTable = (handlers: JobHandlers): WorkTable<JobRow> => ({
   queueOf: ({ name }) => name,
   scheduleOf: ({ name }) => handlers[name]?.schedule ?? (() => undefined),
   async run(job) {
+    if (job.last_error === DROPPED) return { retry: DROPPED, schedule: () => undefined }
     const { handler } = handlers[job.name] ?? {}
     if (!handler) throw new Error(`There is no handler for the job "${job.name}"`)
     const result = await handler.run(job.payload as never, job)

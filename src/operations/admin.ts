@@ -19,6 +19,7 @@ import * as accounts from "../tenancy/accounts"
 import * as operator from "../tenancy/operator"
 import { findInstance } from "../tenancy/projects"
 import { type FirstOwner, type SetupParts, setupRecord } from "../tenancy/setup"
+import { changeHeld, type HeldOrder } from "./held-work"
 
 /** What the operating system takes as the address of a socket, with room for its end. */
 const MOST_BYTES = 100
@@ -81,6 +82,7 @@ export type AdminOrder =
   | ({ operation: "system_mails"; limit: number } & mailbox.MailFilter)
   | { operation: "system_mail"; id: string }
   | { operation: "ses_callback" }
+  | ({ operation: "held_work" } & HeldOrder)
 
 /** Carries out one order. Throws ApiError as a route would. */
 export async function administer(parts: AdminParts, order: AdminOrder): Promise<object> {
@@ -113,6 +115,8 @@ export async function administer(parts: AdminParts, order: AdminOrder): Promise<
       return systemMail(parts, order.id)
     case "ses_callback":
       return providerCallback(parts)
+    case "held_work":
+      return changeHeld(store, order)
   }
 }
 

@@ -1,10 +1,11 @@
 import { and, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm"
 import { now, secondsFromNow } from "../core/time"
+import { underHold } from "../jobs/holds"
 import { DEAD, HELD, READY } from "../jobs/work-item"
 import { isReady } from "../jobs/work-rows"
 import { skipLocked } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
-import { deliveryWakeUp, isHeldByEndpoint, notInFlight } from "./delivery-rows"
+import { deliveryRows, deliveryWakeUp, isHeldByEndpoint, notInFlight } from "./delivery-rows"
 import { deliveries, type WebhookStatus } from "./tables"
 
 const HELD_SECONDS = 7 * 86_400
@@ -98,6 +99,13 @@ export async function releaseHeld(
 /** Ends deliveries of a deleted endpoint, those of a restored copy too, 500 at a time. Returns how many. */
 export const exhaustAll = (tx: Tx, webhook: { id: string }): Promise<number> =>
   exhaust(tx, and(eq(webhook_id, webhook.id), sql`state in (0, 3)`, notInFlight(tx)))
+
+/** Ends those of these deliveries that a named hold keeps. Returns how many. */
+export async function dropHeld(tx: Tx, by: string, ids: string[]): Promise<number> {
+  const held = and(inArray(id, ids), underHold(deliveryRows, by))
+  const ended = { status: "exhausted", state: DEAD, owner: null, run_at: now() } as const
+  return (await tx.update(deliveries).set(ended).where(held).returning({ id })).length
+}
 
 /** Ends up to 500 of these deliveries as `exhausted`. Returns how many. */
 export async function exhaust(tx: Tx, which: SQL | undefined): Promise<number> {

@@ -1,0 +1,234 @@
+import { and, asc, count, eq, gt, inArray, like, lt, type SQL, sql } from "drizzle-orm"
+import { fail } from "../core/errors"
+import { isUuid } from "../core/ids"
+import { log } from "../core/log"
+import { now, secondsFromNow } from "../core/time"
+import { changeUnclaimed } from "../jobs/claims"
+import { type AnyWorkRows, underHold, unholdThese } from "../jobs/holds"
+import { DROPPED, jobRows } from "../jobs/jobs"
+import { jobs } from "../jobs/tables"
+import { wakeUpOf } from "../jobs/wake-ups"
+import { READY, RESTORE_HOLD } from "../jobs/work-item"
+import { wireDomain } from "../lib/address"
+import { loadAll } from "../messages/change"
+import { messageRows } from "../messages/pipeline"
+import { CANCELLED, stopAll } from "../messages/settle"
+import { messages } from "../messages/tables"
+import type { Reader, Store } from "../store/store"
+import { deliveryRows } from "../webhooks/delivery-rows"
+import { dropHeld } from "../webhooks/held"
+import { deliveries, webhooks } from "../webhooks/tables"
+
+/** Which part of `held_after_restore`; a field that is missing excludes nothing. */
+export interface HeldFilter {
+  /** A channel, `webhook`, `job`, or the name of a kind of jobs. */
+  kind?: string
+  /** Its id. */
+  project?: string
+  /** Seconds since it was accepted. */
+  older_than?: number
+  /** Of the recipient, or of the endpoint's address. Jobs have none. */
+  domain?: string
+}
+
+export interface HeldOrder {
+  action: "count" | "resume" | "purge"
+  filter: HeldFilter
+  /** Where the order before this one ended. */
+  after?: HeldPlace | undefined
+}
+
+/** Behind this row of this table. */
+export interface HeldPlace {
+  table: string
+  id: string
+}
+
+/** What was counted, resumed or dropped: rows by table. */
+export interface HeldCounts {
+  messages: number
+  webhook_deliveries: number
+  jobs: number
+}
+
+export interface HeldAnswer {
+  counts: HeldCounts
+  /** Where the next order goes on; null: this was all of it. */
+  next: HeldPlace | null
+}
+
+/** Rows of one order, so that its caller sees how far it is and may end it. */
+const MOST_ROWS = 2000
+
+/** Rows of one transaction. */
+const AT_ONCE = 100
+
+interface HeldPart {
+  name: keyof HeldCounts
+  rows: AnyWorkRows
+  which: SQL | undefined
+}
+
+/**
+ * Counts, resumes or drops what a filter names of the work that a restored copy holds: all of it when it
+ * counts, otherwise up to 2,000 rows behind `after`. A dropped message ends as one that its sender
+ * cancelled, with its event; a delivery ends `exhausted`, and a job is given up. Throws 422 for a kind or
+ * domain that cannot be.
+ */
+export async function changeHeld(store: Store, order: HeldOrder): Promise<HeldAnswer> {
+  const parts = await partsOf(store.read, order.filter)
+  if (order.action === "count") return { counts: await countsOf(store.read, parts), next: null }
+  const counts: HeldCounts = { messages: 0, webhook_deliveries: 0, jobs: 0 }
+  let left = MOST_ROWS
+  const first = parts.findIndex(({ name }) => name === order.after?.table)
+  for (const [at, part] of parts.entries()) {
+    if (at < first) continue
+    let after = at === first ? (order.after?.id ?? "") : ""
+    while (left > 0) {
+      const ids = await heldIds(store.read, part, after)
+      if (ids.length === 0) break
+      counts[part.name] += await ENDS[order.action](store, part, ids)
+      after = ids.at(-1) ?? ""
+      left -= ids.length
+    }
+    if (left <= 0) return { counts, next: { table: part.name, id: after } }
+  }
+  log.info("held work was changed", { action: order.action, filter: order.filter })
+  return { counts, next: null }
+}
+
+type Change = (store: Store, part: HeldPart, ids: string[]) => Promise<number>
+
+const ENDS: Record<"resume" | "purge", Change> = {
+  resume: (store, { rows }, ids) => unholdThese(store, rows, RESTORE_HOLD, ids),
+  purge: (store, { name }, ids) => DROPS[name](store, ids),
+}
+
+const DROPS: Record<keyof HeldCounts, (store: Store, ids: string[]) => Promise<number>> = {
+  messages: dropMessages,
+  webhook_deliveries: (store, ids) => store.tx((tx) => dropHeld(tx, RESTORE_HOLD, ids)),
+  jobs: dropJobs,
+}
+
+async function heldIds(db: Reader, { rows, which }: HeldPart, after: string): Promise<string[]> {
+  const { id } = rows.table
+  const part = and(underHold(rows, RESTORE_HOLD), which, gt(id, after))
+  const some = db.select({ id }).from(rows.table).where(part).orderBy(asc(id)).limit(AT_ONCE)
+  return (await some).map((row) => row.id)
+}
+
+async function countsOf(db: Reader, parts: HeldPart[]): Promise<HeldCounts> {
+  const counts: HeldCounts = { messages: 0, webhook_deliveries: 0, jobs: 0 }
+  for (const { name, rows, which } of parts) {
+    const counted = db.select({ n: count() }).from(rows.table)
+    const [row] = await counted.where(and(underHold(rows, RESTORE_HOLD), which))
+    counts[name] = Number(row?.n ?? 0)
+  }
+  return counts
+}
+
+/** As its sender would. One that ended meanwhile, or is claimed, is left alone. */
+function dropMessages(store: Store, ids: string[]): Promise<number> {
+  return changeUnclaimed(store, messageRows, ids, async (tx, unclaimed) => {
+    const { id } = messages
+    const held = and(inArray(id, unclaimed), underHold(messageRows, RESTORE_HOLD))
+    const still = (await tx.select({ id }).from(messages).where(held)).map((row) => row.id)
+    const found = await loadAll(tx, still)
+    const text = "An operator dropped the message after a restore."
+    await stopAll(tx, [...found.values()], { status: CANCELLED, text })
+    return found.size
+  })
+}
+
+/** Its last word is written by the queue, which knows what each kind has to say. */
+async function dropJobs(store: Store, ids: string[]): Promise<number> {
+  return store.tx(async (tx) => {
+    const rows = await tx
+      .update(jobs)
+      .set({ state: READY, owner: null, run_at: now(), last_error: DROPPED })
+      .where(and(inArray(jobs.id, ids), underHold(jobRows, RESTORE_HOLD)))
+      .returning({ id: jobs.id })
+    tx.afterCommit(wakeUpOf(tx, jobRows.name).wakeUp)
+    return rows.length
+  })
+}
+
+const CHANNELS = ["email", "push", "sms", "in_app"]
+const HOOKS = "webhook"
+const JOB = "job"
+/** Names of jobs have a point in them. */
+const JOB_NAME = /^[a-z_-]+(\.[a-z_-]+)+$/
+
+const NEVER = sql`1 = 0`
+
+async function partsOf(db: Reader, filter: HeldFilter): Promise<HeldPart[]> {
+  const { kind } = filter
+  const is_channel = kind !== undefined && CHANNELS.includes(kind)
+  const is_job = kind === JOB || (kind !== undefined && JOB_NAME.test(kind))
+  if (kind !== undefined && !is_channel && !is_job && kind !== HOOKS) throw unknownKind(kind)
+  if (filter.project !== undefined && !isUuid(filter.project)) {
+    fail("validation_error", `project: "${filter.project}" is not the id of a project.`)
+  }
+  const domain = filter.domain === undefined ? undefined : demandDomain(filter.domain)
+  const of_channel = is_channel ? eq(messages.channel, kind as "email") : undefined
+  const of_kind = kind === undefined || kind === JOB ? undefined : eq(jobs.name, kind)
+  const all: HeldPart[] = [
+    {
+      name: "messages",
+      rows: messageRows,
+      which: and(
+        of_channel,
+        within(messageRows, filter),
+        domain === undefined ? undefined : isTo(domain),
+      ),
+    },
+    {
+      name: "webhook_deliveries",
+      rows: deliveryRows,
+      which: and(
+        within(deliveryRows, filter),
+        domain === undefined ? undefined : await isForHost(db, domain),
+      ),
+    },
+    {
+      name: "jobs",
+      rows: jobRows,
+      which: and(of_kind, within(jobRows, filter), domain === undefined ? undefined : NEVER),
+    },
+  ]
+  if (kind === undefined) return all
+  const name = is_channel ? "messages" : is_job ? "jobs" : "webhook_deliveries"
+  return all.filter((part) => part.name === name)
+}
+
+const within = ({ table }: AnyWorkRows, { project, older_than }: HeldFilter) =>
+  and(
+    project === undefined ? undefined : eq(table.project_id, project),
+    older_than === undefined ? undefined : lt(table.created_at, secondsFromNow(-older_than)),
+  )
+
+/** Of a recipient. An address has no other "@" behind the last one. */
+const isTo = (domain: string) => {
+  const ending = `%@${domain.replace(/[!%_]/g, "!$&")}`
+  return sql`${messages.recipient} LIKE ${ending} ESCAPE '!'`
+}
+
+async function isForHost(db: Reader, domain: string): Promise<SQL> {
+  const { id, url } = webhooks
+  const rows = await db
+    .select({ id, url })
+    .from(webhooks)
+    .where(like(url, `%${domain}%`))
+  const ids = rows.flatMap((row) => (hostOf(row.url) === domain ? [row.id] : []))
+  return ids.length === 0 ? NEVER : inArray(deliveries.webhook_id, ids)
+}
+
+const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).hostname : "")
+
+const demandDomain = (text: string): string =>
+  wireDomain(text) ?? fail("validation_error", `domain: "${text}" is not a domain name.`)
+
+function unknownKind(kind: string): never {
+  const known = [...CHANNELS, HOOKS, JOB].join(", ")
+  return fail("validation_error", `kind: "${kind}" is none of ${known}, or a kind of jobs.`)
+}
