@@ -1,10 +1,10 @@
 import { Database } from "bun:sqlite"
 import type { Settings } from "../../core/config"
 import { LOST_EVENTS } from "../../events/lost-events"
-import { connect } from "../../store/connect-postgres"
+import { copyToPostgres } from "../../store/copy-rows"
 import { BOOT_PATIENCE_MS, openStore } from "../../store/open"
-import { copyToPostgres } from "../backup/copy-rows"
-import type { PostgresConnection } from "../backup/shared-tables"
+import { connect } from "../../store/postgres-pool"
+import type { PostgresConnection } from "../../store/shared-tables"
 import { lostEventsAt } from "./copy-changes"
 
 interface FillOptions {

@@ -2,9 +2,9 @@ import { statSync } from "node:fs"
 import { statfs } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import type { Settings } from "../../core/config"
-import { connect } from "../../store/connect-postgres"
 import { inspectFile, sizeOf } from "../../store/database-file"
 import { sqlitePath } from "../../store/open"
+import { connect } from "../../store/postgres-pool"
 
 const LEDGER = "belfry_migrations"
 const MB = 1024 * 1024
