@@ -13,8 +13,9 @@ import type { BackupArchive } from "../backup/archive-reader"
 import { raiseMark } from "../database-mark"
 import { WrongMasterKey } from "../instance"
 import { type ChangedCopy, changeCopy } from "./copy-changes"
-import { fillPostgres } from "./fill-postgres"
+
 import { blobsDir, demandEmptyTarget, demandRoom } from "./restore-target"
+import { moveToPostgres } from "./to-postgres"
 
 /** In the data folder and in that of the blobs, until everything has its place. */
 const STAGING = "restoring"
@@ -95,7 +96,7 @@ export async function restore(
     await placeFiles(blobs, blobsDir(settings))
     await keepPapers(staging, settings.data_dir)
     const database = join(staging, "database.db")
-    if (settings.database_url) await fillPostgres(database, settings, options)
+    if (settings.database_url) await moveToPostgres(database, settings, options)
     else await place(database, path)
     return changed
   } finally {

@@ -1,45 +1,31 @@
-import { Database } from "bun:sqlite"
 import type { Settings } from "../../core/config"
 import { LOST_EVENTS } from "../../events/lost-events"
-import { copyToPostgres } from "../../store/copy-rows"
+import { fillPostgres } from "../../store/fill-postgres"
 import { BOOT_PATIENCE_MS, openStore } from "../../store/open"
-import { connect } from "../../store/postgres-pool"
 import type { PostgresConnection } from "../../store/shared-tables"
 import { lostEventsAt } from "./copy-changes"
 
-interface FillOptions {
+interface MoveOptions {
   onProgress?: (progress: { step: "copying"; done: number; total: number | null }) => void
   signal?: AbortSignal
 }
 
-/**
- * Copies an SQLite file of our schema into the empty Postgres database of the settings, in one
- * transaction: all rows, or none.
- */
-export async function fillPostgres(
+/** Copies an SQLite file of our schema into the empty Postgres database of the settings: all rows, or none. */
+export async function moveToPostgres(
   path: string,
   settings: Settings,
-  { onProgress, signal }: FillOptions,
+  { onProgress, signal }: MoveOptions,
 ): Promise<void> {
   const { database_url, database_direct_url } = settings
   await (await openStore(settings, { patience_ms: BOOT_PATIENCE_MS })).close() // makes the tables
-  const source = new Database(path, { readonly: true, strict: true })
-  const pool = connect(database_direct_url ?? database_url ?? "", { max: 1, prepare: false })
   let done = 0
-  const onRows = (_: string, rows: number) => {
+  const onRows = (rows: number) => {
     signal?.throwIfAborted()
     done += rows
     onProgress?.({ step: "copying", done, total: null })
   }
-  try {
-    await pool.begin(async (tx) => {
-      await copyToPostgres(source, tx, { onRows })
-      await placeLostEvents(tx)
-    })
-  } finally {
-    source.close()
-    await pool.close()
-  }
+  const url = database_direct_url ?? database_url ?? ""
+  await fillPostgres(path, url, { onRows, finish: placeLostEvents })
 }
 
 /** The copied events got the position of this transaction: readers of lost ones go on behind it. */

@@ -1,0 +1,29 @@
+import { Database } from "bun:sqlite"
+import { copyToPostgres } from "./copy-rows"
+import { connect } from "./postgres-pool"
+import type { PostgresConnection } from "./shared-tables"
+
+interface FillOptions {
+  /** Hears of each part that was copied. What it throws ends the copying. */
+  onRows: (rows: number) => void
+  /** Changes what was copied, before it counts. */
+  finish: (tx: PostgresConnection) => Promise<void>
+}
+
+/**
+ * Copies an SQLite file of our schema into a Postgres database that has the same tables without rows, in
+ * one transaction: all rows, or none.
+ */
+export async function fillPostgres(path: string, url: string, { onRows, finish }: FillOptions) {
+  const source = new Database(path, { readonly: true, strict: true })
+  const pool = connect(url, { max: 1, prepare: false })
+  try {
+    await pool.begin(async (tx) => {
+      await copyToPostgres(source, tx, { onRows: (_, rows) => onRows(rows) })
+      await finish(tx)
+    })
+  } finally {
+    source.close()
+    await pool.close()
+  }
+}
