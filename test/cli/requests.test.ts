@@ -13,7 +13,7 @@ import { ACCESS_TOKEN, ACCOUNT, REFRESH_TOKEN, session, signedInHome } from "./s
 
 /** These open data or files of this machine, serve a page, or ask a receiver of the user's. */
 const local =
-  /^(up|serve|init|migrate|version|tui|completion|profiles .*|config .*|admin .*|webhooks verify|smtp .*|templates preview)$/
+  /^(up|serve|init|migrate|version|tui|completion|profiles .*|config .*|admin .*|db .*|smoke|upgrade|webhooks verify|smtp .*|templates preview)$/
 
 const PASSWORD = "Correct-Horse-7"
 const { access_token, refresh_token } = session()
@@ -93,6 +93,7 @@ GET /t/c/{token}
 GET /t/o/{token}
 GET /u/{token}
 GET /v1/accounts/me/projects
+GET /v1/admin/doctor
 GET /v1/domains/{domain_id}/status
 GET /v1/health
 GET /v1/projects/{project_id}/jwks.json

@@ -292,6 +292,7 @@ export const ROWS: Record<string, Row> = {
   "POST /v1/accounts/me/reputation/release": with_({ tag: "news" }),
   "POST /v1/admin/accounts/{account_id}/freeze": with_({ reason: "phishing" }),
   "POST /v1/admin/accounts/{account_id}/unfreeze": with_({ reason: "cleaned" }),
+  "GET /v1/admin/doctor": plain,
   "GET /v1/admin/queues": plain,
   "POST /v1/admin/queues/{queue}/pause": plain,
   "POST /v1/admin/queues/{queue}/resume": plain,
