@@ -2,7 +2,9 @@ import { and, asc, eq, inArray } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { about, type Event } from "../events/feed"
 import { apiKeys } from "../identity/tables"
+import { EXPIRED } from "../messages/change"
 import { isOpen } from "../messages/facts"
+import { CANCELLED } from "../messages/settle"
 import { asTheyStand, type MessageView } from "../messages/standing"
 import { attempts } from "../messages/tables"
 import type { Reader } from "../store/store"
@@ -211,7 +213,7 @@ function suppressionSteps(facts: EmailFacts): Step[] {
 
 function queueSteps(facts: EmailFacts): Step[] {
   const { message, attempts: tried } = facts
-  const { scheduled_at, next_attempt_at, status, status_reason, updated_at } = message
+  const { scheduled_at, next_attempt_at, status, status_reason, error, updated_at } = message
   const steps: Step[] = []
   if (scheduled_at) {
     const is_waiting = tried.length === 0 && status === "queued"
@@ -223,8 +225,8 @@ function queueSteps(facts: EmailFacts): Step[] {
     const detail = `${sentence(status_reason)}${until}`
     steps.push({ at: updated_at, rule: "deferred", outcome: "wait", detail })
   }
-  if (status === "failed" && status_reason === "cancelled") {
-    steps.push({ at: updated_at, rule: "cancelled", outcome: "fail", detail: "It was cancelled." })
+  if (status === "failed" && error && STOPS.has(error.code)) {
+    steps.push({ at: updated_at, rule: error.code, outcome: "fail", detail: error.message })
   }
   const [first] = tried
   if (first) {
@@ -237,6 +239,9 @@ function queueSteps(facts: EmailFacts): Step[] {
   if (!isOpen(status)) return [{ at: updated_at, ...NEVER_CLAIMED }]
   return [atAccept(facts, "queued", "wait", "It waits for its turn.")]
 }
+
+/** It was taken back, or its publish expired. Attempts that are used up have another code. */
+const STOPS: ReadonlySet<string> = new Set([CANCELLED, EXPIRED])
 
 /** The attempt stands here once it has ended. */
 const BEING_SENT = {

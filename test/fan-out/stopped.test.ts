@@ -36,6 +36,12 @@ const eventsOf = async (project: TestProject, id: string) => {
   return body.data.events.map(({ type }: { type: string }) => type)
 }
 
+async function queueStepOf(project: TestProject, id: string | undefined) {
+  const { body } = await project.get(`/v1/emails/${id}/explain`)
+  const { steps } = body.data
+  return steps.findLast(({ stage }: { stage: string }) => stage === "queue")
+}
+
 test("a cancel ends the messages that wait, and the counts are those of the rows", async () => {
   const { project, id, cancel, made } = await oneChunk()
   const answer = await cancel()
@@ -51,6 +57,13 @@ test("a cancel ends the messages that wait, and the counts are those of the rows
   expect((await record(parts, id)).channels.email).toMatchObject({ sent: CHUNK, failed: CHUNK })
   expect(await eventsOf(project, all[0]?.id ?? "")).toEqual(["email.queued", "email.failed"])
   expect(await deliverAll(service)).toEqual([])
+  expect(await queueStepOf(project, all[0]?.id)).toMatchObject({
+    ...{
+      rule: "cancelled",
+      outcome: "fail",
+      detail: expect.stringContaining("publish was cancel"),
+    },
+  })
   const failed = await project.get("/v1/emails?status=failed&per_page=1")
   expect(failed.body.meta.total).toBe(CHUNK)
   expect(await store.read.select().from(jobs).where(eq(jobs.name, fanOutStopped.name))).toEqual([])
@@ -129,6 +142,7 @@ test("an expiry ends messages that wait for the end of quiet hours, also of a pu
     ...{ status: "failed", status_reason: "expired", scheduled_at: expect.any(String) },
     error: { code: "expired", message: expect.stringContaining("expired before") },
   })
+  expect(await queueStepOf(project, quiet?.id)).toMatchObject({ rule: "expired", outcome: "fail" })
   expect(other).toMatchObject({ status: "delivered" })
   expect(await record(parts, id)).toMatchObject({
     ...{ status: "completed", status_reason: null },
