@@ -15,6 +15,7 @@ import {
   isAlive,
   type ServerOutputs,
   type ServerProcess,
+  serverOf,
   startDetached,
   stopProcess,
 } from "./server-process"
@@ -35,7 +36,7 @@ export interface ExchangePlan {
   words: readonly string[]
   environment: Record<string, string | undefined>
   ready_ms: number
-  /** Called once the journal is written: from then on a crash must not leave nothing that serves. */
+  /** Called before the journal is written: from then on a crash must not leave nothing that serves. */
   startGuard: () => void
   /** Hears each step, for people. */
   onStep: (text: string) => Promise<void>
@@ -62,9 +63,9 @@ export async function exchange(plan: ExchangePlan): Promise<ExchangeResult> {
     writeJournal(data_dir, journal)
   }
   forgetUpgrade(data_dir)
+  plan.startGuard()
   step("stopping")
   try {
-    plan.startGuard()
     if (server) {
       await onStep("stopping the server")
       await stopProcess(server.pid, STOP_MILLISECONDS)
@@ -87,7 +88,7 @@ export async function exchange(plan: ExchangePlan): Promise<ExchangeResult> {
     await onStep("returning to the version of before")
     if ((await endUpgrade(settings, journal)) === "kept") return { applied: [], downtime_ms: null }
     startAgain(plan)
-    throw returned(error, journal)
+    throw returned(error, journal, server === undefined || (await isServing(plan)))
   }
 }
 
@@ -111,9 +112,22 @@ export function startAgain({ journal, server, outputs }: ExchangePlan): number |
   return startDetached({ program: journal.program, words, cwd, environment, outputs })
 }
 
-function returned(error: unknown, { from_version, to_version }: UpgradeJournal): Failure {
+/** Whether the version of before serves again, in the time that a new one has. */
+async function isServing({ settings, ready_ms }: ExchangePlan): Promise<boolean> {
+  const deadline = millis() + ready_ms
+  while (!serverOf(settings.data_dir)) {
+    if (millis() > deadline) return false
+    await pause(LOOK_MILLISECONDS)
+  }
+  return true
+}
+
+function returned(error: unknown, journal: UpgradeJournal, serves: boolean): Failure {
+  const { from_version, to_version } = journal
   const reason = error instanceof Error ? error.message : String(error)
-  const message = `Version ${to_version} did not take over: ${reason} Version ${from_version} and its data are back.`
-  const hint = "nothing was accepted in between; the log of the server has more"
-  return new Failure(exits.failed, "upgrade_undone", message, { hint })
+  const message = `Version ${to_version} did not take over: ${reason}. Version ${from_version} and its data are back.`
+  const hint = serves
+    ? "nothing was accepted in between; the log of the server has more"
+    : "the server does not run yet: see its log, and start it"
+  return new Failure(exits.failed, "upgrade_undone", message.replace("..", "."), { hint })
 }

@@ -1,5 +1,5 @@
 import { statSync } from "node:fs"
-import type { Loaded } from "../../src/core/config"
+import type { Loaded, Settings } from "../../src/core/config"
 import { log } from "../../src/core/log"
 import {
   claimVerdict,
@@ -13,6 +13,7 @@ import { type Exit, exits, Failure } from "../lib/errors"
 import { pause } from "../lib/time"
 
 const LOOK_MILLISECONDS = 200
+const FINISH_MILLISECONDS = 2000
 
 /**
  * To be called before a server opens its data. While an upgrade of the folder runs, it waits; what was left
@@ -28,7 +29,7 @@ export async function enterUpgrade({ values }: Loaded): Promise<(() => Promise<v
     const { id, step, to_version } = journal
     const verdict = step === "starting" ? readVerdict(data_dir, id) : undefined
     const is_new = step === "starting" && version === to_version
-    if (is_new && verdict === undefined) return onProbation(data_dir, journal)
+    if (is_new && verdict === undefined) return onProbation(values, journal)
     // The other program has the turn. What starts this service again starts that one.
     if (isReplaced(journal)) throw replaced()
     if (!is_told) log.warn("an upgrade of this data folder is not over; waiting", { step })
@@ -41,16 +42,29 @@ export async function enterUpgrade({ values }: Loaded): Promise<(() => Promise<v
 }
 
 /** The note comes first: then either the one that undoes sees it, or this one sees the verdict. */
-function onProbation(data_dir: string, journal: UpgradeJournal): () => Promise<void> {
+function onProbation(settings: Settings, journal: UpgradeJournal): () => Promise<void> {
+  const { data_dir } = settings
   noteProbation(data_dir, process.pid)
   if (readVerdict(data_dir, journal.id) === "undone") throw replaced()
-  return () => admitted(data_dir, journal)
+  return () => admitted(settings, journal)
 }
 
 /** From here on the new version accepts, unless the old one comes back. */
-async function admitted(data_dir: string, { id, to_version }: UpgradeJournal): Promise<void> {
-  if (claimVerdict(data_dir, id, "kept") !== "kept") throw replaced()
+async function admitted(settings: Settings, { id, to_version }: UpgradeJournal): Promise<void> {
+  if (claimVerdict(settings.data_dir, id, "kept") !== "kept") throw replaced()
   log.info("the upgrade is done; this version accepts requests", { version: to_version })
+  void finishLater(settings)
+}
+
+/** The command that began the upgrade ends it. Where that one died, this process does. */
+async function finishLater(settings: Settings): Promise<void> {
+  const { recoverUpgrade } = await import("./upgrade-recovery")
+  while (readJournal(settings.data_dir)) {
+    await pause(FINISH_MILLISECONDS)
+    await recoverUpgrade(settings).catch((error) =>
+      log.warn("what is left of the upgrade could not be removed", { error }),
+    )
+  }
 }
 
 /** Whether another program now has the path that this process was started from. */

@@ -34,11 +34,10 @@ export const startGuard = (
     outputs,
   })
 
-/** Waits until the upgrade is over. Where the process that carried it on died, this one ends it. */
+/** Waits until no process carries the upgrade on. Where the process that carried it on died, this one ends it. */
 export async function guardUpgrade(settings: Settings): Promise<Exit> {
   const { data_dir } = settings
   for (;;) {
-    if (!readJournal(data_dir)) return exits.done
     const release = lockUpgrade(data_dir)
     if (!release) {
       await pause(LOOK_MILLISECONDS)

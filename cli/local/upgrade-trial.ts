@@ -9,6 +9,7 @@ import { millis, pause } from "../lib/time"
 const LOOK_MILLISECONDS = 500
 const STOP_MILLISECONDS = 30_000
 const KEPT_BYTES = 4000
+const LAST_LINES = 3
 /** A migration of a large database takes minutes. */
 const MIGRATE_MILLISECONDS = 3_600_000
 
@@ -152,11 +153,19 @@ async function demandWell(url: string, version: string, told: () => string): Pro
 }
 
 function failed(what: string, said: string): Failure {
-  const last = said.trim().split("\n").slice(-5).join("\n")
+  const last = saidBy(said)
   const hint = "nothing was changed; the version of before goes on"
-  return new Failure(exits.failed, "trial_failed", last ? `${what}:\n${last}` : `${what}.`, {
+  return new Failure(exits.failed, "trial_failed", last ? `${what}: ${last}` : `${what}.`, {
     hint,
   })
+}
+
+/** The message of an error body, or the last lines. */
+function saidBy(text: string): string {
+  const lines = text.trim().split("\n")
+  const body = lines.findLast((line) => line.startsWith('{"error":'))
+  if (body === undefined) return lines.slice(-LAST_LINES).join("\n")
+  return (JSON.parse(body) as { error: { message: string } }).error.message
 }
 
 /** The address in the first line of `serve --json`; undefined where none comes in time. */

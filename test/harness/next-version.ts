@@ -18,6 +18,8 @@ for (const engine of ["sqlite", "postgres"] as const) {
     embedded[engine].push({ tag: "9999_next", when, sql: late ? "SELECT * FROM gone" : sql })
 }
 
+const is_late = fault === "slow" && !is_trial && (serves || words[0] === "migrate")
+if (is_late && !words.includes("--dry-run")) await Bun.sleep(1000)
 if (serves && fault === "sick") {
   process.stderr.write("This version is sick.\n")
   process.exit(1)

@@ -41,4 +41,6 @@ export const sizes = {
   received: full ? 20_000 : 1_000,
   /** Messages a day, over ten months. */
   retained: full ? 200 : 6,
+  /** Places at which an upgrade, or a server of it, is killed. */
+  upgrade_kills: full ? 8 : 3,
 }

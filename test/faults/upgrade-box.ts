@@ -1,0 +1,154 @@
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { readJournal, type UpgradeStep } from "../../src/operations/upgrade/journal"
+import { binary } from "../harness/binary"
+import { leftover } from "../harness/leftovers"
+import type { NextRelease } from "../harness/next-release"
+import { freePort } from "../harness/ports"
+import { lean } from "../scenarios/serve"
+
+const SERVED_MILLISECONDS = 90_000
+const LOOK_MILLISECONDS = 20
+
+export interface BoxOptions {
+  release: NextRelease
+  /** What is wrong with the later version. */
+  fault?: string
+  env?: Record<string, string>
+  /** A shell starts the server again when it ends with another code than 0. */
+  is_supervised?: boolean
+}
+
+/** A server in a folder of its own, with its own copy of the program, on a port that stays. */
+export async function upgradeBox({ release, fault = "", env: more, is_supervised }: BoxOptions) {
+  const folder = leftover(mkdtempSync(join(tmpdir(), "belfry-box-")))
+  for (const name of ["bin", "home"]) mkdirSync(join(folder, name))
+  const program = join(folder, "bin/belfry")
+  const data_dir = join(folder, "data")
+  copyFileSync(binary, program)
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const env = {
+    ...lean,
+    PATH: process.env.PATH ?? "",
+    HOME: join(folder, "home"),
+    BELFRY_MAILBOX_LISTEN: "127.0.0.1:0",
+    BELFRY_UPGRADE_TRIAL: "500ms",
+    BELFRY_UPGRADE_READY: "5s",
+    BELFRY_UPGRADE_SUPERVISOR: is_supervised ? "yes" : "auto",
+    NEXT_VERSION: fault,
+    ...more,
+  }
+  const own = (...words: string[]) => [program, ...words, "--data-dir", data_dir]
+  const start = (words: string[]) => {
+    const stdout = Bun.file(join(folder, "out"))
+    const stderr = Bun.file(join(folder, "err"))
+    return Bun.spawn(words, { cwd: folder, env, stdin: "ignore", stdout, stderr })
+  }
+  const run = async (...words: string[]) => ended(command(own(...words), { cwd: folder, env }))
+  const made = await run("init", "--json")
+  const { api_key } = JSON.parse(made.stdout) as { api_key: string }
+  const serve = own("serve", "--listen", `127.0.0.1:${port}`)
+  const loop = 'until "$@"; do sleep 0.1; done'
+  start(is_supervised ? ["sh", "-c", loop, "supervisor", ...serve] : serve)
+  await served(url)
+
+  return {
+    ...{ folder, program, data_dir, url, api_key, run },
+    /** The version that serves, once one does. */
+    served: () => served(url),
+    /** `belfry upgrade` with the release, or with another file or URL. */
+    upgrade: (...words: string[]) =>
+      command(own("upgrade", ...(words[0] ? words : [release.archive]), ...keyOf(release)), {
+        cwd: folder,
+        env,
+      }),
+    traffic: () => traffic(url, api_key),
+    /** Which of the messages are not there any more. */
+    async missing(ids: readonly string[]) {
+      const answers = await Promise.all(ids.map((id) => ask(url, api_key, `/v1/emails/${id}`)))
+      return ids.filter((_, at) => answers[at] !== 200)
+    },
+    /** Resolves when the upgrade has come to the step. */
+    async step(wanted: UpgradeStep) {
+      while (readJournal(data_dir)?.step !== wanted) await Bun.sleep(1)
+    },
+    async over() {
+      while (readJournal(data_dir)) await Bun.sleep(LOOK_MILLISECONDS)
+    },
+    log: () => Bun.file(join(folder, "err")).text(),
+    async [Symbol.asyncDispose]() {
+      for (const pid of processesIn(folder, is_supervised)) process.kill(pid, "SIGKILL")
+    },
+  }
+}
+
+export type UpgradeBox = Awaited<ReturnType<typeof upgradeBox>>
+
+const keyOf = ({ public_key }: NextRelease) => ["--public-key", public_key, "--json"]
+
+function command(cmd: string[], around: { cwd: string; env: Record<string, string> }) {
+  return Bun.spawn(cmd, { ...around, stdin: "ignore", stdout: "pipe", stderr: "pipe" })
+}
+
+/** What a command said. */
+export async function ended(child: ReturnType<typeof command>) {
+  const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
+  return { code: await child.exited, stdout, stderr }
+}
+
+/** Every process whose program lies in the folder, and the shell around them. */
+function processesIn(folder: string, is_supervised = false): number[] {
+  const found = readdirSync("/proc").filter((pid) => {
+    try {
+      if (!/^\d+$/.test(pid)) return false
+      const is_ours = readlinkSync(`/proc/${pid}/exe`).startsWith(folder)
+      return is_ours || (is_supervised && readlinkSync(`/proc/${pid}/cwd`) === folder)
+    } catch {
+      return false
+    }
+  })
+  return found.map(Number)
+}
+
+async function served(url: string): Promise<string> {
+  const deadline = performance.now() + SERVED_MILLISECONDS
+  while (performance.now() < deadline) {
+    const ready = await fetch(`${url}/readyz`).catch(() => undefined)
+    if (ready?.status === 200) {
+      const { version } = (await (await fetch(`${url}/healthz`)).json()) as { version: string }
+      return version
+    }
+    await Bun.sleep(LOOK_MILLISECONDS)
+  }
+  throw new Error(`nothing serves ${url} within ${SERVED_MILLISECONDS / 1000} s`)
+}
+
+const ask = async (url: string, key: string, path: string) =>
+  (await fetch(url + path, { headers: { "x-api-key": key } })).status
+
+/** Sends one email after the other until it is stopped. Answers the ids that were accepted. */
+function traffic(url: string, api_key: string) {
+  let is_running = true
+  const accepted: string[] = []
+  const mail = { from: "me@mailbox.test", to: "ann@mailbox.test", subject: "s", text: "t" }
+  const headers = { "x-api-key": api_key, "content-type": "application/json" }
+  const send = async () => {
+    while (is_running) {
+      const request = { method: "POST", headers, body: JSON.stringify(mail) }
+      const reply = await fetch(`${url}/v1/emails`, request).catch(() => undefined)
+      if (reply?.status === 201) accepted.push(((await reply.json()) as { id: string }).id)
+      else await reply?.body?.cancel()
+      await Bun.sleep(LOOK_MILLISECONDS)
+    }
+  }
+  const running = send()
+  return {
+    async stop() {
+      is_running = false
+      await running
+      return accepted
+    },
+  }
+}
