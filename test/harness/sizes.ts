@@ -41,6 +41,6 @@ export const sizes = {
   received: full ? 20_000 : 1_000,
   /** Messages a day, over ten months. */
   retained: full ? 200 : 6,
-  /** Places at which an upgrade, or a server of it, is killed. */
-  upgrade_kills: full ? 8 : 3,
+  /** Ways of each kind in which an upgrade fails, and places at which it is killed. */
+  upgrade_faults: full ? 8 : 1,
 }
