@@ -1,6 +1,7 @@
 import { Command, CommanderError, Help, type Option } from "commander"
 import * as accounts from "./commands/accounts"
 import * as admin from "./commands/admin"
+import * as backup from "./commands/backup"
 import * as completion from "./commands/completion"
 import * as config from "./commands/config"
 import * as db from "./commands/db"
@@ -126,7 +127,7 @@ export function createProgram(
     templateFiles,
   ]
   const people = [login, setup, me, accounts, usage, admin, queue]
-  const box = [local, db, restore, tui]
+  const box = [local, backup, restore, db, tui]
   const nouns = [...box, ...mail, ...people, profiles, config, listen, completion]
   addResources(program, resources, isNeeded)
   for (const noun of nouns) noun.define(program)
@@ -158,7 +159,7 @@ const exitLines = (): string =>
 
 /** The root's help, in the order in which people meet the commands. */
 const groups: Record<string, string> = {
-  "Run a server:": "up serve init migrate restore config status smoke upgrade admin db",
+  "Run a server:": "up serve init migrate backup restore config status smoke upgrade admin db",
   "Sign in:": "login logout whoami setup signup password me profiles",
   "Send and read mail:":
     "emails scheduled templates categories topics inbound inbox subscribers suppressions domains providers mailbox smtp",

@@ -25,6 +25,7 @@ import { type QueueControlParts, queueControlRoutes } from "./jobs/pause-routes"
 import { longJobRoutes } from "./jobs/routes"
 import { mailboxRoutes } from "./mailbox/routes"
 import { scheduledRoutes } from "./messages/scheduled-routes"
+import { type BackupRouteParts, backupRoutes } from "./operations/backup/backup-routes"
 import { type DoctorRouteParts, doctorRoutes } from "./operations/doctor-routes"
 import { subscriberDataRoutes } from "./operations/subscriber-data-routes"
 import { docsRoutes, pageRoutes } from "./pages/routes"
@@ -57,7 +58,8 @@ import { type TrackingParts, trackingRoutes } from "./tracking/routes"
 import { type WebhookRouteParts, webhookRoutes } from "./webhooks/routes"
 
 export interface AppParts
-  extends DomainParts,
+  extends BackupRouteParts,
+    DomainParts,
     EmailParts,
     InboundParts,
     InvitationParts,
@@ -125,6 +127,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...eventRoutes(store, health),
     ...queueControlRoutes(parts),
     ...doctorRoutes(parts),
+    ...backupRoutes(parts),
     ...webhookRoutes(parts),
     ...queueRoutes(parts),
     ...streamRoutes(parts),

@@ -34,6 +34,8 @@ import { isMailbox } from "./lib/address"
 import { watch } from "./messages/facts"
 import type { Channels } from "./messages/pipeline"
 import { countMessages, messageRows, messageTable } from "./messages/pipeline"
+import { backupWarnings } from "./operations/backup/backup-state"
+import { openBackups } from "./operations/backup/create-backup"
 import { invariantWarnings } from "./operations/invariant-sweep"
 import { providerWarnings } from "./providers/alerts"
 import { Failover } from "./providers/failover"
@@ -111,7 +113,8 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
   const email = await composeEmail(ground, overrides, pauses)
   const { open_providers, providers, domains, rules, mail } = email
   const inbound = { ...ground, ...inboundParts(ground, domains), rules }
-  const own = { store, secrets, blobs, inbound_blobs, domains, rules, sending: rules }
+  const backups = openBackups({ settings, secrets })
+  const own = { store, secrets, backups, blobs, inbound_blobs, domains, rules, sending: rules }
   const work = { ...own, open_providers, inbound }
   const handlers = jobHandlers(work, { mail, base_url })
   pauses.add(Object.keys(handlers))
@@ -123,6 +126,7 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     () => providerWarnings(store.read, email.provider.monitor.troubles()),
     () => pauses.warnings(),
     () => invariantWarnings(store.read),
+    () => backupWarnings(store.read, settings),
   ])
   const hasRoom = () => disk.healthy() && disk.state() === "ok"
   const parts: AppParts = {
@@ -142,6 +146,7 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     intake: new Intake(store),
     limits: new RateLimits(store.isAlone ? undefined : new SharedWindows(store)),
     cursors: new Cursors(secrets),
+    backups,
     inbox_tokens: new InboxTokens({ store, secrets, base_url }),
     ...sessionParts({ store, secrets, data_dir, sign_up, base_url }),
     ...{ mail, rules, domains, queues: pauses, open_providers, providers, disk },

@@ -20,6 +20,7 @@ import { shareWakeUps, wakeUpOf } from "./jobs/wake-ups"
 import { startMailbox } from "./mailbox/smtp-server"
 import { type MessageActivity, watch } from "./messages/facts"
 import { openAdminSocket } from "./operations/admin"
+import { keepBackups } from "./operations/backup/backup-schedule"
 import { keepMark } from "./operations/database-mark"
 import { demandMasterKey, demandSharedBlobs, followCluster, probe } from "./operations/instance"
 import { keepInvariants } from "./operations/invariant-sweep"
@@ -141,6 +142,7 @@ async function assemble(
   const { read } = store
   const works = [wakeUpOf(read, "messages"), wakeUpOf(read, "jobs"), deliveryWakeUp(read)]
   undo.push(shareWakeUps(store, [...works, emitted(read)]), keepTidy(store, settings, storage))
+  undo.push(keepBackups(store, settings).stop)
   const invariants = keepInvariants(store)
   undo.push(() => invariants.stop())
   // What only the start needed goes: compiled code and the collector's reserve, some 5 MB.

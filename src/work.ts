@@ -17,6 +17,13 @@ import { inboundProcess } from "./inbound/process-job"
 import { bind, type JobHandlers } from "./jobs/jobs"
 import { complain, mailboxComplain } from "./mailbox/simulator"
 import {
+  backupCreate,
+  backupFailed,
+  runBackup,
+  tellOperators,
+} from "./operations/backup/backup-job"
+import type { Backups } from "./operations/backup/create-backup"
+import {
   type ErasureParts,
   eraseRest,
   removeErasedFiles,
@@ -38,6 +45,7 @@ import { tellAdmins, webhookWarning } from "./webhooks/failure-mail"
 import { resend, webhookResend } from "./webhooks/resend"
 
 interface JobParts extends PurgeParts, ErasureParts {
+  backups: Backups
   inbound_blobs: Blobs
   open_providers: OpenProviders
   domains: CheckParts
@@ -58,6 +66,7 @@ export const RUNS_ON: readonly string[] = [
   topicRemoved,
   subscriberErased,
   erasedFiles,
+  backupCreate,
   purgeProject,
   purgeAccount,
 ].map(({ name }) => name)
@@ -70,6 +79,7 @@ export const jobHandlers = (
   {
     store,
     secrets,
+    backups,
     blobs,
     inbound_blobs,
     domains,
@@ -100,6 +110,8 @@ export const jobHandlers = (
   ...bind(passwordForgotten, sendReset(store, post)),
   ...bind(subscriberErased, eraseRest({ store, secrets })),
   ...bind(erasedFiles, removeErasedFiles({ store, blobs, inbound_blobs })),
+  ...bind(backupCreate, runBackup(store, backups)),
+  ...bind(backupFailed, tellOperators(store, post.mail)),
   ...bind(purgeProject, {
     run: async ({ id }) => {
       await purgeProjectNow({ store, blobs }, id)

@@ -27,13 +27,11 @@ export async function runOrder<Data>(
   if (context.flags.dryRun && !rehearses) throw usage("--dry-run is not possible with this command")
   const loaded = localSettings(context.flags, options, { "log.level": "warn" })
   const { data_dir, base_url, sign_up } = loaded.values
-  for (const socket of socketsFor(loaded)) {
-    const answer = await sendOrder(socket, what)
-    if (answer) return answer as Data
-    if (await hasDatabase(loaded)) break
-  }
+  const answer = await askServer<Data>(loaded, what)
+  if (answer) return answer
   return withStore(loaded, { begin: "never" }, async (store, openSecrets) => {
     const { administer } = await import("../../src/operations/admin")
+    const { openBackups } = await import("../../src/operations/backup/create-backup")
     const { sessionParts } = await import("../../src/tenancy/setup")
     const { PROVIDERS } = await import("../../src/channels")
     const { ownEmailProvider } = await import("../../src/providers/provider")
@@ -42,12 +40,23 @@ export async function runOrder<Data>(
     const parts = { store, secrets, data_dir, sign_up, base_url: () => base_url ?? "" }
     try {
       const providers = { own: { email: ownEmailProvider(PROVIDERS, loaded.values) } }
-      const all = { store, secrets, providers, ...sessionParts(parts) }
+      const backups = openBackups({ settings: loaded.values, secrets })
+      const all = { store, secrets, providers, backups, ...sessionParts(parts) }
       return (await administer(all, what)) as Data
     } catch (error) {
       throw error instanceof ApiError ? failureOf(error as OrderRefusal) : error
     }
   })
+}
+
+/** What a running server answers; undefined where none runs on this data. */
+export async function askServer<Data>(loaded: Loaded, what: AdminOrder): Promise<Data | undefined> {
+  for (const socket of socketsFor(loaded)) {
+    const answer = await sendOrder(socket, what)
+    if (answer) return answer as Data
+    if (await hasDatabase(loaded)) break
+  }
+  return undefined
 }
 
 /** Before that no other server is asked: this data is meant. */

@@ -8,6 +8,7 @@ type Labels = Record<string, string>
 
 interface Family {
   help: string
+  type: "counter" | "gauge"
   values: Map<string, number>
 }
 
@@ -20,21 +21,36 @@ export interface MetricCounter {
 
 /** The counter of this name (`belfry_…_total`), which is made at the first call. */
 export function metricCounter(name: string, help: string): MetricCounter {
-  const family = families.get(name) ?? { help, values: new Map<string, number>() }
-  families.set(name, family)
-  const { values } = family
+  const { values } = familyOf(name, "counter", help)
   return {
     add: (labels, by) => void values.set(shown(labels), (values.get(shown(labels)) ?? 0) + by),
     value: (labels) => values.get(shown(labels)) ?? 0,
   }
 }
 
+/** A number that is set as it is found; nothing before. */
+export interface MetricGauge {
+  set(labels: Labels, value: number): void
+}
+
+/** The gauge of this name, which is made at the first call. */
+export function metricGauge(name: string, help: string): MetricGauge {
+  const { values } = familyOf(name, "gauge", help)
+  return { set: (labels, value) => void values.set(shown(labels), value) }
+}
+
+function familyOf(name: string, type: Family["type"], help: string): Family {
+  const family = families.get(name) ?? { help, type, values: new Map<string, number>() }
+  families.set(name, family)
+  return family
+}
+
 /** All of them in the text format of Prometheus, version 0.0.4. */
 export const metricsText = (): string =>
   [...families]
-    .flatMap(([name, { help, values }]) => [
+    .flatMap(([name, { help, type, values }]) => [
       `# HELP ${name} ${help}`,
-      `# TYPE ${name} counter`,
+      `# TYPE ${name} ${type}`,
       ...[...values].map(([labels, value]) => `${name}${labels} ${value}`),
     ])
     .map((line) => `${line}\n`)

@@ -88,16 +88,35 @@ export async function finish(tx: Tx, project_id: string, id: string, ending: End
   await set(tx, job, { status, result, error: why ?? null, completed_at: now() })
 }
 
-/** Throws 404 for a job of another project as for one that never was. */
-export async function find(db: Reader, project_id: string, id: string): Promise<Job> {
+/** In place of a project's id: the job is of the instance itself, and for its operators. */
+export const INSTANCE_JOB = ""
+
+/** Throws 404 for a job of another project as for one that never was. Operators find those of the instance. */
+export async function find(
+  db: Reader,
+  project_id: string,
+  id: string,
+  is_operator = false,
+): Promise<Job> {
+  const own = await lookup(db, project_id, id)
+  return own ?? (is_operator ? await lookup(db, INSTANCE_JOB, id) : undefined) ?? gone()
+}
+
+/** The job of one owner, if it is there. */
+export async function lookup(db: Reader, project_id: string, id: string): Promise<Job | undefined> {
   const rows = isUuid(id) ? await db.select().from(longJobs).where(ours(project_id, id)) : []
-  return rows[0] ? record(rows[0]) : gone()
+  return rows[0] && record(rows[0])
 }
 
 /** What was done stays done; the rest is left. Throws 404, and 409 `conflict` for a job that is over. */
-export async function cancel(tx: Tx, project_id: string, id: string): Promise<Job> {
-  const job = isUuid(id) ? await hold(tx, project_id, id) : undefined
-  if (!job) return gone()
+export async function cancel(
+  tx: Tx,
+  project_id: string,
+  id: string,
+  is_operator = false,
+): Promise<Job> {
+  const own = await hold(tx, project_id, id)
+  const job = own ?? (is_operator ? await hold(tx, INSTANCE_JOB, id) : undefined) ?? gone()
   if (job.completed_at !== null) {
     fail("conflict", `This job is ${job.status} already and cannot be cancelled.`, {
       reason: "finished",
@@ -127,6 +146,7 @@ const ours = (project_id: string, id: string) =>
   and(eq(longJobs.project_id, project_id), eq(longJobs.id, id))
 
 async function hold(tx: Tx, project_id: string, id: string): Promise<Row | undefined> {
+  if (!isUuid(id)) return undefined
   const [row] = await held(tx.select().from(longJobs).where(ours(project_id, id)))
   return row
 }

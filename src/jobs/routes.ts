@@ -18,9 +18,9 @@ export const longJobRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     ...by("GET", ONE),
     summary: "Show the progress and the result of a long job",
     description:
-      "A request that begins long work answers 201 with a job. Ask again until `status` is `completed`, `failed` or `cancelled`.",
+      "A request that begins long work answers 201 with a job. Ask again until `status` is `completed`, `failed` or `cancelled`. Operators also read the jobs of the instance, such as a backup.",
     handle: async (call) => ({
-      data: await longJobs.find(store.read, call.project_id, idOf(call)),
+      data: await longJobs.find(store.read, call.project_id, idOf(call), call.caller.operator),
     }),
   }),
   route({
@@ -28,8 +28,12 @@ export const longJobRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     summary: "Cancel a long job",
     description: "Finished work stays. A job that has ended answers 409.",
     errors: ["conflict"],
-    handle: async (call) => ({
-      data: await store.tx((tx) => longJobs.cancel(tx, call.project_id, idOf(call))),
-    }),
+    handle: async (call) => {
+      const { operator } = call.caller
+      const data = await store.tx((tx) =>
+        longJobs.cancel(tx, call.project_id, idOf(call), operator),
+      )
+      return { data }
+    },
   }),
 ]

@@ -9,6 +9,7 @@ import { withEmail } from "../http/validate"
 import { Email, Password } from "../identity/schemas"
 import { revokeAll } from "../identity/sessions"
 import type { AccountStatus } from "../identity/tables"
+import * as longJobs from "../jobs/long-jobs"
 import * as mailbox from "../mailbox/mailbox"
 import { openRaw } from "../mailbox/mailbox"
 import { instanceCallback } from "../providers/health"
@@ -19,6 +20,8 @@ import * as accounts from "../tenancy/accounts"
 import * as operator from "../tenancy/operator"
 import { findInstance } from "../tenancy/projects"
 import { type FirstOwner, type SetupParts, setupRecord } from "../tenancy/setup"
+import { requestBackup } from "./backup/backup-job"
+import type { Backups } from "./backup/create-backup"
 import { changeHeld, type HeldOrder } from "./held-work"
 
 /** What the operating system takes as the address of a socket, with room for its end. */
@@ -64,6 +67,7 @@ interface AdminParts extends SetupParts {
   secrets: Secrets
   base_url: () => string
   providers: Pick<ProviderEnvironment, "own">
+  backups: Backups
 }
 
 type NewOwner = FirstOwner & { password: string }
@@ -83,6 +87,8 @@ export type AdminOrder =
   | { operation: "system_mail"; id: string }
   | { operation: "ses_callback" }
   | ({ operation: "held_work" } & HeldOrder)
+  | { operation: "create_backup" | "backups" }
+  | { operation: "instance_job"; id: string }
 
 /** Carries out one order. Throws ApiError as a route would. */
 export async function administer(parts: AdminParts, order: AdminOrder): Promise<object> {
@@ -117,6 +123,12 @@ export async function administer(parts: AdminParts, order: AdminOrder): Promise<
       return providerCallback(parts)
     case "held_work":
       return changeHeld(store, order)
+    case "create_backup":
+      return store.tx(requestBackup)
+    case "backups":
+      return parts.backups.list()
+    case "instance_job":
+      return longJobs.find(store.read, longJobs.INSTANCE_JOB, order.id)
   }
 }
 

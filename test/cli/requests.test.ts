@@ -13,7 +13,7 @@ import { ACCESS_TOKEN, ACCOUNT, REFRESH_TOKEN, session, signedInHome } from "./s
 
 /** These open data or files of this machine, serve a page, or ask a receiver of the user's. */
 const local =
-  /^(up|serve|init|migrate|version|tui|completion|profiles .*|config .*|admin .*|db .*|smoke|upgrade|webhooks verify|smtp .*|templates preview)$/
+  /^(up|serve|init|migrate|version|tui|completion|profiles .*|config .*|admin .*|backup .*|db .*|smoke|upgrade|webhooks verify|smtp .*|templates preview)$/
 
 const PASSWORD = "Correct-Horse-7"
 const { access_token, refresh_token } = session()
@@ -93,6 +93,7 @@ GET /t/c/{token}
 GET /t/o/{token}
 GET /u/{token}
 GET /v1/accounts/me/projects
+GET /v1/admin/backups
 GET /v1/admin/doctor
 GET /v1/domains/{domain_id}/status
 GET /v1/health
@@ -104,6 +105,7 @@ POST /p/{token}
 POST /password-reset/{token}
 POST /u/{token}
 POST /v1/accounts/me/projects
+POST /v1/admin/backups
 POST /v1/callbacks/email/{provider}/{config_token}
 POST /v1/domains/{domain_id}/verify
 POST /v1/emails/{email_id}/events

@@ -133,6 +133,7 @@ export async function testService(options: ServiceOptions = {}) {
       ...options.webhooks,
       database_url: base.database_url,
       data_dir: folder,
+      "storage.sqlite.path": `${folder}/test.db`,
       sign_up: options.sign_up ?? "invite",
       "http.trusted_proxies": options.trusted_proxies ?? [],
       "http.body_memory_mb": options.body_memory_mb ?? 128,

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { join } from "node:path"
 import { eq } from "drizzle-orm"
 import { type AppParts, routeTable } from "../../src/app"
 import { newId } from "../../src/core/ids"
@@ -6,6 +7,7 @@ import { now, secondsFromNow } from "../../src/core/time"
 import { consoleUsers } from "../../src/identity/tables"
 import { keep } from "../../src/mailbox/mailbox"
 import { attempts } from "../../src/messages/tables"
+import { archiveName } from "../../src/operations/backup/backup-folder"
 import { seat } from "../../src/tenancy/accounts"
 import { freshName } from "../domains/acme"
 import { complaints, type Reply, refusal } from "../harness/client"
@@ -48,7 +50,7 @@ const ids: Record<string, string> = {}
 /** A person that may ask for the list. */
 const askerOf = (path: string) => {
   if (path === "/v1/accounts") return traveller
-  return path === "/v1/admin/queues" ? operator : home.owner
+  return path.startsWith("/v1/admin/") ? operator : home.owner
 }
 
 function ask(path: string, query: string): Promise<Reply> {
@@ -122,6 +124,8 @@ async function more(owner: Person, at: number) {
   const news = { email: { subject: "News", text: "Hello", from: "news@example.test" } }
   await post(`/v1/topics/${ids.topic_key}/publish`, { channels: ["email"], content: news })
   await addInbound(store, { account_id, project_id })
+  const archive = join(service.folder, "backups", archiveName(newId(), now()))
+  await Bun.write(archive, "") // one that cannot be read is in the list, too
   const other = await team(service)
   await store.tx(async (tx) => {
     await keep(tx, received(account_id, project_id))

@@ -293,6 +293,8 @@ export const ROWS: Record<string, Row> = {
   "POST /v1/admin/accounts/{account_id}/freeze": with_({ reason: "phishing" }),
   "POST /v1/admin/accounts/{account_id}/unfreeze": with_({ reason: "cleaned" }),
   "GET /v1/admin/doctor": plain,
+  "GET /v1/admin/backups": plain,
+  "POST /v1/admin/backups": plain,
   "GET /v1/admin/queues": plain,
   "POST /v1/admin/queues/{queue}/pause": plain,
   "POST /v1/admin/queues/{queue}/resume": plain,

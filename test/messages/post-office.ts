@@ -1,11 +1,13 @@
 import { asc, eq } from "drizzle-orm"
 import { openBlobs } from "../../src/core/blobs"
+import { settings } from "../../src/core/config"
 import { openSecrets } from "../../src/core/secrets"
 import { millis } from "../../src/core/time"
 import { READY } from "../../src/jobs/work-item"
 import type { Channel } from "../../src/messages/channel"
 import * as pipeline from "../../src/messages/pipeline"
 import { attempts, messages } from "../../src/messages/tables"
+import { openBackups } from "../../src/operations/backup/create-backup"
 import type { Outcome } from "../../src/providers/provider"
 import { testProviders } from "../harness/providers"
 import { NO_NAMES } from "../harness/service"
@@ -34,7 +36,17 @@ export async function postOffice(...script: Scripted[]) {
   const domains = { store, ...NO_NAMES }
   const secrets = openSecrets({ data_dir: base.folder, master_key: null })
   const open_providers = testProviders(secrets)
-  const own = { store, secrets, blobs, inbound_blobs: blobs, domains, rules, open_providers }
+  const backups = openBackups({ settings: { ...settings(), data_dir: base.folder }, secrets })
+  const own = {
+    store,
+    secrets,
+    backups,
+    blobs,
+    inbound_blobs: blobs,
+    domains,
+    rules,
+    open_providers,
+  }
   const work = workOf(own, channels, {
     mail: { send: async () => undefined },
     base_url: () => "http://belfry.test",

@@ -19,6 +19,7 @@ import {
   type Backup,
   backupDir,
   draftName,
+  listBackups,
   removeOld,
   takeFolder,
 } from "./backup-folder"
@@ -30,6 +31,21 @@ export interface BackupParts {
   settings: Settings
   secrets: Secrets
 }
+
+/** The backups of one instance, as routes and jobs use them. */
+export interface Backups {
+  data_dir: string
+  /** Those in the folder of this node, newest first. */
+  list(): Promise<Backup[]>
+  /** See `createBackup`. */
+  create(options: BackupOptions): Promise<Backup>
+}
+
+export const openBackups = (parts: BackupParts): Backups => ({
+  data_dir: parts.settings.data_dir,
+  list: () => listBackups(parts.settings),
+  create: (options) => createBackup(parts, options),
+})
 
 export interface BackupProgress {
   step: "copying" | "checking" | "packing"

@@ -1,0 +1,224 @@
+import { access, constants } from "node:fs/promises"
+import { type Loaded, useSettings } from "../../src/core/config"
+import { millis, sleep } from "../../src/core/time"
+import type { Backup } from "../../src/operations/backup/backup-folder"
+import { byteSize } from "../lib/byte-size"
+import type { Action, Context } from "../lib/context"
+import { exits, Failure, usage } from "../lib/errors"
+import { unreadable } from "../lib/input"
+import {
+  barText,
+  type ProgressSample,
+  rateOf,
+  secondsLeft,
+  spanText,
+  withSample,
+} from "../lib/publish-progress"
+import { ago, type Columns, fields, wide } from "../lib/table"
+import { askServer } from "./admin-socket"
+import { type LocalOptions, localSettings, sameData } from "./settings"
+import { startFailure } from "./start-errors"
+
+const POLL_MS = 250
+
+const FIELDS = ["id", "path", "size", "verified", "created_at"]
+
+/** The running server makes it; without one, this command does, and opens nothing for writing. */
+export const create: Action<LocalOptions> = async (context, options) => {
+  if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
+  const { output, paint } = context
+  output.promises(FIELDS)
+  const loaded = prepared(context, options)
+  const shown = progressLine(context)
+  const made = await within(loaded, async () => {
+    const job = await askServer<LongJob>(loaded, { operation: "create_backup" })
+    return job ? followed(loaded, job, shown) : alone(loaded, shown)
+  }).finally(() => output.passing(""))
+  const human = () => `${paint.green("✓")} backup ${made.id}, ${byteSize(made.size)}\n${made.path}`
+  await output.record({ ...made }, human)
+  await output.next(`belfry backup verify ${made.id}${sameData(options)}`)
+}
+
+const columns: Columns<Backup> = {
+  ID: "id",
+  MADE: ago(({ created_at }) => created_at),
+  SIZE: ({ size }) => byteSize(size),
+  "": {
+    cell: ({ verified }) => (verified ? "" : "not readable"),
+    paint: (text, _, paint) => paint.red(text),
+  },
+  PATH: wide(({ path }) => path),
+}
+
+export const list: Action<LocalOptions> = async (context, options) => {
+  const loaded = prepared(context, options)
+  const rows = await within(loaded, () => backupsOf(loaded))
+  await context.output.list(
+    rows.map((row) => ({ ...row })),
+    columns,
+  )
+}
+
+export const verify: Action<LocalOptions> = async (context, options, chosen) => {
+  if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
+  const { output, paint } = context
+  output.promises(["path", "size", "secrets_opened", "manifest"])
+  const loaded = prepared(context, options)
+  const shown = progressLine(context)
+  const found = await within(loaded, async () => {
+    const path = await pathOf(loaded, chosen)
+    const { verifyArchive } = await import("../../src/operations/backup/verify-archive")
+    const onProgress = (done: number, total: number) => shown({ done, total })
+    return verifyArchive(path, { secrets: await secretsOf(loaded), onProgress })
+  }).finally(() => output.passing(""))
+  const { manifest, secrets_opened } = found
+  const { blobs, inbound_blobs } = manifest
+  const rows = Object.values(manifest.rows).reduce((sum, count) => sum + count, 0)
+  const human = () =>
+    [
+      `${paint.green("✓")} ${found.path} is whole`,
+      fields(
+        [
+          ["made", `${manifest.created_at} by belfry ${manifest.version} (${manifest.engine})`],
+          ["size", byteSize(found.size)],
+          ["rows", rows.toLocaleString("en-US")],
+          ["files", `${blobs.count + inbound_blobs.count}${missingOf(blobs, inbound_blobs)}`],
+          [
+            "master key",
+            `${manifest.master_key_id}${secrets_opened ? ", opens its secrets" : NO_KEY}`,
+          ],
+        ],
+        paint,
+      ),
+    ].join("\n")
+  await output.record({ ...found }, human, manifest.id)
+}
+
+const NO_KEY = ", not tried: this data folder has no key, or nothing is sealed"
+
+const missingOf = (...counts: { missing: number }[]): string => {
+  const missing = counts.reduce((sum, one) => sum + one.missing, 0)
+  return missing === 0 ? "" : `, ${missing} were gone when it was made`
+}
+
+function prepared(context: Context, options: LocalOptions): Loaded {
+  const loaded = localSettings(context.flags, options, { "log.level": "warn" })
+  useSettings(loaded) // before any module with tables is loaded
+  return loaded
+}
+
+async function within<Result>({ values }: Loaded, act: () => Promise<Result>): Promise<Result> {
+  try {
+    return await act()
+  } catch (error) {
+    const { name, message } = error as Error
+    if (name === "BackupRunning") throw new Failure(exits.conflict, "conflict", message)
+    if (name === "BackupFailed") throw new Failure(exits.storage, "storage", message)
+    if (name === "ArchiveError") throw new Failure(exits.storage, "archive", message)
+    throw startFailure(error, { listen: "", ...values })
+  }
+}
+
+interface LongJob {
+  id: string
+  status: string
+  progress: { done: number; total: number }
+  result: unknown
+  error: { message: string } | null
+}
+
+type Shown = (progress: { done: number; total: number }) => void
+
+/** The backup goes on in the server, also when this command is interrupted. */
+async function followed(loaded: Loaded, job: LongJob, shown: Shown): Promise<Backup> {
+  let current = job
+  while (current.status === "queued" || current.status === "running") {
+    await sleep(POLL_MS)
+    const asked = await askServer<LongJob>(loaded, { operation: "instance_job", id: job.id })
+    if (!asked) throw new Failure(exits.try_later, "stopped", STOPPED)
+    current = asked
+    shown(current.progress)
+  }
+  if (current.status !== "completed") {
+    const message = current.error?.message ?? "The backup was cancelled."
+    throw new Failure(exits.failed, "backup_failed", message)
+  }
+  const { id } = current.result as { id: string }
+  const all = await askServer<Backup[]>(loaded, { operation: "backups" })
+  const made = all?.find((backup) => backup.id === id)
+  return made ?? Promise.reject(new Failure(exits.failed, "gone", `The backup ${id} is gone.`))
+}
+
+const STOPPED =
+  "The server stopped while it made the backup. It begins anew when the server starts again."
+
+/** With an interrupt, the draft stays; the next backup removes it. */
+async function alone(loaded: Loaded, shown: Shown): Promise<Backup> {
+  const { createBackup } = await import("../../src/operations/backup/create-backup")
+  const { hasBegun } = await import("../../src/store/open")
+  const { nothingIn } = await import("../../src/store/database-file")
+  const { values: settings } = loaded
+  if (!hasBegun(settings)) throw nothingIn(settings.data_dir)
+  const { openSecrets } = await import("../../src/core/secrets")
+  const { data_dir, "security.master_key": master_key } = settings
+  const secrets = openSecrets({ data_dir, master_key, make: false })
+  return createBackup({ settings, secrets }, { onProgress: shown })
+}
+
+async function backupsOf(loaded: Loaded): Promise<Backup[]> {
+  const asked = await askServer<Backup[]>(loaded, { operation: "backups" })
+  if (asked) return asked
+  const { listBackups } = await import("../../src/operations/backup/backup-folder")
+  return listBackups(loaded.values)
+}
+
+/** A path, the id of a backup in the folder, or the newest one. */
+async function pathOf(loaded: Loaded, chosen: string | undefined): Promise<string> {
+  if (chosen !== undefined && /[/.]/.test(chosen)) return readable(chosen)
+  const all = await backupsOf(loaded)
+  const found = chosen === undefined ? all[0] : all.find(({ id }) => id === chosen)
+  if (found) return found.path
+  const message = chosen === undefined ? "There is no backup yet." : `There is no backup ${chosen}.`
+  throw new Failure(exits.not_found, "not_found", message, {
+    hint: "`belfry backup list` lists them; `belfry backup create` makes one",
+  })
+}
+
+async function readable(path: string): Promise<string> {
+  try {
+    await access(path, constants.R_OK)
+    return path
+  } catch (error) {
+    throw unreadable(error, path, "backup")
+  }
+}
+
+/** Undefined where the key of this folder is missing: a copy may be verified on another machine. */
+async function secretsOf({ values }: Loaded) {
+  const { openSecrets } = await import("../../src/core/secrets")
+  const { data_dir, "security.master_key": master_key } = values
+  try {
+    return openSecrets({ data_dir, master_key, make: false })
+  } catch (error) {
+    if ((error as Error).name === "MasterKeyError") return undefined
+    throw error
+  }
+}
+
+/** One line on a terminal: share, rate and remaining time; progress objects with --ndjson. */
+function progressLine({ output }: Context): Shown {
+  let samples: readonly ProgressSample[] = []
+  return ({ done, total }) => {
+    if (output.form === "ndjson") {
+      process.stderr.write(`${JSON.stringify({ progress: { done, total } })}\n`)
+      return
+    }
+    samples = withSample(samples, { at: millis(), done })
+    const rate = rateOf(samples)
+    const seconds = secondsLeft(total - done, rate)
+    const words = [barText(done, total), `${byteSize(done)} of ${byteSize(total)}`]
+    if (rate !== undefined) words.push(`${byteSize(rate)}/s`)
+    if (seconds !== undefined && done < total) words.push(`${spanText(seconds)} left`)
+    output.passing(words.join(" "))
+  }
+}

@@ -1,0 +1,192 @@
+import { and, eq } from "drizzle-orm"
+import { fail } from "../../core/errors"
+import { log } from "../../core/log"
+import { metricGauge } from "../../core/metrics"
+import { millis, millisFrom, now } from "../../core/time"
+import type { SystemMail } from "../../identity/system-mail"
+import { consoleUsers } from "../../identity/tables"
+import { enqueue, type JobHandler, type JobKind } from "../../jobs/jobs"
+import * as longJobs from "../../jobs/long-jobs"
+import { short } from "../../lib/text"
+import type { Store, Tx } from "../../store/store"
+import { raiseMark } from "../database-mark"
+import type { Backup } from "./backup-folder"
+import { holdState, setState } from "./backup-state"
+import type { BackupProgress, Backups } from "./create-backup"
+
+const { INSTANCE_JOB } = longJobs
+
+interface BackupOrder {
+  /** Of the long job that shows its progress. */
+  job_id: string
+}
+
+/** One backup. A server that stopped meanwhile begins anew; what failed waits for the schedule. */
+export const backupCreate: JobKind<BackupOrder> = {
+  name: "backup.create",
+  schedule: (attempt) => (attempt < 3 ? 60 : undefined),
+}
+
+/** The mail that tells the operators. */
+export const backupFailed: JobKind<{ reason: string; failing_since: string }> = {
+  name: "backup.failed",
+  schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(60 * attempt, 3600)),
+}
+
+/** Begins a backup as a long job of the instance. Throws 409 `conflict` while another one runs. */
+export async function requestBackup(tx: Tx): Promise<longJobs.Job> {
+  const state = await holdState(tx)
+  const last = state.job_id && (await longJobs.lookup(tx, INSTANCE_JOB, state.job_id))
+  if (last && last.completed_at === null) {
+    fail("conflict", "A backup is running already. Wait until its job ends.", {
+      reason: "running",
+      job_id: last.id,
+    })
+  }
+  const job = await longJobs.begin(tx, INSTANCE_JOB, { type: "backup.create" })
+  await setState(tx, { ...state, job_id: job.id, started_at: now() })
+  await enqueue(tx, backupCreate, { payload: { job_id: job.id }, project_id: null })
+  return job
+}
+
+/** Makes the backup, shows how far it is, and records how it ended. */
+export const runBackup = (store: Store, backups: Backups): JobHandler<BackupOrder> => ({
+  run: async ({ job_id }) => {
+    const shown = new ShownProgress(store, job_id)
+    try {
+      if (!(await shown.begin())) return {}
+      const { signal } = shown
+      const onProgress = (progress: BackupProgress) => shown.tell(progress)
+      const backup = await backups.create({ onProgress, signal })
+      await shown.end()
+      await raiseMark(store, backups.data_dir)
+      await store.tx((tx) => succeed(tx, job_id, backup))
+      lastSuccess.set({}, Math.floor(millisFrom(backup.created_at) / 1000))
+    } catch (error) {
+      await shown.end()
+      if (shown.signal.aborted) return {} // it was cancelled, or is over
+      const reason = error instanceof Error ? error.message : String(error)
+      log.error("the backup failed", { error })
+      await store.tx((tx) => recordFailure(tx, job_id, reason))
+    }
+    return {}
+  },
+  onDead: (tx, { job_id }, reason) => recordFailure(tx, job_id, reason),
+})
+
+const lastSuccess = metricGauge(
+  "belfry_backup_last_success_timestamp",
+  "When the last backup of this node was made, in seconds since 1970.",
+)
+
+async function succeed(tx: Tx, job_id: string, { id, size, verified, created_at }: Backup) {
+  const state = await holdState(tx)
+  const good = { succeeded_at: created_at, failing_since: null, told_at: null }
+  await setState(tx, { ...state, ...good })
+  await longJobs.finish(tx, INSTANCE_JOB, job_id, { result: { id, size, verified } })
+}
+
+/** Between two mails about backups that fail. */
+const TOLD_EVERY_MS = 24 * 3_600_000
+
+async function recordFailure(tx: Tx, job_id: string, reason: string) {
+  const state = await holdState(tx)
+  const failing_since = state.failing_since ?? state.started_at ?? now()
+  const is_due = state.told_at === null || millis() - millisFrom(state.told_at) >= TOLD_EVERY_MS
+  await setState(tx, { ...state, failing_since, told_at: is_due ? now() : state.told_at })
+  if (is_due) {
+    const payload = { reason: short(reason) ?? reason, failing_since }
+    await enqueue(tx, backupFailed, { payload, project_id: null })
+  }
+  const error = { code: "internal_error", message: reason }
+  await longJobs.finish(tx, INSTANCE_JOB, job_id, { error })
+}
+
+/** Steps of the long job: at most one each second, the next after the one before. */
+class ShownProgress {
+  readonly #store: Store
+  readonly #job_id: string
+  readonly #controller = new AbortController()
+  #done = 0
+  #last: BackupProgress | undefined
+  #writing: Promise<void> | undefined
+
+  constructor(store: Store, job_id: string) {
+    this.#store = store
+    this.#job_id = job_id
+  }
+
+  /** Aborted once the job was cancelled. */
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** False where there is nothing to do any more. A second run begins with what the first one showed. */
+  async begin(): Promise<boolean> {
+    const job = await longJobs.lookup(this.#store.read, INSTANCE_JOB, this.#job_id)
+    this.#done = job?.progress.done ?? 0
+    return job?.completed_at === null
+  }
+
+  tell(progress: BackupProgress): void {
+    this.#last = progress
+    this.#writing ??= this.#write().finally(() => {
+      this.#writing = undefined
+    })
+  }
+
+  async end(): Promise<void> {
+    await this.#writing
+    if (this.#last) await this.#write()
+  }
+
+  async #write(): Promise<void> {
+    const progress = this.#last
+    if (!progress) return
+    this.#last = undefined
+    const { done, total } = progress
+    const step = { done: done - this.#done, total }
+    try {
+      const goes_on = await this.#store.tx((tx) =>
+        longJobs.progress(tx, INSTANCE_JOB, this.#job_id, step),
+      )
+      this.#done = done
+      if (!goes_on) this.#controller.abort(new Error("The backup was cancelled."))
+    } catch (error) {
+      log.warn("the progress of the backup could not be recorded", { error })
+    }
+  }
+}
+
+/** One mail to each operator. */
+export const tellOperators = (
+  store: Store,
+  mail: SystemMail,
+): JobHandler<{ reason: string; failing_since: string }> => ({
+  run: async ({ reason, failing_since }) => {
+    const { operator, status } = consoleUsers
+    await store.tx(async (tx) => {
+      const active = and(eq(operator, true), eq(status, "active"))
+      const operators = await tx.select().from(consoleUsers).where(active).limit(MOST_OPERATORS)
+      for (const { email } of operators) {
+        await mail.send(tx, { to: email, kind: "backup_failed", ...letter(reason, failing_since) })
+      }
+    })
+    return {}
+  },
+})
+
+const MOST_OPERATORS = 100
+
+const letter = (reason: string, failing_since: string) => ({
+  subject: "Belfry: backups fail",
+  text: `Backups of this Belfry instance fail since ${failing_since}. The last reason:
+
+  ${reason}
+
+Earlier backups are as they were. Belfry tries again each hour. When the reason is gone, make one now
+on the machine:
+
+  belfry backup create
+`,
+})

@@ -1,0 +1,68 @@
+import { Type as t } from "@sinclair/typebox"
+import { fail } from "../../core/errors"
+import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../../http/page"
+import { type AnyRoute, consoleRow, route } from "../../http/route"
+import { recordInAccounts } from "../../identity/users"
+import { Job } from "../../jobs/schemas"
+import { count, flag, id, time } from "../../lib/record-fields"
+import { pageInMemory } from "../../store/rows"
+import type { Store } from "../../store/store"
+import { requestBackup } from "./backup-job"
+import type { Backups } from "./create-backup"
+
+const BackupRecord = t.Object(
+  {
+    id: id(),
+    size: count(73_400_320, "Bytes of the archive."),
+    verified: flag(true, "The copy was checked when it was made, and its archive is readable."),
+    created_at: time(),
+  },
+  { title: "Backup" },
+)
+
+export interface BackupRouteParts {
+  store: Store
+  cursors: Cursors
+  backups: Backups
+}
+
+const BACKUPS = "/v1/admin/backups"
+
+const backupQuery = pageQuery({})
+
+/** For the operator of this instance. No backup is readable by HTTP. */
+export const backupRoutes = ({ store, cursors, backups }: BackupRouteParts): AnyRoute[] => [
+  route({
+    ...consoleRow("GET", BACKUPS, "role:operator"),
+    response: BackupRecord,
+    summary: "List the backups of this instance",
+    description:
+      "Only for operators. The newest is first. The archives themselves are readable only on the machine.",
+    query: backupQuery,
+    handle: async (call) => {
+      const all = await backups.list()
+      const found = async (wanted: string) =>
+        all.find((backup) => backup.id === wanted) ?? fail("not_found", "There is no such backup.")
+      const window = await windowOf(call, cursors, keyById(found))
+      const rows = pageInMemory(all, { nameOf: (backup) => backup.id, order: "falling" }, window)
+      const page = { rows, total: async () => all.length }
+      return asPage(call, cursors, page, ({ path: _, ...record }) => record)
+    },
+  }),
+  route({
+    ...consoleRow("POST", BACKUPS, "role:operator", 201),
+    response: Job,
+    errors: ["conflict"],
+    summary: "Make a backup now",
+    description:
+      "Only for operators. Answers with a job, which counts bytes. Its result has the `id`, the `size` and `verified` of the backup.",
+    handle: async ({ caller }) => ({
+      data: await store.tx(async (tx) => {
+        const job = await requestBackup(tx)
+        const entry = { action: "backup.requested", target: { type: "job", id: job.id } }
+        if (caller.user_id) await recordInAccounts(tx, caller.user_id, caller, entry)
+        return job
+      }),
+    }),
+  }),
+]

@@ -1,0 +1,196 @@
+import { expect, test } from "bun:test"
+import { rmSync, statSync, writeFileSync } from "node:fs"
+import { newId } from "../../../src/core/ids"
+import { metricsText } from "../../../src/core/metrics"
+import {
+  backupCreate,
+  backupFailed,
+  runBackup,
+  tellOperators,
+} from "../../../src/operations/backup/backup-job"
+import { keepBackups } from "../../../src/operations/backup/backup-schedule"
+import { backupWarnings } from "../../../src/operations/backup/backup-state"
+import { seat } from "../../../src/tenancy/accounts"
+import { refusal } from "../../harness/client"
+import { movableClock } from "../../harness/clock"
+import { type Person, person, team } from "../../harness/people"
+import { quietLog } from "../../harness/quiet"
+import { testService } from "../../harness/service"
+import { claim, completeAll } from "../../jobs/by-hand"
+
+const clock = movableClock()
+const lines = quietLog()
+const HOUR = 3600
+const BACKUPS = "/v1/admin/backups"
+
+/** A server with an operator, whose work is done by hand. */
+async function backedUp(schedule = "daily") {
+  const service = await testService({
+    webhooks: { "backup.schedule": schedule, "storage.min_free_mb": 0, "backup.keep": 2 },
+  })
+  const { store, parts } = service
+  const operator = await person(service, "op@people.test", true)
+  const handlers = {
+    [backupCreate.name]: runBackup(store, parts.backups),
+    [backupFailed.name]: tellOperators(store, parts.mail),
+  }
+  return {
+    ...service,
+    operator,
+    schedule: keepBackups(store, { "backup.schedule": schedule }),
+    /** Runs what is due. Returns the kinds of it. */
+    async work() {
+      const due = await claim(store, 10, { owner: newId(), lease_ms: 60_000 })
+      for (const job of due) await handlers[job.name]?.run(job.payload as never, job)
+      await store.tx((tx) => completeAll(tx, due))
+      return due.map(({ name }) => name)
+    },
+    warnings: () => backupWarnings(store.read, { "backup.schedule": schedule }),
+  }
+}
+
+const listed = async ({ get }: Person) => (await get(BACKUPS)).body.data
+
+test("an operator makes a backup, follows its job, and finds it in the list", async () => {
+  await using it = await backedUp()
+  const asked = await it.operator.post(BACKUPS)
+  expect(asked.status).toBe(201)
+  expect(asked.body.data).toMatchObject({ type: "backup.create", status: "queued" })
+  expect(await it.work()).toEqual(["backup.create"])
+  const [backup] = await listed(it.operator)
+  expect(backup).toEqual({
+    id: expect.any(String),
+    size: expect.any(Number),
+    verified: true,
+    created_at: expect.any(String),
+  })
+  const [{ path = "" } = {}] = await it.parts.backups.list()
+  expect(statSync(path).size).toBe(backup.size)
+
+  const { account_id, project_id } = await team(it)
+  await it.store.tx((tx) => seat(tx, account_id, it.operator.id, "admin"))
+  const headers = { "x-account-id": account_id, "x-project-id": project_id }
+  const job = await it.operator.get(`/v1/jobs/${asked.body.data.id}`, headers)
+  const { id, size, verified } = backup
+  expect(job.body.data).toMatchObject({ status: "completed", result: { id, size, verified } })
+  const { done, total } = job.body.data.progress
+  expect(done).toBe(total)
+  expect(total).toBeGreaterThan(size)
+  expect(metricsText()).toMatch(/^belfry_backup_last_success_timestamp \d+$/m)
+})
+
+test("nobody else sees the backups, makes one, or reads the job", async () => {
+  await using it = await backedUp()
+  const { owner, project_id } = await team(it)
+  const project = await it.project()
+  const { id } = (await it.operator.post(BACKUPS)).body.data
+  for (const other of [owner, project, it.anybody]) {
+    const answers = [await other.get(BACKUPS), await other.post(BACKUPS)]
+    expect(answers.map(({ status }) => status)).toEqual(
+      other === it.anybody ? [401, 401] : [403, 403],
+    )
+  }
+  const headers = { "x-project-id": project_id }
+  expect((await owner.get(`/v1/jobs/${id}`, headers)).status).toBe(404)
+  expect((await owner.post(`/v1/jobs/${id}/cancel`, {}, headers)).status).toBe(404)
+  expect((await project.get(`/v1/jobs/${id}`)).status).toBe(404)
+})
+
+test("while one runs, another one is refused", async () => {
+  await using it = await backedUp()
+  const first = await it.operator.post(BACKUPS)
+  const refused = await it.operator.post(BACKUPS)
+  expect(refusal(refused)).toEqual([409, "conflict"])
+  const details = { reason: "running", job_id: first.body.data.id }
+  expect(refused.body.error.details).toEqual(details)
+  await it.work()
+  expect((await it.operator.post(BACKUPS)).status).toBe(201)
+})
+
+test("a cancelled backup leaves nothing, and the next one can be made", async () => {
+  await using it = await backedUp()
+  const { account_id, project_id } = await team(it)
+  await it.store.tx((tx) => seat(tx, account_id, it.operator.id, "admin"))
+  const { id } = (await it.operator.post(BACKUPS)).body.data
+  const headers = { "x-account-id": account_id, "x-project-id": project_id }
+  const cancelled = await it.operator.post(`/v1/jobs/${id}/cancel`, {}, headers)
+  expect(cancelled.body.data.status).toBe("cancelled")
+  await it.work()
+  expect(await listed(it.operator)).toEqual([])
+  expect((await it.operator.post(BACKUPS)).status).toBe(201)
+})
+
+test("the list is read page by page, the newest first", async () => {
+  await using it = await backedUp()
+  for (let number = 0; number < 3; number++) {
+    await it.operator.post(BACKUPS)
+    await it.work()
+  }
+  const all = await listed(it.operator)
+  expect(all).toHaveLength(2) // backup.keep
+  const first = await it.operator.get(`${BACKUPS}?per_page=1`)
+  expect(first.body).toMatchObject({ data: [all[0]], has_more: true, meta: { total: 2 } })
+  const rest = await it.operator.get(`${BACKUPS}?cursor=${first.body.meta.next_cursor}`)
+  expect(rest.body).toMatchObject({ data: [all[1]], has_more: false })
+})
+
+test("a daily schedule makes the first one after an hour, then one each day", async () => {
+  await using it = await backedUp()
+  await it.schedule.look()
+  clock.advance({ seconds: HOUR - 60 })
+  await it.schedule.look()
+  expect(await it.work()).toEqual([])
+  clock.advance({ seconds: 120 })
+  await it.schedule.look()
+  await it.schedule.look() // another node
+  expect(await it.work()).toEqual(["backup.create"])
+  clock.advance({ seconds: 23 * HOUR })
+  await it.schedule.look()
+  expect(await it.work()).toEqual([])
+  clock.advance({ seconds: HOUR })
+  await it.schedule.look()
+  expect(await it.work()).toEqual(["backup.create"])
+  it.schedule.stop()
+})
+
+test("a failed backup is told once a day, seen by /readyz, and tried again each hour", async () => {
+  await using it = await backedUp()
+  const dir = `${it.folder}/backups`
+  writeFileSync(dir, "not a folder")
+  await it.operator.post(BACKUPS)
+  expect(await it.work()).toEqual(["backup.create"])
+  expect(await it.work()).toEqual(["backup.failed"])
+  expect(it.mails).toEqual([
+    expect.objectContaining({ to: "op@people.test", kind: "backup_failed" }),
+  ])
+  expect(it.mails[0]?.text).toContain("EEXIST")
+  expect(await it.warnings()).toEqual([expect.stringContaining("Backups fail since 20")])
+  expect(await it.warnings()).toEqual([expect.stringContaining("There is none yet.")])
+  expect(lines().join()).toContain("the backup failed")
+
+  clock.advance({ seconds: HOUR + 1 })
+  await it.schedule.look()
+  expect(await it.work()).toEqual(["backup.create"])
+  expect(await it.work()).toEqual([]) // told already
+  clock.advance({ seconds: 24 * HOUR })
+  await it.schedule.look()
+  await it.work()
+  expect(await it.work()).toEqual(["backup.failed"])
+  expect(it.mails).toHaveLength(2)
+
+  rmSync(dir)
+  clock.advance({ seconds: HOUR + 1 })
+  await it.schedule.look()
+  await it.work()
+  expect(await it.warnings()).toEqual([])
+  expect(await it.parts.backups.list()).toHaveLength(1)
+  it.schedule.stop()
+})
+
+test("a backup that does not come is warned of", async () => {
+  await using it = await backedUp()
+  await it.schedule.look()
+  clock.advance({ seconds: 8 * HOUR })
+  expect(await it.warnings()).toEqual([expect.stringContaining("No backup was made since")])
+  it.schedule.stop()
+})
