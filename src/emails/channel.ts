@@ -102,15 +102,17 @@ const NO_SANDBOX = "The sandbox sends to the embedded mailbox, but the mailbox d
 /** A busy machine is slow: what took too long is made again at so many attempts before it fails. */
 const MOST_LATE_ATTEMPTS = 5
 
+/** In seconds. The age of the message does not count, because no server was asked. */
+const LATE_SCHEDULE: RetrySchedule = (attempt) => 5 * attempt
+
 function withoutBytes(provider: EmailProvider, message: Message, why: NoBytes): Outcome {
   const { reason, code, is_late } = why
   if (!is_late || message.attempt >= MOST_LATE_ATTEMPTS) {
     return failed(provider, message, reason, code)
   }
-  const { name, schedule } = provider
   return outcomeOf(forOpen(message, { status: "retry", code: null, reason }), {
-    provider: name,
-    schedule,
+    provider: provider.name,
+    schedule: LATE_SCHEDULE,
   })
 }
 
