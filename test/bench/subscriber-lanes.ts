@@ -68,6 +68,7 @@ const asked: Record<string, () => SubscriberFilter> = {
   "a status": () => ({ status: "blocked" }),
   "a tag": () => ({ tag: "rare" }),
   "a tag and a status": () => ({ tag: "rare", status: "active" }),
+  "a common tag and a rare status": () => ({ tag: "all", status: "blocked" }),
   "an external id": () => ({ external_id: `user-${String(some()).padStart(7, "0")}` }),
   "a phone number": () => ({ phone: `+4915${String(some()).padStart(9, "0")}` }),
   "one letter": () => ({ words: readSearch(pick().slice(0, 1)) }),
@@ -76,6 +77,7 @@ const asked: Record<string, () => SubscriberFilter> = {
   "four digits": () => ({ words: readSearch(String(some()).padStart(7, "0").slice(0, 4)) }),
   "a host": () => ({ words: readSearch("gmail") }),
   "a first and a last name": () => ({ words: readSearch(`${word(2)} ${word(3).slice(0, 4)}`) }),
+  "a word and a rare tag": () => ({ words: readSearch(word(2)), tag: "rare" }),
   "a word and a tag": () => ({ words: readSearch(word(2)), tag: "all" }),
 }
 
