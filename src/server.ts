@@ -25,6 +25,7 @@ import { keepMark } from "./operations/database-mark"
 import { demandMasterKey, demandSharedBlobs, followCluster, probe } from "./operations/instance"
 import { keepInvariants } from "./operations/invariant-sweep"
 import { type KeptCheck, keepChecked } from "./operations/keep-checked"
+import { followMasterKey } from "./operations/rotate-master-key"
 import { startHeld } from "./operations/start-held"
 import { keepTidy } from "./operations/tidy"
 import {
@@ -143,6 +144,7 @@ async function assemble(
   const works = [wakeUpOf(read, "messages"), wakeUpOf(read, "jobs"), deliveryWakeUp(read)]
   undo.push(shareWakeUps(store, [...works, emitted(read)]), keepTidy(store, settings, storage))
   undo.push(keepBackups(store, settings).stop)
+  undo.push(followMasterKey({ store, secrets }))
   const invariants = keepInvariants(store)
   undo.push(() => invariants.stop())
   // What only the start needed goes: compiled code and the collector's reserve, some 5 MB.

@@ -74,6 +74,15 @@ function defineLists(admin: Command) {
   local(admin, "ses-callback", "show the URL that gets the SES events of the instance's own mail")
     .addHelpText("after", examples("admin ses-callback"))
     .action(lazily(async () => (await import("../local/admin")).sesCallback))
+  local(admin, "rotate-master-key", "replace the master key, also while the server works")
+    .option("--new-key <file>", "file with the new key, 32 bytes in base64 (default: a new one)")
+    .option("--end-links", "end the links and addresses of mail that was sent")
+    .addHelpText("after", examples("admin rotate-master-key"))
+    .action(lazily(async () => (await import("../local/master-key")).rotate))
+  local(admin, "lost-key", "list the secrets that are gone with a lost master key")
+    .option("--accept", "go on with the key at hand, or with a new one")
+    .addHelpText("after", examples("admin lost-key", "admin lost-key --accept"))
+    .action(lazily(async () => (await import("../local/master-key")).lostKey))
   for (const [name, action, about] of [
     ["lock-user", "lockUser", "end all sessions of a person, and refuse new ones"],
     ["unlock-user", "unlockUser", "let a locked person sign in again"],

@@ -8,11 +8,14 @@ import {
 } from "node:crypto"
 import {
   closeSync,
+  existsSync,
   fsyncSync,
   linkSync,
   mkdirSync,
   openSync,
   readFileSync,
+  renameSync,
+  rmSync,
   statSync,
   unlinkSync,
   writeSync,
@@ -34,6 +37,30 @@ export interface Secrets {
   open(sealed: string, context: string): string
   /** HMAC-SHA-256 with a separate key for each purpose, so that two uses cannot be confused. */
   mac(purpose: string, text: string): Buffer
+  /** The master keys that are known: several while one takes the place of another. */
+  readonly keys: KeyRing
+}
+
+/** While a master key is replaced, values of both open. New ones are sealed with the one in use. */
+export interface KeyRing {
+  /** Seals with this key from now on. False where no file of the data folder has it. */
+  use(key_id: string, options?: { also_for_macs?: boolean }): boolean
+  /**
+   * The name of the key that shall be used next: of the one that an earlier call left in
+   * `master.key.next`, of the given one (base64), or of a new one.
+   */
+  next(given: string | null): string
+  /** Whether `master.key.next` is there. */
+  hasNext(): boolean
+  /**
+   * Gives the key in use its usual file, `master.key`; the one before becomes `master.key.old`. With a key
+   * of the settings, the file of the next one stays, because only the operator can change the settings.
+   */
+  settle(): void
+  /** Makes MACs with this master key (base64) from now on, so that links in mail stay valid. */
+  useForMacs(master_key: string): void
+  /** The master key that MACs are made with, in base64: to be sealed, never to be shown. */
+  forMacs(): string
 }
 
 /** A sealed text that cannot be opened. The message never holds the text or the key. */
@@ -41,15 +68,45 @@ export class SecretError extends Error {
   override readonly name = "SecretError"
 }
 
+/** What is derived from one master key. */
+interface DerivedKey {
+  master: Buffer
+  key_id: string
+  sealing: Buffer
+}
+
+const derivedFrom = (master: Buffer): DerivedKey => ({
+  master,
+  key_id: derive(master, "belfry key id").subarray(0, 4).toString("hex"),
+  sealing: derive(master, "belfry seal"),
+})
+
+/** The name of a master key, which tells nothing about it. */
+const masterKeyId = (master: Buffer): string => derivedFrom(master).key_id
+
 export function openSecrets(options: MasterKeyOptions): Secrets {
-  const master = masterKey(options)
-  const sealing = derive(master, "belfry seal")
-  const key_id = derive(master, "belfry key id").subarray(0, 4).toString("hex")
+  let used = derivedFrom(masterKey(options))
+  let macs = used
+  let are_macs_own = true
+  const { data_dir, master_key } = options
+  const known = new Map([[used.key_id, used]])
   const purposes = new Map<string, Buffer>()
+  const lookUp = (key_id: string): DerivedKey | undefined => {
+    const found = known.get(key_id)
+    if (found) return found
+    for (const master of otherKeys(data_dir, master_key !== null)) {
+      const derived = derivedFrom(master)
+      known.set(derived.key_id, derived)
+    }
+    return known.get(key_id)
+  }
 
   return {
-    key_id,
+    get key_id() {
+      return used.key_id
+    },
     seal(plain, context) {
+      const { key_id, sealing } = used
       const iv = randomBytes(IV_BYTES)
       const cipher = createCipheriv("aes-256-gcm", sealing, iv)
       cipher.setAAD(additional(key_id, context))
@@ -58,9 +115,10 @@ export function openSecrets(options: MasterKeyOptions): Secrets {
       return `${VERSION}.${key_id}.${whole.toString("base64url")}`
     },
     open(sealed, context) {
-      const whole = payload(sealed, key_id)
-      const decipher = createDecipheriv("aes-256-gcm", sealing, whole.subarray(0, IV_BYTES))
-      decipher.setAAD(additional(key_id, context))
+      const key = lookUp(keyIdOf(sealed) ?? "") ?? used
+      const whole = payload(sealed, key.key_id)
+      const decipher = createDecipheriv("aes-256-gcm", key.sealing, whole.subarray(0, IV_BYTES))
+      decipher.setAAD(additional(key.key_id, context))
       decipher.setAuthTag(whole.subarray(-TAG_BYTES))
       try {
         const plain = decipher.update(whole.subarray(IV_BYTES, -TAG_BYTES))
@@ -70,12 +128,40 @@ export function openSecrets(options: MasterKeyOptions): Secrets {
       }
     },
     mac(purpose, text) {
-      const key = purposes.get(purpose) ?? derive(master, `belfry mac ${purpose}`)
+      const key = purposes.get(purpose) ?? derive(macs.master, `belfry mac ${purpose}`)
       purposes.set(purpose, key)
       return createHmac("sha256", key).update(text, "utf8").digest()
     },
+    keys: {
+      use(key_id, { also_for_macs = are_macs_own } = {}) {
+        const key = lookUp(key_id)
+        if (!key) return false
+        used = key
+        if (also_for_macs) {
+          are_macs_own = true
+          macs = key
+          purposes.clear()
+        }
+        return true
+      },
+      next: (given) => nextMasterKey(data_dir, given, used.key_id),
+      hasNext: () => existsSync(join(data_dir, NEXT_FILE)),
+      settle() {
+        if (master_key === null) takeNextMasterKey(data_dir, used.key_id)
+      },
+      useForMacs(master_key) {
+        macs = derivedFrom(decoded(master_key, "the key of links"))
+        are_macs_own = false
+        purposes.clear()
+      },
+      forMacs: () => macs.master.toString("base64"),
+    },
   }
 }
+
+/** The name of the key that a value was sealed with; undefined for a text that is not sealed. */
+export const keyIdOf = (text: string): string | undefined =>
+  /^v1\.([0-9a-f]{8})\.[A-Za-z0-9_-]+$/.exec(text)?.[1]
 
 /** RFC 5869: one independent key for each use of the master key. */
 const derive = (master: Buffer, use: string): Buffer =>
@@ -109,6 +195,10 @@ function same(a: string, b: string): boolean {
 
 const KEY_BYTES = 32
 
+const FILE = "master.key"
+/** The key that takes the place of the one in use, and the one whose place was taken. */
+const [NEXT_FILE, OLD_FILE] = ["master.key.next", "master.key.old"]
+
 /** The key cannot be used as it is; the message says what to do. */
 export class MasterKeyError extends Error {
   override readonly name = "MasterKeyError"
@@ -128,7 +218,7 @@ interface MasterKeyOptions {
  */
 function masterKey(options: MasterKeyOptions): Buffer {
   if (options.master_key !== null) return decoded(options.master_key, "security.master_key")
-  const path = join(options.data_dir, "master.key")
+  const path = join(options.data_dir, FILE)
   try {
     return read(path)
   } catch (error) {
@@ -141,6 +231,47 @@ function masterKey(options: MasterKeyOptions): Buffer {
   }
   make(options.data_dir, path)
   return read(path)
+}
+
+/** The keys beside the one in use, as far as there are any. */
+function otherKeys(data_dir: string, is_set: boolean): Buffer[] {
+  const names = is_set ? [NEXT_FILE, OLD_FILE] : [FILE, NEXT_FILE, OLD_FILE]
+  return names.flatMap((name) => {
+    try {
+      return [read(join(data_dir, name))]
+    } catch (error) {
+      if (codeOf(error) === "ENOENT" || codeOf(error) === "ENOTDIR") return []
+      throw error
+    }
+  })
+}
+
+function nextMasterKey(data_dir: string, given: string | null, used_id: string): string {
+  const path = join(data_dir, NEXT_FILE)
+  // Of a rotation that ended, whose key is in the settings by now.
+  if (existsSync(path) && masterKeyId(read(path)) === used_id) rmSync(path)
+  if (given !== null) decoded(given, "The new master key")
+  if (!existsSync(path)) make(data_dir, path, given ?? undefined)
+  const next = read(path)
+  if (given !== null && !next.equals(Buffer.from(given, "base64"))) {
+    throw new MasterKeyError(
+      `A rotation to another key has begun: ${path} has it. Finish that one first, without a new key.`,
+    )
+  }
+  return masterKeyId(next)
+}
+
+/** There is a `master.key` at every moment. It does nothing where no key, or another one, is next. */
+function takeNextMasterKey(data_dir: string, key_id: string): void {
+  const [path, next, old] = [FILE, NEXT_FILE, OLD_FILE].map((name) => join(data_dir, name))
+  if (!path || !next || !old || !existsSync(next) || masterKeyId(read(next)) !== key_id) return
+  if (existsSync(path)) {
+    rmSync(old, { force: true })
+    linkSync(path, old)
+    syncFolder(data_dir)
+  }
+  renameSync(next, path)
+  syncFolder(data_dir)
 }
 
 function read(path: string): Buffer {
@@ -165,12 +296,16 @@ function decoded(text: string, where: string): Buffer {
  * Written and synced under another name, then linked: link refuses an existing name, so of two
  * processes that start at once one wins, and no crash leaves half a key behind.
  */
-function make(data_dir: string, path: string): void {
+function make(
+  data_dir: string,
+  path: string,
+  key = randomBytes(KEY_BYTES).toString("base64"),
+): void {
   mkdirSync(data_dir, { recursive: true, mode: 0o700 })
   const draft = `${path}.${newId()}`
   const file = openSync(draft, "wx", 0o600)
   try {
-    writeSync(file, `${randomBytes(KEY_BYTES).toString("base64")}\n`)
+    writeSync(file, `${key}\n`)
     fsyncSync(file)
     closeSync(file)
     linkSync(draft, path)

@@ -3,7 +3,7 @@ import { Type as t } from "@sinclair/typebox"
 import { LOCAL } from "../audit-log/audit-log"
 import { ApiError, fail, Problems } from "../core/errors"
 import { log } from "../core/log"
-import type { Secrets } from "../core/secrets"
+import { MasterKeyError, type Secrets } from "../core/secrets"
 import { nameText } from "../http/field-schemas"
 import { withEmail } from "../http/validate"
 import { Email, Password } from "../identity/schemas"
@@ -23,6 +23,7 @@ import { type FirstOwner, type SetupParts, setupRecord } from "../tenancy/setup"
 import { requestBackup } from "./backup/backup-job"
 import type { Backups } from "./backup/create-backup"
 import { changeHeld, type HeldOrder } from "./held-work"
+import { rotateMasterKey } from "./rotate-master-key"
 
 /** What the operating system takes as the address of a socket, with room for its end. */
 const MOST_BYTES = 100
@@ -89,6 +90,7 @@ export type AdminOrder =
   | ({ operation: "held_work" } & HeldOrder)
   | { operation: "create_backup" | "backups" }
   | { operation: "instance_job"; id: string }
+  | { operation: "rotate_master_key"; new_key: string | null; end_links: boolean }
 
 /** Carries out one order. Throws ApiError as a route would. */
 export async function administer(parts: AdminParts, order: AdminOrder): Promise<object> {
@@ -129,6 +131,8 @@ export async function administer(parts: AdminParts, order: AdminOrder): Promise<
       return parts.backups.list()
     case "instance_job":
       return longJobs.find(store.read, longJobs.INSTANCE_JOB, order.id)
+    case "rotate_master_key":
+      return rotated(parts, order)
   }
 }
 
@@ -156,6 +160,16 @@ async function systemMail({ store: { read }, secrets }: AdminParts, id: string) 
   const raw = openRaw(secrets, mail)
   const { from_address: from, to_address: to, subject, email_id, created_at } = mail
   return { id, email_id, from, to, subject, created_at, raw: raw.toString("base64") }
+}
+
+/** Throws 409 where the given key is none, or is not the one that a rotation began with. */
+async function rotated(parts: AdminParts, order: Parameters<typeof rotateMasterKey>[1]) {
+  try {
+    return await rotateMasterKey(parts, order)
+  } catch (error) {
+    if (error instanceof MasterKeyError) fail("conflict", error.message)
+    throw error
+  }
 }
 
 /** Knowing the address is the credential, so no route and no log shows it. */

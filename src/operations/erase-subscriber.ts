@@ -41,7 +41,8 @@ export const subscriberErased: JobKind<ErasedPerson> = {
   schedule: (attempt) => Math.min(30 * 2 ** attempt, 3600),
 }
 
-const CONTEXT = "erased subscriber"
+/** What the sealed payload of the job is bound to. */
+export const ERASED = "erased subscriber"
 
 export interface ErasureParts {
   store: Store
@@ -70,7 +71,7 @@ export async function eraseSubscriber(
     const row = await hold(tx, project_id, name)
     if (row.external_id !== confirm) throw notConfirmed()
     const person = await personOf(tx, row, now())
-    const sealed = secrets.seal(JSON.stringify({ person, account_id }), CONTEXT)
+    const sealed = secrets.seal(JSON.stringify({ person, account_id }), ERASED)
     const run_at = secondsFromNow(AGAIN_SECONDS)
     await enqueue(tx, subscriberErased, { payload: { sealed }, project_id: null, run_at })
     const target = { type: "subscriber", id: row.id }
@@ -201,7 +202,7 @@ const MOST_DEAD = 10_000
 /** Removes what the request could not, and looks again where something is still on its way. */
 export const eraseRest = ({ store, secrets }: ErasureParts): JobHandler<ErasedPerson> => ({
   async run({ sealed }) {
-    const { person, account_id } = JSON.parse(secrets.open(sealed, CONTEXT)) as Erasure
+    const { person, account_id } = JSON.parse(secrets.open(sealed, ERASED)) as Erasure
     const { in_flight } = await removeTraces({ store, person, account_id }, () => true)
     await store.emptyLog()
     return in_flight.size > 0 ? { retry: `messages being delivered: ${in_flight.size}` } : {}

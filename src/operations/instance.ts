@@ -9,7 +9,11 @@ import * as instanceValues from "../store/instance-values"
 import type { Reader, Store } from "../store/store"
 
 const PROBE = "last_probe_at"
-const MASTER_KEY = "master_key_id"
+/** The name of the master key of the database, and of the one that a rotation puts in its place. */
+export const MASTER_KEY = "master_key_id"
+export const NEXT_MASTER_KEY = "next_master_key_id"
+/** Sealed: the first master key, with which the MACs of links and addresses are made. */
+export const LINK_KEY = "link_key"
 /** The name of the value that names the marker in the folder of the blobs. */
 export const BLOB_MARKER = "blob_marker"
 const CLUSTER = "postgres_cluster"
@@ -37,10 +41,26 @@ export class BlobsElsewhere extends Error {
   }
 }
 
-/** The first start decides which master key belongs to the database; every node needs that one. */
-export async function demandMasterKey(store: Store, { key_id }: Secrets): Promise<void> {
+/**
+ * The first start decides which master key belongs to the database; every node needs that one. After a
+ * rotation it may still lie beside the key that was used before: then it is used from here on.
+ */
+export async function demandMasterKey(store: Store, secrets: Secrets): Promise<void> {
+  const { key_id, keys } = secrets
   const expected = await instanceValues.findOrInitialize(store, MASTER_KEY, key_id)
-  if (expected !== key_id) throw new WrongMasterKey(expected, key_id)
+  if (!keys.use(expected)) throw new WrongMasterKey(expected, key_id)
+  keys.settle()
+  const link_key = await instanceValues.find(store.read, LINK_KEY)
+  if (link_key !== undefined) keys.useForMacs(secrets.open(link_key, LINK_KEY))
+  const next = await instanceValues.find(store.read, NEXT_MASTER_KEY)
+  if (next === undefined) return
+  log.warn(
+    "a rotation of the master key has not ended; run `belfry admin rotate-master-key` again",
+    {
+      from: expected,
+      to: next,
+    },
+  )
 }
 
 /** The first node leaves a marker in its blob folder, and every other one must find it in its own. */

@@ -1,0 +1,98 @@
+import { randomBytes } from "node:crypto"
+import { useSettings } from "../../src/core/config"
+import type { LostSecrets } from "../../src/operations/lost-key"
+import type { RotatedKey } from "../../src/operations/rotate-master-key"
+import type { Action } from "../lib/context"
+import { usage } from "../lib/errors"
+import { readText } from "../lib/input"
+import { confirm } from "../lib/prompts"
+import { type Columns, fields, wide } from "../lib/table"
+import { runOrder } from "./admin-socket"
+import { withStore } from "./init"
+import { type LocalOptions, localSettings } from "./settings"
+
+interface RotateFlags extends LocalOptions {
+  newKey?: string
+  endLinks?: boolean
+}
+
+/**
+ * The running server rotates its key; without one, this command does it. A rotation that was stopped goes
+ * on. The key itself is never shown.
+ */
+export const rotate: Action<RotateFlags> = async (context, options) => {
+  const { newKey, endLinks = false } = options
+  const { output, paint } = context
+  output.promises(["from", "to", "resealed"])
+  if (endLinks) {
+    const what = "Links and addresses in mail that was sent, and recovery codes, will stop working."
+    await confirm(context, what, "rotate")
+  }
+  const new_key = newKey === undefined ? null : (await readText(newKey, "--new-key")).trim()
+  output.passing("sealing all secrets with the new key")
+  try {
+    const order = { operation: "rotate_master_key", new_key, end_links: endLinks } as const
+    const rotated = await runOrder<RotatedKey & Record<string, unknown>>(context, options, order)
+    output.passing("")
+    const lines = [
+      ["old key", rotated.from],
+      ["new key", rotated.to],
+      ["values", String(rotated.resealed)],
+    ] as const
+    await output.record(
+      rotated,
+      () => `${paint.green("✓")} the master key was rotated:\n${fields(lines, paint)}`,
+      rotated.to,
+    )
+    await output.note(AFTERWARDS)
+  } catch (error) {
+    output.passing("")
+    throw error
+  }
+}
+
+const AFTERWARDS =
+  "Keep a copy of the new key apart from the backups. If security.master_key is set, give it the key of " +
+  "master.key.next. Backups of before need the old key (master.key.old)."
+
+interface LostFlags extends LocalOptions {
+  accept?: boolean
+}
+
+/** Lists what cannot be opened with the key at hand. With `--accept` the instance goes on without it. */
+export const lostKey: Action<LostFlags> = async (context, options) => {
+  if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
+  const { output } = context
+  output.promises(["column", "what", "count", "remedy"])
+  if (options.accept) {
+    const what =
+      "Secrets that do not open will be dropped. If the old key may still be found, stop here."
+    await confirm(context, what, "accept")
+  }
+  const loaded = localSettings(context.flags, options, { "log.level": "warn" })
+  useSettings(loaded) // before any module with tables is loaded
+  const { data_dir, "security.master_key": master_key } = loaded.values
+  const lost = await withStore(loaded, { begin: "never" }, async (store) => {
+    const { MasterKeyError, openSecrets } = await import("../../src/core/secrets")
+    const { acceptLostKey, lostSecrets } = await import("../../src/operations/lost-key")
+    if (options.accept) return acceptLostKey(store, openSecrets({ data_dir, master_key }))
+    try {
+      return await lostSecrets(store, openSecrets({ data_dir, master_key, make: false }))
+    } catch (error) {
+      if (!(error instanceof MasterKeyError)) throw error
+      const none = randomBytes(32).toString("base64") // opens nothing
+      return lostSecrets(store, openSecrets({ data_dir, master_key: none }))
+    }
+  })
+  await output.list(
+    lost.map((row) => ({ ...row })),
+    columns,
+  )
+  if (!options.accept && lost.length > 0) await output.next("belfry admin lost-key --accept")
+}
+
+const columns: Columns<LostSecrets> = {
+  LOST: ({ count }) => String(count),
+  WHAT: wide(({ what }) => what),
+  REMEDY: wide(({ remedy }) => remedy),
+}

@@ -1,0 +1,182 @@
+import { and, asc, eq, gt, gte } from "drizzle-orm"
+import { log } from "../core/log"
+import { keyIdOf, MasterKeyError, type Secrets } from "../core/secrets"
+import { secondsFromNow, sleep } from "../core/time"
+import { nodes } from "../jobs/tables"
+import * as instanceValues from "../store/instance-values"
+import type { Store } from "../store/store"
+import { demandMasterKey, LINK_KEY, MASTER_KEY, NEXT_MASTER_KEY } from "./instance"
+import {
+  mayBeSealed,
+  SEALED_COLUMNS,
+  type SealedColumn,
+  sealedIn,
+  withSealed,
+} from "./sealed-columns"
+
+/** Rows of one transaction, so that other transactions run between two of them. */
+const AT_ONCE = 100
+/** Another node seals with the old key until it hears of the new one. */
+const MOST_PASSES = 20
+const FOLLOW_MS = 5000
+const LIVING_SECONDS = 60
+/** A request that sealed something has committed it after this, or was refused. */
+const COMMITTED_MS = 500
+
+interface RotateParts {
+  store: Store
+  secrets: Secrets
+}
+
+interface RotateOptions {
+  /** 32 bytes in base64; null makes a key. */
+  new_key: string | null
+  /** Links and addresses in mail that was sent stop working: the old key is not kept for them. */
+  end_links: boolean
+}
+
+export interface RotatedKey {
+  from: string
+  to: string
+  /** Values that were sealed anew. */
+  resealed: number
+}
+
+/**
+ * Puts another master key into the place of the one in use, while the server works. At every moment the
+ * database opens with the keys in the data folder, and a rotation that was stopped goes on with the
+ * next call. Throws MasterKeyError for a key that is none, or that is not the one it began with.
+ */
+export async function rotateMasterKey(
+  { store, secrets }: RotateParts,
+  { new_key, end_links }: RotateOptions,
+): Promise<RotatedKey> {
+  await demandMasterKey(store, secrets) // of a rotation that ended without its last step
+  const { keys, key_id: from } = secrets
+  const has_others = await hasOtherNodes(store)
+  if (has_others && !keys.hasNext()) throw new MasterKeyError(SEVERAL_NODES)
+  const to = keys.next(new_key)
+  await store.tx((tx) => instanceValues.set(tx, NEXT_MASTER_KEY, to))
+  const link_key = keys.forMacs()
+  keys.useForMacs(link_key)
+  keys.use(to)
+  log.info("the master key is being rotated", { from, to })
+  let resealed = 0
+  for (let pass = 1, quiet = 0; quiet < 2 && pass <= MOST_PASSES; pass++) {
+    const count = await resealAll({ store, secrets }, to)
+    resealed += count
+    quiet = count === 0 ? quiet + 1 : 0
+    // What was sealed with the old key a moment ago may be about to be committed.
+    if (quiet === 1) await sleep(has_others ? 2 * FOLLOW_MS : COMMITTED_MS)
+  }
+  await store.tx(async (tx) => {
+    await instanceValues.set(tx, MASTER_KEY, to)
+    await instanceValues.remove(tx, NEXT_MASTER_KEY)
+    if (end_links) await instanceValues.remove(tx, LINK_KEY)
+    else await instanceValues.set(tx, LINK_KEY, secrets.seal(link_key, LINK_KEY))
+  })
+  if (end_links) keys.use(to, { also_for_macs: true })
+  keys.settle()
+  await store.emptyLog() // it still has the values of before
+  log.warn("the master key was rotated; keep a copy of the new one apart from the backups", {
+    from,
+    to,
+    resealed,
+  })
+  return { from, to, resealed }
+}
+
+/** Values that are sealed anew open on a node only if it has the new key. */
+async function hasOtherNodes(store: Store): Promise<boolean> {
+  if (store.isAlone) return false
+  const { id, seen_at } = nodes
+  const living = gte(seen_at, secondsFromNow(-LIVING_SECONDS))
+  const rows = await store.read.select({ id }).from(nodes).where(living).limit(2)
+  return rows.length > 1
+}
+
+const SEVERAL_NODES =
+  "Several nodes use this database. Write the new key to master.key.next in the data folder of each node " +
+  "(mode 600). Then run this command again on one of them."
+
+async function resealAll(parts: RotateParts, to: string): Promise<number> {
+  let resealed = 0
+  for (const sealed of SEALED_COLUMNS) resealed += await resealColumn(parts, sealed, to)
+  return resealed
+}
+
+async function resealColumn({ store, secrets }: RotateParts, sealed: SealedColumn, to: string) {
+  const { key, column, contextOf } = sealed
+  let resealed = 0
+  for await (const rows of sealedRows(store, sealed)) {
+    const old = rows.filter(({ text }) => keyIdOf(text) !== to)
+    if (old.length === 0) continue
+    resealed += await store.tx(async (tx) => {
+      let changed = 0
+      for (const row of old) {
+        const context = contextOf(row.key)
+        const again = withSealed(row.value, secrets.seal(secrets.open(row.text, context), context))
+        // What was written meanwhile stays, and is met by the next pass.
+        const same = and(eq(key, row.key), eq(column, row.value))
+        const set = { [nameOf(column)]: again }
+        const done = await tx.update(key.table).set(set).where(same).returning({ key })
+        changed += done.length
+      }
+      return changed
+    })
+  }
+  return resealed
+}
+
+/** Our columns have the same name in code and in the database. */
+const nameOf = ({ name }: SealedColumn["column"]): string => name
+
+interface SealedRow {
+  key: string
+  value: unknown
+  text: string
+}
+
+/** The sealed values of a column, some rows at a time. */
+export async function* sealedRows(store: Store, sealed: SealedColumn): AsyncGenerator<SealedRow[]> {
+  const { key, column } = sealed
+  for (let after = ""; ; ) {
+    const page = store.read.select({ key, value: column }).from(key.table)
+    const next = page.where(and(gt(key, after), mayBeSealed(store.read, sealed)))
+    const rows = (await next.orderBy(asc(key)).limit(AT_ONCE)) as { key: string; value: unknown }[]
+    yield rows.flatMap((row) => {
+      const text = sealedIn(row.value)
+      return text === undefined ? [] : [{ ...row, text }]
+    })
+    after = rows.at(-1)?.key ?? ""
+    if (rows.length < AT_ONCE) return
+  }
+}
+
+/**
+ * Follows a rotation that another node made, until the returned function is called. Where this process
+ * is alone, there is nothing to follow.
+ */
+export function followMasterKey({ store, secrets }: RotateParts, every_ms = FOLLOW_MS): () => void {
+  if (store.isAlone) return () => {}
+  const look = async () => {
+    try {
+      const { read } = store
+      const next = await instanceValues.find(read, NEXT_MASTER_KEY)
+      const current = await instanceValues.find(read, MASTER_KEY)
+      const wanted = next ?? current ?? secrets.key_id
+      if (wanted === secrets.key_id) return
+      if (next !== undefined) secrets.keys.useForMacs(secrets.keys.forMacs())
+      if (!secrets.keys.use(wanted)) log.error(UNKNOWN, { key: wanted })
+      else if (next === undefined) await demandMasterKey(store, secrets)
+    } catch (error) {
+      log.warn("the master key of the database could not be looked up", { error })
+    }
+  }
+  const timer = setInterval(() => void look(), every_ms)
+  return () => clearInterval(timer)
+}
+
+const UNKNOWN =
+  "The master key was rotated on another node, and this node does not have the new key. Copy its file to " +
+  "master.key.next in the data folder of this node."

@@ -1,0 +1,79 @@
+import { Database } from "bun:sqlite"
+import { expect, test } from "bun:test"
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { openSecrets } from "../../src/core/secrets"
+import { quietLog } from "../harness/quiet"
+import { belfry, freshHome } from "./belfry"
+
+quietLog()
+
+const NEW_KEY = Buffer.alloc(32, 9).toString("base64")
+const PLAIN = "planted plain text"
+
+/** A data folder with one sealed value. */
+async function sealedFolder() {
+  const data_dir = join(freshHome(), "data")
+  await belfry(["init", "--data-dir", data_dir])
+  const secrets = openSecrets({ data_dir, master_key: null })
+  using database = new Database(join(data_dir, "belfry.db"))
+  const write = database.query("INSERT OR REPLACE INTO instance_values (name, value) VALUES (?, ?)")
+  write.run("master_key_id", secrets.key_id)
+  write.run("setup_token", secrets.seal(PLAIN, "setup_token"))
+  return { data_dir, key_id: secrets.key_id, key: join(data_dir, "master.key") }
+}
+
+const admin = (data_dir: string, ...words: string[]) =>
+  belfry(["admin", ...words, "--data-dir", data_dir])
+
+test("rotate-master-key takes the key of a file, and shows neither key nor secret", async () => {
+  const { data_dir, key_id, key } = await sealedFolder()
+  const old = readFileSync(key, "utf8").trim()
+  const file = join(data_dir, "new-key")
+  writeFileSync(file, `${NEW_KEY}\n`)
+  const { exit, out, err } = await admin(data_dir, "rotate-master-key", "--new-key", file)
+  expect(exit).toBe(0)
+  expect(JSON.parse(out)).toMatchObject({ from: key_id, resealed: 1 })
+  expect(readFileSync(key, "utf8").trim()).toBe(NEW_KEY)
+  expect(readFileSync(join(data_dir, "master.key.old"), "utf8").trim()).toBe(old)
+  expect(statSync(key).mode & 0o777).toBe(0o600)
+  for (const secret of [NEW_KEY, old, PLAIN]) expect(out + err).not.toContain(secret)
+
+  using database = new Database(join(data_dir, "belfry.db"))
+  const [row] = database
+    .query("SELECT value FROM instance_values WHERE name = 'setup_token'")
+    .values()
+  const secrets = openSecrets({ data_dir, master_key: null })
+  expect(secrets.open(String(row?.[0]), "setup_token")).toBe(PLAIN)
+})
+
+test("a file that has no key is refused, and nothing is changed", async () => {
+  const { data_dir, key } = await sealedFolder()
+  const before = readFileSync(key, "utf8")
+  const file = join(data_dir, "new-key")
+  writeFileSync(file, "no key")
+  const { exit, err } = await admin(data_dir, "rotate-master-key", "--new-key", file)
+  expect(exit).toBe(5)
+  expect(JSON.parse(err).error.message).toContain("32 bytes in base64")
+  expect(readFileSync(key, "utf8")).toBe(before)
+  expect(existsSync(join(data_dir, "master.key.next"))).toBe(false)
+})
+
+test("--end-links asks first", async () => {
+  const { data_dir } = await sealedFolder()
+  const { exit, err } = await admin(data_dir, "rotate-master-key", "--end-links")
+  expect(exit).toBe(2)
+  expect(JSON.parse(err).error.message).toContain("recovery codes")
+})
+
+test("lost-key lists what is gone, and --accept makes the instance work with a new key", async () => {
+  const { data_dir, key } = await sealedFolder()
+  rmSync(key)
+  const listed = await admin(data_dir, "lost-key")
+  expect([listed.exit, existsSync(key)]).toEqual([0, false])
+  expect(JSON.parse(listed.out)).toMatchObject([{ column: "instance_values.value", count: 1 }])
+  expect((await admin(data_dir, "lost-key", "--accept")).exit).toBe(2)
+  expect((await admin(data_dir, "lost-key", "--accept", "--yes")).exit).toBe(0)
+  expect(JSON.parse((await admin(data_dir, "lost-key")).out)).toEqual([])
+  expect((await admin(data_dir, "rotate-master-key")).exit).toBe(0)
+})

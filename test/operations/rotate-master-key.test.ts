@@ -1,0 +1,287 @@
+import { describe, expect, test } from "bun:test"
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { eq, getTableName } from "drizzle-orm"
+import { keyIdOf, openSecrets } from "../../src/core/secrets"
+import { sleep } from "../../src/core/time"
+import { enqueue } from "../../src/jobs/jobs"
+import { ERASED, subscriberErased } from "../../src/operations/erase-subscriber"
+import { demandMasterKey, LINK_KEY, MASTER_KEY } from "../../src/operations/instance"
+import { acceptLostKey, lostSecrets } from "../../src/operations/lost-key"
+import {
+  followMasterKey,
+  rotateMasterKey,
+  sealedRows,
+} from "../../src/operations/rotate-master-key"
+import { SEALED_COLUMNS } from "../../src/operations/sealed-columns"
+import * as instanceValues from "../../src/store/instance-values"
+import type { Store } from "../../src/store/store"
+import { webhooks } from "../../src/webhooks/tables"
+import { atRest } from "../harness/at-rest"
+import { quietLog } from "../harness/quiet"
+import { testService } from "../harness/service"
+import { sources } from "../harness/sources"
+import { type TestStore, testStore } from "../harness/store"
+import { endpoint } from "../webhooks/endpoints"
+
+quietLog()
+
+const open = (folder: string) => openSecrets({ data_dir: folder, master_key: null })
+
+const NEW_KEY = Buffer.alloc(32, 9).toString("base64")
+const NO_CHANGE = { new_key: null, end_links: false }
+
+const PLAIN = "planted plain text"
+
+/** A store with one sealed value in each kind of place that has no foreign rows. */
+async function sealedStore() {
+  const base: TestStore = await testStore()
+  const secrets = open(base.folder)
+  await demandMasterKey(base.store, secrets)
+  const seal = (context: string) => secrets.seal(PLAIN, context)
+  await base.store.tx(async (tx) => {
+    await instanceValues.set(tx, "setup_token", seal("setup_token"))
+    await enqueue(tx, subscriberErased, { payload: { sealed: seal(ERASED) }, project_id: null })
+    for (let number = 0; number < 250; number++) {
+      const id = Bun.randomUUIDv7()
+      await tx.insert(webhooks).values(webhookRow(id, seal(`webhooks:${id}:secret`)))
+    }
+  })
+  return { ...base, secrets, [Symbol.asyncDispose]: () => base[Symbol.asyncDispose]() }
+}
+
+function webhookRow(id: string, secret: string): typeof webhooks.$inferInsert {
+  const now = "2026-01-01T00:00:00.000Z"
+  return {
+    ...{ id, account_id: id, project_id: id, url: "https://a.test/", events: ["*"], headers: {} },
+    ...{ header_format: "both", retry_policy: { max_attempts: 1, intervals: [] }, metadata: {} },
+    ...{ version: "2026-02-01", secret, secret_hint: "", status: "active" },
+    ...{ consecutive_failures: 0, created_at: now, updated_at: now },
+  }
+}
+
+/** Every sealed value of the database, opened by a process that starts now. */
+async function openedAnew(store: Store, folder: string) {
+  const secrets = open(folder)
+  await demandMasterKey(store, secrets)
+  const texts: string[] = []
+  const key_ids = new Set<string | undefined>()
+  for (const sealed of SEALED_COLUMNS) {
+    for await (const rows of sealedRows(store, sealed)) {
+      for (const { key, text } of rows) {
+        key_ids.add(keyIdOf(text))
+        texts.push(secrets.open(text, sealed.contextOf(key)))
+      }
+    }
+  }
+  return { secrets, key_ids: [...key_ids], plain: texts.filter((text) => text === PLAIN).length }
+}
+
+describe("a rotation", () => {
+  test("seals every value anew, and the next start needs the new key alone", async () => {
+    await using it = await sealedStore()
+    const from = it.secrets.key_id
+    const rotated = await rotateMasterKey(it, NO_CHANGE)
+    expect(rotated).toMatchObject({ from, to: it.secrets.key_id, resealed: 252 })
+    expect(rotated.to).not.toBe(from)
+    rmSync(join(it.folder, "master.key.old"))
+    const { key_ids, plain, secrets } = await openedAnew(it.store, it.folder)
+    expect({ key_ids, plain }).toEqual({ key_ids: [rotated.to], plain: 252 })
+    expect(secrets.key_id).toBe(rotated.to)
+    expect((await atRest(it)).includes(`v1.${from}.`)).toBe(false)
+  })
+
+  test("takes a given key, and keeps the one before beside it", async () => {
+    await using it = await sealedStore()
+    const before = readFileSync(join(it.folder, "master.key"), "utf8")
+    await rotateMasterKey(it, { new_key: NEW_KEY, end_links: false })
+    expect(readFileSync(join(it.folder, "master.key"), "utf8").trim()).toBe(NEW_KEY)
+    expect(readFileSync(join(it.folder, "master.key.old"), "utf8")).toBe(before)
+    expect(existsSync(join(it.folder, "master.key.next"))).toBe(false)
+  })
+
+  test("keeps links in mail valid, twice, and ends them where that is asked for", async () => {
+    await using it = await sealedStore()
+    const mac = it.secrets.mac("unsubscribe", "ann")
+    await rotateMasterKey(it, NO_CHANGE)
+    await rotateMasterKey(it, NO_CHANGE)
+    expect(it.secrets.mac("unsubscribe", "ann")).toEqual(mac)
+    const again = await openedAnew(it.store, it.folder)
+    expect(again.secrets.mac("unsubscribe", "ann")).toEqual(mac)
+    await rotateMasterKey(it, { new_key: null, end_links: true })
+    expect(it.secrets.mac("unsubscribe", "ann")).not.toEqual(mac)
+    const ended = (await openedAnew(it.store, it.folder)).secrets.mac("unsubscribe", "ann")
+    expect(ended).toEqual(it.secrets.mac("unsubscribe", "ann"))
+    expect(await instanceValues.find(it.store.read, LINK_KEY)).toBeUndefined()
+  })
+
+  test("refuses what is no key, and another key than the one it began with", async () => {
+    await using it = await sealedStore()
+    const refused = (new_key: string) =>
+      rotateMasterKey(it, { new_key, end_links: false }).catch((error: Error) => error.message)
+    expect(await refused("short")).toContain("32 bytes in base64")
+    it.secrets.keys.next(NEW_KEY)
+    expect(await refused(Buffer.alloc(32, 8).toString("base64"))).toContain("has begun")
+  })
+})
+
+test("the service works on while its key is rotated, and all it seals opens afterwards", async () => {
+  await using service = await testService()
+  const { store, parts, folder } = service
+  await demandMasterKey(store, parts.secrets)
+  const project = await service.project()
+  const made = Array.from({ length: 30 }, () => endpoint(project))
+  const [rotated] = await Promise.all([rotateMasterKey(parts, NO_CHANGE), ...made])
+  await endpoint(project)
+  expect((await openedAnew(store, folder)).key_ids).toEqual([rotated.to])
+})
+
+test("another node follows to the key that its folder has, and keeps its links", async () => {
+  await using it = await sealedStore()
+  if (it.store.isAlone) return expect(followMasterKey(it)).toBeFunction()
+  const node = { store: it.store, secrets: open(it.folder) }
+  await demandMasterKey(node.store, node.secrets)
+  const mac = node.secrets.mac("unsubscribe", "ann")
+  const stop = followMasterKey(node, 20)
+  const { to } = await rotateMasterKey(it, NO_CHANGE)
+  while (node.secrets.key_id !== to) await sleep(10)
+  stop()
+  expect(node.secrets.mac("unsubscribe", "ann")).toEqual(mac)
+})
+
+/** A store whose transactions fail from the given one on, as in a process that is killed there. */
+function dying(store: Store, after: number): Store {
+  let left = after
+  const tx: Store["tx"] = (closure) => {
+    if (left-- <= 0) return Promise.reject(new Error("killed"))
+    return store.tx(closure)
+  }
+  return { ...store, tx }
+}
+
+test("a kill at any step leaves a database that opens, and the next call ends the rotation", async () => {
+  await using it = await sealedStore()
+  const first = open(it.folder).key_id
+  let steps = 0
+  for (let is_killed = true; is_killed; steps++) {
+    const secrets = open(it.folder) // as a process that starts now
+    await demandMasterKey(it.store, secrets)
+    const stopped = await rotateMasterKey(
+      { store: dying(it.store, steps), secrets },
+      { new_key: NEW_KEY, end_links: false },
+    ).then(
+      () => false,
+      (error: Error) => error.message === "killed",
+    )
+    is_killed = stopped
+    expect((await openedAnew(it.store, it.folder)).plain).toBe(252)
+  }
+  expect(steps).toBeGreaterThan(4)
+  const { key_ids, secrets } = await openedAnew(it.store, it.folder)
+  expect(secrets.key_id).not.toBe(first)
+  expect(key_ids).toEqual([secrets.key_id])
+})
+
+test("a kill between the database and the files is made good by the next start", async () => {
+  await using it = await sealedStore()
+  const to = it.secrets.keys.next(NEW_KEY)
+  await it.store.tx((tx) => instanceValues.set(tx, MASTER_KEY, to))
+  const { secrets, plain } = await openedAnew(it.store, it.folder)
+  expect([secrets.key_id, plain]).toEqual([to, 252])
+  expect(readFileSync(join(it.folder, "master.key"), "utf8").trim()).toBe(NEW_KEY)
+})
+
+describe("the list of sealed columns", () => {
+  /** Where something is sealed. Each file's column is in the list, or the value is in no column. */
+  const SEALING = [
+    "src/core/secrets.ts",
+    "src/domains/keys.ts",
+    "src/emails/compose-email.ts",
+    "src/http/idempotency.ts",
+    "src/identity/access-token.ts",
+    "src/identity/mfa.ts",
+    "src/identity/sessions.ts",
+    "src/inbound/file-tokens.ts", // in links that end within days
+    "src/mailbox/mailbox.ts",
+    "src/operations/erase-subscriber.ts",
+    "src/operations/rotate-master-key.ts",
+    "src/providers/credentials.ts",
+    "src/signing-keys/signing-keys.ts",
+    "src/tenancy/setup.ts",
+    "src/webhooks/receiver.ts",
+    "src/webhooks/webhooks.ts",
+  ]
+
+  test("has the column of each file that seals: a new one has to be added to both", () => {
+    const sealing = sources.filter(
+      ({ path, code }) => path.startsWith("src/") && /\bseal\(|[?.]\.?seal\(/.test(code),
+    )
+    expect(sealing.map(({ path }) => path).sort()).toEqual(SEALING)
+  })
+
+  test("names every column that has a sealed value after work of many kinds", async () => {
+    await using service = await testService()
+    const project = await service.project()
+    const { secret, id } = await endpoint(project, { headers: { "X-Token": "planted" } })
+    await project.post(`/v1/webhooks/${id}/rotate-secret`, {})
+    await project.post("/v1/domains", { name: "acme.test" })
+    await project.post(
+      "/v1/api-keys",
+      { name: "k", scopes: ["email:send"] },
+      { "Idempotency-Key": "k" },
+    )
+    expect(secret).toStartWith("whsec_")
+    const { key_id } = service.parts.secrets
+    const named = new Map<string, number>()
+    for (const sealed of SEALED_COLUMNS) {
+      const name = `${getTableName(sealed.column.table)}.${sealed.column.name}`
+      for await (const rows of sealedRows(service.store, sealed)) {
+        named.set(name, (named.get(name) ?? 0) + rows.length)
+      }
+    }
+    const count = [...named.values()].reduce((sum, rows) => sum + rows, 0)
+    expect(count).toBeGreaterThan(3)
+    await service.store.emptyLog()
+    const dump = await atRest(service)
+    const found = dump.match(new RegExp(`v1.${key_id}.[A-Za-z0-9_-]{38,}`, "g")) ?? []
+    expect(new Set(found).size).toBe(count)
+  })
+})
+
+describe("a lost key", () => {
+  test("is listed by what is gone, with a remedy, and without a secret", async () => {
+    await using it = await sealedStore()
+    expect(await lostSecrets(it.store, it.secrets)).toEqual([])
+    rmSync(join(it.folder, "master.key"))
+    const lost = await lostSecrets(it.store, open(it.folder))
+    expect(lost.map(({ column, count }) => [column, count])).toEqual([
+      ["instance_values.value", 1],
+      ["jobs.payload", 1],
+      ["webhooks.secret", 250],
+    ])
+    for (const { remedy } of lost) expect(remedy).not.toBe("")
+    expect(JSON.stringify(lost)).not.toContain("v1.")
+  })
+
+  test("ends with a database that belongs to the new key", async () => {
+    await using it = await sealedStore()
+    writeFileSync(join(it.folder, "master.key"), `${NEW_KEY}\n`)
+    const secrets = open(it.folder)
+    expect(await demandMasterKey(it.store, secrets).catch((error: Error) => error.name)).toBe(
+      "WrongMasterKey",
+    )
+    await acceptLostKey(it.store, secrets)
+    await demandMasterKey(it.store, secrets)
+    const left = await lostSecrets(it.store, secrets)
+    expect(left.map(({ column, count }) => [column, count])).toEqual([["webhooks.secret", 250]])
+    const [row] = await it.store.read.select().from(webhooks).limit(1)
+    const again = secrets.seal("new", `webhooks:${row?.id}:secret`)
+    await it.store.tx((tx) =>
+      tx
+        .update(webhooks)
+        .set({ secret: again })
+        .where(eq(webhooks.id, row?.id ?? "")),
+    )
+    expect((await lostSecrets(it.store, secrets))[0]?.count).toBe(249)
+  })
+})
