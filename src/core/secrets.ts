@@ -105,28 +105,8 @@ export function openSecrets(options: MasterKeyOptions): Secrets {
     get key_id() {
       return used.key_id
     },
-    seal(plain, context) {
-      const { key_id, sealing } = used
-      const iv = randomBytes(IV_BYTES)
-      const cipher = createCipheriv("aes-256-gcm", sealing, iv)
-      cipher.setAAD(additional(key_id, context))
-      const bytes = Buffer.concat([iv, cipher.update(plain, "utf8"), cipher.final()])
-      const whole = Buffer.concat([bytes, cipher.getAuthTag()])
-      return `${VERSION}.${key_id}.${whole.toString("base64url")}`
-    },
-    open(sealed, context) {
-      const key = lookUp(keyIdOf(sealed) ?? "") ?? used
-      const whole = payload(sealed, key.key_id)
-      const decipher = createDecipheriv("aes-256-gcm", key.sealing, whole.subarray(0, IV_BYTES))
-      decipher.setAAD(additional(key.key_id, context))
-      decipher.setAuthTag(whole.subarray(-TAG_BYTES))
-      try {
-        const plain = decipher.update(whole.subarray(IV_BYTES, -TAG_BYTES))
-        return Buffer.concat([plain, decipher.final()]).toString("utf8")
-      } catch {
-        throw new SecretError("An encrypted value was changed, or it belongs to another record.")
-      }
-    },
+    seal: (plain, context) => sealWith(used, plain, context),
+    open: (sealed, context) => openWith(lookUp(keyIdOf(sealed) ?? "") ?? used, sealed, context),
     mac(purpose, text) {
       const key = purposes.get(purpose) ?? derive(macs.master, `belfry mac ${purpose}`)
       purposes.set(purpose, key)
@@ -156,6 +136,28 @@ export function openSecrets(options: MasterKeyOptions): Secrets {
       },
       forMacs: () => macs.master.toString("base64"),
     },
+  }
+}
+
+function sealWith({ key_id, sealing }: DerivedKey, plain: string, context: string): string {
+  const iv = randomBytes(IV_BYTES)
+  const cipher = createCipheriv("aes-256-gcm", sealing, iv)
+  cipher.setAAD(additional(key_id, context))
+  const bytes = Buffer.concat([iv, cipher.update(plain, "utf8"), cipher.final()])
+  const whole = Buffer.concat([bytes, cipher.getAuthTag()])
+  return `${VERSION}.${key_id}.${whole.toString("base64url")}`
+}
+
+function openWith({ key_id, sealing }: DerivedKey, sealed: string, context: string): string {
+  const whole = payload(sealed, key_id)
+  const decipher = createDecipheriv("aes-256-gcm", sealing, whole.subarray(0, IV_BYTES))
+  decipher.setAAD(additional(key_id, context))
+  decipher.setAuthTag(whole.subarray(-TAG_BYTES))
+  try {
+    const plain = decipher.update(whole.subarray(IV_BYTES, -TAG_BYTES))
+    return Buffer.concat([plain, decipher.final()]).toString("utf8")
+  } catch {
+    throw new SecretError("An encrypted value was changed, or it belongs to another record.")
   }
 }
 
