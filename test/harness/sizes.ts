@@ -37,6 +37,8 @@ export const sizes = {
   preferences: full ? 10_000 : 1_000,
   /** Damaged databases that are recovered. */
   damaged_files: full ? 200 : 12,
+  /** Rounds of killing a backup at each of its steps. */
+  backup_kills: full ? 10 : 1,
   /** Broken mails that are read as received ones. */
   received: full ? 20_000 : 1_000,
   /** Messages a day, over ten months. */

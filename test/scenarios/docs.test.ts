@@ -53,6 +53,7 @@ belfry() {
   case "$*" in
     up*|serve*|listen\\ --forward*|*\\ tail*|*--watch*) endless "$@" ;;
     tui*) ended script -qec "timeout --foreground --signal=INT 4 $BELFRY tui" /dev/null > /dev/null ;;
+    backup*) "$BELFRY" "$@" --data-dir "$DATA_DIR" ;;
     admin\\ bootstrap*) echo "$PASSWORD" | "$BELFRY" "$@" --password-stdin --data-dir "$DATA_DIR" ;;
     login*) # a person from here on
       echo "$PASSWORD" | "$BELFRY" "$@" --email you@example.com --password-stdin
