@@ -41,6 +41,8 @@ export const sizes = {
   backup_kills: full ? 10 : 1,
   /** Broken mails that are read as received ones. */
   received: full ? 20_000 : 1_000,
+  /** Backups that are made under load and restored. */
+  restored_copies: full ? 50 : 3,
   /** Messages a day, over ten months. */
   retained: full ? 200 : 6,
   /** Ways of each kind in which an upgrade fails, and places at which it is killed. */
