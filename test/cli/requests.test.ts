@@ -13,7 +13,7 @@ import { ACCESS_TOKEN, ACCOUNT, REFRESH_TOKEN, session, signedInHome } from "./s
 
 /** These open data or files of this machine, serve a page, or ask a receiver of the user's. */
 const local =
-  /^(up|serve|init|migrate|version|tui|completion|profiles .*|config .*|admin .*|backup .*|db .*|smoke|upgrade|webhooks verify|smtp .*|templates preview)$/
+  /^(up|serve|init|migrate|version|tui|completion|profiles .*|config .*|admin .*|backup .*|db .*|restore|queue purge|smoke|upgrade|webhooks verify|smtp .*|templates preview)$/
 
 const PASSWORD = "Correct-Horse-7"
 const { access_token, refresh_token } = session()

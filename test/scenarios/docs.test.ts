@@ -26,6 +26,8 @@ const STAND_INS: [string | RegExp, string][] = [
   // The test's server and receiver have free ports.
   [/\b(localhost|127\.0\.0\.1):8080\b/g, "$$SERVER_HOST"],
   [/\blocalhost:3000\b/g, "localhost:$$RECEIVER_PORT"],
+  // The test's server keeps its key in its data folder.
+  ["/safe/place/master.key", "$DATA_DIR/master.key"],
   // The folder of an installed service belongs to another user.
   [/\/etc\/belfry\.toml/g, "belfry.toml"],
   [/\/var\/lib\/belfry/g, "$$HOME/var-lib-belfry"],
