@@ -9,6 +9,7 @@ import type { Closure, Store } from "../../src/store/store"
 import { reserveEach, takeFromBucket } from "../../src/tenancy/quotas"
 import { usageDays } from "../../src/tenancy/tables"
 import { add } from "../../src/tenancy/usage"
+import { untilLocked } from "../harness/lock-waits"
 import { sharedService } from "../harness/shared-service"
 import { audience, begun, messagesOf, publish } from "./audiences"
 
@@ -56,7 +57,7 @@ test("a chunk waits for a single send before it holds what the send needs, and n
   })
   await locked.promise
   const step = walk.step()
-  await Promise.race([step, Bun.sleep(100)]) // by then it waits for a row
+  await untilLocked(store.read, 1, step)
   go.resolve()
   await sending
   expect(await step).toBe("part_done")
@@ -100,9 +101,9 @@ test("a chunk and a single send to one subscriber with a frequency cap lock in o
   })
   await locked.promise
   const sent = sends.tx((open) => accept(open, [entry]))
-  await Bun.sleep(100) // by then it waits for the count of the day
+  await untilLocked(store.read, 1, sent) // it waits for the count of the day
   const step = walk.step()
-  await Bun.sleep(100)
+  await untilLocked(store.read, 2, step)
   go.resolve()
   await holding
   expect(await sent).toMatchObject([{ status: "queued" }])

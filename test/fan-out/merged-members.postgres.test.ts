@@ -3,14 +3,13 @@ import { projectCaller } from "../../src/identity/project-caller"
 import { mergeSubscribers } from "../../src/operations/merge-subscribers"
 import type { Closure, Store } from "../../src/store/store"
 import { find } from "../../src/subscribers/find-subscriber"
+import { untilLocked } from "../harness/lock-waits"
 import { sharedService } from "../harness/shared-service"
 import { makeSubscribers } from "../topics/made-subscribers"
 import { audience, begun, messagesOf, publish } from "./audiences"
 
 const service = await sharedService()
 const { parts, store } = service
-
-const WAIT_MS = 150
 
 /** A merge into somebody who is no member, of which the last transaction stays open until it may go. */
 async function openMerge(members: number) {
@@ -50,7 +49,7 @@ test("a chunk that meets a merge waits for it, and writes to the subscriber that
   const merged = merge(ids[1] ?? "")
   await changed
   const step = walk.step()
-  await Promise.race([step, Bun.sleep(WAIT_MS)]) // by then it waits for the subscriber
+  await untilLocked(store.read, 1, step) // it waits for the subscriber
   expect(await reached()).toEqual([])
   go()
   await merged

@@ -8,6 +8,7 @@ import { accounts } from "../../src/identity/tables"
 import { held } from "../../src/store/dialect"
 import type { Closure, Store } from "../../src/store/store"
 import { movableClock } from "../harness/clock"
+import { untilLocked } from "../harness/lock-waits"
 import { sharedService } from "../harness/shared-service"
 import { audience, begun, messagesOf, publish, record } from "./audiences"
 
@@ -58,9 +59,7 @@ async function twoParts(expires_at: string | null = null) {
   return { id, walk, again, cancel, freeze, sent }
 }
 
-const WAIT_MS = 150
-
-/** Does `work` while parts are held as by a chunk that is being written. */
+/** Does `work` while parts are held as by a chunk that is being written, until all of it waits. */
 async function whileHeld<Result>(
   id: string,
   part: number | undefined,
@@ -77,8 +76,9 @@ async function whileHeld<Result>(
     await go.promise // what no closure may do, but how else to meet
   })
   await locked.promise
-  const all = Promise.all(work())
-  await Promise.race([all, Bun.sleep(WAIT_MS)]) // by then they wait for a row
+  const steps = work()
+  const all = Promise.all(steps)
+  await untilLocked(store.read, steps.length, all)
   go.resolve()
   await holding
   return all
@@ -122,16 +122,14 @@ test("a pause, an expiry and a cancel at the same time need no second try", asyn
 
 test("a cancel waits for the chunk that is being written, and no chunk begins before it", async () => {
   const { id, walk, again, cancel, sent } = await twoParts()
-  const late: Promise<unknown>[] = []
-  const [, ended] = await whileHeld<unknown>(id, 1, () => {
+  const [, ended, late] = await whileHeld<unknown>(id, 1, () => {
     const [begun, cancelled] = [walk.step(1), cancel()]
-    const next = Bun.sleep(WAIT_MS / 2).then(() => walk.step(0)) // the cancel waits already
-    late.push(next)
-    return [begun, cancelled]
+    const next = untilLocked(store.read, 2, cancelled).then(() => walk.step(0))
+    return [begun, cancelled, next]
   })
   const answered = await sent()
   expect(ended).toMatchObject({ status: "cancelled" })
-  expect(await Promise.all(late)).toEqual(["over"])
+  expect(late).toBe("over")
   expect([await walk.step(0), await walk.step(1)]).toEqual(["over", "over"])
   expect(await sent()).toBe(answered)
   expect(answered).toBeLessThanOrEqual(CHUNK) // of the chunk that was before the cancel, if any
