@@ -109,7 +109,7 @@ async function survive(to: Stage, relay: ReturnType<typeof countingRelay>) {
     const [last] = running
     if (!last) throw new Error("no server runs")
     const completed = async () => (await published(last, id)).status === "completed"
-    await until("the publish", completed, 300_000)
+    await until("the publish", completed, 900_000)
     await drained(last, 600_000)
     const { channels, audience: planned } = await published(last, id)
     for (const one of running.splice(0)) await one.stop()
