@@ -4,6 +4,7 @@ import { exits, Failure } from "../lib/errors"
 import { given } from "../lib/input"
 import { moment } from "../lib/time"
 import { audienceNews, cancelPublish } from "./audience-loads"
+import { boxFacts, changeBox } from "./box-loads"
 import { number, spanText } from "./cells"
 import type { MessageFilter } from "./filter"
 import { updateOfEmail } from "./message-rows"
@@ -66,7 +67,7 @@ function messageOf({ exit, message, details }: Failure, intent: Intent): string 
 
 const SCREEN_LOADS: Intent["do"][] = [
   ...(["load_endpoints", "load_queue", "load_inbound"] as const),
-  ...(["load_reputation", "load_topics"] as const),
+  ...(["load_reputation", "load_topics", "load_box"] as const),
 ]
 
 /** Said where the answer would have stood. */
@@ -86,6 +87,8 @@ function problemOf(intent: Intent, problem: string, { details }: Failure): News 
       return { is: "reputation", problem }
     case "load_topics":
       return { is: "topics", problem }
+    case "load_box":
+      return { is: "box", problem }
     case "load_subscriber":
       return { is: "subscriber", name: intent.name, found: null, problem }
     case "load_inbound_mail":
@@ -153,6 +156,12 @@ async function perform(world: ActionParts, cursors: Cursors, intent: Intent): Pr
     case "load_publishes":
     case "load_subscriber":
       return dispatch(await audienceNews(client, intent))
+    case "load_box":
+      return dispatch({ is: "box", found: await boxFacts(client) })
+    case "release_held":
+    case "make_backup":
+      dispatch({ is: "notice", text: await changeBox(client, intent.do) })
+      return perform(world, cursors, { do: "load_box" })
     case "cancel_publish":
       dispatch({ is: "notice", text: await cancelPublish(client, intent) })
       return perform(world, cursors, { do: "load_publishes", topic_key: intent.topic_key })

@@ -1,5 +1,6 @@
 import { cleanLine, type Paint } from "../lib/terminal"
 import { audienceInfo, audienceLines } from "./audience-screen"
+import { boxInfo, boxLines } from "./box-screen"
 import { ageText, fitted, head, number, percent, sparkline, widthOf, wrapped } from "./cells"
 import { deliveryLines, inboundLines, messageLines } from "./details"
 import { inboundInfo, inboundTable } from "./inbound-screen"
@@ -72,24 +73,25 @@ const links = {
 
 /** How the screens are named: the first way that fits is taken. */
 const TAB_STYLES = [
-  { named: "all", pad: " ", between: " ", link: "long" },
-  { named: "all", pad: " ", between: "", link: "long" },
-  { named: "all", pad: "", between: " ", link: "long" },
-  { named: "all", pad: "", between: " ", link: "short" },
-  { named: "present", pad: " ", between: " ", link: "long" },
+  { named: "all", gap: " ", pad: " ", between: " ", link: "long" },
+  { named: "all", gap: " ", pad: " ", between: "", link: "long" },
+  { named: "all", gap: " ", pad: "", between: " ", link: "long" },
+  { named: "all", gap: " ", pad: "", between: " ", link: "short" },
+  { named: "all", gap: "", pad: "", between: " ", link: "short" },
+  { named: "present", gap: " ", pad: " ", between: " ", link: "long" },
 ] as const
 
 type TabStyle = (typeof TAB_STYLES)[number]
 
-const NARROWEST: TabStyle = { named: "present", pad: " ", between: " ", link: "long" }
+const NARROWEST: TabStyle = { named: "present", gap: " ", pad: " ", between: " ", link: "long" }
 
 /** The screens by their number keys, and how news arrive. */
 export function tabLine({ screen, link, columns }: State, paint: Paint): string {
   const room = columns - 4
-  const namesFor = ({ named, pad }: TabStyle) =>
+  const namesFor = ({ named, gap, pad }: TabStyle) =>
     screens.map((name, at) => {
       const is_present = name === screen
-      const title = `${at + 1} ${name[0]?.toUpperCase()}${name.slice(1)}`
+      const title = `${at + 1}${gap}${name[0]?.toUpperCase()}${name.slice(1)}`
       if (is_present) return `[${title}]`
       return `${pad}${named === "all" ? title : at + 1}${pad}`
     })
@@ -100,8 +102,8 @@ export function tabLine({ screen, link, columns }: State, paint: Paint): string 
   const { brush, [style.link]: word } = links[link]
   const left = room - sizeOf(style) - 1 // the narrowest shows the beginning of the word
   const state = widthOf(word) > left ? fitted(word, left) : word
-  const gap = room - sizeOf(style) - widthOf(state)
-  return `${shown.join(style.between)}${" ".repeat(gap)}${paint[brush](state)}`
+  const space = room - sizeOf(style) - widthOf(state)
+  return `${shown.join(style.between)}${" ".repeat(space)}${paint[brush](state)}`
 }
 
 const longestLink = (form: "long" | "short") =>
@@ -140,6 +142,7 @@ const INFO = {
   inbound: inboundInfo,
   reputation: reputationInfo,
   audience: audienceInfo,
+  box: boxInfo,
 }
 
 const asked = { filter: "/", command: ":", replay: "replay since: ", subscriber: "subscriber: " }
@@ -209,6 +212,8 @@ function screenLines(state: State, width: number, paint: Paint): string[] {
       return inboundTable(state, width, paint)
     case "audience":
       return audienceLines(state, width, paint)
+    case "box":
+      return boxLines(state, width, paint)
   }
 }
 

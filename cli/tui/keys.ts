@@ -157,15 +157,22 @@ const publishes: KeyHelp[] = [
   copy,
 ]
 
+const box: KeyHelp[] = [
+  key("↑↓", "scroll", "scroll the text"),
+  key("r", "release", "send everything that is held since a restore (asks first)"),
+  key("D", "drop", "copy the command that drops held work, for the machine itself"),
+  key("b", "backup", "make a backup now (asks first)"),
+]
+
 const queue: KeyHelp[] = [key("↑↓", "scroll", "scroll the text")]
 
 /** Keys of every screen; the line of keys ends with the last two anyway. */
 export const everywhere: KeyHelp[] = [
-  key("1 to 6", "", "open Messages, Webhooks, Queue, Inbound, Reputation or Audience"),
+  key("1 to 7", "", "open the screen with this number"),
   key(
     ":",
     "",
-    "type messages, webhooks, queue, inbound, reputation, audience, filter, clear, replay, resend, redeliver, answered, retry, test, copy, enable, disable, cancel, follow, pause, help, quit",
+    "type messages webhooks queue inbound reputation audience box filter clear replay resend redeliver answered retry test copy enable disable cancel follow pause release drop backup help quit",
   ),
   key("Esc", "", "go back; in the list: remove the filter. Ctrl-L redraws the screen"),
   key("?", "", "show this help"),
@@ -179,6 +186,7 @@ export function keysOf(state: State): KeyHelp[] {
   if (screen === "queue" || screen === "reputation") return queue
   if (screen === "inbound") return state.inbound.detail ? inboundMail : inbound
   if (screen === "audience") return keysOnAudience(state.audience)
+  if (screen === "box") return box
   const keys = keysOnWebhooks(webhooks)
   return webhooks.read_only === null ? keys : keys.filter(({ changes }) => !changes)
 }

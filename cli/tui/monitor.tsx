@@ -208,6 +208,7 @@ function ask(store: MonitorStore): void {
   if (screen === "messages" && is_of_template && !detail) store.ask({ do: "load_newest", filter })
   if (screen === "inbound") store.ask({ do: "load_inbound" })
   if (screen === "reputation") store.ask({ do: "load_reputation" })
+  if (screen === "box") store.ask({ do: "load_box" })
   if (screen === "audience" && !audience.detail) store.ask({ do: "load_topics" })
   if (screen !== "webhooks") return
   store.ask({ do: "load_endpoints" })

@@ -1,6 +1,7 @@
 import { Failure } from "../lib/errors"
 import { moment } from "../lib/time"
 import { openSubscriber, pressOnAudience } from "./audience-screen"
+import { pressOnBox } from "./box-screen"
 import { withoutLast } from "./cells"
 import { type MessageFilter, parseFilter } from "./filter"
 import { pressOnInbound } from "./inbound-screen"
@@ -13,6 +14,7 @@ import {
   type State,
   type StateStep,
   screens,
+  scrolled,
   step,
   whether,
 } from "./state"
@@ -84,6 +86,8 @@ function opened(state: State, screen: State["screen"]): StateStep {
       return step(next, { do: "load_reputation" })
     case "audience":
       return step(next, { do: "load_topics" })
+    case "box":
+      return step(next, { do: "load_box" })
     case "messages":
       return step(next)
   }
@@ -99,6 +103,8 @@ function pressOnScreen(state: State, key: string): StateStep {
       return pressOnInbound(state, key)
     case "audience":
       return pressOnAudience(state, key)
+    case "box":
+      return pressOnBox(state, key)
     case "queue":
       return step({ ...state, queue: { ...state.queue, top: queueTop(state, key) } })
     case "reputation": {
@@ -112,11 +118,6 @@ function pressOnScreen(state: State, key: string): StateStep {
 function queueTop({ queue: { top, work } }: State, key: string): number {
   const lines = (work?.by_state.length ?? 0) + (work?.by_domain.length ?? 0)
   return scrolled(top, lines, key)
-}
-
-function scrolled(top: number, lines: number, key: string): number {
-  if (key === "j" || key === "<down>") return Math.min(Math.max(0, lines - 1), top + 1)
-  return key === "k" || key === "<up>" ? Math.max(0, top - 1) : top
 }
 
 /** A key while a line is being typed. Esc leaves everything as it was. */
@@ -207,6 +208,8 @@ const on_inbound = { copy: "y", redeliver: "R", answered: "m" }
 
 const on_audience = { copy: "y", cancel: "c" }
 
+const on_box = { release: "r", drop: "D", backup: "b" }
+
 /** Words behind `:`, and the key that does the same, by the screen where they mean something. */
 const as_keys = {
   messages: new Map(Object.entries(on_messages)),
@@ -215,12 +218,13 @@ const as_keys = {
   reputation: new Map<string, string>(),
   inbound: new Map(Object.entries(on_inbound)),
   audience: new Map(Object.entries(on_audience)),
+  box: new Map(Object.entries(on_box)),
 }
 
 export const command_words = [
   ...new Set([
     ...[...screens, "filter", "clear", "replay", "help", "quit"],
-    ...Object.keys({ ...on_messages, ...on_webhooks, ...on_inbound, ...on_audience }),
+    ...Object.keys({ ...on_messages, ...on_webhooks, ...on_inbound, ...on_audience, ...on_box }),
   ]),
 ].sort()
 
@@ -229,6 +233,7 @@ function asKey(state: State, word: string, places: string[], refused: Refuse): S
   if (key === undefined) return refused(`${word} works in ${places.join(" and ")}: open it first`)
   if (state.screen === "inbound") return pressOnInbound(state, key)
   if (state.screen === "audience") return pressOnAudience(state, key)
+  if (state.screen === "box") return pressOnBox(state, key)
   return state.screen === "webhooks" ? pressOnEither(state, key) : pressOnMessages(state, key)
 }
 

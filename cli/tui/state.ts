@@ -26,6 +26,7 @@ export const screens = [
   "inbound",
   "reputation",
   "audience",
+  "box",
 ] as const
 type ScreenName = (typeof screens)[number]
 
@@ -94,6 +95,20 @@ export interface WebhooksState {
 
 interface QueueState {
   work: OpenWork | null
+  problem: string | null
+  top: number
+}
+
+/** What is fetched about the machine. What only operators may read is undefined for others. */
+export interface BoxFacts {
+  checks: Components["DoctorReport"]["checks"]
+  backups: readonly Components["Backup"][] | undefined
+  /** Work of a restored copy; null where nothing is held. */
+  held: Components["Queue"] | null | undefined
+}
+
+interface BoxState {
+  found: BoxFacts | null
   problem: string | null
   top: number
 }
@@ -174,6 +189,8 @@ type AskedAction =
   | { do: "enable"; webhook_id: string; replay: "held" | "none" }
   | { do: "disable" | "pause"; webhook_id: string }
   | { do: "cancel_publish"; topic_key: string; id: string }
+  | { do: "release_held" }
+  | { do: "make_backup" }
 
 /** One clear yes to a question. Every other key is none. */
 interface Choice {
@@ -205,6 +222,7 @@ export interface State {
   inbound: InboundState
   reputation: ReputationState
   audience: AudienceState
+  box: BoxState
   prompt: PromptState | null
   question: Question | null
   help: boolean
@@ -256,6 +274,7 @@ export function initialState(columns: number, lines: number, now: number, title:
       samples: {},
       detail: null,
     },
+    box: { found: null, problem: null, top: 0 },
     prompt: null,
     question: null,
     help: false,
@@ -275,6 +294,7 @@ export type Intent =
   | { do: "load_queue" }
   | { do: "load_inbound" }
   | { do: "load_reputation" }
+  | { do: "load_box" }
   | { do: "load_inbound_mail"; id: string }
   | { do: "load_topics" }
   | { do: "load_publishes"; topic_key: string }
@@ -316,3 +336,9 @@ export const withInbound = (state: State, changes: Partial<InboundState>): State
   ...state,
   inbound: { ...state.inbound, ...changes },
 })
+
+/** Where the first line is after a key of scrolling. */
+export function scrolled(top: number, lines: number, key: string): number {
+  if (key === "j" || key === "<down>") return Math.min(Math.max(0, lines - 1), top + 1)
+  return key === "k" || key === "<up>" ? Math.max(0, top - 1) : top
+}

@@ -5,6 +5,7 @@ import type { MessageFilter } from "./filter"
 import { kept, layoutOf, tableRows, webhookHeights } from "./layout"
 import { counted, mergeUpdates, type RowUpdate, upTo } from "./message-rows"
 import {
+  type BoxFacts,
   type Link,
   type MessageParts,
   type MessagesState,
@@ -42,6 +43,7 @@ export type News =
   | { is: "delivery"; id: string; found: DeliveryDetail | null; problem?: string }
   | { is: "read_only"; why: string }
   | { is: "queue"; work?: OpenWork; problem?: string }
+  | { is: "box"; found?: BoxFacts; problem?: string }
   | { is: "reputation"; found?: Reputation; problem?: string }
   | { is: "inbound"; mails?: readonly InboundSummary[]; problem?: string }
   | { is: "inbound_mail"; id: string; found: InboundEmail | null; problem?: string }
@@ -82,6 +84,10 @@ export function applyNews(state: State, news: News): StateStep {
     case "reputation": {
       const { found = state.reputation.found, problem = null } = news
       return step({ ...state, reputation: { ...state.reputation, found, problem } })
+    }
+    case "box": {
+      const { found = state.box.found, problem = null } = news
+      return step({ ...state, box: { ...state.box, found, problem } })
     }
     case "inbound":
       return step(withMails(state, news))

@@ -8,7 +8,16 @@ import { press } from "../../../cli/tui/press"
 import type { State } from "../../../cli/tui/state"
 import { openStore } from "../../../cli/tui/store"
 import { applyNews } from "../../../cli/tui/update"
-import { endpoint, fact, inboundMail, monitorWith, publishRow, topicRow, troubled } from "./rows"
+import {
+  boxFacts,
+  endpoint,
+  fact,
+  inboundMail,
+  monitorWith,
+  publishRow,
+  topicRow,
+  troubled,
+} from "./rows"
 
 const after = (state: State, ...keys: string[]) =>
   keys.reduce((now, key) => press(now, key).state, state)
@@ -78,6 +87,8 @@ function postures(columns: number, lines: number): State[] {
     applyNews(after(start, "5"), { is: "reputation", found: troubled() }).state,
     after(start, "6"),
     withAudience(start),
+    after(start, "7"),
+    applyNews(after(start, "7"), { is: "box", found: boxFacts() }).state,
     after(withAudience(start), "<tab>", "c"),
     after(withAudience(start), "?"),
     after(withMail(start), "?"),
@@ -200,7 +211,7 @@ test("eighty columns show the names of all screens and every state of the link i
     polling: "● polling",
     lost: "○ retrying",
   } as const
-  const names = ["Messages", "Webhooks", "Queue", "Inbound", "Reputation", "Audience"]
+  const names = ["Messages", "Webhooks", "Queue", "Inbound", "Reputation", "Audience", "Box"]
   for (const [at, name] of names.entries()) {
     for (const [link, word] of Object.entries(words)) {
       const state = {
@@ -210,8 +221,8 @@ test("eighty columns show the names of all screens and every state of the link i
       const line = tabLine(state, painter(false))
       expect(widthOf(line)).toBe(76)
       expect(line).toEndWith(` ${word}`)
-      expect(line).toContain(`[${at + 1} ${name}]`)
-      for (const [place, other] of names.entries()) expect(line).toContain(`${place + 1} ${other}`)
+      expect(line).toContain(`[${at + 1}${name}]`)
+      for (const [place, other] of names.entries()) expect(line).toContain(`${place + 1}${other}`)
     }
   }
 })

@@ -32,7 +32,9 @@ test("number keys are the screens that exist, and the others do nothing", () => 
   expect(pressed(start, "5").intents).toEqual([{ do: "load_reputation" }])
   expect(pressed(start, "6").state.screen).toBe("audience")
   expect(pressed(start, "6").intents).toEqual([{ do: "load_topics" }])
-  for (const key of ["7", "9", "0"]) expect(pressed(start, key).state).toEqual(start)
+  expect(pressed(start, "7").state.screen).toBe("box")
+  expect(pressed(start, "7").intents).toEqual([{ do: "load_box" }])
+  for (const key of ["8", "9", "0"]) expect(pressed(start, key).state).toEqual(start)
 })
 
 test("q ends it, and so does Ctrl-C, also from within a prompt", () => {

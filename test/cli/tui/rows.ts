@@ -1,5 +1,5 @@
 import type { MessageRow, RowUpdate } from "../../../cli/tui/message-rows"
-import { initialState, type State } from "../../../cli/tui/state"
+import { type BoxFacts, initialState, type State } from "../../../cli/tui/state"
 import { applyNews } from "../../../cli/tui/update"
 import type { Components } from "../../../src/client/components"
 
@@ -233,3 +233,36 @@ export function troubled(more: Partial<Reputation> = {}): Reputation {
     ...more,
   }
 }
+
+/** A box with a short disk, a broken invariant, held work and two backups. */
+export const boxFacts = (more: Partial<BoxFacts> = {}): BoxFacts => ({
+  checks: [
+    { name: "database", outcome: "pass", detail: "ok", fix: null },
+    { name: "jobs", outcome: "fail", detail: "no progress for 60 s", fix: "Look into the log." },
+    {
+      name: "disk",
+      outcome: "warn",
+      detail: "900 MB free, the database has 840 MB, growing by 12 MB a day, enough for 9 days",
+      fix: "Free space on the disk, or shorten `retention` of the projects.",
+    },
+    {
+      name: "warning",
+      outcome: "warn",
+      detail: "Invariant I4 is broken in 2 places. 漢字 🎉. Run: belfry db check",
+      fix: null,
+    },
+  ],
+  backups: [
+    { id: idAt(NOW), size: 73_400_320, verified: true, created_at: "2026-11-21T09:00:00.000Z" },
+    { id: idAt(NOW - 1), size: 12_288, verified: false, created_at: "2026-11-20T09:00:00.000Z" },
+  ],
+  held: {
+    queue: "held_after_restore",
+    depth: 1204,
+    oldest_seconds: 3 * 3600,
+    running: 0,
+    failed_24h: 0,
+    paused: true,
+  },
+  ...more,
+})

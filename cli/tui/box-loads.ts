@@ -1,0 +1,58 @@
+import type { Components } from "../../src/client/components"
+import type { Client } from "../lib/client"
+import { exits, Failure } from "../lib/errors"
+import { HELD_QUEUE } from "./box-screen"
+import type { BoxFacts } from "./state"
+
+const PAGE = 100
+
+type DoctorCheck = Components["DoctorReport"]["checks"][number]
+
+/** What operators may read; for everybody else what `/readyz` says. */
+export async function boxFacts(client: Client): Promise<BoxFacts> {
+  try {
+    const query = { per_page: PAGE }
+    const [doctor, backups, queues] = await Promise.all([
+      client.call("GET /v1/admin/doctor"),
+      client.call("GET /v1/admin/backups", { query }),
+      client.call("GET /v1/admin/queues", { query }),
+    ])
+    const held = queues.data.find(({ queue }) => queue === HELD_QUEUE) ?? null
+    return { checks: doctor.data.checks, backups: backups.data, held }
+  } catch (error) {
+    if (!(error instanceof Failure) || error.exit !== exits.unauthorized) throw error
+    return { checks: await readiness(client), backups: undefined, held: undefined }
+  }
+}
+
+async function readiness(client: Client): Promise<DoctorCheck[]> {
+  const { body } = await client.plain("/readyz")
+  const { checks = {}, warnings = [] } = body as {
+    checks?: Record<string, string>
+    warnings?: string[]
+  }
+  const looked = Object.entries(checks).map(([name, detail]) => {
+    const outcome = /^(ok|off)\b/.test(detail) ? ("pass" as const) : ("fail" as const)
+    return { name, outcome, detail, fix: null }
+  })
+  const warned = warnings.map((detail) => ({
+    name: "warning",
+    outcome: "warn" as const,
+    detail,
+    fix: null,
+  }))
+  return [...looked, ...warned]
+}
+
+/** Does it, and answers what to say about it. */
+export async function changeBox(
+  client: Client,
+  what: "release_held" | "make_backup",
+): Promise<string> {
+  if (what === "make_backup") {
+    const { data } = await client.call("POST /v1/admin/backups", { body: {} })
+    return `the backup runs as job ${data.id}`
+  }
+  await client.call("POST /v1/admin/queues/{queue}/resume", { params: { queue: HELD_QUEUE } })
+  return "what was held is sent now"
+}
