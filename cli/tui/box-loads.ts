@@ -50,7 +50,7 @@ export async function changeBox(
   what: "release_held" | "make_backup",
 ): Promise<string> {
   if (what === "make_backup") {
-    const { data } = await client.call("POST /v1/admin/backups", { body: {} })
+    const { data } = await client.call("POST /v1/admin/backups")
     return `the backup runs as job ${data.id}`
   }
   await client.call("POST /v1/admin/queues/{queue}/resume", { params: { queue: HELD_QUEUE } })
