@@ -172,7 +172,7 @@ export const everywhere: KeyHelp[] = [
   key(
     ":",
     "",
-    "type messages webhooks queue inbound reputation audience box filter clear replay resend redeliver answered retry test copy enable disable cancel follow pause release drop backup help quit",
+    "type messages webhooks queue inbound reputation audience box filter clear replay help quit. Or: resend redeliver answered retry test copy enable disable cancel follow pause release drop backup",
   ),
   key("Esc", "", "go back; in the list: remove the filter. Ctrl-L redraws the screen"),
   key("?", "", "show this help"),
