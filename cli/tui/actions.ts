@@ -120,23 +120,10 @@ async function perform(world: ActionParts, cursors: Cursors, intent: Intent): Pr
         tab: intent.tab,
         parts: await partsOf(client, intent.id, intent.tab),
       })
-    case "load_endpoints": {
-      const { data } = await client.call("GET /v1/webhooks", { query: { per_page: PAGE } })
-      return dispatch({ is: "endpoints", endpoints: data })
-    }
-    case "load_deliveries": {
-      const { data } = await client.call("GET /v1/webhooks/{webhook_id}/deliveries", {
-        params: { webhook_id: intent.webhook_id },
-        query: { per_page: PAGE },
-      })
-      return dispatch({ is: "deliveries", webhook_id: intent.webhook_id, deliveries: data })
-    }
-    case "load_delivery": {
-      const { webhook_id, id } = intent
-      const params = { webhook_id, delivery_id: id }
-      const { data } = await client.call(DELIVERY, { params })
-      return dispatch({ is: "delivery", id, found: data })
-    }
+    case "load_endpoints":
+    case "load_deliveries":
+    case "load_delivery":
+      return dispatch(await webhookNews(client, intent))
     case "load_queue":
       return dispatch({ is: "queue", work: (await client.call("GET /v1/queue")).data })
     case "load_reputation": {
@@ -177,6 +164,25 @@ async function perform(world: ActionParts, cursors: Cursors, intent: Intent): Pr
       dispatch({ is: "notice", text: await switched(client, intent) })
       return perform(world, cursors, { do: "load_endpoints" })
   }
+}
+
+type WebhookLoad = Extract<Intent, { do: "load_endpoints" | "load_deliveries" | "load_delivery" }>
+
+async function webhookNews(client: Client, intent: WebhookLoad): Promise<News> {
+  const query = { per_page: PAGE }
+  if (intent.do === "load_endpoints") {
+    return { is: "endpoints", endpoints: (await client.call("GET /v1/webhooks", { query })).data }
+  }
+  const { webhook_id } = intent
+  if (intent.do === "load_deliveries") {
+    const params = { webhook_id }
+    const name = "GET /v1/webhooks/{webhook_id}/deliveries"
+    const { data } = await client.call(name, { params, query })
+    return { is: "deliveries", webhook_id, deliveries: data }
+  }
+  const params = { webhook_id, delivery_id: intent.id }
+  const { data } = await client.call(DELIVERY, { params })
+  return { is: "delivery", id: intent.id, found: data }
 }
 
 const DELIVERY = "GET /v1/webhooks/{webhook_id}/deliveries/{delivery_id}"

@@ -175,8 +175,7 @@ export const everywhere: KeyHelp[] = [
     "type messages webhooks queue inbound reputation audience box filter clear replay help quit. Or: resend redeliver answered retry test copy enable disable cancel follow pause release drop backup",
   ),
   key("Esc", "", "go back; in the list: remove the filter. Ctrl-L redraws the screen"),
-  key("?", "", "show this help"),
-  key("q", "", "quit, as Ctrl-C does"),
+  key("? q", "", "show this help; quit, as Ctrl-C does"),
 ]
 
 /** What the keys do on the present screen, the most useful first. Forbidden actions are left out. */
