@@ -41,7 +41,7 @@ export async function tryRelease(options: TrialOptions): Promise<string[]> {
   const key = join(data_dir, "master.key")
   if (existsSync(key)) copyFileSync(key, join(folder, "master.key"))
   pauseQueues(join(folder, "belfry.db"), DELIVERING)
-  const applied = await migrateWith(options.program, trialWords(options), trialEnvironment(options))
+  const applied = await migrateWith(options.program, trialWords(options), options.environment)
   await serveCopy(options)
   return applied
 }
@@ -54,6 +54,8 @@ const trialWords = ({ folder, words }: TrialOptions): string[] => [
   ...words,
   ...["--data-dir", folder],
   ...[
+    "database_url=none",
+    "database_direct_url=none",
     "http.listen=127.0.0.1:0",
     "smtp.submission.listen=127.0.0.1:0",
     "smtp.submission.implicit_listen=127.0.0.1:0",
@@ -64,11 +66,6 @@ const trialWords = ({ folder, words }: TrialOptions): string[] => [
     `storage.blobs.dir=${join(folder, "blobs")}`,
   ].flatMap((pair) => ["--set", pair]),
 ]
-
-const trialEnvironment = ({ environment }: TrialOptions) => ({
-  ...environment,
-  DATABASE_URL: undefined,
-})
 
 /**
  * Applies the migrations of a program, by itself. Answers their names. Throws Failure with what it says
@@ -112,7 +109,7 @@ export async function pendingWith(
 async function serveCopy(options: TrialOptions): Promise<void> {
   const { program, trial_ms, ready_ms, onProgress } = options
   const child = Bun.spawn([program, "serve", "--json", ...trialWords(options)], {
-    env: trialEnvironment(options),
+    env: options.environment,
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",

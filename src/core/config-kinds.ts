@@ -42,9 +42,11 @@ export const awsRegion = textThat("an AWS region, such as eu-west-1", (value) =>
   /^[a-z]{2}(-[a-z]+)+-\d{1,2}$/.test(value),
 )
 
-export const databaseUrl = textThat("a URL that begins with postgres://", (value) =>
-  /^postgres(ql)?:\/\/./.test(value),
-)
+/** `none` takes back what a weaker source names, such as a file. */
+export const databaseUrl = kind<string | null>("a URL that begins with postgres://", (raw) => {
+  if (raw === "none") return null
+  return typeof raw === "string" && /^postgres(ql)?:\/\/./.test(raw) ? raw : undefined
+})
 
 export const webUrl = kind("an http:// or https:// URL without a query", (raw) => {
   if (typeof raw !== "string" || !URL.canParse(raw)) return undefined

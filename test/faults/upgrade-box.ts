@@ -55,7 +55,7 @@ export async function upgradeBox({ release, fault = "", env: more, is_supervised
   await served(url)
 
   return {
-    ...{ folder, program, data_dir, url, api_key, run },
+    ...{ folder, program, data_dir, url, api_key, env, run },
     /** The version that serves, once one does. */
     served: () => served(url),
     /** `belfry upgrade` with the release, or with another file or URL. */
@@ -64,6 +64,16 @@ export async function upgradeBox({ release, fault = "", env: more, is_supervised
         cwd: folder,
         env,
       }),
+    /** Stops the server. */
+    async stop() {
+      for (const pid of processesIn(folder)) process.kill(pid, "SIGTERM")
+      while (processesIn(folder).length > 0) await Bun.sleep(LOOK_MILLISECONDS)
+    },
+    /** Starts it again with another environment. */
+    again(other: Record<string, string>) {
+      Object.assign(env, other)
+      start(serve)
+    },
     traffic: () => traffic(url, api_key),
     /** Which of the messages are not there any more. */
     async missing(ids: readonly string[]) {
