@@ -57,7 +57,7 @@ belfry() {
     tui*) ended script -qec "timeout --foreground --signal=INT 4 $BELFRY tui" /dev/null > /dev/null ;;
     backup*) "$BELFRY" "$@" --data-dir "$DATA_DIR" ;;
     admin\\ bootstrap*) echo "$PASSWORD" | "$BELFRY" "$@" --password-stdin --data-dir "$DATA_DIR" ;;
-    backup*) "$BELFRY" "$@" --data-dir "$DATA_DIR" ;;
+    db\\ *|admin\\ rotate-master-key*) "$BELFRY" "$@" --data-dir "$DATA_DIR" ;;
     login*) # a person from here on
       echo "$PASSWORD" | "$BELFRY" "$@" --email you@example.com --password-stdin
       unset BELFRY_API_KEY ;;
