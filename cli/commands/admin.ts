@@ -75,7 +75,7 @@ function defineLists(admin: Command) {
     .addHelpText("after", examples("admin ses-callback"))
     .action(lazily(async () => (await import("../local/admin")).sesCallback))
   local(admin, "rotate-master-key", "replace the master key, also while the server works")
-    .option("--new-key <file>", "file with the new key, 32 bytes in base64 (default: a new one)")
+    .option("--master-key <file>", "file with the new key, 32 bytes in base64 (default: a new one)")
     .option("--end-links", "end the links and addresses of mail that was sent")
     .addHelpText("after", examples("admin rotate-master-key"))
     .action(lazily(async () => (await import("../local/master-key")).rotate))

@@ -12,7 +12,7 @@ import { withStore } from "./init"
 import { type LocalOptions, localSettings } from "./settings"
 
 interface RotateFlags extends LocalOptions {
-  newKey?: string
+  masterKey?: string
   endLinks?: boolean
 }
 
@@ -21,14 +21,15 @@ interface RotateFlags extends LocalOptions {
  * on. The key itself is never shown.
  */
 export const rotate: Action<RotateFlags> = async (context, options) => {
-  const { newKey, endLinks = false } = options
+  const { masterKey, endLinks = false } = options
   const { output, paint } = context
   output.promises(["from", "to", "resealed"])
   if (endLinks) {
     const what = "Links and addresses in mail that was sent, and recovery codes, will stop working."
     await confirm(context, what, "rotate")
   }
-  const new_key = newKey === undefined ? null : (await readText(newKey, "--new-key")).trim()
+  const new_key =
+    masterKey === undefined ? null : (await readText(masterKey, "--master-key")).trim()
   output.passing("sealing all secrets with the new key")
   try {
     const order = { operation: "rotate_master_key", new_key, end_links: endLinks } as const
