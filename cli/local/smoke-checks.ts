@@ -2,7 +2,7 @@ import { join } from "node:path"
 import type { OperationInput } from "../../src/client/client"
 import { newSecret, verify } from "../../src/lib/signature"
 import { millis } from "../lib/time"
-import { type SmokeOptions, SmokeServer } from "./smoke-server"
+import { runOwn, type SmokeOptions, SmokeServer } from "./smoke-server"
 
 /** What the checks of one run share. */
 export interface SmokeBench {
@@ -10,6 +10,8 @@ export interface SmokeBench {
   /** The server under test, once it has started. */
   server: SmokeServer | undefined
   receiver: SmokeReceiver
+  /** The backup, the email that is open in it, and when that is due. */
+  kept?: { path: string; id: string; due: number }
 }
 
 export interface SmokeCheck {
@@ -113,11 +115,65 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
     },
   },
   {
+    name: "backup",
+    about: "a backup is made beside the server, and verified",
+    async run(bench) {
+      const { scratch } = bench.options
+      const due = new Date(millis() + HELD_MILLISECONDS).toISOString()
+      const mail = { from: SENDER, to: "zoe@mailbox.test", subject: "Held", text: "held" }
+      const id = await sent(running(bench), { ...mail, scheduled_at: due })
+      const folder = ["--data-dir", join(scratch, "box")]
+      const made = await runOwn(["backup", "create", "--json", ...folder], bench.options)
+      const { path } = JSON.parse(made) as { path: string }
+      await runOwn(["backup", "verify", path, ...folder], bench.options)
+      bench.kept = { path, id, due: millis() + HELD_MILLISECONDS }
+    },
+  },
+  {
     name: "stop",
     about: "the server stops in order",
     run: (bench) => running(bench).stop(),
   },
+  {
+    name: "restore",
+    about: "the backup is restored, and what was open in it is held",
+    async run(bench) {
+      const { scratch } = bench.options
+      const { path, id, due } = keptIn(bench)
+      const folder = ["--data-dir", join(scratch, "restored")]
+      const key = ["--master-key", join(scratch, "box/master.key")]
+      await runOwn(["restore", path, ...key, ...folder], bench.options)
+      bench.server = await SmokeServer.start(["--new-key", ...folder], bench.options)
+      while (millis() < due + LATE_MILLISECONDS) await bench.server.wait(() => "the clock")
+      const { data } = await bench.server.client.call("GET /v1/emails/{email_id}", {
+        params: { email_id: id },
+      })
+      if (data.status !== "queued") throw new Error(`the held email is ${data.status}`)
+    },
+  },
+  {
+    name: "release",
+    about: "what is held is released and delivered",
+    async run(bench) {
+      const folder = ["--data-dir", join(bench.options.scratch, "restored")]
+      const words = ["queue", "resume", "held_after_restore", "--where", "kind=email"]
+      await runOwn([...words, ...folder], bench.options)
+      const server = running(bench)
+      await delivered(server, keptIn(bench).id)
+      await server.stop()
+    },
+  },
 ]
+
+/** Until the email is due that is open in the backup. */
+const HELD_MILLISECONDS = 5000
+/** By then it would have been sent. */
+const LATE_MILLISECONDS = 300
+
+function keptIn({ kept }: SmokeBench) {
+  if (!kept) throw new Error("there is no backup")
+  return kept
+}
 
 function running({ server }: SmokeBench): SmokeServer {
   if (!server) throw new Error("the server does not run")

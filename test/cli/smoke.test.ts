@@ -4,7 +4,18 @@ import { belfry, freshHome } from "./belfry"
 
 setDefaultTimeout(90_000)
 
-const NAMES = ["start", "send", "webhook", "template", "submission", "inbound", "stop"]
+const NAMES = [
+  "start",
+  "send",
+  "webhook",
+  "template",
+  "submission",
+  "inbound",
+  "backup",
+  "stop",
+  "restore",
+  "release",
+]
 
 type Run = { ok: boolean; checks: { name: string; passed: boolean; error: string | null }[] }
 
