@@ -74,7 +74,8 @@ interface Percentiles {
   p99: Series
 }
 
-function add({ p50, p99 }: Percentiles, times: number[]): number {
+/** Enters the percentiles of the times. Returns how many there are. */
+export function add({ p50, p99 }: Percentiles, times: number[]): number {
   times.sort((one, other) => one - other)
   const at = (share: number) => times[Math.floor(times.length * share)] ?? Number.NaN
   p50.values.push(at(0.5))
@@ -88,7 +89,7 @@ function rowsIn(folder: string): number {
 }
 
 /** Sends at a fixed rate. Resolves with the time of each answer, in ms. */
-async function sending(server: Serving, body: string, during_ms: number): Promise<number[]> {
+export async function sending(server: Serving, body: string, during_ms: number): Promise<number[]> {
   const headers = { ...server.headers, "Content-Type": "application/json" }
   const times: number[] = []
   const running: Promise<void>[] = []

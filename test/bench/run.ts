@@ -11,6 +11,7 @@ import { root } from "../harness/migrations"
 import { accept } from "./accept"
 import { acceptPostgres } from "./accept-postgres"
 import { backlog } from "./backlog"
+import { backup } from "./backup"
 import { batch } from "./batch"
 import type { Bench, Effort } from "./bench"
 import { bodies } from "./bodies"
@@ -47,6 +48,7 @@ const after = [
   tracking,
   growth,
   retention,
+  backup,
   fanOut,
 ]
 const benches: Bench[] = [...mail, ...smtp, ...after]
