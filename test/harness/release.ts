@@ -49,6 +49,7 @@ const { values } = parseArgs({
   options: {
     key: { type: "string" },
     out: { type: "string", default: join(root, "dist/release") },
+    runtimes: { type: "string", default: join(root, "dist/runtimes") },
     targets: { type: "string", default: Object.keys(RUNTIMES).join(",") },
   },
 })
@@ -102,7 +103,7 @@ function commitTime(): number {
 /** Bun's program for a platform: this one, one that is kept, or one from the npm registry. */
 async function runtimeFor(platform: string): Promise<string | undefined> {
   if (platformOf(headOf(process.execPath)) === platform) return process.execPath
-  const folder = join(root, "dist/runtimes", `${platform}-${Bun.version}`)
+  const folder = join(values.runtimes, `${platform}-${Bun.version}`)
   const program = join(folder, "package/bin/bun")
   if (existsSync(program)) return program
   say(`getting Bun ${Bun.version} for ${platform}`)
