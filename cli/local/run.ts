@@ -19,11 +19,11 @@ export async function startServer(
   useSettings(loaded)
   outliveReaders()
   keepLogWhole()
-  const { enterUpgrade } = await import("./upgrade-entry")
-  const admit = await enterUpgrade(loaded)
   let running: Running | undefined
   process.on("SIGHUP", () => void reloadSettings(loaded).then(() => running?.reload()))
   try {
+    const { enterUpgrade } = await import("./upgrade-entry")
+    const admit = await enterUpgrade(loaded)
     const { start } = await import("../../src/server")
     running = await start({ loaded, ...options, admit })
     return running

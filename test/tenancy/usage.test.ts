@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { and, eq } from "drizzle-orm"
 import { currentPeriod, today } from "../../src/core/time"
 import { accounts } from "../../src/identity/tables"
-import { admit } from "../../src/messages/admission"
+import { admit, countUsage } from "../../src/messages/admission"
 import { accept } from "../../src/messages/pipeline"
 import { tellOwners } from "../../src/tenancy/quotas"
 import { usageDays } from "../../src/tenancy/tables"
@@ -204,6 +204,7 @@ describe("reconcile", () => {
         tx,
         admitted.map(({ message }) => message),
       )
+      await countUsage(tx, admitted)
       return answers
     })
     expect([...refused.keys()]).toEqual(entries.slice(2))
