@@ -38,6 +38,10 @@ export const templates: Bench = {
     const templated_p99 = series("sends with the template: p99", "ms")
     const calm = series(`sends with the template, ${BESIDE} connections: p99`, "ms")
     const beside = series("the same while a template of the project hangs again and again", "ms")
+    const burnt = series(
+      "limit: the same beside an empty loop of another process, niceness 10",
+      "ms",
+    )
     for (let round = 0; round < rounds; round++) {
       bare.values.push(bareRenders(seconds))
       ours.values.push(await ourRenders(seconds))
@@ -50,9 +54,10 @@ export const templates: Bench = {
       const pair = await besideHanging(seconds)
       calm.values.push(pair.calm)
       beside.values.push(pair.beside)
+      burnt.values.push(pair.burnt)
     }
     return {
-      series: [bare, ours, plain, plain_p99, templated, templated_p99, calm, beside],
+      series: [bare, ours, plain, plain_p99, templated, templated_p99, calm, beside, burnt],
       verdicts: [
         atLeast("renderings, to bare handlebars", ratioOf(ours, bare), 0.4),
         atMost(
@@ -159,8 +164,11 @@ const HANGING = 4
 const ENDLESS = "{{#each a}}{{#each ../a}}{{#each ../../a}}{{this}}{{/each}}{{/each}}{{/each}}"
 const LIST = Array.from({ length: 300 }, (_, at) => at)
 
-/** p99 of sends with a good template, alone and beside one of the same project that hangs. */
-async function besideHanging(seconds: number): Promise<{ calm: number; beside: number }> {
+/**
+ * p99 of sends with a good template: alone, beside one of the same project that hangs, and beside a process that
+ * takes what is left of the processors and has nothing to do with the server.
+ */
+async function besideHanging(seconds: number) {
   using scratch = scratchFolder()
   using relay = heldRelay()
   const key = await initialise(scratch.path)
@@ -187,5 +195,16 @@ async function besideHanging(seconds: number): Promise<{ calm: number; beside: n
   const beside = await post(load)
   is_over = true
   await Promise.all(callers)
-  return { calm: calm.p99_ms, beside: beside.p99_ms }
+  const burnt = await besideBurner(() => post(load))
+  return { calm: calm.p99_ms, beside: beside.p99_ms, burnt: burnt.p99_ms }
+}
+
+async function besideBurner<Measured>(measure: () => Promise<Measured>): Promise<Measured> {
+  const burner = Bun.spawn(["nice", "-n", "10", process.execPath, "-e", "for (;;);"])
+  try {
+    return await measure()
+  } finally {
+    burner.kill()
+    await burner.exited
+  }
 }
