@@ -122,12 +122,13 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
   const hooks = openWebhooks({ store, secrets, workers, settings, node, isPaused })
   const loops = [...openLoops(ground, { node, pauses }, email.channels, handlers), hooks.loop]
 
-  const health = serverHealth(ground, loops, [
-    () => providerWarnings(store.read, email.provider.monitor.troubles()),
-    () => pauses.warnings(),
-    () => invariantWarnings(store.read),
-    () => backupWarnings(store.read, settings),
-  ])
+  const health = serverHealth(ground, loops, {
+    warnings: [
+      () => providerWarnings(store.read, email.provider.monitor.troubles()),
+      () => pauses.warnings(),
+    ],
+    degradations: [() => invariantWarnings(store.read), () => backupWarnings(store.read, settings)],
+  })
   const hasRoom = () => disk.healthy() && disk.state() === "ok"
   const parts: AppParts = {
     store,
@@ -171,17 +172,22 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
   }
 }
 
+type WarningSource = () => Promise<string[]>
+
 /** What `/readyz` looks at. */
 function serverHealth(
   { store, disk, health }: Ground,
   loops: Loop[],
-  sources: (() => Promise<string[]>)[],
+  { warnings, degradations }: Record<"warnings" | "degradations", WarningSource[]>,
 ): ServerHealth {
+  const allOf = async (sources: WarningSource[]) =>
+    (await Promise.all(sources.map((look) => look()))).flat()
   return new ServerHealth({
     disk,
     progressedAt: () => Math.min(...loops.map(({ progressed_at }) => progressed_at)),
     ask: () => firstProject(store.read),
-    warnings: async () => (await Promise.all(sources.map((look) => look()))).flat(),
+    warnings: () => allOf(warnings),
+    degradations: () => allOf(degradations),
     smtp: () => "ok",
     ...health,
   })

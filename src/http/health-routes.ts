@@ -5,7 +5,7 @@ import { count, text, time, word } from "../lib/record-fields"
 import { type AnyRoute, route } from "./route"
 import type { ServerHealth } from "./server-health"
 
-const status = word(["ok", "draining", "unavailable"])
+const status = word(["ok", "degraded", "draining", "unavailable"])
 
 /** Routes about the process itself. They need no credential, and touch no project. */
 export const healthRoutes = (health: ServerHealth): AnyRoute[] => [
@@ -33,7 +33,7 @@ export const healthRoutes = (health: ServerHealth): AnyRoute[] => [
     path: "/readyz",
     summary: "Show whether the server can accept requests",
     description:
-      "Checks the database, the job loop, the disk and the mail servers. If a check fails or the server stops, it answers 503 with the same fields. Use it to decide whether to send requests to this server.",
+      "Checks the database, the job loop, the disk and the mail servers. If a check fails or the server stops, it answers 503 with the same fields. `degraded` is 200: the server works, but something is to be mended, such as backups that fail. Use it to decide whether to send requests to this server.",
     produces: "application/json",
     also: [503],
     response: t.Object(
@@ -48,7 +48,7 @@ export const healthRoutes = (health: ServerHealth): AnyRoute[] => [
         warnings: t.Optional(
           t.Array(t.String(), {
             description:
-              "Troubles such as a provider that refuses the login, or held work. They do not change the status.",
+              "Troubles such as a provider that refuses the login, or held work. Failed backups and broken invariants make the status `degraded`.",
             examples: [
               [
                 "smtp, the provider of this instance, refuses our login since 2026-11-22T10:00:00.000Z.",
@@ -61,10 +61,10 @@ export const healthRoutes = (health: ServerHealth): AnyRoute[] => [
     ),
     handle: async () => {
       await health.look()
-      const { status, warnings } = health
+      const { status, isReady, warnings } = health
       const told = warnings.length > 0 ? { warnings } : {}
       const bare = { status, checks: health.checks(), ...told }
-      return { bare, status: status === "ok" ? 200 : 503 }
+      return { bare, status: isReady ? 200 : 503 }
     },
   }),
   route({

@@ -20,7 +20,11 @@ export interface Vitals {
   ask?: () => Promise<unknown>
   /** Troubles that are no reason to send requests elsewhere. */
   warnings?: () => Promise<string[]>
+  /** The same, of what an operator must see to before something is lost: the server is `degraded`. */
+  degradations?: () => Promise<string[]>
 }
+
+const nothing = async (): Promise<string[]> => []
 
 export type ServerTrouble = "draining" | "starting" | "damaged" | "away" | "unwritable" | "disk_low"
 
@@ -33,6 +37,7 @@ export class ServerHealth {
   #starting = false
   #answers = true
   #warnings: string[] = []
+  #is_degraded = false
   #looked_at = Number.NEGATIVE_INFINITY
 
   constructor(vitals: Vitals) {
@@ -61,12 +66,14 @@ export class ServerHealth {
 
   /** Asks the database, at most once a second. One that is silent for 2 s does not answer. */
   async look(): Promise<void> {
-    const { ask, warnings = async () => [] } = this.#vitals
+    const { ask, warnings = nothing, degradations = nothing } = this.#vitals
     if (!ask || monotonic() - this.#looked_at < LOOK_MILLISECONDS) return
     this.#looked_at = monotonic()
     const asked = async () => {
       await ask()
-      this.#warnings = await warnings().catch(() => [])
+      const degraded = await degradations().catch(() => [])
+      this.#warnings = [...degraded, ...(await warnings().catch(() => []))]
+      this.#is_degraded = degraded.length > 0
     }
     const answered = asked().then(
       () => true,
@@ -100,9 +107,16 @@ export class ServerHealth {
     return this.#warnings
   }
 
-  get status(): "ok" | "draining" | "unavailable" {
+  /** A server that is `degraded` works; its warnings say what is wrong. */
+  get status(): "ok" | "degraded" | "draining" | "unavailable" {
     if (this.#draining) return "draining"
-    return this.#starting || this.faults.length > 0 ? "unavailable" : "ok"
+    if (this.#starting || this.faults.length > 0) return "unavailable"
+    return this.#is_degraded ? "degraded" : "ok"
+  }
+
+  /** Whether requests may be sent to this server. */
+  get isReady(): boolean {
+    return this.status === "ok" || this.status === "degraded"
   }
 
   /** The checks that fail, as `database: not writable`. */

@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test"
+import { now } from "../../src/core/time"
+import { holdState, setState } from "../../src/operations/backup/backup-state"
 import { refusal } from "../harness/client"
 import { mail, NOBODY } from "../harness/mail"
 import { testService } from "../harness/service"
@@ -207,6 +209,18 @@ describe("a server that is unwell", () => {
     }
     expect((await project.get("/v1/emails")).status).toBe(200)
     expect((await unwell.anybody.get("/readyz")).status).toBe(503)
+  })
+
+  test("works on where its backups fail, and is degraded", async () => {
+    await using unwell = await testService()
+    const { store } = unwell
+    await store.tx(async (tx) => setState(tx, { ...(await holdState(tx)), failing_since: now() }))
+    const ready = await unwell.anybody.get("/readyz")
+    expect([ready.status, ready.body.status]).toEqual([200, "degraded"])
+    expect(ready.body.warnings).toEqual([expect.stringContaining("Backups fail since 20")])
+    expect((await unwell.anybody.get("/v1/health")).body.data.status).toBe("degraded")
+    const project = await unwell.project()
+    expect((await project.post("/v1/emails", mail())).status).toBe(201)
   })
 
   test("takes nothing more while it stops", async () => {

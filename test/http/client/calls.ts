@@ -26,7 +26,7 @@ export async function calls(baseUrl: string, key: string) {
   }
 
   const health = await ok("health", api.GET("/v1/health"))
-  const up: "ok" | "draining" | "unavailable" = health.data.status
+  const up: "ok" | "degraded" | "draining" | "unavailable" = health.data.status
 
   const sent = await ok(
     "send",
