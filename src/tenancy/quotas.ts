@@ -133,12 +133,17 @@ interface QuotaKey {
 }
 
 async function hold(tx: Tx, key: QuotaKey) {
-  const [row] = await find(tx, key)
-  if (row) return row
-  const fresh = { ...key, used: await recount(tx, key), alerted: 0 }
-  // Another node may have been faster: then its row stands.
-  await tx.insert(quotas).values(fresh).onConflictDoNothing()
-  return (await find(tx, key))[0] ?? fresh
+  for (;;) {
+    const [row] = await find(tx, key)
+    if (row) return row
+    const empty = { ...key, used: 0, alerted: 0 }
+    const made = await tx.insert(quotas).values(empty).onConflictDoNothing().returning()
+    if (made.length === 0) continue // another node was faster; its row may be forgotten again by now
+    // Counted only now that the row is ours: what was taken from the one before has been committed.
+    const fresh = { ...empty, used: await recount(tx, key) }
+    await write(tx, fresh)
+    return fresh
+  }
 }
 
 const { subject, metric, period, used, alerted } = quotas

@@ -36,7 +36,7 @@ describe.skipIf(missing("tmux"))("however the monitor ends", () => {
     using home = emptyHome()
     const server = { home: home.path, url: api.url, api_key: KEY }
     await using screen = await openMonitor(server, SMALL)
-    await screen.shows("1 Messages")
+    await screen.shows("1Messages")
     await screen.press("2")
     const left = await screen.shows("exit 1")
     expect(left).toStartWith("before")
