@@ -1,4 +1,4 @@
-import { and, eq, inArray, lt } from "drizzle-orm"
+import { and, eq, inArray, lt, ne } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
 import { millisFrom } from "../core/time"
 import { bumpEach, type Changes } from "../store/counters"
@@ -16,11 +16,12 @@ const BATCH = 200
 
 /**
  * Removes up to 200 mails of a project that came in before this moment (ISO 8601), with their contents.
- * Returns how many.
+ * One that is not processed yet stays. Returns how many.
  */
 export async function purgeInbound(store: Store, project: string, before: string): Promise<number> {
-  const { id, project_id } = inboundEmails
-  const old = and(eq(project_id, project), lt(id, firstIdAt(millisFrom(before))))
+  const { id, project_id, status } = inboundEmails
+  const is_old = lt(id, firstIdAt(millisFrom(before)))
+  const old = and(eq(project_id, project), is_old, ne(status, "received"))
   const some = store.read.select({ id }).from(inboundEmails).where(old).orderBy(id)
   const rows = await some.limit(BATCH)
   if (rows.length > 0)

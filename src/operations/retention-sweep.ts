@@ -1,6 +1,7 @@
 import { asc, gt } from "drizzle-orm"
 import type { Settings } from "../core/config"
 import { secondsFromNow, today } from "../core/time"
+import type { FeedPosition } from "../events/feed"
 import { purgeFanOuts } from "../fan-out/fan-out-retention"
 import { PROJECT_DEFAULTS, withDefaults } from "../identity/caller"
 import { projects, type Retention } from "../identity/tables"
@@ -121,7 +122,13 @@ async function sweepProject(
   // A delivery without its event would have nothing to show, and nothing to send again.
   const least_days = (await hasEndpoints(store.read, project_id)) ? kept.webhook_deliveries_days : 0
   const events_days = Math.max(kept.events_days, least_days)
-  await all(() => purgeEvents(store, project_id, daysAgo(events_days)))
+  const old_events = { project_id, before: daysAgo(events_days) }
+  let place: FeedPosition | undefined
+  await all(async () => {
+    const last = await purgeEvents(store, old_events, place)
+    place = last ?? place
+    return last === undefined ? 0 : 1
+  })
 }
 
 /** By endpoint, also by one that was deleted: its deliveries have no other index. */

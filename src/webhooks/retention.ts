@@ -1,6 +1,7 @@
-import { and, asc, eq, gt, inArray, lt, lte } from "drizzle-orm"
+import { and, asc, eq, gt, inArray, lt, lte, notExists, notInArray } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
 import { millis, millisFrom, now } from "../core/time"
+import { behind, type FeedPosition } from "../events/feed"
 import { events } from "../events/tables"
 import { projects } from "../identity/tables"
 import { DEAD, OVER } from "../jobs/work-item"
@@ -41,20 +42,48 @@ export async function purgeDeliveries(
   const old = and(eq(webhook_id, webhook), has_ended)
   const rows = await store.read.select({ id }).from(deliveries).where(old).orderBy(id).limit(BATCH)
   const ids = rows.map((row) => row.id)
-  if (ids.length > 0) await store.tx((tx) => tx.delete(deliveries).where(inArray(id, ids)))
+  // One that was asked for again since then is open.
+  const still = and(inArray(id, ids), has_ended)
+  if (ids.length > 0) await store.tx((tx) => tx.delete(deliveries).where(still))
   return ids.length
 }
 
-/** Removes up to 500 events of a project recorded before this moment (ISO 8601). Returns how many. */
-export async function purgeEvents(store: Store, project: string, before: string): Promise<number> {
+/** Events of a project that were recorded before a moment: ISO 8601, UTC. */
+export interface OldEvents {
+  project_id: string
+  before: string
+}
+
+/**
+ * Removes those of the next 500 events behind the place `after` that no open delivery needs. Resolves with the
+ * last place, or undefined where there is no further old event.
+ */
+export async function purgeEvents(
+  store: Store,
+  { before, ...old }: OldEvents,
+  after?: FeedPosition,
+): Promise<FeedPosition | undefined> {
   const { id, project_id, position } = events
   // The oldest stand first in the index, whatever the engine puts into `position`.
-  const first = store.read.select({ id }).from(events).where(eq(project_id, project))
-  const oldest = await first.orderBy(asc(position), asc(id)).limit(BATCH)
+  const ours = and(eq(project_id, old.project_id), after && behind(after))
+  const next = store.read.select({ id, position }).from(events).where(ours)
+  const rows = await next.orderBy(asc(position), asc(id)).limit(BATCH)
   const end = `evt_${firstIdAt(millisFrom(before))}`
-  const ids = oldest.flatMap((row) => (row.id < end ? [row.id] : []))
-  if (ids.length > 0) await store.tx((tx) => tx.delete(events).where(inArray(id, ids)))
-  return ids.length
+  const over = rows.filter((row) => row.id < end)
+  const ids = over.map((row) => row.id)
+  if (ids.length > 0) await store.tx((tx) => removeUnneeded(tx, ids))
+  return over.at(-1)
+}
+
+/** A delivery has no body of its own before its first attempt: it sends what the event says. */
+async function removeUnneeded(tx: Tx, ids: string[]): Promise<void> {
+  const { event_id, state } = deliveries
+  const is_open = notInArray(state, [OVER, DEAD])
+  const open = tx
+    .select({ state })
+    .from(deliveries)
+    .where(and(eq(event_id, events.id), is_open))
+  await tx.delete(events).where(and(inArray(events.id, ids), notExists(open)))
 }
 
 /** Ends held deliveries after seven days, and those of deleted endpoints. Returns how many. */

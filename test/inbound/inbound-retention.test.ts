@@ -38,6 +38,18 @@ test("mail of a project that is too old goes with its contents, and newer mail s
   expect(raws).toEqual([{ inbound_id: fresh.id, raw: Buffer.from("bytes") }])
 })
 
+test("mail that is not processed yet stays, however old it is", async () => {
+  await using test = await testStore()
+  const { store } = test
+  const owner = await addProject(store)
+  const old = firstIdAt(millis() - 40 * DAY)
+  await addInbound(store, owner, { id: old, status: "received" })
+  const purge = () => purgeInbound(store, owner.project_id, isoFrom(millis() - 30 * DAY))
+  expect(await purge()).toBe(0)
+  await store.tx((tx) => tx.update(inboundEmails).set({ status: "failed" }))
+  expect(await purge()).toBe(1)
+})
+
 test("a file goes with the last mail that names it, and a young file stays", async () => {
   await using test = await testStore()
   const { store, folder } = test

@@ -294,6 +294,25 @@ test("deliveries and events go after their days, and no event before its deliver
   expect(await ofProject(hooked)).toEqual({ deliveries: 0, events: 0 })
 })
 
+test("an event stays while a delivery of it is open, however old it is", async () => {
+  const project = await service.project()
+  await keep(project, { webhook_deliveries_days: 1, events_days: 1 })
+  await endpoint(project)
+  await send(project)
+  await deliver()
+  const rows = await store.read
+    .selectDistinct({ id: deliveries.event_id })
+    .from(deliveries)
+    .where(eq(deliveries.project_id, project.project_id))
+  expect(rows.length).toBeGreaterThan(0)
+  clock.advance({ seconds: 20 * DAY })
+  await sweep()
+  expect((await ofProject(project)).events).toBe(rows.length)
+  await endDeliveries(project)
+  await sweep()
+  expect(await ofProject(project)).toEqual({ deliveries: 0, events: 0 })
+})
+
 test("the operator's limits count where they are shorter", async () => {
   const project = await service.project()
   await keep(project, { webhook_deliveries_days: 300, events_days: 300 })

@@ -195,7 +195,7 @@ const paths: Path[] = [
     name: "the oldest events of a project",
     index: "events_by_project",
     table: "events",
-    walk: (store) => purgeEvents(store, PROJECT, OLD.before),
+    walk: (store) => purgeEvents(store, OLD),
   },
   {
     name: "the ended deliveries of an endpoint",
