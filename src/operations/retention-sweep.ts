@@ -1,6 +1,6 @@
 import { asc, gt } from "drizzle-orm"
 import type { Settings } from "../core/config"
-import { secondsFromNow, today } from "../core/time"
+import { nextTurn, secondsFromNow, today } from "../core/time"
 import type { FeedPosition } from "../events/feed"
 import { purgeFanOuts } from "../fan-out/fan-out-retention"
 import { PROJECT_DEFAULTS, withDefaults } from "../identity/caller"
@@ -71,6 +71,7 @@ async function sweepProjects(sweep: Sweep, progress: Progress) {
   const rows = await next.where(gt(id, progress.project_id)).orderBy(asc(id)).limit(AT_ONCE)
   for (const project of rows) {
     await sweepProject(sweep, project.id, keptBy(project.settings, ceilings), progress.contents)
+    await nextTurn() // requests run between two projects, also where nothing is old
   }
   progress.project_id = rows.length < AT_ONCE ? "" : (rows.at(-1)?.id ?? "")
 }
@@ -139,5 +140,6 @@ async function sweepDeliveries({ store, ceilings, all }: Sweep, progress: Progre
     if (!next) return
     const days = keptBy(next.settings ?? {}, ceilings).webhook_deliveries_days
     await all(() => purgeDeliveries(store, next.webhook_id, daysAgo(days)))
+    await nextTurn()
   }
 }

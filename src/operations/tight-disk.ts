@@ -1,7 +1,7 @@
 import { asc, gt } from "drizzle-orm"
 import type { Disk } from "../core/disk"
 import { log } from "../core/log"
-import { monotonic, secondsFromNow, sleep } from "../core/time"
+import { monotonic, nextTurn, secondsFromNow, sleep } from "../core/time"
 import { projects } from "../identity/tables"
 import { expireContents } from "../messages/message-retention"
 import type { Store } from "../store/store"
@@ -107,6 +107,7 @@ async function sweepOlder(store: Store, before: string, { places, seconds, relie
         await sleep(PAUSE_MS)
       }
     }
+    await nextTurn() // requests run between two projects, also where nothing is left
   }
   return false
 }

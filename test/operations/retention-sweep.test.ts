@@ -23,7 +23,9 @@ import { movableClock } from "../harness/clock"
 import { bounced, deliverAll, delivered } from "../harness/delivery"
 import { addInbound } from "../harness/inbound-rows"
 import { mail } from "../harness/mail"
+import { addProject } from "../harness/project-rows"
 import { type TestProject, testService } from "../harness/service"
+import { testStore } from "../harness/store"
 import { testSubmission } from "../harness/submission"
 import { endpoint } from "../webhooks/endpoints"
 
@@ -347,6 +349,21 @@ test("more rows than one transaction takes go, and each call goes on with the ne
     .from(events)
     .where(sql`${like(events.type, "email.%")} AND ${eq(events.project_id, project.project_id)}`)
   expect(Number(left[0]?.n)).toBe(0)
+})
+
+test("requests run between two projects, also where nothing is old", async () => {
+  await using fresh = await testStore()
+  const projects = 20
+  for (let nth = 0; nth < projects; nth++) await addProject(fresh.store)
+  let [turns, is_over] = [0, false]
+  const count = () => {
+    turns += 1
+    if (!is_over) setImmediate(count)
+  }
+  setImmediate(count)
+  await retentionSweeper(fresh.store, NO_CEILING)()
+  is_over = true
+  expect(turns).toBeGreaterThanOrEqual(projects)
 })
 
 test("a recount of usage leaves days alone whose messages may be gone", async () => {
