@@ -1,5 +1,6 @@
 import { and, asc, type Column, desc, eq, exists, inArray, type SQL, sql } from "drizzle-orm"
 import type { SQLiteTable } from "drizzle-orm/sqlite-core"
+import { nextTurn } from "../core/time"
 import { type ListWindow, newestFirst } from "../store/rows"
 import type { Reader } from "../store/store"
 import { subscribers } from "./tables"
@@ -68,6 +69,7 @@ async function checkedIds(
     const last = ids.at(-1)
     if (last === undefined || ids.length < most || found.length >= offset + limit) break
     place = stretch.before === undefined ? { after: last } : { before: last }
+    await nextTurn() // where few match, there are many looks, and other requests run between them
   }
   return found.slice(offset, offset + limit)
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
+import { list } from "../../src/subscribers/subscriber-list"
 import { topicMembers, topics } from "../../src/topics/tables"
 import { complaints, refusal } from "../harness/client"
 import type { TestProject } from "../harness/service"
@@ -284,6 +285,23 @@ describe("a search", () => {
       }
       expect([query, found]).toEqual([query, all])
     }
+  })
+
+  test("lets other requests run while none of the first matches fits the other filters", async () => {
+    const project = await service.project()
+    const rows = Array.from({ length: 700 }, (_, at) =>
+      at < 300 ? { name: "walker" } : { tags: ["often"] },
+    )
+    await makeSubscribers(service, project, rows)
+    let turns = 0
+    setImmediate(() => {
+      turns += 1
+    })
+    const filter = { words: ["walker"], tag: "often" }
+    const found = await list(service.store.read, project.project_id, filter)
+    const window = { limit: 25, offset: 0, after: undefined, before: undefined }
+    expect(await found.list(window)).toEqual([])
+    expect(turns).toBe(1)
   })
 
   test("of a project finds nothing of another one", async () => {
