@@ -36,7 +36,7 @@ const CHURNING = [
   "webhook_deliveries",
 ]
 
-/** At one dead row in fifty, or a thousand in a small table; without the pauses between pages. */
+/** At one dead row in fifty, or a thousand in a small table; with half the pauses between pages. */
 const OPTIONS = [
   "autovacuum_vacuum_scale_factor = 0.02",
   "autovacuum_vacuum_threshold = 1000",
