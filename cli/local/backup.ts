@@ -98,7 +98,7 @@ const NO_KEY = ", not tried: this data folder has no key, or nothing is sealed"
 
 const missingOf = (...counts: { missing: number }[]): string => {
   const missing = counts.reduce((sum, one) => sum + one.missing, 0)
-  return missing === 0 ? "" : `, ${missing} were gone when it was made`
+  return missing === 0 ? "" : `, ${missing} were gone or damaged when it was made`
 }
 
 function prepared(context: Context, options: LocalOptions): Loaded {

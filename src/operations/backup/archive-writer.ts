@@ -44,7 +44,7 @@ async function writeEntries(writer: ArchiveWriter, content: ArchiveContent) {
     "inbound-blobs": { count: 0, bytes: 0, missing: 0 },
   }
   for (const { folder, sha256, path } of content.blobs) {
-    const written = await writer.addFile(`${folder}/${sha256}`, path).catch(unlessMissing)
+    const written = await writer.addBlob(`${folder}/${sha256}`, path, sha256)
     counts[folder].count += written ? 1 : 0
     counts[folder].missing += written ? 0 : 1
     counts[folder].bytes += written?.size ?? 0
@@ -63,11 +63,6 @@ async function writeEntries(writer: ArchiveWriter, content: ArchiveContent) {
 
 const asText = (value: object) => Buffer.from(`${JSON.stringify(value, undefined, 2)}\n`)
 
-/** Nothing of a blob is written before its file is open. */
-function unlessMissing(error: unknown): undefined {
-  if (codeOf(error) !== "ENOENT") throw error
-}
-
 /** The entries of a tar file one after the other, with a running hash of every byte. */
 class ArchiveWriter {
   readonly #file: FileHandle
@@ -85,6 +80,18 @@ class ArchiveWriter {
     await this.#write(bytes)
     await this.#pad(bytes.length)
     return { name, size: bytes.length, sha256: sha256Of(bytes) }
+  }
+
+  /**
+   * Undefined, with nothing written, where the file is gone or has another hash: no reader would accept an
+   * archive with it. Throws where it changes meanwhile.
+   */
+  async addBlob(name: string, path: string, sha256: string) {
+    const found = await hashOf(path, this.#piece).catch(unlessMissing)
+    if (found !== sha256) return undefined
+    const written = await this.addFile(name, path).catch(unlessMissing)
+    if (written && written.sha256 !== sha256) throw new Error(`${path} changed while it was copied`)
+    return written
   }
 
   /** Throws where the file does not exist, and where it has another size at its end than at its start. */
@@ -127,6 +134,25 @@ class ArchiveWriter {
   async #pad(size: number): Promise<void> {
     const missing = paddingOf(size)
     if (missing > 0) await this.#write(Buffer.alloc(missing))
+  }
+}
+
+/** Nothing of a blob is written before its file is open. */
+function unlessMissing(error: unknown): undefined {
+  if (codeOf(error) !== "ENOENT") throw error
+}
+
+async function hashOf(path: string, piece: Buffer): Promise<string> {
+  const source = await open(path, "r")
+  try {
+    const hasher = new Bun.CryptoHasher("sha256")
+    for (;;) {
+      const { bytesRead } = await source.read(piece, 0, piece.length)
+      if (bytesRead === 0) return hasher.digest("hex")
+      hasher.update(piece.subarray(0, bytesRead))
+    }
+  } finally {
+    await source.close()
   }
 }
 

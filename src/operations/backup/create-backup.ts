@@ -136,7 +136,9 @@ class Draft {
       clearInterval(timer)
     }
     const path = join(dir, archiveName(id, created_at))
-    const { size } = await openArchive(this.#archive)
+    const { size, manifest } = await openArchive(this.#archive)
+    const missing = manifest.blobs.missing + manifest.inbound_blobs.missing
+    if (missing > 0) log.warn("the backup lacks files that are gone or damaged", { id, missing })
     await rename(this.#archive, path)
     await syncFolder(dir)
     const { onProgress } = this.#options.options

@@ -82,6 +82,15 @@ test("a blob whose file is gone is counted, and the archive is whole without it"
   await archive.check()
 })
 
+test("a blob whose content has changed on the disk is left out, and the archive can be used", async () => {
+  const content = withBlobs()
+  const damaged = [...content.blobs].find(({ sha256: hash }) => hash === sha256("two"))
+  writeFileSync(damaged?.path ?? "", "tvo")
+  const archive = await openArchive(await archiveIn(folder, content))
+  expect(archive.manifest.blobs).toEqual({ count: 2, bytes: 3, missing: 1 })
+  await archive.check()
+})
+
 test("one changed byte anywhere is found", async () => {
   const path = await archiveIn(folder, withBlobs())
   const bytes = readFileSync(path)
