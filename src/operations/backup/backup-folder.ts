@@ -3,6 +3,7 @@ import { readdir, rm, stat } from "node:fs/promises"
 import { join } from "node:path"
 import { syncFolder } from "../../core/blobs"
 import type { Settings } from "../../core/config"
+import { codeOf } from "../../core/faults"
 import { madeAt } from "../../core/ids"
 import { isoFrom, millis, millisFrom } from "../../core/time"
 import { FolderInUse, lockFolder } from "../../store/database-file"
@@ -116,20 +117,24 @@ async function backupNamed(dir: string, name: string): Promise<Backup | undefine
   const known = read.get(path)
   if (known?.state === state) return known.backup
   const plain = { id, path, size: found.size }
+  const unread = { ...plain, verified: false, created_at: isoFrom(told_at) }
   const manifest = await manifestAt(path)
+  if (manifest === "no_access") return unread // the next look tries again
   const backup = manifest
     ? { ...plain, verified: manifest.id === id, created_at: manifest.created_at }
-    : { ...plain, verified: false, created_at: isoFrom(told_at) }
+    : unread
   if (read.size >= MOST_READ) read.clear()
   read.set(path, { state, backup })
   return backup
 }
 
+/** Undefined for what is no whole archive. One that cannot be opened must not hide the others. */
 async function manifestAt(path: string) {
   try {
     return (await openArchive(path)).manifest
   } catch (error) {
     if (error instanceof ArchiveError) return undefined
+    if (codeOf(error) !== undefined) return "no_access"
     throw error
   }
 }

@@ -1,6 +1,15 @@
 import { Database } from "bun:sqlite"
 import { expect, test } from "bun:test"
-import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs"
 import { join } from "node:path"
 import { newId } from "../../../src/core/ids"
 import { openSecrets } from "../../../src/core/secrets"
@@ -112,6 +121,24 @@ test("only the newest are kept, and one that is not whole does not count", async
     [made[2]?.id ?? "", false],
     [made[1]?.id ?? "", true],
   ])
+})
+
+const IS_ROOT = process.getuid?.() === 0 // who may read every file
+
+test.skipIf(IS_ROOT)("one that another user made hides no other, and hinders none", async () => {
+  await using it = await instance()
+  const foreign = await createBackup(it)
+  chmodSync(foreign.path, 0o000)
+  utimesSync(foreign.path, 1, 1) // what was read of it counts no more
+  const own = await createBackup(it)
+  const ids = async () =>
+    (await listBackups(it.settings)).map(({ id, verified }) => [id, verified])
+  expect(await ids()).toEqual([
+    [own.id, true],
+    [foreign.id, false],
+  ])
+  chmodSync(foreign.path, 0o600)
+  expect((await ids())[1]).toEqual([foreign.id, true])
 })
 
 test("two at once are refused, and the first goes on", async () => {
