@@ -38,9 +38,12 @@ export const backupDir = (settings: FolderSettings): string =>
 
 /** What is not finished ends with it; the next backup removes what a crash left. */
 const DRAFT = ".draft"
+/** The folder may be one that has other files, too. */
+const OWN_DRAFT = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.(db|tar)\.draft(-journal)?$/
 
 /** The beginning of a folder for what `verify` unpacks. */
-export const SCRATCH = "verify-"
+export const SCRATCH = "belfry-verify-"
+const OWN_SCRATCH = /^belfry-verify-[0-9A-Za-z]{6}$/
 /** It takes hours at most. */
 const OLD_SCRATCH_MS = 24 * 3_600_000
 
@@ -75,8 +78,8 @@ export async function takeFolder(dir: string): Promise<() => void> {
 }
 
 async function isLeft(path: string, name: string): Promise<boolean> {
-  if (name.endsWith(DRAFT)) return true
-  if (!name.startsWith(SCRATCH)) return false
+  if (OWN_DRAFT.test(name)) return true
+  if (!OWN_SCRATCH.test(name)) return false
   const found = await stat(path).catch(() => undefined)
   return found !== undefined && found.mtimeMs < millis() - OLD_SCRATCH_MS
 }

@@ -73,13 +73,28 @@ test("a backup holds the rows, and the files that rows name", async () => {
 test("nothing unfinished stays in the folder, and what a crash left goes", async () => {
   await using it = await instance()
   const first = await createBackup(it)
-  const left = ["x.db.draft", "x.tar.draft", "x.db.draft-journal"]
-  for (const name of left.slice(0, 2)) writeFileSync(join(it.dir, name), "left")
+  const kinds = ["db.draft", "tar.draft", "db.draft-journal"]
+  for (const kind of kinds) writeFileSync(join(it.dir, `${newId()}.${kind}`), "left")
+  const scratch = join(it.dir, "belfry-verify-a1B2c3")
+  mkdirSync(scratch)
+  utimesSync(scratch, 1, 1)
   const second = await createBackup(it)
   const archives = readdirSync(it.dir).filter((name) => !name.startsWith("backup."))
   expect(archives.sort()).toEqual(
     [first, second].map(({ path }) => path.slice(it.dir.length + 1)).sort(),
   )
+})
+
+test("what the operator keeps in the same folder stays", async () => {
+  await using it = await instance()
+  mkdirSync(it.dir, { mode: 0o700 })
+  const others = ["letter.draft", "verify-2025", "belfry-verify-2025-results"]
+  for (const name of others) {
+    mkdirSync(join(it.dir, name))
+    utimesSync(join(it.dir, name), 1, 1)
+  }
+  await createBackup(it)
+  expect(readdirSync(it.dir)).toEqual(expect.arrayContaining(others))
 })
 
 test("the master key and the passwords of the settings are in no archive", async () => {
