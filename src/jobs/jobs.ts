@@ -125,7 +125,11 @@ export const jobTable = (handlers: JobHandlers): WorkTable<JobRow> => ({
     }
     await updateJobs(
       tx,
-      open.map(({ row: { id }, after, reason }) => ({ id, ...after, last_error: short(reason) })),
+      open.map(({ row, after, reason }) => {
+        // A pause of its kind must not bring it back.
+        const last_error = row.last_error === DROPPED ? DROPPED : short(reason)
+        return { id: row.id, ...after, last_error }
+      }),
     )
     for (const { row, after, reason } of open) {
       if (after.state !== DEAD) continue

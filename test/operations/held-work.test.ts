@@ -2,10 +2,10 @@ import { expect, test } from "bun:test"
 import { and, eq } from "drizzle-orm"
 import { secondsFromNow } from "../../src/core/time"
 import { events } from "../../src/events/tables"
-import { enqueueAll } from "../../src/jobs/jobs"
+import { DROPPED, enqueueAll } from "../../src/jobs/jobs"
 import { holdOpenWork } from "../../src/jobs/restore-hold"
 import { jobs } from "../../src/jobs/tables"
-import { DEAD, READY } from "../../src/jobs/work-item"
+import { DEAD, HELD, READY } from "../../src/jobs/work-item"
 import { messages } from "../../src/messages/tables"
 import { changeHeld, type HeldFilter } from "../../src/operations/held-work"
 import { heldTables } from "../../src/operations/start-held"
@@ -14,7 +14,9 @@ import { RUNS_ON } from "../../src/work"
 import { receiver } from "../fakes/receiver"
 import { testHooks } from "../harness/hooks"
 import { idFor } from "../harness/ids"
+import { testPauses } from "../harness/pauses"
 import { quietLog } from "../harness/quiet"
+import { WorkLoops } from "../harness/work-loops"
 import { letter } from "../messages/letters"
 import { postOffice } from "../messages/post-office"
 
@@ -85,7 +87,6 @@ test("dropped messages end with their event, and dropped jobs with their reason"
     expect(await store.read.select().from(events).where(told)).toHaveLength(1)
   }
   await office.runDue()
-  const { WorkLoops } = await import("../harness/work-loops")
   const options = { concurrency: 5, lease_ms: 30_000, alone: false }
   const loop = new WorkLoops({ store, work: office.work, ...options })
   await loop.start()
@@ -95,6 +96,25 @@ test("dropped messages end with their event, and dropped jobs with their reason"
   const [job] = await store.read.select().from(jobs)
   expect(job?.last_error).toContain("dropped")
   expect(office.attempted).toEqual([])
+})
+
+test("a dropped job stays dropped through a pause of its kind", async () => {
+  await using office = await heldOffice()
+  const { store, work } = office
+  const pauses = testPauses(store, [alert.name])
+  const stop = await pauses.start()
+  await pauses.pause(alert.name, null)
+  await changeHeld(store, { action: "purge", filter: { kind: "job" } })
+  const options = { concurrency: 5, lease_ms: 30_000, alone: false }
+  const loop = new WorkLoops({ store, work, pauses, ...options })
+  await loop.start()
+  const rows = () => store.read.select().from(jobs)
+  while ((await rows()).some(({ state }) => state !== HELD)) await Bun.sleep(5)
+  await pauses.resume(alert.name)
+  while ((await rows()).some(({ state }) => state !== DEAD)) await Bun.sleep(5)
+  await loop.stop(1_000)
+  stop()
+  expect((await rows()).map(({ last_error }) => last_error)).toEqual([DROPPED, DROPPED])
 })
 
 test("deliveries are chosen by the host of their endpoint, and end exhausted", async () => {
