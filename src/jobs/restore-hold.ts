@@ -1,8 +1,8 @@
 import { and, inArray, isNull, notInArray, or, type SQL } from "drizzle-orm"
 import { now } from "../core/time"
-import type { Store } from "../store/store"
+import type { Store, Tx } from "../store/store"
 import { CRASH_HOLD } from "./crash-guard"
-import type { AnyWorkRows } from "./holds"
+import { type AnyWorkRows, holders } from "./holds"
 import { pausedQueues } from "./tables"
 import { HELD, RESTORE_HOLD } from "./work-item"
 import { isHeld, isLeased, isReady } from "./work-rows"
@@ -27,6 +27,7 @@ export async function holdOpenWork(
   progress: (held: number) => void = () => {},
 ): Promise<number> {
   let held = 0
+  await keepPause(store, tables)
   for (const { rows, which } of tables) {
     for (const state of [isReady, isLeased, isHeldElsewhere(rows)]) {
       let some: number
@@ -43,6 +44,18 @@ export async function holdOpenWork(
 const isHeldElsewhere = ({ table: { owner } }: AnyWorkRows) =>
   and(isHeld, or(isNull(owner), notInArray(owner, [RESTORE_HOLD, CRASH_HOLD])))
 
+/** What is under the hold already may have lost its pause: its release had begun when the copy was made. */
+async function keepPause(store: Store, tables: HeldTable[]): Promise<void> {
+  for (const { rows } of tables) {
+    if ((await holders(store.read, rows)).includes(RESTORE_HOLD)) return store.tx(pause)
+  }
+}
+
+async function pause(tx: Tx): Promise<void> {
+  const row = { queue: RESTORE_HOLD, paused_by: null, paused_at: now() }
+  await tx.insert(pausedQueues).values(row).onConflictDoNothing()
+}
+
 /** The pause comes with the first rows: it says that they are not to be released. */
 const holdSome = (store: Store, { table, under_hold }: AnyWorkRows, which: SQL | undefined) =>
   store.tx(async (tx) => {
@@ -54,7 +67,6 @@ const holdSome = (store: Store, { table, under_hold }: AnyWorkRows, which: SQL |
       .where(inArray(id, some))
       .returning({ id })
     if (rows.length === 0) return 0
-    const pause = { queue: RESTORE_HOLD, paused_by: null, paused_at: now() }
-    await tx.insert(pausedQueues).values(pause).onConflictDoNothing()
+    await pause(tx)
     return rows.length
   })

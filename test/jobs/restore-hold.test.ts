@@ -102,6 +102,16 @@ test("the pause ends by itself when the last of it is gone", async () => {
   stop()
 })
 
+test("a release that had begun when the copy was made does not go on in the copy", async () => {
+  await using office = await postOffice()
+  const { store } = office
+  await office.accept()
+  await holdAll(store)
+  await store.tx((tx) => tx.delete(pausedQueues)) // as `resume` does before its first part
+  expect(await holdAll(store)).toBe(0)
+  expect(await store.read.select().from(pausedQueues)).toMatchObject([{ queue: RESTORE_HOLD }])
+})
+
 test("jobs that only tidy run on; every other kind is held", async () => {
   await using office = await postOffice()
   const { store, work } = office
