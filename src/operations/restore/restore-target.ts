@@ -67,7 +67,7 @@ async function usedTable(pool: ReturnType<typeof connect>): Promise<string | und
 
 /** Throws NoRoomForRestore where the disk would be full, or nearly so. */
 export async function demandRoom(settings: Settings, bytes: number): Promise<void> {
-  const there = existingFolder(settings.data_dir)
+  const there = existingFolder(dirname(sqlitePath(settings)))
   const { bavail, bsize } = await statfs(there)
   const needed = bytes + settings["storage.min_free_mb"] * MB
   if (bavail * bsize >= needed) return

@@ -1,5 +1,5 @@
 import { chmodSync } from "node:fs"
-import { mkdir, open, readdir, rename, rm, writeFile } from "node:fs/promises"
+import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { syncFolder } from "../../core/blobs"
 import type { Settings } from "../../core/config"
@@ -17,7 +17,7 @@ import { type ChangedCopy, changeCopy } from "./copy-changes"
 import { blobsDir, demandEmptyTarget, demandRoom } from "./restore-target"
 import { moveToPostgres } from "./to-postgres"
 
-/** In the data folder and in that of the blobs, until everything has its place. */
+/** Beside the database and in the folder of the blobs, until everything has its place on the same disk. */
 const STAGING = "restoring"
 
 /** What the archive says of itself stays beside the database, for people. */
@@ -81,7 +81,7 @@ export async function restore(
     await mkdir(folder, { recursive: true, mode: 0o700 })
   }
   const release = lockFolder(path)
-  const staging = join(settings.data_dir, STAGING)
+  const staging = join(dirname(path), STAGING)
   const blobs = join(blobsDir(settings), STAGING)
   const clear = async () => {
     for (const folder of [staging, blobs]) await rm(folder, { recursive: true, force: true })
@@ -163,7 +163,8 @@ async function entriesBelow(folder: string) {
 
 async function keepPapers(staging: string, data_dir: string): Promise<void> {
   for (const [name, kept] of Object.entries(KEPT)) {
-    await rename(join(staging, name), join(data_dir, kept))
+    const paper = await readFile(join(staging, name))
+    await writeFile(join(data_dir, kept), paper, { mode: 0o600, flush: true })
   }
 }
 

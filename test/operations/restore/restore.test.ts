@@ -189,6 +189,24 @@ test("a schema of a later version is refused before anything is written", async 
 })
 
 if (engine === "sqlite") {
+  test("a database with a place of its own is unpacked beside it, so on the same disk", async () => {
+    await using box = await original()
+    const archive = await openArchive(await box.archive())
+    await using place = await target(folder)
+    const path = join(folder, "elsewhere", "own.db")
+    const settings = { ...place.settings, "storage.sqlite.path": path }
+    const unpacked = join(folder, "elsewhere", "restoring", "database.db")
+    let was_beside = false
+    const onProgress = () => {
+      was_beside ||= existsSync(unpacked)
+    }
+    await restore(archive, partsFor(settings, box.secrets), { onProgress })
+    expect(was_beside).toBe(true)
+    expect(readdirSync(join(folder, "elsewhere")).filter((name) => name === "restoring")).toEqual([])
+    expect(existsSync(path)).toBe(true)
+    expect(readdirSync(settings.data_dir)).toContain("restored-manifest.json")
+  })
+
   test("a log without its database is not written over", async () => {
     await using box = await original()
     const archive = await openArchive(await box.archive())
