@@ -10,7 +10,7 @@ import { lockFolder } from "../../store/database-file"
 import { embedded } from "../../store/migrations"
 import { openStore, sqlitePath } from "../../store/open"
 import type { BackupArchive } from "../backup/archive-reader"
-import { raiseMark } from "../database-mark"
+import { leaveFolder, raiseMark } from "../database-mark"
 import { WrongMasterKey } from "../instance"
 import { type ChangedCopy, changeCopy } from "./copy-changes"
 
@@ -131,6 +131,8 @@ async function changeStaged(
   try {
     const onHeld = (done: number) => onProgress?.({ step: "holding", done, total: null })
     const changed = await changeCopy(store, { runs_on, revoke_keys, onHeld })
+    // The original counts on with its own name: put back here later, it has to be recognized.
+    if (!settings.database_url) await store.tx(leaveFolder)
     await raiseMark(store, settings.data_dir) // else the first start took it for one put back by hand
     return changed
   } finally {

@@ -20,7 +20,7 @@ import { pausedQueues } from "../../../src/jobs/tables"
 import { HELD, RESTORE_HOLD } from "../../../src/jobs/work-item"
 import { messages } from "../../../src/messages/tables"
 import { openArchive } from "../../../src/operations/backup/archive-reader"
-import { whyPutBack } from "../../../src/operations/database-mark"
+import { raiseMark, whyPutBack } from "../../../src/operations/database-mark"
 import { type RestoreParts, restore } from "../../../src/operations/restore/restore"
 import { sqlitePath } from "../../../src/store/open"
 import { RUNS_ON } from "../../../src/work"
@@ -205,6 +205,20 @@ if (engine === "sqlite") {
     expect(readdirSync(join(folder, "elsewhere")).filter((name) => name === "restoring")).toEqual([])
     expect(existsSync(path)).toBe(true)
     expect(readdirSync(settings.data_dir)).toContain("restored-manifest.json")
+  })
+
+  test("the original is recognized where it is put into the place of its restored copy", async () => {
+    await using box = await original()
+    const { store, folder: home } = box.service
+    await raiseMark(store, home)
+    const archive = await openArchive(await box.archive())
+    await using place = await target(folder)
+    const { data_dir } = place.settings
+    await restore(archive, partsFor(place.settings, box.secrets))
+    await using restored = disposable(await place.open())
+    expect(await whyPutBack(restored, data_dir)).toBeUndefined()
+    for (let at = 0; at < 3; at++) await raiseMark(store, home)
+    expect(await whyPutBack(store, data_dir)).toContain("comes from another folder")
   })
 
   test("a log without its database is not written over", async () => {
