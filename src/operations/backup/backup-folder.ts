@@ -143,15 +143,19 @@ async function manifestAt(path: string) {
 }
 
 /**
- * Removes the oldest backups beyond `keep`. Those that are not `verified` do not count, and go when they
- * are older than every one that stays. Returns how many were removed.
+ * Removes the oldest backups beyond `keep`, but never the one that was `made` just now: the clock may have
+ * been set back. Those that are not `verified` do not count, and go when they are older than every one that
+ * stays. Returns how many were removed.
  */
-export async function removeOld(settings: FolderSettings, keep: number): Promise<number> {
+export async function removeOld(
+  settings: FolderSettings,
+  { keep, made }: { keep: number; made: string },
+): Promise<number> {
   const all = await listBackups(settings)
   const last_kept = all.filter(({ verified }) => verified)[keep - 1]
   if (!last_kept) return 0
   const oldest = millisFrom(last_kept.created_at)
-  const old = all.filter(({ created_at }) => millisFrom(created_at) < oldest)
+  const old = all.filter(({ id, created_at }) => millisFrom(created_at) < oldest && id !== made)
   for (const { path } of old) {
     read.delete(path)
     await rm(path, { force: true })

@@ -93,7 +93,8 @@ export async function createBackup(
     const backup = await draft.make()
     const took_ms = Math.round(monotonic() - begun)
     log.info("backup made", { id, path: backup.path, size: backup.size, took_ms })
-    await removeOld(parts.settings, options.keep ?? parts.settings["backup.keep"])
+    const keep = options.keep ?? parts.settings["backup.keep"]
+    await removeOld(parts.settings, { keep, made: id })
     return backup
   } finally {
     await workers.close()

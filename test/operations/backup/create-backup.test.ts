@@ -27,11 +27,13 @@ import {
   createBackup,
 } from "../../../src/operations/backup/create-backup"
 import * as instanceValues from "../../../src/store/instance-values"
+import { movableClock } from "../../harness/clock"
 import { addProject } from "../../harness/project-rows"
 import { quietLog } from "../../harness/quiet"
 import { engine } from "../../harness/store"
 import { instance } from "./instance"
 
+const clock = movableClock()
 quietLog()
 
 test("a backup holds the rows, and the files that rows name", async () => {
@@ -136,6 +138,15 @@ test("only the newest are kept, and one that is not whole does not count", async
     [made[2]?.id ?? "", false],
     [made[1]?.id ?? "", true],
   ])
+})
+
+test("the one that was just made stays, also where the clock was set back", async () => {
+  await using it = await instance({ "backup.keep": 1 })
+  clock.advance({ seconds: 86_400 })
+  const ahead = await createBackup(it)
+  clock.advance({ seconds: -86_400 })
+  const made = await createBackup(it)
+  expect((await listBackups(it.settings)).map(({ id }) => id)).toEqual([ahead.id, made.id])
 })
 
 const IS_ROOT = process.getuid?.() === 0 // who may read every file
