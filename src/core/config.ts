@@ -188,4 +188,8 @@ function shown(name: KeyName, value: unknown): unknown {
   return typeof written === "string" ? withoutPassword(written) : written
 }
 
-const withoutPassword = (text: string) => text.replace(/(:\/\/[^:/@\s]*:)[^@\s]*@/, "$1********@")
+/** A password that should have been percent-encoded may have an "@" or a "/" in it. */
+const withoutPassword = (text: string) =>
+  text
+    .replace(/(:\/\/[^:/@\s]*:)\S*@/, "$1********@")
+    .replace(/([?&]password=)[^&\s"]*/gi, "$1********")
