@@ -50,7 +50,7 @@ export async function tryRelease(options: TrialOptions): Promise<string[]> {
 const DELIVERING = ["email", "webhooks"]
 
 /** On its own ports and files, whatever the settings say. */
-const trialWords = ({ folder, words }: TrialOptions): string[] => [
+export const trialWords = ({ folder, words }: Pick<TrialOptions, "folder" | "words">): string[] => [
   ...words,
   ...["--data-dir", folder],
   ...[
@@ -64,6 +64,8 @@ const trialWords = ({ folder, words }: TrialOptions): string[] => [
     "storage.ballast_mb=0",
     `storage.sqlite.path=${join(folder, "belfry.db")}`,
     `storage.blobs.dir=${join(folder, "blobs")}`,
+    `backup.dir=${join(folder, "backups")}`,
+    "backup.schedule=off",
   ].flatMap((pair) => ["--set", pair]),
 ]
 
