@@ -140,23 +140,26 @@ async function changeStaged(
   }
 }
 
-/** A file that is there has the same content: its name is the hash of it. */
+/**
+ * Each folder by itself, because all names together may not fit into memory. A file that is there has the same
+ * content: its name is the hash of it.
+ */
 async function placeFiles(from: string, to: string): Promise<void> {
-  const folders = new Set<string>()
-  for (const entry of await entriesBelow(from)) {
-    if (!entry.isFile()) continue
-    const folder = join(to, entry.parentPath.slice(from.length))
-    await mkdir(folder, { recursive: true, mode: 0o700 })
-    await rename(join(entry.parentPath, entry.name), join(folder, entry.name))
-    for (const changed of [folder, dirname(folder), to]) folders.add(changed)
+  const entries = await entriesIn(from)
+  if (entries.length === 0) return
+  await mkdir(to, { recursive: true, mode: 0o700 })
+  for (const entry of entries) {
+    const [source, target] = [join(from, entry.name), join(to, entry.name)]
+    if (entry.isDirectory()) await placeFiles(source, target)
+    else await rename(source, target)
   }
-  for (const folder of folders) await syncFolder(folder)
+  await syncFolder(to)
 }
 
 /** None where an archive has no files. */
-async function entriesBelow(folder: string) {
+async function entriesIn(folder: string) {
   try {
-    return await readdir(folder, { recursive: true, withFileTypes: true })
+    return await readdir(folder, { withFileTypes: true })
   } catch (error) {
     if (codeOf(error) !== "ENOENT") throw error
     return []
