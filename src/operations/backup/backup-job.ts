@@ -7,10 +7,11 @@ import type { SystemMail } from "../../identity/system-mail"
 import { consoleUsers } from "../../identity/tables"
 import { enqueue, type JobHandler, type JobKind } from "../../jobs/jobs"
 import * as longJobs from "../../jobs/long-jobs"
+import type { RetrySchedule } from "../../jobs/work-item"
 import { short } from "../../lib/text"
 import type { Store, Tx } from "../../store/store"
 import { raiseMark } from "../database-mark"
-import type { Backup } from "./backup-folder"
+import { type Backup, BackupRunning } from "./backup-folder"
 import { holdState, setState } from "./backup-state"
 import type { BackupProgress, Backups } from "./create-backup"
 
@@ -65,6 +66,7 @@ export const runBackup = (store: Store, backups: Backups): JobHandler<BackupOrde
     } catch (error) {
       await shown.end()
       if (shown.signal.aborted) return {} // it was cancelled, or is over
+      if (error instanceof BackupRunning) return { retry: error.message, schedule: untilFree }
       const reason = error instanceof Error ? error.message : String(error)
       log.error("the backup failed", { error })
       await store.tx((tx) => recordFailure(tx, job_id, reason))
@@ -73,6 +75,9 @@ export const runBackup = (store: Store, backups: Backups): JobHandler<BackupOrde
   },
   onDead: (tx, { job_id }, reason) => recordFailure(tx, job_id, reason),
 })
+
+/** One that was cancelled goes on to the end of its step, and one without a server may run. */
+const untilFree: RetrySchedule = (attempt) => (attempt < 60 ? 60 : undefined)
 
 const lastSuccess = metricGauge(
   "belfry_backup_last_success_timestamp",

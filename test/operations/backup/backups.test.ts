@@ -2,6 +2,7 @@ import { expect, test } from "bun:test"
 import { rmSync, statSync, writeFileSync } from "node:fs"
 import { newId } from "../../../src/core/ids"
 import { metricsText } from "../../../src/core/metrics"
+import { takeFolder } from "../../../src/operations/backup/backup-folder"
 import {
   backupCreate,
   backupFailed,
@@ -118,6 +119,20 @@ test("a cancelled backup leaves nothing, and the next one can be made", async ()
   await it.work()
   expect(await listed(it.operator)).toEqual([])
   expect((await it.operator.post(BACKUPS)).status).toBe(201)
+})
+
+test("a backup waits for another one into the same folder, and tells nobody of a failure", async () => {
+  await using it = await backedUp()
+  const { id } = (await it.operator.post(BACKUPS)).body.data
+  const job = runBackup(it.store, it.parts.backups)
+  const run = () => job.run({ job_id: id }, {} as never)
+  const release = await takeFolder(`${it.folder}/backups`)
+  const waits = { retry: expect.stringContaining("is running already") }
+  expect(await run()).toMatchObject(waits)
+  expect(await it.warnings()).toEqual([])
+  release()
+  expect(await run()).toEqual({})
+  expect(await listed(it.operator)).toHaveLength(1)
 })
 
 test("the list is read page by page, the newest first", async () => {
