@@ -23,8 +23,8 @@ const BackupManifestSchema = t.Object({
   /** Rows by table. */
   rows: t.Record(t.String(), Count),
   /**
-   * Files that rows name. A missing one was named by a row and not found (most often it was deleted while
-   * the backup was made), or its content had another hash. Their own hashes are their names.
+   * Files that rows name. A missing one was named by a row and not found, or its content had another hash.
+   * Most often it was deleted while the backup was made. Their own hashes are their names.
    */
   blobs: FileCounts,
   inbound_blobs: FileCounts,
