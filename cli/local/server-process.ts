@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process"
-import { closeSync, openSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { codeOf } from "../../src/core/faults"
 import { millis, pause } from "../lib/time"
@@ -55,8 +55,20 @@ function linkOf(path: string): string | undefined {
   }
 }
 
-/** The path of the program that the process runs. */
-export const programOf = (pid: number): string | undefined => linkOf(`/proc/${pid}/exe`)
+/** Linux appends it to the path of a program that has no name any more. */
+const GONE = / \(deleted\)$/
+
+/** The path that the program of the process was started from. */
+export const programOf = (pid: number): string | undefined =>
+  linkOf(`/proc/${pid}/exe`)?.replace(GONE, "")
+
+/** Whether another program has the path by now that this process was started from. */
+export function isReplaced(program = process.execPath, running = "/proc/self/exe"): boolean {
+  const [there, own] = [program.replace(GONE, ""), running].map((path) =>
+    statSync(path, { throwIfNoEntry: false }),
+  )
+  return there !== undefined && own !== undefined && there.ino !== own.ino
+}
 
 function described(pid: number): ServerProcess | undefined {
   try {
@@ -64,7 +76,7 @@ function described(pid: number): ServerProcess | undefined {
     const pairs = list("environ").filter((one) => one.includes("="))
     return {
       pid,
-      program: readlinkSync(`/proc/${pid}/exe`),
+      program: readlinkSync(`/proc/${pid}/exe`).replace(GONE, ""),
       words: list("cmdline").slice(1, -1),
       cwd: readlinkSync(`/proc/${pid}/cwd`),
       environment: Object.fromEntries(

@@ -1,4 +1,3 @@
-import { statSync } from "node:fs"
 import type { Loaded, Settings } from "../../src/core/config"
 import { log } from "../../src/core/log"
 import {
@@ -11,6 +10,7 @@ import {
 import { version } from "../lib/environment"
 import { type Exit, exits, Failure } from "../lib/errors"
 import { pause } from "../lib/time"
+import { isReplaced } from "./server-process"
 
 const LOOK_MILLISECONDS = 200
 const FINISH_MILLISECONDS = 2000
@@ -25,13 +25,14 @@ export async function enterUpgrade({ values }: Loaded): Promise<(() => Promise<v
   let is_told = false
   for (;;) {
     const journal = readJournal(data_dir)
+    // The other program has the turn, also where the upgrade ended since this process was started. What
+    // starts this service again starts that one.
+    if (isReplaced()) throw replaced()
     if (!journal) return undefined
     const { id, step, to_version } = journal
     const verdict = step === "starting" ? readVerdict(data_dir, id) : undefined
     const is_new = step === "starting" && version === to_version
     if (is_new && verdict === undefined) return onProbation(values, journal)
-    // The other program has the turn. What starts this service again starts that one.
-    if (isReplaced(journal)) throw replaced()
     if (!is_told) log.warn("an upgrade of this data folder is not over; waiting", { step })
     is_told = true
     const { recoverUpgrade } = await import("./upgrade-recovery")
@@ -45,7 +46,9 @@ export async function enterUpgrade({ values }: Loaded): Promise<(() => Promise<v
 function onProbation(settings: Settings, journal: UpgradeJournal): () => Promise<void> {
   const { data_dir } = settings
   noteProbation(data_dir, process.pid)
-  if (readVerdict(data_dir, journal.id) === "undone") throw replaced()
+  // In this order: the journal goes before the verdict.
+  const is_undone = readVerdict(data_dir, journal.id) === "undone"
+  if (is_undone || readJournal(data_dir)?.id !== journal.id) throw replaced()
   return () => admitted(settings, journal)
 }
 
@@ -65,12 +68,6 @@ async function finishLater(settings: Settings): Promise<void> {
       log.warn("what is left of the upgrade could not be removed", { error }),
     )
   }
-}
-
-/** Whether another program now has the path that this process was started from. */
-function isReplaced({ program }: UpgradeJournal): boolean {
-  const there = statSync(program, { throwIfNoEntry: false })
-  return process.execPath === program && there?.ino !== statSync("/proc/self/exe").ino
 }
 
 const replaced = () =>
