@@ -13,6 +13,7 @@ import { exits, Failure } from "../lib/errors"
 import { millis, pause } from "../lib/time"
 import {
   isAlive,
+  programOf,
   type ServerOutputs,
   type ServerProcess,
   serverOf,
@@ -68,7 +69,7 @@ export async function exchange(plan: ExchangePlan): Promise<ExchangeResult> {
   try {
     if (server) {
       await onStep("stopping the server")
-      await stopProcess(server.pid, STOP_MILLISECONDS)
+      await stopServers(plan, server)
     }
     step("copying")
     await onStep("keeping the database")
@@ -89,6 +90,19 @@ export async function exchange(plan: ExchangePlan): Promise<ExchangeResult> {
     if ((await endUpgrade(settings, journal)) === "kept") return { applied: [], downtime_ms: null }
     startAgain(plan)
     throw returned(error, journal, server === undefined || (await isServing(plan)))
+  }
+}
+
+/**
+ * Also what another program started again before it could see the journal. An id that went to another
+ * process meanwhile is left alone.
+ */
+async function stopServers({ settings, journal }: ExchangePlan, { pid }: ServerProcess) {
+  if (programOf(pid) === journal.program) await stopProcess(pid, STOP_MILLISECONDS)
+  for (;;) {
+    const found = serverOf(settings.data_dir)
+    if (!found) return
+    await stopProcess(found.pid, STOP_MILLISECONDS)
   }
 }
 

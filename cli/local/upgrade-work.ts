@@ -73,7 +73,7 @@ export async function upgradeNow(work: UpgradeWork): Promise<UpgradeRecord> {
     const journal = journalOf(work, { found, server, program, staged, keeps_database })
     const plan = planOf(work, { journal, server, words })
     await rehearse(work, found, plan)
-    return recordOf(found, pending, await exchange(plan))
+    return recordOf(found, pending, await exchange(withServerOfNow(plan)))
   } finally {
     rmSync(staged, { force: true })
     rmSync(join(upgradeFolder(data_dir), "trial"), { recursive: true, force: true })
@@ -198,6 +198,23 @@ function planOf(
     startGuard: () => guards && startGuard(words, server, outputs as ServerOutputs),
     onStep: (text) => note(work, text),
   }
+}
+
+/**
+ * The plan with the server that runs now: it may have ended in the trial, and been started again by another
+ * program. Throws where there was none before.
+ */
+function withServerOfNow(plan: ExchangePlan): ExchangePlan {
+  const { settings, server, journal } = plan
+  const pid = serverOf(settings.data_dir)?.pid
+  if (pid === undefined) return plan
+  if (!server || !journal.server) {
+    const message = "A server was started on the data while the new version was tried."
+    const hint = "run the command again"
+    throw new Failure(exits.conflict, "server_started", message, { hint })
+  }
+  const known = { ...journal.server, pid }
+  return { ...plan, server: { ...server, pid }, journal: { ...journal, server: known } }
 }
 
 /** A backup, then the new version on a copy of it, while the old one serves. */

@@ -190,11 +190,14 @@ describe("kill -9", () => {
     },
   )
 
-  const OLD_SERVER = ["the old server"].slice(0, sizes.upgrade_faults - 1)
-  test.each(OLD_SERVER)(
+  const OLD_SERVER = [
+    ["the old server", false],
+    ["the old server under a supervisor", true],
+  ] as const
+  test.each(OLD_SERVER.slice(0, sizes.upgrade_faults - 1))(
     "of %s in the trial: it serves again, and the new one takes over",
-    async () => {
-      const box = await newBox({ env: { BELFRY_UPGRADE_TRIAL: "3s" } })
+    async (_, is_supervised) => {
+      const box = await newBox({ is_supervised, env: { BELFRY_UPGRADE_TRIAL: "3s" } })
       const load = box.traffic()
       const command = box.upgrade()
       const began = join(box.data_dir, "upgrade/trial/admin.sock")
