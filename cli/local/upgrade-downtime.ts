@@ -3,6 +3,7 @@ import { exchangeProgram, finishUpgrade } from "../../src/operations/upgrade/exc
 import {
   claimVerdict,
   forgetUpgrade,
+  noteProbation,
   readVerdict,
   type UpgradeJournal,
   type UpgradeStep,
@@ -76,7 +77,8 @@ export async function exchange(plan: ExchangePlan): Promise<ExchangeResult> {
     if (journal.keeps_database) await keepDatabase(settings)
     step("changing")
     await onStep("migrating")
-    const applied = await migrateWith(journal.staged, plan.words, plan.environment)
+    const noted = (pid: number) => noteProbation(data_dir, pid)
+    const applied = await migrateWith(journal.staged, plan.words, plan.environment, noted)
     exchangeProgram(journal)
     step("starting")
     if (server) {

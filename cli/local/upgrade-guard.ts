@@ -1,17 +1,15 @@
 import type { Settings } from "../../src/core/config"
 import { lockUpgrade } from "../../src/operations/upgrade/exchange"
 import { probationOf, readJournal, type UpgradeJournal } from "../../src/operations/upgrade/journal"
-import { PROGRAM } from "../../src/operations/upgrade/release-archive"
 import { type Exit, exits } from "../lib/errors"
 import { millis, pause } from "../lib/time"
 import {
   isAlive,
-  programOf,
   type ServerOutputs,
   type ServerProcess,
   startDetached,
 } from "./server-process"
-import { endUpgrade } from "./upgrade-recovery"
+import { endUpgrade, isOfUpgrade } from "./upgrade-recovery"
 
 const LOOK_MILLISECONDS = 250
 /** A server that was asked to stop is gone by then; one that was not serves on. */
@@ -59,7 +57,9 @@ async function takeOver(settings: Settings, journal: UpgradeJournal): Promise<vo
   await endUpgrade(settings, journal)
   const deadline = millis() + STOP_MILLISECONDS
   const serving = [old_pid, probationOf(settings.data_dir)]
-  while (serving.some(isOurs)) {
+  const isServing = (pid: number | undefined) =>
+    pid !== undefined && isAlive(pid) && isOfUpgrade(pid, journal)
+  while (serving.some(isServing)) {
     if (millis() > deadline) return
     await pause(LOOK_MILLISECONDS)
   }
@@ -68,6 +68,3 @@ async function takeOver(settings: Settings, journal: UpgradeJournal): Promise<vo
   const { env: environment } = process
   startDetached({ program, words, cwd, environment, outputs: { out: 1, err: 2 } })
 }
-
-const isOurs = (pid: number | undefined): boolean =>
-  pid !== undefined && isAlive(pid) && (programOf(pid)?.includes(PROGRAM) ?? false)

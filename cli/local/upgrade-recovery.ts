@@ -7,7 +7,6 @@ import {
   readJournal,
   type UpgradeJournal,
 } from "../../src/operations/upgrade/journal"
-import { PROGRAM } from "../../src/operations/upgrade/release-archive"
 import { programOf, stopProcess } from "./server-process"
 
 export type UpgradeEnd = "kept" | "undone"
@@ -37,19 +36,23 @@ export async function endUpgrade(settings: Settings, journal: UpgradeJournal): P
     log.info("the upgrade was finished", { version: to_version })
     return "kept"
   }
-  await stopNewServer(data_dir, journal)
+  await stopNewVersion(data_dir, journal)
   await undoUpgrade(settings, journal)
   log.warn("the upgrade was undone; the version of before goes on", { version: from_version })
   return "undone"
 }
 
-/** It accepted nothing, so it need not stop in order. */
-async function stopNewServer(data_dir: string, { step }: UpgradeJournal): Promise<void> {
-  if (step !== "starting" && step !== "returning") return
+/** It accepted nothing, so it need not stop in order. Its migrations go on without the command, too. */
+async function stopNewVersion(data_dir: string, journal: UpgradeJournal): Promise<void> {
+  const { step } = journal
+  if (step === "stopping" || step === "copying") return
   const pid = probationOf(data_dir)
-  // An id may have gone to another program meanwhile.
-  if (pid !== undefined && pid !== process.pid && isOurs(pid)) await stopProcess(pid, 0)
+  if (pid !== undefined && pid !== process.pid && isOfUpgrade(pid, journal))
+    await stopProcess(pid, 0)
 }
 
-/** Whether the process still runs a program of this name. */
-const isOurs = (pid: number): boolean => programOf(pid)?.includes(PROGRAM) ?? false
+/** Whether the process runs one of the two programs. An id may have gone to another one meanwhile. */
+export function isOfUpgrade(pid: number, { program, staged }: UpgradeJournal): boolean {
+  const path = programOf(pid)
+  return path === program || path === staged
+}

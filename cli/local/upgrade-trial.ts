@@ -71,12 +71,13 @@ export const trialWords = ({ folder, words }: Pick<TrialOptions, "folder" | "wor
 
 /**
  * Applies the migrations of a program, by itself. Answers their names. Throws Failure with what it says
- * where one fails.
+ * where one fails. `onStart` hears the id of its process.
  */
 export async function migrateWith(
   program: string,
   words: readonly string[],
   environment: Record<string, string | undefined>,
+  onStart: (pid: number) => void = () => {},
 ): Promise<string[]> {
   const child = Bun.spawn([program, "migrate", "--json", ...words], {
     env: environment,
@@ -85,6 +86,7 @@ export async function migrateWith(
     stderr: "pipe",
     timeout: MIGRATE_MILLISECONDS,
   })
+  onStart(child.pid)
   const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
   if (child.exitCode === 0) return (JSON.parse(out) as { applied: string[] }).applied
   throw failed("The new version cannot migrate the data", err)

@@ -117,7 +117,7 @@ export function readVerdict(data_dir: string, id: string): UpgradeVerdict | unde
 
 const PROBATION = "probation.pid"
 
-/** The process of the new version that waits for the verdict, for the one that may have to end it. */
+/** The process of the new version that migrates or waits for the verdict, for what may have to end it. */
 export const noteProbation = (data_dir: string, pid: number): void =>
   writeSynced(join(upgradeFolder(data_dir), PROBATION), String(pid))
 
