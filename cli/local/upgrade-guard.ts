@@ -13,7 +13,7 @@ import { endUpgrade, isOfUpgrade } from "./upgrade-recovery"
 
 const LOOK_MILLISECONDS = 250
 /** A server that was asked to stop is gone by then; one that was not serves on. */
-const STOP_MILLISECONDS = 25_000
+const STOP_MILLISECONDS = 40_000
 
 /**
  * Starts a process of this version that watches over an upgrade where no supervisor would start a server
