@@ -38,8 +38,11 @@ export interface TrialOptions {
  */
 export async function tryRelease(options: TrialOptions): Promise<string[]> {
   const { folder, data_dir } = options
-  const key = join(data_dir, "master.key")
-  if (existsSync(key)) copyFileSync(key, join(folder, "master.key"))
+  // A rotation that has not ended has sealed with two keys.
+  for (const name of ["master.key", "master.key.next", "master.key.old"]) {
+    const key = join(data_dir, name)
+    if (existsSync(key)) copyFileSync(key, join(folder, name))
+  }
   pauseQueues(join(folder, "belfry.db"), DELIVERING)
   const applied = await migrateWith(options.program, trialWords(options), options.environment)
   await serveCopy(options)
@@ -49,7 +52,7 @@ export async function tryRelease(options: TrialOptions): Promise<string[]> {
 /** The queues that deliver something. */
 const DELIVERING = ["email", "webhooks"]
 
-/** On its own ports and files, whatever the settings say. */
+/** On its own ports and files, whatever the settings say. It makes no backups: old ones would go. */
 export const trialWords = ({ folder, words }: Pick<TrialOptions, "folder" | "words">): string[] => [
   ...words,
   ...["--data-dir", folder],
