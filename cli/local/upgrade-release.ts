@@ -26,7 +26,8 @@ import { version } from "../lib/environment"
 import { exits, Failure, usage } from "../lib/errors"
 import { unreadable } from "../lib/input"
 
-const SIGNATURE = ".minisig"
+/** The end of the name of a signature. */
+export const SIGNATURE = ".minisig"
 const MOST_SIGNATURE_BYTES = 16_384
 const MOST_ARCHIVE_BYTES = 512 * 1024 * 1024
 

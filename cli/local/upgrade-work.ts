@@ -19,7 +19,7 @@ import {
 import type { LocalOptions } from "./settings"
 import { type ExchangePlan, exchange, startAgain } from "./upgrade-downtime"
 import { startGuard } from "./upgrade-guard"
-import { type CheckedRelease, checkRelease, stageProgram } from "./upgrade-release"
+import { type CheckedRelease, checkRelease, SIGNATURE, stageProgram } from "./upgrade-release"
 import { pendingWith, tryRelease } from "./upgrade-trial"
 import { prepareTrial } from "./upgrade-trial-copy"
 
@@ -52,14 +52,24 @@ interface UpgradeWork {
 /** The whole way from the signature to the new version. With --check it ends before anything changes. */
 export async function upgradeNow(work: UpgradeWork): Promise<UpgradeRecord> {
   const { options, loaded, source, context } = work
+  const target = join(upgradeFolder(loaded.values.data_dir), "release.tar.gz")
+  try {
+    const found = await checkRelease({
+      source,
+      public_key: options.publicKey,
+      target,
+      onBytes: (bytes) => context.output.passing(`fetched ${Math.floor(bytes / 1e6)} MB`),
+    })
+    await note(work, `the signature of ${found.file} is right (key ${found.key_id})`)
+    return await upgradeTo(work, found)
+  } finally {
+    for (const path of [target, target + SIGNATURE]) rmSync(path, { force: true })
+  }
+}
+
+async function upgradeTo(work: UpgradeWork, found: CheckedRelease): Promise<UpgradeRecord> {
+  const { options, loaded } = work
   const { data_dir } = loaded.values
-  const found = await checkRelease({
-    source,
-    public_key: options.publicKey,
-    target: join(upgradeFolder(data_dir), "release.tar.gz"),
-    onBytes: (bytes) => context.output.passing(`fetched ${Math.floor(bytes / 1e6)} MB`),
-  })
-  await note(work, `the signature of ${found.file} is right (key ${found.key_id})`)
   const server = serverOf(data_dir)
   const program = server?.program ?? realpathSync(process.execPath)
   demandPlace(server, program)
@@ -77,7 +87,6 @@ export async function upgradeNow(work: UpgradeWork): Promise<UpgradeRecord> {
   } finally {
     rmSync(staged, { force: true })
     rmSync(join(upgradeFolder(data_dir), "trial"), { recursive: true, force: true })
-    rmSync(join(upgradeFolder(data_dir), "release.tar.gz"), { force: true })
   }
 }
 

@@ -94,6 +94,8 @@ test("a release at a URL takes over under load, and nothing acknowledged is lost
   expect(ids.length).toBeGreaterThan(20)
   expect(await box.missing(ids)).toEqual([])
   expect(existsSync(`${box.program}.previous`)).toBe(true)
+  const left = readdirSync(join(box.data_dir, "upgrade"))
+  expect(left.filter((name) => name.startsWith("release"))).toEqual([])
   const kept = readdirSync(join(box.data_dir, "backups")).filter((name) => name.endsWith(".tar"))
   expect(kept).toHaveLength(1)
   expect(await box.log()).not.toMatch(/svc_live_|held_after_restore/)
