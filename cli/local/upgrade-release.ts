@@ -2,12 +2,13 @@ import {
   closeSync,
   createReadStream,
   existsSync,
+  constants as files,
   openSync,
   readFileSync,
   readSync,
   rmSync,
 } from "node:fs"
-import { stat } from "node:fs/promises"
+import { copyFile, stat } from "node:fs/promises"
 import { basename, resolve } from "node:path"
 import { ELF_HEAD_BYTES, platformOf } from "../../src/lib/elf"
 import {
@@ -36,7 +37,7 @@ interface WantedRelease {
   source: string
   /** The text of a key, or a file with one, in the place of the key of this binary. */
   public_key: string | undefined
-  /** Where a download goes. It is replaced. */
+  /** Where the archive goes, and its signature beside it: a folder that only this user can write to. */
   target: string
   onBytes: (bytes: number) => void
 }
@@ -49,13 +50,14 @@ export interface CheckedRelease extends ReleaseFacts {
 }
 
 /**
- * Fetches the archive and its signature where they are at a URL, and checks the signature before anything
+ * Fetches or copies the archive and its signature to `target`, and checks the signature before anything
  * else. Throws Failure for a wrong signature, another platform, and a version that is not newer.
  */
 export async function checkRelease(wanted: WantedRelease): Promise<CheckedRelease> {
   const key = keyFor(wanted.public_key)
-  const path = await archiveOf(wanted)
-  const facts = await signedFacts(path, wanted.source, key)
+  const { target: path, source } = wanted
+  await fetchArchive(wanted)
+  const facts = await signedFacts(path, source, key)
   demandPlatform(facts)
   demandNewer(facts)
   return { ...facts, path, key_id: key.id }
@@ -80,22 +82,31 @@ const NO_KEY = "This binary was built from sources, so it knows no key of releas
 const isUrl = (source: string) => /^https?:\/\//i.test(source)
 
 /** The signature first: without one nothing else is fetched. */
-async function archiveOf({ source, target, onBytes }: WantedRelease): Promise<string> {
-  if (!isUrl(source)) {
-    const path = resolve(source)
-    await stat(path).catch((error) => {
-      throw unreadable(error, source, "FILE")
-    })
-    return path
-  }
+async function fetchArchive({ source, target, onBytes }: WantedRelease): Promise<void> {
   rmSync(target, { force: true })
   rmSync(target + SIGNATURE, { force: true })
+  if (!isUrl(source)) return copyArchive(source, target)
   const url = new URL(source)
   const signature = new URL(source)
   signature.pathname += SIGNATURE
   await download(signature, target + SIGNATURE, { most_bytes: MOST_SIGNATURE_BYTES })
   await download(url, target, { most_bytes: MOST_ARCHIVE_BYTES, onBytes })
-  return target
+}
+
+/** What is checked is what is unpacked: a file elsewhere may be exchanged in between. */
+async function copyArchive(source: string, target: string): Promise<void> {
+  const path = resolve(source)
+  const refuse = (error: unknown) => {
+    throw unreadable(error, source, "FILE")
+  }
+  await stat(path).catch(refuse)
+  const beside = path + SIGNATURE
+  if (!existsSync(beside)) {
+    const hint = "put the .minisig file of the release beside the archive"
+    throw new Failure(exits.no_input, "no_signature", `There is no file ${beside}.`, { hint })
+  }
+  await copyFile(beside, target + SIGNATURE).catch(refuse)
+  await copyFile(path, target, files.COPYFILE_FICLONE).catch(refuse)
 }
 
 async function signedFacts(
@@ -103,13 +114,8 @@ async function signedFacts(
   source: string,
   key: MinisignPublicKey,
 ): Promise<ReleaseFacts> {
-  const beside = path + SIGNATURE
-  if (!existsSync(beside)) {
-    const hint = "put the .minisig file of the release beside the archive"
-    throw new Failure(exits.no_input, "no_signature", `There is no file ${beside}.`, { hint })
-  }
   try {
-    const signature = readSignature(readFileSync(beside, "utf8"))
+    const signature = readSignature(readFileSync(path + SIGNATURE, "utf8"))
     const comment = verifyDigest(key, signature, await digestOf(createReadStream(path)))
     const facts = readReleaseComment(comment)
     if (facts) return facts

@@ -1,0 +1,38 @@
+import { expect, test } from "bun:test"
+import { createReadStream, mkdtempSync, readFileSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { checkRelease } from "../../cli/local/upgrade-release"
+import { ELF_HEAD_BYTES, platformOf } from "../../src/lib/elf"
+import { digestOf, newKeyPair, publicKeyText, signDigest } from "../../src/lib/minisign"
+import { releaseComment } from "../../src/operations/upgrade/release-comment"
+import { leftover } from "../harness/leftovers"
+
+const version = "99.1.0"
+
+/** An archive of a release for this machine, with its signature beside it. */
+async function signedArchive() {
+  const folder = leftover(mkdtempSync(join(tmpdir(), "belfry-release-")))
+  const head = await Bun.file(process.execPath).slice(0, ELF_HEAD_BYTES).bytes()
+  const facts = { version, platform: platformOf(Buffer.from(head)) ?? "", file: "a.tar.gz" }
+  const [source, target] = [join(folder, facts.file), join(folder, "release.tar.gz")]
+  const pair = newKeyPair()
+  writeFileSync(source, "signed bytes")
+  const digest = await digestOf(createReadStream(source))
+  writeFileSync(`${source}.minisig`, signDigest(pair, digest, releaseComment(facts)))
+  const wanted = { source, target, public_key: publicKeyText(pair), onBytes: () => {} }
+  return { source, check: () => checkRelease(wanted) }
+}
+
+test("what is unpacked later is what was checked, also where the file is exchanged meanwhile", async () => {
+  const { source, check } = await signedArchive()
+  const { path, version: found } = await check()
+  writeFileSync(source, "other bytes")
+  expect([found, readFileSync(path, "utf8")]).toEqual([version, "signed bytes"])
+})
+
+test("a file that was changed after it was signed is refused", async () => {
+  const { source, check } = await signedArchive()
+  writeFileSync(source, "other bytes")
+  expect(await check().catch((error) => error)).toMatchObject({ code: "bad_signature" })
+})
