@@ -48,9 +48,11 @@ export class BlobsElsewhere extends Error {
 export async function demandMasterKey(store: Store, secrets: Secrets): Promise<void> {
   const { key_id, keys } = secrets
   const expected = await instanceValues.findOrInitialize(store, MASTER_KEY, key_id)
-  if (!keys.use(expected)) throw new WrongMasterKey(expected, key_id)
-  keys.settle()
   const link_key = await instanceValues.find(store.read, LINK_KEY)
+  // Without a kept key, links have that of the database, also on a node that kept one in the rotation.
+  const is_known = keys.use(expected, link_key === undefined ? { also_for_macs: true } : {})
+  if (!is_known) throw new WrongMasterKey(expected, key_id)
+  keys.settle()
   if (link_key !== undefined) keys.useForMacs(secrets.open(link_key, LINK_KEY))
   const next = await instanceValues.find(store.read, NEXT_MASTER_KEY)
   if (next === undefined) return

@@ -1,5 +1,13 @@
 import { describe, expect, test } from "bun:test"
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { eq, getTableName } from "drizzle-orm"
 import { keyIdOf, openSecrets } from "../../src/core/secrets"
@@ -18,6 +26,7 @@ import * as instanceValues from "../../src/store/instance-values"
 import type { Store } from "../../src/store/store"
 import { webhooks } from "../../src/webhooks/tables"
 import { atRest } from "../harness/at-rest"
+import { leftover } from "../harness/leftovers"
 import { quietLog } from "../harness/quiet"
 import { testService } from "../harness/service"
 import { sources } from "../harness/sources"
@@ -147,6 +156,29 @@ test("another node follows to the key that its folder has, and keeps its links",
   while (node.secrets.key_id !== to) await sleep(10)
   stop()
   expect(node.secrets.mac("unsubscribe", "ann")).toEqual(mac)
+})
+
+test("a node that kept the key of links while it followed lets it go where links end", async () => {
+  await using it = await sealedStore()
+  const node = open(it.folder)
+  await demandMasterKey(it.store, node)
+  node.keys.useForMacs(node.keys.forMacs())
+  await rotateMasterKey(it, { new_key: null, end_links: true })
+  await demandMasterKey(it.store, node)
+  expect(node.mac("unsubscribe", "ann")).toEqual(it.secrets.mac("unsubscribe", "ann"))
+})
+
+test("another node gives the key its usual file when the rotation has ended", async () => {
+  await using it = await sealedStore()
+  if (it.store.isAlone) return expect(followMasterKey(it)).toBeFunction()
+  const folder = leftover(mkdtempSync(join(tmpdir(), "belfry-node-")))
+  copyFileSync(join(it.folder, "master.key"), join(folder, "master.key"))
+  writeFileSync(join(folder, "master.key.next"), `${NEW_KEY}\n`, { mode: 0o600 })
+  const stop = followMasterKey({ store: it.store, secrets: open(folder) }, 20)
+  await rotateMasterKey(it, { new_key: NEW_KEY, end_links: false })
+  while (existsSync(join(folder, "master.key.next"))) await sleep(10)
+  stop()
+  expect(readFileSync(join(folder, "master.key"), "utf8").trim()).toBe(NEW_KEY)
 })
 
 /** A store whose transactions fail from the given one on, as in a process that is killed there. */
