@@ -41,7 +41,10 @@ export function openAdminSocket(path: string, parts: AdminParts): () => Promise<
   }
   rmSync(path, { force: true }) // left by a process that was killed; a living one holds the lock
   const others = process.umask(0o177) // never open to other users, not even for a moment
-  const server = Bun.serve({ unix: path, fetch: (request) => answer(parts, request) })
+  // Without a limit of its own: Bun ends a connection after 10 s without a byte, and some orders take minutes.
+  const answered = (request: Request) => answer(parts, request)
+  const listening = { unix: path, idleTimeout: 0, fetch: answered }
+  const server = Bun.serve(listening)
   process.umask(others)
   return async () => {
     await server.stop(true)
