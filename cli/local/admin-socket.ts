@@ -41,7 +41,7 @@ export async function runOrder<Data>(
     try {
       const providers = { own: { email: ownEmailProvider(PROVIDERS, loaded.values) } }
       const backups = openBackups({ settings: loaded.values, secrets })
-      const all = { store, secrets, providers, backups, ...sessionParts(parts) }
+      const all = { store, secrets, providers, backups, own_nodes: 0, ...sessionParts(parts) }
       return (await administer(all, what)) as Data
     } catch (error) {
       throw error instanceof ApiError ? failureOf(error as OrderRefusal) : error

@@ -72,6 +72,8 @@ interface AdminParts extends SetupParts {
   base_url: () => string
   providers: Pick<ProviderEnvironment, "own">
   backups: Backups
+  /** As for `rotateMasterKey`. */
+  own_nodes?: number
 }
 
 type NewOwner = FirstOwner & { password: string }

@@ -26,7 +26,12 @@ const COMMITTED_MS = 500
 interface RotateParts {
   store: Store
   secrets: Secrets
+  /** How many of the living nodes are this process: none of a command beside them. Default: 1. */
+  own_nodes?: number
 }
+
+/** What a rotation of this process changes now. A second one would take the old key back in the middle. */
+const rotating = new WeakSet<Secrets>()
 
 interface RotateOptions {
   /** 32 bytes in base64; null makes a key. */
@@ -48,15 +53,31 @@ export interface RotatedKey {
  * next call. Throws MasterKeyError for a key that is none, or that is not the one it began with.
  */
 export async function rotateMasterKey(
-  { store, secrets }: RotateParts,
-  { new_key, end_links }: RotateOptions,
+  parts: RotateParts,
+  options: RotateOptions,
 ): Promise<RotatedKey> {
+  const { secrets } = parts
+  if (rotating.has(secrets)) throw new MasterKeyError(RUNNING)
+  rotating.add(secrets)
+  try {
+    return await rotate(parts, options)
+  } finally {
+    rotating.delete(secrets)
+  }
+}
+
+const RUNNING = "The master key is being rotated by an earlier command. Wait until that one has ended."
+
+async function rotate(parts: RotateParts, { new_key, end_links }: RotateOptions) {
+  const { store, secrets } = parts
   await demandMasterKey(store, secrets) // of a rotation that ended without its last step
   const { keys, key_id: from } = secrets
-  const has_others = await hasOtherNodes(store)
+  const has_others = await hasOtherNodes(parts)
   if (has_others && !keys.hasNext()) throw new MasterKeyError(SEVERAL_NODES)
+  const begun = await instanceValues.find(store.read, NEXT_MASTER_KEY)
+  if (begun !== undefined && !keys.hasNext()) throw new MasterKeyError(otherKey(begun))
   const to = keys.next(new_key)
-  await store.tx((tx) => instanceValues.set(tx, NEXT_MASTER_KEY, to))
+  await beginWith(store, to)
   const link_key = keys.forMacs()
   keys.useForMacs(link_key)
   keys.use(to)
@@ -86,13 +107,25 @@ export async function rotateMasterKey(
   return { from, to, resealed }
 }
 
+/** Throws MasterKeyError where a rotation to another key has begun, on this node or another one. */
+const beginWith = (store: Store, to: string): Promise<void> =>
+  store.tx(async (tx) => {
+    const begun = (await instanceValues.hold(tx, NEXT_MASTER_KEY)) ?? to
+    if (begun !== to) throw new MasterKeyError(otherKey(begun))
+    await instanceValues.set(tx, NEXT_MASTER_KEY, to)
+  })
+
+const otherKey = (begun: string) =>
+  `A rotation to the key ${begun} has begun, and some values are sealed with it. Copy the file of that key to ` +
+  "master.key.next in this data folder, and run the command again."
+
 /** Values that are sealed anew open on a node only if it has the new key. */
-async function hasOtherNodes(store: Store): Promise<boolean> {
+async function hasOtherNodes({ store, own_nodes = 1 }: RotateParts): Promise<boolean> {
   if (store.isAlone) return false
   const { id, seen_at } = nodes
   const living = gte(seen_at, secondsFromNow(-LIVING_SECONDS))
-  const rows = await store.read.select({ id }).from(nodes).where(living).limit(2)
-  return rows.length > 1
+  const rows = await store.read.select({ id }).from(nodes).where(living).limit(own_nodes + 1)
+  return rows.length > own_nodes
 }
 
 const SEVERAL_NODES =

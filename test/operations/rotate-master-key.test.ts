@@ -13,8 +13,14 @@ import { eq, getTableName } from "drizzle-orm"
 import { keyIdOf, openSecrets } from "../../src/core/secrets"
 import { sleep } from "../../src/core/time"
 import { enqueue } from "../../src/jobs/jobs"
+import { showLife } from "../../src/jobs/work-nodes"
 import { ERASED, subscriberErased } from "../../src/operations/erase-subscriber"
-import { demandMasterKey, LINK_KEY, MASTER_KEY } from "../../src/operations/instance"
+import {
+  demandMasterKey,
+  LINK_KEY,
+  MASTER_KEY,
+  NEXT_MASTER_KEY,
+} from "../../src/operations/instance"
 import { acceptLostKey, lostSecrets } from "../../src/operations/lost-key"
 import {
   followMasterKey,
@@ -212,6 +218,36 @@ test("a kill at any step leaves a database that opens, and the next call ends th
   const { key_ids, secrets } = await openedAnew(it.store, it.folder)
   expect(secrets.key_id).not.toBe(first)
   expect(key_ids).toEqual([secrets.key_id])
+})
+
+test("of two rotations at once the second is refused, and the first one ends", async () => {
+  await using it = await sealedStore()
+  const first = rotateMasterKey(it, NO_CHANGE)
+  const second = await rotateMasterKey(it, NO_CHANGE).catch((error: Error) => error.message)
+  expect(second).toContain("earlier command")
+  const { to } = await first
+  expect((await openedAnew(it.store, it.folder)).key_ids).toEqual([to])
+})
+
+test("a rotation that began with a key of another folder is not replaced by one with a new key", async () => {
+  await using it = await sealedStore()
+  await it.store.tx((tx) => instanceValues.set(tx, NEXT_MASTER_KEY, "0123abcd"))
+  const rotate = (new_key: string | null) =>
+    rotateMasterKey(it, { new_key, end_links: false }).catch((error: Error) => error.message)
+  expect(await rotate(null)).toContain("to the key 0123abcd has begun")
+  expect(existsSync(join(it.folder, "master.key.next"))).toBe(false)
+  it.secrets.keys.next(NEW_KEY)
+  expect(await rotate(NEW_KEY)).toContain("to the key 0123abcd has begun")
+  expect((await openedAnew(it.store, it.folder)).plain).toBe(252)
+})
+
+test("a command beside one node of another machine needs the new key in both folders", async () => {
+  await using it = await sealedStore()
+  if (it.store.isAlone) return expect(followMasterKey(it)).toBeFunction()
+  await showLife(it.store, Bun.randomUUIDv7())
+  const beside = rotateMasterKey({ ...it, own_nodes: 0 }, NO_CHANGE)
+  expect(await beside.catch((error: Error) => error.message)).toContain("Several nodes")
+  expect(await rotateMasterKey(it, NO_CHANGE)).toMatchObject({ resealed: 252 })
 })
 
 test("a kill between the database and the files is made good by the next start", async () => {
