@@ -50,7 +50,7 @@ export interface KeyRing {
    * `master.key.next`, of the given one (base64), or of a new one.
    */
   next(given: string | null): string
-  /** Whether `master.key.next` is there. */
+  /** Whether `master.key.next` is there, with another key than the one in use. */
   hasNext(): boolean
   /**
    * Gives the key in use its usual file, `master.key`; the one before becomes `master.key.old`. With a key
@@ -125,7 +125,10 @@ export function openSecrets(options: MasterKeyOptions): Secrets {
         return true
       },
       next: (given) => nextMasterKey(data_dir, given, used.key_id),
-      hasNext: () => existsSync(join(data_dir, NEXT_FILE)),
+      hasNext() {
+        const path = join(data_dir, NEXT_FILE)
+        return existsSync(path) && masterKeyId(read(path)) !== used.key_id
+      },
       settle() {
         if (master_key === null) takeNextMasterKey(data_dir, used.key_id)
       },
@@ -250,8 +253,9 @@ function otherKeys(data_dir: string, is_set: boolean): Buffer[] {
 
 function nextMasterKey(data_dir: string, given: string | null, used_id: string): string {
   const path = join(data_dir, NEXT_FILE)
-  // Of a rotation that ended, whose key is in the settings by now.
-  if (existsSync(path) && masterKeyId(read(path)) === used_id) rmSync(path)
+  // Of a rotation that ended. Its key may not be in the settings yet: then this is the only file with it.
+  if (existsSync(path) && masterKeyId(read(path)) === used_id)
+    renameSync(path, join(data_dir, OLD_FILE))
   if (given !== null) decoded(given, "The new master key")
   if (!existsSync(path)) make(data_dir, path, given ?? undefined)
   const next = read(path)

@@ -250,6 +250,23 @@ test("a command beside one node of another machine needs the new key in both fol
   expect(await rotateMasterKey(it, NO_CHANGE)).toMatchObject({ resealed: 252 })
 })
 
+test("a kill in a second rotation loses no key, also where the settings still have the first one", async () => {
+  await using it = await sealedStore()
+  const master_key = readFileSync(join(it.folder, "master.key"), "utf8").trim()
+  const start = async () => {
+    const secrets = openSecrets({ data_dir: it.folder, master_key })
+    await demandMasterKey(it.store, secrets)
+    return secrets
+  }
+  const secrets = await start()
+  const { to } = await rotateMasterKey({ store: it.store, secrets }, NO_CHANGE)
+  expect(secrets.keys.hasNext()).toBe(false)
+  const killed = rotateMasterKey({ store: dying(it.store, 1), secrets }, NO_CHANGE)
+  expect(await killed.catch((error: Error) => error.message)).toBe("killed")
+  expect((await start()).key_id).toBe(to)
+  expect(await lostSecrets(it.store, await start())).toEqual([])
+})
+
 test("a kill between the database and the files is made good by the next start", async () => {
   await using it = await sealedStore()
   const to = it.secrets.keys.next(NEW_KEY)
