@@ -56,9 +56,10 @@ export interface ExchangeResult {
  * the old server is started again. Throws Failure then.
  */
 export async function exchange(plan: ExchangePlan): Promise<ExchangeResult> {
-  const { settings, server, onStep, ready_ms } = plan
+  const { settings, server, onStep } = plan
   const { data_dir } = settings
   let journal = plan.journal
+  let new_pid: number | undefined
   const began = millis()
   const step = (name: UpgradeStep) => {
     journal = { ...journal, step: name }
@@ -83,9 +84,12 @@ export async function exchange(plan: ExchangePlan): Promise<ExchangeResult> {
     step("starting")
     if (server) {
       await onStep(`starting ${journal.to_version}`)
-      await startAndWait(plan, journal, ready_ms)
+      new_pid = journal.is_supervised ? undefined : startAgain(plan)
+      await waitUntilKept(plan, new_pid)
     } else claimVerdict(data_dir, journal.id, "kept")
     await finishUpgrade(settings, journal)
+    // It was killed when it accepted already, and nothing else starts it again.
+    if (new_pid !== undefined && !isAlive(new_pid)) startAgain(plan)
     return { applied, downtime_ms: server ? millis() - began : null }
   } catch (error) {
     await onStep("returning to the version of before")
@@ -109,12 +113,10 @@ async function stopServers({ settings, journal }: ExchangePlan, { pid }: ServerP
 }
 
 /** Resolves when the new version accepts. Throws when it ends before, or is not ready in time. */
-async function startAndWait(plan: ExchangePlan, journal: UpgradeJournal, ready_ms: number) {
-  const { data_dir } = plan.settings
+async function waitUntilKept({ settings, journal, ready_ms }: ExchangePlan, pid?: number) {
   const deadline = millis() + ready_ms
-  const pid = journal.is_supervised ? undefined : startAgain(plan)
   for (;;) {
-    if (readVerdict(data_dir, journal.id) === "kept") return
+    if (readVerdict(settings.data_dir, journal.id) === "kept") return
     if (pid !== undefined && !isAlive(pid)) throw new Error("it ended at once")
     if (millis() > deadline) throw new Error(`it was not ready within ${ready_ms / 1000} s`)
     await pause(LOOK_MILLISECONDS)
