@@ -1,4 +1,5 @@
 import type { Settings } from "../../src/core/config"
+import { log } from "../../src/core/log"
 import { lockUpgrade } from "../../src/operations/upgrade/exchange"
 import { probationOf, readJournal, type UpgradeJournal } from "../../src/operations/upgrade/journal"
 import { type Exit, exits } from "../lib/errors"
@@ -14,6 +15,8 @@ import { endUpgrade, isOfUpgrade } from "./upgrade-recovery"
 const LOOK_MILLISECONDS = 250
 /** A server that was asked to stop is gone by then; one that was not serves on. */
 const STOP_MILLISECONDS = 40_000
+/** A database that cannot be reached now, or that a dying process holds, may be there again. */
+const RETRY_MILLISECONDS = 300_000
 
 /**
  * Starts a process of this version that watches over an upgrade where no supervisor would start a server
@@ -35,6 +38,7 @@ export const startGuard = (
 /** Waits until no process carries the upgrade on. Where the process that carried it on died, this one ends it. */
 export async function guardUpgrade(settings: Settings): Promise<Exit> {
   const { data_dir } = settings
+  const give_up = millis() + RETRY_MILLISECONDS
   for (;;) {
     const release = lockUpgrade(data_dir)
     if (!release) {
@@ -45,9 +49,13 @@ export async function guardUpgrade(settings: Settings): Promise<Exit> {
       const journal = readJournal(data_dir)
       if (journal) await takeOver(settings, journal)
       return exits.done
+    } catch (error) {
+      if (millis() > give_up) throw error
+      log.warn("the upgrade cannot be ended yet", { error })
     } finally {
       release()
     }
+    await pause(LOOK_MILLISECONDS)
   }
 }
 
