@@ -111,6 +111,8 @@ export class DamagedFile {
 
   /** With what lies in overflow pages. Undefined where one of them is damaged. */
   #payload(number: number, { local, payload_bytes, overflow }: SqliteCell): Buffer | undefined {
+    // A chain of damaged pages may lead in a circle.
+    if (payload_bytes > this.pages * this.#page_bytes) return undefined
     const parts: Uint8Array[] = [local]
     let missing = payload_bytes - local.length
     let above = number
