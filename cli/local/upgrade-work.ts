@@ -120,7 +120,7 @@ function demandPlace(server: ServerProcess | undefined, program: string): void {
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     const message = `A file in ${dirname(program)}, the folder of the program, cannot be written: ${reason}.`
-    const hint = "run the command as the owner of that folder"
+    const hint = "let the user of the server write to that folder"
     throw new Failure(exits.storage, "storage", message, { hint })
   }
 }

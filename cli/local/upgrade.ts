@@ -1,9 +1,11 @@
+import { statSync } from "node:fs"
 import { type Loaded, useSettings } from "../../src/core/config"
 import { lockUpgrade } from "../../src/operations/upgrade/exchange"
 import { readJournal } from "../../src/operations/upgrade/journal"
 import type { Action, Context } from "../lib/context"
 import { exits, Failure, usage } from "../lib/errors"
 import { isCompiled } from "./own-binary"
+import { serverOf } from "./server-process"
 import { localSettings } from "./settings"
 import { startFailure } from "./start-errors"
 import { guardUpgrade } from "./upgrade-guard"
@@ -26,6 +28,7 @@ export const upgrade: Action<UpgradeOptions> = async (context, options, source =
   const { data_dir } = loaded.values
   if (options.guard) return guardUpgrade(loaded.values)
   await demandData(loaded)
+  demandUser(data_dir)
   const release = lockUpgrade(data_dir)
   if (!release)
     throw new Failure(exits.conflict, "running", `An upgrade of ${data_dir} is running.`)
@@ -44,6 +47,18 @@ async function demandData({ values }: Loaded): Promise<void> {
   const { hasBegun } = await import("../../src/store/open")
   const { nothingIn } = await import("../../src/store/database-file")
   if (!hasBegun(values)) throw startFailure(nothingIn(values.data_dir), { listen: "", ...values })
+}
+
+/**
+ * Throws Failure for another user than that of the server: files of an upgrade that the server may not read
+ * would keep every version from starting.
+ */
+export function demandUser(data_dir: string, user = process.getuid?.()): void {
+  const server = serverOf(data_dir)
+  const { uid } = statSync(server ? `/proc/${server.pid}` : data_dir)
+  if (user === undefined || user === uid) return
+  const message = `The data in ${data_dir} belongs to the user ${uid}, but this command runs as the user ${user}.`
+  throw usage(message, "run the command as the user of the server")
 }
 
 /** One that a crash has cut off is ended first: the next one must begin with one version and its data. */
