@@ -26,11 +26,15 @@ export const begins = (options: Pick<BeginOptions, "new">): BeginMode =>
 export const sameData = ({ dataDir, set }: LocalOptions): string =>
   optionWords({ "data-dir": dataDir, set })
 
-/** Settings of a server on this machine. Faults, all at once, end with exit 2. */
+/**
+ * Settings of a server on this machine, by the environment of this process or a given one. Faults, all at
+ * once, end with exit 2.
+ */
 export function localSettings(
   flags: Pick<GlobalFlags, "config">,
   options: LocalOptions,
   defaults: Partial<Settings> = {},
+  environment?: Sources["environment"],
 ): Loaded {
   const given: Record<string, string | undefined> = {
     ...Object.fromEntries((options.set ?? []).map(pair)),
@@ -41,7 +45,7 @@ export function localSettings(
   try {
     // An unknown name in --set is found there, together with every other fault.
     const named = given as NonNullable<Sources["flags"]>
-    return loadSettings({ flags: named, file: flags.config, defaults })
+    return loadSettings({ flags: named, file: flags.config, defaults, environment })
   } catch (error) {
     throw explained(error)
   }

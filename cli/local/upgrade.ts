@@ -23,7 +23,7 @@ export const upgrade: Action<UpgradeOptions> = async (context, options, source =
     throw usage("--dry-run is not possible with this command", "use --check")
   context.output.promises([...FIELDS, "downtime_ms"])
   if (!isCompiled()) throw usage("Only the compiled binary can be upgraded.", "update the sources")
-  const loaded = localSettings(context.flags, options, { "log.level": "warn" })
+  const loaded = settingsOfServer(context, options)
   useSettings(loaded)
   const { data_dir } = loaded.values
   if (options.guard) return guardUpgrade(loaded.values)
@@ -40,6 +40,16 @@ export const upgrade: Action<UpgradeOptions> = async (context, options, source =
   } finally {
     release()
   }
+}
+
+/** With the environment of the server that runs: the database may be named there alone. */
+function settingsOfServer({ flags }: Context, options: UpgradeOptions): Loaded {
+  const defaults = { "log.level": "warn" } as const
+  const own = localSettings(flags, options, defaults)
+  const { data_dir } = own.values
+  const server = serverOf(data_dir)
+  if (!server) return own
+  return localSettings(flags, { ...options, dataDir: data_dir }, defaults, server.environment)
 }
 
 /** An upgrade makes no folder and no database. */
