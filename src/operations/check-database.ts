@@ -87,16 +87,25 @@ async function checkReferences({ db, onProgress }: CheckedDatabase): Promise<Dat
   return { check: "references", outcome: "fail", found: rows.length, detail, examples }
 }
 
+/** How many places there are, and the first few: all of them may be millions. */
+type FoundPlaces = Pick<DatabaseFinding, "examples"> & { count: number }
+
+const noPlaces = (): FoundPlaces => ({ count: 0, examples: [] })
+
+function add(found: FoundPlaces, place: string): void {
+  found.count += 1
+  if (found.examples.length < NAMED) found.examples.push(place)
+}
+
 async function* checkInvariants(parts: CheckedDatabase): AsyncGenerator<DatabaseFinding> {
   const { db, onProgress } = parts
-  const found = new Map<InvariantName, { count: number; examples: string[] }>()
+  const found = new Map<InvariantName, FoundPlaces>()
   const look = { db, pause: nextTurn, since: null, overdue_before: null }
   const note = async (places: AsyncGenerator<BrokenInvariant>) => {
     for await (const { name, owner_id, id, what } of places) {
-      const all = found.get(name) ?? { count: 0, examples: [] }
-      all.count += 1
-      if (all.examples.length < NAMED) all.examples.push(`${id ?? owner_id}: ${what}`)
+      const all = found.get(name) ?? noPlaces()
       found.set(name, all)
+      add(all, `${id ?? owner_id}: ${what}`)
     }
   }
   for (const kind of ["project", "account"] as const) {
@@ -124,24 +133,24 @@ async function* checkFiles(
   table: FileTable,
 ): AsyncGenerator<DatabaseFinding> {
   const missing = await missingFiles(parts, name, table)
-  yield missing.length === 0
+  yield missing.count === 0
     ? passed(`${name}_missing`, "Every file that a row names is there.")
     : {
         check: `${name}_missing`,
         outcome: "fail",
-        found: missing.length,
+        found: missing.count,
         detail: "Rows name files that are missing. Put them back from a backup.",
-        examples: missing.slice(0, NAMED),
+        examples: missing.examples,
       }
   const unnamed = await unnamedFiles(parts, name, table)
-  yield unnamed.length === 0
+  yield unnamed.count === 0
     ? passed(`${name}_unnamed`, "Every file is named by a row, or is younger than an hour.")
     : {
         check: `${name}_unnamed`,
         outcome: "warn",
-        found: unnamed.length,
+        found: unnamed.count,
         detail: "No row names these files. The running server removes them within hours.",
-        examples: unnamed.slice(0, NAMED),
+        examples: unnamed.examples,
       }
 }
 
@@ -153,13 +162,13 @@ async function missingFiles(
   const { db, onProgress } = parts
   const blobs = parts[name]
   const { sha256 } = table
-  const missing: string[] = []
+  const missing = noPlaces()
   let looked = 0
   for (let after = ""; ; ) {
     const next = db.selectDistinct({ sha256 }).from(table).where(gt(sha256, after))
     const rows = await next.orderBy(asc(sha256)).limit(FILES)
     for (const row of rows) {
-      if (!(await Bun.file(blobs.path(row.sha256)).exists())) missing.push(row.sha256)
+      if (!(await Bun.file(blobs.path(row.sha256)).exists())) add(missing, row.sha256)
     }
     looked += rows.length
     onProgress(`${looked} files that rows name`)
@@ -179,7 +188,7 @@ async function unnamedFiles(
   const { db, onProgress } = parts
   const blobs = parts[name]
   const marker = await instanceValues.find(db, BLOB_MARKER)
-  const unnamed: string[] = []
+  const unnamed = noPlaces()
   for (let folder = 0; folder < FOLDERS; folder++) {
     onProgress(`folder ${folder + 1} of ${FOLDERS} with files`)
     const files = await filesIn(blobs, folder)
@@ -189,7 +198,7 @@ async function unnamedFiles(
       for (const file of some) {
         if (named.has(file) || file === marker) continue
         const { lastModified } = Bun.file(blobs.path(file))
-        if (millis() - lastModified > YOUNG_MS) unnamed.push(file)
+        if (millis() - lastModified > YOUNG_MS) add(unnamed, file)
       }
     }
   }
