@@ -3,8 +3,8 @@ import { Readable, Transform } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { exits, Failure, usage } from "./errors"
 
-/** How long the server may be silent before its answer begins. */
-const ANSWER_MILLISECONDS = 30_000
+/** How long the server may be silent, before its answer and in the middle of it. */
+const SILENT_MILLISECONDS = 30_000
 
 interface DownloadOptions {
   most_bytes: number
@@ -14,18 +14,19 @@ interface DownloadOptions {
 
 /**
  * Writes what is at a URL into a new file. Without TLS only this machine itself is asked. Throws Failure
- * where nothing comes, or more than `most_bytes`.
+ * where nothing comes, or more than `most_bytes`. What stands in the URL as a login or a query is in no message.
  */
 export async function download(url: URL, target: string, options: DownloadOptions): Promise<void> {
   const is_here = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname)
-  if (url.protocol !== "https:" && !is_here) throw usage(`${url.href} must begin with https://`)
+  if (url.protocol !== "https:" && !is_here) throw usage(`${shown(url)} must begin with https://`)
   const { most_bytes, onBytes = () => {} } = options
   const late = new AbortController()
-  const timer = setTimeout(() => late.abort(new Error("no answer")), ANSWER_MILLISECONDS)
+  const timer = setTimeout(() => late.abort(new Error("no answer")), SILENT_MILLISECONDS)
   let bytes = 0
   const counted = new Transform({
     transform(part: Buffer, _, done) {
       bytes += part.length
+      timer.refresh()
       onBytes(bytes)
       done(bytes > most_bytes ? new Error(`it has more than ${most_bytes} bytes`) : null, part)
     },
@@ -35,14 +36,15 @@ export async function download(url: URL, target: string, options: DownloadOption
       signal: late.signal,
       ...(is_here && { proxy: false as const }),
     })
-    clearTimeout(timer)
     if (!response.ok || !response.body) throw new Error(`the answer is ${response.status}`)
     const body = Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0])
     await pipeline(body, counted, createWriteStream(target, { flags: "wx", mode: 0o600 }))
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    throw new Failure(exits.unreachable, "unreachable", `${url.href} cannot be fetched: ${reason}.`)
+    throw new Failure(exits.unreachable, "unreachable", `${shown(url)} cannot be fetched: ${reason}.`)
   } finally {
     clearTimeout(timer)
   }
 }
+
+const shown = ({ protocol, host, pathname }: URL): string => `${protocol}//${host}${pathname}`

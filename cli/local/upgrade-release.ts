@@ -125,7 +125,8 @@ async function signedFacts(
     )
   } catch (error) {
     if (!(error instanceof MinisignError)) throw error
-    const message = `${basename(source)} is not used: ${error.message}`
+    const name = basename(isUrl(source) ? new URL(source).pathname : source)
+    const message = `${name} is not used: ${error.message}`
     const hint = "download the archive and its .minisig again, from the page of the release"
     throw new Failure(exits.failed, "bad_signature", message, { hint })
   }
