@@ -3,12 +3,16 @@ import { connect } from "../../store/postgres-pool"
 
 /** Where the tables of before an upgrade lie. */
 const KEPT = "belfry_before_upgrade"
-const OURS = "public"
 
 /** Every table whose rows a migration may change. */
 const TABLES = `SELECT c.oid, c.relname AS name, c.reloptions AS options FROM pg_class c
-  JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE n.nspname = $1 AND c.relkind = 'r' ORDER BY c.relname`
+  WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'r' ORDER BY c.relname`
+
+/** The schema of our tables, which the settings of the database or its user may name, as SQL has it. */
+async function ownSchema(tx: SQL): Promise<string> {
+  const [row] = await tx.unsafe("SELECT quote_ident(current_schema()) AS name")
+  return String(row?.name)
+}
 
 interface TableRow {
   oid: number
@@ -25,9 +29,10 @@ export const keepSchema = (url: string): Promise<void> =>
     pool.begin(async (tx) => {
       await tx.unsafe(`DROP SCHEMA IF EXISTS ${KEPT} CASCADE`)
       await tx.unsafe(`CREATE SCHEMA ${KEPT}`)
-      const tables = (await tx.unsafe(TABLES, [OURS])) as TableRow[]
-      for (const table of tables) await copyTable(tx, table)
-      for (const { oid, name } of tables) await copyConstraints(tx, oid, name, "f")
+      const ours = await ownSchema(tx)
+      const tables = (await tx.unsafe(TABLES, [ours])) as TableRow[]
+      for (const table of tables) await copyTable(tx, ours, table)
+      for (const table of tables) await copyConstraints(tx, ours, table, "f")
     }),
   )
 
@@ -37,10 +42,11 @@ export const returnSchema = (url: string): Promise<void> =>
     pool.begin(async (tx) => {
       const kept = (await tx.unsafe(TABLES, [KEPT])) as TableRow[]
       if (kept.length === 0) return // it was done before
-      for (const { name } of (await tx.unsafe(TABLES, [OURS])) as TableRow[])
-        await tx.unsafe(`DROP TABLE ${OURS}.${quoted(name)} CASCADE`)
+      const ours = await ownSchema(tx)
+      for (const { name } of (await tx.unsafe(TABLES, [ours])) as TableRow[])
+        await tx.unsafe(`DROP TABLE ${ours}.${quoted(name)} CASCADE`)
       for (const { name } of kept)
-        await tx.unsafe(`ALTER TABLE ${KEPT}.${quoted(name)} SET SCHEMA ${OURS}`)
+        await tx.unsafe(`ALTER TABLE ${KEPT}.${quoted(name)} SET SCHEMA ${ours}`)
       await tx.unsafe(`DROP SCHEMA ${KEPT} CASCADE`)
     }),
   )
@@ -59,32 +65,34 @@ async function withServer(url: string, act: (pool: SQL) => Promise<void>): Promi
   }
 }
 
-async function copyTable(tx: SQL, { oid, name, options }: TableRow): Promise<void> {
-  const from = `${OURS}.${quoted(name)}`
+async function copyTable(tx: SQL, ours: string, table: TableRow): Promise<void> {
+  const { oid, name, options } = table
+  const from = `${ours}.${quoted(name)}`
   const to = `${KEPT}.${quoted(name)}`
   const settings = options?.length ? ` WITH (${options.join(", ")})` : ""
   const alike = "INCLUDING DEFAULTS INCLUDING GENERATED INCLUDING IDENTITY INCLUDING STORAGE"
   await tx.unsafe(`CREATE TABLE ${to} (LIKE ${from} ${alike})${settings}`)
   await tx.unsafe(`INSERT INTO ${to} SELECT * FROM ${from}`)
-  for (const kind of ["p", "u", "c"]) await copyConstraints(tx, oid, name, kind)
+  for (const kind of ["p", "u", "c"]) await copyConstraints(tx, ours, table, kind)
   // Under their own names: a migration may drop one by its name.
   const indexes = (await tx.unsafe(
     `SELECT pg_get_indexdef(i.indexrelid) AS made FROM pg_index i WHERE i.indrelid = $1
      AND NOT EXISTS (SELECT 1 FROM pg_constraint c WHERE c.conindid = i.indexrelid AND c.conrelid = $1)`,
     [oid],
   )) as { made: string }[]
-  for (const { made } of indexes) await tx.unsafe(made.replace(` ON ${OURS}.`, ` ON ${KEPT}.`))
+  for (const { made } of indexes) await tx.unsafe(made.replace(` ON ${ours}.`, ` ON ${KEPT}.`))
 }
 
 /** Primary keys, unique ones and checks (`p`, `u`, `c`), or those that refer to another table (`f`). */
-async function copyConstraints(tx: SQL, oid: number, name: string, kind: string): Promise<void> {
+async function copyConstraints(tx: SQL, ours: string, { oid, name }: TableRow, kind: string) {
   const found = (await tx.unsafe(
     `SELECT conname AS name, pg_get_constraintdef(oid) AS made FROM pg_constraint
      WHERE conrelid = $1 AND contype = $2 ORDER BY conname`,
     [oid, kind],
   )) as { name: string; made: string }[]
   for (const one of found) {
-    const made = one.made.replace(/REFERENCES (?:public\.)?/, `REFERENCES ${KEPT}.`)
+    const plain = one.made.replace(`REFERENCES ${ours}.`, "REFERENCES ")
+    const made = plain.replace("REFERENCES ", `REFERENCES ${KEPT}.`)
     await tx.unsafe(
       `ALTER TABLE ${KEPT}.${quoted(name)} ADD CONSTRAINT ${quoted(one.name)} ${made}`,
     )

@@ -89,3 +89,28 @@ test("nodes that showed life lately are counted", async () => {
   expect(await servingNodes(database.url)).toBe(1)
   await sql.close()
 })
+
+test("tables in another schema than public are kept and come back, too", async () => {
+  await using database = await freshDatabase()
+  const first = new SQL(database.url, { max: 1 })
+  const [here] = await first`SELECT quote_ident(current_database()) AS name`
+  await first.unsafe('CREATE SCHEMA "Our own"')
+  await first.unsafe(`ALTER DATABASE ${here?.name} SET search_path TO "Our own"`)
+  await first.close() // the next connection has the setting
+  const sql = new SQL(database.url, { max: 1 })
+  await sql.unsafe("CREATE TABLE owners (id integer PRIMARY KEY)")
+  await sql.unsafe("CREATE TABLE things (id integer, owner integer REFERENCES owners (id))")
+  await sql.unsafe("CREATE INDEX things_by_owner ON things (owner)")
+  await sql.unsafe("INSERT INTO owners VALUES (7)")
+  await sql.unsafe("INSERT INTO things VALUES (1, 7)")
+  await keepSchema(database.url)
+  await sql.unsafe("DROP TABLE things")
+  await returnSchema(database.url)
+  expect([...(await sql`SELECT * FROM things`)]).toEqual([{ id: 1, owner: 7 }])
+  const indexes = await sql`SELECT indexname FROM pg_indexes WHERE tablename = 'things'`
+  expect(indexes.map(({ indexname }: { indexname: string }) => indexname)).toEqual([
+    "things_by_owner",
+  ])
+  expect(await sql`INSERT INTO things VALUES (2, 8)`.catch(() => "refused")).toBe("refused")
+  await sql.close()
+})
