@@ -5,6 +5,8 @@ import { openSecrets } from "../../src/core/secrets"
 import { openArchive } from "../../src/operations/backup/archive-reader"
 import type { Backup } from "../../src/operations/backup/backup-folder"
 import { createBackup } from "../../src/operations/backup/create-backup"
+import { roomFault } from "../../src/operations/restore/restore-target"
+import { exits, Failure } from "../lib/errors"
 import { startFailure } from "./start-errors"
 
 /**
@@ -26,6 +28,10 @@ export async function prepareTrial(
       { onProgress: ({ step, done, total }) => say(`backup, ${step}: ${share(done, total)} %`) },
     )
     const archive = await openArchive(backup.path)
+    // One copy is tried, and one is kept aside. The server that goes on must not come to its floor.
+    const fault = await roomFault(settings, 2 * archive.size, "the upgrade")
+    if (fault)
+      throw new Failure(exits.storage, "storage", fault, { hint: "free some space, then try again" })
     await archive.extract(
       { folder },
       { onBytes: (bytes) => say(`copy for the trial: ${share(bytes, archive.size)} %`) },

@@ -67,14 +67,20 @@ async function usedTable(pool: ReturnType<typeof connect>): Promise<string | und
 
 /** Throws NoRoomForRestore where the disk would be full, or nearly so. */
 export async function demandRoom(settings: Settings, bytes: number): Promise<void> {
+  const fault = await roomFault(settings, bytes, "the restore")
+  if (fault)
+    throw new NoRoomForRestore(`${fault} Free some space, or name another folder with --data-dir.`)
+}
+
+/** What is missing where the disk of the database would be full, or below its floor. */
+export async function roomFault(settings: Settings, bytes: number, what: string) {
   const there = existingFolder(dirname(sqlitePath(settings)))
   const { bavail, bsize } = await statfs(there)
   const needed = bytes + settings["storage.min_free_mb"] * MB
-  if (bavail * bsize >= needed) return
-  throw new NoRoomForRestore(
-    `${there} has ${Math.floor((bavail * bsize) / MB)} MB of free space, but the restore needs ` +
-      `${Math.ceil(needed / MB)} MB. Free some space, or name another folder with --data-dir.`,
-  )
+  const free = bavail * bsize
+  if (free >= needed) return undefined
+  const [has, needs] = [Math.floor(free / MB), Math.ceil(needed / MB)]
+  return `${there} has ${has} MB of free space, but ${what} needs ${needs} MB.`
 }
 
 function existingFolder(path: string): string {
