@@ -14,7 +14,11 @@ const refusal = (url: string, path = target(), most_bytes = 10) =>
   )
 
 test("a download ends at its limit, and has what the server sent", async () => {
-  using server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("0123456789") })
+  using server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: () => new Response("0123456789"),
+  })
   const url = `http://127.0.0.1:${server.port}/a`
   const path = target()
   expect(await refusal(url, path)).toBe("")
