@@ -1,9 +1,9 @@
 import { eq, getTableName } from "drizzle-orm"
-import { SecretError, type Secrets } from "../core/secrets"
+import type { Secrets } from "../core/secrets"
 import * as instanceValues from "../store/instance-values"
 import type { Store } from "../store/store"
 import { MASTER_KEY, NEXT_MASTER_KEY } from "./instance"
-import { sealedRows } from "./rotate-master-key"
+import { openedIn, sealedRows } from "./rotate-master-key"
 import { SEALED_COLUMNS, type SealedColumn } from "./sealed-columns"
 
 /** Values of one column that no key at hand opens. */
@@ -59,17 +59,7 @@ async function lostKeys(store: Store, secrets: Secrets, sealed: SealedColumn): P
   const lost: string[] = []
   for await (const rows of sealedRows(store, sealed)) {
     for (const { key, text } of rows)
-      if (!opens(secrets, text, sealed.contextOf(key))) lost.push(key)
+      if (openedIn(secrets, text, sealed.contextOf(key)) === undefined) lost.push(key)
   }
   return lost
-}
-
-function opens(secrets: Secrets, text: string, context: string): boolean {
-  try {
-    secrets.open(text, context)
-    return true
-  } catch (error) {
-    if (error instanceof SecretError) return false
-    throw error
-  }
 }

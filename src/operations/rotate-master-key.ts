@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, gte } from "drizzle-orm"
 import { log } from "../core/log"
-import { keyIdOf, MasterKeyError, type Secrets } from "../core/secrets"
+import { keyIdOf, MasterKeyError, SecretError, type Secrets } from "../core/secrets"
 import { secondsFromNow, sleep } from "../core/time"
 import { nodes } from "../jobs/tables"
 import * as instanceValues from "../store/instance-values"
@@ -148,7 +148,9 @@ async function resealColumn({ store, secrets }: RotateParts, sealed: SealedColum
       let changed = 0
       for (const row of old) {
         const context = contextOf(row.key)
-        const again = withSealed(row.value, secrets.seal(secrets.open(row.text, context), context))
+        const plain = openedIn(secrets, row.text, context)
+        if (plain === undefined) continue // `lost-key` lists it, before and afterwards
+        const again = withSealed(row.value, secrets.seal(plain, context))
         // What was written meanwhile stays, and is met by the next pass.
         const same = and(eq(key, row.key), eq(column, row.value))
         const set = { [nameOf(column)]: again }
@@ -159,6 +161,16 @@ async function resealColumn({ store, secrets }: RotateParts, sealed: SealedColum
     })
   }
   return resealed
+}
+
+/** What was sealed; undefined where no key at hand opens it. */
+export function openedIn(secrets: Secrets, text: string, context: string): string | undefined {
+  try {
+    return secrets.open(text, context)
+  } catch (error) {
+    if (error instanceof SecretError) return undefined
+    throw error
+  }
 }
 
 /** Our columns have the same name in code and in the database. */

@@ -220,6 +220,17 @@ test("a kill at any step leaves a database that opens, and the next call ends th
   expect(key_ids).toEqual([secrets.key_id])
 })
 
+test("a value of a lost key does not stop a rotation, and is listed as lost afterwards", async () => {
+  await using it = await sealedStore()
+  const other = openSecrets({ data_dir: it.folder, master_key: NEW_KEY })
+  const id = Bun.randomUUIDv7()
+  const sealed = other.seal("gone", `webhooks:${id}:secret`)
+  await it.store.tx((tx) => tx.insert(webhooks).values(webhookRow(id, sealed)))
+  expect(await rotateMasterKey(it, NO_CHANGE)).toMatchObject({ resealed: 252 })
+  const lost = await lostSecrets(it.store, it.secrets)
+  expect(lost.map(({ column, count }) => [column, count])).toEqual([["webhooks.secret", 1]])
+})
+
 test("of two rotations at once the second is refused, and the first one ends", async () => {
   await using it = await sealedStore()
   const first = rotateMasterKey(it, NO_CHANGE)
