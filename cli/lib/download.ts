@@ -41,7 +41,11 @@ export async function download(url: URL, target: string, options: DownloadOption
     await pipeline(body, counted, createWriteStream(target, { flags: "wx", mode: 0o600 }))
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    throw new Failure(exits.unreachable, "unreachable", `${shown(url)} cannot be fetched: ${reason}.`)
+    throw new Failure(
+      exits.unreachable,
+      "unreachable",
+      `${shown(url)} cannot be fetched: ${reason}.`,
+    )
   } finally {
     clearTimeout(timer)
   }

@@ -4,12 +4,7 @@ import { lockUpgrade } from "../../src/operations/upgrade/exchange"
 import { probationOf, readJournal, type UpgradeJournal } from "../../src/operations/upgrade/journal"
 import { type Exit, exits } from "../lib/errors"
 import { millis, pause } from "../lib/time"
-import {
-  isAlive,
-  type ServerOutputs,
-  type ServerProcess,
-  startDetached,
-} from "./server-process"
+import { isAlive, type ServerOutputs, type ServerProcess, startDetached } from "./server-process"
 import { endUpgrade, isOfUpgrade } from "./upgrade-recovery"
 
 const LOOK_MILLISECONDS = 250

@@ -31,7 +31,9 @@ export async function prepareTrial(
     // One copy is tried, and one is kept aside. The server that goes on must not come to its floor.
     const fault = await roomFault(settings, 2 * archive.size, "the upgrade")
     if (fault)
-      throw new Failure(exits.storage, "storage", fault, { hint: "free some space, then try again" })
+      throw new Failure(exits.storage, "storage", fault, {
+        hint: "free some space, then try again",
+      })
     await archive.extract(
       { folder },
       { onBytes: (bytes) => say(`copy for the trial: ${share(bytes, archive.size)} %`) },

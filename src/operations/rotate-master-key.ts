@@ -66,7 +66,8 @@ export async function rotateMasterKey(
   }
 }
 
-const RUNNING = "The master key is being rotated by an earlier command. Wait until that one has ended."
+const RUNNING =
+  "The master key is being rotated by an earlier command. Wait until that one has ended."
 
 async function rotate(parts: RotateParts, { new_key, end_links }: RotateOptions) {
   const { store, secrets } = parts
@@ -124,7 +125,11 @@ async function hasOtherNodes({ store, own_nodes = 1 }: RotateParts): Promise<boo
   if (store.isAlone) return false
   const { id, seen_at } = nodes
   const living = gte(seen_at, secondsFromNow(-LIVING_SECONDS))
-  const rows = await store.read.select({ id }).from(nodes).where(living).limit(own_nodes + 1)
+  const rows = await store.read
+    .select({ id })
+    .from(nodes)
+    .where(living)
+    .limit(own_nodes + 1)
   return rows.length > own_nodes
 }
 
