@@ -25,6 +25,9 @@ import type { Backups } from "./backup/create-backup"
 import { changeHeld, type HeldOrder } from "./held-work"
 import { rotateMasterKey } from "./rotate-master-key"
 
+/** Bun ends a connection after 10 s without a byte, and some orders take minutes. Its types lack the option. */
+const UNLIMITED: object = { idleTimeout: 0 }
+
 /** What the operating system takes as the address of a socket, with room for its end. */
 const MOST_BYTES = 100
 
@@ -41,10 +44,11 @@ export function openAdminSocket(path: string, parts: AdminParts): () => Promise<
   }
   rmSync(path, { force: true }) // left by a process that was killed; a living one holds the lock
   const others = process.umask(0o177) // never open to other users, not even for a moment
-  // Without a limit of its own: Bun ends a connection after 10 s without a byte, and some orders take minutes.
-  const answered = (request: Request) => answer(parts, request)
-  const listening = { unix: path, idleTimeout: 0, fetch: answered }
-  const server = Bun.serve(listening)
+  const server = Bun.serve({
+    unix: path,
+    fetch: (request: Request) => answer(parts, request),
+    ...UNLIMITED,
+  })
   process.umask(others)
   return async () => {
     await server.stop(true)
