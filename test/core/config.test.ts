@@ -232,7 +232,10 @@ describe("faults", () => {
 
   test("a password is hidden whole, also one that is not encoded or that stands in the query", () => {
     const passwords = ["hun@ter2", "hun/t@er2"].map((one) => `postgres://ann:${one}@db/x`)
-    for (const url of [...passwords, "postgres://db/x?user=ann&password=hun@ter2&sslmode=require"]) {
+    for (const url of [
+      ...passwords,
+      "postgres://db/x?user=ann&password=hun@ter2&sslmode=require",
+    ]) {
       const shown = JSON.stringify(load({ environment: { DATABASE_URL: url } }).all())
       expect(shown).not.toMatch(/hun|er2/)
       expect(shown).toContain("********")

@@ -157,8 +157,7 @@ test.skipIf(IS_ROOT)("one that another user made hides no other, and hinders non
   chmodSync(foreign.path, 0o000)
   utimesSync(foreign.path, 1, 1) // what was read of it counts no more
   const own = await createBackup(it)
-  const ids = async () =>
-    (await listBackups(it.settings)).map(({ id, verified }) => [id, verified])
+  const ids = async () => (await listBackups(it.settings)).map(({ id, verified }) => [id, verified])
   expect(await ids()).toEqual([
     [own.id, true],
     [foreign.id, false],

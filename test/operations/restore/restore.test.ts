@@ -202,7 +202,9 @@ if (engine === "sqlite") {
     }
     await restore(archive, partsFor(settings, box.secrets), { onProgress })
     expect(was_beside).toBe(true)
-    expect(readdirSync(join(folder, "elsewhere")).filter((name) => name === "restoring")).toEqual([])
+    expect(readdirSync(join(folder, "elsewhere")).filter((name) => name === "restoring")).toEqual(
+      [],
+    )
     expect(existsSync(path)).toBe(true)
     expect(readdirSync(settings.data_dir)).toContain("restored-manifest.json")
   })
