@@ -134,7 +134,8 @@ async function followed(loaded: Loaded, job: LongJob, shown: Shown): Promise<Bac
   let current = job
   while (current.status === "queued" || current.status === "running") {
     await sleep(POLL_MS)
-    const asked = await askServer<LongJob>(loaded, { operation: "instance_job", id: job.id })
+    const order = { operation: "instance_job", id: job.id } as const
+    const asked = await askServer<LongJob>(loaded, order).catch(undefinedWhereCutOff)
     if (!asked) throw new Failure(exits.try_later, "stopped", STOPPED)
     current = asked
     shown(current.progress)
@@ -147,6 +148,11 @@ async function followed(loaded: Loaded, job: LongJob, shown: Shown): Promise<Bac
   const all = await askServer<Backup[]>(loaded, { operation: "backups" })
   const made = all?.find((backup) => backup.id === id)
   return made ?? Promise.reject(new Failure(exits.failed, "gone", `The backup ${id} is gone.`))
+}
+
+/** A server that dies may do so before it is asked, or in the midst of its answer. */
+function undefinedWhereCutOff(error: unknown): undefined {
+  if (!(error instanceof Failure) || error.code !== "unreachable") throw error
 }
 
 const STOPPED =
