@@ -1,4 +1,4 @@
-import { and, eq } from "drizzle-orm"
+import { and, eq, ne } from "drizzle-orm"
 import { fail } from "../../core/errors"
 import { log } from "../../core/log"
 import { metricGauge } from "../../core/metrics"
@@ -7,12 +7,13 @@ import type { SystemMail } from "../../identity/system-mail"
 import { consoleUsers } from "../../identity/tables"
 import { enqueue, type JobHandler, type JobKind } from "../../jobs/jobs"
 import * as longJobs from "../../jobs/long-jobs"
-import type { RetrySchedule } from "../../jobs/work-item"
+import { jobs } from "../../jobs/tables"
+import { DEAD, type RetrySchedule } from "../../jobs/work-item"
 import { short } from "../../lib/text"
 import type { Store, Tx } from "../../store/store"
 import { raiseMark } from "../database-mark"
 import { type Backup, BackupRunning } from "./backup-folder"
-import { holdState, setState } from "./backup-state"
+import { backupState, holdState, setState } from "./backup-state"
 import type { BackupProgress, Backups } from "./create-backup"
 
 const { INSTANCE_JOB } = longJobs
@@ -48,6 +49,18 @@ export async function requestBackup(tx: Tx): Promise<longJobs.Job> {
   await setState(tx, { ...state, job_id: job.id, started_at: now() })
   await enqueue(tx, backupCreate, { payload: { job_id: job.id }, project_id: null })
   return job
+}
+
+/** Ends the backup that was running when a copy of the database was made: it belongs to the original. */
+export async function endCopiedBackup(tx: Tx): Promise<void> {
+  await tx.delete(jobs).where(and(eq(jobs.name, backupCreate.name), ne(jobs.state, DEAD)))
+  const { job_id } = (await backupState(tx)) ?? {}
+  if (job_id) await longJobs.finish(tx, INSTANCE_JOB, job_id, { error: OF_THE_ORIGINAL })
+}
+
+const OF_THE_ORIGINAL = {
+  code: "conflict",
+  message: "This backup ran when the copy was made. A restore does not go on with it.",
 }
 
 /** Makes the backup, shows how far it is, and records how it ended. */

@@ -16,6 +16,7 @@ import { RESTORE_HOLD } from "../../jobs/work-item"
 import * as instanceValues from "../../store/instance-values"
 import type { Reader, Store, Tx } from "../../store/store"
 import { invitations } from "../../tenancy/tables"
+import { endCopiedBackup } from "../backup/backup-job"
 import { heldTables } from "../start-held"
 
 /** Names the Postgres server in which positions of events count: another one counts its own. */
@@ -62,6 +63,7 @@ interface ChangeOptions {
 
 /**
  * Makes a copy of a database fit to be started: its open work is held, and what was issued to people ends.
+ * So does the backup that the copy was made for.
  * Nothing may run on it. It may be called again.
  */
 export async function changeCopy(store: Store, options: ChangeOptions): Promise<ChangedCopy> {
@@ -72,6 +74,7 @@ export async function changeCopy(store: Store, options: ChangeOptions): Promise<
     await instanceValues.remove(tx, CLUSTER)
     await instanceValues.remove(tx, SETUP_TOKEN)
     await noteLostEvents(tx)
+    await endCopiedBackup(tx)
     const ended = await endAccess(tx)
     return { ended, revoked_keys: options.revoke_keys ? await revokeKeys(tx) : 0 }
   })

@@ -16,10 +16,11 @@ import { openSecrets } from "../../../src/core/secrets"
 import { emitAll } from "../../../src/events/emit"
 import * as feed from "../../../src/events/feed"
 import { apiKeys, consoleSessions, refreshTokens } from "../../../src/identity/tables"
-import { pausedQueues } from "../../../src/jobs/tables"
+import { jobs, longJobs, pausedQueues } from "../../../src/jobs/tables"
 import { HELD, RESTORE_HOLD } from "../../../src/jobs/work-item"
 import { messages } from "../../../src/messages/tables"
 import { openArchive } from "../../../src/operations/backup/archive-reader"
+import { requestBackup } from "../../../src/operations/backup/backup-job"
 import { raiseMark, whyPutBack } from "../../../src/operations/database-mark"
 import { type RestoreParts, restore } from "../../../src/operations/restore/restore"
 import { sqlitePath } from "../../../src/store/open"
@@ -102,6 +103,21 @@ test("sessions end, and the keys are listed with their last use, or revoked", as
     const [key] = await store.read.select().from(apiKeys).where(eq(apiKeys.name, "test"))
     expect(key?.revoked_at === null).toBe(!revoke_keys)
   }
+})
+
+test("the backup that was running in the original ends, and a new one can be made", async () => {
+  await using box = await original()
+  const { id } = await box.service.store.tx(requestBackup)
+  const path = await box.archive()
+  await using place = await target(folder)
+  const changed = await restore(await openArchive(path), partsFor(place.settings, box.secrets))
+  expect(changed.held.jobs).toBe(0)
+  await using store = disposable(await place.open())
+  expect(await store.read.select().from(jobs)).toEqual([])
+  const [ended] = await store.read.select().from(longJobs).where(eq(longJobs.id, id))
+  expect(ended).toMatchObject({ status: "failed", error: { code: "conflict" } })
+  expect(ended?.completed_at).toBeString()
+  expect((await store.tx(requestBackup)).status).toBe("queued")
 })
 
 test("a reader of the feed goes on behind events that are lost", async () => {
