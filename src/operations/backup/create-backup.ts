@@ -76,8 +76,8 @@ const NICENESS = 10
 /**
  * Makes one backup in the folder of the settings: a copy of the database as it is at one moment, checked,
  * and packed with the files that its rows name. It counts only when everything is on disk under its name;
- * a crash at any step leaves the others as they are. Then the oldest ones go. Throws BackupRunning,
- * BackupFailed, and what the disk or the database says.
+ * a crash at any step leaves the others as they are. Then the oldest ones go; where they cannot, the log
+ * warns. Throws BackupRunning, BackupFailed, and what the disk or the database says.
  */
 export async function createBackup(
   parts: BackupParts,
@@ -94,14 +94,17 @@ export async function createBackup(
     const took_ms = Math.round(monotonic() - begun)
     log.info("backup made", { id, path: backup.path, size: backup.size, took_ms })
     const keep = options.keep ?? parts.settings["backup.keep"]
-    await removeOld(parts.settings, { keep, made: id })
+    await removeOld(parts.settings, { keep, made: id }).catch(warned("old backups stay"))
     return backup
   } finally {
     await workers.close()
-    await draft.remove()
+    await draft.remove().catch(warned("the draft of a backup stays"))
     release()
   }
 }
+
+/** The backup counts all the same, and the next one tries again. */
+const warned = (message: string) => (error: unknown) => log.warn(message, { error })
 
 interface DraftOptions extends BackupParts {
   dir: string

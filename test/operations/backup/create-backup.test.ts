@@ -6,6 +6,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   utimesSync,
@@ -35,7 +36,7 @@ import { engine } from "../../harness/store"
 import { instance } from "./instance"
 
 const clock = movableClock()
-quietLog()
+const lines = quietLog()
 
 test("a backup holds the rows, and the files that rows name", async () => {
   await using it = await instance()
@@ -86,6 +87,25 @@ test("nothing unfinished stays in the folder, and what a crash left goes", async
   expect(archives.sort()).toEqual(
     [first, second].map(({ path }) => path.slice(it.dir.length + 1)).sort(),
   )
+})
+
+test("a folder that fails behind the backup does not fail it, and the next one can be made", async () => {
+  await using it = await instance()
+  const away = `${it.dir}-away`
+  const onProgress = () => {
+    if (!readdirSync(it.dir).some((name) => name.endsWith(".tar"))) return
+    renameSync(it.dir, away)
+    writeFileSync(it.dir, "no folder")
+  }
+  const made = await createBackup(it, { onProgress })
+  rmSync(it.dir)
+  renameSync(away, it.dir)
+  expect(await listBackups(it.settings)).toEqual([made])
+  const told = lines().join()
+  for (const stays of ["old backups stay", "the draft of a backup stays"])
+    expect(told).toContain(stays)
+  const next = await createBackup(it)
+  expect((await listBackups(it.settings)).map(({ id }) => id)).toEqual([next.id, made.id])
 })
 
 test("what the operator keeps in the same folder stays", async () => {
