@@ -6,6 +6,7 @@ import { byteSize } from "../lib/byte-size"
 import type { Action, Context } from "../lib/context"
 import { exits, Failure, usage } from "../lib/errors"
 import { unreadable } from "../lib/input"
+import { onInterrupt } from "../lib/interrupt"
 import {
   barText,
   type ProgressSample,
@@ -69,7 +70,10 @@ export const verify: Action<LocalOptions> = async (context, options, chosen) => 
     const path = await pathOf(loaded, chosen)
     const { verifyArchive } = await import("../../src/operations/backup/verify-archive")
     const onProgress = (done: number, total: number) => shown({ done, total })
-    return verifyArchive(path, { secrets: await secretsOf(loaded), onProgress })
+    const secrets = await secretsOf(loaded)
+    const stop = new AbortController()
+    onInterrupt(() => stop.abort(INTERRUPTED))
+    return verifyArchive(path, { secrets, onProgress, signal: stop.signal })
   }).finally(() => output.passing(""))
   const { manifest, secrets_opened } = found
   const { blobs, inbound_blobs } = manifest
@@ -93,6 +97,12 @@ export const verify: Action<LocalOptions> = async (context, options, chosen) => 
     ].join("\n")
   await output.record({ ...found }, human, manifest.id)
 }
+
+const INTERRUPTED = new Failure(
+  exits.interrupted,
+  "interrupted",
+  "The check was interrupted. The backup is as it was.",
+)
 
 const NO_KEY = ", not tried: this data folder has no key, or nothing is sealed"
 

@@ -1,5 +1,6 @@
 import { networkInterfaces } from "node:os"
 import ipaddr from "ipaddr.js"
+import { unlessAborted } from "./abort"
 import { settings } from "./config"
 import { type Resolver, resolver } from "./dns"
 
@@ -118,15 +119,6 @@ async function ask(host: string, names: Pick<Resolver, "a" | "aaaa">): Promise<s
   const failure = [a, aaaa].find((result) => result.status === "rejected")
   if (failure) throw new NetError("dns", `${host} cannot be resolved`, failure.reason)
   return []
-}
-
-/** The resolver has its own deadlines. The caller's signal ends the wait earlier. */
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true })
-    work.then(resolve, reject)
-  })
 }
 
 /**

@@ -1,5 +1,6 @@
 import { mkdtemp, rm } from "node:fs/promises"
 import { dirname, join } from "node:path"
+import { unlessAborted } from "../../core/abort"
 import type { Secrets } from "../../core/secrets"
 import { openWorkers } from "../../core/workers"
 import type { CopyFacts, InspectOrder } from "../../store/database-copy"
@@ -16,6 +17,7 @@ interface VerifyOptions {
   scratch?: string
   /** Hears how many bytes were read by now, of so many; then the database is checked. */
   onProgress?: (done: number, total: number) => void
+  /** Ends it at once: what it unpacked is removed. */
   signal?: AbortSignal
 }
 
@@ -48,8 +50,8 @@ export async function verifyArchive(
     await archive.check({ database, onBytes, ...(signal && { signal }) })
     const order: InspectOrder = { path: database, how: "full", folders: noFolders(folder) }
     const task = { deadline_ms: 24 * 3_600_000, left: true }
-    const facts = await workers.run<CopyFacts>("inspect-copy", order, task)
-    signal?.throwIfAborted()
+    const inspected = workers.run<CopyFacts>("inspect-copy", order, task)
+    const facts = await (signal ? unlessAborted(inspected, signal) : inspected)
     const fault = faultIn(facts, secrets) ?? differenceOf(facts, manifest)
     if (fault) throw new ArchiveError(path, "damaged", `cannot be used: its database ${fault}.`)
     return {

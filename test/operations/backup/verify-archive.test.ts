@@ -49,6 +49,22 @@ test("a backup is read whole, its database is checked, and a secret is opened", 
   expect(readdirSync(it.dir).filter((name) => name.startsWith("verify-"))).toEqual([])
 })
 
+test("one that is interrupted at any step leaves nothing beside the archive", async () => {
+  await using it = await backedUp()
+  const before = readdirSync(it.dir)
+  for (const whole of [false, true]) {
+    const stop = new AbortController()
+    const onProgress = (done: number, total: number) => {
+      if (!whole) stop.abort(new Error("interrupted"))
+      if (done > total - 8192) setTimeout(() => stop.abort(new Error("interrupted")), 1)
+    }
+    const ended = verifyArchive(it.path, { onProgress, signal: stop.signal })
+    expect(ended).rejects.toThrow("interrupted")
+    await ended.catch(() => {})
+    expect(readdirSync(it.dir)).toEqual(before)
+  }
+})
+
 test("a damaged page of the database is found, though every hash is right", async () => {
   await using it = await backedUp()
   const damaged = await it.repacked((database) => {
