@@ -87,7 +87,7 @@ async function carryOut(
   const interrupted = new Failure(
     exits.interrupted,
     "interrupted",
-    "The restore was interrupted; nothing of it stays.",
+    "The restore was interrupted. No data of it stays: run it again.",
   )
   onInterrupt(() => stop.abort(interrupted))
   const { revokeKeys: revoke_keys = false } = options

@@ -8,7 +8,7 @@ import type { Store, Tx } from "../store/store"
 
 /** The instance value, and the file in the data folder. */
 const MARK = "database_mark"
-const FILE = "database-mark"
+export const MARK_FILE = "database-mark"
 
 /** A copy is recognized from the first raise after it was made. */
 const RAISE_MILLISECONDS = 60_000
@@ -29,7 +29,7 @@ const textOf = ({ database, count }: DatabaseMark) => `${database} ${count}`
 
 function folderMark(data_dir: string): DatabaseMark | undefined {
   try {
-    return markFrom(readFileSync(join(data_dir, FILE), "utf8"))
+    return markFrom(readFileSync(join(data_dir, MARK_FILE), "utf8"))
   } catch (error) {
     if (codeOf(error) !== "ENOENT") throw error
     return undefined
@@ -54,9 +54,10 @@ export async function whyPutBack(store: Store, data_dir: string): Promise<string
 
 /**
  * Raises the mark of the database above the one before and above its folder's, and then writes it into
- * the folder. Whatever was copied until now is older than the folder from here on.
+ * the folder, or into another one that is to become it. Whatever was copied until now is older than the
+ * folder from here on.
  */
-export async function raiseMark(store: Store, data_dir: string): Promise<void> {
+export async function raiseMark(store: Store, data_dir: string, to = data_dir): Promise<void> {
   const here = folderMark(data_dir)
   const mark = await store.tx(async (tx) => {
     const kept = markFrom(await instanceValues.hold(tx, MARK))
@@ -66,11 +67,11 @@ export async function raiseMark(store: Store, data_dir: string): Promise<void> {
     await instanceValues.set(tx, MARK, textOf(raised))
     return raised
   })
-  writeFolderMark(data_dir, mark)
+  writeFolderMark(to, mark)
 }
 
 function writeFolderMark(data_dir: string, mark: DatabaseMark) {
-  const path = join(data_dir, FILE)
+  const path = join(data_dir, MARK_FILE)
   const file = openSync(`${path}.new`, "w", 0o600)
   try {
     writeSync(file, `${textOf(mark)}\n`)

@@ -10,7 +10,7 @@ import { lockFolder } from "../../store/database-file"
 import { embedded } from "../../store/migrations"
 import { openStore, sqlitePath } from "../../store/open"
 import type { BackupArchive } from "../backup/archive-reader"
-import { leaveFolder, raiseMark } from "../database-mark"
+import { leaveFolder, MARK_FILE, raiseMark } from "../database-mark"
 import { WrongMasterKey } from "../instance"
 import { type ChangedCopy, changeCopy } from "./copy-changes"
 
@@ -20,8 +20,12 @@ import { moveToPostgres } from "./to-postgres"
 /** Beside the database and in the folder of the blobs, until everything has its place on the same disk. */
 const STAGING = "restoring"
 
-/** What the archive says of itself stays beside the database, for people. */
-const KEPT = { "manifest.json": "restored-manifest.json", "config.json": "restored-config.json" }
+/** What the archive says of itself stays beside the database, for people. The mark is for the server. */
+const KEPT = {
+  "manifest.json": "restored-manifest.json",
+  "config.json": "restored-config.json",
+  [MARK_FILE]: MARK_FILE,
+}
 
 export interface RestoreParts {
   settings: Settings
@@ -42,7 +46,7 @@ export interface RestoreProgress {
 
 interface RestoreOptions {
   onProgress?: (progress: RestoreProgress) => void
-  /** Ends the restore; nothing of it stays. */
+  /** Ends the restore. No row, file or key of it stays; Postgres keeps its tables, without rows. */
   signal?: AbortSignal
 }
 
@@ -92,12 +96,17 @@ export async function restore(
     await extract(archive, { folder: staging, blobs_dir: blobs }, options)
     const changed = await changeStaged(staging, parts, options)
     options.signal?.throwIfAborted()
-    await keepKey(parts)
-    await placeFiles(blobs, blobsDir(settings))
-    await keepPapers(staging, settings.data_dir)
+    const placeRest = async () => {
+      await keepKey(parts)
+      await placeFiles(blobs, blobsDir(settings))
+      await keepPapers(staging, settings.data_dir)
+    }
     const database = join(staging, "database.db")
-    if (settings.database_url) await moveToPostgres(database, settings, options)
-    else await place(database, path)
+    if (settings.database_url) await moveToPostgres(database, settings, { ...options, placeRest })
+    else {
+      await placeRest()
+      await place(database, path)
+    }
     return changed
   } finally {
     await clear()
@@ -133,7 +142,7 @@ async function changeStaged(
     const changed = await changeCopy(store, { runs_on, revoke_keys, onHeld })
     // The original counts on with its own name: put back here later, it has to be recognized.
     if (!settings.database_url) await store.tx(leaveFolder)
-    await raiseMark(store, settings.data_dir) // else the first start took it for one put back by hand
+    await raiseMark(store, settings.data_dir, staging) // else the first start took it for one put back by hand
     return changed
   } finally {
     await store.close()

@@ -8,13 +8,15 @@ import { lostEventsAt } from "./copy-changes"
 interface MoveOptions {
   onProgress?: (progress: { step: "copying"; done: number; total: number | null }) => void
   signal?: AbortSignal
+  /** Puts the files in their places, when all rows are copied and nothing counts yet. */
+  placeRest: () => Promise<void>
 }
 
 /** Copies an SQLite file of our schema into the empty Postgres database of the settings: all rows, or none. */
 export async function moveToPostgres(
   path: string,
   settings: Settings,
-  { onProgress, signal }: MoveOptions,
+  { onProgress, signal, placeRest }: MoveOptions,
 ): Promise<void> {
   const { database_url, database_direct_url } = settings
   await (await openStore(settings, { patience_ms: BOOT_PATIENCE_MS })).close() // makes the tables
@@ -25,7 +27,12 @@ export async function moveToPostgres(
     onProgress?.({ step: "copying", done, total: null })
   }
   const url = database_direct_url ?? database_url ?? ""
-  await fillPostgres(path, url, { onRows, finish: placeLostEvents })
+  const finish = async (tx: PostgresConnection) => {
+    await placeLostEvents(tx)
+    signal?.throwIfAborted()
+    await placeRest() // nobody else is in this database, so its transaction may wait
+  }
+  await fillPostgres(path, url, { onRows, finish })
 }
 
 /** The copied events got the position of this transaction: readers of lost ones go on behind it. */

@@ -193,6 +193,28 @@ test("an archive that is damaged leaves no database, and what is left does not h
   expect((await restore(await openArchive(path), parts)).held.messages).toBe(1)
 })
 
+test("one that is interrupted at any step leaves no data, and the next one works", async () => {
+  await using box = await original()
+  const content = Buffer.from("an attachment").toString("base64")
+  await box.send({ attachments: [{ filename: "a.txt", content }] })
+  const path = await box.archive()
+  const master_key = readFileSync(join(box.service.folder, "master.key"), "utf8").trim()
+  await using place = await target(folder)
+  const { settings } = place
+  const parts = partsFor(settings, box.secrets, { master_key })
+  const steps = ["extracting", "holding", ...(engine === "postgres" ? ["copying"] : [])]
+  for (const at of steps) {
+    const stop = new AbortController()
+    const onProgress = ({ step }: { step: string }) => step === at && stop.abort(new Error(at))
+    const ended = restore(await openArchive(path), parts, { onProgress, signal: stop.signal })
+    expect(ended).rejects.toThrow(at)
+    await ended.catch(() => {})
+    const left = readdirSync(settings.data_dir, { recursive: true }).map(String)
+    expect(left.filter((name) => !/^belfry\.db\.(lock|pid)$|^blobs$/.test(name))).toEqual([])
+  }
+  expect((await restore(await openArchive(path), parts)).held.messages).toBe(1)
+})
+
 test("a schema of a later version is refused before anything is written", async () => {
   await using box = await original()
   const archive = await openArchive(await box.archive())
