@@ -2,7 +2,7 @@ import type { Command } from "commander"
 import { DATA_DIR, SET } from "../lib/flags"
 import { examples, lazily, several } from "../lib/run"
 
-/** Backups on their own machine: these commands need no credential. */
+/** Commands for the backups of this machine. They need no credential. */
 export function define(program: Command): void {
   const backup = program
     .command("backup")

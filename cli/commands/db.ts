@@ -2,7 +2,7 @@ import type { Command } from "commander"
 import { DATA_DIR, SET } from "../lib/flags"
 import { examples, lazily, several } from "../lib/run"
 
-/** The database itself, on its own machine: these commands need no credential. */
+/** Commands for the database of this machine. They need no credential. */
 export function define(program: Command): void {
   const db = program
     .command("db")
@@ -17,14 +17,14 @@ export function define(program: Command): void {
     .action(lazily(async () => (await import("../local/db-check")).check))
 
   db.command("stats")
-    .description("show the bytes of tables and projects, and what retention frees when")
+    .description("show the bytes of tables and projects, and the bytes that retention will free")
     .option(...DATA_DIR)
     .option(...SET, several)
     .addHelpText("after", examples("db stats", "db stats --data-dir /var/lib/belfry --json"))
     .action(lazily(async () => (await import("../local/db-stats")).stats))
 
   db.command("recover [file]")
-    .description("copy what can be read of a damaged SQLite file into a new one")
+    .description("copy the readable rows of a damaged SQLite file into a new file")
     .option("--into <file>", "the new file (default: the damaged file's name with .recovered)")
     .option(...DATA_DIR)
     .option(...SET, several)

@@ -28,7 +28,10 @@ export function define(program: Command): void {
     .option(...DATA_DIR)
     .option(...SET, several)
     .option("--new", NEW)
-    .option("--hold", "hold what is open in the database: use it for a folder that was put back")
+    .option(
+      "--hold",
+      "hold all open work of the database: use it for a data folder that was put back",
+    )
     .addHelpText(
       "after",
       examples(
@@ -68,7 +71,7 @@ export function define(program: Command): void {
     .action(run(versions))
 }
 
-/** Another version of this program, and whether this one works. */
+/** Commands that test this program, or exchange it for a newer version. */
 function defineUpgrade(program: Command): void {
   program
     .command("smoke")
@@ -81,7 +84,7 @@ function defineUpgrade(program: Command): void {
 
   program
     .command("upgrade")
-    .description("put a newer release in the place of this program, and return where it fails")
+    .description("replace this program by a newer release, and go back when that release fails")
     .argument("<file>", "archive of a release, with its .minisig beside it, or an https URL")
     .option("--check", "check signature, platform and migrations; change nothing")
     .option("--no-migrate", "stop if the new version needs migrations")

@@ -113,7 +113,7 @@ const whereOf = (command: Command): Command =>
     .option(...DATA_DIR)
     .option(...SET, several)
 
-/** Only on the server's own machine. */
+/** Changes a part of the held work. It works on the server's own machine only. */
 async function changePart(
   context: Context,
   action: "resume" | "purge",

@@ -2,7 +2,7 @@ import type { Command } from "commander"
 import { DATA_DIR, SET } from "../lib/flags"
 import { examples, lazily, several } from "../lib/run"
 
-/** A backup becomes a server's data again. */
+/** The command that turns a backup into the data of a server. */
 export function define(program: Command): void {
   program
     .command("restore <file>")

@@ -82,8 +82,8 @@ async function enter(
 }
 
 /**
- * Sends lines in one request. What the server cannot read as a whole is sent in halves: so lines with many
- * columns are imported, too, and of the others only the broken one is refused.
+ * Sends lines in one request. When the server cannot read the request, it sends each half alone. So lines
+ * with many columns are imported, and only the broken line is refused.
  */
 async function save(
   context: Context,

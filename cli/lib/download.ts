@@ -8,13 +8,13 @@ const SILENT_MILLISECONDS = 30_000
 
 interface DownloadOptions {
   most_bytes: number
-  /** Hears how many bytes came so far. */
+  /** Gets the number of bytes so far. */
   onBytes?: (bytes: number) => void
 }
 
 /**
- * Writes what is at a URL into a new file. Without TLS only this machine itself is asked. Throws Failure
- * where nothing comes, or more than `most_bytes`. What stands in the URL as a login or a query is in no message.
+ * Downloads a URL into a new file. A URL without TLS must point to this machine. Throws Failure when the
+ * download fails, or has more than `most_bytes`. No message shows the login or the query of the URL.
  */
 export async function download(url: URL, target: string, options: DownloadOptions): Promise<void> {
   const is_here = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname)

@@ -133,8 +133,8 @@ const filesFor = ({ path, noun, options: { errors } }: FileMeaning): ImportFiles
 })
 
 /**
- * What the file is, and how many lines it has; stdin is read only once. A file that cannot be read to its
- * end is refused here, before anything is sent.
+ * Reads the whole file for its hash and its number of lines. So a file that cannot be read to its end is
+ * refused before anything is sent. stdin is read only once, so it has neither.
  */
 async function lookOver({ path, settings, lines }: LookedOver) {
   if (path === "-") return { sha256: "", total: undefined }

@@ -1,5 +1,5 @@
 /**
- * Characters of one record of a file. A subscriber with all fields and 16 KiB of metadata is shorter; a
+ * The most characters of one record. A subscriber with all fields and 16 KiB of metadata has fewer. A
  * longer record has a quote or a line that does not end.
  */
 export const LONGEST_RECORD = 65_536
@@ -8,7 +8,7 @@ export const LONGEST_RECORD = 65_536
 export interface TextLine {
   /** From 1. */
   line: number
-  /** Without its end; of a line that is too long the first `LONGEST_RECORD` characters. */
+  /** Without its line end. A longer line is cut after `LONGEST_RECORD` characters. */
   text: string
   is_too_long: boolean
 }
@@ -32,7 +32,7 @@ export class LineReader {
     return found
   }
 
-  /** The text is over: returns what stands behind the last line end. */
+  /** Ends the text, and returns the part behind the last line end. */
   end(): TextLine[] {
     return this.#text === "" ? [] : [this.#take()]
   }

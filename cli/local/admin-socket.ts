@@ -15,8 +15,9 @@ interface OrderRefusal {
 }
 
 /**
- * The running server does it; without one, this command opens the data itself. It never begins a
- * database: where there is none, it says where servers run. `rehearses`: with --dry-run the order changes nothing.
+ * Lets the running server carry the order out. Without a server this command opens the data itself. It
+ * never makes a database: when there is none, it says where servers run. `rehearses`: with --dry-run the
+ * order changes nothing.
  */
 export async function runOrder<Data>(
   context: Context,
@@ -49,7 +50,7 @@ export async function runOrder<Data>(
   })
 }
 
-/** What a running server answers; undefined where none runs on this data. */
+/** The answer of the running server; undefined when no server runs on this data. */
 export async function askServer<Data>(loaded: Loaded, what: AdminOrder): Promise<Data | undefined> {
   for (const socket of socketsFor(loaded)) {
     const answer = await sendOrder(socket, what)

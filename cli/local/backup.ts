@@ -24,7 +24,10 @@ const POLL_MS = 250
 
 const FIELDS = ["id", "path", "size", "verified", "created_at"]
 
-/** The running server makes it; without one, this command does, and opens nothing for writing. */
+/**
+ * The running server makes the backup. Without a server this command makes it, and does not change the
+ * database.
+ */
 export const create: Action<LocalOptions> = async (context, options) => {
   if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
   const { output, paint } = context
@@ -160,7 +163,7 @@ async function followed(loaded: Loaded, job: LongJob, shown: Shown): Promise<Bac
   return made ?? Promise.reject(new Failure(exits.failed, "gone", `The backup ${id} is gone.`))
 }
 
-/** A server that dies may do so before it is asked, or in the midst of its answer. */
+/** A server may die before this command asks it, or in the middle of its answer. */
 function undefinedWhereCutOff(error: unknown): undefined {
   if (!(error instanceof Failure) || error.code !== "unreachable") throw error
 }
@@ -168,7 +171,7 @@ function undefinedWhereCutOff(error: unknown): undefined {
 const STOPPED =
   "The server stopped while it made the backup. It begins anew when the server starts again."
 
-/** With an interrupt, the draft stays; the next backup removes it. */
+/** Makes the backup without a server. After an interrupt the draft stays, and the next backup removes it. */
 async function alone(loaded: Loaded, shown: Shown): Promise<Backup> {
   const { createBackup } = await import("../../src/operations/backup/create-backup")
   const { hasBegun } = await import("../../src/store/open")
@@ -209,7 +212,7 @@ async function readable(path: string): Promise<string> {
   }
 }
 
-/** Undefined where the key of this folder is missing: a copy may be verified on another machine. */
+/** Undefined when this folder has no key: a copy of a backup may be verified on another machine. */
 async function secretsOf({ values }: Loaded) {
   const { openSecrets } = await import("../../src/core/secrets")
   const { data_dir, "security.master_key": master_key } = values

@@ -9,13 +9,13 @@ import type { Paint } from "../lib/terminal"
 import { type LocalOptions, localSettings, sameData } from "./settings"
 import { startFailure } from "./start-errors"
 
-/** A check inside SQLite cannot be stopped, so nothing waits for less. */
+/** SQLite cannot stop a check before its end, so the deadline is a whole day. */
 const CHECK_TASK = { deadline_ms: 24 * 3_600_000, left: true }
 
 /**
- * Looks at the database and the files beside it, and changes nothing; also while a server runs. Exit 0
- * when everything is right, 8 when only files are left over, 1 when a rule is broken, and 74 when the
- * file is damaged.
+ * Checks the database and the files beside it, and changes nothing. A server may run meanwhile. Exit 0 when
+ * everything is right, 8 when only files are left over, 1 when a rule is broken, and 74 when the file is
+ * damaged.
  */
 export const check: Action<LocalOptions> = async (context, options) => {
   if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
@@ -110,7 +110,7 @@ async function faultsOf(settings: Settings, { output }: Context): Promise<string
   }
 }
 
-/** Rows of another schema would be misread. */
+/** Throws Failure for an older schema, because its rows would be misread. */
 export async function demandSchema(settings: Settings): Promise<void> {
   const { pendingMigrations } = await import("../../src/store/open")
   const [first] = await pendingMigrations(settings)

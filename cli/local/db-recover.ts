@@ -14,8 +14,8 @@ interface RecoverFlags extends LocalOptions {
 }
 
 /**
- * Copies what can be read of a damaged SQLite file into a new one, beside it. The damaged file stays as
- * it is. Exit 0 when no row is known to be lost, else 8.
+ * Copies the readable rows of a damaged SQLite file into a new file beside it. The damaged file stays as it
+ * is. Exit 0 when no row is known to be lost, else 8.
  */
 export const recover: Action<RecoverFlags> = async (context, options, given) => {
   if (context.flags.dryRun)

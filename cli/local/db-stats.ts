@@ -19,13 +19,16 @@ const MB = 1024 * 1024
 
 type Stats = DatabaseStats & {
   engine: "sqlite" | "postgres"
-  /** Of the disk of the data folder. */
+  /** Free bytes on the disk of the data folder. */
   disk_free_bytes: number
-  /** Until the disk has less than `storage.min_free_mb`, by the growth of the last week; null: ten years or more. */
+  /**
+   * Days until the disk has less than `storage.min_free_mb`, at the growth of the last week. Null: ten
+   * years or more.
+   */
   days_left: number | null
 }
 
-/** Shows where the bytes of the database are, and what retention frees when. It changes nothing. */
+/** Shows the bytes of the database, and the bytes that retention will free. It changes nothing. */
 export const stats: Action<LocalOptions> = async (context, options) => {
   if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
   const { values } = prepared(context, options)
@@ -57,7 +60,7 @@ function prepared(context: Context, options: LocalOptions) {
   return loaded
 }
 
-/** Free pages of the file are used before it grows. */
+/** Days until the disk is full. New rows fill the free pages before the file grows. */
 function daysLeft({ grows_by_a_day, frees, free_bytes }: DatabaseStats, room: number) {
   const week = frees.find(({ within_days }) => within_days === 7)
   const net = grows_by_a_day - (week?.bytes ?? 0) / 7

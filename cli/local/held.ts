@@ -6,7 +6,7 @@ import { duration } from "../lib/time"
 import { runOrder } from "./admin-socket"
 import type { LocalOptions } from "./settings"
 
-/** The queue of what was open in a restored copy. */
+/** The queue of the work that was open in a restored copy. */
 export const HELD = "held_after_restore"
 
 export interface HeldOptions extends LocalOptions {
@@ -16,7 +16,7 @@ export interface HeldOptions extends LocalOptions {
 const WORDS = ["kind", "project", "older_than", "domain"] as const
 const FIELDS = ["queue", "messages", "webhook_deliveries", "jobs"]
 
-/** A part of the held work goes on its way, or ends; with --dry-run it is only counted. */
+/** Resumes or drops a part of the held work. With --dry-run it only counts that part. */
 export async function changeHeld(
   context: Context,
   options: HeldOptions,
@@ -46,7 +46,7 @@ export async function changeHeld(
 
 const REHEARSES = { rehearses: true }
 
-/** An interrupted command has changed what it told of; the same command again does the rest. */
+/** An interrupted command has changed the rows that it reported. The same command again changes the rest. */
 async function inParts(
   { output }: Context,
   all: HeldCounts,
@@ -71,7 +71,7 @@ const total = ({ messages, webhook_deliveries, jobs }: HeldCounts) =>
 const told = ({ messages, webhook_deliveries, jobs }: HeldCounts) =>
   `${messages} messages, ${webhook_deliveries} deliveries and ${jobs} jobs`
 
-/** `kind=email,older_than=2h`: all of these must be true. */
+/** Reads a filter such as `kind=email,older_than=2h`. Held work must match every word of it. */
 function filterOf(text: string | undefined): HeldFilter {
   const filter: HeldFilter = {}
   if (text === undefined) return filter

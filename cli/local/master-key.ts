@@ -17,8 +17,8 @@ interface RotateFlags extends LocalOptions {
 }
 
 /**
- * The running server rotates its key; without one, this command does it. A rotation that was stopped goes
- * on. The key itself is never shown.
+ * Rotates the master key: by the running server, or by this command when no server runs. A rotation that
+ * was stopped goes on. The key itself is never shown.
  */
 export const rotate: Action<RotateFlags> = async (context, options) => {
   const { masterKey, endLinks = false } = options
@@ -54,13 +54,13 @@ export const rotate: Action<RotateFlags> = async (context, options) => {
 
 const AFTERWARDS =
   "Keep a copy of the new key apart from the backups. If security.master_key is set, give it the key of " +
-  "master.key.next. Backups of before need the old key (master.key.old)."
+  "master.key.next. Older backups need the old key (master.key.old)."
 
 interface LostFlags extends LocalOptions {
   accept?: boolean
 }
 
-/** Lists what cannot be opened with the key at hand. With `--accept` the instance goes on without it. */
+/** Lists the secrets that the key at hand cannot open. With `--accept` the instance goes on without them. */
 export const lostKey: Action<LostFlags> = async (context, options) => {
   if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
   const { output } = context

@@ -4,11 +4,11 @@ import { environment } from "../lib/environment"
 /** Whether this process is the compiled binary, and not the sources run by Bun. */
 export const isCompiled = (): boolean => Bun.main.startsWith("/$bunfs/")
 
-/** The command line of this very binary, or of these very sources. */
+/** The command line that runs this program again: the compiled binary, or its sources under Bun. */
 export const ownCommand = (...words: string[]): string[] =>
   isCompiled() ? [process.execPath, ...words] : [process.execPath, Bun.main, ...words]
 
-/** What a process of ours gets that must see neither the settings nor the files of this user. */
+/** The environment of a child process that must see neither the settings nor the files of this user. */
 export const scratchEnvironment = (folder: string): Record<string, string> => ({
   PATH: environment.PATH ?? "/usr/bin:/bin",
   HOME: folder,

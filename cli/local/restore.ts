@@ -21,7 +21,10 @@ interface RestoreCommandOptions extends LocalOptions {
 const FIELDS = ["id", "created_at", "engine", "data_dir", "rows", "blobs", "held", "ended"] as const
 const KEY_FIELDS = ["revoked_keys", "active_keys", "keys"] as const
 
-/** A backup into an empty folder or database. What was open in it waits until it is resumed or dropped. */
+/**
+ * Restores a backup into an empty folder or database. Its open work waits until an operator resumes or
+ * drops it.
+ */
 export const restore: Action<RestoreCommandOptions> = async (context, options, file = "") => {
   const { dryRun = false } = context.flags
   context.output.promises(dryRun ? FIELDS.slice(0, 6) : [...FIELDS, ...KEY_FIELDS])
@@ -56,7 +59,7 @@ interface Whole {
   key: string
 }
 
-/** Every byte is read and compared, and nothing is written. */
+/** Reads and compares every byte of the backup, and writes nothing. */
 async function rehearse(
   context: Context,
   { archive, settings, secrets }: Whole,
@@ -107,7 +110,9 @@ async function carryOut(
   await output.next(`belfry serve${sameData(options)}`)
 }
 
-/** 32 bytes in base64: of the option, else of the settings, else of the data folder. */
+/**
+ * The master key (32 bytes in base64): from the option, else from the settings, else from the data folder.
+ */
 function masterKey({ masterKey: file }: RestoreCommandOptions, { values }: Loaded): string {
   const kept = values["security.master_key"] ?? readKey(join(values.data_dir, "master.key"), true)
   const given = file === undefined ? undefined : readKey(file, false)
@@ -142,7 +147,7 @@ const MASTER_KEY = /^[A-Za-z0-9+/]{43}=$/
 const STEPS = { extracting: "reading", holding: "held", copying: "rows copied" } as const
 const TELL_MILLISECONDS = 200
 
-/** For people a passing line; with --ndjson an object. */
+/** Shows the progress: to people as a passing line, with --ndjson as an object. */
 function progressOf(context: Context) {
   let told_at = 0
   return ({ step, done, total }: RestoreProgress) => {

@@ -4,12 +4,12 @@ import { join } from "node:path"
 import { codeOf } from "../../src/core/faults"
 import { millis, pause } from "../lib/time"
 
-/** A server that runs on this machine, as Linux tells of it. */
+/** A server that runs on this machine, as Linux describes it. */
 export interface ServerProcess {
   pid: number
   /** The path of its program. */
   program: string
-  /** What it was started with, without its program. */
+  /** Its arguments, without the program. */
   words: string[]
   cwd: string
   environment: Record<string, string>
@@ -18,8 +18,8 @@ export interface ServerProcess {
 const POLL_MILLISECONDS = 50
 
 /**
- * The server whose socket for local administration lies in the folder, of whichever version; undefined
- * where none runs, or where it belongs to a user whose processes this one may not see.
+ * The server of any version whose admin socket lies in the folder. Undefined when none runs, or when this
+ * process may not see the processes of its user.
  */
 export function serverOf(data_dir: string): ServerProcess | undefined {
   const inode = inodeOf(join(data_dir, "admin.sock"))
@@ -28,7 +28,7 @@ export function serverOf(data_dir: string): ServerProcess | undefined {
   return pid === undefined ? undefined : described(Number(pid))
 }
 
-/** Of the newest listener with this path: a killed one may leave its line for a moment. */
+/** The inode of the newest listener with this path: a killed server may leave its line for a moment. */
 function inodeOf(socket: string): string | undefined {
   const lines = readFileSync("/proc/net/unix", "utf8").split("\n")
   return lines
@@ -55,14 +55,14 @@ function linkOf(path: string): string | undefined {
   }
 }
 
-/** Linux appends it to the path of a program that has no name any more. */
+/** Linux appends this to the path of a program whose file was removed. */
 const GONE = / \(deleted\)$/
 
 /** The path that the program of the process was started from. */
 export const programOf = (pid: number): string | undefined =>
   linkOf(`/proc/${pid}/exe`)?.replace(GONE, "")
 
-/** Whether another program has the path by now that this process was started from. */
+/** Whether another program now lies at the path that this process was started from. */
 export function isReplaced(program = process.execPath, running = "/proc/self/exe"): boolean {
   const [there, own] = [program.replace(GONE, ""), running].map((path) =>
     statSync(path, { throwIfNoEntry: false }),
@@ -91,9 +91,12 @@ function described(pid: number): ServerProcess | undefined {
 /** Programs that start a service again when it ends, by the name of their process. */
 const SUPERVISORS = ["runsv", "s6-supervise", "supervise", "supervisord", "monit", "nomad", "pm2"]
 
-/** Whether another program starts the server again: systemd says so, of others their names do. */
+/**
+ * Whether another program starts the server again. systemd says so in the environment; other programs are
+ * known by their names.
+ */
 export function isSupervised({ pid, environment }: ServerProcess): boolean {
-  // systemd sets it for the process that it starts itself, and not for what that one starts.
+  // Children of the process inherit the variable, so its number tells which process systemd started.
   if (environment.SYSTEMD_EXEC_PID === String(pid)) return true
   const parent = /^PPid:\s+(\d+)/m.exec(statusOf(pid))?.[1]
   const name = parent === undefined ? "" : /^Name:\s+(.*)$/m.exec(statusOf(Number(parent)))?.[1]
@@ -116,7 +119,7 @@ export function isAlive(pid: number): boolean {
   return state !== undefined && state !== "Z" && state !== "X"
 }
 
-/** Asks it to stop, and kills it after `patience_ms`. Resolves when it has ended. */
+/** Asks the process to stop, and kills it after `patience_ms`. Resolves when the process has ended. */
 export async function stopProcess(pid: number, patience_ms: number): Promise<void> {
   signal(pid, "SIGTERM")
   const deadline = millis() + patience_ms
@@ -134,14 +137,17 @@ export function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-/** Where a server prints: the same files, pipes or terminal for the one that takes its place. */
+/** The outputs of a server: its successor prints to the same files, pipes or terminal. */
 export interface ServerOutputs {
   out: number
   err: number
   close(): void
 }
 
-/** Opens what the process prints to. What cannot be opened again, such as a socket, is `instead`. */
+/**
+ * Opens the outputs of the process. An output that cannot be opened again, such as a socket, becomes
+ * `instead`.
+ */
 export function outputsOf(pid: number, instead: string): ServerOutputs {
   const again = (descriptor: number) => {
     try {
@@ -183,7 +189,7 @@ export function startDetached({
     detached: true,
     stdio: ["ignore", outputs.out, outputs.err],
   })
-  child.on("error", () => {}) // told by its missing id
+  child.on("error", () => {}) // the missing id reports the failure
   child.unref()
   if (child.pid === undefined) throw new Error(`${program} cannot be started`)
   return child.pid

@@ -27,8 +27,8 @@ export const sameData = ({ dataDir, set }: LocalOptions): string =>
   optionWords({ "data-dir": dataDir, set })
 
 /**
- * Settings of a server on this machine, by the environment of this process or a given one. Faults, all at
- * once, end with exit 2.
+ * Settings of a server on this machine, with the environment of this process or a given one. Throws one
+ * failure with all faults, exit 2.
  */
 export function localSettings(
   flags: Pick<GlobalFlags, "config">,

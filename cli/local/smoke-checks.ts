@@ -10,7 +10,7 @@ export interface SmokeBench {
   /** The server under test, once it has started. */
   server: SmokeServer | undefined
   receiver: SmokeReceiver
-  /** The backup, the email that is open in it, and when that is due. */
+  /** The backup, the email that is open in it, and the time when this email is due. */
   kept?: { path: string; id: string; due: number }
 }
 
@@ -136,7 +136,7 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
   },
   {
     name: "restore",
-    about: "the backup is restored, and what was open in it is held",
+    about: "the backup is restored, and its open email is held",
     async run(bench) {
       const { scratch } = bench.options
       const { path, id, due } = keptIn(bench)
@@ -153,7 +153,7 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
   },
   {
     name: "release",
-    about: "what is held is released and delivered",
+    about: "the held email is released and delivered",
     async run(bench) {
       const folder = ["--data-dir", join(bench.options.scratch, "restored")]
       const words = ["queue", "resume", "held_after_restore", "--where", "kind=email"]
@@ -165,9 +165,9 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
   },
 ]
 
-/** Until the email is due that is open in the backup. */
+/** How long the email waits that is open in the backup. */
 const HELD_MILLISECONDS = 5000
-/** By then it would have been sent. */
+/** So long after its time, an email that is not held would have been sent. */
 const LATE_MILLISECONDS = 300
 
 function keptIn({ kept }: SmokeBench) {
@@ -212,7 +212,7 @@ function demandSigned({ headers, body }: HeardDelivery, secret: string, id: stri
   if (data.message_id !== id) throw new Error(`the delivery is about ${data.message_id}, not ${id}`)
 }
 
-/** The end of the webhook, on a free port. */
+/** The receiver of the webhook, on a free port. */
 export interface SmokeReceiver extends Disposable {
   url: string
   secret: string

@@ -5,7 +5,7 @@ export type SmokeResult = {
   about: string
   passed: boolean
   duration_ms: number
-  /** Why it failed; null for one that passed. */
+  /** Why the check failed; null when it passed. */
   error: string | null
 }
 
@@ -21,7 +21,7 @@ export function tapReport(checks: readonly SmokeResult[]): string {
   return `${["TAP version 14", `1..${checks.length}`, ...lines].join("\n")}\n`
 }
 
-/** The XML that JUnit's readers in CI systems take: one suite, one case a check. */
+/** JUnit XML as CI systems read it: one suite, with one case for each check. */
 export function junitReport(checks: readonly SmokeResult[], duration_ms: number): string {
   const failures = checks.filter(({ passed }) => !passed).length
   const totals = `tests="${checks.length}" failures="${failures}" errors="0" skipped="0"`

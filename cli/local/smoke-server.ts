@@ -16,18 +16,18 @@ interface ReadyLine {
 }
 
 export interface SmokeOptions {
-  /** Where everything of this run is. */
+  /** The folder of this run. */
   scratch: string
-  /** When, by `millis`, the whole run is over. */
+  /** The time (of `millis`) when the whole run is over. */
   deadline: number
   /** More settings, as environment variables. */
   settings?: Record<string, string>
 }
 
-/** A server of this very binary in the scratch folder, on free ports of the loopback. */
+/** A server of this program in the scratch folder, on free ports of the loopback. */
 export class SmokeServer {
   readonly ready: ReadyLine
-  /** As its first project. */
+  /** Calls the server as its first project. */
   readonly client: Client
   readonly #child: Bun.Subprocess<"ignore", "pipe", "pipe">
   readonly #options: SmokeOptions
@@ -45,7 +45,10 @@ export class SmokeServer {
     this.#options = options
   }
 
-  /** Starts `belfry up` and waits for its first line. Throws with the end of its log when it ends. */
+  /**
+   * Starts `belfry up` and waits for its first line. When the server ends before that, throws the end of
+   * its log.
+   */
   static async start(words: string[], options: SmokeOptions): Promise<SmokeServer> {
     const child = Bun.spawn(ownCommand("up", "--json", "--port", "0", ...words), {
       ...surroundings(options),
@@ -80,20 +83,20 @@ export class SmokeServer {
     }
   }
 
-  /** One pause of a loop that waits. Throws at the deadline with what was waited for. */
+  /** Pauses once, for a loop that waits. Throws at the deadline, with `what` in the message. */
   async wait(what: () => string): Promise<void> {
     if (millis() + POLL_MILLISECONDS > this.#options.deadline)
       throw new Error(`out of time: ${what()}`)
     await pause(POLL_MILLISECONDS)
   }
 
-  /** Another command of this very binary against this server. Throws unless it ends with 0. */
+  /** Runs another command of this program against this server. Throws unless it ends with 0. */
   run(...words: string[]): Promise<string> {
     const { url, api_key } = this.ready
     return runOwn(words, this.#options, { BELFRY_URL: url, BELFRY_API_KEY: api_key })
   }
 
-  /** SIGTERM, as a service manager would. Throws unless it ends with 0. */
+  /** Stops the server by SIGTERM, as a service manager does. Throws unless it ends with 0. */
   async stop(): Promise<void> {
     this.#child.kill("SIGTERM")
     const late = setTimeout(() => this.kill(), Math.max(1, this.#options.deadline - millis()))
@@ -108,7 +111,7 @@ export class SmokeServer {
   }
 }
 
-/** A command of this very binary in the scratch folder. Throws unless it ends with 0. */
+/** Runs a command of this program in the scratch folder. Throws unless it ends with 0. */
 export async function runOwn(
   words: string[],
   options: SmokeOptions,
@@ -151,7 +154,7 @@ async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string | u
   }
 }
 
-/** A reader that stops reading would stop the server, once the pipe is full. */
+/** Reads the rest, because a full pipe would stop the server. */
 async function drain(reader: { read(): Promise<{ done: boolean }> }): Promise<void> {
   while (!(await reader.read()).done);
 }

@@ -27,8 +27,8 @@ interface SmokeFlags {
 }
 
 /**
- * Drives this very binary in a scratch folder on free ports of the loopback. Exit 0 when every check
- * passed, else 1. Nothing of this machine's own server, settings or data is touched.
+ * Tries this program in a scratch folder, on free ports of the loopback. Exit 0 when every check passed,
+ * else 1. The server, the settings and the data of this machine are not touched.
  */
 export const smoke: Action<SmokeFlags> = async (context, { format }) => {
   if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
@@ -44,7 +44,7 @@ export const smoke: Action<SmokeFlags> = async (context, { format }) => {
 
 type SmokeRun = { ok: boolean; checks: SmokeResult[]; duration_ms: number }
 
-/** People see each result as soon as it is known. What machines read is whole at its end. */
+/** People see each result at once. A report for machines is written whole, at the end. */
 function lineByLine({ output, paint }: Context, format: string | undefined): TellResult {
   const is_wanted = format === "lines" || (format === undefined && output.form === "human")
   if (!is_wanted) return { next: () => {}, done: async () => {} }
@@ -73,7 +73,7 @@ async function report({ output }: Context, format: string | undefined, run: Smok
   await output.record({ version, ...run }, human)
 }
 
-/** Each check in turn. After a failed start nothing else could be told. */
+/** Runs the checks in turn. After a failed start no other check is possible. */
 async function runAll(context: Context, tell: TellResult): Promise<SmokeResult[]> {
   const scratch = mkdtempSync(join(tmpdir(), "belfry-smoke-"))
   mkdirSync(join(scratch, "home"))

@@ -70,7 +70,7 @@ export async function upSettings(
     // Programs under test connect as often as they like.
     "smtp.inbound.per_minute": 100_000,
     "log.level": "warn",
-    // A first try needs no copies of itself.
+    // A first try needs no backups.
     "backup.schedule": "off",
     // For a first try the receivers of webhooks are on the same machine.
     "webhooks.require_https": false,

@@ -8,7 +8,7 @@ const PAGE = 100
 
 type DoctorCheck = Components["DoctorReport"]["checks"][number]
 
-/** What operators may read; for everybody else what `/readyz` says. */
+/** What operators may read; without their rights, the report of `/readyz`. */
 export async function boxFacts(client: Client): Promise<BoxFacts> {
   try {
     const query = { per_page: PAGE }
@@ -54,5 +54,5 @@ export async function changeBox(
     return `the backup runs as job ${data.id}`
   }
   await client.call("POST /v1/admin/queues/{queue}/resume", { params: { queue: HELD_QUEUE } })
-  return "what was held is sent now"
+  return "the held work is sent now"
 }

@@ -12,7 +12,7 @@ type DoctorCheck = Components["DoctorReport"]["checks"][number]
 type Backup = Components["Backup"]
 type Queue = Components["Queue"]
 
-/** The queue of what is held since a restore. */
+/** The queue of the work that is held since a restore. */
 export const HELD_QUEUE = "held_after_restore"
 
 /** Drops are for the machine itself: a key of this screen copies the command. */
@@ -26,7 +26,7 @@ interface ScreenLine {
   brush?: Brush | undefined
 }
 
-/** The checks with the forecast of the disk, what is held, and the backups. */
+/** The checks with the forecast of the disk, the held work, and the backups. */
 export function boxLines(state: State, width: number, paint: Paint): string[] {
   const { found, problem, top } = state.box
   const { height } = layoutOf(state)

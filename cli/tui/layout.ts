@@ -152,8 +152,8 @@ export function stepsOf(key: string, page: number): number | undefined {
 type LinesOf<View> = (detail: View, width: number, colour: boolean) => readonly string[]
 
 /**
- * What a key does to an opened record: the record at another line of it, null where the key closes it, and
- * undefined for a key that means something else.
+ * The opened record after a key: at another line, or null when the key closes it. Undefined for a key
+ * without a meaning here.
  */
 export function turnedDetail<View extends { top: number }>(
   window: { columns: number; lines: number },

@@ -99,7 +99,7 @@ interface QueueState {
   top: number
 }
 
-/** What is fetched about the machine. What only operators may read is undefined for others. */
+/** What the monitor knows about the machine. Parts for operators are undefined for others. */
 export interface BoxFacts {
   checks: Components["DoctorReport"]["checks"]
   backups: readonly Components["Backup"][] | undefined
