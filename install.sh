@@ -120,7 +120,7 @@ get_libraries() {
 # A folder's time changes when a file in it comes or goes, so folders are looked at as well.
 up_to_date() {
   [ -x dist/belfry ] && [ -f dist/.built ] &&
-    [ -z "$(find src cli migrations docs/webhooks.md package.json bun.lock tsconfig.json -newer dist/.built)" ]
+    [ -z "$(find src cli migrations docs package.json bun.lock tsconfig.json -newer dist/.built)" ]
 }
 
 build() {
@@ -143,7 +143,7 @@ ready() {
 
 # --- programs that the tests need ------------------------------------------------------------
 
-# Debian's packages for the programs that are not here.
+# Debian's packages for the programs that are not here. Gets the words behind `test`.
 wanted_packages() {
   [ -n "$(find /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || has initdb || echo postgresql
   { has smtp-sink && has smtp-source; } || echo postfix
@@ -154,9 +154,15 @@ wanted_packages() {
   has php || echo php-cli
   has go || echo golang-go
   has Xvfb || echo xvfb
-  for program in swaks msmtp s-nail mutt wrk strace python3 faketime tmux screen xterm openssl pgbouncer zsh fish jq curl patch chromium; do
+  perl -e 'use Net::SSLeay' >/dev/null 2>&1 || echo libnet-ssleay-perl # swaks needs it for TLS
+  for program in swaks msmtp s-nail mutt wrk strace python3 faketime tmux screen xterm openssl pgbouncer zsh fish jq curl patch chromium firefox-esr; do
     has "$program" || echo "$program"
   done
+  case " $* " in *" --full "*)
+    has qemu-aarch64-static || echo qemu-user-static
+    [ -d /usr/aarch64-linux-gnu ] || echo libc6-arm64-cross
+    ;;
+  esac
 }
 
 has() {
@@ -213,7 +219,7 @@ apt_get() {
 }
 
 get_peers() {
-  packages=$(wanted_packages | tr '\n' ' ')
+  packages=$(wanted_packages "$@" | tr '\n' ' ')
   if [ -z "$packages" ]; then return 0; fi
   if can_install; then
     say "installing programs that the tests need: $packages"
@@ -270,7 +276,7 @@ case $command in
     exec "$bun" test/harness/release.ts "$@"
     ;;
   test)
-    get_peers
+    get_peers "$@"
     ready
     build
     exec env BELFRY_TEST_BINARY="$root/dist/belfry" "$bun" test/harness/run.ts "$@"

@@ -17,6 +17,6 @@ if (words[0] === "--version" || words[0] === "-V") {
   await complete(createProgram, words.slice(1))
   process.exit(0)
 } else {
-  const { run } = await import("./program")
+  const { run } = await import("./command-line")
   await run(words)
 }

@@ -7,6 +7,7 @@ import { inboundRouteRows, inboundRows } from "./commands/inbound-rows"
 import { inboxRows } from "./commands/inbox"
 import { shownJob } from "./commands/jobs"
 import { keyRows } from "./commands/keys"
+import { mailboxRows } from "./commands/mailbox-rows"
 import { preferenceRows } from "./commands/preferences"
 import { isMember, memberId, projectRows } from "./commands/projects"
 import { providerRows } from "./commands/providers"
@@ -22,7 +23,7 @@ import { auditRow, usageRows } from "./commands/usage"
 import { webhookRows } from "./commands/webhooks"
 import { usage } from "./lib/errors"
 import { YOUR_NAME } from "./lib/flags"
-import { confirm, twoPasswords } from "./lib/prompts"
+import { twoPasswords } from "./lib/prompts"
 import { asks, ID, type Resource, row } from "./lib/resource"
 import { several } from "./lib/run"
 import { ago, fields, idColumn, wide } from "./lib/table"
@@ -99,19 +100,7 @@ export const resources: readonly Resource[] = [
     noun: "mailbox",
     about: "read the mail that the embedded mailbox caught",
     example: ["mailbox list", "mailbox wait --to ann@mailbox.test"],
-    rows: [
-      row("clear", "DELETE /v1/mailbox", {
-        about: "delete the project's mail from the mailbox, or only that to one recipient",
-        example: "--to ann@mailbox.test --yes",
-        flags: { to: "delete only mail to this address" },
-        confirm: async (context, _, __, { to }) => {
-          const which = to ? `all mail to ${to}` : "all mail of the project"
-          await confirm(context, `This deletes ${which} from the mailbox.`, "clear")
-          return undefined
-        },
-        done: ({ deleted }) => `deleted ${deleted} ${deleted === 1 ? "mail" : "mails"}`,
-      }),
-    ],
+    rows: mailboxRows,
   },
   {
     noun: "events",

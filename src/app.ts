@@ -15,6 +15,8 @@ import type { AnyRoute } from "./http/route"
 import type { ServerHealth } from "./http/server-health"
 import { apiKeyRoutes } from "./identity/api-key-routes"
 import { credentialRoutes } from "./identity/credential-routes"
+import { pageSessionRoutes } from "./identity/page-session-routes"
+import type { PageSessionParts } from "./identity/page-sessions"
 import { type SessionParts, sessionRoutes } from "./identity/session-routes"
 import type { Sessions } from "./identity/sessions"
 import { type UserParts, userRoutes } from "./identity/user-routes"
@@ -23,12 +25,14 @@ import type { InboxTokens } from "./inbox/inbox-tokens"
 import { inboxTokenRoutes } from "./inbox/token-routes"
 import { type QueueControlParts, queueControlRoutes } from "./jobs/pause-routes"
 import { longJobRoutes } from "./jobs/routes"
-import { mailboxRoutes } from "./mailbox/routes"
+import { type MailboxParts, mailboxRoutes } from "./mailbox/routes"
 import { scheduledRoutes } from "./messages/scheduled-routes"
 import { type BackupRouteParts, backupRoutes } from "./operations/backup/backup-routes"
 import { type DoctorRouteParts, doctorRoutes } from "./operations/doctor-routes"
 import { subscriberDataRoutes } from "./operations/subscriber-data-routes"
+import { type ConsoleParts, consoleRoutes } from "./pages/console-routes"
 import { docsRoutes, pageRoutes } from "./pages/routes"
+import { refusalPage } from "./pages/small-page"
 import { unsubscribeRoutes } from "./pages/unsubscribe-routes"
 import { type ProviderParts, providerRoutes } from "./providers/routes"
 import { queueRoutes } from "./queue/routes"
@@ -59,10 +63,13 @@ import { type WebhookRouteParts, webhookRoutes } from "./webhooks/routes"
 
 export interface AppParts
   extends BackupRouteParts,
+    ConsoleParts,
     DomainParts,
     EmailParts,
     InboundParts,
     InvitationParts,
+    MailboxParts,
+    PageSessionParts,
     SessionParts,
     UserParts,
     SetupParts,
@@ -133,13 +140,19 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...streamRoutes(parts),
     ...requestLogRoutes(parts),
   ]
-  const pages = [...pageRoutes(parts), ...unsubscribeRoutes(parts), ...trackingRoutes(parts)]
+  const pages = [
+    ...consoleRoutes(parts),
+    ...pageRoutes(parts),
+    ...pageSessionRoutes(parts),
+    ...unsubscribeRoutes(parts),
+    ...trackingRoutes(parts),
+  ]
   return [...routes, ...docsRoutes(routes), ...pages]
 }
 
 /** The whole interface behind one `fetch`. */
 export function createApp(parts: AppParts) {
   const app = new Elysia({ normalize: false, strictPath: true })
-  mountRoutes(app, routeTable(parts), parts)
+  mountRoutes(app, routeTable(parts), { ...parts, absent_page: refusalPage })
   return app
 }

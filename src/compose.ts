@@ -131,6 +131,7 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
   })
   const hasRoom = () => disk.healthy() && disk.state() === "ok"
   const parts: AppParts = {
+    mode: ground.mode,
     store,
     secrets,
     blobs,
@@ -151,9 +152,8 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     inbox_tokens: new InboxTokens({ store, secrets, base_url }),
     ...sessionParts({ store, secrets, data_dir, sign_up, base_url }),
     ...{ mail, rules, domains, queues: pauses, open_providers, providers, disk },
-    get trusted_proxies() {
-      return settings["http.trusted_proxies"] // it may change while the server runs
-    },
+    link_rules: { allow_private: settings["webhooks.allow_private"] },
+    trusted_proxies: () => settings["http.trusted_proxies"],
     base_url,
     body_memory_mb: settings["http.body_memory_mb"],
   }

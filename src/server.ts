@@ -16,17 +16,19 @@ import { emitted } from "./events/emit"
 import { connectionLimits } from "./http/connection-limits"
 import { type Listener, listen } from "./http/listener"
 import type { ServerHealth } from "./http/server-health"
+import type { LinkSessions } from "./identity/link-sessions"
 import { shareWakeUps, wakeUpOf } from "./jobs/wake-ups"
 import { startMailbox } from "./mailbox/smtp-server"
 import { type MessageActivity, watch } from "./messages/facts"
 import { openAdminSocket } from "./operations/admin"
 import { keepBackups } from "./operations/backup/backup-schedule"
-import { keepMark } from "./operations/database-mark"
+import { claimFolders } from "./operations/folder-owner"
 import { demandMasterKey, demandSharedBlobs, followCluster, probe } from "./operations/instance"
 import { keepInvariants } from "./operations/invariant-sweep"
 import { type KeptCheck, keepChecked } from "./operations/keep-checked"
+import { blobsDir } from "./operations/restore/restore-target"
 import { followMasterKey } from "./operations/rotate-master-key"
-import { startHeld } from "./operations/start-held"
+import { startInTurn } from "./operations/start-held"
 import { keepTidy } from "./operations/tidy"
 import {
   type MailHandlers,
@@ -38,6 +40,7 @@ import { submissionHandlers } from "./smtp/submission"
 import type { BeginMode } from "./store/database-file"
 import { BOOT_PATIENCE_MS, explained, openStore } from "./store/open"
 import type { Store } from "./store/store"
+import { keepPosted } from "./subscribers/fill-postings"
 import type { SetupToken } from "./tenancy/setup"
 import { deliveryWakeUp } from "./webhooks/delivery-rows"
 import { RUNS_ON } from "./work"
@@ -54,6 +57,8 @@ export interface Running {
   data_dir: string
   store: Store
   secrets: Secrets
+  /** Sign-ins of pages by a link. They begin with the key whose rights they give. */
+  links: LinkSessions
   /** Until the instance has an owner: what proves that one may become it. */
   setup: SetupToken | undefined
   /** Calls `watcher` with each change of a message's status that is on disk, until the function is called. */
@@ -78,6 +83,8 @@ export interface StartOptions {
    * nothing ever was.
    */
   admit?: (() => Promise<void>) | undefined
+  /** Called when other processes can find this one, before it accepts. Throws where it must not. */
+  demandTurn?: () => void | Promise<void>
 }
 
 /** Starts everything in the order of need; `stop` goes back in the reverse order. */
@@ -95,7 +102,7 @@ export async function start(options: StartOptions): Promise<Running> {
 }
 
 async function assemble(
-  { loaded, mode, begin = "if_new", hold = false, admit }: StartOptions,
+  { loaded, mode, begin = "if_new", hold = false, admit, demandTurn }: StartOptions,
   undo: (() => unknown)[],
 ): Promise<Running> {
   const { values: settings } = loaded
@@ -104,9 +111,9 @@ async function assemble(
   const { checking, ...storage } = await openStorage(settings, begin, workers, undo)
   const { store, secrets, disk } = storage
   undo.push(() => workers.close())
-  await startHeld(store, { data_dir, is_asked: hold, runs_on: RUNS_ON })
-  undo.push(await keepMark(store, data_dir))
-  const mailbox = await startMailbox(settings, { store, secrets }, undo)
+  const started = await startInTurn(store, settings, { is_asked: hold, runs_on: RUNS_ON })
+  undo.push(started.stopMark, started.endStart)
+  const mailbox = await startMailbox(settings, { store, secrets, mode }, undo)
   const address = { url: settings.base_url }
   const mail: { servers?: MailServers } = {}
   const { parts, loops, ...composed } = await compose({
@@ -122,7 +129,7 @@ async function assemble(
   if (mode === "serve") warnOfHost(parts.domains.targets.host)
 
   const setup = await parts.setup.begin()
-  const beAdmitted = heldBack(store, parts.health, admit)
+  const accept = parts.health.holdBack()
   const listener = openListener(createApp(parts) as unknown as Elysia, settings)
   undo.push(() => listener.stop())
   address.url ??= listener.url
@@ -132,9 +139,13 @@ async function assemble(
   })
   mail.servers = mail_servers
   undo.push(() => mail_servers.close(0))
-  await beAdmitted()
+  if (admit) await demandReady(store, parts.health)
+  await admit?.()
   undo.push(openAdminSocket(join(data_dir, "admin.sock"), parts))
   await composed.start(undo)
+  await started.endStart()
+  await demandTurn?.()
+  accept()
   for (const loop of loops) {
     await loop.start()
     undo.push(() => loop.stop(DRAIN_MILLISECONDS))
@@ -143,10 +154,7 @@ async function assemble(
   const { read } = store
   const works = [wakeUpOf(read, "messages"), wakeUpOf(read, "jobs"), deliveryWakeUp(read)]
   undo.push(shareWakeUps(store, [...works, emitted(read)]), keepTidy(store, settings, storage))
-  undo.push(keepBackups(store, settings).stop)
-  undo.push(followMasterKey({ store, secrets }))
-  const invariants = keepInvariants(store)
-  undo.push(() => invariants.stop())
+  undo.push(...keepRunning(store, secrets, settings))
   // What only the start needed goes: compiled code and the collector's reserve, some 5 MB.
   undo.push(onceIdle(() => Bun.shrink()))
 
@@ -154,10 +162,7 @@ async function assemble(
     url: listener.url,
     port: listener.port,
     smtp: { ...mail_servers.ports, mailbox: mailbox?.port ?? null },
-    data_dir,
-    store,
-    secrets,
-    setup,
+    ...{ data_dir, store, secrets, setup, links: parts.links },
     watch: (watcher) => watch(read, watcher),
     failed: disk.died,
     reload: () => mail_servers.reload(),
@@ -165,18 +170,20 @@ async function assemble(
   }
 }
 
-/** Until the answer resolves, a server that must be admitted accepts nothing. */
-function heldBack(store: Store, health: ServerHealth, admit: StartOptions["admit"]) {
-  if (!admit) return async () => {}
-  const accept = health.holdBack()
-  return async () => {
-    await probe(store)
-    await health.look()
-    const { faults } = health
-    if (faults.length > 0) throw new Error(`The server is not ready: ${faults.join(", ")}.`)
-    await admit()
-    accept()
-  }
+/** What runs at its own times, beside the loops. Answers how each of them is stopped. */
+function keepRunning(store: Store, secrets: Secrets, settings: Settings): (() => unknown)[] {
+  const backups = keepBackups(store, settings)
+  const invariants = keepInvariants(store)
+  const key = followMasterKey({ store, secrets })
+  return [backups.stop, key, () => invariants.stop(), keepPosted(store)]
+}
+
+/** Throws where a server that has to be admitted could not work. */
+async function demandReady(store: Store, health: ServerHealth): Promise<void> {
+  await probe(store)
+  await health.look()
+  const { faults } = health
+  if (faults.length > 0) throw new Error(`The server is not ready: ${faults.join(", ")}.`)
 }
 
 /** Mail of strangers ends at so many times the floor of the disk: it must not stop the sending. */
@@ -262,7 +269,8 @@ async function openStorage(
   const secrets = openSecrets({ data_dir, master_key: settings["security.master_key"] })
   await demandMasterKey(store, secrets)
   await followCluster(store)
-  const folder = settings["storage.blobs.dir"] ?? join(data_dir, "blobs")
+  await claimFolders(store, settings)
+  const folder = blobsDir(settings)
   const onBlobFault = (error: unknown) => void disk.failed(error)
   const blobs = openBlobs(folder, onBlobFault)
   const inbound_blobs = openBlobs(join(folder, "inbound"), onBlobFault)

@@ -5,6 +5,7 @@ import { circle, type Edge, edges, functionsOf, reachable, show, sources } from 
 /** A file imports from its own level or from the levels above it. This list is the architecture. */
 const levels = [
   ["lib", "client"],
+  ["console"], // runs in browsers, and nothing of the server imports it
   ["core"],
   ["store"],
   ["jobs", "events", "plans", "audit-log", "request-log"],
@@ -91,7 +92,17 @@ test("of the command line only the local commands know more of src than the clie
 test("the client knows nothing of the server, and the server nothing of it", () => {
   const ofClient = ({ from, to }: Edge) =>
     from.startsWith("src/client/") !== to.startsWith("src/client/")
-  expect(arrows.filter(ofClient).map(show)).toEqual([])
+  const ofServer = arrows.filter(({ from }) => !from.startsWith("src/console/"))
+  expect(ofServer.filter(ofClient).map(show)).toEqual([])
+})
+
+test("the console knows the client and pure files alone, and nothing imports it", () => {
+  const inConsole = (path: string) => path.startsWith("src/console/")
+  const imported = arrows.filter(({ from, to }) => inConsole(from) !== inConsole(to))
+  const wrong = imported.filter(({ to }) => !/^src\/(client|lib)\//.test(to))
+  expect(wrong.map(show)).toEqual([])
+  const packages = src.filter(({ path }) => inConsole(path)).flatMap(({ packages }) => packages)
+  expect(packages.filter((name) => !/^preact(\/hooks)?$/.test(name))).toEqual([])
 })
 
 test("nothing imports itself by a detour", () => {
@@ -186,13 +197,24 @@ test("the worker thread brings along neither the store nor the settings nor the 
   expect(paths(wrong)).toEqual([])
 })
 
+/** Holds the text of programs that readers of the reference paste. */
+const PASTED = "src/pages/docs/program-examples.ts"
+
 test.each<[string, RegExp, RegExp]>([
   ["the environment", /process\.env|Bun\.env/, /^(src\/core\/config|cli\/lib\/environment)\.ts$/],
-  ["the clock", /Date\.now\(|new Date\(\)/, /^(src\/core|cli\/lib)\/time\.ts$/],
-  ["a raw fetch", /(?<![.\w])fetch\(/, /^(src\/core\/net|cli\/lib\/(client|download|post))\.ts$/],
+  [
+    "the clock",
+    /Date\.now\(|new Date\(\)/,
+    /^(src\/core|cli\/lib)\/time\.ts$|^src\/console\/clock\.ts$/,
+  ],
+  [
+    "a raw fetch",
+    /(?<![.\w])fetch\(/,
+    /^(src\/core\/net|src\/console\/(reach|development)|cli\/lib\/(client|download|post))\.ts$/,
+  ],
   ["drizzle's transaction", /\.transaction\(/, /^src\/store\//],
   ["a database driver", /"bun:sqlite"|drizzle-orm\/bun-|new SQL\(/, /^src\/store\//],
 ])("%s is used in its own place only", (_, pattern, place) => {
   const users = paths(sources.filter(({ code }) => pattern.test(code)))
-  expect(users.filter((path) => !place.test(path))).toEqual([])
+  expect(users.filter((path) => path !== PASTED && !place.test(path))).toEqual([])
 })

@@ -1,4 +1,3 @@
-import { writeFileSync } from "node:fs"
 import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
@@ -7,6 +6,7 @@ import { eventText, statusMark } from "../lib/email-text"
 import { exits, Failure, usage } from "../lib/errors"
 import { follow, serverTime, startAt } from "../lib/feed"
 import { SINCE } from "../lib/flags"
+import { printRaw, saveFile } from "../lib/mail-files"
 import { groupOf, ID } from "../lib/resource"
 import { examples, run } from "../lib/run"
 import { cleanLine, cleanText } from "../lib/terminal"
@@ -64,11 +64,9 @@ const events: Action<object> = async (context, _, email_id = "") => {
   })
 }
 
-/** The bytes as they were sent; on a terminal without what could move the cursor. */
 const raw: Action<object> = async (context, _, email_id = "") => {
   const bytes = await context.call("GET /v1/emails/{email_id}/raw", { params: { email_id } })
-  const shown = context.terminal.out ? cleanText(new TextDecoder().decode(bytes)) : bytes
-  await context.output.raw(shown)
+  await printRaw(context, bytes)
 }
 
 const content: Action<{ html?: boolean; text?: boolean }> = async (
@@ -94,26 +92,16 @@ const attachment: Action<{ saveAs?: string }> = async (
   email_id = "",
   attachment_id = "",
 ) => {
-  const { output, paint, terminal } = context
-  if (path === undefined && terminal.out) {
+  if (path === undefined && context.terminal.out) {
     throw usage("an attachment is not written to a terminal", "name a file with --save-as")
   }
   const name = "GET /v1/emails/{email_id}/attachments/{attachment_id}"
   const bytes = (await context
     .client()
     .send(name, { params: { email_id, attachment_id } })) as Uint8Array
-  if (path === undefined) {
-    await output.raw(bytes)
-    return undefined
-  }
-  try {
-    writeFileSync(path, bytes)
-  } catch (error) {
-    throw new Failure(exits.storage, "storage", `${path} cannot be written: ${String(error)}`)
-  }
-  const record = { id: attachment_id, path, size: bytes.length }
-  await output.record(record, () => `${paint.green("✓")} ${path} (${bytes.length} bytes)`)
+  await saveFile(context, { id: attachment_id, bytes, path: path ?? "-" })
 }
+
 const POLL_MILLISECONDS = 250
 
 /** Follows everything until Ctrl-C or --timeout, or one email until it is settled. */

@@ -1,4 +1,3 @@
-import { writeFileSync } from "node:fs"
 import type { Command } from "commander"
 import type { AnswerOf } from "../../src/client/client"
 import type { Components } from "../../src/client/components"
@@ -8,9 +7,9 @@ import { exits, Failure, usage } from "../lib/errors"
 import { IDEMPOTENCY_KEY, SINCE } from "../lib/flags"
 import { inboundText } from "../lib/inbound-text"
 import { given } from "../lib/input"
+import { fileColumns, printRaw, saveFile } from "../lib/mail-files"
 import { groupOf, ID } from "../lib/resource"
 import { examples, run } from "../lib/run"
-import { type Columns, wide } from "../lib/table"
 import { cleanText } from "../lib/terminal"
 import { millis, moment, pause } from "../lib/time"
 import { attachedFiles, contentOf, queued } from "./emails-send"
@@ -73,19 +72,9 @@ function defineReading(inbound: Command): void {
     .action(run(attachments))
 }
 
-/** The bytes as they came; on a terminal without what could move the cursor. */
 const raw: Action<object> = async (context, _, inbound_id = "") => {
   const name = "GET /v1/inbound-emails/{inbound_id}/raw"
-  const bytes = await context.call(name, { params: { inbound_id } })
-  const shown = context.terminal.out ? cleanText(new TextDecoder().decode(bytes)) : bytes
-  await context.output.raw(shown)
-}
-
-const columns: Columns<Components["InboundAttachment"]> = {
-  ID: "id",
-  NAME: wide(({ filename }) => filename ?? "unnamed"),
-  TYPE: "content_type",
-  SIZE: "size",
+  await printRaw(context, await context.call(name, { params: { inbound_id } }))
 }
 
 const attachments: Action<{ saveAs?: string }> = async (
@@ -98,7 +87,7 @@ const attachments: Action<{ saveAs?: string }> = async (
     if (saveAs !== undefined) throw usage("name the attachment to save", "give its number")
     const name = "GET /v1/inbound-emails/{inbound_id}"
     const { data } = await context.call(name, { params: { inbound_id } })
-    await context.output.list(data.attachments, columns)
+    await context.output.list(data.attachments, fileColumns)
     const [first] = data.attachments
     const next = `belfry inbound attachments ${inbound_id} ${first?.id} --save-as `
     if (first) await context.output.next(`${next}${first.id === "0" ? "file" : first.id}`)
@@ -115,17 +104,9 @@ const attachments: Action<{ saveAs?: string }> = async (
 
 /** From this server, whatever host the signed address names. */
 async function save(context: Context, { id, url }: Components["InboundFileLink"], path: string) {
-  const { output, paint } = context
   const token = new URL(url).pathname.split("/").at(-1) ?? ""
   const bytes = await context.call("GET /v1/files/{token}", { params: { token } })
-  if (path === "-") return await output.raw(bytes)
-  try {
-    writeFileSync(path, bytes)
-  } catch (error) {
-    throw new Failure(exits.storage, "storage", `${path} cannot be written: ${String(error)}`)
-  }
-  const record = { id, path, size: bytes.length }
-  await output.record(record, () => `${paint.green("✓")} ${path} (${bytes.length} bytes)`)
+  await saveFile(context, { id, bytes, path })
 }
 
 interface WaitOptions {

@@ -22,6 +22,13 @@ export function define(program: Command): void {
     .action(lazily(async () => (await import("../local/up")).up))
 
   program
+    .command("open")
+    .description("print a link that signs in to the pages of `belfry up`, once, on this machine")
+    .option(...DATA_DIR)
+    .addHelpText("after", examples("open", "open --json"))
+    .action(lazily(async () => (await import("../local/open")).open))
+
+  program
     .command("serve")
     .description("run the service with your configuration, until SIGTERM")
     .option("--listen <address>", "HTTP address, for example 0.0.0.0:8080")
@@ -51,6 +58,7 @@ export function define(program: Command): void {
       .option(...DATA_DIR)
       .option(...SET, several)
     if (name === "init") command.option("--new", NEW)
+    else command.addOption(new Option("--upgrade <id>").hideHelp()) // see enterMigration
     command
       .addHelpText("after", examples(`${name} --data-dir /var/lib/belfry`, `${name} --json`))
       .action(lazily(async () => (await import("../local/init"))[name]))

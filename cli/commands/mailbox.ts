@@ -10,17 +10,21 @@ import {
   noMail,
   POLL_MILLISECONDS,
 } from "../lib/email-text"
-import { exits, type Failure } from "../lib/errors"
+import { exits, type Failure, usage } from "../lib/errors"
 import { DATA_DIR, FIRST_EMAIL, LIMIT, optionWords, SINCE } from "../lib/flags"
+import { fileColumns, printRaw, saveFile } from "../lib/mail-files"
 import { limitOf, listUpTo } from "../lib/paging"
-import { groupOf } from "../lib/resource"
-import { examples, lazily } from "../lib/run"
+import { groupOf, ID } from "../lib/resource"
+import { examples, lazily, run } from "../lib/run"
 import { millis, pause } from "../lib/time"
+import { defineChaos } from "./mailbox-chaos"
 
 /** The embedded mailbox: what arrived there instead of in the world. */
 export function define(program: Command): void {
   const mailbox = groupOf(program, "mailbox")
   defineReading(mailbox)
+  defineFiles(mailbox)
+  defineChaos(mailbox)
 }
 
 /** The project's mail, or with --system that of the instance, which only this machine may read. */
@@ -45,6 +49,7 @@ function defineReading(mailbox: Command) {
     .option("--to <address>", "show only mail to this address")
     .option("--from <address>", "show only mail from this address")
     .option("--search <text>", "show only mail that contains this text")
+    .option("--unread", "show only mail that nobody read")
     .option(...SINCE)
     .option(...LIMIT)
     .addHelpText("after", examples("mailbox list --to ann@mailbox.test --since 1h"))
@@ -66,6 +71,52 @@ function defineReading(mailbox: Command) {
       examples("mailbox wait --to ann@mailbox.test --subject Receipt --timeout 10s --json=id,text"),
     )
     .action(either("wait"))
+}
+
+function defineFiles(mailbox: Command) {
+  mailbox
+    .command("raw <id>")
+    .description("print a mail as it came in (RFC 5322)")
+    .addHelpText("after", examples(`mailbox raw ${ID} > mail.eml`))
+    .action(run(raw))
+
+  mailbox
+    .command("attachments <id> [attachment]")
+    .description("list the attachments of a mail, or write one to a file or into a pipe")
+    .option("--save-as <file>", "file to write the attachment to; `-` is stdout")
+    .addHelpText(
+      "after",
+      examples(`mailbox attachments ${ID}`, `mailbox attachments ${ID} 0 --save-as receipt.pdf`),
+    )
+    .action(run(attachments))
+}
+
+const raw: Action<object> = async (context, _, mail_id = "") => {
+  const bytes = await context.call("GET /v1/mailbox/{mail_id}/raw", { params: { mail_id } })
+  await printRaw(context, bytes)
+}
+
+const attachments: Action<{ saveAs?: string }> = async (
+  context,
+  { saveAs: path },
+  mail_id = "",
+  attachment_id,
+) => {
+  if (attachment_id === undefined) {
+    if (path !== undefined) throw usage("name the attachment to save", "give its number")
+    const { data } = await context.call("GET /v1/mailbox/{mail_id}", { params: { mail_id } })
+    await context.output.list(data.attachments, fileColumns)
+    const next = `belfry mailbox attachments ${mail_id} 0 --save-as file`
+    if (data.attachments.length > 0) await context.output.next(next)
+    return
+  }
+  if (path === undefined && context.terminal.out) {
+    throw usage("an attachment is not written to a terminal", "name a file with --save-as")
+  }
+  const name = "GET /v1/mailbox/{mail_id}/attachments/{attachment_id}"
+  const params = { mail_id, attachment_id }
+  const bytes = (await context.client().send(name, { params })) as Uint8Array
+  await saveFile(context, { id: attachment_id, bytes, path: path ?? "-" })
 }
 
 const list: Action<MailFilters> = async (context, options) => {

@@ -44,7 +44,8 @@ function pathOf(name: string): string[] {
 
 function place(body: Record<string, unknown>, path: string[], value: unknown) {
   const last = path.at(-1) ?? ""
-  if (path.includes("")) throw usage(`"${path.join(".")}" is no choice. ${FORMS}`)
+  if (path.includes("") || path.includes("__proto__"))
+    throw usage(`"${path.join(".")}" is no choice. ${FORMS}`)
   let group = body
   for (const name of path.slice(0, -1)) {
     const known = Object.hasOwn(group, name) ? group[name] : undefined
@@ -109,6 +110,8 @@ const changing = {
       "a choice, such as email.categories.newsletter=off; may be repeated",
       several,
     ),
+  refuse: ({ choose }: PlainOptions) =>
+    choose === undefined ? `nothing is chosen: give at least one --choose. ${FORMS}` : undefined,
   body: ({ choose = [] }: PlainOptions) => readChoices([choose].flat().map(String)),
   shown: shownPreferences,
 }

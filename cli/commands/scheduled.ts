@@ -1,5 +1,6 @@
 import type { Components } from "../../src/client/components"
 import type { Context } from "../lib/context"
+import { isHeld } from "../lib/message-status"
 import { asks, row } from "../lib/resource"
 import { type ScheduledTime, scheduledTime } from "../lib/schedule-time"
 import { type Columns, fields, idColumn, wide } from "../lib/table"
@@ -9,9 +10,10 @@ const columns: Columns<Components["Scheduled"]> = {
   ID: idColumn("email"),
   CHANNEL: "channel",
   TO: wide(({ to }) => to, "last"),
-  STATUS: "status",
+  STATUS: ({ status, status_reason }) => (isHeld(status_reason) ? "held" : status),
   SCHEDULED: "scheduled_at",
-  DUE: ({ status, scheduled_at }) => (status === "scheduled" ? age(scheduled_at) : ""),
+  DUE: ({ status, status_reason, scheduled_at }) =>
+    status === "scheduled" && !isHeld(status_reason) ? age(scheduled_at) : "",
 }
 
 /** Messages that wait for their time. */
@@ -41,7 +43,6 @@ export const SCHEDULE_NOTE =
 /** Gives a scheduled email another time. */
 export const rescheduleRow = row("reschedule <id> <time>", "PATCH /v1/emails/{email_id}", {
   about: "give a scheduled email another time; `now` sends it",
-  example: "'tomorrow 9:00 Europe/Berlin'",
   note: SCHEDULE_NOTE,
   flags: { scheduled_at: false },
   body: async (_, [, text = ""], context) => ({

@@ -50,7 +50,7 @@ export const subscriberConsentRows = [
   }),
   row("unsubscribe <subscriber> <channel>", "POST /v1/subscribers/{subscriber_id}/unsubscribe", {
     about: "end a channel, or one category of it, for a subscriber; exit 5 if it has ended",
-    word: `${NAMED} email`,
+    word: NAMED,
     example: ["--category newsletter", "--reason 'asked by telephone'"],
     note: `A channel is ${CHANNEL}.`,
     flags: choice,
@@ -59,7 +59,7 @@ export const subscriberConsentRows = [
   }),
   row("resubscribe <subscriber> <channel>", "POST /v1/subscribers/{subscriber_id}/resubscribe", {
     about: "allow a channel, or one category of it, again",
-    word: `${NAMED} email`,
+    word: NAMED,
     example: "--category newsletter",
     note: "Suppressions that unsubscribing made go too. A bounced address stays suppressed.",
     flags: choice,
@@ -69,7 +69,7 @@ export const subscriberConsentRows = [
   }),
   row("consent <subscriber> <channel>", "POST /v1/subscribers/{subscriber_id}/consents", {
     about: "add a consent record; it does not change what is sent",
-    word: `${NAMED} email`,
+    word: NAMED,
     example: "--action granted --source import --proof 'form of 21 November'",
     flags: {
       ...{ channel: false, category: choice.category },
@@ -82,7 +82,7 @@ export const subscriberConsentRows = [
   }),
   row("merge <subscriber> <from>", "POST /v1/subscribers/{subscriber_id}/merge", {
     about: "merge another subscriber into this one; the other one is removed",
-    word: `${NAMED} user-17`,
+    word: NAMED,
     example: "--yes",
     note: "Memberships, consents and messages move. The stricter preference stays.",
     flags: { from_id: false },
@@ -163,7 +163,7 @@ const verify: Action<ConsentOptions> = async ({ client, output, paint }, { limit
   const result = { records: chain.length, whole: broken === undefined, broken: broken ?? null }
   await output.record(result, () =>
     broken === undefined
-      ? `${paint.green("✓")} the chain of ${chain.length} records is whole`
+      ? `${paint.green("✓")} the chain is whole: ${chain.length} ${chain.length === 1 ? "record" : "records"}`
       : `${paint.red("✗")} record ${broken} was changed, or a record before it is missing`,
   )
   return broken === undefined ? exits.done : exits.failed

@@ -10,6 +10,13 @@ import {
   textOf,
 } from "../lib/file-import"
 import { LineReader, LONGEST_RECORD, type TextLine } from "../lib/text-lines"
+import {
+  type ColumnMapping,
+  demandExternalId,
+  fieldsOf,
+  mappingOf,
+  unreadHeads,
+} from "./subscriber-columns"
 
 interface SubscriberImport extends ImportOptions {
   map?: string[]
@@ -24,33 +31,26 @@ interface SubscriberLine extends ImportLine {
   refused?: string
 }
 
-const FIELDS = [
-  ...["external_id", "email", "phone", "name", "avatar_url", "locale", "timezone", "tags"],
-  ...["metadata"],
-]
-
-/** Heads of columns that other systems write, without case, spaces, hyphens and underscores. */
-const HEADS: Readonly<Record<string, string>> = {
-  ...{ externalid: "external_id", id: "external_id", userid: "external_id" },
-  ...{ customerid: "external_id", subscriberid: "external_id" },
-  ...{ email: "email", emailaddress: "email", mail: "email" },
-  ...{ phone: "phone", phonenumber: "phone", mobile: "phone" },
-  ...{ name: "name", fullname: "name", avatarurl: "avatar_url", avatar: "avatar_url" },
-  ...{ locale: "locale", language: "locale", timezone: "timezone", tags: "tags" },
-}
-
 /** Saves the subscribers of a file, in chunks. Exit 8 where some lines are refused. */
 export const importSubscribers: Action<SubscriberImport> = async (context, options, path = "") => {
   const { map = [], mode = "upsert" } = options
   if (mode !== "upsert" && mode !== "skip") throw usage("--mode is upsert or skip")
-  const reading = { path, format: formatOf(path, options), mapped: mappingOf(map) }
+  const reading: Reading = {
+    path,
+    format: formatOf(path, options),
+    mapped: mappingOf(map),
+    left_out: new Set(),
+  }
   if (context.flags.dryRun) return look(context, reading)
   const { counts, failed, errors } = await importLines<SubscriberLine>(context, {
     ...{ path, options, noun: "subscribers", name: "external_id" },
-    settings: { ...reading, path: null, mapped: [...reading.mapped], mode },
+    settings: { ...reading, path: null, mapped: [...reading.mapped], left_out: undefined, mode },
     counts: { created: 0, updated: 0, skipped: 0 },
     lines: () => linesOf(reading),
-    enter: (lines, key, count) => enter(context, lines, { key, mode, counts: count }),
+    async enter(lines, key, count) {
+      await tellLeftOut(context, reading)
+      return enter(context, lines, { key, mode, counts: count })
+    },
   })
   const { created, updated, skipped } = counts
   await context.output.record({ created, updated, skipped, failed, errors }, () => {
@@ -62,6 +62,15 @@ export const importSubscribers: Action<SubscriberImport> = async (context, optio
   })
   return failed > 0 ? exits.partly_failed : exits.done
 }
+
+/** Once: the file was read to its end before, or at least its head. */
+async function tellLeftOut({ output }: Context, { left_out }: Reading): Promise<void> {
+  if (left_out.size > 0)
+    await output.note(`not read, because no field is called so: ${namesOf(left_out)}`)
+  left_out.clear()
+}
+
+const namesOf = (names: Iterable<string>) => [...names].slice(0, 20).join(", ")
 
 interface ChunkSaving {
   key: string
@@ -130,8 +139,9 @@ async function saveAll(
 interface Reading {
   path: string
   format: "csv" | "ndjson"
-  /** Fields by the head of their column. */
-  mapped: ReadonlyMap<string, string>
+  mapped: ColumnMapping
+  /** Columns that fill no field, and that --map does not leave out. */
+  left_out: Set<string>
 }
 
 function formatOf(path: string, { format }: SubscriberImport): "csv" | "ndjson" {
@@ -140,69 +150,24 @@ function formatOf(path: string, { format }: SubscriberImport): "csv" | "ndjson" 
   return /\.(ndjson|jsonl)$/i.test(path) ? "ndjson" : "csv"
 }
 
-/** `E-Mail=email` and `Plan=metadata.plan`; a column that is mapped to nothing is left out. */
-function mappingOf(given: readonly string[]): Map<string, string> {
-  return new Map(
-    given.map((text) => {
-      const at = text.lastIndexOf("=")
-      const field = text.slice(at + 1)
-      if (at < 1) throw usage(`--map "${text}" is not COLUMN=FIELD`)
-      if (field !== "" && !isField(field))
-        throw usage(
-          `--map "${text}": there is no field ${field}`,
-          `fields: ${FIELDS.join(", ")}, metadata.NAME`,
-        )
-      return [plainHead(text.slice(0, at)), field]
-    }),
-  )
-}
-
-const isField = (name: string) => FIELDS.includes(name) || /^metadata\../.test(name)
-
-const plainHead = (head: string) =>
-  head
-    .trim()
-    .toLowerCase()
-    .replaceAll(/[\s_-]/g, "")
-
-/** The field that a column fills; "" where it fills none. */
-function fieldOf(head: string, mapped: Reading["mapped"]): string {
-  const own = mapped.get(plainHead(head))
-  if (own !== undefined) return own
-  const trimmed = head.trim()
-  return isField(trimmed) ? trimmed : (HEADS[plainHead(head)] ?? "")
-}
-
 async function* linesOf(reading: Reading): AsyncGenerator<SubscriberLine> {
   const { read, end } = reading.format === "csv" ? csvLines(reading) : jsonLines()
   for await (const text of textOf(reading.path)) yield* read(text)
   yield* end()
 }
 
-function csvLines({ mapped }: Reading) {
+function csvLines({ mapped, left_out }: Reading) {
   const reader = new CsvReader()
   let fields: string[] | undefined
   const lines = (records: CsvRecord[]) =>
     records.flatMap((record) => {
       if (fields !== undefined) return [ofCells(record, fields)]
-      fields = record.cells.map((head) => fieldOf(head, mapped))
+      fields = fieldsOf(record.cells, mapped)
+      for (const head of unreadHeads(record.cells, fields, mapped)) left_out.add(head)
       demandExternalId(record.cells, fields)
       return []
     })
   return { read: (text: string) => lines(reader.push(text)), end: () => lines(reader.end()) }
-}
-
-function demandExternalId(heads: string[], fields: string[]): void {
-  if (fields.includes("external_id")) return
-  const columns = heads.slice(0, 20).join(", ")
-  throw new Failure(
-    exits.invalid,
-    "missing_column",
-    `FILE: no column holds the external id: ${columns}`,
-    {
-      hint: "name it with --map COLUMN=external_id; the first line of the file names the columns",
-    },
-  )
 }
 
 /** An empty cell says nothing: the field stays as it is. */
@@ -223,21 +188,24 @@ function ofCells({ line, cells, length }: CsvRecord, columns: string[]): Subscri
   }
   if (Object.keys(metadata).length > 0) fields.metadata = metadata
   const name = String(fields.external_id ?? "")
-  const broken = cells.length > columns.length
-  return {
-    ...{ line, name, length, fields },
-    ...(broken && {
-      refused: `The line has ${cells.length} cells, and the head ${columns.length}.`,
-    }),
-  }
+  const refused = problemOf(cells, columns)
+  return { line, name, length, fields, ...(refused !== undefined && { refused }) }
+}
+
+function problemOf(cells: string[], columns: string[]): string | undefined {
+  if (cells.length > columns.length)
+    return `The line has ${cells.length} cells, and the head ${columns.length}.`
+  const metadata = (cells[columns.indexOf("metadata")] ?? "").trim()
+  return metadata.startsWith("{") && hasChangedNumber(metadata) ? CHANGED : undefined
 }
 
 function metadataIn(cell: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(cell)
-    if (typeof value === "object" && value !== null) return value as Record<string, unknown>
+    if (typeof value === "object" && value !== null && !Array.isArray(value))
+      return value as Record<string, unknown>
   } catch {
-    // It is no JSON: the text itself is kept.
+    // It is no JSON: the text itself is kept, as that of a list.
   }
   return { metadata: cell }
 }
@@ -262,6 +230,7 @@ function ofJson({ line, text, is_too_long }: TextLine): SubscriberLine {
     refused: why,
   })
   if (is_too_long) return refused(`The line has more than ${LONGEST_RECORD} characters.`)
+  if (hasChangedNumber(text)) return refused(CHANGED)
   try {
     const fields = JSON.parse(text) as Record<string, unknown>
     if (typeof fields === "object" && fields !== null && !Array.isArray(fields))
@@ -270,6 +239,30 @@ function ofJson({ line, text, is_too_long }: TextLine): SubscriberLine {
     // Told like every other line that cannot be imported.
   }
   return refused("The line is not a JSON object.")
+}
+
+const CHANGED = "JSON cannot carry a number of the line exactly. Write it as a string."
+
+/** What may have more digits than a double, or be beyond its bounds: all else is read as it is. */
+const LONG_NUMBER = /\d{16}|\d[eE]/
+
+/** Whether the text has an integer that a double does not hold, or a number beyond its bounds (RFC 8259, section 6). */
+function hasChangedNumber(text: string): boolean {
+  if (!LONG_NUMBER.test(text)) return false
+  let has_changed = false
+  const look = (_name: string, value: unknown, { source = "" }: { source?: string }) => {
+    if (typeof value !== "number") return value
+    const is_integer = /^-?\d+$/.test(source)
+    if (!Number.isFinite(value) || (is_integer && BigInt(source) !== BigInt(value)))
+      has_changed = true
+    return value
+  }
+  try {
+    JSON.parse(text, look as (name: string, value: unknown) => unknown)
+  } catch {
+    return false // no JSON, which is told in other words
+  }
+  return has_changed
 }
 
 const SHOWN = 3
@@ -283,8 +276,10 @@ async function look(context: Context, reading: Reading) {
     if (one.refused !== undefined || one.name === "") refused += 1
     else if (sample.length < SHOWN) sample.push(one.fields)
   }
-  await context.output.record({ dry_run: true, lines, refused, sample }, () =>
+  const left_out = [...reading.left_out]
+  await context.output.record({ dry_run: true, lines, refused, left_out, sample }, () =>
     [
+      ...(left_out.length > 0 ? [`Columns that fill no field: ${namesOf(left_out)}`] : []),
       `${lines} lines, of which ${refused} cannot be imported. Nothing was sent. The first ones:`,
       ...sample.map((fields) => JSON.stringify(fields)),
     ].join("\n"),

@@ -8,6 +8,7 @@ import { confirm } from "../lib/prompts"
 import { asks, groupOf, type Resource, row } from "../lib/resource"
 import { examples, run } from "../lib/run"
 import { ago, type Columns, wide } from "../lib/table"
+import { cleanLine } from "../lib/terminal"
 import { definePublishing } from "./topics-publish"
 
 const columns: Columns<Components["Topic"]> = {
@@ -129,6 +130,12 @@ async function subscribersIn({ file }: MembersOptions, words: readonly string[])
   return all
 }
 
+const LONGEST_ID = 255
+
+/** A text that no subscriber can be called: it is not found, and does not keep the others from being sent. */
+const isNoName = (text: string) =>
+  [...text].length > LONGEST_ID || /[\p{Cc}\u2028\u2029]/u.test(text)
+
 const shares = (all: string[]): string[][] =>
   Array.from({ length: Math.ceil(all.length / MOST_AT_ONCE) }, (_, at) =>
     all.slice(at * MOST_AT_ONCE, (at + 1) * MOST_AT_ONCE),
@@ -138,8 +145,9 @@ const shares = (all: string[]): string[][] =>
 const join: Action<MembersOptions> = async (context, options, topic_key = "", ...words) => {
   const { output, paint } = context
   const client = context.client()
-  const result = { added: 0, already: 0, not_found: [] as string[] }
-  for (const subscriber_ids of shares(await subscribersIn(options, words))) {
+  const all = await subscribersIn(options, words)
+  const result = { added: 0, already: 0, not_found: all.filter(isNoName) }
+  for (const subscriber_ids of shares(all.filter((name) => !isNoName(name)))) {
     const asked = { params: { topic_key }, body: { subscriber_ids } }
     const { data } = await client.call("POST /v1/topics/{topic_key}/subscribers", asked)
     result.added += data.added
@@ -159,7 +167,9 @@ const join: Action<MembersOptions> = async (context, options, topic_key = "", ..
 const MOST_NAMED = 20
 
 function missing(names: string[], what: string, sign: string): string[] {
-  const shown = names.slice(0, MOST_NAMED).map((name) => `${sign} ${what} ${name}`)
+  const shown = names
+    .slice(0, MOST_NAMED)
+    .map((name) => `${sign} ${what} ${cleanLine(name).slice(0, LONGEST_ID)}`)
   const more = names.length - shown.length
   return more > 0 ? [...shown, `${sign} and ${more} more`] : shown
 }
@@ -188,8 +198,8 @@ async function removed(client: Client, topic_key: string, all: string[]) {
     await client.call("DELETE /v1/topics/{topic_key}/subscribers/{subscriber_id}", { params })
     return { removed: 1, not_found: [] as string[] }
   }
-  const result = { removed: 0, not_found: [] as string[] }
-  for (const subscriber_ids of shares(all)) {
+  const result = { removed: 0, not_found: all.filter(isNoName) }
+  for (const subscriber_ids of shares(all.filter((name) => !isNoName(name)))) {
     const asked = { params: { topic_key }, body: { subscriber_ids } }
     const { data } = await client.call("DELETE /v1/topics/{topic_key}/subscribers", asked)
     result.removed += data.removed

@@ -8,7 +8,7 @@ import {
 import type { OperationRow } from "../../src/client/operation"
 import { operations } from "../../src/client/operations"
 import { environment, version } from "./environment"
-import { exitOfStatus, exits, Failure } from "./errors"
+import { exitOfStatus, exits, Failure, usage } from "./errors"
 import type { Connection } from "./profiles"
 import { millis, pause } from "./time"
 
@@ -83,6 +83,7 @@ interface Answer {
 export function openClient(connection: Connection, options: ClientOptions): Client {
   const send = async (name: OperationName, input: AnyInput = {}): Promise<unknown> => {
     demandQuery(name, input.query ?? {})
+    demandParams(input.params ?? {})
     const { accept, ...call } = requestOf(name, input)
     const answer = await patiently(connection, options, call)
     if (answer.status < 200 || answer.status > 299) throw refusal(answer, connection.url)
@@ -96,6 +97,7 @@ export function openClient(connection: Connection, options: ClientOptions): Clie
     call: async <Name extends OperationName>(name: Name, ...[input]: OperationInput<Name>) =>
       (await send(name, input as AnyInput | undefined)) as AnswerOf<Name>,
     async stream(name, input = {}) {
+      demandParams(input.params ?? {})
       const { accept: _, ...call } = requestOf(name, input)
       const token = connection.signed_in ? await options.access?.() : undefined
       return streamed(connection, options, { ...call, token })
@@ -120,6 +122,12 @@ export function openClient(connection: Connection, options: ClientOptions): Clie
 export function fieldsOf(name: OperationName): string[] {
   const { fields = "" }: OperationRow = operations[name]
   return fields.split(" ")
+}
+
+/** An argument of a script whose variable is not set: no path can name it. */
+function demandParams(params: object): void {
+  const empty = Object.entries(params).find(([, value]) => value === "")
+  if (empty) throw usage(`${empty[0]} is empty: give an id or a name`)
 }
 
 const PAGING = ["per_page", "cursor"]

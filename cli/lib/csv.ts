@@ -13,8 +13,8 @@ export interface CsvRecord {
 const SEPARATORS = [",", ";", "\t"]
 
 /**
- * Reads CSV (RFC 4180) piece by piece: quoted cells may hold line breaks, and lines may end in LF. The
- * separator is the one that the first line has most of: comma, semicolon or tabulator. Empty lines are
+ * Reads CSV (RFC 4180) piece by piece: quoted cells may hold line breaks, and lines may end in LF, or in CR
+ * alone. The separator is the one that the first line has most of: comma, semicolon or tabulator. Empty lines are
  * left out. Throws exit 7 for a quote that is not closed, and for a record of more than `LONGEST_RECORD`
  * characters.
  */
@@ -48,7 +48,7 @@ export class CsvReader {
     let text = this.#rest + piece
     this.#rest = ""
     if (this.#separator === undefined) {
-      if (!is_over && !text.includes("\n")) {
+      if (!is_over && !/[\r\n]/.test(text)) {
         if (text.length > LONGEST_RECORD) throw this.#endless()
         this.#rest = text
         return []
@@ -90,7 +90,11 @@ export class CsvReader {
       this.#cells.push(this.#cell)
       this.#cell = ""
     } else if (char === "\n") found.push(...this.#record())
-    else if (char !== "\r" || next !== "\n") this.#cell += char
+    else if (char !== "\r") this.#cell += char
+    else if (next !== "\n") {
+      this.#line += 1
+      found.push(...this.#record())
+    }
     return 0
   }
 
@@ -119,7 +123,7 @@ export class CsvReader {
 }
 
 function separatorOf(text: string): string {
-  const [first = ""] = text.split("\n", 1)
+  const [first = ""] = text.split(/[\r\n]/, 1)
   const count = (separator: string) => first.split(separator).length
   return SEPARATORS.toSorted((one, other) => count(other) - count(one))[0] ?? ","
 }

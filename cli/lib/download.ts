@@ -6,6 +6,9 @@ import { exits, Failure, usage } from "./errors"
 /** How long the server may be silent, before its answer and in the middle of it. */
 const SILENT_MILLISECONDS = 30_000
 
+/** How long the whole of it may take. */
+const MOST_MILLISECONDS = 3_600_000
+
 interface DownloadOptions {
   most_bytes: number
   /** Gets the number of bytes so far. */
@@ -13,15 +16,17 @@ interface DownloadOptions {
 }
 
 /**
- * Downloads a URL into a new file. A URL without TLS must point to this machine. Throws Failure when the
- * download fails, or has more than `most_bytes`. No message shows the login or the query of the URL.
+ * Downloads a URL into a new file. A URL without TLS must point to this machine, also one that another URL leads to.
+ * Throws Failure when the download fails, or has more than `most_bytes`. No message shows the login or the query of
+ * the URL.
  */
 export async function download(url: URL, target: string, options: DownloadOptions): Promise<void> {
-  const is_here = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname)
+  const is_here = isHere(url)
   if (url.protocol !== "https:" && !is_here) throw usage(`${shown(url)} must begin with https://`)
   const { most_bytes, onBytes = () => {} } = options
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(new Error("no answer")), SILENT_MILLISECONDS)
+  const end = setTimeout(() => late.abort(new Error("it takes too long")), MOST_MILLISECONDS)
   let bytes = 0
   const counted = new Transform({
     transform(part: Buffer, _, done) {
@@ -36,6 +41,9 @@ export async function download(url: URL, target: string, options: DownloadOption
       signal: late.signal,
       ...(is_here && { proxy: false as const }),
     })
+    const leads_to = new URL(response.url)
+    if (leads_to.protocol !== "https:" && !isHere(leads_to))
+      throw new Error(`it leads to ${shown(leads_to)}, which does not begin with https://`)
     if (!response.ok || !response.body) throw new Error(`the answer is ${response.status}`)
     const body = Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0])
     await pipeline(body, counted, createWriteStream(target, { flags: "wx", mode: 0o600 }))
@@ -48,7 +56,10 @@ export async function download(url: URL, target: string, options: DownloadOption
     )
   } finally {
     clearTimeout(timer)
+    clearTimeout(end)
   }
 }
 
 const shown = ({ protocol, host, pathname }: URL): string => `${protocol}//${host}${pathname}`
+
+const isHere = ({ hostname }: URL): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)

@@ -1,7 +1,7 @@
 import type { Components } from "../../src/client/components"
 import { exits, Failure } from "./errors"
 import { given } from "./input"
-import { isBad, isGood } from "./message-status"
+import { isBad, isGood, isHeld } from "./message-status"
 import { ago, type Columns, fields, idColumn, wide } from "./table"
 import { cleanLine, cleanText, type Paint } from "./terminal"
 import { age, clockTime, moment } from "./time"
@@ -65,7 +65,8 @@ export const copiesText = ({ recipients, status }: Pick<Email, "recipients" | "s
     .map((one) => `${one.email} ${one.status} (${one.status_reason})`)
     .join(", ")
 
-function statusCell({ status }: { status: string }): string {
+function statusCell({ status, status_reason }: EmailStatus): string {
+  if (isHeld(status_reason)) return "held"
   return isBad(status) ? `${status} ✗` : status
 }
 
@@ -111,22 +112,24 @@ export interface MailFilters {
   search?: string
   subject?: string
   since?: string
+  unread?: true
   limit?: string
 }
 
 type MailSummary = Components["MailboxMailSummary"]
-type Mail = Omit<Components["MailboxMail"], "headers" | "parse_error" | "raw_url">
+type Mail = Omit<Components["MailboxMail"], "headers" | "parse_error" | "raw_url" | "html_url">
 
 export const mailColumns: Columns<MailSummary> = {
   ID: idColumn("mail"),
   FROM: wide(({ from }) => address(from), "first"),
   TO: wide(({ to }) => address(to), "last"),
   SUBJECT: wide(({ subject }) => subject, "first"),
+  READ: { cell: ({ read }) => (read ? "✓" : ""), spare: 1 },
   AGE: ago(({ created_at }) => created_at),
 }
 
-export const mailQuery = ({ to, from, search, since }: MailFilters) =>
-  given({ to, from, search, since: since && moment(since, "--since") })
+export const mailQuery = ({ to, from, search, since, unread }: MailFilters) =>
+  given({ to, from, search, unread, since: since && moment(since, "--since") })
 
 export function mailText(mail: Mail, paint: Paint): string {
   const head = fields(

@@ -1,3 +1,4 @@
+import { createReadStream } from "node:fs"
 import { exits, Failure, usage } from "./errors"
 
 /** More than a server accepts at once. */
@@ -14,14 +15,13 @@ export async function readBytes(path: string, option: string): Promise<Uint8Arra
     if (stdin_reader !== undefined)
       throw usage(`${stdin_reader} and ${option} both read stdin; give one of them as a file`)
     stdin_reader = option
-    return await readStdin(option)
+    return await collected(Bun.stdin.stream(), "stdin", option)
   }
-  const size = Bun.file(path).size
-  if (size > MOST_BYTES) throw tooLarge(path, option)
+  if (Bun.file(path).size > MOST_BYTES) throw tooLarge(path, option)
   try {
-    return new Uint8Array(await Bun.file(path).arrayBuffer())
+    return await collected(createReadStream(path), path, option) // a device may have no end
   } catch (error) {
-    throw unreadable(error, path, option)
+    throw error instanceof Failure ? error : unreadable(error, path, option)
   }
 }
 
@@ -45,12 +45,16 @@ const WHY: Partial<Record<string, (path: string) => string>> = {
   EPERM: (path) => `You do not have permission to read ${path}.`,
 }
 
-async function readStdin(option: string): Promise<Uint8Array> {
+async function collected(
+  source: AsyncIterable<Uint8Array>,
+  name: string,
+  option: string,
+): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let size = 0
-  for await (const chunk of Bun.stdin.stream()) {
+  for await (const chunk of source) {
     size += chunk.length
-    if (size > MOST_BYTES) throw tooLarge("stdin", option)
+    if (size > MOST_BYTES) throw tooLarge(name, option)
     chunks.push(chunk)
   }
   return new Uint8Array(Buffer.concat(chunks))

@@ -163,9 +163,12 @@ function addPlainCommand(group: Command, noun: string, one: PlainCommand): void 
 }
 
 /** `keys update ID --name ci`, as often as the row has an example. */
-function exampleLines(noun: string, { use, parts }: PlainCommand): string[] {
+export function exampleLines(noun: string, { use, parts }: PlainCommand): string[] {
+  let { word } = parts // of the first argument alone
   const words = use.replaceAll(/[<[](\w+)[>\]]/g, (_, name: string) => {
-    return parts.word ?? EXAMPLE_WORDS[name] ?? ID
+    const given = word
+    word = undefined
+    return given ?? EXAMPLE_WORDS[name] ?? ID
   })
   const begin = `${noun} ${words}`.trimStart()
   return [parts.example ?? ""].flat().map((end) => `${begin} ${end}`.trimEnd())
@@ -175,12 +178,15 @@ export const ID = "0199a1c2-0000-7000-8000-000000000001"
 
 /** What stands for an argument in an example. */
 const EXAMPLE_WORDS: Partial<Record<string, string>> = {
+  channel: "email",
   code: "123456",
   domain: "acme.test",
   email: "kim@example.test",
+  from: "user-17",
   queue: "email",
   role: "admin",
   template: "receipt",
+  time: "'tomorrow 9:00 Europe/Berlin'",
   to: "ann@example.test",
   token: "belfry_invitation_…",
   url: "https://example.com/hooks",

@@ -169,9 +169,20 @@ export const idColumn = <Row extends object>(
 
 /** Names on the left, values on the right; empty values are left out. */
 export function fields(pairs: readonly (readonly [string, unknown])[], paint: Paint): string {
-  const shown = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "")
+  const shown = pairs
+    .map(([name, value]) => [name, fieldText(value)] as const)
+    .filter(([, text]) => text !== "")
   const width = Math.max(0, ...shown.map(([name]) => name.length))
   return shown
-    .map(([name, value]) => `${paint.dim(name.padEnd(width))}  ${cleanLine(String(value))}`)
+    .map(([name, text]) => `${paint.dim(name.padEnd(width))}  ${cleanLine(text)}`)
     .join("\n")
+}
+
+/** A list of plain values with commas, and anything deeper as JSON; "" for what is empty. */
+function fieldText(value: unknown): string {
+  if (value === null || value === undefined) return ""
+  if (typeof value !== "object") return String(value)
+  if (Object.keys(value).length === 0) return ""
+  const is_plain = Array.isArray(value) && value.every((one) => typeof one !== "object")
+  return is_plain ? value.join(", ") : JSON.stringify(value)
 }

@@ -4,6 +4,9 @@ const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000,
 
 export const millis = (): number => Date.now()
 
+/** A thousand years: what is longer was not meant, and dates end. */
+const MOST_MILLISECONDS = 365_000 * 86_400_000
+
 /** `250ms`, `10s`, `5m`, `2h`, `30d`; a bare number counts seconds. Milliseconds, or exit 2. */
 export function duration(text: string, option: string): number {
   const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text.trim()) ?? []
@@ -14,7 +17,9 @@ export function duration(text: string, option: string): number {
       "write a number with its unit: 250ms, 10s, 5m, 2h or 30d",
     )
   }
-  return Math.round(Number(amount) * factor)
+  const span = Math.round(Number(amount) * factor)
+  if (span <= MOST_MILLISECONDS) return span
+  throw usage(`${option}: "${text}" is too long`, "write at most 365000d")
 }
 
 /** A moment: an ISO time (without an offset: this machine's), or a span that counts back from now. */

@@ -2,6 +2,7 @@ import { access, constants } from "node:fs/promises"
 import { type Loaded, useSettings } from "../../src/core/config"
 import { millis, sleep } from "../../src/core/time"
 import type { Backup } from "../../src/operations/backup/backup-folder"
+import type { BackupManifest } from "../../src/operations/backup/manifest"
 import { byteSize } from "../lib/byte-size"
 import type { Action, Context } from "../lib/context"
 import { exits, Failure, usage } from "../lib/errors"
@@ -76,7 +77,8 @@ export const verify: Action<LocalOptions> = async (context, options, chosen) => 
     const secrets = await secretsOf(loaded)
     const stop = new AbortController()
     onInterrupt(() => stop.abort(INTERRUPTED))
-    return verifyArchive(path, { secrets, onProgress, signal: stop.signal })
+    const settings = loaded.values
+    return verifyArchive(path, { secrets, settings, onProgress, signal: stop.signal })
   }).finally(() => output.passing(""))
   const { manifest, secrets_opened } = found
   const { blobs, inbound_blobs } = manifest
@@ -90,16 +92,19 @@ export const verify: Action<LocalOptions> = async (context, options, chosen) => 
           ["size", byteSize(found.size)],
           ["rows", rows.toLocaleString("en-US")],
           ["files", `${blobs.count + inbound_blobs.count}${missingOf(blobs, inbound_blobs)}`],
-          [
-            "master key",
-            `${manifest.master_key_id}${secrets_opened ? ", opens its secrets" : NO_KEY}`,
-          ],
+          ["master key", `${keysOf(manifest)}${secrets_opened ? ", opens its secrets" : NO_KEY}`],
         ],
         paint,
       ),
     ].join("\n")
   await output.record({ ...found }, human, manifest.id)
 }
+
+/** Two from the midst of a rotation: a restore takes either. */
+const keysOf = ({ master_key_id, next_master_key_id }: BackupManifest) =>
+  next_master_key_id === undefined
+    ? master_key_id
+    : `${master_key_id} or ${next_master_key_id} (a rotation)`
 
 const INTERRUPTED = new Failure(
   exits.interrupted,

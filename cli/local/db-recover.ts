@@ -1,10 +1,20 @@
-import { closeSync, existsSync, fsyncSync, openSync, rmSync, writeSync } from "node:fs"
-import { resolve } from "node:path"
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs"
+import { dirname, resolve } from "node:path"
 import { type Settings, useSettings } from "../../src/core/config"
 import type { LostRow } from "../../src/store/recover/lost-rows"
 import type { RecoveredTable } from "../../src/store/recover/recover"
 import type { Action, Context } from "../lib/context"
 import { exits, Failure, usage } from "../lib/errors"
+import { onInterrupt } from "../lib/interrupt"
 import { type Columns, fields, table } from "../lib/table"
 import { type LocalOptions, localSettings } from "./settings"
 import { startFailure } from "./start-errors"
@@ -46,27 +56,95 @@ interface Asked {
 
 async function run(context: Context, settings: Settings, { given, to: asked }: Asked) {
   const { sqlitePath } = await import("../../src/store/open")
-  const { lockFolder } = await import("../../src/store/database-file")
-  const { recoverFile } = await import("../../src/store/recover/recover")
-  const own = sqlitePath(settings)
-  const from = given === undefined ? own : resolve(given)
+  const from = given === undefined ? sqlitePath(settings) : resolve(given)
   const to = resolve(asked ?? `${from}.recovered`)
   demandFiles(from, to, settings)
-  const release = from === own ? lockFolder(own) : () => {}
-  const list = new LostList(`${to}.lost.ndjson`)
+  const releases = [await locked(from, { is_read: true }), await locked(to, { is_read: false })]
+  const draft = new Draft(to)
+  onInterrupt(() => {
+    draft.remove()
+    process.exit(exits.interrupted)
+  })
   try {
-    const onProgress = (text: string) => context.output.passing(`recovering: ${text}`)
-    const onLost = (row: LostRow) => list.add(row)
-    const tables = recoverFile({ from, to, onProgress, onLost })
-    onProgress("counters and open messages")
-    const mended = await mend(to, settings)
+    const recovery = await recoverInto(draft, { context, settings, from })
+    await draft.place()
     context.output.passing("")
-    await tell(context, { from, to, lost_file: list.close(), tables, mended })
+    await tell(context, { from, to, ...recovery })
+    return recovery.lost_file === null ? exits.done : exits.partly_failed
   } finally {
-    list.close()
-    release()
+    draft.remove()
+    for (const release of releases) release()
   }
-  return list.count > 0 ? exits.partly_failed : exits.done
+}
+
+interface RecoverParts {
+  context: Context
+  settings: Settings
+  from: string
+}
+
+async function recoverInto(draft: Draft, { context, settings, from }: RecoverParts) {
+  const { recoverFile } = await import("../../src/store/recover/recover")
+  const onProgress = (text: string) => context.output.passing(`recovering: ${text}`)
+  const onLost = (row: LostRow) => draft.list.add(row)
+  const tables = recoverFile({ from, to: draft.path, onProgress, onLost })
+  onProgress("counters and open messages")
+  const mended = await mend(draft.path, settings)
+  return { tables, mended, lost_file: draft.list.count > 0 ? draft.lost_file : null }
+}
+
+/**
+ * Throws FolderInUse where a server or another recovery has the file. A folder that takes no file of ours,
+ * such as one of a copy, has no server: what is only read needs no lock there.
+ */
+async function locked(path: string, { is_read }: { is_read: boolean }): Promise<() => void> {
+  const { lockFolder } = await import("../../src/store/database-file")
+  const was_there = existsSync(`${path}.lock`)
+  try {
+    const release = lockFolder(path)
+    return () => {
+      release()
+      if (was_there) return
+      for (const end of ["lock", "pid"]) rmSync(`${path}.${end}`, { force: true })
+    }
+  } catch (error) {
+    const is_held = error instanceof Error && error.name === "FolderInUse"
+    if (is_held || !is_read) throw error
+    return () => {}
+  }
+}
+
+/** The new file and its list under other names, until both are whole: a server must not find half of them. */
+class Draft {
+  readonly path: string
+  readonly lost_file: string
+  readonly list: LostList
+  readonly #to: string
+
+  constructor(to: string) {
+    this.#to = to
+    this.path = `${to}.unfinished`
+    this.lost_file = `${to}.lost.ndjson`
+    this.list = new LostList(`${this.path}.lost.ndjson`)
+    this.remove() // of a command that was killed
+  }
+
+  async place(): Promise<void> {
+    const { sizeOf } = await import("../../src/store/database-file")
+    const { syncFolder } = await import("../../src/core/blobs")
+    if (sizeOf(`${this.path}-wal`) > 0) throw new Error(`${this.path} could not be written whole.`)
+    const list = this.list.close()
+    if (list !== null) renameSync(list, this.lost_file)
+    renameSync(this.path, this.#to)
+    await syncFolder(dirname(this.#to))
+  }
+
+  remove(): void {
+    this.list.close()
+    for (const end of ["", "-wal", "-shm", ".lock", ".pid", ".lost.ndjson"])
+      rmSync(this.path + end, { force: true })
+    for (const end of ["", "-wal", "-shm"]) rmSync(`${this.path}.draft${end}`, { force: true })
+  }
 }
 
 function demandFiles(from: string, to: string, { data_dir }: Settings) {
@@ -75,6 +153,10 @@ function demandFiles(from: string, to: string, { data_dir }: Settings) {
     const message = `${from} does not exist.`
     throw new Failure(exits.storage, "storage", message, { details: { data_dir }, hint })
   }
+  if (!statSync(from).isFile()) throw usage(`${from} is not a file`, hint)
+  const folder = dirname(to)
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+    throw usage(`${folder} is not a folder`, "make it first, or name another file with --into")
   for (const path of [to, `${to}.lost.ndjson`]) {
     if (!existsSync(path)) continue
     throw usage(`${path} exists already`, "move it away, or name another file with --into")
@@ -84,13 +166,13 @@ function demandFiles(from: string, to: string, { data_dir }: Settings) {
 async function mend(path: string, settings: Settings) {
   const { openSqlite } = await import("../../src/store/sqlite")
   const { mendRecovered } = await import("../../src/operations/mend-recovered")
-  const { "storage.cache_mb": cache_mb, "storage.wal_autocheckpoint": pages } = settings
-  const store = openSqlite({ path, cache_mb, wal_autocheckpoint: pages })
+  const { "storage.cache_mb": cache_mb } = settings
+  // With 0, as a server may have it for Litestream, the log would not be copied at the end.
+  const store = openSqlite({ path, cache_mb, wal_autocheckpoint: 1000 })
   try {
     return await mendRecovered(store)
   } finally {
     await store.close()
-    for (const end of ["lock", "pid"]) rmSync(`${path}.${end}`, { force: true })
   }
 }
 

@@ -8,6 +8,7 @@ import { usage } from "../lib/errors"
 import { fields } from "../lib/table"
 import { type BeginOptions, begins, type LocalOptions, localSettings, sameData } from "./settings"
 import { startFailure } from "./start-errors"
+import { demandNoUpgrade, demandStillNone, enterMigration } from "./upgrade-entry"
 
 /** Makes master key, account, project and key where there is none. A second time changes nothing. */
 export const init: Action<BeginOptions> = async (context, options) => {
@@ -23,7 +24,8 @@ export const init: Action<BeginOptions> = async (context, options) => {
     },
   )
   const { data_dir } = loaded.values
-  const record = { ...first, data_dir }
+  const { key_id: _, ...told } = first
+  const record = { ...told, data_dir }
   const { output, paint } = context
   const human = () => {
     if (!first.created) {
@@ -44,8 +46,13 @@ export const init: Action<BeginOptions> = async (context, options) => {
   await output.next(`belfry serve${sameData(options)}`)
 }
 
+interface MigrateOptions extends LocalOptions {
+  /** The upgrade that this migration belongs to. */
+  upgrade?: string
+}
+
 /** Opening the store migrates it; this tells what that did, or with --dry-run would do. */
-export const migrate: Action<LocalOptions> = async (context, options) => {
+export const migrate: Action<MigrateOptions> = async (context, options) => {
   const loaded = prepared(localSettings(context.flags, options, QUIET))
   const engine = loaded.values.database_url ? "postgres" : "sqlite"
   const { output, paint } = context
@@ -59,9 +66,11 @@ export const migrate: Action<LocalOptions> = async (context, options) => {
     if (pending.length > 0) await output.next(`belfry migrate${sameData(options)}`)
     return undefined
   }
+  if (options.upgrade !== undefined) enterMigration(loaded.values.data_dir, options.upgrade)
   // On Postgres the url names an empty database on purpose; a folder may be named by mistake.
   const begin = engine === "postgres" ? "if_new" : "never"
-  await withStore(loaded, { begin, waits: true }, async () => {})
+  // Also without --upgrade: the upgrade command of an earlier version gives none.
+  await withStore(loaded, { begin, waits: true, in_upgrade: true }, async () => {})
   const applied = appliedMigrations()
   await output.record({ engine, applied }, () =>
     applied.length === 0
@@ -87,17 +96,27 @@ async function pendingIn({ values }: Loaded): Promise<string[]> {
   }
 }
 
+interface WithStoreOptions {
+  begin: BeginMode
+  /** For a Postgres that starts together with this command. */
+  waits?: boolean
+  /** Also while an upgrade is not over. */
+  in_upgrade?: boolean
+}
+
 export async function withStore<Result>(
   { values }: Loaded,
-  { begin, waits = false }: { begin: BeginMode; waits?: boolean },
+  { begin, waits = false, in_upgrade = false }: WithStoreOptions,
   act: (store: Store, secrets: () => Secrets) => Promise<Result>,
 ): Promise<Result> {
   try {
     const { openSecrets } = await import("../../src/core/secrets")
     const { BOOT_PATIENCE_MS, openStore } = await import("../../src/store/open")
     const patience_ms = waits ? BOOT_PATIENCE_MS : 0
+    if (!in_upgrade) demandNoUpgrade(values)
     const store = await openStore(values, { begin, patience_ms })
     try {
+      if (!in_upgrade) await demandStillNone(values)
       const { data_dir, "security.master_key": master_key } = values
       const make = begin !== "never"
       return await act(store, () => openSecrets({ data_dir, master_key, make }))

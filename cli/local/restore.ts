@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs"
+import { closeSync, openSync, readSync } from "node:fs"
 import { join } from "node:path"
 import { type Loaded, type Settings, useSettings } from "../../src/core/config"
 import type { Secrets } from "../../src/core/secrets"
@@ -10,6 +10,7 @@ import { exits, Failure, usage } from "../lib/errors"
 import { unreadable } from "../lib/input"
 import { onInterrupt } from "../lib/interrupt"
 import { ago, type Columns, fields, table, wide } from "../lib/table"
+import { shownUnknown, unknownRecord } from "./restore-unknown"
 import { type LocalOptions, localSettings, sameData } from "./settings"
 import { startFailure } from "./start-errors"
 
@@ -19,7 +20,7 @@ interface RestoreCommandOptions extends LocalOptions {
 }
 
 const FIELDS = ["id", "created_at", "engine", "data_dir", "rows", "blobs", "held", "ended"] as const
-const KEY_FIELDS = ["revoked_keys", "active_keys", "keys"] as const
+const KEY_FIELDS = ["revoked_keys", "active_keys", "keys", "unknown_since"] as const
 
 /**
  * Restores a backup into an empty folder or database. Its open work waits until an operator resumes or
@@ -98,13 +99,17 @@ async function carryOut(
   const told = { onProgress: progressOf(context), signal: stop.signal }
   const changed = await operations.restore(archive, parts, told)
   context.output.passing("")
-  const record = { ...recordOf({ archive, settings }), ...changed }
+  const { unknown, ...rest } = changed
+  const unknown_since = unknownRecord(unknown, archive.manifest.created_at)
+  const record = { ...recordOf({ archive, settings }), ...rest, unknown_since }
   const { output, paint } = context
   await output.record(record, () =>
     [
       `${paint.green("✓")} restored, as it was at ${archive.manifest.created_at}`,
       shownRecord(record, context),
-      ...shownChanges(changed, context, archive.manifest.created_at),
+      ...shownChanges(changed, context),
+      ...shownUnknown(unknown_since, context),
+      ...shownRotation(archive.manifest, secrets, context),
     ].join("\n"),
   )
   await output.next(`belfry serve${sameData(options)}`)
@@ -133,13 +138,30 @@ function masterKey({ masterKey: file }: RestoreCommandOptions, { values }: Loade
 function readKey(path: string, is_optional: boolean): string | undefined {
   let text: string
   try {
-    text = readFileSync(path, "utf8").trim()
+    text = beginningOf(path).trim()
   } catch (error) {
     if (is_optional && isMissing(error)) return undefined
     throw unreadable(error, path, "--master-key")
   }
   if (MASTER_KEY.test(text)) return text
   throw usage(`${path} holds no master key`, "a master key is 32 bytes in base64, in one line")
+}
+
+const MOST_KEY_BYTES = 1024
+
+/** More than a key has. The path may be one of a device without an end, or of a pipe. */
+function beginningOf(path: string): string {
+  const bytes = Buffer.alloc(MOST_KEY_BYTES)
+  const file = openSync(path, "r")
+  try {
+    let read = 0
+    for (let more = 1; more > 0 && read < bytes.length; read += more) {
+      more = readSync(file, bytes, read, bytes.length - read, null)
+    }
+    return bytes.toString("utf8", 0, read)
+  } finally {
+    closeSync(file)
+  }
 }
 
 const MASTER_KEY = /^[A-Za-z0-9+/]{43}=$/
@@ -185,6 +207,20 @@ const shownRecord = (record: ReturnType<typeof recordOf>, { paint }: Context): s
     paint,
   )
 
+/** With the next key a restore has ended the rotation; with the one before it could not. */
+function shownRotation(
+  { next_master_key_id: next }: BackupArchive["manifest"],
+  { key_id }: Secrets,
+  { paint }: Context,
+): string[] {
+  if (next === undefined || next === key_id) return []
+  return [
+    `${paint.yellow("!")} The backup is from the midst of a rotation to the master key ${next}. Copy the file of that key to`,
+    "  master.key.next in the data folder, start the server, and run `belfry admin rotate-master-key`.",
+    "  If that key is lost, `belfry admin lost-key` lists the secrets that are gone.",
+  ]
+}
+
 type Key = ChangedCopy["keys"][number] & { [field: string]: unknown }
 
 const keyColumns: Columns<Key> = {
@@ -197,7 +233,6 @@ const keyColumns: Columns<Key> = {
 function shownChanges(
   { held, ended, keys, active_keys, revoked_keys }: ChangedCopy,
   { paint, terminal }: Context,
-  since: string,
 ): string[] {
   const waits = Object.entries(held).map(
     ([name, count]) => `${count} ${name.replace("webhook_", "")}`,
@@ -213,9 +248,5 @@ function shownChanges(
       table(keys as Key[], keyColumns, terminal.width, paint),
     )
   }
-  lines.push(
-    `${paint.yellow("!")} What happened after ${since} is not in the backup: keys that were revoked work again, and`,
-    "  unsubscriptions, suppressions and erasures are missing. Repeat them before you resume.",
-  )
   return lines
 }

@@ -23,9 +23,9 @@ export async function startServer(
   process.on("SIGHUP", () => void reloadSettings(loaded).then(() => running?.reload()))
   try {
     const { enterUpgrade } = await import("./upgrade-entry")
-    const admit = await enterUpgrade(loaded)
+    const entry = await enterUpgrade(loaded)
     const { start } = await import("../../src/server")
-    running = await start({ loaded, ...options, admit })
+    running = await start({ loaded, ...options, ...entry })
     return running
   } catch (error) {
     throw startFailure(error, { listen: loaded.values["http.listen"], ...loaded.values })

@@ -1,15 +1,24 @@
 import { spawn } from "node:child_process"
-import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs"
-import { join } from "node:path"
+import {
+  closeSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+} from "node:fs"
+import { basename, dirname, isAbsolute, join, resolve } from "node:path"
 import { codeOf } from "../../src/core/faults"
-import { millis, pause } from "../lib/time"
+import { monotonic } from "../../src/core/time"
+import { pause } from "../lib/time"
 
 /** A server that runs on this machine, as Linux describes it. */
 export interface ServerProcess {
   pid: number
   /** The path of its program. */
   program: string
-  /** Its arguments, without the program. */
+  /** Its arguments, without the program and without what only that one start was asked to do. */
   words: string[]
   cwd: string
   environment: Record<string, string>
@@ -17,24 +26,40 @@ export interface ServerProcess {
 
 const POLL_MILLISECONDS = 50
 
+const SOCKET = "admin.sock"
+
 /**
- * The server of any version whose admin socket lies in the folder. Undefined when none runs, or when this
- * process may not see the processes of its user.
+ * The server of any version whose admin socket lies in the folder, under whichever path it was started with.
+ * Undefined when none runs, or when this process may not see the processes of its user.
  */
 export function serverOf(data_dir: string): ServerProcess | undefined {
-  const inode = inodeOf(join(data_dir, "admin.sock"))
-  if (inode === undefined) return undefined
-  const pid = readdirSync("/proc").find((name) => /^\d+$/.test(name) && holds(name, inode))
-  return pid === undefined ? undefined : described(Number(pid))
+  const folder = realPathOf(data_dir)
+  if (folder === undefined) return undefined
+  // The newest first: a killed server may leave its line for a moment.
+  for (const { inode, path } of adminSockets().reverse()) {
+    if (isAbsolute(path) && realPathOf(dirname(path)) !== folder) continue
+    const pid = readdirSync("/proc").find((name) => /^\d+$/.test(name) && holds(name, inode))
+    const server = pid === undefined ? undefined : described(Number(pid))
+    if (server && realPathOf(dirname(resolve(server.cwd, path))) === folder) return server
+  }
+  return undefined
 }
 
-/** The inode of the newest listener with this path: a killed server may leave its line for a moment. */
-function inodeOf(socket: string): string | undefined {
+function realPathOf(path: string): string | undefined {
+  try {
+    return realpathSync(path)
+  } catch {
+    return undefined
+  }
+}
+
+/** Listeners with the name of our socket. A path is as its server gave it: it may be a relative one. */
+function adminSockets(): { inode: string; path: string }[] {
   const lines = readFileSync("/proc/net/unix", "utf8").split("\n")
-  return lines
-    .findLast((line) => line.endsWith(` ${socket}`))
-    ?.trim()
-    .split(/\s+/)[6]
+  return lines.flatMap((line) => {
+    const [, inode = "", path = ""] = /^(?:\S+\s+){6}(\d+) (.+)$/.exec(line) ?? []
+    return basename(path) === SOCKET ? [{ inode, path }] : []
+  })
 }
 
 function holds(pid: string, inode: string): boolean {
@@ -58,17 +83,44 @@ function linkOf(path: string): string | undefined {
 /** Linux appends this to the path of a program whose file was removed. */
 const GONE = / \(deleted\)$/
 
+/** Every process that was started with this folder as its `--data-dir`. */
+export function processesOn(data_dir: string): number[] {
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name))
+  return pids.map(Number).filter((pid) => {
+    const words = wordsOf(pid)
+    return words.some((word, at) => word === "--data-dir" && words[at + 1] === data_dir)
+  })
+}
+
+/** What the process was started with; nothing of one that has ended or belongs to another user. */
+function wordsOf(pid: number): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(1, -1)
+  } catch {
+    return []
+  }
+}
+
 /** The path that the program of the process was started from. */
 export const programOf = (pid: number): string | undefined =>
   linkOf(`/proc/${pid}/exe`)?.replace(GONE, "")
 
-/** Whether another program now lies at the path that this process was started from. */
+/**
+ * Whether another program now lies at the path that this process was started from. Then the link to its own
+ * program names that path as removed. An emulator of a processor shows the path as it is, and a file of its own.
+ */
 export function isReplaced(program = process.execPath, running = "/proc/self/exe"): boolean {
-  const [there, own] = [program.replace(GONE, ""), running].map((path) =>
-    statSync(path, { throwIfNoEntry: false }),
-  )
+  const path = program.replace(GONE, "")
+  if (linkOf(running) === path) return false
+  const [there, own] = [path, running].map((one) => statSync(one, { throwIfNoEntry: false }))
   return there !== undefined && own !== undefined && there.ino !== own.ino
 }
+
+/**
+ * Options of one start. A later one with `--new` finds a database and ends, `--new-key` would revoke the key
+ * again, and `--hold` would hold what was accepted since.
+ */
+const ONCE = new Set(["--new", "--new-key", "--hold"])
 
 function described(pid: number): ServerProcess | undefined {
   try {
@@ -77,7 +129,7 @@ function described(pid: number): ServerProcess | undefined {
     return {
       pid,
       program: readlinkSync(`/proc/${pid}/exe`).replace(GONE, ""),
-      words: list("cmdline").slice(1, -1),
+      words: wordsOf(pid).filter((word) => !ONCE.has(word)),
       cwd: readlinkSync(`/proc/${pid}/cwd`),
       environment: Object.fromEntries(
         pairs.map((one) => [one.slice(0, one.indexOf("=")), one.slice(one.indexOf("=") + 1)]),
@@ -122,9 +174,9 @@ export function isAlive(pid: number): boolean {
 /** Asks the process to stop, and kills it after `patience_ms`. Resolves when the process has ended. */
 export async function stopProcess(pid: number, patience_ms: number): Promise<void> {
   signal(pid, "SIGTERM")
-  const deadline = millis() + patience_ms
+  const deadline = monotonic() + patience_ms
   while (isAlive(pid)) {
-    if (millis() > deadline) signal(pid, "SIGKILL")
+    if (monotonic() > deadline) signal(pid, "SIGKILL")
     await pause(POLL_MILLISECONDS)
   }
 }

@@ -2,10 +2,10 @@ import { join } from "node:path"
 import { type Client, openClient } from "../lib/client"
 import { NOBODY } from "../lib/profiles"
 import { millis, pause } from "../lib/time"
+import { firstLine, lastOf } from "./child-output"
 import { ownCommand, scratchEnvironment } from "./own-binary"
 
 const POLL_MILLISECONDS = 25
-const KEPT_LINES = 20
 
 /** What `up --json` prints first. */
 interface ReadyLine {
@@ -56,7 +56,7 @@ export class SmokeServer {
       stdout: "pipe",
       stderr: "pipe",
     })
-    const told = lastLines(child.stderr)
+    const told = lastOf(child.stderr)
     const late = setTimeout(() => child.kill("SIGKILL"), Math.max(1, options.deadline - millis()))
     try {
       const line = await firstLine(child.stdout)
@@ -138,39 +138,3 @@ const surroundings = ({ scratch, settings }: SmokeOptions) => ({
   cwd: scratch,
   env: { ...scratchEnvironment(join(scratch, "home")), ...settings },
 })
-
-async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string | undefined> {
-  const reader = stream.getReader()
-  const decoder = new TextDecoder()
-  let text = ""
-  for (;;) {
-    const { value, done } = await reader.read()
-    if (done) return undefined
-    text += decoder.decode(value, { stream: true })
-    const end = text.indexOf("\n")
-    if (end < 0) continue
-    void drain(reader)
-    return text.slice(0, end)
-  }
-}
-
-/** Reads the rest, because a full pipe would stop the server. */
-async function drain(reader: { read(): Promise<{ done: boolean }> }): Promise<void> {
-  while (!(await reader.read()).done);
-}
-
-/** Reads a stream to its end, and remembers its last lines. */
-function lastLines(stream: ReadableStream<Uint8Array>): () => string {
-  let text = ""
-  const read = async () => {
-    const decoder = new TextDecoder()
-    for await (const chunk of stream) {
-      text = (text + decoder.decode(chunk, { stream: true }))
-        .split("\n")
-        .slice(-KEPT_LINES)
-        .join("\n")
-    }
-  }
-  void read()
-  return () => text.trim()
-}

@@ -16,7 +16,7 @@ export function startFailure(error: unknown, where: Where): unknown {
   if ("syscall" in error && error.syscall === "listen") {
     return cannotListen(addressIn(error, where.listen), error)
   }
-  if (error.name === "OtherNodeRuns" || error.name === "TargetInUse") {
+  if (conflicts.includes(error.name)) {
     return new Failure(exits.conflict, "conflict", error.message)
   }
   if (error.name === "DatabaseAway") return databaseAway(error.message)
@@ -25,7 +25,7 @@ export function startFailure(error: unknown, where: Where): unknown {
   }
   if (isStorage(error, code)) {
     const details = { data_dir: where.data_dir }
-    const hint = error.name === "NoDatabase" ? whereServersRun() : undefined
+    const hint = error.name === "NoDatabase" ? whereServersRun() : HINTS[code]
     return new Failure(
       exits.storage,
       "storage",
@@ -80,7 +80,16 @@ function addressIn(error: Error, otherwise: string): string {
   return typeof port === "number" ? `${String(address ?? "")}:${port}` : otherwise
 }
 
+const HINTS: Partial<Record<string, string>> = {
+  ENOSPC: "free some space on that disk, then run the command again",
+  ENOTDIR: "a part of this path is a file; name another folder",
+}
+
+const conflicts = ["OtherNodeRuns", "TargetInUse", "BackupRunning"]
+
 const storageErrors = [
+  "BackupFailed",
+  "ArchiveError",
   "FolderInUse",
   "NoDatabase",
   "DamagedDatabase",
@@ -89,9 +98,11 @@ const storageErrors = [
   "MasterKeyError",
   "WrongMasterKey",
   "BlobsElsewhere",
+  "FolderOfAnother",
   "SecretError",
-  "ArchiveError",
   "NoRoomForRestore",
+  "NoRoomForCheck",
+  "NothingRecovered",
   "SQLiteError",
 ]
 

@@ -34,11 +34,12 @@ export const up: Action<UpOptions> = async (context, options) => {
   if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
   const loaded = await upSettings(context.flags, options)
   const running = await startServer(loaded, { mode: "up", begin: begins(options) })
-  const { project_id, api_key } = await firstKey(running, options.newKey === true)
+  const { project_id, key_id, api_key } = await firstKey(running, options.newKey === true)
   const { url, data_dir, smtp } = running
   const mail = smtp.submission === null ? {} : { submission_port: smtp.submission }
   const leaveProfile = takeProfile({ url, api_key, instance: project_id, ...mail })
   const setup_token = running.setup?.token ?? null
+  const open_url = signInLink(running, { project_id, key_id })
   const { output, paint } = context
   const is_human = output.form === "human"
   const silence = is_human ? humanLines(context, running) : jsonLines(running)
@@ -47,8 +48,8 @@ export const up: Action<UpOptions> = async (context, options) => {
   try {
     const delivery = await deliveryOf(loaded.values)
     const first = is_human
-      ? `\n${banner(running, { api_key, delivery, ...bannerTexts(loaded.values) }, paint)}\n`
-      : `${JSON.stringify({ url, api_key, project_id, data_dir, smtp, setup_token })}\n`
+      ? `\n${banner(running, { open_url, api_key, delivery, ...bannerTexts(loaded.values) }, paint)}\n`
+      : `${JSON.stringify({ url, api_key, project_id, data_dir, smtp, setup_token, open_url })}\n`
     await Promise.all([stopped, output.raw(first)])
   } finally {
     silence()
@@ -107,6 +108,15 @@ async function firstKey(running: Running, new_key: boolean) {
   }
 }
 
+type OwnKey = { project_id: string; key_id: string | null }
+
+/** A link that signs in to the pages, once, with the rights of the key. */
+function signInLink({ links, url }: Running, { project_id, key_id }: OwnKey): string | null {
+  if (key_id === null) return null
+  links.open({ key_id, project_id }, url)
+  return links.newLink()
+}
+
 /** That the profile cannot be kept is no reason not to run, but one to say so. */
 function takeProfile(own: LocalProfile): () => Promise<void> {
   const told = (error: unknown) => {
@@ -151,6 +161,8 @@ function jsonLines({ watch }: Running): () => void {
 }
 
 interface BannerTexts {
+  /** Signs in to the pages, once. */
+  open_url: string | null
   api_key: string | null
   /** Where mail goes. */
   delivery: string
@@ -167,10 +179,11 @@ const bannerTexts = (values: Settings): Pick<BannerTexts, "from" | "certificate"
 
 /** What a person needs after `up`: only what answers today. */
 function banner(running: Running, texts: BannerTexts, paint: Paint): string {
-  const { api_key, delivery, from, certificate } = texts
+  const { open_url, api_key, delivery, from, certificate } = texts
   const { url, smtp, data_dir } = running
   const lines = [
     `${paint.bold(`belfry ${version} · up`)}       data ${data_dir}      loopback only`,
+    ...(open_url === null ? [] : [pair("Open", open_url, paint)]),
     pair("API", `${url}/v1`, paint),
     pair("Docs", `${url}/docs`, paint),
     ...mailLines(smtp, certificate, paint),

@@ -1,9 +1,9 @@
 import type { Settings } from "../../src/core/config"
+import { monotonic } from "../../src/core/time"
 import { exchangeProgram, finishUpgrade } from "../../src/operations/upgrade/exchange"
 import {
   claimVerdict,
   forgetUpgrade,
-  noteProbation,
   readVerdict,
   type UpgradeJournal,
   type UpgradeStep,
@@ -11,7 +11,7 @@ import {
 } from "../../src/operations/upgrade/journal"
 import { keepDatabase } from "../../src/operations/upgrade/kept-database"
 import { exits, Failure } from "../lib/errors"
-import { millis, pause } from "../lib/time"
+import { pause } from "../lib/time"
 import {
   isAlive,
   programOf,
@@ -21,6 +21,7 @@ import {
   startDetached,
   stopProcess,
 } from "./server-process"
+import { demandNodes } from "./upgrade-nodes"
 import { endUpgrade } from "./upgrade-recovery"
 import { migrateWith } from "./upgrade-trial"
 
@@ -38,8 +39,6 @@ export interface ExchangePlan {
   words: readonly string[]
   environment: Record<string, string | undefined>
   ready_ms: number
-  /** Called before the journal is written: from then on a crash must not leave nothing that serves. */
-  startGuard: () => void
   /** Hears each step, for people. */
   onStep: (text: string) => Promise<void>
 }
@@ -53,20 +52,21 @@ export interface ExchangeResult {
 /**
  * Stops the server, keeps its database, migrates, exchanges the programs and starts the new one. It accepts
  * once it is ready. When anything fails before that, the program and the database of before come back, and
- * the old server is started again. Throws Failure then.
+ * the old server is started again. Throws Failure then. Where other nodes serve the database, it throws
+ * before it stops anything.
  */
 export async function exchange(plan: ExchangePlan): Promise<ExchangeResult> {
   const { settings, server, onStep } = plan
   const { data_dir } = settings
   let journal = plan.journal
   let new_pid: number | undefined
-  const began = millis()
+  const began = monotonic()
   const step = (name: UpgradeStep) => {
     journal = { ...journal, step: name }
     writeJournal(data_dir, journal)
   }
+  if (journal.keeps_database) await demandNodes(settings, server ? 1 : 0)
   forgetUpgrade(data_dir)
-  plan.startGuard()
   step("stopping")
   try {
     if (server) {
@@ -75,11 +75,15 @@ export async function exchange(plan: ExchangePlan): Promise<ExchangeResult> {
     }
     step("copying")
     await onStep("keeping the database")
-    if (journal.keeps_database) await keepDatabase(settings)
+    if (journal.keeps_database) {
+      await demandNodes(settings, 0)
+      await keepDatabase(settings)
+      await demandNodes(settings, 0) // what a node accepted since then would be lost with an undone upgrade
+    }
     step("changing")
     await onStep("migrating")
-    const noted = (pid: number) => noteProbation(data_dir, pid)
-    const applied = await migrateWith(journal.staged, plan.words, plan.environment, noted)
+    const words = ["--upgrade", journal.id, ...plan.words]
+    const applied = await migrateWith(journal.staged, words, plan.environment)
     exchangeProgram(journal)
     step("starting")
     if (server) {
@@ -90,11 +94,11 @@ export async function exchange(plan: ExchangePlan): Promise<ExchangeResult> {
     await finishUpgrade(settings, journal)
     // It was killed when it accepted already, and nothing else starts it again.
     if (new_pid !== undefined && !isAlive(new_pid)) startAgain(plan)
-    return { applied, downtime_ms: server ? millis() - began : null }
+    return { applied, downtime_ms: server ? Math.round(monotonic() - began) : null }
   } catch (error) {
     await onStep("returning to the version of before")
-    if ((await endUpgrade(settings, journal)) === "kept") return { applied: [], downtime_ms: null }
-    startAgain(plan)
+    const end = await endUpgrade(settings, journal, () => startAgain(plan))
+    if (end === "kept") return { applied: [], downtime_ms: null }
     throw returned(error, journal, server === undefined || (await isServing(plan)))
   }
 }
@@ -114,11 +118,11 @@ async function stopServers({ settings, journal }: ExchangePlan, { pid }: ServerP
 
 /** Resolves when the new version accepts. Throws when it ends before, or is not ready in time. */
 async function waitUntilKept({ settings, journal, ready_ms }: ExchangePlan, pid?: number) {
-  const deadline = millis() + ready_ms
+  const deadline = monotonic() + ready_ms
   for (;;) {
     if (readVerdict(settings.data_dir, journal.id) === "kept") return
     if (pid !== undefined && !isAlive(pid)) throw new Error("it ended at once")
-    if (millis() > deadline) throw new Error(`it was not ready within ${ready_ms / 1000} s`)
+    if (monotonic() > deadline) throw new Error(`it was not ready within ${ready_ms / 1000} s`)
     await pause(LOOK_MILLISECONDS)
   }
 }
@@ -132,9 +136,9 @@ export function startAgain({ journal, server, outputs }: ExchangePlan): number |
 
 /** Whether the version of before serves again, in the time that a new one has. */
 async function isServing({ settings, ready_ms }: ExchangePlan): Promise<boolean> {
-  const deadline = millis() + ready_ms
+  const deadline = monotonic() + ready_ms
   while (!serverOf(settings.data_dir)) {
-    if (millis() > deadline) return false
+    if (monotonic() > deadline) return false
     await pause(LOOK_MILLISECONDS)
   }
   return true

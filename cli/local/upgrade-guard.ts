@@ -1,11 +1,14 @@
+import { closeSync, openSync } from "node:fs"
 import type { Settings } from "../../src/core/config"
 import { log } from "../../src/core/log"
+import { monotonic } from "../../src/core/time"
 import { lockUpgrade } from "../../src/operations/upgrade/exchange"
 import { probationOf, readJournal, type UpgradeJournal } from "../../src/operations/upgrade/journal"
+import { environment } from "../lib/environment"
 import { type Exit, exits } from "../lib/errors"
-import { millis, pause } from "../lib/time"
+import { pause } from "../lib/time"
 import { isAlive, type ServerOutputs, type ServerProcess, startDetached } from "./server-process"
-import { endUpgrade, isOfUpgrade } from "./upgrade-recovery"
+import { endTrial, endUpgrade, isOfUpgrade } from "./upgrade-recovery"
 
 const LOOK_MILLISECONDS = 250
 /** A server that was asked to stop is gone by then; one that was not serves on. */
@@ -14,59 +17,64 @@ const STOP_MILLISECONDS = 40_000
 const RETRY_MILLISECONDS = 300_000
 
 /**
- * Starts a process of this version that watches over an upgrade where no supervisor would start a server
- * again. It has the environment of the server, which is in no file.
+ * Starts a process of this version that watches over an upgrade, until the command ends. It has the
+ * environment of the server, which is in no file; without a server that of the command.
  */
-export const startGuard = (
+export function startGuard(
   words: readonly string[],
-  { cwd, environment }: ServerProcess,
-  outputs: ServerOutputs,
-): void =>
-  void startDetached({
+  server: ServerProcess | undefined,
+  outputs: ServerOutputs | undefined,
+): void {
+  const { cwd, environment: used } = server ?? { cwd: process.cwd(), environment }
+  const nowhere = openSync("/dev/null", "a")
+  startDetached({
     program: process.execPath,
     words: ["upgrade", "-", "--guard", ...words],
     cwd,
-    environment,
-    outputs,
+    environment: used,
+    outputs: outputs ?? { out: nowhere, err: nowhere },
   })
+  closeSync(nowhere)
+}
 
 /** Waits until no process carries the upgrade on. Where the process that carried it on died, this one ends it. */
 export async function guardUpgrade(settings: Settings): Promise<Exit> {
   const { data_dir } = settings
-  const give_up = millis() + RETRY_MILLISECONDS
+  let give_up: number | undefined // counted from the first fault: backup and trial may have taken hours
   for (;;) {
-    const release = lockUpgrade(data_dir)
-    if (!release) {
-      await pause(LOOK_MILLISECONDS)
-      continue
-    }
+    let release: (() => void) | undefined
     try {
-      const journal = readJournal(data_dir)
-      if (journal) await takeOver(settings, journal)
-      return exits.done
+      release = lockUpgrade(data_dir)
+      if (release) {
+        const journal = readJournal(data_dir)
+        if (journal) await takeOver(settings, journal)
+        await endTrial(data_dir)
+        return exits.done
+      }
     } catch (error) {
-      if (millis() > give_up) throw error
+      give_up ??= monotonic() + RETRY_MILLISECONDS
+      if (monotonic() > give_up) throw error
       log.warn("the upgrade cannot be ended yet", { error })
     } finally {
-      release()
+      release?.()
     }
     await pause(LOOK_MILLISECONDS)
   }
 }
 
 async function takeOver(settings: Settings, journal: UpgradeJournal): Promise<void> {
-  const { server, program } = journal
+  const { server, program, is_supervised } = journal
   const old_pid = server?.pid
   await endUpgrade(settings, journal)
-  const deadline = millis() + STOP_MILLISECONDS
+  if (!server || is_supervised) return
+  const deadline = monotonic() + STOP_MILLISECONDS
   const serving = [old_pid, probationOf(settings.data_dir)]
   const isServing = (pid: number | undefined) =>
     pid !== undefined && isAlive(pid) && isOfUpgrade(pid, journal)
   while (serving.some(isServing)) {
-    if (millis() > deadline) return
+    if (monotonic() > deadline) return
     await pause(LOOK_MILLISECONDS)
   }
-  if (!server) return
   const { words, cwd } = server
   const { env: environment } = process
   startDetached({ program, words, cwd, environment, outputs: { out: 1, err: 2 } })

@@ -1,12 +1,12 @@
 import {
   closeSync,
   createReadStream,
-  existsSync,
   constants as files,
   openSync,
   readFileSync,
   readSync,
   rmSync,
+  statSync,
 } from "node:fs"
 import { copyFile, stat } from "node:fs/promises"
 import { basename, resolve } from "node:path"
@@ -22,13 +22,12 @@ import {
 import { PROGRAM, ReleaseError, unpackProgram } from "../../src/operations/upgrade/release-archive"
 import { type ReleaseFacts, readReleaseComment } from "../../src/operations/upgrade/release-comment"
 import { releaseKey } from "../../src/operations/upgrade/release-key"
+import { SIGNATURE } from "../../src/operations/upgrade/trial-files"
 import { download } from "../lib/download"
 import { version } from "../lib/environment"
 import { exits, Failure, usage } from "../lib/errors"
 import { unreadable } from "../lib/input"
 
-/** The end of the name of a signature. */
-export const SIGNATURE = ".minisig"
 const MOST_SIGNATURE_BYTES = 16_384
 const MOST_ARCHIVE_BYTES = 512 * 1024 * 1024
 
@@ -70,7 +69,8 @@ function keyFor(given: string | undefined): MinisignPublicKey {
     return readPublicKey(own)
   }
   try {
-    return readPublicKey(existsSync(given) ? readFileSync(given, "utf8") : given)
+    const is_file = statSync(given, { throwIfNoEntry: false })?.isFile()
+    return readPublicKey(is_file ? readFileSync(given, "utf8") : given)
   } catch (error) {
     if (!(error instanceof MinisignError)) throw error
     throw usage(`--public-key: ${error.message}`, "give a file minisign.pub, or its second line")
@@ -86,6 +86,8 @@ async function fetchArchive({ source, target, onBytes }: WantedRelease): Promise
   rmSync(target, { force: true })
   rmSync(target + SIGNATURE, { force: true })
   if (!isUrl(source)) return copyArchive(source, target)
+  if (!URL.canParse(source))
+    throw usage(`${source} is not a URL`, "name a file, or an https:// URL")
   const url = new URL(source)
   const signature = new URL(source)
   signature.pathname += SIGNATURE
@@ -96,12 +98,13 @@ async function fetchArchive({ source, target, onBytes }: WantedRelease): Promise
 /** What is checked is what is unpacked: a file elsewhere may be exchanged in between. */
 async function copyArchive(source: string, target: string): Promise<void> {
   const path = resolve(source)
-  const refuse = (error: unknown) => {
+  const refuse = (error: unknown): never => {
     throw unreadable(error, source, "FILE")
   }
-  await stat(path).catch(refuse)
+  const found = await stat(path).catch(refuse)
+  if (!found.isFile()) throw usage(`${source} is not a file`, "name the archive of a release")
   const beside = path + SIGNATURE
-  if (!existsSync(beside)) {
+  if (!statSync(beside, { throwIfNoEntry: false })?.isFile()) {
     const hint = "put the .minisig file of the release beside the archive"
     throw new Failure(exits.no_input, "no_signature", `There is no file ${beside}.`, { hint })
   }

@@ -1,11 +1,13 @@
-import { mkdirSync, renameSync, rmSync } from "node:fs"
-import { join } from "node:path"
+import { mkdirSync, renameSync, rmSync, statSync } from "node:fs"
+import { dirname, join } from "node:path"
 import type { Settings } from "../../src/core/config"
 import { openSecrets } from "../../src/core/secrets"
 import { openArchive } from "../../src/operations/backup/archive-reader"
-import type { Backup } from "../../src/operations/backup/backup-folder"
-import { createBackup } from "../../src/operations/backup/create-backup"
-import { roomFault } from "../../src/operations/restore/restore-target"
+import { type Backup, backupDir } from "../../src/operations/backup/backup-folder"
+import { createBackup, databaseBytes } from "../../src/operations/backup/create-backup"
+import { type SpaceNeed, spaceFault } from "../../src/operations/free-space"
+import { trialFolder } from "../../src/operations/upgrade/trial-files"
+import { sqlitePath } from "../../src/store/open"
 import { exits, Failure } from "../lib/errors"
 import { startFailure } from "./start-errors"
 
@@ -28,12 +30,7 @@ export async function prepareTrial(
       { onProgress: ({ step, done, total }) => say(`backup, ${step}: ${share(done, total)} %`) },
     )
     const archive = await openArchive(backup.path)
-    // One copy is tried, and one is kept aside. The server that goes on must not come to its floor.
-    const fault = await roomFault(settings, 2 * archive.size, "the upgrade")
-    if (fault)
-      throw new Failure(exits.storage, "storage", fault, {
-        hint: "free some space, then try again",
-      })
+    await demandSpace(settings, await copyNeeds(settings, archive.size))
     await archive.extract(
       { folder },
       { onBytes: (bytes) => say(`copy for the trial: ${share(bytes, archive.size)} %`) },
@@ -43,6 +40,30 @@ export async function prepareTrial(
   } catch (error) {
     throw startFailure(error, { listen: "", ...settings })
   }
+}
+
+/** Throws Failure where a disk would be full, or below the floor of the server that goes on. */
+export async function demandSpace(settings: Settings, needs: readonly SpaceNeed[]): Promise<void> {
+  const fault = await spaceFault(settings, needs, "the upgrade")
+  if (!fault) return
+  throw new Failure(exits.storage, "storage", fault, { hint: "free some space, then try again" })
+}
+
+/** What an upgrade writes at least, before anything of it is written. Files of messages come to it. */
+export async function upgradeNeeds(settings: Settings, program: string): Promise<SpaceNeed[]> {
+  const bytes = await databaseBytes(settings)
+  return [
+    { dir: dirname(program), bytes: statSync(program).size },
+    { dir: backupDir(settings), bytes: 2 * bytes },
+    ...(await copyNeeds(settings, bytes)),
+  ]
+}
+
+/** One copy is tried, and one is kept aside: on Postgres by its server. */
+async function copyNeeds(settings: Settings, bytes: number): Promise<SpaceNeed[]> {
+  const tried = { dir: trialFolder(settings.data_dir), bytes }
+  if (settings.database_url !== null) return [tried]
+  return [tried, { dir: dirname(sqlitePath(settings)), bytes: await databaseBytes(settings) }]
 }
 
 const share = (done: number, total: number) =>

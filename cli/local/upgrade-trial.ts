@@ -1,14 +1,15 @@
 import { copyFileSync, existsSync } from "node:fs"
 import { join } from "node:path"
+import { monotonic } from "../../src/core/time"
 import { pauseQueues } from "../../src/store/trial-file"
 import { openClient } from "../lib/client"
 import { exits, Failure } from "../lib/errors"
 import { NOBODY } from "../lib/profiles"
-import { millis, pause } from "../lib/time"
+import { pause } from "../lib/time"
+import { firstLine, lastOf } from "./child-output"
 
 const LOOK_MILLISECONDS = 500
 const STOP_MILLISECONDS = 30_000
-const KEPT_BYTES = 4000
 const LAST_LINES = 3
 /** A migration of a large database takes minutes. */
 const MIGRATE_MILLISECONDS = 3_600_000
@@ -72,15 +73,11 @@ export const trialWords = ({ folder, words }: Pick<TrialOptions, "folder" | "wor
   ].flatMap((pair) => ["--set", pair]),
 ]
 
-/**
- * Applies the migrations of a program, by itself. Answers their names. Throws Failure with what it says
- * where one fails. `onStart` hears the id of its process.
- */
+/** Applies the migrations of a program, by itself. Answers their names. Throws Failure with what it says where one fails. */
 export async function migrateWith(
   program: string,
   words: readonly string[],
   environment: Record<string, string | undefined>,
-  onStart: (pid: number) => void = () => {},
 ): Promise<string[]> {
   const child = Bun.spawn([program, "migrate", "--json", ...words], {
     env: environment,
@@ -89,7 +86,6 @@ export async function migrateWith(
     stderr: "pipe",
     timeout: MIGRATE_MILLISECONDS,
   })
-  onStart(child.pid)
   const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
   if (child.exitCode === 0) return (JSON.parse(out) as { applied: string[] }).applied
   throw failed("The new version cannot migrate the data", err)
@@ -121,15 +117,15 @@ async function serveCopy(options: TrialOptions): Promise<void> {
     stdout: "pipe",
     stderr: "pipe",
   })
-  const told = endOf(child.stderr)
+  const told = lastOf(child.stderr)
   try {
-    const url = await firstUrl(child.stdout, ready_ms)
+    const url = await Promise.race([urlOf(child.stdout), pause(ready_ms)])
     if (url === undefined)
       throw failed(`The new version is not ready within ${ready_ms / 1000} s on a copy`, told())
-    const began = millis()
+    const began = monotonic()
     for (;;) {
       await demandWell(url, options.version, () => told())
-      const elapsed = millis() - began
+      const elapsed = monotonic() - began
       await onProgress(Math.min(elapsed, trial_ms))
       if (elapsed >= trial_ms) break
       await pause(Math.min(LOOK_MILLISECONDS, trial_ms - elapsed))
@@ -172,31 +168,8 @@ function saidBy(text: string): string {
   return (JSON.parse(body) as { error: { message: string } }).error.message
 }
 
-/** The address in the first line of `serve --json`; undefined where none comes in time. */
-async function firstUrl(stream: ReadableStream<Uint8Array>, patience_ms: number) {
-  const reader = stream.getReader()
-  const late = setTimeout(() => void reader.cancel(), patience_ms)
-  const decoder = new TextDecoder()
-  let text = ""
-  for (;;) {
-    const { value, done } = await reader.read()
-    if (done) return undefined
-    text += decoder.decode(value, { stream: true })
-    const found = /^\{.*"url":"([^"]+)".*\n/.exec(text)?.[1]
-    if (found === undefined) continue
-    clearTimeout(late)
-    return found
-  }
-}
-
-/** Reads a stream to its end, and remembers what it said last. */
-function endOf(stream: ReadableStream<Uint8Array>): () => string {
-  let text = ""
-  const read = async () => {
-    const decoder = new TextDecoder()
-    for await (const part of stream)
-      text = (text + decoder.decode(part, { stream: true })).slice(-KEPT_BYTES)
-  }
-  void read()
-  return () => text
+/** The address in the first line of `serve --json`; undefined where none comes before the process ends. */
+async function urlOf(stream: ReadableStream<Uint8Array>): Promise<string | undefined> {
+  const line = await firstLine(stream)
+  return /^\{.*"url":"([^"]+)"/.exec(line ?? "")?.[1]
 }

@@ -2,8 +2,8 @@ import { realpathSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import type { Loaded } from "../../src/core/config"
 import { newId } from "../../src/core/ids"
-import { type UpgradeJournal, upgradeFolder } from "../../src/operations/upgrade/journal"
-import { servingNodes } from "../../src/operations/upgrade/serving-nodes"
+import type { UpgradeJournal } from "../../src/operations/upgrade/journal"
+import { noteStaged, releaseFile, trialFolder } from "../../src/operations/upgrade/trial-files"
 import type { Context } from "../lib/context"
 import { environment, version } from "../lib/environment"
 import { exits, Failure, usage } from "../lib/errors"
@@ -12,16 +12,17 @@ import {
   isContainer,
   isSupervised,
   outputsOf,
-  type ServerOutputs,
   type ServerProcess,
   serverOf,
 } from "./server-process"
 import type { LocalOptions } from "./settings"
 import { type ExchangePlan, exchange, startAgain } from "./upgrade-downtime"
 import { startGuard } from "./upgrade-guard"
-import { type CheckedRelease, checkRelease, SIGNATURE, stageProgram } from "./upgrade-release"
+import { otherNodes, otherNodesServe } from "./upgrade-nodes"
+import { endTrial } from "./upgrade-recovery"
+import { type CheckedRelease, checkRelease, stageProgram } from "./upgrade-release"
 import { pendingWith, tryRelease } from "./upgrade-trial"
-import { prepareTrial } from "./upgrade-trial-copy"
+import { demandSpace, prepareTrial, upgradeNeeds } from "./upgrade-trial-copy"
 
 export interface UpgradeOptions extends LocalOptions {
   check?: boolean
@@ -52,18 +53,18 @@ interface UpgradeWork {
 /** The whole way from the signature to the new version. With --check it ends before anything changes. */
 export async function upgradeNow(work: UpgradeWork): Promise<UpgradeRecord> {
   const { options, loaded, source, context } = work
-  const target = join(upgradeFolder(loaded.values.data_dir), "release.tar.gz")
+  const { data_dir } = loaded.values
   try {
     const found = await checkRelease({
       source,
       public_key: options.publicKey,
-      target,
+      target: releaseFile(data_dir),
       onBytes: (bytes) => context.output.passing(`fetched ${Math.floor(bytes / 1e6)} MB`),
     })
     await note(work, `the signature of ${found.file} is right (key ${found.key_id})`)
     return await upgradeTo(work, found)
   } finally {
-    for (const path of [target, target + SIGNATURE]) rmSync(path, { force: true })
+    await endTrial(data_dir)
   }
 }
 
@@ -73,21 +74,20 @@ async function upgradeTo(work: UpgradeWork, found: CheckedRelease): Promise<Upgr
   const server = serverOf(data_dir)
   const program = server?.program ?? realpathSync(process.execPath)
   demandPlace(server, program)
+  await demandSpace(loaded.values, await upgradeNeeds(loaded.values, program))
   const staged = `${program}.new-${found.version}`
-  try {
-    await stageProgram(found, staged)
-    const words = sameWords(work)
-    const pending = await pendingWith(staged, words, environmentOf(server))
-    const keeps_database = await demandMigrations(work, pending, server)
-    if (options.check) return recordOf(found, pending)
-    const journal = journalOf(work, { found, server, program, staged, keeps_database })
-    const plan = planOf(work, { journal, server, words })
-    await rehearse(work, found, plan)
-    return recordOf(found, pending, await exchange(withServerOfNow(plan)))
-  } finally {
-    rmSync(staged, { force: true })
-    rmSync(join(upgradeFolder(data_dir), "trial"), { recursive: true, force: true })
-  }
+  noteStaged(data_dir, staged)
+  await stageProgram(found, staged)
+  const words = sameWords(work)
+  const pending = await pendingWith(staged, words, environmentOf(server))
+  const keeps_database = await demandMigrations(work, pending, server)
+  if (options.check) return recordOf(found, pending)
+  const journal = journalOf(work, { found, server, program, staged, keeps_database })
+  const plan = planOf(work, { journal, server, words })
+  // From here on a crash must leave neither a trial that goes on nor, later, nothing that serves.
+  startGuard(words, server, plan.outputs)
+  await rehearse(work, found, plan)
+  return recordOf(found, pending, await exchange(withServerOfNow(plan)))
 }
 
 function recordOf(
@@ -142,15 +142,10 @@ async function demandMigrations(
       hint: "upgrade without --no-migrate",
     })
   }
-  const { database_url } = loaded.values
-  if (database_url === null) return true
-  const others = (await servingNodes(database_url)) - (server ? 1 : 0)
-  if (others <= 0) return true
+  const others = await otherNodes(loaded.values, server ? 1 : 0)
+  if (others === 0) return true
   if (pending.length === 0) return false // a database that stays as it is need not be kept
-  const message = `${others} other nodes serve this database, and the new version needs migrations: ${pending.join(", ")}.`
-  throw new Failure(exits.conflict, "other_nodes", message, {
-    hint: "stop the other nodes, upgrade this one, then put the new program on the others",
-  })
+  throw otherNodesServe(others, `, and the new version needs migrations: ${pending.join(", ")}`)
 }
 
 /** What leads another command to the same data: the flags of this one. */
@@ -195,7 +190,6 @@ function planOf(
   const { values: settings } = work.loaded
   const { journal, server, words } = facts
   const outputs = server && outputsOf(server.pid, join(settings.data_dir, "server.log"))
-  const guards = server && outputs && !journal.is_supervised
   return {
     settings,
     journal,
@@ -204,7 +198,6 @@ function planOf(
     words,
     environment: environmentOf(server),
     ready_ms: settings["upgrade.ready"],
-    startGuard: () => guards && startGuard(words, server, outputs as ServerOutputs),
     onStep: (text) => note(work, text),
   }
 }
@@ -230,7 +223,7 @@ function withServerOfNow(plan: ExchangePlan): ExchangePlan {
 async function rehearse(work: UpgradeWork, found: CheckedRelease, plan: ExchangePlan) {
   const { loaded, context } = work
   const { values: settings } = loaded
-  const folder = join(upgradeFolder(settings.data_dir), "trial")
+  const folder = trialFolder(settings.data_dir)
   const backup = await prepareTrial(settings, folder, (text) => context.output.passing(text))
   await note(work, `backup ${backup.path}`)
   const { "upgrade.trial": trial_ms, "upgrade.ready": ready_ms } = settings

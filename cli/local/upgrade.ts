@@ -1,16 +1,21 @@
 import { statSync } from "node:fs"
 import { type Loaded, useSettings } from "../../src/core/config"
+import { monotonic } from "../../src/core/time"
 import { lockUpgrade } from "../../src/operations/upgrade/exchange"
 import { readJournal } from "../../src/operations/upgrade/journal"
 import type { Action, Context } from "../lib/context"
 import { exits, Failure, usage } from "../lib/errors"
+import { pause } from "../lib/time"
 import { isCompiled } from "./own-binary"
 import { serverOf } from "./server-process"
 import { localSettings } from "./settings"
 import { startFailure } from "./start-errors"
 import { guardUpgrade } from "./upgrade-guard"
-import { endUpgrade } from "./upgrade-recovery"
+import { endTrial, endUpgrade } from "./upgrade-recovery"
 import { type UpgradeOptions, type UpgradeRecord, upgradeNow } from "./upgrade-work"
+
+const LOCK_MILLISECONDS = 3000
+const LOOK_MILLISECONDS = 100
 
 const FIELDS = ["from_version", "to_version", "platform", "key_id", "migrations", "done"]
 
@@ -29,9 +34,7 @@ export const upgrade: Action<UpgradeOptions> = async (context, options, source =
   if (options.guard) return guardUpgrade(loaded.values)
   await demandData(loaded)
   demandUser(data_dir)
-  const release = lockUpgrade(data_dir)
-  if (!release)
-    throw new Failure(exits.conflict, "running", `An upgrade of ${data_dir} is running.`)
+  const release = await lockSoon(data_dir)
   try {
     await endLeftOver(loaded)
     const record = await upgradeNow({ context, options, loaded, source })
@@ -39,6 +42,18 @@ export const upgrade: Action<UpgradeOptions> = async (context, options, source =
     return exits.done
   } finally {
     release()
+  }
+}
+
+/** What watches over an upgrade of before, or a server that starts, may have the lock for a moment. */
+async function lockSoon(data_dir: string): Promise<() => void> {
+  const deadline = monotonic() + LOCK_MILLISECONDS
+  for (;;) {
+    const release = lockUpgrade(data_dir)
+    if (release) return release
+    if (monotonic() > deadline)
+      throw new Failure(exits.conflict, "running", `An upgrade of ${data_dir} is running.`)
+    await pause(LOOK_MILLISECONDS)
   }
 }
 
@@ -75,6 +90,7 @@ export function demandUser(data_dir: string, user = process.getuid?.()): void {
 async function endLeftOver({ values }: Loaded): Promise<void> {
   const left = readJournal(values.data_dir)
   if (left) await endUpgrade(values, left)
+  await endTrial(values.data_dir)
 }
 
 /** What was done, or with --check what would be. */

@@ -1,4 +1,5 @@
 import type { Components } from "../../src/client/components"
+import { isHeld } from "../lib/message-status"
 import {
   isOver,
   type Publish,
@@ -48,8 +49,9 @@ const publishColumns: MonitorColumn<RunningPublish>[] = [
   {
     title: "STATUS",
     width: 11,
-    cell: ({ status }) => STATUS_WORDS[status] ?? status,
-    brush: ({ status }) => BRUSHES[status],
+    cell: ({ status, status_reason }) =>
+      isHeld(status_reason) ? "held" : (STATUS_WORDS[status] ?? status),
+    brush: ({ status, status_reason }) => (isHeld(status_reason) ? "yellow" : BRUSHES[status]),
   },
   { title: "PROGRESS", width: 17, from: 110, cell: progressOf },
   { title: "DONE", width: 9, right: true, cell: doneOf },
@@ -96,8 +98,8 @@ function progressOf(row: Publish): string {
 }
 
 /** Of one that makes messages now. */
-const rateText = ({ rate, status }: RunningPublish) =>
-  rate === undefined || status !== "fanning_out" ? "" : `${number(rate)}/s`
+const rateText = ({ rate, status, status_reason }: RunningPublish) =>
+  rate === undefined || status !== "fanning_out" || isHeld(status_reason) ? "" : `${number(rate)}/s`
 
 const leftText = (row: Publish) => {
   const { left } = totalsOf(row)
@@ -110,6 +112,7 @@ const countOf = (row: Publish, name: "skipped" | "failed") => number(totalsOf(ro
 function endOf(row: RunningPublish, now: number): string {
   const { completed_at, status, status_reason, scheduled_at, rate } = row
   if (completed_at !== null) return [clockTime(completed_at).slice(0, 8), status_reason].join(" ")
+  if (isHeld(status_reason)) return "since a restore"
   if (status === "scheduled") return until(scheduled_at, now)
   if (status === "paused") return status_reason ?? ""
   const seconds = secondsLeft(totalsOf(row).left, rate)

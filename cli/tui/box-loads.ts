@@ -1,7 +1,7 @@
 import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
 import { exits, Failure } from "../lib/errors"
-import { HELD_QUEUE } from "./box-screen"
+import { HELD_QUEUE } from "../lib/message-status"
 import type { BoxFacts } from "./state"
 
 const PAGE = 100

@@ -1,5 +1,6 @@
 import type { Components } from "../../src/client/components"
 import { byteSize } from "../lib/byte-size"
+import { HELD_QUEUE } from "../lib/message-status"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { age } from "../lib/time"
 import { ageText, fitted, number, wrapped } from "./cells"
@@ -11,9 +12,6 @@ import { told } from "./webhooks-screen"
 type DoctorCheck = Components["DoctorReport"]["checks"][number]
 type Backup = Components["Backup"]
 type Queue = Components["Queue"]
-
-/** The queue of the work that is held since a restore. */
-export const HELD_QUEUE = "held_after_restore"
 
 /** Drops are for the machine itself: a key of this screen copies the command. */
 const DROP = `belfry queue purge ${HELD_QUEUE} --dry-run`

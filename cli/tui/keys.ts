@@ -203,7 +203,9 @@ function keysOnWebhooks({
 }: WebhooksState): KeyHelp[] {
   if (opened) return delivery
   const endpoint = chosen(list ?? [], position)
-  return focus === "endpoints" ? endpoints(endpoint) : deliveries(endpoint)
+  const keys = focus === "endpoints" ? endpoints(endpoint) : deliveries(endpoint)
+  // Without an endpoint, as before the first answer, they do nothing yet.
+  return endpoint ? keys : keys.map((one) => ({ ...one, short: "" }))
 }
 
 /** Keys that ink names, as `press` knows them. */

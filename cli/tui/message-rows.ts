@@ -1,4 +1,5 @@
 import type { Components } from "../../src/client/components"
+import { isHeld } from "../lib/message-status"
 import { cleanLine } from "../lib/terminal"
 
 type Email = Omit<Components["EmailSummary"], "updated_at"> & { updated_at?: string }
@@ -14,6 +15,8 @@ export interface MessageRow {
   subject: string
   status: string
   reason: string
+  /** Waits since a restore: nothing is sent before an operator releases it. */
+  is_held: boolean
   attempts: number
   /** Of a message that waits for its time, epoch milliseconds. */
   scheduled_at: number | null
@@ -82,6 +85,7 @@ export function updateOfEmail(email: Email): RowUpdate {
     subject: clean(email.subject),
     status: clean(email.status),
     reason: clean(email.status_reason),
+    is_held: isHeld(email.status_reason),
     attempts: email.attempts,
     scheduled_at: waitsUntil(email),
     tags: tagsOf(email.tags),
@@ -199,7 +203,7 @@ function begun({ id, at }: RowUpdate, is_news: boolean): MessageRow {
   const made = madeAt(id)
   const created_at = Number.isFinite(made) ? made : at
   const text = { channel: "email", to: "", subject: "", status: "", reason: "" }
-  const blank = { ...text, tags: [], template: [], scheduled_at: null }
+  const blank = { ...text, is_held: false, tags: [], template: [], scheduled_at: null }
   const is_new = is_news && at - created_at < JUST_NOW
   return { ...blank, id, created_at, attempts: 0, changed_at: created_at, is_new }
 }
@@ -211,6 +215,7 @@ function merged(row: MessageRow, { at, attempts, status, ...fact }: RowUpdate): 
     ...row,
     ...fact,
     reason: moves ? (fact.reason ?? "") : row.reason,
+    is_held: moves ? (fact.is_held ?? (row.is_held && status === "queued")) : row.is_held,
     status: moves ? status : row.status,
     changed_at: moves && status !== row.status ? at : row.changed_at,
     attempts: Math.max(attempts ?? 0, tries),

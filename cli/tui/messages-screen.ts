@@ -41,7 +41,7 @@ const columns: MonitorColumn<MessageRow>[] = [
   {
     title: "STATUS",
     width: 12,
-    cell: ({ status }) => statusWord(status),
+    cell: ({ status, is_held }) => (is_held ? "held" : statusWord(status)),
     brush: ({ status }) => statusBrush(status),
   },
   { title: "TRY", width: 3, right: true, cell: ({ attempts }) => String(attempts) },

@@ -87,7 +87,8 @@ export function applyNews(state: State, news: News): StateStep {
     }
     case "box": {
       const { found = state.box.found, problem = null } = news
-      return step({ ...state, box: { ...state.box, found, problem } })
+      const next = { ...state, box: { ...state.box, found, problem } }
+      return step(found?.held === null ? { ...next, messages: withoutHeld(next) } : next)
     }
     case "inbound":
       return step(withMails(state, news))
@@ -122,6 +123,16 @@ function heardFacts(state: State, facts: readonly RowUpdate[]): StateStep {
   const is_open = detail !== null && facts.some(({ id }) => id === detail.id)
   if (!is_open || !["Timeline", "Events", "Tracking"].includes(detail.tab)) return step(next)
   return step(next, { do: "load_message", id: detail.id, tab: detail.tab })
+}
+
+/** Nothing is held since a restore any more, also where no event has told of a message yet. */
+function withoutHeld(state: State): MessagesState {
+  const { rows } = state.messages
+  if (!rows.some(({ is_held }) => is_held)) return state.messages
+  return withShown(
+    { ...state.messages, rows: rows.map((row) => ({ ...row, is_held: false })) },
+    state,
+  )
 }
 
 function withOlder(state: State, { facts, more, filter }: NewsOf<"older">): MessagesState {

@@ -293,7 +293,7 @@ export const keys = {
   "storage.cache_mb": key(
     whole(1, 65_536),
     64,
-    "Memory in MB for the page cache of each SQLite connection.",
+    "Memory in MB for the page cache of the SQLite connection that reads. The one that writes has a quarter of it.",
   ),
   "upgrade.trial": key(
     duration,

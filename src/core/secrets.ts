@@ -1,7 +1,6 @@
 import {
   createCipheriv,
   createDecipheriv,
-  createHmac,
   hkdfSync,
   randomBytes,
   timingSafeEqual,
@@ -13,6 +12,7 @@ import {
   linkSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -50,11 +50,16 @@ export interface KeyRing {
    * `master.key.next`, of the given one (base64), or of a new one.
    */
   next(given: string | null): string
+  /** The master key in use, in base64: to be sealed or kept, never to be shown. */
+  current(): string
+  /** As `seal`, with another key than the one in use. Throws SecretError where it is not known. */
+  sealWith(key_id: string, plain: string, context: string): string
   /** Whether `master.key.next` is there, with another key than the one in use. */
   hasNext(): boolean
   /**
-   * Gives the key in use its usual file, `master.key`; the one before becomes `master.key.old`. With a key
-   * of the settings, the file of the next one stays, because only the operator can change the settings.
+   * Gives the key in use its usual file, `master.key`; the one before becomes `master.key.old`, and
+   * an older one `master.key.old-<its name>`. With a key of the settings, the file of the next one stays,
+   * because only the operator can change the settings.
    */
   settle(): void
   /** Makes MACs with this master key (base64) from now on, so that links in mail stay valid. */
@@ -110,7 +115,7 @@ export function openSecrets(options: MasterKeyOptions): Secrets {
     mac(purpose, text) {
       const key = purposes.get(purpose) ?? derive(macs.master, `belfry mac ${purpose}`)
       purposes.set(purpose, key)
-      return createHmac("sha256", key).update(text, "utf8").digest()
+      return new Bun.CryptoHasher("sha256", key).update(text).digest()
     },
     keys: {
       use(key_id, { also_for_macs = are_macs_own } = {}) {
@@ -125,6 +130,12 @@ export function openSecrets(options: MasterKeyOptions): Secrets {
         return true
       },
       next: (given) => nextMasterKey(data_dir, given, used.key_id),
+      current: () => used.master.toString("base64"),
+      sealWith(key_id, plain, context) {
+        const key = lookUp(key_id)
+        if (!key) throw new SecretError(`The master key ${key_id} is not known here.`)
+        return sealWith(key, plain, context)
+      },
       hasNext() {
         const path = join(data_dir, NEXT_FILE)
         return existsSync(path) && masterKeyId(read(path)) !== used.key_id
@@ -234,7 +245,7 @@ function masterKey(options: MasterKeyOptions): Buffer {
       `The file ${path} does not exist. Put the key of this instance there, or set security.master_key.`,
     )
   }
-  make(options.data_dir, path)
+  makeKeyFile(options.data_dir, path)
   return read(path)
 }
 
@@ -254,10 +265,12 @@ function otherKeys(data_dir: string, is_set: boolean): Buffer[] {
 function nextMasterKey(data_dir: string, given: string | null, used_id: string): string {
   const path = join(data_dir, NEXT_FILE)
   // Of a rotation that ended. Its key may not be in the settings yet: then this is the only file with it.
-  if (existsSync(path) && masterKeyId(read(path)) === used_id)
+  if (existsSync(path) && masterKeyId(read(path)) === used_id) {
+    keepOlderKey(data_dir)
     renameSync(path, join(data_dir, OLD_FILE))
+  }
   if (given !== null) decoded(given, "The new master key")
-  if (!existsSync(path)) make(data_dir, path, given ?? undefined)
+  if (!existsSync(path)) makeKeyFile(data_dir, path, given ?? undefined)
   const next = read(path)
   if (given !== null && !next.equals(Buffer.from(given, "base64"))) {
     throw new MasterKeyError(
@@ -267,17 +280,31 @@ function nextMasterKey(data_dir: string, given: string | null, used_id: string):
   return masterKeyId(next)
 }
 
+/** The key of two rotations ago gets its own name: backups of its time need it. */
+function keepOlderKey(data_dir: string): void {
+  const old = join(data_dir, OLD_FILE)
+  if (existsSync(old)) renameSync(old, `${old}-${masterKeyId(read(old))}`)
+}
+
 /** There is a `master.key` at every moment. It does nothing where no key, or another one, is next. */
 function takeNextMasterKey(data_dir: string, key_id: string): void {
   const [path, next, old] = [FILE, NEXT_FILE, OLD_FILE].map((name) => join(data_dir, name))
   if (!path || !next || !old || !existsSync(next) || masterKeyId(read(next)) !== key_id) return
-  if (existsSync(path)) {
+  if (existsSync(path) && masterKeyId(read(path)) !== key_id) {
+    keepOlderKey(data_dir)
     rmSync(old, { force: true })
     linkSync(path, old)
     syncFolder(data_dir)
   }
   renameSync(next, path)
+  removeDrafts(data_dir)
   syncFolder(data_dir)
+}
+
+/** Of a process that was killed while it made the next key. */
+function removeDrafts(data_dir: string): void {
+  const drafts = readdirSync(data_dir).filter((name) => name.startsWith(`${NEXT_FILE}.`))
+  for (const name of drafts) rmSync(join(data_dir, name), { force: true })
 }
 
 function read(path: string): Buffer {
@@ -302,7 +329,7 @@ function decoded(text: string, where: string): Buffer {
  * Written and synced under another name, then linked: link refuses an existing name, so of two
  * processes that start at once one wins, and no crash leaves half a key behind.
  */
-function make(
+export function makeKeyFile(
   data_dir: string,
   path: string,
   key = randomBytes(KEY_BYTES).toString("base64"),

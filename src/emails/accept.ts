@@ -63,7 +63,8 @@ export async function accept(
   if (links.length > 0) await keepLinks(tx, links)
   const accepted = await messages.accept(tx, entering)
   await countUsage(tx, admitted)
-  const byId = new Map(accepted.map((message) => [message.id, message]))
+  const byId = new Map<string, messages.Message>()
+  for (const message of accepted) byId.set(message.id, message)
   return list.map((entry) => {
     const answer = refused.get(entry) ?? byId.get(entry.message.id)
     if (!answer) throw new Error("a message was neither accepted nor refused")

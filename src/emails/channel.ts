@@ -57,10 +57,11 @@ export function emailChannel(parts: EmailChannelParts): Channel {
      * provider has no permit.
      */
     async prepare(message, content, attempt) {
-      const { id, stream, project_id, sandbox } = message
+      const { id, stream, project_id, sandbox, envelope } = message
       if (!sandbox) await demandReleased(store.read, message)
       const { to } = triedNow(queues, message)
-      await providerOf(message)?.admit?.(id, to, stream === "auth", project_id)
+      const is_urgent = stream === "auth"
+      await providerOf(message)?.admit?.(id, to, is_urgent, project_id, envelope?.released_to)
       return bytesOf(parts, message, { content, attempt, warnUnsigned })
     },
     release: (message_id) => parts.provider.dismiss?.(message_id),
@@ -87,6 +88,7 @@ export function emailChannel(parts: EmailChannelParts): Channel {
         from: message.envelope?.from.email ?? "",
         reports_to: () => envelopeSender(store.read, secrets, message),
         to,
+        config_id: message.envelope?.released_to,
         raw: bytes,
         smtputf8: isWide(message),
         ...(!isSevenBit(bytes) && { inSevenBits: () => inSevenBits(parts, message, bytes) }),

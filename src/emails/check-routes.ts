@@ -68,8 +68,8 @@ export const checkRoutes = (parts: PreflightParts): AnyRoute[] => [
       "Checks what sending it would check, then its domain, size, links, accessibility and content. Nothing is sent, counted or fetched. Records of the domain are as the last check saw them.",
     body: SendEmail,
     example: {
-      from: "Acme <hello@example.com>",
-      to: "ann@example.com",
+      from: "Acme <hello@mailbox.test>",
+      to: "ann@mailbox.test",
       subject: "Your receipt",
       html: '<p>Thank you for your <a href="https://example.com/orders/1042">order</a>.</p>',
     },

@@ -1,5 +1,6 @@
 import type { Problems } from "../core/errors"
 import { isUuid } from "../core/ids"
+import { isLonger } from "../lib/text"
 import type { NewMessage } from "../messages/pipeline"
 import type { Reader } from "../store/store"
 import { type CategoryRow, demandAmong, knownCategories } from "../subscribers/categories"
@@ -52,7 +53,7 @@ const LONGEST_ID = 255
 /** The subscriber of a send; null where it names none. */
 export function readSubscriberId(value: unknown, path: string, problems: Problems): string | null {
   if (value == null) return null
-  if (typeof value === "string" && value !== "" && value.length <= LONGEST_ID) return value
+  if (typeof value === "string" && value !== "" && !isLonger(value, LONGEST_ID)) return value
   const hint = `The value must be the id or the external id of a subscriber, 1 to ${LONGEST_ID} characters.`
   return problems.add(path, "invalid", hint) ?? null
 }

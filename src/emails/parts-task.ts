@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises"
 import { headerFields } from "../lib/mail-text"
-import { contentOf, isFile, leafText, type MailLeaf, readTree } from "../lib/mail-tree"
+import { contentOf, isFile, readTree, textsOf } from "../lib/mail-tree"
 
 /** What a person reads of a message that came as bytes. */
 export interface ReadParts {
@@ -31,12 +31,6 @@ export async function readMailFile({ place, number }: { place: Place; number: nu
   const files = readTree(await bytesAt(place)).leaves.filter(isFile)
   const leaf = files[number]
   return leaf && new Uint8Array(contentOf(leaf))
-}
-
-function textsOf(leaves: MailLeaf[], type: string): string | null {
-  const texts = leaves.filter(({ content_type }) => content_type === type).map(leafText)
-  const text = texts.join("\n").replaceAll("\0", "")
-  return text === "" ? null : text
 }
 
 function headersOf(raw: Uint8Array): Record<string, string> {

@@ -285,21 +285,26 @@ interface NewEmail
   replyAddress?: ((message_id: string) => string) | undefined
 }
 
-/** The message as it can be accepted. Its id is made here, and the Message-ID follows from it. */
+/**
+ * The message as it can be accepted. Its id is made here, and the Message-ID follows from it. Its fields are
+ * named one by one, because copies of copies would be most of the garbage of a publish.
+ */
 export function newEmail(email: NewEmail): NewMessage {
-  const { to, cc, bcc, from, attachments, submitted, kind, track, replyAddress, ...message } = email
+  const { from, attachments, submitted, kind, track, replyAddress } = email
   const id = newId()
   const tracked = replyAddress ? [{ email: replyAddress(id), name: null }] : []
   const reply_to = email.reply_to.length > 0 ? email.reply_to : tracked
   const sender_domain = domainOf(from.email)
   return {
-    ...message,
     id,
+    account_id: email.account_id,
+    project_id: email.project_id,
     channel: "email",
-    recipient: comparable(to.email),
-    recipients: recipientsOf(email),
+    recipient: comparable(email.to.email),
     sender: comparable(from.email),
     sender_domain,
+    subject: email.subject,
+    recipients: recipientsOf(email),
     envelope: {
       from,
       reply_to,
@@ -308,28 +313,51 @@ export function newEmail(email: NewEmail): NewMessage {
       ...(track && { track }),
       ...kind,
     },
+    batch_id: email.batch_id,
+    stream: email.stream,
+    source: email.source,
+    tags: email.tags,
+    metadata: email.metadata,
+    api_key_id: email.api_key_id,
+    idempotency_key: email.idempotency_key,
     rfc_message_id: email.rfc_message_id ?? `<${id}@${sender_domain}>`,
     thread_id: email.thread_id ?? null,
+    sandbox: email.sandbox,
+    scheduled_at: email.scheduled_at ?? null,
+    template_id: email.template_id ?? null,
+    subscriber_id: email.subscriber_id ?? null,
+    category: email.category ?? null,
+    fan_out_id: email.fan_out_id ?? null,
+    content: email.content,
     created_at: now(),
+    ...(email.refused && { refused: email.refused }),
   }
 }
 
 /** Each address once, in the most visible place it was named. */
 function recipientsOf({ to, cc, bcc }: NewEmail): Recipient[] {
+  if (cc.length === 0 && bcc.length === 0) return [recipientOf(to, "to")]
   const found = new Map<string, Recipient>()
   for (const [kind, mailboxes] of [
     ["to", [to]],
     ["cc", cc],
     ["bcc", bcc],
   ] as const) {
-    for (const { email, name } of mailboxes) {
-      const key = comparable(email)
-      if (found.has(key)) continue
-      found.set(key, { email, name, kind, status: "queued", status_reason: null })
+    for (const mailbox of mailboxes) {
+      const key = comparable(mailbox.email)
+      if (!found.has(key)) found.set(key, recipientOf(mailbox, kind))
     }
   }
   return [...found.values()]
 }
+
+const recipientOf = ({ email, name }: Mailbox, kind: Recipient["kind"]): Recipient => ({
+  email,
+  name,
+  kind,
+  status: "queued",
+  status_reason: null,
+})
 
 export const isSubmitted = (content: unknown): content is SubmittedContent =>
   typeof content === "object" && content !== null && "submitted" in content

@@ -58,8 +58,8 @@ export const emailRoutes = (parts: EmailParts): AnyRoute[] => [
 const ONE = "/v1/emails/{email_id}"
 
 const SEND_EXAMPLE = {
-  from: "Acme <hello@example.com>",
-  to: "ann@example.com",
+  from: "Acme <hello@mailbox.test>",
+  to: "ann@mailbox.test",
   subject: "Your receipt",
   html: "<p>Thank you for your order.</p>",
   text: "Thank you for your order.",
@@ -92,7 +92,7 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
         "`{messages: […]}` accepts the valid messages and lists the others in `results`. A bare list is accepted as a whole or refused as a whole. `X-Batch-Validation` chooses the other way.",
       sends: true,
       body: batchSchemas.BatchRequest,
-      example: { messages: [SEND_EXAMPLE, { ...SEND_EXAMPLE, to: "ben@example.com" }] },
+      example: { messages: [SEND_EXAMPLE, { ...SEND_EXAMPLE, to: "ben@mailbox.test" }] },
       headers: batchSchemas.batchHeaders,
       read: readBatch,
       envelope: batchSchemas.BatchAnswer,

@@ -48,10 +48,14 @@ export async function record(tx: Tx, list: NewEvent[]): Promise<Recorded[]> {
   const created_at = now()
   // The ids are made here, inside the transaction: on SQLite their order is the order of commits.
   const recorded = list.map((event) => ({
-    detail: null,
-    ...event,
     id: newEventId(),
     position: 0, // the database fills it in
+    account_id: event.account_id,
+    project_id: event.project_id,
+    subject_id: event.subject_id,
+    type: event.type,
+    data: event.data,
+    detail: event.detail ?? null,
     created_at,
   }))
   await insertEvents(tx, recorded)

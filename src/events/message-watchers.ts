@@ -13,6 +13,7 @@ const PACKET_MILLISECONDS = 50
 /** Postgres carries less than 8,000 bytes in one notification. */
 const MOST_BYTES = 7500
 const MOST_AT_ONCE = 20
+const MOST_FRAMES_AT_ONCE = 200
 const MOST_WAITING = 2000
 
 /** In place of a project: a node that has just opened its ears asks which nodes watch what. */
@@ -23,7 +24,15 @@ interface WatchedChange {
   project_id: string
 }
 
-type Listener = (told: WatchedChange) => void
+/** Gets frames `{type: "message", message}` as text. */
+type Listener = (frames: readonly string[]) => void
+
+/** The watchers of one project on this node, and the frames that they get next. */
+interface WatchedProject {
+  listeners: Set<Listener>
+  frames: string[]
+  timer?: Timer | undefined
+}
 
 /**
  * Tells changes of message statuses to the watchers of a project, on any node. Each node says from
@@ -33,7 +42,7 @@ type Listener = (told: WatchedChange) => void
 export class MessageWatchers {
   readonly #store: Store
   readonly #node = newId()
-  readonly #listeners = new Map<string, Set<Listener>>()
+  readonly #watched = new Map<string, WatchedProject>()
   readonly #wanted = new Map<string, number>()
   #outbox: string[] = []
   #timer: Timer | undefined
@@ -47,24 +56,28 @@ export class MessageWatchers {
     if (this.#store.isAlone) return () => {}
     void this.#store.listen(MESSAGES, (payload) => this.#hearMessages(payload))
     const heard = this.#store.listen(WANTED, (payload) => this.#hearWanted(payload))
-    void heard.then(() => this.#want([WHO, ...this.#listeners.keys()]))
-    const timer = setInterval(() => this.#want([...this.#listeners.keys()]), WANT_MILLISECONDS)
+    void heard.then(() => this.#want([WHO, ...this.#watched.keys()]))
+    const timer = setInterval(() => this.#want([...this.#watched.keys()]), WANT_MILLISECONDS)
     return () => {
       clearInterval(timer)
       clearTimeout(this.#timer)
     }
   }
 
-  /** Calls `listener` with every change of a message of the project, until the function is called. */
+  /**
+   * Calls `listener` with every change of a message of the project, within 50 ms, until the function is
+   * called. The text of a change is made once for all listeners.
+   */
   watch(project_id: string, listener: Listener): () => void {
-    const all = this.#listeners.get(project_id) ?? new Set()
-    this.#listeners.set(project_id, all.add(listener))
-    if (all.size === 1) this.#want([project_id])
+    const watched = this.#watched.get(project_id) ?? { listeners: new Set(), frames: [] }
+    this.#watched.set(project_id, watched)
+    watched.listeners.add(listener)
+    if (watched.listeners.size === 1) this.#want([project_id])
     return () => {
-      all.delete(listener)
-      if (all.size === 0 && this.#listeners.get(project_id) === all) {
-        this.#listeners.delete(project_id)
-      }
+      watched.listeners.delete(listener)
+      if (watched.listeners.size > 0 || this.#watched.get(project_id) !== watched) return
+      this.#watched.delete(project_id)
+      clearTimeout(watched.timer)
     }
   }
 
@@ -75,7 +88,11 @@ export class MessageWatchers {
   }
 
   #tell(told: WatchedChange) {
-    for (const listener of this.#listeners.get(told.project_id) ?? []) listener(told)
+    const watched = this.#watched.get(told.project_id)
+    if (!watched) return
+    watched.frames.push(JSON.stringify({ type: "message", message: told }))
+    if (watched.frames.length >= MOST_FRAMES_AT_ONCE) return handOut(watched)
+    watched.timer ??= setTimeout(() => handOut(watched), PACKET_MILLISECONDS)
   }
 
   #want(projects: string[]) {
@@ -88,7 +105,7 @@ export class MessageWatchers {
   #hearWanted(payload: string) {
     const [node, project_id = ""] = payload.split(" ")
     if (node === this.#node) return
-    if (project_id === WHO) return this.#want([...this.#listeners.keys()])
+    if (project_id === WHO) return this.#want([...this.#watched.keys()])
     this.#wanted.set(project_id, monotonic() + WANTED_FOR_MILLISECONDS)
   }
 
@@ -122,6 +139,15 @@ export class MessageWatchers {
     if (payload.slice(0, start) === this.#node) return
     for (const told of JSON.parse(payload.slice(start + 1)) as WatchedChange[]) this.#tell(told)
   }
+}
+
+/** Few writes to each connection cost less than many. */
+function handOut(watched: WatchedProject) {
+  const { listeners, frames, timer } = watched
+  clearTimeout(timer)
+  watched.timer = undefined
+  watched.frames = []
+  for (const listener of listeners) listener(frames)
 }
 
 function packed(texts: string[]): string[][] {

@@ -4,7 +4,7 @@ import { oneOf } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
 import type { ServerHealth } from "../http/server-health"
-import { Upgrade } from "../http/sockets"
+import { type Conversation, Upgrade } from "../http/sockets"
 import { check } from "../http/validate"
 import { anything, eventId, flag, text, time, word } from "../lib/record-fields"
 import { isSecret, newSecret } from "../lib/signature"
@@ -14,7 +14,7 @@ import * as feed from "./feed"
 import { lastPosition, positionOf } from "./feed"
 import type { MessageWatchers } from "./message-watchers"
 import { API_VERSION, askedTypes, CATEGORIES, eventTypes, lookup, noSuchType } from "./registry"
-import { Forwarding, stream } from "./stream"
+import { type Following, Forwarding, stream, streamNewest } from "./stream"
 
 const MOST = 100
 
@@ -190,6 +190,11 @@ export interface StreamParts {
   watching: MessageWatchers
 }
 
+const LONGEST_EVERY_MS = 60_000
+
+const insteadOf = (header: string) =>
+  `In place of the header ${header}, which a page in a browser cannot send.`
+
 const query = t.Object({
   after: t.Optional(
     t.String({
@@ -204,7 +209,16 @@ const query = t.Object({
       description: "Event types, separated by commas. `email.*` is allowed.",
     }),
   ),
+  account_id: t.Optional(t.String({ maxLength: 64, description: insteadOf("X-Account-Id") })),
+  project_id: t.Optional(t.String({ maxLength: 64, description: insteadOf("X-Project-Id") })),
   forward: t.Boolean({ default: false, description: "Send signed deliveries instead of events." }),
+  newest_every_ms: t.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: LONGEST_EVERY_MS,
+    description:
+      "Sends only the newest event, at most one in this time, and no changes of messages. For clients that read the rest by other requests (default: every event).",
+  }),
 })
 
 const SECRET_HEADER = "x-svc-listen-secret"
@@ -224,21 +238,35 @@ export const streamRoutes = (parts: StreamParts): AnyRoute[] => [
     ...projectRow("GET", "/v1/events/stream", "webhooks:read", 101),
     summary: "Stream events over a WebSocket",
     description:
-      "Connect with a WebSocket and the subprotocol `svc.events.v1`. With `forward=true` the server sends signed deliveries, and the client sends back the answers of its receiver.",
+      "Connect with a WebSocket and the subprotocol `svc.events.v1`. A page in a browser adds its token as a second one: `bearer.<token>`. With `forward=true` the server sends signed deliveries, and the client sends back the answers of its receiver.",
     socket: "svc.events.v1",
     query,
     headers,
     handle: async ({ request, project_id, query }) => {
-      const secret = query.forward ? listenSecret(request) : undefined
       const db = parts.store.read
       const types = askedTypes(query.types ?? "")
       const from = await startOf(db, project_id, query.after)
-      const following = { db, project_id, from, types }
-      if (secret !== undefined) return new Upgrade(new Forwarding(following, secret))
-      return new Upgrade({ begin: (wire) => stream(wire, following, parts.watching) })
+      return new Upgrade(conversationOf(parts, { db, project_id, from, types }, query, request))
     },
   }),
 ]
+
+/** Throws 422 where the query asks for two kinds of frames, and for a bad secret. */
+function conversationOf(
+  { watching }: StreamParts,
+  following: Following,
+  { forward, newest_every_ms }: Static<typeof query>,
+  request: Request,
+): Conversation {
+  if (forward && newest_every_ms > 0) {
+    const message = "Give either `forward` or `newest_every_ms`, not both."
+    throw invalid("newest_every_ms", "invalid", message)
+  }
+  if (forward) return new Forwarding(following, listenSecret(request))
+  if (newest_every_ms > 0)
+    return { begin: (wire) => streamNewest(wire, following, newest_every_ms) }
+  return { begin: (wire) => stream(wire, following, watching) }
+}
 
 /** Fixed before the connection opens: nothing that happens afterwards is missed. */
 async function startOf(db: Reader, project_id: string, after: string | undefined) {

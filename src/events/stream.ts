@@ -2,94 +2,71 @@ import { newId } from "../core/ids"
 import { millis, sleep } from "../core/time"
 import { signedHeaders } from "../lib/signature"
 import type { Reader } from "../store/store"
-import { type Event, envelopeOf, type FeedPosition, readWaiting } from "./feed"
+import { type Event, envelopeOf, type FeedPosition } from "./feed"
+import { follow } from "./feed-tail"
 import type { MessageWatchers } from "./message-watchers"
-import { matchesType } from "./registry"
-
-const AT_ONCE = 100
-const WAIT_MILLISECONDS = 25_000
-
-/** Between two reads of one follower, for each follower of the same project. */
-const GAP_MILLISECONDS = 2
-const LEAST_GAP = 10
-const LONGEST_GAP = 200
-
-/** How many follow a project here. */
-const followers = new Map<string, number>()
-
-/**
- * Every event behind a place (without one: from the oldest that is readable), in the order of the
- * feed and without a gap, as they come, until the signal. Of other types only the place is kept:
- * to ask for the wanted ones alone would mean to pass by all others again each time.
- */
-export async function* follow(
-  db: Reader,
-  project_id: string,
-  from: FeedPosition | undefined,
-  types: readonly string[],
-  signal: AbortSignal,
-): AsyncGenerator<Event> {
-  const isWanted = ({ type }: Event) => types.length === 0 || matchesType(types, type)
-  let place = from
-  count(project_id, 1)
-  try {
-    while (!signal.aborted) {
-      const query = { from: place, limit: AT_ONCE, types: [] }
-      const rows = await readWaiting(db, project_id, query, WAIT_MILLISECONDS, signal)
-      for (const row of rows) {
-        if (signal.aborted) return
-        if (isWanted(row)) yield row
-        place = row
-      }
-      // Many followers that read after each commit would do nothing else.
-      if (rows.length < AT_ONCE) await sleep(gapOf(project_id), signal)
-    }
-  } finally {
-    count(project_id, -1)
-  }
-}
-
-function count(project_id: string, change: number) {
-  const left = (followers.get(project_id) ?? 0) + change
-  if (left > 0) followers.set(project_id, left)
-  else followers.delete(project_id)
-}
-
-function gapOf(project_id: string): number {
-  const wanted = (followers.get(project_id) ?? 1) * GAP_MILLISECONDS
-  return Math.min(LONGEST_GAP, Math.max(LEAST_GAP, wanted))
-}
 
 /** A connection, as far as a stream of events needs it. */
 interface StreamConnection {
   readonly closed: AbortSignal
   /** Resolves when there is room for the next frame. */
   send(frame: object): Promise<void>
+  /** As `send`, for frames that are text already. */
+  sendAll(frames: readonly string[]): Promise<void>
   /** For what cannot be asked for again. */
-  push(frame: object): void
+  pushAll(frames: readonly string[]): void
 }
 
 /** What one connection follows. */
-interface Following {
+export interface Following {
   db: Reader
   project_id: string
   from: FeedPosition | undefined
   types: readonly string[]
 }
 
+const followed = (wire: StreamConnection, { db, project_id, from, types }: Following) =>
+  follow(db, project_id, from, types, wire.closed)
+
 /** Tells every event from a place on, and the changes of messages as long as it is there. */
 export async function stream(
   wire: StreamConnection,
-  { db, project_id, from, types }: Following,
+  following: Following,
   watching: MessageWatchers,
 ): Promise<void> {
-  const off = watching.watch(project_id, (message) => wire.push({ type: "message", message }))
+  const off = watching.watch(following.project_id, (frames) => wire.pushAll(frames))
   try {
-    for await (const event of follow(db, project_id, from, types, wire.closed)) {
-      await wire.send({ type: "event", event: envelopeOf(event) })
+    for await (const events of followed(wire, following)) {
+      await wire.sendAll(events.map(({ frame }) => frame))
     }
   } finally {
     off()
+  }
+}
+
+/**
+ * Tells the newest event, at once and then at most once in `every_ms`: for a client that wants to know
+ * that something happened, and asks for the rest. So a project at work costs as little as one at rest.
+ */
+export async function streamNewest(
+  wire: StreamConnection,
+  following: Following,
+  every_ms: number,
+): Promise<void> {
+  let newest: string | undefined
+  let is_sending = false
+  const sendNewest = async () => {
+    is_sending = true
+    for (; newest !== undefined; await sleep(every_ms, wire.closed)) {
+      const frame = newest
+      newest = undefined
+      await wire.sendAll([frame])
+    }
+    is_sending = false
+  }
+  for await (const events of followed(wire, following)) {
+    newest = events.at(-1)?.frame
+    if (!is_sending) void sendNewest()
   }
 }
 
@@ -117,15 +94,14 @@ export class Forwarding {
   }
 
   async begin(wire: StreamConnection): Promise<void> {
-    const { db, project_id, from, types } = this.#following
+    const { from } = this.#following
     wire.closed.addEventListener("abort", () => this.#forget(), { once: true })
     await wire.send({ type: "ready", secret: this.#secret, after: from?.id ?? null })
-    for await (const event of follow(db, project_id, from, types, wire.closed)) {
-      if (isForOneAlone(event)) continue
-      await this.#deliver(wire, event)
-      while (this.#unanswered.size >= MOST_UNANSWERED) {
-        this.#room = Promise.withResolvers()
-        await this.#room.promise
+    for await (const events of followed(wire, this.#following)) {
+      for (const { event } of events) {
+        if (isForOneAlone(event)) continue
+        await this.#deliver(wire, event)
+        await this.#untilAnswered()
       }
     }
   }
@@ -150,6 +126,13 @@ export class Forwarding {
     const timer = setTimeout(() => this.#settle(delivery_id), ANSWER_MILLISECONDS)
     this.#unanswered.set(delivery_id, timer)
     await wire.send({ type: "delivery", delivery_id, headers: { ...CONTENT, ...signed }, body })
+  }
+
+  async #untilAnswered() {
+    while (this.#unanswered.size >= MOST_UNANSWERED) {
+      this.#room = Promise.withResolvers()
+      await this.#room.promise
+    }
   }
 
   #settle(delivery_id: string): boolean {

@@ -6,10 +6,11 @@ import { topicFields } from "../emails/email-category"
 import { newEmail, type SendRules } from "../emails/prepare"
 import type { Caller } from "../identity/caller"
 import { codeOfSilence, projectCaller } from "../identity/project-caller"
-import { comparable } from "../lib/address"
+import { comparable, type Mailbox } from "../lib/address"
 import type { MessageEntry } from "../messages/admission"
 import { type AskedMessage, decideAll } from "../messages/audience-decisions"
 import { keptOf } from "../messages/decided"
+import type { NewMessage } from "../messages/pipeline"
 import { nameFor, type SharedLanguages } from "../messages/shared-contents"
 import { throttledRefusal } from "../reputation/gate"
 import { bumpAll, type Changes } from "../store/counters"
@@ -137,10 +138,13 @@ interface WalkStep {
 /** Decides, writes and counts, as far as the pace of the project allows. */
 async function walkOn(tx: Tx, walk: Walk): Promise<WalkStep> {
   const decisions = await decisionsOf(tx, walk)
-  const planned = walk.recipients.map(({ member }, at) => plan(walk, member, decisions[at]))
+  const { sandbox } = walk.caller.project_settings
+  const allowance = sandbox ? null : { ...allowanceOf(walk.caller), sends_per_second: null }
+  const counted = { ...walk, allowance }
+  const planned = walk.recipients.map(({ member }, at) => plan(counted, member, decisions[at]))
   const { done, wait_seconds } = await paced(tx, walk, planned)
   const reached = planned.slice(0, done)
-  const entries = reached.flatMap((one) => ("message" in one ? [one] : []))
+  const entries = reached.filter((one) => "message" in one)
   const answers = await accept(tx, entries)
   const changes: Changes = new Map([[FOUND, done]])
   const count = (name: string) => changes.set(name, (changes.get(name) ?? 0) + 1)
@@ -157,6 +161,7 @@ async function walkOn(tx: Tx, walk: Walk): Promise<WalkStep> {
 function decisionsOf(tx: Tx, walk: Walk): Promise<SendDecision[]> {
   const { fan_out, caller, topic, recipients } = walk
   const { category, respect_preferences } = fan_out.intent
+  const about = { key: topic.key, default: topic.default }
   const asked = recipients.map(
     ({ member }): AskedMessage => ({
       subscriber: member,
@@ -164,7 +169,7 @@ function decisionsOf(tx: Tx, walk: Walk): Promise<SendDecision[]> {
       channel: "email",
       stream: "broadcast",
       category,
-      topic: { key: topic.key, default: topic.default },
+      topic: about,
       ignores_preferences: !respect_preferences,
       at: millis(),
     }),
@@ -175,7 +180,14 @@ function decisionsOf(tx: Tx, walk: Walk): Promise<SendDecision[]> {
 
 type Planned = MessageEntry | { skip: SkipReason }
 
-function plan(walk: Walk, member: AudienceMember, decision: SendDecision | undefined): Planned {
+/** A walk, and what its messages count under. */
+type CountedWalk = Walk & Pick<MessageEntry, "allowance">
+
+function plan(
+  walk: CountedWalk,
+  member: AudienceMember,
+  decision: SendDecision | undefined,
+): Planned {
   if (member.email === null) return { skip: "no_address" }
   if (!decision?.is_allowed) return { skip: skipOf(decision) }
   return entryFor(walk, member, member.email, decision)
@@ -187,29 +199,40 @@ const skipOf = (decision: SendDecision | undefined): SkipReason => {
 }
 
 function entryFor(
-  walk: Walk,
+  walk: CountedWalk,
   member: AudienceMember,
   address: string,
   decision: SendDecision,
 ): MessageEntry {
-  const { fan_out, caller, rules, languages, at } = walk
+  const { fan_out, caller, rules, languages, at, allowance } = walk
   const { account_id, project_id } = fan_out
   const { category, api_key_id, email, respect_preferences } = fan_out.intent
   const { sandbox, reply_tracking } = caller.project_settings
   const shared = nameFor(languages, "email", member.locale)
   const about = { project_id, address }
   const message = newEmail({
-    ...{ account_id, project_id, api_key_id, sandbox, scheduled_at: decision.deferred_until },
+    account_id,
+    project_id,
+    api_key_id,
+    sandbox,
+    scheduled_at: decision.deferred_until,
     fan_out_id: fan_out.id,
     subscriber_id: member.id,
     category,
     to: { email: address, name: member.name },
-    ...{ cc: [], bcc: [], tags: [], metadata: {}, attachments: [] },
+    cc: NO_COPIES,
+    bcc: NO_COPIES,
+    tags: [],
+    metadata: {},
+    attachments: [],
     from: email.from,
     reply_to: email.reply_to,
     replyAddress: reply_tracking ? rules.replyAddress : undefined,
     subject: walk.subjects.get(shared) ?? walk.subjects.get(member.id) ?? "",
-    ...{ batch_id: null, idempotency_key: null, source: "topic", stream: "broadcast" },
+    batch_id: null,
+    idempotency_key: null,
+    source: "topic",
+    stream: "broadcast",
     content: {
       shared,
       subscriber: packedSubscriber(templateSubscriber(member)),
@@ -221,11 +244,14 @@ function entryFor(
       ...(email.template && { template: email.template }),
       ...(!respect_preferences && { ignores_preferences: true as const }),
     },
-    ...(email.template && { template_id: email.template.id }),
+    template_id: email.template?.id ?? null,
   })
-  const allowance = sandbox ? null : { ...allowanceOf(caller), sends_per_second: null }
-  return { message: { ...message, created_at: at }, allowance }
+  message.created_at = at
+  return { message, allowance }
 }
+
+/** A published mail has one recipient. */
+const NO_COPIES: Mailbox[] = []
 
 const THROTTLED_SECONDS = 1
 
@@ -241,10 +267,10 @@ const bucketOf = ({ project_id, limits }: Caller): SendBucket => ({
 
 /** How far the walk may go now: the send bucket and a throttled account stop it before the end. */
 async function paced(tx: Tx, { caller, recipients }: Walk, planned: Planned[]): Promise<WalkStep> {
-  const places = planned.flatMap((one, at) =>
-    "message" in one ? [{ at, message: one.message }] : [],
-  )
-  const counted = places.filter(({ message }) => !message.sandbox)
+  const counted: { at: number; message: NewMessage }[] = []
+  for (const [at, one] of planned.entries()) {
+    if ("message" in one && !one.message.sandbox) counted.push({ at, message: one.message })
+  }
   const throttled = counted.find(({ message }) => throttledRefusal(caller, message.id))
   const before = throttled ? counted.filter(({ at }) => at < throttled.at) : counted
   const refusals = await takeFromBucket(

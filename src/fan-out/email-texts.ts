@@ -3,6 +3,7 @@ import { now } from "../core/time"
 import type { SendRules } from "../emails/prepare"
 import { demandSubject, inlineTexts } from "../emails/render-email"
 import type { Mailbox } from "../lib/address"
+import { nameFor } from "../messages/shared-contents"
 import type { Envelope } from "../messages/tables"
 import type { Reader } from "../store/store"
 import type { TemplateSources } from "../templates/render-templates-task"
@@ -40,9 +41,24 @@ export async function emailTexts(
   project_id: string,
   asked: AskedTexts,
 ): Promise<EmailTextsByLanguage> {
-  const found = await textsOf(rules, project_id, asked)
-  for (const sources of found.texts.values()) demandPlainSubject(sources)
-  return found
+  try {
+    const found = await textsOf(rules, project_id, asked)
+    for (const sources of found.texts.values()) demandPlainSubject(sources)
+    return found
+  } catch (error) {
+    throw asked.content?.email ? placedInContent(error) : error
+  }
+}
+
+const PLACE = "content.email."
+
+/** The same error with the field as the request names it: `content.email.subject`. */
+function placedInContent(error: unknown): unknown {
+  if (!(error instanceof ApiError) || !("field" in error.details)) return error
+  const field = `${PLACE}${error.details.field}`
+  const { code, message, details } = error
+  const is_named = message.startsWith(`${details.field}: `)
+  return new ApiError(code, is_named ? PLACE + message : message, { ...details, field })
 }
 
 interface AskedTexts {
@@ -92,13 +108,19 @@ async function textsOfTemplate(
   const { content } = await findVersion(db, row, template.version)
   const whole = { ...content, ...template }
   const texts = new Map([[EMAIL as string, sources]])
-  for (const locale of await languagesOf(db, project_id, whole)) {
+  // A base language before those that fall back to it: `de` before `de-AT`.
+  for (const locale of [...(await languagesOf(db, project_id, whole))].sort(byLength)) {
     const other = await usableTexts(db, project_id, whole, { channel: EMAIL, locale })
-    if (says(other.sources) !== says(sources))
+    const fallback = texts.get(
+      nameFor({ names: new Set(texts.keys()), usual: null }, EMAIL, locale),
+    )
+    if (says(other.sources) !== says(fallback ?? sources))
       texts.set(`${EMAIL}:${locale.toLowerCase()}`, other.sources)
   }
   return { ...demandParts(sources), texts, template }
 }
+
+const byLength = (one: string, other: string): number => one.length - other.length
 
 /** What it says, whichever language it is said to be in. */
 const says = ({ texts, layouts, partials }: TemplateSources) =>

@@ -1,6 +1,7 @@
-import { and, eq, exists, inArray, isNotNull, lt, sql } from "drizzle-orm"
+import { and, desc, eq, exists, gt, inArray, isNotNull, lt, sql } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
 import { millisFrom, nextTurn } from "../core/time"
+import { keepsContent } from "../messages/message-retention"
 import { isForRendering } from "../messages/shared-contents"
 import { fanOutContents, messageContents } from "../messages/tables"
 import type { Reader, Store } from "../store/store"
@@ -19,24 +20,32 @@ export interface FanOutAges {
 }
 
 /**
+ * By fan-out: a message whose content is stored. None that is newer has one, because the last messages of an
+ * ended fan-out are written.
+ */
+export type MessagesWithContents = Map<string, string>
+
+/**
  * Removes the texts of old fan-outs once no message needs them any more, and the fan-outs themselves once
- * none of their messages is left.
+ * none of their messages is left. `needing` is what the calls before found, so that no call looks at all
+ * messages again.
  */
 export async function purgeFanOuts(
   store: Store,
   project_id: string,
   { bodies_before, messages_before }: FanOutAges,
+  needing: MessagesWithContents,
 ): Promise<void> {
   const texts = store.read
     .select({ one: sql`1` })
     .from(fanOutContents)
     .where(and(eq(fanOutContents.fan_out_id, fanOuts.id), isForRendering))
-  for (const row of await endedBefore(store.read, project_id, bodies_before, exists(texts))) {
-    if (await needsTexts(store.read, row)) continue
+  for await (const row of endedBefore(store.read, project_id, bodies_before, exists(texts))) {
+    if (await needsTexts(store.read, row, needing)) continue
     const theirs = and(eq(fanOutContents.fan_out_id, row.id), isForRendering)
     await store.tx((tx) => tx.delete(fanOutContents).where(theirs))
   }
-  for (const row of await endedBefore(store.read, project_id, messages_before)) {
+  for await (const row of endedBefore(store.read, project_id, messages_before)) {
     if ((await messagesBelow(store.read, row, undefined, 1)).length > 0) continue
     await store.tx(async (tx) => {
       for (const column of [
@@ -52,36 +61,52 @@ export async function purgeFanOuts(
 }
 
 /** The oldest ones first. An id is made before its fan-out ends. */
-const endedBefore = (
+async function* endedBefore(
   db: Reader,
   project_id: string,
   before: string,
   among?: ReturnType<typeof exists>,
-): Promise<FanOutRow[]> =>
-  db
-    .select()
-    .from(fanOuts)
-    .where(
-      and(
-        eq(fanOuts.project_id, project_id),
-        lt(fanOuts.id, firstIdAt(millisFrom(before))),
-        isNotNull(fanOuts.completed_at),
-        lt(fanOuts.completed_at, before),
-        among,
-      ),
-    )
-    .orderBy(fanOuts.id)
-    .limit(AT_ONCE)
+): AsyncGenerator<FanOutRow> {
+  const ended = and(
+    eq(fanOuts.project_id, project_id),
+    lt(fanOuts.id, firstIdAt(millisFrom(before))),
+    isNotNull(fanOuts.completed_at),
+    lt(fanOuts.completed_at, before),
+    among,
+  )
+  for (let after: string | undefined = ""; after !== undefined; ) {
+    const next = db.select().from(fanOuts)
+    const rows: FanOutRow[] = await next
+      .where(and(ended, gt(fanOuts.id, after)))
+      .orderBy(fanOuts.id)
+      .limit(AT_ONCE)
+    yield* rows
+    await nextTurn()
+    after = rows.length < AT_ONCE ? undefined : rows.at(-1)?.id
+  }
+}
 
 /** The contents of the newest messages go last, so they are looked at first. */
-async function needsTexts(db: Reader, row: FanOutRow): Promise<boolean> {
-  for (let below: string | undefined; ; ) {
+async function needsTexts(
+  db: Reader,
+  row: FanOutRow,
+  needing: MessagesWithContents,
+): Promise<boolean> {
+  const known = needing.get(row.id)
+  if (known !== undefined && (await keepsContent(db, known))) return true
+  for (let below = known; ; ) {
     const ids = (await messagesBelow(db, row, below, LOOK)).map(({ id }) => id)
     below = ids.at(-1)
-    if (below === undefined) return false
+    if (below === undefined) break
     const { message_id } = messageContents
     const kept = db.select({ message_id }).from(messageContents)
-    if ((await kept.where(inArray(message_id, ids)).limit(1)).length > 0) return true
+    const [newest] = await kept.where(inArray(message_id, ids)).orderBy(desc(message_id)).limit(1)
+    if (newest) {
+      needing.set(row.id, newest.message_id)
+      return true
+    }
     await nextTurn()
   }
+  needing.delete(row.id)
+  return false
 }

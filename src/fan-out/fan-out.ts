@@ -6,7 +6,8 @@ import { refuseFrozen } from "../emails/accept"
 import { findAudience } from "../emails/email-audience"
 import { isTrusted, refuseUnsendable, rulesFor, type SendRules } from "../emails/prepare"
 import type { Caller } from "../identity/caller"
-import { enqueue } from "../jobs/jobs"
+import { DROPPED, enqueue } from "../jobs/jobs"
+import { RESTORE_HOLD } from "../jobs/work-item"
 import { domainOf, type Mailbox } from "../lib/address"
 import type { AudienceChannel } from "../lib/preferences"
 import { keepShared, type SharedValues } from "../messages/shared-contents"
@@ -19,6 +20,7 @@ import { chosenTracking, trackingAtHost } from "../tracking/choice"
 import { emailTexts } from "./email-texts"
 import { countsOf } from "./fan-out-counts"
 import { fanOutStart, fanOutStopped } from "./fan-out-jobs"
+import { heldFanOuts } from "./held-fan-outs"
 import type { PublishIntent } from "./publish-input"
 import {
   type FanOutRow,
@@ -196,14 +198,25 @@ export async function end(
   return { ...row, ...change }
 }
 
-/** The Publish records of the contract (43, section 3), in the order of the rows. */
+/**
+ * Ends a fan-out one of whose jobs is given up, for this reason. One that an operator dropped after a restore ends as
+ * its sender would have ended it.
+ */
+export const giveUp = (tx: Tx, id: string, reason: string): Promise<FanOutRow | undefined> =>
+  reason === DROPPED ? end(tx, id, "cancelled", null) : end(tx, id, "failed", "internal_error")
+
+/**
+ * The Publish records of the contract (43, section 3), in the order of the rows. One that a restored copy holds says so
+ * in its `status_reason`.
+ */
 export async function records(db: Reader, rows: FanOutRow[]) {
   const counts = await countsOf(db, rows)
+  const held = await heldFanOuts(db, rows)
   return rows.map((row) => ({
     id: row.id,
     topic_key: row.topic_key ?? "",
     status: row.status,
-    status_reason: row.status_reason,
+    status_reason: held.has(row.id) ? RESTORE_HOLD : row.status_reason,
     audience: row.audience ?? 0,
     channels: counts.get(row.id) ?? {},
     scheduled_at: row.scheduled_at,

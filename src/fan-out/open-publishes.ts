@@ -1,9 +1,10 @@
-import { and, eq, isNull } from "drizzle-orm"
+import { and, eq, exists, gte, isNull, lt, lte, type SQL, type SQLWrapper } from "drizzle-orm"
 import { tooMany } from "../core/errors"
 import { holdProject } from "../identity/hold-project"
 import { countRows } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
-import { fanOuts } from "./tables"
+import type { MemberPlace } from "../topics/memberships"
+import { fanOutParts, fanOuts } from "./tables"
 
 /** Publishes of one project that are not over, scheduled ones with them. Each keeps its texts. */
 export const MOST_OPEN_PUBLISHES = 1000
@@ -19,6 +20,15 @@ export async function demandRoomForPublish(tx: Tx, project_id: string): Promise<
   tooMany(text, MOST_OPEN_PUBLISHES)
 }
 
+/** Whether the column names a fan-out of the project that is not over. */
+export const isOfOpenFanOut = (db: Reader, project_id: string, fan_out_id: SQLWrapper): SQL =>
+  exists(
+    db
+      .select({ id: fanOuts.id })
+      .from(fanOuts)
+      .where(and(isOpen(project_id), eq(fanOuts.id, fan_out_id))),
+  )
+
 /** Whether a publish to the topic is not over. */
 export async function isPublishing(
   db: Reader,
@@ -26,4 +36,25 @@ export async function isPublishing(
 ): Promise<boolean> {
   const rows = db.select({ id: fanOuts.id }).from(fanOuts)
   return (await rows.where(and(isOpen(project_id), eq(fanOuts.topic_id, id))).limit(1)).length > 0
+}
+
+/**
+ * Whether a publish that is not over is yet to come to the first place, and began before the second one was taken.
+ * A subscriber that has both needs the first one, because the publish never comes to the second one.
+ */
+export async function isYetToCome(
+  db: Reader,
+  project_id: string,
+  { topic_id, number }: MemberPlace,
+  { created_at }: Pick<MemberPlace, "created_at">,
+): Promise<boolean> {
+  const { fan_out_id, cursor, until } = fanOutParts
+  const early = and(eq(fanOuts.topic_id, topic_id), lte(fanOuts.started_at, created_at))
+  const rows = await db
+    .select({ fan_out_id })
+    .from(fanOutParts)
+    .innerJoin(fanOuts, eq(fanOuts.id, fan_out_id))
+    .where(and(isOpen(project_id), early, lt(cursor, number), gte(until, number)))
+    .limit(1)
+  return rows.length > 0
 }

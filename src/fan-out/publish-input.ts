@@ -1,5 +1,5 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import type { Problems } from "../core/errors"
+import { invalid, type Problems } from "../core/errors"
 import { isPast } from "../core/time"
 import { readCategory } from "../emails/email-category"
 import { readAddress } from "../emails/fields"
@@ -137,6 +137,9 @@ export function readPublish(body: unknown, problems: Problems): PublishInput {
   const template = given.template_id ?? null
   demandContent(given, channels, problems)
   const scheduled_at = readScheduledAt(given.scheduled_at, "scheduled_at", problems)
+  const expires_at = readExpiry(given.expires_at, scheduled_at, problems)
+  const dedupe_key = given.dedupe_key ?? null
+  if (dedupe_key === null && hasExpired(expires_at)) problems.add("expires_at", "invalid", EXPIRED)
   return {
     channels,
     template,
@@ -145,8 +148,8 @@ export function readPublish(body: unknown, problems: Problems): PublishInput {
     category: readCategory(given.category, "category", problems),
     exclude: [...new Set(given.exclude)],
     scheduled_at,
-    expires_at: readExpiry(given.expires_at, scheduled_at, problems),
-    dedupe_key: given.dedupe_key ?? null,
+    expires_at,
+    dedupe_key,
     respect_preferences: given.respect_preferences ?? true,
   }
 }
@@ -199,9 +202,20 @@ function readExpiry(
   if (value == null) return null
   const at = readTime("expires_at", value, problems)
   if (at === undefined) return null
-  if (isPast(at)) problems.add("expires_at", "invalid", "The time has passed. Give a later one.")
-  else if (scheduled_at !== null && at <= scheduled_at) {
+  if (scheduled_at !== null && at <= scheduled_at) {
     problems.add("expires_at", "invalid", "The end must be later than scheduled_at.")
   }
   return at
+}
+
+const hasExpired = (expires_at: string | null): boolean => expires_at !== null && isPast(expires_at)
+
+const EXPIRED = "The time has passed. Give a later one."
+
+/**
+ * Throws 422 for a new publish whose time has passed. A request with a `dedupe_key` is asked only where it begins
+ * a publish: repeated later, it still has the first one as its answer.
+ */
+export function demandUnexpired({ expires_at }: Pick<PublishInput, "expires_at">): void {
+  if (hasExpired(expires_at)) throw invalid("expires_at", "invalid", EXPIRED)
 }

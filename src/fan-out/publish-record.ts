@@ -30,7 +30,12 @@ export const Publish = t.Object(
       "failed",
       "cancelled",
     ]),
-    status_reason: rarely(text("account_frozen", "Why it waits or failed.")),
+    status_reason: rarely(
+      text(
+        "account_frozen",
+        "Why it waits or failed. `held_after_restore`: an operator resumes or drops it.",
+      ),
+    ),
     audience: count(1250, "The members of the topic when it began. 0 before that."),
     channels: t.Object({
       email: t.Optional(counts),

@@ -11,7 +11,7 @@ import type { TopicRow } from "../topics/tables"
 import * as topics from "../topics/topics"
 import * as fanOut from "./fan-out"
 import { demandRoomForPublish } from "./open-publishes"
-import type { PublishInput } from "./publish-input"
+import { demandUnexpired, type PublishInput } from "./publish-input"
 import { type FanOutRow, fanOuts } from "./tables"
 
 /** For how long a `dedupe_key` starts nothing more. */
@@ -42,6 +42,7 @@ export async function publish(
   const { project_id } = caller
   const topic = await topics.find(store.read, project_id, topic_key)
   const known = await firstOf(store.read, topic, input.dedupe_key)
+  if (!known) demandUnexpired(input)
   const prepared = known ? undefined : await prepare(store.read, rules, caller, topic, input)
   return store.tx(async (tx) => {
     const held = await topics.hold(tx, project_id, topic_key)

@@ -8,6 +8,7 @@ import { idList, isAmong } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Tx } from "../store/store"
 import { type AudienceMember, audienceOf } from "../subscribers/audience"
+import { takenInBy } from "../subscribers/merged-subscribers"
 import type { FanOutPartRow, FanOutRow } from "./tables"
 import { CHUNK, membersBetween } from "./walk-rows"
 
@@ -44,13 +45,30 @@ export async function nextStretch(
   const is_complete = members.every(({ subscriber_id }) => known.has(subscriber_id))
   const end = is_complete ? members.length : unmoved(members, await read())
   const kept = members.slice(0, end)
-  const passed = new Set(fan_out.intent.exclude)
+  const passed = await excludedAmong(tx, { project_id, exclude: fan_out.intent.exclude, ids })
   for (const id of await writtenTo(tx, { project_id, ...fan_out }, ids)) passed.add(id)
-  const found = kept.flatMap(({ number, subscriber_id }) => {
+  const found: WalkedRecipient[] = []
+  for (const { number, subscriber_id } of kept) {
     const member = passed.has(subscriber_id) ? undefined : known.get(subscriber_id)
-    return member ? [{ number, member }] : []
-  })
+    if (member) found.push({ number, member })
+  }
   return { members: kept, found, is_last: members.length < CHUNK && end === members.length }
+}
+
+interface ExcludedAsked {
+  project_id: string
+  exclude: string[]
+  ids: string[]
+}
+
+/** The excluded subscribers, and those of the ids that took in an excluded one by a merge. */
+async function excludedAmong(tx: Tx, { project_id, exclude, ids }: ExcludedAsked) {
+  const passed = new Set(exclude)
+  if (exclude.length === 0) return passed
+  for (const { id, subscriber_id } of await takenInBy(tx, { project_id, ids })) {
+    if (passed.has(id)) passed.add(subscriber_id)
+  }
+  return passed
 }
 
 /** How many of the members, from the first on, are the same in a second look, or left meanwhile. */

@@ -9,7 +9,7 @@ import { holdById, rowById } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { topicMembers, topics } from "../topics/tables"
 import { completeIfDone } from "./complete"
-import { demandSendable, end } from "./fan-out"
+import { demandSendable, end, giveUp } from "./fan-out"
 import { fanOutPart, type fanOutStart, partWork } from "./fan-out-jobs"
 import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
 
@@ -38,8 +38,7 @@ export const start = ({ store, rules }: FanOutParts): JobHandler<Payload> => ({
     })
     return {}
   },
-  onDead: async (tx, { fan_out_id }) =>
-    void (await end(tx, fan_out_id, "failed", "internal_error")),
+  onDead: async (tx, { fan_out_id }, reason) => void (await giveUp(tx, fan_out_id, reason)),
 })
 
 /** The code with which the same request would be refused now; undefined where nothing stands in the way. */

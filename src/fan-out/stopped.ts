@@ -1,4 +1,4 @@
-import { eq } from "drizzle-orm"
+import { and, eq } from "drizzle-orm"
 import { isPast, monotonic, nextTurn } from "../core/time"
 import { changeUnclaimed } from "../jobs/claims"
 import { enqueue, type JobHandler } from "../jobs/jobs"
@@ -37,13 +37,13 @@ const TRUSTED_MS = 1000
 const stoppings = cached<Stopping | undefined>({ tables: ["fan_outs"] })
 
 /** Why messages of a fan-out are not sent any more; undefined while they are. */
-export const stopOf: StopLookup = async (db, fan_out_id) => {
+export const stopOf: StopLookup = async (db, project, fan_out_id) => {
   const read = async () => {
-    const { status, expires_at, id } = fanOuts
+    const { status, expires_at, id, project_id } = fanOuts
     const rows = db.select({ status, expires_at }).from(fanOuts)
-    return (await rows.where(eq(id, fan_out_id)))[0]
+    return (await rows.where(and(eq(id, fan_out_id), eq(project_id, project))))[0]
   }
-  const row = await stoppings(db, fan_out_id, read, TRUSTED_MS)
+  const row = await stoppings(db, `${project} ${fan_out_id}`, read, TRUSTED_MS)
   return row && stopBy(row)
 }
 

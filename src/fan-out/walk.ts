@@ -1,3 +1,4 @@
+import { edenGC } from "bun:jsc"
 import { monotonic, nextTurn, now, secondsFromNow } from "../core/time"
 import { commonSubjects, renderSubjects } from "../emails/shared-email"
 import { enqueue, type JobHandler, type JobResult } from "../jobs/jobs"
@@ -7,7 +8,7 @@ import { audienceOf } from "../subscribers/audience"
 import { packedSubscriber, templateSubscriber } from "../subscribers/template-subscriber"
 import { type ChunkInput, type ChunkResult, writeChunk } from "./chunk"
 import { endPart } from "./complete"
-import { end } from "./fan-out"
+import { end, giveUp } from "./fan-out"
 import { fanOutPart, partWork } from "./fan-out-jobs"
 import { type FanOutParts, refusalNow } from "./start"
 import { type FanOutRow, fanOuts } from "./tables"
@@ -20,10 +21,10 @@ type Payload = NonNullable<(typeof fanOutPart)["payload"]>
 const SLICE_MS = 1000
 
 /**
- * The garbage of so many chunks is collected at once, in another thread. By itself the collector waits until there is
- * as much of it as there are objects in use, which is tens of megabytes.
+ * The young garbage of so many chunks is collected at once, some 12 MB in some 2 ms. By itself the collector begins in
+ * the middle of a chunk. It then takes what that chunk still uses for old, and old garbage stays for many seconds.
  */
-const CHUNKS_A_COLLECTION = 16
+const CHUNKS_A_COLLECTION = 8
 
 /**
  * Walks through a part of the audience for a second, then plans the next second as a new job, in the
@@ -39,8 +40,7 @@ export const walk = (parts: FanOutParts): JobHandler<Payload> => ({
       permit.release()
     }
   },
-  onDead: async (tx, { fan_out_id }) =>
-    void (await end(tx, fan_out_id, "failed", "internal_error")),
+  onDead: async (tx, { fan_out_id }, reason) => void (await giveUp(tx, fan_out_id, reason)),
 })
 
 async function slice(parts: FanOutParts, payload: Payload, permit: WalkPermit): Promise<JobResult> {
@@ -55,8 +55,8 @@ async function slice(parts: FanOutParts, payload: Payload, permit: WalkPermit): 
   let came: StepResult = "more"
   for (let chunks = 1; came === "more" && monotonic() < until; chunks++) {
     came = await walkChunk(parts, fan_out, part, languages)
-    if (chunks % CHUNKS_A_COLLECTION === 0) Bun.gc(false)
     await nextTurn() // requests run between two chunks
+    if (chunks % CHUNKS_A_COLLECTION === 0) edenGC()
   }
   const again_seconds = permit.isAwaited() ? LOOK_AGAIN_SECONDS : 0
   const next = came === "more" ? { wait_seconds: again_seconds } : came

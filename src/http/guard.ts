@@ -1,8 +1,9 @@
 import { ApiError, type ErrorCode, fail } from "../core/errors"
 import { log } from "../core/log"
 import { millis } from "../core/time"
+import type { Bearer, UserBearer } from "../identity/access-token"
 import * as apiKeys from "../identity/api-keys"
-import { authenticate, refuse } from "../identity/authenticate"
+import { authenticate, authenticateId, refuse } from "../identity/authenticate"
 import { type AllowedOrigins, type Caller, nobody } from "../identity/caller"
 import * as consoles from "../identity/console-caller"
 import { isWithin } from "../lib/ip-ranges"
@@ -11,6 +12,7 @@ import { authorize, mayStayOutside, needOf } from "./authorize"
 import { demandOrigin } from "./cors"
 import type { Quota, RateLimits } from "./rate-limits"
 import type { AnyRoute } from "./route"
+import { offeredTokens } from "./sockets"
 
 const TOUCH_MILLISECONDS = 60_000
 const MOST_TOUCHED = 10_000
@@ -18,8 +20,8 @@ const MOST_TOUCHED = 10_000
 /** Of a console user on routes that belong to no account. */
 const USER_PER_MINUTE = 600
 
-/** Verifies an access token of the console; throws 401 for every other text. */
-export type VerifyAccess = (token: string) => Promise<{ user_id: string; session_id: string }>
+/** Verifies an access token of the console or of a page; throws 401 for every other text. */
+export type VerifyAccess = (token: string) => Promise<Bearer>
 
 /** What the token of a subscriber tells. */
 export interface TokenBearer {
@@ -118,17 +120,19 @@ export class Guard {
    * by an access token.
    */
   async admitAnybody(asking: Admission): Promise<void> {
-    const { route, request, params, ip } = asking
+    const { route, params, ip } = asking
     const { per_minute } = route
     const quota = per_minute
       ? await this.#limits.takeEntry(ip, per_minute)
       : this.#limits.takePublic(ip)
     if (route.prove) await this.#counted(ip, async () => route.prove?.(params))
-    const credential = route.callers.includes("console") ? credentialOf(request) : undefined
+    const credential = route.callers.includes("console") ? credentialOf(asking) : undefined
     const is_nobody = credential === undefined || isKey(credential)
-    asking.caller = is_nobody
-      ? nobody(ip)
-      : (await this.#counted(ip, () => this.#person(credential, ip))).caller
+    const bearer = is_nobody ? undefined : await this.#counted(ip, () => this.#bearer(credential))
+    const is_person = bearer && "user_id" in bearer
+    asking.caller = is_person
+      ? (await this.#counted(ip, () => this.#person(bearer, ip))).caller
+      : nobody(ip)
     asking.quota = quota
   }
 
@@ -143,8 +147,8 @@ export class Guard {
   }
 
   async #identify(asking: Admission): Promise<Known> {
-    const { request, ip } = asking
-    const credential = credentialOf(request) ?? refuse()
+    const { ip } = asking
+    const credential = credentialOf(asking) ?? refuse()
     if (isKey(credential)) {
       return settled(await authenticate(this.#store.read, credential, ip))
     }
@@ -154,16 +158,22 @@ export class Guard {
       asking.allowed_origins = bearer.allowed_origins
       return settled(bearer.caller ?? refuse())
     }
-    return this.#inAccount(await this.#person(credential, ip), asking)
+    const bearer = await this.#bearer(credential)
+    if ("key_id" in bearer) {
+      return settled(await authenticateId(this.#store.read, bearer.key_id, ip))
+    }
+    return this.#inAccount(await this.#person(bearer, ip), asking)
   }
 
-  async #person(token: string, ip: string): Promise<consoles.SignedIn> {
-    const found = await this.#verifiers.verifyAccess(token).catch((error) => {
+  async #bearer(token: string): Promise<Bearer> {
+    return await this.#verifiers.verifyAccess(token).catch((error) => {
       if (isUnauthorized(error)) return refuse() // in the words for every credential
       throw error
     })
-    return (await consoles.person(this.#store.read, found, ip)) ?? refuse()
   }
+
+  #person = async (bearer: UserBearer, ip: string): Promise<consoles.SignedIn> =>
+    (await consoles.person(this.#store.read, bearer, ip)) ?? refuse()
 
   /**
    * The account decides the rate limit, and whether its callers are answered at all. A wrong choice
@@ -174,14 +184,16 @@ export class Guard {
     const need = needOf(route)
     const headers = request.headers
     const { of_deleted } = route
-    const wanted = { need, of_deleted, account_id: headers.get("x-account-id"), project_id: null }
+    const account_id = asked(asking, "account_id") ?? headers.get("x-account-id")
+    const wanted = { need, of_deleted, account_id, project_id: null }
     const caller = attempt(() => consoles.inAccount(person, wanted))
     if (caller instanceof Error)
       return { caller: person.caller, settle: () => Promise.reject(caller) }
     const settle = async () => {
       if (need !== "user") consoles.demandMfa(caller, person)
       if (need !== "project") return caller
-      const project_id = params.project_id ?? asked(asking) ?? headers.get("x-project-id")
+      const project_id =
+        params.project_id ?? asked(asking, "project_id") ?? headers.get("x-project-id")
       if (mayStayOutside(route.scope, caller, project_id)) return caller
       return consoles.inProject(this.#store.read, caller, { ...wanted, project_id })
     }
@@ -219,21 +231,27 @@ const settled = (caller: Caller): Known => ({ caller, settle: async () => caller
 
 const isKey = (credential: string) => credential.startsWith("svc_")
 
-/** One credential, in either header. Two that differ are none; undefined where there is none. */
-function credentialOf({ headers }: Request): string | undefined {
+/**
+ * One credential, in either header, and for a WebSocket also among its protocols. Two that differ are
+ * none; undefined where there is none.
+ */
+function credentialOf({ route, request }: Admission): string | undefined {
+  const { headers } = request
   const key = headers.get("x-api-key")
-  const authorization = headers.get("authorization")
+  const [offered, ...others] = route.socket ? offeredTokens(request) : []
+  if (others.length > 0) return refuse()
+  const authorization =
+    headers.get("authorization") ?? (offered === undefined ? null : `Bearer ${offered}`)
+  if (offered !== undefined && authorization !== `Bearer ${offered}`) return refuse()
   if (authorization === null) return key === null || isKey(key) ? (key ?? undefined) : refuse()
   const bearer = /^Bearer +(\S+)$/i.exec(authorization)?.[1]
   if (bearer === undefined || (key !== null && key !== bearer)) return refuse()
   return bearer
 }
 
-/** The project in the query, where the route has such a parameter. */
-const asked = ({ route, request }: Admission) =>
-  route.query?.properties.project_id
-    ? new URL(request.url).searchParams.get("project_id")
-    : undefined
+/** The account or the project in the query, where the route has such a parameter. */
+const asked = ({ route, request }: Admission, name: "account_id" | "project_id") =>
+  route.query?.properties[name] ? new URL(request.url).searchParams.get(name) : undefined
 
 function refuseAddress({ ip_addresses, ip }: Caller) {
   if (ip_addresses.length === 0 || isWithin(ip, ip_addresses)) return

@@ -1,6 +1,6 @@
 import { type TSchema, Type as t } from "@sinclair/typebox"
-import { EXAMPLE_ID } from "../lib/record-fields"
 import { needOf } from "./authorize"
+import { curlExample, exampleRequest, pathField } from "./example-request"
 import * as shared from "./openapi-components"
 import { eventDescriptions } from "./openapi-events"
 import { type Schema, SchemaComponents, TEXTS } from "./openapi-schemas"
@@ -101,7 +101,7 @@ function operationOf(route: AnyRoute, schemas: SchemaComponents): Operation {
     tags: [tagOf(route)],
     "x-callers": route.callers,
     "x-required-scope": route.scope,
-    "x-codeSamples": [sampleOf(route, filledPath(route))],
+    "x-codeSamples": [{ lang: "Shell", source: curlExample(exampleRequest(route)) }],
     security: securityOf(route),
     parameters: parametersOf(route, schemas),
     ...(requestBody && { requestBody }),
@@ -221,27 +221,6 @@ function parametersOf(route: AnyRoute, schemas: SchemaComponents) {
   ]
 }
 
-/** What is named in a path: mostly an id, with one that could stand there. */
-function pathField(name: string, words: readonly string[] | undefined) {
-  if (words) return { schema: { type: "string", enum: words }, example: words[0] ?? "" }
-  const known = PATH_EXAMPLES[name]
-  if (known !== undefined) return { schema: { type: "string" }, example: known }
-  return { schema: { type: "string", format: "uuid" }, example: EXAMPLE_ID }
-}
-
-const PATH_EXAMPLES: Record<string, string> = {
-  event_id: `evt_${EXAMPLE_ID}`,
-  attachment_id: EXAMPLE_ID,
-  token: "it_Zk3vX9",
-  provider: "ses",
-  config_token: "cb_Zk3vX9",
-  queue: "email",
-}
-
-/** The path of one request. */
-const filledPath = ({ path, choices }: AnyRoute): string =>
-  path.replaceAll(/\{(\w+)\}/g, (_, name: string) => pathField(name, choices?.[name]).example)
-
 /** What a console caller has to choose, where a key already says it. */
 function contextOf(route: AnyRoute) {
   const need = route.callers.includes("console") ? needOf(route) : "user"
@@ -303,27 +282,6 @@ const ABOUT: Record<string, string> = {
   token: "The token of the link.",
   version: "The number of the version.",
   window: "The time span: the last day or the last week.",
-}
-
-/** One request of the route, for a shell. */
-function sampleOf(route: AnyRoute, path: string): { lang: "Shell"; source: string } {
-  if (route.socket) return { lang: "Shell", source: socketSample(route.socket, path) }
-  const { method, body, example } = route
-  const parts = [
-    `curl -sS ${method === "GET" ? "" : `-X ${method} `}"$BELFRY_URL${path}"`,
-    ...credentialOf(route),
-    ...(body ? [`-H "Content-Type: application/json"`, `-d '${JSON.stringify(example)}'`] : []),
-  ]
-  return { lang: "Shell", source: parts.join(" \\\n  ") }
-}
-
-const socketSample = (protocol: string, path: string) =>
-  `websocat -H "X-API-Key: $BELFRY_API_KEY" --protocol ${protocol} "$BELFRY_WS_URL${path}"`
-
-function credentialOf({ callers }: AnyRoute): string[] {
-  if (callers.includes("key")) return [`-H "X-API-Key: $BELFRY_API_KEY"`]
-  if (callers.includes("subscriber")) return [`-H "Authorization: Bearer $INBOX_TOKEN"`]
-  return callers[0] === "console" ? [`-H "Authorization: Bearer $BELFRY_TOKEN"`] : []
 }
 
 /** What each part of the interface is about: the first word of its paths. */

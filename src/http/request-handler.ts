@@ -23,11 +23,12 @@ import { asApiError, type HeaderFields, respond, respondError } from "./envelope
 import { type Admission, Guard, type TokenVerifiers } from "./guard"
 import * as idempotency from "./idempotency"
 import type { RecentTraffic } from "./listener"
+import { demandOwnPage } from "./own-page"
 import { quotaHeaders, type RateLimits } from "./rate-limits"
 import type { AnyRoute, Call, RouteAnswer } from "./route"
 import type { ServerHealth } from "./server-health"
 import { demandUpgrade, Sockets, type SocketTimes, Upgrade, type Upgrader } from "./sockets"
-import { clientAddress, looksOf, pathOf, shownAnyway, shownPath } from "./target"
+import { asksForPage, clientAddress, looksOf, pathOf, shownAnyway, shownPath } from "./target"
 import { readBody, readSearch } from "./validate"
 
 const TIME_LIMIT_MILLISECONDS = 30_000
@@ -36,8 +37,10 @@ const OWN_REQUEST_ID = /^[A-Za-z0-9_-]{8,64}$/
 export interface RequestHandlerOptions extends TokenVerifiers {
   store: Store
   secrets: Secrets
-  /** Read at every request: it may change while the server runs. */
-  trusted_proxies: string[]
+  /** The public address of this server, as its own pages name it. */
+  base_url: () => string
+  /** Asked at every request: they may change while the server runs. */
+  trusted_proxies: () => string[]
   /** Of every server that callers of this process reach. */
   limits: RateLimits
   meter: Meter
@@ -51,6 +54,8 @@ export interface RequestHandlerOptions extends TokenVerifiers {
   body_memory_mb?: number | undefined
   /** Milliseconds since some moment: what slow bodies are measured by. Tests move it. */
   body_time?: (() => number) | undefined
+  /** What a browser is shown that asks for a page where there is none; without it the error itself. */
+  absent_page?: AnyRoute["page"]
   /** Of one request; 30 s without it. */
   time_limit_ms?: number | undefined
   socket_times?: SocketTimes | undefined
@@ -217,7 +222,8 @@ class RequestHandler {
     const ip = this.#addressOf(request, server)
     const path = pathOf(request)
     const headers = path.startsWith("/v1") ? quotaHeaders(this.#limits.see(ip)) : {}
-    return respondError(error, requestId(request), headers, { path })
+    const page = asksForPage(request) ? this.#options.absent_page : undefined
+    return respondError(error, requestId(request), headers, { path, ...(page && { page }) })
   }
 
   /** Undefined where the browser asks for nothing that a page may do. */
@@ -236,7 +242,7 @@ class RequestHandler {
 
   #addressOf(request: Request, server: Peer | null): string {
     const peer = server?.requestIP(request)?.address ?? "127.0.0.1"
-    return clientAddress(peer, request.headers, this.#options.trusted_proxies)
+    return clientAddress(peer, request.headers, this.#options.trusted_proxies())
   }
 
   /** The order of the contract, 00 section 6: of two checks that fail, the first one answers. */
@@ -244,6 +250,7 @@ class RequestHandler {
     const { route, request } = state
     const limit_bytes = route.limit ?? DEFAULT_LIMIT_BYTES
     refuseDeclared(request, limit_bytes)
+    if (route.own_page) demandOwnPage(request, this.#options.base_url())
     if (route.callers.includes("none")) await this.#guard.admitAnybody(state)
     else await this.#guard.admit(state)
     refuseOther(state)

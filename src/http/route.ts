@@ -80,6 +80,11 @@ interface Route<
   errors?: readonly (ErrorCode | readonly [ErrorCode, number])[]
   /** A page for people, no part of the API: its body is a form, and this shows its refusals. */
   page?: (error: ApiError) => Response
+  /**
+   * Only pages of this server may call it: it reads or sets their cookie. No part of the API, and
+   * not described.
+   */
+  own_page?: true
   /** Bytes of body; without it the default of 1 MiB. */
   limit?: number
   /** Keys of all objects in the body together; without it 10,000. */

@@ -40,6 +40,9 @@ const CLOSE = {
   too_many: [4429, "the client has too many connections or frames"],
 } as const
 
+const PING = JSON.stringify({ type: "ping" })
+const PONG = JSON.stringify({ type: "pong" })
+
 type SocketFrame = Record<string, unknown>
 
 /** What one feature says and hears on a connection of its own. */
@@ -127,11 +130,30 @@ export class Sockets {
 export function demandUpgrade({ headers }: Request, protocol: string): void {
   if (headers.get("upgrade")?.toLowerCase() !== "websocket")
     refuseUpgrade("upgrade_required", PLAIN)
-  const offered = headers.get("sec-websocket-protocol")?.split(",") ?? []
-  if (offered.some((one) => one.trim() === protocol)) return
+  if (offeredProtocols(headers).includes(protocol)) return
   const message = `This WebSocket needs the subprotocol ${protocol}. Name it in Sec-WebSocket-Protocol.`
   refuseUpgrade("subprotocol_required", message)
 }
+
+const offeredProtocols = (headers: Headers): string[] =>
+  headers
+    .get("sec-websocket-protocol")
+    ?.split(",")
+    .map((one) => one.trim()) ?? []
+
+const BEARER = "bearer."
+
+/**
+ * The credentials that a page offers as subprotocols `bearer.<token>`, because it can send no header
+ * (contract 42, section 3), each once. None is ever the protocol that the server chooses.
+ */
+export const offeredTokens = ({ headers }: Request): string[] => [
+  ...new Set(
+    offeredProtocols(headers)
+      .filter((one) => one.startsWith(BEARER))
+      .map((one) => one.slice(BEARER.length)),
+  ),
+]
 
 const PLAIN = "This route is a WebSocket. Connect with a WebSocket client."
 
@@ -171,16 +193,38 @@ export class Socket {
 
   /** Resolves when there is room for the next one: at once, unless the reader is slow. */
   async send(frame: object): Promise<void> {
-    this.push(frame)
+    await this.sendAll([JSON.stringify(frame)])
+  }
+
+  /** As `send`, for frames that are text already, in their order and in few writes. */
+  async sendAll(frames: readonly string[]): Promise<void> {
+    for (let sent = 0; sent < frames.length && !this.closed.aborted; ) {
+      await this.#room?.promise
+      sent += this.#writeAll(frames.slice(sent), () => this.#room === undefined)
+    }
     await this.#room?.promise
   }
 
   /** For frames that cannot be asked for again. They wait in a bounded buffer; too many close (1013). */
-  push(frame: object) {
+  pushAll(frames: readonly string[]) {
+    this.#writeAll(frames, () => true)
+  }
+
+  /** Returns how many it wrote, at least one: what is written together leaves in few packets. */
+  #writeAll(frames: readonly string[], goesOn: () => boolean): number {
+    let written = 0
+    this.#wire?.cork(() => {
+      do this.#write(frames[written++] ?? "")
+      while (written < frames.length && goesOn())
+    })
+    return Math.max(1, written)
+  }
+
+  #write(frame: string) {
     const wire = this.#wire
     if (!wire || this.closed.aborted) return
     if (wire.getBufferedAmount() > MOST_BUFFERED_BYTES) return this.close("slow")
-    const sent = wire.send(JSON.stringify(frame))
+    const sent = wire.send(frame)
     if (sent === 0) return this.close("slow")
     if (sent > 0 || this.#room) return
     this.#room = Promise.withResolvers()
@@ -205,7 +249,7 @@ export class Socket {
     this.#unpinged_ms += look_ms
     if (this.#unpinged_ms >= ping_ms) {
       this.#unpinged_ms = 0
-      this.push({ type: "ping" })
+      this.pushAll([PING])
       this.#wire?.ping() // every browser answers this one by itself
     }
     this.#options.stillAdmitted().then(
@@ -232,7 +276,7 @@ export class Socket {
     const kind = is_own ? "extra" : (this.#options.conversation.hear?.(frame) ?? "bad")
     if (kind === "bad") return this.close("bad_frame")
     if (kind === "extra") this.#count()
-    if (type === "ping") this.push({ type: "pong" })
+    if (type === "ping") this.pushAll([PONG])
   }
 
   lives() {

@@ -18,6 +18,12 @@ export function pathOf(request: Pick<Request, "url">): string {
   return path
 }
 
+/** Whether a person follows a link, and no program: the API answers in its own form. */
+export const asksForPage = (request: Request): boolean =>
+  request.method === "GET" &&
+  !/^\/v1(\/|$)/.test(pathOf(request)) &&
+  (request.headers.get("accept") ?? "").includes("text/html")
+
 /** The query, read as forms are. */
 export function queryOf(request: Pick<Request, "url">): URLSearchParams {
   const target = targetOf(request)

@@ -11,7 +11,7 @@ import { TypeCompiler, type ValueError } from "@sinclair/typebox/compiler"
 import { ValueErrorType } from "@sinclair/typebox/errors"
 import type { Problems } from "../core/errors"
 import { isMailbox, notOneAddress } from "../lib/address"
-import { countCharacters, isLonger, SLUG } from "../lib/text"
+import { CATEGORY_SLUG, countCharacters, isLonger, SLUG, TOPIC_KEY } from "../lib/text"
 import { ALIAS_OF, MONTH, NOT_OFFERED, ONE_LINE } from "./field-schemas"
 import type { AnyRoute } from "./route"
 import { queryOf } from "./target"
@@ -78,7 +78,14 @@ function refuseUnknown(schema: TSchema, value: unknown, problems: Problems, path
     return
   }
   const shapes = forms.flatMap((form) => ((form as TObject).properties ? [form as TObject] : []))
-  if (shapes.length === 0) return // a free object, or none at all
+  if (shapes.length === 0) {
+    const values = forms.flatMap((form) => Object.values<TSchema>(form.patternProperties ?? {}))
+    if (values.length === 0) return // a free object, or none at all
+    for (const [name, inner] of Object.entries(value)) {
+      refuseUnknown(anyOf(values), inner, problems, `${path}${name}.`)
+    }
+    return
+  }
   for (const [name, inner] of Object.entries(value)) {
     const fields = shapes.flatMap(({ properties }) => properties[name] ?? [])
     if (fields.length > 0) refuseUnknown(anyOf(fields), inner, problems, `${path}${name}.`)
@@ -238,6 +245,8 @@ function textRule(schema: TSchema, value: unknown): string {
 const MEANINGS: Record<string, string> = {
   [ONE_LINE]: "be one line without control characters",
   [SLUG]: "have 1 to 63 characters: a-z, 0-9, and hyphens between them",
+  [CATEGORY_SLUG]: "have 1 to 64 characters: a-z, 0-9, and behind the first one also - and _",
+  [TOPIC_KEY]: "have 1 to 64 characters: a-z, 0-9, and behind the first one also a dot, - and _",
   [MONTH]: "be a month, such as 2026-11",
 }
 

@@ -24,10 +24,21 @@ interface SigningKey {
   public_key: KeyObject
 }
 
-export interface Bearer {
+/** A person with a session, or a page that has the rights of an API key. */
+export type Bearer = UserBearer | KeyBearer
+
+export interface UserBearer {
   user_id: string
   session_id: string
 }
+
+interface KeyBearer {
+  key_id: string
+  session_id: string
+}
+
+/** The value of the claim `caller` in the token of a page that has the rights of a key. */
+const OF_KEY = "key"
 
 interface AccessParts {
   store: Store
@@ -55,13 +66,15 @@ export class AccessTokens {
   }
 
   /** Inside a transaction, which must wait for nothing but itself: hence without `jose`. */
-  async sign(tx: Tx, { user_id, session_id }: Bearer): Promise<string> {
+  async sign(tx: Tx, bearer: Bearer): Promise<string> {
     const { kid, private_key } = await this.#keyIn(tx)
+    const subject =
+      "key_id" in bearer ? { sub: bearer.key_id, caller: OF_KEY } : { sub: bearer.user_id }
     const iat = Math.floor(millis() / 1000)
     const claims = {
       ...this.#names(),
-      sub: user_id,
-      sid: session_id,
+      ...subject,
+      sid: bearer.session_id,
       iat,
       exp: iat + ACCESS_SECONDS,
       jti: newId(),
@@ -71,7 +84,7 @@ export class AccessTokens {
   }
 
   /**
-   * The user of the token. Throws 401 `unauthorized`, with the same words for every fault. The
+   * The user or the key of the token. Throws 401 `unauthorized`, with the same words for every fault. The
    * caller looks up whether the session still lives.
    */
   async verify(token: string): Promise<Bearer> {
@@ -81,8 +94,13 @@ export class AccessTokens {
     const { iss, aud } = this.#names()
     const rules = { issuer: iss, audience: aud, type: TYPE, claims: ["sub", "sid"] }
     try {
-      const { sub, sid } = await verifyToken(token, key, { ...rules, at: new Date(millis()) })
-      return isId(sub) && isId(sid) ? { user_id: sub, session_id: sid } : refuse()
+      const { sub, sid, caller } = await verifyToken(token, key, {
+        ...rules,
+        at: new Date(millis()),
+      })
+      if (!isId(sub) || !isId(sid)) return refuse()
+      if (caller === undefined) return { user_id: sub, session_id: sid }
+      return caller === OF_KEY ? { key_id: sub, session_id: sid } : refuse()
     } catch {
       return refuse()
     }

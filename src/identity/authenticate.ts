@@ -1,6 +1,6 @@
 import { timingSafeEqual } from "node:crypto"
 import { crc32 } from "node:zlib"
-import { eq } from "drizzle-orm"
+import { eq, type SQL } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { isPast } from "../core/time"
 import { cached } from "../store/cached"
@@ -29,6 +29,17 @@ export async function authenticate(db: Reader, key: string, ip: string): Promise
   const hash = hashOf(key)
   const proven = await proofs(db, hash, () => prove(db, key, hash))
   return proven && isUsable(proven.row) ? { ...proven.caller, ip } : refuse()
+}
+
+const knownKeys = cached<KeyRow | undefined>({
+  tables: ["api_keys", "projects", "accounts"],
+  keeps: (row) => row !== undefined,
+})
+
+/** As `authenticate`, for a caller that proved already that it may act as the key of this id. */
+export async function authenticateId(db: Reader, key_id: string, ip: string): Promise<Caller> {
+  const row = await knownKeys(db, key_id, async () => (await findKeyById(db, { id: key_id }))[0])
+  return row && isUsable(row) ? { ...callerOf(row), ip } : refuse()
 }
 
 async function prove(db: Reader, key: string, hash: string): Promise<ProvenKey | undefined> {
@@ -68,13 +79,20 @@ function isUsable({ key, project, account }: KeyRow) {
 const isEqual = (left: string, right: string) =>
   timingSafeEqual(Buffer.from(left), Buffer.from(right))
 
-const findKey = prepared({ lookup: apiKeys.lookup }, (db: Reader, slot) =>
+const keysWithOwner = (db: Reader, which: SQL) =>
   db
     .select({ key: apiKeys, project: projects, account: accounts })
     .from(apiKeys)
     .innerJoin(projects, eq(projects.id, apiKeys.project_id))
     .innerJoin(accounts, eq(accounts.id, apiKeys.account_id))
-    .where(eq(apiKeys.lookup, slot.lookup)),
+    .where(which)
+
+const findKey = prepared({ lookup: apiKeys.lookup }, (db: Reader, slot) =>
+  keysWithOwner(db, eq(apiKeys.lookup, slot.lookup)),
+)
+
+const findKeyById = prepared({ id: apiKeys.id }, (db: Reader, slot) =>
+  keysWithOwner(db, eq(apiKeys.id, slot.id)),
 )
 
 /** `svc_live_` + 8 characters that find the key + 43 that prove it + 6 of checksum. */

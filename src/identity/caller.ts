@@ -86,6 +86,7 @@ export const PROJECT_DEFAULTS: ProjectSettings = {
   frequency_cap: null,
   auto_link_users: false,
   default_preferences: null,
+  mailbox_chaos: null,
 }
 
 /** Only what was changed is stored. */

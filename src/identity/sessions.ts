@@ -19,6 +19,7 @@ import {
 import { hashOfToken, newToken } from "./tokens"
 import {
   accountsOf,
+  find as findUser,
   recordOwn,
   type UserRecord,
   type UserRow,
@@ -26,7 +27,8 @@ import {
   userRecord,
 } from "./users"
 
-const REFRESH_SECONDS = 30 * 86_400
+/** How long a refresh token works. Each exchange begins it anew. */
+export const REFRESH_SECONDS = 30 * 86_400
 
 /** A request that was sent twice is no theft. */
 const GRACE_MILLISECONDS = 10_000
@@ -106,11 +108,19 @@ export class Sessions {
     return reply ?? fail("unauthorized", "The refresh token is not valid any more. Sign in again.")
   }
 
+  /** Signs out. Any token of the session is enough, also a used one; another text does nothing. */
+  async end(token: string, ip: string): Promise<void> {
+    await this.#parts.store.tx(async (tx) => {
+      const { session } = await byToken(tx, hashOfToken(token))
+      if (!session || !isAlive(session)) return
+      await revoke(tx, await findUser(tx, session.user_id), session.id, ip)
+    })
+  }
+
   async #rotate(tx: Tx, token: string, ip: string): Promise<SessionReply | undefined> {
     const token_hash = hashOfToken(token)
     const own = eq(refreshTokens.token_hash, token_hash)
-    const [found] = await held(tx.select().from(refreshTokens).where(own))
-    const [session] = found ? await sessionOf(tx, found) : []
+    const { found, session } = await byToken(tx, token_hash)
     if (!found || !session || !isAlive(session) || isPast(found.expires_at)) return undefined
     const [user] = await tx.select().from(consoleUsers).where(eq(consoleUsers.id, session.user_id))
     if (user?.status !== "active") return undefined
@@ -164,8 +174,15 @@ export class Sessions {
 
 const contextOf = (token_hash: string) => `refresh_tokens:${token_hash}:successor`
 
-const sessionOf = (tx: Tx, { session_id }: TokenRow) =>
-  held(tx.select().from(consoleSessions).where(eq(consoleSessions.id, session_id)))
+async function byToken(tx: Tx, token_hash: string) {
+  const own = eq(refreshTokens.token_hash, token_hash)
+  const [found] = await held(tx.select().from(refreshTokens).where(own))
+  const { id } = consoleSessions
+  const [session] = found
+    ? await held(tx.select().from(consoleSessions).where(eq(id, found.session_id)))
+    : []
+  return { found, session }
+}
 
 const isAlive = ({ revoked_at, expires_at }: SessionRow) => !revoked_at && !isPast(expires_at)
 

@@ -1,4 +1,5 @@
 import type { Actor } from "../audit-log/tables"
+import type { MailboxChaos } from "../lib/mailbox-chaos"
 import type { ChosenPreferences, FrequencyCap, QuietHours } from "../lib/preferences"
 import {
   bool,
@@ -121,6 +122,8 @@ export interface ProjectSettings {
   auto_link_users: boolean
   /** What holds for subscribers without a choice. Its routes show `quiet_hours` as a part of it. */
   default_preferences: ChosenPreferences | null
+  /** What goes wrong in the embedded mailbox on purpose. It has routes of its own. */
+  mailbox_chaos: MailboxChaos | null
 }
 
 export interface Retention {

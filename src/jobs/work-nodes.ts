@@ -15,6 +15,10 @@ const LOOK_MILLISECONDS = 500
 /** The database's own clock: those of the nodes differ. */
 const databaseTime = sql`(extract(epoch from clock_timestamp()) * 1000)::bigint`
 
+/** A condition for the rows of nodes: each of them showed life at most that many milliseconds ago. */
+export const hasLived = (milliseconds: number): SQL =>
+  gte(nodes.seen_at, sql`${databaseTime} - ${milliseconds}`)
+
 /** One process, as what all its loops share. */
 export type WorkNode = ReturnType<typeof workNode>
 
@@ -48,10 +52,19 @@ export function workNode({ store, alone, data_dir, isAsked }: NodeOptions) {
  * node runs any more.
  */
 export async function joinAsNode(store: Store, node_id: string, tables: AnyWorkRows[]) {
-  const beat = async () => {
+  return keepLiving(store, node_id, async () => {
     await showLife(store, node_id)
     await releaseSilent(store, tables)
-  }
+  })
+}
+
+/** A node that starts shows life before it works, so that no other one holds the work. Resolves with how to end it. */
+export async function showStart(store: Store): Promise<() => Promise<void>> {
+  const id = newId()
+  return store.isAlone ? async () => {} : keepLiving(store, id, () => showLife(store, id))
+}
+
+async function keepLiving(store: Store, node_id: string, beat: () => Promise<void>) {
   await showLife(store, node_id)
   let beating = false
   const timer = setInterval(() => {
@@ -91,7 +104,7 @@ export class OtherNodeRuns extends Error {
 /** Waits until a node that died counts as silent. Throws OtherNodeRuns while one shows life. */
 export async function demandNoOtherNode(store: Store): Promise<void> {
   if (store.isAlone) return
-  const lives = gte(nodes.seen_at, sql`${databaseTime} - ${SILENT_MILLISECONDS}`)
+  const lives = hasLived(SILENT_MILLISECONDS)
   const until = monotonic() + SILENT_MILLISECONDS + BEAT_MILLISECONDS
   for (;;) {
     const living = await store.read.select({ id: nodes.id }).from(nodes).where(lives).limit(1)

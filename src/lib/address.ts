@@ -54,16 +54,22 @@ export const isName = (text: string): boolean =>
   !/[\p{Cc}\u2028\u2029]/u.test(text) && text.isWellFormed()
 
 /** The domain as A-labels in lower case; empty for what `isMailbox` refuses. */
-export const domainOf = (email: string): string =>
-  wireDomain(splitAddress(email)?.domain ?? "") ?? ""
+export function domainOf(email: string): string {
+  const at = email.lastIndexOf("@")
+  return at < 1 ? "" : (wireDomain(email.slice(at + 1)) ?? "")
+}
 
 /** The form in which two spellings of one address are equal: lower case, A-label domain. */
 export function comparable(email: string): string {
-  const parts = splitAddress(email)
-  const domain = parts && wireDomain(parts.domain)
-  if (!parts || !domain) return email.toLowerCase()
-  return `${parts.local.normalize("NFC").toLowerCase()}@${domain}`
+  const at = email.lastIndexOf("@")
+  const domain = at < 1 ? undefined : wireDomain(email.slice(at + 1))
+  if (!domain) return email.toLowerCase()
+  if (!CHANGEABLE.test(email)) return email // almost every address: no text is made for it
+  return `${email.slice(0, at).normalize("NFC").toLowerCase()}@${domain}`
 }
+
+/** What lower case, NFC or A-labels may change. */
+const CHANGEABLE = /[^\x00-\x40\x5b-\x7f]/
 
 /** For envelope and header: the local part untouched, a domain outside ASCII as A-labels. */
 export function wireForm(email: string): string {

@@ -1,16 +1,19 @@
 /** RFC 4648, 6, in lower case: mail servers may change the case of a local part. */
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+const letters = Buffer.from(ALPHABET)
 
 /** The bytes in base32, in lower case and without padding. */
 export function base32(bytes: Uint8Array): string {
-  let text = ""
+  const text = Buffer.allocUnsafe(Math.ceil((bytes.length * 8) / 5))
   let value = 0
   let bits = 0
+  let next = 0
   for (const byte of bytes) {
     value = ((value << 8) | byte) & 0xfff
-    for (bits += 8; bits >= 5; bits -= 5) text += ALPHABET[(value >>> (bits - 5)) & 31]
+    for (bits += 8; bits >= 5; bits -= 5) text[next++] = letters[(value >>> (bits - 5)) & 31] ?? 0
   }
-  return bits === 0 ? text : text + ALPHABET[(value << (5 - bits)) & 31]
+  if (bits > 0) text[next] = letters[(value << (5 - bits)) & 31] ?? 0
+  return text.toString("latin1")
 }
 
 /**

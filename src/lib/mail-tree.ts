@@ -29,6 +29,14 @@ export interface MailLeaf {
 /** Why a message cannot be read; `boundary`: a multipart that does not say how its parts are told apart. */
 export type MailTreeProblem = "depth" | "parts" | "fields" | "boundary"
 
+/** The same for people. */
+export const TREE_PROBLEMS: Record<MailTreeProblem, string> = {
+  depth: "The message has more than 50 levels of parts.",
+  parts: "The message has more than 1,000 parts.",
+  fields: "A part of the message has more than 1,000 header fields.",
+  boundary: "A multipart of the message has no boundary.",
+}
+
 export interface MailTree {
   leaves: MailLeaf[]
   problem: MailTreeProblem | null
@@ -254,3 +262,10 @@ const TEXTS = new Set(["text/plain", "text/html"])
 /** A file for the reader, as opposed to a body of the message. */
 export const isFile = ({ content_type, disposition, filename }: MailLeaf): boolean =>
   disposition === "attachment" || filename !== null || !TEXTS.has(content_type)
+
+/** The texts of all leaves of a type, such as the html bodies; null where there is none. */
+export function textsOf(leaves: MailLeaf[], type: string): string | null {
+  const texts = leaves.filter(({ content_type }) => content_type === type).map(leafText)
+  const text = texts.join("\n").replaceAll("\0", "")
+  return text === "" ? null : text
+}

@@ -66,7 +66,8 @@ function imageOnly(html: string | null, body: string): ContentFinding[] {
     if (token.kind === "tag" && token.name === "img" && !token.closing) images += 1
   }
   if (images === 0 || wordsIn(body) >= LEAST_WORDS_BESIDE_IMAGES) return []
-  const detail = `The mail has ${images} images and almost no text. Filters cannot read it; add text.`
+  const counted = images === 1 ? "one image" : `${images} images`
+  const detail = `The mail has ${counted} and almost no text. Filters cannot read it; add text.`
   return [{ rule: "image_only", detail }]
 }
 

@@ -16,6 +16,9 @@ export const SLUG = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 /** The name of a category on the wire: 1 to 64 of `a-z 0-9 _ -`, beginning with a letter or digit. */
 export const CATEGORY_SLUG = "^[a-z0-9][a-z0-9_-]{0,63}$"
 
+/** The key of a topic on the wire: the same, and dots. */
+export const TOPIC_KEY = "^[a-z0-9][a-z0-9._-]{0,63}$"
+
 const SLUG_CHARACTERS = 50
 
 /** A slug from a name: `Große Küche` becomes `grosse-kuche`. Empty when nothing is left of it. */

@@ -1,7 +1,9 @@
-import { and, count, eq, gte, inArray, or, type SQL, sql } from "drizzle-orm"
+import { and, count, eq, gte, inArray, isNotNull, isNull, or, type SQL, sql } from "drizzle-orm"
+import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import type { Secrets } from "../core/secrets"
+import { now } from "../core/time"
 import type { Workers } from "../core/workers"
 import type { Page } from "../http/page"
 import { comparable } from "../lib/address"
@@ -10,7 +12,8 @@ import { bump, total } from "../store/counters"
 import type { ListWindow } from "../store/rows"
 import { newestFirst } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
-import type { ParsedMail } from "./parse-task"
+import { lookInto } from "./mail-look"
+import type { MailFile, ParsedMail } from "./parse-task"
 import { mailboxMails, mailboxRecipients } from "./tables"
 
 const PARSE_DEADLINE_MS = 10_000
@@ -21,7 +24,12 @@ const CLEARED_AT_ONCE = 500
 
 export type MailboxMail = typeof mailboxMails.$inferSelect
 
-export type NewMailboxMail = Omit<MailboxMail, "subject_key">
+type Derived = "subject_key" | "search_key" | "read_at" | "attachments"
+
+export interface NewMailboxMail extends Omit<MailboxMail, Derived> {
+  /** The number of its files, where it is known. */
+  attachments?: number | null
+}
 
 export interface MailFilter {
   /** An envelope recipient, exactly. */
@@ -31,6 +39,8 @@ export interface MailFilter {
   search?: string | undefined
   /** ISO 8601; mail of this moment or later. */
   since?: string | undefined
+  /** True: only mail that nobody read; false: only mail that somebody read. */
+  unread?: boolean | undefined
 }
 
 export interface MailboxMailSummary {
@@ -39,13 +49,19 @@ export interface MailboxMailSummary {
   from: string
   to: string
   subject: string
+  read: boolean
+  /** Bytes. */
+  size: number
+  /** The number of its files; null where nobody counted them. */
+  attachments: number | null
   created_at: string
 }
 
 /** Written with its recipients and its counter, all in the caller's transaction. */
 export async function keep(tx: Tx, mail: NewMailboxMail): Promise<void> {
   const { id: mail_id, project_id } = mail
-  await tx.insert(mailboxMails).values({ ...mail, subject_key: searchable(mail.subject) })
+  const subject_key = searchable(mail.subject)
+  await tx.insert(mailboxMails).values({ ...mail, subject_key, search_key: searchKeyOf(mail) })
   const addresses = [...new Set(mail.recipients.map(comparable))]
   const rows = addresses.map((address) => ({ mail_id, project_id, address }))
   if (rows.length > 0) await tx.insert(mailboxRecipients).values(rows)
@@ -70,7 +86,7 @@ export async function list(
     .limit(limit)
     .offset(offset)
   return {
-    rows,
+    rows: rows.map(summaryOf),
     async total() {
       if (conditions.length === 0) return total(db, project_id, COUNTER)
       const [counted] = await db.select({ value: count() }).from(mailboxMails).where(where)
@@ -83,7 +99,39 @@ export async function list(
 export async function find(db: Reader, project_id: string, id: string): Promise<MailboxMail> {
   const ours = and(eq(mailboxMails.project_id, project_id), eq(mailboxMails.id, id))
   const [mail] = isUuid(id) ? await db.select().from(mailboxMails).where(ours) : []
-  return mail ?? fail("not_found", `There is no mail "${id}" in this mailbox.`)
+  return mail ?? noSuchMail(id)
+}
+
+/** As `find`, without the bytes. */
+export async function demand(
+  db: Reader,
+  project_id: string,
+  id: string,
+): Promise<MailboxMailSummary> {
+  const ours = and(eq(mailboxMails.project_id, project_id), eq(mailboxMails.id, id))
+  const [mail] = isUuid(id) ? await db.select(summary).from(mailboxMails).where(ours) : []
+  return mail ? summaryOf(mail) : noSuchMail(id)
+}
+
+function summaryOf<Row extends { read_at: string | null }>({ read_at, ...mail }: Row) {
+  return { ...mail, read: read_at !== null }
+}
+
+const noSuchMail = (id: string): never =>
+  fail("not_found", `There is no mail "${id}" in this mailbox.`)
+
+/** Marks a mail as read, or as unread again. Throws `not_found`. */
+export async function mark(tx: Tx, project_id: string, id: string, read: boolean): Promise<void> {
+  const ours = and(eq(mailboxMails.project_id, project_id), eq(mailboxMails.id, id))
+  const change = tx.update(mailboxMails).set({ read_at: read ? now() : null })
+  const marked = isUuid(id) ? await change.where(ours).returning({ id: mailboxMails.id }) : []
+  if (marked.length === 0) noSuchMail(id)
+}
+
+/** Removes one mail. Throws `not_found`. */
+export async function remove(tx: Tx, project_id: string, id: string): Promise<void> {
+  const count = isUuid(id) ? await removeByIds(tx, project_id, [id]) : 0
+  if (count === 0) noSuchMail(id)
 }
 
 /** Removes the mail of one recipient, or all of the project's; 500 a transaction. */
@@ -103,7 +151,11 @@ export async function clear(
 export async function removeByIds(tx: Tx, project_id: string, ids: string[]): Promise<number> {
   const { id } = mailboxMails
   const ours = and(eq(mailboxMails.project_id, project_id), inArray(id, ids))
-  await tx.delete(mailboxRecipients).where(inArray(mailboxRecipients.mail_id, ids))
+  const named = and(
+    eq(mailboxRecipients.project_id, project_id),
+    inArray(mailboxRecipients.mail_id, ids),
+  )
+  await tx.delete(mailboxRecipients).where(named)
   const deleted = await tx.delete(mailboxMails).where(ours).returning({ id })
   await bump(tx, project_id, COUNTER, -deleted.length)
   return deleted.length
@@ -123,21 +175,36 @@ async function clearSome(tx: Tx, project_id: string, { to }: Pick<MailFilter, "t
   return deleted.length
 }
 
+type MailBytes = Pick<MailboxMail, "raw">
+
 /** Headers, bodies and attachments of the raw message, parsed in a worker within ten seconds. */
-export const parse = (workers: Workers, { raw }: Pick<MailboxMail, "raw">): Promise<ParsedMail> =>
-  workers.run<ParsedMail>("parse", new Uint8Array(raw), { deadline_ms: PARSE_DEADLINE_MS })
+export const parse = (workers: Workers, { raw }: MailBytes): Promise<ParsedMail> =>
+  lookInto<ParsedMail>(workers, "parse", new Uint8Array(raw), { deadline_ms: PARSE_DEADLINE_MS })
 
-const { id, email_id, from_address, to_address, subject, created_at } = mailboxMails
+const NUMBER = /^\d{1,4}$/
 
-const summary = { id, email_id, from: from_address, to: to_address, subject, created_at }
+/** One file of a mail by its id; undefined where the mail has no such file. */
+export async function attachment(workers: Workers, { raw }: MailBytes, file_id: string) {
+  if (!NUMBER.test(file_id)) return undefined
+  const wanted = { raw: new Uint8Array(raw), place: Number(file_id) }
+  const options = { deadline_ms: PARSE_DEADLINE_MS }
+  return lookInto<MailFile | undefined>(workers, "read-attachment", wanted, options)
+}
 
-function conditionsOf(db: Reader, project_id: string, filter: MailFilter): SQL[] {
-  const { to, from, search, since } = filter
+const { id, project_id, email_id, from_address, to_address, subject, created_at } = mailboxMails
+const { read_at, size, attachments, subject_key, search_key } = mailboxMails
+
+const addresses = { from: from_address, to: to_address }
+const summary = { id, email_id, ...addresses, subject, read_at, size, attachments, created_at }
+
+function conditionsOf(db: Reader, project: string, filter: MailFilter): SQL[] {
+  const { to, from, search, since, unread } = filter
   const conditions: (SQL | undefined)[] = []
-  if (to !== undefined) conditions.push(inArray(id, mailsTo(db, project_id, to)))
-  if (from !== undefined) conditions.push(eq(from_address, comparable(from)))
+  if (to !== undefined) conditions.push(inArray(id, mailsTo(db, project, to)))
+  if (from !== undefined) conditions.push(sentBy(db, project, comparable(from)))
   if (since !== undefined) conditions.push(gte(created_at, since))
-  if (search) conditions.push(or(...SEARCHED.map(contains(search))))
+  if (unread !== undefined) conditions.push(unread ? isNull(read_at) : isNotNull(read_at))
+  if (search) conditions.push(containing(db, project, search))
   return conditions.filter((condition) => condition !== undefined)
 }
 
@@ -149,11 +216,43 @@ function mailsTo(db: Reader, project_id: string, to: string) {
     .where(and(eq(recipient.project_id, project_id), eq(recipient.address, comparable(to))))
 }
 
-/** Addresses are kept in lower case. */
-const SEARCHED = [mailboxMails.subject_key, from_address, to_address]
+/** In bytes. An index of Postgres takes no row that is longer than 2,704. */
+const MOST_SEARCHED = 2000
 
-const contains = (text: string) => (column: (typeof SEARCHED)[number]) =>
-  sql`${column} LIKE ${partOf(text)} ESCAPE '\\'`
+/** Addresses are kept in lower case. No line of a subject holds a line feed. */
+function searchKeyOf(mail: Pick<NewMailboxMail, "subject" | "from_address" | "to_address">) {
+  const key = `${mail.from_address}\n${mail.to_address}\n${searchable(mail.subject)}`
+  return Buffer.from(key)
+    .toString("utf8", 0, MOST_SEARCHED)
+    .replace(/\ufffd$/, "")
+}
+
+const like = (column: AnySQLiteColumn, pattern: string): SQL =>
+  sql`${column} LIKE ${pattern} ESCAPE '\\'`
+
+/**
+ * The mails whose search key fits. These queries read an index alone, and no bytes of mails. Mail of an earlier
+ * version has no key: `earlier` is asked of that mail only.
+ */
+function keyed(db: Reader, project: string, pattern: string, earlier: SQL | undefined): SQL {
+  const mails = (where: SQL | undefined) => db.select({ id }).from(mailboxMails).where(where)
+  const ours = (condition: SQL) => mails(and(eq(project_id, project), condition))
+  const fits = ours(like(search_key, pattern)).getSQL()
+  const before = mails(and(inArray(id, ours(isNull(search_key))), earlier)).getSQL()
+  return sql`${id} IN (${fits} UNION ALL ${before})`
+}
+
+const containing = (db: Reader, project: string, text: string): SQL => {
+  const part = partOf(text)
+  const earlier = or(...[subject_key, from_address, to_address].map((one) => like(one, part)))
+  return keyed(db, project, part, earlier)
+}
+
+/** The sender is the first line of the key. */
+const sentBy = (db: Reader, project: string, address: string): SQL => {
+  const begin = `${partOf(`${address}\n`).slice(1)}`
+  return keyed(db, project, begin, eq(from_address, address))
+}
 
 interface Kept {
   id: string

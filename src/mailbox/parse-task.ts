@@ -1,6 +1,14 @@
 import { createHash } from "node:crypto"
-import { simpleParser } from "mailparser"
+import { safeFilename } from "../lib/file-names"
 import { headerFields } from "../lib/mail-text"
+import {
+  contentOf,
+  isFile,
+  type MailLeaf,
+  readTree,
+  TREE_PROBLEMS,
+  textsOf,
+} from "../lib/mail-tree"
 
 export interface ParsedMail {
   /** Names in lower case; a field that occurs more than once is a list. */
@@ -8,11 +16,13 @@ export interface ParsedMail {
   html: string | null
   text: string | null
   attachments: ParsedAttachment[]
-  /** Why the body could not be read; the raw message is still there. */
+  /** Why the body could not be read whole; the raw message is still there. */
   parse_error: string | null
 }
 
 interface ParsedAttachment {
+  /** Its place among the files of the mail, from 0. */
+  id: string
   filename: string | null
   content_type: string
   content_id: string | null
@@ -20,35 +30,40 @@ interface ParsedAttachment {
   sha256: string
 }
 
-/** Runs in the worker. A message that cannot be parsed comes back with its headers and the reason. */
-export async function parseMail(raw: Uint8Array): Promise<ParsedMail> {
-  const headers = headersOf(raw)
-  try {
-    const mail = await simpleParser(Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength), {
-      keepDeliveryStatus: true,
-      skipHtmlToText: true,
-      skipTextToHtml: true,
-      skipImageLinks: true,
-      skipTextLinks: true,
-    })
-    const attachments = mail.attachments.map((part) => ({
-      filename: part.filename ?? null,
-      content_type: part.contentType,
-      content_id: part.contentId?.replace(/^<|>$/g, "") ?? null,
-      size: part.size,
-      sha256: createHash("sha256").update(part.content).digest("hex"),
-    }))
-    return {
-      headers,
-      html: mail.html || null,
-      text: mail.text ?? null,
-      attachments,
-      parse_error: null,
-    }
-  } catch (error) {
-    const parse_error = error instanceof Error ? error.message : String(error)
-    return { headers, html: null, text: null, attachments: [], parse_error }
+/** Runs in the worker. Of a message that cannot be parsed there is what was read, and the reason. */
+export function parseMail(raw: Uint8Array): ParsedMail {
+  const { leaves, problem } = readTree(raw)
+  const bodies = leaves.filter((leaf) => !isFile(leaf))
+  return {
+    headers: headersOf(raw),
+    html: textsOf(bodies, "text/html"),
+    text: textsOf(bodies, "text/plain"),
+    attachments: leaves.filter(isFile).map(describe),
+    parse_error: problem && TREE_PROBLEMS[problem],
   }
+}
+
+function describe(leaf: MailLeaf, place: number): ParsedAttachment {
+  const { filename, content_type, content_id } = leaf
+  const content = contentOf(leaf)
+  const sha256 = createHash("sha256").update(content).digest("hex")
+  return { id: String(place), filename, content_type, content_id, size: content.length, sha256 }
+}
+
+/** One file of a mail, as it may be saved. */
+export interface MailFile {
+  filename: string
+  content_type: string
+  bytes: Uint8Array
+}
+
+/** Runs in the worker. The file with this number; undefined where the mail has no such file. */
+export function readAttachment(wanted: { raw: Uint8Array; place: number }): MailFile | undefined {
+  const leaf = readTree(wanted.raw).leaves.filter(isFile)[wanted.place]
+  if (!leaf) return undefined
+  const fallback = leaf.content_type === "message/rfc822" ? "message.eml" : "attachment"
+  const filename = safeFilename(leaf.filename, fallback)
+  return { filename, content_type: leaf.content_type, bytes: new Uint8Array(contentOf(leaf)) }
 }
 
 function headersOf(raw: Uint8Array): ParsedMail["headers"] {

@@ -1,130 +1,76 @@
+import type { Static } from "@sinclair/typebox"
 import { Type as t } from "@sinclair/typebox"
-import { Problems } from "../core/errors"
-import type { Workers } from "../core/workers"
-import {
-  asPage,
-  type Cursors,
-  comparableFilters,
-  keyById,
-  pageQuery,
-  readTime,
-  windowOf,
-} from "../http/page"
-import type { Call } from "../http/route"
-import { type AnyRoute, projectRow, route } from "../http/route"
-import { count, EXAMPLE_ID, id, maybe, rarely, text, time } from "../lib/record-fields"
-import type { Store } from "../store/store"
+import { fail, Problems } from "../core/errors"
+import { MEDIA_TYPE } from "../emails/attachments"
+import { download, rawMessage } from "../http/download"
+import { Deleted, deleted } from "../http/field-schemas"
+import { asPage, type Cursors, comparableFilters, keyById, readTime, windowOf } from "../http/page"
+import { type AnyRoute, type Call, type Method, projectRow, route } from "../http/route"
+import { refusalPage } from "../pages/small-page"
+import { type MailActionParts, mailActionRoutes } from "./action-routes"
+import { htmlUrl, type MailPageParts, mailPage } from "./mail-page"
 import * as mailbox from "./mailbox"
+import * as schemas from "./schemas"
 
-const summary = {
-  id: id(),
-  email_id: maybe(id()),
-  from: text("hello@mailbox.test"),
-  to: text("you@mailbox.test"),
-  subject: text("It works"),
-  created_at: time(),
-}
-
-const Summary = t.Object(summary, { title: "MailboxMailSummary" })
-
-const Mail = t.Object(
-  {
-    ...summary,
-    headers: t.Record(t.String(), t.Union([t.String(), t.Array(t.String())]), {
-      examples: [{ subject: "It works", "mime-version": "1.0" }],
-      description: "Header names are in lower case. A field that occurs more than once is a list.",
-    }),
-    html: rarely(text("<p>Hello from Belfry.</p>")),
-    text: maybe(text("Hello from Belfry.")),
-    attachments: t.Array(
-      t.Object({
-        filename: maybe(text("receipt.pdf")),
-        content_type: text("application/pdf"),
-        content_id: rarely(text("logo")),
-        size: count(48_213, "Bytes."),
-        sha256: text("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"),
-      }),
-      { examples: [[]] },
-    ),
-    parse_error: rarely(text("The message has no body.", "Reason why the body could not be read.")),
-    raw_url: maybe(text(`/v1/emails/${EXAMPLE_ID}/raw`)),
-  },
-  { title: "MailboxMail" },
-)
-
-const Cleared = t.Object(
-  { deleted: count(3, "Number of deleted mails.") },
-  { title: "MailboxCleared" },
-)
-
-const mailQuery = pageQuery({
-  to: t.Optional(t.String({ maxLength: 254 })),
-  from: t.Optional(t.String({ maxLength: 254 })),
-  search: t.Optional(t.String({ maxLength: 200 })),
-  since: t.Optional(t.String()),
-})
-
-const clearQuery = t.Object({ to: t.Optional(t.String({ maxLength: 254 })) })
-
-interface MailboxParts {
-  store: Store
-  workers: Workers
+export interface MailboxParts extends MailPageParts, MailActionParts {
   cursors: Cursors
 }
 
-export function mailboxRoutes({ store, workers, cursors }: MailboxParts): AnyRoute[] {
-  return [
-    route({
-      ...projectRow("GET", "/v1/mailbox", "email:read"),
-      summary: "List the mail in the embedded mailbox, newest first",
-      description:
-        "Mail of this project in the embedded mailbox. `search` looks into sender, recipient and subject.",
-      query: mailQuery,
-      response: Summary,
-      errors: ["invalid_email"],
-      handle: async (call) => {
-        const { project_id, query } = call
-        const { search } = query
-        const filter = { ...comparableFilters(query), search, since: sinceOf(query.since) }
-        const byId = keyById((id) => mailbox.find(store.read, project_id, id))
-        const window = await windowOf(call, cursors, byId)
-        const page = await mailbox.list(store.read, project_id, filter, window)
-        return asPage(call, cursors, page)
-      },
-    }),
-    route({
-      ...projectRow("GET", "/v1/mailbox/{mail_id}", "email:read"),
-      summary: "Show one mail, with its parsed parts",
-      description: "Headers, bodies and the list of attachments.",
-      response: Mail,
-      handle: async (call) => ({ data: await read(store, workers, call) }),
-    }),
-    route({
-      ...projectRow("DELETE", "/v1/mailbox", "email:send"),
-      summary: "Delete all mail in the mailbox, or the mail of one recipient",
-      description: "With `to` only the mail of that recipient goes.",
-      query: clearQuery,
-      response: Cleared,
-      errors: ["invalid_email"],
-      handle: async ({ project_id, query }) => ({
-        data: await mailbox.clear(store, project_id, comparableFilters(query)),
-      }),
-    }),
-  ]
-}
+export const mailboxRoutes = (parts: MailboxParts): AnyRoute[] => [
+  ...listRoutes(parts),
+  ...mailRoutes(parts),
+  ...fileRoutes(parts),
+  ...mailActionRoutes(parts),
+  htmlRoute(parts),
+]
 
-async function read(
-  store: Store,
-  workers: Workers,
-  { project_id, params }: Call<unknown, unknown, { mail_id: string }>,
+const ALL = "/v1/mailbox"
+const ONE = `${ALL}/{mail_id}` as const
+
+const reads = <const Path extends string>(method: Method, path: Path) =>
+  projectRow(method, path, "email:read")
+
+const changes = <const Path extends string>(method: Method, path: Path) =>
+  projectRow(method, path, "email:send")
+
+type OfMail<Body = unknown> = Call<Body, unknown, { mail_id: string }>
+
+const named = ({ project_id, params }: OfMail): [string, string] => [project_id, params.mail_id]
+
+const listRoutes = (parts: MailboxParts): AnyRoute[] => [
+  route({
+    ...reads("GET", ALL),
+    summary: "List the mail in the embedded mailbox, newest first",
+    description:
+      "Mail of this project in the embedded mailbox. `search` looks into sender, recipient and subject.",
+    query: schemas.mailQuery,
+    response: schemas.MailboxSummary,
+    errors: ["invalid_email"],
+    handle: (call) => list(parts, call),
+  }),
+  route({
+    ...changes("DELETE", ALL),
+    summary: "Delete all mail in the mailbox, or the mail of one recipient",
+    description: "With `to` only the mail of that recipient goes.",
+    query: schemas.clearQuery,
+    response: schemas.MailboxCleared,
+    errors: ["invalid_email"],
+    handle: async ({ project_id, query }) => ({
+      data: await mailbox.clear(parts.store, project_id, comparableFilters(query)),
+    }),
+  }),
+]
+
+async function list(
+  { store, cursors }: MailboxParts,
+  call: Call<unknown, Static<typeof schemas.mailQuery>>,
 ) {
-  const mail = await mailbox.find(store.read, project_id, params.mail_id)
-  const { headers, html, text, attachments, parse_error } = await mailbox.parse(workers, mail)
-  const { id, email_id, from_address, to_address, subject, created_at } = mail
-  const raw_url = email_id ? `/v1/emails/${email_id}/raw` : null
-  const addresses = { from: from_address, to: to_address }
-  const parts = { headers, subject, html, text, attachments, parse_error, raw_url }
-  return { id, email_id, ...addresses, ...parts, created_at }
+  const { project_id, query } = call
+  const { search, unread } = query
+  const filter = { ...comparableFilters(query), search, unread, since: sinceOf(query.since) }
+  const byId = keyById((id) => mailbox.demand(store.read, project_id, id))
+  const window = await windowOf(call, cursors, byId)
+  return asPage(call, cursors, await mailbox.list(store.read, project_id, filter, window))
 }
 
 function sinceOf(text: string | undefined): string | undefined {
@@ -134,3 +80,88 @@ function sinceOf(text: string | undefined): string | undefined {
   problems.throwIfAny()
   return since
 }
+
+const mailRoutes = (parts: MailboxParts): AnyRoute[] => [
+  route({
+    ...reads("GET", ONE),
+    summary: "Show one mail, with its parsed parts",
+    description:
+      "Headers, bodies and the list of attachments. Reading it does not mark it as read.",
+    response: schemas.MailboxMail,
+    handle: async (call) => ({ data: await show(parts, ...named(call)) }),
+  }),
+  route({
+    ...reads("PATCH", ONE),
+    summary: "Mark a mail as read, or as unread",
+    description: "The answer is the whole mail.",
+    body: schemas.MailChange,
+    example: { read: true },
+    response: schemas.MailboxMail,
+    handle: async (call) => {
+      await parts.store.tx((tx) => mailbox.mark(tx, ...named(call), call.body.read))
+      return { data: await show(parts, ...named(call)) }
+    },
+  }),
+  route({
+    ...changes("DELETE", ONE),
+    summary: "Delete a mail from the mailbox",
+    description: "The email that it came from stays, with its events.",
+    response: Deleted,
+    handle: async (call) => {
+      await parts.store.tx((tx) => mailbox.remove(tx, ...named(call)))
+      return deleted(call.params.mail_id)
+    },
+  }),
+]
+
+async function show({ store, secrets, workers }: MailboxParts, project_id: string, id: string) {
+  const mail = await mailbox.find(store.read, project_id, id)
+  const { headers, html, text, attachments, parse_error } = await mailbox.parse(workers, mail)
+  const { email_id, from_address, to_address, subject, read_at, size, created_at } = mail
+  const html_url = html === null ? null : htmlUrl(secrets, project_id, id)
+  const raw_url = `${ALL}/${id}/raw`
+  const rest = { read: read_at !== null, size, created_at }
+  const bodies = { headers, subject, html, html_url, text, attachments, parse_error, raw_url }
+  return { id, email_id, from: from_address, to: to_address, ...bodies, ...rest }
+}
+
+const fileRoutes = ({ store, workers }: MailboxParts): AnyRoute[] => [
+  route({
+    ...reads("GET", `${ONE}/raw`),
+    summary: "Show a mail of the mailbox as it came in",
+    description: "The exact bytes, with headers and signature.",
+    produces: "message/rfc822",
+    handle: async (call) => rawMessage((await mailbox.find(store.read, ...named(call))).raw),
+  }),
+  route({
+    ...reads("GET", `${ONE}/attachments/{attachment_id}`),
+    summary: "Download one attachment of a mail in the mailbox",
+    description: "The file as a download, with the content type that the mail gives it.",
+    produces: "*/*",
+    handle: async (call) => {
+      const mail = await mailbox.find(store.read, ...named(call))
+      const { attachment_id } = call.params
+      const file = await mailbox.attachment(workers, mail, attachment_id)
+      const { filename, content_type, bytes } =
+        file ?? fail("not_found", `This mail has no attachment "${attachment_id}".`)
+      const type = MEDIA_TYPE.test(content_type) ? content_type : "application/octet-stream"
+      return download({ filename, content_type: type, bytes })
+    },
+  }),
+]
+
+/** For a frame, which sends no credential: the token in the path is one. */
+const htmlRoute = (parts: MailPageParts): AnyRoute =>
+  route({
+    method: "GET",
+    path: "/mailbox/html/{token}",
+    scope: "-",
+    callers: ["none"],
+    status: [200],
+    credentials: ["token"],
+    summary: "The html of a mail, made harmless",
+    query: t.Object({ scheme: t.Optional(t.Union([t.Literal("light"), t.Literal("dark")])) }),
+    page: refusalPage,
+    produces: "text/html",
+    handle: ({ params, query }) => mailPage(parts, params.token, query.scheme ?? "light"),
+  })

@@ -37,10 +37,8 @@ export function roleOf(address: string): Role | undefined {
 }
 
 /** The answer to RCPT, or undefined: accepted. */
-export function refusalOf(address: string): SimulatedRefusal | undefined {
-  const role = roleOf(address)
-  return role && AT_RECIPIENT[role]
-}
+export const refusalOf = (role: Role | undefined): SimulatedRefusal | undefined =>
+  role && AT_RECIPIENT[role]
 
 const MAX_REMEMBERED = 10_000
 

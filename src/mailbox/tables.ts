@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm"
 import { bytes, id, index, int, json, primaryKey, ref, table, text, time } from "../store/columns"
 
 /** Mail that the embedded server took: the bytes as they came, and what lists need of them. */
@@ -19,8 +20,18 @@ export const mailboxMails = table(
     raw: bytes().notNull(),
     size: int().notNull(),
     created_at: time().notNull(),
+    /** When it was marked as read; null while nobody read it. */
+    read_at: time(),
+    /** The number of its files; null where nobody counted them. */
+    attachments: int(),
+    /** Subject, sender and recipient in one, at most 2,000 bytes, since an index holds it. Null: mail of an earlier version. */
+    search_key: text(),
   },
-  (mail) => [index("mailbox_mails_by_project").on(mail.project_id, mail.id)],
+  (mail) => [
+    index("mailbox_mails_by_project").on(mail.project_id, mail.id),
+    index("mailbox_mails_searched").on(mail.project_id, mail.id, mail.search_key),
+    index("mailbox_mails_unread").on(mail.project_id, mail.id).where(sql`read_at IS NULL`),
+  ],
 )
 
 /** One row a recipient, because `?to=` must find a copy too and JSON is never searched. */

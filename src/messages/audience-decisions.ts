@@ -70,7 +70,7 @@ export async function decideAll(
     ? await recentOf(db, project.id, asked, frequency_cap)
     : new Map<string, number>()
   return asked.map((one) => {
-    const place = countedPlace(one)
+    const place = frequency_cap ? countedPlace(one) : ""
     const decision = decide({
       ...one,
       is_suppressed: one.address !== null && isSuppressed(suppressed, one),
@@ -79,7 +79,7 @@ export async function decideAll(
       project: project.settings,
       recent: recent.get(place) ?? 0,
     })
-    if (counts(decision, one)) recent.set(place, (recent.get(place) ?? 0) + 1)
+    if (frequency_cap && counts(decision, one)) recent.set(place, (recent.get(place) ?? 0) + 1)
     return decision
   })
 }
@@ -108,12 +108,14 @@ const scopeOf = ({ category, topic, stream }: AskedMessage): MailScope => ({
   broadcast: stream === "broadcast" && topic === null,
 })
 
-const scopeName = (one: AskedMessage) => JSON.stringify([one.channel, scopeOf(one)])
+/** The key of a topic stands last, because it is the only part that may have spaces. */
+const scopeName = ({ channel, stream, category, topic }: AskedMessage) =>
+  `${channel} ${stream} ${category ?? ""} ${topic === null ? "" : `${topic.key}.`}`
 
 type SuppressedByScope = ReadonlyMap<string, ReadonlyMap<string, unknown>>
 
 const isSuppressed = (suppressed: SuppressedByScope, one: AskedMessage): boolean =>
-  suppressed.get(scopeName(one))?.has(one.address ?? "") ?? false
+  suppressed.size > 0 && (suppressed.get(scopeName(one))?.has(one.address ?? "") ?? false)
 
 /** One question for each channel and kind of mail. Only email and SMS have suppressions. */
 async function suppressedOf(
@@ -126,14 +128,22 @@ async function suppressedOf(
     const [first] = group
     const addresses = [...new Set(group.flatMap(({ address }) => address ?? []))]
     if (!first || addresses.length === 0) continue
-    const scope = scopeOf(first)
-    if (first.channel === "email") {
-      found.set(name, await suppressedAmong(db, project_id, addresses, scope))
-    } else if (first.channel === "sms") {
-      found.set(name, amongRows(await standing(db, project_id, "sms", addresses), scope))
-    }
+    const among = await suppressedIn(db, project_id, addresses, first)
+    if (among && among.size > 0) found.set(name, among)
   }
   return found
+}
+
+async function suppressedIn(
+  db: Reader,
+  project_id: string,
+  addresses: string[],
+  kind: AskedMessage,
+): Promise<ReadonlyMap<string, unknown> | undefined> {
+  const scope = scopeOf(kind)
+  if (kind.channel === "email") return suppressedAmong(db, project_id, addresses, scope)
+  if (kind.channel !== "sms") return undefined
+  return amongRows(await standing(db, project_id, "sms", addresses), scope)
 }
 
 /** What the cap counts together: no category is one of its own. */

@@ -1,10 +1,11 @@
 import { and, eq, gt, inArray, lt, type SQL, sql } from "drizzle-orm"
 import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
 import { firstIdAt } from "../core/ids"
-import { millisFrom } from "../core/time"
+import { millisFrom, monotonic } from "../core/time"
 import { DEAD, OVER } from "../jobs/work-item"
 import { bumpEach, type Changes } from "../store/counters"
 import { held } from "../store/dialect"
+import { rest } from "../store/in-steps"
 import type { Reader, Store, Tx } from "../store/store"
 import {
   type ChannelName,
@@ -15,8 +16,8 @@ import {
   messageTags,
 } from "./tables"
 
-/** Messages of one transaction. With their contents they hold the writer for some 5 ms. */
-const BATCH = 50
+/** Messages of one transaction. With their contents they hold the writer for a millisecond or two. */
+const BATCH = 20
 
 /** Messages of a project in a channel that were wanted before a moment: ISO 8601, UTC. */
 export interface OldMessages {
@@ -45,12 +46,14 @@ const LOOK = 500
 
 /**
  * Removes content, sent bytes and names of files of the next 500 messages behind the id `after`. The
- * messages themselves stay. Resolves with the last id, or undefined where there is no further message.
+ * messages themselves stay. Resolves with the last id, or undefined where there is no further message or the signal
+ * came: then some of the 500 may be left.
  */
 export async function expireContents(
   store: Store,
   old: OldMessages,
   after: string,
+  signal?: AbortSignal,
 ): Promise<string | undefined> {
   const { id } = messages
   const found = store.read.select({ id }).from(messages)
@@ -58,12 +61,15 @@ export async function expireContents(
   const ids = (await next.limit(LOOK)).map((row) => row.id)
   const kept = await withContent(store.read, ids)
   for (let at = 0; at < kept.length; at += BATCH) {
+    if (signal?.aborted) return undefined
     const some = kept.slice(at, at + BATCH)
+    const begun_at = monotonic()
     await store.tx(async (tx) => {
       for (const { message_id } of PARTS) {
         await tx.delete(message_id.table).where(inArray(message_id, some))
       }
     })
+    await rest(begun_at, signal)
   }
   return ids.at(-1)
 }
@@ -81,7 +87,7 @@ async function withContent(db: Reader, ids: string[]): Promise<string[]> {
 }
 
 /**
- * Removes up to 50 messages behind the id `after`, with everything that `named_by` names of them, and
+ * Removes up to 20 messages behind the id `after`, with everything that `named_by` names of them, and
  * lowers the totals. Resolves with the last id, or undefined where there is no further message.
  */
 export async function removeMessages(

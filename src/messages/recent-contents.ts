@@ -4,7 +4,7 @@ import { perStore } from "../store/cached"
 /** Those of this store. */
 export const recentOf = perStore(() => new RecentContents())
 
-/** Characters: some thousand letters, more than are under way where delivery keeps up. */
+/** Bytes: some thousand letters, more than are under way where delivery keeps up. */
 const MOST = 4 * 1024 * 1024
 
 /** Larger contents are not kept: sending them costs far more than reading them back. */
@@ -54,17 +54,22 @@ export class RecentContents {
     return found.content
   }
 
-  /** Characters that are kept now. */
+  /** Bytes that are kept now. */
   get size(): number {
     return this.#size
   }
 }
 
-/** In characters, near enough. */
+/** What a text takes beside its characters, an object beside its fields, and any other value. */
+const TEXT_BYTES = 48
+const OBJECT_BYTES = 128
+const VALUE_BYTES = 8
+
+/** In bytes, near enough: most of a short content is not its characters. */
 function sizeOf(content: unknown): number {
-  if (typeof content === "string") return content.length
-  if (typeof content !== "object" || content === null) return 8
-  let size = 64
-  for (const value of Object.values(content)) size += sizeOf(value)
+  if (typeof content === "string") return TEXT_BYTES + content.length
+  if (typeof content !== "object" || content === null) return VALUE_BYTES
+  let size = OBJECT_BYTES
+  for (const name in content) size += sizeOf(content[name as keyof typeof content])
   return size
 }

@@ -4,6 +4,7 @@ import { fail } from "../core/errors"
 import { millis, millisFrom, now } from "../core/time"
 import { changeUnclaimed } from "../jobs/claims"
 import { wakeUpOf } from "../jobs/wake-ups"
+import { RESTORE_REASON } from "../jobs/work-item"
 import { type RowList, rowById, rowList } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { rescheduled } from "./decided"
@@ -84,9 +85,9 @@ export async function find(db: Reader, scope: ScheduledScope, id: string): Promi
   return view ?? missing()
 }
 
-/** The record of contract 20, section 2. */
+/** The record of contract 20, section 2. One that a restored copy holds also has the reason. */
 export function scheduledRecord(message: MessageView) {
-  const { id, channel, recipients, recipient, scheduled_at, created_at } = message
+  const { id, channel, recipients, recipient, scheduled_at, created_at, status_reason } = message
   const to = recipients[0]?.email ?? recipient
   return {
     id,
@@ -95,6 +96,7 @@ export function scheduledRecord(message: MessageView) {
     to,
     scheduled_at: scheduled_at ?? "",
     created_at,
+    ...(status_reason === RESTORE_REASON && { status_reason }),
   }
 }
 

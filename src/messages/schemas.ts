@@ -1,6 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
 import { oneOf } from "../http/field-schemas"
 import { pageQuery } from "../http/page"
+import { RESTORE_REASON } from "../jobs/work-item"
 import { count, id, text, time, word } from "../lib/record-fields"
 import { SCHEDULED_STATUSES } from "./scheduled"
 
@@ -25,6 +26,9 @@ const scheduled = {
   to: text("ann@example.com"),
   scheduled_at: time(),
   created_at: time(),
+  status_reason: t.Optional(
+    text(RESTORE_REASON, "Only while the message waits since a restore: why it waits."),
+  ),
 }
 
 export const Scheduled = t.Object(scheduled, { title: "Scheduled" })

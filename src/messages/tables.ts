@@ -88,6 +88,8 @@ export interface Envelope {
   topic?: string
   /** Of a publish that asks no preferences. */
   ignores_preferences?: true
+  /** The one configured provider that may deliver it: it was released to that one. */
+  released_to?: string
 }
 
 /** By which row of the decision a message may go out, or not (`subscribers/decision.ts`). */

@@ -6,6 +6,7 @@ import { log } from "../core/log"
 import { MasterKeyError, type Secrets } from "../core/secrets"
 import { nameText } from "../http/field-schemas"
 import { withEmail } from "../http/validate"
+import { LINK_SECONDS, type LinkSessions } from "../identity/link-sessions"
 import { Email, Password } from "../identity/schemas"
 import { revokeAll } from "../identity/sessions"
 import type { AccountStatus } from "../identity/tables"
@@ -76,6 +77,8 @@ interface AdminParts extends SetupParts {
   base_url: () => string
   providers: Pick<ProviderEnvironment, "own">
   backups: Backups
+  /** Of the server that runs; a command that opened the data itself has none. */
+  links?: LinkSessions
   /** As for `rotateMasterKey`. */
   own_nodes?: number
 }
@@ -99,6 +102,7 @@ export type AdminOrder =
   | ({ operation: "held_work" } & HeldOrder)
   | { operation: "create_backup" | "backups" }
   | { operation: "instance_job"; id: string }
+  | { operation: "sign_in_link" }
   | { operation: "rotate_master_key"; new_key: string | null; end_links: boolean }
 
 /** Carries out one order. Throws ApiError as a route would. */
@@ -140,9 +144,18 @@ export async function administer(parts: AdminParts, order: AdminOrder): Promise<
       return parts.backups.list()
     case "instance_job":
       return longJobs.find(store.read, longJobs.INSTANCE_JOB, order.id)
+    case "sign_in_link":
+      return signInLink(parts)
     case "rotate_master_key":
       return rotated(parts, order)
   }
+}
+
+/** Throws 409 where this server gives out none: under `serve`. */
+function signInLink({ links }: AdminParts) {
+  const open_url =
+    links?.newLink() ?? fail("conflict", "No server runs, so nothing answers a link.")
+  return { open_url, expires_in: LINK_SECONDS }
 }
 
 type FreezeOrder = { operation: "freeze" | "unfreeze"; account: string; reason: string }
@@ -156,10 +169,10 @@ async function setFrozen(tx: Tx, { operation, account, reason }: FreezeOrder) {
 /** Mail of the instance itself that the embedded mailbox caught; no route ever shows it. */
 async function systemMails(
   { read }: Store,
-  { to, from, search, since, limit }: mailbox.MailFilter & { limit: number },
+  { to, from, search, since, unread, limit }: mailbox.MailFilter & { limit: number },
 ) {
   const own = await findInstance(read)
-  const filter = { to, from, search, since }
+  const filter = { to, from, search, since, unread }
   return own ? (await mailbox.list(read, own.project_id, filter, { limit })).rows : []
 }
 

@@ -2,9 +2,9 @@ import { asc, gt } from "drizzle-orm"
 import { today } from "../core/time"
 import { projects } from "../identity/tables"
 import { removeEmpty } from "../store/counters"
+import { inSteps } from "../store/in-steps"
 import type { Store } from "../store/store"
 import { counterOf } from "../subscribers/subscribers"
-import { inSteps } from "./in-steps"
 
 /** Projects of one call: the others come with the next ones. */
 const AT_ONCE = 50

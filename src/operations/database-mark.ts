@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { codeOf } from "../core/faults"
 import { newId } from "../core/ids"
 import { log } from "../core/log"
+import { millis } from "../core/time"
 import * as instanceValues from "../store/instance-values"
 import type { Store, Tx } from "../store/store"
 
@@ -10,7 +11,7 @@ import type { Store, Tx } from "../store/store"
 const MARK = "database_mark"
 export const MARK_FILE = "database-mark"
 
-/** A copy is recognized from the first raise after it was made. */
+/** Each minute while a server runs. A copy is recognized from the first raise after it was made. */
 const RAISE_MILLISECONDS = 60_000
 
 /** How far a database has come: a number that only rises. */
@@ -49,21 +50,37 @@ export async function whyPutBack(store: Store, data_dir: string): Promise<string
     return store.isAlone ? "The database comes from another folder." : undefined
   }
   if (mark.count >= here.count) return undefined
-  return `The database is older than its folder knows it: its mark is ${mark.count}, not ${here.count}.`
+  const older = `The database is older than its folder knows it: its mark is ${mark.count}, not ${here.count}.`
+  const missing = here.count - mark.count
+  if (missing > WEEK_OF_MARKS) return `${older} So more than a week of work may be missing in it.`
+  return `${older} So up to ${missing} minutes of work are missing in it.`
+}
+
+/** More than these are no minutes any more: a hold raises the mark by a leap, too. */
+const WEEK_OF_MARKS = 7 * 24 * 60
+
+interface RaiseOptions {
+  /** The folder that is to become `data_dir`; without it that one itself. */
+  to?: string
+  /** The mark is above this, too. */
+  above?: number
 }
 
 /**
  * Raises the mark of the database above the one before and above its folder's, and then writes it into
- * the folder, or into another one that is to become it. Whatever was copied until now is older than the
- * folder from here on.
+ * the folder. Whatever was copied until now is older than the folder from here on.
  */
-export async function raiseMark(store: Store, data_dir: string, to = data_dir): Promise<void> {
+export async function raiseMark(
+  store: Store,
+  data_dir: string,
+  { to = data_dir, above = 0 }: RaiseOptions = {},
+): Promise<void> {
   const here = folderMark(data_dir)
   const mark = await store.tx(async (tx) => {
     const kept = markFrom(await instanceValues.hold(tx, MARK))
     const { database, count } = kept ?? { database: newId(), count: 0 }
     const known = here?.database === database ? here.count : 0
-    const raised = { database, count: Math.max(count, known) + 1 }
+    const raised = { database, count: Math.max(count, known, above) + 1 }
     await instanceValues.set(tx, MARK, textOf(raised))
     return raised
   })
@@ -81,6 +98,14 @@ function writeFolderMark(data_dir: string, mark: DatabaseMark) {
   }
   renameSync(`${path}.new`, path)
 }
+
+/**
+ * Raises the mark above that of every folder: the open work of the database is held now. A node whose
+ * folder knew the database further would otherwise take it for one that was just put back. The mark of a
+ * folder rises by less than one in a millisecond, so the present time in milliseconds is above all of them.
+ */
+export const raiseMarkAboveAll = (store: Store, data_dir: string, to = data_dir): Promise<void> =>
+  raiseMark(store, data_dir, { to, above: millis() })
 
 /** Makes the database one that no folder knows: its next start holds what is open. */
 export const leaveFolder = (tx: Tx): Promise<void> =>

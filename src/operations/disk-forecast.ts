@@ -37,12 +37,14 @@ export interface DiskForecast {
 
 /** Remembers how large the database is, once an hour, for the forecast. */
 export async function noteDatabaseSize(store: Store): Promise<void> {
-  const kept = await samplesOf(store.read)
+  const age = ({ at }: SizeSample) => millis() - millisFrom(at)
+  // One of a later time is of a clock that was put right since.
+  const kept = (await samplesOf(store.read)).filter((one) => age(one) >= 0 && age(one) <= KEPT_MS)
   const last = kept.at(-1)
-  if (last && millis() - millisFrom(last.at) < HOUR_MS) return
+  if (last && age(last) < HOUR_MS) return
   const { all, free } = await spaceOf(store.read)
   const sample = { at: isoFrom(millis()), bytes: all - free }
-  const samples = [...kept.filter(({ at }) => millis() - millisFrom(at) <= KEPT_MS), sample]
+  const samples = [...kept, sample]
   await store.tx((tx) => instanceValues.set(tx, SAMPLES, JSON.stringify(samples)))
 }
 

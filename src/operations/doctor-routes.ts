@@ -29,7 +29,7 @@ export const doctorRoutes = ({ store, health, disk }: DoctorRouteParts): AnyRout
   route({
     ...consoleRow("GET", "/v1/admin/doctor", "role:operator"),
     response: DoctorReport,
-    summary: "Check the instance: database, jobs, mail servers, disk with its forecast, warnings",
+    summary: "Check the instance: database, jobs, mail servers, disk with its forecast, invariants",
     description:
       "Only for operators. The forecast of the disk needs a server that has run for six hours.",
     handle: async () => {

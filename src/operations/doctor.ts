@@ -2,6 +2,7 @@ import type { Disk } from "../core/disk"
 import type { ServerHealth } from "../http/server-health"
 import type { Reader } from "../store/store"
 import { diskForecast } from "./disk-forecast"
+import { invariantWarnings, lastSweep } from "./invariant-sweep"
 
 /** Fewer days than this are a reason to act. */
 const SHORT_DAYS = 14
@@ -27,12 +28,22 @@ export interface DoctorCheck {
   fix: string | null
 }
 
-/** Looks at the box as its operator does: what readiness looks at, the disk with its forecast, and warnings. */
+/**
+ * Looks at the box as its operator does: what readiness looks at, the disk with its forecast, the
+ * invariants, and warnings.
+ */
 export async function examine(db: Reader, parts: DoctorParts): Promise<DoctorCheck[]> {
   await parts.health.look()
   const { disk: _, ...others } = parts.health.checks()
   const checks = Object.entries(others).map(([name, state]) => checkOf(name, state))
-  return [...checks, await checkDisk(db, parts), ...parts.health.warnings.map(warningOf)]
+  const broken = await invariantWarnings(db)
+  const warnings = parts.health.warnings.filter((text) => !broken.includes(text))
+  return [
+    ...checks,
+    await checkDisk(db, parts),
+    await checkInvariants(db, broken),
+    ...warnings.map(warningOf),
+  ]
 }
 
 function checkOf(name: string, state: string): DoctorCheck {
@@ -47,6 +58,15 @@ const warningOf = (detail: string): DoctorCheck => ({
   detail,
   fix: null,
 })
+
+/** What the hourly sweep of any node found last. */
+async function checkInvariants(db: Reader, broken: string[]): Promise<DoctorCheck> {
+  const name = "invariants"
+  if (broken.length > 0) return { name, outcome: "warn", detail: broken.join(" "), fix: null }
+  const swept = await lastSweep(db)
+  const detail = swept ? `hold, checked at ${swept.at}` : "not checked yet: once an hour"
+  return { name, outcome: "pass", detail, fix: null }
+}
 
 async function checkDisk(db: Reader, { disk, min_free_mb }: DoctorParts): Promise<DoctorCheck> {
   const free_bytes = disk.free_bytes()

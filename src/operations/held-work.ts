@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, inArray, like, lt, type SQL, sql } from "drizzle-orm"
+import { and, asc, count, eq, gt, inArray, like, lt, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { log } from "../core/log"
@@ -215,10 +215,13 @@ const isTo = (domain: string) => {
 
 async function isForHost(db: Reader, domain: string): Promise<SQL> {
   const { id, url } = webhooks
-  const rows = await db
-    .select({ id, url })
-    .from(webhooks)
-    .where(like(url, `%${domain}%`))
+  // Addresses are kept as they were given: the host may be in capitals, encoded, or in another script.
+  const may_be = or(
+    like(sql`lower(${url})`, `%${domain}%`),
+    sql`${url} LIKE '%!%%' ESCAPE '!'`,
+    sql`octet_length(${url}) <> length(${url})`,
+  )
+  const rows = await db.select({ id, url }).from(webhooks).where(may_be)
   const ids = rows.flatMap((row) => (hostOf(row.url) === domain ? [row.id] : []))
   return ids.length === 0 ? NEVER : inArray(deliveries.webhook_id, ids)
 }

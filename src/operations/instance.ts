@@ -12,6 +12,8 @@ const PROBE = "last_probe_at"
 /** The name of the master key of the database, and of the one that a rotation puts in its place. */
 export const MASTER_KEY = "master_key_id"
 export const NEXT_MASTER_KEY = "next_master_key_id"
+/** Sealed with the next master key, as long as a rotation goes on: the key that it takes the place of. */
+export const PREVIOUS_KEY = "previous_master_key"
 /** Sealed: the first master key, with which the MACs of links and addresses are made. */
 export const LINK_KEY = "link_key"
 /** The name of the value that names the marker in the folder of the blobs. */

@@ -44,7 +44,8 @@ export function keepChecked(store: Store, disk: Disk): KeptCheck | undefined {
     const is_quiet = isQuiet()
     if (disk.isDamaged() || !disk.healthy() || check.progress !== undefined) return
     const checked_at = await instanceValues.find(store.read, CHECKED_AT)
-    const age = checked_at === undefined ? 0 : millis() - millisFrom(checked_at)
+    // A time far ahead is of a clock that was put right since.
+    const age = checked_at === undefined ? 0 : Math.abs(millis() - millisFrom(checked_at))
     const is_due = age >= 2 * DAY_MS || (age >= DAY_MS && is_quiet)
     if (checked_at !== undefined && !is_due) return
     if (is_due && !(await check.full())) return

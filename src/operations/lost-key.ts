@@ -2,7 +2,7 @@ import { eq, getTableName } from "drizzle-orm"
 import type { Secrets } from "../core/secrets"
 import * as instanceValues from "../store/instance-values"
 import type { Store } from "../store/store"
-import { MASTER_KEY, NEXT_MASTER_KEY } from "./instance"
+import { MASTER_KEY, NEXT_MASTER_KEY, PREVIOUS_KEY } from "./instance"
 import { openedIn, sealedRows } from "./rotate-master-key"
 import { SEALED_COLUMNS, type SealedColumn } from "./sealed-columns"
 
@@ -51,6 +51,7 @@ export async function acceptLostKey(store: Store, secrets: Secrets): Promise<Los
   await store.tx(async (tx) => {
     await instanceValues.set(tx, MASTER_KEY, secrets.key_id)
     await instanceValues.remove(tx, NEXT_MASTER_KEY)
+    await instanceValues.remove(tx, PREVIOUS_KEY)
   })
   return lost
 }

@@ -2,6 +2,7 @@ import { load } from "../messages/change"
 import { abandon } from "../messages/settle"
 import { bump } from "../store/counters"
 import type { Store } from "../store/store"
+import { notePosted } from "../subscribers/postings"
 import type { CounterOwner } from "./counted-rows"
 import { leaveFolder } from "./database-mark"
 import { allOwners, type BrokenInvariant, brokenInAccount, brokenInProject } from "./invariants"
@@ -21,26 +22,27 @@ export async function mendRecovered(store: Store): Promise<MendedDatabase> {
   const mended = { counters: 0, without_content: 0 }
   for (const kind of ["project", "account"] as const) {
     for await (const id of allOwners(store.read, kind)) {
-      for (const place of await brokenOf(store, kind, id)) {
-        if (place.name !== "I1" || place.id === null) continue
-        if (await failWithoutContent(store, place.id)) mended.without_content += 1
-      }
-      for (const { counter } of await brokenOf(store, kind, id)) {
+      // The counters come last, so that they count what has failed before.
+      for await (const { name, id: place, counter } of brokenOf(store, kind, id)) {
+        if (name === "I1" && place !== null && (await failWithoutContent(store, place)))
+          mended.without_content += 1
         if (!counter) continue
-        const { name, told, counted } = counter
-        await store.tx((tx) => bump(tx, id, name, counted - told))
+        await store.tx((tx) => bump(tx, id, counter.name, counter.counted - counter.told))
         mended.counters += 1
       }
     }
   }
-  await store.tx(leaveFolder)
+  await store.tx(async (tx) => {
+    await leaveFolder(tx)
+    await notePosted(tx, undefined) // the next start writes the posting lists anew
+  })
   return mended
 }
 
-/** Nothing writes meanwhile, so that every read is of one moment. */
-async function brokenOf(store: Store, kind: CounterOwner, id: string): Promise<BrokenInvariant[]> {
+/** One after the other: there may be as many as messages. Nothing else writes meanwhile. */
+function brokenOf(store: Store, kind: CounterOwner, id: string): AsyncGenerator<BrokenInvariant> {
   const look = { db: store.read, pause: async () => {}, since: null, overdue_before: null }
-  return Array.fromAsync((kind === "project" ? brokenInProject : brokenInAccount)(look, id))
+  return (kind === "project" ? brokenInProject : brokenInAccount)(look, id)
 }
 
 const LOST = "The content of the message was lost when the database was damaged."

@@ -38,6 +38,7 @@ import { counters } from "../store/tables"
 import {
   categories,
   mergedSubscribers,
+  subscriberPostings,
   subscribers,
   subscriberTags,
   subscriberWords,
@@ -135,6 +136,7 @@ const named: NamedRows[] = [
   { rows: messageTags, name: messageTags.tag, id: messageTags.message_id },
   { rows: subscriberTags, name: subscriberTags.tag, id: subscriberTags.subscriber_id },
   { rows: subscriberWords, name: subscriberWords.word, id: subscriberWords.subscriber_id },
+  { rows: subscriberPostings, name: subscriberPostings.term, id: subscriberPostings.first },
 ]
 
 /** As `purgeSome`, for rows of one name. */

@@ -2,16 +2,16 @@ import { asc, gt } from "drizzle-orm"
 import type { Settings } from "../core/config"
 import { nextTurn, secondsFromNow, today } from "../core/time"
 import type { FeedPosition } from "../events/feed"
-import { purgeFanOuts } from "../fan-out/fan-out-retention"
+import { type MessagesWithContents, purgeFanOuts } from "../fan-out/fan-out-retention"
 import { PROJECT_DEFAULTS, withDefaults } from "../identity/caller"
 import { projects, type Retention } from "../identity/tables"
 import { purgeInbound } from "../inbound/inbound-retention"
 import { purgeMailbox } from "../mailbox/mailbox-retention"
 import { expireContents, removeMessages } from "../messages/message-retention"
 import type { ChannelName } from "../messages/tables"
+import { inSteps } from "../store/in-steps"
 import type { Store } from "../store/store"
 import { hasEndpoints, nextEndpoint, purgeDeliveries, purgeEvents } from "../webhooks/retention"
-import { inSteps } from "./in-steps"
 import { namedByMessages } from "./purge"
 
 export const CHANNELS: ChannelName[] = ["email", "push", "sms", "in_app"]
@@ -30,6 +30,7 @@ interface Progress {
   webhook_id: string
   /** By project and channel: no message up to this id has a content. */
   contents: Map<string, string>
+  needing_texts: MessagesWithContents
   day: string
 }
 
@@ -42,11 +43,17 @@ export function retentionSweeper(
   ceilings: Ceilings,
   signal?: AbortSignal,
 ): () => Promise<void> {
-  const progress: Progress = { project_id: "", webhook_id: "", contents: new Map(), day: today() }
-  const sweep: Sweep = { store, ceilings, all: (step) => inSteps(step, signal) }
+  const progress: Progress = {
+    ...{ project_id: "", webhook_id: "", day: today() },
+    ...{ contents: new Map(), needing_texts: new Map() },
+  }
+  const sweep: Sweep = { store, ceilings, signal, all: (step) => inSteps(step, signal) }
   return async () => {
     // What was too young, or scheduled, when the sweep came by is found on another day.
-    if (progress.day !== today()) progress.contents.clear()
+    if (progress.day !== today()) {
+      progress.contents.clear()
+      progress.needing_texts.clear()
+    }
     progress.day = today()
     await sweepProjects(sweep, progress)
     await sweepDeliveries(sweep, progress)
@@ -60,6 +67,7 @@ const daysAgo = (days: number) => secondsFromNow(-days * DAY_SECONDS)
 interface Sweep {
   store: Store
   ceilings: Ceilings
+  signal: AbortSignal | undefined
   /** Repeats a step until nothing is left for it. */
   all: (step: () => Promise<number>) => Promise<void>
 }
@@ -70,7 +78,7 @@ async function sweepProjects(sweep: Sweep, progress: Progress) {
   const next = store.read.select({ id, settings }).from(projects)
   const rows = await next.where(gt(id, progress.project_id)).orderBy(asc(id)).limit(AT_ONCE)
   for (const project of rows) {
-    await sweepProject(sweep, project.id, keptBy(project.settings, ceilings), progress.contents)
+    await sweepProject(sweep, project.id, keptBy(project.settings, ceilings), progress)
     await nextTurn() // requests run between two projects, also where nothing is old
   }
   progress.project_id = rows.length < AT_ONCE ? "" : (rows.at(-1)?.id ?? "")
@@ -92,16 +100,16 @@ export function keptBy(settings: Stored, ceilings: Ceilings): Retention {
 }
 
 async function sweepProject(
-  { store, all }: Sweep,
+  { store, signal, all }: Sweep,
   project_id: string,
   kept: Retention,
-  contents: Map<string, string>,
+  { contents, needing_texts }: Progress,
 ) {
   for (const channel of CHANNELS) {
     const place = `${project_id} ${channel}`
     const bodies = { project_id, channel, before: daysAgo(kept.bodies_days) }
     await all(async () => {
-      const last = await expireContents(store, bodies, contents.get(place) ?? "")
+      const last = await expireContents(store, bodies, contents.get(place) ?? "", signal)
       if (last !== undefined) contents.set(place, last)
       return last === undefined ? 0 : 1
     })
@@ -113,10 +121,11 @@ async function sweepProject(
       return last === undefined ? 0 : 1
     })
   }
-  await purgeFanOuts(store, project_id, {
+  const ages = {
     bodies_before: daysAgo(kept.bodies_days),
     messages_before: daysAgo(kept.messages_days),
-  })
+  }
+  await purgeFanOuts(store, project_id, ages, needing_texts)
   await all(() => purgeInbound(store, project_id, daysAgo(kept.inbound_days)))
   // What the embedded mailbox took is a content, too.
   await all(() => purgeMailbox(store, project_id, daysAgo(kept.bodies_days)))

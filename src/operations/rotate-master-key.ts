@@ -1,11 +1,12 @@
-import { and, asc, eq, gt, gte } from "drizzle-orm"
+import { and, asc, eq, gt } from "drizzle-orm"
 import { log } from "../core/log"
 import { keyIdOf, MasterKeyError, SecretError, type Secrets } from "../core/secrets"
-import { secondsFromNow, sleep } from "../core/time"
+import { sleep } from "../core/time"
 import { nodes } from "../jobs/tables"
+import { hasLived } from "../jobs/work-nodes"
 import * as instanceValues from "../store/instance-values"
 import type { Store } from "../store/store"
-import { demandMasterKey, LINK_KEY, MASTER_KEY, NEXT_MASTER_KEY } from "./instance"
+import { demandMasterKey, LINK_KEY, MASTER_KEY, NEXT_MASTER_KEY, PREVIOUS_KEY } from "./instance"
 import {
   mayBeSealed,
   SEALED_COLUMNS,
@@ -19,7 +20,7 @@ const AT_ONCE = 100
 /** Another node seals with the old key until it hears of the new one. */
 const MOST_PASSES = 20
 const FOLLOW_MS = 5000
-const LIVING_SECONDS = 60
+const LIVING_MS = 60_000
 /** A request that sealed something has committed it after this, or was refused. */
 const COMMITTED_MS = 500
 
@@ -78,7 +79,9 @@ async function rotate(parts: RotateParts, { new_key, end_links }: RotateOptions)
   const begun = await instanceValues.find(store.read, NEXT_MASTER_KEY)
   if (begun !== undefined && !keys.hasNext()) throw new MasterKeyError(otherKey(begun))
   const to = keys.next(new_key)
-  await beginWith(store, to)
+  // With the new key alone, a copy of the database that is made meanwhile opens whole.
+  const previous = keys.sealWith(to, keys.current(), PREVIOUS_KEY)
+  await beginWith(store, to, previous)
   const link_key = keys.forMacs()
   keys.useForMacs(link_key)
   keys.use(to)
@@ -94,6 +97,7 @@ async function rotate(parts: RotateParts, { new_key, end_links }: RotateOptions)
   await store.tx(async (tx) => {
     await instanceValues.set(tx, MASTER_KEY, to)
     await instanceValues.remove(tx, NEXT_MASTER_KEY)
+    await instanceValues.remove(tx, PREVIOUS_KEY)
     if (end_links) await instanceValues.remove(tx, LINK_KEY)
     else await instanceValues.set(tx, LINK_KEY, secrets.seal(link_key, LINK_KEY))
   })
@@ -109,11 +113,12 @@ async function rotate(parts: RotateParts, { new_key, end_links }: RotateOptions)
 }
 
 /** Throws MasterKeyError where a rotation to another key has begun, on this node or another one. */
-const beginWith = (store: Store, to: string): Promise<void> =>
+const beginWith = (store: Store, to: string, previous: string): Promise<void> =>
   store.tx(async (tx) => {
     const begun = (await instanceValues.hold(tx, NEXT_MASTER_KEY)) ?? to
     if (begun !== to) throw new MasterKeyError(otherKey(begun))
     await instanceValues.set(tx, NEXT_MASTER_KEY, to)
+    await instanceValues.set(tx, PREVIOUS_KEY, previous)
   })
 
 const otherKey = (begun: string) =>
@@ -123,13 +128,8 @@ const otherKey = (begun: string) =>
 /** Values that are sealed anew open on a node only if it has the new key. */
 async function hasOtherNodes({ store, own_nodes = 1 }: RotateParts): Promise<boolean> {
   if (store.isAlone) return false
-  const { id, seen_at } = nodes
-  const living = gte(seen_at, secondsFromNow(-LIVING_SECONDS))
-  const rows = await store.read
-    .select({ id })
-    .from(nodes)
-    .where(living)
-    .limit(own_nodes + 1)
+  const all = store.read.select({ id: nodes.id }).from(nodes)
+  const rows = await all.where(hasLived(LIVING_MS)).limit(own_nodes + 1)
   return rows.length > own_nodes
 }
 

@@ -1,15 +1,17 @@
 import { notInArray } from "drizzle-orm"
+import type { Settings } from "../core/config"
 import { log } from "../core/log"
 import { noteLostEvents } from "../events/lost-events"
 import { jobRows } from "../jobs/jobs"
 import { type HeldTable, holdOpenWork } from "../jobs/restore-hold"
 import { jobs } from "../jobs/tables"
 import { RESTORE_HOLD } from "../jobs/work-item"
-import { demandNoOtherNode } from "../jobs/work-nodes"
+import { demandNoOtherNode, showStart } from "../jobs/work-nodes"
 import { messageRows } from "../messages/pipeline"
+import { inTurn } from "../store/in-turn"
 import type { Store } from "../store/store"
 import { deliveryRows } from "../webhooks/delivery-rows"
-import { whyPutBack } from "./database-mark"
+import { keepMark, raiseMarkAboveAll, whyPutBack } from "./database-mark"
 
 interface StartHeldOptions {
   data_dir: string
@@ -17,6 +19,26 @@ interface StartHeldOptions {
   is_asked: boolean
   /** The kinds of jobs that go on in any case. */
   runs_on: readonly string[]
+}
+
+/**
+ * `startHeld`, then the mark and the sign of life of this start. On Postgres one node does this after the
+ * other: of two that start at once, none may work while the other one still holds what is open. Returns how to
+ * stop the mark, and how to end the sign of life once the node works.
+ */
+export function startInTurn(
+  store: Store,
+  settings: Pick<Settings, "data_dir" | "database_url" | "database_direct_url">,
+  options: Pick<StartHeldOptions, "is_asked" | "runs_on">,
+): Promise<{ stopMark: () => Promise<void>; endStart: () => Promise<void> }> {
+  const { data_dir, database_url, database_direct_url } = settings
+  const start = async () => {
+    await startHeld(store, { ...options, data_dir })
+    const stopMark = await keepMark(store, data_dir)
+    return { stopMark, endStart: await showStart(store) }
+  }
+  const url = database_direct_url ?? database_url
+  return url === null ? start() : inTurn(url, start)
 }
 
 /** Everything that may send something, or cause it. */
@@ -28,7 +50,8 @@ export const heldTables = (runs_on: readonly string[]): HeldTable[] => [
 
 /**
  * Before anything runs: holds what is open where the start was asked to, and where the database was put
- * back by hand. Throws OtherNodeRuns where another node works on the database.
+ * back by hand. Other nodes that start later do not hold again. Throws OtherNodeRuns where another node
+ * works on the database.
  */
 export async function startHeld(store: Store, options: StartHeldOptions): Promise<void> {
   const { data_dir, is_asked, runs_on } = options
@@ -38,6 +61,7 @@ export async function startHeld(store: Store, options: StartHeldOptions): Promis
   await store.tx(noteLostEvents)
   const told = (held: number) => log.info("open work is being held", { held })
   const held = await holdOpenWork(store, heldTables(runs_on), told)
+  await raiseMarkAboveAll(store, data_dir)
   if (held === 0) return log.info("there is no open work to hold", { reason })
   log.warn("the server starts held: what was open in the database waits for its operator", {
     reason,

@@ -5,8 +5,7 @@ import { find } from "../subscribers/find-subscriber"
 import { Subscriber } from "../subscribers/schemas"
 import { subscriberRecord } from "../subscribers/subscribers"
 import { eraseSubscriber } from "./erase-subscriber"
-import { type ExportParts, exportSubscriber } from "./export-subscriber"
-import { mergeSubscribers } from "./merge-subscribers"
+import type { ExportParts } from "./export-subscriber"
 import * as schemas from "./schemas"
 
 interface SubscriberDataParts extends ExportParts {
@@ -19,7 +18,10 @@ const ONE = "/v1/subscribers/{subscriber_id}" as const
 const by = <const Path extends string>(method: Method, path: Path) =>
   projectRow(method, path, method === "GET" ? "subscribers:read" : "subscribers:write")
 
-/** What reaches through all folders: to join two subscribers, to show all of one, to erase one. */
+/**
+ * What reaches through all folders: to join two subscribers, to show all of one, to erase one. It is loaded
+ * when somebody asks for it, because it needs much code and is rare.
+ */
 export const subscriberDataRoutes = (parts: SubscriberDataParts): AnyRoute[] => [
   route({
     ...by("POST", `${ONE}/merge`),
@@ -30,11 +32,11 @@ export const subscriberDataRoutes = (parts: SubscriberDataParts): AnyRoute[] => 
     example: { from_id: "user-17" },
     response: Subscriber,
     errors: ["subscriber_not_found", "conflict"],
-    handle: async ({ caller, params, body }) => ({
-      data: subscriberRecord(
-        await mergeSubscribers(parts.store, caller, params.subscriber_id, body.from_id),
-      ),
-    }),
+    handle: async ({ caller, params, body }) => {
+      const { mergeSubscribers } = await import("./merge-subscribers")
+      const kept = await mergeSubscribers(parts.store, caller, params.subscriber_id, body.from_id)
+      return { data: subscriberRecord(kept) }
+    },
   }),
   route({
     ...by("GET", `${ONE}/export`),
@@ -46,6 +48,7 @@ export const subscriberDataRoutes = (parts: SubscriberDataParts): AnyRoute[] => 
     errors: ["subscriber_not_found"],
     handle: async ({ project_id, params, request, request_id }) => {
       const row = await find(parts.store.read, project_id, params.subscriber_id)
+      const { exportSubscriber } = await import("./export-subscriber")
       return exportSubscriber(parts, row, { request, request_id })
     },
   }),

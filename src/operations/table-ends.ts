@@ -51,6 +51,7 @@ import { counters, instanceValues } from "../store/tables"
 import {
   categories,
   mergedSubscribers,
+  subscriberPostings,
   subscribers,
   subscriberTags,
   subscriberWords,
@@ -140,6 +141,7 @@ export const tableEnds: ReadonlyMap<SQLiteTable, TableEnd> = new Map<SQLiteTable
   [topicMembers, withRow(topics)],
   [subscribers, withOwner("project")],
   [subscriberWords, withRow(subscribers)],
+  [subscriberPostings, withRow(subscribers)],
   [subscriberTags, withRow(subscribers)],
   [unsubscribes, withRow(subscribers)],
   [mergedSubscribers, withRow(subscribers)],

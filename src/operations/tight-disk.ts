@@ -23,7 +23,7 @@ const PAUSE_MS = 5
 /** The disk is read four times a second. */
 const READ_AGAIN_MS = 300
 
-/** What was open when the walk came by is looked for again after so long. */
+/** What was open when the walk came by is looked for again after so long, and so are files that were too young. */
 const ANEW_MS = 10 * 60_000
 
 /** Projects of one look. */
@@ -51,6 +51,7 @@ export function tightDiskSweeper(store: Store, options: TightDiskOptions): () =>
   /** By age, project and channel: no settled message up to this id has a content. */
   const places = new Map<string, string>()
   let begun_at = Number.NEGATIVE_INFINITY
+  let swept_at = Number.NEGATIVE_INFINITY
   let is_told = false
 
   const relieve = async () => {
@@ -70,8 +71,12 @@ export function tightDiskSweeper(store: Store, options: TightDiskOptions): () =>
     if (places.size === 0) begun_at = monotonic()
     if (await relieve()) return // free pages were enough
     for (const seconds of AGES_SECONDS) {
-      if (await sweepOlder(store, secondsFromNow(-seconds), { places, seconds, relieve })) return
+      const relief = { places, seconds, relieve, signal }
+      const came = await sweepOlder(store, secondsFromNow(-seconds), relief)
+      if (came === "room" || signal?.aborted) return
+      if (came === "nothing" && monotonic() - swept_at < ANEW_MS) continue
       await sweepFiles()
+      swept_at = monotonic()
       if (await relieve()) return
     }
   }
@@ -89,27 +94,35 @@ interface Relief {
   seconds: number
   /** Resolves with whether there is room now. */
   relieve: () => Promise<boolean>
+  signal: AbortSignal | undefined
 }
 
-/** Resolves with whether there is room now. */
-async function sweepOlder(store: Store, before: string, { places, seconds, relieve }: Relief) {
+/** There is room now; contents went, and there is none; nothing was left to go. */
+type Swept = "room" | "removed" | "nothing"
+
+async function sweepOlder(
+  store: Store,
+  before: string,
+  { places, seconds, relieve, signal }: Relief,
+): Promise<Swept> {
   let looks = 0
   for await (const project_id of allProjects(store)) {
     for (const channel of CHANNELS) {
       const place = `${seconds} ${project_id} ${channel}`
       const old = { project_id, channel, before }
       for (;;) {
-        const last = await expireContents(store, old, places.get(place) ?? "")
+        const last = await expireContents(store, old, places.get(place) ?? "", signal)
+        if (signal?.aborted) return "removed"
         if (last === undefined) break
         places.set(place, last)
         looks += 1
-        if (looks % LOOKS === 0 && (await relieve())) return true
-        await sleep(PAUSE_MS)
+        if (looks % LOOKS === 0 && (await relieve())) return "room"
+        await sleep(PAUSE_MS, signal)
       }
     }
     await nextTurn() // requests run between two projects, also where nothing is left
   }
-  return false
+  return looks > 0 ? "removed" : "nothing"
 }
 
 async function* allProjects(store: Store): AsyncGenerator<string> {

@@ -10,7 +10,7 @@ import { consoleUsers } from "../identity/tables"
 import type * as users from "../identity/users"
 import { held } from "../store/dialect"
 import { html } from "./html"
-import { complaint, field, proofFields, smallPage } from "./small-page"
+import { complaint, field, proofFields, smallPage, timeText } from "./small-page"
 
 const TITLE = "Sign in a device"
 const TICKET_MILLISECONDS = 5 * 60_000
@@ -27,7 +27,13 @@ export function askForCode(form: DeviceForm, problem?: ApiError): Response {
 <p>A program shows a code and asks to sign in as you. Enter the code only if you started that program yourself.</p>
 ${complaint(problem?.message)}
 <form method="post" action="/device">
-${field({ name: "user_code", label: "Code", autocomplete: "off", value: form.user_code ?? "" })}
+${field({
+  name: "user_code",
+  label: "Code that the program shows",
+  autocomplete: "off",
+  value: form.user_code ?? "",
+  is_code: true,
+})}
 ${field({
   name: "email",
   label: "Email",
@@ -72,7 +78,7 @@ function question(
 <dl>
 <dt>Name</dt><dd>${device.client_name}</dd>
 <dt>IP address</dt><dd>${device.ip ?? "unknown"}</dd>
-<dt>Time</dt><dd>${device.created_at}</dd>
+<dt>Asked at</dt><dd>${timeText(device.created_at)}</dd>
 </dl>
 <p>The program chose this name itself. If you did not start the program just now, choose Deny.</p>
 <form method="post" action="/device">

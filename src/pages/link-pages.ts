@@ -10,7 +10,15 @@ import type { Store, Tx } from "../store/store"
 import { accept, type OpenInvitation, open } from "../tenancy/invitations"
 import { demandSignUp, type SignUp } from "../tenancy/sign-up"
 import { html } from "./html"
-import { complaint, field, PASSWORD_RULES, proofFields, smallPage } from "./small-page"
+import {
+  complaint,
+  field,
+  PASSWORD_RULES,
+  proofFields,
+  smallPage,
+  timeText,
+  wayTo,
+} from "./small-page"
 
 const MOST_NAME_CHARACTERS = 200
 
@@ -51,7 +59,7 @@ function invitationPage(seen: OpenInvitation, form: InvitationForm, problem?: Ap
         hint: PASSWORD_RULES,
       })}`
   const content = html`
-<p>You are invited as ${CALLED[role]}, with the address <strong>${email}</strong>. The invitation ends at ${expires_at}.</p>
+<p>You are invited as ${CALLED[role]}, with the address <strong>${email}</strong>. The invitation ends at ${timeText(expires_at)}.</p>
 ${complaint(problem?.message)}
 <form method="post">
 <input type="hidden" name="email" autocomplete="username" value="${email}">
@@ -80,9 +88,14 @@ export async function acceptForm(
     return invitationPage(seen, form, error)
   }
   const command = `belfry login ${parts.base_url()}`
-  const content = html`<p>Sign in from your terminal:</p><p><code>${command}</code></p>`
+  const content = html`<p>You can sign in now.</p>${waysIn(command)}`
   return smallPage(`You are in ${seen.account_name}`, content)
 }
+
+const waysIn = (command: string) => html`
+${wayTo("/sign-in", "Sign in")}
+<p class="hint">Or in your terminal:</p>
+<p class="command"><code>${command}</code></p>`
 
 type Who = (tx: Tx) => Promise<users.UserRow>
 
@@ -162,6 +175,6 @@ export async function resetForm(
     return resetPage(error)
   }
   const command = `belfry login ${base_url()}`
-  const content = html`<p>Sign in with the new password:</p><p><code>${command}</code></p>`
+  const content = html`<p>Sign in with the new password.</p>${waysIn(command)}`
   return smallPage("Your password was changed", content)
 }

@@ -93,5 +93,5 @@ function colorRule(primary_color: string | null | undefined): string {
   const color = parseColor(primary_color ?? undefined)
   if (!color) return ""
   const ink = contrast(color, WHITE) >= contrast(color, BLACK) ? "#fff" : "#000"
-  return `:root{--go:rgb(${color.join(" ")});--on-go:${ink}}\n`
+  return `:root{--accent:rgb(${color.join(" ")});--on-accent:${ink}}\n`
 }

@@ -1,16 +1,17 @@
 import { Type as t } from "@sinclair/typebox"
+import { fail } from "../core/errors"
 import { VERSION } from "../core/version"
-import { openApi } from "../http/openapi"
 import type { Call } from "../http/route"
 import { type AnyRoute, type PathParams, route } from "../http/route"
 import { LIMIT_BYTES, PER_MINUTE } from "../identity/schemas"
-import * as device from "./device-page"
-import { docsPage, docsResponse } from "./docs"
-import * as invitation from "./link-pages"
-import * as password from "./link-pages"
-import { errorPage, refusalPage, startPage } from "./small-page"
+import type * as device from "./device-page"
+import type * as links from "./link-pages"
+import { refusalPage } from "./small-page"
 
-/** The description of the interface, for programs and for people. Neither needs a network. */
+/**
+ * The description of the interface, for programs and for people. Neither needs a network. What makes it
+ * is loaded at the first request.
+ */
 export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
   const open = {
     method: "GET" as const,
@@ -29,31 +30,54 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
         {},
         { additionalProperties: true, title: "OpenApiDocument", examples: [{ openapi: "3.1.0" }] },
       ),
-      handle: () => new Response(document(), { headers: JSON_HEADERS }),
+      handle: async () => new Response(await document(), { headers: JSON_HEADERS }),
     }),
     route({
       ...open,
       path: "/docs",
       summary: "Show the API reference as a page",
-      description: "The page has the same content as the OpenAPI document. It needs no scripts.",
+      description: "The pages have the same content as the OpenAPI document. They need no scripts.",
       produces: "text/html",
-      handle: () => docsResponse(page()),
+      handle: async ({ request }) => await page(request, "/docs"),
     }),
   ]
-  const description = once(() => {
-    const described = table.filter(({ page }) => page === undefined)
-    return openApi([...described, ...routes], VERSION)
+  const described = () => [...table.filter((one) => one.page === undefined), ...routes]
+  const document = once(async () => {
+    const { openApi } = await import("../http/openapi")
+    return JSON.stringify(openApi(described(), VERSION))
   })
-  const document = once(() => JSON.stringify(description()))
-  const page = once(() => docsPage(description()))
-  // People type the slash; the reference names nothing relative to itself.
-  const again = shown("/docs/", "Show the API reference as a page", () => docsResponse(page()))
-  const errors = shown("/docs/errors/{name}", "What an error code means", ({ params }) =>
-    errorPage(params.name),
-  )
-  return [...routes, shown("/", "What this server is", startPage), again, errors]
+  const site = once(async () => {
+    const { ReferenceSite } = await import("./docs/site")
+    return new ReferenceSite(described())
+  })
+  const page = async (request: Request, path: string) =>
+    (await (await site()).page(request, path)) ??
+    fail("not_found", `The reference has no page ${path}. Its contents are at /docs.`)
+  return [
+    ...routes,
+    // People type the slash; the reference names nothing relative to itself.
+    shown("/docs/", "The reference", ({ request }) => page(request, "/docs")),
+    shown("/docs/search", "What a search in the reference finds", async ({ request }) => {
+      const query = new URL(request.url).searchParams.get("q") ?? ""
+      return (await site()).search(request, query.slice(0, LONGEST_QUERY))
+    }),
+    shown("/docs/search-index", "What a search looks in", async ({ request }) =>
+      (await site()).searchIndex(request),
+    ),
+    shown("/docs/errors", "Every error code", ({ request }) => page(request, "/docs/errors")),
+    shown("/docs/{name}", "An operation, or a part of the API", ({ request, params }) =>
+      page(request, `/docs/${params.name}`),
+    ),
+    shown("/docs/guides/{name}", "A guide", ({ request, params }) =>
+      page(request, `/docs/guides/${params.name}`),
+    ),
+    shown("/docs/errors/{name}", "What an error code means", ({ request, params }) =>
+      page(request, `/docs/errors/${params.name}`),
+    ),
+  ]
 }
 
+const LONGEST_QUERY = 100
 const JSON_HEADERS = { "content-type": "application/json;charset=utf-8" }
 
 /** Made at the first call, and kept for later calls. */
@@ -69,7 +93,7 @@ function once<Value>(make: () => Value): () => Value {
 const shown = <const Path extends string>(
   path: Path,
   summary: string,
-  handle: (call: CallAt<Path>) => Response,
+  handle: (call: CallAt<Path>) => Promise<Response>,
 ): AnyRoute => ({
   method: "GET",
   path,
@@ -86,8 +110,12 @@ type CallAt<Path extends string, Fields = unknown> = Call<Fields, unknown, PathP
 
 interface PageParts
   extends device.DevicePageParts,
-    invitation.InvitationPageParts,
-    password.PasswordPageParts {}
+    links.InvitationPageParts,
+    links.PasswordPageParts {}
+
+/** Loaded at the first visit: most servers show them rarely. */
+const devicePage = () => import("./device-page")
+const linkPages = () => import("./link-pages")
 
 /** What people open in a browser, from a mail or because a program told them to. */
 export const pageRoutes = (parts: PageParts): AnyRoute[] => [
@@ -96,24 +124,24 @@ export const pageRoutes = (parts: PageParts): AnyRoute[] => [
     summary: "Sign in a program that shows a code",
     show: async ({ request }) => {
       const user_code = new URL(request.url).searchParams.get("user_code") ?? ""
-      return device.askForCode({ user_code })
+      return (await devicePage()).askForCode({ user_code })
     },
-    answer: ({ body, ip }: CallAt<"/device", device.DeviceForm>) =>
-      device.answerForm(parts, body, ip),
+    answer: async ({ body, ip }: CallAt<"/device", device.DeviceForm>) =>
+      (await devicePage()).answerForm(parts, body, ip),
   }),
   ...form("/invitation/{token}", {
     credentials: ["token"],
     summary: "Accept an invitation",
-    show: ({ params }) => invitation.showInvitation(parts, params.token),
-    answer: ({ params, body, ip }: WithToken<invitation.InvitationForm>) =>
-      invitation.acceptForm(parts, params.token, body, ip),
+    show: async ({ params }) => (await linkPages()).showInvitation(parts, params.token),
+    answer: async ({ params, body, ip }: WithToken<links.InvitationForm>) =>
+      (await linkPages()).acceptForm(parts, params.token, body, ip),
   }),
   ...form("/password-reset/{token}", {
     credentials: ["token"],
     summary: "Choose a new password",
-    show: ({ params }) => password.showReset(parts, params.token),
-    answer: ({ params, body, ip }: WithToken<password.PasswordForm>) =>
-      password.resetForm(parts, params.token, body, ip),
+    show: async ({ params }) => (await linkPages()).showReset(parts, params.token),
+    answer: async ({ params, body, ip }: WithToken<links.PasswordForm>) =>
+      (await linkPages()).resetForm(parts, params.token, body, ip),
   }),
 ]
 

@@ -1,4 +1,4 @@
-import { type ApiError, codes, fail, isErrorCode, meanings } from "../core/errors"
+import type { ApiError } from "../core/errors"
 import { VERSION } from "../core/version"
 import { html, Markup, pageHeaders } from "./html"
 import { smallStyle } from "./styles"
@@ -12,8 +12,6 @@ const HEADERS = {
   "x-robots-tag": "noindex",
 }
 
-const PRODUCT = "Belfry"
-
 /** One thing to read and perhaps one form to fill in. */
 export function smallPage(title: string, content: Markup, status = 200): Response {
   const page = html`<!doctype html>
@@ -21,11 +19,12 @@ export function smallPage(title: string, content: Markup, status = 200): Respons
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title === PRODUCT ? title : `${title} · ${PRODUCT}`}</title>
+<title>${title} · Belfry</title>
 <link rel="icon" href="data:,">
 <style>${STYLE}</style>
 </head>
 <body>
+<header class="bar"><p>Belfry</p></header>
 <main>
 <h1>${title}</h1>
 ${content}
@@ -34,6 +33,25 @@ ${content}
 </html>
 `
   return new Response(page.text, { status, headers: HEADERS })
+}
+
+/** A way to go on, which looks like a button. */
+export const wayTo = (path: string, text: string): Markup =>
+  html`<p><a class="go" href="${path}">${text}</a></p>`
+
+/** A time as people write it: these pages know no time zone but UTC. */
+export const timeText = (iso: string): Markup =>
+  html`<time datetime="${iso}">${formatOfTimes().format(new Date(iso)).replace(" at ", ", ")} UTC</time>`
+
+let known_format: Intl.DateTimeFormat | undefined
+
+/** Made with the first page that needs it: the tables of languages take 4 MB of memory. */
+function formatOfTimes(): Intl.DateTimeFormat {
+  known_format ??= new Intl.DateTimeFormat("en-GB", {
+    ...{ day: "numeric", month: "long", year: "numeric", hour: "2-digit", minute: "2-digit" },
+    timeZone: "UTC",
+  })
+  return known_format
 }
 
 /** What a person sees in place of a page that cannot be shown. */
@@ -53,14 +71,21 @@ interface Field {
   value?: string
   hint?: string
   optional?: boolean
+  /** Shown in capital letters of one width: a code to compare with another screen. */
+  is_code?: boolean
 }
 
 export function field({ name, label, type = "text", ...rest }: Field): Markup {
-  const { autocomplete, value = "", hint, optional = false } = rest
+  const { autocomplete, value = "", hint, optional = false, is_code = false } = rest
+  const more = [
+    ...(hint ? [`aria-describedby="${name}-hint"`] : []),
+    ...(is_code ? ['class="code" autocapitalize="characters" spellcheck="false"'] : []),
+    ...(optional ? [] : ["required"]),
+  ]
   return html`
 <label for="${name}">${label}</label>
-<input id="${name}" name="${name}" type="${type}" autocomplete="${autocomplete}" value="${value}" maxlength="1000"${optional ? undefined : new Markup(" required")}>
-${hint && html`<p class="hint">${hint}</p>`}`
+<input id="${name}" name="${name}" type="${type}" autocomplete="${autocomplete}" value="${value}" maxlength="1000" ${new Markup(more.join(" "))}>
+${hint && html`<p class="hint" id="${name}-hint">${hint}</p>`}`
 }
 
 export const PASSWORD_RULES =
@@ -75,44 +100,15 @@ export const proofFields = (): Markup =>
     autocomplete: "current-password",
   })}${field({
     name: "code",
-    label: "Code of your authenticator app, or a backup code",
+    label: "Code of the second factor",
     autocomplete: "one-time-code",
-    hint: "Only needed if a second factor is on.",
+    hint: "From your authenticator app, or a backup code. Leave it empty if no second factor is on.",
     optional: true,
   })}`
 
-/** The page of an error's code, which `meta.docs` of the error names. */
-export function errorPage(code: string): Response {
-  if (!isErrorCode(code)) return fail("not_found", `There is no error code ${code}.`)
-  const { status, ...more } = codes[code]
-  const statuses = [status, ...("elsewhere" in more ? more.elsewhere : [])]
-  return smallPage(
-    code,
-    html`
-<p>${meanings[code]}</p>
-<dl>
-<dt>Status</dt>
-<dd>${statuses.join(" or ")}</dd>
-<dt>What to do</dt>
-<dd>${isWorthARetry(status) ? RETRY : FINAL}</dd>
-<dt>More</dt>
-<dd><code>error.message</code> and <code>error.details</code> say what is wrong with this request.
-The <a href="/docs">API reference</a> lists the errors of each request.</dd>
-</dl>`,
-  )
-}
-
-const isWorthARetry = (status: number) => status === 429 || status >= 500
-
-const RETRY =
-  "Send the request again later. Wait for the seconds of the header Retry-After, if there is one. Wait longer each time."
-const FINAL = "Do not send the same request again. Mend its cause first."
-
-/** `GET /`: what answers at this address, and where to go from here. */
-export const startPage = (): Response =>
-  smallPage(
-    "Belfry",
-    html`
+/** Of `GET /`: what answers at this address, and where to go from here. Readable without script. */
+export const startContent = (): Markup => html`<main>
+<h1>Belfry</h1>
 <p>This server is Belfry ${VERSION}. It sends email for programs and reports the result of each email.</p>
 <dl>
 <dt><a href="/docs">API reference</a></dt>
@@ -125,5 +121,5 @@ export const startPage = (): Response =>
 <dd>Whether this server can accept mail now.</dd>
 </dl>
 <p class="hint">On the command line, <code>belfry --help</code> lists all commands.
-<code>belfry tui</code> shows live what happens on this server.</p>`,
-  )
+<code>belfry tui</code> shows live what happens on this server.</p>
+</main>`

@@ -100,7 +100,8 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
   readonly schedule = () => undefined
 
   async send(message: Message): Promise<Outcome> {
-    const rows = await this.#routing(message.project_id, { recent_own: true })
+    const { project_id, config_id } = message
+    const rows = await this.#routing(project_id, { recent_own: true }, config_id)
     const candidates = this.#open(usable(rows, message))
     const admitted = this.#admitted.get(message.message_id)
     try {
@@ -122,9 +123,15 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
    * Composing is dear: a first provider that is paused, at its rate limit or without a permit says so
    * here, or a long queue that cannot leave would be composed over and over.
    */
-  async admit(message_id: string, to: string[], is_urgent: boolean, project_id: string) {
+  async admit(
+    message_id: string,
+    to: string[],
+    is_urgent: boolean,
+    project_id: string,
+    config_id?: string,
+  ) {
     this.#parts.permits?.saw(project_id)
-    const rows = await this.#routing(project_id, { recent: true })
+    const rows = await this.#routing(project_id, { recent: true }, config_id)
     await this.#admitBy(usable(rows, { message_id, project_id }), {
       message_id,
       to,
@@ -167,8 +174,15 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
     await this.#parts.providers.close()
   }
 
-  #routing = (project_id: string, options: Parameters<typeof routing>[3]) =>
-    routing(this.#parts.store.read, this.#parts.kind, project_id, options)
+  async #routing(
+    project_id: string,
+    options: Parameters<typeof routing>[3],
+    config_id: string | undefined,
+  ): Promise<ConfigRow[]> {
+    const { store, kind } = this.#parts
+    const rows = await routing(store.read, kind, project_id, options)
+    return config_id === undefined ? rows : rows.filter(({ id }) => id === config_id)
+  }
 
   /** Those with an open breaker come last. */
   #open(rows: ConfigRow[]): ProviderCandidate[] {

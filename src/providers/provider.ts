@@ -97,6 +97,8 @@ export interface OutgoingMessage {
   project_id: string
   /** Recipients that are still open; the first is the one the message's status follows. */
   to: string[]
+  /** The configured provider that alone may be asked. Absent: those of the project, in their order. */
+  config_id?: string | undefined
 }
 
 /**
@@ -111,7 +113,13 @@ export interface Provider<Message extends OutgoingMessage = OutgoingMessage> {
    * Asked before a message is composed: keeps a permit for it until `dismiss`, or rejects with
    * DeferredError where none is free. Absent where there always is one; `send` without it asks itself.
    */
-  admit?(message_id: string, to: string[], is_urgent: boolean, project_id: string): Promise<void>
+  admit?(
+    message_id: string,
+    to: string[],
+    is_urgent: boolean,
+    project_id: string,
+    config_id?: string,
+  ): Promise<void>
   dismiss?(message_id: string): void
   /**
    * Goes as far as possible without a message: connects and logs in. Resolves with what was found,

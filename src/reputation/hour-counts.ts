@@ -1,4 +1,4 @@
-import { and, type Column, eq, gt, gte, lt, type SQL, sql } from "drizzle-orm"
+import { and, type Column, eq, gt, gte, inArray, lt, type SQL, sql } from "drizzle-orm"
 import { millis } from "../core/time"
 import type { ReputationCounts } from "../identity/tables"
 import { perStore } from "../store/cached"
@@ -119,7 +119,7 @@ const addTo = adder(
   ["sent", "delivered", "bounced", "complained"],
 )
 
-const { account_id, dimension, name, hour, project_id } = reputationHours
+const { account_id, dimension, name, hour, project_id, shard } = reputationHours
 
 const summed = (column: Column) => sql<number>`coalesce(sum(${column}), 0)`.mapWith(Number)
 
@@ -233,15 +233,34 @@ export async function sendersIn(db: Reader, one: number, after: string | undefin
 
 export const SENDERS_AT_ONCE = 200
 
-/** Forgets one hour of one account that is past its time. Returns how many rows went. */
+/** Rows of one transaction. */
+const PURGED_AT_ONCE = 200
+
+/** Forgets up to 200 rows of one hour of one account that is past its time. Returns how many rows went. */
 export async function purgeHours(store: Store): Promise<number> {
   const old = lt(hour, hourOf(millis()) - KEPT_HOURS)
   const rows = store.read.select({ hour, account_id }).from(reputationHours).where(old)
   const [first] = await rows.orderBy(hour).limit(1)
   if (!first) return 0
-  const gone = and(eq(hour, first.hour), eq(account_id, first.account_id))
+  const of_hour = and(eq(hour, first.hour), eq(account_id, first.account_id))
+  const keys = store.read.select({ dimension, name, project_id, shard }).from(reputationHours)
+  const some = await keys.where(of_hour).limit(PURGED_AT_ONCE)
+  // By the whole key, so that each is found by it.
+  const alike = Map.groupBy(some, (row) => `${row.dimension} ${row.project_id} ${row.shard}`)
   return store.tx(async (tx) => {
-    const removed = await tx.delete(reputationHours).where(gone).returning({ hour })
-    return removed.length
+    let removed = 0
+    for (const [one, ...more] of alike.values()) {
+      if (!one) continue
+      const names = [one, ...more].map((row) => row.name)
+      const gone = and(
+        of_hour,
+        eq(dimension, one.dimension),
+        eq(project_id, one.project_id),
+        eq(shard, one.shard),
+        inArray(name, names),
+      )
+      removed += (await tx.delete(reputationHours).where(gone).returning({ hour })).length
+    }
+    return removed
   })
 }

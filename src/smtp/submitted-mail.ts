@@ -9,8 +9,8 @@ import {
   isFile,
   MAX_FIELDS,
   type MailLeaf,
-  type MailTreeProblem,
   readTree,
+  TREE_PROBLEMS,
   textOf,
 } from "../lib/mail-tree"
 import { mailboxField, textField } from "../lib/mime"
@@ -120,13 +120,6 @@ const unreadable = (message: string): MailRefusal => ({
 })
 
 const LONG_HEAD = `The header has more than ${MAX_HEAD_BYTES / 1024} KB.`
-
-const TREE_PROBLEMS: Record<MailTreeProblem, string> = {
-  depth: "The message has more than 50 levels of parts.",
-  parts: "The message has more than 1,000 parts.",
-  fields: "A part of the message has more than 1,000 header fields.",
-  boundary: "A multipart of the message has no boundary.",
-}
 
 /** RFC 5322, 2.2; white space before the colon is obsolete, but it occurs (4.5). */
 const FIELD_START = /^([!-9;-~]+)[ \t]*:/

@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite"
+import type { SQL } from "bun"
 import { millis } from "../core/time"
 import { embedded, type Migration } from "./migrations"
 
@@ -43,6 +44,14 @@ export function pending(list: Migration[], applied: { tag: string }[]): Migratio
 
   const done = new Set(applied.map(({ tag }) => tag))
   return list.filter(({ tag }) => !done.has(tag))
+}
+
+/** What a Postgres database lacks, oldest first, with nothing changed. Throws SchemaTooNew. */
+export async function pendingPostgres(pool: SQL, list = embedded.postgres): Promise<string[]> {
+  const [ledger] = await pool`SELECT to_regclass('belfry_migrations') AS oid`
+  if (!ledger?.oid) return list.map(({ tag }) => tag)
+  const rows = (await pool`SELECT tag FROM belfry_migrations`) as { tag: string }[]
+  return pending(list, rows).map(({ tag }) => tag)
 }
 
 /** The statements of a migration, in their order. */

@@ -1,9 +1,10 @@
 import { Database } from "bun:sqlite"
 import { closeSync, fsyncSync, openSync, statSync } from "node:fs"
 import { faultOf } from "../core/faults"
-import { applySqlite } from "./apply-migrations"
+import { applySqlite, pendingPostgres } from "./apply-migrations"
 import { copyFromPostgres } from "./copy-rows"
 import { checkFile } from "./file-tasks"
+import { embedded } from "./migrations"
 import { type BlobFolder, blobsNamedIn } from "./named-blobs"
 import { connect } from "./postgres-pool"
 import { tablesIn } from "./shared-tables"
@@ -33,8 +34,8 @@ export function copySqlite({ from, to }: CopyOrder): void {
 }
 
 /**
- * Copies a Postgres database, as one snapshot sees it, into an SQLite file of its own with the schema of
- * this version. The file has mode 0600, and is synced. Throws what Postgres or SQLite says.
+ * Copies a Postgres database, as one snapshot sees it, into an SQLite file of its own with the same
+ * schema, which may be that of an earlier version. The file has mode 0600, and is synced. Throws what Postgres or SQLite says.
  */
 export async function copyPostgres({ from, to }: CopyOrder): Promise<void> {
   closeSync(openSync(to, "wx", 0o600))
@@ -44,7 +45,11 @@ export async function copyPostgres({ from, to }: CopyOrder): Promise<void> {
     target.run("PRAGMA auto_vacuum = INCREMENTAL")
     target.run("PRAGMA journal_mode = OFF") // what a crash leaves is thrown away whole
     target.run("PRAGMA synchronous = OFF")
-    applySqlite(target)
+    const missing = await pendingPostgres(pool)
+    applySqlite(
+      target,
+      embedded.sqlite.filter(({ tag }) => !missing.includes(tag)),
+    )
     await pool.begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", (tx) =>
       copyFromPostgres(tx, target),
     )
@@ -75,6 +80,8 @@ export interface CopyFacts {
   /** Sealed values of the instance, by name. Opening one shows that a master key is the right one. */
   sealed: [name: string, value: string][]
   master_key_id: string | null
+  /** While a rotation goes on: of the key that takes its place. Values are sealed with either. */
+  next_master_key_id: string | null
   /** The files that rows name, whether they are there or not, and what those that are there take. */
   named: Record<BlobFolder, number>
   blob_bytes: number
@@ -104,6 +111,7 @@ const damaged = (faults: string[]): CopyFacts => ({
   migrations: [],
   sealed: [],
   master_key_id: null,
+  next_master_key_id: null,
   named: { blobs: 0, "inbound-blobs": 0 },
   blob_bytes: 0,
 })
@@ -127,11 +135,13 @@ function factsOf(database: Database): Omit<CopyFacts, "faults" | "named" | "blob
   }
   const textsOf = (sql: string) => database.query(sql).values() as [string, string][]
   const values = "instance_values" in rows ? textsOf("SELECT name, value FROM instance_values") : []
+  const instanceValue = (wanted: string) => values.find(([name]) => name === wanted)?.[1] ?? null
   const ledger = "SELECT tag FROM belfry_migrations ORDER BY applied_at, tag"
   return {
     rows,
     migrations: "belfry_migrations" in rows ? textsOf(ledger).map(([tag]) => tag) : [],
     sealed: values.filter(([, value]) => value.startsWith("v1.")),
-    master_key_id: values.find(([name]) => name === "master_key_id")?.[1] ?? null,
+    master_key_id: instanceValue("master_key_id"),
+    next_master_key_id: instanceValue("next_master_key_id"),
   }
 }

@@ -207,12 +207,12 @@ export function lockFolder(path: string): () => void {
   try {
     guard.run("PRAGMA locking_mode = EXCLUSIVE")
     guard.run("BEGIN EXCLUSIVE")
+    writeFileSync(pidFile, `${process.pid}\n`)
   } catch (error) {
     guard.close()
     if (!(error instanceof SQLiteError) || !error.code?.startsWith("SQLITE_BUSY")) throw error
     const holder = existsSync(pidFile) ? readFileSync(pidFile, "utf8").trim() : undefined
     throw new FolderInUse(path, holder || undefined)
   }
-  writeFileSync(pidFile, `${process.pid}\n`)
   return () => guard.close()
 }

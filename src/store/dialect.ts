@@ -46,6 +46,12 @@ export const isAmongTexts = (db: Reader, column: Column, list: SQL): SQL =>
     ? sql`${column} IN (SELECT value FROM json_each(${list}))`
     : sql`${column} = ANY (ARRAY(SELECT jsonb_array_elements_text((${list})::text::jsonb)))`
 
+/**
+ * Ends a subselect of an EXISTS that asks one index for one row. Postgres may turn others into a join, and
+ * then reads a whole table for a few rows.
+ */
+export const askedByRow = (db: Reader): SQL => (db.isAlone ? sql`` : sql` LIMIT 1 OFFSET 0`)
+
 /** Whether the column equals the given id. A text that is no id matches no row. */
 export function isAskedId(column: Column, id: string): SQL {
   try {

@@ -1,9 +1,12 @@
 import { Database } from "bun:sqlite"
 import { copyToPostgres } from "./copy-rows"
+import { lockMigrations } from "./migrate"
 import { connect } from "./postgres-pool"
 import type { PostgresConnection } from "./shared-tables"
 
 interface FillOptions {
+  /** Throws where there are rows already. Nobody else fills the database until all is over. */
+  demandEmpty: (tx: PostgresConnection) => Promise<void>
   /** Hears of each part that was copied. What it throws ends the copying. */
   onRows: (rows: number) => void
   /** Changes what was copied, before it counts. */
@@ -14,11 +17,17 @@ interface FillOptions {
  * Copies an SQLite file of our schema into a Postgres database that has the same tables without rows, in
  * one transaction: all rows, or none.
  */
-export async function fillPostgres(path: string, url: string, { onRows, finish }: FillOptions) {
+export async function fillPostgres(
+  path: string,
+  url: string,
+  { demandEmpty, onRows, finish }: FillOptions,
+) {
   const source = new Database(path, { readonly: true, strict: true })
   const pool = connect(url, { max: 1, prepare: false })
   try {
     await pool.begin(async (tx) => {
+      await lockMigrations(tx)
+      await demandEmpty(tx)
       await copyToPostgres(source, tx, { onRows: (_, rows) => onRows(rows) })
       await finish(tx)
     })

@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite"
 import type { SQL } from "bun"
 import { log } from "../core/log"
 import { millis } from "../core/time"
-import { applySqlite, LEDGER, pending, statementsOf } from "./apply-migrations"
+import { applySqlite, LEDGER, pending, pendingPostgres, statementsOf } from "./apply-migrations"
 import { embedded, type Migration } from "./migrations"
 
 /** Any number, as long as every node uses the same. */
@@ -20,14 +20,6 @@ export function pendingSqlite(reader: Database, list = embedded.sqlite): string[
   return pending(list, rows).map(({ tag }) => tag)
 }
 
-/** The same on Postgres. */
-export async function pendingPostgres(pool: SQL, list = embedded.postgres): Promise<string[]> {
-  const [ledger] = await pool`SELECT to_regclass('belfry_migrations') AS oid`
-  if (!ledger?.oid) return list.map(({ tag }) => tag)
-  const rows = (await pool`SELECT tag FROM belfry_migrations`) as { tag: string }[]
-  return pending(list, rows).map(({ tag }) => tag)
-}
-
 /**
  * Several nodes may start at once: each migration is applied by one, and the others wait for it at
  * the lock. The lock lasts for one transaction, so that it holds through a pooler, too.
@@ -42,8 +34,13 @@ export async function migratePostgres(pool: SQL, list = embedded.postgres): Prom
   }
 }
 
-async function applyNext(tx: SQL, list: Migration[]): Promise<Migration | undefined> {
+/** Until the end of the transaction no other one applies a migration. */
+export async function lockMigrations(tx: SQL): Promise<void> {
   await tx`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`
+}
+
+async function applyNext(tx: SQL, list: Migration[]): Promise<Migration | undefined> {
+  await lockMigrations(tx)
   await tx.unsafe(LEDGER)
   const rows = (await tx`SELECT tag FROM belfry_migrations`) as { tag: string }[]
   const [next] = pending(list, rows)

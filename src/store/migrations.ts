@@ -14,6 +14,8 @@ import sqlite11 from "../../migrations/sqlite/0011_signing_keys.sql" with { type
 import sqlite12 from "../../migrations/sqlite/0012_search_of_subscribers.sql" with { type: "text" }
 import sqlite13 from "../../migrations/sqlite/0013_merged_subscribers.sql" with { type: "text" }
 import sqlite14 from "../../migrations/sqlite/0014_held_deliveries.sql" with { type: "text" }
+import sqlite15 from "../../migrations/sqlite/0015_mailbox_reading.sql" with { type: "text" }
+import sqlite16 from "../../migrations/sqlite/0016_postings_of_subscribers.sql" with { type: "text" }
 import postgres0 from "../../migrations/postgres/0000_initial_schema.sql" with { type: "text" }
 import postgres1 from "../../migrations/postgres/0001_inbound_mail.sql" with { type: "text" }
 import postgres2 from "../../migrations/postgres/0002_message_schedule_and_template.sql" with { type: "text" }
@@ -29,6 +31,8 @@ import postgres11 from "../../migrations/postgres/0011_signing_keys.sql" with { 
 import postgres12 from "../../migrations/postgres/0012_search_of_subscribers.sql" with { type: "text" }
 import postgres13 from "../../migrations/postgres/0013_merged_subscribers.sql" with { type: "text" }
 import postgres14 from "../../migrations/postgres/0014_held_deliveries.sql" with { type: "text" }
+import postgres15 from "../../migrations/postgres/0015_mailbox_reading.sql" with { type: "text" }
+import postgres16 from "../../migrations/postgres/0016_postings_of_subscribers.sql" with { type: "text" }
 
 /** One step of the schema. `when` decides the order: milliseconds since 1970. */
 export interface Migration {
@@ -55,6 +59,8 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0012_search_of_subscribers", when: 1795392771212, sql: sqlite12 },
     { tag: "0013_merged_subscribers", when: 1795400663812, sql: sqlite13 },
     { tag: "0014_held_deliveries", when: 1795401544547, sql: sqlite14 },
+    { tag: "0015_mailbox_reading", when: 1795412865103, sql: sqlite15 },
+    { tag: "0016_postings_of_subscribers", when: 1795424954092, sql: sqlite16 },
   ],
   postgres: [
     { tag: "0000_initial_schema", when: 1795360094293, sql: postgres0 },
@@ -72,5 +78,7 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0012_search_of_subscribers", when: 1795392771950, sql: postgres12 },
     { tag: "0013_merged_subscribers", when: 1795400664258, sql: postgres13 },
     { tag: "0014_held_deliveries", when: 1795401544997, sql: postgres14 },
+    { tag: "0015_mailbox_reading", when: 1795412865783, sql: postgres15 },
+    { tag: "0016_postings_of_subscribers", when: 1795424955046, sql: postgres16 },
   ],
 }

@@ -25,14 +25,23 @@ import { rawSqlite } from "./statements"
 import type { Reader, Store, Tx } from "./store"
 
 const BUSY_MILLISECONDS = 250
+/** At the start nobody else waits for this process, and another program may copy the file just then. */
+const BUSY_AT_START_MILLISECONDS = 10_000
 const WAL_LIMIT_BYTES = 64 * 1024 * 1024
 const STATEMENT_CACHE = 512
 
 /** 3.51.3 and 3.53.0 mend a corruption of the WAL; 3.52.0 was withdrawn with it inside. */
 const SAFE_VERSION = /^3\.(51\.([3-9]|\d{2,})|5[3-9]\.|[6-9]\d\.|\d{3,}\.)|^[4-9]/
 
+/**
+ * The writer uses the newest pages again and again, and most other pages once. A large cache would keep
+ * these other pages: a publish or an import would fill it, and the memory would never come back.
+ */
+const WRITER_SHARE = 1 / 4
+
 interface SqliteOptions {
   path: string
+  /** Page cache of the reading connection. The writer has a quarter of it. */
   cache_mb: number
   /** Pages in the write-ahead log at which a checkpoint begins; 0: there are none. */
   wal_autocheckpoint: number
@@ -154,20 +163,21 @@ type Tuning = Pick<SqliteOptions, "cache_mb" | "wal_autocheckpoint">
 function openWriter(path: string, tuning: Tuning, found: { is_there: boolean; is_small: boolean }) {
   closeSync(openSync(path, "a", 0o600)) // before SQLite does: the files beside it copy its mode
   const writer = new Database(path, { create: true, strict: true })
+  writer.run(`PRAGMA busy_timeout = ${BUSY_AT_START_MILLISECONDS}`)
   refuseUnsafe(writer)
   // Only before the first table. Later it would write, and that into a file not yet checked.
   if (!found.is_there) writer.run("PRAGMA auto_vacuum = INCREMENTAL")
   writer.run("PRAGMA journal_mode = WAL")
   writer.run("PRAGMA synchronous = FULL") // a 2xx means "on disk"
   writer.run("PRAGMA secure_delete = ON") // what is erased is not in free pages
-  writer.run(`PRAGMA busy_timeout = ${BUSY_MILLISECONDS}`) // it blocks the event loop: short
-  writer.run(`PRAGMA cache_size = -${tuning.cache_mb * 1024}`)
+  writer.run(`PRAGMA cache_size = -${tuning.cache_mb * 1024 * WRITER_SHARE}`)
   writer.run("PRAGMA temp_store = MEMORY")
   writer.run(`PRAGMA wal_autocheckpoint = ${tuning.wal_autocheckpoint}`)
   writer.run(`PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}`)
   if (found.is_there && found.is_small) demandSound(path)
   migrateSqlite(writer)
   writer.run("PRAGMA foreign_keys = ON") // after migrations: a rebuilt table needs it off
+  writer.run(`PRAGMA busy_timeout = ${BUSY_MILLISECONDS}`) // it blocks the event loop: short
   chmodSync(path, 0o600)
   return writer
 }

@@ -1,17 +1,15 @@
 import type { Statement as Compiled, Database } from "bun:sqlite"
 import {
-  Column,
+  type Column,
   type GetColumnData,
   getTableColumns,
   getTableName,
-  is,
-  Param,
-  Placeholder,
-  SQL,
+  type SQL,
   sql,
 } from "drizzle-orm"
 import type { SQLiteTable } from "drizzle-orm/sqlite-core"
 import { isPlain, postgresType } from "./columns"
+import { directly } from "./direct-statements"
 import { demandPermit } from "./group-commit"
 import { uuidOfBytes } from "./id-bytes"
 import type { Reader, Tx } from "./store"
@@ -244,8 +242,10 @@ function rowsRunner(written: string, columns: [string, Column][], texts: Texts) 
       compiled.set(database, statement)
       for (const row of rows) {
         for (let at = 0; at < encoders.length; at++) values[at] = encoders[at]?.(row) as never
-        if (statement.run(...values).changes > 0 && key) fresh.add(row[key])
+        const { changes } = statement.run(values as never)
+        if (changes > 0 && key) fresh.add(row[key])
       }
+      values.length = 0 // the last content would stay in memory until the next one
       return fresh
     }
     if (!quiet) tx.noteChange(written)
@@ -269,10 +269,23 @@ function encode(column: Column, value: unknown) {
   return column.mapToDriverValue(value)
 }
 
-/** Most columns take a value as it is, so most encoders call nothing. */
+/**
+ * Most columns take a value as it is, so most encoders call nothing. A text that is that of the row before,
+ * such as the id of the project, is encoded once.
+ */
 function encoderOf(name: string, column: Column): (row: Record<string, unknown>) => unknown {
   if (isPlain(column).encoded) return (row) => row[name] ?? null
-  return (row) => encode(column, row[name])
+  let before: unknown = null
+  let encoded: unknown = null
+  return (row) => {
+    const value = row[name]
+    if (typeof value !== "string") return encode(column, value)
+    if (value !== before) {
+      encoded = encode(column, value) // it may throw
+      before = value
+    }
+    return encoded
+  }
 }
 
 function asJson(columns: [string, Column][], row: Record<string, unknown>) {
@@ -299,92 +312,4 @@ function slotsFor<Named extends Holes>(holes: Named) {
     sql`${sql.param(sql.placeholder(name), column)}`,
   ])
   return Object.fromEntries(slots) as Slots<Named>
-}
-
-/** What drizzle's prepared query for bun:sqlite consists of (0.45); it keeps these to itself. */
-interface Innards {
-  executeMethod: "run" | "all" | "get"
-  query: { sql: string; params: unknown[] }
-  stmt: Compiled
-  logger: { logQuery(text: string, params: unknown[]): void }
-  fields: { path: string[]; field: unknown }[] | undefined
-  customResultMapper: unknown
-  joinsNotNullableMap: Record<string, boolean> | undefined
-}
-
-type Decoder = (value: never) => unknown
-type Execute = (values: Given) => unknown
-
-/**
- * The same statement without the interpreter around it: drizzle walks the fields of a query anew for
- * every row (a message takes 20 µs), here encoders and decoders are found once. Undefined for a
- * statement of a kind that this does not know; then drizzle's own way is right.
- */
-export function directly(statement: object): Execute | undefined {
-  const { executeMethod, query, stmt, logger, ...rest } = statement as Innards
-  if (!stmt || !logger || rest.customResultMapper) return undefined
-  const encode = valuesOf(query.params)
-  const run = (values: Given, way: "run" | "values") => {
-    logger.logQuery(query.sql, query.params)
-    return stmt[way](...(encode(values) as never[]))
-  }
-  if (executeMethod === "run") return (values) => run(values, "run")
-  const decode = rest.fields && decoderOf(rest.fields, rest.joinsNotNullableMap)
-  if (executeMethod !== "all" || !decode) return undefined
-  return (values) => (run(values, "values") as unknown[][]).map(decode)
-}
-
-function valuesOf(params: unknown[]): (values: Given) => unknown[] {
-  const encoders = params.map((param): ((values: Given) => unknown) => {
-    if (is(param, Placeholder)) return (values) => values[param.name]
-    if (!is(param, Param)) return () => param
-    const { value, encoder } = param
-    if (!is(value, Placeholder)) return () => encoder.mapToDriverValue(value)
-    return (values) => encoder.mapToDriverValue(values[value.name])
-  })
-  return (values) => encoders.map((encoder) => encoder(values))
-}
-
-/** Undefined where an outer join may leave a whole table out of a row. */
-function decoderOf(
-  fields: { path: string[]; field: unknown }[],
-  joined: Record<string, boolean> | undefined,
-): ((row: unknown[]) => unknown) | undefined {
-  const may_lack = Object.values(joined ?? {}).includes(false)
-  if (may_lack && fields.some(({ path }) => path.length > 1)) return undefined
-  const columns: { table: string | undefined; name: string; decode: Decoder | undefined }[] = []
-  const tables = new Set<string>()
-  for (const { path, field } of fields) {
-    const name = path.at(-1)
-    const decoder = decoderOfField(field)
-    if (name === undefined || path.length > 2 || !decoder) return undefined
-    if (path.length === 2) tables.add(path[0] ?? "")
-    columns.push({ table: path.length === 2 ? path[0] : undefined, name, ...decoder })
-  }
-  return (row) => {
-    const result: Given = {}
-    for (const table of tables) result[table] = {}
-    for (let index = 0; index < columns.length; index++) {
-      const column = columns[index]
-      if (!column) continue
-      const { table, name, decode } = column
-      const value = row[index] ?? null
-      const place = table === undefined ? result : (result[table] as Given)
-      place[name] = value === null || !decode ? value : decode(value as never)
-    }
-    return result
-  }
-}
-
-/** Most columns give their value as it is, so most have nothing to call. */
-function decoderOfField(field: unknown): { decode: Decoder | undefined } | undefined {
-  if (is(field, Column)) {
-    return {
-      decode: isPlain(field).decoded ? undefined : (value) => field.mapFromDriverValue(value),
-    }
-  }
-  const source = is(field, SQL.Aliased) ? field.sql : field
-  if (!is(source, SQL)) return undefined
-  const { decoder } = source as unknown as { decoder: { mapFromDriverValue: Decoder } }
-  return { decode: (value) => decoder.mapFromDriverValue(value) }
 }

@@ -25,7 +25,11 @@ export async function audienceOf(
   const rows = await (db.isAlone ? byIds(db, asked) : lock(inOrder(db, asked)))
   const ended = await unsubscribesOf(db, asked)
   const endedOf = Map.groupBy(ended, ({ subscriber_id }) => subscriber_id)
-  return new Map(rows.map((row) => [row.id, { ...row, unsubscribes: endedOf.get(row.id) ?? [] }]))
+  const members = new Map<string, AudienceMember>()
+  for (const row of rows) {
+    members.set(row.id, Object.assign(row, { unsubscribes: endedOf.get(row.id) ?? [] }))
+  }
+  return members
 }
 
 // Only Postgres has rows to lock, so only there the builder has to make the query.

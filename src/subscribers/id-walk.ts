@@ -1,25 +1,21 @@
-import { and, asc, type Column, desc, eq, exists, inArray, type SQL, sql } from "drizzle-orm"
+import { and, asc, type Column, desc, eq, gte, lte, type SQL, sql } from "drizzle-orm"
 import type { SQLiteTable } from "drizzle-orm/sqlite-core"
 import { nextTurn } from "../core/time"
+import { askedByRow } from "../store/dialect"
 import { type ListWindow, newestFirst } from "../store/rows"
 import type { Reader } from "../store/store"
 import { subscribers } from "./tables"
 
-/** Rows of another table that name subscribers, and that an index holds in the order of their ids. */
+/** Rows that name subscribers, and that an index holds, in the order of their ids where nothing else is said. */
 export interface IdSource {
   rows: SQLiteTable
   id: Column
   where: SQL | undefined
 }
 
-/** Whether a subscriber is named by the source. */
-export const isNamedBy = (db: Reader, { rows, id, where }: IdSource): SQL =>
-  exists(
-    db
-      .select({ one: sql`1` })
-      .from(rows)
-      .where(and(where, eq(id, subscribers.id))),
-  )
+/** Whether the source names the subscriber with this id. */
+export const isNamedBy = (db: Reader, { rows, id, where }: IdSource, named: Column | SQL): SQL =>
+  sql`EXISTS (SELECT 1 FROM ${rows} WHERE ${and(where, eq(id, named))}${askedByRow(db)})`
 
 /** How many rows the source has, at most `most`. */
 export async function countUpTo(db: Reader, { rows, where }: IdSource, most: number) {
@@ -28,80 +24,127 @@ export async function countUpTo(db: Reader, { rows, where }: IdSource, most: num
   return Number(row?.all ?? 0)
 }
 
-interface Walked {
-  /** Together they name all that may be found. They are walked side by side. */
-  sources: IdSource[]
-  /** The sources are short, or too many to be walked side by side: their ids are read and sorted. */
-  is_sorted: boolean
-  /** What must be true of the subscriber, too. */
-  where: SQL | undefined
-}
+/** So many rows of a source may name a subscriber that an earlier one names, before all rows have to be read. */
+const REPEATED = 100
 
-/** The ids of one window of what the sources name, each once, newest first. */
-export const walkIds = (db: Reader, walked: Walked, window: ListWindow): Promise<string[]> =>
-  walked.is_sorted && walked.where
-    ? checkedIds(db, walked, walked.where, window)
-    : foundIds(db, walked, window)
-
-/** Ids that are looked at together, at first; then four times as many, up to the most. */
-const LOOKED_AT = 64
-const MOST_LOOKED_AT = 1024
-
-/** Sorts the ids first, and asks only of as many of them as the window needs what else must be true. */
-async function checkedIds(
-  db: Reader,
-  walked: Walked,
-  where: SQL,
-  { limit, offset, ...stretch }: ListWindow,
-): Promise<string[]> {
-  const found: string[] = []
-  const unchecked = { ...walked, where: undefined }
-  for (
-    let most = LOOKED_AT, place: Stretch = stretch;
-    ;
-    most = Math.min(MOST_LOOKED_AT, most * 4)
-  ) {
-    const ids = await foundIds(db, unchecked, { limit: most, offset: 0, ...place })
-    const named = db.select({ id: subscribers.id }).from(subscribers)
-    const kept = await named.where(and(inArray(subscribers.id, ids), where))
-    const holds = new Set(kept.map(({ id }) => id))
-    found.push(...ids.filter((id) => holds.has(id)))
-    const last = ids.at(-1)
-    if (last === undefined || ids.length < most || found.length >= offset + limit) break
-    place = stretch.before === undefined ? { after: last } : { before: last }
-    await nextTurn() // where few match, there are many looks, and other requests run between them
+/** How many subscribers the source names, or `most` where there are more. */
+export async function countIds(db: Reader, { rows, id, where }: IdSource, most: number) {
+  const limit = most + REPEATED
+  // Postgres reads all rows before the first one of a DISTINCT, so their number is limited before.
+  const some = sql`(SELECT ${id} AS id FROM ${rows} WHERE ${where} LIMIT ${limit}) AS some_rows`
+  const counts = {
+    all: sql<number>`count(*)`,
+    different: sql<number>`count(DISTINCT some_rows.id)`,
   }
-  return found.slice(offset, offset + limit)
+  const [row] = await db.select(counts).from(some)
+  const different = Number(row?.different ?? 0)
+  if (different >= most || Number(row?.all ?? 0) < limit) return Math.min(different, most)
+  const ids = sql`(SELECT DISTINCT ${id} FROM ${rows} WHERE ${where} LIMIT ${most}) AS some_ids`
+  const [whole] = await db.select({ all: sql<number>`count(*)` }).from(ids)
+  return Number(whole?.all ?? 0)
 }
-
-async function foundIds(db: Reader, walked: Walked, window: ListWindow): Promise<string[]> {
-  const { limit, offset, ...stretch } = window
-  const order = stretch.before === undefined ? desc(FOUND) : asc(FOUND)
-  const found = sql`(${selected(walked, stretch, limit + offset)}) AS found`
-  const ids = db.selectDistinct({ id: FOUND.mapWith(subscribers.id) }).from(found)
-  return (await ids.orderBy(order).limit(limit).offset(offset)).map(({ id }) => id)
-}
-
-/** How many there are, or `most` where there are more. */
-export async function countIds(db: Reader, walked: Walked, most: number): Promise<number> {
-  const found = sql`(${selected(walked, {}, most)}) AS found`
-  const some = sql`(SELECT DISTINCT ${FOUND} FROM ${found} LIMIT ${most}) AS some_rows`
-  const [row] = await db.select({ all: sql<number>`count(*)` }).from(some)
-  return Number(row?.all ?? 0)
-}
-
-const FOUND = sql<string>`found.id`
 
 type Stretch = Pick<ListWindow, "after" | "before">
 
-function selected({ sources, is_sorted, where }: Walked, stretch: Stretch, most: number): SQL {
-  const each = sources.map((source) => {
-    const { where: beyond, order } = newestFirst(source.id, stretch)
-    // CROSS JOIN: SQLite takes the source first, whose order is the one that is wanted.
-    const joined = where && sql` CROSS JOIN ${subscribers}`
-    const wanted = and(source.where, beyond, where && and(eq(subscribers.id, source.id), where))
-    const all = sql`SELECT ${source.id} AS id FROM ${source.rows}${joined} WHERE ${wanted}`
-    return is_sorted ? all : sql`SELECT * FROM (${all} ORDER BY ${order} LIMIT ${most}) AS stretch`
-  })
-  return sql.join(each, sql` UNION ALL `)
+/** The id of the row that comes so many rows into a stretch; undefined where the stretch has fewer. */
+async function idAt(
+  db: Reader,
+  source: IdSource,
+  stretch: Stretch,
+  place: number,
+): Promise<string | undefined> {
+  const only = { source, others: [] }
+  const [id] = await idsOf(db, only, { ...stretch, limit: 1, offset: place - 1 })
+  return id
+}
+
+/** Subscribers that a source names. */
+export interface Sought {
+  source: IdSource
+  /** Each of these must name them, too. */
+  others: IdSource[]
+  /** What must be true of the row of the subscriber, which is read for it. */
+  where?: SQL | undefined
+  /** The source may name one twice, and its rows may be in any order. */
+  is_unsorted?: boolean
+}
+
+/** The ids of one window, each once, newest first. Of an unsorted source every row is looked at. */
+export async function idsOf(
+  db: Reader,
+  { source: { rows, id, where: named }, others, where, is_unsorted }: Sought,
+  { limit, offset, ...stretch }: ListWindow,
+  until?: string,
+): Promise<string[]> {
+  const is_back = stretch.before !== undefined
+  const { where: beyond } = newestFirst(id, stretch)
+  const end = until === undefined ? undefined : (is_back ? lte : gte)(id, until)
+  const source = sql`(SELECT ${id} AS id FROM ${rows} WHERE ${and(named, beyond, end)}) AS named`
+  const one = { id: NAMED.mapWith(subscribers.id) }
+  const select = is_unsorted ? db.selectDistinct(one) : db.select(one)
+  const row = where && { rows: subscribers, id: subscribers.id, where }
+  const asked = [...others, ...(row ? [row] : [])].map((other) => isNamedBy(db, other, NAMED))
+  const ordered = select
+    .from(source)
+    .where(and(...asked))
+    .orderBy(is_back ? asc(NAMED) : desc(NAMED))
+  return (await ordered.limit(limit).offset(offset)).map((found) => found.id)
+}
+
+const NAMED = sql<string>`named.id`
+
+/** Rows of a long source that are looked at first, and then each time. Other requests run before the next ones. */
+const FIRST_LOOK = 1000
+const NEXT_LOOK = 4000
+
+/** Where a walk begins: along a source, with a look to this id, or to the end. */
+interface FirstLook<Held> {
+  along: Held
+  until: string | undefined
+}
+
+/** The source whose rows are farthest apart where a window begins, so that a walk along it is the shortest. */
+export async function sparsest<Held extends { source: IdSource }>(
+  db: Reader,
+  [first, ...more]: readonly [Held, ...Held[]],
+  { after, before }: Stretch,
+): Promise<FirstLook<Held>> {
+  const reach = (one: Held) => idAt(db, one.source, { after, before }, FIRST_LOOK)
+  let found: FirstLook<Held> = { along: first, until: await reach(first) }
+  for (const along of more) {
+    if (found.until === undefined) break // it ends before
+    const until = await reach(along)
+    const is_farther =
+      until === undefined || (before === undefined ? until < found.until : until > found.until)
+    if (is_farther) found = { along, until }
+  }
+  return found
+}
+
+/**
+ * As `idsOf`, for a source that may be long. Where the first look does not find all of the window, `instead` may answer.
+ * It is told how many more looks it would probably take; undefined lets the walk go on.
+ */
+export async function walkIds(
+  db: Reader,
+  sought: Sought,
+  window: ListWindow,
+  first_until: string | undefined,
+  instead: (missing_looks: number) => Promise<string[] | undefined>,
+): Promise<string[]> {
+  const { limit, offset, ...stretch } = window
+  const wanted = limit + offset
+  const found: string[] = []
+  let [place, until]: [Stretch, string | undefined] = [stretch, first_until]
+  for (let is_first = true; ; is_first = false) {
+    const left = { ...place, limit: wanted - found.length, offset: 0 }
+    found.push(...(await idsOf(db, sought, left, until)))
+    if (until === undefined || found.length === wanted) return found.slice(offset)
+    const looks = (FIRST_LOOK * (wanted - found.length)) / Math.max(found.length, 1)
+    const other = is_first ? await instead(Math.floor(looks)) : undefined
+    if (other) return other
+    await nextTurn()
+    place = place.before === undefined ? { after: until } : { before: until }
+    until = await idAt(db, sought.source, place, NEXT_LOOK)
+  }
 }

@@ -1,6 +1,8 @@
-import { asc, count, eq, inArray } from "drizzle-orm"
+import { and, asc, count, eq, inArray } from "drizzle-orm"
 import { tooMany } from "../core/errors"
 import { now } from "../core/time"
+import { idList, isAmong } from "../store/dialect"
+import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import type { SubscriberRow } from "./find-subscriber"
 import { mergedSubscribers } from "./tables"
@@ -18,6 +20,16 @@ export const mergedInto = async (
   db.select().from(mergedSubscribers).where(into(subscriber_id)).orderBy(asc(mergedSubscribers.id))
 
 const into = (subscriber_id: string) => eq(mergedSubscribers.subscriber_id, subscriber_id)
+
+const { id, project_id, subscriber_id } = mergedSubscribers
+
+/** What was merged into any of these subscribers, each with the one that took it in. */
+export const takenInBy = prepared({ project_id, ids: idList }, (db: Reader, slot) =>
+  db
+    .select({ id, subscriber_id })
+    .from(mergedSubscribers)
+    .where(and(eq(project_id, slot.project_id), isAmong(db, subscriber_id, slot.ids))),
+)
 
 /** Throws 409 `conflict` where the merge of `gone` into `kept` makes more than `MOST_MERGED`. */
 export async function demandMergeable(

@@ -2,7 +2,7 @@ import type { Static } from "@sinclair/typebox"
 import { invalid, type Problems } from "../core/errors"
 import { check } from "../http/validate"
 import { AUDIENCE_CHANNELS, type AudienceChannel, type ChosenPreferences } from "../lib/preferences"
-import { RESERVED_NAMES, reservedName } from "../lib/reserved-names"
+import { reservedProblem } from "../lib/reserved-names"
 import { shortened } from "../lib/text"
 import { changedQuietHours, isQuietField, readQuietHours } from "../tenancy/quiet-hours-setting"
 import { noSuchCategory, UNKNOWN_CATEGORY } from "./categories"
@@ -22,9 +22,9 @@ export function readPreferences(body: unknown, problems: Problems): PreferencesC
   if (problems.any) return {}
   const change = body as PreferencesChange
   for (const key of Object.keys(change.workflows ?? {})) {
+    const problem = reservedProblem(key)
     if (!WORKFLOW_KEY.test(key)) problems.add(`workflows.${key}`, "invalid", NO_WORKFLOW_KEY)
-    else if (RESERVED_NAMES.has(key))
-      problems.add(`workflows.${key}`, "reserved", reservedName(key))
+    else if (problem !== undefined) problems.add(`workflows.${key}`, "reserved", problem)
   }
   if (!change.quiet_hours) return change
   const known = Object.entries(change.quiet_hours).filter(([name]) => isQuietField(name))

@@ -40,6 +40,25 @@ export function entriesOf(search_key: string): Set<string> {
   return entries
 }
 
+/** Beginnings of words that have posting lists, in letters. Shorter ones would cost more than they bring. */
+export const LEAST_LISTED = SHORT_PREFIX
+export const MOST_LISTED = 6
+
+/** The posting list of a tag: no word has this character. */
+export const tagTerm = (tag: string): string => `#${tag}`
+
+/** The posting lists in which a subscriber stands: of its tags, and of beginnings of its words. */
+export function termsOf({ search_key, tags }: { search_key: string; tags: string[] }): Set<string> {
+  const terms = new Set<string>(tags.map(tagTerm))
+  for (const word of search_key.split(" ")) {
+    const letters = [...firstLetters(word, MOST_LISTED)]
+    for (let length = LEAST_LISTED; length <= letters.length; length++) {
+      terms.add(letters.slice(0, length).join(""))
+    }
+  }
+  return terms
+}
+
 /** Whole characters: half of a surrogate pair is no letter. */
-const firstLetters = (word: string, most: number): string =>
+export const firstLetters = (word: string, most: number): string =>
   word.length <= most ? word : [...word].slice(0, most).join("")

@@ -5,7 +5,7 @@ import { check } from "../http/validate"
 import { notOneAddress, parseMailbox } from "../lib/address"
 import { isLocale, isTimeZone } from "../lib/locale"
 import { isPhone, NOT_A_PHONE } from "../lib/phone"
-import { RESERVED_NAMES, reservedName } from "../lib/reserved-names"
+import { reservedProblem } from "../lib/reserved-names"
 import type { SubscriberRow } from "./find-subscriber"
 import * as schemas from "./schemas"
 
@@ -64,10 +64,10 @@ export function checkNamed(named: string, given: string | undefined, problems: P
   problems.add("external_id", "invalid", message)
 }
 
-/** A problem with a name that is a word of our own paths. */
+/** A problem with a name that a path cannot hold. */
 function checkExternalId(external_id: string, problems: Problems): void {
-  if (RESERVED_NAMES.has(external_id))
-    problems.add("external_id", "reserved", reservedName(external_id))
+  const problem = reservedProblem(external_id)
+  if (problem !== undefined) problems.add("external_id", "reserved", problem)
 }
 
 type GivenFields = Omit<Static<typeof schemas.NewSubscriber>, "external_id">

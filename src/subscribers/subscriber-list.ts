@@ -2,9 +2,12 @@ import { and, eq, type SQL } from "drizzle-orm"
 import { total } from "../store/counters"
 import { type RowList, rowList } from "../store/rows"
 import type { Reader } from "../store/store"
+import { fulfilled, fulfils, type IndexedFilter } from "./conditions"
 import { byIds, noSubscriber, ofProject, type SubscriberRow } from "./find-subscriber"
-import { countIds, countUpTo, type IdSource, isNamedBy, walkIds } from "./id-walk"
-import { entriesLike, hasWord, isShort, streamsOf } from "./search"
+import { countUpTo, type IdSource } from "./id-walk"
+import { areComplete } from "./postings"
+import { wordFilter } from "./search"
+import { firstLetters, LEAST_LISTED } from "./search-words"
 import { counterOf } from "./subscribers"
 import { type SubscriberStatus, subscribers, subscriberTags } from "./tables"
 
@@ -29,13 +32,7 @@ export interface SubscriberFilter {
 const MOST_COUNTED = 1000
 
 /** The same of filters that are combined, where each match costs a look at another table. */
-const MOST_CHECKED = 100
-
-/** So many ids are read and sorted at no cost. */
-const FEW = 1000
-
-/** So far the matches of a word are counted, to find the filter that leads to the fewest. */
-const MOST_WEIGHED = 5000
+const MOST_COMBINED = 100
 
 /** Newest first, along an index that has this order, so that a long list is as fast as a short one. */
 export async function list(
@@ -43,28 +40,52 @@ export async function list(
   project_id: string,
   filter: SubscriberFilter,
 ): Promise<RowList<SubscriberRow>> {
-  const conditions = conditionsOf(db, project_id, filter)
-  const driver = isPinned(filter) ? undefined : await driverOf(db, project_id, conditions, filter)
-  const others = conditions.filter((one) => one !== driver).map(({ holds }) => holds)
-  const where = and(ofColumns(filter), ...others)
+  const named = conditionsOf(project_id, filter)
   const of = ofProject(project_id)
-  const rows = rowList(db, subscribers, { of, filter: where, missing: noSubscriber })
   const counted = counterFor(db, project_id, filter)
-  if (!driver) {
-    const all = { rows: subscribers, id: subscribers.id, where: and(of, where) }
-    const most = conditions.length > 0 ? MOST_CHECKED : MOST_COUNTED
-    const count = () => told(most, (limit) => countUpTo(db, all, limit))
-    return { ...rows, total: counted ?? count }
+  const most = named.length > 1 || filter.status !== undefined ? MOST_COMBINED : MOST_COUNTED
+  const [first, ...more] = named
+  const posted = await byPostings(db, project_id, filter, most)
+  if (posted) {
+    const { find } = rowList(db, subscribers, { of, missing: noSubscriber })
+    return { find, list: posted.list, total: () => told(most, posted.count) }
   }
-  const walked = { ...(await walkOf(db, project_id, driver)), where }
-  const most = where ? MOST_CHECKED : MOST_COUNTED
-  const count = () => told(most, (limit) => countIds(db, walked, limit))
+  if (isPinned(filter) || !first) {
+    const where = and(ofColumns(filter), ...named.map((one) => fulfils(db, one)))
+    const rows = rowList(db, subscribers, { of, filter: where, missing: noSubscriber })
+    const all = { rows: subscribers, id: subscribers.id, where: and(of, where) }
+    return { ...rows, total: counted ?? (() => told(most, (limit) => countUpTo(db, all, limit))) }
+  }
+  const status = filter.status === undefined ? [] : [ofStatus(project_id, filter.status)]
+  const { ids, count } = await fulfilled(db, [first, ...more, ...status], most)
   return {
-    find: rows.find,
-    list: async (window) => inOrder(db, project_id, await walkIds(db, walked, window)),
-    total: counted ?? count,
+    find: rowList(db, subscribers, { of, missing: noSubscriber }).find,
+    list: async (window) => inOrder(db, project_id, await ids(window)),
+    total: counted ?? (() => told(most, count)),
   }
 }
+
+/** Words, alone or with a tag, where posting lists lead to them. */
+async function byPostings(
+  db: Reader,
+  project_id: string,
+  filter: SubscriberFilter,
+  counted: number,
+) {
+  const { words = [], tag, topic, status } = filter
+  if (words.length === 0 || topic || status !== undefined || isPinned(filter)) return undefined
+  if (!words.every(hasList)) return undefined
+  if (!(await areComplete(db))) return undefined
+  const { postingMatches } = await loaded()
+  return postingMatches(db, project_id, { words, tag }, counted)
+}
+
+const hasList = (word: string): boolean => firstLetters(word, LEAST_LISTED - 1).length < word.length
+
+/** With the first search: a server that nobody asks does not need it. */
+const loaded = () => (postings ??= import("./posting-search"))
+
+let postings: Promise<typeof import("./posting-search")> | undefined
 
 /** Null: there are more than are counted. */
 async function told(most: number, countTo: (limit: number) => Promise<number>) {
@@ -72,38 +93,20 @@ async function told(most: number, countTo: (limit: number) => Promise<number>) {
   return all > most ? null : all
 }
 
-/** A filter that another table's index answers. */
-interface Condition {
-  source: IdSource
-  /** The same, asked of one subscriber. */
-  holds: SQL
-  /** How many the source names; of many, not how many exactly. */
-  size: () => Promise<number>
-  /** The source is in the order of words, and not of ids. */
-  long_word?: string
-}
-
 function conditionsOf(
-  db: Reader,
   project_id: string,
   { words = [], topic, tag }: SubscriberFilter,
-): Condition[] {
-  const searched = words.map((word) => {
-    const source = entriesLike(project_id, word)
-    const size = () => countUpTo(db, source, MOST_WEIGHED)
-    return { source, holds: hasWord(word), size, ...(!isShort(word) && { long_word: word }) }
-  })
-  const named: Condition[] = []
-  if (topic) {
-    const size = async () => topic.total
-    named.push({ source: topic, holds: isNamedBy(db, topic), size })
-  }
-  if (tag !== undefined) {
-    const source = tagged(project_id, tag)
-    const size = () => total(db, project_id, counterOf("tag", tag))
-    named.push({ source, holds: isNamedBy(db, source), size })
-  }
-  return [...searched, ...named]
+): IndexedFilter[] {
+  const conditions: IndexedFilter[] = words.map((word) => wordFilter(project_id, word))
+  if (topic) conditions.push({ source: topic })
+  if (tag !== undefined) conditions.push({ source: tagged(project_id, tag) })
+  return conditions
+}
+
+function ofStatus(project_id: string, status: SubscriberStatus): IndexedFilter {
+  const row = eq(subscribers.status, status)
+  const where = and(ofProject(project_id), row)
+  return { source: { rows: subscribers, id: subscribers.id, where }, row }
 }
 
 const tagged = (project_id: string, tag: string): IdSource => ({
@@ -115,32 +118,6 @@ const tagged = (project_id: string, tag: string): IdSource => ({
 /** Few subscribers have the same address, and one an external id: the others are asked of them. */
 const isPinned = ({ email, phone, external_id }: SubscriberFilter): boolean =>
   (email ?? phone ?? external_id) !== undefined
-
-/**
- * The condition that leads to the fewest; of those with many, the first. Undefined where the status leads to
- * fewer: its index is one of the subscribers themselves.
- */
-async function driverOf(
-  db: Reader,
-  project_id: string,
-  conditions: Condition[],
-  { status }: SubscriberFilter,
-): Promise<Condition | undefined> {
-  const [first, ...more] = conditions
-  if (first === undefined || (more.length === 0 && status === undefined)) return first
-  const sizes = await Promise.all(conditions.map(({ size }) => size()))
-  const least = Math.min(...sizes)
-  const driver = conditions[sizes.indexOf(least)]
-  if (status === undefined) return driver
-  return (await total(db, project_id, counterOf("status", status))) < least ? undefined : driver
-}
-
-async function walkOf(db: Reader, project_id: string, { source, long_word }: Condition) {
-  if (long_word === undefined) return { sources: [source], is_sorted: false }
-  const is_long = (await countUpTo(db, source, FEW + 1)) > FEW
-  const streams = is_long ? await streamsOf(db, project_id, long_word) : undefined
-  return { sources: streams ?? [source], is_sorted: streams === undefined }
-}
 
 function ofColumns({ email, phone, external_id, status }: SubscriberFilter): SQL | undefined {
   return and(

@@ -11,6 +11,7 @@ import { bumpAll, type Changes } from "../store/counters"
 import { inserter, newRowInserter, remover, updater } from "../store/statements"
 import type { Tx } from "../store/store"
 import { holdExternal, lookupExternal, type SubscriberRow } from "./find-subscriber"
+import { type PostedRow, postChanges } from "./postings"
 import { entriesOf, searchKeyOf } from "./search-words"
 import type { GivenChanges, GivenSubscriber } from "./subscriber-input"
 import {
@@ -84,9 +85,10 @@ async function takeName(tx: Tx, project_id: string, external_id: string): Promis
  * null removes one. Throws 422 where they become too many.
  */
 export async function patch(tx: Tx, before: SubscriberRow, { fields }: GivenChanges) {
-  if (!fields.metadata) return change(tx, before, fields)
-  const keys = Object.entries({ ...before.metadata, ...fields.metadata })
-  const metadata = Object.fromEntries(keys.filter(([, value]) => value !== null))
+  const { metadata: given } = fields
+  if (!given) return change(tx, before, fields)
+  const keys = Object.entries({ ...before.metadata, ...given })
+  const metadata = Object.fromEntries(keys.filter(([key]) => given[key] !== null))
   const problems = new Problems()
   checkMetadata(metadata, problems)
   problems.throwIfAny()
@@ -138,6 +140,10 @@ export async function insertAll(
     tx,
     added.flatMap((row) => tagRows(row)),
   )
+  await postChanges(
+    tx,
+    added.map((after) => ({ after })),
+  )
   const changes: Changes = new Map()
   for (const row of added) count(changes, row, 1)
   await bumpAll(tx, project_id, changes)
@@ -175,6 +181,10 @@ export async function updateAll(tx: Tx, project_id: string, list: SubscriberChan
     tx,
     tags.flatMap(({ fresh }) => fresh),
   )
+  await postChanges(
+    tx,
+    real.filter((_, at) => isMoved(words[at]) || isMoved(tags[at])),
+  )
   const changes: Changes = new Map()
   for (const { before, after } of real) {
     count(changes, before, -1)
@@ -182,6 +192,14 @@ export async function updateAll(tx: Tx, project_id: string, list: SubscriberChan
   }
   await bumpAll(tx, project_id, changes)
 }
+
+interface Difference {
+  gone: unknown[]
+  fresh: unknown[]
+}
+
+const isMoved = ({ gone, fresh }: Difference = { gone: [], fresh: [] }): boolean =>
+  gone.length + fresh.length > 0
 
 function difference<Row>(
   { before, after }: SubscriberChange,
@@ -222,8 +240,12 @@ export async function removeRows(tx: Tx, project_id: string, rows: SubscriberRow
   await bumpAll(tx, project_id, changes)
 }
 
-/** Removes the entries by which these rows are found: words and tags. */
-export async function removePlaces(tx: Tx, rows: PlacedRow[]): Promise<void> {
+/** Removes the entries by which these rows are found: words, tags and their numbers in posting lists. */
+export async function removePlaces(tx: Tx, rows: PostedRow[]): Promise<void> {
+  await postChanges(
+    tx,
+    rows.map((before) => ({ before })),
+  )
   await removeWords(
     tx,
     rows.flatMap((row) => wordRows(row)),
@@ -234,12 +256,10 @@ export async function removePlaces(tx: Tx, rows: PlacedRow[]): Promise<void> {
   )
 }
 
-type PlacedRow = Pick<SubscriberRow, "id" | "project_id" | "search_key" | "tags">
-
-const wordRows = ({ id: subscriber_id, project_id, search_key }: PlacedRow) =>
+const wordRows = ({ id: subscriber_id, project_id, search_key }: PostedRow) =>
   [...entriesOf(search_key)].map((word) => ({ project_id, word, subscriber_id }))
 
-const tagRows = ({ id: subscriber_id, project_id, tags }: PlacedRow) =>
+const tagRows = ({ id: subscriber_id, project_id, tags }: PostedRow) =>
   tags.map((tag) => ({ project_id, tag, subscriber_id }))
 
 /** Of every list that is filtered by one of these alone. */

@@ -23,11 +23,20 @@ export const templateSubscriber = (row: Row): TemplateSubscriber => {
 }
 
 /** Without what is empty, to be stored with every message; `wholeSubscriber` undoes it. */
-export const packedSubscriber = (subscriber: TemplateSubscriber): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(subscriber).filter(([, value]) => !isEmpty(value)))
+export function packedSubscriber(subscriber: TemplateSubscriber): Record<string, unknown> {
+  const packed: Record<string, unknown> = {}
+  for (const name in subscriber) {
+    const value = subscriber[name as keyof TemplateSubscriber]
+    if (!isEmpty(value)) packed[name] = value
+  }
+  return packed
+}
 
-const isEmpty = (value: unknown): boolean =>
-  value === null || (typeof value === "object" && Object.keys(value).length === 0)
+function isEmpty(value: unknown): boolean {
+  if (typeof value !== "object") return false
+  for (const _ in value) return false
+  return true // null has no names either
+}
 
 const EMPTY = {
   email: null,

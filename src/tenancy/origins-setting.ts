@@ -36,13 +36,14 @@ export function readOrigins(
   return [...new Set(origins.filter((origin) => origin !== undefined))]
 }
 
-const HINT = "The value must be an origin without a path, such as https://app.example.com."
+const HINT =
+  "The value must be one origin without a path and without *, such as https://app.example.com."
 
-/** A scheme with a host, and nothing behind them; apps in a shell have schemes of their own. */
+/** A scheme with a host, and nothing behind them; apps in a shell have schemes of their own. A `*` would match no page. */
 function originOf(given: unknown): string | undefined {
   if (typeof given !== "string" || given.length > MOST_CHARACTERS) return undefined
   const url = URL.parse(given)
   if (!url || url.host === "" || url.username !== "" || url.password !== "") return undefined
-  if (/[?#\\\s]/.test(given) || !["", "/"].includes(url.pathname)) return undefined
+  if (/[?#*\\\s]/.test(given) || !["", "/"].includes(url.pathname)) return undefined
   return `${url.protocol}//${url.host}`
 }

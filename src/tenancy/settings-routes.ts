@@ -26,8 +26,10 @@ interface SettingRow<Value> {
   read(given: unknown, path: string, problems: Problems): Value | null | undefined
 }
 
-/** The default preferences have routes of their own. */
-type SettingName = Exclude<keyof ProjectSettings, "default_preferences">
+/** They have routes of their own. */
+type OtherSetting = "default_preferences" | "mailbox_chaos"
+
+type SettingName = Exclude<keyof ProjectSettings, OtherSetting>
 
 type SettingRows = { [Name in SettingName]: SettingRow<PatchOf<Name>> }
 
@@ -173,9 +175,13 @@ const Settings = t.Unsafe<ShownSettings>(
   ),
 )
 
-type ShownSettings = Omit<ProjectSettings, "default_preferences">
+type ShownSettings = Omit<ProjectSettings, OtherSetting>
 
-const shown = ({ default_preferences: _, ...settings }: ProjectSettings): ShownSettings => settings
+const shown = ({
+  default_preferences: _,
+  mailbox_chaos: __,
+  ...settings
+}: ProjectSettings): ShownSettings => settings
 
 const SettingsPatch = t.Object(fieldsOf(({ patch }) => t.Optional(patch)))
 

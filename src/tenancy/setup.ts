@@ -8,6 +8,7 @@ import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
 import { AccessTokens } from "../identity/access-token"
 import * as apiKeys from "../identity/api-keys"
+import { LinkSessions } from "../identity/link-sessions"
 import { type SessionClient, Sessions } from "../identity/sessions"
 import { Throttle } from "../identity/sign-in-throttle"
 import {
@@ -207,6 +208,7 @@ async function found(
 interface FirstProject extends projects.ProjectHome {
   /** Present when it was made just now, or when it is kept for `up`. */
   api_key: string | null
+  key_id: string | null
   /** Whether there was no account before. */
   created: boolean
 }
@@ -228,8 +230,9 @@ export function ensureFirst(
     await oneAtATime(tx)
     const [known] = await firstProject(tx)
     const home = known ?? (await foundLocal(tx))
-    const api_key = await keyOf(tx, secrets, home, { ...options, created: !known })
-    return { ...home, api_key, created: !known }
+    const kept = await keyOf(tx, secrets, home, { ...options, created: !known })
+    const { id: key_id = null, key: api_key = null } = kept ?? {}
+    return { ...home, key_id, api_key, created: !known }
   })
 }
 
@@ -282,7 +285,7 @@ type KeyOptions = FirstOptions & { created: boolean }
 
 async function keyOf(tx: Tx, secrets: Secrets, home: projects.ProjectHome, options: KeyOptions) {
   const kept = await keptKey(tx, secrets)
-  if (kept && !options.new_key) return options.keep_key ? kept.key : null
+  if (kept && !options.new_key) return options.keep_key ? kept : null
   if (kept) await apiKeys.revoke(tx, home.project_id, kept.id)
   if (!options.keep_key && !options.created) return null
 
@@ -291,7 +294,7 @@ async function keyOf(tx: Tx, secrets: Secrets, home: projects.ProjectHome, optio
   const { id, key } = await apiKeys.create(tx, owner, wanted)
   const sealed = secrets.seal(JSON.stringify({ id, key }), LOCAL_KEY)
   if (options.keep_key) await instanceValues.set(tx, LOCAL_KEY, sealed)
-  return key
+  return { id, key }
 }
 
 /** A kept key that was revoked meanwhile is as good as none. */
@@ -314,10 +317,17 @@ interface SessionOptions extends SetupOptions {
 export function sessionParts({ data_dir, sign_up, ...options }: SessionOptions) {
   const { store, secrets, base_url } = options
   const access = new AccessTokens({ store, secrets, base_url })
+  const links = new LinkSessions()
   return {
     base_url,
     sign_up,
-    verifyAccess: (token: string) => access.verify(token),
+    access,
+    links,
+    verifyAccess: async (token: string) => {
+      const bearer = await access.verify(token)
+      if ("key_id" in bearer) links.demand(bearer)
+      return bearer
+    },
     sessions: new Sessions({ store, secrets, access }),
     throttle: new Throttle(store, secrets),
     setup: new Setup({ store, secrets, data_dir }),

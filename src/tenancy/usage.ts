@@ -36,7 +36,9 @@ function merged(list: UsageUnits[]): UsageUnits[] {
   const sums = new Map<string, UsageUnits>()
   for (const one of list) {
     const name = nameOf(one)
-    sums.set(name, { ...one, value: one.value + (sums.get(name)?.value ?? 0) })
+    const sum = sums.get(name)
+    if (sum) sum.value += one.value
+    else sums.set(name, { ...one })
   }
   return [...sums.values()].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
 }

@@ -1,9 +1,10 @@
 import { and, eq, inArray } from "drizzle-orm"
+import { TOPIC_KEY } from "../lib/text"
 import type { Reader } from "../store/store"
 import { topics } from "./tables"
 
 /** A key that any topic may have (contract 43, section 3). */
-const KEY = /^[a-z0-9][a-z0-9._-]{0,63}$/
+const KEY = new RegExp(TOPIC_KEY)
 
 /** Which of these keys topics of the project have. */
 export async function keysAmong(

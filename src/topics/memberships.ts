@@ -126,24 +126,46 @@ async function holdTopicsOf(tx: Tx, among: SQL): Promise<void> {
   )
 }
 
-/** Gives the memberships of one subscriber to another, which keeps its own. */
-export async function moveAll(tx: Tx, from_id: string, into_id: string): Promise<number> {
-  const { topic_id, subscriber_id } = topicMembers
+/** The place of a member in a topic. */
+export interface MemberPlace {
+  topic_id: string
+  number: number
+  created_at: string
+}
+
+/** Which of two places in one topic a subscriber needs that takes over another one: that of the other, or its own. */
+type NeedsPlace = (other: MemberPlace, own: MemberPlace) => Promise<boolean>
+
+/** Gives the memberships of one subscriber to another, which keeps its own where it does not need the other. */
+export async function moveAll(
+  tx: Tx,
+  from_id: string,
+  into_id: string,
+  needsPlace: NeedsPlace,
+): Promise<number> {
+  const { topic_id, subscriber_id, number, created_at } = topicMembers
   await holdTopicsOf(tx, inArray(subscriber_id, [from_id, into_id]))
   const rows = await tx
-    .select({ topic_id, subscriber_id })
+    .select({ topic_id, subscriber_id, number, created_at })
     .from(topicMembers)
     .where(inArray(subscriber_id, [from_id, into_id]))
-  const own = new Set(rows.flatMap((row) => (row.subscriber_id === into_id ? row.topic_id : [])))
-  const moved = rows.filter((row) => row.subscriber_id === from_id && !own.has(row.topic_id))
-  for (const row of moved) {
+  const isOf = (id: string) => (row: { subscriber_id: string }) => row.subscriber_id === id
+  const own = new Map(rows.filter(isOf(into_id)).map((row) => [row.topic_id, row]))
+  let moved = 0
+  for (const row of rows.filter(isOf(from_id))) {
+    const known = own.get(row.topic_id)
+    if (known && !(await needsPlace(row, known))) continue
+    if (known) {
+      await tx.delete(topicMembers).where(isMember(row.topic_id, [into_id]))
+      await countMembers(tx, row.topic_id, -1)
+    } else moved += 1
     await tx
       .update(topicMembers)
       .set({ subscriber_id: into_id })
       .where(isMember(row.topic_id, [from_id]))
   }
   await leaveAll(tx, [from_id])
-  return moved.length
+  return moved
 }
 
 /** Newest first. A member's id in a page is its number. */

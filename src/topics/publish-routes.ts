@@ -36,6 +36,7 @@ const startRoute = (parts: PublishParts): AnyRoute =>
       "template_not_found",
       "sender_not_configured",
       "domain_not_verified",
+      "invalid_template",
       "template_render_failed",
       "invalid_email",
       "account_frozen",

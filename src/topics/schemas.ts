@@ -4,8 +4,8 @@ import { nameText, ONE_LINE, oneOf, orNull } from "../http/field-schemas"
 import { pageQuery } from "../http/page"
 import { check } from "../http/validate"
 import { count, EXAMPLE_ID, id, rarely, text, time, word } from "../lib/record-fields"
-import { RESERVED_NAMES, reservedName } from "../lib/reserved-names"
-import { slugFrom } from "../lib/text"
+import { reservedProblem } from "../lib/reserved-names"
+import { slugFrom, TOPIC_KEY } from "../lib/text"
 import type { TopicRow } from "./tables"
 
 export const MOST_MEMBERS_AT_ONCE = 1000
@@ -14,8 +14,6 @@ const DESCRIPTION_CHARACTERS = 1000
 const SEARCH_CHARACTERS = 200
 /** Of a UUID there are 36; an external id has at most 255. */
 const LONGEST_SUBSCRIBER_ID = 255
-
-export const TOPIC_KEY = "^[a-z0-9][a-z0-9._-]{0,63}$"
 
 const DEFAULTS = ["on", "off"] as const
 const VISIBILITIES = ["private", "public"] as const
@@ -96,7 +94,8 @@ export function readTopic(body: unknown, problems: Problems): TopicInput {
   if (foreign && foreign !== fallback) problems.add("default_subscription", "invalid", CONTRARY)
   const key = given.key ?? slugFrom(name)
   if (!problems.any && key === "") problems.add("key", "required", NO_KEY)
-  if (RESERVED_NAMES.has(key)) problems.add("key", "reserved", reservedName(key))
+  const problem = reservedProblem(key)
+  if (problem !== undefined) problems.add("key", "reserved", problem)
   return { key, name, description, default: fallback, visibility }
 }
 

@@ -63,7 +63,8 @@ export const linksToUnsubscribe = (value: string): string[] =>
 /** A thread composes for one server, whose key stays the same. */
 let known: { text: string; keys: TokenKeys } | undefined
 
-function keysOf(key: Uint8Array): TokenKeys {
+/** The keys of a base key. The last ones are remembered. */
+export function keysOf(key: Uint8Array): TokenKeys {
   const text = Buffer.from(key).toString("base64")
   if (known?.text !== text) known = { text, keys: tokenKeys(key) }
   return known.keys

@@ -12,7 +12,7 @@ import { exhaust, exhaustAll } from "./held"
 import { deliveries, webhooks } from "./tables"
 
 /** Rows of one transaction, so that other transactions run between two of them. */
-const BATCH = 500
+const BATCH = 100
 
 /** Whether the project has an endpoint, whose deliveries show their events. */
 export async function hasEndpoints(db: Reader, project: string): Promise<boolean> {
@@ -31,7 +31,7 @@ export async function nextEndpoint(db: Reader, after: string) {
   return next
 }
 
-/** Removes up to 500 ended deliveries of an endpoint made before this moment (ISO 8601). Returns how many. */
+/** Removes up to 100 ended deliveries of an endpoint made before this moment (ISO 8601). Returns how many. */
 export async function purgeDeliveries(
   store: Store,
   webhook: string,
@@ -55,7 +55,7 @@ export interface OldEvents {
 }
 
 /**
- * Removes those of the next 500 events behind the place `after` that no open delivery needs. Resolves with the
+ * Removes those of the next 100 events behind the place `after` that no open delivery needs. Resolves with the
  * last place, or undefined where there is no further old event.
  */
 export async function purgeEvents(

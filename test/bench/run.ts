@@ -23,6 +23,7 @@ import { inbound } from "./inbound"
 import { jobs } from "./jobs"
 import { limits } from "./limits"
 import { monitor } from "./monitor"
+import { pages } from "./pages"
 import { render, write } from "./results"
 import { retention } from "./retention"
 import { slowSmtp } from "./slow-smtp"
@@ -42,6 +43,7 @@ const after = [
   jobs,
   webhooks,
   monitor,
+  pages,
   subscribers,
   suppressions,
   templates,

@@ -54,6 +54,7 @@ export async function onTerminal(words: string[], given: Watched = {}): Promise<
   let screen = ""
   let typed = false
   const decoder = new TextDecoder()
+  const all = Promise.withResolvers<void>()
   const child = Bun.spawn([process.execPath, MAIN, ...words], {
     env: environment({ TERM: "xterm", ...given.env }),
     terminal: {
@@ -66,9 +67,10 @@ export async function onTerminal(words: string[], given: Watched = {}): Promise<
         terminal.write(given.type ?? "")
         given.seen?.()
       },
+      exit: () => all.resolve(),
     },
   })
   const exit = await child.exited
-  await Bun.sleep(20) // what the terminal still holds arrives after the end
+  await all.promise // what the terminal still held
   return { exit, out: screen, err: screen }
 }

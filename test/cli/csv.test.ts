@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
-import fc from "fast-check"
 import { CsvReader, csvLine, plainCell } from "../../cli/lib/csv"
 import { LONGEST_RECORD } from "../../cli/lib/text-lines"
+import fc from "../harness/properties"
 
 /** Reads a text in pieces of this length. */
 function read(text: string, length = text.length || 1) {
@@ -38,6 +38,14 @@ test.each<[string, string[][]]>([
     ],
   ],
   ["a\tb\n", [["a", "b"]]],
+  [
+    'a;b\rc;"d\re"\r\rf;g',
+    [
+      ["a", "b"],
+      ["c", "d\re"],
+      ["f", "g"],
+    ],
+  ],
   ['"a,b","say ""hi""",""\n', [["a,b", 'say "hi"', ""]]],
   ['"two\r\nlines",x\n', [["two\r\nlines", "x"]]],
   ["a@b.c\n\n\r\nd@e.f", [["a@b.c"], ["d@e.f"]]],
@@ -51,6 +59,7 @@ test.each<[string, string[][]]>([
 test("each record knows its line", () => {
   const text = 'a\n"b\nb"\n\nc\n'
   expect(read(text).map(({ line }) => line)).toEqual([1, 2, 5])
+  expect(read("a\rb\r\rc\r").map(({ line }) => line)).toEqual([1, 2, 4])
 })
 
 test.each([

@@ -1,9 +1,19 @@
 import { Database } from "bun:sqlite"
 import { expect, test } from "bun:test"
-import { closeSync, existsSync, openSync, readFileSync, statSync, writeSync } from "node:fs"
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs"
 import { join } from "node:path"
+import { lockFolder } from "../../src/store/database-file"
 import { quietLog } from "../harness/quiet"
-import { belfry, freshHome } from "./belfry"
+import { belfry, environment, freshHome } from "./belfry"
 
 quietLog()
 
@@ -90,4 +100,95 @@ test("a missing file is told as such, and nothing is made", async () => {
   expect(exit).toBe(74)
   expect(JSON.parse(err).error.message).toContain("belfry.db does not exist")
   expect(existsSync(data_dir)).toBe(false)
+})
+
+test("what is no file, and a file without a row of ours, are refused, and nothing is made", async () => {
+  const home = freshHome()
+  const local = ["--data-dir", join(home, "data")]
+  const fifo = join(home, "fifo")
+  expect(Bun.spawnSync(["mkfifo", fifo]).exitCode).toBe(0)
+  const empty = join(home, "empty")
+  writeFileSync(empty, "")
+  const text = join(home, "text")
+  writeFileSync(text, "a letter\n".repeat(10_000))
+  const other = join(home, "other.db")
+  {
+    using database = new Database(other)
+    database.run("CREATE TABLE messages (id TEXT, text TEXT)")
+    database.run("INSERT INTO messages VALUES ('a', 'b')")
+  }
+  const none = "has no row of a Belfry database that can be read"
+  const cases: [string, number, string][] = [
+    [home, 2, "is not a file"],
+    [fifo, 2, "is not a file"],
+    [empty, 74, none],
+    [text, 74, none],
+    [other, 74, none],
+  ]
+  for (const [path, exit, said] of cases) {
+    const refused = await belfry(["db", "recover", path, ...local])
+    const { message } = JSON.parse(refused.err).error
+    expect([path, refused.exit, message]).toEqual([path, exit, expect.stringContaining(said)])
+  }
+  expect(readdirSync(home).filter((name) => name.includes("recovered"))).toEqual([])
+})
+
+test("the new file is whole without its log, also where checkpoints are left to another tool", async () => {
+  const { data_dir, path } = await damagedFolder()
+  const set = ["--set", "storage.wal_autocheckpoint=0"]
+  const { exit } = await belfry(["db", "recover", "--data-dir", data_dir, ...set])
+  expect(exit).toBe(8)
+  const made = readdirSync(data_dir).filter((name) => name.startsWith("belfry.db.recovered"))
+  expect(made.sort()).toEqual(["belfry.db.recovered", "belfry.db.recovered.lost.ndjson"])
+  using database = new Database(`${path}.recovered`)
+  const mark = "SELECT value FROM instance_values WHERE name = 'database_mark'"
+  expect(String(database.query(mark).values()[0]?.[0])).toMatch(/ 0$/)
+})
+
+test("what a killed command left is no new file, and does not stop the next one", async () => {
+  const { data_dir, path } = await damagedFolder()
+  const left = ["", "-wal", ".lost.ndjson", ".draft"].map(
+    (end) => `${path}.recovered.unfinished${end}`,
+  )
+  for (const name of left) writeFileSync(name, "half of it")
+  const { exit, out } = await belfry(["db", "recover", "--data-dir", data_dir])
+  expect([exit, JSON.parse(out).to]).toEqual([8, `${path}.recovered`])
+  expect(left.filter((name) => existsSync(name))).toEqual([])
+})
+
+test("a disk that becomes full leaves neither a new file nor a list", async () => {
+  const { data_dir, path } = await damagedFolder()
+  const before = readdirSync(data_dir)
+  const limit = Math.floor(statSync(path).size / 512 / 2)
+  const child = Bun.spawn(
+    [
+      ...["sh", "-c", `ulimit -S -f ${limit}; exec "$@"`, "sh", process.execPath],
+      ...[join(import.meta.dir, "../../cli/main.ts"), "db", "recover", "--data-dir", data_dir],
+    ],
+    { env: environment(), stdin: "ignore", stdout: "pipe", stderr: "pipe" },
+  )
+  const err = await new Response(child.stderr).text()
+  expect([await child.exited, err]).toEqual([74, expect.stringContaining('"storage"')])
+  expect(readdirSync(data_dir)).toEqual(before)
+})
+
+test("a file that a server has is refused, also where it is named by its path", async () => {
+  const { data_dir, path } = await damagedFolder()
+  const release = lockFolder(path)
+  const words = ["db", "recover", path, "--data-dir", join(freshHome(), "other")]
+  const refused = await belfry(words)
+  release()
+  expect([refused.exit, refused.err]).toEqual([74, expect.stringContaining("is in use by")])
+  expect((await belfry(words)).exit).toBe(8)
+  expect(readdirSync(data_dir)).toContain("belfry.db.recovered")
+})
+
+test("a folder that is missing is told before anything is read", async () => {
+  const { data_dir, path } = await damagedFolder()
+  const into = join(data_dir, "missing/new.db")
+  const { exit, err } = await belfry(["db", "recover", path, "--into", into])
+  expect([exit, JSON.parse(err).error.message]).toEqual([
+    2,
+    `${join(data_dir, "missing")} is not a folder`,
+  ])
 })

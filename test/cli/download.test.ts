@@ -40,3 +40,20 @@ test("a URL's login and query are in no message", async () => {
   }
   expect(existsSync(path)).toBe(false)
 })
+
+test("a URL that leads to another machine without TLS is not followed to its end", async () => {
+  const path = target()
+  using server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: ({ url }) => {
+      const { pathname, port } = new URL(url)
+      const elsewhere = `http://0.0.0.0:${port}/file?token=planted` // another name of this machine
+      return pathname === "/file" ? new Response("0123456789") : Response.redirect(elsewhere)
+    },
+  })
+  const message = await refusal(`http://127.0.0.1:${server.port}/a`, path)
+  expect(message).toContain(`it leads to http://0.0.0.0:${server.port}/file, which`)
+  expect(message).not.toContain("planted")
+  expect(existsSync(path)).toBe(false)
+})

@@ -152,6 +152,13 @@ export const calls: Record<string, string[]> = {
   "mailbox get": [ID],
   "mailbox wait": ["--to", "a@b.c", "--from", "m@b.c", "--subject", "hi", "--since", "1h"],
   "mailbox clear": ["--to", "a@b.c"],
+  "mailbox read": [ID, "--unread"],
+  "mailbox rm": [ID],
+  "mailbox raw": [ID],
+  "mailbox check": [ID, "--links"],
+  "mailbox release": [ID, "--to", "a@b.c", "--provider", ID],
+  "mailbox chaos": ["--bounce", "0.1", "--defer", "0.2", "--refuse", "0", "--delay", "5"],
+  "mailbox attachments": [ID, "0"],
   listen: ["--forward-to", "localhost:1", "--event", "email.*", "--limit", "1"],
   "events tail": ["--since", "1h", "--event", "email.*", "--limit", "1"],
   "logs list": [
@@ -297,6 +304,10 @@ export const further: [string, string[]][] = [
   ["topics leave", ["news", "user-1", ID]],
   ["topics publishes", ["news", ID]],
   ["inbound attachments", [ID]],
+  ["mailbox attachments", [ID]],
+  ["mailbox chaos", []],
+  ["mailbox chaos", ["--off"]],
+  ["mailbox attachments", [ID, "0", "--save-as", "-"]],
   ["inbound attachments", [ID, "0", "--save-as", "-"]],
   ["subscribers get", ["user-42", "--external"]],
   ["subscribers rm", ["user-42", "--external"]],
@@ -403,6 +414,16 @@ function answerMail(api: FakeApi): void {
   api.data("GET /v1/mailbox", [mail])
   api.data(`GET /v1/mailbox/${ID}`, mail)
   api.data("DELETE /v1/mailbox", { deleted: 1 })
+  const chaos = { bounce_rate: 0.1, defer_rate: 0.2, refuse_rate: 0, delay_ms: 5 }
+  const size = { bytes: 10, html_bytes: 5, clipped: false }
+  api.data(`POST /v1/mailbox/${ID}/check`, { html: [], links: [], content: [], size })
+  api.data(`POST /v1/mailbox/${ID}/release`, { id: ID, status: "queued" })
+  api.data("GET /v1/mailbox/chaos", chaos)
+  api.data("PUT /v1/mailbox/chaos", chaos)
+  api.data(`PATCH /v1/mailbox/${ID}`, { ...mail, read: false })
+  api.data(`DELETE /v1/mailbox/${ID}`, { id: ID, deleted: true })
+  api.answer(`GET /v1/mailbox/${ID}/raw`, { body: "Subject: Hi" })
+  api.answer(`GET /v1/mailbox/${ID}/attachments/0`, { body: "abc" })
   api.data("GET /v1/events", [])
   answerFollowers(api)
 }

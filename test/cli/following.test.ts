@@ -241,7 +241,7 @@ test("a receiver is posted to once, even where the server says everything twice"
   const ready = { type: "ready", secret: "whsec_x", after: null }
   const twice = ["d1", "d2"].map((delivery_id) => ({ ...delivery, delivery_id }))
   api.socket("/v1/events/stream", ready, ...twice)
-  const words = ["listen", "--forward-to", receiver.url, "--timeout", "1s"]
+  const words = ["listen", "--forward-to", receiver.url, "--timeout", "3s"]
   await belfry(words, { env: { BELFRY_URL: api.url, BELFRY_API_KEY: KEY } })
   expect(receiver.ids()).toEqual(["evt_1"])
 })

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test"
 import type { Command } from "commander"
+import { programFor } from "../../cli/command-line"
 import { createProgram } from "../../cli/program"
 import manifest from "../../package.json" with { type: "json" }
 import { belfry } from "./belfry"
@@ -70,6 +71,25 @@ test("the help of a list of records says in which order they come", () => {
 test("the version is that of the package, plain for --version and as JSON in a pipe", async () => {
   expect((await belfry(["--version"])).out).toBe(`${manifest.version}\n`)
   expect(JSON.parse((await belfry(["version"])).out).version).toBe(manifest.version)
+})
+
+test("the line of a server has a small tree, whose commands are as those of the whole one", async () => {
+  const whole = createProgram()
+  for (const line of ["serve", "up --port 0", "--json serve", "--config up up"]) {
+    const small = await programFor(line.split(" "), () => {})
+    expect(small.commands.map((child) => child.name())).not.toContain("emails")
+    for (const name of ["serve", "up"]) {
+      const named = (tree: Command) => tree.commands.find((child) => child.name() === name)
+      expect(helpOf(named(small) as Command)).toBe(helpOf(named(whole) as Command))
+    }
+  }
+})
+
+test("a line with the name of a server elsewhere, or with --help, has the whole tree", async () => {
+  for (const line of ["help serve", "--help serve", "emails serve", "--config serve emails"]) {
+    const tree = await programFor(line.split(" "), () => {})
+    expect(tree.commands.map((child) => child.name())).toContain("emails")
+  }
 })
 
 const groups = createProgram().commands.filter(({ commands }) => commands.length > 0)

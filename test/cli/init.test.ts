@@ -2,6 +2,11 @@ import { Database } from "bun:sqlite"
 import { expect, test } from "bun:test"
 import { existsSync, mkdirSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
+import {
+  removeJournal,
+  type UpgradeJournal,
+  writeJournal,
+} from "../../src/operations/upgrade/journal"
 import { migrateSqlite } from "../../src/store/migrate"
 import { embedded } from "../../src/store/migrations"
 import { quietLog } from "../harness/quiet"
@@ -125,4 +130,24 @@ test("a Postgres that does not answer is 69, named without its password", async 
   expect([exit, error.code]).toEqual([69, "unreachable"])
   expect(error.message).toContain("127.0.0.1:9/mail did not answer")
   expect(err).not.toContain("hunter2")
+})
+
+test("a command that opens the data by itself waits for the end of an upgrade", async () => {
+  const data_dir = join(freshHome(), "data")
+  const begun = await belfry(["init", "--data-dir", data_dir, "--json"])
+  expect(begun.exit).toBe(0)
+  const journal: UpgradeJournal = {
+    ...{ format: 1, id: "1", step: "returning", from_version: "0.1.0", to_version: "0.2.0" },
+    ...{ program: "/none", staged: "/none.new", kept: "/none.kept", keeps_database: true },
+    ...{ server: null, is_supervised: false },
+  }
+  writeJournal(data_dir, journal)
+  for (const line of ["init", "admin accounts", "admin rotate-master-key", "admin lost-key"]) {
+    const { exit, err } = await belfry([...line.split(" "), "--data-dir", data_dir])
+    expect([line, exit, JSON.parse(err).error.code]).toEqual([line, 75, "upgrading"])
+  }
+  // The command of an earlier version migrates like this.
+  expect((await belfry(["migrate", "--data-dir", data_dir])).exit).toBe(0)
+  removeJournal(data_dir)
+  expect((await belfry(["admin", "accounts", "--data-dir", data_dir])).exit).toBe(0)
 })

@@ -42,7 +42,7 @@ describe("jobs get", () => {
   test("--wait gives up at the time limit with 75, and shows where it is", async () => {
     using api = new FakeApi()
     api.data(`GET /v1/jobs/${ID}`, job("running"))
-    const words = ["jobs", "get", ID, "--wait", "--timeout", "100ms"]
+    const words = ["jobs", "get", ID, "--wait", "--timeout", "2s"]
     const { exit, out } = await belfry(words, { env: at(api) })
     expect([exit, JSON.parse(out).status]).toEqual([75, "running"])
   })

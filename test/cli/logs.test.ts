@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { join } from "node:path"
 import { readLines } from "../harness/lines"
 import { mail } from "../harness/mail"
@@ -6,7 +6,6 @@ import { quietLog } from "../harness/quiet"
 import { sharedService } from "../harness/shared-service"
 import { belfry, environment, onTerminal } from "./belfry"
 
-setDefaultTimeout(30_000)
 quietLog()
 
 const MAIN = join(import.meta.dir, "../../cli/main.ts")
@@ -74,7 +73,7 @@ test("logs tail --request-id finds one request, and ends with --timeout", async 
   const { project, env } = await projectWithCalls()
   await project.get("/v1/emails", { "x-request-id": "req_wanted_1" })
   await requests.flush()
-  const words = ["logs", "tail", "--request-id", "req_wanted_1", "--timeout", "500ms"]
+  const words = ["logs", "tail", "--request-id", "req_wanted_1", "--timeout", "3s"]
   const { exit, out } = await belfry(words, { env })
   expect([exit, JSON.parse(out).request_id]).toEqual([0, "req_wanted_1"])
 })

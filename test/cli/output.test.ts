@@ -3,7 +3,7 @@ import { eventLine } from "../../cli/commands/events"
 import { normalized } from "../../cli/lib/arguments"
 import { fieldsOf } from "../../cli/lib/client"
 import { FIRST_EMAIL } from "../../cli/lib/flags"
-import { type Columns, table, wide } from "../../cli/lib/table"
+import { type Columns, fields, table, wide } from "../../cli/lib/table"
 import { cleanLine, cleanText, painter, wantsColour } from "../../cli/lib/terminal"
 import { createProgram } from "../../cli/program"
 import { scopes } from "../../src/client/operations"
@@ -13,6 +13,22 @@ import { belfry, onTerminal } from "./belfry"
 import { email, FakeApi, ID, KEY } from "./fake-api"
 
 const plain = painter(false)
+
+test("fields show lists with commas and anything deeper as JSON, and leave out what is empty", () => {
+  const record = {
+    ...{ id: "a", none: null, text: "", list: [], object: {}, zero: 0, off: false },
+    ...{ tags: ["x", "y"], metadata: { plan: "pro", deep: [1] }, rows: [{ n: 1 }] },
+  }
+  const lines = fields(Object.entries(record), plain).split("\n")
+  expect(lines.map((line) => line.split(/ {2,}/))).toEqual([
+    ["id", "a"],
+    ["zero", "0"],
+    ["off", "false"],
+    ["tags", "x, y"],
+    ["metadata", '{"plan":"pro","deep":[1]}'],
+    ["rows", '[{"n":1}]'],
+  ])
+})
 
 test("a pipe gets the resource as the API gave it", async () => {
   using api = new FakeApi()

@@ -64,7 +64,7 @@ test("a person sets a box up from elsewhere, and looks after himself", async () 
     success: true,
   })
   const wait = ["mailbox", "wait", "--system", "--to", "ann@mailbox.test", "--data-dir", data_dir]
-  const mail = read(await ann([...wait, "--subject", "reset", "--timeout", "10s"]))
+  const mail = read(await ann([...wait, "--subject", "reset", "--timeout", "30s"]))
   const token = /belfry_reset_[\w-]+/.exec(mail.text)?.[0] ?? ""
   const reset = ["password", "reset", token, "--url", url, "--password-stdin"]
   expect(told(await there(reset, "short"))).toEqual([7, "weak_password"])

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { belfry, freshHome } from "./belfry"
+import { belfry, freshHome, onTerminal } from "./belfry"
 
 /** A folder with an archive, its key, and other files that look like one. */
 async function backedUp() {
@@ -30,7 +30,7 @@ const codeOf = ({ err }: { err: string }) =>
   (JSON.parse(err) as { error: { code: string; message: string } }).error
 
 test("what is no backup, or has another key, is refused with its own error, and nothing is written", async () => {
-  const { archive, key, target, put, restore } = await backedUp()
+  const { home, archive, key, target, put, restore } = await backedUp()
   const bytes = readFileSync(archive)
   const changed = Buffer.from(bytes)
   changed[9000] = (changed[9000] ?? 0) ^ 1
@@ -38,14 +38,19 @@ test("what is no backup, or has another key, is refused with its own error, and 
   outside.write("../../outside", 0)
   const wrong = put("wrong.key", `${Buffer.alloc(32, 3).toString("base64")}\n`)
   const withKey = ["--master-key", key]
+  const fifo = join(home, "fifo")
+  expect(Bun.spawnSync(["mkfifo", fifo]).exitCode).toBe(0)
   const cases: [string, string, string[], number, string][] = [
     ["missing", "/nowhere/belfry.tar", withKey, 66, "There is no file"],
     ["foreign", put("text.tar", "hello"), withKey, 74, "is not a backup of Belfry"],
+    ["a folder", home, withKey, 74, "is not a backup of Belfry"],
+    ["a pipe", fifo, withKey, 74, "is not a backup of Belfry"],
     ["cut off", put("short.tar", bytes.subarray(0, 20_480)), withKey, 74, "cut off"],
     ["changed", put("changed.tar", changed), withKey, 74, "changed.tar"],
     ["leads outside", put("outside.tar", outside), withKey, 74, "outside.tar"],
     ["no key", archive, [], 2, "the master key of the backup is needed"],
     ["no key in it", archive, ["--master-key", put("text.key", "hello")], 2, "holds no master key"],
+    ["an endless key", archive, ["--master-key", "/dev/zero"], 2, "holds no master key"],
     ["another key", archive, ["--master-key", wrong], 74, "are sealed with the master key"],
   ]
   for (const [name, file, words, exit, said] of cases) {
@@ -58,6 +63,11 @@ test("what is no backup, or has another key, is refused with its own error, and 
     expect([name, existsSync(join(target, "belfry.db"))]).toEqual([name, false])
   }
   expect(existsSync(target) ? readdirSync(target) : []).not.toContain("restoring")
+  const verified = await belfry(["backup", "verify", fifo, "--data-dir", target])
+  expect([verified.exit, codeOf(verified).message]).toEqual([
+    74,
+    expect.stringContaining("is not a backup of Belfry"),
+  ])
 }, 60_000)
 
 test("a dry run writes nothing, a restore lists the keys, and a second one is refused", async () => {
@@ -73,6 +83,17 @@ test("a dry run writes nothing, a restore lists the keys, and a second one is re
     held: { messages: 0, webhook_deliveries: 0, jobs: 0 },
     active_keys: 1,
     revoked_keys: 0,
+    unknown_since: {
+      since: (JSON.parse(rehearsed.out) as { created_at: string }).created_at,
+      access: [
+        { kind: "api_keys", count: 1, command: "belfry keys list" },
+        { kind: "people", count: 0, names: [], newest_at: null, command: "belfry admin users" },
+        { kind: "webhooks", count: 0, command: "belfry webhooks list" },
+        { kind: "providers", count: 0, command: "belfry providers list" },
+      ],
+      refusals: [{ suppressions: 0, newest_suppression_at: null, subscribers: 0 }],
+      projects: 1,
+    },
   })
   expect(readFileSync(join(target, "master.key"), "utf8")).toBe(readFileSync(key, "utf8"))
   const again = await restore(archive, "--master-key", key)
@@ -80,6 +101,19 @@ test("a dry run writes nothing, a restore lists the keys, and a second one is re
     5,
     expect.stringContaining("is restored only where there is no database"),
   ])
+}, 60_000)
+
+test("people read what may have been revoked and suppressed since, with the command that shows it", async () => {
+  const { archive, key, target } = await backedUp()
+  const words = ["restore", archive, "--master-key", key, "--data-dir", target]
+  const { exit, out: screen } = await onTerminal([...words, "--set", "storage.min_free_mb=0"])
+  const out = Bun.stripANSI(screen)
+  expect([exit, out]).toEqual([0, expect.stringContaining("is not in the backup")])
+  expect(out).toMatch(/WORKS AGAIN +COUNT +NEWEST +NAMES +LOOK WITH/)
+  expect(out).toMatch(/API keys +1 .* belfry keys list/)
+  expect(out).not.toContain("belfry webhooks list") // there is none
+  expect(out).toMatch(/PROJECT +SUPPRESSED +LAST +UNSUBSCRIBED +LAST ONE +SUBSCRIBERS/)
+  expect(out).toMatch(/ 0 +never +0 +never +0/)
 }, 60_000)
 
 test("parts of held work are chosen by words, and a wrong word is told", async () => {
@@ -95,7 +129,8 @@ test("parts of held work are chosen by words, and a wrong word is told", async (
   })
   expect((await purge("held_after_restore")).exit).toBe(2) // not confirmed
   expect((await purge("email", "--yes")).exit).toBe(2)
-  for (const where of ["kind", "sort=x", "kind=email,kind=sms", "older_than=soon"]) {
+  const many_days = `older_than=${"9".repeat(20)}d`
+  for (const where of ["kind", "sort=x", "kind=email,kind=sms", "older_than=soon", many_days, ""]) {
     expect([where, (await purge("held_after_restore", "--where", where, "--yes")).exit]).toEqual([
       where,
       2,

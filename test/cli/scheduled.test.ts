@@ -61,3 +61,19 @@ test("scheduled cancel wants a word from a person, or --yes", async () => {
   expect(api.seen).toEqual([])
   expect((await belfry(["scheduled", "cancel", ID, "--yes"], at(api))).exit).toBe(0)
 })
+
+test("what waits since a restore is shown as held, in the list and alone", async () => {
+  using api = new FakeApi()
+  const waiting = {
+    ...{ id: ID, channel: "email", status: "scheduled", to: "ann@example.test" },
+    ...{ scheduled_at: "2099-01-01T08:00:00.000Z", created_at: "2026-11-21T12:00:00.000Z" },
+  }
+  const held = { ...waiting, status_reason: "It waits until an operator drops held_after_restore." }
+  api.data("GET /v1/scheduled", [held, waiting], { has_more: false })
+  const listed = await onTerminal(["scheduled", "list"], at(api))
+  expect(listed.out).toMatch(/ann@example\.test +held +2099-01-01T08:00:00\.000Z *\r?\n/)
+  expect(listed.out).toMatch(/ann@example\.test +scheduled +2099-01-01T08:00:00\.000Z +in /)
+  api.data(`GET /v1/scheduled/${ID}`, { ...held, seconds_until_send: 0 })
+  const alone = await onTerminal(["scheduled", "get", ID], at(api))
+  expect(alone.out).toContain("held_after_restore")
+})

@@ -85,11 +85,14 @@ describe("an import", () => {
       '{"external_id":"bulk"}',
       "[]",
       '{"external_id":"c"}',
+      '{"external_id":"d","metadata":{"n":9007199254740993}}',
+      '{"external_id":"e","metadata":{"n":[1e999]}}',
+      '{"external_id":"f","metadata":{"n":-9007199254740992,"m":"9007199254740993","x":1e3}}',
     ]
     const path = file("people.ndjson", lines.join("\n"))
     const { exit, data } = await run(as(project), "import", path)
     const errors = `${path}.errors.csv`
-    expect([exit, data]).toEqual([8, { created: 2, updated: 0, skipped: 0, failed: 4, errors }])
+    expect([exit, data]).toEqual([8, { created: 3, updated: 0, skipped: 0, failed: 6, errors }])
     const refused = readFileSync(errors, "utf8").trimEnd().split("\r\n")
     expect(refused.map((line) => line.split(",").slice(0, 3))).toEqual([
       ["line", "external_id", "code"],
@@ -97,8 +100,13 @@ describe("an import", () => {
       ["4", "b", "invalid_email"],
       ["5", "bulk", "validation_error"],
       ["6", "[]", "not_imported"],
+      ["8", '"{""external_id"":""d""', '""metadata"":{""n"":9007199254740993}}"'],
+      ["9", '"{""external_id"":""e""', '""metadata"":{""n"":[1e999]}}"'],
     ])
+    expect(refused[5]).toContain(",not_imported,JSON cannot carry a number of the line exactly.")
     expect(await get(project, "a")).toMatchObject({ metadata: { n: 1 }, tags: ["x"] })
+    const { metadata } = await get(project, "f")
+    expect(metadata).toEqual({ n: -(2 ** 53), m: "9007199254740993", x: 1000 })
     expect(existsSync(`${path}.progress`)).toBe(false)
   })
 
@@ -112,6 +120,26 @@ describe("an import", () => {
       ["3", "", "missing_required_field"],
       ["4", "c", "not_imported"],
       ["5", "d", "invalid_email"],
+    ])
+  })
+
+  test("keeps the metadata of a cell of CSV as it is, or refuses the line", async () => {
+    const project = await service.project()
+    const cells = ['{"n":1}', '{"n":9007199254740993}', '{"n":1e999}', "[1,2]", "90071992547409931"]
+    const lines = cells.map((cell, at) => `u${at},"${cell.replaceAll('"', '""')}"`)
+    const path = file("meta.csv", ["id,metadata", ...lines, ""].join("\n"))
+    const { exit, data } = await run(as(project), "import", path)
+    expect([exit, data]).toMatchObject([8, { created: 3, failed: 2 }])
+    const refused = readFileSync(`${path}.errors.csv`, "utf8").trimEnd().split("\r\n").slice(1)
+    expect(refused.map((line) => line.split(",", 3))).toEqual([
+      ["3", "u1", "not_imported"],
+      ["4", "u2", "not_imported"],
+    ])
+    const kept = await Promise.all(["u0", "u3", "u4"].map((name) => get(project, name)))
+    expect(kept.map(({ metadata }) => metadata)).toEqual([
+      { n: 1 },
+      { metadata: "[1,2]" },
+      { metadata: "90071992547409931" },
     ])
   })
 
@@ -189,10 +217,13 @@ describe("an import", () => {
 
   test("as a dry run reads the file, and sends nothing", async () => {
     const project = await service.project()
-    const path = file("a.csv", "id,email\na,a@x.test\n,b@x.test\n")
-    const { exit, data } = await run(as(project), "import", path, "--dry-run")
+    const path = file("a.csv", "id,email,Plan,X,constructor\na,a@x.test\n,b@x.test\n")
+    const { exit, data } = await run(as(project), "import", path, "--dry-run", "--map", "X=")
     const sample = [{ external_id: "a", email: "a@x.test" }]
-    expect([exit, data]).toEqual([0, { dry_run: true, lines: 2, refused: 1, sample }])
+    expect([exit, data]).toEqual([
+      0,
+      { dry_run: true, lines: 2, refused: 1, left_out: ["Plan", "constructor"], sample },
+    ])
     expect(await total(project)).toBe(0)
     expect(existsSync(`${path}.progress`)).toBe(false)
   })
@@ -215,6 +246,29 @@ describe("an import", () => {
     const project = await service.project()
     const path = file("a.csv", "id\na\n")
     expect((await run(as(project), "import", path, flag, value)).exit).toBe(2)
+  })
+
+  test.each<[string, string[]]>([
+    ["id,external_id,E-Mail,email\n1,a,old@x.test,a@x.test\n", []],
+    ["external_id,id,email,E-Mail\na,1,a@x.test,old@x.test\n", []],
+    ["external_id,Key,email\n1,a,a@x.test\n", ["--map", "Key=external_id"]],
+    ["User ID,Customer ID,mail\n1,a,a@x.test\n", ["--map", "user-id="]],
+  ])("reads each field from the column that is called like it: %j", async (text, flags) => {
+    const project = await service.project()
+    const { exit, data } = await run(as(project), "import", file("heads.csv", text), ...flags)
+    expect([exit, data]).toMatchObject([0, { created: 1, failed: 0 }])
+    expect(await get(project, "a")).toMatchObject({ external_id: "a", email: "a@x.test" })
+  })
+
+  test.each([
+    ["User ID,Customer ID\n1,2\n", ["external_id", '"User ID" and "Customer ID"']],
+    ["external_id,name,name\n1,Ann,Ben\n", ["name", '"name" and "name"']],
+  ])("asks which of two columns holds a field: %j", async (text, [field, columns]) => {
+    const project = await service.project()
+    const { exit, err } = await run(as(project), "import", file("two.csv", text))
+    const message = `FILE: the columns ${columns} both hold the ${field}.`
+    expect([exit, JSON.parse(err).error.message]).toEqual([7, message])
+    expect(await total(project)).toBe(0)
   })
 
   test("goes on where it was interrupted, and counts no line twice", async () => {
@@ -264,6 +318,40 @@ test("a subscriber is made, changed, shown, listed and removed", async () => {
   })
   expect(out).toMatch(/EXTERNAL ID +EMAIL .*STATUS/)
   expect(out).toMatch(/user\/42 +ann@example\.test .*blocked +beta/)
+  const shown = await onTerminal(["subscribers", "get", "user/42", "--no-color"], { env })
+  expect(shown.out).toMatch(/metadata +\{"plan":"pro"\}\s+tags +beta\s/)
   const removed = await run(env, "rm", "user/42", "nobody", "--yes")
   expect([removed.exit, removed.data]).toEqual([3, { removed: 1, not_found: ["nobody"] }])
+})
+
+test("preferences are replaced by what is chosen, and never by nothing", async () => {
+  const project = await service.project()
+  const env = as(project)
+  await run(env, "create", "ann")
+  const preferences = (...words: string[]) => run(env, "preferences", ...words)
+  const chosen = await preferences("set", "ann", "--choose", "email.enabled=off")
+  expect([chosen.exit, chosen.data.email.enabled]).toEqual([0, false])
+  for (const words of [
+    ["set", "ann"],
+    ["replace", "ann"],
+    ["set-default"],
+    ["replace", "ann", "--choose", "__proto__.enabled=off"],
+  ]) {
+    expect((await preferences(...words)).exit).toBe(2)
+  }
+  expect((await preferences("get", "ann")).data.email.enabled).toBe(false)
+  const emptied = await preferences("replace", "ann", "--choose", "email=none")
+  expect([emptied.exit, emptied.data.email.enabled]).toEqual([0, true])
+})
+
+test("an empty name is a mistake of the command, which names it", async () => {
+  const env = as(await service.project())
+  for (const words of [
+    ["get", ""],
+    ["rm", "", "--yes"],
+    ["export", ""],
+  ]) {
+    const { exit, err } = await run(env, ...words)
+    expect([exit, err]).toEqual([2, expect.stringContaining("subscriber_id is empty")])
+  }
 })

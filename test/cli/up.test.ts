@@ -11,6 +11,7 @@ interface Ready {
   data_dir: string
   smtp: Record<string, number | null>
   setup_token: string
+  open_url: string
 }
 
 /** `belfry up --json` in a home of its own; its first line, and the lines after it as they come. */
@@ -56,6 +57,7 @@ test("from up to a delivered email, with no setting but the home", async () => {
     "data_dir",
     "smtp",
     "setup_token",
+    "open_url",
   ])
   expect(ready.url).toMatch(/^http:\/\/(127\.0\.0\.1|localhost):\d+$/)
   expect(ready.data_dir).toBe(join(home, ".local/share/belfry-up"))
@@ -77,7 +79,7 @@ test("from up to a delivered email, with no setting but the home", async () => {
   expect([sent.exit, JSON.parse(sent.out).status]).toEqual([0, "delivered"])
   const { id } = JSON.parse(sent.out)
 
-  const mail = await cli("mailbox", "wait", "--to", "ann@mailbox.test", "--timeout", "5s")
+  const mail = await cli("mailbox", "wait", "--to", "ann@mailbox.test", "--timeout", "30s")
   expect(JSON.parse(mail.out)).toMatchObject({ email_id: id, subject: "Hi" })
   const statuses: unknown[] = []
   while (statuses.at(-1) !== "delivered") {
@@ -87,7 +89,59 @@ test("from up to a delivered email, with no setting but the home", async () => {
   }
   expect(statuses).toEqual(["queued", "sending", "sent", "delivered"])
   expect(await server.stop()).toBe(0)
-}, 30_000)
+})
+
+/** What the page of a link posts, as a browser does. */
+async function signInWith(link: string) {
+  const { origin, hash } = new URL(link)
+  const answer = await fetch(`${origin}/session/link`, {
+    method: "POST",
+    headers: { origin, "x-belfry-csrf": "1", "content-type": "application/json" },
+    body: JSON.stringify({ code: hash.replace("#link=", "") }),
+  })
+  const { data } = (await answer.json()) as { data?: { access_token: string; project_id: string } }
+  return { status: answer.status, data }
+}
+
+test("the link of up signs in once, and open prints another one while up runs", async () => {
+  const home = freshHome()
+  const first = await startUp(home)
+  const { ready, cli } = first
+  expect(ready.open_url).toStartWith(`${ready.url}/#link=belfry_link_`)
+  const { status, data } = await signInWith(ready.open_url)
+  expect([status, data?.project_id]).toEqual([200, ready.project_id])
+  const headers = { authorization: `Bearer ${data?.access_token}` }
+  const ask = () => fetch(`${ready.url}/v1/emails`, { headers }).then((answer) => answer.status)
+  expect(await ask()).toBe(200)
+  expect((await signInWith(ready.open_url)).status).toBe(401)
+
+  const opened = await cli("open")
+  const link = JSON.parse(opened.out)
+  expect([opened.exit, link.expires_in]).toEqual([0, 600])
+  expect((await signInWith(link.open_url)).status).toBe(200)
+  const unused = JSON.parse((await cli("open", "--data-dir", ready.data_dir)).out)
+  expect(await first.stop()).toBe(0)
+
+  await using _second = await startUp(home, "--port", new URL(ready.url).port)
+  expect([await ask(), (await signInWith(unused.open_url)).status]).toEqual([401, 401])
+})
+
+test("open says where no server runs, and that serve gives out no link", async () => {
+  const home = freshHome()
+  const env = environment({ HOME: home })
+  const nowhere = await belfry(["open", "--data-dir", join(home, "none")], { env })
+  expect([nowhere.exit, JSON.parse(nowhere.err).error.code]).toEqual([69, "unreachable"])
+  const data_dir = join(home, "data")
+  const main = join(import.meta.dir, "../../cli/main.ts")
+  const words = ["serve", "--listen", "127.0.0.1:0", "--data-dir", data_dir]
+  const set = ["--set", "mailbox.listen=127.0.0.1:0"]
+  const child = Bun.spawn([process.execPath, main, ...words, ...set], { env, stderr: "pipe" })
+  for await (const line of readLines(child.stderr)) if (line.includes("no account yet")) break
+  const refused = await belfry(["open", "--data-dir", data_dir], { env })
+  expect([refused.exit, JSON.parse(refused.err).error.code]).toEqual([5, "conflict"])
+  child.kill("SIGTERM")
+  expect(await child.exited).toBe(0)
+})
 
 test("a mail by SMTP goes the same way, and no port needs to be known", async () => {
   await using server = await startUp(freshHome())
@@ -97,9 +151,9 @@ test("a mail by SMTP goes the same way, and no port needs to be known", async ()
   expect([sent.exit, outcome]).toEqual([0, "accepted"])
   expect(where).toEndWith(`:${server.ready.smtp.submission}`)
   const [, id] = /^250 2\.0\.0 Ok: queued as ([0-9a-f-]{36})$/.exec(reply) ?? []
-  const mail = await server.cli("mailbox", "wait", "--to", "kim@mailbox.test", "--timeout", "9s")
+  const mail = await server.cli("mailbox", "wait", "--to", "kim@mailbox.test", "--timeout", "30s")
   expect(JSON.parse(mail.out)).toMatchObject({ email_id: id, subject: "By SMTP" })
-}, 30_000)
+})
 
 test("a key made on the command line may do what it was made for, until it is revoked", async () => {
   await using server = await startUp(freshHome())
@@ -111,7 +165,7 @@ test("a key made on the command line may do what it was made for, until it is re
   expect((await asKey(...send)).exit).toBe(4)
   expect((await server.cli("keys", "revoke", id, "--yes")).exit).toBe(0)
   expect((await asKey("emails", "list")).exit).toBe(4)
-}, 30_000)
+})
 
 test("the same folder gives the same key, and --new-key another that ends the first", async () => {
   const home = freshHome()
@@ -128,7 +182,7 @@ test("the same folder gives the same key, and --new-key another that ends the fi
   }
   expect(keys[1]).toBe(keys[0] ?? "")
   expect(keys[2]).not.toBe(keys[0])
-}, 30_000)
+})
 
 test("a folder that another process holds is 74, and names the holder", async () => {
   const home = freshHome()
@@ -137,7 +191,7 @@ test("a folder that another process holds is 74, and names the holder", async ()
   const second = await belfry(["up", "--json", "--port", "0"], { env })
   expect(second.exit).toBe(74)
   expect(second.err).toMatch(/pid|process \d+/)
-}, 30_000)
+})
 
 test("a second up borrows the profile, and gives it back to the first while that runs", async () => {
   const home = freshHome()
@@ -154,7 +208,7 @@ test("a second up borrows the profile, and gives it back to the first while that
   expect((await first.cli("emails", "list")).exit).toBe(0)
   await first.stop()
   expect(readProfiles(path)).toEqual({ current: null, profiles: {}, hidden: [] })
-}, 30_000)
+})
 
 test("a profile of somewhere else named local comes back, and one that is dead does not", async () => {
   const home = freshHome()
@@ -167,7 +221,7 @@ test("a profile of somewhere else named local comes back, and one that is dead d
   await using server = await startUp(home)
   await server.stop()
   expect(readProfiles(path).profiles.local?.url).toBe(remote)
-}, 30_000)
+})
 
 test("up says that it could not keep its profile, and runs", async () => {
   const home = freshHome()
@@ -183,7 +237,7 @@ test("up says that it could not keep its profile, and runs", async () => {
   child.kill("SIGTERM")
   expect(await child.exited).toBe(0)
   expect(await child.stderr.text()).toContain(`The profile \\"local\\" was not stored: ${path}`)
-}, 30_000)
+})
 
 test("serve says when its domains' records would name what others cannot resolve", async () => {
   const data_dir = join(freshHome(), "data")
@@ -203,7 +257,7 @@ test("serve says when its domains' records would name what others cannot resolve
   expect(told).toContainEqual(expect.objectContaining({ level: "warn", message, host: "vm" }))
   child.kill("SIGTERM")
   expect(await child.exited).toBe(0)
-}, 30_000)
+})
 
 test("serve without an account says how to make one", async () => {
   const data_dir = join(freshHome(), "data")
@@ -222,7 +276,7 @@ test("serve without an account says how to make one", async () => {
   }
   child.kill("SIGTERM")
   expect(await child.exited).toBe(0)
-}, 30_000)
+})
 
 const PASSWORD = "Correct-Horse-7"
 
@@ -246,7 +300,7 @@ test("the owner's sign-in outlives up, and counts again when up runs on the same
   await using second = await startUp(home) // on another port
   const who = await second.cli("whoami", "--json=user.email,url")
   expect(JSON.parse(who.out)).toEqual({ "user.email": "ann@mailbox.test", url: second.ready.url })
-}, 30_000)
+})
 
 test("a sign-in does not follow to another data folder, and is back for its own", async () => {
   const home = freshHome()

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { createReadStream, mkdtempSync, readFileSync, writeFileSync } from "node:fs"
+import { createReadStream, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { checkRelease } from "../../cli/local/upgrade-release"
@@ -21,7 +21,7 @@ async function signedArchive() {
   const digest = await digestOf(createReadStream(source))
   writeFileSync(`${source}.minisig`, signDigest(pair, digest, releaseComment(facts)))
   const wanted = { source, target, public_key: publicKeyText(pair), onBytes: () => {} }
-  return { source, check: () => checkRelease(wanted) }
+  return { folder, source, check: (other = {}) => checkRelease({ ...wanted, ...other }) }
 }
 
 test("what is unpacked later is what was checked, also where the file is exchanged meanwhile", async () => {
@@ -35,4 +35,19 @@ test("a file that was changed after it was signed is refused", async () => {
   const { source, check } = await signedArchive()
   writeFileSync(source, "other bytes")
   expect(await check().catch((error) => error)).toMatchObject({ code: "bad_signature" })
+})
+
+test("what is no file is refused at once, and so is a signature that is none", async () => {
+  const { folder, source, check } = await signedArchive()
+  const refused = async (other = {}) => check(other).catch(({ code, message }) => [code, message])
+  const no_key = ["usage", expect.stringContaining("not a public key of minisign")]
+  expect(await refused({ public_key: folder })).toEqual(no_key)
+  const no_url = ["usage", "https:// is not a URL"]
+  expect(await refused({ source: "https://" })).toEqual(no_url)
+  rmSync(`${source}.minisig`)
+  expect(Bun.spawnSync(["mkfifo", `${source}.minisig`]).exitCode).toBe(0)
+  expect(await refused()).toEqual(["no_signature", expect.stringContaining(".minisig")])
+  rmSync(source)
+  expect(Bun.spawnSync(["mkfifo", source]).exitCode).toBe(0)
+  expect(await refused()).toEqual(["usage", expect.stringContaining("is not a file")])
 })

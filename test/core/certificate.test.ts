@@ -158,7 +158,7 @@ function pastPair(folder: string) {
 }
 
 async function until(isTrue: () => boolean) {
-  const ends_at = Date.now() + 10_000
+  const ends_at = Date.now() + 30_000
   while (!isTrue()) {
     if (Date.now() > ends_at) throw new Error("It never came true")
     await Bun.sleep(5)

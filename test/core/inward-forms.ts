@@ -1,4 +1,4 @@
-import fc from "fast-check"
+import fc from "../harness/properties"
 import type { NameServer, Say } from "./name-server"
 import { nameServer } from "./name-server"
 

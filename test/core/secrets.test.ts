@@ -103,3 +103,13 @@ test("a MAC depends on the purpose, the text and the key", () => {
   expect(secrets.mac("cursor", "texu")).not.toEqual(mac)
   expect(open(Buffer.alloc(32, 1).toString("base64")).mac("cursor", "text")).not.toEqual(mac)
 })
+
+test("a next key that already lies at the usual place costs no older one its file", () => {
+  const [older, used] = [1, 2].map((byte) => `${Buffer.alloc(32, byte).toString("base64")}\n`)
+  const files = { "master.key.old": older, "master.key": used, "master.key.next": used }
+  for (const [name, key = ""] of Object.entries(files))
+    writeFileSync(join(folder, name), key, { mode: 0o600 })
+  open().keys.settle()
+  const left = readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), "utf8")])
+  expect(Object.fromEntries(left)).toEqual({ "master.key.old": older, "master.key": used })
+})

@@ -45,7 +45,7 @@ const tasks = present({
 serveTasks({
   ...tasks,
   "load-slowly": async () => {
-    await Bun.sleep(200)
+    await Bun.sleep(1000)
     return () => "loaded"
   },
   "load-nothing": async () => {

@@ -106,8 +106,8 @@ describe("the pool", () => {
 
   test("does not count the loading of the code as working", async () => {
     const opened = open()
-    expect(await opened.run<string>("load-slowly", null, { deadline_ms: 100 })).toBe("loaded")
-    expect(await opened.run<string>("load-slowly", null, { deadline_ms: 100 })).toBe("loaded")
+    expect(await opened.run<string>("load-slowly", null, { deadline_ms: 800 })).toBe("loaded")
+    expect(await opened.run<string>("load-slowly", null, { deadline_ms: 800 })).toBe("loaded")
   })
 
   test("rejects a task whose code does not load, and goes on", async () => {

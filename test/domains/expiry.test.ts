@@ -9,7 +9,8 @@ import { PLACE, type TestService, testService } from "../harness/service"
 import { addDomain, check, read } from "./acme"
 import { runDue, told } from "./background"
 
-const TRY_MS = 60
+/** Long enough for servers of this very process under load, and short where one says nothing. */
+const [PATIENT_MS, HASTY_MS] = [2000, 60]
 const DAY = 86_401
 
 const clock = movableClock()
@@ -19,6 +20,7 @@ const texts = new Map<string, string>()
 let said: Say = []
 let open: NameServer[]
 let own: string
+let recursive_address: string
 let net: NameServers
 let service: TestService
 
@@ -30,13 +32,19 @@ beforeAll(async () => {
   const recursive = await nameServer(() => said)
   open = [authority, recursive]
   own = authority.address
-  const dns = resolver({ servers: [recursive.address], try_ms: TRY_MS })
-  net = { dns, servers: [own], try_ms: TRY_MS }
+  recursive_address = recursive.address
+  net = asking(PATIENT_MS)
   service = await testService({ domains: { net, targets: PLACE } })
 })
 afterAll(async () => {
   await service[Symbol.asyncDispose]()
   for (const one of open) one.close()
+})
+
+const asking = (try_ms: number): NameServers => ({
+  dns: resolver({ servers: [recursive_address], try_ms }),
+  servers: [own],
+  try_ms,
 })
 
 /** A domain that is verified; its servers have to be found from then on. */
@@ -59,6 +67,7 @@ test("a verified domain outlives any outage of DNS, for as long as nobody denies
   const { project, domain } = await verified()
   for (const outage of ["SERVFAIL", "silence", "NXDOMAIN", []] satisfies Say[]) {
     said = outage
+    Object.assign(net, asking(outage === "silence" ? HASTY_MS : PATIENT_MS), { servers: [] })
     for (const days of [1, 1, 1, 100]) await later(days * DAY)
     expect(await read(project, domain)).toMatchObject({ status: "verified", warning: null })
   }

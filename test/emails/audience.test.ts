@@ -76,6 +76,13 @@ describe("a send to a subscriber", () => {
     expect(await read(project, other.body.id)).toMatchObject({ status: "delivered" })
   })
 
+  test("takes an external id of 255 characters, whatever their length in memory", async () => {
+    const external_id = "😀".repeat(255)
+    const { id, project, send } = await withAnn({ external_id })
+    const one = await send({ subscriber_id: external_id })
+    expect([one.status, (await read(project, one.body.id)).subscriber_id]).toEqual([201, id])
+  })
+
   test("is refused for one that the project does not have", async () => {
     const { id } = await withAnn()
     const other = await service.project()

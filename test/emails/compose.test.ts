@@ -1,5 +1,4 @@
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
 import { decodeWords, type Email } from "postal-mime"
 import { openWorkers } from "../../src/core/workers"
 import { compose } from "../../src/emails/compose-email"
@@ -7,6 +6,7 @@ import type { MailToCompose } from "../../src/emails/compose-task"
 import { composeMail } from "../../src/emails/compose-task"
 import { unpack } from "../../src/lib/compression"
 import { canonical } from "../../src/lib/mail-text"
+import fc from "../harness/properties"
 import { attachable, MAIL, read } from "./composed"
 
 const names = ({ headers }: Email) => headers.map(({ key }) => key).sort()

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from "node:crypto"
-import fc from "fast-check"
 import type { MailToCompose, SigningKey } from "../../src/emails/compose-task"
+import fc from "../harness/properties"
 import { MAIL } from "./composed"
 
 /** The sender of every letter, and what its DNS says. */

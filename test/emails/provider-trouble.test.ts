@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { sleep } from "../../src/core/time"
 import type { EmailProvider, OutgoingMail } from "../../src/emails/providers/provider"
 import { smtp } from "../../src/emails/providers/smtp"
@@ -13,7 +13,6 @@ import { PROJECT } from "../messages/letters"
 import { failover } from "./failover-setup"
 
 const logged = quietLog()
-setDefaultTimeout(30_000)
 
 const ANN = "ann@example.test"
 

@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { channelTable } from "../../src/channels"
 import { now, sleep } from "../../src/core/time"
@@ -26,7 +26,6 @@ const warnings = (config_id: string) =>
     .filter((line) => line.includes("A provider refuses our login") && line.includes(config_id))
     .map((line) => JSON.parse(line) as Record<string, unknown>)
 
-setDefaultTimeout(30_000)
 const clock = movableClock()
 
 const ALL = "/v1/providers/email_provider/config"

@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { deferBacklogs, ProviderPermits } from "../../src/emails/email-context"
 import { ConcurrencyLimit } from "../../src/emails/smtp/destination-limits"
@@ -13,7 +13,6 @@ import { type TestService, testService } from "../harness/service"
 import { delivering } from "./direct-delivery"
 
 quietLog()
-setDefaultTimeout(30_000)
 
 const here = ({ account_id, project_id }: Team) => ({
   "x-account-id": account_id,

@@ -36,7 +36,9 @@ async function nodes() {
     there,
     told,
     watch: (project_id: string) =>
-      there.watching.watch(project_id, (change) => told.push(change as Change)),
+      there.watching.watch(project_id, (frames) => {
+        for (const frame of frames) told.push(JSON.parse(frame).message as Change)
+      }),
     async [Symbol.asyncDispose]() {
       here.stop()
       there.stop()
@@ -53,7 +55,8 @@ async function heard({ here, told }: Awaited<ReturnType<typeof nodes>>, project_
     return told.length > 0
   }
   await until(said)
-  await Bun.sleep(200)
+  here.watching.tell({ project_id, id: "the last probe" }) // the others arrive before it
+  await until(() => told.at(-1)?.id === "the last probe")
   told.length = 0
 }
 

@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { Webhook } from "standardwebhooks"
 import { record } from "../../src/events/emit"
 import { newSecret } from "../../src/lib/signature"
@@ -9,7 +9,6 @@ import { sharedService } from "../harness/shared-service"
 import { dial, type Frame, refusedUpgrade, type TestSocket } from "../harness/socket"
 import { tellEvents } from "./stream-facts"
 
-setDefaultTimeout(30_000)
 quietLog()
 
 const service = await sharedService()

@@ -1,8 +1,9 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import * as feed from "../../src/events/feed"
 import { SOCKETS_PER_PROJECT } from "../../src/http/sockets"
 import * as apiKeys from "../../src/identity/api-keys"
 import { tell } from "../../src/messages/facts"
+import { seat } from "../../src/tenancy/accounts"
 import { team } from "../harness/people"
 import { quietLog } from "../harness/quiet"
 import type { TestProject } from "../harness/service"
@@ -10,7 +11,6 @@ import { sharedService } from "../harness/shared-service"
 import { dial, type Frame, refusedUpgrade } from "../harness/socket"
 import { tellEvents } from "./stream-facts"
 
-setDefaultTimeout(30_000)
 quietLog()
 
 const service = await sharedService({
@@ -24,6 +24,19 @@ const happened = (project: TestProject, ...names: string[]) =>
 const isEvent = (type: string) => (frame: Frame) => frame.event?.type === type
 
 const types = (frames: Frame[]) => frames.flatMap(({ event }) => event?.type ?? [])
+
+const activityOf = ({ project_id }: TestProject) => ({
+  id: "m1",
+  project_id,
+  channel: "email" as const,
+  status: "sent" as const,
+  status_reason: null,
+  recipient: "ann@mailbox.test",
+  at: "2026-11-21T10:30:00.000Z",
+  event_type: "email.sent",
+  elapsed_ms: 12,
+  next_attempt_at: null,
+})
 
 describe("the way in", () => {
   test.each([
@@ -55,7 +68,14 @@ describe("the way in", () => {
       status: 422,
       reason: "subprotocol_required",
     })
-    for (const query of ["?after=evt_none", "?types=nonsense", "?forward=perhaps"]) {
+    for (const query of [
+      "?after=evt_none",
+      "?types=nonsense",
+      "?forward=perhaps",
+      "?newest_every_ms=-1",
+      "?newest_every_ms=60001",
+      "?newest_every_ms=500&forward=true",
+    ]) {
       expect(await refusedUpgrade(url, query, proof)).toMatchObject({ status: 422 })
     }
   })
@@ -66,6 +86,31 @@ describe("the way in", () => {
     using socket = await dial(url, "", { token: owner.token, headers })
     expect(socket.protocol).toBe("svc.events.v1")
   })
+})
+
+test("a page, which sends no headers, names its account and project in the query", async () => {
+  const { owner, account_id, project_id } = await team(service)
+  const others = await team(service)
+  await service.store.tx((tx) => seat(tx, others.account_id, owner.id, "admin"))
+  const protocols = ["svc.events.v1", `bearer.${owner.token}`]
+  const dialIn = (query: string) => dial(url, query, { protocols })
+  for (const [account, project] of [
+    [account_id, project_id],
+    [others.account_id, others.project_id],
+  ]) {
+    using socket = await dialIn(`?account_id=${account}&project_id=${project}`)
+    expect(socket.protocol).toBe("svc.events.v1")
+  }
+  const offered = { "sec-websocket-protocol": protocols.join(", ") }
+  expect(await refusedUpgrade(url, "", offered)).toMatchObject({ status: 422 })
+  const foreign = await team(service)
+  for (const query of [
+    `?account_id=${foreign.account_id}`,
+    `?account_id=${account_id}&project_id=${foreign.project_id}`,
+    `?account_id=${account_id}&project_id=${others.project_id}`,
+  ]) {
+    expect(await refusedUpgrade(url, query, offered)).toMatchObject({ status: 404 })
+  }
 })
 
 describe("what is told", () => {
@@ -99,18 +144,7 @@ describe("what is told", () => {
     const [ours, theirs] = [await service.project(), await service.project()]
     using socket = await dial(url, "", ours)
     using other = await dial(url, "", theirs)
-    const activity = {
-      id: "m1",
-      project_id: ours.project_id,
-      channel: "email" as const,
-      status: "sent" as const,
-      status_reason: null,
-      recipient: "ann@mailbox.test",
-      at: "2026-11-21T10:30:00.000Z",
-      event_type: "email.sent",
-      elapsed_ms: 12,
-      next_attempt_at: null,
-    }
+    const activity = activityOf(ours)
     tell(service.store.read, activity)
     expect(await socket.next(({ type }) => type === "message")).toEqual({
       type: "message",
@@ -119,6 +153,29 @@ describe("what is told", () => {
     await happened(theirs, "email.sent")
     await other.next(isEvent("email.sent"))
     expect(other.frames.map(({ type }) => type)).toEqual(["event"])
+  })
+
+  test("with newest_every_ms the newest event alone, and no changes of messages", async () => {
+    const project = await service.project()
+    const every_ms = 100
+    using every = await dial(url, "", project)
+    using newest = await dial(url, `?newest_every_ms=${every_ms}&types=email.*`, project)
+    const begun = performance.now()
+    for (let n = 0; n < 600; n += 3) {
+      await tellEvents(service.store, project, ["email.sent", "email.delivered", "sms.sent"], n)
+      tell(service.store.read, activityOf(project))
+    }
+    await newest.next(({ event }) => event?.data.n === 598)
+    const passed_ms = performance.now() - begun
+    await every.next(({ event }) => event?.data.n === 599)
+    await every.next(({ type }) => type === "message")
+    expect(newest.frames.every(({ type }) => type === "event")).toBe(true)
+    expect(newest.frames.length).toBeLessThanOrEqual(2 + (1.1 * passed_ms) / every_ms)
+    const numbers = newest.frames.map(({ event }) => Number(event?.data.n))
+    expect(numbers).toEqual(numbers.toSorted((a, b) => a - b))
+    expect(types(newest.frames)).not.toContain("sms.sent")
+    const [last] = await happened(project, "email.opened")
+    expect((await newest.next(isEvent("email.opened"))).event?.id).toBe(last?.id)
   })
 
   test("a ping now and then", async () => {

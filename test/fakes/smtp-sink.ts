@@ -26,6 +26,9 @@ const USUAL: Record<string, string> = {
   end: "250 2.0.0 kept",
 }
 
+/** The first byte of a TLS handshake, which is no command here: a sink has no certificate. */
+const HANDSHAKE = 0x16
+
 /** An SMTP server on a real socket that keeps what it gets and follows a script. */
 export function smtpSink(script: Script = {}, place: { hostname?: string; port?: number } = {}) {
   const received: string[] = []
@@ -87,6 +90,7 @@ export function smtpSink(script: Script = {}, place: { hostname?: string; port?:
         replies.end(socket)
       },
       data(socket, chunk) {
+        if (chunk[0] === HANDSHAKE) return void socket.write("500 5.5.2 what?\r\n")
         const parts = (socket.data.unread + chunk.toString()).split("\r\n")
         socket.data.unread = parts.pop() ?? ""
         for (const line of parts) onLine(socket, line)

@@ -1,17 +1,21 @@
 import { expect, test } from "bun:test"
 import { CHUNK } from "../../src/fan-out/walk-rows"
+import { projectCaller } from "../../src/identity/project-caller"
+import { mergeSubscribers } from "../../src/operations/merge-subscribers"
+import type { Store } from "../../src/store/store"
 import { sharedService } from "../harness/shared-service"
 import { audience, begun, messagesOf, publish, record, walkAll } from "./audiences"
 
 const service = await sharedService()
 const { parts, store } = service
 
-/** A publish whose first chunk is written. The last member's turn is yet to come. */
-async function halfWalked() {
+/** A publish whose first chunk is written. The last member's turn is yet to come. `excluded`: by their place. */
+async function halfWalked(excluded: number[] = []) {
   const project = await service.project()
   const everybody = Array.from({ length: CHUNK + 2 }, () => ({}))
   const { topic, ids } = await audience(store, project, everybody)
-  const { id } = await publish(service, project, topic)
+  const exclude = excluded.map((nth) => ids.at(nth) ?? "")
+  const { id } = await publish(service, project, topic, { exclude })
   const walk = await begun(service, id)
   expect(await walk.step()).toBe("more")
   const merge = async (into_id: string | undefined, from_id: string | undefined) => {
@@ -60,4 +64,60 @@ test("a subscriber that takes over a member before its turn gets the message", a
   const all = await reached()
   expect(all.filter((one) => one === heir).length).toBe(1)
   expect((await record(parts, id)).channels.email).toMatchObject({ sent: CHUNK + 2 })
+})
+
+test("one that followed the topic only after the publish began takes over the place, too", async () => {
+  const { project, topic, ids, id, merge, reached } = await halfWalked()
+  const members = `/v1/topics/${topic.key}/subscribers`
+  const late = async (external_id: string): Promise<string> => {
+    const email = `${external_id}@example.test`
+    const made = await project.post("/v1/subscribers", { external_id, email })
+    await project.post(members, { subscriber_ids: [external_id] })
+    return made.body.data.id
+  }
+  const [heir, other] = [await late("heir"), await late("other")]
+  await merge(heir, ids.at(-1))
+  await merge(other, ids[1]) // its turn is over, so the other one keeps its own place
+  expect((await project.get(members)).body.data[0].subscriber_id).toBe(other)
+  const { body } = await project.get(`/v1/topics/${topic.key}`)
+  expect(body.data.subscriber_count).toBe(CHUNK + 2)
+  await walkAll(service)
+  const all = await reached()
+  expect(all.filter((one) => one === heir).length).toBe(1)
+  expect(all.filter((one) => one === other).length).toBe(1)
+  expect((await record(parts, id)).channels.email).toMatchObject({ sent: CHUNK + 2 })
+})
+
+test("a merge that dies on its way leaves nobody out", async () => {
+  const { project, ids, id, reached } = await halfWalked()
+  const [written = "", waiting = ""] = [ids[0], ids.at(-1)]
+  const caller = await projectCaller(store.read, project.project_id)
+  if (!caller) throw new Error("the project does not send")
+  let begun_txs = 0
+  const tx: Store["tx"] = (work) => {
+    begun_txs += 1
+    return begun_txs > 1 ? Promise.reject(new Error("the process was killed")) : store.tx(work)
+  }
+  const dying = { read: store.read, tx } as Store
+  await expect(mergeSubscribers(dying, caller, waiting, written)).rejects.toThrow("killed")
+  await walkAll(service)
+  expect((await reached()).sort()).toEqual([...ids].sort())
+  expect((await record(parts, id)).channels.email).toMatchObject({ sent: CHUNK + 2 })
+})
+
+test("a subscriber that takes over an excluded one before its turn gets nothing", async () => {
+  const { project, ids, id, merge, reached } = await halfWalked([-1])
+  const made = await project.post("/v1/subscribers", {
+    external_id: "taker",
+    email: "t@mailbox.test",
+  })
+  const [taker, between] = [made.body.data.id, ids.at(-2)]
+  await merge(between, ids.at(-1))
+  await merge(taker, between) // by way of another one
+  await walkAll(service)
+  const all = await reached()
+  expect([all.includes(taker), all.length]).toEqual([false, CHUNK])
+  expect((await record(parts, id)).channels.email).toMatchObject({
+    ...{ planned: CHUNK + 1, sent: CHUNK, skipped: { preference: 1 } },
+  })
 })

@@ -122,6 +122,40 @@ test("each recipient gets the template in its own language", async () => {
   ])
 })
 
+test("the template's own language is its own texts, also where its base language has others", async () => {
+  const project = await service.project()
+  await project.post("/v1/templates", {
+    name: "greeting",
+    locale: "de-AT",
+    subject: "Servus",
+    html: "<p>Servus</p>",
+    locales: {
+      de: { subject: "Hallo", html: "<p>Hallo</p>" },
+      "de-CH-1996": { subject: "Servus", html: "<p>Servus</p>" },
+    },
+  })
+  const readers = ["de-AT", "de-DE", "de-CH-1996", "de-CH", "fr"].map((locale) => ({ locale }))
+  const { topic, ids } = await audience(store, project, readers)
+  const { id } = await publish(service, project, topic, {
+    template: "greeting",
+    content: { email: { ...INLINE, html: null } },
+  })
+  await walkAll(service)
+  await deliverAll(service)
+  const made = await messagesOf(parts, project, id)
+  const subjects = made.map(({ subject }) => subject)
+  expect(subjects).toEqual(["Servus", "Hallo", "Servus", "Hallo", "Servus"])
+  const bodies = await Promise.all(made.map((one) => project.get(`/v1/emails/${one.id}/content`)))
+  expect(bodies.map(({ body }) => body.data.html)).toEqual(subjects.map((one) => `<p>${one}</p>`))
+  for (const [at, subscriber_id] of ids.entries()) {
+    const to = `reader-${at}@example.test`
+    const single = { from: INLINE.from, to, subscriber_id, template_id: "greeting" }
+    const sent = await project.post("/v1/emails", single)
+    const email = await project.get(`/v1/emails/${sent.body.data.id}`)
+    expect(email.body.data.subject).toBe(subjects[at] as string)
+  }
+})
+
 test("each recipient reads dates and hours as they are where it is, else where the project is", async () => {
   const project = await service.project()
   await project.call("PATCH", "/v1/settings", { body: { timezone: "Asia/Tokyo" } })

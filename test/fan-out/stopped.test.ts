@@ -84,6 +84,16 @@ test("a message whose attempt begins after the cancel is not sent, whatever the 
   expect(ended).toMatchObject({ status: "failed", status_reason: "cancelled" })
 })
 
+test("a fan-out of another project stops nothing", async () => {
+  const { project, id, cancel } = await oneChunk()
+  await cancel()
+  const other = await service.project()
+  expect(await stopOf(store.read, project.project_id, id)).toMatchObject({
+    text: expect.any(String),
+  })
+  expect(await stopOf(store.read, other.project_id, id)).toBeUndefined()
+})
+
 test("an attempt that runs goes on, and no other one begins", async () => {
   const { id, cancel, made } = await oneChunk()
   const [began, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]

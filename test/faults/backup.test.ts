@@ -1,10 +1,9 @@
-import { Database } from "bun:sqlite"
 import { afterAll, beforeAll, expect, test } from "bun:test"
-import { randomBytes } from "node:crypto"
 import { existsSync, readdirSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { binary, makeHome, runBinary, startBelfry } from "../harness/binary"
 import { sizes } from "../harness/sizes"
+import { enlarge } from "./backup-box"
 import { fileLimit } from "./small-disk"
 
 const home = makeHome()
@@ -18,18 +17,9 @@ const belfry = (...words: string[]) =>
 const archives = () => readdirSync(backups).filter((name) => name.endsWith(".tar"))
 const drafts = () => readdirSync(backups).filter((name) => name.endsWith(".draft"))
 
-/** Values that take long enough to be copied. Nothing else looks at them. */
-function enlarge() {
-  using database = new Database(join(data_dir, "belfry.db"))
-  for (let at = 0; at < LARGE_MB; at++) {
-    const row = [`large ${at}`, randomBytes(512 * 1024).toString("hex")]
-    database.run("INSERT INTO instance_values (name, value) VALUES (?, ?)", row)
-  }
-}
-
 beforeAll(async () => {
   expect((await belfry("init")).code).toBe(0)
-  enlarge()
+  enlarge(data_dir, LARGE_MB)
   expect((await belfry("backup", "create")).code).toBe(0)
 })
 afterAll(() => rmSync(home, { recursive: true, force: true }))

@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { spawnSync } from "node:child_process"
 import { readdirSync } from "node:fs"
 import { connect } from "node:net"
@@ -7,8 +7,6 @@ import { dial } from "../harness/socket"
 import { reaches, send, until } from "../scenarios/mails"
 import { lean } from "../scenarios/serve"
 import { idleConnections, WHOLE } from "./idle-connections"
-
-setDefaultTimeout(120_000)
 
 const DESCRIPTORS = 256
 const FLOOD = 300

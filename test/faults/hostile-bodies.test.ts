@@ -1,9 +1,7 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { readFileSync } from "node:fs"
 import { type Belfry, startBelfry } from "../harness/binary"
 import { type OpenRequest, openRequest, say } from "../harness/raw-request"
-
-setDefaultTimeout(120_000)
 
 const MB = 1_048_576
 const AT_ONCE = 16

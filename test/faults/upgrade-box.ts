@@ -1,7 +1,16 @@
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync } from "node:fs"
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { readJournal, type UpgradeStep } from "../../src/operations/upgrade/journal"
+import { trialFolder } from "../../src/operations/upgrade/trial-files"
 import { binary } from "../harness/binary"
 import { leftover } from "../harness/leftovers"
 import type { NextRelease } from "../harness/next-release"
@@ -18,10 +27,13 @@ export interface BoxOptions {
   env?: Record<string, string>
   /** A shell starts the server again when it ends with another code than 0. */
   is_supervised?: boolean
+  /** More options of `serve`. */
+  words?: string[]
 }
 
 /** A server in a folder of its own, with its own copy of the program, on a port that stays. */
-export async function upgradeBox({ release, fault = "", env: more, is_supervised }: BoxOptions) {
+export async function upgradeBox(options: BoxOptions) {
+  const { release, fault = "", env: more, is_supervised, words = [] } = options
   const folder = leftover(mkdtempSync(join(tmpdir(), "belfry-box-")))
   for (const name of ["bin", "home"]) mkdirSync(join(folder, name))
   const program = join(folder, "bin/belfry")
@@ -35,7 +47,8 @@ export async function upgradeBox({ release, fault = "", env: more, is_supervised
     HOME: join(folder, "home"),
     BELFRY_MAILBOX_LISTEN: "127.0.0.1:0",
     BELFRY_UPGRADE_TRIAL: "500ms",
-    BELFRY_UPGRADE_READY: "5s",
+    // Where a version hangs or the command is killed, the end of this is waited for.
+    BELFRY_UPGRADE_READY: fault === "" ? "90s" : "20s",
     BELFRY_UPGRADE_SUPERVISOR: is_supervised ? "yes" : "auto",
     NEXT_VERSION: fault,
     ...more,
@@ -49,7 +62,7 @@ export async function upgradeBox({ release, fault = "", env: more, is_supervised
   const run = async (...words: string[]) => ended(command(own(...words), { cwd: folder, env }))
   const made = await run("init", "--json")
   const { api_key } = JSON.parse(made.stdout) as { api_key: string }
-  const serve = own("serve", "--listen", `127.0.0.1:${port}`)
+  const serve = own("serve", "--listen", `127.0.0.1:${port}`, ...words)
   const loop = 'until "$@"; do sleep 0.1; done'
   start(is_supervised ? ["sh", "-c", loop, "supervisor", ...serve] : serve)
   await served(url)
@@ -80,6 +93,23 @@ export async function upgradeBox({ release, fault = "", env: more, is_supervised
       const answers = await Promise.all(ids.map((id) => ask(url, api_key, `/v1/emails/${id}`)))
       return ids.filter((_, at) => answers[at] !== 200)
     },
+    /** Every process of a program in the folder, or those that were started with this word. */
+    processes: (word?: string) =>
+      processesIn(folder).filter((pid) => word === undefined || wordsOf(pid).includes(word)),
+    drafts: () => backupsIn(data_dir, ".draft"),
+    /** Resolves when the upgrade makes its backup, or has made it. */
+    async backup() {
+      const before = backupsIn(data_dir, ".tar").length
+      while (backupsIn(data_dir, ".draft").length === 0) {
+        if (backupsIn(data_dir, ".tar").length > before) return
+        await Bun.sleep(1)
+      }
+    },
+    /** Resolves when the new version serves the copy. */
+    async trial() {
+      while (!existsSync(join(trialFolder(data_dir), "admin.sock")))
+        await Bun.sleep(LOOK_MILLISECONDS)
+    },
     /** Resolves when the upgrade has come to the step. */
     async step(wanted: UpgradeStep) {
       while (readJournal(data_dir)?.step !== wanted) await Bun.sleep(1)
@@ -95,6 +125,12 @@ export async function upgradeBox({ release, fault = "", env: more, is_supervised
 }
 
 export type UpgradeBox = Awaited<ReturnType<typeof upgradeBox>>
+
+function backupsIn(data_dir: string, ending: string): string[] {
+  const folder = join(data_dir, "backups")
+  if (!existsSync(folder)) return []
+  return readdirSync(folder).filter((name) => name.endsWith(ending))
+}
 
 const keyOf = ({ public_key }: NextRelease) => ["--public-key", public_key, "--json"]
 
@@ -120,6 +156,14 @@ function processesIn(folder: string, is_supervised = false): number[] {
     }
   })
   return found.map(Number)
+}
+
+function wordsOf(pid: number): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")
+  } catch {
+    return []
+  }
 }
 
 async function served(url: string): Promise<string> {

@@ -1,31 +1,45 @@
-import { afterAll, expect, setDefaultTimeout, test } from "bun:test"
+import { beforeAll, expect, setDefaultTimeout, test } from "bun:test"
+import { mkdirSync, rmSync } from "node:fs"
+import { SQL } from "bun"
 import manifest from "../../package.json" with { type: "json" }
-import { NEXT_VERSION, nextRelease } from "../harness/next-release"
+import { hasKeptSchema } from "../../src/operations/upgrade/kept-schema"
+import { embedded } from "../../src/store/migrations"
+import { NEXT_VERSION, type NextRelease, nextRelease } from "../harness/next-release"
 import { note } from "../harness/peers"
 import { freshDatabase, noPostgres } from "../harness/postgres"
+import { sizes } from "../harness/sizes"
+import { besidesGoneFiles, FIXTURE_KEY, fixturesOf, statementsOf } from "../harness/upgrade"
 import { ended, upgradeBox } from "./upgrade-box"
+import { KILLS, killedInBackup, oldServerKilled, upgradeKilled } from "./upgrade-kills"
 
 setDefaultTimeout(180_000)
 
 const absent = noPostgres()
 if (absent) note("upgrades on Postgres: start the tests by `bun run test`")
 
-const stack = new AsyncDisposableStack()
-afterAll(() => stack.disposeAsync())
+const NOTHING_PENDING = {
+  code: 0,
+  stdout: `${JSON.stringify({ engine: "postgres", pending: [] })}\n`,
+  stderr: "",
+}
+
+let release: NextRelease
+beforeAll(async () => {
+  release = await nextRelease()
+})
 
 test.skipIf(absent)(
   "on Postgres a sick version gives its place back, and a healthy one keeps it",
   async () => {
-    const release = await nextRelease()
-    const database = stack.use(await freshDatabase())
-    const env = { DATABASE_URL: database.url }
-    const box = stack.use(await upgradeBox({ release, fault: "sick-later", env }))
+    await using database = await freshDatabase()
+    const env = { DATABASE_URL: database.url, BELFRY_UPGRADE_READY: "90s" }
+    await using box = await upgradeBox({ release, fault: "sick-later", env })
     const load = box.traffic()
     const failed = await ended(box.upgrade())
     expect(failed.stderr).toContain("upgrade_undone")
     expect(await box.served()).toBe(manifest.version)
     const pending = await box.run("migrate", "--dry-run", "--json")
-    expect(JSON.parse(pending.stdout)).toEqual({ engine: "postgres", pending: [] })
+    expect(pending).toEqual(NOTHING_PENDING)
     expect(await box.missing(await load.stop())).toEqual([])
     await box.stop()
 
@@ -39,3 +53,128 @@ test.skipIf(absent)(
     expect(await box.missing(await later.stop())).toEqual([])
   },
 )
+
+/** Rows of every table, without the list of migrations. */
+async function rowsIn(sql: SQL): Promise<Record<string, number>> {
+  const tables: { name: string }[] = await sql`
+    SELECT tablename AS name FROM pg_tables
+    WHERE schemaname = 'public' AND tablename <> 'belfry_migrations'`
+  const rows: Record<string, number> = {}
+  for (const { name } of tables) {
+    const [row] = await sql.unsafe(`SELECT count(*)::int AS n FROM "${name}"`)
+    rows[name] = row.n
+  }
+  return rows
+}
+
+for (const { tag, path } of fixturesOf("postgres").slice(0, sizes.upgraded_schemas)) {
+  test.skipIf(absent)(
+    `on Postgres one command upgrades a database with the schema of ${tag}, with all of its rows`,
+    async () => {
+      await using database = await freshDatabase()
+      const env = { DATABASE_URL: database.url, BELFRY_SECURITY_MASTER_KEY: FIXTURE_KEY }
+      await using box = await upgradeBox({ release, env })
+      await box.stop()
+      rmSync(box.data_dir, { recursive: true })
+      mkdirSync(box.data_dir, { mode: 0o700 })
+      const sql = new SQL(database.url, { max: 1 })
+      await sql.unsafe("DROP SCHEMA public CASCADE")
+      await sql.unsafe("CREATE SCHEMA public")
+      for (const statement of await statementsOf(path)) await sql.unsafe(statement)
+      const before = await rowsIn(sql)
+      expect(Object.keys(before).length).toBeGreaterThan(40)
+      const done = await ended(box.upgrade())
+      expect([done.code, besidesGoneFiles(done.stderr)]).toEqual([0, []])
+      const { migrations } = JSON.parse(done.stdout) as { migrations: string[] }
+      const tags = embedded.postgres.map((one) => one.tag)
+      expect(migrations).toEqual([...tags.slice(tags.indexOf(tag) + 1), "9999_next"])
+      expect(await rowsIn(sql)).toMatchObject(before)
+      await sql.close()
+      box.again({})
+      expect(await box.served()).toBe(NEXT_VERSION)
+    },
+  )
+}
+
+/** Shows life for an hour, as a node of another machine. */
+async function joinedBy(sql: SQL) {
+  const later = "(extract(epoch FROM clock_timestamp() + interval '1 hour') * 1000)::bigint"
+  await sql.unsafe(`INSERT INTO nodes (id, seen_at) VALUES ('${Bun.randomUUIDv7()}', ${later})`)
+}
+
+const JOINS = [
+  ["in the trial", "trial", 5],
+  ["while the server stops", "stopping", 1],
+] as const
+
+for (const [when, at, exit] of JOINS) {
+  test.skipIf(absent)(
+    `on Postgres a node that is started ${when} keeps its mail: the old version goes on`,
+    async () => {
+      await using database = await freshDatabase()
+      const env = { DATABASE_URL: database.url, BELFRY_UPGRADE_TRIAL: "2s" }
+      await using box = await upgradeBox({ release, env })
+      const sql = new SQL(database.url, { max: 1 })
+      await sql.connect()
+      const [server] = box.processes("serve")
+      const command = box.upgrade()
+      await (at === "trial" ? box.trial() : box.step(at))
+      await joinedBy(sql)
+      await sql.close()
+      const failed = await ended(command)
+      expect(failed.stderr).toContain("1 other node serves this database")
+      expect(failed.code).toBe(exit)
+      expect(await box.served()).toBe(manifest.version)
+      expect(box.processes("serve").includes(server ?? 0)).toBe(at === "trial")
+      const pending = await box.run("migrate", "--dry-run", "--json")
+      expect(pending).toEqual(NOTHING_PENDING)
+    },
+  )
+}
+
+for (const at of ["trial", "backup"] as const) {
+  test.skipIf(absent || sizes.upgrade_faults === 1)(
+    `on Postgres kill -9 of the old server in the ${at}: it serves again, and the new one takes over`,
+    async () => {
+      await using database = await freshDatabase()
+      const env = { DATABASE_URL: database.url, BELFRY_UPGRADE_TRIAL: "3s" }
+      await using box = await upgradeBox({ release, env })
+      expect(await oldServerKilled(box, at)).toEqual({
+        code: 0,
+        between: manifest.version,
+        after: NEXT_VERSION,
+        missing: [],
+      })
+    },
+  )
+}
+
+test.skipIf(absent)(
+  "on Postgres kill -9 of the command in its backup: the old one serves, and the next upgrade works",
+  async () => {
+    await using database = await freshDatabase()
+    await using box = await upgradeBox({ release, env: { DATABASE_URL: database.url } })
+    expect(await killedInBackup(box, release)).toEqual({
+      ...{ code: 0, between: manifest.version, after: NEXT_VERSION },
+      ...{ missing: [], drafts: [], verified: 0 },
+    })
+  },
+)
+
+for (const kill of KILLS.slice(0, sizes.upgrade_faults)) {
+  const { who, at, fault, is_supervised = false } = kill
+  test.skipIf(absent)(
+    `on Postgres kill -9 of the ${who} at ${at}${is_supervised ? " under a supervisor" : ""} leaves one version that serves all that was acknowledged`,
+    async () => {
+      await using database = await freshDatabase()
+      const env = { DATABASE_URL: database.url }
+      await using box = await upgradeBox({ release, fault, is_supervised, env })
+      const { version, missing } = await upgradeKilled(box, kill)
+      expect([manifest.version, NEXT_VERSION]).toContain(version)
+      expect(missing).toEqual([])
+      expect(await hasKeptSchema(database.url)).toBe(false)
+      const pending = await box.run("migrate", "--dry-run", "--json")
+      expect(pending).toEqual(NOTHING_PENDING)
+    },
+  )
+}

@@ -1,11 +1,12 @@
 import { afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, readdirSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import manifest from "../../package.json" with { type: "json" }
-import type { UpgradeStep } from "../../src/operations/upgrade/journal"
+import { trialFolder } from "../../src/operations/upgrade/trial-files"
 import { NEXT_VERSION, type NextRelease, nextRelease } from "../harness/next-release"
 import { sizes } from "../harness/sizes"
 import { ended, type UpgradeBox, upgradeBox } from "./upgrade-box"
+import { KILLS, killedInBackup, oldServerKilled, upgradeKilled } from "./upgrade-kills"
 
 setDefaultTimeout(180_000)
 
@@ -67,6 +68,12 @@ test("what is not a newer release for this machine is refused, and the server go
   expect(JSON.parse(checked.stdout)).toMatchObject({ ...plan, done: false, downtime_ms: null })
   const unwanted = await ended(box.upgrade(release.archive, "--no-migrate"))
   expect([unwanted.code, problemOf(unwanted).code]).toEqual([5, "migrations_needed"])
+  const crowded = box.upgrade(release.archive, "--set", "storage.min_free_mb=10000000")
+  expect(problemOf(await ended(crowded))).toMatchObject({
+    code: "storage",
+    message: expect.stringMatching(/has \d+ MB of free space, but the upgrade needs \d+ MB\.$/),
+  })
+  expect(readdirSync(box.data_dir)).not.toContain("backups")
   expect(await box.served()).toBe(OLD)
 })
 
@@ -101,6 +108,14 @@ test("a release at a URL takes over under load, and nothing acknowledged is lost
   expect(await box.log()).not.toMatch(/svc_live_|held_after_restore/)
 })
 
+test("a server that was started with --hold holds nothing that it accepted since, when an upgrade starts it again", async () => {
+  const box = await newBox({ words: ["--hold"] })
+  const held = async () => (await box.log()).match(/open work to hold|starts held/g)?.length
+  expect(await held()).toBe(1)
+  expect(await ended(box.upgrade())).toMatchObject({ code: 0 })
+  expect([await box.served(), await held()]).toEqual([NEXT_VERSION, 1])
+})
+
 test.each(["sick", "bad-migration"].slice(0, sizes.upgrade_faults))(
   "a new version that is %s in its trial changes nothing",
   async (fault) => {
@@ -129,7 +144,8 @@ const LATE = ["sick-later", "bad-migration-later", "hangs-later"]
 test.each(LATE.slice(0, sizes.upgrade_faults))(
   "a new version that is %s gives its place back with the database of before",
   async (fault) => {
-    const box = await newBox({ fault, env: { BELFRY_UPGRADE_READY: "3s" } })
+    const is_seen = fault !== "hangs-later" // as soon as it has ended
+    const box = await newBox({ fault, env: { BELFRY_UPGRADE_READY: is_seen ? "90s" : "20s" } })
     const load = box.traffic()
     const failed = await ended(box.upgrade())
     expect([failed.code, problemOf(failed).code]).toEqual([1, "upgrade_undone"])
@@ -155,69 +171,69 @@ test.each(SUPERVISED.slice(0, sizes.upgrade_faults))(
   },
 )
 
-interface Kill {
-  who: "command" | "new server"
-  at: UpgradeStep
-  fault: string
-  is_supervised?: boolean
-}
-
-const KILLS: Kill[] = [
-  { who: "command", at: "changing", fault: "slow" },
-  { who: "new server", at: "starting", fault: "slow" },
-  { who: "command", at: "starting", fault: "slow" },
-  { who: "command", at: "changing", fault: "slow", is_supervised: true },
-  { who: "command", at: "stopping", fault: "slow" },
-  { who: "command", at: "copying", fault: "slow" },
-  { who: "command", at: "returning", fault: "sick-later" },
-  { who: "command", at: "starting", fault: "slow", is_supervised: true },
-]
-
 describe("kill -9", () => {
   test.each(KILLS.slice(0, sizes.upgrade_faults))(
     "of the $who at $at leaves one version that serves all that was acknowledged",
-    async ({ who, at, fault, is_supervised = false }) => {
-      const box = await newBox({ fault, is_supervised })
-      const load = box.traffic()
-      const command = box.upgrade()
-      await box.step(at)
-      if (who === "command") command.kill("SIGKILL")
-      else process.kill(await probation(box), "SIGKILL")
-      await ended(command)
-      await box.over()
-      const version = await box.served()
+    async (kill) => {
+      const box = await newBox(kill)
+      const { version, missing } = await upgradeKilled(box, kill)
       expect([OLD, NEXT_VERSION]).toContain(version)
-      expect(await box.missing(await load.stop())).toEqual([])
+      expect(missing).toEqual([])
       expect(existsSync(join(box.data_dir, "belfry.db.before-upgrade"))).toBe(false)
     },
   )
 
+  test("of the command in its backup: the old one serves, and the next upgrade works", async () => {
+    const box = await newBox()
+    expect(await killedInBackup(box, release)).toEqual({
+      ...{ code: 0, between: OLD, after: NEXT_VERSION },
+      ...{ missing: [], drafts: [], verified: 0 },
+    })
+  })
+
   const OLD_SERVER = [
-    ["the old server", false],
-    ["the old server under a supervisor", true],
+    ["the old server", "trial", false],
+    ["the old server under a supervisor", "trial", true],
+    ["the old server", "backup", false],
   ] as const
   test.each(OLD_SERVER.slice(0, sizes.upgrade_faults - 1))(
-    "of %s in the trial: it serves again, and the new one takes over",
-    async (_, is_supervised) => {
+    "of %s in the %s: it serves again, and the new one takes over",
+    async (_, at, is_supervised) => {
       const box = await newBox({ is_supervised, env: { BELFRY_UPGRADE_TRIAL: "3s" } })
-      const load = box.traffic()
-      const command = box.upgrade()
-      const began = join(box.data_dir, "upgrade/trial/admin.sock")
-      while (!existsSync(began)) await Bun.sleep(20)
-      process.kill(Number(readFileSync(join(box.data_dir, "belfry.db.pid"), "utf8")), "SIGKILL")
-      expect(await box.served()).toBe(OLD)
-      expect((await ended(command)).code).toBe(0)
-      expect(await box.served()).toBe(NEXT_VERSION)
-      expect(await box.missing(await load.stop())).toEqual([])
+      expect(await oldServerKilled(box, at)).toEqual({
+        code: 0,
+        between: OLD,
+        after: NEXT_VERSION,
+        missing: [],
+      })
     },
   )
 })
 
-async function probation({ data_dir }: UpgradeBox): Promise<number> {
-  const path = join(data_dir, "upgrade/probation.pid")
-  for (;;) {
-    const text = existsSync(path) ? readFileSync(path, "utf8") : ""
-    if (text !== "") return Number(text)
-    await Bun.sleep(5)
-  }
-}
+const IN_TRIAL = [
+  ["the command", false],
+  ["the command and of what watches over it", true],
+] as const
+
+test.each(IN_TRIAL.slice(0, sizes.upgrade_faults))(
+  "kill -9 of %s in the trial: nothing of the trial stays, and the next upgrade works",
+  async (_, is_unwatched) => {
+    const box = await newBox({ env: { BELFRY_UPGRADE_TRIAL: "3s" } })
+    const { data_dir } = box
+    const command = box.upgrade()
+    await box.trial()
+    if (is_unwatched) process.kill(Number(box.processes("--guard")[0]), "SIGKILL")
+    command.kill("SIGKILL")
+    await ended(command)
+    const folder = trialFolder(data_dir)
+    if (!is_unwatched) while (box.processes("upgrade").length > 0) await Bun.sleep(20)
+    expect([box.processes(folder).length, existsSync(folder)]).toEqual(
+      is_unwatched ? [1, true] : [0, false],
+    )
+    expect(await ended(box.upgrade())).toMatchObject({ code: 0 })
+    expect(await box.served()).toBe(NEXT_VERSION)
+    while (box.processes("upgrade").length > 0) await Bun.sleep(20)
+    expect(box.processes().length).toBe(1)
+    expect(readdirSync(join(box.folder, "bin")).sort()).toEqual(["belfry", "belfry.previous"])
+  },
+)

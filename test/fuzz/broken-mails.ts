@@ -1,10 +1,10 @@
-import fc from "fast-check"
 import { AGGREGATES } from "../fixtures/reports/aggregates"
 import { FEEDBACK } from "../fixtures/reports/arf"
 import { AUTO_REPLIES, NO_AUTO_REPLIES } from "../fixtures/reports/auto-replies"
 import { STANDARD_DSNS } from "../fixtures/reports/dsn-standard"
 import { TEXT_DSNS } from "../fixtures/reports/dsn-text"
 import { HAM, SPAM } from "../fixtures/reports/spam"
+import fc from "../harness/properties"
 
 const corpus = [
   ...[...STANDARD_DSNS, ...TEXT_DSNS, ...FEEDBACK, ...AUTO_REPLIES, ...NO_AUTO_REPLIES],

@@ -1,4 +1,4 @@
-import fc from "fast-check"
+import fc from "../harness/properties"
 
 /** What a made-up client does: where it comes in, what it says, in which pieces, and how it leaves. */
 export interface Dialogue {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
-import fc from "fast-check"
 import PostalMime from "postal-mime"
 import { deliverAll } from "../harness/delivery"
+import fc from "../harness/properties"
 import { sharedService } from "../harness/shared-service"
 import { judged, PATIENCE_MS, run, sample } from "./judging"
 import { headers, hostile, method, nearly, path, query, wellFormed } from "./requests"

@@ -1,8 +1,8 @@
 import { expect } from "bun:test"
-import fc from "fast-check"
 import { codes, isErrorCode } from "../../src/core/errors"
 import { sleep } from "../../src/core/time"
 import type { Reply } from "../harness/client"
+import fc from "../harness/properties"
 import { sizes } from "../harness/sizes"
 
 /** Nobody waits for this long: a request that takes it hangs. */

@@ -11,7 +11,8 @@ const PATIENCE_MS = 1_800_000
 async function summaryOf(kind: "dialogues" | "mails") {
   const script = join(root, "test/fuzz/talk-to-servers.ts")
   const cmd = [process.execPath, script, kind, String(sizes.dialogues)]
-  const child = Bun.spawn({ cmd, cwd: root, stdio: ["ignore", "pipe", "pipe"] })
+  const { env } = process // with the engine of this process
+  const child = Bun.spawn({ cmd, cwd: root, env, stdio: ["ignore", "pipe", "pipe"] })
   const [output, errors] = await Promise.all([child.stdout.text(), child.stderr.text()])
   expect(await child.exited, errors).toBe(0)
   return JSON.parse(output.trim().split("\n").at(-1) ?? "")

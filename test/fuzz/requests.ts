@@ -1,5 +1,5 @@
-import fc from "fast-check"
 import { mail, NOBODY } from "../harness/mail"
+import fc from "../harness/properties"
 
 /** What a service meets when somebody means it no good, or nothing at all. */
 const NASTY = [

@@ -2,13 +2,14 @@
  * Both mail servers in this process, with so many made-up dialogues (`dialogues`) or broken mails
  * (`mails`). Prints one line of JSON: what was wrong, what hung, and how much memory stayed.
  */
-import fc from "fast-check"
+
 import type { Resolver } from "../../src/core/dns"
 import { resolver } from "../../src/core/dns"
 import { log } from "../../src/core/log"
 import { canonical, dotStuffed } from "../../src/lib/mail-text"
 import { addReceivingDomain } from "../harness/inbound-rows"
 import { HOST, inboundServer } from "../harness/inbound-server"
+import fc from "../harness/properties"
 import { testService } from "../harness/service"
 import { plainLogin, SmtpDialogue } from "../harness/smtp-dialogue"
 import { openSubmission } from "../harness/submission"

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
-import fc from "fast-check"
 import { mail } from "../harness/mail"
+import fc from "../harness/properties"
 import { sharedService } from "../harness/shared-service"
 import { sizes } from "../harness/sizes"
 import { judged, PATIENCE_MS } from "./judging"

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
-import fc from "fast-check"
 import { eventTypes } from "../../src/events/registry"
+import fc from "../harness/properties"
 import { sharedService } from "../harness/shared-service"
 import { deliveriesOf, endpoint, happens, NOWHERE, replayAll } from "../webhooks/endpoints"
 import { judged, PATIENCE_MS, sample } from "./judging"

@@ -6,7 +6,7 @@ import { seen } from "./published"
 
 const READY_TIMEOUT_MS = 30_000
 const STOP_TIMEOUT_MS = 30_000
-const CLI_TIMEOUT_MS = 60_000
+const CLI_TIMEOUT_MS = 150_000
 
 /** The compiled binary under test. */
 export const binary = resolve(process.env.BELFRY_TEST_BINARY ?? "dist/belfry")
@@ -35,6 +35,8 @@ export interface Options {
   home?: string
   /** Put before the binary, such as `["strace", "-f"]`. Signals then go to that program. */
   wrap?: string[]
+  /** Runs in place of the binary under test: a copy, or another version of it. */
+  program?: string
   ready_timeout_ms?: number
 }
 
@@ -130,10 +132,11 @@ export async function runBinary(
   }
 }
 
-function launch(home: string, args: string[], { env, wrap = [] }: Options, input?: string) {
-  if (!existsSync(binary)) throw new Error(`${binary} is missing: run \`./install.sh build\``)
+function launch(home: string, args: string[], options: Options, input?: string) {
+  const { env, wrap = [], program = binary } = options
+  if (!existsSync(program)) throw new Error(`${program} is missing: run \`./install.sh build\``)
   return Bun.spawn({
-    cmd: [...wrap, binary, ...args],
+    cmd: [...wrap, program, ...args],
     cwd: join(home, "work"),
     env: { ...folders(home), ...env },
     stdin: input === undefined ? "ignore" : Buffer.from(input),
@@ -142,7 +145,8 @@ function launch(home: string, args: string[], { env, wrap = [] }: Options, input
   })
 }
 
-const folders = (home: string) => ({
+/** The environment of a program that keeps everything in this home. */
+export const folders = (home: string) => ({
   PATH: process.env.PATH ?? "/usr/bin:/bin",
   HOME: home,
   XDG_CONFIG_HOME: join(home, "config"),
@@ -178,7 +182,12 @@ function parse(line: string): Record<string, unknown> {
   }
 }
 
-async function ask({ url, api_key }: Ready, path: string, init: RequestInit = {}) {
+/** A request to the API of a running `up` as its first project. */
+export async function ask(
+  { url, api_key }: Pick<Ready, "url" | "api_key">,
+  path: string,
+  init: RequestInit = {},
+) {
   const headers = new Headers(init.headers)
   if (!headers.has("authorization")) headers.set("authorization", `Bearer ${api_key}`)
   if (init.body && !headers.has("content-type")) headers.set("content-type", "application/json")

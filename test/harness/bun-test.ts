@@ -21,6 +21,9 @@ export interface Ended {
   totals: Totals | undefined
   /** What it said, where it was not said aloud. */
   kept: string
+  /** How long it took, and how much of the processor it used with all that it started. */
+  wall_ms: number
+  cpu_ms: number
 }
 
 /** One `bun test` over the files of a group, killed when it takes longer than the group may. */
@@ -30,6 +33,7 @@ export async function bunTest(group: Group, surroundings: Surroundings): Promise
   const report = `${place}.xml`
   const said = `${place}.log`
   const out = aloud ? undefined : openSync(said, "w")
+  const begun = performance.now()
   const child = Bun.spawn({
     cmd: [
       process.execPath,
@@ -56,5 +60,7 @@ export async function bunTest(group: Group, surroundings: Surroundings): Promise
     signal: child.signalCode,
     totals: existsSync(report) ? readJunit(readFileSync(report, "utf8")) : undefined,
     kept: aloud ? "" : readFileSync(said, "utf8"),
+    wall_ms: performance.now() - begun,
+    cpu_ms: Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1000,
   }
 }

@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { clientSources } from "./client-source"
+import { COMMAND_LINES, commandLinesSource } from "./command-lines"
 import { findings } from "./english"
 import { productionTree } from "./licences"
 import {
@@ -34,6 +35,10 @@ async function tool(...args: string[]): Promise<string[]> {
   const output = (await run.stdout.text()) + (await run.stderr.text())
   return (await run.exited) === 0 ? [] : [output.trim() || `${args[0]} failed`]
 }
+
+/** Of one project: browsers know other words than the server. */
+const types = (project: string) =>
+  tool("node_modules/typescript/bin/tsc", "--noEmit", "--pretty", "false", "-p", project)
 
 /** The tables and the migrations tell the same schema: drizzle-kit finds nothing to add. */
 async function drift(engine: Engine): Promise<string[]> {
@@ -78,7 +83,8 @@ async function embedded(): Promise<string[]> {
 }
 
 async function client(): Promise<string[]> {
-  const files = Object.entries(clientSources(await published()))
+  const written = { ...clientSources(await published()), [COMMAND_LINES]: commandLinesSource() }
+  const files = Object.entries(written)
   const old = files.filter(([path, text]) => !existsSync(join(root, path)) || read(path) !== text)
   return old.map(([path]) => `${path} is old: run \`bun run generate\``)
 }
@@ -127,7 +133,8 @@ async function description(): Promise<string[]> {
 const REDOCLY = "node_modules/@redocly/cli/bin/cli.js"
 
 const steps: [string, Step][] = [
-  ["types", () => tool("node_modules/typescript/bin/tsc", "--noEmit", "--pretty", "false")],
+  ["types", () => types(".")],
+  ["types of the console", () => types("src/console")],
   ["lint and format", () => tool("node_modules/@biomejs/biome/bin/biome", "check", ".")],
   ["schema drift, sqlite", () => drift("sqlite")],
   ["schema drift, postgres", () => drift("postgres")],

@@ -1,4 +1,5 @@
 import { Glob } from "bun"
+import { opensStore } from "./store-users"
 
 /** Files that run together in one `bun test`, with the limits they need. */
 export interface Group {
@@ -9,7 +10,7 @@ export interface Group {
   needsBinary: boolean
   /** Their files stand on a real disk. */
   onDisk: boolean
-  /** So many files at a time, each in a process of its own. */
+  /** So many files at a time, each in a process of its own; on Postgres each with a server of its own. */
   processes: number
   testTimeoutMs: number
   groupTimeoutMs: number
@@ -18,15 +19,8 @@ export interface Group {
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 
-/** Nothing in these knows a database: once is enough. */
+/** What these test knows no database, though some of them open one: once is enough. */
 const ENGINELESS = /^test\/(lib|core|cli|client|docs|contracts|harness|emails\/providers)\//
-/** Nor in these, whose neighbours do. */
-const ENGINELESS_FILES = [
-  /^test\/smtp\/(mail-data|mail-server|mail-server-limits|submitted-mail)\.test\.ts$/,
-  /^test\/inbound\/(verdicts(-hostile|-peers)?|dmarc|sender-policy|dns-asker)\.test\.ts$/,
-  /^test\/inbound\/(bounce-subtype|header-rows|mail-authors|spam-score)\.test\.ts$/,
-  /^test\/fuzz\/received-mail\.test\.ts$/,
-]
 const ON_BINARY = /^test\/(scenarios|faults)\//
 const NOT_TESTS = /^test\/(bench|fakes)\//
 
@@ -42,6 +36,8 @@ export function stages(root: string, wanted: string[], full: boolean): Group[][]
     .filter((path) => wanted.length === 0 || wanted.some((part) => path.includes(bare(part))))
     .sort()
 
+  const opens = opensStore(root)
+  const onPostgres = (path: string) => isForPostgres(path, opens)
   const architecture = within(files, "test/architecture.test.ts")
   const inside = files.filter((path) => !ON_BINARY.test(path) && !architecture.includes(path))
   const quick = {
@@ -59,17 +55,27 @@ export function stages(root: string, wanted: string[], full: boolean): Group[][]
     testTimeoutMs: (full ? 20 : 3) * MINUTE,
     groupTimeoutMs: (full ? 90 : 30) * MINUTE,
   }
-  const pair = { processes: 2 } // about as many as to end when Postgres does, which has one
-  const waiting = { ...slow, processes: 3 } // they wait more than they work
+  const pair = { processes: 2 }
+  /** They wait more than they work. */
+  const waiting = { ...slow, processes: 4 }
   const all: Group[][] = [
     [{ name: "architecture", files: architecture, engine: "sqlite", ...quick }],
     [
       { name: "on SQLite", files: inside.filter(onSqlite), engine: "sqlite", ...quick, ...pair },
-      { name: "on Postgres", files: inside.filter(onPostgres), engine: "postgres", ...quick },
+      {
+        name: "on Postgres",
+        files: inside.filter(onPostgres),
+        engine: "postgres",
+        ...quick,
+        ...pair,
+      },
     ],
     [
       { name: "scenarios on the binary", files: within(files, "test/scenarios/"), ...waiting },
-      { name: "faults on the binary", files: within(files, "test/faults/"), ...slow, onDisk: true },
+      {
+        ...{ name: "faults on the binary", files: within(files, "test/faults/") },
+        ...{ ...slow, processes: 3, onDisk: true },
+      },
     ],
   ]
   return all
@@ -83,8 +89,7 @@ const within = (files: string[], place: string) => files.filter((path) => path.s
 
 const onSqlite = (path: string) => !path.endsWith(".postgres.test.ts")
 
-const onPostgres = (path: string) =>
-  !path.endsWith(".sqlite.test.ts") && (!isEngineless(path) || path.endsWith(".postgres.test.ts"))
-
-const isEngineless = (path: string) =>
-  [ENGINELESS, ...ENGINELESS_FILES].some((form) => form.test(path))
+function isForPostgres(path: string, opens: (path: string) => boolean): boolean {
+  if (path.endsWith(".postgres.test.ts")) return true
+  return !path.endsWith(".sqlite.test.ts") && !ENGINELESS.test(path) && opens(path)
+}

@@ -1,10 +1,28 @@
-import { createReadStream, existsSync, mkdtempSync, writeFileSync } from "node:fs"
+import {
+  cpSync,
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { platformOf } from "../../src/lib/elf"
-import { digestOf, newKeyPair, publicKeyText, signDigest } from "../../src/lib/minisign"
+import {
+  digestOf,
+  type MinisignSecretKey,
+  newKeyPair,
+  publicKeyText,
+  readSecretKey,
+  secretKeyText,
+  signDigest,
+} from "../../src/lib/minisign"
 import { writeRelease } from "../../src/operations/upgrade/release-archive"
 import { archiveName, releaseComment } from "../../src/operations/upgrade/release-comment"
+import { writeConsole } from "./console"
+import { keptForRun } from "./kept-for-run"
 import { leftover } from "./leftovers"
 import { root } from "./migrations"
 
@@ -21,30 +39,53 @@ export interface NextRelease {
   sign(path: string, facts?: { version?: string; platform?: string }): Promise<void>
 }
 
-/** Builds a later version (next-version.ts) and signs it with a new key. */
+/** A later version (next-version.ts), signed with a new key. It is built once a run. */
 export async function nextRelease(): Promise<NextRelease> {
   const folder = leftover(mkdtempSync(join(tmpdir(), "belfry-next-")))
-  const program = join(folder, "belfry")
-  await compile(program)
-  const head = await Bun.file(program).slice(0, 65_536).bytes()
-  const platform = platformOf(Buffer.from(head)) ?? ""
-  const file = archiveName(NEXT_VERSION, platform)
-  const archive = join(folder, file)
-  await writeRelease(archive, [{ name: "belfry", path: program }], 0)
-  const pair = newKeyPair()
-  const sign: NextRelease["sign"] = async (path, facts = {}) => {
-    const comment = releaseComment({ version: NEXT_VERSION, platform, file, ...facts })
-    writeFileSync(
-      `${path}.minisig`,
-      signDigest(pair, await digestOf(createReadStream(path)), comment),
-    )
-  }
-  await sign(archive)
+  const made = await keptForRun("next-release", build)
+  if (made) cpSync(made, folder, { recursive: true })
+  else await build(folder)
+  const { platform, file } = await factsOf(folder)
+  const pair = readSecretKey(readFileSync(join(folder, KEY), "utf8"))
+  const sign: NextRelease["sign"] = (path, facts) =>
+    signFile(pair, path, { version: NEXT_VERSION, platform, file, ...facts })
   const [, public_key = ""] = publicKeyText(pair).split("\n")
-  return { archive, public_key, platform, folder, sign }
+  return { archive: join(folder, file), public_key, platform, folder, sign }
+}
+
+const PROGRAM = "belfry"
+const KEY = "key"
+
+async function build(folder: string) {
+  mkdirSync(folder, { recursive: true })
+  const program = join(folder, PROGRAM)
+  await compile(program)
+  const { platform, file } = await factsOf(folder)
+  const archive = join(folder, file)
+  await writeRelease(archive, [{ name: PROGRAM, path: program }], 0)
+  const pair = newKeyPair()
+  writeFileSync(join(folder, KEY), secretKeyText(pair))
+  await signFile(pair, archive, { version: NEXT_VERSION, platform, file })
+}
+
+/** For what it was built, and the name of its archive. */
+async function factsOf(folder: string) {
+  const head = await Bun.file(join(folder, PROGRAM)).slice(0, 65_536).bytes()
+  const platform = platformOf(Buffer.from(head)) ?? ""
+  return { platform, file: archiveName(NEXT_VERSION, platform) }
+}
+
+async function signFile(
+  pair: MinisignSecretKey,
+  path: string,
+  facts: Parameters<typeof releaseComment>[0],
+) {
+  const digest = await digestOf(createReadStream(path))
+  writeFileSync(`${path}.minisig`, signDigest(pair, digest, releaseComment(facts)))
 }
 
 async function compile(program: string) {
+  await writeConsole()
   const built = await Bun.build({
     entrypoints: [join(import.meta.dir, "next-version.ts"), join(root, "src/worker.ts")],
     root,

@@ -32,7 +32,9 @@ const packages = {
   jq: "jq",
   curl: "curl",
   chromium: "chromium",
+  "firefox-esr": "firefox-esr",
   patch: "patch",
+  "qemu-aarch64-static": "qemu-user-static",
 } as const
 
 export type Peer = keyof typeof packages

@@ -1,6 +1,7 @@
 import { type AppParts, routeTable } from "../../src/app"
 import type { OpenApi } from "../../src/http/openapi"
 import { type JsonSchema, judges } from "./json-schema"
+import { keptForRun } from "./kept-for-run"
 import { remember } from "./untold"
 
 interface Row {
@@ -18,13 +19,19 @@ interface Published {
   content?: Record<string, { schema: JsonSchema }>
 }
 
-/** What is told of the interface: the bytes of `/v1/openapi.json`, read once a process. */
+/** What is told of the interface: the bytes of `/v1/openapi.json`, made once a run. */
 let description: Promise<OpenApi> | undefined
 
 async function readDescription(): Promise<OpenApi> {
+  const make = async (draft: string) => void (await Bun.write(draft, await madeDescription()))
+  const path = await keptForRun("openapi.json", make)
+  return JSON.parse(path ? await Bun.file(path).text() : await madeDescription())
+}
+
+async function madeDescription(): Promise<string> {
   const row = routeTable({} as AppParts).find(({ path }) => path === "/v1/openapi.json")
   const answer = (await row?.handle({} as never)) as Response
-  return (await answer.json()) as OpenApi
+  return await answer.text()
 }
 
 export function published(): Promise<OpenApi> {
@@ -72,13 +79,14 @@ export async function seen(method: string, path: string, answer: Response): Prom
  * its route does not list, a field that its schema does not name, a value outside of it.
  */
 export async function faultsOf(method: string, path: string, answer: Response): Promise<string[]> {
-  if (method === "HEAD" || method === "OPTIONS" || answer.status === 101) return []
+  const is_bare = [101, 304].includes(answer.status) // a connection, or what the browser has already
+  if (method === "HEAD" || method === "OPTIONS" || is_bare) return []
   const type = answer.headers.get("content-type")?.split(";")[0] ?? ""
   asked ??= published().then(lookups)
   const { rowOf, responseOf, judgeOf, failure } = await asked
   const row = rowOf(method, path)
   const at = `${method} ${row?.path ?? path} ${answer.status}`
-  if (!row && (type === "text/html" || IN_MAIL.test(path))) return [] // a page for people
+  if (!row && (type === "text/html" || BESIDE.test(path))) return [] // a page for people
   const told = row && responseOf(row, answer.status)
   const content = told?.content?.[type] ?? told?.content?.["*/*"]
   const schema = row ? content?.schema : failure
@@ -95,8 +103,8 @@ export async function faultsOf(method: string, path: string, answer: Response): 
   return out.map((text) => `${at}: ${text}`)
 }
 
-/** Pixels and links, which mail programs ask for: no program calls them, so no program reads of them. */
-const IN_MAIL = /^\/t\/[oc]\/[^/]+$/
+/** Pixels and links of mails, files of pages and their session: no program calls them. */
+const BESIDE = /^\/((t\/[oc]|assets)\/[^/]+|docs\/search-index|session(\/\w+)?)$/
 
 /** Headers of our own are published; those of the protocol are not listed one by one. */
 const OWN = /^(x-(?!content-type-options)|ratelimit|retry-after|idempotent|link$)/

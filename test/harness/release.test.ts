@@ -15,7 +15,7 @@ import { readReleaseComment } from "../../src/operations/upgrade/release-comment
 import { leftover } from "./leftovers"
 import { root } from "./migrations"
 
-setDefaultTimeout(180_000)
+setDefaultTimeout(900_000) // it compiles twice, and starts what it compiled
 
 const OWN = `linux-${process.arch}`
 const OTHER = OWN === "linux-x64" ? "linux-arm64" : "linux-x64"

@@ -92,7 +92,7 @@ for (const platform of missing)
   say(`${platform} was NOT built: ${RUNTIMES[platform]}@${Bun.version} could not be fetched`)
 process.exit(missing.length > 0 ? 1 : 0)
 
-/** The same commit gives the same bytes. */
+/** The time of all files in the archives, so that they do not tell when they were built. */
 function commitTime(): number {
   const given = process.env.SOURCE_DATE_EPOCH
   if (given !== undefined) return Number(given)

@@ -12,7 +12,7 @@ import { type Group, stages } from "./groups"
 import type { Failure } from "./junit"
 import { root } from "./migrations"
 import { missing } from "./peers"
-import { memoryFolder, type Postgres, postgresFolder, startPostgres } from "./postgres"
+import { memoryFolder, type Postgres, postgresFolder, startServers } from "./postgres"
 
 const MESSAGE_LINES = 12
 
@@ -34,9 +34,11 @@ const quick_scratch = scratchIn(memoryFolder() ?? tmpdir())
 const notes = join(scratch, "notes")
 process.env.BELFRY_TEST_NOTES = notes // for `missing`, here and in the tests
 const failures: Failure[] = []
+/** How long each group took: a line each at the end. */
+const times: string[] = []
 let passed = 0
 let skipped = 0
-let postgres: Postgres | undefined
+const servers: Postgres[] = []
 const running = new Set<Subprocess>()
 let interrupted = false
 
@@ -50,7 +52,7 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
 try {
   await runAll()
 } finally {
-  await postgres?.stop()
+  await Promise.all(servers.map((server) => server.stop()))
 }
 summary()
 process.exit(interrupted ? 130 : failures.length === 0 && passed > 0 ? 0 : 1)
@@ -64,10 +66,7 @@ function scratchIn(place: string): string {
 
 async function runAll() {
   const chosen = stages(root, wanted, full)
-  const wantsPostgres = chosen
-    .flat()
-    .some(({ engine, needsBinary }) => engine === "postgres" || needsBinary)
-  if (wantsPostgres) await bringUpPostgres()
+  await bringUpPostgres(Math.max(...chosen.map(serversFor)))
   for (const stage of chosen) {
     const able: Group[] = []
     for (const group of stage) if (await isAble(group)) able.push(group)
@@ -77,15 +76,27 @@ async function runAll() {
 }
 
 async function isAble(group: Group): Promise<boolean> {
-  if (group.engine === "postgres" && !postgres) return false
+  if (group.engine === "postgres" && servers.length === 0) return false
   return !group.needsBinary || (await buildBinary(group))
 }
 
-async function bringUpPostgres() {
+/** What the groups of a stage need, which run side by side; none where no test asks for Postgres. */
+function serversFor(stage: Group[]): number {
+  const isAsked = stage.some(({ engine, needsBinary }) => engine === "postgres" || needsBinary)
+  return isAsked ? stage.reduce((sum, group) => sum + ownServers(group), 0) : 0
+}
+
+/** One for each process on Postgres. The others have a few tests that use one, and share it. */
+function ownServers({ engine, processes }: Group): number {
+  return engine === "postgres" ? processes : 1
+}
+
+async function bringUpPostgres(count: number) {
+  if (count < 1) return
   const programs = postgresFolder()
   if (!programs) return void missing("initdb")
   try {
-    postgres = await startPostgres(programs, memoryFolder())
+    servers.push(...(await startServers(programs, count, memoryFolder())))
   } catch (error) {
     fail("Postgres starts", "test/harness/postgres.ts", String(error))
   }
@@ -108,7 +119,10 @@ async function buildBinary(group: Group): Promise<boolean> {
 
 /** The first group of a stage speaks as it goes; the others after it, each in one piece. */
 async function runStage(groups: Group[]) {
-  const ends = groups.map((group, place) => run(group, place === 0))
+  const free = [...servers]
+  const ends = groups.map((group, place) => {
+    return run(group, free.splice(0, ownServers(group)), place === 0)
+  })
   for (const [place, end] of ends.entries()) {
     const group = groups[place]
     if (!group) continue
@@ -122,10 +136,10 @@ function heading({ name, files }: Group): string {
   return `\n== ${name}: ${files.length} files ==`
 }
 
-function run(group: Group, aloud: boolean): Promise<Ended> {
+function run(group: Group, own: Postgres[], aloud: boolean): Promise<Ended> {
   if (aloud) console.log(heading(group))
   const TMPDIR = group.onDisk ? scratch : quick_scratch
-  const env = { ...childEnvironment(), TMPDIR, ...(postgres ? postgresFor(group, postgres) : {}) }
+  const env = { ...childEnvironment(), TMPDIR, ...postgresFor(group, own) }
   return bunTest(group, { env, scratch, aloud, onStart: keep })
 }
 
@@ -135,8 +149,10 @@ function keep(child: Subprocess) {
   void child.exited.then(() => running.delete(child))
 }
 
-function add({ totals, code, signal }: Ended, group: Group) {
+function add({ totals, code, signal, wall_ms, cpu_ms }: Ended, group: Group) {
   const files = group.files.join(" ")
+  const [wall, cpu] = [wall_ms, cpu_ms].map((ms) => `${Math.round(ms / 1000)} s`)
+  times.push(`${group.name}: ${wall}, of the processor ${cpu}`)
   if (!totals) {
     const ending =
       signal === "SIGKILL" ? "killed, perhaps over its time limit" : `exit code ${signal ?? code}`
@@ -160,9 +176,13 @@ function childEnvironment(): Record<string, string> {
   }
 }
 
-/** Only the Postgres group has DATABASE_URL: a process knows one engine, from its first import. */
-function postgresFor({ engine }: Group, { url }: Postgres): Record<string, string> {
-  return { BELFRY_TEST_POSTGRES: url, ...(engine === "postgres" ? { DATABASE_URL: url } : {}) }
+/** Each process chooses its own of the servers, and its engine: see `own-server.ts`. */
+function postgresFor({ engine }: Group, own: Postgres[]): Record<string, string> {
+  if (own.length === 0) return {}
+  return {
+    BELFRY_TEST_POSTGRES: own.map(({ url }) => url).join(" "),
+    BELFRY_TEST_ENGINE: engine,
+  }
 }
 
 function fail(name: string, file: string, message: string) {
@@ -184,6 +204,7 @@ function summary() {
     for (const line of message.split("\n").slice(0, MESSAGE_LINES)) console.log(`    ${line}`)
   }
   console.log()
+  for (const line of times) console.log(line)
   for (const line of new Set(lines)) console.log(`not run: ${line}`)
   if (skipped > 0) console.log(`skipped: ${skipped}`)
   if (passed + failures.length === 0) console.log(`no test matches ${wanted.join(" ")}`)

@@ -19,6 +19,7 @@ import * as apiKeys from "../../src/identity/api-keys"
 import type { SystemMail as Post } from "../../src/identity/system-mail"
 import { watch } from "../../src/messages/facts"
 import type { Store } from "../../src/store/store"
+import { fillSome } from "../../src/subscribers/fill-postings"
 import type { SignUp } from "../../src/tenancy/sign-up"
 import { type Client, client } from "./client"
 import { testPauses } from "./pauses"
@@ -121,6 +122,7 @@ const LOOPBACK_HOOKS = {
 export async function testService(options: ServiceOptions = {}) {
   const base = await testStore(options.engine)
   const { store, folder } = base
+  while (await fillSome(store)); // searches go by posting lists, as they do a moment after a start
   const secrets = openSecrets({ data_dir: folder, master_key: null })
   const workers = openWorkers({ size: 1 })
   const disk: FakeDisk = { healthy: true, low: false }
@@ -171,6 +173,8 @@ export async function testService(options: ServiceOptions = {}) {
   return {
     ...base,
     parts,
+    /** As a running server reads them. */
+    settings: ground.settings,
     app,
     disk,
     health,

@@ -2,6 +2,8 @@
 const full = process.env.BELFRY_TEST_FULL === "1"
 
 export const sizes = {
+  /** Commands of the reference that are run: those written by hand, or all. */
+  reference_commands: full ? 1_000 : 70,
   /** Requests that fast-check invents against the email routes. */
   fuzz: full ? 5_000 : 1_000,
   /** Letters that are composed, signed and verified by others. */
@@ -25,6 +27,9 @@ export const sizes = {
   imported: full ? 1_000_000 : 8_000,
   /** Subscribers that come from a file and get a publish. */
   audience: full ? 100_000 : 2_000,
+  /** Subscribers that are searched in every way, and searches that are compared with a look at each of them. */
+  searched: full ? 4_000 : 600,
+  searches: full ? 1_000 : 150,
   /** Events in the largest feed, jobs in the largest backlog. */
   events: full ? 100_000 : 10_000,
   /** Received mails whose verdicts are compared with those of others. */
@@ -39,12 +44,25 @@ export const sizes = {
   damaged_files: full ? 200 : 12,
   /** Rounds of killing a backup at each of its steps. */
   backup_kills: full ? 10 : 1,
+  /** Of the steps of a backup, every so manieth one is killed; and steps at which the disk is full. */
+  backup_steps: full ? 1 : 4,
+  backup_errors: full ? 8 : 1,
+  /** Whether releases for other platforms run, too. */
+  foreign_platforms: full,
   /** Broken mails that are read as received ones. */
   received: full ? 20_000 : 1_000,
   /** Backups that are made under load and restored. */
   restored_copies: full ? 50 : 3,
+  /** Mails of a box that is lost, and restored elsewhere. */
+  lost_box: full ? 5_000 : 200,
   /** Messages a day, over ten months. */
   retained: full ? 200 : 6,
   /** Ways of each kind in which an upgrade fails, and places at which it is killed. */
   upgrade_faults: full ? 8 : 1,
+  /** Earlier schemas, the oldest first, that one command brings to the next release. */
+  upgraded_schemas: full ? Number.POSITIVE_INFINITY : 1,
+  /** Of the bytes of an archive, every so manieth one is changed. */
+  changed_bytes: full ? 1 : 7,
+  /** Of the steps of a rotation, every so manieth one is killed. */
+  rotation_steps: full ? 1 : 6,
 }

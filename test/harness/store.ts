@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs"
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { settings } from "../../src/core/config"
 import { openStore } from "../../src/store/open"
 import type { Store } from "../../src/store/store"
+import { keptForRun } from "./kept-for-run"
 import { leftover } from "./leftovers"
 import { freshDatabase, sharedTemplate } from "./postgres"
 
@@ -22,6 +23,8 @@ export interface TestStore extends AsyncDisposable {
 export async function testStore(on: "sqlite" | "postgres" = engine): Promise<TestStore> {
   const folder = leftover(mkdtempSync(join(tmpdir(), "belfry-store-")))
   const database = on === "postgres" ? await freshDatabase(await migrated()) : undefined
+  const made = database ? undefined : await keptForRun("migrated.db", migrateFile)
+  if (made) copyFileSync(made, join(folder, "test.db"))
   const store = await openStore({
     ...settings(),
     data_dir: folder,
@@ -38,6 +41,16 @@ export async function testStore(on: "sqlite" | "postgres" = engine): Promise<Tes
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** As `migrated`, for SQLite. */
+async function migrateFile(draft: string) {
+  const data_dir = leftover(mkdtempSync(join(tmpdir(), "belfry-migrated-")))
+  const path = join(data_dir, "test.db")
+  const own = { data_dir, database_url: null, "storage.sqlite.path": path }
+  const store = await openStore({ ...settings(), ...own })
+  await store.close() // its log is in the file now
+  copyFileSync(path, draft)
 }
 
 let template: Promise<string> | undefined

@@ -1,4 +1,5 @@
 /** Loaded before every test file, by bunfig.toml: only then do its hooks run in every mode. */
+import "./own-server"
 import { afterAll, afterEach, setDefaultTimeout } from "bun:test"
 import { removeLeftovers } from "./leftovers"
 import { root } from "./migrations"

@@ -20,7 +20,7 @@ import { FIXTURE_KEY, FIXTURES } from "./upgrade"
 const PASSING = new Set(["belfry_migrations"])
 
 /** They name files in the data folder, which is not kept. */
-const OF_THE_FOLDER = ["blob_marker", "database_mark"]
+const OF_THE_FOLDER = ["blob_marker", "database_mark", "instance_id"]
 
 async function use(data_dir: string, database_url: string | null) {
   const flags = {

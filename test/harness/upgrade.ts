@@ -16,3 +16,7 @@ export const fixturesOf = (engine: Engine): { tag: string; path: string }[] =>
 /** The statements of such a file. */
 export const statementsOf = async (path: string): Promise<string[]> =>
   (await Bun.file(path).text()).split("--> statement-breakpoint\n").filter((one) => one.trim())
+
+/** What a command said beside the warning that files are gone: those of the fixtures are not kept. */
+export const besidesGoneFiles = (stderr: string): string[] =>
+  stderr.split("\n").filter((line) => line && !line.includes("lacks files that are gone"))

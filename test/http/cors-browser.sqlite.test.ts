@@ -1,13 +1,13 @@
 import { afterAll, describe, expect, test } from "bun:test"
 import { listen } from "../../src/http/listener"
-import { type Chromium, startChromium } from "../harness/chromium"
+import { startBrowser, type TestBrowser } from "../harness/browser"
 import { missing } from "../harness/peers"
 import { sharedService } from "../harness/shared-service"
 import { addSubscriber, CLOSED, INBOX, subscriberApp, tokenOf } from "../inbox/subscriber-app"
 
 const without = missing("chromium")
 const service = await sharedService()
-const browser: Chromium | undefined = without ? undefined : await startChromium()
+const browser: TestBrowser | undefined = without ? undefined : await startBrowser()
 const api = listen(subscriberApp(service), { host: "127.0.0.1", port: 0, idle_seconds: 10 })
 
 /** A site of its own: an empty page at another port is another origin. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { client, refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
+import { testService } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 
 const clock = movableClock()
@@ -58,6 +59,17 @@ describe("without a trusted proxy", () => {
     }
     expect(refused).toBeGreaterThanOrEqual(9)
   })
+})
+
+test("a proxy counts from the moment at which the settings trust it", async () => {
+  await using service = await testService()
+  const project = await bound(service)
+  const ask = async () => (await project.get("/v1/emails", { "x-forwarded-for": ALLOWED })).status
+  expect(await ask()).toBe(403)
+  service.settings["http.trusted_proxies"] = ["127.0.0.1"]
+  expect(await ask()).toBe(200)
+  service.settings["http.trusted_proxies"] = []
+  expect(await ask()).toBe(403)
 })
 
 describe("behind a trusted proxy", () => {

@@ -205,7 +205,16 @@ test("a route for people is closed to every key", async () => {
   )
   const requests = { add: () => {} }
   const traffic = { note: () => {} }
-  const options = { store, secrets, meter, requests, traffic, verifyAccess, trusted_proxies: [] }
+  const options = {
+    store,
+    secrets,
+    meter,
+    requests,
+    traffic,
+    verifyAccess,
+    trusted_proxies: () => [],
+    base_url: () => "",
+  }
   const { workers, limits, inbox_tokens } = service.parts
   mountRoutes(app, rows, {
     ...options,

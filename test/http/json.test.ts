@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
 import { canonicalJson, JsonScan, parseScanned } from "../../src/http/json"
+import fc from "../harness/properties"
 
 function parseJson(bytes: Uint8Array): unknown {
   new JsonScan().feed(bytes)

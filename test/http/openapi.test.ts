@@ -3,10 +3,10 @@ import { Type as t } from "@sinclair/typebox"
 import { type AppParts, routeTable } from "../../src/app"
 import { codes, type ErrorCode } from "../../src/core/errors"
 import { type OpenApi, openApi } from "../../src/http/openapi"
-import { docsPage, docsResponse } from "../../src/pages/docs"
-import { codeBlocks } from "../docs/code-blocks"
 
-const table = routeTable({} as AppParts).filter(({ page }) => page === undefined)
+const table = routeTable({} as AppParts).filter(
+  ({ page, own_page }) => page === undefined && !own_page,
+)
 const description: OpenApi = JSON.parse(JSON.stringify(openApi(table, "1.2.3")))
 
 const operations = Object.entries(description.paths).flatMap(([path, methods]) =>
@@ -145,79 +145,6 @@ describe("the description", () => {
         ])
       }
     }
-  })
-})
-
-describe("the page for people", () => {
-  const text = docsPage(description)
-  const page = docsResponse(text)
-
-  test("is small and whole", () => {
-    expect(page.headers.get("content-type")).toStartWith("text/html")
-    expect(Buffer.byteLength(text)).toBeLessThan(3 * 1024 * operations.length)
-    for (const { path, operation } of operations) {
-      expect(text).toContain(`id="${operation.operationId}"`)
-      expect(text).toContain(path)
-    }
-    for (const code of Object.keys(codes)) expect(text).toContain(code)
-    const samples = text.match(/<pre><code>(curl|websocat) /g) ?? []
-    expect(samples).toHaveLength(operations.length)
-    for (const { operation } of operations) {
-      expect(text).toContain((operation.description ?? "").split(/[`&<>"']/, 1)[0] as string)
-    }
-  })
-
-  test("shows a body that two requests take once", () => {
-    const [whole = "", other = ""] = ["postTemplates", "putTemplatesByTemplateId"].map(
-      (id) => text.split(`<article id="${id}">`)[1]?.split("</article>", 1)[0],
-    )
-    const field = "<code>channels.sms.body</code> <b>required</b>"
-    expect(whole).toContain(field)
-    expect(other).not.toContain(field)
-    expect(other).toContain('The fields are the same as in: <a href="#postTemplates">')
-  })
-
-  test("asks nobody for anything", () => {
-    const outside = [...text.matchAll(/\b(?:src|href|action)="([^"#][^"]*)"/g)].map(([, to]) => to)
-    // Nothing is loaded, and the only other pages that it names are those of the error codes.
-    const of_codes = Object.keys(codes).map((code) => `/docs/errors/${code}`)
-    expect(outside.toSorted()).toEqual(["data:,", ...of_codes].toSorted())
-    expect(text).not.toMatch(/<script|@import|url\(|<iframe|\son\w+=/)
-    const policy = page.headers.get("content-security-policy") ?? ""
-    expect(policy).toContain("default-src 'none'")
-    const style = /<style>([\s\S]*?)<\/style>/.exec(text)?.[1] ?? ""
-    const digest = new Bun.CryptoHasher("sha256").update(style).digest("base64")
-    expect(policy).toContain(`'sha256-${digest}'`)
-  })
-
-  test("links only to places it has", () => {
-    const ids = new Set([...text.matchAll(/\bid="([^"]+)"/g)].map(([, id]) => id))
-    const links = [...text.matchAll(/href="#([^"]+)"/g)].map(([, id]) => id)
-    expect(links.filter((id) => id !== "top" && !ids.has(id))).toEqual([])
-  })
-
-  test("has a program that checks a signature, for each language of docs/webhooks.md", () => {
-    const programs = codeBlocks("docs/webhooks.md").filter(
-      ({ heading }) => heading === "Check the signature yourself",
-    )
-    expect(programs).toHaveLength(5)
-    for (const { code } of programs)
-      expect(text).toContain(Bun.escapeHTML(code.trim()).replaceAll("&#x27;", "&#39;"))
-  })
-
-  test("follows the reader's choice of light or dark, and fits a phone", () => {
-    expect(text).toContain("prefers-color-scheme:dark")
-    expect(text).toContain('name="viewport"')
-  })
-
-  test("balances its tags", () => {
-    const open: string[] = []
-    for (const [, close, name = ""] of text.matchAll(/<(\/?)([a-z0-9]+)[^>]*>/g)) {
-      if (["meta", "link", "wbr", "br"].includes(name)) continue
-      if (close) expect(open.pop()).toBe(name)
-      else open.push(name)
-    }
-    expect(open).toEqual([])
   })
 })
 

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from "bun:test"
-import fc from "fast-check"
 import { Problems } from "../../src/core/errors"
 import { asPage, Cursors, datesOf, readTime } from "../../src/http/page"
 import { complaints, refusal } from "../harness/client"
 import { mail } from "../harness/mail"
+import fc from "../harness/properties"
 import { sharedService } from "../harness/shared-service"
 
 const service = await sharedService()

@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, test } from "bun:test"
-import fc from "fast-check"
 import { newId } from "../../src/core/ids"
 import { clock } from "../../src/core/time"
 import { purgeWindows, RateLimits, SharedWindows } from "../../src/http/rate-limits"
 import { rateWindows } from "../../src/http/tables"
+import fc from "../harness/properties"
 import { testStore } from "../harness/store"
 
 const { store, [Symbol.asyncDispose]: close } = await testStore()

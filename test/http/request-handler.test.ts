@@ -18,6 +18,29 @@ test.each(["/v1", "/v1/", "/v1/nothing", "/v1/workspaces", "/V1/emails", "/metri
   },
 )
 
+test("a person who follows a wrong link gets a page, and a program the error", async () => {
+  const ask = (path: string, accept: string, method = "GET") =>
+    fetch(new URL(path, listener.url), { method, headers: { accept } })
+  const browser = "text/html,application/xhtml+xml,*/*;q=0.8"
+  const page = await ask("/nothing/<b>here</b>", browser)
+  expect(page.status).toBe(404)
+  expect(page.headers.get("content-type")).toStartWith("text/html")
+  expect(page.headers.get("content-security-policy")).toStartWith("default-src 'none'")
+  const text = await page.text()
+  expect(text).toContain("There is no path")
+  expect(text).not.toContain("<b>here")
+  for (const [path, accept, method] of [
+    ["/nothing", "*/*"],
+    ["/nothing", browser, "POST"],
+    ["/v1/nothing", browser],
+    ["/v1", browser],
+  ] as const) {
+    const answer = await ask(path, accept, method)
+    expect(answer.status).toBe(404)
+    expect(await answer.json()).toMatchObject({ error: { code: "not_found" } })
+  }
+})
+
 test.each([
   ["PUT", "/v1/emails", "GET, HEAD, POST"],
   ["PATCH", "/v1/emails", "GET, HEAD, POST"],

@@ -28,10 +28,10 @@ const contract = linesOf(CONTRACT).map((line): Row => {
 
 const table = routeTable({} as AppParts)
 
-/** Most pages for people are no part of the contract's interface. */
-const pages = table.filter(({ page, method, path }) => {
+/** Most pages for people are no part of the contract's interface, and neither is their session. */
+const pages = table.filter(({ page, own_page, method, path }) => {
   const is_in_contract = contract.some(({ name }) => name === nameOf(method, path))
-  return page !== undefined && !is_in_contract
+  return (page !== undefined || own_page) && !is_in_contract
 })
 
 const built = table
@@ -131,15 +131,35 @@ test("every parameter that is a credential is declared as one", () => {
 
 test("the pages for people are these, and the forms are behind the limits of an entrance", () => {
   expect([...new Set(pages.map(({ path }) => path))]).toEqual([
-    "/",
+    "/mailbox/html/{token}",
     "/docs/",
+    "/docs/search",
+    "/docs/search-index",
+    "/docs/errors",
+    "/docs/{name}",
+    "/docs/guides/{name}",
     "/docs/errors/{name}",
+    "/",
+    "/mailbox",
+    "/mailbox/{mail_id}",
+    "/sign-in",
+    "/parts",
+    "/assets/{name}",
     "/device",
     "/invitation/{token}",
     "/password-reset/{token}",
+    "/session",
+    "/session/mfa",
+    "/session/link",
+    "/session/token",
   ])
-  const forms = pages.filter(({ path }) => path !== "/" && !path.startsWith("/docs/"))
-  expect(forms.every(({ per_minute }) => per_minute === 60)).toBe(true)
+  const forms = pages.filter(({ method }) => method === "POST").map(({ path }) => path)
+  const no_entrance = ["POST /session/token", "DELETE /session"] // a cookie of 256 bits is no guess
+  const behind = pages.filter(({ method, path }) => {
+    return forms.includes(path) && !no_entrance.includes(`${method} ${path}`)
+  })
+  expect(behind.length).toBeGreaterThan(5)
+  expect(behind.every(({ per_minute }) => per_minute === 60)).toBe(true)
 })
 
 test("two paths that one request can mean are told apart by a reserved name", () => {

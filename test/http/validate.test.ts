@@ -4,6 +4,7 @@ import { type AppParts, routeTable } from "../../src/app"
 import { Problems } from "../../src/core/errors"
 import { MONTH, nameText, oneOf, orNull, slugText } from "../../src/http/field-schemas"
 import { check } from "../../src/http/validate"
+import { CATEGORY_SLUG, TOPIC_KEY } from "../../src/lib/text"
 import { complaints, type Reply, refusal } from "../harness/client"
 import { mail, NOBODY } from "../harness/mail"
 import { person, team } from "../harness/people"
@@ -89,6 +90,18 @@ test.each<[string, TSchema, unknown, string]>([
     slugText(),
     "Acme",
     "The value must have 1 to 63 characters: a-z, 0-9, and hyphens between them.",
+  ],
+  [
+    "a category with a space",
+    t.String({ pattern: CATEGORY_SLUG }),
+    "my news",
+    "The value must have 1 to 64 characters: a-z, 0-9, and behind the first one also - and _.",
+  ],
+  [
+    "a topic key that begins with a dot",
+    t.String({ pattern: TOPIC_KEY }),
+    ".news",
+    "The value must have 1 to 64 characters: a-z, 0-9, and behind the first one also a dot, - and _.",
   ],
   [
     "a code of its own form",

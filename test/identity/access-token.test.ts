@@ -128,6 +128,8 @@ test("is refused with our own signature when it was made for something else", as
     "no session": [header, { ...claims, sid: undefined }],
     "a session that is no id": [header, { ...claims, sid: "x' or 1=1" }],
     "a session of somebody else": [header, { ...claims, sub: claims.sid }],
+    "a caller of another kind": [header, { ...claims, caller: "app" }],
+    "a person as a key": [header, { ...claims, caller: "key" }],
     "not yet": [header, { ...claims, nbf: (claims.iat ?? 0) + 600 }],
   }
   for (const [name, [head, body]] of Object.entries(wrong)) {

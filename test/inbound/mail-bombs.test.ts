@@ -38,7 +38,8 @@ async function sendBombs(run: BombRun): Promise<Map<string, string>> {
   const file = join(folder, `${run.port}.json`)
   await Bun.write(file, JSON.stringify(run))
   const cmd = [process.execPath, join(root, "test/inbound/send-bombs.ts"), file]
-  const child = Bun.spawn({ cmd, cwd: root, stdio: ["ignore", "pipe", "pipe"] })
+  const { env } = process // with the engine of this process
+  const child = Bun.spawn({ cmd, cwd: root, env, stdio: ["ignore", "pipe", "pipe"] })
   const [output, errors] = await Promise.all([child.stdout.text(), child.stderr.text()])
   expect(await child.exited, errors).toBe(0)
   const lines = output

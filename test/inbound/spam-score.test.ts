@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import fc from "fast-check"
 import { SPAM_RULES, spamScore } from "../../src/inbound/spam-score"
 import { seen } from "../fixtures/reports/mime"
 import { HAM, SPAM } from "../fixtures/reports/spam"
 import { root } from "../harness/migrations"
+import fc from "../harness/properties"
 
 const corpus = [...SPAM, ...HAM]
 

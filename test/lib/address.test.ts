@@ -1,5 +1,4 @@
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
 import {
   comparable,
   domainOf,
@@ -9,6 +8,7 @@ import {
   parseMailbox,
   wireForm,
 } from "../../src/lib/address"
+import fc from "../harness/properties"
 
 const local64 = "a".repeat(64)
 const label63 = "b".repeat(63)

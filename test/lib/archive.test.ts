@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test"
 import { gzipSync } from "node:zlib"
-import fc from "fast-check"
 import { expanded } from "../../src/lib/archive"
 import { zip } from "../fixtures/reports/zip"
+import fc from "../harness/properties"
 
 const LIMITS = { bytes: 1_000_000, ratio: 200, entries: 3 }
 const any = () => true

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test"
-import fc from "fast-check"
 import { readArf } from "../../src/lib/arf"
 import { FEEDBACK } from "../fixtures/reports/arf"
 import { seen } from "../fixtures/reports/mime"
+import fc from "../harness/properties"
 
 test.each(FEEDBACK.map((one) => [one.name, one] as const))("%s", (_, label) => {
   const arf = readArf(seen(label.raw, label.envelope_from))

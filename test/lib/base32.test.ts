@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
-import fc from "fast-check"
 import { base32, unBase32 } from "../../src/lib/base32"
+import fc from "../harness/properties"
 
 /** RFC 4648, 10, in lower case and without padding. */
 test.each([

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
 import { extractCode } from "../../src/lib/code-extraction"
 import { CODES, LINKS } from "../fixtures/reports/extraction"
+import fc from "../harness/properties"
 
 describe("the code of", () => {
   test.each(CODES.map((one) => [one.name, one] as const))("%s", (_, { mail, code }) => {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
-import fc from "fast-check"
 import { pack, unpack } from "../../src/lib/compression"
+import fc from "../harness/properties"
 
 test("what was packed comes back byte for byte, and never takes more room", () => {
   const letters = fc.uint8Array({ maxLength: 5000 }).map((body) => Buffer.concat([HEAD, body]))

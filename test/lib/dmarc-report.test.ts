@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test"
 import { gzipSync } from "node:zlib"
-import fc from "fast-check"
 import { readDmarcReport } from "../../src/lib/dmarc-report"
 import { classify } from "../../src/lib/mail-kind"
 import {
@@ -13,6 +12,7 @@ import {
 } from "../fixtures/reports/aggregates"
 import { base64, seen } from "../fixtures/reports/mime"
 import { zip } from "../fixtures/reports/zip"
+import fc from "../harness/properties"
 
 describe("an aggregate report is read", () => {
   const xml = feedback(RECORDS)

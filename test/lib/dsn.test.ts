@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
 import { readDsn } from "../../src/lib/dsn"
 import { STANDARD_DSNS } from "../fixtures/reports/dsn-standard"
 import { TEXT_DSNS } from "../fixtures/reports/dsn-text"
 import { multipart, part, plain, seen } from "../fixtures/reports/mime"
+import fc from "../harness/properties"
 
 describe("a report of", () => {
   test.each([...STANDARD_DSNS, ...TEXT_DSNS].map((one) => [one.name, one] as const))(

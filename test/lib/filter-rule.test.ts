@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
 import { matches, parseRule, type Rule } from "../../src/lib/filter-rule"
+import fc from "../harness/properties"
 
 const subject = {
   id: "evt_1",

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
 import { extractLink } from "../../src/lib/link-extraction"
 import { CODES, LINKS } from "../fixtures/reports/extraction"
+import fc from "../harness/properties"
 
 describe("the link of", () => {
   test.each([...LINKS, ...CODES].map((one) => [one.name, one] as const))("%s", (_, one) => {

@@ -1,5 +1,4 @@
 import { expect, test } from "bun:test"
-import fc from "fast-check"
 import {
   canonical,
   decodeWords,
@@ -8,6 +7,7 @@ import {
   headerOf,
   isClean,
 } from "../../src/lib/mail-text"
+import fc from "../harness/properties"
 
 test("fields are unfolded, decoded and kept in order", () => {
   const raw = [

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
-import fc from "fast-check"
 import { firstDifference, parseTags, slipOf } from "../../src/lib/record-text"
+import fc from "../harness/properties"
 
 const MEANT = "v=DMARC1; p=none"
 const slip = (text: string) => slipOf(text, (cleaned) => cleaned === MEANT)?.mistake

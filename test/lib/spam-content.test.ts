@@ -24,7 +24,7 @@ describe("content that filters count", () => {
     expect(spamContentFindings({ subject: "Sale", html, text: null })).toEqual([
       {
         rule: "image_only",
-        detail: "The mail has 1 images and almost no text. Filters cannot read it; add text.",
+        detail: "The mail has one image and almost no text. Filters cannot read it; add text.",
       },
     ])
     expect(rulesOf("Sale", "word ".repeat(30), html)).toEqual([])

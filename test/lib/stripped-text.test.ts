@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
 import { strippedText } from "../../src/lib/stripped-text"
 import { REPLIES } from "../fixtures/reports/replies"
+import fc from "../harness/properties"
 
 describe("of a reply only what is new is left:", () => {
   test.each(REPLIES.map((one) => [one.name, one] as const))("%s", (_, { text, reply }) => {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
-import fc from "fast-check"
 import { textFromHtml } from "../../src/lib/text-from-html"
+import fc from "../harness/properties"
 
 test.each([
   ["<p>Ding</p><p>dong</p>", "Ding\n\ndong"],

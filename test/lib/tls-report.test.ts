@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test"
 import { gzipSync } from "node:zlib"
-import fc from "fast-check"
 import { classify } from "../../src/lib/mail-kind"
 import { readTlsReport } from "../../src/lib/tls-report"
 import { TLS_NAME, TLS_REPORT, tlsMail } from "../fixtures/reports/aggregates"
 import { seen } from "../fixtures/reports/mime"
+import fc from "../harness/properties"
 
 describe("a TLS report is read", () => {
   const json = JSON.stringify(TLS_REPORT)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
 import { childOf, childrenOf, readXml } from "../../src/lib/xml"
+import fc from "../harness/properties"
 
 const LIMITS = { elements: 1_000, depth: 10 }
 const read = (text: string) => readXml(text, LIMITS)

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
 import { isoFrom, millis } from "../../src/core/time"
 import * as mails from "../../src/mailbox/mailbox"
+import { mailboxMails } from "../../src/mailbox/tables"
 import { openTestMailbox } from "./open-mailbox"
 
 describe("a mail in the mailbox", () => {
@@ -90,6 +92,28 @@ describe("the list", () => {
     const { rows, total } = await it.list(filter)
     expect(rows).toHaveLength(found)
     expect(total).toBe(found)
+  })
+
+  test("finds mail of a version without search keys, and mail with a long subject", async () => {
+    await using it = await openTestMailbox()
+    await it.send(newId(), "ann@example.test")
+    const ours = eq(mailboxMails.project_id, it.project_id)
+    await it.store.tx((tx) => tx.update(mailboxMails).set({ search_key: null }).where(ours))
+    await it.send(newId(), "bob@example.test")
+    const found = async (filter: mails.MailFilter) =>
+      (await it.list(filter)).rows.map(({ to }) => to)
+    const both = ["bob@example.test", "ann@example.test"]
+    expect(await found({ search: "GRÜ" })).toEqual(both)
+    expect(await found({ search: "ann@" })).toEqual(["ann@example.test"])
+    expect(await found({ from: "bell@example.test" })).toEqual(both)
+    expect(await found({ from: "ell@example.test" })).toEqual([])
+
+    const [row] = await it.store.read.select().from(mailboxMails).where(ours)
+    const { subject_key: _, search_key: __, read_at: ___, ...mail } = row as mails.MailboxMail
+    const subject = `Begin ${"€".repeat(3000)} end`
+    await it.store.tx((tx) => mails.keep(tx, { ...mail, id: newId(), subject }))
+    expect((await it.list({ search: "begin €" })).total).toBe(1)
+    expect((await it.list({ search: "end" })).total).toBe(0)
   })
 
   test("is cleared of one recipient's mail, or of everything", async () => {

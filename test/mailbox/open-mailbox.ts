@@ -19,7 +19,13 @@ import { addProject } from "../harness/project-rows"
 const FAST_SLOWNESS_MS = 50
 
 /** The embedded mailbox on a free port, over a store of its own with one project in it. */
-export async function openTestMailbox({ fallback = true } = {}) {
+export async function openTestMailbox({
+  fallback = true,
+  most_waiting,
+}: {
+  fallback?: boolean
+  most_waiting?: number
+} = {}) {
   const folder = mkdtempSync(join(tmpdir(), "belfry-mailbox-"))
   const path = join(folder, "test.db")
   const store = await openStore({ ...settings(), data_dir: folder, "storage.sqlite.path": path })
@@ -33,6 +39,7 @@ export async function openTestMailbox({ fallback = true } = {}) {
     fallback_project: () => (fallback ? project_id : undefined),
     complained: async (message_id) => void complaints.push(message_id),
     slow_ms: FAST_SLOWNESS_MS,
+    most_waiting,
   })
   const provider: EmailProvider = mailbox({ port: server.port })
   return {

@@ -42,7 +42,14 @@ describe("a mail is read", () => {
       .update(Buffer.from([0, 1, 2]))
       .digest("hex")
     expect(mail.attachments).toEqual([
-      { filename: "a.png", content_type: "image/png", content_id: "logo@tower", size: 3, sha256 },
+      {
+        id: "0",
+        filename: "a.png",
+        content_type: "image/png",
+        content_id: "logo@tower",
+        size: 3,
+        sha256,
+      },
     ])
   })
 

@@ -200,7 +200,8 @@ async function sent(service: TestService, owner: Person, mark: string, here: Ids
 
 async function received({ store }: TestService, home: Home, mark: string): Promise<string> {
   const id = newId()
-  const raw = Buffer.from(`Subject: ${mark} mail\r\nFrom: a@b.test\r\n\r\n${mark}\r\n`)
+  const file = 'Content-Type: text/plain\r\nContent-Disposition: attachment; filename="a.txt"\r\n'
+  const raw = Buffer.from(`Subject: ${mark} mail\r\nFrom: a@b.test\r\n${file}\r\n${mark}\r\n`)
   const address = `${mark}@mailbox.test`.toLowerCase()
   const row = {
     id,

@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test"
 import { asc } from "drizzle-orm"
-import fc from "fast-check"
 import { millisFrom } from "../../src/core/time"
 import { events } from "../../src/events/tables"
 import type { ReputationCounts } from "../../src/identity/tables"
@@ -10,6 +9,7 @@ import { addUp, count, hourOf, MOST_NAMES_AN_HOUR, NONE } from "../../src/reputa
 import { reputationHours } from "../../src/reputation/tables"
 import type { Reader } from "../../src/store/store"
 import { idFor } from "../harness/ids"
+import fc from "../harness/properties"
 import { letter, outcome, PROJECT, told } from "./letters"
 import { postOffice } from "./post-office"
 

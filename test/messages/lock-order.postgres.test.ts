@@ -10,6 +10,7 @@ import { messageRows } from "../../src/messages/pipeline"
 import { messages } from "../../src/messages/tables"
 import type { Closure, Store, Tx } from "../../src/store/store"
 import { movableClock } from "../harness/clock"
+import { untilLocked } from "../harness/lock-waits"
 import { quietLog } from "../harness/quiet"
 import { refusal } from "../store/facts"
 import { PROJECT } from "./letters"
@@ -44,7 +45,7 @@ async function amidClaim(office: PostOffice, other: (store: Store) => Promise<un
   })
   await locked.promise
   const work = other(both.store).catch((error: Error) => error)
-  await Promise.race([work, Bun.sleep(100)]) // by then it waits for the row
+  await untilLocked(office.store.read, 1, work) // it waits for the row
   go.resolve()
   await claiming
   return { ended: await work, repeats: both.repeats.count }
@@ -108,7 +109,7 @@ test.each<[string, (store: Store, last_first: Message[]) => Promise<unknown>]>([
   })
   await locked.promise
   const work = many(both.store, [last, second, first])
-  await Promise.race([work, Bun.sleep(100)])
+  await untilLocked(office.store.read, 1, work)
   go.resolve()
   await Promise.all([holding, work])
   expect(both.repeats.count).toBe(0)

@@ -29,6 +29,16 @@ test("where there are too many, the first ones are kept, and what is large never
   expect(fresh.remove("large")).toBeUndefined()
 })
 
+test("short contents count what they take beside their characters", () => {
+  const fresh = new RecentContents()
+  const content = { shared: "email", subscriber: { id: newId(), name: "Ada" } }
+  const ids = Array.from({ length: 20_000 }, () => newId())
+  for (const id of ids) fresh.keep(id, content)
+  const kept = ids.filter((id) => fresh.remove(id) !== undefined)
+  expect(kept.length).toBeGreaterThan(5_000)
+  expect(kept.length).toBeLessThan(12_000)
+})
+
 test("contents that nothing asked for within ten seconds give way", () => {
   const fresh = new RecentContents()
   const ids = Array.from({ length: 200 }, () => newId())

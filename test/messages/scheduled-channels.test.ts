@@ -2,12 +2,16 @@ import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { now, secondsFromNow } from "../../src/core/time"
 import { events } from "../../src/events/tables"
-import { OVER } from "../../src/jobs/work-item"
+import { holdOpenWork } from "../../src/jobs/restore-hold"
+import { OVER, RESTORE_REASON } from "../../src/jobs/work-item"
 import { accept } from "../../src/messages/pipeline"
 import { expire, feedback } from "../../src/messages/settle"
 import { type ChannelName, messages } from "../../src/messages/tables"
+import { changeHeld } from "../../src/operations/held-work"
+import { heldTables } from "../../src/operations/start-held"
+import { RUNS_ON } from "../../src/work"
 import { client, refusal } from "../harness/client"
-import type { TestProject } from "../harness/service"
+import { type TestProject, testService } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { letter, read } from "./letters"
 
@@ -18,7 +22,11 @@ const ADDRESSES = { email: "ann@example.test", push: "phone-of-ann", sms: "+1415
 type Scheduled = keyof typeof ADDRESSES
 
 /** A message of the channel that waits an hour, past the API of the channel. */
-async function scheduledIn(project: TestProject, channel: Scheduled & ChannelName) {
+async function scheduledIn(
+  project: TestProject,
+  channel: Scheduled & ChannelName,
+  store = service.store,
+) {
   const { account_id, project_id } = project
   const recipient = ADDRESSES[channel]
   const to = { email: recipient, name: null, kind: "to", status: "queued" } as const
@@ -27,7 +35,7 @@ async function scheduledIn(project: TestProject, channel: Scheduled & ChannelNam
     recipients: [{ ...to, status_reason: null }],
     scheduled_at: secondsFromNow(3600),
   })
-  await service.store.tx((tx) => accept(tx, [message]))
+  await store.tx((tx) => accept(tx, [message]))
   return message.id
 }
 
@@ -90,4 +98,26 @@ test("a push that was sent and expired later has left the list, and one that exp
     expect(meta.total).toBe(1)
   }
   expect(refusal(await project.get(`/v1/scheduled/${sent}`))).toEqual([404, "not_found"])
+})
+
+test("a message that waits since a restore says so until it is resumed, and can be cancelled", async () => {
+  await using office = await testService()
+  const { store } = office
+  const project = await office.project()
+  const ids = [await scheduledIn(project, "email", store), await scheduledIn(project, "sms", store)]
+  await holdOpenWork(store, heldTables(RUNS_ON))
+  const reasons = async () =>
+    (await project.get("/v1/scheduled")).body.data.map(
+      (one: { status: string; status_reason?: string }) => [one.status, one.status_reason],
+    )
+  expect(await reasons()).toEqual(ids.map(() => ["scheduled", RESTORE_REASON]))
+  const one = `/v1/scheduled/${ids[0]}`
+  expect((await project.get(one)).body.data).toMatchObject({ status_reason: RESTORE_REASON })
+  const { body } = await project.call("DELETE", one)
+  expect(body.data).toMatchObject({ status: "cancelled", deleted: true })
+  await changeHeld(store, { action: "resume", filter: {} })
+  expect(await reasons()).toEqual([
+    ["scheduled", undefined],
+    ["cancelled", undefined],
+  ])
 })

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
 import { STATUSES } from "../../src/emails/schemas"
 import type { ChannelName, Status } from "../../src/messages/tables"
 import {
@@ -10,6 +9,7 @@ import {
   settledCounters,
   statusesOf,
 } from "../../src/messages/transitions"
+import fc from "../harness/properties"
 
 const CHANNELS: ChannelName[] = ["email", "push", "sms", "in_app"]
 const ALL = [...new Set(CHANNELS.flatMap(statusesOf))]

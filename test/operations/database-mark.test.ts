@@ -2,7 +2,12 @@ import { expect, test } from "bun:test"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { keepMark, raiseMark, whyPutBack } from "../../src/operations/database-mark"
+import {
+  keepMark,
+  raiseMark,
+  raiseMarkAboveAll,
+  whyPutBack,
+} from "../../src/operations/database-mark"
 import * as instanceValues from "../../src/store/instance-values"
 import type { Store } from "../../src/store/store"
 import { testStore } from "../harness/store"
@@ -33,10 +38,23 @@ test("a database that is older than its folder was put back, and the next mark i
   const copied = (await markOf(store)) ?? ""
   for (let at = 0; at < 3; at++) await raiseMark(store, folder)
   await setMark(store, copied)
-  expect(await whyPutBack(store, folder)).toContain("its mark is 1, not 4")
+  const why = await whyPutBack(store, folder)
+  expect(why).toContain("its mark is 1, not 4. So up to 3 minutes of work are missing")
   await raiseMark(store, folder)
   expect(await markOf(store)).toEndWith(" 5")
   expect(await whyPutBack(store, folder)).toBeUndefined()
+})
+
+test("the minutes are not told behind a hold, which raises the mark by a leap", async () => {
+  await using base = await testStore()
+  const { store, folder } = base
+  await raiseMark(store, folder)
+  const copied = (await markOf(store)) ?? ""
+  await raiseMarkAboveAll(store, folder)
+  await setMark(store, copied)
+  const why = await whyPutBack(store, folder)
+  expect(why).toContain("So more than a week of work may be missing in it.")
+  expect(why).not.toContain("minutes")
 })
 
 test("a folder that lost its database has one without a mark, or another one", async () => {

@@ -43,3 +43,17 @@ test("the forecast follows the growth of the last days", async () => {
   await noteDatabaseSize(store)
   expect(await kept()).toHaveLength(1) // older ones say nothing any more
 })
+
+test("a size that was noted while the clock was ahead says nothing", async () => {
+  await store.tx((tx) => instanceValues.remove(tx, "database_sizes"))
+  const kept = async () =>
+    JSON.parse((await instanceValues.find(store.read, "database_sizes")) ?? "")
+  clock.advance({ seconds: 400 * 24 * HOUR })
+  await noteDatabaseSize(store)
+  const [ahead] = await kept()
+  clock.advance({ seconds: -400 * 24 * HOUR })
+  await noteDatabaseSize(store)
+  const samples = await kept()
+  expect(samples).toHaveLength(1)
+  expect(samples[0].at < ahead.at).toBe(true)
+})

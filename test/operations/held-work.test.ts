@@ -5,17 +5,19 @@ import { events } from "../../src/events/tables"
 import { DROPPED, enqueueAll } from "../../src/jobs/jobs"
 import { holdOpenWork } from "../../src/jobs/restore-hold"
 import { jobs } from "../../src/jobs/tables"
-import { DEAD, HELD, READY } from "../../src/jobs/work-item"
+import { DEAD, HELD, READY, RESTORE_HOLD } from "../../src/jobs/work-item"
 import { messages } from "../../src/messages/tables"
 import { changeHeld, type HeldFilter } from "../../src/operations/held-work"
 import { heldTables } from "../../src/operations/start-held"
 import { deliveries } from "../../src/webhooks/tables"
 import { RUNS_ON } from "../../src/work"
 import { receiver } from "../fakes/receiver"
+import { audience, begun, publish, record, walker } from "../fan-out/audiences"
 import { testHooks } from "../harness/hooks"
 import { idFor } from "../harness/ids"
 import { testPauses } from "../harness/pauses"
 import { quietLog } from "../harness/quiet"
+import { testService } from "../harness/service"
 import { WorkLoops } from "../harness/work-loops"
 import { letter } from "../messages/letters"
 import { postOffice } from "../messages/post-office"
@@ -117,6 +119,67 @@ test("a dropped job stays dropped through a pause of its kind", async () => {
   expect((await rows()).map(({ last_error }) => last_error)).toEqual([DROPPED, DROPPED])
 })
 
+test.each([
+  ["the start", "fan_out.start", "queued"],
+  ["a part", "fan_out.part", "fanning_out"],
+])("a publish ends as cancelled when %s of it is dropped", async (_, kind, status) => {
+  await using service = await testService()
+  const { store, parts } = service
+  const project = await service.project()
+  const { topic } = await audience(store, project, [{}, {}])
+  const { id } = await publish(service, project, topic)
+  if (kind === "fan_out.part") await begun(service, id)
+  expect<string>((await record(parts, id)).status).toBe(status)
+  await holdOpenWork(store, heldTables(RUNS_ON))
+  const dropped = await changeHeld(store, { action: "purge", filter: { kind } })
+  expect(dropped.counts.jobs).toBe(1)
+  const loop = walker(service)
+  await loop.start()
+  const isOver = async () => (await record(parts, id)).completed_at !== null
+  while (!(await isOver())) await Bun.sleep(5)
+  await loop.stop(1_000)
+  expect(await record(parts, id)).toMatchObject({ status: "cancelled", status_reason: null })
+})
+
+test("a publish says that it waits since a restore, in the list too, until it is resumed", async () => {
+  await using service = await testService()
+  const { store, parts } = service
+  const project = await service.project()
+  const { topic } = await audience(store, project, [{}, {}])
+  const at_work = await publish(service, project, topic)
+  await begun(service, at_work.id)
+  const later = { scheduled_at: secondsFromNow(3600) }
+  const waiting = await publish(service, project, topic, later)
+  const foreign = await service.project()
+  const other = await audience(store, foreign, [{}])
+  const other_publish = await publish(service, foreign, other.topic, later)
+  await store.tx((tx) => enqueueAll(tx, alert, [{ payload: {}, project_id: project.project_id }]))
+  await holdOpenWork(store, heldTables(RUNS_ON))
+  const all = `/v1/topics/${topic.key}/publishes`
+  const told = async () =>
+    (await project.get(all)).body.data.map(
+      (one: { id: string; status: string; status_reason: string | null }) => [
+        one.id,
+        one.status,
+        one.status_reason,
+      ],
+    )
+  expect(await told()).toEqual([
+    [waiting.id, "scheduled", RESTORE_HOLD],
+    [at_work.id, "fanning_out", RESTORE_HOLD],
+  ])
+  const one = await project.get(`${all}/${waiting.id}`)
+  expect(one.body.data).toMatchObject({ status_reason: RESTORE_HOLD })
+
+  const ours = { project: project.project_id }
+  await changeHeld(store, { action: "resume", filter: ours })
+  expect(await told()).toEqual([
+    [waiting.id, "scheduled", null],
+    [at_work.id, "fanning_out", null],
+  ])
+  expect(await record(parts, other_publish.id)).toMatchObject({ status_reason: RESTORE_HOLD })
+})
+
 test("deliveries are chosen by the host of their endpoint, and end exhausted", async () => {
   await using hooks = await testHooks()
   using fake = receiver()
@@ -134,4 +197,26 @@ test("deliveries are chosen by the host of their endpoint, and end exhausted", a
     )
   expect(await statusOf(there.id)).toEqual(["exhausted", "exhausted", "exhausted"])
   expect(await statusOf(here.id)).toEqual(["held", "held", "held"])
+})
+
+test("the host of an endpoint is known in capitals, encoded, and in another script", async () => {
+  await using hooks = await testHooks()
+  const { store } = hooks
+  const urls = [
+    "https://HOOKS.Two.test/in",
+    "https://b\u00fccher.test/in",
+    "https://hooks.thr%65e.test/in",
+  ]
+  for (const url of urls) await hooks.endpoint({ url })
+  await hooks.emit(1)
+  await holdOpenWork(store, heldTables(RUNS_ON))
+  for (const domain of [
+    "hooks.two.test",
+    "b\u00fccher.test",
+    "xn--bcher-kva.test",
+    "hooks.three.test",
+  ]) {
+    const { counts } = await changeHeld(store, { action: "count", filter: { domain } })
+    expect([domain, counts]).toEqual([domain, { ...none, webhook_deliveries: 1 }])
+  }
 })

@@ -95,3 +95,16 @@ test("damage that the daily check finds makes the disk damaged", async () => {
   expect(it.disk.isDamaged()).toBe(true)
   expect((await it.disk.damaged).message).toContain(`${path} is damaged`)
 })
+
+test("a check that a wrong clock noted far ahead does not put off the next one", async () => {
+  await using it = await kept()
+  clock.advance({ seconds: 400 * DAY_SECONDS })
+  await it.check.look()
+  const ahead = await it.checkedAt()
+  expect(ahead).toBeDefined()
+  clock.advance({ seconds: -400 * DAY_SECONDS })
+  const before = sounds()
+  await it.check.look()
+  expect(sounds()).toBe(before + 1)
+  expect(String(await it.checkedAt()) < String(ahead)).toBe(true)
+})

@@ -1,11 +1,17 @@
-import { expect, test } from "bun:test"
-import { eq } from "drizzle-orm"
+import { expect, spyOn, test } from "bun:test"
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
+import { eq, inArray, sql } from "drizzle-orm"
+import { monotonic, sleep } from "../../src/core/time"
+import { nodes as nodeRows } from "../../src/jobs/tables"
 import { HELD, READY, RESTORE_HOLD } from "../../src/jobs/work-item"
 import { showLife } from "../../src/jobs/work-nodes"
 import { messages } from "../../src/messages/tables"
-import { raiseMark } from "../../src/operations/database-mark"
-import { startHeld } from "../../src/operations/start-held"
+import { raiseMark, whyPutBack } from "../../src/operations/database-mark"
+import { startHeld, startInTurn } from "../../src/operations/start-held"
+import { inTurn } from "../../src/store/in-turn"
 import * as instanceValues from "../../src/store/instance-values"
+import type { Store } from "../../src/store/store"
 import { RUNS_ON } from "../../src/work"
 import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
@@ -13,6 +19,14 @@ import { engine } from "../harness/store"
 import { postOffice } from "../messages/post-office"
 
 quietLog()
+
+/** How many sessions of the database asked for their turn to start last. */
+async function asking(store: Store): Promise<number> {
+  const counted = store.read.select({ n: sql<string>`count(*)` }).from(sql`pg_stat_activity`)
+  const others = sql`datname = current_database() AND pid <> pg_backend_pid()`
+  const [row] = await counted.where(sql`${others} AND query LIKE '%pg_try_advisory_xact_lock%'`)
+  return Number(row?.n ?? 0)
+}
 
 /** An office with one open message, and how a server on it would begin. */
 async function begun() {
@@ -56,17 +70,94 @@ test("a database that is older than its folder starts held, and the next start d
 })
 
 if (engine === "postgres") {
+  test("a node does not start while another one decides, and then finds its mark", async () => {
+    await using office = await begun()
+    const { store, folder: data_dir, database_url } = office
+    await office.raise()
+    await office.raise()
+    const [here] = ((await office.mark()) ?? "").split(" ")
+    await store.tx((tx) => instanceValues.set(tx, "database_mark", `${here} 1`))
+    const order: string[] = []
+    const settings = { data_dir, database_url, database_direct_url: null }
+    let second: ReturnType<typeof startInTurn> | undefined
+    await inTurn(database_url ?? "", async () => {
+      second = startInTurn(store, settings, { is_asked: false, runs_on: RUNS_ON })
+      void second.then(() => order.push("second"))
+      while ((await asking(store)) < 2) await sleep(5)
+      await store.tx((tx) => instanceValues.set(tx, "database_mark", `${here} 9`))
+      order.push("first")
+    })
+    const { stopMark, endStart } = (await second) ?? {}
+    expect(order).toEqual(["first", "second"])
+    expect(await office.work()).toEqual([READY, null])
+    await stopMark?.()
+    await endStart?.()
+  })
+
+  test("of nodes that start at once on a database that was put back, one holds, and none what came in since", async () => {
+    await using office = await begun()
+    const { store, folder, database_url } = office
+    const nodes = ["a", "b", "c"].map((name) => join(folder, name))
+    for (const dir of nodes) mkdirSync(dir)
+    for (const dir of [...nodes, ...nodes]) await raiseMark(store, dir)
+    const here = (await office.mark())?.split(" ")[0]
+    await store.tx((tx) => instanceValues.set(tx, "database_mark", `${here} 1`))
+    const arrived: string[] = []
+    const start = async (data_dir: string) => {
+      const settings = { data_dir, database_url, database_direct_url: null }
+      const started = await startInTurn(store, settings, { is_asked: false, runs_on: RUNS_ON })
+      arrived.push(await office.accept()) // what it accepts as soon as it has started
+      return started
+    }
+    const started = await Promise.all(nodes.map(start))
+    expect(await office.work()).toEqual([HELD, RESTORE_HOLD])
+    const rows = await store.read.select().from(messages).where(inArray(messages.id, arrived))
+    expect(rows.map(({ state }) => state)).toEqual([READY, READY, READY])
+
+    // Each of them shows life from then on, and until it works.
+    const [one] = started
+    await one?.endStart()
+    expect(await store.read.select().from(nodeRows)).toHaveLength(2)
+    for (const { stopMark, endStart } of started) await Promise.all([stopMark(), endStart()])
+    expect(await store.read.select().from(nodeRows)).toEqual([])
+  })
+
+  test("the next node starts after the one that held, also where its folder knows the database further", async () => {
+    await using office = await begun()
+    const { store, folder, database_url } = office
+    const [behind, ahead] = ["behind", "ahead"].map((name) => join(folder, name)) as [
+      string,
+      string,
+    ]
+    for (const dir of [behind, ahead]) mkdirSync(dir)
+    for (const dir of [behind, ahead, ahead, ahead]) await raiseMark(store, dir)
+    const here = (await office.mark())?.split(" ")[0]
+    const putBack = () => store.tx((tx) => instanceValues.set(tx, "database_mark", `${here} 0`))
+    const start = (data_dir: string) => {
+      const settings = { data_dir, database_url, database_direct_url: null }
+      return startInTurn(store, settings, { is_asked: false, runs_on: RUNS_ON })
+    }
+    await putBack()
+    const first = await start(behind) // it is alive from now on
+    const second = await start(ahead)
+    expect(await office.work()).toEqual([HELD, RESTORE_HOLD])
+    for (const { stopMark, endStart } of [first, second])
+      await Promise.all([stopMark(), endStart()])
+
+    await putBack()
+    expect(await whyPutBack(store, ahead)).toContain("older than its folder knows it")
+    expect(await whyPutBack(store, behind)).toContain("older than its folder knows it")
+  })
+
   test("nothing is held while another node works on the database", async () => {
     await using office = await begun()
-    const life = setInterval(() => void showLife(office.store, idFor("node")), 1000)
     await showLife(office.store, idFor("node"))
-    try {
-      const refused = office.begin(true)
-      expect(refused).rejects.toMatchObject({ name: "OtherNodeRuns" })
-      await refused.catch(() => {})
-      expect(await office.work()).toEqual([READY, null])
-    } finally {
-      clearInterval(life)
-    }
+    const refused = office.begin(true) // waits for as long as a dead node counts as one that lives
+    const later = monotonic() + 30_000
+    const time = spyOn(performance, "now").mockImplementation(() => later)
+    await expect(refused.finally(() => time.mockRestore())).rejects.toMatchObject({
+      name: "OtherNodeRuns",
+    })
+    expect(await office.work()).toEqual([READY, null])
   })
 }

@@ -88,7 +88,7 @@ const OVER_ROWS: Record<string, Record<string, unknown>> = {
   rate_windows: { ends: now() },
   soft_failures: { channel: "email" },
   nodes: { seen_at: "2020-01-01T00:00:00.000Z" },
-  webhooks: { id: ids.webhook_id },
+  webhooks: { id: ids.webhook_id, events: [] }, // a list, because a service of another file routes events
   domains: { id: ids.domain_id },
   topics: { id: ids.topic_id },
   templates: { id: ids.template_id },

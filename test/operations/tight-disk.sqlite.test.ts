@@ -99,6 +99,23 @@ test("what is settled later goes with the next call, and the log says so once", 
   expect(told()).toBe(before + 1)
 })
 
+test("the files are looked through again when contents went, and not each minute", async () => {
+  const project = await service.project()
+  await sendMany(project, 3)
+  await deliver()
+  const files: string[] = []
+  const sweep = sweeper(() => 1000, files)
+  await sweep()
+  const first = files.length
+  expect(first).toBeGreaterThan(0)
+  await sweep()
+  expect(files.length).toBe(first)
+  await sendMany(project, 3)
+  await deliver()
+  await sweep()
+  expect(files.length).toBe(first + 1)
+})
+
 test("without a floor nothing goes", async () => {
   const project = await service.project()
   const ids = await sendMany(project, 3)

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs"
 import { accept } from "../../src/messages/pipeline"
 import { LANGUAGES } from "../../src/pages/unsubscribe-words"
 import { addCategory, addSubscriber } from "../harness/audience"
-import { type BrowserPage, type Chromium, startChromium } from "../harness/chromium"
+import { type BrowserPage, startBrowser, type TestBrowser } from "../harness/browser"
 import { missing } from "../harness/peers"
 import { sharedService } from "../harness/shared-service"
 import { linkTo, unsubscribedIn } from "../harness/unsubscribed"
@@ -12,10 +12,10 @@ import { letter } from "../messages/letters"
 const without = missing("chromium")
 const service = await sharedService()
 const { url } = service.listen()
-const browser: Chromium | undefined = without ? undefined : await startChromium()
+const browser: TestBrowser | undefined = without ? undefined : await startBrowser()
 afterAll(() => browser?.[Symbol.asyncDispose]())
 
-const open: Chromium["open"] = (path, look) => {
+const open: TestBrowser["open"] = (path, look) => {
   if (!browser) throw new Error("there is no browser")
   return browser.open(path.startsWith("/") ? `${url}${path}` : path, look)
 }
@@ -74,12 +74,10 @@ const unsubscribed = (token: string) =>
   })
 
 describe.skipIf(without)("in Chromium", () => {
-  /** What is wrong with a page: rules of accessibility that it breaks, and whether it is cut off. */
+  /** What is wrong with a page: rules of accessibility that it breaks, and what is out of place. */
   async function faultsOf(page: BrowserPage, path: string) {
     await page.goto(`${url}${path}`)
-    const is_wide = "document.documentElement.scrollWidth > innerWidth"
-    const faults = await page.accessibilityProblems()
-    if (await page.read<boolean>(is_wide)) faults.push("it scrolls sideways")
+    const faults = [...(await page.accessibilityProblems()), ...(await page.layoutFaults())]
     await shoot(path, page)
     return faults
   }
@@ -149,7 +147,7 @@ describe.skipIf(without)("in Chromium", () => {
       "Your choice is saved.",
     )
     expect((await state()).ended).toEqual(["ann@example.test unsubscribe page category offers"])
-    expect(page.messages).toEqual([])
+    expect(page.problems).toEqual([])
   }, 60_000)
 
   test("the page is read from right to left in Arabic, and an address inside stays as it is", async () => {
@@ -187,7 +185,7 @@ describe.skipIf(without)("in Chromium", () => {
     expect(page.requests).toEqual([`${url}/u/${token}?lang=en`, BRANDING.logo_url])
     const loaded = "document.images[0].complete && document.images[0].naturalWidth === 120"
     expect(await page.read<boolean>(loaded)).toBe(true)
-    expect(page.messages).toEqual([])
+    expect(page.problems).toEqual([])
     const color = "getComputedStyle(document.querySelector('button.go')).color"
     expect(await page.read<string>(color)).toBe("rgb(0, 0, 0)")
   })

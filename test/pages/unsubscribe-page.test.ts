@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
 import { suppress } from "../../src/suppressions/suppressions"
 import type { Reply } from "../harness/client"
 import { movableClock } from "../harness/clock"
+import fc from "../harness/properties"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { linkTo, unsubscribedIn } from "../harness/unsubscribed"
@@ -415,7 +415,7 @@ describe("pages for recipients", () => {
       expect(one?.text).toContain(
         '<a href="https://example.test/help" rel="noopener noreferrer">Help',
       )
-      expect(one?.text).toContain(":root{--go:rgb(255 204 0);--on-go:#000}")
+      expect(one?.text).toContain(":root{--accent:rgb(255 204 0);--on-accent:#000}")
       const policy = one?.headers.get("content-security-policy") ?? ""
       expect(policy).toContain("img-src data: https://cdn.example.test;")
       const style = /<style>([^<]*)<\/style>/.exec(one?.text ?? "")?.[1] ?? ""
@@ -426,7 +426,7 @@ describe("pages for recipients", () => {
       body: { branding: { primary_color: "#123", logo_url: null } },
     })
     const [plain] = await everyPage(project)
-    expect(plain?.text).toContain(":root{--go:rgb(17 34 51);--on-go:#fff}")
+    expect(plain?.text).toContain(":root{--accent:rgb(17 34 51);--on-accent:#fff}")
     expect(plain?.text).toContain("<bdi>Ac&quot;me &lt;b&gt;</bdi>")
   })
 

@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { channelTable, PROVIDERS } from "../../src/channels"
 import { openEmailProviders } from "../../src/compose"
 import { type Settings, settings } from "../../src/core/config"
@@ -20,7 +20,6 @@ import { engine } from "../harness/store"
 import { WorkLoops, workOf } from "../harness/work-loops"
 
 quietLog()
-setDefaultTimeout(30_000)
 
 const SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 const { ca, issue } = authority()

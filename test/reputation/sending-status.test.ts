@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
 import type { ReputationCounts } from "../../src/identity/tables"
 import { BLANK, decide, rejectedShare } from "../../src/reputation/sending-status"
 import { percentText, thresholds, windowText } from "../../src/reputation/thresholds"
+import fc from "../harness/properties"
 import { DAY, HOUR, MINUTE, Walk } from "./walk"
 
 const START = "2026-11-15T12:00:00.000Z"

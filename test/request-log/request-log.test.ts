@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { secondsFromNow } from "../../src/core/time"
 import { consoleUsers } from "../../src/identity/tables"
@@ -19,7 +19,6 @@ import { testService } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { testStore } from "../harness/store"
 
-setDefaultTimeout(30_000)
 quietLog()
 const clock = movableClock()
 

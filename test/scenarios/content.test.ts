@@ -2,7 +2,7 @@ import { expect, test } from "bun:test"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { type Belfry, startBelfry } from "../harness/binary"
-import { type BrowserPage, startChromium } from "../harness/chromium"
+import { type BrowserPage, startBrowser } from "../harness/browser"
 import { missing } from "../harness/peers"
 import { lean } from "./serve"
 
@@ -170,7 +170,7 @@ test.skipIf(missing("chromium"))(
 
 /** From the loopback, since Chromium lets no page from elsewhere ask it for pictures. */
 async function readMail(html: string, look: (page: BrowserPage) => Promise<void>) {
-  await using browser = await startChromium()
+  await using browser = await startBrowser()
   const headers = { "content-type": "text/html; charset=utf-8" }
   await using program = Bun.serve({ port: 0, fetch: () => new Response(html, { headers }) })
   const url = `http://127.0.0.1:${program.port}/`

@@ -39,7 +39,8 @@ const STAND_INS: [string | RegExp, string][] = [
 ]
 
 /**
- * Commands that end by Ctrl-C get one after a while. What people type (a password, yes) is given.
+ * Commands that end by Ctrl-C get one after a while, unless they run in the background until they are
+ * killed. What people type (a password, yes) is given.
  * Nobody answers for acme.com and smtp.example.com here. What asks them fails in a way that is told.
  */
 const PRELUDE = `
@@ -53,7 +54,8 @@ failing() {
 }
 belfry() {
   case "$*" in
-    up*|serve*|listen\\ --forward*|*\\ tail*|*--watch*) endless "$@" ;;
+    up*) [ "$BASHPID" = $$ ] || exec "$BELFRY" "$@"; endless "$@" ;;
+    serve*|listen\\ --forward*|*\\ tail*|*--watch*) endless "$@" ;;
     tui*) ended script -qec "timeout --foreground --signal=INT 4 $BELFRY tui" /dev/null > /dev/null ;;
     backup*) "$BELFRY" "$@" --data-dir "$DATA_DIR" ;;
     admin\\ bootstrap*) echo "$PASSWORD" | "$BELFRY" "$@" --password-stdin --data-dir "$DATA_DIR" ;;
@@ -61,6 +63,7 @@ belfry() {
     login*) # a person from here on
       echo "$PASSWORD" | "$BELFRY" "$@" --email you@example.com --password-stdin
       unset BELFRY_API_KEY ;;
+    mailbox\\ release*) failing "75" "$@" ;; # this server has no relay
     providers\\ test*) failing "1 7" "$@" ;; # no such host; example.com is not verified
     webhooks\\ rotate*--now*) "$BELFRY" "$@" --yes ;;
     smtp\\ test\\ mail.example.com*) failing "69" "$@" ;; # no such host

@@ -3,8 +3,13 @@ import { rmSync } from "node:fs"
 import { connect } from "node:net"
 import { countingRelay } from "../fakes/counting-relay"
 import { makeHome, startBelfry } from "../harness/binary"
+import { openRequest } from "../harness/raw-request"
+import { untilRead } from "../harness/unread"
 import { countOf, drained, get, type Mail, post, send, until } from "./mails"
 import { relaySettings } from "./serve"
+
+/** Nothing tells from outside that a request which was read has come to its wait. */
+const HANDLED_MS = 300
 
 const mail = { from: "me@example.test", to: "ann@example.test" }
 
@@ -34,7 +39,9 @@ test("SIGTERM lets a request finish whose body is still on its way", async () =>
   const options = { home: lasting.home, env: relaySettings(relay.port) }
   await using first = await startBelfry(options)
   const body = JSON.stringify({ ...mail, subject: "Late", text: "x".repeat(200_000) })
-  const socket = connect(Number(new URL(first.url).port), "127.0.0.1")
+  await get(first, "/v1/emails") // what a request needs is loaded with the first one
+  const port = Number(new URL(first.url).port)
+  const socket = connect(port, "127.0.0.1")
   let answer = ""
   socket.on("data", (chunk) => {
     answer += chunk.toString()
@@ -44,8 +51,9 @@ test("SIGTERM lets a request finish whose body is still on its way", async () =>
     `POST /v1/emails HTTP/1.1\r\nHost: belfry\r\nX-API-Key: ${first.api_key}\r\n` +
       `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
   )
-  socket.write(body.slice(0, 100_000))
-  await Bun.sleep(300) // nothing tells from outside that the half has been read
+  await new Promise((resolve) => socket.write(body.slice(0, 100_000), resolve))
+  await untilRead(port)
+  await Bun.sleep(HANDLED_MS)
   first.kill("SIGTERM")
   await until("it takes no new connections", () => refused(first.url))
   socket.write(body.slice(100_000))
@@ -68,12 +76,16 @@ const refused = (url: string) =>
 test("SIGTERM answers a long poll instead of waiting for it", async () => {
   using relay = countingRelay()
   await using server = await startBelfry({ env: relaySettings(relay.port) })
-  const poll = server.request("/v1/events?wait=25")
-  await Bun.sleep(300) // nothing tells from outside that it waits
+  await get(server, "/v1/events") // what a request needs is loaded with the first one
+  const port = Number(new URL(server.url).port)
+  const key = `X-API-Key: ${server.api_key}`
+  const poll = await openRequest(port, ["GET /v1/events?wait=25 HTTP/1.1", "Host: belfry", key])
+  await untilRead(port)
+  await Bun.sleep(HANDLED_MS)
   server.kill("SIGTERM")
-  const response = await poll // cut off after 20 s if it were waited for
+  const response = await poll.answer // cut off after 20 s if it were waited for
   expect(response.status).toBe(200)
-  expect(await response.json()).toMatchObject({ data: [] })
+  expect(response.body).toMatchObject({ data: [] })
   expect(await server.exited).toBe(0)
 })
 

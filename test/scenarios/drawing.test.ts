@@ -42,8 +42,16 @@ function onTmux(folder: string): Drawn {
   return {
     lines,
     read: () => linesOf(tmux("capture-pane", "-p")),
-    end: async () => void tmux("kill-server"),
+    end: async () => endTmux(folder),
   }
+}
+
+/** It is gone already where its only window has ended. */
+function endTmux(folder: string) {
+  Bun.spawnSync({
+    cmd: [locate("tmux") ?? "tmux", "-S", join(folder, "tmux"), "kill-server"],
+    env,
+  })
 }
 
 /** GNU screen gives a window the size of its terminal: here that of a window of tmux. */
@@ -78,11 +86,8 @@ function onScreen(folder: string): Drawn {
       )
     },
     async end() {
-      inner("quit") // which ends the only window of tmux, and so tmux itself, sooner or later
-      Bun.spawnSync({
-        cmd: [locate("tmux") ?? "tmux", "-S", join(folder, "tmux"), "kill-server"],
-        env,
-      })
+      inner("quit")
+      endTmux(folder)
     },
   }
 }

@@ -48,7 +48,7 @@ test("the command line needs no settings beside a running `up`", async () => {
   expect(sent).toMatchObject({ code: 0, stderr: "" })
   const { id } = JSON.parse(sent.stdout)
 
-  const words = ["mailbox", "wait", "--to", "ann@mailbox.test", "--timeout", "10s"]
+  const words = ["mailbox", "wait", "--to", "ann@mailbox.test", "--timeout", "30s"]
   const waited = await server.cli(...words, "--subject", "receipt")
   expect(waited.code).toBe(0)
   expect(JSON.parse(waited.stdout)).toMatchObject({ email_id: id, text: "paid\n" })

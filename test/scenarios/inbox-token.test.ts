@@ -34,5 +34,5 @@ describe.skipIf(missing("node"))("the binary", () => {
     const headers = { authorization: `Bearer ${token}` }
     const elsewhere = await server.request("/v1/subscribers", { headers })
     expect(elsewhere.status).toBe(403)
-  }, 60_000)
+  })
 })

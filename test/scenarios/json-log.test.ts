@@ -1,12 +1,10 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { binary, makeHome } from "../harness/binary"
 import { reaches, send, until } from "./mails"
 import { lean, startServe } from "./serve"
-
-setDefaultTimeout(60_000)
 
 function lastingHome() {
   const home = makeHome()
@@ -61,6 +59,7 @@ test("under log.format=json every line is JSON, whatever prints it", async () =>
 /** `belfry serve` on a pseudo terminal; what stands there when it has ended. */
 async function onTerminal(home: string, words: string[], isEnough: (screen: string) => boolean) {
   let screen = ""
+  const all = Promise.withResolvers<void>()
   const child = Bun.spawn([binary, "serve", "--data-dir", join(home, "belfry"), ...words], {
     env: { PATH: process.env.PATH ?? "", HOME: home, BELFRY_LOG_FORMAT: "json", ...lean },
     terminal: {
@@ -69,12 +68,13 @@ async function onTerminal(home: string, words: string[], isEnough: (screen: stri
       data(_, bytes) {
         screen += new TextDecoder().decode(bytes)
       },
+      exit: () => all.resolve(),
     },
   })
   await until("it is on the screen", () => isEnough(screen) || child.exitCode !== null)
   child.kill("SIGTERM")
   await child.exited
-  await Bun.sleep(50) // what the terminal still holds
+  await all.promise // what the terminal still held
   child.terminal?.close()
   return screen.split(/\r?\n/).filter((line) => line !== "")
 }

@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { newSecret } from "../../src/lib/signature"
@@ -11,8 +11,6 @@ import { startRelay } from "../harness/relay"
 import { dial } from "../harness/socket"
 import { send, until } from "./mails"
 import { initialise, lean, startServe } from "./serve"
-
-setDefaultTimeout(90_000)
 
 const WAIT_MS = 20_000
 

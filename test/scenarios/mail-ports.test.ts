@@ -104,7 +104,7 @@ test("a mail port that a setting names must be free, under up and under serve", 
       expect(error).toMatchObject({ code: "port_taken", details: { address } })
     }
   }
-}, 60_000)
+})
 
 test("under up a free port takes the place of a usual one that is taken", async () => {
   using _submission = await occupied(2587)

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { createHash } from "node:crypto"
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -14,8 +14,6 @@ import { openScreen } from "../harness/screen"
 import { get, until } from "./mails"
 import { LARGE, openMonitor } from "./monitor"
 import { lean } from "./serve"
-
-setDefaultTimeout(90_000)
 
 /** Ours, whose zone names our server for its mail and for the return paths of what it sends. */
 const OURS = "acme.test"
@@ -116,7 +114,7 @@ describe.skipIf(absent === true)("mail there and back, between real mail servers
     hooks = stack.use(startHooks())
     secret = await makeWebhook()
     await verify(OURS)
-  }, 90_000)
+  })
 
   afterAll(async () => {
     await stack.disposeAsync()

@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { createTransport } from "nodemailer"
@@ -11,8 +11,6 @@ import { freshDatabase, noPostgres } from "../harness/postgres"
 import { isVerified, startReceiver } from "../harness/receiver"
 import { countOf, get, type Server, until } from "./mails"
 import { initialise, relaySettings, startServe } from "./serve"
-
-setDefaultTimeout(120_000)
 
 const EACH = 20
 const DOMAIN = "acme.test"

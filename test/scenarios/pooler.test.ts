@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { rmSync } from "node:fs"
 import { connect, createServer, type Socket } from "node:net"
 import { join } from "node:path"
@@ -13,8 +13,6 @@ import { isVerified, startReceiver } from "../harness/receiver"
 import { dial } from "../harness/socket"
 import { countOf, drained, send, until } from "./mails"
 import { initialise, relaySettings, startServe } from "./serve"
-
-setDefaultTimeout(120_000)
 
 const EACH = 30
 const POLLING = "notifications do not arrive; polling instead"

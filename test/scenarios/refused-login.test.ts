@@ -1,11 +1,9 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { rmSync } from "node:fs"
 import { smtpSink } from "../fakes/smtp-sink"
 import { makeHome, runBinary } from "../harness/binary"
 import { mail } from "../harness/mail"
 import { relaySettings, startServe } from "./serve"
-
-setDefaultTimeout(120_000)
 
 const MAILS = 6
 

@@ -1,10 +1,8 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { makeHome, startBelfry } from "../harness/binary"
 import { lean, startServe } from "./serve"
-
-setDefaultTimeout(60_000)
 
 interface Line {
   level: string

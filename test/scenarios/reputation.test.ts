@@ -134,7 +134,7 @@ test("a burst of simulator bounces throttles, then freezes, until the operator l
     await server[Symbol.asyncDispose]()
     rmSync(home, { recursive: true, force: true })
   }
-}, 120_000)
+})
 
 interface Reputed {
   held: { tag: string; waiting: number }[]
@@ -173,4 +173,4 @@ test("a tag that a recipient reports as spam is held alone, until it is released
   expect([released.code, JSON.parse(released.stdout)]).toEqual([0, { released: 1 }])
   await until("it is delivered", async () => (await statusOf(news)) === "delivered null")
   expect(await held()).toEqual([])
-}, 120_000)
+})

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test"
-import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { countingRelay } from "../fakes/counting-relay"
-import { makeHome, runBinary } from "../harness/binary"
+import { runBinary } from "../harness/binary"
 import { note } from "../harness/peers"
 import { freshDatabase, noPostgres } from "../harness/postgres"
 import {
@@ -16,12 +15,7 @@ import {
   reaches,
   send,
 } from "./mails"
-import { initialise, lean, relaySettings, startServe } from "./serve"
-
-function lastingHome() {
-  const home = makeHome()
-  return { home, [Symbol.dispose]: () => rmSync(home, { recursive: true, force: true }) }
-}
+import { initialise, lastingHome, lean, relaySettings, startServe } from "./serve"
 
 test("without a provider nothing is accepted that nothing can deliver", async () => {
   using lasting = lastingHome()

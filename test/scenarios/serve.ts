@@ -1,3 +1,4 @@
+import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { binary, makeHome, runBinary } from "../harness/binary"
 import { readLines } from "../harness/lines"
@@ -25,6 +26,12 @@ export const relaySettings = (port: number, more: Record<string, string> = {}) =
   ...more,
 })
 
+/** A home that outlives each server in it, and goes with its scope. */
+export function lastingHome() {
+  const home = makeHome()
+  return { home, [Symbol.dispose]: () => rmSync(home, { recursive: true, force: true }) }
+}
+
 /** Runs `belfry init` and answers the key that it shows once. */
 export async function initialise(home: string, env: Record<string, string>): Promise<string> {
   const words = ["init", "--json", "--data-dir", join(home, "belfry")]
@@ -38,6 +45,8 @@ export interface ServeOptions {
   api_key?: string
   env?: Record<string, string>
   args?: string[]
+  /** Runs in place of the binary under test. */
+  program?: string
   /** Hears each line of its log, also before it is ready. */
   onStderr?: (line: string) => unknown
 }
@@ -49,7 +58,15 @@ export async function startServe(options: ServeOptions = {}) {
   const api_key = options.api_key ?? (await initialise(home, env))
   const folder = ["--data-dir", join(home, "belfry")]
   const child = Bun.spawn({
-    cmd: [binary, "serve", "--json", "--listen", "127.0.0.1:0", ...folder, ...(options.args ?? [])],
+    cmd: [
+      options.program ?? binary,
+      "serve",
+      "--json",
+      "--listen",
+      "127.0.0.1:0",
+      ...folder,
+      ...(options.args ?? []),
+    ],
     cwd: join(home, "work"),
     env: { PATH: process.env.PATH ?? "", HOME: home, TMPDIR: join(home, "tmp"), ...env },
     stdin: "ignore",

@@ -35,7 +35,7 @@ beforeAll(async () => {
   }
   server = await startBelfry({ env })
   ports.starttls = server.smtp.submission ?? 0
-}, 60_000)
+})
 
 afterAll(async () => {
   await server[Symbol.asyncDispose]()

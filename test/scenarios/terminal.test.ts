@@ -11,6 +11,7 @@ import { lean } from "./serve"
 async function onTerminal(server: Belfry, words: string[], env: Record<string, string> = {}) {
   let screen = ""
   const decoder = new TextDecoder()
+  const all = Promise.withResolvers<void>()
   const child = Bun.spawn([binary, ...words], {
     env: {
       PATH: process.env.PATH ?? "",
@@ -25,10 +26,11 @@ async function onTerminal(server: Belfry, words: string[], env: Record<string, s
       data(_, bytes) {
         screen += decoder.decode(bytes, { stream: true })
       },
+      exit: () => all.resolve(),
     },
   })
   const code = await child.exited
-  await Bun.sleep(50) // what the terminal still holds
+  await all.promise // what the terminal still held
   child.terminal?.close()
   return { code, screen: screen.replaceAll("\r\n", "\n") }
 }
@@ -151,7 +153,7 @@ test("errors are the API's body on stderr, each with its exit code", async () =>
     [[...send_words, "--to", "nobody", "--text", "x"], 7, "invalid_email"],
     [["emails", "nonsense"], 2, "usage"],
     [["emails", "list", "--url", nowhere, "--api-key", "svc_live_x"], 69, "unreachable"],
-    [["mailbox", "wait", "--to", "never@mailbox.test", "--timeout", "300ms"], 1, "timeout"],
+    [["mailbox", "wait", "--to", "never@mailbox.test", "--timeout", "3s"], 1, "timeout"],
     [["mailbox", "clear"], 2, "unconfirmed"],
   ]
   for (const [words, exit, error_code] of cases) {

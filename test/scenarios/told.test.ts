@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -10,8 +10,6 @@ import { openScreen } from "../harness/screen"
 import { get, reaches, until } from "./mails"
 import { openMonitor, SMALL } from "./monitor"
 import { lean } from "./serve"
-
-setDefaultTimeout(120_000)
 
 const STORY = ["email.queued", "email.sent", "email.delivered"]
 const WAIT_MS = 20_000

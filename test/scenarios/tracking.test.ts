@@ -78,4 +78,4 @@ test("openings and clicks reach a webhook, and a server that is stopped at once 
     await server[Symbol.asyncDispose]()
     rmSync(home, { recursive: true, force: true })
   }
-}, 120_000)
+})

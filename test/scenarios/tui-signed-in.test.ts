@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { binary, makeHome, runBinary } from "../harness/binary"
@@ -7,8 +7,6 @@ import { missing } from "../harness/peers"
 import { freePort } from "../harness/ports"
 import { openScreen } from "../harness/screen"
 import { SMALL } from "./monitor"
-
-setDefaultTimeout(90_000)
 
 const WAIT_MS = 20_000
 const PASSWORD = "Honest-Barn-41"

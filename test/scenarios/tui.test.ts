@@ -3,10 +3,19 @@ import { widthOf } from "../../cli/tui/cells"
 import { startBelfry } from "../harness/binary"
 import { missing } from "../harness/peers"
 import { reaches, send } from "./mails"
-import { LARGE, openLine, openMonitor, SMALL, sendMany } from "./monitor"
+import { LARGE, openLine, openMonitor, type Size, SMALL, sendMany } from "./monitor"
 import { lean } from "./serve"
 
 const no_tmux = missing("tmux")
+
+/** Every line is as wide as the terminal. A look in the midst of a drawing does not see it. */
+const framed =
+  ({ columns, lines }: Size) =>
+  (text: string): boolean => {
+    const drawn = text.split("\n").slice(0, lines)
+    const corners = drawn[0]?.endsWith("┐") && drawn.at(-1)?.startsWith("└")
+    return corners === true && drawn.every((line) => widthOf(line) === columns)
+  }
 
 describe.skipIf(no_tmux)("the monitor on a terminal", () => {
   test("messages are seen as they come, found, opened and sent again", async () => {
@@ -16,7 +25,7 @@ describe.skipIf(no_tmux)("the monitor on a terminal", () => {
     await send(server, { to: "bounce@mailbox.test", subject: "Reset" })
     const id = await send(server, { to: "ann@mailbox.test", subject: "Your receipt 漢字 🎉" })
     await screen.until("both ends", (text) => /delivered/.test(text) && /bounced ✗/.test(text))
-    for (const line of screen.lines()) expect(widthOf(line)).toBe(80)
+    await screen.until("a frame of 80", framed(SMALL))
 
     await screen.press("/", "status:delivered since:1h receipt", "Enter")
     const filtered = await screen.shows("1 of 2")
@@ -72,19 +81,14 @@ describe.skipIf(no_tmux)("the monitor on a terminal", () => {
     await screen.shows("Your receipt")
     await screen.press("Enter")
     await screen.until("both", (text) => text.includes("SUBJECT") && text.includes("email.queued"))
-    for (const line of screen.lines()) expect(widthOf(line)).toBe(160)
+    await screen.until("a frame of 160", framed(LARGE))
     screen.resize(80, 24)
     await screen.until("only the message", (text) => !text.includes("SUBJECT"))
-    const framed = (columns: number, lines: number) => (text: string) => {
-      const drawn = text.split("\n").slice(0, lines)
-      const corners = drawn[0]?.endsWith("┐") && drawn.at(-1)?.startsWith("└")
-      return corners === true && drawn.every((line) => widthOf(line) === columns)
-    }
-    await screen.until("a frame of 80", framed(80, 24))
+    await screen.until("a frame of 80", framed(SMALL))
     screen.resize(40, 8)
     await screen.shows("too small")
     screen.resize(130, 40)
-    await screen.until("a frame of 130", framed(130, 40))
+    await screen.until("a frame of 130", framed({ columns: 130, lines: 40 }))
     await screen.shows("SUBJECT")
   })
 

@@ -87,4 +87,4 @@ test("a recipient leaves by one click and by mail; both hold over a SIGKILL, and
     await server[Symbol.asyncDispose]()
     rmSync(home, { recursive: true, force: true })
   }
-}, 120_000)
+})

@@ -6,7 +6,7 @@ import { upgradeBox } from "../faults/upgrade-box"
 import { readJunit } from "../harness/junit"
 import { NEXT_VERSION, nextRelease } from "../harness/next-release"
 
-setDefaultTimeout(180_000)
+setDefaultTimeout(600_000)
 
 const ARCHIVE = "belfry-0.2.0-linux-x64.tar.gz"
 

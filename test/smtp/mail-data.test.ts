@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
-import fc from "fast-check"
 import { dotStuffed } from "../../src/lib/mail-text"
 import { ByteCheck, countReceived, MailCollector, MailMemory } from "../../src/smtp/mail-data"
+import fc from "../harness/properties"
 
 const MEMORY = 1_000_000
 const collector = (most = 100_000) => new MailCollector(most, new MailMemory(MEMORY))

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
-import fc from "fast-check"
 import { isUuid, newId } from "../../src/core/ids"
 import { bytesOfId, shownId, uuidOfBytes } from "../../src/store/id-bytes"
+import fc from "../harness/properties"
 
 const id = fc.uuid().filter((text) => text !== "00000000-0000-0000-0000-000000000000")
 

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test"
-import { mkdtempSync, rmSync, statSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { FolderInUse } from "../../src/store/database-file"
+import { FolderInUse, lockFolder } from "../../src/store/database-file"
 import { openSqlite } from "../../src/store/sqlite"
 import { readLines } from "../harness/lines"
 import { quietLog } from "../harness/quiet"
@@ -79,6 +79,27 @@ test("a store that was closed leaves its folder free", async () => {
   expect(said).toBe("open")
 })
 
+test("a start waits for another program that has the file for a moment", async () => {
+  await using folder = emptyFolder()
+  const made = await folder.other() // this process would keep its lock until the collector comes
+  made.child.kill("SIGKILL")
+  await made.child.exited
+  const program = `const { Database } = require("bun:sqlite")
+    const database = new Database(${JSON.stringify(folder.path)})
+    database.run("PRAGMA locking_mode = EXCLUSIVE")
+    database.run("BEGIN EXCLUSIVE")
+    console.log("held")
+    setTimeout(() => database.close(), 1000)`
+  const child = Bun.spawn({
+    cmd: [process.execPath, "-e", program],
+    stdio: ["ignore", "pipe", "inherit"],
+  })
+  await readLines(child.stdout).first((line) => line === "held", PATIENCE_MS)
+  const store = openSqlite(folder.options)
+  expect(await child.exited).toBe(0)
+  await store.close()
+})
+
 test("nobody but the owner can read the file, nor what is beside it", async () => {
   await using folder = emptyFolder()
   const store = openSqlite(folder.options)
@@ -86,4 +107,12 @@ test("nobody but the owner can read the file, nor what is beside it", async () =
   const modes = ["", "-wal", "-shm"].map((end) => statSync(`${folder.path}${end}`).mode & 0o777)
   expect(modes).toEqual([0o600, 0o600, 0o600])
   await store.close()
+})
+
+test("a folder that could not be taken whole is free again", async () => {
+  await using folder = emptyFolder()
+  mkdirSync(`${folder.path}.pid`) // as on a full disk, this file cannot be written
+  expect(() => lockFolder(folder.path)).toThrow("EISDIR")
+  rmSync(`${folder.path}.pid`, { recursive: true })
+  lockFolder(folder.path)()
 })

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test"
 import { SQL } from "bun"
 import { settings } from "../../src/core/config"
-import { SchemaTooNew } from "../../src/store/apply-migrations"
-import { migratePostgres, pendingPostgres } from "../../src/store/migrate"
+import { pendingPostgres, SchemaTooNew } from "../../src/store/apply-migrations"
+import { migratePostgres } from "../../src/store/migrate"
 import { embedded, type Migration } from "../../src/store/migrations"
 import { openStore } from "../../src/store/open"
 import { freshDatabase } from "../harness/postgres"
@@ -74,6 +74,7 @@ test("ids are UUIDs, and keys sort by byte, whatever the locale of the database 
     "provider_receipts.provider_message_id: of the database",
     "refresh_tokens.token_hash: C",
     "request_log.request_id: of the database",
+    "subscriber_postings.term: C",
     "subscriber_words.word: C",
     "subscribers.external_id: of the database",
     "throttles.subject: C",

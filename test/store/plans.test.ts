@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "bun:test"
-import { inArray } from "drizzle-orm"
+import { and, inArray } from "drizzle-orm"
 import type { Secrets } from "../../src/core/secrets"
 import * as emails from "../../src/emails/emails"
 import * as feed from "../../src/events/feed"
@@ -18,6 +18,8 @@ import { messageFiles, messages } from "../../src/messages/tables"
 import { namedAmong } from "../../src/operations/file-sweep"
 import { totals } from "../../src/store/counters"
 import type { Store } from "../../src/store/store"
+import { idsOf } from "../../src/subscribers/id-walk"
+import { wordFilter } from "../../src/subscribers/search"
 import { deliveryRows } from "../../src/webhooks/delivery-rows"
 import { purgeDeliveries, purgeEvents } from "../../src/webhooks/retention"
 import { idFor } from "../harness/ids"
@@ -287,4 +289,22 @@ test("a total is found by its key", async () => {
     expect(slowSteps(plan)).toEqual([])
   }
   expect(statements).toHaveLength(1)
+})
+
+test("a search of two words walks one of them and seeks the other by its key", async () => {
+  await using it = await testStore()
+  await using database = outside(it)
+  const [one, other] = [wordFilter(PROJECT, "walker"), wordFilter(PROJECT, "runner")]
+  const sought = { source: one.source, others: [other.source], where: and(one.row, other.row) }
+  const statements = await statementsOf(() =>
+    idsOf(it.store.read, sought, page, idFor("last_look")),
+  )
+  expect(statements).toHaveLength(1)
+  const plan = await planOf(database, statements[0] ?? "")
+  const seeks =
+    engine === "sqlite"
+      ? ["(project_id=? AND word=? AND subscriber_id=?)", "sqlite_autoindex_subscribers_1 (id=?)"]
+      : ["(subscriber_id = ", "(id = "]
+  for (const seek of seeks) expect(plan.some((step) => step.includes(seek))).toBe(true)
+  expect(slowSteps(plan)).toEqual([])
 })

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
 import { AUDIENCE_CHANNELS, QUIET_CHANNELS, type QuietHours } from "../../src/lib/preferences"
 import { quietUntil } from "../../src/lib/quiet-hours"
 import { type DecisionInput, decide } from "../../src/subscribers/decision"
 import { missingZones } from "../harness/peers"
+import fc from "../harness/properties"
 import { askPython } from "./decision-peer"
 
 const CASES = 50_000

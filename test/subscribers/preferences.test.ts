@@ -138,6 +138,15 @@ describe("the preferences of a subscriber", () => {
     expect((await get()).email.categories).toEqual({ news: false })
   })
 
+  test("tell an unknown channel of a topic where strictness is asked for", async () => {
+    const { project, path, get } = await setUp()
+    const body = { topics: { releases: { email: false, fax: true } } }
+    const strict = await project.post(path, body, { "x-strict": "1" })
+    expect([strict.status, complaints(strict)]).toEqual([422, ["topics.releases.fax"]])
+    expect((await project.post(path, body)).status).toBe(200)
+    expect((await get()).topics).toEqual({ releases: { email: false } })
+  })
+
   test.each<[string, object, string]>([
     [
       "a category that is not there",

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
 import type { ChosenPreferences, QuietHours } from "../../src/lib/preferences"
 import { stricterPreferences, stricterStatus } from "../../src/subscribers/stricter"
+import fc from "../harness/properties"
 
 const quiet = (more: Partial<QuietHours> = {}): QuietHours => ({
   enabled: true,

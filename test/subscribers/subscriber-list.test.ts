@@ -287,17 +287,76 @@ describe("a search", () => {
     }
   })
 
+  test("counts a subscriber once that has several words which begin alike", async () => {
+    const project = await service.project()
+    const rows = Array.from({ length: 990 }, (_, at) => ({
+      external_id: `w${at}`,
+      name: at < 700 ? "annabel annalena" : "annabel",
+    }))
+    await makeSubscribers(service, project, rows)
+    const newest = rows.slice(-25).reverse()
+    expect(await listed(project, "search=anna")).toEqual([
+      newest.map(({ external_id }) => external_id),
+      990,
+    ])
+  })
+
+  test("of words that many have finds the newest with all of them, few or many", async () => {
+    const project = await service.project()
+    const rows = Array.from({ length: 6000 }, (_, at) => ({
+      external_id: `z${at}`,
+      name: [
+        at % 2 ? "walker" : "walkman",
+        at % 3 ? "rosalind" : "rosamund",
+        at < 3000 ? "marina" : "",
+        at >= 2995 ? "joelle" : "",
+        at < 3200 && at % 900 === 0 ? "vinoly" : `vin${letters(at)}`,
+      ].join(" "),
+      tags: at % 2 ? ["odd"] : [],
+      status: at % 5 < 2 ? ("blocked" as const) : ("active" as const),
+    }))
+    await makeSubscribers(service, project, rows)
+    const expected: Record<string, (at: number) => boolean> = {
+      "search=walke": (at) => at % 2 === 1,
+      "search=walke+rosal": (at) => at % 2 === 1 && at % 3 !== 0,
+      "search=marin+joell": (at) => at >= 2995 && at < 3000,
+      "search=mar+joe": (at) => at >= 2995 && at < 3000,
+      "search=vinoly": (at) => at < 3200 && at % 900 === 0,
+      "search=vinoly+walk": (at) => at < 3200 && at % 900 === 0,
+      "search=walk+marin&tag=odd": (at) => at % 2 === 1 && at < 3000,
+      "search=walkm&tag=odd": () => false,
+      "search=joell&status=blocked": (at) => at >= 2995 && at % 5 < 2,
+      "status=blocked&tag=odd": (at) => at % 5 < 2 && at % 2 === 1,
+    }
+    for (const [query, holds] of Object.entries(expected)) {
+      const all = rows.flatMap(({ external_id }, at) => (holds(at) ? [external_id] : [])).reverse()
+      const { data, meta } = (await project.get(`${PATH}?${query}&limit=40`)).body
+      const names = (list: ListedName[]) => list.map(({ external_id }) => external_id)
+      expect([query, names(data)]).toEqual([query, all.slice(0, 40)])
+      const most = /^search=[a-z]+$/.test(query) ? 1000 : 100
+      expect([query, meta.total]).toEqual([query, all.length > most ? null : all.length])
+      if (all.length <= 80) continue
+      const second = (await project.get(`${PATH}?${query}&limit=40&page=2`)).body.data
+      expect([query, names(second)]).toEqual([query, all.slice(40, 80)])
+      const next = (await project.get(`${PATH}?${query}&limit=40&after=${second.at(-1).id}`)).body
+        .data
+      expect([query, names(next)]).toEqual([query, all.slice(80, 120)])
+      const back = (await project.get(`${PATH}?${query}&limit=40&before=${next[0].id}`)).body.data
+      expect(back).toEqual(second)
+    }
+  })
+
   test("lets other requests run while none of the first matches fits the other filters", async () => {
     const project = await service.project()
-    const rows = Array.from({ length: 700 }, (_, at) =>
-      at < 300 ? { name: "walker" } : { tags: ["often"] },
+    const rows = Array.from({ length: 4400 }, (_, at) =>
+      at < 2200 ? { name: "walker" } : { status: "blocked" as const },
     )
     await makeSubscribers(service, project, rows)
     let turns = 0
     setImmediate(() => {
       turns += 1
     })
-    const filter = { words: ["walker"], tag: "often" }
+    const filter = { words: ["wal"], status: "blocked" as const }
     const found = await list(service.store.read, project.project_id, filter)
     const window = { limit: 25, offset: 0, after: undefined, before: undefined }
     expect(await found.list(window)).toEqual([])
@@ -309,6 +368,10 @@ describe("a search", () => {
     expect(await listed(await service.project(), "search=ann")).toEqual([[], 0])
   })
 })
+
+/** Three letters that name a number below 17,576. */
+const letters = (at: number) =>
+  [at, at / 26, at / 676].map((part) => String.fromCharCode(97 + (Math.floor(part) % 26))).join("")
 
 let made: Promise<TestProject> | undefined
 

@@ -140,6 +140,18 @@ describe("a subscriber", () => {
     expect(complaints(await patch(project, before.id, {}))).toEqual(["body"])
   })
 
+  test("keeps a null of its metadata that a change does not name", async () => {
+    const project = await service.project()
+    const { id } = await add(project, {
+      external_id: "user-1",
+      metadata: { left_at: null, plan: "pro" },
+    })
+    const after = (await patch(project, id, { metadata: { plan: "free" } })).body.data
+    expect(after.metadata).toEqual({ left_at: null, plan: "free" })
+    const removed = (await patch(project, id, { metadata: { left_at: null } })).body.data
+    expect(removed.metadata).toEqual({ plan: "free" })
+  })
+
   test("is made or changed under its external id", async () => {
     const project = await service.project()
     const made = await put(project, "user-1", { name: "Ann", metadata: { a: 1 }, tags: ["x"] })
@@ -225,6 +237,21 @@ describe("an external id", () => {
       const [{ path, code }] = answer.body.error.details.fields
       expect([path, code]).toEqual(["external_id", "reserved"])
     }
+  })
+
+  test.each([".", ".."])("%s cannot be in a path, so it is refused", async (name) => {
+    const project = await service.project()
+    const { id } = await add(project)
+    const item = { external_id: name }
+    const answers = [await project.post(PATH, item), await patch(project, id, item)]
+    for (const { status, body } of answers) {
+      const { path, code, message } = body.error.details.fields[0]
+      expect([status, path, code]).toEqual([422, "external_id", "reserved"])
+      expect(message).toStartWith(`A URL cannot hold ${name} as a name`)
+    }
+    const { body } = await project.post(`${PATH}/bulk`, { subscribers: [item] })
+    expect([body.data.created, body.data.failed.length]).toEqual([0, 1])
+    expect((await project.post(PATH, { external_id: `${name}a` })).status).toBe(201)
   })
 
   test.each([

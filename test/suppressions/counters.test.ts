@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import fc from "fast-check"
 import { isoFrom, millis } from "../../src/core/time"
 import { totals } from "../../src/store/counters"
 import { purgeExpired } from "../../src/suppressions/expiry"
@@ -11,6 +10,7 @@ import {
   suppressions,
 } from "../../src/suppressions/tables"
 import { movableClock } from "../harness/clock"
+import fc from "../harness/properties"
 import { sharedService } from "../harness/shared-service"
 
 const service = await sharedService()

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import fc from "fast-check"
+import fc from "../harness/properties"
 import { sharedService } from "../harness/shared-service"
 import { sizes } from "../harness/sizes"
 

@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { DeleteSuppressedDestinationCommand, SESv2Client } from "@aws-sdk/client-sesv2"
 import { and, eq } from "drizzle-orm"
 import { LOCAL } from "../../src/audit-log/audit-log"
@@ -14,7 +14,6 @@ import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 
 quietLog()
-setDefaultTimeout(30_000)
 
 const SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 const access = {

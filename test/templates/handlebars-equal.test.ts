@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
-import fc from "fast-check"
 import Handlebars from "handlebars"
 import { renderTemplates } from "../../src/templates/render-templates-task"
+import fc from "../harness/properties"
 
 /** The blocks and the paths that both know, over data in which every name has a value. */
 const DATA = {

@@ -1,10 +1,10 @@
 import { afterAll, describe, expect, test } from "bun:test"
-import fc from "fast-check"
 import { openWorkers } from "../../src/core/workers"
 import type { RenderMode, TemplateProblem } from "../../src/templates/handlebars"
 import { SOURCE_BYTES } from "../../src/templates/limits"
 import { problemIn, renderText } from "../../src/templates/render"
 import { renderTemplate } from "../../src/templates/render-task"
+import fc from "../harness/properties"
 
 const workers = openWorkers({ size: 1 })
 afterAll(() => workers.close())

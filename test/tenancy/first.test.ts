@@ -91,7 +91,7 @@ test("without keeping, the key is told once and never again", async () => {
   const first = await it.start(init)
   expect(first).toMatchObject({ created: true, api_key: expect.stringMatching(/^svc_live_/) })
 
-  expect(await it.start(init)).toEqual({ ...first, api_key: null, created: false })
+  expect(await it.start(init)).toEqual({ ...first, api_key: null, key_id: null, created: false })
   expect(await it.keys(first.project_id)).toEqual(["active"])
 })
 

@@ -1,9 +1,9 @@
 import { afterAll, expect, test } from "bun:test"
-import fc from "fast-check"
 import { newId } from "../../src/core/ids"
 import { clock, millisFrom, today } from "../../src/core/time"
 import * as quotas from "../../src/tenancy/quotas"
 import { add } from "../../src/tenancy/usage"
+import fc from "../harness/properties"
 import { testStore } from "../harness/store"
 
 const { store, [Symbol.asyncDispose]: close } = await testStore()

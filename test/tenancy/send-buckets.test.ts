@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, test } from "bun:test"
-import fc from "fast-check"
 import { newId } from "../../src/core/ids"
 import { clock, millisFrom } from "../../src/core/time"
 import { type SendBucket, takeFromBucket } from "../../src/tenancy/quotas"
+import fc from "../harness/properties"
 import { testStore } from "../harness/store"
 
 const { store, [Symbol.asyncDispose]: close } = await testStore()

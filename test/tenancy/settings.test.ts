@@ -185,6 +185,7 @@ test.each<[string, object, string]>([
   ],
   ["a word for the linking of users", { auto_link_users: "yes" }, "auto_link_users"],
   ["a text for origins", { allowed_origins: "https://a.test" }, "allowed_origins"],
+  ["all pages of a domain", { allowed_origins: ["https://*.a.test"] }, "allowed_origins.0"],
   ["an origin with a path", { allowed_origins: ["https://a.test/x"] }, "allowed_origins.0"],
   ["an origin with a query", { allowed_origins: ["https://a.test?"] }, "allowed_origins.0"],
   ["an origin of every page", { allowed_origins: ["https://a.test", "*"] }, "allowed_origins.1"],

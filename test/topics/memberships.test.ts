@@ -191,7 +191,7 @@ describe("what joins subscribers and topics", () => {
     const other = (await project.post(ALL, { name: "Offers" })).body.data
     await join(project, path, "ann", "ben")
     await join(project, `${ALL}/offers/subscribers`, "ann")
-    expect(await store.tx((tx) => members.moveAll(tx, ann, ben))).toBe(1)
+    expect(await store.tx((tx) => members.moveAll(tx, ann, ben, async () => false))).toBe(1)
     expect([await countOf(project), await countOf(project, "offers")]).toEqual([1, 1])
     expect(await rowsOf(topic.id)).toMatchObject([{ subscriber_id: ben, number: 2 }])
     expect(await rowsOf(other.id)).toMatchObject([{ subscriber_id: ben, number: 1 }])

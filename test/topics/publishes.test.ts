@@ -7,12 +7,14 @@ import { fanOuts } from "../../src/fan-out/tables"
 import { accounts } from "../../src/identity/tables"
 import { messagesOf, walkAll } from "../fan-out/audiences"
 import { complaints, refusal } from "../harness/client"
+import { movableClock } from "../harness/clock"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { makeSubscribers } from "./made-subscribers"
 
 const service = await sharedService()
 const { parts, store } = service
+const clock = movableClock()
 
 const ALL = "/v1/topics"
 const NEWS = `${ALL}/news`
@@ -162,6 +164,19 @@ describe("a publish", () => {
     expect((await publish(project, { dedupe_key: "issue-7" })).status).toBe(201)
   })
 
+  test("is answered by its dedupe_key also when its end has passed", async () => {
+    const { project } = await town(1)
+    const fields = { dedupe_key: "short", expires_at: secondsFromNow(600) }
+    const first = await started(project, fields)
+    clock.advance({ seconds: 900 })
+    const again = await publish(project, fields)
+    expect([again.status, again.body.data.id]).toEqual([200, first.id])
+    for (const dedupe_key of ["another", null]) {
+      const late = await publish(project, { ...fields, dedupe_key })
+      expect([late.status, complaints(late)]).toEqual([422, ["expires_at"]])
+    }
+  })
+
   test("is one of many requests with one dedupe_key at once", async () => {
     const { project } = await town(1)
     const all = await Promise.all(
@@ -244,12 +259,21 @@ describe("a publish is refused", () => {
     expect(refusal(await publish(project, foreign))).toEqual([400, "domain_not_verified"])
   })
 
+  test.each(["subject", "html", "text"])("with a %s that is no template", async (part) => {
+    const { project } = await town(0)
+    const refused = await publish(project, email({ html: "<p>Hi</p>", [part]: "{{#if" }))
+    expect(refusal(refused)).toEqual([422, "invalid_template"])
+    const { details, message } = refused.body.error
+    expect(details.field).toBe(`content.email.${part}`)
+    expect(message).toStartWith(`content.email.${part}: `)
+  })
+
   test("with a subject that is too long for each recipient, in any language", async () => {
     const { project } = await town(0)
     const subject = "é".repeat(999)
     const inline = await publish(project, email({ subject }))
     expect(refusal(inline)).toEqual([422, "template_render_failed"])
-    expect(inline.body.error.details).toMatchObject({ field: "subject" })
+    expect(inline.body.error.details).toMatchObject({ field: "content.email.subject" })
     const texts = { name: "long", subject: "News", html: "<p>News</p>", locale: "en" }
     const made = await project.post("/v1/templates", { ...texts, locales: { de: { subject } } })
     expect(made.status).toBe(201)

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test"
-import { type Chromium, startChromium } from "../harness/chromium"
+import { startBrowser, type TestBrowser } from "../harness/browser"
 import { movableClock } from "../harness/clock"
 import { missing } from "../harness/peers"
 import { sharedService } from "../harness/shared-service"
@@ -9,7 +9,7 @@ const without = missing("chromium")
 const service = await sharedService()
 const clock = movableClock()
 const { url } = service.listen()
-const browser: Chromium | undefined = without ? undefined : await startChromium()
+const browser: TestBrowser | undefined = without ? undefined : await startBrowser()
 afterAll(() => browser?.[Symbol.asyncDispose]())
 
 const TARGET = "https://shop.test/a?x=1&y=2#part"

@@ -4,8 +4,8 @@ import type { EmailContext, EmailProvider, OutgoingMail } from "./provider"
 import { mailboxSchedule } from "./provider"
 import { relay } from "./smtp"
 
-/** Longer than the 20 s of the simulator's `slow@`, which is delivered in the end. */
-const ACCEPTED_MS = 40_000
+/** Longer than the 60 s for which a project may delay the answers, and than the 20 s of `slow@`. */
+const PATIENCE_MS = 90_000
 
 /** Just below the server's own limit, so that the server never hangs up first. */
 const IDLE_MS = 50_000
@@ -28,7 +28,7 @@ export const mailbox = ({ port, max_connections = 20 }: MailboxAccess): EmailPro
     port,
     tls: "none",
     schedule: mailboxSchedule,
-    timeouts: { accepted: ACCEPTED_MS },
+    timeouts: { reply: PATIENCE_MS, accepted: PATIENCE_MS },
     limits: { idle: IDLE_MS, max_connections: Math.min(max_connections, MOST_CONNECTIONS) },
   })
 

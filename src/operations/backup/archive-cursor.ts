@@ -23,7 +23,7 @@ export class ArchiveError extends Error {
   }
 }
 
-const FOREIGN =
+export const FOREIGN =
   "is not a backup of Belfry. Give a file that `belfry backup list` names, or a copy of one."
 
 const ANOTHER = "Use another backup, or another copy of this one."

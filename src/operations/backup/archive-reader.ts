@@ -1,8 +1,9 @@
+import { constants } from "node:fs"
 import { type FileHandle, mkdir, open } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { syncFolder } from "../../core/blobs"
 import type { TarEntry } from "../../lib/ustar"
-import { ArchiveCursor } from "./archive-cursor"
+import { ArchiveCursor, ArchiveError, FOREIGN } from "./archive-cursor"
 import { blobOf, ENTRY } from "./archive-names"
 import { type BackupManifest, readManifest } from "./manifest"
 
@@ -66,9 +67,11 @@ async function reading<Result>(
   hashes: boolean,
   act: (cursor: ArchiveCursor) => Promise<Result>,
 ): Promise<Result> {
-  const file = await open(path, "r")
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK) // a pipe would never open
   try {
-    const { size } = await file.stat()
+    const found = await file.stat()
+    if (!found.isFile()) throw new ArchiveError(path, "foreign", FOREIGN)
+    const { size } = found
     return await act(new ArchiveCursor(file, { path, size, hashes }))
   } finally {
     await file.close()

@@ -1,14 +1,14 @@
-import { and, eq, ne } from "drizzle-orm"
+import { and, eq, gt, ne } from "drizzle-orm"
 import { fail } from "../../core/errors"
 import { log } from "../../core/log"
 import { metricGauge } from "../../core/metrics"
-import { millis, millisFrom, now } from "../../core/time"
+import { millis, millisFrom, now, secondsFromNow } from "../../core/time"
 import type { SystemMail } from "../../identity/system-mail"
 import { consoleUsers } from "../../identity/tables"
 import { enqueue, type JobHandler, type JobKind } from "../../jobs/jobs"
 import * as longJobs from "../../jobs/long-jobs"
 import { jobs } from "../../jobs/tables"
-import { DEAD, type RetrySchedule } from "../../jobs/work-item"
+import { DEAD, READY, type RetrySchedule } from "../../jobs/work-item"
 import { short } from "../../lib/text"
 import type { Store, Tx } from "../../store/store"
 import { raiseMark } from "../database-mark"
@@ -40,15 +40,44 @@ export async function requestBackup(tx: Tx): Promise<longJobs.Job> {
   const state = await holdState(tx)
   const last = state.job_id && (await longJobs.lookup(tx, INSTANCE_JOB, state.job_id))
   if (last && last.completed_at === null) {
-    fail("conflict", "A backup is running already. Wait until its job ends.", {
-      reason: "running",
-      job_id: last.id,
-    })
+    if (await isToBeMade(tx)) {
+      fail("conflict", "A backup is running already. Wait until its job ends.", {
+        reason: "running",
+        job_id: last.id,
+      })
+    }
+    await longJobs.finish(tx, INSTANCE_JOB, last.id, { error: NEVER_BEGUN })
   }
   const job = await longJobs.begin(tx, INSTANCE_JOB, { type: "backup.create" })
   await setState(tx, { ...state, job_id: job.id, started_at: now() })
   await enqueue(tx, backupCreate, { payload: { job_id: job.id }, project_id: null })
   return job
+}
+
+/** Far more than a retry waits. */
+const AHEAD_SECONDS = 3600
+
+/**
+ * Whether work for a backup is there. It may have been lost with a damaged database. What was queued while the clock was
+ * ahead would wait until the clock is there again: it goes.
+ */
+async function isToBeMade(tx: Tx): Promise<boolean> {
+  const { id, name, run_at, state } = jobs
+  const own = eq(name, backupCreate.name)
+  const is_ahead = gt(run_at, secondsFromNow(AHEAD_SECONDS))
+  await tx.delete(jobs).where(and(own, eq(state, READY), is_ahead))
+  const left = await tx
+    .select({ id })
+    .from(jobs)
+    .where(and(own, ne(state, DEAD)))
+    .limit(1)
+  return left.length > 0
+}
+
+const NEVER_BEGUN = {
+  code: "conflict",
+  message:
+    "This backup was never made: the clock was put right before it began, or its work was lost. Another one took its place.",
 }
 
 /** Ends the backup that was running when a copy of the database was made: it belongs to the original. */
@@ -110,7 +139,9 @@ const TOLD_EVERY_MS = 24 * 3_600_000
 async function recordFailure(tx: Tx, job_id: string, reason: string) {
   const state = await holdState(tx)
   const failing_since = state.failing_since ?? state.started_at ?? now()
-  const is_due = state.told_at === null || millis() - millisFrom(state.told_at) >= TOLD_EVERY_MS
+  // Also where the clock was ahead then, and was put right.
+  const { told_at } = state
+  const is_due = told_at === null || Math.abs(millis() - millisFrom(told_at)) >= TOLD_EVERY_MS
   await setState(tx, { ...state, failing_since, told_at: is_due ? now() : state.told_at })
   if (is_due) {
     const payload = { reason: short(reason) ?? reason, failing_since }

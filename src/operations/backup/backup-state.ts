@@ -51,10 +51,16 @@ const PERIODS: Record<string, number> = { hourly: HOUR_MS, daily: DAY_MS, weekly
 const FIRST_MS = HOUR_MS
 const RETRY_MS = HOUR_MS
 
+/** The clocks of two nodes differ by less. What began later than this from now was noted by a wrong clock. */
+const AHEAD_MS = HOUR_MS
+
 /** How long after it was due a backup is missed. */
 const LATE_MS = 6 * HOUR_MS
 
-/** When the next backup is due, in milliseconds since 1970; undefined where there is no schedule. */
+/**
+ * When the next backup is due, in milliseconds since 1970; undefined where there is no schedule. Now, where the
+ * clock was ahead at the last one and was put right: the schedule would wait until the clock is there again.
+ */
 export function dueAt(
   schedule: Settings["backup.schedule"],
   { since, started_at, failing_since }: BackupState,
@@ -63,6 +69,7 @@ export function dueAt(
   const last = started_at === null ? undefined : millisFrom(started_at)
   const period = PERIODS[schedule]
   const begun = last ?? millisFrom(since)
+  if (begun > millis() + AHEAD_MS) return millis()
   const planned =
     period === undefined
       ? nextAt(schedule, begun)

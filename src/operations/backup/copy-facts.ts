@@ -1,4 +1,4 @@
-import { SecretError, type Secrets } from "../../core/secrets"
+import { keyIdOf, SecretError, type Secrets } from "../../core/secrets"
 import type { CopyFacts } from "../../store/database-copy"
 
 /**
@@ -6,14 +6,18 @@ import type { CopyFacts } from "../../store/database-copy"
  * Undefined for a sound one. One secret tells for all, because the key of each is in its text.
  */
 export function faultIn(facts: CopyFacts, secrets: Secrets | undefined): string | undefined {
-  const { faults, sealed, master_key_id } = facts
+  const { faults, sealed, master_key_id, next_master_key_id } = facts
   if (faults.length > 0) return `is damaged: ${faults.join("; ")}`
   if (!secrets) return undefined
-  if (master_key_id !== null && master_key_id !== secrets.key_id) {
-    return `has secrets of the master key ${master_key_id}, but the key here is ${secrets.key_id}`
-  }
-  const [first] = sealed
-  return first && openingFault(secrets, first)
+  const own = sealed.find(([, value]) => keyIdOf(value) === secrets.key_id)
+  const [first] = own ? [own] : sealed
+  const fault = first && openingFault(secrets, first)
+  const names = [master_key_id, next_master_key_id]
+  // In a rotation all that is sealed may need the other key.
+  if (names.includes(secrets.key_id)) return own || next_master_key_id === null ? fault : undefined
+  // An earlier key, which is still in the data folder, opens an earlier copy.
+  if (master_key_id === null || (first && fault === undefined)) return fault
+  return `has secrets of the master key ${master_key_id}, but the key here is ${secrets.key_id}`
 }
 
 function openingFault(secrets: Secrets, [name, value]: [string, string]): string | undefined {

@@ -1,4 +1,4 @@
-import { rename, rm, stat, statfs } from "node:fs/promises"
+import { rename, rm, stat } from "node:fs/promises"
 import { join } from "node:path"
 import { syncFolder } from "../../core/blobs"
 import { type Settings, withoutSecrets } from "../../core/config"
@@ -13,6 +13,8 @@ import type { CopyFacts, CopyOrder, InspectOrder } from "../../store/database-co
 import type { BlobFolder } from "../../store/named-blobs"
 import { sqlitePath } from "../../store/open"
 import { connect } from "../../store/postgres-pool"
+import { claimBackups } from "../folder-owner"
+import { spaceFault } from "../free-space"
 import { openArchive } from "./archive-reader"
 import {
   archiveName,
@@ -25,6 +27,7 @@ import {
 } from "./backup-folder"
 import { faultIn } from "./copy-facts"
 import type { PackOrder } from "./pack-task"
+import { writeSteadily } from "./steady-writes"
 
 /** What a backup is made of. It needs no open store, and works beside a server or without one. */
 export interface BackupParts {
@@ -77,7 +80,7 @@ const NICENESS = 10
  * Makes one backup in the folder of the settings: a copy of the database as it is at one moment, checked,
  * and packed with the files that its rows name. It counts only when everything is on disk under its name;
  * a crash at any step leaves the others as they are. Then the oldest ones go; where they cannot, the log
- * warns. Throws BackupRunning, BackupFailed, and what the disk or the database says.
+ * warns. Throws BackupRunning, FolderOfAnother, BackupFailed, and what the disk or the database says.
  */
 export async function createBackup(
   parts: BackupParts,
@@ -90,6 +93,7 @@ export async function createBackup(
   const id = newId()
   const draft = new Draft({ ...parts, dir, id, workers, options })
   try {
+    claimBackups(parts.settings)
     const backup = await draft.make()
     const took_ms = Math.round(monotonic() - begun)
     log.info("backup made", { id, path: backup.path, size: backup.size, took_ms })
@@ -132,12 +136,14 @@ class Draft {
     const { dir, id } = this.#options
     const created_at = now()
     const timer = setInterval(() => void this.#tell(), PROGRESS_MS)
+    const endWrites = writeSteadily([this.#database, this.#archive])
     try {
       await this.#copy()
       const facts = await this.#check()
       await this.#pack(facts, created_at)
     } finally {
       clearInterval(timer)
+      await endWrites()
     }
     const path = join(dir, archiveName(id, created_at))
     const { size, manifest } = await openArchive(this.#archive)
@@ -161,7 +167,13 @@ class Draft {
     const { task, from, bytes } = await sourceOf(settings)
     this.#expected = 2 * bytes
     await demandSpace(dir, 2 * bytes, settings)
-    await this.#run<CopyOrder>(task, { from, to: this.#database })
+    try {
+      await this.#run<CopyOrder>(task, { from, to: this.#database })
+    } catch (error) {
+      if (!(error instanceof Error) || error.name !== "SQLiteError") throw error
+      const message = `The database could not be copied into ${dir}: ${error.message}. ${LOOK}`
+      throw new BackupFailed(message, { cause: error })
+    }
   }
 
   async #check(): Promise<CopyFacts> {
@@ -190,7 +202,8 @@ class Draft {
       created_at,
       engine: settings.database_url ? ("postgres" as const) : ("sqlite" as const),
       migrations: facts.migrations,
-      master_key_id: secrets.key_id,
+      master_key_id: facts.master_key_id ?? secrets.key_id,
+      ...(facts.next_master_key_id !== null && { next_master_key_id: facts.next_master_key_id }),
       rows: facts.rows,
     }
     await this.#run<PackOrder>("pack-archive", {
@@ -217,13 +230,22 @@ class Draft {
   }
 }
 
+const LOOK = "Look at that disk, and run `belfry db check`."
+
 /** Where the rows are, about how large they are, and the task that copies them. */
 async function sourceOf(settings: Settings) {
+  const bytes = await databaseBytes(settings)
   const url = settings.database_direct_url ?? settings.database_url
-  if (url) return { task: "copy-postgres", from: url, bytes: await postgresBytes(url) }
-  const from = sqlitePath(settings)
-  const bytes = (await sizeOf(from)) + (await sizeOf(`${from}-wal`))
-  return { task: "copy-sqlite", from, bytes }
+  if (url) return { task: "copy-postgres", from: url, bytes }
+  return { task: "copy-sqlite", from: sqlitePath(settings), bytes }
+}
+
+/** About how large a copy of the database is. */
+export async function databaseBytes(settings: Settings): Promise<number> {
+  const url = settings.database_direct_url ?? settings.database_url
+  if (url) return postgresBytes(url)
+  const path = sqlitePath(settings)
+  return (await sizeOf(path)) + (await sizeOf(`${path}-wal`))
 }
 
 /** 0 where the server does not tell. */
@@ -252,18 +274,11 @@ function blobFolders(settings: Settings): Record<BlobFolder, string> {
   return { blobs, "inbound-blobs": join(blobs, "inbound") }
 }
 
-const MB = 1024 * 1024
-
 /** Refuses before the disk is full: a server on it goes on to the floor of its own. */
 async function demandSpace(dir: string, bytes: number, settings: Settings): Promise<void> {
-  const [there, data] = [await stat(dir), await stat(settings.data_dir)]
-  const floor = there.dev === data.dev ? settings["storage.min_free_mb"] * MB : 0
-  const { bavail, bsize } = await statfs(dir)
-  const free = bavail * bsize
-  if (free >= bytes + floor) return
-  const needed = Math.ceil((bytes + floor) / MB)
-  throw new BackupFailed(
-    `${dir} has ${Math.floor(free / MB)} MB of free space, but a backup needs ${needed} MB. Free some space, ` +
-      "keep fewer backups (backup.keep), or set backup.dir to a folder on another disk.",
-  )
+  const fault = await spaceFault(settings, [{ dir, bytes }], "a backup")
+  if (fault)
+    throw new BackupFailed(
+      `${fault} Free some space, keep fewer backups (backup.keep), or set backup.dir to a folder on another disk.`,
+    )
 }

@@ -20,6 +20,8 @@ const BackupManifestSchema = t.Object({
   migrations: t.Array(t.String()),
   /** Names the master key that opens the secrets in it, and tells nothing about that key. */
   master_key_id: t.String(),
+  /** Of a copy from the midst of a rotation: some of its secrets are sealed with this key already. */
+  next_master_key_id: t.Optional(t.String()),
   /** Rows by table. */
   rows: t.Record(t.String(), Count),
   /**

@@ -1,11 +1,13 @@
 import { mkdtemp, rm } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { unlessAborted } from "../../core/abort"
-import type { Secrets } from "../../core/secrets"
+import type { Settings } from "../../core/config"
+import { keyIdOf, type Secrets } from "../../core/secrets"
 import { openWorkers } from "../../core/workers"
 import type { CopyFacts, InspectOrder } from "../../store/database-copy"
+import { spaceFault } from "../free-space"
 import { ArchiveError } from "./archive-cursor"
-import { openArchive } from "./archive-reader"
+import { type BackupArchive, openArchive } from "./archive-reader"
 import { SCRATCH } from "./backup-folder"
 import { faultIn } from "./copy-facts"
 import type { BackupManifest } from "./manifest"
@@ -13,8 +15,10 @@ import type { BackupManifest } from "./manifest"
 interface VerifyOptions {
   /** Without them no secret is opened. */
   secrets?: Secrets | undefined
-  /** Has room for the database of the archive; default: the folder of the archive. */
+  /** Gets the database of the archive meanwhile; default: the folder of the archive. */
   scratch?: string
+  /** Of the server here: the check leaves its disk above `storage.min_free_mb`. Default: no disk is looked at. */
+  settings?: Settings
   /** Hears how many bytes were read by now, of so many; then the database is checked. */
   onProgress?: (done: number, total: number) => void
   /** Ends it at once: what it unpacked is removed. */
@@ -31,16 +35,22 @@ export interface VerifiedArchive {
   secrets_opened: boolean
 }
 
+/** The disk has no room for the database of the archive. Nothing was written. */
+export class NoRoomForCheck extends Error {
+  override readonly name = "NoRoomForCheck"
+}
+
 /**
  * Reads an archive as a restore would: every byte and hash, `integrity_check` of the database, the rows of
  * each table, the files that rows name, and one secret. Writes the database to a scratch file meanwhile.
- * Throws ArchiveError for the first fault.
+ * Throws ArchiveError for the first fault, and NoRoomForCheck.
  */
 export async function verifyArchive(
   path: string,
-  { secrets, scratch = dirname(path), onProgress, signal }: VerifyOptions = {},
+  { secrets, scratch = dirname(path), settings, onProgress, signal }: VerifyOptions = {},
 ): Promise<VerifiedArchive> {
   const archive = await openArchive(path)
+  if (settings) await demandRoom(settings, scratch, archive)
   const folder = await mkdtemp(join(scratch, SCRATCH))
   const workers = openWorkers({ size: 1 })
   try {
@@ -58,13 +68,27 @@ export async function verifyArchive(
       path,
       size,
       manifest,
-      secrets_opened: secrets !== undefined && facts.sealed.length > 0,
+      secrets_opened: secrets !== undefined && hasTried(facts, secrets),
     }
   } finally {
     await workers.close()
     await rm(folder, { recursive: true, force: true })
   }
 }
+
+async function demandRoom(settings: Settings, dir: string, { manifest, size }: BackupArchive) {
+  const [database] = manifest.entries
+  const need = { dir, bytes: Math.min(size, database?.size ?? 0) }
+  const fault = await spaceFault(settings, [need], "the check")
+  if (fault)
+    throw new NoRoomForCheck(`${fault} Free some space, or copy the backup to another disk.`)
+}
+
+/** From the midst of a rotation, all that is sealed may need the other key. */
+const hasTried = ({ sealed, next_master_key_id }: CopyFacts, { key_id }: Secrets): boolean =>
+  next_master_key_id === null
+    ? sealed.length > 0
+    : sealed.some(([, value]) => keyIdOf(value) === key_id)
 
 /** The files are in the archive, where their hashes were compared. */
 const noFolders = (folder: string) => ({

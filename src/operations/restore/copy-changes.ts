@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, isNull, or } from "drizzle-orm"
+import { asc, count, eq, isNull } from "drizzle-orm"
 import { now } from "../../core/time"
 import { noteLostEvents } from "../../events/lost-events"
 import {
@@ -15,9 +15,12 @@ import { nodes } from "../../jobs/tables"
 import { RESTORE_HOLD } from "../../jobs/work-item"
 import * as instanceValues from "../../store/instance-values"
 import type { Reader, Store, Tx } from "../../store/store"
+import { notePosted } from "../../subscribers/postings"
 import { invitations } from "../../tenancy/tables"
 import { endCopiedBackup } from "../backup/backup-job"
+import { INSTANCE_ID } from "../folder-owner"
 import { heldTables } from "../start-held"
+import { isActiveKey, type UnknownSince, unknownSince } from "./unknown-since"
 
 /** Names the Postgres server in which positions of events count: another one counts its own. */
 const CLUSTER = "postgres_cluster"
@@ -53,6 +56,7 @@ export interface ChangedCopy {
   active_keys: number
   /** The first 1,000. */
   keys: ActiveKey[]
+  unknown: UnknownSince
 }
 
 interface ChangeOptions {
@@ -73,14 +77,17 @@ export async function changeCopy(store: Store, options: ChangeOptions): Promise<
     await tx.delete(nodes)
     await instanceValues.remove(tx, CLUSTER)
     await instanceValues.remove(tx, SETUP_TOKEN)
+    await instanceValues.remove(tx, INSTANCE_ID)
     await noteLostEvents(tx)
     await endCopiedBackup(tx)
+    if (!tx.isAlone) await notePosted(tx, undefined) // it keeps no lists from here on
     const ended = await endAccess(tx)
     return { ended, revoked_keys: options.revoke_keys ? await revokeKeys(tx) : 0 }
   })
   const held: Record<string, number> = {}
   for (const { rows } of tables) held[rows.name] = await countHeld(store.read, rows, RESTORE_HOLD)
-  return { held, ...done, ...(await activeKeys(store.read)) }
+  const unknown = await unknownSince(store.read)
+  return { held, ...done, ...(await activeKeys(store.read)), unknown }
 }
 
 /** On Postgres the copied events got new positions: readers of lost ones go on behind these. */
@@ -110,15 +117,12 @@ async function endAccess(tx: Tx): Promise<EndedAccess> {
   }
 }
 
-const isActive = () =>
-  and(isNull(apiKeys.revoked_at), or(isNull(apiKeys.expires_at), gt(apiKeys.expires_at, now())))
-
 async function revokeKeys(tx: Tx): Promise<number> {
   const { id } = apiKeys
   const rows = await tx
     .update(apiKeys)
     .set({ revoked_at: now() })
-    .where(isActive())
+    .where(isActiveKey())
     .returning({ id })
   return rows.length
 }
@@ -126,7 +130,7 @@ async function revokeKeys(tx: Tx): Promise<number> {
 async function activeKeys(db: Reader): Promise<Pick<ChangedCopy, "active_keys" | "keys">> {
   const { id, project_id, name, last4, last_used_at } = apiKeys
   const some = db.select({ id, project_id, name, last4, last_used_at }).from(apiKeys)
-  const keys = await some.where(isActive()).orderBy(asc(id)).limit(MOST_KEYS)
-  const [all] = await db.select({ n: count() }).from(apiKeys).where(isActive())
+  const keys = await some.where(isActiveKey()).orderBy(asc(id)).limit(MOST_KEYS)
+  const [all] = await db.select({ n: count() }).from(apiKeys).where(isActiveKey())
   return { active_keys: Number(all?.n ?? 0), keys }
 }

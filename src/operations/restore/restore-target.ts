@@ -1,13 +1,13 @@
-import { statSync } from "node:fs"
-import { statfs } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import type { Settings } from "../../core/config"
 import { inspectFile, sizeOf } from "../../store/database-file"
 import { sqlitePath } from "../../store/open"
 import { connect } from "../../store/postgres-pool"
+import type { PostgresConnection } from "../../store/shared-tables"
+import type { BackupArchive } from "../backup/archive-reader"
+import { spaceFault } from "../free-space"
 
 const LEDGER = "belfry_migrations"
-const MB = 1024 * 1024
 
 /** There is data where the copy was to go. Nothing was written. */
 export class TargetInUse extends Error {
@@ -19,7 +19,8 @@ export class NoRoomForRestore extends Error {
   override readonly name = "NoRoomForRestore"
 }
 
-export const blobsDir = (settings: Settings): string =>
+/** The folder of the blobs. */
+export const blobsDir = (settings: Pick<Settings, "data_dir" | "storage.blobs.dir">): string =>
   settings["storage.blobs.dir"] ?? join(settings.data_dir, "blobs")
 
 /** Throws TargetInUse unless the settings name a place without a database, or a database without rows. */
@@ -38,19 +39,24 @@ export async function demandEmptyTarget(settings: Settings): Promise<void> {
 async function demandEmptyPostgres(url: string): Promise<void> {
   const pool = connect(url, { max: 1, prepare: false })
   try {
-    const used = await usedTable(pool)
-    if (used === undefined) return
-    throw new TargetInUse(
-      `The Postgres database has the table ${used}, but a backup is restored only into an empty one. ` +
-        "Name another database in DATABASE_URL.",
-    )
+    await demandNoRows(pool)
   } finally {
     await pool.close()
   }
 }
 
+/** Throws TargetInUse for a Postgres database that has rows, or tables of another program. */
+export async function demandNoRows(pool: PostgresConnection): Promise<void> {
+  const used = await usedTable(pool)
+  if (used === undefined) return
+  throw new TargetInUse(
+    `The Postgres database has the table ${used}, but a backup is restored only into an empty one. ` +
+      "Name another database in DATABASE_URL.",
+  )
+}
+
 /** A table of another program, or one of ours with rows; undefined where there is none. */
-async function usedTable(pool: ReturnType<typeof connect>): Promise<string | undefined> {
+async function usedTable(pool: PostgresConnection): Promise<string | undefined> {
   const rows: { table_name: string }[] = await pool.unsafe(
     `SELECT table_name FROM information_schema.tables
       WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' ORDER BY 1`,
@@ -65,25 +71,19 @@ async function usedTable(pool: ReturnType<typeof connect>): Promise<string | und
   return undefined
 }
 
-/** Throws NoRoomForRestore where the disk would be full, or nearly so. */
-export async function demandRoom(settings: Settings, bytes: number): Promise<void> {
-  const fault = await roomFault(settings, bytes, "the restore")
-  if (fault)
-    throw new NoRoomForRestore(`${fault} Free some space, or name another folder with --data-dir.`)
-}
-
-/** What is missing where the disk of the database would be full, or below its floor. */
-export async function roomFault(settings: Settings, bytes: number, what: string) {
-  const there = existingFolder(dirname(sqlitePath(settings)))
-  const { bavail, bsize } = await statfs(there)
-  const needed = bytes + settings["storage.min_free_mb"] * MB
-  const free = bavail * bsize
-  if (free >= needed) return undefined
-  const [has, needs] = [Math.floor(free / MB), Math.ceil(needed / MB)]
-  return `${there} has ${has} MB of free space, but ${what} needs ${needs} MB.`
-}
-
-function existingFolder(path: string): string {
-  const is_there = statSync(path, { throwIfNoEntry: false }) !== undefined
-  return is_there || dirname(path) === path ? path : existingFolder(dirname(path))
+/** Throws NoRoomForRestore where a disk would be full, or nearly so: that of the blobs may be another one. */
+export async function demandRoom(
+  settings: Settings,
+  { manifest, size }: Pick<BackupArchive, "manifest" | "size">,
+): Promise<void> {
+  const blob_bytes = manifest.blobs.bytes + manifest.inbound_blobs.bytes
+  const needs = [
+    { dir: dirname(sqlitePath(settings)), bytes: Math.max(0, size - blob_bytes) },
+    { dir: blobsDir(settings), bytes: blob_bytes },
+  ]
+  const fault = await spaceFault(settings, needs, "the restore")
+  if (!fault) return
+  throw new NoRoomForRestore(
+    `${fault} Free some space, or name other folders with --data-dir or storage.blobs.dir.`,
+  )
 }

@@ -4,16 +4,17 @@ import { dirname, join } from "node:path"
 import { syncFolder } from "../../core/blobs"
 import type { Settings } from "../../core/config"
 import { codeOf } from "../../core/faults"
-import type { Secrets } from "../../core/secrets"
+import { makeKeyFile, type Secrets } from "../../core/secrets"
 import { SchemaTooNew } from "../../store/apply-migrations"
-import { lockFolder } from "../../store/database-file"
+import { lockFolder, sizeOf } from "../../store/database-file"
 import { embedded } from "../../store/migrations"
 import { openStore, sqlitePath } from "../../store/open"
 import type { BackupArchive } from "../backup/archive-reader"
-import { leaveFolder, MARK_FILE, raiseMark } from "../database-mark"
+import { leaveFolder, MARK_FILE, raiseMarkAboveAll } from "../database-mark"
+import { demandFolders } from "../folder-owner"
 import { WrongMasterKey } from "../instance"
 import { type ChangedCopy, changeCopy } from "./copy-changes"
-
+import { endRotation } from "./end-rotation"
 import { blobsDir, demandEmptyTarget, demandRoom } from "./restore-target"
 import { moveToPostgres } from "./to-postgres"
 
@@ -51,21 +52,25 @@ interface RestoreOptions {
 }
 
 /**
- * What can be known before anything is written. Throws WrongMasterKey, TargetInUse, SchemaTooNew and
- * NoRoomForRestore.
+ * What can be known before anything is written. Throws WrongMasterKey, TargetInUse, FolderOfAnother,
+ * SchemaTooNew and NoRoomForRestore.
  */
 export async function demandRestorable(
-  { manifest, size }: BackupArchive,
+  archive: BackupArchive,
   { settings, secrets }: Pick<RestoreParts, "settings" | "secrets">,
 ): Promise<void> {
-  if (manifest.master_key_id !== secrets.key_id) {
-    throw new WrongMasterKey(manifest.master_key_id, secrets.key_id)
+  const { manifest } = archive
+  const { master_key_id, next_master_key_id } = manifest
+  const key_ids = [master_key_id, ...(next_master_key_id ? [next_master_key_id] : [])]
+  if (!key_ids.includes(secrets.key_id)) {
+    throw new WrongMasterKey(key_ids.join(" or "), secrets.key_id)
   }
   const known = new Set(embedded.sqlite.map(({ tag }) => tag))
   const stranger = manifest.migrations.find((tag) => !known.has(tag))
   if (stranger !== undefined) throw new SchemaTooNew(stranger)
   await demandEmptyTarget(settings)
-  await demandRoom(settings, size)
+  demandFolders(settings)
+  await demandRoom(settings, archive)
 }
 
 /**
@@ -91,6 +96,7 @@ export async function restore(
     for (const folder of [staging, blobs]) await rm(folder, { recursive: true, force: true })
   }
   try {
+    await demandEmptyTarget(settings) // another process may have begun a database before the lock
     await clear()
     await mkdir(staging, { mode: 0o700 })
     await extract(archive, { folder: staging, blobs_dir: blobs }, options)
@@ -102,6 +108,7 @@ export async function restore(
       await keepPapers(staging, settings.data_dir)
     }
     const database = join(staging, "database.db")
+    demandWhole(database)
     if (settings.database_url) await moveToPostgres(database, settings, { ...options, placeRest })
     else {
       await placeRest()
@@ -127,7 +134,7 @@ async function extract(
 /** The schema of this version, and what a copy must not go on with. Then the file is whole without its log. */
 async function changeStaged(
   staging: string,
-  { settings, runs_on, revoke_keys }: RestoreParts,
+  { settings, secrets, runs_on, revoke_keys }: RestoreParts,
   { onProgress }: RestoreOptions,
 ): Promise<ChangedCopy> {
   const own = {
@@ -140,13 +147,19 @@ async function changeStaged(
   try {
     const onHeld = (done: number) => onProgress?.({ step: "holding", done, total: null })
     const changed = await changeCopy(store, { runs_on, revoke_keys, onHeld })
+    await endRotation(store, secrets, staging)
     // The original counts on with its own name: put back here later, it has to be recognized.
     if (!settings.database_url) await store.tx(leaveFolder)
-    await raiseMark(store, settings.data_dir, staging) // else the first start took it for one put back by hand
+    await raiseMarkAboveAll(store, settings.data_dir, staging) // else a start took it for one put back by hand
     return changed
   } finally {
     await store.close()
   }
+}
+
+/** Where the disk became full at the end, the file alone would lack what was changed in it. */
+function demandWhole(path: string): void {
+  if (sizeOf(`${path}-wal`) > 0) throw new Error(`${path} could not be written whole.`)
 }
 
 /**
@@ -186,11 +199,7 @@ async function keepPapers(staging: string, data_dir: string): Promise<void> {
 async function keepKey({ settings, master_key }: RestoreParts): Promise<void> {
   if (master_key === null || settings["security.master_key"] !== null) return
   const path = join(settings.data_dir, "master.key")
-  try {
-    await writeFile(path, `${master_key}\n`, { mode: 0o600, flag: "wx", flush: true })
-  } catch (error) {
-    if (codeOf(error) !== "EEXIST") throw error
-  }
+  makeKeyFile(settings.data_dir, path, master_key)
   chmodSync(path, 0o600)
 }
 

@@ -5,7 +5,7 @@ import { FolderInUse, lockFolder } from "../../store/database-file"
 import {
   makeUpgradeFolder,
   removeJournal,
-  syncNames,
+  syncPath,
   type UpgradeJournal,
   upgradeFolder,
   upgradeLock,
@@ -33,28 +33,53 @@ export function exchangeProgram({ program, staged, kept }: UpgradeJournal): void
   try {
     linkSync(program, kept)
   } catch {
-    copyFileSync(program, kept) // a link to a file of another user is not allowed everywhere
+    copyWhole(program, kept) // a link to a file of another user is not allowed everywhere
   }
   renameSync(staged, program)
-  syncNames(dirname(program))
+  syncPath(dirname(program))
+}
+
+const draftOf = (kept: string) => `${kept}.draft`
+
+/** It has its name only when it is whole: an undone upgrade puts it in the place of the program. */
+function copyWhole(program: string, kept: string): void {
+  const draft = draftOf(kept)
+  copyFileSync(program, draft)
+  syncPath(draft)
+  renameSync(draft, kept)
 }
 
 /**
- * Brings the program and the database of before back. No server may run. A second call, and one after a
- * crash within the first, ends the same.
+ * The version of before comes back: from here on no migration of the new one begins, and no server of it waits for
+ * its verdict. Answers the journal as it is now. Where nothing was changed yet, it stays as it was.
  */
-export async function undoUpgrade(settings: Settings, journal: UpgradeJournal): Promise<void> {
+export function beginReturn(data_dir: string, journal: UpgradeJournal): UpgradeJournal {
+  if (journal.step === "stopping" || journal.step === "copying") return journal
+  const returning: UpgradeJournal = { ...journal, step: "returning" }
+  writeJournal(data_dir, returning)
+  return returning
+}
+
+/**
+ * Brings the program and the database of before back, after `beginReturn`. No server may run. A second call, and one after a
+ * crash within the first, ends the same. `startOld` is called before the journal goes: after a kill there, another
+ * process goes on. A server that starts meanwhile waits until the journal is gone.
+ */
+export async function undoUpgrade(
+  settings: Settings,
+  journal: UpgradeJournal,
+  startOld: () => unknown = () => {},
+): Promise<void> {
   const { data_dir } = settings
   const { step, program, kept, staged, keeps_database } = journal
-  const is_changed = step !== "stopping" && step !== "copying"
-  if (is_changed) {
-    writeJournal(data_dir, { ...journal, step: "returning" })
+  if (step === "returning") {
     if (existsSync(kept)) renameSync(kept, program)
     if (keeps_database) await returnDatabase(settings)
   }
-  syncNames(dirname(program))
+  syncPath(dirname(program))
   await cleanUp(settings, journal)
   rmSync(staged, { force: true })
+  startOld()
   removeJournal(data_dir)
 }
 
@@ -69,8 +94,9 @@ export async function finishUpgrade(settings: Settings, journal: UpgradeJournal)
 
 async function cleanUp(
   settings: Settings,
-  { keeps_database, step }: UpgradeJournal,
+  { keeps_database, kept, step }: UpgradeJournal,
 ): Promise<void> {
+  rmSync(draftOf(kept), { force: true })
   if (keeps_database && step !== "stopping") await dropKeptDatabase(settings)
   rmSync(`${upgradeFolder(settings.data_dir)}/trial`, { recursive: true, force: true })
 }

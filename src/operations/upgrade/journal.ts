@@ -71,13 +71,13 @@ export function writeJournal(data_dir: string, journal: UpgradeJournal): void {
   const path = join(data_dir, JOURNAL)
   writeSynced(`${path}.new`, JSON.stringify(journal))
   renameSync(`${path}.new`, path)
-  syncNames(data_dir)
+  syncPath(data_dir)
 }
 
 /** The upgrade is over. The verdict goes last: without a journal it means nothing. */
 export function removeJournal(data_dir: string): void {
   rmSync(join(data_dir, JOURNAL), { force: true })
-  syncNames(data_dir)
+  syncPath(data_dir)
   rmSync(join(data_dir, VERDICT), { force: true })
 }
 
@@ -98,7 +98,7 @@ export function claimVerdict(data_dir: string, id: string, wanted: UpgradeVerdic
   writeSynced(draft, `${id} ${wanted}`)
   try {
     linkSync(draft, path) // fails where there is one
-    syncNames(data_dir)
+    syncPath(data_dir)
   } catch (error) {
     if (codeOf(error) !== "EEXIST") throw error
   } finally {
@@ -146,13 +146,13 @@ function writeSynced(path: string, text: string): void {
   }
 }
 
-/** So that a name that was made or moved in the folder survives a power failure. */
-export function syncNames(path: string): void {
-  const folder = openSync(path, "r")
+/** The content of a file survives a power failure then, or the names that were made or moved in a folder. */
+export function syncPath(path: string): void {
+  const opened = openSync(path, "r")
   try {
-    fsyncSync(folder)
+    fsyncSync(opened)
   } finally {
-    closeSync(folder)
+    closeSync(opened)
   }
 }
 

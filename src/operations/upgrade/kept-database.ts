@@ -12,7 +12,7 @@ import type { Settings } from "../../core/config"
 import { codeOf } from "../../core/faults"
 import { lockFolder } from "../../store/database-file"
 import { sqlitePath } from "../../store/open"
-import { syncNames, upgradeFolder } from "./journal"
+import { syncPath, upgradeFolder } from "./journal"
 import { dropKeptSchema, keepSchema, returnSchema } from "./kept-schema"
 
 /** Where the database of before an upgrade lies: in this schema on Postgres, else beside the file. */
@@ -35,7 +35,7 @@ export async function keepDatabase(settings: Settings): Promise<void> {
     // With its log, which a server that was killed leaves, and which is nobody's to copy with Litestream.
     await copySynced(`${path}-wal`, `${path}${SUFFIX}-wal`)
     await copySynced(path, `${path}${SUFFIX}`)
-    syncNames(dirname(path))
+    syncPath(dirname(path))
   } finally {
     release()
   }
@@ -50,7 +50,7 @@ export async function returnDatabase(settings: Settings): Promise<void> {
   if (database_url !== null) await returnSchema(database_url)
   else returnFiles(sqlitePath(settings))
   for (const name of MARKS) returnMark(data_dir, name)
-  syncNames(data_dir)
+  syncPath(data_dir)
 }
 
 function returnFiles(path: string): void {
@@ -62,7 +62,7 @@ function returnFiles(path: string): void {
       renameSync(`${path}${SUFFIX}`, path)
     }
     if (existsSync(`${path}${SUFFIX}-wal`)) renameSync(`${path}${SUFFIX}-wal`, `${path}-wal`)
-    syncNames(dirname(path))
+    syncPath(dirname(path))
   } finally {
     release()
   }

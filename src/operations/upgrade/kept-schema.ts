@@ -1,12 +1,27 @@
 import type { SQL } from "bun"
+import { lockMigrations } from "../../store/migrate"
+import { embedded } from "../../store/migrations"
 import { connect } from "../../store/postgres-pool"
 
 /** Where the tables of before an upgrade lie. */
 const KEPT = "belfry_before_upgrade"
 
-/** Every table whose rows a migration may change. */
-const TABLES = `SELECT c.oid, c.relname AS name, c.reloptions AS options FROM pg_class c
+/** In that schema: the names of tables beside ours, which another application has. */
+const OTHERS = "belfry_other_tables"
+
+/** Every table of a schema, and whether this user may drop it. */
+const TABLES = `SELECT c.oid, c.relname AS name, c.reloptions AS options,
+  pg_has_role(c.relowner, 'USAGE') AS may_drop FROM pg_class c
   WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'r' ORDER BY c.relname`
+
+/** The tables that any migration of this version has made. */
+const ownTables = () =>
+  new Set([
+    "belfry_migrations",
+    ...embedded.postgres.flatMap(({ sql }) =>
+      [...sql.matchAll(/^CREATE TABLE "(\w+)"/gm)].map(([, name = ""]) => name),
+    ),
+  ])
 
 /** The schema of our tables, which the settings of the database or its user may name, as SQL has it. */
 async function ownSchema(tx: SQL): Promise<string> {
@@ -18,48 +33,81 @@ interface TableRow {
   oid: number
   name: string
   options: string[] | null
+  may_drop: boolean
 }
 
 /**
- * Copies every table with its rows, keys, indexes and settings into a schema of its own, within the server
- * and in one transaction: no row travels. What an earlier attempt kept is replaced.
+ * Copies every table of ours with its rows, keys, indexes and settings into a schema of its own, within the
+ * server and in one transaction: no row travels. What an earlier attempt kept is replaced.
  */
 export const keepSchema = (url: string): Promise<void> =>
   withServer(url, (pool) =>
     pool.begin(async (tx) => {
+      await lockMigrations(tx) // until it is committed: `dropKeptSchema` waits for it
       await tx.unsafe(`DROP SCHEMA IF EXISTS ${KEPT} CASCADE`)
       await tx.unsafe(`CREATE SCHEMA ${KEPT}`)
       const ours = await ownSchema(tx)
-      const tables = (await tx.unsafe(TABLES, [ours])) as TableRow[]
+      const own = ownTables()
+      const all = (await tx.unsafe(TABLES, [ours])) as TableRow[]
+      const tables = all.filter(({ name }) => own.has(name))
+      await tx.unsafe(`CREATE TABLE ${KEPT}.${OTHERS} (name text)`)
+      for (const { name } of all.filter(({ name }) => !own.has(name)))
+        await tx.unsafe(`INSERT INTO ${KEPT}.${OTHERS} VALUES ($1)`, [name])
       for (const table of tables) await copyTable(tx, ours, table)
       for (const table of tables) await copyConstraints(tx, ours, table, "f")
     }),
   )
 
-/** Puts the kept tables in the place of those that are there, in one transaction. */
+/**
+ * Puts the kept tables in the place of ours that are there, in one transaction. What the new version has
+ * made goes. Tables of another application stay as they are.
+ */
 export const returnSchema = (url: string): Promise<void> =>
   withServer(url, (pool) =>
     pool.begin(async (tx) => {
-      const kept = (await tx.unsafe(TABLES, [KEPT])) as TableRow[]
-      if (kept.length === 0) return // it was done before
+      await lockMigrations(tx) // one that was killed may still be committed by the server
+      const all = (await tx.unsafe(TABLES, [KEPT])) as TableRow[]
+      if (all.length === 0) return // it was done before
+      const kept = all.filter(({ name }) => name !== OTHERS)
+      const rows = (await tx.unsafe(`SELECT name FROM ${KEPT}.${OTHERS}`)) as { name: string }[]
+      const others = new Set(rows.map(({ name }) => name))
       const ours = await ownSchema(tx)
-      for (const { name } of (await tx.unsafe(TABLES, [ours])) as TableRow[])
-        await tx.unsafe(`DROP TABLE ${ours}.${quoted(name)} CASCADE`)
+      const there = (await tx.unsafe(TABLES, [ours])) as TableRow[]
+      for (const { name, may_drop } of there)
+        if (may_drop && !others.has(name))
+          await tx.unsafe(`DROP TABLE ${ours}.${quoted(name)} CASCADE`)
       for (const { name } of kept)
         await tx.unsafe(`ALTER TABLE ${KEPT}.${quoted(name)} SET SCHEMA ${ours}`)
       await tx.unsafe(`DROP SCHEMA ${KEPT} CASCADE`)
     }),
   )
 
-export const dropKeptSchema = (url: string): Promise<void> =>
+/** Whether tables are kept: from the moment when they are whole until the upgrade is over. */
+export const hasKeptSchema = (url: string): Promise<boolean> =>
   withServer(url, async (pool) => {
-    await pool.unsafe(`DROP SCHEMA IF EXISTS ${KEPT} CASCADE`)
+    const [row] = await pool.unsafe("SELECT to_regnamespace($1) IS NOT NULL AS is_there", [KEPT])
+    return row?.is_there === true
   })
 
-async function withServer(url: string, act: (pool: SQL) => Promise<void>): Promise<void> {
+/**
+ * Nothing is kept any more. What a killed process was about to keep may be committed by the server only now. It would
+ * stay, and every node would wait for the end of an upgrade that is over.
+ */
+export const dropKeptSchema = (url: string): Promise<void> =>
+  withServer(url, (pool) =>
+    pool.begin(async (tx) => {
+      await lockMigrations(tx)
+      await tx.unsafe(`DROP SCHEMA IF EXISTS ${KEPT} CASCADE`)
+    }),
+  )
+
+async function withServer<Answer>(
+  url: string,
+  act: (pool: SQL) => Promise<Answer>,
+): Promise<Answer> {
   const pool = connect(url, { max: 1, prepare: false })
   try {
-    await act(pool)
+    return await act(pool)
   } finally {
     await pool.close()
   }

@@ -30,17 +30,28 @@ export interface RecoveredTable extends CopiedTable {
   lost: number
 }
 
+/** Not one row of ours is in the file: it is another kind of file, or all of it is overwritten. */
+export class NothingRecovered extends Error {
+  override readonly name = "NothingRecovered"
+
+  constructor(from: string) {
+    super(
+      `${from} has no row of a Belfry database that can be read. Name another file, or restore a backup.`,
+    )
+  }
+}
+
 /**
  * Copies all that can be read of a damaged SQLite file into a new one, which is sound: no index differs
  * from its table, and no row refers to one that is lost where the schema forbids that. Throws SchemaTooNew
- * for the file of a later version. What fails leaves no new file.
+ * for the file of a later version, and NothingRecovered. What fails leaves no new file.
  */
 export function recoverFile(options: RecoverOptions): RecoveredTable[] {
-  const { to } = options
+  const { to, from } = options
   if (existsSync(to)) throw new Error(`${to} exists already. Name another file.`)
   const draft = `${to}.draft`
   try {
-    return recovered(options, withLog(options.from, draft))
+    return recovered(options, withLog(from, draft))
   } catch (error) {
     for (const end of ["", "-wal", "-shm"]) rmSync(`${to}${end}`, { force: true })
     throw error
@@ -66,8 +77,9 @@ function withLog(from: string, draft: string): string {
   return draft
 }
 
-function recovered({ to, onProgress, onLost }: RecoverOptions, from: string): RecoveredTable[] {
-  const file = new DamagedFile(from)
+function recovered(options: RecoverOptions, readable: string): RecoveredTable[] {
+  const { from, to, onProgress, onLost } = options
+  const file = new DamagedFile(readable)
   const target = newDatabase(to)
   try {
     const trees = treesOf(file)
@@ -89,6 +101,8 @@ function recovered({ to, onProgress, onLost }: RecoverOptions, from: string): Re
       if (table) table.recovered -= 1
       note(row)
     }
+    const is_empty = [...copied.values()].every(({ recovered }) => recovered === 0)
+    if (is_empty && lost.size === 0) throw new NothingRecovered(from)
     target.close()
     demandSound(to)
     return [...copied].map(([table, all]) => ({ table, ...all, lost: lost.get(table) ?? 0 }))

@@ -63,8 +63,10 @@ describe("the Audience screen", () => {
         }),
         publishRow("p2", { ...open_, status: "paused", status_reason: "account_frozen" }),
         publishRow("p3", { status: "failed", status_reason: "expired" }),
+        publishRow("p4", { ...open_, status: "queued", status_reason: "held_after_restore" }),
       ]),
     )
+    expect(text).toMatch(/held +since a restore/)
     expect(text).toMatch(/scheduled +in 2/)
     expect(text).toMatch(/paused +account_frozen/)
     expect(text).toMatch(/failed ✗ .*12:01:00 expired/)

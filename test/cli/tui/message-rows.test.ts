@@ -8,6 +8,7 @@ import {
   updateOfEvent,
 } from "../../../cli/tui/message-rows"
 import { listLines } from "../../../cli/tui/messages-screen"
+import type { State } from "../../../cli/tui/state"
 import { applyNews } from "../../../cli/tui/update"
 import { email } from "../fake-api"
 import { fact, idAt, monitorWith, NOW } from "./rows"
@@ -116,6 +117,32 @@ test("a message that waits for its time shows when it is due, until it has an ev
     "in 9",
   )
   expect(shown({ scheduled_at: null })).not.toContain("in 9")
+})
+
+test("a message that waits since a restore is shown as held, until it moves or nothing is held", () => {
+  const id = idAt(NOW)
+  const status_reason = "It waits until an operator resumes or drops held_after_restore."
+  const waits = { status: "queued", status_reason, attempts: 0 }
+  const mail = email({ id, created_at: new Date(NOW).toISOString(), ...waits })
+  const held = applyNews(monitorWith(0, 120, 30), {
+    is: "facts",
+    facts: [updateOfEmail(mail as never)],
+  }).state
+  const shown = (state: State) => listLines(state, 120, painter(false)).join("\n")
+  expect(shown(held)).toMatch(/ held +0 /)
+  const moved = (status: string) =>
+    applyNews(held, { is: "facts", facts: [{ id, at: NOW + 1, status }] }).state
+  expect(shown(moved("queued"))).toMatch(/ held +0 /)
+  expect(shown(moved("sending"))).toMatch(/ sending +1 /)
+  const late = mergeUpdates(moved("sent").messages.rows, [updateOfEmail(mail as never)])
+  expect(late.rows[0]?.is_held).toBe(false)
+  const box = { checks: [], backups: [] }
+  const queue = { queue: "held_after_restore", depth: 1, oldest_seconds: 1, running: 0 }
+  const some = { ...box, held: { ...queue, failed_24h: 0, paused: true } }
+  expect(shown(applyNews(held, { is: "box", found: some }).state)).toMatch(/ held +0 /)
+  expect(shown(applyNews(held, { is: "box", found: { ...box, held: null } }).state)).toMatch(
+    / queued +0 /,
+  )
 })
 
 test("nothing in a row can command a terminal, nor fill the memory", () => {

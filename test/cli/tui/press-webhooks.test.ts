@@ -167,6 +167,16 @@ test("the line of keys names what may be done with the endpoint now", () => {
   expect(line(off)).not.toContain("pause")
 })
 
+test("the line of keys names none that does nothing before an endpoint is there", () => {
+  const opened = press(monitorWith(0), "2").state
+  const none = applyNews(opened, { is: "endpoints", endpoints: [] }).state
+  for (const state of [opened, none]) {
+    const keys = keyLine(state, painter(false)).replace(/[└┘─]/g, "").trim()
+    expect(keys).toBe("? help  q quit")
+    expect(press(state, "p").state.question).toBeNull()
+  }
+})
+
 test("a key that may only read is told so once, and is offered no change any more", () => {
   const why = "this needs a key with the scope webhooks:write"
   const refused = applyNews(screen(), { is: "read_only", why }).state

@@ -23,6 +23,7 @@ export const row = (more: Partial<MessageRow> = {}): MessageRow => ({
   subject: "Hi",
   status: "delivered",
   reason: "",
+  is_held: false,
   attempts: 1,
   scheduled_at: null,
   changed_at: NOW,

@@ -14,6 +14,7 @@ import { join } from "node:path"
 import { BLOCK_BYTES, paddingOf, TAR_END, tarHeader } from "../../../src/lib/ustar"
 import { ArchiveError } from "../../../src/operations/backup/archive-cursor"
 import { openArchive } from "../../../src/operations/backup/archive-reader"
+import { sizes } from "../../harness/sizes"
 import { archiveIn, contentIn, sha256 } from "./archives"
 
 let folder: string
@@ -95,7 +96,7 @@ test("one changed byte anywhere is found", async () => {
   const path = await archiveIn(folder, withBlobs())
   const bytes = readFileSync(path)
   const changed = join(folder, "changed.tar")
-  for (let at = 0; at < bytes.length; at += 7) {
+  for (let at = 0; at < bytes.length; at += sizes.changed_bytes) {
     const other = Buffer.from(bytes)
     other[at] = (other[at] ?? 0) ^ 0x20
     writeFileSync(changed, other)

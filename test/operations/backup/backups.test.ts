@@ -1,11 +1,15 @@
 import { expect, test } from "bun:test"
 import { rmSync, statSync, writeFileSync } from "node:fs"
+import { eq } from "drizzle-orm"
 import { newId } from "../../../src/core/ids"
 import { metricsText } from "../../../src/core/metrics"
+import * as longJobs from "../../../src/jobs/long-jobs"
+import { jobs } from "../../../src/jobs/tables"
 import { takeFolder } from "../../../src/operations/backup/backup-folder"
 import {
   backupCreate,
   backupFailed,
+  requestBackup,
   runBackup,
   tellOperators,
 } from "../../../src/operations/backup/backup-job"
@@ -207,5 +211,60 @@ test("a backup that does not come is warned of", async () => {
   await it.schedule.look()
   clock.advance({ seconds: 8 * HOUR })
   expect(await it.warnings()).toEqual([expect.stringContaining("No backup was made since")])
+  it.schedule.stop()
+})
+
+test("where the clock was ahead and is put right, the next backup comes at once, then by the schedule", async () => {
+  for (const schedule of ["daily", "03:30"]) {
+    await using it = await backedUp(schedule)
+    clock.advance({ seconds: 400 * 24 * HOUR })
+    await it.store.tx(requestBackup)
+    expect(await it.work()).toEqual(["backup.create"])
+    clock.advance({ seconds: -400 * 24 * HOUR })
+    await it.schedule.look()
+    expect(await it.work()).toEqual(["backup.create"])
+    await it.schedule.look()
+    expect(await it.work()).toEqual([])
+    clock.advance({ seconds: 24 * HOUR })
+    await it.schedule.look()
+    expect(await it.work()).toEqual(["backup.create"])
+    clock.advance({ seconds: -24 * HOUR })
+    it.schedule.stop()
+  }
+})
+
+test("a backup that was queued while the clock was ahead gives way to the next one", async () => {
+  await using it = await backedUp()
+  clock.advance({ seconds: 400 * 24 * HOUR })
+  const queued = await it.store.tx(requestBackup)
+  clock.advance({ seconds: -400 * 24 * HOUR })
+  expect(await it.work()).toEqual([])
+  expect((await it.operator.post(BACKUPS)).status).toBe(201)
+  const ended = await longJobs.lookup(it.store.read, longJobs.INSTANCE_JOB, queued.id)
+  expect(ended).toMatchObject({ status: "failed", error: { code: "conflict" } })
+  expect(refusal(await it.operator.post(BACKUPS))).toEqual([409, "conflict"])
+  expect(await it.work()).toEqual(["backup.create"])
+  expect(await listed(it.operator)).toHaveLength(1)
+  it.schedule.stop()
+})
+
+test("a backup whose work was lost with a damaged database gives way to the next one", async () => {
+  await using it = await backedUp()
+  const { id } = (await it.operator.post(BACKUPS)).body.data
+  await it.store.tx((tx) => tx.delete(jobs).where(eq(jobs.name, backupCreate.name)))
+  expect((await it.operator.post(BACKUPS)).status).toBe(201)
+  const ended = await longJobs.lookup(it.store.read, longJobs.INSTANCE_JOB, id)
+  expect(ended).toMatchObject({ status: "failed" })
+  expect(await it.work()).toEqual(["backup.create"])
+})
+
+test("clocks of two nodes that differ a little make no backup twice", async () => {
+  await using it = await backedUp("hourly")
+  clock.advance({ seconds: 60 })
+  await it.operator.post(BACKUPS)
+  expect(await it.work()).toEqual(["backup.create"])
+  clock.advance({ seconds: -60 })
+  await it.schedule.look()
+  expect(await it.work()).toEqual([])
   it.schedule.stop()
 })

@@ -109,3 +109,13 @@ test("another master key is told from damage", async () => {
     `has secrets of the master key ${it.secrets.key_id}, but the key here is ${secrets.key_id}`,
   )
 })
+
+test("a check that would bring the disk below its floor is refused before it writes", async () => {
+  await using it = await backedUp()
+  const before = readdirSync(it.dir)
+  const settings = { ...it.settings, "storage.min_free_mb": 10_000_000 }
+  const refused = verifyArchive(it.path, { settings })
+  await expect(refused).rejects.toThrow(/MB of free space, but the check needs 1000000\d MB\. Free/)
+  expect(readdirSync(it.dir)).toEqual(before)
+  expect(await verifyArchive(it.path, { settings: it.settings })).toMatchObject({ path: it.path })
+})

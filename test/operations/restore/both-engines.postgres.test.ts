@@ -55,7 +55,7 @@ test("SQLite to Postgres to SQLite: every row is the same", async () => {
   await box.send({ attachments, tags: ["one"], metadata: { order: "1042" }, subject: "Grüße" })
   await box.send()
   await person(box.service)
-  const hook = { url: "http://127.0.0.1:40999/hook", events: ["*"] }
+  const hook = { url: "http://127.0.0.1:65000/hook", events: ["*"] }
   expect((await box.project.post("/v1/webhooks", hook)).status).toBe(201)
   await box.send()
   await using first = await target(folder, "sqlite")

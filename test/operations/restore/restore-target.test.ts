@@ -1,15 +1,27 @@
 import { expect, test } from "bun:test"
+import { mkdtempSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { loadSettings } from "../../../src/core/config"
-import { roomFault } from "../../../src/operations/restore/restore-target"
+import { demandRoom, NoRoomForRestore } from "../../../src/operations/restore/restore-target"
+import { leftover } from "../../harness/leftovers"
 
-test("what needs more room than there is above the floor of the disk is told before it begins", async () => {
-  const fault = (min_free_mb: number, bytes: number) => {
-    const flags = { data_dir: join(tmpdir(), "is/not/there"), "storage.min_free_mb": min_free_mb }
-    return roomFault(loadSettings({ environment: {}, flags }).values, bytes, "the upgrade")
+/** A disk of its own, without a free byte. */
+const FULL = "/proc/self"
+
+test("each disk of a restore has to have room for what goes there", async () => {
+  const data_dir = leftover(mkdtempSync(join(tmpdir(), "belfry-target-")))
+  const flags = { data_dir, "storage.min_free_mb": 0 }
+  const here = loadSettings({ environment: {}, flags }).values
+  const elsewhere = { ...here, "storage.blobs.dir": FULL }
+  const archive = (blob_bytes: number) => {
+    const files = { count: 1, bytes: blob_bytes, missing: 0 }
+    const manifest = { blobs: files, inbound_blobs: { ...files, bytes: 0 } }
+    return { size: 100_000, manifest } as Parameters<typeof demandRoom>[1]
   }
-  expect(await fault(0, 1)).toBeUndefined()
-  expect(await fault(0, 2 ** 60)).toContain("but the upgrade needs 1099511627776 MB")
-  expect(await fault(10_000_000, 2 ** 40)).toContain("but the upgrade needs")
+  expect(await demandRoom(here, archive(50_000))).toBeUndefined()
+  expect(await demandRoom(elsewhere, archive(0))).toBeUndefined()
+  const refused = demandRoom(elsewhere, archive(50_000))
+  await expect(refused).rejects.toThrow(NoRoomForRestore)
+  await expect(refused).rejects.toThrow("/proc/self has 0 MB of free space")
 })

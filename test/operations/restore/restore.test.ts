@@ -1,5 +1,7 @@
+import { Database } from "bun:sqlite"
 import { afterEach, beforeEach, expect, test } from "bun:test"
 import {
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -12,6 +14,7 @@ import {
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { eq } from "drizzle-orm"
+import { newId } from "../../../src/core/ids"
 import { openSecrets } from "../../../src/core/secrets"
 import { emitAll } from "../../../src/events/emit"
 import * as feed from "../../../src/events/feed"
@@ -22,7 +25,9 @@ import { messages } from "../../../src/messages/tables"
 import { openArchive } from "../../../src/operations/backup/archive-reader"
 import { requestBackup } from "../../../src/operations/backup/backup-job"
 import { raiseMark, whyPutBack } from "../../../src/operations/database-mark"
+import { claimFolders, INSTANCE_ID } from "../../../src/operations/folder-owner"
 import { type RestoreParts, restore } from "../../../src/operations/restore/restore"
+import * as instanceValues from "../../../src/store/instance-values"
 import { sqlitePath } from "../../../src/store/open"
 import { RUNS_ON } from "../../../src/work"
 import { person } from "../../harness/people"
@@ -37,6 +42,8 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "belfry-restore-"))
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const OWNER_FILE = "belfry-instance"
 
 const partsFor = (
   settings: RestoreParts["settings"],
@@ -105,6 +112,32 @@ test("sessions end, and the keys are listed with their last use, or revoked", as
   }
 })
 
+test("a restore into the attachments of a server that still uses them is refused, and one in its place is not", async () => {
+  await using box = await original()
+  await box.send({ attachments: [{ filename: "a.txt", content: "YQ==" }] })
+  // As in a backup of Postgres.
+  await box.service.store.tx((tx) => instanceValues.set(tx, INSTANCE_ID, newId()))
+  const archive = await openArchive(await box.archive())
+  await using place = await target(folder)
+  const blobs_dir = join(folder, "blobs")
+  const settings = { ...place.settings, "storage.blobs.dir": blobs_dir }
+  const elsewhere = { ...settings, data_dir: box.service.folder, database_url: null }
+  await claimFolders(box.service.store, elsewhere)
+  const files = readdirSync(blobs_dir)
+  const parts = partsFor(settings, box.secrets)
+  expect(restore(archive, parts)).rejects.toMatchObject({ name: "FolderOfAnother" })
+  await restore(archive, parts).catch(() => {})
+  expect(existsSync(settings.data_dir)).toBe(false)
+  expect(readdirSync(blobs_dir)).toEqual(files)
+
+  mkdirSync(settings.data_dir) // the folder that is left where only the database was lost
+  copyFileSync(join(box.service.folder, OWNER_FILE), join(settings.data_dir, OWNER_FILE))
+  await restore(archive, parts)
+  await using store = disposable(await place.open())
+  await claimFolders(store, settings)
+  expect(readdirSync(blobs_dir).length).toBeGreaterThan(files.length)
+})
+
 test("the backup that was running in the original ends, and a new one can be made", async () => {
   await using box = await original()
   const { id } = await box.service.store.tx(requestBackup)
@@ -168,6 +201,24 @@ test("data that is there is never written over", async () => {
   await using store = disposable(await place.open())
   expect(await store.read.select().from(apiKeys)).toHaveLength(1)
 })
+
+if (engine === "postgres") {
+  test("of two restores into one database at once, the later one changes nothing", async () => {
+    await using box = await original()
+    await box.send()
+    const path = await box.archive()
+    await using place = await target(folder)
+    const begin = async (data_dir: string) =>
+      restore(await openArchive(path), partsFor({ ...place.settings, data_dir }, box.secrets))
+    const { data_dir } = place.settings
+    const ends = await Promise.allSettled([begin(data_dir), begin(`${data_dir}-later`)])
+    const later = ends.find(({ status }) => status === "rejected")
+    expect(ends.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"])
+    expect(later).toMatchObject({ reason: { name: "TargetInUse" } })
+    await using store = disposable(await place.open())
+    expect(await store.read.select().from(messages)).toHaveLength(1)
+  })
+}
 
 test("an archive that is damaged leaves no database, and what is left does not hinder the next", async () => {
   await using box = await original()
@@ -274,3 +325,46 @@ if (engine === "sqlite") {
 
 const disposable = <Closable extends { close(): Promise<void> }>(one: Closable) =>
   Object.assign(one, { [Symbol.asyncDispose]: () => one.close() })
+
+test("a restore into a folder where another process begins a database meanwhile is refused", async () => {
+  await using box = await original()
+  const path = await box.archive()
+  await using place = await target(folder, "sqlite")
+  const { settings } = place
+  const archive = await openArchive(path)
+  const begins = () => {
+    mkdirSync(settings.data_dir, { recursive: true })
+    copyFileSync(join(box.service.folder, "test.db"), sqlitePath(settings))
+    return archive.size // it is asked for after the look for a database, and before the lock
+  }
+  const late = Object.create(archive, { size: { get: begins } })
+  const refused = restore(late, partsFor(settings, box.secrets))
+  await expect(refused).rejects.toMatchObject({ name: "TargetInUse" })
+  expect(existsSync(join(settings.data_dir, "restoring"))).toBe(false)
+})
+
+test("a copy whose last changes are only in its log is no restored database", async () => {
+  await using box = await original()
+  await box.send()
+  const archive = await openArchive(await box.archive())
+  await using place = await target(folder, "sqlite")
+  const { settings } = place
+  let reader: Database | undefined
+  const onProgress = ({ step }: { step: string }) => {
+    if (step !== "holding" || reader) return
+    reader = new Database(join(settings.data_dir, "restoring/database.db"), { readonly: true })
+    reader.run("BEGIN")
+    reader.query("SELECT count(*) FROM messages").get() // the log cannot be emptied from here on
+  }
+  const refused = restore(archive, partsFor(settings, box.secrets), { onProgress })
+  const message = await refused.then(
+    () => "restored",
+    (error: Error) => error.message,
+  )
+  reader?.close()
+  expect([reader === undefined, message]).toEqual([
+    false,
+    expect.stringContaining("could not be written whole"),
+  ])
+  expect(existsSync(sqlitePath(settings))).toBe(false)
+})

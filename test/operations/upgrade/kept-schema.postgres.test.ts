@@ -3,6 +3,7 @@ import { SQL } from "bun"
 import { loadSettings } from "../../../src/core/config"
 import {
   dropKeptSchema,
+  hasKeptSchema,
   keepSchema,
   returnSchema,
 } from "../../../src/operations/upgrade/kept-schema"
@@ -98,19 +99,70 @@ test("tables in another schema than public are kept and come back, too", async (
   await first.unsafe(`ALTER DATABASE ${here?.name} SET search_path TO "Our own"`)
   await first.close() // the next connection has the setting
   const sql = new SQL(database.url, { max: 1 })
-  await sql.unsafe("CREATE TABLE owners (id integer PRIMARY KEY)")
-  await sql.unsafe("CREATE TABLE things (id integer, owner integer REFERENCES owners (id))")
-  await sql.unsafe("CREATE INDEX things_by_owner ON things (owner)")
-  await sql.unsafe("INSERT INTO owners VALUES (7)")
-  await sql.unsafe("INSERT INTO things VALUES (1, 7)")
+  await sql.unsafe("CREATE TABLE accounts (id integer PRIMARY KEY)")
+  await sql.unsafe("CREATE TABLE projects (id integer, account integer REFERENCES accounts (id))")
+  await sql.unsafe("CREATE INDEX projects_by_account ON projects (account)")
+  await sql.unsafe("INSERT INTO accounts VALUES (7)")
+  await sql.unsafe("INSERT INTO projects VALUES (1, 7)")
   await keepSchema(database.url)
-  await sql.unsafe("DROP TABLE things")
+  await sql.unsafe("DROP TABLE projects")
   await returnSchema(database.url)
-  expect([...(await sql`SELECT * FROM things`)]).toEqual([{ id: 1, owner: 7 }])
-  const indexes = await sql`SELECT indexname FROM pg_indexes WHERE tablename = 'things'`
+  expect([...(await sql`SELECT * FROM projects`)]).toEqual([{ id: 1, account: 7 }])
+  const indexes = await sql`SELECT indexname FROM pg_indexes WHERE tablename = 'projects'`
   expect(indexes.map(({ indexname }: { indexname: string }) => indexname)).toEqual([
-    "things_by_owner",
+    "projects_by_account",
   ])
-  expect(await sql`INSERT INTO things VALUES (2, 8)`.catch(() => "refused")).toBe("refused")
+  expect(await sql`INSERT INTO projects VALUES (2, 8)`.catch(() => "refused")).toBe("refused")
+  await sql.close()
+})
+
+test("tables of another application stay as they are, with what it wrote meanwhile", async () => {
+  await using database = await freshDatabase()
+  const { values } = loadSettings({ environment: {}, flags: { database_url: database.url } })
+  await (await openStore(values)).close()
+  const sql = new SQL(database.url, { max: 1 })
+  await sql.unsafe("CREATE TABLE shop_orders (id integer PRIMARY KEY)")
+  await sql.unsafe("INSERT INTO shop_orders VALUES (1)")
+  await keepSchema(database.url)
+  const kept = await sql`SELECT relname FROM pg_class WHERE relname = 'shop_orders'`
+  expect(kept).toHaveLength(1)
+  await sql.unsafe("INSERT INTO shop_orders VALUES (2)")
+  await sql.unsafe("CREATE TABLE next_version (id integer)")
+  await returnSchema(database.url)
+  expect([...(await sql`SELECT id FROM shop_orders ORDER BY id`)]).toEqual([{ id: 1 }, { id: 2 }])
+  const [row] =
+    await sql`SELECT to_regclass('next_version') AS next, to_regclass('messages') AS ours`
+  expect([row?.next, row?.ours]).toEqual([null, "messages"])
+  await sql.close()
+})
+
+test("every table of the database is known as ours, so that none is left out", async () => {
+  await using database = await freshDatabase()
+  const { values } = loadSettings({ environment: {}, flags: { database_url: database.url } })
+  await (await openStore(values)).close()
+  const sql = new SQL(database.url, { max: 1 })
+  await keepSchema(database.url)
+  expect([...(await sql`SELECT name FROM belfry_before_upgrade.belfry_other_tables`)]).toEqual([])
+  await sql.close()
+})
+
+test("what a killed upgrade was about to keep goes, also where the server commits it later", async () => {
+  await using database = await freshDatabase()
+  const { values } = loadSettings({ environment: {}, flags: { database_url: database.url } })
+  await (await openStore(values)).close()
+  const sql = new SQL(database.url, { max: 2 })
+  const keeper = await sql.reserve()
+  await keeper`BEGIN`
+  await keeper`LOCK TABLE webhooks IN ACCESS EXCLUSIVE MODE`
+  const keeping = keepSchema(database.url) // it waits for that table
+  const waits = () =>
+    sql`SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'webhooks'::regclass`
+  while ((await waits()).length === 0) await Bun.sleep(10)
+  const dropped = dropKeptSchema(database.url)
+  await Promise.race([dropped, Bun.sleep(300)])
+  await keeper`COMMIT`
+  await Promise.all([keeping, dropped])
+  expect(await hasKeptSchema(database.url)).toBe(false)
+  keeper.release()
   await sql.close()
 })

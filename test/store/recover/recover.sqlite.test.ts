@@ -253,12 +253,11 @@ describe("a file that is not only overwritten", () => {
     expect(migrateSqlite(database)).toHaveLength(2)
   })
 
-  test("no database at all brings nothing back, and tells no row", () => {
+  test("no database at all is refused by its name", () => {
     const path = join(folder, "noise.db")
     const file = openSync(path, "w")
     writeSync(file, Buffer.alloc(20 * PAGE_BYTES, 7))
     closeSync(file)
-    const { lost, tables } = recovered(path)
-    expect([lost.length, total(tables)]).toEqual([0, 0])
+    expect(() => recovered(path)).toThrow(`${path} has no row of a Belfry database`)
   })
 })

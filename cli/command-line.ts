@@ -1,0 +1,153 @@
+import { type Command, CommanderError } from "commander"
+import * as local from "./commands/local"
+import { normalized, readWords } from "./lib/arguments"
+import { DryRun } from "./lib/client"
+import { type Context, openContext } from "./lib/context"
+import { environment } from "./lib/environment"
+import { errorBody, errorText, exits, Failure } from "./lib/errors"
+import { type GlobalFlags, globalFlags, quoted, typedAs } from "./lib/flags"
+import { watchInterrupts, watchReaders } from "./lib/interrupt"
+import { write } from "./lib/output"
+import { painter, wantsColour } from "./lib/terminal"
+import { createRoot, finishRoot } from "./root"
+
+/** Runs one command line and ends the process with its exit code. */
+export async function run(words: string[]): Promise<never> {
+  watchInterrupts()
+  watchReaders()
+  let printed = Promise.resolve() // what --help prints, which must be out before the process ends
+  const program = await programFor(words, (text) => {
+    printed = printed.then(() => write(process.stdout, text))
+  })
+  const state: RunState = { flags: { color: true }, command: undefined }
+  program.hook("preAction", (_, command) => {
+    state.flags = globalFlags(command)
+    state.command = command
+  })
+  try {
+    await parse(program, words)
+    await printed
+    process.exit(process.exitCode ?? exits.done)
+  } catch (error) {
+    process.exit(await ended(error, state))
+  }
+}
+
+/** These run for long, and would hold the whole tree for as long. */
+const SERVERS = ["serve", "up"]
+
+/** The tree for one line. Of a server it has the commands of this machine only. */
+export async function programFor(
+  words: readonly string[],
+  writeOut: (text: string) => void,
+): Promise<Command> {
+  const asksHelp = words.includes("--help") || words.includes("-h") // which may be of the whole tree
+  if (!asksHelp && words.some((word) => SERVERS.includes(word))) {
+    const servers = createRoot(writeOut)
+    local.define(servers)
+    finishRoot(servers, (name) => SERVERS.includes(name))
+    if (SERVERS.includes(readWords(words, servers).command.name())) return servers
+  }
+  const { createProgram } = await import("./program")
+  return createProgram(words, writeOut)
+}
+
+async function parse(program: Command, words: string[]): Promise<void> {
+  const given = helpWords(words, program)
+  try {
+    await program.parseAsync(normalized(given, program), { from: "user" })
+  } catch (error) {
+    const is_asked_help = error instanceof CommanderError && isHelp(error) && error.exitCode === 0
+    if (!is_asked_help) throw error
+  }
+}
+
+/** `help emails send` and `emails help send` are `emails send --help`. */
+function helpWords(words: string[], program: Command): string[] {
+  const at = words.indexOf("help")
+  const before = at < 0 ? undefined : readWords(words.slice(0, at), program)
+  const asked = before?.positional.length === 0 && before.command.commands.length > 0
+  const named = asked ? words.toSpliced(at, 1) : words
+  if (!asked && !words.some((word) => word === "--help" || word === "-h")) return words
+  const { command, positional } = readWords(named, program)
+  // Without --help commander says which command is unknown, and which one is nearest.
+  if (positional.length > 0 && command.commands.length > 0) {
+    return named.filter((word) => word !== "--help" && word !== "-h")
+  }
+  return asked ? [...named, "--help"] : words
+}
+
+/** Tells what went wrong, and gives the exit code for it. */
+async function ended(error: unknown, { flags, command }: RunState): Promise<number> {
+  if (error instanceof DryRun) {
+    // A dry run has no result, so --json fields and --quiet do not apply.
+    const { output } = openContext({ ...flags, dryRun: true, quiet: false, json: "" })
+    await output.record(error.request, () => "")
+    return exits.done
+  }
+  if (error instanceof CommanderError && isHelp(error)) {
+    return exits.usage
+  }
+  const failure = await advised(asFailure(error), { flags, command })
+  const is_terminal = process.stderr.isTTY === true
+  const paint = painter(wantsColour(environment, is_terminal, flags.color === false))
+  const is_text = is_terminal && !failure.is_for_log
+  const text = is_text ? errorText(failure, paint, typedAs(command)) : errorBody(failure)
+  await write(process.stderr, `${text}\n`)
+  if (!flags.verbose || !(error instanceof Error)) return failure.exit
+  const stack = is_text ? error.stack : JSON.stringify({ stack: error.stack })
+  await write(process.stderr, `${stack}\n`)
+  return failure.exit
+}
+
+/** What came before an error: the flags, and the command that ran. */
+interface RunState {
+  flags: GlobalFlags
+  command: Command | undefined
+}
+
+/** With the next step that only the server knows. */
+async function advised(failure: Failure, { flags, command }: RunState): Promise<Failure> {
+  const may_help = failure.exit === exits.unauthorized && command?.name() !== "setup"
+  if (!command || !may_help || flags.dryRun) return failure
+  return withSetup(failure, openContext(flags))
+}
+
+const isHelp = ({ code }: CommanderError) =>
+  ["commander.help", "commander.helpDisplayed", "commander.version"].includes(code)
+
+function asFailure(error: unknown): Failure {
+  if (error instanceof Failure) return error
+  if (error instanceof CommanderError) {
+    const message = error.message.replace(/^error: /, "").replaceAll("\n", " ")
+    return new Failure(exits.usage, "usage", message, { hint: "see --help" })
+  }
+  const message = error instanceof Error ? error.message : String(error)
+  return new Failure(exits.failed, "internal_error", message)
+}
+
+const PATIENCE_MILLISECONDS = 2000
+
+/**
+ * On a server without an owner no sign-in is possible and no role helps. After every such refusal
+ * the next step is to set it up. Any other failure stays as it is.
+ */
+async function withSetup(failure: Failure, context: Context): Promise<Failure> {
+  if (failure.exit !== exits.unauthorized) return failure
+  const { url } = context.connection()
+  try {
+    const client = context.anonymous(url, PATIENCE_MILLISECONDS)
+    const { data } = await client.call("GET /v1/setup")
+    if (!data.required) return failure
+  } catch {
+    return failure // what cannot be asked changes nothing
+  }
+  const { exit, code, message, request_id, status } = failure
+  const next = `belfry setup ${quoted(url)}`
+  return new Failure(exit, code, message, {
+    details: { ...failure.details, next },
+    hint: `this server has no owner yet. Become its owner with \`${next}\``,
+    ...(request_id && { request_id }),
+    ...(status && { status }),
+  })
+}

@@ -1,0 +1,99 @@
+import { useEffect, useState } from "preact/hooks"
+import { requestOf } from "../../client/client"
+import type { Components } from "../../client/components"
+import { ActionDialog } from "../parts/action-dialog"
+import { Waiting } from "../parts/empty"
+import { Field } from "../parts/field"
+import { Trouble } from "../parts/notice"
+import { call } from "../transport"
+import { useLoaded } from "../use-loaded"
+
+type Chaos = Components["MailboxChaos"]
+
+const FIELDS: readonly { name: keyof Chaos; flag: string; label: string; hint: string }[] = [
+  {
+    name: "bounce_rate",
+    flag: "--bounce",
+    label: "Bounce",
+    hint: "Share from 0 to 1, as bounce@.",
+  },
+  { name: "defer_rate", flag: "--defer", label: "Defer", hint: "Share from 0 to 1, as defer@." },
+  {
+    name: "refuse_rate",
+    flag: "--refuse",
+    label: "Refuse",
+    hint: "Share from 0 to 1, as reject@.",
+  },
+  { name: "delay_ms", flag: "--delay", label: "Delay", hint: "Milliseconds before each answer." },
+]
+
+/** What is set for this project. */
+export const readChaos = async (): Promise<Chaos> => (await call("GET /v1/mailbox/chaos")).data
+
+/** Whether any mail goes wrong now, or waits. */
+export const isChaotic = (chaos: Chaos): boolean => FIELDS.some(({ name }) => chaos[name] > 0)
+
+interface ChaosDialogProps {
+  onClose: () => void
+  onDone: () => unknown
+}
+
+/** Lets mail of this project go wrong in the mailbox, to see what a program makes of it. */
+export function ChaosDialog({ onClose, onDone }: ChaosDialogProps) {
+  const { value: known, error, again } = useLoaded(readChaos)
+  const [texts, setTexts] = useState<Record<keyof Chaos, string>>()
+  useEffect(() => {
+    if (known) setTexts(asTexts(known))
+  }, [known])
+  const body = texts && asNumbers(texts)
+  return (
+    <ActionDialog
+      title="Chaos"
+      action="Set"
+      said="the mailbox does as you said"
+      run={() => call("PUT /v1/mailbox/chaos", { body: body ?? {} })}
+      belfry={chaosCommand(body)}
+      request={requestOf("PUT /v1/mailbox/chaos", { body: body ?? {} })}
+      onClose={onClose}
+      onDone={onDone}
+    >
+      <p class="soft">
+        Mail of this project goes wrong in the mailbox at these rates, which are 1 together at most.
+        Zero everywhere ends it.
+      </p>
+      {error !== undefined && <Trouble error={error} onRetry={again} />}
+      {!texts && error === undefined && <Waiting />}
+      {texts &&
+        FIELDS.map(({ name, label, hint }) => (
+          <Field
+            key={name}
+            label={label}
+            hint={hint}
+            value={texts[name]}
+            onInput={(value) => setTexts({ ...texts, [name]: value })}
+            is_code
+          />
+        ))}
+    </ActionDialog>
+  )
+}
+
+const asTexts = (chaos: Chaos) =>
+  Object.fromEntries(FIELDS.map(({ name }) => [name, String(chaos[name])])) as Record<
+    keyof Chaos,
+    string
+  >
+
+/** What is no number goes to the server as it is, which says what is wrong with it. */
+const asNumbers = (texts: Record<keyof Chaos, string>) =>
+  Object.fromEntries(
+    FIELDS.map(({ name }) => {
+      const text = texts[name].trim().replace(",", ".")
+      return [name, Number.isNaN(Number(text)) ? text : Number(text)]
+    }),
+  ) as Partial<Chaos>
+
+const chaosCommand = (body: Partial<Chaos> | undefined): string => {
+  const flags = FIELDS.flatMap(({ name, flag }) => (body?.[name] ? [`${flag} ${body[name]}`] : []))
+  return `belfry mailbox chaos ${flags.length > 0 ? flags.join(" ") : "--off"}`
+}

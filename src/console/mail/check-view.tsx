@@ -1,0 +1,175 @@
+import { useCallback, useState } from "preact/hooks"
+import { requestOf } from "../../client/client"
+import type { Components } from "../../client/components"
+import { Badge } from "../parts/badge"
+import { Button } from "../parts/button"
+import { Commands } from "../parts/commands"
+import { Waiting } from "../parts/empty"
+import { Notice, Trouble } from "../parts/notice"
+import { Prose } from "../parts/prose"
+import { Table } from "../parts/table"
+import { call } from "../transport"
+import { useLoaded } from "../use-loaded"
+import { sizeText } from "./describe"
+import { programsText } from "./describe-programs"
+import type { OpenMail } from "./mail-records"
+
+type MailCheck = Components["MailCheck"]
+
+/** What receivers make of the mail. Servers of its links are asked only when a person wants it. */
+export function CheckView({ mail: { id } }: { mail: OpenMail }) {
+  const [with_links, setLinks] = useState(false)
+  const input = { params: { mail_id: id }, body: { links: with_links } }
+  const read = useCallback(async () => {
+    const body = { links: with_links }
+    const { data } = await call("POST /v1/mailbox/{mail_id}/check", {
+      params: { mail_id: id },
+      body,
+    })
+    return data
+  }, [id, with_links])
+  const { value: check, error, again } = useLoaded(read)
+  if (error !== undefined) return <Trouble error={error} onRetry={again} />
+  if (!check)
+    return <Waiting text={with_links ? "Asking the servers of the links…" : "Checking…"} />
+  return (
+    <>
+      <Size size={check.size} />
+      <Links links={check.links} onAsk={() => setLinks(true)} onAgain={again} />
+      <Content content={check.content} />
+      <Features features={check.html} />
+      <Commands
+        belfry={`belfry mailbox check ${id}${with_links ? " --links" : ""}`}
+        request={requestOf("POST /v1/mailbox/{mail_id}/check", input)}
+      />
+    </>
+  )
+}
+
+const Size = ({ size: { bytes, html_bytes, clipped } }: { size: MailCheck["size"] }) => (
+  <Notice tone={clipped ? "warn" : "good"}>
+    <p>
+      The mail has {sizeText(bytes)}, its HTML {sizeText(html_bytes)}.{" "}
+      {clipped
+        ? "Gmail shows only the first 102 KB of HTML, and cuts the rest off."
+        : "No mail program cuts it off."}
+    </p>
+  </Notice>
+)
+
+interface LinksProps {
+  links: MailCheck["links"]
+  onAsk: () => void
+  onAgain: () => void
+}
+
+function Links({ links, onAsk, onAgain }: LinksProps) {
+  if (links === null)
+    return (
+      <section>
+        <h3>Links</h3>
+        <p class="soft">
+          Nobody asked the servers of the links yet. Links that unsubscribe are never asked.
+        </p>
+        <Button onClick={onAsk}>Check the links</Button>
+      </section>
+    )
+  const dead = links.filter(({ ok }) => ok === false).length
+  return (
+    <section>
+      <h3>
+        Links{" "}
+        <Badge tone={dead > 0 ? "bad" : "good"}>
+          {dead === 0 ? "no dead link" : `${dead} dead ${dead === 1 ? "link" : "links"}`}
+        </Badge>
+      </h3>
+      {links.length === 0 ? (
+        <p class="soft">This mail has no links to ask for.</p>
+      ) : (
+        <Table
+          caption="Links of the mail"
+          columns={["Link", "Result"]}
+          rows={links.map(({ url, ...result }) => ({
+            id: url,
+            cells: [url, <LinkResult key="result" {...result} />],
+          }))}
+        />
+      )}
+      <Button onClick={onAgain}>Check again</Button>
+    </section>
+  )
+}
+
+interface LinkResultProps {
+  ok: boolean | null
+  status: number | null
+  error: string | null
+}
+
+function LinkResult({ ok, status, error }: LinkResultProps) {
+  if (ok) return <Badge tone="good">answers {status}</Badge>
+  return (
+    <>
+      <Badge tone={ok === null ? "plain" : "bad"}>{ok === null ? "not asked" : "dead"}</Badge>{" "}
+      {error ?? (status !== null && `The server answered ${status}.`)}
+    </>
+  )
+}
+
+const Content = ({ content }: { content: MailCheck["content"] }) => (
+  <section>
+    <h3>
+      Content <Badge tone={content.length > 0 ? "warn" : "good"}>{foundText(content.length)}</Badge>
+    </h3>
+    {content.length > 0 && (
+      <Table
+        caption="What filters count, and faults of the markup"
+        columns={["Rule", "Detail"]}
+        rows={content.map(({ rule, detail }, at) => ({
+          id: `${at} ${rule}`,
+          cells: [<code key="rule">{rule}</code>, <Prose key="detail" text={detail} />],
+        }))}
+      />
+    )}
+  </section>
+)
+
+const Features = ({ features }: { features: MailCheck["html"] }) => (
+  <section>
+    <h3>
+      Mail programs{" "}
+      <Badge tone={features.length > 0 ? "warn" : "good"}>{foundText(features.length)}</Badge>
+    </h3>
+    {features.length > 0 && (
+      <Table
+        caption="Features of the HTML that some mail programs do not show"
+        columns={["Feature", "Uses", "Programs"]}
+        rows={features.map(({ feature, count, programs }) => ({
+          id: feature,
+          cells: [
+            <code key="feature">{feature}</code>,
+            count,
+            <Programs key="programs" programs={programs} />,
+          ],
+        }))}
+      />
+    )}
+  </section>
+)
+
+const foundText = (count: number) => (count === 0 ? "nothing found" : `${count} found`)
+
+type FeaturePrograms = MailCheck["html"][number]["programs"]
+
+/** One column holds both lists: beside each other they would be cut on a phone. */
+function Programs({ programs }: { programs: FeaturePrograms }) {
+  const namesOf = (support: FeaturePrograms[number]["support"]) =>
+    programsText(programs.filter((one) => one.support === support).map(({ name }) => name))
+  const [no, partial] = [namesOf("no"), namesOf("partial")]
+  return (
+    <>
+      {no && <p class="programs">Not in {no}</p>}
+      {partial && <p class="programs soft">In part in {partial}</p>}
+    </>
+  )
+}

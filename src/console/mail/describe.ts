@@ -1,0 +1,38 @@
+/** `4.1 KB`: as people read a number of bytes. */
+export function sizeText(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`
+  const units = ["KB", "MB", "GB"]
+  let value = bytes / 1000
+  let at = 0
+  while (value >= 999.5 && at < units.length - 1) {
+    value /= 1000
+    at++
+  }
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${units[at]}`
+}
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+
+/** `now`, `5 min`, `3 h`, or the date: how long ago it was. */
+export function agoText(at: string, now_ms: number): string {
+  const age = now_ms - Date.parse(at)
+  if (!Number.isFinite(age)) return at
+  if (age < MINUTE) return "now"
+  if (age < HOUR) return `${Math.floor(age / MINUTE)} min`
+  if (age < DAY) return `${Math.floor(age / HOUR)} h`
+  return at.slice(0, 10)
+}
+
+/** The time to the second, in the words of the reader's system. */
+export const timeText = (at: string): string => new Date(at).toLocaleString()
+
+const LONGEST_NAMED = 320
+
+/** The address with the name that a header field gives it, where the field is about this address alone. */
+export function namedAddress(address: string, field: string | string[] | undefined): string {
+  const [value = ""] = [field ?? ""].flat()
+  const is_named = value.toLowerCase().endsWith(`<${address.toLowerCase()}>`)
+  return is_named && !value.includes(">,") && value.length <= LONGEST_NAMED ? value : address
+}

@@ -1,0 +1,146 @@
+/** Header fields of a mail, with names in lower case. */
+export type MailHeaders = Record<string, string | string[]>
+
+export interface HeaderNote {
+  name: string
+  value: string
+  /** What the field means here; empty for a field that is not known. */
+  note: string
+}
+
+/** What a reader wants to know of the sender, in one line each. */
+export interface SenderFact {
+  name: string
+  text: string
+  tone: "good" | "warn" | "plain"
+}
+
+const first = (headers: MailHeaders, name: string): string => {
+  const value = headers[name]
+  return (Array.isArray(value) ? value[0] : value) ?? ""
+}
+
+const all = (headers: MailHeaders, name: string): string[] => {
+  const value = headers[name]
+  if (value === undefined) return []
+  return Array.isArray(value) ? value : [value]
+}
+
+/** The domain of the first address in a header, in lower case; undefined where there is none. */
+function domainIn(text: string): string | undefined {
+  const [, domain] = /@([^\s<>@,;"]+)/.exec(text) ?? []
+  return domain?.toLowerCase()
+}
+
+/** `a=1; b=2` of a DKIM signature as a record (RFC 6376, 3.2). */
+export function signatureTags(signature: string): Record<string, string> {
+  const pairs = signature.split(";").map((pair) => {
+    const [name = "", ...value] = pair.split("=")
+    return [name.trim(), value.join("=").replaceAll(/\s+/g, "")]
+  })
+  return Object.fromEntries(pairs.filter(([name]) => name !== ""))
+}
+
+/** Whether two domains belong together as DMARC's relaxed alignment sees subdomains (RFC 7489, 3.1). */
+const isAligned = (one: string, other: string): boolean =>
+  one === other || one.endsWith(`.${other}`) || other.endsWith(`.${one}`)
+
+/** DKIM, SPF, the name of the mail and its thread. */
+export function senderFacts(headers: MailHeaders): SenderFact[] {
+  const from = domainIn(first(headers, "from"))
+  return [
+    ...dkimFacts(headers, from),
+    spfFact(headers, from),
+    messageIdFact(headers, from),
+    threadFact(headers),
+  ]
+}
+
+function dkimFacts(headers: MailHeaders, from: string | undefined): SenderFact[] {
+  const signatures = all(headers, "dkim-signature")
+  if (signatures.length === 0) {
+    const text =
+      "No signature. Receivers cannot check the sender. Add and verify a domain, and Belfry signs."
+    return [{ name: "DKIM", text, tone: "warn" }]
+  }
+  return signatures.map((signature): SenderFact => {
+    const { d = "?", s = "?", a = "?", h = "" } = signatureTags(signature)
+    const signed = h.split(":").filter(Boolean)
+    const is_aligned = from !== undefined && isAligned(d.toLowerCase(), from)
+    const whose = is_aligned ? "the domain of From, as DMARC wants it" : `not the domain of From`
+    const text = `Signed by ${d}, ${whose}. The key is at ${s}._domainkey.${d} (${a}). It covers the body and ${signed.length} header fields.`
+    return { name: "DKIM", text, tone: is_aligned ? "good" : "warn" }
+  })
+}
+
+function spfFact(headers: MailHeaders, from: string | undefined): SenderFact {
+  const envelope = domainIn(first(headers, "return-path"))
+  if (envelope === undefined) {
+    const text =
+      "The mail has no Return-Path, so the envelope sender is not known. Receivers look up the SPF record of its domain."
+    return { name: "SPF", text, tone: "plain" }
+  }
+  const is_aligned = from !== undefined && isAligned(envelope, from)
+  const rest = is_aligned ? "It belongs to the domain of From." : "It is not the domain of From."
+  const text = `Receivers look up the SPF record of ${envelope}, the domain of the envelope sender. ${rest}`
+  return { name: "SPF", text, tone: is_aligned ? "good" : "warn" }
+}
+
+function messageIdFact(headers: MailHeaders, from: string | undefined): SenderFact {
+  const id = first(headers, "message-id")
+  if (id === "") {
+    const text =
+      "The mail has no name of its own. Replies cannot refer to it, and spam filters mind."
+    return { name: "Message-ID", text, tone: "warn" }
+  }
+  const domain = domainIn(id)
+  const is_own = domain !== undefined && from !== undefined && isAligned(domain, from)
+  const whose = is_own ? "It has the domain of From." : "Its domain is not that of From."
+  return { name: "Message-ID", text: `${id} names this mail for ever. ${whose}`, tone: "plain" }
+}
+
+function threadFact(headers: MailHeaders): SenderFact {
+  const answered = first(headers, "in-reply-to").trim()
+  const [root] = first(headers, "references").trim().split(/\s+/)
+  if (!answered && !root)
+    return { name: "Thread", text: "This mail begins a thread.", tone: "plain" }
+  const text = `It answers ${answered || "an earlier mail"}. The thread began with ${root || answered}.`
+  return { name: "Thread", text, tone: "plain" }
+}
+
+const NOTES: Record<string, string> = {
+  from: "The author that the reader sees.",
+  to: "The recipients that the reader sees. The envelope may name others.",
+  cc: "Recipients of a copy, for everybody to see.",
+  "reply-to": "Where an answer goes, in the place of From.",
+  sender: "The program or person that sent the mail for the author.",
+  subject: "The line in the list of mails.",
+  date: "When the author sent it, by the author's clock (RFC 5322).",
+  "message-id": "The name of this mail in the whole world.",
+  "in-reply-to": "The Message-ID of the mail that this one answers.",
+  references: "The Message-IDs of the thread, the oldest first.",
+  "return-path": "The envelope sender: bounces go there, and SPF checks its domain.",
+  received: "A server that handed the mail on. The topmost was the last one.",
+  "dkim-signature": "The signature of a domain over the body and some headers (RFC 6376).",
+  "authentication-results":
+    "What a receiving server found out about SPF, DKIM and DMARC (RFC 8601).",
+  "mime-version": "The mail has parts or letters beyond ASCII (RFC 2045).",
+  "content-type": "What the body is, and what separates its parts.",
+  "content-transfer-encoding": "How the body is written in lines of ASCII.",
+  "list-unsubscribe": "Where mail programs unsubscribe. Gmail and Yahoo want it on bulk mail.",
+  "list-unsubscribe-post": "One press unsubscribes, without a page in between (RFC 8058).",
+  "list-id": "The name of the mailing list (RFC 2919).",
+  "feedback-id": "Gmail groups complaints by it.",
+  "auto-submitted": "A program wrote it, so that other programs do not answer (RFC 3834).",
+  precedence: "An old sign of bulk mail; some programs do not answer it.",
+  "x-mailer": "The program that wrote the mail.",
+}
+
+/** Each field with its meaning, in the order of the mail. */
+export function explainHeaders(headers: MailHeaders): HeaderNote[] {
+  return Object.entries(headers).flatMap(([name]) =>
+    all(headers, name).map((value): HeaderNote => {
+      return { name, value, note: Object.hasOwn(NOTES, name) ? (NOTES[name] ?? "") : "" }
+    }),
+  )
+}

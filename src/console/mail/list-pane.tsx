@@ -1,0 +1,142 @@
+import type { RefObject } from "preact"
+import { Badge } from "../parts/badge"
+import { Button } from "../parts/button"
+import { Empty, Waiting } from "../parts/empty"
+import { Check, Field } from "../parts/field"
+import { Trouble } from "../parts/notice"
+import { VirtualList } from "../parts/virtual-list"
+import { MailRow } from "./mail-row"
+import type { FilterState } from "./use-filter"
+import type { MailList } from "./use-mail-list"
+
+export type MailboxDialog = "compose" | "chaos" | "clear" | "keys"
+
+interface ListPaneProps {
+  list: MailList
+  filter: FilterState
+  position: number | undefined
+  onOpen: (place: number) => void
+  onDialog: (dialog: MailboxDialog) => void
+  /** Holds the search field, for the key that jumps there. */
+  search: RefObject<HTMLDivElement | null>
+  /** Some mail goes wrong on purpose. */
+  is_chaotic: boolean
+}
+
+const ROW_PIXELS = 60
+
+/** The list with its search, its state and what can be done with all of it. */
+export function ListPane({ list, filter, position, onOpen, onDialog, ...rest }: ListPaneProps) {
+  const { search, is_chaotic } = rest
+  return (
+    <section class="pane list" aria-label="Mails">
+      <div class="tools" ref={search}>
+        <Field
+          label="Search"
+          is_label_hidden
+          type="search"
+          value={filter.line}
+          onInput={filter.setLine}
+          placeholder="Search, or to:ann@x.test since:2h"
+        />
+        <div class="buttons">
+          <Check label="Unread" checked={filter.is_unread} onChange={filter.setUnread} />
+          <LiveBadge list={list} />
+          <Button look="go" onClick={() => onDialog("compose")}>
+            Write
+          </Button>
+        </div>
+      </div>
+      {list.error !== undefined && <Trouble error={list.error} onRetry={list.refresh} />}
+      <Rows
+        list={list}
+        position={position}
+        onOpen={onOpen}
+        onWrite={() => onDialog("compose")}
+        is_filtered={filter.is_set}
+      />
+      <footer class="tools bottom">
+        <span class="soft">{countText(list)}</span>
+        <span class="buttons">
+          <Button look="quiet" onClick={() => onDialog("chaos")}>
+            Chaos {is_chaotic && <Badge tone="warn">on</Badge>}
+          </Button>
+          <Button look="quiet" onClick={() => onDialog("keys")}>
+            Keys
+          </Button>
+          <Button look="quiet" disabled={list.pages.total === 0} onClick={() => onDialog("clear")}>
+            Delete all
+          </Button>
+        </span>
+      </footer>
+    </section>
+  )
+}
+
+interface RowsProps {
+  list: MailList
+  position: number | undefined
+  onOpen: (place: number) => void
+  onWrite: () => void
+  is_filtered: boolean
+}
+
+function Rows({ list, position, onOpen, onWrite, is_filtered }: RowsProps) {
+  const { pages, is_loaded, now_ms, added, load } = list
+  if (!is_loaded) return list.error === undefined ? <Waiting /> : null
+  if (pages.count === 0 && is_filtered) return <Empty title="No mail fits the search" />
+  if (pages.count === 0)
+    return (
+      <Empty title="The mailbox is empty">
+        <p>Mail that your program sends to this server appears here.</p>
+        <div class="buttons">
+          <Button look="go" onClick={onWrite}>
+            Write a first mail
+          </Button>
+        </div>
+      </Empty>
+    )
+  return (
+    <VirtualList
+      label="Mails"
+      count={pages.count}
+      row_height={ROW_PIXELS}
+      position={position}
+      added={added}
+      onView={load}
+      onChoose={onOpen}
+      idOfRow={(at) => `mail-${pages.at(at)?.id ?? at}`}
+      renderRow={(at) => <MailRow mail={pages.at(at)} now_ms={now_ms} />}
+    />
+  )
+}
+
+const LIVE = {
+  live: { tone: "good", text: "Live" },
+  lost: { tone: "warn", text: "Polling" },
+  paused: { tone: "plain", text: "Paused" },
+} as const
+
+/** Whether the list is up to date; it pauses and continues. */
+function LiveBadge({ list }: { list: MailList }) {
+  const { tone, text } = LIVE[list.state]
+  const is_paused = list.state === "paused"
+  return (
+    <Button
+      look="quiet"
+      pressed={is_paused}
+      title="Space pauses the list, or continues it"
+      onClick={() => list.setPaused(!is_paused)}
+    >
+      <Badge tone={tone}>{text}</Badge>
+      <span class="unseen">{is_paused ? "Continue the list" : "Pause the list"}</span>
+    </Button>
+  )
+}
+
+function countText({ pages, is_loaded }: MailList): string {
+  if (!is_loaded) return ""
+  const { total, count } = pages
+  if (total > count) return `Newest ${count.toLocaleString()} of ${total.toLocaleString()} mails`
+  return `${total.toLocaleString()} ${total === 1 ? "mail" : "mails"}`
+}

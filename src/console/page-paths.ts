@@ -1,0 +1,63 @@
+import { ownPath } from "../lib/own-path"
+
+/** The pages of the console by name; `{name}` in a path is one segment. */
+export const PATHS = {
+  start: "/",
+  mailbox: "/mailbox",
+  mail: "/mailbox/{mail_id}",
+  "sign-in": "/sign-in",
+  parts: "/parts",
+} as const
+
+export type PageName = keyof typeof PATHS
+
+export interface FoundPage {
+  name: PageName
+  params: Record<string, string>
+}
+
+/** The page at a path, or undefined where the console has none. */
+export function findPage(path: string): FoundPage | undefined {
+  for (const [name, pattern] of Object.entries(PATHS)) {
+    const params = match(pattern, path)
+    if (params) return { name: name as PageName, params }
+  }
+  return undefined
+}
+
+function match(pattern: string, path: string): Record<string, string> | undefined {
+  const wanted = pattern.split("/")
+  const given = path.split("/")
+  if (wanted.length !== given.length) return undefined
+  const params: Record<string, string> = {}
+  for (const [at, segment] of wanted.entries()) {
+    const value = given[at] ?? ""
+    if (segment.startsWith("{")) params[segment.slice(1, -1)] = decoded(value)
+    else if (segment !== value) return undefined
+  }
+  return params
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
+}
+
+/**
+ * The address of `?next=` where it is a page of this server, or the start page: never another server, nor the page
+ * that asks.
+ */
+export function safeNext(next: string | null): string {
+  const own = ownPath(next)
+  const path = pathOf(own)
+  if (path === PATHS["sign-in"]) return PATHS.start
+  return findPage(path) || /^\/docs(\/|$)/.test(path) ? own : PATHS.start
+}
+
+/** Whether the console itself shows what is at an address. The reference has pages of its own. */
+export const isOfConsole = (address: string): boolean => findPage(pathOf(address)) !== undefined
+
+const pathOf = (address: string) => address.split(/[?#]/, 1)[0] ?? ""

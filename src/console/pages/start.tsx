@@ -1,0 +1,236 @@
+import { useState } from "preact/hooks"
+import { NOTHING_DONE, readSteps, type StepName, type StepStates } from "../checklist"
+import { ComposeDialog } from "../mail/compose-dialog"
+import { type PageSession, project, session } from "../page-session"
+import { Badge } from "../parts/badge"
+import { Button } from "../parts/button"
+import { CodeBlock } from "../parts/code-block"
+import { Notice, Trouble } from "../parts/notice"
+import { serverMode } from "../server-mode"
+import { DomainDialog } from "../steps/domain-dialog"
+import { InviteDialog } from "../steps/invite-dialog"
+import type { StepDialogProps } from "../steps/step-dialogs"
+import { WebhookDialog } from "../steps/webhook-dialog"
+import { useObservable } from "../use-observable"
+import { usePoll } from "../use-poll"
+import { useTitle } from "../use-title"
+
+/** `/`: what this is and where to go, and under `up` the first steps. */
+export function Page() {
+  useTitle("Belfry")
+  const known = useObservable(session)
+  const chosen = useObservable(project)
+  // A person's requests name a project, so that they wait until it is chosen.
+  const is_in_project =
+    known.kind === "key" || (known.kind === "token" && (known.user === null || chosen !== null))
+  return (
+    <div class="narrow">
+      <h1>Belfry</h1>
+      <p>
+        This server sends email for programs and reports the result of each email. Mail of tests
+        stays in its own mailbox.
+      </p>
+      {serverMode() === "up" && is_in_project && <Checklist known={known} />}
+      {known.kind === "signed_out" && <Entrance />}
+      <Ways />
+    </div>
+  )
+}
+
+const Entrance = () => (
+  <Notice>
+    <p>
+      {serverMode() === "up" ? (
+        <>
+          Open the link that <code>belfry up</code> printed. <code>belfry open</code> prints a new
+          one.
+        </>
+      ) : (
+        "Sign in to read the mailbox and to send mail from here."
+      )}
+    </p>
+    <a class="button go" href="/sign-in">
+      Sign in
+    </a>
+  </Notice>
+)
+
+const WAYS = [
+  { to: "/mailbox", name: "Mailbox", text: "Mail that this server kept, as its readers see it." },
+  { to: "/docs", name: "Reference", text: "Each request with examples, and the guides." },
+  { to: "/v1/openapi.json", name: "OpenAPI", text: "The same reference, for code generators." },
+  { to: "/device", name: "Connect a program", text: "Enter the code that belfry login shows." },
+  { to: "/readyz", name: "Health", text: "Whether this server can accept mail now." },
+]
+
+const Ways = () => (
+  <section class="block">
+    <h2>Where to go</h2>
+    <ul class="ways">
+      {WAYS.map(({ to, name, text }) => (
+        <li key={to}>
+          <a href={to}>{name}</a>
+          <span class="soft">{text}</span>
+        </li>
+      ))}
+    </ul>
+    <p class="hint">
+      In a terminal, <code>belfry --help</code> lists all commands. <code>belfry tui</code> shows
+      live what happens here.
+    </p>
+  </section>
+)
+
+const EVERY_MILLISECONDS = 5000
+
+/** The steps tick themselves: the page looks at the project while one is open. */
+function Checklist({ known }: { known: PageSession }) {
+  const [states, setStates] = useState<StepStates>()
+  const [error, setError] = useState<unknown>()
+  const [opened, setOpened] = useState<StepName>()
+  const is_person = known.kind === "token" && known.user !== null
+  const is_over = states !== undefined && !Object.values(states).includes("open")
+  const look = () =>
+    readSteps(is_person, states).then((found) => {
+      setStates(found)
+      setError(undefined)
+    }, setError)
+  usePoll(is_over ? undefined : EVERY_MILLISECONDS, look)
+  const shown = states ?? NOTHING_DONE
+  const next = STEPS.find(({ name }) => shown[name] === "open")?.name
+  const done = Object.values(shown).filter((state) => state === "done").length
+  return (
+    <section class="block" aria-label="First steps">
+      <h2>
+        First steps{" "}
+        <Badge tone={done === STEPS.length ? "good" : "plain"}>
+          {done} of {STEPS.length}
+        </Badge>
+      </h2>
+      {error !== undefined && <Trouble error={error} onRetry={look} />}
+      <ol class="steps">
+        {STEPS.map((step) => (
+          <Step
+            key={step.name}
+            step={step}
+            state={shown[step.name]}
+            is_next={step.name === next}
+            onOpen={() => setOpened(step.name)}
+          />
+        ))}
+      </ol>
+      {opened && <StepDialog name={opened} onClose={() => setOpened(undefined)} onDone={look} />}
+    </section>
+  )
+}
+
+/** What the button of a step opens. */
+function StepDialog({ name, onClose, onDone }: StepDialogProps & { name: StepName }) {
+  if (name === "webhook") return <WebhookDialog onClose={onClose} onDone={onDone} />
+  if (name === "domain") return <DomainDialog onClose={onClose} onDone={onDone} />
+  if (name === "invite") return <InviteDialog onClose={onClose} onDone={onDone} />
+  return <ComposeDialog onClose={onClose} onSent={onDone} />
+}
+
+interface StepTexts {
+  name: StepName
+  title: string
+  text: string
+  /** On the button that does it. */
+  action?: string
+  link?: { to: string; text: string }
+  /** What to do where these credentials may not do it here. */
+  otherwise?: { text: string; command: string }
+}
+
+const STEPS: readonly StepTexts[] = [
+  {
+    name: "send",
+    title: "Send a first mail",
+    text: "It goes to the mailbox of this server, and nowhere else.",
+    action: "Write a mail",
+  },
+  {
+    name: "look",
+    title: "Look at it",
+    text: "As HTML on a phone and in the dark, as text, and as source.",
+    link: { to: "/mailbox", text: "Open the mailbox" },
+  },
+  {
+    name: "webhook",
+    title: "Hear what happened to it",
+    text: "A webhook tells your program of each delivery, bounce and click.",
+    action: "Add a webhook",
+    otherwise: {
+      text: "This key may not see webhooks. Another key or person may.",
+      command: "belfry webhooks create http://localhost:3000/hooks --event 'email.*'",
+    },
+  },
+  {
+    name: "domain",
+    title: "Add your domain",
+    text: "Mail to real people needs a domain of yours, and some records in its zone.",
+    action: "Add a domain",
+    otherwise: {
+      text: "This key may not see domains. Another key or person may.",
+      command: "belfry domains add example.com",
+    },
+  },
+  {
+    name: "invite",
+    title: "Invite somebody",
+    text: "A colleague gets a link by mail, and joins with a role that you choose.",
+    action: "Invite somebody",
+    otherwise: {
+      text: "Belfry up prints a command that makes you the owner. An owner invites others.",
+      command: "belfry members invite ann@example.com",
+    },
+  },
+]
+
+const SIGNS = { done: "✓", open: "○", unknown: "–" }
+const WORDS = { done: "Done: ", open: "To do: ", unknown: "Not known: " }
+
+interface StepProps {
+  step: StepTexts
+  state: StepStates[StepName]
+  /** The first one that is open: its button is the main one. */
+  is_next: boolean
+  onOpen: () => void
+}
+
+const Step = ({ step, state, is_next, onOpen }: StepProps) => (
+  <li class={state}>
+    <span class="sign" aria-hidden="true">
+      {SIGNS[state]}
+    </span>
+    <div>
+      <h3>
+        <span class="unseen">{WORDS[state]}</span>
+        {step.title}
+      </h3>
+      <StepHelp step={step} state={state} />
+      {step.action && (state === "open" || step.name === "send") && (
+        <Button look={is_next ? "go" : "plain"} onClick={onOpen}>
+          {state === "done" ? "Write another mail" : step.action}
+        </Button>
+      )}
+      {step.link && (
+        <a class={is_next ? "button go" : "button"} href={step.link.to}>
+          {step.link.text}
+        </a>
+      )}
+    </div>
+  </li>
+)
+
+function StepHelp({ step: { title, text, otherwise }, state }: Pick<StepProps, "step" | "state">) {
+  if (state === "done") return null
+  if (state === "open" || !otherwise) return <p class="soft">{text}</p>
+  return (
+    <>
+      <p class="soft">{otherwise.text}</p>
+      <CodeBlock label={title} text={otherwise.command} />
+    </>
+  )
+}

@@ -1,0 +1,38 @@
+import { useState } from "preact/hooks"
+import { copyText } from "../copy-text"
+import { REACHABLE } from "./reachable"
+
+interface CodeBlockProps {
+  /** What it is: the name of the region, and of what the button copies. */
+  label: string
+  text: string
+}
+
+/** Text to take along as it is, with a button that copies it. */
+export function CodeBlock({ label, text }: CodeBlockProps) {
+  return (
+    <figure class="code">
+      <figcaption>
+        <span>{label}</span>
+        <CopyButton text={text} label={`Copy: ${label}`} />
+      </figcaption>
+      <pre dir="ltr" {...REACHABLE}>
+        <code>{text}</code>
+      </pre>
+    </figure>
+  )
+}
+
+/** Copies a text, and says so. */
+export function CopyButton({ text, label }: { text: string; label: string }) {
+  const [said, setSaid] = useState<string>()
+  const copy = async () => {
+    setSaid((await copyText(text)) ? "Copied" : "Select it yourself")
+    setTimeout(() => setSaid(undefined), 2000)
+  }
+  return (
+    <button type="button" class="button quiet small" aria-label={said ?? label} onClick={copy}>
+      {said ?? "Copy"}
+    </button>
+  )
+}

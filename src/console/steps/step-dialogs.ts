@@ -1,0 +1,5 @@
+export interface StepDialogProps {
+  onClose: () => void
+  /** Its step may be done now. */
+  onDone: () => unknown
+}

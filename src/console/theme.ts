@@ -1,0 +1,6 @@
+import { mayBeSignedIn } from "./known-browser"
+import { applyTheme, keptTheme } from "./theme-choice"
+
+applyTheme(keptTheme())
+// The link to sign in does not flash before the name of the person is known.
+if (mayBeSignedIn()) document.documentElement.dataset.session = "kept"

@@ -1,0 +1,110 @@
+import { EXAMPLE_ID } from "../lib/record-fields"
+import type { Schema } from "./openapi-schemas"
+import type { AnyRoute } from "./route"
+
+/** One request of a route, filled with values that could stand there. */
+export interface ExampleRequest {
+  method: string
+  /** With its query. */
+  path: string
+  /** The header of the credential, and the variable of the environment that holds it. */
+  credential?: { header: string; prefix: string; variable: string }
+  body?: unknown
+  /** The content type of the answer. */
+  produces: string
+  /** It opens a WebSocket of this subprotocol. */
+  socket?: string
+}
+
+/** The request that the reference shows for a route. Required fields of the query are filled. */
+export function exampleRequest(route: AnyRoute): ExampleRequest {
+  const { method, body, example, produces = "application/json", socket } = route
+  const credential = credentialOf(route)
+  return {
+    method,
+    path: filledPath(route) + filledQuery(route),
+    produces,
+    ...(credential && { credential }),
+    ...(body && { body: example }),
+    ...(socket !== undefined && { socket }),
+  }
+}
+
+/** The request as a command for a shell. `BELFRY_URL` and the credential come from the environment. */
+export function curlExample({ method, path, credential, body, produces, socket }: ExampleRequest) {
+  if (socket !== undefined) {
+    return `websocat -H "X-API-Key: $BELFRY_API_KEY" --protocol ${socket} "$BELFRY_WS_URL${path}"`
+  }
+  const parts = [
+    `curl -sS ${method === "GET" ? "" : `-X ${method} `}"$BELFRY_URL${path}"`,
+    ...(credential
+      ? [`-H "${credential.header}: ${credential.prefix}$${credential.variable}"`]
+      : []),
+    ...(produces === "*/*" ? ["-L -o file"] : []),
+    ...(body === undefined ? [] : ['-H "Content-Type: application/json"', `-d ${quoted(body)}`]),
+  ]
+  return parts.join(" \\\n  ")
+}
+
+/** A short body stands in one line. */
+const LONGEST_LINE = 76
+
+function quoted(body: unknown): string {
+  const short = JSON.stringify(body)
+  const long = JSON.stringify(body, null, 2).replaceAll("\n", "\n  ")
+  const text = short.length > LONGEST_LINE ? long : short
+  return `'${text.replaceAll("'", "'\\''")}'`
+}
+
+function credentialOf({ callers }: AnyRoute): ExampleRequest["credential"] {
+  const bearer = { header: "Authorization", prefix: "Bearer " }
+  if (callers.includes("key"))
+    return { header: "X-API-Key", prefix: "", variable: "BELFRY_API_KEY" }
+  if (callers.includes("subscriber")) return { ...bearer, variable: "INBOX_TOKEN" }
+  return callers[0] === "console" ? { ...bearer, variable: "BELFRY_TOKEN" } : undefined
+}
+
+const filledPath = ({ path, choices }: AnyRoute): string =>
+  path.replaceAll(/\{(\w+)\}/g, (_, name: string) => pathField(name, choices?.[name]).example)
+
+/** What is named in a path: mostly an id, with one that could stand there. */
+export function pathField(name: string, words: readonly string[] | undefined) {
+  if (words) return { schema: { type: "string", enum: words }, example: words[0] ?? "" }
+  const known = PATH_EXAMPLES[name]
+  if (known !== undefined) return { schema: { type: "string" }, example: known }
+  return { schema: { type: "string", format: "uuid" }, example: EXAMPLE_ID }
+}
+
+const PATH_EXAMPLES: Record<string, string> = {
+  event_id: `evt_${EXAMPLE_ID}`,
+  attachment_id: EXAMPLE_ID,
+  token: "it_Zk3vX9",
+  provider: "ses",
+  config_token: "cb_Zk3vX9",
+  queue: "email",
+  topic_key: "news",
+}
+
+/** Only what the route demands. */
+function filledQuery({ query }: AnyRoute): string {
+  const properties = (query?.properties ?? {}) as Record<string, Schema>
+  const needed = ((query?.required ?? []) as string[]).filter(
+    (name) => properties[name]?.default === undefined,
+  )
+  const fields = needed.map((name): [string, string] => [
+    name,
+    queryWord(name, properties[name] ?? {}),
+  ])
+  return fields.length === 0 ? "" : `?${new URLSearchParams(fields)}`
+}
+
+function queryWord(name: string, { examples, anyOf, const: only }: Schema): string {
+  const [said] = (examples as unknown[] | undefined) ?? []
+  const [first] = (anyOf as Schema[] | undefined) ?? []
+  return String(said ?? only ?? first?.const ?? QUERY_EXAMPLES[name] ?? "example")
+}
+
+const QUERY_EXAMPLES: Record<string, string> = {
+  address: "ann@example.com",
+  to: "ann@mailbox.test",
+}

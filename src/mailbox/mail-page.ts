@@ -1,0 +1,76 @@
+import { fail } from "../core/errors"
+import { SecretError, type Secrets } from "../core/secrets"
+import { isPast, secondsFromNow } from "../core/time"
+import type { Workers } from "../core/workers"
+import type { Store } from "../store/store"
+import { lookInto } from "./mail-look"
+import { find } from "./mailbox"
+import type { MailToShow } from "./view-task"
+
+const VALID_SECONDS = 600
+const CONTEXT = "mailbox:html:token"
+const DEADLINE_MS = 10_000
+
+export interface MailPageParts {
+  store: Store
+  secrets: Secrets
+  workers: Workers
+}
+
+/**
+ * Where a browser shows the html of a mail for ten minutes, without a key, so that a frame can load it.
+ * The token is sealed: it tells nothing, and no other one can be made.
+ */
+export function htmlUrl(secrets: Secrets, project_id: string, mail_id: string): string {
+  const named = JSON.stringify([project_id, mail_id, secondsFromNow(VALID_SECONDS)])
+  return `/mailbox/html/${secrets.seal(named, CONTEXT)}`
+}
+
+interface MailName {
+  project_id: string
+  mail_id: string
+}
+
+function readToken(secrets: Secrets, token: string): MailName | undefined {
+  try {
+    const [project_id, mail_id, expires_at] = JSON.parse(secrets.open(token, CONTEXT)) as string[]
+    if (!project_id || !mail_id || !expires_at || isPast(expires_at)) return undefined
+    return { project_id, mail_id }
+  } catch (error) {
+    if (error instanceof SecretError) return undefined
+    throw error
+  }
+}
+
+/** Nothing runs and nothing is loaded but images that stand in the page itself. */
+const POLICY =
+  "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+const GONE = "This address of a mail is not valid any more. Open the mail again in the mailbox."
+
+/** The page behind such an address. Throws `not_found`. */
+export async function mailPage(
+  { store, secrets, workers }: MailPageParts,
+  token: string,
+  scheme: MailToShow["scheme"],
+): Promise<Response> {
+  const named = readToken(secrets, token) ?? fail("not_found", GONE)
+  const { raw } = await find(store.read, named.project_id, named.mail_id)
+  const input: MailToShow = { raw: new Uint8Array(raw), policy: POLICY, scheme }
+  const options = { deadline_ms: DEADLINE_MS, transfer: [input.raw.buffer as ArrayBuffer] }
+  const page = await lookInto<string | undefined>(workers, "show-mail", input, options)
+  if (page === undefined) return fail("not_found", "This mail has no html.")
+  return new Response(page, { headers: HEADERS })
+}
+
+/** A document of its own origin: no script, no form, no window, no cookie, and no network. */
+const HEADERS = {
+  "content-type": "text/html;charset=utf-8",
+  "content-security-policy": `sandbox; ${POLICY}; frame-ancestors 'self'`,
+  "cache-control": "private, no-store",
+  "cross-origin-resource-policy": "same-origin",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  "x-dns-prefetch-control": "off",
+  "x-frame-options": "SAMEORIGIN",
+}

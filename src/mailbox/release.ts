@@ -1,0 +1,131 @@
+import type { Blobs } from "../core/blobs"
+import { fail, type Problems } from "../core/errors"
+import { newId } from "../core/ids"
+import { now } from "../core/time"
+import type { Workers } from "../core/workers"
+import { readResend } from "../emails/fields"
+import { isSubmitted, type Sender, type SendRules } from "../emails/prepare"
+import { prepareBytes, renamed } from "../emails/submitted"
+import { unavailable } from "../http/envelope"
+import type { Caller } from "../identity/caller"
+import { comparable, type Mailbox } from "../lib/address"
+import type { NewMessage } from "../messages/pipeline"
+import * as configs from "../providers/configs"
+import { isOwn, routing } from "../providers/routing"
+import type { ConfigRow } from "../providers/tables"
+import type { MailRefusal, MailToRead, SubmittedMail } from "../smtp/submitted-mail"
+import type { Reader, Store } from "../store/store"
+import { find, type MailboxMail } from "./mailbox"
+
+const EMAIL = "email_provider" as const
+const READ_DEADLINE_MS = 10_000
+
+export interface ReleaseParts {
+  store: Store
+  blobs: Blobs
+  workers: Workers
+  rules: SendRules
+}
+
+/** What a release names: both may be left out. */
+export interface ReleaseWish {
+  to: Mailbox | undefined
+  /** The id of a configuration. */
+  provider: string | undefined
+}
+
+/** Reads the body of a release. */
+export function readRelease(body: unknown, problems: Problems): ReleaseWish {
+  const { to } = readResend(body, problems)
+  const provider = (body as { provider?: unknown } | null)?.provider ?? undefined
+  if (provider === undefined || typeof provider === "string") return { to, provider }
+  problems.add("provider", "invalid", "The value must be the id of a provider configuration.")
+  return { to, provider: undefined }
+}
+
+/** The caller of a release: a sandbox holds back what is sent, not what is released from it. */
+export const releasing = (caller: Caller): Caller => ({
+  ...caller,
+  project_settings: { ...caller.project_settings, sandbox: false },
+})
+
+/**
+ * A caught mail as a message for a real provider: its bytes as they stand, under a Message-ID and a
+ * signature of their own. Throws as a send does; `not_found` for the mail and the provider, and 503
+ * `no_provider` where the project has no other provider than the mailbox.
+ */
+export async function release(
+  { store, blobs, workers, rules }: ReleaseParts,
+  mail_id: string,
+  wish: ReleaseWish,
+  sender: Pick<Sender, "caller" | "idempotency_key" | "signal">,
+): Promise<NewMessage> {
+  const { project_id } = sender.caller
+  const mail = await find(store.read, project_id, mail_id)
+  const config = await realProvider(store.read, project_id, wish.provider)
+  const read = await readWhole(workers, mail)
+  const email = {
+    ...{ ...read, has_html: false, category: null, tags: [], metadata: {} },
+    ...{ track_opens: false, track_clicks: false },
+  }
+  const to = wish.to ?? recipientOf(mail, read)
+  const there: SendRules = { ...rules, providerOf: async () => config.provider }
+  const origin = { source: "api", batch_id: null } as const
+  const [message] = await prepareBytes(email, [to], { ...sender, ...origin }, there, blobs)
+  if (!message || !isSubmitted(message.content)) throw new Error("a release made no message")
+  const rfc_message_id = `<${message.id}@${message.sender_domain}>`
+  const stored = await renamed(message, message.content, rfc_message_id, blobs)
+  const pinned = isOwn([config]) ? {} : { released_to: config.id }
+  const { envelope } = message
+  return {
+    ...message,
+    rfc_message_id,
+    content: stored.content,
+    envelope: envelope && { ...envelope, ...pinned, submitted: stored.submitted },
+  }
+}
+
+/** The one that is wanted, or the first that is no mailbox. */
+async function realProvider(
+  db: Reader,
+  project_id: string,
+  wanted: string | undefined,
+): Promise<ConfigRow> {
+  if (wanted !== undefined) {
+    const row = await configs.find(db, project_id, { kind: EMAIL, id: wanted })
+    if (row.enabled && row.provider !== "mailbox") return row
+    const why = row.enabled ? "is the embedded mailbox" : "is not enabled"
+    return fail("not_found", `The provider ${row.name} ${why}. Name another one.`)
+  }
+  const rows = await routing(db, EMAIL, project_id)
+  const found = rows.find(({ provider }) => provider !== "mailbox")
+  if (found) return found
+  const message =
+    "This project has no provider but the embedded mailbox. Set delivery.provider to a relay, or add one with `belfry providers set smtp`."
+  throw unavailable(message, "no_provider", 60)
+}
+
+/** What the bytes say. Fields that only the first delivery needed are taken out. */
+async function readWhole(workers: Workers, { raw }: MailboxMail): Promise<SubmittedMail> {
+  const about = { id: newId(), host: "localhost", received_at: now() }
+  const mail: MailToRead = { raw: new Uint8Array(raw), smtputf8: true, ...about }
+  const options = { deadline_ms: READ_DEADLINE_MS }
+  const read = await workers.run<SubmittedMail | MailRefusal>("read-submitted", mail, options)
+  if ("refused" in read) return fail(read.refused.api_code, read.refused.message)
+  return { ...read, raw: withoutTrace(read.raw) }
+}
+
+/** The field `Received` that reading adds: the mail was not submitted here. */
+function withoutTrace(raw: Uint8Array): Uint8Array {
+  const bytes = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
+  const [trace = ""] =
+    /^Received:.*\r\n(?:[ \t].*\r\n)*/i.exec(bytes.toString("latin1", 0, 1024)) ?? []
+  return bytes.subarray(trace.length)
+}
+
+/** Under the name that the header gives. */
+function recipientOf({ to_address, recipients }: MailboxMail, { named }: SubmittedMail): Mailbox {
+  const email = recipients[0] ?? to_address
+  const name = named.find((one) => comparable(one.email) === comparable(email))?.name ?? null
+  return { email, name }
+}

@@ -1,0 +1,73 @@
+import { Type as t } from "@sinclair/typebox"
+import { pageQuery } from "../http/page"
+import { count, EXAMPLE_ID, flag, id, maybe, rarely, text, time } from "../lib/record-fields"
+
+const summary = {
+  id: id(),
+  email_id: maybe(id()),
+  from: text("hello@mailbox.test"),
+  to: text("you@mailbox.test"),
+  subject: text("It works"),
+  read: flag(false),
+  size: count(4_213, "Bytes of the whole mail."),
+  attachments: maybe(count(0, "The number of its files. Null is not known.")),
+  created_at: time(),
+}
+
+export const MailboxSummary = t.Object(summary, { title: "MailboxMailSummary" })
+
+const file = t.Object({
+  id: text("0", "The number of the file in the mail, from 0."),
+  filename: maybe(text("receipt.pdf")),
+  content_type: text("application/pdf"),
+  content_id: rarely(text("logo")),
+  size: count(48_213, "Bytes."),
+  sha256: text("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"),
+})
+
+export const MailboxMail = t.Object(
+  {
+    ...summary,
+    headers: t.Record(t.String(), t.Union([t.String(), t.Array(t.String())]), {
+      examples: [{ subject: "It works", "mime-version": "1.0" }],
+      description: "Header names are in lower case. A field that occurs more than once is a list.",
+    }),
+    html: rarely(text("<p>Hello from Belfry.</p>")),
+    html_url: rarely(
+      text(
+        "/mailbox/html/v1.6f2c…",
+        "A page with the html alone, for a frame. It is made harmless, needs no key, and is valid for ten minutes. `?scheme=dark` shows its colours for dark screens.",
+      ),
+    ),
+    text: maybe(text("Hello from Belfry.")),
+    attachments: t.Array(file, { examples: [[]] }),
+    parse_error: rarely(
+      text("A multipart of the message has no boundary.", "Why the mail could not be read whole."),
+    ),
+    raw_url: text(`/v1/mailbox/${EXAMPLE_ID}/raw`),
+  },
+  { title: "MailboxMail" },
+)
+
+export const MailboxCleared = t.Object(
+  { deleted: count(3, "Number of deleted mails.") },
+  { title: "MailboxCleared" },
+)
+
+const address = t.Optional(t.String({ maxLength: 254 }))
+
+export const mailQuery = pageQuery({
+  to: address,
+  from: address,
+  search: t.Optional(t.String({ maxLength: 200 })),
+  since: t.Optional(t.String()),
+  unread: t.Optional(
+    t.Boolean({
+      description: "`true`: only mail that nobody read. `false`: only mail that was read.",
+    }),
+  ),
+})
+
+export const clearQuery = t.Object({ to: address })
+
+export const MailChange = t.Object({ read: t.Boolean() })

@@ -1,0 +1,140 @@
+import type { ErrorCode } from "../../core/errors"
+import type { ExampleRequest } from "../../http/example-request"
+import type { OpenApi, Operation, Parameter, Reference } from "../../http/openapi"
+import type { Schema } from "../../http/openapi-schemas"
+
+/** One operation of the reference, with all that its page shows. */
+export interface DocOperation {
+  method: string
+  path: string
+  operation: Operation
+  request: ExampleRequest
+}
+
+/** Operations under the first word of their paths. */
+export interface DocArea {
+  name: string
+  title: string
+  about: string
+  operations: DocOperation[]
+}
+
+/** The description of the interface, as the pages need it. */
+export interface ApiReference {
+  version: string
+  description: OpenApi
+  areas: DocArea[]
+  /** By operationId. */
+  operations: Map<string, DocOperation>
+}
+
+/** `requests` gives the example of `METHOD /path`. */
+export function apiReference(
+  description: OpenApi,
+  requests: (name: string) => ExampleRequest,
+): ApiReference {
+  const all = Object.entries(description.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([word, operation]): DocOperation => {
+      const method = word.toUpperCase()
+      return { method, path, operation, request: requests(`${method} ${path}`) }
+    }),
+  )
+  return {
+    version: description.info.version,
+    description,
+    areas: [...description.tags].sort(byUse).map(({ name, description: about }) => ({
+      name,
+      title: titleOf(name),
+      about,
+      operations: all.filter(({ operation }) => operation.tags.includes(name)),
+    })),
+    operations: new Map(all.map((one) => [one.operation.operationId, one])),
+  }
+}
+
+/** What most readers look for stands first; the others follow in the order of the table. */
+const FIRST = [
+  ...["emails", "templates", "scheduled", "domains", "webhooks", "events", "mailbox"],
+  ...["inbound-emails", "inbound-routes", "files", "subscribers", "subscriber-inbox", "topics"],
+  ...["suppressions", "providers"],
+]
+
+function byUse(a: { name: string }, b: { name: string }): number {
+  const [place, other] = [FIRST.indexOf(a.name), FIRST.indexOf(b.name)]
+  if (place >= 0 && other >= 0) return place - other
+  if (place >= 0 || other >= 0) return other - place
+  return Number(a.name === "server") - Number(b.name === "server")
+}
+
+function titleOf(name: string): string {
+  if (name === "api-keys") return "API keys"
+  return name.charAt(0).toUpperCase() + name.slice(1).replaceAll("-", " ")
+}
+
+/** Those that any request may carry are told once, on the first page. */
+const TOLD_ONCE = ["X-Request-Id", "X-Strict", "X-Account-Id", "X-Project-Id", "Idempotency-Key"]
+
+/** The parameters that only some operations take, with their references resolved. */
+export const ownParameters = ({ operation }: DocOperation, { components }: OpenApi): Parameter[] =>
+  operation.parameters.flatMap((one: Parameter | Reference) => {
+    const known = "$ref" in one ? components.parameters[one.$ref.split("/").at(-1) ?? ""] : one
+    return known && !TOLD_ONCE.includes(known.name) ? [known] : []
+  })
+
+/** One way in which an operation may fail. */
+export interface DocFailure {
+  status: string
+  codes: ErrorCode[]
+}
+
+/** By status, lowest first. */
+export function failuresOf({ operation }: DocOperation, { components }: OpenApi): DocFailure[] {
+  const all = Object.entries(operation.responses as Record<string, ResponseLike>)
+  return all.flatMap(([status, told]) => {
+    const shared = told.$ref && components.responses[told.$ref.split("/").at(-1) ?? ""]
+    const { "x-error-codes": codes } = (shared || told) as ResponseLike
+    return codes ? [{ status, codes }] : []
+  })
+}
+
+interface ResponseLike {
+  $ref?: string
+  "x-error-codes"?: ErrorCode[]
+  content?: Record<string, { schema: Schema; example?: unknown }>
+}
+
+/** One success of an operation. */
+export interface DocAnswer {
+  status: string
+  /** The content type; empty where there is no body. */
+  type: string
+  schema: Schema
+  example: unknown
+}
+
+export const answersOf = ({ operation }: DocOperation): DocAnswer[] =>
+  Object.entries(operation.responses as Record<string, ResponseLike>)
+    .filter(([status]) => /^[123]/.test(status))
+    .map(([status, { content = {} }]) => {
+      const [type = "", told] = Object.entries(content)[0] ?? []
+      return { status, type, schema: told?.schema ?? {}, example: told?.example }
+    })
+
+/** The schema of the body, or undefined where none is taken. */
+export const bodyOf = ({ operation }: DocOperation, description: OpenApi): Schema | undefined => {
+  const schema = operation.requestBody?.content["application/json"]?.schema
+  return schema && withoutReferences(schema, description)
+}
+
+/** Where a schema is only named, the schema itself. */
+export function withoutReferences(value: Schema, description: OpenApi): Schema {
+  const inner = (one: unknown): unknown => {
+    if (Array.isArray(one)) return one.map(inner)
+    if (typeof one !== "object" || one === null) return one
+    const { $ref } = one as { $ref?: string }
+    const name = $ref?.startsWith("#/components/schemas/") ? $ref.split("/").at(-1) : undefined
+    if (name) return inner(description.components.schemas[name])
+    return Object.fromEntries(Object.entries(one).map(([key, field]) => [key, inner(field)]))
+  }
+  return inner(value) as Schema
+}

@@ -1,0 +1,28 @@
+import { monotonic, sleep } from "../core/time"
+
+/** Between two transactions, so that sends never wait for more than one of them. */
+const PAUSE_MS = 5
+
+/** After a step that waited long for others the rest is no longer than this. */
+const LONGEST_REST_MS = 250
+
+/**
+ * Rests after a step of background work that began at this moment (`monotonic()`), as long as it took, waiting for
+ * the disk and for others included. So it goes on slowly where they have much to do. Resolves at once when the signal comes.
+ */
+export function rest(begun_at: number, signal?: AbortSignal): Promise<void> {
+  const took = monotonic() - begun_at
+  return sleep(Math.min(Math.max(PAUSE_MS, took), LONGEST_REST_MS), signal)
+}
+
+/** Repeats a step until nothing is left for it, or until the signal. */
+export async function inSteps(
+  step: () => Promise<number>,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  while (!signal?.aborted) {
+    const begun_at = monotonic()
+    if ((await step()) === 0) return
+    await rest(begun_at, signal)
+  }
+}

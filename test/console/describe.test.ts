@@ -1,0 +1,24 @@
+import { expect, test } from "bun:test"
+import { agoText, namedAddress, sizeText } from "../../src/console/mail/describe"
+
+test("sizes have two digits and a unit", () => {
+  const said = [0, 999, 1000, 1250, 9949, 102_400, 999_600, 5_000_000_000].map(sizeText)
+  expect(said).toEqual(["0 B", "999 B", "1.0 KB", "1.3 KB", "9.9 KB", "102 KB", "1.0 MB", "5.0 GB"])
+})
+
+test("ages are short, and old things have their date", () => {
+  const now = Date.parse("2026-11-23T12:00:00Z")
+  const ages = ["2026-11-23T11:59:30Z", "2026-11-23T11:01:00Z", "2026-11-22T13:00:00Z"]
+  expect(ages.map((at) => agoText(at, now))).toEqual(["now", "59 min", "23 h"])
+  expect(agoText("2026-11-01T08:00:00Z", now)).toBe("2026-11-01")
+  expect(agoText("2026-11-23T12:00:05Z", now)).toBe("now")
+  expect(agoText("soon", now)).toBe("soon")
+})
+
+test("an address has the name of its field, and of no other address", () => {
+  const named = (field?: string | string[]) => namedAddress("hello@acme.test", field)
+  expect(named("Acme <Hello@acme.test>")).toBe("Acme <Hello@acme.test>")
+  for (const other of [undefined, [], "eve@x.test", "Acme <eve@x.test>", "x".repeat(400)])
+    expect(named(other)).toBe("hello@acme.test")
+  expect(named("A <a@x.test>, Acme <hello@acme.test>")).toBe("hello@acme.test")
+})

@@ -1,0 +1,29 @@
+import { expect, test } from "bun:test"
+import { everywhere, keysOf } from "../../cli/tui/keys"
+import { actionOf, MAILBOX_KEYS } from "../../src/console/mail/mailbox-keys"
+
+test("a key has one meaning in each place", () => {
+  for (const place of ["list", "mail"] as const) {
+    const keys = MAILBOX_KEYS.filter((row) => [place, "both"].includes(row.place))
+    const all = keys.flatMap((row) => row.keys)
+    expect(all).toEqual([...new Set(all)])
+  }
+})
+
+test("arrows move in the list, and choose a tab in a mail", () => {
+  expect([actionOf("j", "list"), actionOf("ArrowDown", "list")]).toEqual(["down", "down"])
+  expect(actionOf("ArrowRight", "mail")).toBe("next_tab")
+  expect([actionOf("ArrowRight", "list"), actionOf("j", "mail")]).toEqual([undefined, undefined])
+  expect(actionOf(" ", "list")).toBe("pause")
+})
+
+test("the keys of the monitor's messages do the same here", () => {
+  const lists = [keysOf({ screen: "messages", messages: { detail: null }, webhooks: {} } as never)]
+  lists.push(keysOf({ screen: "messages", messages: { detail: {} }, webhooks: {} } as never))
+  const named = [...lists.flat(), ...everywhere].flatMap(({ key }) => key.split(" "))
+  for (const key of ["⏎", "/", "Space", "f", "r", "y", "Esc", "n", "p", "?"]) {
+    expect(named).toContain(key)
+    const ours = { "⏎": "Enter", Esc: "Escape", Space: " " }[key] ?? key
+    expect([key, actionOf(ours, "list") ?? actionOf(ours, "mail")]).not.toContain(undefined)
+  }
+})

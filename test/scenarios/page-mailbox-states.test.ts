@@ -1,0 +1,97 @@
+import { describe, expect, test } from "bun:test"
+import { startBelfry } from "../harness/binary"
+import { missing } from "../harness/peers"
+import { startReceiver } from "../harness/receiver"
+import { sharedPages } from "../harness/shared-pages"
+import { until } from "./mails"
+import { data, mailWith, sendMail, write } from "./page-mails"
+import { faultsOf, openLink } from "./page-visits"
+
+describe.skipIf(missing("chromium"))("the page of the mailbox shows", () => {
+  const on = sharedPages(startBelfry)
+
+  test("that mail goes wrong on purpose, as long as it does", async () => {
+    await on.browser.visit(await openLink(on.server), {}, async (page) => {
+      await page.shows("First steps") // signed in: the link holds for one page
+      await page.goto(`${on.server.url}/mailbox`)
+      for (const [rate, name] of [
+        ["0.5", "Chaos on"],
+        ["0", "Chaos"],
+      ] as const) {
+        await page.click(rate === "0" ? "Chaos on" : "Chaos", "button")
+        await page.fill("Bounce", rate)
+        await page.click("Set", "button")
+        await page.until("document.querySelector('dialog') === null")
+        await page.named(name, "button")
+      }
+    })
+    expect(await data(on.server, "/v1/mailbox/chaos")).toMatchObject({ bounce_rate: 0 })
+  })
+
+  test("the programs that lack a feature within the width of a phone, and the sender's name", async () => {
+    const subject = "The width of a phone"
+    const html =
+      "<style>p{gap:1rem}@media(min-width:9px){p{color:red}}</style><video></video><p>x</p>"
+    const body = { from: "Acme <me@mailbox.test>", to: "ann@mailbox.test", subject, html }
+    await data(on.server, "/v1/emails", { method: "POST", body: JSON.stringify(body) })
+    const { id } = await mailWith(on.server, subject)
+    await on.browser.visit(await openLink(on.server), { screen: "phone" }, async (page) => {
+      await page.shows("First steps")
+      await page.goto(`${on.server.url}/mailbox/${id}`)
+      await page.shows("Acme <me@mailbox.test>")
+      await page.click("Check", "tab")
+      await page.shows("Gmail (webmail, iOS, Android")
+      expect(await page.layoutFaults()).toEqual([])
+      const wide =
+        "[...document.querySelectorAll('section.scroll')].filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.ariaLabel)"
+      expect(await page.read<string[]>(wide)).toEqual([])
+    })
+  })
+
+  test("which webhooks heard of the mail, and what they answered", async () => {
+    using glad = startReceiver()
+    using busy = startReceiver(() => 503)
+    using deaf = startReceiver()
+    const subscribe = ({ url }: { url: string }, event: string) =>
+      write<{ id: string }>(on.server, "POST", "/v1/webhooks", {
+        ...{ url, events: [event] },
+        retry_policy: { max_attempts: 2, intervals: [86_400] }, // no second attempt while it is looked at
+      })
+    const endpoints = [
+      await subscribe(glad, "email.delivered"),
+      await subscribe(busy, "email.delivered"),
+      await subscribe(deaf, "email.bounced"),
+    ]
+    const { id } = await sendMail(on.server, { subject: "Told to webhooks" })
+    await sendMail(on.server, { subject: "Told after it" })
+    await until("two deliveries to each of two endpoints", async () => {
+      const lists = endpoints.map((one) =>
+        data<{ attempts: number }[]>(on.server, `/v1/webhooks/${one.id}/deliveries`),
+      )
+      const tried = (await Promise.all(lists)).flat().filter(({ attempts }) => attempts > 0)
+      return tried.length === 4
+    })
+    await on.browser.visit(await openLink(on.server), { screen: "desktop" }, async (page) => {
+      await page.shows("First steps") // signed in: the link holds for one page
+      await page.goto(`${on.server.url}/mailbox/${id}`)
+      await page.click("Timeline", "tab")
+      await page.shows("email.delivered")
+      const told = await page.read<[string, string[]][]>(DELIVERIES)
+      expect(told.map(([type]) => type)).toContain("email.queued")
+      const heard = [
+        `success ${glad.url} 1 attempt, answered 200`,
+        `failed ${busy.url} 1 attempt, answered 503`,
+      ]
+      const expected = (type: string) => (type === "email.delivered" ? heard.toSorted() : [])
+      expect(told).toEqual(told.map(([type]) => [type, expected(type)]))
+      expect(await faultsOf(page, "timeline")).toEqual([])
+    })
+    expect([glad.received.length, busy.received.length, deaf.received]).toEqual([2, 2, []])
+  })
+})
+
+/** Of each event of the timeline its type, and what stands there of each delivery. */
+const DELIVERIES = `[...document.querySelectorAll(".timeline > li")].map((entry) => [
+  entry.querySelector("p").firstElementChild.innerText,
+  [...entry.querySelectorAll(".deliveries li")].map((one) => one.innerText.trim().replace(/\\s+/g, " ")).sort(),
+])`
