@@ -9,13 +9,21 @@ import { PLACE } from "../harness/service"
 
 export const TOKEN = "0123456789abcdef0123456789abcdef"
 
-let made: Promise<MadeKey[]> | undefined
+let made: Promise<MadeKey> | undefined
+
+/** An RSA key with a plus sign, which one of the mistakes loses. One of 300 keys has none. */
+async function makeKey(): Promise<MadeKey> {
+  for (;;) {
+    const rsa = (await makeKeys()).find(({ algorithm }) => algorithm === "rsa")
+    if (!rsa) throw new Error("no key was made")
+    if (rsa.public_key.includes("+")) return rsa
+  }
+}
 
 /** One RSA key for all: making them takes longer than all that is done with them. */
 export async function testKey(): Promise<KeyRow> {
-  made ??= makeKeys()
-  const rsa = (await made).find(({ algorithm }) => algorithm === "rsa")
-  if (!rsa) throw new Error("no key was made")
+  made ??= makeKey()
+  const rsa = await made
   return {
     id: newId(),
     project_id: newId(),
