@@ -4,6 +4,7 @@ import {
   type OperationInput,
   type OperationName,
   requestOf,
+  stepProblem,
 } from "../../src/client/client"
 import type { OperationRow } from "../../src/client/operation"
 import { operations } from "../../src/client/operations"
@@ -124,10 +125,16 @@ export function fieldsOf(name: OperationName): string[] {
   return fields.split(" ")
 }
 
-/** An argument of a script whose variable is not set: no path can name it. */
-function demandParams(params: object): void {
-  const empty = Object.entries(params).find(([, value]) => value === "")
-  if (empty) throw usage(`${empty[0]} is empty: give an id or a name`)
+/**
+ * Throws exit 2 for a value that no path can hold, before a question is asked or a request is sent. An empty
+ * one comes from a script whose variable is not set.
+ */
+export function demandParams(params: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(params)) {
+    if (value === "") throw usage(`${name} is empty: give an id or a name`)
+    const problem = stepProblem(value)
+    if (problem !== undefined) throw usage(`${name}: ${problem}`)
+  }
 }
 
 const PAGING = ["per_page", "cursor"]

@@ -71,7 +71,10 @@ export interface AnyInput {
   headers?: Readonly<Record<string, string>>
 }
 
-/** The request as it would be sent. Throws where a parameter of the path is missing. */
+/**
+ * The request as it would be sent. Throws where a parameter of the path is missing, or has a value that
+ * no path can hold.
+ */
 export function requestOf(name: OperationName, input: AnyInput = {}): ApiRequest {
   const { params = {}, query = {}, body, headers = {} } = input
   const { method, path } = addressOf(name)
@@ -79,6 +82,8 @@ export function requestOf(name: OperationName, input: AnyInput = {}): ApiRequest
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, param: string) => {
     const value = params[param]
     if (value === undefined || value === "") throw new Error(`${name} needs ${param}`)
+    const problem = stepProblem(value)
+    if (problem !== undefined) throw new Error(`${name}: ${param}: ${problem}`)
     return encodeURIComponent(value)
   })
   return {
@@ -90,6 +95,15 @@ export function requestOf(name: OperationName, input: AnyInput = {}): ApiRequest
     ...(body !== undefined && { body }),
   }
 }
+
+/**
+ * Why no path can hold a value; undefined for every other one. Steps of a path are resolved before a
+ * request is sent, however they are encoded (URL Standard, 4.4).
+ */
+export const stepProblem = (value: string): string | undefined =>
+  value === "." || value === ".."
+    ? `A URL cannot hold ${value} as a name, because it is a step of its path.`
+    : undefined
 
 /** Method and path of an operation. */
 export function addressOf(name: OperationName): { method: string; path: string } {

@@ -60,3 +60,23 @@ test.each([
 ])("a refusal %d %s of webhooks says what to do", (status, code, details, step) => {
   expect(nextStep(new Failure(exitOfStatus(status), code, "No.", { details }))).toBe(step)
 })
+
+test.each([
+  ["topic_key", ["topics", "members", ".."]],
+  ["topic_key", ["topics", "leave", "..", "zoe"]],
+  ["topic_key", ["topics", "rm", "."]],
+  ["topic_key", ["topics", "cancel", "..", "1"]],
+  ["subscriber_id", ["topics", "of", ".."]],
+  ["subscriber_id", ["topics", "leave", "news", ".."]],
+  ["subscriber_id", ["subscribers", "get", ".."]],
+  ["external_id", ["subscribers", "get", "..", "--external"]],
+  ["subscriber_id", ["subscribers", "rm", "ann", ".."]],
+  ["subscriber_id", ["subscribers", "export", "."]],
+])("a step of a path is no %s: nothing is asked or sent by %j", async (name, words) => {
+  using api = new FakeApi()
+  const { exit, err } = await belfry(words, { env: at(api) })
+  expect([exit, api.seen]).toEqual([2, []])
+  const step = words.find((word) => /^\.+$/.test(word))
+  const text = `${name}: A URL cannot hold ${step} as a name, because it is a step of its path.`
+  expect(JSON.parse(err).error.message).toBe(text)
+})

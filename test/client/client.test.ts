@@ -46,6 +46,16 @@ test("a request names its path and its parameters", () => {
   )
 })
 
+test.each([["."], [".."]])("no path is made with %s, which leads to another one", (topic_key) => {
+  const asked = () => requestOf("GET /v1/topics/{topic_key}/subscribers", { params: { topic_key } })
+  expect(asked).toThrow(`topic_key: A URL cannot hold ${topic_key} as a name`)
+})
+
+test("dots within a value stay in a path", () => {
+  const params = { topic_key: "..." }
+  expect(requestOf("GET /v1/topics/{topic_key}", { params }).path).toBe("/v1/topics/...")
+})
+
 test("the table says what flags and help need", () => {
   expect(operations["PATCH /v1/domains/{domain_id}"].body).toMatchObject({
     receiving: { type: "boolean" },

@@ -1,0 +1,26 @@
+import { expect, test } from "bun:test"
+import { openClient } from "../../../cli/lib/client"
+import { NOBODY } from "../../../cli/lib/profiles"
+import { openActions } from "../../../cli/tui/actions"
+import type { Intent } from "../../../cli/tui/state"
+import type { News } from "../../../cli/tui/update"
+import { FakeApi, KEY } from "../fake-api"
+
+/** What comes of an intent. */
+async function newsOf(api: FakeApi, intent: Intent): Promise<News> {
+  const connection = { ...NOBODY, url: api.url, api_key: KEY }
+  const client = openClient(connection, { timeout: 2000, dry_run: false })
+  const { promise, resolve } = Promise.withResolvers<News>()
+  const nothing = () => {}
+  openActions({ client, dispatch: resolve, copy: nothing, redraw: nothing, quit: nothing })(intent)
+  return await promise
+}
+
+test("a subscriber named by a step of a path is refused, and nothing is asked for", async () => {
+  using api = new FakeApi()
+  const news = await newsOf(api, { do: "load_subscriber", name: ".." })
+  const problem =
+    "subscriber_id: A URL cannot hold .. as a name, because it is a step of its path."
+  expect(news).toEqual({ is: "subscriber", name: "..", found: null, problem })
+  expect(api.seen).toEqual([])
+})
