@@ -137,17 +137,31 @@ describe("a subscriber on the Audience screen", () => {
     const opened = after(asked(), "<enter>")
     expect(drawn(opened)).toContain("loading…")
     const news = { is: "subscriber" as const, name: "user-1042", found: found() }
-    const text = drawn(applyNews({ ...opened, lines: 40 }, news).state)
+    const text = drawn(applyNews({ ...opened, columns: 140, lines: 40 }, news).state)
     expect(text).toMatch(/external +user-1042/)
     expect(text).toMatch(/email +no ✗ \(unsubscribed\)/)
     expect(text).toMatch(/push +no ✗ \(no address\)/)
     expect(text).toMatch(/sms +yes \(quiet hours\)/)
     expect(text).toMatch(/in_app +yes/)
-    expect(text).toMatch(/2026-11-21 +granted +email newsletter +by api/)
+    expect(text).toMatch(/2026-11-21 +granted +email category newsletter +by api/)
     expect(text).toMatch(/LAST MESSAGES/)
     expect(text).toContain("this key may not read it")
     const late = applyNews(opened, { ...news, name: "other" }).state
     expect(late.audience.detail?.found).toBeNull()
+  })
+
+  test("tells the end of one topic from the end of a whole channel", () => {
+    const withdrawn = { action: "withdrawn", source: "one_click", category: null } as const
+    const consents = [
+      consentRow({ ...withdrawn, scope: { type: "topic", key: "news" } }),
+      consentRow({ ...withdrawn, scope: null }),
+    ]
+    const opened = after(asked(), "<enter>")
+    const all = { ...found(), consents }
+    const news = { is: "subscriber" as const, name: "user-1042", found: all }
+    const text = drawn(applyNews({ ...opened, lines: 40 }, news).state)
+    expect(text).toMatch(/withdrawn +email topic news +by one_click/)
+    expect(text).toMatch(/withdrawn +all email +by one_click/)
   })
 
   test("is closed by Esc, copied by y, and says where it is not there", () => {

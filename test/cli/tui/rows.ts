@@ -109,7 +109,9 @@ export const subscriberRow = (external_id = "user-1042"): Components["Subscriber
 })
 
 /** The consent of a subscriber to one kind of mail. */
-export const consentRow = (): Components["Consent"] => ({
+export const consentRow = (
+  more: Partial<Components["Consent"]> = {},
+): Components["Consent"] => ({
   id: idAt(NOW),
   subscriber_id: idAt(NOW),
   channel: "email",
@@ -123,6 +125,7 @@ export const consentRow = (): Components["Consent"] => ({
   number: 1,
   prev_hash: null,
   hash: "00",
+  ...more,
 })
 
 /** An endpoint that works. */
