@@ -267,7 +267,7 @@ function hasChangedNumber(text: string): boolean {
 
 const SHOWN = 3
 
-/** `--dry-run`: reads the whole file, and sends nothing. */
+/** `--dry-run`: reads the whole file, and sends nothing. Only the server can check the values. */
 async function look(context: Context, reading: Reading) {
   const sample: Record<string, unknown>[] = []
   let [lines, refused] = [0, 0]
@@ -280,7 +280,8 @@ async function look(context: Context, reading: Reading) {
   await context.output.record({ dry_run: true, lines, refused, left_out, sample }, () =>
     [
       ...(left_out.length > 0 ? [`Columns that fill no field: ${namesOf(left_out)}`] : []),
-      `${lines} lines, of which ${refused} cannot be imported. Nothing was sent. The first ones:`,
+      `${lines} lines, of which ${refused} cannot be read or have no external id. Nothing was sent.`,
+      "The server checks the other lines, and their values, when it imports them. The first ones:",
       ...sample.map((fields) => JSON.stringify(fields)),
     ].join("\n"),
   )

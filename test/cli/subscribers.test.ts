@@ -110,6 +110,17 @@ describe("an import", () => {
     expect(existsSync(`${path}.progress`)).toBe(false)
   })
 
+  test("as a dry run promises nothing of the values, which only the server checks", async () => {
+    const project = await service.project()
+    const path = file("a.csv", "id,email\na,no address\n,b@x.test\nbatch,c@x.test\n")
+    const words = ["subscribers", "import", path, "--dry-run", "--no-color"]
+    const { out } = await onTerminal(words, { env: as(project) })
+    expect(out).toContain("3 lines, of which 1 cannot be read or have no external id.")
+    expect(out).toContain("The server checks the other lines, and their values, when it imports")
+    const real = await run(as(project), "import", path)
+    expect([real.exit, real.data]).toMatchObject([8, { created: 0, failed: 3 }])
+  })
+
   test("of broken lines of CSV imports all others", async () => {
     const project = await service.project()
     const path = file("a.csv", "id,email\na,a@x.test\n,b@x.test\nc,c@x.test,more\nd,no\ne,\n")
