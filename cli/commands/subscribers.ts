@@ -36,6 +36,20 @@ const flags = {
   tags: "all tags of the subscriber; may be repeated",
 } as const
 
+/** Of a subscriber that is there: `none` empties a field. */
+const changes = {
+  ...flags,
+  email: "email address; none removes it",
+  phone: "phone number, such as +4915112345678; none removes it",
+  name: "name of the person; none removes it",
+  avatar_url: "address of a picture; none removes it",
+  locale: "language as a BCP 47 tag; none removes it",
+  timezone: "IANA time zone, such as Europe/Vienna; none removes it",
+  tags: "all tags of the subscriber; may be repeated; none removes all",
+} as const
+
+const REALLY_NONE = "`subscribers import` takes a name or a tag that is really none."
+
 const metadataOption = (command: Command) => command.option(...METADATA, several)
 
 function metadataOf({ metadata }: PlainOptions): object {
@@ -73,8 +87,8 @@ const rows = [
     about: "add a subscriber, or change the one with this external id",
     word: NAMED,
     example: ["--email ann@acme.test --tag beta", "--metadata plan=pro --timezone Europe/Vienna"],
-    note: "Fields without a flag stay as they are. --metadata replaces all metadata.",
-    flags,
+    note: `Fields without a flag stay as they are. --metadata replaces all metadata.\n${REALLY_NONE}`,
+    flags: changes,
     options: metadataOption,
     body: metadataOf,
     done: ({ external_id, id }) => `saved ${external_id}   ${id}`,
@@ -83,8 +97,8 @@ const rows = [
     about: "change a subscriber, named by its id or its external id",
     word: NAMED,
     example: ["--status blocked", "--metadata plan=pro --new-external-id user-43"],
-    note: "--metadata is added to the metadata that is there.",
-    flags: { ...flags, external_id: "new external id" },
+    note: `--metadata is added to the metadata that is there.\n${REALLY_NONE}`,
+    flags: { ...changes, external_id: "new external id" },
     aliases: { external_id: "new-external-id" },
     options: metadataOption,
     body: metadataOf,

@@ -75,6 +75,9 @@ function helpOf(name: string, spec: OperationField, is_filter: boolean): string 
 /** As a help text begins. */
 export const uncapitalized = (text: string) => text.charAt(0).toLowerCase() + text.slice(1)
 
+/** What empties a field. */
+const NONE = "none"
+
 /** What a text means, by the field that it is for. */
 const READERS: Partial<Record<string, (text: string, option: string) => unknown>> = {
   created_after: moment,
@@ -87,7 +90,8 @@ const READERS: Partial<Record<string, (text: string, option: string) => unknown>
 
 /**
  * The value of a field, as a person typed it behind its flag. `none` and `never` are null where null
- * is accepted, unless `about`, the help of the flag, does not name the word.
+ * is accepted, unless `about`, the help of the flag, does not name the word. Of a list `none` is an empty
+ * one where the help names it.
  */
 export function fieldValue(
   field: string,
@@ -95,8 +99,11 @@ export function fieldValue(
   given: string | string[],
   { option, about }: { option: string; about?: string | undefined },
 ): unknown {
-  if (Array.isArray(given)) return given.flatMap((some) => some.split(","))
-  const is_null = ["none", "never"].includes(given) && (about ?? given).includes(given)
+  if (Array.isArray(given)) {
+    const items = given.flatMap((some) => some.split(","))
+    return items.join() === NONE && about?.includes(NONE) ? [] : items
+  }
+  const is_null = [NONE, "never"].includes(given) && (about ?? given).includes(given)
   if (spec.nullable && is_null) return null
   const read = READERS[field]
   if (read) return read(given, option)

@@ -335,6 +335,36 @@ test("a subscriber is made, changed, shown, listed and removed", async () => {
   expect([removed.exit, removed.data]).toEqual([3, { removed: 1, not_found: ["nobody"] }])
 })
 
+test.each(["patch", "upsert"])("%s empties a field by the word none", async (verb) => {
+  const project = await service.project()
+  const env = as(project)
+  const fields = {
+    ...{ email: "ann@example.test", phone: "+4915112345678", name: "Ann", locale: "de-AT" },
+    ...{ avatar_url: "https://example.test/a.png", timezone: "Europe/Vienna" },
+  }
+  await project.post("/v1/subscribers", { external_id: "ann", ...fields, tags: ["beta", "vip"] })
+  const flags = Object.keys(fields).map((field) => `--${field.replace("_", "-")}`)
+  const { exit, data } = await run(
+    env,
+    ...[verb, "ann", ...flags.flatMap((flag) => [flag, "none"]), "--tag", "none"],
+  )
+  const emptied = Object.fromEntries(Object.keys(fields).map((field) => [field, null]))
+  expect([exit, data]).toMatchObject([0, { ...emptied, tags: [] }])
+  const help = (await run(env, verb, "--help")).out.replaceAll(/\s+/g, " ")
+  for (const flag of flags)
+    expect(help).toMatch(new RegExp(`${flag} <[a-z-]+>[^<]*; none removes it`))
+  expect(help).toContain("none removes all")
+})
+
+test("a new subscriber may be called none, and several tags may have it among them", async () => {
+  const project = await service.project()
+  const env = as(project)
+  const made = await run(env, "create", "ann", "--name", "none", "--tag", "none")
+  expect(made.data).toMatchObject({ name: "none", tags: ["none"] })
+  const changed = await run(env, "patch", "ann", "--tag", "none", "--tag", "beta")
+  expect(changed.data.tags).toEqual(["none", "beta"])
+})
+
 test("preferences are replaced by what is chosen, and never by nothing", async () => {
   const project = await service.project()
   const env = as(project)
