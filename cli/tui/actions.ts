@@ -86,7 +86,7 @@ function problemOf(intent: Intent, problem: string, { details }: Failure): News 
     case "load_reputation":
       return { is: "reputation", problem }
     case "load_topics":
-      return { is: "topics", problem }
+      return { is: "topics", search: intent.search ?? "", problem }
     case "load_box":
       return { is: "box", problem }
     case "load_subscriber":

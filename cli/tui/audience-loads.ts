@@ -12,8 +12,10 @@ type AudienceLoad = Extract<Intent, { do: "load_topics" | "load_publishes" | "lo
 
 export async function audienceNews(client: Client, intent: AudienceLoad): Promise<News> {
   if (intent.do === "load_topics") {
-    const { data } = await client.call("GET /v1/topics", { query: { per_page: PAGE } })
-    return { is: "topics", topics: data }
+    const { search = "" } = intent
+    const query = { per_page: PAGE, ...(search !== "" && { search }) }
+    const { data, meta } = await client.call("GET /v1/topics", { query })
+    return { is: "topics", search, topics: data, more: meta.has_more }
   }
   if (intent.do === "load_subscriber") {
     const { name } = intent

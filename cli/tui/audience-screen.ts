@@ -11,6 +11,7 @@ import {
 } from "../lib/publish-progress"
 import type { Paint } from "../lib/terminal"
 import { clockTime } from "../lib/time"
+import { loadPublishes, searchTopics } from "./audience-news"
 import { number, percent, until } from "./cells"
 import { chosen, layoutOf, moved, stepsOf, tableRows, turnedDetail, webhookHeights } from "./layout"
 import {
@@ -26,12 +27,13 @@ import { subscriberLines } from "./subscriber-lines"
 import { type Brush, type MonitorColumn, tableLines } from "./table-lines"
 import { told } from "./webhooks-screen"
 
-type Topic = Components["Topic"]
+/** A topic, and its publishes that are not over. */
+type TopicRow = Components["Topic"] & { open: readonly Publish[] }
 
 /** A publish, and how many recipients it does in a second. */
 type RunningPublish = Publish & { rate: number | undefined }
 
-const topicColumns: MonitorColumn<Topic>[] = [
+const topicColumns: MonitorColumn<TopicRow>[] = [
   { title: "TOPIC", width: 0, share: 4, cell: ({ key }) => key },
   { title: "NAME", width: 0, share: 4, cell: ({ name }) => name },
   {
@@ -40,7 +42,13 @@ const topicColumns: MonitorColumn<Topic>[] = [
     right: true,
     cell: ({ subscriber_count }) => number(subscriber_count),
   },
-  { title: "DEFAULT", width: 7, cell: ({ default: fallback }) => fallback },
+  {
+    title: "PUBLISHING",
+    width: 13,
+    cell: ({ open }) => openText(open),
+    brush: ({ open: [first] }) => first && brushOf(first),
+  },
+  { title: "DEFAULT", width: 7, from: 70, cell: ({ default: fallback }) => fallback },
   { title: "VISIBILITY", width: 10, from: 90, cell: ({ visibility }) => visibility },
 ]
 
@@ -49,9 +57,8 @@ const publishColumns: MonitorColumn<RunningPublish>[] = [
   {
     title: "STATUS",
     width: 11,
-    cell: ({ status, status_reason }) =>
-      isHeld(status_reason) ? "held" : (STATUS_WORDS[status] ?? status),
-    brush: ({ status, status_reason }) => (isHeld(status_reason) ? "yellow" : BRUSHES[status]),
+    cell: (row) => wordOf(row),
+    brush: (row) => brushOf(row),
   },
   { title: "PROGRESS", width: 17, from: 110, cell: progressOf },
   { title: "DONE", width: 9, right: true, cell: doneOf },
@@ -80,6 +87,16 @@ const BRUSHES: Partial<Record<Publish["status"], Brush>> = {
   paused: "yellow",
   failed: "red",
 }
+
+const wordOf = ({ status, status_reason }: Publish): string =>
+  isHeld(status_reason) ? "held" : (STATUS_WORDS[status] ?? status)
+
+const brushOf = ({ status, status_reason }: Publish): Brush | undefined =>
+  isHeld(status_reason) ? "yellow" : BRUSHES[status]
+
+/** The state of the first one, and how many others are open. */
+const openText = ([first, ...others]: readonly Publish[]): string =>
+  first ? [wordOf(first), others.length > 0 ? `+${others.length}` : ""].join(" ").trim() : ""
 
 function doneOf(row: Publish): string {
   const { planned, done } = totalsOf(row)
@@ -126,13 +143,13 @@ export function audienceLines(state: State, width: number, paint: Paint): string
     audience
   const { height } = layoutOf(state)
   if (topics === null || topics.length === 0) {
-    return told(problem ?? (topics ? NONE : "loading…"), width, height)
+    return told(problem ?? (topics ? noneOf(audience) : "loading…"), width, height)
   }
   const [upper, lower] = webhookHeights(height, topics.length)
   const both = { width, now, paint }
   const above = tableLines({
     ...both,
-    ...{ columns: topicColumns, rows: topics, height: upper },
+    ...{ columns: topicColumns, rows: rowsOf(audience), height: upper },
     ...{
       top: position.top,
       selected: position.selected,
@@ -146,14 +163,32 @@ export function audienceLines(state: State, width: number, paint: Paint): string
     selected: publish_position.selected,
     has_focus: focus === "publishes" && detail === null,
   })
-  return [...above, paint.dim("─".repeat(width)), ...below]
+  const line = paint.dim("─".repeat(width))
+  if (rows.length > 0) return [...above, line, ...below]
+  const empty = isRead(audience) ? "no publish to this topic yet" : "loading…"
+  return [...above, line, below[0] ?? "", ...told(empty, width, lower).slice(1)]
 }
+
+const isRead = ({ topics, position, publishes_of }: AudienceState): boolean =>
+  publishes_of === chosen(topics ?? [], position)?.key
+
+const rowsOf = ({ topics, open }: AudienceState): TopicRow[] =>
+  (topics ?? []).map((topic) => ({ ...topic, open: byState(open[topic.key] ?? []) }))
+
+/** From the busiest state to those that wait. */
+const STATES: Publish["status"][] = ["fanning_out", "paused", "queued", "scheduled"]
+
+const byState = (open: readonly Publish[]): Publish[] =>
+  [...open].sort((one, other) => STATES.indexOf(one.status) - STATES.indexOf(other.status))
+
+const noneOf = ({ search }: AudienceState): string =>
+  search === "" ? NONE : `no topic has "${search}" in it: Esc shows all topics`
 
 const NONE = "there is no topic yet: belfry topics create product-news --name 'Product news'"
 
 /** The chosen publish in words, else how many topics there are. */
 export function audienceInfo({ audience }: State): string {
-  const { topics, problem, publishes, publish_position, focus } = audience
+  const { search, problem, publishes, publish_position, focus } = audience
   if (problem !== null) return problem
   const publish = focus === "publishes" ? chosen(publishes, publish_position) : undefined
   if (publish) {
@@ -162,10 +197,22 @@ export function audienceInfo({ audience }: State): string {
     const why = skipped ? `   skipped: ${skipped}` : ""
     return `${number(sent)} sent to an audience of ${number(planned)}${why}`
   }
-  const count = topics?.length ?? 0
   const running = publishes.filter(({ status }) => status === "fanning_out").length
-  const open = running > 0 ? `   ${running} running` : ""
-  return `${number(count)} ${count === 1 ? "topic" : "topics"}   ${publishes.length} newest publishes${open}`
+  return [
+    ...(search === "" ? [] : [`search: ${search}`]),
+    topicCount(audience),
+    `${publishes.length} newest publishes`,
+    ...(running > 0 ? [`${running} running`] : []),
+  ].join("   ")
+}
+
+function topicCount({ topics, more, open }: AudienceState): string {
+  const count = topics?.length ?? 0
+  const publishing = (topics ?? []).filter(({ key }) => (open[key] ?? []).length > 0).length
+  const all = more
+    ? `${count}+ topics (/ finds others)`
+    : `${number(count)} topic${count === 1 ? "" : "s"}`
+  return publishing > 0 ? `${all}   ${publishing} publishing` : all
 }
 
 /** Keys of the Audience screen: on topics, or on publishes. */
@@ -185,7 +232,7 @@ export function pressOnAudience(state: State, key: string): StateStep {
       return focused("publishes")
     case "<escape>":
     case "<backspace>":
-      return focused("topics")
+      return on_topics && audience.search !== "" ? searchTopics(state, "") : focused("topics")
     case "y":
       return copyChosen(state)
     case "c":
@@ -199,6 +246,10 @@ export function pressOnAudience(state: State, key: string): StateStep {
 
 const askSubscriber = (state: State): StateStep =>
   step({ ...state, prompt: { asks: "subscriber", text: "", problem: null } })
+
+/** Asks which topics are to be shown. */
+export const askTopics = (state: State): StateStep =>
+  step({ ...state, prompt: { asks: "topics", text: state.audience.search, problem: null } })
 
 /** Opens a subscriber by its id or its external id. */
 export function openSubscriber(state: State, name: string): StateStep {
@@ -232,7 +283,7 @@ function toTopic(state: State, by: number, rows: number): StateStep {
   // The publishes of the topic before are not those of this one.
   const emptied = { publishes: [], publishes_of: null, samples: {} }
   const next = withAudience(state, { position, ...emptied })
-  return step(next, { do: "load_publishes", topic_key: topic.key })
+  return step(next, loadPublishes(topic.key))
 }
 
 function toPublish(state: State, by: number, rows: number): StateStep {

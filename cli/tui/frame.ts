@@ -145,12 +145,16 @@ const INFO = {
   box: boxInfo,
 }
 
-const asked = { filter: "/", command: ":", replay: "replay since: ", subscriber: "subscriber: " }
+const asked = {
+  ...{ filter: "/", command: ":", replay: "replay since: ", subscriber: "subscriber: " },
+  topics: "topics with: ",
+}
 const hints = {
   filter: "status:bounced to:*@x.test since:1h tag:y -word   ⏎ applies, Esc leaves",
   command: "⏎ runs it, Esc leaves",
   replay: "held, failed or all   ⏎ continues, Esc leaves",
   subscriber: "id or external id   ⏎ opens it, Esc leaves",
+  topics: "part of key or name   ⏎ applies, Esc leaves",
 }
 
 /** The end of a long line is what is seen: there the typing happens. */

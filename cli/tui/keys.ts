@@ -142,10 +142,13 @@ const opened: KeyHelp[] = [
   copy,
 ]
 
+const search = key("/", "search", "show only topics with this text in key, name or description")
+
 const topics: KeyHelp[] = [
   moving,
   subscriber,
   key("Tab", "publishes", "move between topics and publishes; ⏎ goes down, Esc up"),
+  search,
   copy,
 ]
 
@@ -154,6 +157,7 @@ const publishes: KeyHelp[] = [
   cancel,
   key("Tab", "topics", "move between topics and publishes"),
   subscriber,
+  search,
   copy,
 ]
 

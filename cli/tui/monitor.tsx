@@ -10,6 +10,7 @@ import { onInterrupt } from "../lib/interrupt"
 import { painter } from "../lib/terminal"
 import { millis } from "../lib/time"
 import { openActions } from "./actions"
+import { loadTopics } from "./audience-news"
 import { NO_FILTER } from "./filter"
 import { firstCursor, followNews } from "./follow"
 import { bodyLines, bordered, infoLine, keyLine, statusLine, tabLine } from "./frame"
@@ -209,7 +210,7 @@ function ask(store: MonitorStore): void {
   if (screen === "inbound") store.ask({ do: "load_inbound" })
   if (screen === "reputation") store.ask({ do: "load_reputation" })
   if (screen === "box") store.ask({ do: "load_box" })
-  if (screen === "audience" && !audience.detail) store.ask({ do: "load_topics" })
+  if (screen === "audience" && !audience.detail) store.ask(loadTopics(audience))
   if (screen !== "webhooks") return
   store.ask({ do: "load_endpoints" })
   if (webhooks.detail) store.ask({ do: "load_delivery", ...idsOf(webhooks.detail) })

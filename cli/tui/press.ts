@@ -1,6 +1,7 @@
 import { Failure } from "../lib/errors"
 import { moment } from "../lib/time"
-import { openSubscriber, pressOnAudience } from "./audience-screen"
+import { loadTopics, searchTopics } from "./audience-news"
+import { askTopics, openSubscriber, pressOnAudience } from "./audience-screen"
 import { pressOnBox } from "./box-screen"
 import { withoutLast } from "./cells"
 import { type MessageFilter, parseFilter } from "./filter"
@@ -62,6 +63,7 @@ function pressAnywhere(state: State, key: string): StateStep | undefined {
     case "?":
       return step({ ...state, help: true })
     case "/": {
+      if (state.screen === "audience") return askTopics(state)
       const { filter: before } = state.messages
       const prompt = { asks: "filter" as const, text: before.text, problem: null, before }
       return step({ ...opened(state, "messages").state, prompt })
@@ -85,7 +87,7 @@ function opened(state: State, screen: State["screen"]): StateStep {
     case "reputation":
       return step(next, { do: "load_reputation" })
     case "audience":
-      return step(next, { do: "load_topics" })
+      return step(next, loadTopics(state.audience))
     case "box":
       return step(next, { do: "load_box" })
     case "messages":
@@ -168,6 +170,8 @@ function finish(state: State, prompt: PromptState): StateStep {
       return command(state, prompt.text.trim(), refused)
     case "subscriber":
       return openSubscriber(state, prompt.text.trim())
+    case "topics":
+      return searchTopics(state, prompt.text.trim())
   }
 }
 

@@ -153,8 +153,16 @@ export interface SubscriberView {
 }
 
 export interface AudienceState {
-  /** Null: not read yet. */
+  /** Those with an open publish first. Null: not read yet. */
   topics: readonly Topic[] | null
+  /** Whether the server has more of them. */
+  more: boolean
+  /** What is looked for in topics; "" for all of them. */
+  search: string
+  /** The publishes that are not over, by the key of their topic, as of the last look at it. */
+  open: Readonly<Record<string, readonly Publish[]>>
+  /** Where the next look at publishes begins in the list of the server. */
+  next_look: number
   problem: string | null
   position: ListPosition
   focus: "topics" | "publishes"
@@ -169,7 +177,7 @@ export interface AudienceState {
 
 /** One line that is being typed. */
 export interface PromptState {
-  asks: "filter" | "command" | "replay" | "subscriber"
+  asks: "filter" | "command" | "replay" | "subscriber" | "topics"
   text: string
   problem: string | null
   /** The filter that Esc brings back, while another one is typed and acts at once. */
@@ -265,6 +273,10 @@ export function initialState(columns: number, lines: number, now: number, title:
     inbound: { mails: null, problem: null, position: TOP_OF_LIST, detail: null },
     audience: {
       topics: null,
+      more: false,
+      search: "",
+      open: {},
+      next_look: 0,
       problem: null,
       position: TOP_OF_LIST,
       focus: "topics",
@@ -296,7 +308,7 @@ export type Intent =
   | { do: "load_reputation" }
   | { do: "load_box" }
   | { do: "load_inbound_mail"; id: string }
-  | { do: "load_topics" }
+  | { do: "load_topics"; search?: string }
   | { do: "load_publishes"; topic_key: string }
   | { do: "load_subscriber"; name: string }
   | { do: "test"; webhook_id: string }

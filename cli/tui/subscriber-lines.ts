@@ -57,7 +57,9 @@ function reachLines(reachability: NonNullable<SubscriberFacts["reachability"]>):
 type ConsentRow = NonNullable<SubscriberFacts["consents"]>[number]
 
 function consentLine({ channel, scope, action, source, created_at }: ConsentRow): StyledLine {
-  const about = scope ? [channel, scope.type, scope.key].filter(Boolean).join(" ") : `all ${channel}`
+  const about = scope
+    ? [channel, scope.type, scope.key].filter(Boolean).join(" ")
+    : `all ${channel}`
   const text = `  ${created_at.slice(0, 10)}  ${action.padEnd(9)}  ${about}  by ${source}`
   return styled(cleanLine(text), action === "granted" ? "green" : "yellow")
 }

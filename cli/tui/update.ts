@@ -47,7 +47,7 @@ export type News =
   | { is: "reputation"; found?: Reputation; problem?: string }
   | { is: "inbound"; mails?: readonly InboundSummary[]; problem?: string }
   | { is: "inbound_mail"; id: string; found: InboundEmail | null; problem?: string }
-  | { is: "topics"; topics?: readonly Topic[]; problem?: string }
+  | { is: "topics"; search?: string; topics?: readonly Topic[]; more?: boolean; problem?: string }
   | { is: "publishes"; topic_key: string; publishes: readonly Publish[] }
   | { is: "subscriber"; name: string; found: SubscriberFacts | null; problem?: string }
   | { is: "notice"; text: string }

@@ -19,8 +19,19 @@ async function newsOf(api: FakeApi, intent: Intent): Promise<News> {
 test("a subscriber named by a step of a path is refused, and nothing is asked for", async () => {
   using api = new FakeApi()
   const news = await newsOf(api, { do: "load_subscriber", name: ".." })
-  const problem =
-    "subscriber_id: A URL cannot hold .. as a name, because it is a step of its path."
+  const problem = "subscriber_id: A URL cannot hold .. as a name, because it is a step of its path."
   expect(news).toEqual({ is: "subscriber", name: "..", found: null, problem })
   expect(api.seen).toEqual([])
+})
+
+test("topics are looked for by the server, which says whether there are more", async () => {
+  using api = new FakeApi()
+  api.data("GET /v1/topics", [], { has_more: true })
+  const news = await newsOf(api, { do: "load_topics", search: "old" })
+  expect(news).toEqual({ is: "topics", search: "old", topics: [], more: true })
+  await newsOf(api, { do: "load_topics" })
+  expect(api.seen.map(({ query }) => query)).toEqual([
+    { per_page: "100", search: "old" },
+    { per_page: "100" },
+  ])
 })

@@ -21,11 +21,14 @@ const after = (state: State, ...keys: string[]) =>
 const drawn = (state: State) => linesOf(state, false).join("\n")
 
 describe("the Audience screen", () => {
-  test("asks for the topics, and for the publishes to the chosen one", () => {
+  test("asks for the topics, and for the publishes to the chosen one and to others", () => {
     const opened = press(monitorWith(1), "6")
     expect(opened.intents).toEqual([{ do: "load_topics" }])
     const known = applyNews(opened.state, { is: "topics", topics: TOPICS })
-    expect(known.intents).toEqual([{ do: "load_publishes", topic_key: "news" }])
+    expect(known.intents).toEqual([
+      { do: "load_publishes", topic_key: "news" },
+      { do: "load_publishes", topic_key: "offers" },
+    ])
     const below = press(known.state, "j")
     expect(below.intents).toEqual([{ do: "load_publishes", topic_key: "offers" }])
     const late = { is: "publishes" as const, topic_key: "news", publishes: [publishRow("p1")] }
@@ -94,6 +97,70 @@ describe("the Audience screen", () => {
     expect(above.notice?.text).toContain("choose a publish first")
   })
 
+  test("marks a topic with an open publish and shows it first, whichever is chosen", () => {
+    const open_ = { topic_key: "offers", completed_at: null }
+    const running = publishRow("p2", { ...open_, status: "fanning_out" })
+    const planned = publishRow("p3", { ...open_, status: "scheduled" })
+    const publishes = [planned, running, publishRow("p1", { topic_key: "offers" })]
+    const news = { is: "publishes" as const, topic_key: "offers", publishes }
+    const state = applyNews(open([]), news).state
+    const text = drawn(state)
+    expect(text).toMatch(/TOPIC .*PUBLISHING/)
+    expect(text).toMatch(/ {2}offers +Offers +2 +sending \+1 [\s\S]*▸ news +News/)
+    expect(text).toContain("2 topics   1 publishing   0 newest publishes")
+    expect(state.audience.publishes).toEqual([])
+    const above = press(state, "k")
+    expect(above.intents).toEqual([{ do: "load_publishes", topic_key: "offers" }])
+    const again = applyNews(above.state, { is: "topics", topics: TOPICS }).state
+    expect(again.audience.topics?.map(({ key }) => key)).toEqual(["offers", "news"])
+    const over = applyNews(again, { ...news, publishes: [publishRow("p2", open_over)] }).state
+    expect(drawn(over)).not.toContain("sending")
+  })
+
+  test("sees an open publish to a topic that is far below the others", () => {
+    const many = Array.from({ length: 60 }, (_, at) => topicRow(`topic-${at}`))
+    const screen = press(monitorWith(1, 120, 24), "6").state
+    const news = { is: "topics" as const, topics: many }
+    let { state, intents } = applyNews(screen, news)
+    const asked = new Set<string>()
+    for (let looks = 0; looks < 25; looks++) {
+      for (const one of intents) if (one.do === "load_publishes") asked.add(one.topic_key)
+      ;({ state, intents } = applyNews(state, news))
+      expect(intents.length).toBeLessThanOrEqual(3)
+    }
+    expect(asked.size).toBe(60)
+    const topic_key = "topic-59"
+    const planned = publishRow("p1", { topic_key, completed_at: null, status: "scheduled" })
+    const marked = applyNews(state, { is: "publishes", topic_key, publishes: [planned] }).state
+    expect(drawn(marked)).toMatch(/topic-59 +Topic-59 +2 +scheduled [\s\S]*▸ topic-0 /)
+  })
+
+  test("says that a topic has no publish yet, once it is known", () => {
+    expect(drawn(open([]))).toContain("no publish to this topic yet")
+    const below = press(open([publishRow("p1")]), "j").state
+    expect(drawn(below)).toContain("loading…")
+  })
+
+  test("finds topics that are not among the newest, and Esc shows all again", () => {
+    const screen = press(monitorWith(1), "6").state
+    const news = { is: "topics" as const, topics: TOPICS, more: true }
+    const state = applyNews(screen, news).state
+    expect(drawn(state)).toContain("2+ topics (/ finds others)")
+    const typed = after(state, "/", ..."old")
+    expect(drawn(typed)).toContain("topics with: old")
+    const asked = press(typed, "<enter>")
+    expect(asked.intents).toEqual([{ do: "load_topics", search: "old" }])
+    expect(applyNews(asked.state, news).state.audience.topics).toBeNull()
+    const found = { ...news, search: "old", topics: [topicRow("old-news")], more: false }
+    const shown = applyNews(asked.state, found).state
+    expect(drawn(shown)).toMatch(/▸ old-news/)
+    expect(drawn(shown)).toContain("search: old   1 topic ")
+    const nothing = applyNews(asked.state, { ...found, topics: [] }).state
+    expect(drawn(nothing)).toContain('no topic has "old" in it: Esc shows all topics')
+    expect(press(nothing, "<escape>").intents).toEqual([{ do: "load_topics" }])
+    expect(press(shown, "6").intents).toEqual([{ do: "load_topics", search: "old" }])
+  })
+
   test("says what to do where there is no topic, or no scope", () => {
     const screen = press(monitorWith(1), "6").state
     const none = applyNews(screen, { is: "topics", topics: [] }).state
@@ -102,6 +169,8 @@ describe("the Audience screen", () => {
     expect(drawn(applyNews(screen, { is: "topics", problem }).state)).toContain(problem)
   })
 })
+
+const open_over = { topic_key: "offers", status: "completed" as const }
 
 const NOBODY = { no_address: 0, preference: 0, suppressed: 0, frequency_cap: 0, quota: 0 }
 

@@ -109,9 +109,7 @@ export const subscriberRow = (external_id = "user-1042"): Components["Subscriber
 })
 
 /** The consent of a subscriber to one kind of mail. */
-export const consentRow = (
-  more: Partial<Components["Consent"]> = {},
-): Components["Consent"] => ({
+export const consentRow = (more: Partial<Components["Consent"]> = {}): Components["Consent"] => ({
   id: idAt(NOW),
   subscriber_id: idAt(NOW),
   channel: "email",
