@@ -48,8 +48,6 @@ export async function prepare(
   intent: PublishIntent,
 ): Promise<PreparedFanOut> {
   const { channels, category, exclude, respect_preferences } = intent
-  const missing = channels.find((channel) => channel !== "email")
-  if (missing) refuseChannel(missing)
   const { read } = rules.templates
   const { project_id, key_id: api_key_id, project_settings } = caller
   if (category !== null) await findAudience(rules.audience, project_id, { category })
@@ -84,12 +82,6 @@ const noSender = () =>
     "The project has no default sender. Give `content.email.from`, or set default_from of the project.",
     { channel: "email" },
   )
-
-function refuseChannel(channel: string): never {
-  const message = `The channel ${channel} is not available on this instance yet. Remove it from \`channels\`.`
-  const problem = { path: "channels", code: "not_available", message }
-  return fail("validation_error", message, { errors: [problem] })
-}
 
 /** Throws where the project may not send from this mailbox now. Returns the rules of the project. */
 export async function demandSendable(rules: SendRules, caller: Caller, from: Mailbox) {
@@ -168,8 +160,13 @@ export async function cancel(
   const ended = await end(tx, id, "cancelled", null)
   if (ended) return ended
   const { status } = await find(tx, project_id, topic_id, id) // it may have ended while this waited
-  return fail("conflict", `The publish is ${status} already.`, { reason: "finished", id })
+  const rest = status === "completed" ? STILL_WAITING : ""
+  return fail("conflict", `The publish is ${status} already.${rest}`, { reason: "finished", id })
 }
+
+/** Quiet hours defer messages beyond the end of their publish. */
+const STILL_WAITING =
+  " Messages that still wait stand in GET /v1/scheduled. Cancel each one with DELETE /v1/scheduled/{scheduled_id}."
 
 /**
  * Ends a fan-out that is not over yet; undefined for one that is. It holds the fan-out, then waits for the

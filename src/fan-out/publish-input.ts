@@ -165,7 +165,7 @@ function demandContent(given: Given, channels: AudienceChannel[], problems: Prob
   }
   if (given.template_id != null) return
   for (const channel of channels) {
-    if (given.content?.[channel] !== undefined) continue
+    if (!BUILT.includes(channel) || given.content?.[channel] !== undefined) continue
     const message = `The channel ${channel} needs content. Give content.${channel} or template_id.`
     problems.add(`content.${channel}`, "required", message)
   }

@@ -130,16 +130,41 @@ test("an attempt that runs goes on, and no other one begins", async () => {
   })
 })
 
+/** Quiet hours of email that began an hour ago, and end in two hours. */
+const quietNow = () => ({
+  enabled: true,
+  start: secondsFromNow(-3600).slice(11, 16),
+  end: secondsFromNow(7200).slice(11, 16),
+  timezone: "UTC",
+  channels: ["email" as const],
+})
+
+test("a message that waits behind a complete publish is cancelled alone, as the refusal says", async () => {
+  const project = await service.project()
+  clock.freeze()
+  const { topic } = await audience(store, project, [{ preferences: { quiet_hours: quietNow() } }])
+  const { id } = await publish(service, project, topic)
+  await walkAll(service)
+  const refused = await project.post(`/v1/topics/${topic.key}/publishes/${id}/cancel`)
+  expect([refused.status, refused.body.error]).toMatchObject([
+    409,
+    {
+      message: expect.stringContaining(
+        "The publish is completed already. Messages that still wait",
+      ),
+      details: { reason: "finished" },
+    },
+  ])
+  const [waiting] = (await project.get("/v1/scheduled")).body.data
+  const [message] = await messagesOf(parts, project, id)
+  expect(waiting).toMatchObject({ id: message?.id, status: "scheduled" })
+  expect((await project.call("DELETE", `/v1/scheduled/${waiting.id}`)).status).toBe(200)
+})
+
 test("an expiry ends messages that wait for the end of quiet hours, also of a publish that is complete", async () => {
   const project = await service.project()
   clock.freeze()
-  const quiet_hours = {
-    enabled: true,
-    start: secondsFromNow(-3600).slice(11, 16),
-    end: secondsFromNow(7200).slice(11, 16),
-    timezone: "UTC",
-    channels: ["email" as const],
-  }
+  const quiet_hours = quietNow()
   const { topic } = await audience(store, project, [{ preferences: { quiet_hours } }, {}])
   const expires_at = secondsFromNow(3600)
   const { id } = await publish(service, project, topic, { expires_at })

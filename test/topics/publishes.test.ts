@@ -293,6 +293,10 @@ describe("a publish is refused", () => {
     expect(answer.body.error.details.fields).toMatchObject([
       { path: "channels", code: "not_available" },
     ])
+    const alone = await publish(project, { channels: [channel], content: undefined })
+    expect(alone.body.error.details.fields).toMatchObject([
+      { path: "channels", code: "not_available" },
+    ])
   })
 
   test("where there is no such topic, template or sender", async () => {
