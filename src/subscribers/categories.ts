@@ -75,11 +75,11 @@ export function demandAmong(known: ReadonlyMap<string, unknown>, slug: string): 
 
 export const UNKNOWN_CATEGORY = "unknown_category"
 
-/** What people are told of a slug that the project does not have. The nearest of `known` is offered. */
+/** What people are told of a slug that the project does not have. One of `known` that is near is offered. */
 export function noSuchCategory(slug: string, known: Iterable<string>): string {
   const name = shortened(slug)
-  const near = nearest(name, [...known])?.text
-  const hint = near === undefined ? "" : ` The nearest is ${near}.`
+  const near = nearest(name, [...known])
+  const hint = near?.is_near ? ` The nearest is ${near.text}.` : ""
   return `The project has no category ${JSON.stringify(name)}.${hint} GET /v1/subscribers/categories lists all.`
 }
 

@@ -179,6 +179,15 @@ describe("a category in use", () => {
   })
 })
 
+test("a category that is near to no other one is refused without an offer", async () => {
+  const project = await service.project()
+  await create(project)
+  const { body } = await project.post("/v1/emails", mail({ category: "nope" }))
+  expect(body.error.details.fields[0].message).toBe(
+    'The project has no category "nope". GET /v1/subscribers/categories lists all.',
+  )
+})
+
 test("every request that names an unknown category gets the same words", async () => {
   const project = await service.project()
   const { id } = await addSubscriber(project)
