@@ -6,7 +6,7 @@ import * as feed from "../events/feed"
 import type { Page } from "../http/page"
 import { changeUnclaimed } from "../jobs/claims"
 import { partOf } from "../lib/text"
-import type { Message } from "../messages/facts"
+import { isOpen, type Message } from "../messages/facts"
 import { keepsContent } from "../messages/message-retention"
 import { messageRows } from "../messages/pipeline"
 import { cancel as cancelMessage } from "../messages/settle"
@@ -87,7 +87,7 @@ export async function content(reading: EmailReading, project_id: string, id: str
   return { subject: message.subject as string, html, text, headers }
 }
 
-/** The bytes that were handed over; there are none before the first attempt. */
+/** The bytes that were handed over. There are none before the first attempt, and none of mail that was not sent. */
 export async function raw(reading: EmailReading, project_id: string, id: string) {
   const { store, blobs } = reading
   const message = await find(store.read, project_id, id)
@@ -96,6 +96,10 @@ export async function raw(reading: EmailReading, project_id: string, id: string)
   if (row) return sharedRaw(reading, message, row.raw)
   if (!(await keepsContent(store.read, id)))
     return fail("not_found", CONTENT_GONE, { reason: "retention_over" })
+  if (!isOpen(message.status))
+    return fail("not_found", "The message was not sent, so there are no bytes.", {
+      reason: "not_sent",
+    })
   return fail("not_found", "The message has not been composed yet. Try again in a few seconds.")
 }
 

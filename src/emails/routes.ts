@@ -173,7 +173,7 @@ function partRoutes(parts: EmailParts): AnyRoute[] {
       ...projectRow("GET", `${ONE}/raw`, "email:read"),
       summary: "Show the message as it was sent",
       description:
-        "The exact bytes, with headers and signature. They exist after the first attempt.",
+        "The exact bytes, with headers and signature. They exist after the first attempt. A message that was not sent has none.",
       produces: "message/rfc822",
       handle: async (call) => rawMessage(await emails.raw(parts, ...named(call))),
     }),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { eq, inArray } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
-import { now } from "../../src/core/time"
+import { now, secondsFromNow } from "../../src/core/time"
 import { decidedAgain } from "../../src/messages/decided"
 import { messages } from "../../src/messages/tables"
 import { categories, subscribers } from "../../src/subscribers/tables"
@@ -147,6 +147,23 @@ describe("a recipient that does not want it", () => {
     expect(step.detail).toContain(`row ${row} `)
     const counted = await project.get("/v1/emails?status=failed")
     expect(counted.body.meta.total).toBe(1)
+  })
+
+  test("and one that was cancelled have no bytes to wait for", async () => {
+    const { project, send, change } = await withAnn()
+    const raw = async (id: string) => (await project.get(`/v1/emails/${id}/raw`)).body.error
+    const cancelled = (await send({ scheduled_at: secondsFromNow(3600) })).body.id
+    expect((await raw(cancelled)).message).toContain("not been composed yet")
+    await project.call("DELETE", `/v1/scheduled/${cancelled}`)
+    await change({ status: "blocked" })
+    const refused = (await send()).body.id
+    for (const id of [cancelled, refused]) {
+      expect(await raw(id)).toMatchObject({
+        code: "not_found",
+        message: "The message was not sent, so there are no bytes.",
+        details: { reason: "not_sent" },
+      })
+    }
   })
 
   test("is asked again before the email leaves", async () => {
