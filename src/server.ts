@@ -3,6 +3,7 @@ import { join } from "node:path"
 import type { Elysia } from "elysia"
 import { type AppParts, createApp } from "./app"
 import { compose, type Loop } from "./compose"
+import { keepSealed } from "./consents/fill-heads"
 import { type Blobs, openBlobs } from "./core/blobs"
 import { hostAndPort, type Loaded, type Settings } from "./core/config"
 import { type Disk, openDisk } from "./core/disk"
@@ -175,7 +176,8 @@ function keepRunning(store: Store, secrets: Secrets, settings: Settings): (() =>
   const backups = keepBackups(store, settings)
   const invariants = keepInvariants(store)
   const key = followMasterKey({ store, secrets })
-  return [backups.stop, key, () => invariants.stop(), keepPosted(store)]
+  const filling = [keepPosted(store), keepSealed(store, secrets)]
+  return [backups.stop, key, () => invariants.stop(), ...filling]
 }
 
 /** Throws where a server that has to be admitted could not work. */

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto"
 import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
+import type { Client } from "../lib/client"
 import type { Action } from "../lib/context"
 import { exits, usage } from "../lib/errors"
 import { LIMIT } from "../lib/flags"
@@ -11,6 +12,7 @@ import { examples, run } from "../lib/run"
 import { ago, type Columns, fields, wide } from "../lib/table"
 
 type Consent = Components["Consent"]
+type Head = Components["ConsentHead"]
 
 const NAMED = "user-42"
 const CHANNEL = "email, push, sms or in_app"
@@ -122,7 +124,10 @@ export function define(program: Command): void {
   subscribers
     .command("consents <subscriber>")
     .description("list the consent records of a subscriber, newest first")
-    .option("--verify", "check the chain of hashes; exit 1 if a record was changed or removed")
+    .option(
+      "--verify",
+      "check the chain of hashes and its end; exit 1 if a record was changed or removed",
+    )
     .option(...LIMIT)
     .addHelpText(
       "after",
@@ -157,16 +162,53 @@ const verify: Action<ConsentOptions> = async ({ client, output, paint }, { limit
   const api = client()
   const params = { subscriber_id: name }
   const { data: subscriber } = await api.call("GET /v1/subscribers/{subscriber_id}", { params })
-  const { rows } = await listUpTo(api, CONSENTS, Number.POSITIVE_INFINITY, { params })
-  const chain = (rows as Consent[]).sort((one, other) => one.number - other.number)
-  const broken = brokenRecord(chain, subscriber.project_id)
-  const result = { records: chain.length, whole: broken === undefined, broken: broken ?? null }
+  const { chain, end } = await readChain(api, params)
+  const broken = brokenRecord(chain, subscriber.project_id) ?? null
+  const fault =
+    broken === null ? FAULTS[end] : `record ${broken} was changed, or a record before it is missing`
+  const result = { records: chain.length, whole: fault === undefined, broken, end }
   await output.record(result, () =>
-    broken === undefined
-      ? `${paint.green("✓")} the chain is whole: ${chain.length} ${chain.length === 1 ? "record" : "records"}`
-      : `${paint.red("✗")} record ${broken} was changed, or a record before it is missing`,
+    fault === undefined
+      ? `${paint.green("✓")} the chain is whole: ${chain.length} ${chain.length === 1 ? "record" : "records"}${end === "unsealed" ? UNSEALED : ""}`
+      : `${paint.red("✗")} ${fault}`,
   )
-  return broken === undefined ? exits.done : exits.failed
+  return fault === undefined ? exits.done : exits.failed
+}
+
+/** How the last record compares with the head that the server keeps under a seal. */
+type End = "right" | "missing" | "added" | "other" | "unsealed" | "changed" | "none"
+
+/** What an end says against a chain. */
+const FAULTS: Partial<Record<End, string>> = {
+  missing: "records are missing at the end of the chain",
+  added: "the last record was not added by the server",
+  other: "the last record is not the one that was written",
+  changed: "the sealed end of the chain was changed, so records may be missing there",
+  none: "the sealed end of the chain was removed, so records may be missing there",
+}
+
+const UNSEALED =
+  ". Its end is not sealed yet, so a record that was removed from the end does not show"
+
+/** More of these reads are made where the end does not fit: a record may have been added meanwhile. */
+const MORE_READS = 2
+
+async function readChain(api: Client, params: { subscriber_id: string }) {
+  for (let more = MORE_READS; ; more--) {
+    const { rows, meta } = await listUpTo(api, CONSENTS, Number.POSITIVE_INFINITY, { params })
+    const chain = (rows as Consent[]).sort((one, other) => one.number - other.number)
+    const end = endOf(chain.at(-1), (meta as { head?: Head }).head)
+    if (FAULTS[end] === undefined || more === 0) return { chain, end }
+  }
+}
+
+function endOf(last: Consent | undefined, head: Head | undefined): End {
+  if (head === undefined) return "unsealed" // a server that does not know heads
+  if (head.state === "none" && last === undefined) return "right"
+  if (head.state !== "sealed") return head.state
+  const [length, sealed] = [last?.number ?? 0, head.number ?? 0]
+  if (length !== sealed) return length < sealed ? "missing" : "added"
+  return last?.hash === head.hash ? "right" : "other"
 }
 
 /** The id of the first record that is not what was written, or that does not follow the one before. */

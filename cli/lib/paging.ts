@@ -14,6 +14,8 @@ interface ListResult<Row> {
   more: boolean
   /** What the server says beside the rows. */
   warnings: readonly ListWarning[]
+  /** What the first page says of the list. */
+  meta: object
 }
 
 /** Something odd about one of the rows. */
@@ -38,16 +40,18 @@ export async function listUpTo<Name extends OperationName>(
   const rows: unknown[] = []
   const warnings: ListWarning[] = []
   let cursor: string | undefined
+  let first: object | undefined
   while (true) {
     const per_page = Math.min(PAGE, limit - rows.length)
     const page = await client.send(name, { ...input, query: { ...query, per_page, cursor } })
     const { data, meta } = page as ListPage
     rows.push(...data)
+    first ??= meta
     warnings.push(...(meta.warnings ?? []))
     cursor = meta.next_cursor ?? undefined
     if (rows.length >= limit || cursor === undefined || data.length === 0) {
       const found = rows.slice(0, limit) as RowOf<Name>[]
-      return { rows: found, more: meta.has_more === true, warnings }
+      return { rows: found, more: meta.has_more === true, warnings, meta: first }
     }
   }
 }

@@ -1,12 +1,12 @@
 import { and, desc, eq } from "drizzle-orm"
 import { fail } from "../core/errors"
-import type { Secrets } from "../core/secrets"
 import type { AudienceChannel } from "../lib/preferences"
 import { type RowList, rowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { demandCategory } from "../subscribers/categories"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
-import { type ConsentRow, recordConsent } from "./consents"
+import { type ChainHead, type HeadSecrets, readHead } from "./chain-heads"
+import { type ConsentRow, type ConsentSecrets, recordConsent } from "./consents"
 import { scopeOfChoice } from "./subscriber-choices"
 import { type ConsentSource, consents } from "./tables"
 
@@ -23,12 +23,23 @@ export const listConsents = (db: Reader, subscriber: Subject): RowList<ConsentRo
 
 const missing = () => fail("not_found", "There is no such consent record.")
 
-/** The number of the last record: they count up, and none is taken out. */
+/** The number of the last record: they count up. */
 export async function lengthOfChain(db: Reader, subscriber: Subject): Promise<number> {
   const numbers = db.select({ number: consents.number }).from(consents)
   const last = numbers.where(chainOf(subscriber)).orderBy(desc(consents.number))
   const [row] = await last.limit(1)
   return row?.number ?? 0
+}
+
+/** The last record of a subscriber, as the server keeps it apart from the chain. */
+export async function headOfChain(
+  db: Reader,
+  secrets: HeadSecrets,
+  subscriber: Subject,
+): Promise<ChainHead> {
+  const { id: subscriber_id, project_id } = subscriber
+  const has_records = (await lengthOfChain(db, subscriber)) > 0
+  return readHead(db, secrets, { project_id, subscriber_id, address: null }, has_records)
 }
 
 interface GivenConsent {
@@ -45,7 +56,7 @@ interface GivenConsent {
  */
 export async function addConsent(
   tx: Tx,
-  secrets: Pick<Secrets, "mac">,
+  secrets: ConsentSecrets,
   { id: subscriber_id, project_id }: Subject,
   given: GivenConsent,
 ): Promise<ConsentRow> {

@@ -6,10 +6,14 @@ import { comparable } from "../lib/address"
 import type { AudienceChannel } from "../lib/preferences"
 import { newRowInserter, prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
+import { type ChainHead, type ChainOwner, endOf, type HeadSecrets, sealHead } from "./chain-heads"
 import { type ConsentSource, consents } from "./tables"
 import type { UnsubscribeScope } from "./unsubscribe-links"
 
 export type ConsentRow = typeof consents.$inferSelect
+
+/** What a new record needs: a MAC for the address of the person, and a seal for the head of the chain. */
+export type ConsentSecrets = HeadSecrets & Pick<Secrets, "mac">
 
 /** The person that a chain is about: a subscriber, or an address of none, in any spelling. */
 type ConsentOwner = { subscriber_id: string; address?: never } | { address: string }
@@ -38,7 +42,7 @@ const MOST_TRIES = 20
  */
 export function recordConsent(
   tx: Tx,
-  secrets: Pick<Secrets, "mac">,
+  secrets: ConsentSecrets,
   given: NewConsent,
 ): Promise<ConsentRow> {
   const { project_id, channel = "email", scope, action, source, proof, ip } = given
@@ -46,7 +50,7 @@ export function recordConsent(
     "subscriber_id" in given
       ? { subscriber_id: given.subscriber_id, address: null }
       : { subscriber_id: null, address: comparable(given.address) }
-  return append(tx, {
+  return append(tx, secrets, {
     ...{ id: newId(), project_id, ...owner, channel },
     ...{ scope_type: scope?.type ?? null, scope_key: scope?.key ?? null, action, source, proof },
     ip_hash: ip === null ? null : secrets.mac("consent ip", ip).toString("hex"),
@@ -57,15 +61,18 @@ export function recordConsent(
 /** Takes the next place of the chain of its subscriber or address. Returns the record. */
 async function append(
   tx: Tx,
+  secrets: HeadSecrets,
   fields: Omit<ConsentRow, "number" | "prev_hash" | "hash">,
 ): Promise<ConsentRow> {
   for (let tries = 1; tries <= MOST_TRIES; tries++) {
     const [last] = await lastOf(tx, fields)
-    const place = { number: (last?.number ?? 0) + 1, prev_hash: last?.hash ?? null }
-    const unsigned = { ...fields, ...place }
+    const end = await endOf(tx, secrets, fields, last)
+    const unsigned = { ...fields, number: end.number + 1, prev_hash: end.hash }
     const row = { ...unsigned, hash: hashOf(unsigned) }
     const fresh = await insertConsents(tx, [row])
-    if (fresh.has(fields.id)) return row
+    if (!fresh.has(fields.id)) continue
+    await sealHead(tx, secrets, fields, row)
+    return row
   }
   throw new Error("others wrote to the same chain of consents all the time")
 }
@@ -73,12 +80,13 @@ async function append(
 /** As `append`, for records of one subscriber in their order. The transaction holds the subscriber. */
 export async function appendAll(
   tx: Tx,
+  secrets: HeadSecrets,
   list: Omit<ConsentRow, "number" | "prev_hash" | "hash">[],
 ): Promise<void> {
   const [first] = list
   if (first === undefined) return
   const [last] = await lastOf(tx, first)
-  let [number, prev_hash] = [last?.number ?? 0, last?.hash ?? null]
+  let { number, hash: prev_hash } = await endOf(tx, secrets, first, last)
   const rows = list.map((fields) => {
     number += 1
     const unsigned = { ...fields, number, prev_hash }
@@ -87,11 +95,10 @@ export async function appendAll(
   })
   const fresh = await insertConsents(tx, rows)
   if (fresh.size < rows.length) throw new Error("a chain of consents was written without its lock")
+  await sealHead(tx, secrets, first, { number, hash: prev_hash })
 }
 
 const insertConsents = newRowInserter(consents, "id")
-
-type ChainOwner = Pick<ConsentRow, "project_id" | "subscriber_id" | "address">
 
 /** The number and hash of the last record of a chain. */
 export const lastOf = (db: Reader, { project_id, subscriber_id, address }: ChainOwner) =>
@@ -139,11 +146,21 @@ export function hashOf(row: Omit<ConsentRow, "hash">): string {
 
 /**
  * The id of the first record that is not what was written, or that does not follow the one before, in a
- * chain in the order of its numbers. Undefined where the chain is whole; a record that is missing at the
- * end does not show.
+ * chain in the order of its numbers. Undefined where there is none; `endsAs` tells whether records are
+ * missing at the end.
  */
 export const brokenRecord = (chain: ConsentRow[]): string | undefined =>
   chain.find(({ hash, ...row }, at) => {
     const prev_hash = chain[at - 1]?.hash ?? null
     return row.number !== at + 1 || row.prev_hash !== prev_hash || hash !== hashOf(row)
   })?.id
+
+/**
+ * Whether a chain ends with the record that was written last. A chain of an older version whose head is not
+ * sealed yet may end anywhere.
+ */
+export function endsAs(chain: ConsentRow[], head: ChainHead): boolean {
+  const last = chain.at(-1)
+  if (head.state === "sealed") return head.number === last?.number && head.hash === last.hash
+  return head.state === "unsealed" || (head.state === "none" && last === undefined)
+}

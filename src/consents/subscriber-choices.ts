@@ -1,7 +1,6 @@
 import { and, eq, inArray, type SQL } from "drizzle-orm"
 import { fail, tooMany } from "../core/errors"
 import { newId } from "../core/ids"
-import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
 import type { Caller } from "../identity/caller"
 import type { AudienceChannel } from "../lib/preferences"
@@ -13,7 +12,7 @@ import type { SubscriberRow } from "../subscribers/find-subscriber"
 import { subscribers, unsubscribes } from "../subscribers/tables"
 import { unsuppress } from "../suppressions/suppressions"
 import type { SuppressionRow } from "../suppressions/tables"
-import { type NewConsent, recordConsent } from "./consents"
+import { type ConsentSecrets, type NewConsent, recordConsent } from "./consents"
 import type { UnsubscribeScope } from "./unsubscribe-links"
 
 export type UnsubscribeRow = typeof unsubscribes.$inferSelect
@@ -28,8 +27,6 @@ interface SubscriberChoice {
 /** Of one subscriber: what the API ends. The pages of a mail are not held to it, nor is a whole channel. */
 export const MOST_UNSUBSCRIBES = 1000
 
-type MacSecrets = Pick<Secrets, "mac">
-
 /**
  * Ends a channel, or one category of it, for a subscriber: the row, the consent record and the event.
  * Throws 409 where it has ended already, 409 at `MOST_UNSUBSCRIBES` categories, and 422 for a category that
@@ -37,7 +34,7 @@ type MacSecrets = Pick<Secrets, "mac">
  */
 export async function unsubscribeSubscriber(
   tx: Tx,
-  secrets: MacSecrets,
+  secrets: ConsentSecrets,
   { account_id, project_id }: Pick<Caller, "account_id" | "project_id">,
   subscriber: SubscriberRow,
   given: SubscriberChoice,
@@ -120,7 +117,7 @@ const insertUnsubscribes = newRowInserter(unsubscribes, "id")
  */
 export async function resubscribeSubscriber(
   tx: Tx,
-  secrets: MacSecrets,
+  secrets: ConsentSecrets,
   caller: Pick<Caller, "account_id" | "project_id" | "actor" | "ip">,
   subscriber: SubscriberRow,
   given: SubscriberChoice,
@@ -197,7 +194,7 @@ const toldOf = (choice: SubscriberChoice) => ({
 /** Adds to the chain of the subscriber what it chose through the API. */
 function recordChoice(
   tx: Tx,
-  secrets: MacSecrets,
+  secrets: ConsentSecrets,
   { id: subscriber_id, project_id }: SubscriberRow,
   choice: SubscriberChoice,
   { action, proof }: Pick<NewConsent, "action" | "proof">,

@@ -1,11 +1,10 @@
-import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
 import { emit } from "../events/emit"
 import type { AudienceChannel } from "../lib/preferences"
 import type { Store, Tx } from "../store/store"
 import { tellChoice } from "../subscribers/choice-events"
 import { suppress, unsuppress } from "../suppressions/suppressions"
-import { type NewConsent, recordConsent } from "./consents"
+import { type ConsentSecrets, type NewConsent, recordConsent } from "./consents"
 import {
   allowChannel,
   allowKind,
@@ -33,8 +32,6 @@ type LinkOwner = Pick<FoundLink, "account_id" | "project_id" | "address">
 /** With the settings of the project. */
 type SettledOwner = LinkOwner & Pick<FoundLink, "settings">
 
-type MacSecrets = Pick<Secrets, "mac">
-
 /**
  * Ends mail of one kind to the address of a link: its suppression, the choice of each subscriber with
  * this address, the consent records and the events. A second time changes nothing. Returns whether
@@ -42,7 +39,7 @@ type MacSecrets = Pick<Secrets, "mac">
  */
 export async function unsubscribe(
   tx: Tx,
-  secrets: MacSecrets,
+  secrets: ConsentSecrets,
   owner: LinkOwner,
   scope: UnsubscribeScope,
   way: UnsubscribeWay,
@@ -67,7 +64,7 @@ export async function unsubscribe(
  */
 export async function resubscribe(
   tx: Tx,
-  secrets: MacSecrets,
+  secrets: ConsentSecrets,
   owner: SettledOwner,
   scope: UnsubscribeScope,
   way: UnsubscribeWay,
@@ -97,7 +94,7 @@ interface ChannelChoice {
  */
 export async function chooseChannel(
   tx: Tx,
-  secrets: MacSecrets,
+  secrets: ConsentSecrets,
   owner: LinkOwner,
   { channel, is_wanted }: ChannelChoice,
   way: UnsubscribeWay,
@@ -126,7 +123,7 @@ interface KindChoice {
  */
 async function chooseKind(
   tx: Tx,
-  secrets: MacSecrets,
+  secrets: ConsentSecrets,
   owner: SettledOwner,
   { kind, is_wanted }: KindChoice,
   way: UnsubscribeWay,
@@ -156,7 +153,7 @@ const KINDS_AT_ONCE = CONSENTS_AT_ONCE / MOST_SHARING
 /** Chooses many kinds, some in each transaction. */
 export async function chooseKinds(
   store: Store,
-  secrets: MacSecrets,
+  secrets: ConsentSecrets,
   owner: SettledOwner,
   choices: KindChoice[],
   way: UnsubscribeWay,
@@ -190,7 +187,7 @@ interface MadeChoice extends Pick<NewConsent, "action" | "scope"> {
 
 async function recordAll(
   tx: Tx,
-  secrets: MacSecrets,
+  secrets: ConsentSecrets,
   { account_id, project_id, address }: LinkOwner,
   { people, subject_id, channel, scope, action, way }: MadeChoice,
 ): Promise<void> {

@@ -76,7 +76,7 @@ export async function eraseSubscriber(
     await enqueue(tx, subscriberErased, { payload: { sealed }, project_id: null, run_at })
     const target = { type: "subscriber", id: row.id }
     await audit.record(tx, caller, { account_id, project_id, action: "subscriber.erased", target })
-    return { person, tags: row.tags, ...(await removeRecord(tx, row, person)) }
+    return { person, tags: row.tags, ...(await removeRecord(tx, secrets, row, person)) }
   })
   // A tag may be about one person, and the counter of a tag has its name.
   const names = tags.map((tag) => counterOf("tag", tag))
@@ -139,10 +139,10 @@ interface OwnCounts {
 }
 
 /** The row itself, and what few rows hold, in the transaction that closes the chain. */
-async function removeRecord(tx: Tx, row: SubscriberRow, person: TracedPerson) {
+async function removeRecord(tx: Tx, secrets: Secrets, row: SubscriberRow, person: TracedPerson) {
   const { id, project_id } = row
   const topics = await leaveAll(tx, [id])
-  const { receipt_id, removed: chain } = await closeChain(tx, row)
+  const { receipt_id, removed: chain } = await closeChain(tx, secrets, row)
   const ended = eq(unsubscribes.subscriber_id, id)
   const gone = await tx.delete(unsubscribes).where(ended).returning({ id: unsubscribes.id })
   await removeRows(tx, project_id, [row])

@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, inArray, type SQL } from "drizzle-orm"
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
-import { shownConsent } from "../consents/consent-chain"
+import { headOfChain, shownConsent } from "../consents/consent-chain"
 import type { ConsentRow } from "../consents/consents"
 import { shownUnsubscribe } from "../consents/subscriber-choices"
 import { consents, unsubscribeLinks } from "../consents/tables"
@@ -67,6 +67,7 @@ async function* documentOf(
     shownUnsubscribe,
   )
   yield* list("consents", rowsOf(db, consents, ofSubscriber(consents, row)), shownConsent)
+  yield `,"consent_head":${JSON.stringify(await headOfChain(db, parts.secrets, row))}`
   const { project_id } = person
   const addresses = namesIn(person, "address")
   const ofAddress = and(eq(consents.project_id, project_id), inArray(consents.address, addresses))

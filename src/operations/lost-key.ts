@@ -1,10 +1,13 @@
-import { eq, getTableName } from "drizzle-orm"
+import { getTableName, inArray } from "drizzle-orm"
 import type { Secrets } from "../core/secrets"
 import * as instanceValues from "../store/instance-values"
 import type { Store } from "../store/store"
 import { MASTER_KEY, NEXT_MASTER_KEY, PREVIOUS_KEY } from "./instance"
 import { openedIn, sealedRows } from "./rotate-master-key"
 import { SEALED_COLUMNS, type SealedColumn } from "./sealed-columns"
+
+/** Rows of one transaction. */
+const AT_ONCE = 100
 
 /** Values of one column that no key at hand opens. */
 export interface LostSecrets {
@@ -37,14 +40,16 @@ export async function acceptLostKey(store: Store, secrets: Secrets): Promise<Los
   for (const sealed of SEALED_COLUMNS) {
     const { key, column, drop } = sealed
     if (!drop) continue
-    for (const id of await lostKeys(store, secrets, sealed)) {
+    const lost = await lostKeys(store, secrets, sealed)
+    for (let at = 0; at < lost.length; at += AT_ONCE) {
+      const some = inArray(key, lost.slice(at, at + AT_ONCE))
       await store.tx(async (tx) => {
-        if (drop === "row") await tx.delete(key.table).where(eq(key, id))
+        if (drop === "row") await tx.delete(key.table).where(some)
         else
           await tx
             .update(key.table)
             .set({ [column.name]: null })
-            .where(eq(key, id))
+            .where(some)
       })
     }
   }

@@ -1,3 +1,4 @@
+import { forgetSealed } from "../consents/chain-heads"
 import { load } from "../messages/change"
 import { abandon } from "../messages/settle"
 import { bump } from "../store/counters"
@@ -35,6 +36,7 @@ export async function mendRecovered(store: Store): Promise<MendedDatabase> {
   await store.tx(async (tx) => {
     await leaveFolder(tx)
     await notePosted(tx, undefined) // the next start writes the posting lists anew
+    await forgetSealed(tx) // and heads of consent chains that lost theirs
   })
   return mended
 }

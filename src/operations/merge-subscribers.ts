@@ -3,6 +3,7 @@ import * as audit from "../audit-log/audit-log"
 import { demandMovable, moveConsents } from "../consents/moved-consents"
 import { addUnsubscribes, demandFewUnsubscribes } from "../consents/subscriber-choices"
 import { fail } from "../core/errors"
+import type { Secrets } from "../core/secrets"
 import { isOfOpenFanOut, isYetToCome } from "../fan-out/open-publishes"
 import type { Caller } from "../identity/caller"
 import { messages } from "../messages/tables"
@@ -29,7 +30,7 @@ const MOST_BYTES = 16_384
  * Throws 409 for a subscriber and itself, and at the limits of what one may have.
  */
 export async function mergeSubscribers(
-  store: Store,
+  { store, secrets }: { store: Store; secrets: Secrets },
   caller: Caller,
   into_name: string,
   from_name: string,
@@ -49,7 +50,7 @@ export async function mergeSubscribers(
     await demandRoom(tx, kept, gone)
     while ((await moveMessages(tx, pair)) === AT_ONCE);
     await moveAll(tx, gone.id, kept.id, (other, own) => isYetToCome(tx, project_id, other, own))
-    await moveConsents(tx, gone, kept)
+    await moveConsents(tx, secrets, gone, kept)
     await moveUnsubscribes(tx, gone, kept)
     await keepNames(tx, kept, gone)
     await removeRows(tx, project_id, [gone])

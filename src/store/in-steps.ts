@@ -1,3 +1,4 @@
+import { log } from "../core/log"
 import { monotonic, sleep } from "../core/time"
 
 /** Between two transactions, so that sends never wait for more than one of them. */
@@ -24,5 +25,40 @@ export async function inSteps(
     const begun_at = monotonic()
     if ((await step()) === 0) return
     await rest(begun_at, signal)
+  }
+}
+
+/** After an error, such as a full disk, the work goes on so much later. */
+const AGAIN_MS = 60_000
+
+interface BackgroundWork {
+  /** What the log says after an error. */
+  failed: string
+  again_ms?: number | undefined
+}
+
+/**
+ * Repeats a step in the background until it says that nothing is left, also after errors. The returned function ends it
+ * after the step that runs.
+ */
+export function untilDone(
+  step: () => Promise<boolean>,
+  { failed, again_ms = AGAIN_MS }: BackgroundWork,
+): () => Promise<void> {
+  const end = new AbortController()
+  const { signal } = end
+  const running = (async () => {
+    while (!signal.aborted) {
+      try {
+        return await inSteps(async () => ((await step()) ? 1 : 0), signal)
+      } catch (error) {
+        log.warn(failed, { error, again_seconds: again_ms / 1000 })
+        await sleep(again_ms, signal)
+      }
+    }
+  })()
+  return () => {
+    end.abort()
+    return running
   }
 }

@@ -1,7 +1,5 @@
 import { asc, gt } from "drizzle-orm"
-import { log } from "../core/log"
-import { sleep } from "../core/time"
-import { inSteps } from "../store/in-steps"
+import { untilDone } from "../store/in-steps"
 import { remover } from "../store/statements"
 import type { Store, Tx } from "../store/store"
 import { COMPLETE, notePosted, postedUpTo, writeChanges } from "./postings"
@@ -10,34 +8,16 @@ import { subscriberPostings, subscribers } from "./tables"
 /** Subscribers of one transaction, and rows that one removes. */
 const AT_ONCE = 100
 
-/** After an error, such as a full disk, the work goes on so much later. */
-const AGAIN_MS = 60_000
-
 /**
  * Writes the posting lists of a database that has none: an older version wrote it, or it comes from a Postgres. It goes
  * on where the last process stopped, and after an error `again_ms` later. On Postgres it removes the lists that came from
  * an SQLite. Searches take another way meanwhile. The returned function ends it after the transaction that runs.
  */
-export function keepPosted(store: Store, again_ms = AGAIN_MS): () => Promise<void> {
-  const end = new AbortController()
-  const running = untilPosted(store, again_ms, end.signal)
-  return () => {
-    end.abort()
-    return running
-  }
-}
-
-async function untilPosted(store: Store, again_ms: number, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      return await inSteps(async () => ((await fillSome(store)) ? 1 : 0), signal)
-    } catch (error) {
-      const again_seconds = again_ms / 1000
-      log.warn("the posting lists of subscribers could not be filled", { error, again_seconds })
-      await sleep(again_ms, signal)
-    }
-  }
-}
+export const keepPosted = (store: Store, again_ms?: number): (() => Promise<void>) =>
+  untilDone(() => fillSome(store), {
+    failed: "the posting lists of subscribers could not be filled",
+    again_ms,
+  })
 
 /** One step. Returns whether more is left. */
 export const fillSome = async (store: Store): Promise<boolean> => {

@@ -99,7 +99,9 @@ test("a merge that dies on its way leaves nobody out", async () => {
     return begun_txs > 1 ? Promise.reject(new Error("the process was killed")) : store.tx(work)
   }
   const dying = { read: store.read, tx } as Store
-  await expect(mergeSubscribers(dying, caller, waiting, written)).rejects.toThrow("killed")
+  await expect(
+    mergeSubscribers({ store: dying, secrets: parts.secrets }, caller, waiting, written),
+  ).rejects.toThrow("killed")
   await walkAll(service)
   expect((await reached()).sort()).toEqual([...ids].sort())
   expect((await record(parts, id)).channels.email).toMatchObject({ sent: CHUNK + 2 })

@@ -2,6 +2,7 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test"
 import { spawn } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
+import { sealSome } from "../../src/consents/fill-heads"
 import { loadSettings } from "../../src/core/config"
 import { openStore } from "../../src/store/open"
 import { fillSome } from "../../src/subscribers/fill-postings"
@@ -30,7 +31,9 @@ async function sealedFolder() {
   const folder = join(home, "belfry")
   await inStore(folder, async (store) => {
     await sealWebhooks(store, secretsOf(folder), SEALED)
-    while (await fillSome(store)); // so that a server has nothing to write but what is asked of it
+    // So that a server has nothing to write but what is asked of it.
+    while (await fillSome(store));
+    while (await sealSome(store, secretsOf(folder)));
   })
   return { home, folder, api_key }
 }

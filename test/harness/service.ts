@@ -2,6 +2,7 @@ import type { Elysia } from "elysia"
 import { createApp } from "../../src/app"
 import { PROVIDERS } from "../../src/channels"
 import { compose, type Ground } from "../../src/compose"
+import { sealSome } from "../../src/consents/fill-heads"
 import { openBlobs } from "../../src/core/blobs"
 import { type Settings, settings } from "../../src/core/config"
 import type { Disk } from "../../src/core/disk"
@@ -124,6 +125,7 @@ export async function testService(options: ServiceOptions = {}) {
   const { store, folder } = base
   while (await fillSome(store)); // searches go by posting lists, as they do a moment after a start
   const secrets = openSecrets({ data_dir: folder, master_key: null })
+  while (await sealSome(store, secrets)); // and chains of consents have their heads
   const workers = openWorkers({ size: 1 })
   const disk: FakeDisk = { healthy: true, low: false }
   const base_url = () => "http://belfry.test"
