@@ -1,4 +1,4 @@
-import { millis } from "../core/time"
+import { millis, millisFrom } from "../core/time"
 import { AUDIENCE_CHANNELS, type AudienceChannel } from "../lib/preferences"
 import {
   type AskedMessage,
@@ -75,6 +75,19 @@ async function reachOf(
   if (!has_address && reason !== "blocked") {
     return { allowed: false, reason: "no_address", next_allowed_at: null }
   }
-  const ends = reason === "frequency_cap" ? await capEnds(db, project, asked) : deferred_until
+  const ends = reason === "frequency_cap" ? await afterCap(db, project, asked) : deferred_until
   return { allowed, reason, next_allowed_at: ends }
+}
+
+/** When the next message leaves after the cap lets it through: quiet hours may hold it for longer. */
+async function afterCap(
+  db: Reader,
+  { id, settings }: AskingProject,
+  asked: AskedMessage,
+): Promise<string | null> {
+  const end = await capEnds(db, { id, settings }, asked)
+  if (end === null) return null
+  const uncapped = { id, settings: { ...settings, frequency_cap: null } }
+  const [then] = await decideAll(db, uncapped, [{ ...asked, at: millisFrom(end) }])
+  return then?.deferred_until ?? end
 }

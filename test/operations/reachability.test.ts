@@ -109,6 +109,24 @@ test("quiet hours and a cap say when they end", async () => {
   expect((await ask()).email).toEqual(FREE)
 })
 
+test("a cap that ends within quiet hours says when these end", async () => {
+  const { project, id, ask } = await setUp()
+  clock.freeze()
+  const minutes = Math.floor(millis() / 60_000)
+  const time = (minute: number) => isoFrom(minute * 60_000).slice(11, 16)
+  const quiet_hours = { start: time(minutes + 2), end: time(minutes + 90), channels: ["email"] }
+  const cap = (per_seconds: number) =>
+    project.call("PATCH", "/v1/settings", {
+      body: { quiet_hours, frequency_cap: { count: 1, per_seconds } },
+    })
+  await cap(600)
+  await project.post("/v1/emails", mail({ to: ANN.email, subscriber_id: id }))
+  const ends = isoFrom((minutes + 90) * 60_000)
+  expect((await ask()).email).toEqual(refused("frequency_cap", ends))
+  await cap(60) // ends before they begin
+  expect((await ask()).email).toEqual(refused("frequency_cap", isoFrom(millis() + 60_000)))
+})
+
 test("a foreign subscriber is not found", async () => {
   const { id } = await setUp()
   const other = await service.project()
