@@ -30,6 +30,7 @@ import {
   subscriberErased,
 } from "./operations/erase-subscriber"
 import { erasedFiles } from "./operations/erased-rows"
+import { moveRest, subscriberMerged } from "./operations/merged-messages"
 import { type PurgeParts, purgeAccountNow, purgeProjectNow } from "./operations/purge"
 import * as providerAlerts from "./providers/alerts"
 import { providerFeedback } from "./providers/callbacks"
@@ -64,6 +65,7 @@ export const RUNS_ON: readonly string[] = [
   providerProbe,
   providersResumed,
   topicRemoved,
+  subscriberMerged,
   subscriberErased,
   erasedFiles,
   backupCreate,
@@ -108,6 +110,7 @@ export const jobHandlers = (
   ...bind(webhookResend, resend),
   ...bind(webhookWarning, tellAdmins(store, post.mail)),
   ...bind(passwordForgotten, sendReset(store, post)),
+  ...bind(subscriberMerged, moveRest(store)),
   ...bind(subscriberErased, eraseRest({ store, secrets })),
   ...bind(erasedFiles, removeErasedFiles({ store, blobs, inbound_blobs })),
   ...bind(backupCreate, runBackup(store, backups)),

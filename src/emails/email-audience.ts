@@ -2,6 +2,7 @@ import type { Problems } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { isLonger } from "../lib/text"
 import type { NewMessage } from "../messages/pipeline"
+import { havingMessages } from "../messages/subscriber-messages"
 import type { Reader } from "../store/store"
 import { type CategoryRow, demandAmong, knownCategories } from "../subscribers/categories"
 import {
@@ -12,6 +13,7 @@ import {
   noSubscriber,
   type SubscriberRow,
 } from "../subscribers/find-subscriber"
+import { takenInBy } from "../subscribers/merged-subscribers"
 
 /** What accepting mail asks of the people of a project. */
 export interface AudienceRules {
@@ -119,12 +121,18 @@ export async function subscriberOf(
   return (await rules.findAll(project_id, [subscriber_id])).get(subscriber_id) ?? null
 }
 
-/** The id of a filter by subscriber, which may be an external id; "" for one that the project does not have. */
-export async function subscriberIdOf(
+/**
+ * The ids of a filter by subscriber, which may be an external id; "" for one that the project does not have.
+ * They are several while a job moves the messages of a merged subscriber.
+ */
+export async function subscriberIdsOf(
   db: Reader,
   project_id: string,
   asked: string | undefined,
-): Promise<string | undefined> {
-  if (asked === undefined || isUuid(asked)) return asked
-  return (await lookup(db, project_id, asked))?.id ?? ""
+): Promise<string[] | undefined> {
+  if (asked === undefined) return undefined
+  const id = isUuid(asked) ? asked : (await lookup(db, project_id, asked))?.id
+  if (id === undefined) return [""]
+  const former = (await takenInBy(db, { project_id, ids: [id] })).map((one) => one.id)
+  return [id, ...(await havingMessages(db, project_id, former))]
 }

@@ -1,4 +1,4 @@
-import { and, count, desc, eq, exists, gte, isNotNull, lt, type SQL, sql } from "drizzle-orm"
+import { and, count, desc, eq, exists, gte, isNotNull, lt, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { firstIdAt, isUuid } from "../core/ids"
 import { millisFrom } from "../core/time"
@@ -231,7 +231,8 @@ export interface EmailFilter {
   stream?: Stream
   batch_id?: string
   template_id?: string
-  subscriber_id?: string
+  /** With those that were merged into the subscriber. */
+  subscriber_ids?: string[]
   category?: string
   after: string | undefined
   before: string | undefined
@@ -268,7 +269,7 @@ function matching(db: Reader, project_id: string, filter: EmailFilter): SQL | un
     stream && eq(messages.stream, stream),
     batch_id === undefined ? undefined : isAskedId(messages.batch_id, batch_id),
     filter.template_id === undefined ? undefined : ofTemplate(filter.template_id),
-    filter.subscriber_id === undefined ? undefined : ofSubscriber(filter.subscriber_id),
+    filter.subscriber_ids === undefined ? undefined : ofSubscribers(filter.subscriber_ids),
     filter.category === undefined ? undefined : eq(messages.category, filter.category),
     tag === undefined ? undefined : exists(tagged(db, project_id, tag)),
     after === undefined ? undefined : gte(messages.created_at, after),
@@ -283,8 +284,11 @@ function matching(db: Reader, project_id: string, filter: EmailFilter): SQL | un
 const ofTemplate = (id: string) =>
   and(isAskedId(messages.template_id, id), isNotNull(messages.template_id))
 
-const ofSubscriber = (id: string) =>
-  and(isAskedId(messages.subscriber_id, id), isNotNull(messages.subscriber_id))
+const ofSubscribers = (ids: string[]) =>
+  and(
+    or(...ids.map((id) => isAskedId(messages.subscriber_id, id))),
+    isNotNull(messages.subscriber_id),
+  )
 
 /** An id is made a little before or after the row's time is read. */
 const SKEW = 60_000

@@ -23,7 +23,7 @@ import { statistics } from "../tracking/tracking"
 import { accept, entryOf, type Intake, isFrozen, refuseFrozen, reply, resentReply } from "./accept"
 import { batchReply, type EmailBatch, modeOf, prepareBatch, readBatch, settled } from "./batch"
 import * as batchSchemas from "./batch-schemas"
-import { isBlocked, subscriberIdOf, subscriberOf } from "./email-audience"
+import { isBlocked, subscriberIdsOf, subscriberOf } from "./email-audience"
 import * as emails from "./emails"
 
 import {
@@ -301,8 +301,8 @@ async function list({ store, cursors }: EmailParts, call: Call<unknown, EmailQue
   const { project_id, query } = call
   const { status, tag, domain, subject, stream, batch_id, category } = query
   const template_id = await templateIdOf(store.read, project_id, query.template_id)
-  const subscriber_id = await subscriberIdOf(store.read, project_id, query.subscriber_id)
-  const of = { template_id, subscriber_id, category }
+  const subscriber_ids = await subscriberIdsOf(store.read, project_id, query.subscriber_id)
+  const of = { template_id, subscriber_ids, category }
   const plain = { status, tag, domain, subject, stream, batch_id, ...of }
   const wanted = { ...plain, ...comparableFilters(query), ...datesOf(query) } as emails.EmailFilter
   const byId = keyById((id) => emails.find(store.read, project_id, id))

@@ -1,4 +1,16 @@
-import { and, eq, exists, gte, isNull, lt, lte, type SQL, type SQLWrapper } from "drizzle-orm"
+import {
+  and,
+  asc,
+  eq,
+  exists,
+  gte,
+  isNotNull,
+  isNull,
+  lt,
+  lte,
+  type SQL,
+  type SQLWrapper,
+} from "drizzle-orm"
 import { tooMany } from "../core/errors"
 import { holdProject } from "../identity/hold-project"
 import { countRows } from "../store/rows"
@@ -28,6 +40,15 @@ export const isOfOpenFanOut = (db: Reader, project_id: string, fan_out_id: SQLWr
       .from(fanOuts)
       .where(and(isOpen(project_id), eq(fanOuts.id, fan_out_id))),
   )
+
+/** When the first of the publishes began that are not over. Undefined: none has begun. */
+export async function firstOpenStart(db: Reader, project_id: string): Promise<string | undefined> {
+  const { started_at } = fanOuts
+  const begun = and(isOpen(project_id), isNotNull(started_at))
+  const rows = db.select({ started_at }).from(fanOuts).where(begun)
+  const [first] = await rows.orderBy(asc(started_at)).limit(1)
+  return first?.started_at ?? undefined
+}
 
 /** Whether a publish to the topic is not over. */
 export async function isPublishing(

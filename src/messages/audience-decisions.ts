@@ -28,7 +28,8 @@ import {
   plainCategory,
   type SendDecision,
 } from "../subscribers/decision"
-import { subscribers } from "../subscribers/tables"
+import { takenInBy } from "../subscribers/merged-subscribers"
+import { mergedSubscribers, subscribers } from "../subscribers/tables"
 import { amongRows, type MailScope, standing, suppressedAmong } from "../suppressions/look-up"
 import { isUncounted } from "./shared-contents"
 import { messages } from "./tables"
@@ -192,19 +193,27 @@ const MOST_WALKED = 10_000
 /** An id is made a little before or after the row's time is read. */
 const SKEW = 60_000
 
-/** The messages of one kind that each subscriber got within the time of the cap. */
+/**
+ * The messages of one kind that each subscriber got within the time of the cap. Those count, too, that a
+ * merge has yet to give to it.
+ */
 function countRecent(
   db: Reader,
   { ids, ...kind }: CountedKind & { ids: string[] },
   cap: FrequencyCap,
 ): Promise<{ id: string; total: number }[]> {
-  const walked = newest(db, kind, cap, sql`${subscribers.id}`)
-  const counted = db
-    .select({ total: count() })
-    .from(walked)
-    .where(isCounted(db, walked, kind, cap))
+  const countedOf = (owner: SQL) => {
+    const walked = newest(db, kind, cap, owner)
+    const rows = db.select({ total: count() }).from(walked)
+    return rows.where(isCounted(db, walked, kind, cap))
+  }
+  const own = countedOf(sql`${subscribers.id}`)
+  const unmoved = db
+    .select({ total: sql`coalesce(sum((${countedOf(sql`${mergedSubscribers.id}`)})), 0)` })
+    .from(mergedSubscribers)
+    .where(eq(mergedSubscribers.subscriber_id, subscribers.id))
   return db
-    .select({ id: subscribers.id, total: sql<number>`(${counted})` })
+    .select({ id: subscribers.id, total: sql<number>`(${own}) + (${unmoved})` })
     .from(subscribers)
     .where(ours(db, kind.project_id, ids))
 }
@@ -218,15 +227,17 @@ export async function capEnds(
   const cap = settings.frequency_cap
   if (!cap || !subscriber) return null
   const kind = { project_id, channel, category }
-  const walked = newest(db, kind, cap, sql.param(subscriber.id, messages.subscriber_id))
-  const [last] = await db
-    .select({ created_at: walked.created_at })
-    .from(walked)
-    .where(isCounted(db, walked, kind, cap))
-    .orderBy(desc(walked.created_at))
-    .limit(1)
-    .offset(cap.count - 1)
-  return last ? isoFrom(millisFrom(last.created_at) + cap.per_seconds * 1000) : null
+  const former = await takenInBy(db, { project_id, ids: [subscriber.id] })
+  const moments = new Map<string, string>()
+  // The subscriber comes last: what is moved to it meanwhile is seen in one of the two places.
+  for (const owner of [...former.map(({ id }) => id), subscriber.id]) {
+    const walked = newest(db, kind, cap, sql.param(owner, messages.subscriber_id))
+    const rows = db.select({ id: walked.id, created_at: walked.created_at }).from(walked)
+    const counted = rows.where(isCounted(db, walked, kind, cap)).orderBy(desc(walked.created_at))
+    for (const { id, created_at } of await counted.limit(cap.count)) moments.set(id, created_at)
+  }
+  const last = [...moments.values()].sort().at(-cap.count)
+  return last === undefined ? null : isoFrom(millisFrom(last) + cap.per_seconds * 1000)
 }
 
 /** The newest messages to a subscriber, within the time of the cap and somewhat more. */
@@ -239,6 +250,7 @@ function newest(
   const made = madeAt(newId()) ?? 0 // by the clock of the ids, which the index follows
   return db
     .select({
+      id: messages.id,
       channel: messages.channel,
       category: messages.category,
       fan_out_id: messages.fan_out_id,

@@ -1,4 +1,4 @@
-import { and, eq, inArray } from "drizzle-orm"
+import { and, eq } from "drizzle-orm"
 import { newId } from "../core/ids"
 import { isoFrom, millis, millisFrom } from "../core/time"
 import { withDefaults } from "../identity/caller"
@@ -6,14 +6,14 @@ import { type ProjectSettings, projects } from "../identity/tables"
 import { cached } from "../store/cached"
 import { gathered } from "../store/gathered"
 import type { Reader, Tx } from "../store/store"
-import { type AudienceMember, audienceOf } from "../subscribers/audience"
+import { type AudienceMember, audienceOf, heirsIncluded } from "../subscribers/audience"
 import type { DecisionReason, SendDecision } from "../subscribers/decision"
 import { topics } from "../topics/tables"
 import type { MessageEntry } from "./admission"
 import { type AskedMessage, type AskingProject, decideAll, lockFor } from "./audience-decisions"
 import type { Message } from "./facts"
 import type { MessageRefusal, NewMessage } from "./pipeline"
-import { type Envelope, type EnvelopeDecision, messages } from "./tables"
+import type { Envelope, EnvelopeDecision } from "./tables"
 
 /** Whether anything is asked of the recipient: a plain message names neither subscriber nor category. */
 export const asksAudience = ({ subscriber_id, category, envelope }: Asked): boolean =>
@@ -34,14 +34,21 @@ export async function decided(tx: Tx, entries: MessageEntry[]): Promise<NewMessa
     const settings = ours[0]?.asking
     if (!settings) continue
     const messages = ours.map(({ message }) => message)
-    const members = await audienceOf(tx, id, subscribersOf(messages), lockFor(settings))
+    const members = await heirsIncluded(tx, id, subscribersOf(messages), lockFor(settings))
     const decisions = await decisionsOf(tx, { id, settings }, messages, members)
     for (const [at, entry] of ours.entries()) {
       const decision = decisions[at]
-      if (decision) answers.set(entry, asDecided(entry.message, decision))
+      const message = ofHeir(entry.message, members)
+      if (decision) answers.set(entry, asDecided(message, decision))
     }
   }
   return entries.map((entry) => answers.get(entry) ?? entry.message)
+}
+
+/** A subscriber that was merged since the request named it: the message is for the one that was kept. */
+function ofHeir(message: NewMessage, members: Members): NewMessage {
+  const { id = null } = members.get(message.subscriber_id ?? "") ?? {}
+  return id === null || id === message.subscriber_id ? message : { ...message, subscriber_id: id }
 }
 
 /** The status reason of a message whose subscriber was deleted before it left. */
@@ -113,7 +120,7 @@ export const decidedAgain = gathered<Message, MessageDecision | undefined>(async
   const answers = new Map<Message, MessageDecision>()
   for (const [id, ours] of Map.groupBy(messages, ({ project_id }) => project_id)) {
     const settings = await settingsOf(db, id)
-    const members = await membersNow(db, id, ours)
+    const members = await heirsIncluded(db, id, subscribersOf(ours))
     const decisions = await decisionsOf(db, { id, settings }, ours, members, (place) => ({
       message_id: ours[place]?.id ?? newId(),
     }))
@@ -124,29 +131,6 @@ export const decidedAgain = gathered<Message, MessageDecision | undefined>(async
   }
   return messages.map((message) => answers.get(message))
 })
-
-/**
- * The subscribers of claimed messages. A merge may have given the messages of one to another after the claim
- * was read: those are looked up by what their rows say now.
- */
-async function membersNow(db: Reader, project_id: string, claimed: Message[]): Promise<Members> {
-  const members = await audienceOf(db, project_id, subscribersOf(claimed))
-  const missing = claimed.filter(
-    ({ subscriber_id }) => subscriber_id !== null && !members.has(subscriber_id),
-  )
-  if (missing.length === 0) return members
-  const { id, subscriber_id } = messages
-  const ids = missing.map((message) => message.id)
-  const rows = await db.select({ id, subscriber_id }).from(messages).where(inArray(id, ids))
-  const heirs = await audienceOf(db, project_id, subscribersOf(rows))
-  const heirOf = new Map(rows.map((row) => [row.id, heirs.get(row.subscriber_id ?? "")]))
-  const found = new Map(members)
-  for (const message of missing) {
-    const heir = heirOf.get(message.id)
-    if (heir && message.subscriber_id !== null) found.set(message.subscriber_id, heir)
-  }
-  return found
-}
 
 /** How old the answers may be where other nodes change the tables, too. */
 const TRUSTED_MS = 1000

@@ -1,23 +1,19 @@
-import { and, eq, inArray, not, type SQL } from "drizzle-orm"
+import { eq } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { demandMovable, moveConsents } from "../consents/moved-consents"
 import { addUnsubscribes, demandFewUnsubscribes } from "../consents/subscriber-choices"
 import { fail } from "../core/errors"
 import type { Secrets } from "../core/secrets"
-import { isOfOpenFanOut, isYetToCome } from "../fan-out/open-publishes"
+import { isYetToCome } from "../fan-out/open-publishes"
 import type { Caller } from "../identity/caller"
-import { messages } from "../messages/tables"
-import { held } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
 import { find, hold, type SubscriberRow } from "../subscribers/find-subscriber"
-import { demandMergeable, keepNames } from "../subscribers/merged-subscribers"
+import { demandMergeable, keepNames, mergedInto } from "../subscribers/merged-subscribers"
 import { stricterPreferences, stricterStatus } from "../subscribers/stricter"
 import { change, removeRows } from "../subscribers/subscribers"
 import { unsubscribes } from "../subscribers/tables"
 import { moveAll } from "../topics/memberships"
-
-/** Messages of one transaction: others work in between. */
-const AT_ONCE = 500
+import { moveFirstMessages } from "./merged-messages"
 
 const MOST_TAGS = 50
 const MOST_KEYS = 50
@@ -27,6 +23,7 @@ const MOST_BYTES = 16_384
  * Makes one subscriber of two: `from` is removed, and what belonged to it belongs to `into`: memberships,
  * consents, unsubscribes and messages. `into` keeps its own fields, and takes those that it lacks. Of
  * two preferences the stricter one stays. What else `from` was called is kept for export and erasure.
+ * One transaction does it. Where `from` has many messages, a job moves the older ones afterwards.
  * Throws 409 for a subscriber and itself, and at the limits of what one may have.
  */
 export async function mergeSubscribers(
@@ -39,16 +36,14 @@ export async function mergeSubscribers(
   const into = await find(store.read, project_id, into_name)
   const from = await find(store.read, project_id, from_name)
   if (into.id === from.id) return refuseItself(into)
-  await demandRoom(store.read, into, from)
-  const pair = { project_id, into: into.id, from: from.id }
-  while ((await store.tx((tx) => moveMessages(tx, pair, ofNoOpenPublish(tx, pair)))) === AT_ONCE);
   return store.tx(async (tx) => {
     // In one order everywhere, so that two merges of the same pair do not wait for each other.
     const rows = new Map<string, SubscriberRow>()
     for (const id of [into.id, from.id].sort()) rows.set(id, await hold(tx, project_id, id))
     const [kept, gone] = [rows.get(into.id) ?? into, rows.get(from.id) ?? from]
     await demandRoom(tx, kept, gone)
-    while ((await moveMessages(tx, pair)) === AT_ONCE);
+    const former = (await mergedInto(tx, gone.id)).map(({ id }) => id)
+    await moveFirstMessages(tx, { project_id, into: kept.id, from: [...former, gone.id] })
     await moveAll(tx, gone.id, kept.id, (other, own) => isYetToCome(tx, project_id, other, own))
     await moveConsents(tx, secrets, gone, kept)
     await moveUnsubscribes(tx, gone, kept)
@@ -62,7 +57,6 @@ export async function mergeSubscribers(
   })
 }
 
-/** Asked before anything moves, and again where both are held. */
 async function demandRoom(db: Reader, into: SubscriberRow, from: SubscriberRow): Promise<void> {
   await demandMergeable(db, into, from)
   await demandFewUnsubscribes(db, [into, from])
@@ -74,34 +68,6 @@ const refuseItself = ({ id, external_id }: SubscriberRow): never =>
     reason: "same_subscriber",
     id,
   })
-
-interface MergedPair {
-  project_id: string
-  into: string
-  from: string
-}
-
-/**
- * Not those of a publish that is not over: it passes by a subscriber that has a message of it, and the merge
- * may not come to be. At most some thousand are left, because few publishes are open at a time.
- */
-const ofNoOpenPublish = (tx: Tx, { project_id }: MergedPair): SQL =>
-  not(isOfOpenFanOut(tx, project_id, messages.fan_out_id))
-
-/** Returns how many it moved; fewer than 500: all are moved. */
-async function moveMessages(
-  tx: Tx,
-  { project_id, into, from }: MergedPair,
-  which?: SQL,
-): Promise<number> {
-  const { id, subscriber_id } = messages
-  const theirs = and(eq(messages.project_id, project_id), eq(subscriber_id, from), which)
-  const rows = await held(tx.select({ id }).from(messages).where(theirs).orderBy(id).limit(AT_ONCE))
-  const ids = rows.map((row) => row.id)
-  if (ids.length === 0) return 0
-  await tx.update(messages).set({ subscriber_id: into }).where(inArray(id, ids))
-  return ids.length
-}
 
 async function moveUnsubscribes(tx: Tx, from: SubscriberRow, into: SubscriberRow): Promise<void> {
   const theirs = eq(unsubscribes.subscriber_id, from.id)

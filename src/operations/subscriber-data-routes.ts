@@ -27,7 +27,7 @@ export const subscriberDataRoutes = (parts: SubscriberDataParts): AnyRoute[] => 
     ...by("POST", `${ONE}/merge`),
     summary: "Merge another subscriber into this one",
     description:
-      "Memberships, consents, unsubscribes and messages move here, and the other subscriber is removed. The stricter preference stays. Fields that this one lacks are taken from the other one. At most 100 subscribers can be merged into one.",
+      "Memberships, consents, unsubscribes and messages move here, and the other subscriber is removed. Of many messages the older ones follow a little later. The stricter preference stays. Fields that this one lacks are taken from the other one. At most 100 subscribers can be merged into one.",
     body: schemas.MergeInput,
     example: { from_id: "user-17" },
     response: Subscriber,

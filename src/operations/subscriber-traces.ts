@@ -96,9 +96,12 @@ export const namesIn = (person: TracedPerson, field: keyof PersonNames): string[
 /** Rows of one look. */
 const AT_ONCE = 200
 
-type IdColumns = { id: SQLiteColumn; among: SQL | undefined }
+type IdColumns = { id: SQLiteColumn; among: (SQL | undefined)[] }
 
-/** The ids of rows that an index finds, the oldest first. */
+/**
+ * The ids of rows that an index finds by any of the conditions, the oldest first, each once. A row may pass
+ * from one condition to a later one meanwhile.
+ */
 async function* idsWhere(
   db: Reader,
   { id, among }: IdColumns,
@@ -106,13 +109,17 @@ async function* idsWhere(
 ): AsyncGenerator<string[], undefined> {
   const end = firstIdAt(millisFrom(until) + 1)
   for (let after = ""; ; ) {
-    const rows = await db
-      .select({ id })
-      .from(id.table)
-      .where(and(among, lt(id, end), after === "" ? undefined : gt(id, after)))
-      .orderBy(asc(id))
-      .limit(AT_ONCE)
-    const ids = rows.map((row) => String(row.id))
+    const found = new Set<string>()
+    for (const one of among) {
+      const rows = await db
+        .select({ id })
+        .from(id.table)
+        .where(and(one, lt(id, end), after === "" ? undefined : gt(id, after)))
+        .orderBy(asc(id))
+        .limit(AT_ONCE)
+      for (const row of rows) found.add(String(row.id))
+    }
+    const ids = [...found].sort().slice(0, AT_ONCE)
     if (ids.length > 0) yield ids
     if (ids.length < AT_ONCE) return undefined
     after = ids.at(-1) ?? after
@@ -127,13 +134,13 @@ export async function* messagesOf(
   const { project_id, until } = person
   const { id, recipient, subscriber_id } = messages
   const ours = eq(messages.project_id, project_id)
-  const owners = namesIn(person, "subscriber_id")
-  for (const one of owners) {
-    yield* idsWhere(db, { id, among: and(ours, eq(subscriber_id, one)) }, until)
-  }
+  const [last = "", ...former] = namesIn(person, "subscriber_id")
+  const owners = [...former, last] // a job may be moving messages to the ones behind
+  const ofOwners = owners.map((one) => and(ours, eq(subscriber_id, one)))
+  yield* idsWhere(db, { id, among: ofOwners }, until)
   const unnamed = or(isNull(subscriber_id), notInArray(subscriber_id, owners))
   for (const one of [...namesIn(person, "address"), ...namesIn(person, "phone")]) {
-    yield* idsWhere(db, { id, among: and(ours, eq(recipient, one), unnamed) }, until)
+    yield* idsWhere(db, { id, among: [and(ours, eq(recipient, one), unnamed)] }, until)
   }
 }
 
@@ -145,7 +152,7 @@ export async function* receivedFrom(
   const { id, project_id, from_email } = inboundEmails
   const ours = eq(project_id, person.project_id)
   for (const one of namesIn(person, "address")) {
-    yield* idsWhere(db, { id, among: and(ours, eq(from_email, one)) }, person.until)
+    yield* idsWhere(db, { id, among: [and(ours, eq(from_email, one))] }, person.until)
   }
 }
 
@@ -157,6 +164,6 @@ export async function* capturesOf(
   const { mail_id: id, project_id, address } = mailboxRecipients
   const ours = eq(project_id, person.project_id)
   for (const one of namesIn(person, "address")) {
-    yield* idsWhere(db, { id, among: and(ours, eq(address, one)) }, person.until)
+    yield* idsWhere(db, { id, among: [and(ours, eq(address, one))] }, person.until)
   }
 }

@@ -4,6 +4,7 @@ import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
 import type { DecidedSubscriber } from "./decision"
 import { byIds } from "./find-subscriber"
+import { heirsOf } from "./merged-subscribers"
 import { subscribers, unsubscribes } from "./tables"
 
 /** A subscriber with everything that the decision asks of it. */
@@ -28,6 +29,34 @@ export async function audienceOf(
   const members = new Map<string, AudienceMember>()
   for (const row of rows) {
     members.set(row.id, Object.assign(row, { unsubscribes: endedOf.get(row.id) ?? [] }))
+  }
+  return members
+}
+
+/** Another merge may follow between two looks. */
+const MOST_LOOKS = 3
+
+/**
+ * As `audienceOf`; the id of a subscriber that was merged into another one leads to the one that was kept. A
+ * job may yet have to give it the messages.
+ */
+export async function heirsIncluded(
+  db: Reader,
+  project_id: string,
+  ids: readonly string[],
+  lock?: <Query extends object>(query: Query) => Query,
+): Promise<Map<string, AudienceMember>> {
+  const members = await audienceOf(db, project_id, ids, lock)
+  for (let looks = 0; looks < MOST_LOOKS; looks++) {
+    const missing = ids.filter((id) => !members.has(id))
+    const heirs = missing.length > 0 ? await heirsOf(db, { project_id, ids: missing }) : []
+    if (heirs.length === 0) break
+    const theirs = heirs.map(({ subscriber_id }) => subscriber_id)
+    const kept = await audienceOf(db, project_id, theirs, lock)
+    for (const { id, subscriber_id } of heirs) {
+      const heir = kept.get(subscriber_id)
+      if (heir) members.set(id, heir)
+    }
   }
   return members
 }

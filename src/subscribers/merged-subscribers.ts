@@ -12,12 +12,16 @@ export const MOST_MERGED = 100
 
 export type MergedSubscriberRow = typeof mergedSubscribers.$inferSelect
 
-/** What was merged into a subscriber, also by way of another one, the oldest id first. */
+/** What was merged into a subscriber, also by way of another one, in the order of the merges. */
 export const mergedInto = async (
   db: Reader,
   subscriber_id: string,
 ): Promise<MergedSubscriberRow[]> =>
-  db.select().from(mergedSubscribers).where(into(subscriber_id)).orderBy(asc(mergedSubscribers.id))
+  db
+    .select()
+    .from(mergedSubscribers)
+    .where(into(subscriber_id))
+    .orderBy(asc(mergedSubscribers.created_at), asc(mergedSubscribers.id))
 
 const into = (subscriber_id: string) => eq(mergedSubscribers.subscriber_id, subscriber_id)
 
@@ -29,6 +33,14 @@ export const takenInBy = prepared({ project_id, ids: idList }, (db: Reader, slot
     .select({ id, subscriber_id })
     .from(mergedSubscribers)
     .where(and(eq(project_id, slot.project_id), isAmong(db, subscriber_id, slot.ids))),
+)
+
+/** The subscriber that took in each of these removed ones. One that no merge removed is missing. */
+export const heirsOf = prepared({ project_id, ids: idList }, (db: Reader, slot) =>
+  db
+    .select({ id, subscriber_id })
+    .from(mergedSubscribers)
+    .where(and(eq(project_id, slot.project_id), isAmong(db, id, slot.ids))),
 )
 
 /** Throws 409 `conflict` where the merge of `gone` into `kept` makes more than `MOST_MERGED`. */

@@ -11,7 +11,7 @@ import { audience, begun, messagesOf, publish } from "./audiences"
 const service = await sharedService()
 const { parts, store } = service
 
-/** A merge into somebody who is no member, of which the last transaction stays open until it may go. */
+/** A merge into somebody who is no member, whose transaction stays open until it may go. */
 async function openMerge(members: number) {
   const project = await service.project()
   const everybody = Array.from({ length: members }, () => ({}))
@@ -23,19 +23,13 @@ async function openMerge(members: number) {
   const caller = await projectCaller(store.read, project.project_id)
   if (!caller) throw new Error("the project does not send")
   const [changed, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  let transactions = 0
-  const tx = <Result>(closure: Closure<Result>) => {
-    transactions += 1
-    const is_last = transactions === 2 // the first one moves messages
-    return store.tx(async (open) => {
+  const tx = <Result>(closure: Closure<Result>) =>
+    store.tx(async (open) => {
       const result = await closure(open)
-      if (is_last) {
-        changed.resolve()
-        await go.promise // what no closure may do, but how else to meet
-      }
+      changed.resolve()
+      await go.promise // what no closure may do, but how else to meet
       return result
     })
-  }
   const slow = Object.assign(Object.create(store) as Store, { tx })
   const merge = (from: string) =>
     mergeSubscribers({ store: slow, secrets: parts.secrets }, caller, heir, from)

@@ -93,11 +93,11 @@ test("a merge that dies on its way leaves nobody out", async () => {
   const [written = "", waiting = ""] = [ids[0], ids.at(-1)]
   const caller = await projectCaller(store.read, project.project_id)
   if (!caller) throw new Error("the project does not send")
-  let begun_txs = 0
-  const tx: Store["tx"] = (work) => {
-    begun_txs += 1
-    return begun_txs > 1 ? Promise.reject(new Error("the process was killed")) : store.tx(work)
-  }
+  const tx: Store["tx"] = (work) =>
+    store.tx(async (open) => {
+      await work(open)
+      throw new Error("the process was killed")
+    })
   const dying = { read: store.read, tx } as Store
   await expect(
     mergeSubscribers({ store: dying, secrets: parts.secrets }, caller, waiting, written),

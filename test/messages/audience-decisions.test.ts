@@ -7,7 +7,12 @@ import { OVER } from "../../src/jobs/work-item"
 import { type AskedMessage, decideAll, lockFor } from "../../src/messages/audience-decisions"
 import { messages } from "../../src/messages/tables"
 import { audienceOf } from "../../src/subscribers/audience"
-import { categories, subscribers, unsubscribes } from "../../src/subscribers/tables"
+import {
+  categories,
+  mergedSubscribers,
+  subscribers,
+  unsubscribes,
+} from "../../src/subscribers/tables"
 import { suppress } from "../../src/suppressions/suppressions"
 import { movableClock } from "../harness/clock"
 import { sharedService } from "../harness/shared-service"
@@ -210,6 +215,22 @@ test("as a message leaves only those before it count", async () => {
   expect(await ask({ message_id: first }, { message_id: second }, { message_id: third })).toEqual([
     ...["9 yes", "9 yes", "10 frequency_cap"],
   ])
+})
+
+test("the cap counts the messages that a merge has yet to give to the subscriber", async () => {
+  const { ask, send, id, project_id } = await audience(CAP)
+  const former = newId()
+  const names = { external_id: "former", email_key: null, phone: null, created_at: now() }
+  await store.tx((tx) =>
+    tx.insert(mergedSubscribers).values({ ...names, id: former, project_id, subscriber_id: id }),
+  )
+  await send()
+  expect(await ask({})).toEqual(["9 yes"])
+  await send({ subscriber_id: former })
+  const last = await send({ subscriber_id: former })
+  expect(await ask({})).toEqual(["10 frequency_cap"])
+  expect(await ask({ message_id: last })).toEqual(["10 frequency_cap"])
+  expect(await ask({ channel: "sms" })).toEqual(["9 yes"])
 })
 
 test("two accepts at once do not pass the cap together", async () => {

@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test"
 import { newId } from "../../src/core/ids"
 import { isoFrom, millis, now } from "../../src/core/time"
-import { unsubscribes } from "../../src/subscribers/tables"
+import { mergedSubscribers, unsubscribes } from "../../src/subscribers/tables"
+import { addSubscriber } from "../harness/audience"
 import { complaints, refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
 import { mail } from "../harness/mail"
@@ -125,6 +126,26 @@ test("a cap that ends within quiet hours says when these end", async () => {
   expect((await ask()).email).toEqual(refused("frequency_cap", ends))
   await cap(60) // ends before they begin
   expect((await ask()).email).toEqual(refused("frequency_cap", isoFrom(millis() + 60_000)))
+})
+
+test("the cap of a subscriber ends as if a merge had moved all messages already", async () => {
+  const { project, id, ask } = await setUp()
+  const frequency_cap = { count: 2, per_seconds: 600 }
+  await project.call("PATCH", "/v1/settings", { body: { frequency_cap } })
+  clock.freeze()
+  const began = millis()
+  const former = await addSubscriber(project, { email: ANN.email })
+  for (const subscriber_id of [former.id, id, former.id]) {
+    await project.post("/v1/emails", mail({ to: ANN.email, subscriber_id }))
+    clock.advance({ seconds: 60 })
+  }
+  await service.store.tx((tx) =>
+    tx.insert(mergedSubscribers).values({
+      ...{ id: former.id, project_id: project.project_id, subscriber_id: id },
+      ...{ external_id: former.external_id, email_key: null, phone: null, created_at: now() },
+    }),
+  )
+  expect((await ask()).email).toEqual(refused("frequency_cap", isoFrom(began + 660_000)))
 })
 
 test("a foreign subscriber is not found", async () => {
