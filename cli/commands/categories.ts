@@ -1,6 +1,7 @@
 import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
 import { exits, Failure } from "../lib/errors"
+import { isWholeId } from "../lib/id-kinds"
 import { listUpTo } from "../lib/paging"
 import { asks, type PlainFlags, row } from "../lib/resource"
 import { ago, type Columns, wide } from "../lib/table"
@@ -8,12 +9,11 @@ import { cleanLine } from "../lib/terminal"
 
 type Category = Components["Category"]
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const MOST_CATEGORIES = 1000
 
 /** The id of a category, by its id or its slug. Throws with exit 3. */
 async function categoryId(client: Client, named: string): Promise<string> {
-  if (UUID.test(named)) return named
+  if (isWholeId(named)) return named
   const { rows } = await listUpTo(client, "GET /v1/subscribers/categories", MOST_CATEGORIES)
   const found = rows.find(({ slug }) => slug === named)
   if (found) return found.id

@@ -3,8 +3,9 @@ import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
 import type { Action } from "../lib/context"
-import { exits, usage } from "../lib/errors"
+import { exits, Failure, usage } from "../lib/errors"
 import { LIMIT } from "../lib/flags"
+import { isWholeId } from "../lib/id-kinds"
 import { limitOf, listUpTo } from "../lib/paging"
 import { confirm } from "../lib/prompts"
 import { groupOf, row } from "../lib/resource"
@@ -99,13 +100,13 @@ export const subscriberConsentRows = [
     about: "erase a subscriber with all messages, events and logs, and print the receipt",
     word: NAMED,
     example: "--yes",
+    note: "The id of a deleted subscriber erases what is still held under it.",
     flags: { confirm: false },
     confirm: async (context, [name = ""], client) => {
-      const params = { subscriber_id: name }
-      const { data } = await client.call("GET /v1/subscribers/{subscriber_id}", { params })
-      const text = `This erases ${data.external_id} with all messages, events and logs.`
-      await confirm(context, `${text} It cannot be undone.`, data.external_id)
-      return { confirm: data.external_id }
+      const named = await nameToErase(client, name)
+      const text = `This erases ${named} with all messages, events and logs.`
+      await confirm(context, `${text} It cannot be undone.`, named)
+      return { confirm: named }
     },
     brief: ({ receipt_id }) => receipt_id,
     done: (_, [name]) => `erased ${name}`,
@@ -118,6 +119,18 @@ export const subscriberConsentRows = [
       ].join("\n"),
   }),
 ]
+
+/** The external id; the id itself where the subscriber was deleted, and the server may still hold something. */
+async function nameToErase(client: Client, name: string): Promise<string> {
+  try {
+    const params = { subscriber_id: name }
+    const { data } = await client.call("GET /v1/subscribers/{subscriber_id}", { params })
+    return data.external_id
+  } catch (error) {
+    if (isWholeId(name) && error instanceof Failure && error.exit === exits.not_found) return name
+    throw error
+  }
+}
 
 export function define(program: Command): void {
   const subscribers = groupOf(program, "subscribers")

@@ -135,7 +135,10 @@ export function define(program: Command): void {
     .option(...external)
     .addHelpText(
       "after",
-      examples(`subscribers rm ${NAMED}`, `subscribers rm ${NAMED} user-43 --yes`),
+      `\nMessages and consents stay. Use \`subscribers erase\` where the person asks to be forgotten. Later it needs\nthe id of the server, which \`subscribers get\` shows before, and the audit log afterwards.\n${examples(
+        `subscribers rm ${NAMED}`,
+        `subscribers rm ${NAMED} user-43 --yes`,
+      )}`,
     )
     .action(run(remove))
 

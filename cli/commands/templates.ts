@@ -3,6 +3,7 @@ import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
 import { exits, Failure, usage } from "../lib/errors"
 import { VARIABLE } from "../lib/flags"
+import { isWholeId } from "../lib/id-kinds"
 import { given, pairs, parsedObject, readJson, readText } from "../lib/input"
 import { listUpTo } from "../lib/paging"
 import { asks, type PlainFlags, type PlainOptions, row } from "../lib/resource"
@@ -12,12 +13,11 @@ import { cleanLine, type Paint } from "../lib/terminal"
 
 type Template = Components["Template"]
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const MOST_NAMESAKES = 1000
 
 /** The id of a template, by its id or its name. Throws with exit 3. */
 export async function templateId(client: Client, named: string): Promise<string> {
-  if (UUID.test(named)) return named
+  if (isWholeId(named)) return named
   const query = { search: named }
   const { rows } = await listUpTo(client, "GET /v1/templates", MOST_NAMESAKES, { query })
   const found = rows.find(({ name }) => name === named)

@@ -139,6 +139,11 @@ const SHORT_ID = /^[0-9a-f]{8,12}$/
 export const isShortId = (text: unknown): text is string =>
   typeof text === "string" && SHORT_ID.test(text)
 
+const WHOLE_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** Whether a name is an id of the server, and not one that people gave. */
+export const isWholeId = (name: string): boolean => WHOLE_ID.test(name)
+
 const MOST_IDS = 1000
 
 /** By server and kind: the ids of the last table. */

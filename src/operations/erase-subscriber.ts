@@ -7,6 +7,7 @@ import { invalid } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { now, secondsFromNow } from "../core/time"
 import type { Caller } from "../identity/caller"
+import { holdProject } from "../identity/hold-project"
 import { inboundFiles } from "../inbound/tables"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
 import { jobs } from "../jobs/tables"
@@ -14,11 +15,12 @@ import { isDead } from "../jobs/work-rows"
 import { messageFiles } from "../messages/tables"
 import { removeEmptyOf } from "../store/counters"
 import type { Store, Tx } from "../store/store"
-import { hold, type SubscriberRow } from "../subscribers/find-subscriber"
+import { hold, noSubscriber, type SubscriberRow } from "../subscribers/find-subscriber"
 import { counterOf, removeRows } from "../subscribers/subscribers"
 import { unsubscribes } from "../subscribers/tables"
 import { forgetAddress } from "../suppressions/suppressions"
 import { leaveAll } from "../topics/memberships"
+import { deletedPerson, lookupDeleted } from "./deleted-subscriber"
 import { nothingRemoved, type RemovedRows, removeFound, removeNamed } from "./erased-rows"
 import { removeUnnamed } from "./purge"
 import { namesIn, personOf, type TracedPerson } from "./subscriber-traces"
@@ -57,8 +59,9 @@ interface Erasure {
 /**
  * Erases a subscriber: the record and its choices, the messages with contents, files, events and logs,
  * captures, mail that came from its address, and its suppressions. That holds for the subscribers that were
- * merged into it, too. What it shares with another subscriber stays. The answer is a receipt: counts, and what remains for a while. Throws 422 where `confirm` is not
- * the external id.
+ * merged into it, too. What it shares with another subscriber stays. The answer is a receipt: counts, and
+ * what remains for a while. Of a subscriber that was deleted, its id leads to what is left. Throws 422 where
+ * `confirm` is not the external id, or the id of a deleted one.
  */
 export async function eraseSubscriber(
   { store, secrets }: ErasureParts,
@@ -68,15 +71,14 @@ export async function eraseSubscriber(
 ) {
   const { account_id, project_id } = caller
   const { person, tags, receipt_id, own } = await store.tx(async (tx) => {
-    const row = await hold(tx, project_id, name)
-    if (row.external_id !== confirm) throw notConfirmed()
-    const person = await personOf(tx, row, now())
+    const { row, person } = await holdPerson(tx, project_id, name)
+    if (confirm !== (row?.external_id ?? person.subscriber_id)) throw notConfirmed()
     const sealed = secrets.seal(JSON.stringify({ person, account_id }), ERASED)
     const run_at = secondsFromNow(AGAIN_SECONDS)
     await enqueue(tx, subscriberErased, { payload: { sealed }, project_id: null, run_at })
-    const target = { type: "subscriber", id: row.id }
+    const target = { type: "subscriber", id: person.subscriber_id }
     await audit.record(tx, caller, { account_id, project_id, action: "subscriber.erased", target })
-    return { person, tags: row.tags, ...(await removeRecord(tx, secrets, row, person)) }
+    return { person, tags: row?.tags ?? [], ...(await removeRecord(tx, secrets, person, row)) }
   })
   // A tag may be about one person, and the counter of a tag has its name.
   const names = tags.map((tag) => counterOf("tag", tag))
@@ -90,11 +92,22 @@ export async function eraseSubscriber(
   return { erased: true, receipt_id, counts: { ...removed, ...own }, remains }
 }
 
+/** The row is undefined where the subscriber was deleted. Throws 404 where nothing of it is left either. */
+async function holdPerson(tx: Tx, project_id: string, name: string) {
+  if (await lookupDeleted(tx, project_id, name)) {
+    await holdProject(tx, project_id) // there is no row to hold, and another request may erase the same
+    const deleted = (await lookupDeleted(tx, project_id, name)) ?? noSubscriber()
+    return { row: undefined, person: await deletedPerson(tx, deleted, now()) }
+  }
+  const row = await hold(tx, project_id, name)
+  return { row, person: await personOf(tx, row, now()) }
+}
+
 const notConfirmed = () =>
   invalid(
     "confirm",
     "not_confirmed",
-    "The value must be the external id of this subscriber. Nothing was erased.",
+    "The value must be the external id of this subscriber, or the id of a deleted one. Nothing was erased.",
   )
 
 const IN_FLIGHT = {
@@ -139,13 +152,18 @@ interface OwnCounts {
 }
 
 /** The row itself, and what few rows hold, in the transaction that closes the chain. */
-async function removeRecord(tx: Tx, secrets: Secrets, row: SubscriberRow, person: TracedPerson) {
-  const { id, project_id } = row
+async function removeRecord(
+  tx: Tx,
+  secrets: Secrets,
+  person: TracedPerson,
+  row: SubscriberRow | undefined,
+) {
+  const { subscriber_id: id, project_id } = person
   const topics = await leaveAll(tx, [id])
-  const { receipt_id, removed: chain } = await closeChain(tx, secrets, row)
+  const { receipt_id, removed: chain } = await closeChain(tx, secrets, { id, project_id })
   const ended = eq(unsubscribes.subscriber_id, id)
   const gone = await tx.delete(unsubscribes).where(ended).returning({ id: unsubscribes.id })
-  await removeRows(tx, project_id, [row])
+  if (row) await removeRows(tx, project_id, [row])
   const own: OwnCounts = {
     ...{ consents: chain, unsubscribes: gone.length, topics },
     ...{ suppressions: 0, unsubscribe_links: 0 },

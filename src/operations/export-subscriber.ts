@@ -20,6 +20,7 @@ import { mergedSubscribers, unsubscribes } from "../subscribers/tables"
 import { shown as shownSuppression } from "../suppressions/suppressions"
 import { suppressions } from "../suppressions/tables"
 import { topicMembers, topics } from "../topics/tables"
+import { type DeletedSubscriber, deletedPerson } from "./deleted-subscriber"
 import { messagesOf, namesIn, personOf, receivedFrom, type TracedPerson } from "./subscriber-traces"
 
 /** Rows in memory at a time. */
@@ -34,45 +35,48 @@ interface ExportCall {
   request_id: string
 }
 
+/** A deleted one has no record any more, and only what stands under its id. */
+type ExportedSubscriber = SubscriberRow | DeletedSubscriber
+
 /**
  * One JSON document of everything that is held about a subscriber, and about those that were merged into
  * it: the record, choices, consents, topics, suppressions, messages with contents and files, received mail
  * and events. It is made while the caller takes it.
  */
-export function exportSubscriber(parts: ExportParts, row: SubscriberRow, call: ExportCall) {
+export function exportSubscriber(parts: ExportParts, owner: ExportedSubscriber, call: ExportCall) {
   const headers = {
     "content-type": "application/json",
     "content-disposition": 'attachment; filename="subscriber.json"',
     "x-request-id": call.request_id,
   }
-  return streamedFile(documentOf(parts, row, call), call.request.signal, headers)
+  return streamedFile(documentOf(parts, owner, call), call.request.signal, headers)
 }
 
 async function* documentOf(
   parts: ExportParts,
-  row: SubscriberRow,
+  owner: ExportedSubscriber,
   { request_id }: ExportCall,
 ): AsyncGenerator<string, undefined> {
   const db = parts.store.read
-  const person = await personOf(db, row, now())
-  const { preferences } = row
+  const row = "external_id" in owner ? owner : null
+  const person = await (row ? personOf(db, row, now()) : deletedPerson(db, owner, now()))
   yield `{"data":{"exported_at":${JSON.stringify(person.until)}`
-  yield `,"subscriber":${JSON.stringify(subscriberRecord(row))}`
-  yield `,"preferences":${JSON.stringify(preferences)}`
-  const merged = eq(mergedSubscribers.subscriber_id, row.id)
+  yield `,"subscriber":${JSON.stringify(row && subscriberRecord(row))}`
+  yield `,"preferences":${JSON.stringify(row && row.preferences)}`
+  const merged = eq(mergedSubscribers.subscriber_id, owner.id)
   yield* list("merged_subscribers", rowsOf(db, mergedSubscribers, merged), shownMerged)
   yield* list(
     "unsubscribes",
-    rowsOf(db, unsubscribes, ofSubscriber(unsubscribes, row)),
+    rowsOf(db, unsubscribes, ofSubscriber(unsubscribes, owner)),
     shownUnsubscribe,
   )
-  yield* list("consents", rowsOf(db, consents, ofSubscriber(consents, row)), shownConsent)
-  yield `,"consent_head":${JSON.stringify(await headOfChain(db, parts.secrets, row))}`
+  yield* list("consents", rowsOf(db, consents, ofSubscriber(consents, owner)), shownConsent)
+  yield `,"consent_head":${JSON.stringify(await headOfChain(db, parts.secrets, owner))}`
   const { project_id } = person
   const addresses = namesIn(person, "address")
   const ofAddress = and(eq(consents.project_id, project_id), inArray(consents.address, addresses))
   yield* list("address_consents", rowsOf(db, consents, ofAddress), shownOfAddress)
-  yield* list("topics", membershipsOf(db, row), (one) => one)
+  yield* list("topics", membershipsOf(db, owner), (one) => one)
   const contacts = [...addresses, ...namesIn(person, "phone")]
   const theirs = and(
     eq(suppressions.project_id, project_id),
@@ -101,7 +105,7 @@ async function* documentOf(
 
 const ofSubscriber = (
   table: { project_id: SQLiteColumn; subscriber_id: SQLiteColumn },
-  { id, project_id }: SubscriberRow,
+  { id, project_id }: DeletedSubscriber,
 ) => and(eq(table.project_id, project_id), eq(table.subscriber_id, id))
 
 /** A consent that an address gave while no subscriber had it. */
@@ -145,7 +149,7 @@ async function* rowsOf<Table extends TableWithId>(
   }
 }
 
-async function* membershipsOf(db: Reader, { id }: SubscriberRow) {
+async function* membershipsOf(db: Reader, { id }: DeletedSubscriber) {
   const { topic_id, created_at } = topicMembers
   for (let after = ""; ; ) {
     const rows = await db

@@ -1,12 +1,13 @@
-import { and, desc, gte, inArray, type SQL } from "drizzle-orm"
+import { and, desc, eq, gte, inArray, type SQL } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
 import { millisFrom } from "../core/time"
 import { firstOpenStart, isOfOpenFanOut } from "../fan-out/open-publishes"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
+import { jobs } from "../jobs/tables"
 import { havingMessages, ofSubscriber } from "../messages/subscriber-messages"
 import { messages } from "../messages/tables"
 import { held } from "../store/dialect"
-import type { Store, Tx } from "../store/store"
+import type { Reader, Store, Tx } from "../store/store"
 import { heirsOf } from "../subscribers/merged-subscribers"
 
 /** Messages of one transaction: others work in between. */
@@ -47,6 +48,14 @@ export async function moveFirstMessages(tx: Tx, merged: MergedMessages): Promise
   if ((await havingMessages(tx, project_id, from)).length > 0) {
     await enqueue(tx, subscriberMerged, { payload: merged, project_id })
   }
+}
+
+/** The removed subscribers whose messages a job has yet to give to this one. */
+export async function unmovedTo(db: Reader, project_id: string, into: string): Promise<string[]> {
+  const ours = and(eq(jobs.project_id, project_id), eq(jobs.name, subscriberMerged.name))
+  const rows = await db.select({ payload: jobs.payload }).from(jobs).where(ours).orderBy(jobs.id)
+  const payloads = rows.map(({ payload }) => payload as MergedMessages)
+  return payloads.filter((payload) => payload.into === into).flatMap(({ from }) => from)
 }
 
 /** May run twice, and beside the job of another merge of the same subscribers. */

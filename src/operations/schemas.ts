@@ -14,7 +14,8 @@ export const EraseInput = t.Object({
   confirm: t.String({
     minLength: 1,
     maxLength: 255,
-    description: "The external id of the subscriber, so that nobody is erased by mistake.",
+    description:
+      "The external id of the subscriber, so that nobody is erased by mistake. For one that was deleted: its id.",
   }),
 })
 
@@ -56,7 +57,10 @@ export const SubscriberExport = t.Object(
   {
     data: t.Object({
       exported_at: t.String({ format: "date-time" }),
-      subscriber: t.Unknown({ description: "The Subscriber record.", examples: [{}] }),
+      subscriber: t.Unknown({
+        description: "The Subscriber record. Null for one that was deleted.",
+        examples: [{}],
+      }),
       preferences: t.Unknown({ examples: [null] }),
       unsubscribes: rows("Unsubscribe records."),
       merged_subscribers: rows(

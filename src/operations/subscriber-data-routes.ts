@@ -4,6 +4,7 @@ import type { Store } from "../store/store"
 import { find } from "../subscribers/find-subscriber"
 import { Subscriber } from "../subscribers/schemas"
 import { subscriberRecord } from "../subscribers/subscribers"
+import { lookupDeleted } from "./deleted-subscriber"
 import { eraseSubscriber } from "./erase-subscriber"
 import type { ExportParts } from "./export-subscriber"
 import * as schemas from "./schemas"
@@ -42,21 +43,22 @@ export const subscriberDataRoutes = (parts: SubscriberDataParts): AnyRoute[] => 
     ...by("GET", `${ONE}/export`),
     summary: "Export everything that is held about a subscriber",
     description:
-      "One JSON document: record, preferences, consents, topics, suppressions, messages with contents and files, received mail, events. It is made while you read it.",
+      "One JSON document: record, preferences, consents, topics, suppressions, messages with contents and files, received mail, events. It is made while you read it. The id of a deleted subscriber leads to what is still held under it.",
     produces: "application/json",
     response: schemas.SubscriberExport,
     errors: ["subscriber_not_found"],
     handle: async ({ project_id, params, request, request_id }) => {
-      const row = await find(parts.store.read, project_id, params.subscriber_id)
       const { exportSubscriber } = await import("./export-subscriber")
-      return exportSubscriber(parts, row, { request, request_id })
+      const deleted = await lookupDeleted(parts.store.read, project_id, params.subscriber_id)
+      const owner = deleted ?? (await find(parts.store.read, project_id, params.subscriber_id))
+      return exportSubscriber(parts, owner, { request, request_id })
     },
   }),
   route({
     ...by("POST", `${ONE}/erase`),
     summary: "Erase a subscriber with all personal data",
     description:
-      "Messages, contents, files, events, logs, captures, received mail and suppressions go too. This cannot be undone. The receipt counts what was removed and says what remains for a while, such as backups.",
+      "Messages, contents, files, events, logs, captures, received mail and suppressions go too. The id of a deleted subscriber erases what is still held under it. This cannot be undone. The receipt counts what was removed and says what remains for a while, such as backups.",
     body: schemas.EraseInput,
     example: { confirm: "user-42" },
     response: schemas.Erased,

@@ -169,7 +169,7 @@ const externalRoutes = (parts: ListParts): AnyRoute[] => [
 ]
 
 const REMOVAL =
-  "Memberships of topics, preferences and unsubscribes go too. Messages and consents stay: `erase` removes them."
+  "Memberships of topics, preferences and unsubscribes go too. Messages and consents stay under the id of the subscriber. `erase` removes them, also later by this id."
 
 async function put({ store }: ListParts, call: OfExternal<ReturnType<typeof readUpsert>>) {
   const { project_id, params, body } = call

@@ -140,6 +140,19 @@ test("an erasure is confirmed with the external id, and shows what remains", asy
   expect(out).toContain("backups. Until they are deleted.")
 })
 
+test("an erasure of a deleted subscriber is confirmed with its id", async () => {
+  using api = new FakeApi()
+  const one = `/v1/subscribers/${ID}`
+  const error = { code: "subscriber_not_found", message: "There is no such subscriber." }
+  api.answer(`GET ${one}`, { status: 404, body: { error } })
+  api.data(`POST ${one}/erase`, { erased: true, receipt_id: ID, counts: {}, remains: [] })
+  const { exit } = await belfry(["subscribers", "erase", ID, "--yes"], { env: at(api) })
+  expect([exit, api.seen.at(-1)?.body]).toEqual([0, { confirm: ID }])
+  api.answer(`GET ${ONE}`, { status: 404, body: { error } })
+  const unknown = await belfry(["subscribers", "erase", "user-42", "--yes"], { env: at(api) })
+  expect([unknown.exit, api.seen.at(-1)?.method]).toEqual([3, "GET"])
+})
+
 test("an export is written as it comes", async () => {
   using api = new FakeApi()
   api.answer(`GET ${ONE}/export`, { body: '{"data":{}}' })

@@ -264,6 +264,65 @@ describe("erase", () => {
     }
   })
 
+  test("removes by the id of a deleted subscriber what is still held under it", async () => {
+    const project = await service.project()
+    const { id, external_id } = await addSubscriber(project, { email: "gone@mailbox.test" })
+    const consent = { channel: "email", action: "granted", source: "import", proof: "form 7" }
+    await project.post(path(id, "/consents"), consent)
+    await project.post(path(id, "/unsubscribe"), { channel: "sms" })
+    const named = { to: "gone@mailbox.test", subscriber_id: id }
+    const scheduled_at = secondsFromNow(3600)
+    const sent = await project.post("/v1/emails", mail({ ...named, scheduled_at }))
+    await project.call("DELETE", path(id))
+
+    const { data } = (await project.get(path(id, "/export"))).body
+    expect([data.subscriber, data.preferences]).toEqual([null, null])
+    expect(data.consents).toHaveLength(2)
+    expect(data.messages).toMatchObject([{ id: sent.body.id }])
+    expect(data.events).toMatchObject([{ type: "subscriber.unsubscribed" }])
+
+    const other = await service.project()
+    for (const verb of ["/erase", "/export"]) {
+      const foreign = await other.call(verb === "/erase" ? "POST" : "GET", path(id, verb), {
+        ...(verb === "/erase" && { body: { confirm: id } }),
+      })
+      expect(refusal(foreign)).toEqual([404, "subscriber_not_found"])
+    }
+    const wrong = await project.post(path(id, "/erase"), { confirm: external_id })
+    expect([wrong.status, complaints(wrong)]).toEqual([422, ["confirm"]])
+    const answers = await Promise.all(
+      [1, 2].map(() => project.post(path(id, "/erase"), { confirm: id })),
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 404])
+    const erased = answers.find(({ status }) => status === 200)?.body.data
+    expect(erased.counts).toMatchObject({ messages: 1, consents: 2, topics: 0 })
+    const closing = await store.read.select().from(consents).where(eq(consents.subscriber_id, id))
+    expect(closing).toMatchObject([{ id: erased.receipt_id, action: "erased", number: 3 }])
+    expect((await project.get("/v1/events?limit=100")).text).not.toContain(id)
+    expect((await project.get("/v1/subscribers")).body.meta.total).toBe(0)
+    expect(refusal(await project.get(path(id, "/export")))).toEqual([404, "subscriber_not_found"])
+  })
+
+  test("does not know an id that nothing of a person stands under", async () => {
+    const project = await service.project()
+    const [kept, gone, bare] = [
+      await addSubscriber(project),
+      await addSubscriber(project),
+      await addSubscriber(project),
+    ]
+    await project.post(path(gone.id, "/unsubscribe"), { channel: "sms" })
+    await project.post(path(kept.id, "/merge"), { from_id: gone.id })
+    await project.call("DELETE", path(bare.id))
+    const sent = await project.post("/v1/emails", mail()) // it has events, and is no person
+    for (const id of [gone.id, bare.id, sent.body.id]) {
+      const answer = await project.post(path(id, "/erase"), { confirm: id })
+      expect(refusal(answer)).toEqual([404, "subscriber_not_found"])
+    }
+    expect((await project.get(`/v1/emails/${sent.body.id}/events`)).body.data.events).toHaveLength(
+      1,
+    )
+  })
+
   test("leaves what another subscriber with the same address shares", async () => {
     const project = await service.project()
     const email = "shared@mailbox.test"

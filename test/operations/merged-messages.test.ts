@@ -17,7 +17,7 @@ import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 
 const service = await sharedService()
-const { store } = service
+const { store, parts } = service
 
 /** More than a merge moves at once, and more than its job moves in one transaction. */
 const MANY = 1100
@@ -105,7 +105,7 @@ describe("a merge of a subscriber with many messages", () => {
         await work(open)
         throw new Error("killed")
       })
-    const merging = mergeSubscribers({ ...store, tx }, caller, into.id, from.id)
+    const merging = mergeSubscribers({ ...parts, store: { ...store, tx } }, caller, into.id, from.id)
     await expect(merging).rejects.toThrow("killed")
     expect(await owners(project)).toEqual({ [from.id]: AT_ONCE + 1 })
     expect((await project.get(path(from.id))).status).toBe(200)
@@ -191,6 +191,19 @@ describe("a merge of a subscriber with many messages", () => {
     await remove(project, into.id)
     await runAll(planned)
     expect(await owners(project)).toEqual({ [into.id]: MANY })
+  })
+
+  test("leaves nothing to an erasure by the id of a kept subscriber that was removed before the job", async () => {
+    const { project, from, into } = await people()
+    const last = await addSubscriber(project)
+    await merge(project, into.id, from.id)
+    await merge(project, last.id, into.id)
+    const planned = await jobsOf(project)
+    await remove(project, last.id)
+    const erased = await project.post(path(last.id, "/erase"), { confirm: last.id })
+    expect([erased.status, erased.body.data.counts.messages]).toEqual([200, MANY])
+    await runAll(planned)
+    expect(await owners(project)).toEqual({})
   })
 
   test.each(["first", "last"] as const)(
