@@ -62,7 +62,7 @@ async function* documentOf(
   const person = await (row ? personOf(db, row, now()) : deletedPerson(db, owner, now()))
   yield `{"data":{"exported_at":${JSON.stringify(person.until)}`
   yield `,"subscriber":${JSON.stringify(row && subscriberRecord(row))}`
-  yield `,"preferences":${JSON.stringify(row && row.preferences)}`
+  yield `,"preferences":${JSON.stringify(row?.preferences ?? null)}`
   const merged = eq(mergedSubscribers.subscriber_id, owner.id)
   yield* list("merged_subscribers", rowsOf(db, mergedSubscribers, merged), shownMerged)
   yield* list(

@@ -105,7 +105,12 @@ describe("a merge of a subscriber with many messages", () => {
         await work(open)
         throw new Error("killed")
       })
-    const merging = mergeSubscribers({ ...parts, store: { ...store, tx } }, caller, into.id, from.id)
+    const merging = mergeSubscribers(
+      { ...parts, store: { ...store, tx } },
+      caller,
+      into.id,
+      from.id,
+    )
     await expect(merging).rejects.toThrow("killed")
     expect(await owners(project)).toEqual({ [from.id]: AT_ONCE + 1 })
     expect((await project.get(path(from.id))).status).toBe(200)
