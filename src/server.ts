@@ -10,7 +10,7 @@ import { type Disk, openDisk } from "./core/disk"
 import { onceIdle } from "./core/idle"
 import { descriptorLimit } from "./core/libc"
 import { log } from "./core/log"
-import { openSecrets, type Secrets } from "./core/secrets"
+import type { Secrets } from "./core/secrets"
 import { openWorkers, type Workers } from "./core/workers"
 import { isHostName } from "./domains/record-targets"
 import { emitted } from "./events/emit"
@@ -24,7 +24,13 @@ import { type MessageActivity, watch } from "./messages/facts"
 import { openAdminSocket } from "./operations/admin"
 import { keepBackups } from "./operations/backup/backup-schedule"
 import { claimFolders } from "./operations/folder-owner"
-import { demandMasterKey, demandSharedBlobs, followCluster, probe } from "./operations/instance"
+import {
+  demandMasterKey,
+  demandSharedBlobs,
+  followCluster,
+  openSecretsFor,
+  probe,
+} from "./operations/instance"
 import { keepInvariants } from "./operations/invariant-sweep"
 import { type KeptCheck, keepChecked } from "./operations/keep-checked"
 import { blobsDir } from "./operations/restore/restore-target"
@@ -268,7 +274,7 @@ async function openStorage(
   ear.hear = (error) => void disk.failed(error)
   await disk.keepBallast()
 
-  const secrets = openSecrets({ data_dir, master_key: settings["security.master_key"] })
+  const secrets = await openSecretsFor(store, settings)
   await demandMasterKey(store, secrets)
   await followCluster(store)
   await claimFolders(store, settings)

@@ -37,7 +37,7 @@ export async function runOrder<Data>(
     const { PROVIDERS } = await import("../../src/channels")
     const { ownEmailProvider } = await import("../../src/providers/provider")
     const { ApiError } = await import("../../src/core/errors")
-    const secrets = openSecrets()
+    const secrets = await openSecrets()
     const parts = { store, secrets, data_dir, sign_up, base_url: () => base_url ?? "" }
     try {
       const providers = { own: { email: ownEmailProvider(PROVIDERS, loaded.values) } }

@@ -20,7 +20,7 @@ export const init: Action<BeginOptions> = async (context, options) => {
     { begin: begins(options), waits: true },
     async (store, secrets) => {
       const { ensureFirst } = await import("../../src/tenancy/setup")
-      return await ensureFirst(store, secrets(), { keep_key: false, new_key: false })
+      return await ensureFirst(store, await secrets(), { keep_key: false, new_key: false })
     },
   )
   const { data_dir } = loaded.values
@@ -107,19 +107,18 @@ interface WithStoreOptions {
 export async function withStore<Result>(
   { values }: Loaded,
   { begin, waits = false, in_upgrade = false }: WithStoreOptions,
-  act: (store: Store, secrets: () => Secrets) => Promise<Result>,
+  act: (store: Store, secrets: () => Promise<Secrets>) => Promise<Result>,
 ): Promise<Result> {
   try {
-    const { openSecrets } = await import("../../src/core/secrets")
+    const { openSecretsFor } = await import("../../src/operations/instance")
     const { BOOT_PATIENCE_MS, openStore } = await import("../../src/store/open")
     const patience_ms = waits ? BOOT_PATIENCE_MS : 0
     if (!in_upgrade) demandNoUpgrade(values)
     const store = await openStore(values, { begin, patience_ms })
     try {
       if (!in_upgrade) await demandStillNone(values)
-      const { data_dir, "security.master_key": master_key } = values
-      const make = begin !== "never"
-      return await act(store, () => openSecrets({ data_dir, master_key, make }))
+      const makes = begin !== "never"
+      return await act(store, () => openSecretsFor(store, values, { makes }))
     } finally {
       await store.close()
     }

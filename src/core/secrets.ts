@@ -226,6 +226,8 @@ interface MasterKeyOptions {
   master_key: string | null
   /** False for a command that needs the key that is there. */
   make?: boolean
+  /** The name of the key of the database. Where `master.key` is missing, a file of a rotation may have it. */
+  wanted?: string | undefined
 }
 
 /**
@@ -240,9 +242,13 @@ function masterKey(options: MasterKeyOptions): Buffer {
   } catch (error) {
     if (codeOf(error) !== "ENOENT") throw error
   }
-  if (options.make === false) {
+  const { data_dir, make, wanted } = options
+  const rotated = otherKeys(data_dir, true).find((key) => masterKeyId(key) === wanted)
+  if (rotated) return rotated
+  if (make === false) {
     throw new MasterKeyError(
-      `The file ${path} does not exist. Put the key of this instance there, or set security.master_key.`,
+      `The file ${path} does not exist. Put the key of this instance there, or set security.master_key. ` +
+        "If the key is lost, `belfry admin lost-key` lists the secrets that are gone.",
     )
   }
   makeKeyFile(options.data_dir, path)

@@ -1,8 +1,9 @@
 import { ne, sql } from "drizzle-orm"
 import type { Blobs } from "../core/blobs"
+import type { Settings } from "../core/config"
 import { newId } from "../core/ids"
 import { log } from "../core/log"
-import type { Secrets } from "../core/secrets"
+import { openSecrets, type Secrets } from "../core/secrets"
 import { now } from "../core/time"
 import { events } from "../events/tables"
 import * as instanceValues from "../store/instance-values"
@@ -41,6 +42,21 @@ export class BlobsElsewhere extends Error {
     )
     this.name = "BlobsElsewhere"
   }
+}
+
+type KeySettings = Pick<Settings, "data_dir" | "security.master_key">
+
+/**
+ * Opens the secrets of a database. A new master key is made only where the database has none yet, and where
+ * `makes` is not false: a new key in the place of a lost one would hide what was lost. Throws MasterKeyError.
+ */
+export async function openSecretsFor(
+  store: Store,
+  { data_dir, "security.master_key": master_key }: KeySettings,
+  { makes = true }: { makes?: boolean } = {},
+): Promise<Secrets> {
+  const wanted = await instanceValues.find(store.read, MASTER_KEY)
+  return openSecrets({ data_dir, master_key, make: makes && wanted === undefined, wanted })
 }
 
 /**

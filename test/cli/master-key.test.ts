@@ -1,12 +1,13 @@
 import { Database } from "bun:sqlite"
-import { expect, test } from "bun:test"
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { expect, setDefaultTimeout, test } from "bun:test"
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { openSecrets } from "../../src/core/secrets"
 import { quietLog } from "../harness/quiet"
 import { belfry, freshHome } from "./belfry"
 
 quietLog()
+setDefaultTimeout(60_000)
 
 const NEW_KEY = Buffer.alloc(32, 9).toString("base64")
 const PLAIN = "planted plain text"
@@ -76,4 +77,25 @@ test("lost-key lists what is gone, and --accept makes the instance work with a n
   expect((await admin(data_dir, "lost-key", "--accept", "--yes")).exit).toBe(0)
   expect(JSON.parse((await admin(data_dir, "lost-key")).out)).toEqual([])
   expect((await admin(data_dir, "rotate-master-key")).exit).toBe(0)
+})
+
+test("without the key of its database, neither serve nor init makes another one", async () => {
+  const { data_dir, key, key_id } = await sealedFolder()
+  rmSync(key)
+  const local = ["--data-dir", data_dir]
+  for (const words of [["serve", "--set", "http.listen=127.0.0.1:0"], ["init"]]) {
+    const { exit, err } = await belfry([...words, ...local])
+    expect([words[0], exit]).toEqual([words[0], 74])
+    expect(err).toContain(`The file ${key} does not exist.`)
+    expect(err).toContain("`belfry admin lost-key`")
+    expect(readdirSync(data_dir).filter((name) => name.startsWith("master.key"))).toEqual([])
+  }
+  // Where the setting had the key, a rotation leaves the new one under this name.
+  writeFileSync(`${key}.next`, `${NEW_KEY}\n`, { mode: 0o600 })
+  using database = new Database(join(data_dir, "belfry.db"))
+  const next = openSecrets({ data_dir, master_key: NEW_KEY })
+  expect(next.key_id).not.toBe(key_id)
+  database.run("UPDATE instance_values SET value = ? WHERE name = 'master_key_id'", [next.key_id])
+  expect((await belfry(["init", ...local])).exit).toBe(0)
+  expect(existsSync(key)).toBe(false)
 })
