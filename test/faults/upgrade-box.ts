@@ -6,6 +6,7 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  statSync,
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -114,6 +115,10 @@ export async function upgradeBox(options: BoxOptions) {
     async step(wanted: UpgradeStep) {
       while (readJournal(data_dir)?.step !== wanted) await Bun.sleep(1)
     },
+    /** Resolves when a transaction has written a part of what it changes, and goes on. */
+    async changes() {
+      while (walBytes(data_dir) < CHANGED_BYTES) await Bun.sleep(1)
+    },
     async over() {
       while (readJournal(data_dir)) await Bun.sleep(LOOK_MILLISECONDS)
     },
@@ -131,6 +136,12 @@ function backupsIn(data_dir: string, ending: string): string[] {
   if (!existsSync(folder)) return []
   return readdirSync(folder).filter((name) => name.endsWith(ending))
 }
+
+/** Far less than a long migration writes. */
+const CHANGED_BYTES = 1024 * 1024
+
+const walBytes = (data_dir: string): number =>
+  statSync(join(data_dir, "belfry.db-wal"), { throwIfNoEntry: false })?.size ?? 0
 
 const keyOf = ({ public_key }: NextRelease) => ["--public-key", public_key, "--json"]
 

@@ -1,11 +1,13 @@
+import { existsSync } from "node:fs"
 import { serverOf } from "../../cli/local/server-process"
 import { probationOf, type UpgradeStep } from "../../src/operations/upgrade/journal"
+import { trialFolder } from "../../src/operations/upgrade/trial-files"
 import type { NextRelease } from "../harness/next-release"
 import { ended, type UpgradeBox } from "./upgrade-box"
 
 /** Who is killed at which step of an upgrade to a later version with this fault. */
 export interface UpgradeKill {
-  who: "command" | "new server"
+  who: "command" | "old server" | "migration" | "new server"
   at: UpgradeStep
   fault: string
   is_supervised?: boolean
@@ -20,15 +22,23 @@ export const KILLS: UpgradeKill[] = [
   { who: "command", at: "copying", fault: "slow" },
   { who: "command", at: "returning", fault: "sick-later" },
   { who: "command", at: "starting", fault: "slow", is_supervised: true },
+  { who: "migration", at: "changing", fault: "slow" },
+  { who: "migration", at: "changing", fault: "long-migration" },
+  { who: "migration", at: "changing", fault: "long-migration", is_supervised: true },
+  { who: "old server", at: "stopping", fault: "" },
+  { who: "old server", at: "stopping", fault: "", is_supervised: true },
 ]
 
 /** Kills at that step, under load. Answers the version that serves in the end, and the mail that is lost. */
-export async function upgradeKilled(box: UpgradeBox, { who, at }: UpgradeKill) {
+export async function upgradeKilled(box: UpgradeBox, kill: UpgradeKill) {
   const load = box.traffic()
+  const old_pid = serverOf(box.data_dir)?.pid
   const command = box.upgrade()
-  await box.step(at)
-  if (who === "command") command.kill("SIGKILL")
-  else process.kill(await newServer(box), "SIGKILL")
+  await box.step(kill.at)
+  process.kill(
+    await victimOf(box, kill, { command: command.pid, "old server": old_pid }),
+    "SIGKILL",
+  )
   await ended(command)
   await box.over()
   while (box.processes("migrate").length > 0) await Bun.sleep(20) // it may begin after all is over
@@ -36,13 +46,43 @@ export async function upgradeKilled(box: UpgradeBox, { who, at }: UpgradeKill) {
   return { version, missing: await box.missing(await load.stop()) }
 }
 
-/** The server of the new version. Before it the program that migrates is noted at the same place. */
-async function newServer(box: UpgradeBox): Promise<number> {
+async function victimOf(
+  box: UpgradeBox,
+  { who, fault }: UpgradeKill,
+  known: Record<"command" | "old server", number | undefined>,
+): Promise<number> {
+  if (who === "command" || who === "old server") return idOf(known[who])
+  const pid = await newProgram(box, who === "migration" ? "migrate" : "serve")
+  if (fault === "long-migration") await box.changes()
+  return pid
+}
+
+/** An id of 0 would mean the processes of this test. */
+function idOf(pid: number | undefined): number {
+  if (pid === undefined) throw new Error("the process does not run")
+  return pid
+}
+
+/** What runs the new version. The program that migrates is noted at the same place as the server. */
+async function newProgram(box: UpgradeBox, word: "migrate" | "serve"): Promise<number> {
   for (;;) {
     const pid = probationOf(box.data_dir)
-    if (pid !== undefined && box.processes("serve").includes(pid)) return pid
+    if (pid !== undefined && box.processes(word).includes(pid)) return pid
     await Bun.sleep(5)
   }
+}
+
+/** Kills the new version while it serves the copy, under load. Answers how the upgrade ended, and the mail that is lost. */
+export async function killedInTrial(box: UpgradeBox) {
+  const load = box.traffic()
+  const folder = trialFolder(box.data_dir)
+  const command = box.upgrade()
+  await box.trial()
+  for (const pid of box.processes(folder)) process.kill(pid, "SIGKILL")
+  const done = await ended(command)
+  const left = [...box.processes(folder), ...(existsSync(folder) ? [folder] : [])]
+  const version = await box.served()
+  return { done, left, version, missing: await box.missing(await load.stop()) }
 }
 
 /**
@@ -72,7 +112,7 @@ export async function oldServerKilled(box: UpgradeBox, at: "backup" | "trial" = 
   const load = box.traffic()
   const command = box.upgrade()
   await box[at]()
-  process.kill(serverOf(box.data_dir)?.pid ?? 0, "SIGKILL")
+  process.kill(idOf(serverOf(box.data_dir)?.pid), "SIGKILL")
   const between = await box.served()
   const { code } = await ended(command)
   const after = await box.served()

@@ -6,7 +6,13 @@ import { trialFolder } from "../../src/operations/upgrade/trial-files"
 import { NEXT_VERSION, type NextRelease, nextRelease } from "../harness/next-release"
 import { sizes } from "../harness/sizes"
 import { ended, type UpgradeBox, upgradeBox } from "./upgrade-box"
-import { KILLS, killedInBackup, oldServerKilled, upgradeKilled } from "./upgrade-kills"
+import {
+  KILLS,
+  killedInBackup,
+  killedInTrial,
+  oldServerKilled,
+  upgradeKilled,
+} from "./upgrade-kills"
 
 setDefaultTimeout(180_000)
 
@@ -171,13 +177,22 @@ test.each(SUPERVISED.slice(0, sizes.upgrade_faults))(
   },
 )
 
+const EITHER = [OLD, NEXT_VERSION]
+/** What may serve in the end. A killed command may have come to the end before. */
+const VERSIONS = {
+  command: EITHER,
+  "new server": EITHER,
+  migration: [OLD],
+  "old server": [NEXT_VERSION],
+}
+
 describe("kill -9", () => {
   test.each(KILLS.slice(0, sizes.upgrade_faults))(
     "of the $who at $at leaves one version that serves all that was acknowledged",
     async (kill) => {
       const box = await newBox(kill)
       const { version, missing } = await upgradeKilled(box, kill)
-      expect([OLD, NEXT_VERSION]).toContain(version)
+      expect(VERSIONS[kill.who]).toContain(version)
       expect(missing).toEqual([])
       expect(existsSync(join(box.data_dir, "belfry.db.before-upgrade"))).toBe(false)
     },
@@ -189,6 +204,16 @@ describe("kill -9", () => {
       ...{ code: 0, between: OLD, after: NEXT_VERSION },
       ...{ missing: [], drafts: [], verified: 0 },
     })
+  })
+
+  test("of the new version in its trial: the old one serves on, and nothing of the trial stays", async () => {
+    const box = await newBox({ env: { BELFRY_UPGRADE_TRIAL: "10s" } })
+    const before = await uptime(box)
+    const { done, ...rest } = await killedInTrial(box)
+    expect([done.code, problemOf(done).code]).toEqual([1, "trial_failed"])
+    expect(rest).toEqual({ left: [], version: OLD, missing: [] })
+    expect(await uptime(box)).toBeGreaterThanOrEqual(before)
+    expect(readdirSync(join(box.folder, "bin"))).toEqual(["belfry"])
   })
 
   const OLD_SERVER = [

@@ -58,7 +58,7 @@ export const sizes = {
   /** Messages a day, over ten months. */
   retained: full ? 200 : 6,
   /** Ways of each kind in which an upgrade fails, and places at which it is killed. */
-  upgrade_faults: full ? 8 : 1,
+  upgrade_faults: full ? 16 : 1,
   /** Earlier schemas, the oldest first, that one command brings to the next release. */
   upgraded_schemas: full ? Number.POSITIVE_INFINITY : 1,
   /** Of the bytes of an archive, every so manieth one is changed. */
