@@ -19,7 +19,9 @@ import { complain, mailboxComplain } from "./mailbox/simulator"
 import {
   backupCreate,
   backupFailed,
+  backupLacksFiles,
   runBackup,
+  tellOfLackingFiles,
   tellOperators,
 } from "./operations/backup/backup-job"
 import type { Backups } from "./operations/backup/create-backup"
@@ -115,6 +117,7 @@ export const jobHandlers = (
   ...bind(erasedFiles, removeErasedFiles({ store, blobs, inbound_blobs })),
   ...bind(backupCreate, runBackup(store, backups)),
   ...bind(backupFailed, tellOperators(store, post.mail)),
+  ...bind(backupLacksFiles, tellOfLackingFiles(store, post.mail)),
   ...bind(purgeProject, {
     run: async ({ id }) => {
       await purgeProjectNow({ store, blobs }, id)

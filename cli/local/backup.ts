@@ -23,7 +23,7 @@ import { startFailure } from "./start-errors"
 
 const POLL_MS = 250
 
-const FIELDS = ["id", "path", "size", "verified", "created_at"]
+const FIELDS = ["id", "path", "size", "verified", "missing", "created_at"]
 
 /**
  * The running server makes the backup. Without a server this command makes it, and does not change the
@@ -39,7 +39,12 @@ export const create: Action<LocalOptions> = async (context, options) => {
     const job = await askServer<LongJob>(loaded, { operation: "create_backup" })
     return job ? followed(loaded, job, shown) : alone(loaded, shown)
   }).finally(() => output.passing(""))
-  const human = () => `${paint.green("✓")} backup ${made.id}, ${byteSize(made.size)}\n${made.path}`
+  const human = () =>
+    [
+      `${paint.green("✓")} backup ${made.id}, ${byteSize(made.size)}`,
+      ...(made.missing === 0 ? [] : [`${paint.yellow("!")} it ${lacks(made)}, ${WHICH}`]),
+      made.path,
+    ].join("\n")
   await output.record({ ...made }, human)
   await output.next(`belfry backup verify ${made.id}${sameData(options)}`)
 }
@@ -49,11 +54,17 @@ const columns: Columns<Backup> = {
   MADE: ago(({ created_at }) => created_at),
   SIZE: ({ size }) => byteSize(size),
   "": {
-    cell: ({ verified }) => (verified ? "" : "not readable"),
-    paint: (text, _, paint) => paint.red(text),
+    cell: (backup) => (backup.verified ? lacks(backup) : "not readable"),
+    paint: (text, { verified }, paint) => (verified ? paint.yellow(text) : paint.red(text)),
   },
   PATH: wide(({ path }) => path),
 }
+
+/** Empty where it lacks nothing. */
+const lacks = ({ missing }: Pick<Backup, "missing">) =>
+  missing === 0 ? "" : `lacks ${missing === 1 ? "1 file" : `${missing} files`}`
+
+const WHICH = "gone or damaged when it was made; the log names the first ones"
 
 export const list: Action<LocalOptions> = async (context, options) => {
   const loaded = prepared(context, options)

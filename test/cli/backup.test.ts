@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite"
 import { expect, test } from "bun:test"
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
@@ -22,4 +23,22 @@ test("a check that Ctrl-C ends leaves the archive, and nothing beside it", async
   const { error } = (await new Response(child.stderr).json()) as { error: { code: string } }
   expect(error.code).toBe("interrupted")
   expect(readdirSync(folder)).toEqual(before)
+}, 60_000)
+
+test("create and list say how many files a backup lacks", async () => {
+  const data_dir = join(freshHome(), "belfry")
+  const local = ["--data-dir", data_dir, "--set", "storage.min_free_mb=0"]
+  expect((await belfry(["init", ...local])).exit).toBe(0)
+  const create = (...words: string[]) => belfry(["backup", "create", ...local, ...words])
+  expect(JSON.parse((await create()).out)).toMatchObject({ missing: 0 })
+  {
+    using database = new Database(join(data_dir, "belfry.db"))
+    const insert = database.query("INSERT INTO message_files (message_id, sha256) VALUES (?, ?)")
+    for (const name of ["a", "b"]) insert.run(Buffer.alloc(16, name), name.repeat(64))
+  }
+  const told = await create("--output", "table")
+  expect([told.exit, told.out]).toEqual([0, expect.stringContaining("it lacks 2 files, gone or")])
+  const listed = await belfry(["backup", "list", ...local, "--output", "table"])
+  const lines = listed.out.split("\n").filter((line) => line.includes("belfry-20"))
+  expect(lines.map((line) => line.includes("lacks 2 files"))).toEqual([true, false])
 }, 60_000)

@@ -16,6 +16,8 @@ export interface ArchiveContent {
   blobs: Iterable<NamedBlob>
   /** Settings without secrets. */
   config: Record<string, unknown>
+  /** Hears of each file that is gone or damaged, and so left out. */
+  onMissing?: (blob: NamedBlob) => void
   manifest: Omit<BackupManifest, "format" | "blobs" | "inbound_blobs" | "entries">
 }
 
@@ -43,11 +45,13 @@ async function writeEntries(writer: ArchiveWriter, content: ArchiveContent) {
     blobs: { count: 0, bytes: 0, missing: 0 },
     "inbound-blobs": { count: 0, bytes: 0, missing: 0 },
   }
-  for (const { folder, sha256, path } of content.blobs) {
+  for (const blob of content.blobs) {
+    const { folder, sha256, path } = blob
     const written = await writer.addBlob(`${folder}/${sha256}`, path, sha256)
     counts[folder].count += written ? 1 : 0
     counts[folder].missing += written ? 0 : 1
     counts[folder].bytes += written?.size ?? 0
+    if (!written) content.onMissing?.(blob)
   }
   entries.push(await writer.add(ENTRY.config, asText(content.config)))
   const manifest: BackupManifest = {

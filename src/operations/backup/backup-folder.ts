@@ -9,6 +9,7 @@ import { isoFrom, millis, millisFrom } from "../../core/time"
 import { FolderInUse, lockFolder } from "../../store/database-file"
 import { ArchiveError } from "./archive-cursor"
 import { openArchive } from "./archive-reader"
+import { missingIn } from "./manifest"
 
 /** A backup as lists show it. */
 export interface Backup {
@@ -18,6 +19,8 @@ export interface Backup {
   size: number
   /** Made whole: its copy was checked, and its headers and manifest are readable. */
   verified: boolean
+  /** Files that its rows name and that it lacks: they were gone or damaged. 0 where it cannot be read. */
+  missing: number
   created_at: string
 }
 
@@ -120,11 +123,16 @@ async function backupNamed(dir: string, name: string): Promise<Backup | undefine
   const known = read.get(path)
   if (known?.state === state) return known.backup
   const plain = { id, path, size: found.size }
-  const unread = { ...plain, verified: false, created_at: isoFrom(told_at) }
+  const unread = { ...plain, verified: false, missing: 0, created_at: isoFrom(told_at) }
   const manifest = await manifestAt(path)
   if (manifest === "no_access") return unread // the next look tries again
   const backup = manifest
-    ? { ...plain, verified: manifest.id === id, created_at: manifest.created_at }
+    ? {
+        ...plain,
+        verified: manifest.id === id,
+        missing: missingIn(manifest),
+        created_at: manifest.created_at,
+      }
     : unread
   if (read.size >= MOST_READ) read.clear()
   read.set(path, { state, backup })
@@ -144,7 +152,7 @@ async function manifestAt(path: string) {
 
 /**
  * Removes the oldest backups beyond `keep`, but never the one that was `made` just now: the clock may have
- * been set back. Those that are not `verified` do not count, and go when they are older than every one that
+ * been set back. Nor the newest one that lacks no file: later ones may be of a folder that was not mounted. Those that are not `verified` do not count, and go when they are older than every one that
  * stays. Returns how many were removed.
  */
 export async function removeOld(
@@ -155,7 +163,9 @@ export async function removeOld(
   const last_kept = all.filter(({ verified }) => verified)[keep - 1]
   if (!last_kept) return 0
   const oldest = millisFrom(last_kept.created_at)
-  const old = all.filter(({ id, created_at }) => millisFrom(created_at) < oldest && id !== made)
+  const whole = all.find(({ verified, missing }) => verified && missing === 0)
+  const stays = new Set([made, whole?.id])
+  const old = all.filter(({ id, created_at }) => millisFrom(created_at) < oldest && !stays.has(id))
   for (const { path } of old) {
     read.delete(path)
     await rm(path, { force: true })

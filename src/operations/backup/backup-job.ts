@@ -3,18 +3,22 @@ import { fail } from "../../core/errors"
 import { log } from "../../core/log"
 import { metricGauge } from "../../core/metrics"
 import { millis, millisFrom, now, secondsFromNow } from "../../core/time"
-import type { SystemMail } from "../../identity/system-mail"
+import type { SystemLetter, SystemMail } from "../../identity/system-mail"
 import { consoleUsers } from "../../identity/tables"
+import { inboundFiles } from "../../inbound/tables"
 import { enqueue, type JobHandler, type JobKind } from "../../jobs/jobs"
 import * as longJobs from "../../jobs/long-jobs"
 import { jobs } from "../../jobs/tables"
 import { DEAD, READY, type RetrySchedule } from "../../jobs/work-item"
 import { short } from "../../lib/text"
-import type { Store, Tx } from "../../store/store"
+import { messageFiles } from "../../messages/tables"
+import type { Reader, Store, Tx } from "../../store/store"
 import { raiseMark } from "../database-mark"
+import { namedAmong } from "../file-sweep"
 import { type Backup, BackupRunning } from "./backup-folder"
-import { backupState, holdState, setState } from "./backup-state"
+import { backupState, holdState, type LackingBackup, lacksText, setState } from "./backup-state"
 import type { BackupProgress, Backups } from "./create-backup"
+import type { MissingFiles } from "./pack-task"
 
 const { INSTANCE_JOB } = longJobs
 
@@ -33,6 +37,12 @@ export const backupCreate: JobKind<BackupOrder> = {
 export const backupFailed: JobKind<{ reason: string; failing_since: string }> = {
   name: "backup.failed",
   schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(60 * attempt, 3600)),
+}
+
+/** The mail that tells the operators of a backup without files that rows name. */
+export const backupLacksFiles: JobKind<LackingBackup> = {
+  name: "backup.lacks_files",
+  schedule: backupFailed.schedule,
 }
 
 /** Begins a backup as a long job of the instance. Throws 409 `conflict` while another one runs. */
@@ -100,10 +110,15 @@ export const runBackup = (store: Store, backups: Backups): JobHandler<BackupOrde
       if (!(await shown.begin())) return {}
       const { signal } = shown
       const onProgress = (progress: BackupProgress) => shown.tell(progress)
-      const backup = await backups.create({ onProgress, signal })
+      let missing: MissingFiles | undefined
+      const onMissing = (files: MissingFiles) => {
+        missing = files
+      }
+      const backup = await backups.create({ onProgress, onMissing, signal })
       await shown.end()
       await raiseMark(store, backups.data_dir)
-      await store.tx((tx) => succeed(tx, job_id, backup))
+      const lacking = missing && (await isNamed(store.read, missing)) ? backup.missing : 0
+      await store.tx((tx) => succeed(tx, job_id, backup, lacking))
       lastSuccess.set({}, Math.floor(millisFrom(backup.created_at) / 1000))
     } catch (error) {
       await shown.end()
@@ -126,10 +141,24 @@ const lastSuccess = metricGauge(
   "When the last backup of this node was made, in seconds since 1970.",
 )
 
-async function succeed(tx: Tx, job_id: string, { id, size, verified, created_at }: Backup) {
+/** Whether rows still name one of the files. The others were deleted with their rows while the backup was made. */
+async function isNamed(db: Reader, missing: MissingFiles): Promise<boolean> {
+  const named = [
+    await namedAmong(db, messageFiles, missing.blobs),
+    await namedAmong(db, inboundFiles, missing["inbound-blobs"]),
+  ]
+  return named.some(({ size }) => size > 0)
+}
+
+async function succeed(tx: Tx, job_id: string, backup: Backup, lacking: number) {
+  const { id, size, verified, created_at: succeeded_at } = backup
   const state = await holdState(tx)
-  const good = { succeeded_at: created_at, failing_since: null, told_at: null }
+  const good = { succeeded_at, failing_since: null, lacking, told_at: null }
   await setState(tx, { ...state, ...good })
+  if (lacking > (state.lacking ?? 0)) {
+    const payload = { lacking, succeeded_at }
+    await enqueue(tx, backupLacksFiles, { payload, project_id: null })
+  }
   await longJobs.finish(tx, INSTANCE_JOB, job_id, { result: { id, size, verified } })
 }
 
@@ -213,17 +242,27 @@ export const tellOperators = (
   mail: SystemMail,
 ): JobHandler<{ reason: string; failing_since: string }> => ({
   run: async ({ reason, failing_since }) => {
-    const { operator, status } = consoleUsers
-    await store.tx(async (tx) => {
-      const active = and(eq(operator, true), eq(status, "active"))
-      const operators = await tx.select().from(consoleUsers).where(active).limit(MOST_OPERATORS)
-      for (const { email } of operators) {
-        await mail.send(tx, { to: email, kind: "backup_failed", ...letter(reason, failing_since) })
-      }
-    })
+    await mailOperators(store, mail, { kind: "backup_failed", ...letter(reason, failing_since) })
     return {}
   },
 })
+
+/** One mail to each operator, where a backup lacks more files than the one before. */
+export const tellOfLackingFiles = (store: Store, mail: SystemMail): JobHandler<LackingBackup> => ({
+  run: async (backup) => {
+    await mailOperators(store, mail, { kind: "backup_lacks_files", ...lackingLetter(backup) })
+    return {}
+  },
+})
+
+async function mailOperators(store: Store, mail: SystemMail, text: Omit<SystemLetter, "to">) {
+  const { operator, status } = consoleUsers
+  await store.tx(async (tx) => {
+    const active = and(eq(operator, true), eq(status, "active"))
+    const operators = await tx.select().from(consoleUsers).where(active).limit(MOST_OPERATORS)
+    for (const { email } of operators) await mail.send(tx, { to: email, ...text })
+  })
+}
 
 const MOST_OPERATORS = 100
 
@@ -237,5 +276,18 @@ Earlier backups are as they were. Belfry tries again each hour. When the reason 
 on the machine:
 
   belfry backup create
+`,
+})
+
+const lackingLetter = (backup: LackingBackup) => ({
+  subject: "Belfry: a backup lacks files",
+  text: `${lacksText(backup)}
+They are gone from their folder, or damaged. Look whether the disk of that folder is mounted. The log of the
+server names the first ones, and this command those that are gone, on the machine:
+
+  belfry db check
+
+Put them back from an earlier backup. The newest backup that lacks no file stays, however many are made
+after it.
 `,
 })

@@ -46,7 +46,7 @@ export const backupRoutes = ({ store, cursors, backups }: BackupRouteParts): Any
       const window = await windowOf(call, cursors, keyById(found))
       const rows = pageInMemory(all, { nameOf: (backup) => backup.id, order: "falling" }, window)
       const page = { rows, total: async () => all.length }
-      return asPage(call, cursors, page, ({ path: _, ...record }) => record)
+      return asPage(call, cursors, page, ({ path: _, missing: __, ...record }) => record)
     },
   }),
   route({

@@ -13,6 +13,8 @@ export interface BackupState {
   succeeded_at: string | null
   /** When the first of those began that failed in a row; null after a success. */
   failing_since: string | null
+  /** Files that rows name and that the last backup lacks. */
+  lacking?: number
   /** When the operators were last told. */
   told_at: string | null
 }
@@ -90,12 +92,21 @@ export async function backupWarnings(
 ): Promise<string[]> {
   const state = await backupState(db)
   if (!state) return []
-  const { failing_since, succeeded_at } = state
+  const { failing_since, succeeded_at, lacking = 0 } = state
   const last = succeeded_at === null ? "There is none yet." : `The last one is of ${succeeded_at}.`
   if (failing_since !== null) {
     return [`Backups fail since ${failing_since}. ${last} The log has the reason.`]
   }
+  const lacks = lacking === 0 ? [] : [`${lacksText({ lacking, succeeded_at })} ${LOOK}`]
   const due = dueAt(schedule, state)
-  if (due === undefined || millis() < due + LATE_MS) return []
-  return [`No backup was made since ${isoFrom(due)}, when one was due. ${last}`]
+  if (due === undefined || millis() < due + LATE_MS) return lacks
+  return [`No backup was made since ${isoFrom(due)}, when one was due. ${last}`, ...lacks]
 }
+
+const LOOK = "The log names the first ones."
+
+/** Of a backup without files that messages or received mails name. */
+export const lacksText = ({ lacking, succeeded_at }: LackingBackup): string =>
+  `The backup of ${succeeded_at} lacks ${lacking === 1 ? "1 file" : `${lacking} files`} that rows of the database name.`
+
+export type LackingBackup = { lacking: number; succeeded_at: string | null }

@@ -26,7 +26,8 @@ import {
   takeFolder,
 } from "./backup-folder"
 import { faultIn } from "./copy-facts"
-import type { PackOrder } from "./pack-task"
+import { missingIn } from "./manifest"
+import type { MissingFiles, PackOrder } from "./pack-task"
 import { writeSteadily } from "./steady-writes"
 
 /** What a backup is made of. It needs no open store, and works beside a server or without one. */
@@ -59,6 +60,8 @@ export interface BackupProgress {
 
 interface BackupOptions {
   onProgress?: (progress: BackupProgress) => void
+  /** Hears which files the backup lacks, where it lacks some, before it counts. */
+  onMissing?: (files: MissingFiles) => void
   /** Ends the backup after the step that runs; nothing of it stays. */
   signal?: AbortSignal
   /** Those that are kept, this one among them; default: `backup.keep`. */
@@ -73,6 +76,8 @@ export class BackupFailed extends Error {
 /** A thread inside SQLite cannot be ended without leaving its locks behind: it is let end. */
 const TASK = { deadline_ms: 24 * 3_600_000, left: true }
 const PROGRESS_MS = 500
+/** Missing files that the log names. */
+const LOGGED_FILES = 10
 /** Requests go first. */
 const NICENESS = 10
 
@@ -135,25 +140,30 @@ class Draft {
   async make(): Promise<Backup> {
     const { dir, id } = this.#options
     const created_at = now()
+    let lacked: MissingFiles
     const timer = setInterval(() => void this.#tell(), PROGRESS_MS)
     const endWrites = writeSteadily([this.#database, this.#archive])
     try {
       await this.#copy()
       const facts = await this.#check()
-      await this.#pack(facts, created_at)
+      lacked = await this.#pack(facts, created_at)
     } finally {
       clearInterval(timer)
       await endWrites()
     }
     const path = join(dir, archiveName(id, created_at))
     const { size, manifest } = await openArchive(this.#archive)
-    const missing = manifest.blobs.missing + manifest.inbound_blobs.missing
-    if (missing > 0) log.warn("the backup lacks files that are gone or damaged", { id, missing })
+    const missing = missingIn(manifest)
+    const { onProgress, onMissing } = this.#options.options
+    if (missing > 0) {
+      const files = Object.values(lacked).flat().slice(0, LOGGED_FILES)
+      log.warn("the backup lacks files that are gone or damaged", { id, missing, files })
+      onMissing?.(lacked)
+    }
     await rename(this.#archive, path)
     await syncFolder(dir)
-    const { onProgress } = this.#options.options
     onProgress?.({ step: this.#step, done: this.#expected, total: this.#expected })
-    return { id, path, size, verified: true, created_at }
+    return { id, path, size, verified: true, missing, created_at }
   }
 
   async remove(): Promise<void> {
@@ -206,7 +216,7 @@ class Draft {
       ...(facts.next_master_key_id !== null && { next_master_key_id: facts.next_master_key_id }),
       rows: facts.rows,
     }
-    await this.#run<PackOrder>("pack-archive", {
+    return this.#run<PackOrder, MissingFiles>("pack-archive", {
       to: this.#archive,
       database: this.#database,
       folders: blobFolders(settings),

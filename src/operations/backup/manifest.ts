@@ -37,6 +37,10 @@ const BackupManifestSchema = t.Object({
 /** What an archive says about itself. */
 export type BackupManifest = Static<typeof BackupManifestSchema>
 
+/** How many files that rows name the archive lacks. */
+export const missingIn = ({ blobs, inbound_blobs }: BackupManifest): number =>
+  blobs.missing + inbound_blobs.missing
+
 const manifestCheck = TypeCompiler.Compile(BackupManifestSchema)
 
 /** The manifest in the text, or why there is none, as the end of "…, because". */

@@ -5,12 +5,15 @@ import { newId } from "../../../src/core/ids"
 import { metricsText } from "../../../src/core/metrics"
 import * as longJobs from "../../../src/jobs/long-jobs"
 import { jobs } from "../../../src/jobs/tables"
+import { messageFiles } from "../../../src/messages/tables"
 import { takeFolder } from "../../../src/operations/backup/backup-folder"
 import {
   backupCreate,
   backupFailed,
+  backupLacksFiles,
   requestBackup,
   runBackup,
+  tellOfLackingFiles,
   tellOperators,
 } from "../../../src/operations/backup/backup-job"
 import { keepBackups } from "../../../src/operations/backup/backup-schedule"
@@ -38,6 +41,7 @@ async function backedUp(schedule = "daily") {
   const handlers = {
     [backupCreate.name]: runBackup(store, parts.backups),
     [backupFailed.name]: tellOperators(store, parts.mail),
+    [backupLacksFiles.name]: tellOfLackingFiles(store, parts.mail),
   }
   return {
     ...service,
@@ -204,6 +208,55 @@ test("a failed backup is told once a day, seen by /readyz, and tried again each 
   expect(await it.warnings()).toEqual([])
   expect(await it.parts.backups.list()).toHaveLength(1)
   it.schedule.stop()
+})
+
+/** A file of a message, which is gone from its folder. */
+async function lostFile({ store, parts }: Awaited<ReturnType<typeof backedUp>>) {
+  const content = Buffer.from("attached")
+  const { sha256 } = await parts.blobs.put(content)
+  await store.tx((tx) => tx.insert(messageFiles).values({ message_id: newId(), sha256 }))
+  rmSync(parts.blobs.path(sha256))
+  return { sha256, putBack: () => parts.blobs.put(content) }
+}
+
+test("a backup without a file that a row names is told once, and /readyz warns until one has it", async () => {
+  await using it = await backedUp()
+  const make = async () => {
+    await it.operator.post(BACKUPS)
+    return [await it.work(), await it.work()]
+  }
+  const { putBack } = await lostFile(it)
+  expect(await make()).toEqual([["backup.create"], ["backup.lacks_files"]])
+  expect(it.mails).toEqual([
+    expect.objectContaining({ to: "op@people.test", kind: "backup_lacks_files" }),
+  ])
+  expect(it.mails[0]?.text).toContain("lacks 1 file that rows of the database name")
+  const warned = [expect.stringMatching(/^The backup of 20\S+ lacks 1 file that rows/)]
+  expect(await it.warnings()).toEqual(warned)
+  expect(await make()).toEqual([["backup.create"], []])
+  expect(await it.warnings()).toEqual(warned)
+  await putBack()
+  await make()
+  expect(await it.warnings()).toEqual([])
+  expect(it.mails).toHaveLength(1)
+})
+
+test("a file that went with its row while the backup was made is told to nobody", async () => {
+  await using it = await backedUp()
+  const { id } = (await it.operator.post(BACKUPS)).body.data
+  const { sha256 } = await lostFile(it)
+  const { backups } = it.parts
+  const job = runBackup(it.store, {
+    ...backups,
+    create: async (options) => {
+      const made = await backups.create(options)
+      await it.store.tx((tx) => tx.delete(messageFiles).where(eq(messageFiles.sha256, sha256)))
+      return made
+    },
+  })
+  await job.run({ job_id: id }, {} as never)
+  expect(await backups.list()).toMatchObject([{ missing: 1 }])
+  expect([await it.warnings(), it.mails]).toEqual([[], []])
 })
 
 test("a backup that does not come is warned of", async () => {

@@ -161,6 +161,33 @@ test("only the newest are kept, and one that is not whole does not count", async
   ])
 })
 
+test("the newest backup that lacks no file stays, however many later ones lack some", async () => {
+  await using it = await instance({ "backup.keep": 2 })
+  const { sha256 } = await it.blobs.put(Buffer.from("attached"))
+  await it.store.tx((tx) => tx.insert(messageFiles).values({ message_id: newId(), sha256 }))
+  const make = async () => (await createBackup(it)).id
+  const listed = async () =>
+    (await listBackups(it.settings)).map(({ id, missing }) => [id, missing])
+  await make()
+  const whole = await make()
+  const path = it.blobs.path(sha256)
+  renameSync(path, `${path}.away`)
+  for (let number = 0; number < 2; number++) await make()
+  const [third, fourth] = [await make(), await make()]
+  expect(await listed()).toEqual([
+    [fourth, 1],
+    [third, 1],
+    [whole, 0],
+  ])
+  expect(lines().join()).toContain(sha256)
+  renameSync(`${path}.away`, path)
+  const last = await make()
+  expect(await listed()).toEqual([
+    [last, 0],
+    [fourth, 1],
+  ])
+})
+
 test("the one that was just made stays, also where the clock was set back", async () => {
   await using it = await instance({ "backup.keep": 1 })
   clock.advance({ seconds: 86_400 })
