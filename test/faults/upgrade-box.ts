@@ -88,7 +88,7 @@ export async function upgradeBox(options: BoxOptions) {
       Object.assign(env, other)
       start(serve)
     },
-    traffic: () => traffic(url, api_key),
+    traffic: (domain?: string) => traffic(url, api_key, domain),
     /** Which of the messages are not there any more. */
     async missing(ids: readonly string[]) {
       const answers = await Promise.all(ids.map((id) => ask(url, api_key, `/v1/emails/${id}`)))
@@ -193,11 +193,11 @@ async function served(url: string): Promise<string> {
 const ask = async (url: string, key: string, path: string) =>
   (await fetch(url + path, { headers: { "x-api-key": key } })).status
 
-/** Sends one email after the other until it is stopped. Answers the ids that were accepted. */
-function traffic(url: string, api_key: string) {
+/** Sends one email after the other within a domain until it is stopped. Answers the ids that were accepted. */
+function traffic(url: string, api_key: string, domain = "mailbox.test") {
   let is_running = true
   const accepted: string[] = []
-  const mail = { from: "me@mailbox.test", to: "ann@mailbox.test", subject: "s", text: "t" }
+  const mail = { from: `me@${domain}`, to: `ann@${domain}`, subject: "s", text: "t" }
   const headers = { "x-api-key": api_key, "content-type": "application/json" }
   const send = async () => {
     while (is_running) {

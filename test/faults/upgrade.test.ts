@@ -3,7 +3,9 @@ import { existsSync, readdirSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import manifest from "../../package.json" with { type: "json" }
 import { trialFolder } from "../../src/operations/upgrade/trial-files"
+import { receiver } from "../fakes/receiver"
 import { NEXT_VERSION, type NextRelease, nextRelease } from "../harness/next-release"
+import { PLANTED_SETTINGS, plant } from "../harness/planted"
 import { sizes } from "../harness/sizes"
 import { ended, type UpgradeBox, upgradeBox } from "./upgrade-box"
 import {
@@ -88,15 +90,17 @@ const keyOnly = async () => {
   return { public_key: publicKeyText(newKeyPair()).split("\n")[1] ?? "" }
 }
 
-test("a release at a URL takes over under load, and nothing acknowledged is lost", async () => {
-  const box = await newBox()
+test("a release at a URL takes over under load, nothing acknowledged is lost, and no secret is told", async () => {
+  using hook = receiver()
+  const box = await newBox({ env: PLANTED_SETTINGS })
+  const planted = await plant({ ...box, hook: hook.url })
   const folder = release.archive.slice(0, release.archive.lastIndexOf("/"))
   using files = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
     fetch: (request) => new Response(Bun.file(join(folder, new URL(request.url).pathname))),
   })
-  const load = box.traffic()
+  const load = box.traffic("example.test")
   const done = await ended(
     box.upgrade(`http://127.0.0.1:${files.port}/${basename(release.archive)}`),
   )
@@ -111,7 +115,11 @@ test("a release at a URL takes over under load, and nothing acknowledged is lost
   expect(left.filter((name) => name.startsWith("release"))).toEqual([])
   const kept = readdirSync(join(box.data_dir, "backups")).filter((name) => name.endsWith(".tar"))
   expect(kept).toHaveLength(1)
+  const tried = hook.received.length
+  await planted.send(box.url)
+  await hook.arrived(tried + 1) // by the new version
   expect(await box.log()).not.toMatch(/svc_live_|held_after_restore/)
+  expect(planted.shownIn(`${done.stdout}${done.stderr}${await box.log()}`)).toEqual([])
 })
 
 test("a server that was started with --hold holds nothing that it accepted since, when an upgrade starts it again", async () => {
