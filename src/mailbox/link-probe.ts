@@ -37,17 +37,18 @@ export interface LinkRules extends AddressPolicy {
 /**
  * Asks the servers of up to 50 links by HEAD, or by GET where HEAD is refused, within 15 seconds. Each
  * request and each redirect goes where webhooks may go and nowhere else. A link that could end a
- * subscription is never asked, nor is one that a redirect leads to; `announced` are such addresses, too.
+ * subscription is never asked, nor is one that a redirect leads to. `named` are such addresses, too.
  */
 export async function probeLinks(
   targets: LinkTarget[],
   rules: LinkRules,
-  announced: ReadonlySet<string> = new Set(),
+  named: ReadonlySet<string> = new Set(),
 ): Promise<CheckedLink[]> {
   const release = checks.tryAcquire()
   if (!release) throw unavailable(BUSY, "busy", CHECK_MS / 1000)
   const ends_at = monotonic() + CHECK_MS
-  const probing = { rules, announced, ends_at }
+  const marked = targets.filter(({ is_unsubscribe }) => is_unsubscribe).map(({ url }) => url)
+  const probing = { rules, announced: named.union(new Set(marked)), ends_at }
   const permits = new Semaphore(AT_ONCE)
   const asked = targets.filter(({ is_unsubscribe }) => !is_unsubscribe).slice(0, MOST_FETCHED)
   const wanted = new Set(asked.map(({ url }) => url))

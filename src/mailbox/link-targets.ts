@@ -1,5 +1,6 @@
-import { linksOf } from "../lib/link-check"
 import { headerFields } from "../lib/mail-text"
+import { linksInHtml, linksInText, type PlacedLink } from "./link-surroundings"
+import { isUnsubscribeSign } from "./unsubscribe-signs"
 
 /** One address that a mail links. */
 export interface LinkTarget {
@@ -13,55 +14,67 @@ const MOST_TARGETS = 200
 /** No more than `untrackedHtml` reads, or a tracked link would be asked. */
 const MOST_CHARACTERS = 2_000
 
-const UNSUBSCRIBE =
-  /unsub|opt[-_]?out|abmeld|abbestell|austrag|d[eé]sabonn|d[eé]sinscri|darse[-_ ]de[-_ ]baja|cancelar|disiscri|uitschrijv|afmeld|avregistr|wypisz|odhl[aá]sit|отпис|退订|配信停止|수신거부|list-manage|preferences?\b|subscription/iu
-
 /** The pages of this server on which a recipient unsubscribes or chooses. */
 const OWN_PAGES = /^\/[up]\/[^/]+$/
 
-/** The http and https addresses of a mail, each once, without the part behind `#`. */
+/**
+ * The http and https addresses of a mail, each once, without the part behind `#`. Those of the text are
+ * listed where there is no html. They always tell which address may end a subscription.
+ */
 export function linkTargets(
   raw: Uint8Array,
   { html, text }: { html: string | null; text: string | null },
 ): LinkTarget[] {
   const announced = unsubscribeAddresses(raw)
+  const listed = targetsOf(linksInHtml(html ?? ""))
+  const named = targetsOf(linksInText(text ?? ""))
   const found = new Map<string, boolean>()
-  const links = html === null ? linksInText(text ?? "") : linksOf(html)
-  for (const { href, text: words } of links) {
-    const url = URL.parse(href)
-    if (!url || !/^https?:$/.test(url.protocol) || href.length > MOST_CHARACTERS) continue
-    url.hash = ""
-    const is_unsubscribe = announced.has(url.href) || UNSUBSCRIBE.test(words) || isUnsubscribe(url)
-    found.set(url.href, is_unsubscribe || (found.get(url.href) ?? false))
-    if (found.size >= MOST_TARGETS) break
+  for (const { url } of html === null ? named : listed) {
+    if (found.size < MOST_TARGETS) found.set(url, announced.has(url))
+  }
+  for (const { url, is_unsubscribe } of [...listed, ...named]) {
+    if (is_unsubscribe && found.has(url)) found.set(url, true)
   }
   return [...found].map(([url, is_unsubscribe]) => ({ url, is_unsubscribe }))
 }
 
-/** Whether an address looks as if it ended a subscription. */
-export const isUnsubscribe = (url: URL): boolean =>
-  UNSUBSCRIBE.test(decoded(`${url.hostname}${url.pathname}${url.search}`)) ||
-  OWN_PAGES.test(url.pathname)
+const targetsOf = (links: PlacedLink[]): LinkTarget[] =>
+  links.flatMap(({ href, surroundings }) => {
+    const url = URL.parse(href)
+    if (!url || !/^https?:$/.test(url.protocol) || href.length > MOST_CHARACTERS) return []
+    const is_unsubscribe = isUnsubscribeSign(surroundings) || isUnsubscribe(url)
+    return [{ url: withoutHash(url), is_unsubscribe }]
+  })
 
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
+/** Whether an address looks as if it ended a subscription. */
+export const isUnsubscribe = ({ hostname, pathname, search, hash }: URL): boolean =>
+  isUnsubscribeSign(decoded(decoded(`${hostname}${pathname}${search}${hash}`))) ||
+  OWN_PAGES.test(pathname)
+
+/** Piece by piece, because one wrong escape must not hide the rest. */
+const decoded = (text: string): string =>
+  text.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
+    try {
+      return decodeURIComponent(escapes)
+    } catch {
+      return " "
+    }
+  })
 
 /** Those of `List-Unsubscribe` (RFC 2369): a program may press them with one click (RFC 8058). */
 export function unsubscribeAddresses(raw: Uint8Array): Set<string> {
   const fields = headerFields(raw).filter(([name]) =>
     /^list-(?:unsubscribe|subscribe|post|owner)$/.test(name),
   )
-  const named = fields.flatMap(([, value]) => [...value.matchAll(/<\s*(https?:[^>\s]+)\s*>/gi)])
-  return new Set(named.flatMap(([, address = ""]) => bare(address)))
+  const named = fields.flatMap(([, value]) => [
+    ...value.matchAll(/<\s*(https?:[^>]+)>|(https?:[^\s,<>]+)/gi),
+  ])
+  return new Set(named.flatMap(([, address, bare = ""]) => addressOf(address ?? bare)))
 }
 
-function bare(address: string): string[] {
-  const url = URL.parse(address)
+/** A long address may be folded, with white space in it. */
+function addressOf(text: string): string[] {
+  const url = URL.parse(text.replace(/\s+/g, ""))
   return url ? [withoutHash(url)] : []
 }
 
@@ -70,14 +83,4 @@ export function withoutHash(url: URL): string {
   const asked = new URL(url)
   asked.hash = ""
   return asked.href
-}
-
-/** Words before a link in a line say what it is for. */
-function linksInText(text: string): { href: string; text: string }[] {
-  return text.split("\n").flatMap((line) =>
-    [...line.matchAll(/https?:\/\/[^\s<>"']{1,2000}/gi)].map(([address]) => ({
-      href: address.replace(/[.,;:!?*)\]}]{1,10}$/, ""),
-      text: line.slice(0, 200),
-    })),
-  )
 }

@@ -97,6 +97,34 @@ describe("a check", () => {
     expect(asked).not.toContain("/unsubscribe")
   })
 
+  test("asks for no link whose surroundings tell that it ends a subscription", async () => {
+    const project = await service.project()
+    const links = [
+      `<p>To unsubscribe from this list, <a href="${here("/a")}">click here</a></p>`,
+      `<p><a href="${here("/b")}"><img alt="Unsubscribe"></a></p>`,
+      `<p><a href="${here("/c")}" title="Unsubscribe">No more</a></p>`,
+      `<p>Don’t want these mails? <a href="${here("/d")}">Click here</a></p>`,
+      `<p><a href="${here("/e")}">登録解除</a> <a href="${here("/f")}">Peruuta tilaus</a></p>`,
+    ]
+    const raw = `Subject: x
+Content-Type: multipart/alternative; boundary="b"
+
+--b
+Content-Type: text/plain; charset=utf-8
+
+Remove me from this list: ${here("/g")}
+--b
+Content-Type: text/html; charset=utf-8
+
+<p>Hello.</p><p><a href="${here("/g")}">Look</a></p><hr>${"<p>Some words.</p>".repeat(20)}${links.join("")}
+--b--
+`
+    asked.length = 0
+    const { links: found } = await check(project, raw, { links: true })
+    expect(found.map(({ ok }: { ok: boolean | null }) => ok)).toEqual(Array(7).fill(null))
+    expect(asked).toEqual([])
+  })
+
   test("asks where a tracked link leads, and makes no click", async () => {
     const project = await service.project()
     await project.call("PATCH", "/v1/settings", { body: { track_clicks: true } })

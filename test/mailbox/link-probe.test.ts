@@ -72,6 +72,13 @@ describe("a link", () => {
     })
   })
 
+  test("that leads to another link of the mail, which may end a subscription, is not followed", async () => {
+    asked.length = 0
+    const found = await probeLinks([target(at("/moved")), target(at("/ok"), true)], HERE)
+    expect(found.map(({ ok }) => ok)).toEqual([null, null])
+    expect(asked).toEqual(["HEAD /moved"])
+  })
+
   test("whose server is silent, or never stops, costs no more than its time", async () => {
     expect(await probe("/slow", { ...HERE, timeout_ms: 500 })).toMatchObject({
       ok: false,
