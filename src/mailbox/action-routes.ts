@@ -87,7 +87,12 @@ const Check = t.Object(
         t.Object({
           url: text("https://example.com/order"),
           status: maybe(count(200)),
-          ok: maybe(flag(true, "Null: nobody asked, and `error` says why.")),
+          ok: maybe(
+            flag(
+              true,
+              "Null is not known: nobody asked, or the server refuses programs. `error` says which.",
+            ),
+          ),
           error: rarely(text("The server answered 404.")),
         }),
         { description: "Null where `links` was not asked for." },

@@ -2,6 +2,7 @@ import { type AddressPolicy, NetError, type NetErrorKind, request } from "../cor
 import { monotonic } from "../core/time"
 import { unavailable } from "../http/envelope"
 import { Semaphore } from "../lib/semaphore"
+import { HostNames } from "./host-names"
 import { isUnsubscribe, type LinkTarget, withoutHash } from "./link-targets"
 
 /** What a look at one link of a mail found. */
@@ -9,9 +10,9 @@ export interface CheckedLink {
   url: string
   /** Of the last answer; null where there was none. */
   status: number | null
-  /** Null: nobody looked. */
+  /** Null is not known: nobody asked, or the server does not answer programs. */
   ok: boolean | null
-  /** Why it is not ok, or why nobody looked. */
+  /** Why it is not ok, or why that is not known. */
   error: string | null
 }
 
@@ -48,7 +49,12 @@ export async function probeLinks(
   if (!release) throw unavailable(BUSY, "busy", CHECK_MS / 1000)
   const ends_at = monotonic() + CHECK_MS
   const marked = targets.filter(({ is_unsubscribe }) => is_unsubscribe).map(({ url }) => url)
-  const probing = { rules, announced: named.union(new Set(marked)), ends_at }
+  const probing = {
+    rules,
+    names: new HostNames(rules),
+    announced: named.union(new Set(marked)),
+    ends_at,
+  }
   const permits = new Semaphore(AT_ONCE)
   const asked = targets.filter(({ is_unsubscribe }) => !is_unsubscribe).slice(0, MOST_FETCHED)
   const wanted = new Set(asked.map(({ url }) => url))
@@ -83,19 +89,53 @@ const unasked = (url: string, error: string): CheckedLink => ({
 
 interface Probing {
   rules: LinkRules
+  names: HostNames
   announced: ReadonlySet<string>
   ends_at: number
 }
 
 async function probe(url: string, probing: Probing): Promise<CheckedLink> {
+  let at = url
   try {
-    return await followed(url, probing)
+    for (let hops = 0; hops <= MOST_REDIRECTS; hops++) {
+      const { status, next } = await ask(at, probing)
+      if (next === undefined) return { url, status, ...meaningOf(status) }
+      if (probing.announced.has(withoutHash(next)) || isUnsubscribe(next))
+        return { url, status, ok: null, error: UNSUBSCRIBES }
+      at = next.href
+    }
+    return { url, status: null, ok: false, error: TOO_FAR }
   } catch (error) {
     if (!(error instanceof NetError)) throw error
-    const ok = error.kind === "blocked_address" ? null : false
-    return { url, status: null, ok, error: REASONS[error.kind] }
+    return { url, status: null, ...failureOf(error, new URL(at), probing) }
   }
 }
+
+const TOO_FAR = `The link leads from one address to another more than ${MOST_REDIRECTS} times.`
+
+/** Many sites answer so to programs, and show people the page. */
+const REFUSALS = new Set([401, 403, 405, 429, 503])
+
+type Meaning = Pick<CheckedLink, "ok" | "error">
+
+function meaningOf(status: number): Meaning {
+  if (status < 400) return { ok: true, error: null }
+  if (!REFUSALS.has(status)) return { ok: false, error: `The server answered ${status}.` }
+  const error = `The server refused to answer (${status}). People may see the page: open it.`
+  return { ok: null, error }
+}
+
+/** What is no fault of the link leaves open whether it is dead. */
+function failureOf({ kind, cause }: NetError, at: URL, { names, rules }: Probing): Meaning {
+  const is_unanswered = kind === "dns" ? cause !== undefined : names.isWaiting(at)
+  if (is_unanswered) return { ok: null, error: UNANSWERED }
+  if (kind !== "blocked_address") return { ok: false, error: REASONS[kind] }
+  const is_here = names.isThisServer(at, rules.allow_private)
+  return { ok: null, error: is_here ? THIS_SERVER : REASONS[kind] }
+}
+
+const UNANSWERED = "The name servers did not answer, so nobody knows where the link leads."
+const THIS_SERVER = "The link leads to this server, which does not ask itself."
 
 /** Not the words of our network: they would tell a stranger what stands behind it. */
 const REASONS: Record<NetErrorKind, string> = {
@@ -107,23 +147,6 @@ const REASONS: Record<NetErrorKind, string> = {
   tls: "The certificate of the host is not valid.",
 }
 
-async function followed(url: string, { rules, announced, ends_at }: Probing): Promise<CheckedLink> {
-  let at = url
-  for (let hops = 0; hops <= MOST_REDIRECTS; hops++) {
-    const { status, next } = await ask(at, rules, ends_at)
-    if (next === undefined) {
-      const ok = status < 400
-      const error = ok ? null : `The server answered ${status}.`
-      return { url, status, ok, error }
-    }
-    if (announced.has(withoutHash(next)) || isUnsubscribe(next))
-      return { url, status, ok: null, error: UNSUBSCRIBES }
-    at = next.href
-  }
-  const error = `The link leads from one address to another more than ${MOST_REDIRECTS} times.`
-  return { url, status: null, ok: false, error }
-}
-
 interface LinkAnswer {
   status: number
   /** Where a redirect leads. */
@@ -131,23 +154,22 @@ interface LinkAnswer {
 }
 
 /** Many servers refuse HEAD, or answer it wrongly; only GET says what a reader gets. */
-async function ask(url: string, rules: LinkRules, ends_at: number): Promise<LinkAnswer> {
-  const head = await send(url, "HEAD", rules, ends_at).catch((error) => {
+async function ask(url: string, probing: Probing): Promise<LinkAnswer> {
+  const head = await send(url, "HEAD", probing).catch((error) => {
     if (error instanceof NetError && error.kind === "connection") return undefined
     throw error
   })
-  return head && head.status < 400 ? head : send(url, "GET", rules, ends_at)
+  return head && head.status < 400 ? head : send(url, "GET", probing)
 }
 
 async function send(
   url: string,
   method: string,
-  { timeout_ms: own_ms = REQUEST_MS, ...rules }: LinkRules,
-  ends_at: number,
+  { rules: { timeout_ms: own_ms = REQUEST_MS, ...rules }, names, ends_at }: Probing,
 ): Promise<LinkAnswer> {
   const timeout_ms = Math.max(1, Math.min(own_ms, ends_at - monotonic()))
   const limits = { timeout_ms, capture_bytes: MOST_BODY_BYTES }
-  const { status, headers } = await request({ ...rules, ...limits, url, method })
+  const { status, headers } = await request({ ...rules, ...limits, resolver: names, url, method })
   const location = status >= 300 && status < 400 ? headers.get("location") : null
   const next = location === null ? null : URL.parse(location, url)
   return { status, next: next ?? undefined }

@@ -1,5 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test"
 import { createServer } from "node:net"
+import { listening } from "../../src/core/destination"
+import { DnsError } from "../../src/core/dns"
 import { probeLinks } from "../../src/mailbox/link-probe"
 import { linkTargets } from "../../src/mailbox/link-targets"
 
@@ -21,6 +23,9 @@ const server = Bun.serve({
     if (pathname === "/to-unsubscribe") return redirect("/unsubscribe?me=1")
     if (pathname === "/odd") return redirect("ftp://127.0.0.1/x")
     if (pathname === "/slow") return new Promise<Response>(() => {})
+    const [, refused] = /^\/answers\/(\d+)$/.exec(pathname) ?? []
+    if (refused) return new Response(null, { status: Number(refused) })
+    if (pathname === "/to-nowhere") return redirect("http://elsewhere.test/")
     if (pathname === "/endless" && request.method === "GET") return new Response(endless())
     return new Response(null, { status: pathname === "/endless" ? 501 : 404 })
   },
@@ -53,6 +58,19 @@ describe("a link", () => {
   test("that is dead says so", async () => {
     const dead = { status: 404, ok: false, error: "The server answered 404." }
     expect(await probe("/gone")).toMatchObject(dead)
+  })
+
+  test.each([401, 403, 405, 429, 503])(
+    "whose server refuses programs with %d is not called dead",
+    async (status) => {
+      const { ok, error, ...found } = await probe(`/answers/${status}`)
+      expect([ok, found.status]).toEqual([null, status])
+      expect(error).toContain(`refused to answer (${status})`)
+    },
+  )
+
+  test.each([400, 404, 410, 500, 502])("whose server answers %d is dead", async (status) => {
+    expect(await probe(`/answers/${status}`)).toMatchObject({ status, ok: false })
   })
 
   test("is followed, but not for ever, and never to a private address", async () => {
@@ -105,6 +123,64 @@ describe("a link", () => {
     expect(new Set(found.map(({ error }) => error)).size).toBe(1)
     expect(opened).toEqual([])
     inside.close()
+  })
+})
+
+describe("the host of a link", () => {
+  const link = [target("http://elsewhere.test/")]
+  const none = async () => []
+  const failing = () => Promise.reject(new DnsError("SERVFAIL", true))
+  const silent = () => new Promise<string[]>(() => {})
+
+  test("without an address is dead", async () => {
+    const rules = { ...HERE, resolver: { a: none, aaaa: none } }
+    expect(await probeLinks(link, rules)).toMatchObject([
+      { ok: false, error: "The host has no address." },
+    ])
+  })
+
+  test.each([
+    ["fail", { a: failing, aaaa: failing }],
+    ["fail for one kind of address", { a: none, aaaa: failing }],
+    ["are silent", { a: silent, aaaa: silent }],
+  ])("is not known to be dead where the name servers %s", async (_, resolver) => {
+    const rules = { ...HERE, timeout_ms: 200, resolver }
+    for (const targets of [link, [target(at("/to-nowhere"))]]) {
+      const [found] = await probeLinks(targets, rules)
+      expect(found).toMatchObject({ status: null, ok: null })
+      expect(found?.error).toContain("name servers did not answer")
+    }
+  })
+
+  test("is asked for once by all links of a mail", async () => {
+    const names: string[] = []
+    const a = async (name: string) => [names.push(name), "127.0.0.1"].slice(1) as string[]
+    const urls = ["/ok", "/gone"].map((path) => `http://elsewhere.test:${server.port}${path}`)
+    const targets = urls.map((url) => target(url))
+    const found = await probeLinks(targets, { ...HERE, resolver: { a, aaaa: none } })
+    expect(found.map(({ status }) => status)).toEqual([200, 404])
+    expect(names).toEqual(["elsewhere.test"])
+  })
+
+  test("that is this server says so, but not to those that may not look inside", async () => {
+    const unregister = listening("0.0.0.0", server.port ?? 0)
+    const hosts = ["127.0.0.1", "localhost"].map((host) => `http://${host}:${server.port}/ok`)
+    const errorsFor = async (allow_private: string[]) =>
+      (
+        await probeLinks(
+          hosts.map((url) => target(url)),
+          { allow_private },
+        )
+      ).map(({ ok, error }) => [ok, error?.includes("this server")])
+    expect(await errorsFor(["127.0.0.1"])).toEqual([
+      [null, true],
+      [null, true],
+    ])
+    expect(await errorsFor([])).toEqual([
+      [null, false],
+      [null, false],
+    ])
+    unregister()
   })
 })
 
