@@ -7,7 +7,9 @@ import glossary from "../../../docs/glossary.md" with { type: "file" }
 import howAMessageTravels from "../../../docs/how-a-message-travels.md" with { type: "file" }
 import inbound from "../../../docs/inbound.md" with { type: "file" }
 import inboxTokens from "../../../docs/inbox-tokens.md" with { type: "file" }
+import mailbox from "../../../docs/mailbox.md" with { type: "file" }
 import operations from "../../../docs/operations.md" with { type: "file" }
+import pages from "../../../docs/pages.md" with { type: "file" }
 import preferences from "../../../docs/preferences.md" with { type: "file" }
 import providers from "../../../docs/providers.md" with { type: "file" }
 import reputation from "../../../docs/reputation.md" with { type: "file" }
@@ -35,6 +37,8 @@ export interface Guide {
 
 /** Every guide, in the order in which a newcomer needs them. */
 export const guides: Guide[] = [
+  { name: "mailbox", short: "The embedded mailbox", file: mailbox },
+  { name: "pages", short: "Signing in to the pages", file: pages },
   { name: "domains", short: "Sending domains", file: domains },
   { name: "templates", short: "Templates", file: templates },
   { name: "scheduling", short: "Scheduled sending", file: scheduling },

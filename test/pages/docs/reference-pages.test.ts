@@ -1,9 +1,12 @@
 import { describe, expect, spyOn, test } from "bun:test"
+import { readdirSync } from "node:fs"
+import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { codes } from "../../../src/core/errors"
 import { eventTypes } from "../../../src/events/registry"
 import { guides } from "../../../src/pages/docs/guides"
 import { codeBlocks } from "../../docs/code-blocks"
+import { root } from "../../harness/migrations"
 import { published } from "../../harness/published"
 import { sharedService } from "../../harness/shared-service"
 import { BEHIND_PROXY, stranger } from "../../identity/entrance"
@@ -224,7 +227,24 @@ test("the guide to webhooks has a program that checks a signature, in five langu
   for (const { code } of programs) expect(text).toContain(code.trim())
 })
 
+/** They are for developers, or have pages of their own. */
+const NO_GUIDES = ["bench-log.md", "decisions.md", "errors.md"]
+
+test("each page of docs/ is a guide", () => {
+  const files = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"))
+  const wanted = files.filter((name) => !NO_GUIDES.includes(name))
+  expect(guides.map(({ name }) => `${name}.md`).sort()).toEqual(wanted.sort())
+  for (const { name, file } of guides) expect(file).toEndWith(`docs/${name}.md`)
+})
+
 describe("the search", () => {
+  test("finds the guides of the pages themselves", async () => {
+    const found = async (query: string) => look(`/docs/search?q=${encodeURIComponent(query)}`)
+    expect(await found("chaos")).toContain('href="/docs/guides/mailbox#chaos')
+    expect(await found("release a mail")).toContain('href="/docs/guides/mailbox#release-a-mail"')
+    expect(await found("sign in")).toContain('href="/docs/guides/pages')
+  })
+
   test("finds operations, guides and codes without a script", async () => {
     const first = async (query: string) => {
       const text = await look(`/docs/search?q=${encodeURIComponent(query)}`)
