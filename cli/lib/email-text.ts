@@ -117,7 +117,10 @@ export interface MailFilters {
 }
 
 type MailSummary = Components["MailboxMailSummary"]
-type Mail = Omit<Components["MailboxMail"], "headers" | "parse_error" | "raw_url" | "html_url">
+type Mail = Omit<
+  Components["MailboxMail"],
+  "headers" | "parse_error" | "raw_url" | "html_url" | "envelope_from" | "organizations"
+>
 
 export const mailColumns: Columns<MailSummary> = {
   ID: idColumn("mail"),

@@ -11,6 +11,7 @@ import { type MailActionParts, mailActionRoutes } from "./action-routes"
 import { htmlUrl, type MailPageParts, mailPage } from "./mail-page"
 import * as mailbox from "./mailbox"
 import * as schemas from "./schemas"
+import { organizationsOf } from "./sender-domains"
 
 export interface MailboxParts extends MailPageParts, MailActionParts {
   cursors: Cursors
@@ -117,12 +118,13 @@ const mailRoutes = (parts: MailboxParts): AnyRoute[] => [
 async function show({ store, secrets, workers }: MailboxParts, project_id: string, id: string) {
   const mail = await mailbox.find(store.read, project_id, id)
   const { headers, html, text, attachments, parse_error } = await mailbox.parse(workers, mail)
-  const { email_id, from_address, to_address, subject, read_at, size, created_at } = mail
+  const { email_id, from_address, to_address, mail_from, subject, read_at, size, created_at } = mail
   const html_url = html === null ? null : htmlUrl(secrets, project_id, id)
   const raw_url = `${ALL}/${id}/raw`
   const rest = { read: read_at !== null, size, created_at }
+  const sender = { envelope_from: mail_from, organizations: organizationsOf(headers, mail_from) }
   const bodies = { headers, subject, html, html_url, text, attachments, parse_error, raw_url }
-  return { id, email_id, from: from_address, to: to_address, ...bodies, ...rest }
+  return { id, email_id, from: from_address, to: to_address, ...sender, ...bodies, ...rest }
 }
 
 const fileRoutes = ({ store, workers }: MailboxParts): AnyRoute[] => [

@@ -28,6 +28,15 @@ const file = t.Object({
 export const MailboxMail = t.Object(
   {
     ...summary,
+    envelope_from: text(
+      "bounces@mailbox.test",
+      "The sender of the envelope, which gets the bounces. Empty for a mail that is a bounce itself.",
+    ),
+    organizations: t.Record(t.String(), t.String(), {
+      examples: [{ "news.example.com": "example.com" }],
+      description:
+        "Each domain that the sender names, with its organizational domain: DMARC compares those.",
+    }),
     headers: t.Record(t.String(), t.Union([t.String(), t.Array(t.String())]), {
       examples: [{ subject: "It works", "mime-version": "1.0" }],
       description: "Header names are in lower case. A field that occurs more than once is a list.",

@@ -53,6 +53,22 @@ describe("one mail", () => {
     expect((await project.get(`/v1/emails/${email_id}`)).status).toBe(200)
   })
 
+  test("tells its envelope sender, and the organizations of the domains that the sender names", async () => {
+    const project = await service.project()
+    const raw =
+      "From: A <a@news.example.co.uk>\nDKIM-Signature: v=1; d=mail.example.co.uk; s=x\nMessage-ID: <1@Example.co.uk>\n\nx\n"
+    const id = await putMail(service, project, { raw, from: "b+1@bounce.elsewhere.test" })
+    expect((await project.get(`/v1/mailbox/${id}`)).body.data).toMatchObject({
+      envelope_from: "b+1@bounce.elsewhere.test",
+      organizations: {
+        "news.example.co.uk": "example.co.uk",
+        "mail.example.co.uk": "example.co.uk",
+        "example.co.uk": "example.co.uk",
+        "bounce.elsewhere.test": "elsewhere.test",
+      },
+    })
+  })
+
   test("is there as it came in, byte for byte", async () => {
     const project = await service.project()
     const raw = Buffer.from("Subject: \xff\r\n\r\n\xfe\r\n", "latin1")

@@ -26,9 +26,11 @@ const all = (headers: MailHeaders, name: string): string[] => {
   return Array.isArray(value) ? value : [value]
 }
 
-/** The domain of the first address in a header, in lower case; undefined where there is none. */
+/** The domain of an address, in lower case. In a header the name may look like an address, so `<…>` wins. */
 function domainIn(text: string): string | undefined {
-  const [, domain] = /@([^\s<>@,;"]+)/.exec(text) ?? []
+  const bare = text.replaceAll(/"(?:[^"\\]|\\.)*"/g, " ")
+  const [, inside] = /.*<([^<>]*)>/s.exec(bare) ?? []
+  const [, domain] = /@([^\s<>@,;"()]+)/.exec(inside ?? bare.replaceAll(/\([^()]*\)/g, " ")) ?? []
   return domain?.toLowerCase()
 }
 
@@ -41,22 +43,42 @@ export function signatureTags(signature: string): Record<string, string> {
   return Object.fromEntries(pairs.filter(([name]) => name !== ""))
 }
 
-/** Whether two domains belong together as DMARC's relaxed alignment sees subdomains (RFC 7489, 3.1). */
-const isAligned = (one: string, other: string): boolean =>
-  one === other || one.endsWith(`.${other}`) || other.endsWith(`.${one}`)
+/** What the answer of a mail says of its sender. */
+export interface SenderOfMail {
+  headers: MailHeaders
+  /** The sender of the envelope. A receiver writes it into Return-Path. */
+  envelope_from: string
+  /** By domain: the organizational one. */
+  organizations: Record<string, string>
+}
+
+type IsAligned = (one: string, other: string | undefined) => boolean
+
+/** DMARC's relaxed alignment: two domains of one organization belong together (RFC 7489, 3.1). */
+function alignment(organizations: Record<string, string>): IsAligned {
+  const of = (domain: string) =>
+    Object.hasOwn(organizations, domain) ? organizations[domain] : domain
+  return (one, other) => other !== undefined && of(one) === of(other)
+}
 
 /** DKIM, SPF, the name of the mail and its thread. */
-export function senderFacts(headers: MailHeaders): SenderFact[] {
+export function senderFacts(mail: SenderOfMail): SenderFact[] {
+  const { headers } = mail
   const from = domainIn(first(headers, "from"))
+  const isAligned = alignment(mail.organizations)
   return [
-    ...dkimFacts(headers, from),
-    spfFact(headers, from),
-    messageIdFact(headers, from),
+    ...dkimFacts(headers, from, isAligned),
+    spfFact(mail, from, isAligned),
+    messageIdFact(headers, from, isAligned),
     threadFact(headers),
   ]
 }
 
-function dkimFacts(headers: MailHeaders, from: string | undefined): SenderFact[] {
+function dkimFacts(
+  headers: MailHeaders,
+  from: string | undefined,
+  isAligned: IsAligned,
+): SenderFact[] {
   const signatures = all(headers, "dkim-signature")
   if (signatures.length === 0) {
     const text =
@@ -66,27 +88,36 @@ function dkimFacts(headers: MailHeaders, from: string | undefined): SenderFact[]
   return signatures.map((signature): SenderFact => {
     const { d = "?", s = "?", a = "?", h = "" } = signatureTags(signature)
     const signed = h.split(":").filter(Boolean)
-    const is_aligned = from !== undefined && isAligned(d.toLowerCase(), from)
+    const is_aligned = isAligned(d.toLowerCase(), from)
     const whose = is_aligned ? "the domain of From, as DMARC wants it" : `not the domain of From`
     const text = `Signed by ${d}, ${whose}. The key is at ${s}._domainkey.${d} (${a}). It covers the body and ${signed.length} header fields.`
     return { name: "DKIM", text, tone: is_aligned ? "good" : "warn" }
   })
 }
 
-function spfFact(headers: MailHeaders, from: string | undefined): SenderFact {
-  const envelope = domainIn(first(headers, "return-path"))
+function spfFact(
+  { headers, envelope_from }: SenderOfMail,
+  from: string | undefined,
+  isAligned: IsAligned,
+): SenderFact {
+  const [returned = envelope_from] = all(headers, "return-path")
+  const envelope = domainIn(returned)
   if (envelope === undefined) {
     const text =
-      "The mail has no Return-Path, so the envelope sender is not known. Receivers look up the SPF record of its domain."
+      "The envelope has no sender, as that of a bounce. Receivers look up the SPF record of the sending server's name."
     return { name: "SPF", text, tone: "plain" }
   }
-  const is_aligned = from !== undefined && isAligned(envelope, from)
+  const is_aligned = isAligned(envelope, from)
   const rest = is_aligned ? "It belongs to the domain of From." : "It is not the domain of From."
   const text = `Receivers look up the SPF record of ${envelope}, the domain of the envelope sender. ${rest}`
   return { name: "SPF", text, tone: is_aligned ? "good" : "warn" }
 }
 
-function messageIdFact(headers: MailHeaders, from: string | undefined): SenderFact {
+function messageIdFact(
+  headers: MailHeaders,
+  from: string | undefined,
+  isAligned: IsAligned,
+): SenderFact {
   const id = first(headers, "message-id")
   if (id === "") {
     const text =
@@ -94,7 +125,7 @@ function messageIdFact(headers: MailHeaders, from: string | undefined): SenderFa
     return { name: "Message-ID", text, tone: "warn" }
   }
   const domain = domainIn(id)
-  const is_own = domain !== undefined && from !== undefined && isAligned(domain, from)
+  const is_own = domain !== undefined && isAligned(domain, from)
   const whose = is_own ? "It has the domain of From." : "Its domain is not that of From."
   return { name: "Message-ID", text: `${id} names this mail for ever. ${whose}`, tone: "plain" }
 }
@@ -133,6 +164,7 @@ const NOTES: Record<string, string> = {
   "feedback-id": "Gmail groups complaints by it.",
   "auto-submitted": "A program wrote it, so that other programs do not answer (RFC 3834).",
   precedence: "An old sign of bulk mail; some programs do not answer it.",
+  "x-svc-email-id": "The id of the email in Belfry. Its status and events are found by it.",
   "x-mailer": "The program that wrote the mail.",
 }
 

@@ -7,10 +7,10 @@ import type { OpenMail } from "./mail-records"
 const TONES = { good: "good", warn: "look at it", plain: "fact" }
 
 /** First what the headers say of the sender, then each field with its meaning. */
-export const HeadersView = ({ mail: { id, headers } }: { mail: OpenMail }) => (
+export const HeadersView = ({ mail, mail: { id, headers } }: { mail: OpenMail }) => (
   <>
     <ul class="facts-list">
-      {senderFacts(headers).map((fact) => (
+      {senderFacts(mail).map((fact) => (
         <Fact key={`${fact.name} ${fact.text}`} fact={fact} />
       ))}
     </ul>
