@@ -20,7 +20,7 @@ export const mailboxRows = [
   }),
   row("check <id>", "POST /v1/mailbox/{mail_id}/check", {
     about: "check a mail: programs that lack what it uses, content, size; exit 1 for a dead link",
-    example: ["", "--links"],
+    example: ["--links", ""],
     flags: { links: false },
     options: (command) => command.option("--links", "ask the servers of the links, too"),
     body: ({ links }) => ({ links: links === true }),
@@ -39,7 +39,7 @@ export const mailboxRows = [
   }),
   row("clear", "DELETE /v1/mailbox", {
     about: "delete the project's mail from the mailbox, or only that to one recipient",
-    example: "--to ann@mailbox.test --yes",
+    example: ["--yes", "--to ann@mailbox.test --yes"],
     flags: { to: "delete only mail to this address" },
     confirm: async (context, _, __, { to }) => {
       const which = to ? `all mail to ${to}` : "all mail of the project"

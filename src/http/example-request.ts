@@ -30,8 +30,15 @@ export function exampleRequest(route: AnyRoute): ExampleRequest {
   }
 }
 
+/** Where an example saves an answer that is a file. Undefined for an answer that people read. */
+export const savedAs = ({ produces }: ExampleRequest): string | undefined => FILES[produces]
+
+const FILES: Record<string, string> = { "*/*": "file", "message/rfc822": "mail.eml" }
+
 /** The request as a command for a shell. `BELFRY_URL` and the credential come from the environment. */
-export function curlExample({ method, path, credential, body, produces, socket }: ExampleRequest) {
+export function curlExample(request: ExampleRequest) {
+  const { method, path, credential, body, socket } = request
+  const file = savedAs(request)
   if (socket !== undefined) {
     return `websocat -H "X-API-Key: $BELFRY_API_KEY" --protocol ${socket} "$BELFRY_WS_URL${path}"`
   }
@@ -40,7 +47,7 @@ export function curlExample({ method, path, credential, body, produces, socket }
     ...(credential
       ? [`-H "${credential.header}: ${credential.prefix}$${credential.variable}"`]
       : []),
-    ...(produces === "*/*" ? ["-L -o file"] : []),
+    ...(file === undefined ? [] : [`-L -o ${file}`]),
     ...(body === undefined ? [] : ['-H "Content-Type: application/json"', `-d ${quoted(body)}`]),
   ]
   return parts.join(" \\\n  ")
@@ -64,20 +71,26 @@ function credentialOf({ callers }: AnyRoute): ExampleRequest["credential"] {
   return callers[0] === "console" ? { ...bearer, variable: "BELFRY_TOKEN" } : undefined
 }
 
-const filledPath = ({ path, choices }: AnyRoute): string =>
-  path.replaceAll(/\{(\w+)\}/g, (_, name: string) => pathField(name, choices?.[name]).example)
+const filledPath = (route: AnyRoute): string =>
+  route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => pathField(route, name).example)
 
 /** What is named in a path: mostly an id, with one that could stand there. */
-export function pathField(name: string, words: readonly string[] | undefined) {
+export function pathField({ path, choices }: Pick<AnyRoute, "path" | "choices">, name: string) {
+  const words = choices?.[name]
   if (words) return { schema: { type: "string", enum: words }, example: words[0] ?? "" }
-  const known = PATH_EXAMPLES[name]
+  const known = OWN_PATH_EXAMPLES[path]?.[name] ?? PATH_EXAMPLES[name]
   if (known !== undefined) return { schema: { type: "string" }, example: known }
   return { schema: { type: "string", format: "uuid" }, example: EXAMPLE_ID }
 }
 
+/** By route, where the name means something else than elsewhere. */
+const OWN_PATH_EXAMPLES: Record<string, Record<string, string> | undefined> = {
+  "/v1/emails/{email_id}/attachments/{attachment_id}": { attachment_id: EXAMPLE_ID },
+}
+
 const PATH_EXAMPLES: Record<string, string> = {
   event_id: `evt_${EXAMPLE_ID}`,
-  attachment_id: EXAMPLE_ID,
+  attachment_id: "0",
   token: "it_Zk3vX9",
   provider: "ses",
   config_token: "cb_Zk3vX9",

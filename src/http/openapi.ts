@@ -210,7 +210,7 @@ function parametersOf(route: AnyRoute, schemas: SchemaComponents) {
       in: "path" as const,
       required: true,
       description: ABOUT[name] ?? `The id of the ${name.replace(/_id$/, "")}.`,
-      ...pathField(name, route.choices?.[name]),
+      ...pathField(route, name),
     })),
     ...fieldsOf(route.query, "query", schemas),
     ...fieldsOf(route.headers, "header", schemas),

@@ -1,4 +1,4 @@
-import { curlExample, type ExampleRequest } from "../../http/example-request"
+import { curlExample, type ExampleRequest, savedAs } from "../../http/example-request"
 import { goText, phpLiteral, pythonLiteral, typescriptLiteral } from "./program-literals"
 
 /** One request in one language, as a whole program that runs as it stands. */
@@ -37,9 +37,6 @@ export function programExamples(
 
 const isJson = ({ produces }: ExampleRequest) => produces === "application/json"
 
-/** An answer of any type is a file. */
-const isFile = ({ produces }: ExampleRequest) => produces === "*/*"
-
 /** For Bun, Deno and Node 18 or newer. */
 function typescriptExample(request: ExampleRequest): string {
   const { method, path, credential, body } = request
@@ -55,8 +52,17 @@ function typescriptExample(request: ExampleRequest): string {
     ...(body === undefined ? [] : [`  body: JSON.stringify(${typescriptLiteral(body, "  ")}),`]),
   ]
   const given = options.length > 0 ? `, {\n${options.join("\n")}\n}` : ""
-  return `const response = await fetch(\`\${process.env.BELFRY_URL}${path}\`${given})
+  const asked = `const response = await fetch(\`\${process.env.BELFRY_URL}${path}\`${given})`
+  const file = savedAs(request)
+  if (file === undefined) {
+    return `${asked}
 console.log(response.status, await response.${isJson(request) ? "json" : "text"}())`
+  }
+  return `import { writeFile } from "node:fs/promises"
+
+${asked}
+if (response.ok) await writeFile("${file}", new Uint8Array(await response.arrayBuffer()))
+else console.log(response.status, await response.text())`
 }
 
 /** For Bun and Node 22 or newer, whose WebSocket sends headers. */
@@ -87,21 +93,28 @@ function pythonExample(request: ExampleRequest): string {
       : [`    data=json.dumps(${pythonLiteral(body, "    ")}).encode(),`]),
   ]
   const answer = isJson(request) ? "json.load(response)" : "response.read().decode()"
-  const shown = isFile(request)
-    ? '    with open("file", "wb") as file:\n        file.write(response.read())'
-    : `    print(response.status, ${answer})`
+  const file = savedAs(request)
+  const shown =
+    file === undefined
+      ? `        print(response.status, ${answer})`
+      : `        with open("${file}", "wb") as file:\n            file.write(response.read())`
   const with_json = body !== undefined || isJson(request)
   return `${with_json ? "import json\n" : ""}import os
+import urllib.error
 import urllib.request
 
 request = urllib.request.Request(
 ${lines.join("\n")}
 )
-with urllib.request.urlopen(request) as response:
-${shown}`
+try:
+    with urllib.request.urlopen(request) as response:
+${shown}
+except urllib.error.HTTPError as error:
+    print(error.code, error.read().decode())`
 }
 
-function goExample({ method, path, credential, body }: ExampleRequest): string {
+function goExample(request: ExampleRequest): string {
+  const { method, path, credential, body } = request
   const packages = ["fmt", "io", "net/http", "os", ...(body === undefined ? [] : ["strings"])]
   const reader = body === undefined ? "nil" : "body"
   const prefix = credential?.prefix ? `"${credential.prefix}"+` : ""
@@ -125,11 +138,23 @@ ${credential ? `\trequest.Header.Set("${credential.header}", ${prefix}os.Getenv(
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(response.Status, string(answer))
+${goSaving(savedAs(request))}	fmt.Println(response.Status, string(answer))
 }`
 }
 
-function phpExample({ method, path, credential, body }: ExampleRequest): string {
+const goSaving = (file: string | undefined) =>
+  file === undefined
+    ? ""
+    : `	if response.StatusCode == http.StatusOK {
+		if err := os.WriteFile("${file}", answer, 0o644); err != nil {
+			panic(err)
+		}
+		return
+	}
+`
+
+function phpExample(request: ExampleRequest): string {
+  const { method, path, credential, body } = request
   const value = credential && `getenv("${credential.variable}")`
   const headers = [
     ...(credential ? [`            "${credential.header}: ${credential.prefix}" . ${value},`] : []),
@@ -149,5 +174,13 @@ $context = stream_context_create([
 ${lines.join("\n")}
     ],
 ]);
-echo file_get_contents(getenv("BELFRY_URL") . "${path}", false, $context), "\\n";`
+${phpAnswer(path, savedAs(request))}`
 }
+
+const phpAnswer = (path: string, file: string | undefined) =>
+  file === undefined
+    ? `echo file_get_contents(getenv("BELFRY_URL") . "${path}", false, $context), "\\n";`
+    : `$answer = fopen(getenv("BELFRY_URL") . "${path}", "r", false, $context);
+$status = implode(preg_grep("~^HTTP/~", stream_get_meta_data($answer)["wrapper_data"]));
+if (str_contains($status, " 200")) file_put_contents("${file}", $answer);
+else echo stream_get_contents($answer), "\\n";`

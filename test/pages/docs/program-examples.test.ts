@@ -254,3 +254,64 @@ describe("values of JSON arrive unchanged in", () => {
     )
   }
 })
+
+describe("an answer that is a file, or a failure, is told well by", () => {
+  const bytes = Uint8Array.from({ length: 256 }, (_, n) => n)
+  const reason = JSON.stringify({ error: { code: "service_unavailable" } })
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: ({ url: asked }) =>
+      asked.endsWith("/file") ? new Response(bytes) : new Response(reason, { status: 503 }),
+  })
+  afterAll(() => server.stop(true))
+  const env = { BELFRY_URL: `http://127.0.0.1:${server.port}` }
+
+  const runs: Record<string, { file: string; needs: Parameters<typeof missing>; run: string[] }> = {
+    curl: { file: "get.sh", needs: ["curl"], run: ["sh", "get.sh"] },
+    typescript: { file: "get.ts", needs: [], run: [process.execPath, "get.ts"] },
+    python: { file: "get.py", needs: ["python3"], run: ["python3", "get.py"] },
+    go: { file: "get.go", needs: ["go"], run: ["go", "run", "get.go"] },
+    php: { file: "get.php", needs: ["php"], run: ["php", "get.php"] },
+  }
+
+  for (const [name, { file, needs, run }] of Object.entries(runs)) {
+    const got = async (request: Omit<ExampleRequest, "method">) => {
+      const all = programExamples({ method: "GET", ...request }, undefined)
+      writeFileSync(join(folder, file), `${all.find((one) => one.name === name)?.source}\n`)
+      return await ran(run, env)
+    }
+    test.skipIf(missing(...needs))(
+      name,
+      async () => {
+        for (const [produces, saved] of Object.entries({
+          "*/*": "file",
+          "message/rfc822": "mail.eml",
+        })) {
+          rmSync(join(folder, saved), { force: true })
+          expect(await got({ path: "/file", produces })).toBe("")
+          expect(await Bun.file(join(folder, saved)).bytes()).toEqual(bytes)
+        }
+        const told = await got({ path: "/readyz", produces: "application/json" })
+        expect(told).toContain("service_unavailable")
+        if (name !== "curl") {
+          expect(await got({ path: "/gone", produces: "*/*" })).toContain("service_unavailable")
+          expect(await Bun.file(join(folder, "file")).bytes()).toEqual(bytes)
+        }
+      },
+      60_000,
+    )
+  }
+})
+
+test("the examples of the mailbox ask for what exists, and all languages ask for the same", () => {
+  const of = (route: string) =>
+    written.filter((one) => one.route === route).map(({ source }) => source)
+  const files = of("GET /v1/mailbox/{mail_id}/attachments/{attachment_id}")
+  expect(files.every((source) => /\/attachments\/0\b|\S+ 0 --save-as/.test(source))).toBe(true)
+  const checks = of("POST /v1/mailbox/{mail_id}/check")
+  expect(checks.every((source) => /links\W+(?:true|True)|--links/.test(source))).toBe(true)
+  expect(of("DELETE /v1/mailbox").filter((source) => source.includes("ann@"))).toEqual([])
+  const email = of("GET /v1/emails/{email_id}/attachments/{attachment_id}")
+  expect(email.filter((source) => /attachments\/0\b/.test(source))).toEqual([])
+})
