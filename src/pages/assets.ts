@@ -1,7 +1,7 @@
 import { statSync } from "node:fs"
 import { Glob } from "bun"
 import { fail } from "../core/errors"
-import { takesCoding } from "../lib/content-coding"
+import { compressedAnswer } from "./compressed-text"
 import type { EntryName } from "./console-bundle"
 
 /** The bundle as it is served: compressed bytes by hashed name and encoding. */
@@ -14,7 +14,8 @@ export interface ConsoleAssets {
 
 type AssetEncoding = "brotli" | "gzip"
 
-const IS_COMPILED = /\/(\$bunfs|~BUN)\//.test(import.meta.url)
+/** Whether this runs in the binary. */
+export const IS_COMPILED = /\/(\$bunfs|~BUN)\//.test(import.meta.url)
 
 /**
  * The bundle of the console. The binary carries it; from the sources it is made at the first call, and
@@ -72,25 +73,18 @@ const FOR_EVER = "public, max-age=31536000, immutable"
 export async function assetResponse(request: Request, name: string): Promise<Response> {
   if (name === VERSION_NAME && !IS_COMPILED) return versionResponse()
   const assets = await consoleAssets()
-  const accepted = request.headers.get("accept-encoding")
-  const encoding: AssetEncoding = takesCoding(accepted, "br") ? "brotli" : "gzip"
-  const body = assets.lookup(name, encoding)
-  if (!body) return fail("not_found", `There is no asset ${name}. Load the page again.`)
-  const headers: Record<string, string> = {
-    "content-type": TYPES[name.split(".").at(-1) ?? ""] ?? "application/octet-stream",
-    "cache-control": FOR_EVER,
-    etag: `"${name}"`,
-    vary: "accept-encoding",
-    "x-content-type-options": "nosniff",
-    "cross-origin-resource-policy": "same-origin",
-  }
-  if (request.headers.get("if-none-match")?.includes(`"${name}"`))
-    return new Response(null, { status: 304, headers })
-  if (encoding === "gzip" && !takesCoding(accepted, "gzip"))
-    return new Response(Bun.gunzipSync(await body.bytes()), { headers })
-  return new Response(body, {
-    headers: { ...headers, "content-encoding": encoding === "brotli" ? "br" : "gzip" },
-  })
+  const [brotli, gzip] = [assets.lookup(name, "brotli"), assets.lookup(name, "gzip")]
+  if (!brotli || !gzip) return fail("not_found", `There is no asset ${name}. Load the page again.`)
+  return compressedAnswer(
+    request,
+    { brotli, gzip, etag: `"${name}"` },
+    {
+      "content-type": TYPES[name.split(".").at(-1) ?? ""] ?? "application/octet-stream",
+      "cache-control": FOR_EVER,
+      "x-content-type-options": "nosniff",
+      "cross-origin-resource-policy": "same-origin",
+    },
+  )
 }
 
 /** From the sources only: a page asks for it, and loads itself again after a change. */

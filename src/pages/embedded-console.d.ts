@@ -6,4 +6,9 @@ declare module "belfry-console" {
   export const entries: Record<import("./console-bundle").EntryName, string>
   /** By page: the hashed names of its scripts. */
   export const pages: Record<string, string[]>
+  /** The paths of the two compressed forms of each document, and its ETag. */
+  export const documents: Record<
+    import("./docs/documents").DocumentName,
+    { brotli: string; gzip: string; etag: string }
+  >
 }

@@ -30,7 +30,10 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
         {},
         { additionalProperties: true, title: "OpenApiDocument", examples: [{ openapi: "3.1.0" }] },
       ),
-      handle: async () => new Response(await document(), { headers: JSON_HEADERS }),
+      handle: async ({ request }) => {
+        const { compressedAnswer } = await import("./compressed-text")
+        return compressedAnswer(request, (await documents()).openapi, JSON_HEADERS)
+      },
     }),
     route({
       ...open,
@@ -42,13 +45,13 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
     }),
   ]
   const described = () => [...table.filter((one) => one.page === undefined), ...routes]
-  const document = once(async () => {
-    const { openApi } = await import("../http/openapi")
-    return JSON.stringify(openApi(described(), VERSION))
+  const documents = once(async () => {
+    const { documentsOf } = await import("./docs/documents")
+    return documentsOf(described(), VERSION)
   })
   const site = once(async () => {
     const { ReferenceSite } = await import("./docs/site")
-    return new ReferenceSite(described())
+    return ReferenceSite.open(described(), await documents())
   })
   const page = async (request: Request, path: string) =>
     (await (await site()).page(request, path)) ??
@@ -78,7 +81,10 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
 }
 
 const LONGEST_QUERY = 100
-const JSON_HEADERS = { "content-type": "application/json;charset=utf-8" }
+const JSON_HEADERS = {
+  "content-type": "application/json;charset=utf-8",
+  "cache-control": "no-cache",
+}
 
 /** Made at the first call, and kept for later calls. */
 function once<Value>(make: () => Value): () => Value {

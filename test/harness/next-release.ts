@@ -85,7 +85,7 @@ async function signFile(
 }
 
 async function compile(program: string) {
-  await writeConsole()
+  await writeConsole(NEXT_VERSION)
   const built = await Bun.build({
     entrypoints: [join(import.meta.dir, "next-version.ts"), join(root, "src/worker.ts")],
     root,

@@ -1,3 +1,4 @@
+import { brotliDecompressSync, gunzipSync } from "node:zlib"
 import { type AppParts, routeTable } from "../../src/app"
 import type { OpenApi } from "../../src/http/openapi"
 import { type JsonSchema, judges } from "./json-schema"
@@ -30,7 +31,9 @@ async function readDescription(): Promise<OpenApi> {
 
 async function madeDescription(): Promise<string> {
   const row = routeTable({} as AppParts).find(({ path }) => path === "/v1/openapi.json")
-  const answer = (await row?.handle({} as never)) as Response
+  const answer = (await row?.handle({
+    request: new Request("http://belfry.test/"),
+  } as never)) as Response
   return await answer.text()
 }
 
@@ -94,13 +97,28 @@ export async function faultsOf(method: string, path: string, answer: Response): 
   if (!schema) return [`${at}: the description has no answer of that status and the type ${type}`]
   const out = told ? untoldHeaders(answer, told) : []
   if (type !== "application/json") return out.map((text) => `${at}: ${text}`)
-  const body = (await answer.clone().json()) as { error?: { code: string; message: string } }
+  const body = JSON.parse(await unpacked(answer.clone())) as {
+    error?: { code: string; message: string }
+  }
   judgeOf(schema)(body, "body", out)
   const known = told?.["x-error-codes"]
   if (known && !known.includes(body.error?.code ?? "")) {
     out.push(`body.error.code: none of its codes: ${body.error?.code}: ${body.error?.message}`)
   }
   return out.map((text) => `${at}: ${text}`)
+}
+
+interface PackedAnswer {
+  bytes(): Promise<Uint8Array>
+  headers: { get(name: string): string | null }
+}
+
+/** The text of an answer, whatever its coding. */
+async function unpacked(answer: PackedAnswer): Promise<string> {
+  const bytes = await answer.bytes()
+  const coding = answer.headers.get("content-encoding")
+  const unpack = { br: brotliDecompressSync, gzip: gunzipSync }[coding ?? ""]
+  return Buffer.from(unpack ? unpack(bytes) : bytes).toString()
 }
 
 /** Pixels and links of mails, files of pages and their session: no program calls them. */

@@ -1,7 +1,8 @@
 import type { ErrorCode } from "../../core/errors"
-import type { ExampleRequest } from "../../http/example-request"
+import { type ExampleRequest, exampleRequest } from "../../http/example-request"
 import type { OpenApi, Operation, Parameter, Reference } from "../../http/openapi"
 import type { Schema } from "../../http/openapi-schemas"
+import type { AnyRoute } from "../../http/route"
 
 /** One operation of the reference, with all that its page shows. */
 export interface DocOperation {
@@ -28,15 +29,17 @@ export interface ApiReference {
   operations: Map<string, DocOperation>
 }
 
-/** `requests` gives the example of `METHOD /path`. */
-export function apiReference(
-  description: OpenApi,
-  requests: (name: string) => ExampleRequest,
-): ApiReference {
+/** The reference of these routes, whose OpenAPI document is `openapi`. */
+export function referenceOf(routes: AnyRoute[], openapi: string): ApiReference {
+  const description = JSON.parse(openapi) as OpenApi
+  const requests = new Map(
+    routes.map((route) => [`${route.method} ${route.path}`, exampleRequest(route)]),
+  )
   const all = Object.entries(description.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([word, operation]): DocOperation => {
       const method = word.toUpperCase()
-      return { method, path, operation, request: requests(`${method} ${path}`) }
+      const request = requests.get(`${method} ${path}`) as ExampleRequest
+      return { method, path, operation, request }
     }),
   )
   return {

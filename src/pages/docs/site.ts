@@ -1,12 +1,15 @@
-import { gzipSync } from "node:zlib"
-import { VERSION } from "../../core/version"
-import { type ExampleRequest, exampleRequest } from "../../http/example-request"
-import { openApi } from "../../http/openapi"
 import type { AnyRoute } from "../../http/route"
-import { takesCoding } from "../../lib/content-coding"
+import type { SearchEntry } from "../../lib/reference-search"
 import { consoleAssets } from "../assets"
+import {
+  type CompressedText,
+  compressedAnswer,
+  compressedText,
+  plainText,
+} from "../compressed-text"
 import { consoleHeaders } from "../console-page"
 import { html, type Markup } from "../html"
+import type { Documents } from "./documents"
 import { errorContent, errorList, errorText } from "./error-pages"
 import { eventTypesPage } from "./event-types-page"
 import { docsFrame, HOME_TITLE } from "./frame"
@@ -14,8 +17,8 @@ import { guides, lookupGuide } from "./guides"
 import { areaPage, homePage } from "./home-page"
 import { guideContent, sectionsOf } from "./markdown"
 import { operationPage } from "./operation-page"
-import { type ApiReference, apiReference } from "./reference"
-import { searchEntries, searchPage } from "./search-page"
+import { type ApiReference, referenceOf } from "./reference"
+import { searchPage } from "./search-page"
 
 /** What stands in the frame of one page. */
 interface DocsContent {
@@ -24,28 +27,29 @@ interface DocsContent {
   area?: string | undefined
 }
 
-/** A page as the cache keeps it. Its bytes are compressed, so that many pages need little memory. */
-interface KeptPage {
-  gzip: Uint8Array<ArrayBuffer>
-  etag: string
-}
-
 /** All pages fit, a few kilobytes each: to make them again and again would be work for every stranger's request. */
 const MOST_PAGES = 512
+
+/** To compress better takes as long as to make the page. */
+const QUALITY = 9
 
 /** The pages of the reference. They are made at the first request, and the latest ones are kept. */
 export class ReferenceSite {
   readonly #reference: ApiReference
-  readonly #kept = new Map<string, KeptPage>()
-  readonly #entries = madeOnce(() => searchEntries(this.#reference))
-  readonly #index = madeOnce(async () => compressed(JSON.stringify(await this.#entries())))
+  readonly #documents: Documents
+  readonly #kept = new Map<string, CompressedText>()
+  readonly #entries = madeOnce(
+    async () => JSON.parse(await plainText(this.#documents.search)) as SearchEntry[],
+  )
 
-  constructor(routes: AnyRoute[]) {
-    const requests = new Map(
-      routes.map((route) => [`${route.method} ${route.path}`, exampleRequest(route)]),
-    )
-    const requestOf = (name: string) => requests.get(name) as ExampleRequest
-    this.#reference = apiReference(openApi(routes, VERSION), requestOf)
+  private constructor(reference: ApiReference, documents: Documents) {
+    this.#reference = reference
+    this.#documents = documents
+  }
+
+  static async open(routes: AnyRoute[], documents: Documents): Promise<ReferenceSite> {
+    const openapi = await plainText(documents.openapi)
+    return new ReferenceSite(referenceOf(routes, openapi), documents)
   }
 
   /** The page of a path such as `/docs/emails`. Undefined where there is none. */
@@ -60,12 +64,12 @@ export class ReferenceSite {
       if (this.#kept.size <= MOST_PAGES) break
       this.#kept.delete(oldest)
     }
-    return answer(request, kept, headersOf(request))
+    return compressedAnswer(request, kept, headersOf(request))
   }
 
-  async #made(path: string): Promise<KeptPage | undefined> {
+  async #made(path: string): Promise<CompressedText | undefined> {
     const found = await this.#contentOf(path)
-    return found && compressed(await this.#framed(path, found))
+    return found && compressedText(await this.#framed(path, found), { quality: QUALITY })
   }
 
   async #framed(path: string, content: DocsContent, query = ""): Promise<string> {
@@ -107,14 +111,23 @@ export class ReferenceSite {
   async search(request: Request, query: string): Promise<Response> {
     const content = searchPage(await this.#entries(), query)
     const text = await this.#framed("/docs/search", { title: "Search", content }, query)
-    return answer(request, compressed(text), headersOf(request))
+    const found = await compressedText(text, { quality: SEARCH_QUALITY })
+    return compressedAnswer(request, found, headersOf(request))
   }
 
   /** What the script of the pages searches in. */
   async searchIndex(request: Request): Promise<Response> {
-    const headers = { "content-type": "application/json", "x-content-type-options": "nosniff" }
-    return answer(request, await this.#index(), headers)
+    return compressedAnswer(request, this.#documents.search, INDEX_HEADERS)
   }
+}
+
+/** Nobody asks for the same search again. */
+const SEARCH_QUALITY = 5
+
+const INDEX_HEADERS = {
+  "content-type": "application/json",
+  "x-content-type-options": "nosniff",
+  "cache-control": "no-cache",
 }
 
 /** Made at the first call, and after a failure at the next one. */
@@ -132,7 +145,7 @@ function madeOnce<Value>(make: () => Promise<Value>): () => Promise<Value> {
 /** As of the console. Search engines may read the reference, and the policy forbids frames. */
 function headersOf(request: Request): Record<string, string> {
   const { "x-frame-options": _, "x-robots-tag": __, ...headers } = consoleHeaders(request)
-  return headers
+  return { ...headers, "cache-control": "no-cache" }
 }
 
 async function guideOf(name: string): Promise<DocsContent | undefined> {
@@ -142,18 +155,4 @@ async function guideOf(name: string): Promise<DocsContent | undefined> {
   const content = html`<p class="trail"><a href="/docs">Reference</a> / <a href="/docs#guides">Guides</a></p>
 ${guideContent(text)}`
   return { title: sectionsOf(text).title, content }
-}
-
-function compressed(text: string): KeptPage {
-  const digest = new Bun.CryptoHasher("sha256").update(text).digest("base64url")
-  return { gzip: gzipSync(text, { level: 9 }), etag: `"${digest.slice(0, 22)}"` }
-}
-
-function answer(request: Request, { gzip, etag }: KeptPage, own: Record<string, string>): Response {
-  const headers = { ...own, etag, "cache-control": "no-cache", vary: "accept-encoding" }
-  if (request.headers.get("if-none-match")?.includes(etag))
-    return new Response(null, { status: 304, headers })
-  if (!takesCoding(request.headers.get("accept-encoding"), "gzip"))
-    return new Response(Bun.gunzipSync(gzip), { headers })
-  return new Response(gzip, { headers: { ...headers, "content-encoding": "gzip" } })
 }

@@ -1,7 +1,7 @@
 import { describe, expect, spyOn, test } from "bun:test"
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
-import { gzipSync } from "node:zlib"
+import { brotliDecompressSync, gunzipSync, gzipSync } from "node:zlib"
 import { codes } from "../../../src/core/errors"
 import { eventTypes } from "../../../src/events/registry"
 import { guides } from "../../../src/pages/docs/guides"
@@ -129,17 +129,31 @@ test("every link leads to a page, and to a place on it where it names one", asyn
   expect(broken).toEqual([])
 })
 
-test("a page is kept by its ETag, and comes compressed where the browser takes it", async () => {
-  const door = stranger(service)
-  const first = await door.get("/docs/postEmails")
-  const etag = first.headers.get("etag") ?? ""
-  expect(etag).toMatch(/^"[\w-]{22}"$/)
-  const again = await door.call("GET", "/docs/postEmails", { headers: { "if-none-match": etag } })
-  expect([again.status, again.text]).toEqual([304, ""])
-  const headers = { "accept-encoding": "gzip, br" }
-  const small = await door.call("GET", "/docs/postEmails", { headers })
-  expect(small.headers.get("content-encoding")).toBe("gzip")
-})
+test.each(["/docs/postEmails", "/docs/search-index", "/docs/search?q=domain", "/v1/openapi.json"])(
+  "%s is kept by its ETag, and comes compressed as the client takes it",
+  async (path) => {
+    const door = stranger(service)
+    const first = await door.get(path)
+    const etag = first.headers.get("etag") ?? ""
+    expect(etag).toMatch(/^"[\w-]{22}"$/)
+    expect(first.headers.get("cache-control")).toBe("no-cache")
+    expect(first.headers.get("vary")).toContain("accept-encoding")
+    const again = await door.call("GET", path, { headers: { "if-none-match": etag } })
+    expect([again.status, again.text]).toEqual([304, ""])
+    const { url } = service.listen()
+    for (const [accepted, coding, unpack] of [
+      ["gzip, deflate, br", "br", brotliDecompressSync],
+      ["br", "br", brotliDecompressSync],
+      ["gzip;q=0.5, br;q=0", "gzip", gunzipSync],
+      ["*", "br", brotliDecompressSync],
+    ] as const) {
+      const headers = { "accept-encoding": accepted }
+      const packed = await fetch(url + path, { headers, decompress: false })
+      expect([accepted, packed.headers.get("content-encoding")]).toEqual([accepted, coding])
+      expect(unpack(await packed.bytes()).toString()).toBe(first.text)
+    }
+  },
+)
 
 test("what does not exist is a page that says so", async () => {
   for (const path of ["nothing", "<b>", "guides/nothing", "guides/..%2f..%2fREADME", "errors/x"]) {
