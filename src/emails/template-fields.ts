@@ -26,7 +26,8 @@ export const contentFields = {
   subject: t.Optional(
     t.String({
       maxLength: SOURCE_BYTES,
-      description: "1 to 998 characters. Required without a template.",
+      description:
+        "Required without a template. A mail has 1 to 998 characters of it; its Handlebars source may be longer.",
     }),
   ),
   html: t.Optional(t.String()),

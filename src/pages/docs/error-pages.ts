@@ -2,6 +2,7 @@ import file from "../../../docs/errors.md" with { type: "file" }
 import { codes, type ErrorCode, isErrorCode, meanings } from "../../core/errors"
 import { pageOf } from "../../http/envelope"
 import { html, type Markup } from "../html"
+import { exampleDetails } from "./error-details"
 import { codeBlock } from "./frame"
 import { renderMarkdown, sectionsOf } from "./markdown"
 import { type ApiReference, failuresOf } from "./reference"
@@ -49,7 +50,7 @@ const RETRY =
 const FINAL = "No. The same request fails again until its cause is mended."
 
 const exampleOf = (code: ErrorCode) => ({
-  error: { code, message: "A sentence for people. It may change.", details: {} },
+  error: { code, message: "A sentence for people. It may change.", details: exampleDetails(code) },
   meta: { request_id: "req_4f1d2e4c5b6a7d407c3e9b5a3f1d2e4c", docs: pageOf(code) },
 })
 

@@ -1,3 +1,4 @@
+import { NOT_OFFERED } from "../../http/field-schemas"
 import type { Schema } from "../../http/openapi-schemas"
 import { html, type Markup, prose } from "../html"
 
@@ -50,6 +51,7 @@ export function fieldsOf(schema: Schema, prefix = "", level = 0): DocField[] {
   const needed = (shape.schema.required ?? []) as string[]
   const properties = shape.schema.properties as Record<string, Schema>
   return Object.entries(properties).flatMap(([name, field]) => {
+    if (field[NOT_OFFERED]) return []
     const path = prefix + name
     const about = [String(field.description ?? ""), limitsOf(field)].filter(Boolean).join(" ")
     const own = { path, kind: kindOf(field), required: needed.includes(name), about }
@@ -57,6 +59,12 @@ export function fieldsOf(schema: Schema, prefix = "", level = 0): DocField[] {
     return [own, ...fieldsOf(field, `${path}${inner?.listed ? "[]" : ""}.`, level + 1)]
   })
 }
+
+/** The fields that this server does not have: it takes only null there. */
+export const notOfferedIn = (schema: Schema): string[] =>
+  Object.entries((schema.properties ?? {}) as Record<string, Schema>)
+    .filter(([, field]) => field[NOT_OFFERED])
+    .map(([name]) => name)
 
 function objectIn(schema: Schema): { schema: Schema; listed: boolean } | undefined {
   if (schema.properties) return { schema, listed: false }

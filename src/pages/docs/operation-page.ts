@@ -3,7 +3,14 @@ import { commonCodes } from "../../http/openapi-components"
 import type { Schema } from "../../http/openapi-schemas"
 import { html, type Markup, prose } from "../html"
 import { exampleTabs, tryPlace } from "./example-tabs"
-import { type DocField, fieldsOf, fieldTable, kindOf, parameterField } from "./field-tables"
+import {
+  type DocField,
+  fieldsOf,
+  fieldTable,
+  kindOf,
+  notOfferedIn,
+  parameterField,
+} from "./field-tables"
 import { breakable, codeBlock, methodMark } from "./frame"
 import {
   type ApiReference,
@@ -93,10 +100,16 @@ function bodyPart(one: DocOperation, { description }: ApiReference): Markup | un
   const schema = bodyOf(one, description)
   const fields = schema && fieldsOf(schema)
   if (!fields || fields.length === 0) return undefined
+  const others = schema ? notOfferedIn(schema) : []
   return html`
 <h2 id="body">Body</h2>
-${fieldTable(fields, true)}`
+${fieldTable(fields, true)}${others.length > 0 && noneOf(others)}`
 }
+
+const noneOf = (names: string[]) => html`
+<p class="needs">This server does not have ${names.map(
+  (name, at) => html`${at > 0 && ", "}<code>${name}</code>`,
+)}: another value than null is refused.</p>`
 
 function answerPart(
   { status, type, schema, example }: DocAnswer,

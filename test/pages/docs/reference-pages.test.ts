@@ -6,6 +6,7 @@ import { codes } from "../../../src/core/errors"
 import { eventTypes } from "../../../src/events/registry"
 import { guides } from "../../../src/pages/docs/guides"
 import { codeBlocks } from "../../docs/code-blocks"
+import { mail } from "../../harness/mail"
 import { root } from "../../harness/migrations"
 import { published } from "../../harness/published"
 import { sharedService } from "../../harness/shared-service"
@@ -220,6 +221,42 @@ test("the page of each code has its causes and what to do", async () => {
       /<h2 id="causes">([\s\S]*)<h2 id="remedy">([\s\S]*)<h2 id="example">/.exec(text) ?? []
     expect([code, /<li>.{10,}/.test(causes), /<p>.{8,}/s.test(remedy)]).toEqual([code, true, true])
   }
+})
+
+test("the response of a code has the details that its errors have", async () => {
+  const detailsOf = async (code: string) => {
+    const [, part = ""] = (await look(`/docs/errors/${code}`)).split('<h2 id="example">')
+    const [, source = ""] = /<code>([\s\S]*?)<\/code>/.exec(part) ?? []
+    return JSON.parse(shownText(source)).error.details as Record<string, unknown>
+  }
+  const project = await service.project()
+  await project.post("/v1/suppressions", { email: "gone@example.test" })
+  const causes: [string, object][] = [
+    ["suppressed_recipient", mail({ to: "gone@example.test" })],
+    ["domain_not_verified", mail({ from: "a@nobody.example" })],
+    ["missing_required_field", mail({ to: undefined })],
+    ["invalid_email", mail({ to: "nobody" })],
+    ["validation_error", mail({ to: "nobody", subject: "" })],
+  ]
+  for (const [code, body] of causes) {
+    const { error } = (await project.post("/v1/emails", body)).body as unknown as Refused
+    expect(error.code).toBe(code)
+    const names = Object.keys(await detailsOf(code))
+    expect([code, names.sort()]).toEqual([code, Object.keys(error.details).sort()])
+  }
+  expect(await detailsOf("rate_limit_exceeded")).toContainKeys(["retry_after", "limit", "scope"])
+  expect(await detailsOf("not_found")).toEqual({})
+})
+
+interface Refused {
+  error: { code: string; details: object }
+}
+
+test("fields that this server does not have stand in one line, and not in the table", async () => {
+  const [, body = ""] = (await look("/docs/postEmails")).split('<h2 id="body">')
+  const [own = ""] = body.split('<h2 id="answer">')
+  expect(shownText(own)).toContain("This server does not have topic_id, topicId, region")
+  expect(own).not.toContain("Not available on this server")
 })
 
 test("every type of event has its fields and an example", async () => {
