@@ -87,8 +87,12 @@ export async function eraseSubscriber(
     { store, person, account_id },
     within(SEARCH_SECONDS),
   )
-  await store.emptyLog()
-  const remains = in_flight.size > 0 ? [IN_FLIGHT, ...REMAINS] : REMAINS
+  const is_log_empty = await store.emptyLog()
+  const remains = [
+    ...(in_flight.size > 0 ? [IN_FLIGHT] : []),
+    ...(is_log_empty ? [] : [IN_LOG]),
+    ...REMAINS,
+  ]
   return { erased: true, receipt_id, counts: { ...removed, ...own }, remains }
 }
 
@@ -113,6 +117,12 @@ const notConfirmed = () =>
 const IN_FLIGHT = {
   what: "messages whose delivery is running",
   until: "A minute after the attempt ends. A job of the server removes them.",
+}
+
+const IN_LOG = {
+  what: "removed rows in the write-ahead log of the SQLite file (belfry.db-wal)",
+  until:
+    "Until the log is copied into the database: by Litestream, where storage.wal_autocheckpoint is 0, else within the next writes.",
 }
 
 /** What the receipt tells of copies that stay. */

@@ -103,7 +103,8 @@ async function rotate(parts: RotateParts, { new_key, end_links }: RotateOptions)
   })
   if (end_links) keys.use(to, { also_for_macs: true })
   keys.settle()
-  await store.emptyLog() // it still has the values of before
+  const is_log_empty = await store.emptyLog() // it still has the values of before
+  if (!is_log_empty) log.warn(IN_LOG)
   log.warn("the master key was rotated; keep a copy of the new one apart from the backups", {
     from,
     to,
@@ -111,6 +112,9 @@ async function rotate(parts: RotateParts, { new_key, end_links }: RotateOptions)
   })
   return { from, to, resealed }
 }
+
+const IN_LOG =
+  "the write-ahead log still has secrets that the old key opens; they stay until the log is copied into the database"
 
 /** Throws MasterKeyError where a rotation to another key has begun, on this node or another one. */
 const beginWith = (store: Store, to: string, previous: string): Promise<void> =>

@@ -23,6 +23,7 @@ import { migrateSqlite } from "./migrate"
 import { readOneMoment } from "./one-moment"
 import { rawSqlite } from "./statements"
 import type { Reader, Store, Tx } from "./store"
+import { leaveLog } from "./uncopied-log"
 
 const BUSY_MILLISECONDS = 250
 /** At the start nobody else waits for this process, and another program may copy the file just then. */
@@ -72,13 +73,17 @@ function open(options: SqliteOptions, release: () => void) {
   const { path, copyLog, cache_mb, wal_autocheckpoint: pages } = options
   const { writer, is_checked } = openSound(options)
   const reader = new Database(path, { strict: true })
+  if (pages === 0) leaveLog(path, reader)
   reader.run("PRAGMA query_only = ON")
   reader.run(`PRAGMA cache_size = -${cache_mb * 1024}`)
 
   let lost_fsync = false
   const onFault = (error: unknown) => {
     lost_fsync ||= faultOf(error) === "lost_fsync"
-    if (lost_fsync) void checkpoints?.stop()
+    if (lost_fsync) {
+      void checkpoints?.stop()
+      for (const connection of [writer, reader]) leaveLog(path, connection)
+    }
     options.onFault?.(error)
   }
   watchReads(reader, onFault)
@@ -113,33 +118,35 @@ function open(options: SqliteOptions, release: () => void) {
     async listen() {},
     file: { path, is_checked },
     stats: group.stats,
-    emptyLog: () => group.between(() => emptyLog(writer, onFault)),
+    emptyLog: async () => {
+      if (pages === 0) return false // Litestream copies the log, and loses track of one that we copy
+      let is_empty = false
+      await group.between(() => {
+        is_empty = emptyLog(writer, onFault)
+      })
+      return is_empty
+    },
     async close() {
       await checkpoints?.stop() // first: a group may begin while its thread is waited for
       await group.idle()
-      reader.close()
-      if (pages === 0 || lost_fsync) uncopied.add(group)
-      else emptyLog(writer, onFault)
-      writer.close()
+      if (pages > 0 && !lost_fsync) emptyLog(writer, onFault)
+      // Otherwise they end with the process, because a copy of the log is not wanted, or would lie.
+      if (pages > 0 && !lost_fsync) for (const connection of [reader, writer]) connection.close()
       release()
     },
   }
   return store
 }
 
-/**
- * Their statements are never collected: with the last one a connection that was closed goes, and
- * with the last connection SQLite copies the log, which is not wanted, or would lie.
- */
-const uncopied = new Set<GroupCommit>()
-
 /** SQLite itself would, but not while a statement of the connection is still compiled. */
-function emptyLog(writer: Database, onFault: (error: unknown) => void) {
+function emptyLog(writer: Database, onFault: (error: unknown) => void): boolean {
   try {
-    writer.run("PRAGMA wal_checkpoint(TRUNCATE)")
+    using empty = writer.prepare<LogState, []>("PRAGMA wal_checkpoint(TRUNCATE)")
+    return empty.get()?.busy === 0
   } catch (error) {
     if (faultOf(error) === "lost_fsync") onFault(error)
     log.warn("the write-ahead log could not be copied; the next start copies it", { error })
+    return false
   }
 }
 
@@ -163,6 +170,7 @@ type Tuning = Pick<SqliteOptions, "cache_mb" | "wal_autocheckpoint">
 function openWriter(path: string, tuning: Tuning, found: { is_there: boolean; is_small: boolean }) {
   closeSync(openSync(path, "a", 0o600)) // before SQLite does: the files beside it copy its mode
   const writer = new Database(path, { create: true, strict: true })
+  if (tuning.wal_autocheckpoint === 0) leaveLog(path, writer)
   writer.run(`PRAGMA busy_timeout = ${BUSY_AT_START_MILLISECONDS}`)
   refuseUnsafe(writer)
   // Only before the first table. Later it would write, and that into a file not yet checked.

@@ -61,9 +61,10 @@ export interface Store {
 
   /**
    * Copies the write-ahead log into the database file and empties it, so that what was deleted is in
-   * neither. On Postgres it does nothing: there the server decides.
+   * neither. False where the log stays as it is: another tool copies it (`storage.wal_autocheckpoint` is 0), or
+   * a reader of an old state holds it. On Postgres it does nothing: there the server decides.
    */
-  emptyLog(): Promise<void>
+  emptyLog(): Promise<boolean>
 
   close(): Promise<void>
 
