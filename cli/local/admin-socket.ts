@@ -68,7 +68,7 @@ async function hasDatabase(loaded: Loaded): Promise<boolean> {
 }
 
 /** Undefined where no server listens. */
-function sendOrder(socketPath: string, what: AdminOrder): Promise<unknown> {
+export function sendOrder(socketPath: string, what: AdminOrder): Promise<unknown> {
   const { promise, resolve, reject } = Promise.withResolvers<unknown>()
   const headers = { "content-type": "application/json" }
   const call = request({ socketPath, method: "POST", path: "/", headers }, (response) => {

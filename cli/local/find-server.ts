@@ -16,8 +16,11 @@ export function socketsFor(loaded: Loaded): string[] {
   // A named folder is the only one used: an order for another server would do harm.
   const is_named = loaded.explain("data_dir").source !== "default" || loaded.values.database_url
   if (!is_named) folders.push(defaultDataDir(environment, "belfry-up"))
-  return folders.map((folder) => join(folder, SOCKET))
+  return folders.map(socketIn)
 }
+
+/** Where the server of this data folder takes orders. */
+export const socketIn = (data_dir: string): string => join(data_dir, SOCKET)
 
 /** What to do where the named folder is empty: the servers of this machine, as options to give. */
 export function whereServersRun(): string | undefined {

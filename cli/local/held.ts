@@ -1,9 +1,10 @@
 import type { HeldAnswer, HeldCounts, HeldFilter, HeldOrder } from "../../src/operations/held-work"
 import type { Context } from "../lib/context"
-import { usage } from "../lib/errors"
+import { exits, Failure, usage } from "../lib/errors"
 import { confirm } from "../lib/prompts"
 import { duration } from "../lib/time"
-import { runOrder } from "./admin-socket"
+import { runOrder, sendOrder } from "./admin-socket"
+import { socketIn } from "./find-server"
 import type { LocalOptions } from "./settings"
 
 /** The queue of the work that was open in a restored copy. */
@@ -16,7 +17,10 @@ export interface HeldOptions extends LocalOptions {
 const WORDS = ["kind", "project", "older_than", "domain"] as const
 const FIELDS = ["queue", "messages", "webhook_deliveries", "jobs"]
 
-/** Resumes or drops a part of the held work. With --dry-run it only counts that part. */
+/**
+ * Resumes or drops the held work of this machine's server, or a part of it. With --dry-run it only counts. It
+ * asks before anything is dropped, and before all is sent.
+ */
 export async function changeHeld(
   context: Context,
   options: HeldOptions,
@@ -34,11 +38,18 @@ export async function changeHeld(
     return
   }
   if (action === "purge") {
-    const what = `${told(counts)} end now and are never sent. This cannot be undone.`
+    const what = `${told(counts)} will be dropped and never sent. This cannot be undone.`
+    await confirm(context, what, String(total(counts)))
+  } else if (options.where === undefined && total(counts) > 0) {
+    const what = `${told(counts)} will be released and sent. Another server may have sent them since.`
     await confirm(context, what, String(total(counts)))
   }
-  const changed = await inParts(context, counts, (after) => send({ action, after }))
-  const done = action === "resume" ? "continue" : "were dropped"
+  const changed = await inParts(
+    (after) => send({ action, after }),
+    (done) => output.passing(`${total(done)} of ${total(counts)}`),
+  )
+  output.passing("")
+  const done = action === "resume" ? "released" : "dropped"
   await output.record({ queue: HELD, ...changed }, () => {
     return `${paint.green("✓")} ${told(changed)} ${done}`
   })
@@ -48,9 +59,8 @@ const REHEARSES = { rehearses: true }
 
 /** An interrupted command has changed the rows that it reported. The same command again changes the rest. */
 async function inParts(
-  { output }: Context,
-  all: HeldCounts,
   step: (after: HeldOrder["after"]) => Promise<HeldAnswer>,
+  tell: (changed: HeldCounts) => void = () => {},
 ): Promise<HeldCounts> {
   const changed: HeldCounts = { messages: 0, webhook_deliveries: 0, jobs: 0 }
   let after: HeldOrder["after"]
@@ -59,8 +69,8 @@ async function inParts(
     changed.messages += counts.messages
     changed.webhook_deliveries += counts.webhook_deliveries
     changed.jobs += counts.jobs
-    output.passing(next ? `${total(changed)} of ${total(all)}` : "")
     if (!next) return changed
+    tell(changed)
     after = next
   }
 }
@@ -68,8 +78,39 @@ async function inParts(
 const total = ({ messages, webhook_deliveries, jobs }: HeldCounts) =>
   messages + webhook_deliveries + jobs
 
-const told = ({ messages, webhook_deliveries, jobs }: HeldCounts) =>
-  `${messages} messages, ${webhook_deliveries} deliveries and ${jobs} jobs`
+/** `3 messages, 1 delivery and 0 jobs`. */
+export const told = ({ messages, webhook_deliveries, jobs }: HeldCounts) =>
+  `${count(messages, "message")}, ${count(webhook_deliveries, "delivery", "deliveries")} and ${count(jobs, "job")}`
+
+const count = (n: number, one: string, many = `${one}s`) => `${n} ${n === 1 ? one : many}`
+
+/** A server as its report to operators names it. */
+export interface ServerRun {
+  data_dir: string
+  run_id: string
+}
+
+/** Undefined where that server does not run on this machine, or this user may give it no orders. */
+export async function countHeldHere(server: ServerRun): Promise<HeldCounts | undefined> {
+  try {
+    return (await sendHere(server, { action: "count" })).counts
+  } catch (error) {
+    const is_other = error instanceof Failure && ["conflict", "unreachable"].includes(error.code)
+    if (is_other) return undefined
+    throw error
+  }
+}
+
+/** Drops all that the server holds. Throws Failure where it has ended, or another one runs there now. */
+export const dropHeldHere = (server: ServerRun): Promise<HeldCounts> =>
+  inParts((after) => sendHere(server, { action: "purge", after }))
+
+async function sendHere({ data_dir, run_id }: ServerRun, order: Omit<HeldOrder, "filter">) {
+  const what = { operation: "held_work", run_id, filter: {}, ...order } as const
+  const answer = await sendOrder(socketIn(data_dir), what)
+  if (answer) return answer as HeldAnswer
+  throw new Failure(exits.unreachable, "unreachable", `No server runs on the data in ${data_dir}.`)
+}
 
 /** Reads a filter such as `kind=email,older_than=2h`. Held work must match every word of it. */
 function filterOf(text: string | undefined): HeldFilter {

@@ -4,7 +4,7 @@ import { exits, Failure } from "../lib/errors"
 import { given } from "../lib/input"
 import { moment } from "../lib/time"
 import { audienceNews, cancelPublish } from "./audience-loads"
-import { boxFacts, changeBox } from "./box-loads"
+import { boxFacts, changeBox, dropCommand, dropHeld, dropQuestion } from "./box-loads"
 import { number, spanText } from "./cells"
 import type { MessageFilter } from "./filter"
 import { updateOfEmail } from "./message-rows"
@@ -51,9 +51,10 @@ export function openActions(world: ActionParts): (intent: Intent) => void {
   }
 }
 
-function copied({ copy, dispatch }: ActionParts, text: string): void {
+function copied({ copy, dispatch }: ActionParts, text: string, what_for = ""): void {
   copy(text)
-  dispatch({ is: "notice", text: `copied ${text}` })
+  const words = ["copied", ...(what_for === "" ? [] : [`${what_for}:`]), text]
+  dispatch({ is: "notice", text: words.join(" ") })
 }
 
 function messageOf({ exit, message, details }: Failure, intent: Intent): string {
@@ -148,6 +149,14 @@ async function perform(world: ActionParts, cursors: Cursors, intent: Intent): Pr
     case "release_held":
     case "make_backup":
       dispatch({ is: "notice", text: await changeBox(client, intent.do) })
+      return perform(world, cursors, { do: "load_box" })
+    case "ask_drop": {
+      const question = await dropQuestion(intent.server)
+      if (question) return dispatch({ is: "asked", screen: "box", question })
+      return copied(world, dropCommand(intent.server), "for the machine of the server")
+    }
+    case "drop_held":
+      dispatch({ is: "notice", text: await dropHeld(intent.server) })
       return perform(world, cursors, { do: "load_box" })
     case "cancel_publish":
       dispatch({ is: "notice", text: await cancelPublish(client, intent) })

@@ -1,8 +1,9 @@
 import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
 import { exits, Failure } from "../lib/errors"
+import { optionWords } from "../lib/flags"
 import { HELD_QUEUE } from "../lib/message-status"
-import type { BoxFacts } from "./state"
+import { type BoxFacts, type Question, type ServerRun, whether } from "./state"
 
 const PAGE = 100
 
@@ -18,10 +19,16 @@ export async function boxFacts(client: Client): Promise<BoxFacts> {
       client.call("GET /v1/admin/queues", { query }),
     ])
     const held = queues.data.find(({ queue }) => queue === HELD_QUEUE) ?? null
-    return { checks: doctor.data.checks, backups: backups.data, held }
+    const { checks, data_dir, run_id } = doctor.data
+    return { checks, backups: backups.data, held, server: { data_dir, run_id } }
   } catch (error) {
     if (!(error instanceof Failure) || error.exit !== exits.unauthorized) throw error
-    return { checks: await readiness(client), backups: undefined, held: undefined }
+    return {
+      checks: await readiness(client),
+      backups: undefined,
+      held: undefined,
+      server: undefined,
+    }
   }
 }
 
@@ -42,6 +49,28 @@ async function readiness(client: Client): Promise<DoctorCheck[]> {
     fix: null,
   }))
   return [...looked, ...warned]
+}
+
+/**
+ * What a person has to say yes to before all held work is dropped; undefined where the server does not run on
+ * this machine. Only there it takes the order.
+ */
+export async function dropQuestion(server: ServerRun): Promise<Question | undefined> {
+  const { countHeldHere, told } = await import("../local/held")
+  const counts = await countHeldHere(server)
+  if (!counts) return undefined
+  const text = `Drop ${told(counts)}? This cannot be undone.`
+  return whether(text, { do: "drop_held", server })
+}
+
+/** The command that drops it on the machine of the server. It asks by itself. */
+export const dropCommand = ({ data_dir }: ServerRun): string =>
+  `belfry queue purge ${HELD_QUEUE}${optionWords({ "data-dir": data_dir })}`
+
+/** Drops all held work, and answers what to say about it. */
+export async function dropHeld(server: ServerRun): Promise<string> {
+  const { dropHeldHere, told } = await import("../local/held")
+  return `dropped: ${told(await dropHeldHere(server))}`
 }
 
 /** Does it, and answers what to say about it. */

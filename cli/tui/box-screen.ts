@@ -1,6 +1,5 @@
 import type { Components } from "../../src/client/components"
 import { byteSize } from "../lib/byte-size"
-import { HELD_QUEUE } from "../lib/message-status"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { age } from "../lib/time"
 import { ageText, fitted, number, wrapped } from "./cells"
@@ -12,9 +11,6 @@ import { told } from "./webhooks-screen"
 type DoctorCheck = Components["DoctorReport"]["checks"][number]
 type Backup = Components["Backup"]
 type Queue = Components["Queue"]
-
-/** Drops are for the machine itself: a key of this screen copies the command. */
-const DROP = `belfry queue purge ${HELD_QUEUE} --dry-run`
 
 const LABEL = 12
 const SHOWN_BACKUPS = 30
@@ -75,11 +71,7 @@ function heldLines(held: Queue | null, width: number): ScreenLine[] {
   const text = `${number(depth)} wait since a restore, the oldest for ${ageText(oldest_seconds)}`
   return [
     ...labelled("held", text, width, "yellow"),
-    ...labelled(
-      "",
-      "r releases all of it; D copies the command that drops it, on the machine",
-      width,
-    ),
+    ...labelled("", "r releases all of it; D drops all of it, on the machine of the server", width),
   ]
 }
 
@@ -120,8 +112,8 @@ export function pressOnBox(state: State, key: string): StateStep {
       return step({ ...state, question: whether(question, { do: "release_held" }) })
     }
     case "D":
-      if (!found?.held) return step(notice(state, "nothing is held"))
-      return step(state, { do: "copy", text: DROP })
+      if (!found?.held || !found.server) return step(notice(state, "nothing is held"))
+      return step(state, { do: "ask_drop", server: found.server })
     case "b": {
       if (found?.backups === undefined) return step(notice(state, "backups are for operators"))
       return step({ ...state, question: whether("Make a backup now?", { do: "make_backup" }) })

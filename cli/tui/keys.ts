@@ -164,7 +164,11 @@ const publishes: KeyHelp[] = [
 const box: KeyHelp[] = [
   key("↑↓", "scroll", "scroll the text"),
   key("r", "release", "send everything that is held since a restore (asks first)"),
-  key("D", "drop", "copy the command that drops held work, for the machine itself"),
+  key(
+    "D",
+    "drop",
+    "drop everything that is held (asks first); elsewhere, copy the command for its machine",
+  ),
   key("b", "backup", "make a backup now (asks first)"),
 ]
 

@@ -105,7 +105,11 @@ export interface BoxFacts {
   backups: readonly Components["Backup"][] | undefined
   /** Work of a restored copy; null where nothing is held. */
   held: Components["Queue"] | null | undefined
+  /** Which server it is, for orders on its own machine. */
+  server?: ServerRun | undefined
 }
+
+export type ServerRun = Pick<Components["DoctorReport"], "data_dir" | "run_id">
 
 interface BoxState {
   found: BoxFacts | null
@@ -198,6 +202,7 @@ type AskedAction =
   | { do: "disable" | "pause"; webhook_id: string }
   | { do: "cancel_publish"; topic_key: string; id: string }
   | { do: "release_held" }
+  | { do: "drop_held"; server: ServerRun }
   | { do: "make_backup" }
 
 /** One clear yes to a question. Every other key is none. */
@@ -307,6 +312,7 @@ export type Intent =
   | { do: "load_inbound" }
   | { do: "load_reputation" }
   | { do: "load_box" }
+  | { do: "ask_drop"; server: ServerRun }
   | { do: "load_inbound_mail"; id: string }
   | { do: "load_topics"; search?: string }
   | { do: "load_publishes"; topic_key: string }

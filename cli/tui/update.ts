@@ -9,6 +9,7 @@ import {
   type Link,
   type MessageParts,
   type MessagesState,
+  type Question,
   type State,
   type StateStep,
   type SubscriberFacts,
@@ -50,6 +51,7 @@ export type News =
   | { is: "topics"; search?: string; topics?: readonly Topic[]; more?: boolean; problem?: string }
   | { is: "publishes"; topic_key: string; publishes: readonly Publish[] }
   | { is: "subscriber"; name: string; found: SubscriberFacts | null; problem?: string }
+  | { is: "asked"; screen: State["screen"]; question: Question }
   | { is: "notice"; text: string }
 
 type NewsOf<Kind extends News["is"]> = Extract<News, { is: Kind }>
@@ -73,6 +75,12 @@ export function applyNews(state: State, news: News): StateStep {
       return step({ ...state, sending: { status: news.status, reason: news.reason } })
     case "notice":
       return step({ ...state, notice: { text: news.text, at: state.now } })
+    case "asked": {
+      // What a person has turned to meanwhile is not interrupted.
+      const { screen, question, prompt } = state
+      const is_free = screen === news.screen && question === null && prompt === null
+      return step(is_free ? { ...state, question: news.question } : state)
+    }
     case "read_only": {
       const notice = { text: news.why, at: state.now }
       return step({ ...withWebhooks(state, { read_only: news.why }), notice })

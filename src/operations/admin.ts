@@ -25,6 +25,7 @@ import { requestBackup } from "./backup/backup-job"
 import type { Backups } from "./backup/create-backup"
 import { changeHeld, type HeldOrder } from "./held-work"
 import { rotateMasterKey } from "./rotate-master-key"
+import { RUN_ID } from "./server-run"
 
 /** Bun ends a connection after 10 s without a byte, and some orders take minutes. Its types lack the option. */
 const UNLIMITED: object = { idleTimeout: 0 }
@@ -99,7 +100,8 @@ export type AdminOrder =
   | ({ operation: "system_mails"; limit: number } & mailbox.MailFilter)
   | { operation: "system_mail"; id: string }
   | { operation: "ses_callback" }
-  | ({ operation: "held_work" } & HeldOrder)
+  /** With a run it is refused by every other server. */
+  | ({ operation: "held_work"; run_id?: string | undefined } & HeldOrder)
   | { operation: "create_backup" | "backups" }
   | { operation: "instance_job"; id: string }
   | { operation: "sign_in_link" }
@@ -137,6 +139,7 @@ export async function administer(parts: AdminParts, order: AdminOrder): Promise<
     case "ses_callback":
       return providerCallback(parts)
     case "held_work":
+      demandRun(order.run_id)
       return changeHeld(store, order)
     case "create_backup":
       return store.tx(requestBackup)
@@ -149,6 +152,10 @@ export async function administer(parts: AdminParts, order: AdminOrder): Promise<
     case "rotate_master_key":
       return rotated(parts, order)
   }
+}
+
+function demandRun(run_id: string = RUN_ID): void {
+  if (run_id !== RUN_ID) fail("conflict", "Another server runs in this data folder.")
 }
 
 /** Throws 409 where this server gives out none: under `serve`. */

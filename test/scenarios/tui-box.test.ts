@@ -40,7 +40,7 @@ async function startOn(home: string, port: number, ...words: string[]) {
 }
 
 describe.skipIf(missing("tmux"))("the box on a terminal", () => {
-  test("an operator sees the disk, makes a backup, and releases what was held", async () => {
+  test("an operator sees the disk, makes a backup, and drops what was held", async () => {
     const home = makeHome()
     try {
       const port = await freePort()
@@ -73,12 +73,14 @@ describe.skipIf(missing("tmux"))("the box on a terminal", () => {
       await first.stop()
       using _held = await startOn(home, port, "serve", "--hold")
       await screen.until("what is held", (text) => /held +1 wait since a restore/.test(text))
-      await screen.press("D")
-      await screen.shows("copied belfry queue purge held_after_restore")
       await screen.press("r")
       await screen.shows("Send all 1 held")
+      await screen.press("n")
+      await screen.press("D")
+      await screen.shows("Drop 1 message, 0 deliveries and 0 jobs?")
       await screen.press("y")
       await screen.shows("nothing is held since a restore")
+      await screen.shows("dropped: 1 message, 0 deliveries and 0 jobs")
     } finally {
       rmSync(home, { recursive: true, force: true })
     }

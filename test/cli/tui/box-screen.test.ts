@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test"
+import { dropCommand } from "../../../cli/tui/box-loads"
 import { widthOf } from "../../../cli/tui/cells"
 import { screenLines as linesOf } from "../../../cli/tui/monitor"
 import { press } from "../../../cli/tui/press"
-import type { BoxFacts, State } from "../../../cli/tui/state"
+import { type BoxFacts, type State, whether } from "../../../cli/tui/state"
 import { applyNews } from "../../../cli/tui/update"
 import { boxFacts, monitorWith } from "./rows"
 
@@ -31,13 +32,25 @@ test("the box shows its checks with the forecast of the disk, held work and back
   expect(text).toMatch(/1 failed +2 warn +newest backup/)
 })
 
-test("held work is released after a question, and the command that drops it is copied", () => {
+test("held work is released or dropped after a question", () => {
   const asked = press(open(), "r")
   expect(asked.state.question?.text).toContain("1,204 held")
   expect(press(asked.state, "n").intents).toEqual([])
   expect(press(asked.state, "y").intents).toEqual([{ do: "release_held" }])
-  const text = "belfry queue purge held_after_restore --dry-run"
-  expect(press(open(), "D").intents).toEqual([{ do: "copy", text }])
+  const { server } = boxFacts()
+  if (!server) throw new Error("this box has no server")
+  const wanted = press(open(), "D")
+  expect(wanted.intents).toEqual([{ do: "ask_drop", server }])
+  const question = whether("Drop 3 messages?", { do: "drop_held", server })
+  const news = { is: "asked", screen: "box", question } as const
+  const sure = applyNews(wanted.state, news).state
+  expect(drawn(sure).join("\n")).toContain("Drop 3 messages?")
+  expect(press(sure, "n").intents).toEqual([])
+  expect(press(sure, "y").intents).toEqual([{ do: "drop_held", server }])
+  expect(applyNews(press(wanted.state, "1").state, news).state.question).toBeNull()
+  expect(dropCommand(server)).toBe(
+    "belfry queue purge held_after_restore --data-dir '/srv/restored box'",
+  )
 
   const none = open(boxFacts({ held: null }))
   expect(textOf(none)).toContain("nothing is held since a restore")

@@ -266,5 +266,6 @@ export const boxFacts = (more: Partial<BoxFacts> = {}): BoxFacts => ({
     failed_24h: 0,
     paused: true,
   },
+  server: { data_dir: "/srv/restored box", run_id: idAt(NOW) },
   ...more,
 })
