@@ -2,8 +2,9 @@ import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
 import { fieldsOf } from "../lib/client"
 import type { Action, Context } from "../lib/context"
-import { usage } from "../lib/errors"
+import { exits, Failure, usage } from "../lib/errors"
 import { DATA_DIR, SET } from "../lib/flags"
+import { HELD_QUEUE } from "../lib/message-status"
 import { listUpTo } from "../lib/paging"
 import { groupOf, row } from "../lib/resource"
 import { examples, run, several } from "../lib/run"
@@ -81,13 +82,14 @@ export function define(program: Command): void {
       examples(
         "queue resume --domain example.com",
         "queue resume held_after_restore --where kind=email,older_than=2h --dry-run",
+        "queue resume held_after_restore --data-dir restored",
       ),
     )
     .action(
       run<QueueChoice & HeldOptions>((context, which, name) =>
-        which.where === undefined
-          ? change(context, "resume", which, name)
-          : changePart(context, "resume", which, name),
+        isHere(context, which)
+          ? changeHere(context, "resume", which, name)
+          : change(context, "resume", which, name),
       ),
     )
 
@@ -103,18 +105,25 @@ export function define(program: Command): void {
         "queue purge held_after_restore --where domain=example.com --yes",
       ),
     )
-    .action(run<HeldOptions>((context, which, name) => changePart(context, "purge", which, name)))
+    .action(run<HeldOptions>((context, which, name) => changeHere(context, "purge", which, name)))
 }
 
-/** Options of commands that change a part of the held work. */
+/** Options of commands that change the held work on the server's own machine. */
 const whereOf = (command: Command): Command =>
   command
     .option("--where <part>", "only this part: kind=,project=,older_than=,domain= (local)")
     .option(...DATA_DIR)
     .option(...SET, several)
 
-/** Changes a part of the held work. It works on the server's own machine only. */
-async function changePart(
+/** Whether a server of this machine is named, by its data or by a part of its work. */
+const isHere = ({ flags }: Context, { where, dataDir, set }: HeldOptions): boolean =>
+  [where, dataDir, set, flags.config].some((given) => given !== undefined)
+
+/**
+ * Changes the held work, or a part of it, on the server's own machine. Refuses what names another server
+ * beside it, because this mail could be sent only once.
+ */
+async function changeHere(
   context: Context,
   action: "resume" | "purge",
   options: HeldOptions & QueueChoice,
@@ -123,8 +132,15 @@ async function changePart(
   const { changeHeld, HELD } = await import("../local/held")
   if (name !== HELD || options.domain !== undefined) {
     throw usage(
-      `only the queue ${HELD} has parts`,
+      `--where, --data-dir, --set and --config are for the queue ${HELD} only`,
       `belfry queue ${action} ${HELD} --where kind=email`,
+    )
+  }
+  const { url, profile, apiKey } = context.flags
+  if ([url, profile, apiKey].some((given) => given !== undefined)) {
+    throw usage(
+      "--url, --profile and --api-key name a server by HTTP, but this command works on the machine itself",
+      `belfry queue ${action} ${HELD} --data-dir DIR`,
     )
   }
   return changeHeld(context, options, action)
@@ -172,8 +188,18 @@ async function change(
   const { output, paint } = context
   const route = `POST /v1/admin/queues/{queue}/${verb}` as const
   output.promises(fieldsOf(route))
-  const { data } = await context.call(route, { params: { queue } })
+  const { data } = await context.call(route, { params: { queue } }).catch((error) => {
+    throw queue === HELD_QUEUE ? withLocalWay(error) : error
+  })
   const now = verb === "pause" ? "is paused" : "continues"
   await output.record(data, () => `${paint.green("✓")} ${data.queue} ${now}, ${data.depth} waiting`)
   if (verb === "pause") await output.next(`belfry queue resume ${data.queue}`)
+}
+
+/** Operators are people: an instance without one resumes its held work on its machine. */
+function withLocalWay(error: unknown): unknown {
+  if (!(error instanceof Failure) || error.exit !== exits.unauthorized) return error
+  const { exit, code, message, details } = error
+  const hint = `on the machine of the server: belfry queue resume ${HELD_QUEUE} --data-dir DIR`
+  return new Failure(exit, code, message, { details, hint })
 }

@@ -66,6 +66,6 @@ export async function startHeld(store: Store, options: StartHeldOptions): Promis
   log.warn("the server starts held: what was open in the database waits for its operator", {
     reason,
     held,
-    next: `belfry queue resume ${RESTORE_HOLD}`,
+    next: `belfry queue resume ${RESTORE_HOLD} --data-dir ${data_dir}`,
   })
 }
