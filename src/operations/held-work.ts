@@ -1,15 +1,16 @@
+import { isIP } from "node:net"
 import { and, asc, count, eq, gt, inArray, like, lt, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { log } from "../core/log"
-import { now, secondsFromNow } from "../core/time"
+import { nextTurn, now, secondsFromNow } from "../core/time"
 import { changeUnclaimed } from "../jobs/claims"
 import { type AnyWorkRows, underHold, unholdThese } from "../jobs/holds"
 import { DROPPED, jobRows } from "../jobs/jobs"
 import { jobs } from "../jobs/tables"
 import { wakeUpOf } from "../jobs/wake-ups"
 import { READY, RESTORE_HOLD } from "../jobs/work-item"
-import { wireDomain } from "../lib/address"
+import { domainOf, wireDomain } from "../lib/address"
 import { loadAll } from "../messages/change"
 import { messageRows } from "../messages/pipeline"
 import { CANCELLED, stopAll } from "../messages/settle"
@@ -27,7 +28,7 @@ export interface HeldFilter {
   project?: string
   /** Seconds since it was accepted. */
   older_than?: number
-  /** Of the recipient, or of the endpoint's address. Jobs have none. */
+  /** Of any recipient, also of a copy, or the host of the endpoint's address. Jobs have none. */
   domain?: string
 }
 
@@ -67,6 +68,8 @@ interface HeldPart {
   name: keyof HeldCounts
   rows: AnyWorkRows
   which: SQL | undefined
+  /** Of messages: one of the recipients has an address there. */
+  domain?: string | undefined
 }
 
 /**
@@ -85,11 +88,11 @@ export async function changeHeld(store: Store, order: HeldOrder): Promise<HeldAn
     if (at < first) continue
     let after = at === first ? (order.after?.id ?? "") : ""
     while (left > 0) {
-      const ids = await heldIds(store.read, part, after)
-      if (ids.length === 0) break
-      counts[part.name] += await ENDS[order.action](store, part, ids)
-      after = ids.at(-1) ?? ""
-      left -= ids.length
+      const { ids, last, looked_at } = await heldPage(store.read, part, after)
+      if (last === undefined) break
+      if (ids.length > 0) counts[part.name] += await ENDS[order.action](store, part, ids)
+      after = last
+      left -= looked_at
     }
     if (left <= 0) return { counts, next: { table: part.name, id: after } }
   }
@@ -110,21 +113,56 @@ const DROPS: Record<keyof HeldCounts, (store: Store, ids: string[]) => Promise<n
   jobs: dropJobs,
 }
 
-async function heldIds(db: Reader, { rows, which }: HeldPart, after: string): Promise<string[]> {
+interface HeldPage {
+  ids: string[]
+  /** The next page begins behind it. Undefined where no row was left. */
+  last: string | undefined
+  looked_at: number
+}
+
+async function heldPage(db: Reader, part: HeldPart, after: string): Promise<HeldPage> {
+  const { rows, which, domain } = part
   const { id } = rows.table
-  const part = and(underHold(rows, RESTORE_HOLD), which, gt(id, after))
-  const some = db.select({ id }).from(rows.table).where(part).orderBy(asc(id)).limit(AT_ONCE)
-  return (await some).map((row) => row.id)
+  const held = and(underHold(rows, RESTORE_HOLD), which, gt(id, after))
+  const some = db.select({ id }).from(rows.table).where(held).orderBy(asc(id)).limit(AT_ONCE)
+  const all = (await some).map((row) => row.id)
+  const ids = domain === undefined ? all : await idsTo(db, all, domain)
+  return { ids, last: all.at(-1), looked_at: all.length }
+}
+
+/** Which of these messages go to the domain. The recipients are JSON, which no query looks into. */
+async function idsTo(db: Reader, ids: string[], domain: string): Promise<string[]> {
+  const { id, recipient, recipients } = messages
+  const rows = await db.select({ id, recipient, recipients }).from(messages).where(inArray(id, ids))
+  const found = rows.filter((row) =>
+    [row.recipient, ...row.recipients.map(({ email }) => email)].some(
+      (address) => domainOf(address) === domain,
+    ),
+  )
+  return found.map((row) => row.id)
 }
 
 async function countsOf(db: Reader, parts: HeldPart[]): Promise<HeldCounts> {
   const counts: HeldCounts = { messages: 0, webhook_deliveries: 0, jobs: 0 }
-  for (const { name, rows, which } of parts) {
+  for (const part of parts) counts[part.name] = await countOf(db, part)
+  return counts
+}
+
+async function countOf(db: Reader, part: HeldPart): Promise<number> {
+  const { rows, which, domain } = part
+  if (domain === undefined) {
     const counted = db.select({ n: count() }).from(rows.table)
     const [row] = await counted.where(and(underHold(rows, RESTORE_HOLD), which))
-    counts[name] = Number(row?.n ?? 0)
+    return Number(row?.n ?? 0)
   }
-  return counts
+  let found = 0
+  for (let after: string | undefined = ""; after !== undefined; ) {
+    const { ids, last }: HeldPage = await heldPage(db, part, after)
+    found += ids.length
+    after = last
+    await nextTurn() // requests run between two pages
+  }
+  return found
 }
 
 /** As its sender would. One that ended meanwhile, or is claimed, is left alone. */
@@ -176,11 +214,8 @@ async function partsOf(db: Reader, filter: HeldFilter): Promise<HeldPart[]> {
     {
       name: "messages",
       rows: messageRows,
-      which: and(
-        of_channel,
-        within(messageRows, filter),
-        domain === undefined ? undefined : isTo(domain),
-      ),
+      which: and(of_channel, within(messageRows, filter)),
+      domain,
     },
     {
       name: "webhook_deliveries",
@@ -207,12 +242,6 @@ const within = ({ table }: AnyWorkRows, { project, older_than }: HeldFilter) =>
     older_than === undefined ? undefined : lt(table.created_at, secondsFromNow(-older_than)),
   )
 
-/** Of a recipient. An address has no other "@" behind the last one. */
-const isTo = (domain: string) => {
-  const ending = `%@${domain.replace(/[!%_]/g, "!$&")}`
-  return sql`${messages.recipient} LIKE ${ending} ESCAPE '!'`
-}
-
 async function isForHost(db: Reader, domain: string): Promise<SQL> {
   const { id, url } = webhooks
   // Addresses are kept as they were given: the host may be in capitals, encoded, or in another script.
@@ -221,15 +250,28 @@ async function isForHost(db: Reader, domain: string): Promise<SQL> {
     sql`${url} LIKE '%!%%' ESCAPE '!'`,
     sql`octet_length(${url}) <> length(${url})`,
   )
-  const rows = await db.select({ id, url }).from(webhooks).where(may_be)
+  // An IP address has many spellings.
+  const rows = await db
+    .select({ id, url })
+    .from(webhooks)
+    .where(isIP(unbracketed(domain)) === 0 ? may_be : undefined)
   const ids = rows.flatMap((row) => (hostOf(row.url) === domain ? [row.id] : []))
   return ids.length === 0 ? NEVER : inArray(deliveries.webhook_id, ids)
 }
 
 const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).hostname : "")
 
-const demandDomain = (text: string): string =>
-  wireDomain(text) ?? fail("validation_error", `domain: "${text}" is not a domain name.`)
+/** A domain, or whatever else may be the host of an endpoint: `localhost`, or an IP address. */
+function demandDomain(text: string): string {
+  const host = isIP(text) === 6 ? `[${text}]` : text
+  const found = wireDomain(text) ?? (HOST.test(host) ? hostOf(`http://${host}`) : "")
+  if (found !== "") return found
+  return fail("validation_error", `domain: "${text}" is neither a domain name nor an IP address.`)
+}
+
+const HOST = /^(\[[0-9a-f:.]+\]|[^\s/?#@:\\[\]]+)$/i
+
+const unbracketed = (host: string) => host.replace(/^\[|\]$/g, "")
 
 function unknownKind(kind: string): never {
   const known = [...CHANNELS, HOOKS, JOB].join(", ")

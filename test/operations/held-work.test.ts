@@ -63,7 +63,13 @@ test("a filter names parts by kind, project, age and domain", async () => {
   const old = { created_at: secondsFromNow(-120) }
   await store.tx((tx) => tx.update(jobs).set(old))
   expect(await count({ older_than: 60 })).toMatchObject({ jobs: 2 })
-  for (const filter of [{ kind: "mail" }, { project: "acme" }, { domain: "no domain" }]) {
+  for (const filter of [
+    { kind: "mail" },
+    { project: "acme" },
+    { domain: "no domain" },
+    { domain: "a.test:80" },
+    { domain: "a@b.test" },
+  ]) {
     expect(count(filter)).rejects.toMatchObject({ code: "validation_error" })
   }
 })
@@ -76,6 +82,26 @@ test("a part is resumed, and the rest stays", async () => {
   const free = await store.read.select().from(messages).where(eq(messages.state, READY))
   expect(free.map(({ recipient }) => recipient)).toEqual(["a@one.test"])
   expect(await count({})).toEqual({ ...none, messages: 2, jobs: 2 })
+})
+
+test("a domain names a message by any of its recipients, copies too, and drops it whole", async () => {
+  await using office = await postOffice()
+  const { store } = office
+  const fields = { recipient: "a@d0.test" }
+  await office.accept(
+    letter({ ...fields, id: idFor("copied") }, ["c@Other.test"], ["d@b\u00fccher.test"]),
+  )
+  for (let n = 0; n < 250; n++) await office.accept(letter({ ...fields, id: idFor(`plain ${n}`) }))
+  await holdOpenWork(store, heldTables(RUNS_ON))
+  const counted = async (domain: string) =>
+    (await changeHeld(store, { action: "count", filter: { domain } })).counts.messages
+  expect(await counted("other.test")).toBe(1)
+  expect(await counted("xn--bcher-kva.test")).toBe(1)
+  expect(await counted("example.test")).toBe(251)
+  const dropped = await changeHeld(store, { action: "purge", filter: { domain: "OTHER.test" } })
+  expect(dropped).toEqual({ counts: { ...none, messages: 1 }, next: null })
+  expect(await office.read(idFor("copied"))).toMatchObject({ status_reason: "cancelled" })
+  expect(await counted("example.test")).toBe(250)
 })
 
 test("dropped messages end with their event, and dropped jobs with their reason", async () => {
@@ -199,13 +225,16 @@ test("deliveries are chosen by the host of their endpoint, and end exhausted", a
   expect(await statusOf(here.id)).toEqual(["held", "held", "held"])
 })
 
-test("the host of an endpoint is known in capitals, encoded, and in another script", async () => {
+test("the host of an endpoint is known in capitals, encoded, in another script, and without a domain", async () => {
   await using hooks = await testHooks()
   const { store } = hooks
   const urls = [
     "https://HOOKS.Two.test/in",
     "https://b\u00fccher.test/in",
     "https://hooks.thr%65e.test/in",
+    "http://localhost:9/in",
+    "http://127.1/in",
+    "http://[::1]:9/in",
   ]
   for (const url of urls) await hooks.endpoint({ url })
   await hooks.emit(1)
@@ -215,6 +244,7 @@ test("the host of an endpoint is known in capitals, encoded, and in another scri
     "b\u00fccher.test",
     "xn--bcher-kva.test",
     "hooks.three.test",
+    ...["LOCALHOST", "127.0.0.1", "::1", "[::1]"],
   ]) {
     const { counts } = await changeHeld(store, { action: "count", filter: { domain } })
     expect([domain, counts]).toEqual([domain, { ...none, webhook_deliveries: 1 }])
