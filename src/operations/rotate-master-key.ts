@@ -51,7 +51,7 @@ export interface RotatedKey {
 /**
  * Puts another master key into the place of the one in use, while the server works. At every moment the
  * database opens with the keys in the data folder, and a rotation that was stopped goes on with the
- * next call. Throws MasterKeyError for a key that is none, or that is not the one it began with.
+ * next call. Throws MasterKeyError for a key that is none, that is in use, or that is not the one it began with.
  */
 export async function rotateMasterKey(
   parts: RotateParts,
@@ -77,6 +77,7 @@ async function rotate(parts: RotateParts, { new_key, end_links }: RotateOptions)
   const has_others = await hasOtherNodes(parts)
   if (has_others && !keys.hasNext()) throw new MasterKeyError(SEVERAL_NODES)
   const begun = await instanceValues.find(store.read, NEXT_MASTER_KEY)
+  if (begun === undefined && isInUse(secrets, new_key)) throw new MasterKeyError(inUse(from))
   if (begun !== undefined && !keys.hasNext()) throw new MasterKeyError(otherKey(begun))
   const to = keys.next(new_key)
   // With the new key alone, a copy of the database that is made meanwhile opens whole.
@@ -115,6 +116,12 @@ async function rotate(parts: RotateParts, { new_key, end_links }: RotateOptions)
 
 const IN_LOG =
   "the write-ahead log still has secrets that the old key opens; they stay until the log is copied into the database"
+
+const isInUse = ({ keys }: Secrets, key: string | null): boolean =>
+  key !== null && Buffer.from(key, "base64").equals(Buffer.from(keys.current(), "base64"))
+
+const inUse = (key_id: string) =>
+  `The given key ${key_id} is the key in use, so nothing was changed. Give another key, or none for a random one.`
 
 /** Throws MasterKeyError where a rotation to another key has begun, on this node or another one. */
 const beginWith = (store: Store, to: string, previous: string): Promise<void> =>

@@ -60,6 +60,13 @@ test("a file that has no key is refused, and nothing is changed", async () => {
   expect(existsSync(join(data_dir, "master.key.next"))).toBe(false)
 })
 
+test("the key in use is no new key: exit 5, and nothing says that it was rotated", async () => {
+  const { data_dir, key } = await sealedFolder()
+  const { exit, out, err } = await admin(data_dir, "rotate-master-key", "--master-key", key)
+  expect([exit, out]).toEqual([5, ""])
+  expect(JSON.parse(err).error.message).toContain("is the key in use")
+})
+
 test("--end-links asks first", async () => {
   const { data_dir } = await sealedFolder()
   const { exit, err } = await admin(data_dir, "rotate-master-key", "--end-links")

@@ -75,13 +75,18 @@ describe("a rotation", () => {
     expect(existsSync(join(it.folder, "master.key.next"))).toBe(false)
   })
 
-  test("to the key that is in use keeps the one before, as where a killed command is run again", async () => {
+  test("to the key that is in use is refused, also where an ended one is run again, and no key is lost", async () => {
     await using it = await sealedStore()
     const before = readFileSync(join(it.folder, "master.key"), "utf8")
-    for (const resealed of [252, 0])
-      expect(await rotateMasterKey(it, { new_key: NEW_KEY, end_links: false })).toMatchObject({
-        resealed,
-      })
+    const in_use = rotateMasterKey(it, { new_key: before.trim(), end_links: false })
+    expect(in_use).rejects.toThrow("is the key in use")
+    await in_use.catch(() => {})
+    expect(existsSync(join(it.folder, "master.key.next"))).toBe(false)
+    const wanted = { new_key: NEW_KEY, end_links: false }
+    expect(await rotateMasterKey(it, wanted)).toMatchObject({ resealed: 252 })
+    const again = rotateMasterKey(it, wanted)
+    expect(again).rejects.toThrow("is the key in use")
+    await again.catch(() => {})
     expect(readFileSync(join(it.folder, "master.key"), "utf8").trim()).toBe(NEW_KEY)
     expect(readFileSync(join(it.folder, "master.key.old"), "utf8")).toBe(before)
   })
