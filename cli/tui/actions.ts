@@ -3,8 +3,9 @@ import type { Client } from "../lib/client"
 import { exits, Failure } from "../lib/errors"
 import { given } from "../lib/input"
 import { moment } from "../lib/time"
+import type { ServerRun } from "../local/held"
 import { audienceNews, cancelPublish } from "./audience-loads"
-import { boxFacts, changeBox, dropCommand, dropHeld, dropQuestion } from "./box-loads"
+import { boxFacts, changeBox, dropCommand, dropQuestion } from "./box-loads"
 import { number, spanText } from "./cells"
 import type { MessageFilter } from "./filter"
 import { updateOfEmail } from "./message-rows"
@@ -147,17 +148,12 @@ async function perform(world: ActionParts, cursors: Cursors, intent: Intent): Pr
     case "load_box":
       return dispatch({ is: "box", found: await boxFacts(client) })
     case "release_held":
-    case "make_backup":
-      dispatch({ is: "notice", text: await changeBox(client, intent.do) })
-      return perform(world, cursors, { do: "load_box" })
-    case "ask_drop": {
-      const question = await dropQuestion(intent.server)
-      if (question) return dispatch({ is: "asked", screen: "box", question })
-      return copied(world, dropCommand(intent.server), "for the machine of the server")
-    }
     case "drop_held":
-      dispatch({ is: "notice", text: await dropHeld(intent.server) })
+    case "make_backup":
+      dispatch({ is: "notice", text: await changeBox(client, intent) })
       return perform(world, cursors, { do: "load_box" })
+    case "ask_drop":
+      return await askDrop(world, intent.server)
     case "cancel_publish":
       dispatch({ is: "notice", text: await cancelPublish(client, intent) })
       return perform(world, cursors, { do: "load_publishes", topic_key: intent.topic_key })
@@ -173,6 +169,13 @@ async function perform(world: ActionParts, cursors: Cursors, intent: Intent): Pr
       dispatch({ is: "notice", text: await switched(client, intent) })
       return perform(world, cursors, { do: "load_endpoints" })
   }
+}
+
+/** On the machine of the server it asks first. Elsewhere it copies the command, which asks by itself. */
+async function askDrop(world: ActionParts, server: ServerRun): Promise<void> {
+  const question = await dropQuestion(server)
+  if (question) return world.dispatch({ is: "asked", screen: "box", question })
+  copied(world, dropCommand(server), "for the machine of the server")
 }
 
 type WebhookLoad = Extract<Intent, { do: "load_endpoints" | "load_deliveries" | "load_delivery" }>

@@ -3,7 +3,8 @@ import type { Client } from "../lib/client"
 import { exits, Failure } from "../lib/errors"
 import { optionWords } from "../lib/flags"
 import { HELD_QUEUE } from "../lib/message-status"
-import { type BoxFacts, type Question, type ServerRun, whether } from "./state"
+import type { ServerRun } from "../local/held"
+import { type BoxFacts, type Intent, type Question, whether } from "./state"
 
 const PAGE = 100
 
@@ -67,21 +68,21 @@ export async function dropQuestion(server: ServerRun): Promise<Question | undefi
 export const dropCommand = ({ data_dir }: ServerRun): string =>
   `belfry queue purge ${HELD_QUEUE}${optionWords({ "data-dir": data_dir })}`
 
-/** Drops all held work, and answers what to say about it. */
-export async function dropHeld(server: ServerRun): Promise<string> {
-  const { dropHeldHere, told } = await import("../local/held")
-  return `dropped: ${told(await dropHeldHere(server))}`
+/** Does it, and answers what to say about it. */
+export async function changeBox(client: Client, change: BoxChange): Promise<string> {
+  switch (change.do) {
+    case "make_backup": {
+      const { data } = await client.call("POST /v1/admin/backups")
+      return `the backup runs as job ${data.id}`
+    }
+    case "drop_held": {
+      const { dropHeldHere, told } = await import("../local/held")
+      return `dropped: ${told(await dropHeldHere(change.server))}`
+    }
+    case "release_held":
+      await client.call("POST /v1/admin/queues/{queue}/resume", { params: { queue: HELD_QUEUE } })
+      return "the held work is sent now"
+  }
 }
 
-/** Does it, and answers what to say about it. */
-export async function changeBox(
-  client: Client,
-  what: "release_held" | "make_backup",
-): Promise<string> {
-  if (what === "make_backup") {
-    const { data } = await client.call("POST /v1/admin/backups")
-    return `the backup runs as job ${data.id}`
-  }
-  await client.call("POST /v1/admin/queues/{queue}/resume", { params: { queue: HELD_QUEUE } })
-  return "the held work is sent now"
-}
+type BoxChange = Extract<Intent, { do: "make_backup" | "drop_held" | "release_held" }>

@@ -1,5 +1,6 @@
 import type { Components } from "../../src/client/components"
 import type { ProgressSample, Publish } from "../lib/publish-progress"
+import type { ServerRun } from "../local/held"
 import { type MessageFilter, NO_FILTER } from "./filter"
 import { type ListPosition, TOP_OF_LIST } from "./layout"
 import type { MessageRow } from "./message-rows"
@@ -108,8 +109,6 @@ export interface BoxFacts {
   /** Which server it is, for orders on its own machine. */
   server?: ServerRun | undefined
 }
-
-export type ServerRun = Pick<Components["DoctorReport"], "data_dir" | "run_id">
 
 interface BoxState {
   found: BoxFacts | null
