@@ -1,4 +1,6 @@
 import { access, constants } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { dirname } from "node:path"
 import { type Loaded, useSettings } from "../../src/core/config"
 import { millis, sleep } from "../../src/core/time"
 import type { Backup } from "../../src/operations/backup/backup-folder"
@@ -89,7 +91,10 @@ export const verify: Action<LocalOptions> = async (context, options, chosen) => 
     const stop = new AbortController()
     onInterrupt(() => stop.abort(INTERRUPTED))
     const settings = loaded.values
-    return verifyArchive(path, { secrets, settings, onProgress, signal: stop.signal })
+    const { backupDir } = await import("../../src/operations/backup/backup-folder")
+    // A copy may lie on a disk that is only read.
+    const scratch = [dirname(path), backupDir(settings), settings.data_dir, tmpdir()]
+    return verifyArchive(path, { secrets, scratch, settings, onProgress, signal: stop.signal })
   }).finally(() => output.passing(""))
   const { manifest, secrets_opened } = found
   const { blobs, inbound_blobs } = manifest

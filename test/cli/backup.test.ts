@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite"
 import { expect, test } from "bun:test"
-import { readdirSync } from "node:fs"
+import { closeSync, openSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { belfry, environment, freshHome } from "./belfry"
 
@@ -41,4 +41,18 @@ test("create and list say how many files a backup lacks", async () => {
   const listed = await belfry(["backup", "list", ...local, "--output", "table"])
   const lines = listed.out.split("\n").filter((line) => line.includes("belfry-20"))
   expect(lines.map((line) => line.includes("lacks 2 files"))).toEqual([true, false])
+}, 60_000)
+
+test("a copy is checked where nothing can be written beside it, with the data folder in its place", async () => {
+  const data_dir = join(freshHome(), "belfry")
+  const local = ["--data-dir", data_dir, "--set", "storage.min_free_mb=0"]
+  expect((await belfry(["init", ...local])).exit).toBe(0)
+  const { path } = JSON.parse((await belfry(["backup", "create", ...local])).out)
+  const before = readdirSync(join(data_dir, "backups"))
+  const file = openSync(path, "r")
+  const beside = `/proc/${process.pid}/fd/${file}` // no folder can be made there, by anybody
+  const { exit, out } = await belfry(["backup", "verify", beside, ...local])
+  closeSync(file)
+  expect([exit, JSON.parse(out).path]).toEqual([0, beside])
+  expect(readdirSync(join(data_dir, "backups"))).toEqual(before)
 }, 60_000)

@@ -15,8 +15,8 @@ import type { BackupManifest } from "./manifest"
 interface VerifyOptions {
   /** Without them no secret is opened. */
   secrets?: Secrets | undefined
-  /** Gets the database of the archive meanwhile; default: the folder of the archive. */
-  scratch?: string
+  /** The first that can be written to gets the database of the archive meanwhile; default: its folder. */
+  scratch?: readonly string[]
   /** Of the server here: the check leaves its disk above `storage.min_free_mb`. Default: no disk is looked at. */
   settings?: Settings
   /** Hears how many bytes were read by now, of so many; then the database is checked. */
@@ -47,13 +47,13 @@ export class NoRoomForCheck extends Error {
  */
 export async function verifyArchive(
   path: string,
-  { secrets, scratch = dirname(path), settings, onProgress, signal }: VerifyOptions = {},
+  { secrets, scratch = [dirname(path)], settings, onProgress, signal }: VerifyOptions = {},
 ): Promise<VerifiedArchive> {
   const archive = await openArchive(path)
-  if (settings) await demandRoom(settings, scratch, archive)
-  const folder = await mkdtemp(join(scratch, SCRATCH))
+  const folder = await scratchIn(scratch)
   const workers = openWorkers({ size: 1 })
   try {
+    if (settings) await demandRoom(settings, dirname(folder), archive)
     const database = join(folder, "database.db")
     const { size, manifest } = archive
     const onBytes = (bytes: number) => onProgress?.(bytes, size)
@@ -73,6 +73,19 @@ export async function verifyArchive(
   } finally {
     await workers.close()
     await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** Throws what the first folder threw, where none of them can be written to. */
+async function scratchIn([first = "", ...others]: readonly string[]): Promise<string> {
+  try {
+    return await mkdtemp(join(first, SCRATCH))
+  } catch (error) {
+    for (const folder of others) {
+      const made = await mkdtemp(join(folder, SCRATCH)).catch(() => undefined)
+      if (made !== undefined) return made
+    }
+    throw error
   }
 }
 
