@@ -20,7 +20,10 @@ interface RestoreCommandOptions extends LocalOptions {
 }
 
 const FIELDS = ["id", "created_at", "engine", "data_dir", "rows", "blobs", "held", "ended"] as const
-const KEY_FIELDS = ["revoked_keys", "active_keys", "keys", "unknown_since"] as const
+const KEY_FIELDS = [
+  ...(["revoked_keys", "active_keys", "keys", "unknown_since"] as const),
+  "settings_file",
+] as const
 
 /**
  * Restores a backup into an empty folder or database. Its open work waits until an operator resumes or
@@ -41,12 +44,30 @@ export const restore: Action<RestoreCommandOptions> = async (context, options, f
     const { openSecrets } = await import("../../src/core/secrets")
     const secrets = openSecrets({ data_dir: values.data_dir, master_key: key, make: false })
     const whole = { archive, settings: values, secrets, key }
+    demandKey(whole, options)
     if (dryRun) return await rehearse(context, whole)
     return await carryOut(context, { ...whole, options })
   } catch (error) {
+    const { name, message } = error as Error
+    if (name === "ArchiveError") throw new Failure(exits.storage, "archive", message)
     throw startFailure(error, { listen: "", ...values })
   }
 }
+
+/** Throws exit 5 where the backup belongs to another master key. A backup from a rotation has two. */
+function demandKey({ archive, settings, secrets }: Whole, { masterKey: file }: KeyOption): void {
+  const { master_key_id, next_master_key_id } = archive.manifest
+  const ids = [master_key_id, next_master_key_id].filter((id) => id !== undefined)
+  const { key_id } = secrets
+  if (ids.includes(key_id)) return
+  const where =
+    file ?? (settings["security.master_key"] ? "security.master_key" : "the data folder")
+  const message = `This backup needs the master key ${ids.join(" or ")}, but ${where} has ${key_id}. Nothing was written.`
+  const hint = "give the file of the right key with --master-key"
+  throw new Failure(exits.conflict, "wrong_master_key", message, { hint })
+}
+
+type KeyOption = Pick<RestoreCommandOptions, "masterKey">
 
 const isMissing = (error: unknown): boolean =>
   error instanceof Error &&
@@ -101,7 +122,8 @@ async function carryOut(
   context.output.passing("")
   const { unknown, ...rest } = changed
   const unknown_since = unknownRecord(unknown, archive.manifest.created_at)
-  const record = { ...recordOf({ archive, settings }), ...rest, unknown_since }
+  const settings_file = join(settings.data_dir, operations.KEPT["config.json"])
+  const record = { ...recordOf({ archive, settings }), ...rest, unknown_since, settings_file }
   const { output, paint } = context
   await output.record(record, () =>
     [
@@ -110,6 +132,7 @@ async function carryOut(
       ...shownChanges(changed, context),
       ...shownUnknown(unknown_since, context),
       ...shownRotation(archive.manifest, secrets, context),
+      `${paint.yellow("!")} Settings are not restored. Set those again that ${settings_file} lists.`,
     ].join("\n"),
   )
   await output.next(`belfry serve${sameData(options)}`)

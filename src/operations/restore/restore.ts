@@ -22,7 +22,7 @@ import { moveToPostgres } from "./to-postgres"
 const STAGING = "restoring"
 
 /** What the archive says of itself stays beside the database, for people. The mark is for the server. */
-const KEPT = {
+export const KEPT = {
   "manifest.json": "restored-manifest.json",
   "config.json": "restored-config.json",
   [MARK_FILE]: MARK_FILE,
