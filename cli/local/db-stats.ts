@@ -50,7 +50,8 @@ export const stats: Action<LocalOptions> = async (context, options) => {
     await output.record({ ...record }, () => shown(record, context))
   } catch (error) {
     output.passing("")
-    throw startFailure(error, { listen: "", ...values })
+    const { explained } = await import("../../src/store/open")
+    throw startFailure(explained(values, error), { listen: "", ...values })
   }
 }
 

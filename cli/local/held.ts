@@ -14,6 +14,7 @@ export interface HeldOptions extends LocalOptions {
   where?: string
 }
 
+const EACH_ONCE = "write each word once: --where kind=email,older_than=2h"
 const WORDS = ["kind", "project", "older_than", "domain"] as const
 const FIELDS = ["queue", "messages", "webhook_deliveries", "jobs"]
 
@@ -120,10 +121,11 @@ function filterOf(text: string | undefined): HeldFilter {
     const [name = "", ...rest] = part.trim().split("=")
     const value = rest.join("=")
     const word = WORDS.find((known) => known === name)
-    if (!word || value === "" || word in filter) {
+    if (word && word in filter) throw usage(`--where: ${word} is given twice`, EACH_ONCE)
+    if (!word || value === "") {
       throw usage(
         `--where: "${part}" is not one of ${WORDS.map((known) => `${known}=…`).join(", ")}`,
-        "write each word once: --where kind=email,older_than=2h",
+        EACH_ONCE,
       )
     }
     if (word === "older_than") filter[word] = duration(value, "--where older_than") / 1000

@@ -267,7 +267,7 @@ function shownChanges(
   if (revoked_keys > 0) lines.push(`revoked: ${revoked_keys} API keys`)
   if (keys.length > 0) {
     lines.push(
-      `${active_keys} API keys are active:`,
+      active_keys === 1 ? "1 API key is active:" : `${active_keys} API keys are active:`,
       table(keys as Key[], keyColumns, terminal.width, paint),
     )
   }

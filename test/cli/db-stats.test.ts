@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test"
+import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { byteSize } from "../../cli/lib/byte-size"
 import { quietLog } from "../harness/quiet"
@@ -37,6 +38,16 @@ test("db stats of an empty folder names what is missing, and begins nothing", as
   const { exit, err } = await belfry(["db", "stats", "--data-dir", data_dir])
   expect(exit).not.toBe(0)
   expect(err).toContain(data_dir)
+})
+
+test("db stats of a file that is no database names the file, and what to do", async () => {
+  const data_dir = join(freshHome(), "data")
+  mkdirSync(data_dir)
+  const path = join(data_dir, "belfry.db")
+  writeFileSync(path, "x".repeat(8192))
+  const { exit, err } = await belfry(["db", "stats", "--data-dir", data_dir])
+  expect(exit).toBe(74)
+  expect(JSON.parse(err).error.message).toContain(path)
 })
 
 test.each([

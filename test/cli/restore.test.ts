@@ -141,5 +141,7 @@ test("parts of held work are chosen by words, and a wrong word is told", async (
       2,
     ])
   }
+  const twice = await purge("held_after_restore", "--where", "kind=email,kind=sms", "--yes")
+  expect(codeOf(twice).message).toBe("--where: kind is given twice")
   expect((await purge("held_after_restore", "--where", "kind=mail", "--yes")).exit).toBe(7)
 }, 60_000)
