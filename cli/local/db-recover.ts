@@ -10,8 +10,12 @@ import {
 } from "node:fs"
 import { dirname, resolve } from "node:path"
 import { type Settings, useSettings } from "../../src/core/config"
-import type { LostRow } from "../../src/store/recover/lost-rows"
-import type { RecoveredTable } from "../../src/store/recover/recover"
+import type {
+  LostEntry,
+  RecoveredFile,
+  RecoveredPages,
+  RecoveredTable,
+} from "../../src/store/recover/recover"
 import type { Action, Context } from "../lib/context"
 import { exits, Failure, usage } from "../lib/errors"
 import { onInterrupt } from "../lib/interrupt"
@@ -25,12 +29,14 @@ interface RecoverFlags extends LocalOptions {
 
 /**
  * Copies the readable rows of a damaged SQLite file into a new file beside it. The damaged file stays as it
- * is. Exit 0 when no row is known to be lost, else 8.
+ * is. Exit 0 when everything came back, and 8 when a row is lost or may be.
  */
 export const recover: Action<RecoverFlags> = async (context, options, given) => {
   if (context.flags.dryRun)
     throw usage("--dry-run is not possible with this command", "see `belfry db check`")
-  context.output.promises(["from", "to", "recovered", "lost", "lost_file", "tables", "mended"])
+  context.output.promises([
+    ...["from", "to", "recovered", "lost", "lost_file", "pages", "not_found", "tables", "mended"],
+  ])
   const loaded = localSettings(context.flags, options, { "log.level": "error" })
   const { values } = loaded
   useSettings(loaded) // before any module with tables is loaded
@@ -86,11 +92,11 @@ interface RecoverParts {
 async function recoverInto(draft: Draft, { context, settings, from }: RecoverParts) {
   const { recoverFile } = await import("../../src/store/recover/recover")
   const onProgress = (text: string) => context.output.passing(`recovering: ${text}`)
-  const onLost = (row: LostRow) => draft.list.add(row)
-  const tables = recoverFile({ from, to: draft.path, onProgress, onLost })
+  const onLost = (entry: LostEntry) => draft.list.add(entry)
+  const file = recoverFile({ from, to: draft.path, onProgress, onLost })
   onProgress("counters and open messages")
   const mended = await mend(draft.path, settings)
-  return { tables, mended, lost_file: draft.list.count > 0 ? draft.lost_file : null }
+  return { ...file, mended, lost_file: draft.list.count > 0 ? draft.lost_file : null }
 }
 
 /**
@@ -176,7 +182,7 @@ async function mend(path: string, settings: Settings) {
   }
 }
 
-/** One line of JSON a row; only the machine's operator can read it. */
+/** One line of JSON for each row, kind of pages or table that is lost; only the machine's operator can read it. */
 class LostList {
   count = 0
   readonly #path: string
@@ -186,9 +192,9 @@ class LostList {
     this.#path = path
   }
 
-  add(row: LostRow) {
+  add(entry: LostEntry) {
     this.#file ??= openSync(this.#path, "wx", 0o600)
-    writeSync(this.#file, `${JSON.stringify(row)}\n`)
+    writeSync(this.#file, `${JSON.stringify(entry)}\n`)
     this.count += 1
   }
 
@@ -203,20 +209,22 @@ class LostList {
   }
 }
 
-interface Recovery {
+interface Recovery extends RecoveredFile {
   from: string
   to: string
   lost_file: string | null
-  tables: RecoveredTable[]
   mended: { counters: number; without_content: number }
 }
 
 async function tell({ output, paint, terminal }: Context, recovery: Recovery) {
-  const { from, to, lost_file, tables, mended } = recovery
+  const { from, to, lost_file, pages, not_found, tables, mended } = recovery
   const sum = (of: (row: RecoveredTable) => number) => tables.reduce((all, row) => all + of(row), 0)
   const [recovered, lost] = [sum((row) => row.recovered), sum((row) => row.lost)]
   const touched = tables.filter((row) => row.recovered + row.lost + row.unreadable_pages > 0)
-  const record = { from, to, recovered, lost, lost_file, tables: touched, mended }
+  const record = {
+    ...{ from, to, recovered, lost, lost_file, pages, not_found },
+    ...{ tables: touched, mended },
+  }
   await output.record(record, () =>
     [
       table(
@@ -228,8 +236,10 @@ async function tell({ output, paint, terminal }: Context, recovery: Recovery) {
       fields(
         [
           ["new file", to],
-          ["rows", `${recovered} recovered, ${lost} lost`],
-          ["list of lost rows", lost_file],
+          ["rows", `${recovered} recovered, ${lost} lost${moreText(recovery)}`],
+          ["pages", pagesText(pages)],
+          ["tables not found", not_found],
+          ["list of losses", lost_file],
           ["counters put right", String(mended.counters)],
           ["messages failed", `${mended.without_content} without content`],
         ],
@@ -241,6 +251,18 @@ async function tell({ output, paint, terminal }: Context, recovery: Recovery) {
     `Next: stop the server, move ${from} and its -wal and -shm away, and move the new file there. ` +
       "The next start holds what was open.",
   )
+}
+
+const moreText = ({ pages, not_found }: RecoveredFile) =>
+  pages.missing + pages.unreadable + not_found.length > 0 ? ", and more may be lost" : ""
+
+/** Empty where every page could be read. */
+function pagesText({ total, missing, unreadable, of_no_known_table }: RecoveredPages): string {
+  const cut = missing > 0 ? [`the file is cut off: ${missing} of ${total} pages are missing`] : []
+  const bad = unreadable > 0 ? [`${unreadable} of ${total} pages cannot be read`] : []
+  const no_table =
+    of_no_known_table > 0 ? [`${of_no_known_table} of them are of no known table`] : []
+  return [...cut, ...bad, ...no_table].join("; ")
 }
 
 const columns: Columns<RecoveredTable> = {

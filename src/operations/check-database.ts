@@ -100,7 +100,7 @@ function add(found: FoundPlaces, place: string): void {
 async function* checkInvariants(parts: CheckedDatabase): AsyncGenerator<DatabaseFinding> {
   const { db, onProgress } = parts
   const found = new Map<InvariantName, FoundPlaces>()
-  const look = { db, pause: nextTurn, since: null, overdue_before: null }
+  const look = { db, pause: nextTurn, since: null, overdue_before: null, is_thorough: true }
   const note = async (places: AsyncGenerator<BrokenInvariant>) => {
     for await (const { name, owner_id, id, what } of places) {
       const all = found.get(name) ?? noPlaces()

@@ -5,7 +5,7 @@ import { accountMembers } from "../identity/tables"
 import { INBOUND_COUNTER, inboundEmails } from "../inbound/tables"
 import { mailboxMails } from "../mailbox/tables"
 import { type ChannelName, messages, type Status } from "../messages/tables"
-import { knowsStatus } from "../messages/transitions"
+import { knowsStatus, settledCounters } from "../messages/transitions"
 import type { Reader } from "../store/store"
 import { subscribers, subscriberTags } from "../subscribers/tables"
 import { suppressions } from "../suppressions/tables"
@@ -34,7 +34,7 @@ export const PLAIN_COUNTERS: Record<CounterOwner, string[]> = {
   account: ["members", "audit_log"],
 }
 
-const CHANNELS: ReadonlySet<string> = new Set<ChannelName>(["email", "push", "sms", "in_app"])
+const CHANNELS: ReadonlySet<ChannelName> = new Set<ChannelName>(["email", "push", "sms", "in_app"])
 
 /** What a counter counts; undefined for one that counts no rows, such as the invitations of a day. */
 export function countedRows(kind: CounterOwner, id: string, name: string): CountedRows | undefined {
@@ -105,7 +105,7 @@ function ofSuppressions(
 
 function ofMessages(project_id: string, name: string): CountedRows | undefined {
   const [channel = "", status, ...rest] = name.split(".")
-  if (!CHANNELS.has(channel) || rest.length > 0) return undefined
+  if (!CHANNELS.has(channel as ChannelName) || rest.length > 0) return undefined
   const ours = and(
     eq(messages.project_id, project_id),
     eq(messages.channel, channel as ChannelName),
@@ -113,6 +113,24 @@ function ofMessages(project_id: string, name: string): CountedRows | undefined {
   if (status === undefined) return { walked: messages.id, where: ours }
   if (!knowsStatus(channel as ChannelName, status)) return undefined
   return { walked: messages.id, where: and(ours, eq(messages.status, status as Status)) }
+}
+
+/** Names of counters that the rows of a project ask for, also where the counter itself is lost. */
+export async function namesInRows(db: Reader, project_id: string): Promise<string[]> {
+  const valuesOf = async (column: SQLiteColumn, of: SQLiteColumn) => {
+    const values = db.selectDistinct({ value: column }).from(column.table)
+    return (await values.where(eq(of, project_id))).map(({ value }) => String(value))
+  }
+  const names = [...CHANNELS].flatMap(settledCounters)
+  const { tag, project_id: tagged } = subscriberTags
+  for (const value of await valuesOf(subscribers.status, subscribers.project_id))
+    names.push(`subscribers.status.${value}`)
+  for (const value of await valuesOf(tag, tagged)) names.push(`subscribers.tag.${value}`)
+  for (const filter of ["channel", "reason", "origin"] as const) {
+    for (const value of await valuesOf(suppressions[filter], suppressions.project_id))
+      names.push(`suppressions.${filter}.${value}`)
+  }
+  return names
 }
 
 /** How many rows there are, counted in steps with a pause behind each. */

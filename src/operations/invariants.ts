@@ -9,7 +9,13 @@ import { eventTypeOf } from "../messages/transitions"
 import type { Reader } from "../store/store"
 import { counters } from "../store/tables"
 import { deliveries } from "../webhooks/tables"
-import { type CounterOwner, countedRows, countInSteps, PLAIN_COUNTERS } from "./counted-rows"
+import {
+  type CounterOwner,
+  countedRows,
+  countInSteps,
+  namesInRows,
+  PLAIN_COUNTERS,
+} from "./counted-rows"
 
 /** What must hold, by the names under which it is counted. */
 export const INVARIANTS = {
@@ -40,6 +46,8 @@ export interface InvariantLook {
   since: string | null
   /** Work that was due before this is overdue; null where no server worked on it. ISO 8601. */
   overdue_before: string | null
+  /** Also asks the rows which counters there should be. This reads an index for each of them. */
+  is_thorough?: boolean
 }
 
 /** Ids of one page of projects or accounts behind `after`. */
@@ -252,11 +260,14 @@ async function* endedUnsettled(
 
 /** I5: totals that differ from what they count. */
 async function* wrongCounters(
-  { db, pause }: InvariantLook,
+  { db, pause, is_thorough = false }: InvariantLook,
   kind: CounterOwner,
   owner_id: string,
 ): AsyncGenerator<BrokenInvariant> {
-  for (const [name, told] of await countersOf(db, kind, owner_id)) {
+  const totals = await countersOf(db, kind, owner_id)
+  const asked = is_thorough && kind === "project" ? await namesInRows(db, owner_id) : []
+  for (const name of asked) if (!totals.has(name)) totals.set(name, 0)
+  for (const [name, told] of totals) {
     const rows = countedRows(kind, owner_id, name)
     if (!rows) continue
     const counted = await countInSteps(db, rows, pause)

@@ -3,7 +3,7 @@ import { load } from "../messages/change"
 import { abandon } from "../messages/settle"
 import { bump } from "../store/counters"
 import type { Store } from "../store/store"
-import { notePosted } from "../subscribers/postings"
+import { rebuildPlaces } from "../subscribers/rebuild-places"
 import type { CounterOwner } from "./counted-rows"
 import { leaveFolder } from "./database-mark"
 import { allOwners, type BrokenInvariant, brokenInAccount, brokenInProject } from "./invariants"
@@ -16,11 +16,13 @@ export interface MendedDatabase {
 }
 
 /**
- * Makes a recovered database one to work with: counters equal their rows again, messages whose content is
- * lost have failed, and the next start holds what is open, in whichever folder.
+ * Makes a recovered database one to work with: subscribers are found by their words and tags, counters equal
+ * their rows again, messages whose content is lost have failed, and the next start holds what is open, in
+ * whichever folder.
  */
 export async function mendRecovered(store: Store): Promise<MendedDatabase> {
   const mended = { counters: 0, without_content: 0 }
+  await rebuildPlaces(store) // before the counters, because some count tags
   for (const kind of ["project", "account"] as const) {
     for await (const id of allOwners(store.read, kind)) {
       // The counters come last, so that they count what has failed before.
@@ -35,15 +37,17 @@ export async function mendRecovered(store: Store): Promise<MendedDatabase> {
   }
   await store.tx(async (tx) => {
     await leaveFolder(tx)
-    await notePosted(tx, undefined) // the next start writes the posting lists anew
-    await forgetSealed(tx) // and heads of consent chains that lost theirs
+    await forgetSealed(tx) // the next start seals the consent chains that lost their heads
   })
   return mended
 }
 
 /** One after the other: there may be as many as messages. Nothing else writes meanwhile. */
 function brokenOf(store: Store, kind: CounterOwner, id: string): AsyncGenerator<BrokenInvariant> {
-  const look = { db: store.read, pause: async () => {}, since: null, overdue_before: null }
+  const look = {
+    ...{ db: store.read, pause: async () => {}, since: null, overdue_before: null },
+    is_thorough: true,
+  }
   return (kind === "project" ? brokenInProject : brokenInAccount)(look, id)
 }
 

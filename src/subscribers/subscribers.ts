@@ -132,14 +132,7 @@ export async function insertAll(
 ): Promise<SubscriberRow[]> {
   const fresh = await insertRows(tx, rows)
   const added = rows.filter(({ id }) => fresh.has(id))
-  await insertWords(
-    tx,
-    added.flatMap((row) => wordRows(row)),
-  )
-  await insertTags(
-    tx,
-    added.flatMap((row) => tagRows(row)),
-  )
+  await addPlaces(tx, added)
   await postChanges(
     tx,
     added.map((after) => ({ after })),
@@ -251,6 +244,18 @@ export async function removePlaces(tx: Tx, rows: PostedRow[]): Promise<void> {
     rows.flatMap((row) => wordRows(row)),
   )
   await removeTags(
+    tx,
+    rows.flatMap((row) => tagRows(row)),
+  )
+}
+
+/** Writes the words and tags by which these rows are found. They have none yet. */
+export async function addPlaces(tx: Tx, rows: PostedRow[]): Promise<void> {
+  await insertWords(
+    tx,
+    rows.flatMap((row) => wordRows(row)),
+  )
+  await insertTags(
     tx,
     rows.flatMap((row) => tagRows(row)),
   )

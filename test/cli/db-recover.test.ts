@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   statSync,
+  truncateSync,
   writeFileSync,
   writeSync,
 } from "node:fs"
@@ -62,7 +63,8 @@ test("recover makes a new sound file beside the damaged one, and lists what is l
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line))
-  expect(lines).toHaveLength(3)
+  expect(lines).toHaveLength(4)
+  expect(lines.pop()).toEqual({ table: "audit_log", pages: 1, reason: "unreadable_page" })
   for (const line of lines) {
     const id = expect.stringMatching(/^[0-9a-f-]{36}$/)
     expect(line).toEqual({ table: "audit_log", key: { id }, reason: "unreadable" })
@@ -88,10 +90,37 @@ test("a person reads a table and the next step, and nothing is written over", as
   const { exit, out } = await belfry([...words, "--output", "table"])
   expect(exit).toBe(8)
   expect(out).toMatch(/audit_log\s+0\s+3\s+1/)
-  expect(out).toContain("3 lost")
+  expect(out).toContain("3 lost, and more may be lost")
+  expect(out).toMatch(/1 of \d+ pages cannot be read\n/)
   const again = await belfry(words)
   expect(again.exit).toBe(2)
   expect(JSON.parse(again.err).error.message).toContain("new.db exists already")
+})
+
+test("a file that is cut off is told as such, and one that is whole ends with 0", async () => {
+  const data_dir = join(freshHome(), "data")
+  expect((await belfry(["init", "--data-dir", data_dir])).exit).toBe(0)
+  const path = join(data_dir, "belfry.db")
+  {
+    using database = new Database(path)
+    database.run("PRAGMA wal_checkpoint(TRUNCATE)")
+  }
+  const words = ["db", "recover", path, "--data-dir", data_dir]
+  const whole = await belfry([...words, "--into", join(data_dir, "whole.db")])
+  const { pages, ...result } = JSON.parse(whole.out)
+  expect([whole.exit, result.lost, result.lost_file, result.not_found]).toEqual([0, 0, null, []])
+  expect(pages).toMatchObject({ missing: 0, unreadable: 0, of_no_known_table: 0 })
+
+  const left = Math.floor(pages.total / 2)
+  truncateSync(path, left * PAGE_BYTES)
+  const { exit, out } = await belfry([...words, "--output", "table"])
+  expect(exit).toBe(8)
+  const missing = pages.total - left
+  expect(out).toContain(`the file is cut off: ${missing} of ${pages.total} pages are missing`)
+  const list = readFileSync(`${path}.recovered.lost.ndjson`, "utf8").trim().split("\n")
+  const counts = list.map((line) => JSON.parse(line) as { pages?: number; reason: string })
+  const told = counts.filter(({ reason }) => reason === "missing_page")
+  expect(told.reduce((sum, { pages: count = 0 }) => sum + count, 0)).toBe(missing)
 })
 
 test("a missing file is told as such, and nothing is made", async () => {

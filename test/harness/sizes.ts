@@ -42,6 +42,8 @@ export const sizes = {
   preferences: full ? 10_000 : 1_000,
   /** Damaged databases that are recovered. */
   damaged_files: full ? 200 : 12,
+  /** Lengths at which a database is cut off, and parts of it that become zeros. */
+  cut_files: full ? 100 : 12,
   /** Rounds of killing a backup at each of its steps. */
   backup_kills: full ? 10 : 1,
   /** Of the steps of a backup, every so manieth one is killed; and steps at which the disk is full. */

@@ -298,6 +298,13 @@ interface Recovery {
   tables: { table: string; recovered: number; lost: number }[]
 }
 
+interface LostLine {
+  table: string | null
+  key?: { id?: string }
+  pages?: number
+  reason: string
+}
+
 /** A copy whose file lost pages is recovered: what is gone is listed, and all else is there and held. */
 async function recovered(box: Machine, { api_key }: Kept, relay: CountingRelay) {
   const ids = "SELECT lower(hex(id)) FROM messages"
@@ -307,9 +314,13 @@ async function recovered(box: Machine, { api_key }: Kept, relay: CountingRelay) 
 
   const found = await local<Recovery>(box, ["db", "recover"], 8)
   const list = readFileSync(found.lost_file, "utf8").trim().split("\n")
-  const rows = list.map((line) => JSON.parse(line) as { table: string; key: { id?: string } })
+  const lines = list.map((line) => JSON.parse(line) as LostLine)
+  const rows = lines.filter(({ key }) => key !== undefined)
   expect(rows).toHaveLength(found.lost)
-  const lost = rows.flatMap(({ table, key }) => (table === "messages" ? (key.id ?? "") : []))
+  expect(lines.filter(({ key }) => key === undefined)).toEqual([
+    { table: "messages", pages: 2, reason: "unreadable_page" },
+  ])
+  const lost = rows.flatMap(({ table, key }) => (table === "messages" ? (key?.id ?? "") : []))
   const gone = lost.map((id) => id.replaceAll("-", ""))
   expect(gone.length).toBeGreaterThan(0)
   const copy = { ...box, path: found.to }

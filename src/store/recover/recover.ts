@@ -4,7 +4,7 @@ import { applySqlite, SchemaTooNew } from "../apply-migrations"
 import { sizeOf } from "../database-file"
 import { checkFile } from "../file-tasks"
 import { embedded } from "../migrations"
-import { type CopiedTable, copyReadable } from "./copy-readable"
+import { copyReadable } from "./copy-readable"
 import { DamagedFile } from "./damaged-file"
 import {
   type DamagedTree,
@@ -12,7 +12,8 @@ import {
   type DeclaredTable,
   treesOf,
 } from "./damaged-schema"
-import { type LostRow, removeDangling, unreadableRows } from "./lost-rows"
+import { type LostPages, type LostTable, lostPages, lostTables } from "./lost-pages"
+import { type LostRow, removeDangling, type StandIn, unreadableRows } from "./lost-rows"
 
 export interface RecoverOptions {
   /** The damaged file; its write-ahead log is read, too. Both stay as they are. */
@@ -20,14 +21,40 @@ export interface RecoverOptions {
   /** The new file, which must not exist. */
   to: string
   onProgress: (text: string) => void
-  onLost: (row: LostRow) => void
+  /** Hears of all that is lost, or may be: without a call, everything came back. */
+  onLost: (lost: LostEntry) => void
+  /** By table: what takes the place of a lost row that others refer to. Else these are removed. */
+  standIns?: Record<string, StandIn>
 }
 
+/** A line of the list of what is lost. */
+export type LostEntry = LostRow | LostPages | LostTable
+
 /** What became of the rows of one table. */
-export interface RecoveredTable extends CopiedTable {
+export interface RecoveredTable {
   table: string
+  recovered: number
   /** Rows that are known to have been there. Pages that cannot be read may have had more. */
   lost: number
+  /** Pages with content of it that cannot be read, or are missing. */
+  unreadable_pages: number
+}
+
+export interface RecoveredPages {
+  /** As many as the header tells of, or the file has. */
+  total: number
+  /** The file is cut off before them. */
+  missing: number
+  unreadable: number
+  /** Those of the unreadable ones whose table is not known. */
+  of_no_known_table: number
+}
+
+export interface RecoveredFile {
+  tables: RecoveredTable[]
+  pages: RecoveredPages
+  /** Tables that the schema of the damaged file does not name. */
+  not_found: string[]
 }
 
 /** Not one row of ours is in the file: it is another kind of file, or all of it is overwritten. */
@@ -46,7 +73,7 @@ export class NothingRecovered extends Error {
  * from its table, and no row refers to one that is lost where the schema forbids that. Throws SchemaTooNew
  * for the file of a later version, and NothingRecovered. What fails leaves no new file.
  */
-export function recoverFile(options: RecoverOptions): RecoveredTable[] {
+export function recoverFile(options: RecoverOptions): RecoveredFile {
   const { to, from } = options
   if (existsSync(to)) throw new Error(`${to} exists already. Name another file.`)
   const draft = `${to}.draft`
@@ -77,8 +104,8 @@ function withLog(from: string, draft: string): string {
   return draft
 }
 
-function recovered(options: RecoverOptions, readable: string): RecoveredTable[] {
-  const { from, to, onProgress, onLost } = options
+function recovered(options: RecoverOptions, readable: string): RecoveredFile {
+  const { from, to, onProgress, onLost, standIns = {} } = options
   const file = new DamagedFile(readable)
   const target = newDatabase(to)
   try {
@@ -87,28 +114,52 @@ function recovered(options: RecoverOptions, readable: string): RecoveredTable[] 
     target.run("DELETE FROM belfry_migrations")
     const tables = declaredIn(target)
     const parts = { file, trees, target, tables, onProgress }
-    const copied = copyReadable(parts)
+    const { recovered: counts, dropped, read } = copyReadable(parts)
     completeLedger(target, file, trees)
     const lost = new Map<string, number>()
     const note = (row: LostRow) => {
-      lost.set(row.table, (lost.get(row.table) ?? 0) + 1)
+      if (row.reason !== "placeholder") lost.set(row.table, (lost.get(row.table) ?? 0) + 1)
       onLost(row)
     }
     onProgress("rows that are lost")
-    for (const row of unreadableRows(file, trees, target, tables)) note(row)
-    for (const row of removeDangling(target, tables)) {
-      const table = copied.get(row.table)
-      if (table) table.recovered -= 1
+    for (const row of unreadableRows({ ...parts, dropped })) note(row)
+    for (const row of removeDangling(target, tables, standIns)) {
+      const is_removed = row.reason !== "placeholder"
+      if (is_removed) counts.set(row.table, (counts.get(row.table) ?? 0) - 1)
       note(row)
     }
-    const is_empty = [...copied.values()].every(({ recovered }) => recovered === 0)
+    const is_empty = [...counts.values()].every((count) => count === 0)
     if (is_empty && lost.size === 0) throw new NothingRecovered(from)
     target.close()
     demandSound(to)
-    return [...copied].map(([table, all]) => ({ table, ...all, lost: lost.get(table) ?? 0 }))
+    const pages = lostPages(file, trees, { read })
+    const not_found = lostTables(trees, tables)
+    for (const entry of [...pages, ...not_found]) onLost(entry)
+    return {
+      tables: [...counts].map(([table, count]) => ({
+        table,
+        recovered: count,
+        lost: lost.get(table) ?? 0,
+        unreadable_pages: sumOf(pages.filter((one) => one.table === table)),
+      })),
+      pages: pagesOf(file, pages),
+      not_found: not_found.map(({ table }) => table),
+    }
   } finally {
     target.close()
     file.close()
+  }
+}
+
+const sumOf = (pages: LostPages[]): number => pages.reduce((sum, one) => sum + one.pages, 0)
+
+function pagesOf({ pages, promised }: DamagedFile, lost: LostPages[]): RecoveredPages {
+  const unreadable = lost.filter(({ reason }) => reason === "unreadable_page")
+  return {
+    total: promised,
+    missing: promised - pages,
+    unreadable: sumOf(unreadable),
+    of_no_known_table: sumOf(unreadable.filter(({ table }) => table === null)),
   }
 }
 

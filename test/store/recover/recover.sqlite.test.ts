@@ -6,6 +6,7 @@ import {
   mkdtempSync,
   openSync,
   readFileSync,
+  rmSync,
   statSync,
   truncateSync,
   writeSync,
@@ -19,8 +20,14 @@ import { bytesOfId } from "../../../src/store/id-bytes"
 import { migrateSqlite } from "../../../src/store/migrate"
 import { embedded } from "../../../src/store/migrations"
 import type { LostRow } from "../../../src/store/recover/lost-rows"
-import { type RecoveredTable, recoverFile } from "../../../src/store/recover/recover"
+import {
+  type LostEntry,
+  type RecoveredTable,
+  recoverFile,
+} from "../../../src/store/recover/recover"
 import { openSqlite } from "../../../src/store/sqlite"
+import { fillSome } from "../../../src/subscribers/fill-postings"
+import { COMPLETE, postedUpTo } from "../../../src/subscribers/postings"
 import { bounced, deliverAll, delivered } from "../../harness/delivery"
 import { leftover } from "../../harness/leftovers"
 import { mail } from "../../harness/mail"
@@ -32,6 +39,8 @@ import { endpoint } from "../../webhooks/endpoints"
 quietLog()
 
 const PAGE_BYTES = 4096
+/** Of a test that recovers many files. */
+const LONGEST_MS = 300_000
 const folder = leftover(mkdtempSync(join(tmpdir(), "belfry-recover-")))
 const original = join(folder, "original.db")
 
@@ -108,12 +117,41 @@ function rowsOf(path: string): Map<string, Map<string, string>> {
   )
 }
 
+let original_rows: ReturnType<typeof rowsOf> | undefined
+const originalRows = () => {
+  original_rows ??= rowsOf(original)
+  return original_rows
+}
+
 function recovered(from: string) {
   const to = `${from}.new`
-  const lost: LostRow[] = []
-  const onLost = (row: LostRow) => lost.push(row)
-  const tables = recoverFile({ from, to, onProgress: () => {}, onLost })
-  return { to, lost, tables: new Map(tables.map((row) => [row.table, row])) }
+  const entries: LostEntry[] = []
+  const onLost = (entry: LostEntry) => entries.push(entry)
+  const { tables, ...rest } = recoverFile({ from, to, onProgress: () => {}, onLost })
+  const lost = entries.filter((entry): entry is LostRow => "key" in entry)
+  return { to, lost, entries, ...rest, tables: new Map(tables.map((row) => [row.table, row])) }
+}
+
+/** How many rows did not come back. The list of migrations is made anew. */
+function missingRows(to: string): number {
+  const [had, has] = [originalRows(), rowsOf(to)]
+  let missing = 0
+  for (const [table, rows] of had) {
+    if (table === "belfry_migrations") continue
+    for (const number of rows.keys()) if (!has.get(table)?.has(number)) missing += 1
+  }
+  return missing
+}
+
+/** Demands that the list is empty only where every row came back. */
+function demandHonest(path: string) {
+  const { to, entries, pages } = recovered(path)
+  const missing = missingRows(to)
+  rmSync(to)
+  expect({ path, missing, is_listed: missing === 0 || entries.length > 0 }).toEqual({
+    ...{ path, missing, is_listed: true },
+  })
+  return { missing, entries, pages }
 }
 
 /** The tables whose every page is as it was. */
@@ -150,14 +188,15 @@ describe("a file with overwritten pages", () => {
     async (seed) => {
       const { path, bad } = damagedCopy(seed)
       const before = readFileSync(path)
-      const { to, lost, tables } = recovered(path)
+      const { to, lost, entries, tables } = recovered(path)
       expect(readFileSync(path).equals(before)).toBe(true)
+      if (entries.length === 0) expect(missingRows(to)).toBe(0)
 
       expect(checkFile({ path: to, how: "full" })).toEqual([])
       using database = new Database(to)
       expect(database.query("PRAGMA foreign_key_check").values()).toEqual([])
 
-      const [had, has] = [rowsOf(original), rowsOf(to)]
+      const [had, has] = [originalRows(), rowsOf(to)]
       for (const [table, rows] of has) {
         if (table === "belfry_migrations") continue
         for (const [number, row] of rows)
@@ -200,6 +239,35 @@ describe("a file with overwritten pages", () => {
   }
 })
 
+function zero(path: string, pages: number[]) {
+  const file = openSync(path, "r+")
+  for (const page of pages)
+    writeSync(file, Buffer.alloc(PAGE_BYTES), 0, PAGE_BYTES, (page - 1) * PAGE_BYTES)
+  closeSync(file)
+}
+
+/** The pages of each table with those of its indexes. */
+function pagesByTable(): Map<string, number[]> {
+  using database = new Database(original, { readonly: true })
+  const rows = database
+    .query("SELECT s.tbl_name, d.pageno FROM dbstat d JOIN sqlite_schema s ON s.name = d.name")
+    .values() as [string, number][]
+  return new Map(
+    [...Map.groupBy(rows, ([table]) => table)].map(([table, some]) => [
+      table,
+      some.map(([, page]) => page),
+    ]),
+  )
+}
+
+/** Every counter that is not 0: one without a row is 0 as well. */
+function totalsOf(path: string) {
+  using database = new Database(path, { readonly: true })
+  return database
+    .query("SELECT hex(project_id), name, value FROM counters WHERE value <> 0 ORDER BY 1, 2")
+    .values()
+}
+
 describe("a file that is not only overwritten", () => {
   const total = (tables: Map<string, RecoveredTable>) =>
     [...tables.values()].reduce((sum, { recovered: count }) => sum + count, 0)
@@ -211,12 +279,13 @@ describe("a file that is not only overwritten", () => {
     writer.run("PRAGMA journal_mode = WAL")
     writer.run("PRAGMA wal_autocheckpoint = 0")
     writer.run("INSERT INTO instance_values (name, value) VALUES ('in the log', 'x')")
-    const { to, lost } = recovered(path)
+    const { to, entries, pages, not_found } = recovered(path)
     const [had, has] = [rowsOf(path), rowsOf(to)]
     had.delete("belfry_migrations")
     has.delete("belfry_migrations")
     expect(has).toEqual(had)
-    expect(lost).toEqual([])
+    expect([entries, not_found]).toEqual([[], []])
+    expect(pages).toMatchObject({ missing: 0, unreadable: 0, of_no_known_table: 0 })
   })
 
   test("a file without its first page comes back but for what that page had", () => {
@@ -237,6 +306,128 @@ describe("a file that is not only overwritten", () => {
     const { to, tables } = recovered(path)
     expect(checkFile({ path: to, how: "full" })).toEqual([])
     expect(total(tables)).toBeGreaterThan(100)
+  })
+
+  test(
+    "a file that is cut off anywhere is never told to be whole",
+    () => {
+      const pages = statSync(original).size / PAGE_BYTES
+      for (let step = 1; step <= sizes.cut_files; step++) {
+        const path = join(folder, `cut-${step}.db`)
+        copyFileSync(original, path)
+        const left = Math.max(4, Math.floor((pages * step) / (sizes.cut_files + 1)))
+        truncateSync(path, left * PAGE_BYTES + (step % 2) * 100)
+        const { entries, pages: told } = demandHonest(path)
+        expect(told).toMatchObject({ total: pages, missing: pages - left })
+        const missing = entries.flatMap((entry) =>
+          entry.reason === "missing_page" ? entry.pages : [],
+        )
+        expect(missing.reduce((sum, count) => sum + count, 0)).toBe(pages - left)
+        rmSync(path)
+      }
+    },
+    LONGEST_MS,
+  )
+
+  test(
+    "a file with a part of zeros anywhere is never told to be whole",
+    () => {
+      const pages = statSync(original).size / PAGE_BYTES
+      for (let step = 1; step <= sizes.cut_files; step++) {
+        const path = join(folder, `zeros-${step}.db`)
+        copyFileSync(original, path)
+        const first = Math.floor((pages * step) / (sizes.cut_files + 1))
+        const count = step % 3 === 0 ? pages - first : 1 + (step % 20)
+        zero(
+          path,
+          Array.from({ length: count }, (_, at) => first + 1 + at).filter((page) => page <= pages),
+        )
+        demandHonest(path)
+        rmSync(path)
+      }
+    },
+    LONGEST_MS,
+  )
+
+  test(
+    "a table that is wiped with all of its indexes is told by its name",
+    () => {
+      const counts = originalRows()
+      for (const [table, pages] of pagesByTable()) {
+        const rows = counts.get(table)?.size ?? 0
+        if (rows === 0 || table === "belfry_migrations") continue
+        const path = join(folder, `wiped-${table}.db`)
+        copyFileSync(original, path)
+        zero(path, pages)
+        const { missing, entries } = demandHonest(path)
+        expect(missing).toBeGreaterThanOrEqual(rows)
+        expect(entries).toContainEqual(
+          expect.objectContaining({ table, reason: "unreadable_page" }),
+        )
+        rmSync(path)
+      }
+    },
+    LONGEST_MS,
+  )
+
+  test("the page of an index costs no row, so nothing is listed", () => {
+    const path = join(folder, "index.db")
+    copyFileSync(original, path)
+    using database = new Database(original, { readonly: true })
+    const found = database
+      .query("SELECT pageno FROM dbstat WHERE name = 'messages_by_project'")
+      .values() as [number][]
+    expect(found.length).toBeGreaterThan(0)
+    zero(
+      path,
+      found.map(([page]) => page),
+    )
+    expect(demandHonest(path)).toMatchObject({ missing: 0, entries: [] })
+  })
+
+  test("tables whose line of the schema is lost are named", () => {
+    const path = join(folder, "nameless.db")
+    copyFileSync(original, path)
+    using database = new Database(original, { readonly: true })
+    const leaves = database
+      .query("SELECT pageno FROM dbstat WHERE name = 'sqlite_schema' AND pagetype = 'leaf'")
+      .values() as [number][]
+    zero(
+      path,
+      leaves.map(([page]) => page),
+    )
+    const { to, entries, not_found } = recovered(path)
+    expect(entries).toContainEqual({
+      ...{ table: "sqlite_schema", pages: leaves.length, reason: "unreadable_page" },
+    })
+    expect(entries).toContainEqual({ table: "messages", reason: "not_found" })
+    expect(not_found).toContain("webhook_deliveries")
+    expect(rowsOf(to).get("messages")?.size).toBe(150) // no other table has rows of this form
+  })
+
+  test("what follows from other rows is written anew", async () => {
+    const path = join(folder, "derived.db")
+    copyFileSync(original, path)
+    const derived = ["subscriber_words", "subscriber_tags", "subscriber_postings", "counters"]
+    for (const table of derived) zero(path, pagesByTable().get(table) ?? [])
+    const { to } = recovered(path)
+    const before = rowsOf(to)
+    for (const table of derived) expect([table, before.get(table)?.size]).toEqual([table, 0])
+
+    const store = openSqlite({ path: to, cache_mb: 8, wal_autocheckpoint: 1000 })
+    try {
+      await mendRecovered(store)
+      expect(await postedUpTo(store.read)).toBeUndefined() // so the next start fills them
+      while (await fillSome(store));
+      expect(await postedUpTo(store.read)).toBe(COMPLETE)
+    } finally {
+      await store.close()
+    }
+    const [had, has] = [originalRows(), rowsOf(to)]
+    for (const table of ["subscriber_words", "subscriber_tags"])
+      expect(has.get(table)).toEqual(had.get(table))
+    expect(has.get("subscriber_postings")?.size).toBe(had.get("subscriber_postings")?.size ?? 0)
+    expect(totalsOf(to)).toEqual(totalsOf(original))
   })
 
   test("a file of an earlier version keeps its schema, so that the next start migrates it", () => {
