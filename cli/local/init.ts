@@ -112,6 +112,8 @@ export async function withStore<Result>(
   try {
     const { openSecretsFor } = await import("../../src/operations/instance")
     const { BOOT_PATIENCE_MS, openStore } = await import("../../src/store/open")
+    const { startRouting } = await import("../../src/webhooks/route-events")
+    startRouting() // an act without a server, such as a purge of held work, is told to endpoints, too
     const patience_ms = waits ? BOOT_PATIENCE_MS : 0
     if (!in_upgrade) demandNoUpgrade(values)
     const store = await openStore(values, { begin, patience_ms })

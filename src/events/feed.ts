@@ -187,7 +187,7 @@ export async function passable(
 export const behind = (place: FeedPosition): SQL =>
   sql`(${events.position}, ${events.id}) > ${pairOf(place)}`
 
-const inFrontOf = (place: FeedPosition): SQL =>
+export const inFrontOf = (place: FeedPosition): SQL =>
   sql`(${events.position}, ${events.id}) < ${pairOf(place)}`
 
 const pairOf = ({ position, id }: FeedPosition): SQL =>

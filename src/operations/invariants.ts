@@ -8,6 +8,7 @@ import { type ChannelName, messageContents, messages, type Recipient } from "../
 import { eventTypeOf } from "../messages/transitions"
 import type { Reader } from "../store/store"
 import { counters } from "../store/tables"
+import { missingDeliveries } from "../webhooks/missing-deliveries"
 import { deliveries } from "../webhooks/tables"
 import {
   type CounterOwner,
@@ -20,7 +21,7 @@ import {
 /** What must hold, by the names under which it is counted. */
 export const INVARIANTS = {
   I1: "Every accepted message reaches a final state",
-  I4: "Every final state has one event, and every event one delivery to an endpoint",
+  I4: "Every final state has one event, and every event one delivery to each endpoint that asks for it",
   I5: "Every counter equals its rows",
 } as const
 
@@ -76,6 +77,7 @@ export async function* brokenInProject(
 ): AsyncGenerator<BrokenInvariant> {
   yield* openWithoutEnd(look, project_id)
   yield* withoutEvents(look, project_id)
+  yield* withoutDeliveries(look, project_id)
   yield* wrongCounters(look, "project", project_id)
 }
 
@@ -133,7 +135,7 @@ const TOLD: ReadonlySet<string> = new Set([
   ...["undelivered", "expired", "cancelled"],
 ])
 
-/** I4, first half: each recipient's status has exactly one event. */
+/** I4, first part: each recipient's status has exactly one event. */
 async function* withoutEvents(
   { db, pause, since }: InvariantLook,
   project_id: string,
@@ -213,7 +215,18 @@ function isAbout({ data }: ToldEvent, address: string): boolean {
   return named === undefined || named === address
 }
 
-/** I4, second half: no endpoint gets an event twice of itself. And I1 of deliveries. */
+/** I4, second part: each endpoint gets each event that it asks for. */
+async function* withoutDeliveries(
+  { db, pause, since }: InvariantLook,
+  project_id: string,
+): AsyncGenerator<BrokenInvariant> {
+  for await (const missing of missingDeliveries(db, project_id, { since, pause })) {
+    const what = `The endpoint ${missing.webhook_id} asks for the event, but has no delivery of it.`
+    yield { name: "I4", owner_id: project_id, id: missing.event_id, what }
+  }
+}
+
+/** I4, third part: no endpoint gets an event twice of itself. And I1 of deliveries. */
 export async function* brokenDeliveries({
   db,
   pause,

@@ -4,6 +4,7 @@ import { abandon } from "../messages/settle"
 import { bump } from "../store/counters"
 import type { Store } from "../store/store"
 import { rebuildPlaces } from "../subscribers/rebuild-places"
+import { startRouting } from "../webhooks/route-events"
 import type { CounterOwner } from "./counted-rows"
 import { leaveFolder } from "./database-mark"
 import { allOwners, type BrokenInvariant, brokenInAccount, brokenInProject } from "./invariants"
@@ -22,6 +23,7 @@ export interface MendedDatabase {
  */
 export async function mendRecovered(store: Store): Promise<MendedDatabase> {
   const mended = { counters: 0, without_content: 0 }
+  startRouting() // endpoints hear of the messages that fail here
   await rebuildPlaces(store) // before the counters, because some count tags
   for (const kind of ["project", "account"] as const) {
     for await (const id of allOwners(store.read, kind)) {

@@ -1,7 +1,6 @@
 import type { Settings } from "../core/config"
 import type { Secrets } from "../core/secrets"
 import type { Workers } from "../core/workers"
-import { setRouter } from "../events/emit"
 import { WorkLoop } from "../jobs/loop"
 import type { WorkNode } from "../jobs/work-nodes"
 import type { Store } from "../store/store"
@@ -10,7 +9,7 @@ import type { ClaimedDelivery } from "./delivery-rows"
 import { DeliveryTable } from "./delivery-work"
 import type { EndpointUrlRules } from "./endpoint-url"
 import type { RequestSettings } from "./receiver"
-import { routeEvents } from "./route-events"
+import { startRouting } from "./route-events"
 import type { EndedAttempt } from "./settle-deliveries"
 
 /**
@@ -47,7 +46,7 @@ interface Surroundings {
 /** From here on every event is routed to the endpoints that want it. */
 export function openWebhooks(around: Surroundings): OpenedWebhooks {
   const { store, secrets, workers, settings, node, isPaused = () => false } = around
-  setRouter(routeEvents)
+  startRouting()
   const requests = {
     secrets,
     timeout_ms: settings["webhooks.timeout"],

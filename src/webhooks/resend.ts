@@ -252,7 +252,7 @@ async function replayEvents(
 }
 
 /** The test of an endpoint is sent to no other endpoint, and not again. */
-const isTest = ({ type, data, subject_id }: typeof events.$inferSelect) =>
+export const isTest = ({ type, data, subject_id }: typeof events.$inferSelect) =>
   type === "webhook.test" || (data.simulated === true && subject_id !== null)
 
 /** The events whose deliveries to the endpoint are open, and those whose deliveries are held. */

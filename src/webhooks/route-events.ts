@@ -1,7 +1,7 @@
 import { eq, inArray } from "drizzle-orm"
 import { newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
-import type { Recorded } from "../events/emit"
+import { type Recorded, setRouter } from "../events/emit"
 import { envelopeOf } from "../events/feed"
 import { matchesType } from "../events/registry"
 import { HELD, READY } from "../jobs/work-item"
@@ -16,6 +16,9 @@ import { EndpointCache } from "./receiver"
 import { deliveries, type Trigger, webhooks } from "./tables"
 
 const DISABLED = "webhook.disabled"
+
+/** From here on every event that this process records is routed to the endpoints that want it. */
+export const startRouting = () => setRouter(routeEvents)
 
 /** Plans a delivery of each event to each endpoint that asked for it, in the events' transaction. */
 export async function routeEvents(tx: Tx, recorded: readonly Recorded[]): Promise<void> {
@@ -81,10 +84,18 @@ export function subscribesTo(
   endpoint: Pick<SubscribedEndpoint, "id" | "events" | "filter">,
   event: Recorded,
 ): boolean {
-  if (!matchesType(endpoint.events, event.type)) return false
+  if (!asksFor(endpoint, event)) return false
+  return endpoint.filter === null || matches(endpoint.filter as unknown as Rule, envelopeOf(event))
+}
+
+/** The same without the filter. */
+export function asksFor(
+  endpoint: Pick<SubscribedEndpoint, "id" | "events">,
+  event: Pick<Recorded, "type" | "subject_id">,
+): boolean {
   // Contract 30.5: never to the endpoint that was disabled, which could not take it.
   if (event.type === DISABLED && event.subject_id === endpoint.id) return false
-  return endpoint.filter === null || matches(endpoint.filter as unknown as Rule, envelopeOf(event))
+  return matchesType(endpoint.events, event.type)
 }
 
 /**

@@ -26,7 +26,7 @@ import { bounced, deliverAll, delivered } from "../harness/delivery"
 import { mail } from "../harness/mail"
 import { quietLog } from "../harness/quiet"
 import { type TestProject, testService } from "../harness/service"
-import { endpoint } from "../webhooks/endpoints"
+import { endpoint, happens } from "../webhooks/endpoints"
 
 const clock = movableClock()
 const lines = quietLog()
@@ -94,6 +94,93 @@ test("every counter that the service keeps is known, or counts no rows", async (
   expect(unknown.map(({ name }) => name)).toEqual([])
 })
 
+/** On Postgres an event that is younger than a minute may have been recorded beside a change of its endpoint. */
+const missed = (id: string) => (store.isAlone ? [["I4", id]] : [])
+
+describe("an event without a delivery", () => {
+  /** A project of an hour ago whose endpoint was told of two events: the last one, and its delivery. */
+  async function told(fields: Record<string, unknown> = {}) {
+    const project = await service.project()
+    clock.freeze()
+    const { id } = await endpoint(project, { events: ["email.*"], ...fields })
+    clock.advance({ seconds: 2 * HOUR })
+    await happens(project)
+    clock.advance({ seconds: 300 })
+    const event = await happens(project, "email.delivered")
+    clock.advance({ seconds: 300 })
+    return { project, webhook_id: String(id), event_id: String(event.id) }
+  }
+
+  const lose = (event_id: string) =>
+    store.tx((tx) => tx.delete(deliveries).where(eq(deliveries.event_id, event_id)))
+
+  test("is found, also where it is the only one of its endpoint", async () => {
+    const { project, webhook_id, event_id } = await told()
+    expect(await brokenIn(project)).toEqual([])
+    await lose(event_id)
+    const place = { name: "I4", id: event_id, owner_id: project.project_id }
+    expect(await brokenIn(project)).toMatchObject([place])
+    expect((await brokenIn(project))[0]?.what).toContain(webhook_id)
+    const swept = await sweepInvariants(store, now())
+    expect(swept.found.I4).toBeGreaterThan(0)
+  })
+
+  test("is found where its endpoint is disabled, because it should be held", async () => {
+    const { project, webhook_id } = await told()
+    expect((await project.post(`/v1/webhooks/${webhook_id}/disable`)).status).toBe(200)
+    clock.advance({ seconds: 300 })
+    const { id } = await happens(project)
+    clock.advance({ seconds: 300 })
+    expect(await brokenIn(project)).toEqual([])
+    await lose(id)
+    expect(await brokenIn(project)).toMatchObject([{ name: "I4", id }])
+  })
+
+  test("is no fault where the endpoint did not ask for it, or may not have", async () => {
+    const filter = { field: "data.n", op: "eq", value: 1 }
+    const { project, webhook_id } = await told()
+    await endpoint(project, { filter }) // made later, too
+    await happens(project, "sms.sent")
+    clock.advance({ seconds: 300 })
+    expect((await project.post(`/v1/webhooks/${webhook_id}/test`, {})).status).toBe(200)
+    const other = await told({ filter })
+    expect(await brokenIn(project)).toEqual([])
+    expect(await brokenIn(other.project)).toEqual([])
+  })
+
+  test("is no fault from before the last change of its endpoint", async () => {
+    const { project, webhook_id, event_id } = await told()
+    await lose(event_id)
+    const body = { events: ["*"] }
+    const changed = await project.call("PATCH", `/v1/webhooks/${webhook_id}`, { body })
+    expect(changed.status).toBe(200)
+    expect(await brokenIn(project)).toEqual([])
+  })
+
+  test("is no fault where retention removed the delivery, and a younger one is kept", async () => {
+    const { project, event_id } = await told()
+    await settle(event_id)
+    clock.advance({ seconds: 10 * HOUR })
+    const kept = await happens(project)
+    await settle(kept.id)
+    await lose(event_id)
+    clock.advance({ seconds: 10 * HOUR })
+    const found = await brokenIn(project)
+    expect(found).toEqual([])
+    await lose(kept.id) // now nothing shows since when all are kept
+    expect(await brokenIn(project)).toEqual([])
+  })
+
+  /** As if the delivery of the event had succeeded at once. */
+  const settle = (event_id: string) =>
+    store.tx((tx) =>
+      tx
+        .update(deliveries)
+        .set({ status: "success", state: OVER })
+        .where(eq(deliveries.event_id, event_id)),
+    )
+})
+
 describe("a broken place is found", () => {
   const change = (id: string, fields: Partial<typeof messages.$inferInsert>) =>
     store.tx((tx) => tx.update(messages).set(fields).where(eq(messages.id, id)))
@@ -137,16 +224,14 @@ describe("a broken place is found", () => {
       await store.read.select().from(events).where(eq(events.subject_id, sent))
     ).filter(({ type }) => type === "email.delivered")
     if (!bounce || !last) throw new Error("both events are there")
+    const second = `evt_${Bun.randomUUIDv7()}`
     await store.tx(async (tx) => {
       await tx.delete(events).where(eq(events.id, bounce.id))
-      await tx.insert(events).values({ ...last, id: `evt_${Bun.randomUUIDv7()}` })
+      await tx.insert(events).values({ ...last, id: second })
     })
     const found = await brokenIn(project)
     expect(found.map(({ name, id }) => [name, id]).sort()).toEqual(
-      [
-        ["I4", sent],
-        ["I4", refused],
-      ].sort(),
+      [["I4", sent], ["I4", refused], ...missed(second)].sort(),
     )
   })
 

@@ -430,6 +430,24 @@ describe("a file that is not only overwritten", () => {
     expect(totalsOf(to)).toEqual(totalsOf(original))
   })
 
+  test("an endpoint hears of a message that fails without its content", async () => {
+    const path = join(folder, "contentless.db")
+    copyFileSync(original, path)
+    {
+      using database = new Database(path)
+      const queued = "SELECT id FROM messages WHERE status = 'queued' LIMIT 1"
+      database.run(`DELETE FROM message_contents WHERE message_id = (${queued})`)
+      database.run("PRAGMA wal_checkpoint(TRUNCATE)")
+    }
+    const { to } = recovered(path)
+    await demandMended(to)
+    using database = new Database(to, { readonly: true })
+    const told = `SELECT d.event_type FROM webhook_deliveries d JOIN events e ON e.id = d.event_id
+      JOIN messages m ON m.id = e.subject_id
+      WHERE m.status = 'failed' AND m.status_reason = 'content_lost'`
+    expect(database.query(told).values()).toContainEqual(["email.failed"])
+  })
+
   test("a file of an earlier version keeps its schema, so that the next start migrates it", () => {
     const path = join(folder, "older.db")
     {
