@@ -10,6 +10,7 @@ import {
 } from "node:fs"
 import { dirname, resolve } from "node:path"
 import { type Settings, useSettings } from "../../src/core/config"
+import type { MendedDatabase } from "../../src/operations/mend-recovered"
 import type {
   LostEntry,
   RecoveredFile,
@@ -92,11 +93,21 @@ interface RecoverParts {
 async function recoverInto(draft: Draft, { context, settings, from }: RecoverParts) {
   const { recoverFile } = await import("../../src/store/recover/recover")
   const onProgress = (text: string) => context.output.passing(`recovering: ${text}`)
-  const onLost = (entry: LostEntry) => draft.list.add(entry)
-  const file = recoverFile({ from, to: draft.path, onProgress, onLost })
+  const { accountStandIn } = await import("../../src/operations/lost-owners")
+  let placeholders = 0
+  const onLost = (entry: LostEntry) => {
+    if (entry.reason === "placeholder") placeholders += 1
+    draft.list.add(entry)
+  }
+  const standIns = { accounts: accountStandIn }
+  const file = recoverFile({ from, to: draft.path, onProgress, onLost, standIns })
   onProgress("counters and open messages")
-  const mended = await mend(draft.path, settings)
-  return { ...file, mended, lost_file: draft.list.count > 0 ? draft.lost_file : null }
+  const mended = await mend(draft.path, settings, onLost)
+  return {
+    ...file,
+    mended: { ...mended, placeholders },
+    lost_file: draft.list.count > 0 ? draft.lost_file : null,
+  }
 }
 
 /**
@@ -169,14 +180,16 @@ function demandFiles(from: string, to: string, { data_dir }: Settings) {
   }
 }
 
-async function mend(path: string, settings: Settings) {
+async function mend(path: string, settings: Settings, onLost: (entry: LostEntry) => void) {
   const { openSqlite } = await import("../../src/store/sqlite")
   const { mendRecovered } = await import("../../src/operations/mend-recovered")
   const { "storage.cache_mb": cache_mb } = settings
   // With 0, as a server may have it for Litestream, the log would not be copied at the end.
   const store = openSqlite({ path, cache_mb, wal_autocheckpoint: 1000 })
   try {
-    return await mendRecovered(store)
+    return await mendRecovered(store, ({ table, id, rows }) =>
+      onLost({ table, key: { id }, reason: "placeholder", rows }),
+    )
   } finally {
     await store.close()
   }
@@ -209,11 +222,16 @@ class LostList {
   }
 }
 
+interface Placeholders {
+  /** How many projects and accounts stand in the place of lost ones. */
+  placeholders: number
+}
+
 interface Recovery extends RecoveredFile {
   from: string
   to: string
   lost_file: string | null
-  mended: { counters: number; without_content: number }
+  mended: MendedDatabase & Placeholders
 }
 
 async function tell({ output, paint, terminal }: Context, recovery: Recovery) {
@@ -242,6 +260,7 @@ async function tell({ output, paint, terminal }: Context, recovery: Recovery) {
           ["list of losses", lost_file],
           ["counters put right", String(mended.counters)],
           ["messages failed", `${mended.without_content} without content`],
+          ["placeholders", placeholdersText(mended)],
         ],
         paint,
       ),
@@ -252,6 +271,11 @@ async function tell({ output, paint, terminal }: Context, recovery: Recovery) {
       "The next start holds what was open.",
   )
 }
+
+const placeholdersText = ({ placeholders }: Placeholders) =>
+  placeholders > 0
+    ? `${placeholders} for lost projects and accounts: give them names and settings`
+    : ""
 
 const moreText = ({ pages, not_found }: RecoveredFile) =>
   pages.missing + pages.unreadable + not_found.length > 0 ? ", and more may be lost" : ""

@@ -17,6 +17,7 @@ import {
   INVARIANTS,
   type InvariantName,
 } from "./invariants"
+import { rowsWithoutOwner } from "./lost-owners"
 
 /** One check and what it found. */
 export interface DatabaseFinding {
@@ -47,6 +48,7 @@ const NAMED = 10
  */
 export async function* checkDatabase(parts: CheckedDatabase): AsyncGenerator<DatabaseFinding> {
   if (parts.db.isAlone) yield await checkReferences(parts)
+  yield await checkOwners(parts)
   yield* checkInvariants(parts)
   yield* checkFiles(parts, "blobs", messageFiles)
   yield* checkFiles(parts, "inbound_blobs", inboundFiles)
@@ -85,6 +87,23 @@ async function checkReferences({ db, onProgress }: CheckedDatabase): Promise<Dat
   const detail = "Rows refer to others that are missing."
   const examples = tables.slice(0, NAMED)
   return { check: "references", outcome: "fail", found: rows.length, detail, examples }
+}
+
+/** The invariants are looked at by project and account, so rows without one come before. */
+async function checkOwners({ db, onProgress }: CheckedDatabase): Promise<DatabaseFinding> {
+  onProgress("rows without a project or account")
+  const examples: string[] = []
+  let found = 0
+  for await (const { table, owner, owner_id, rows } of rowsWithoutOwner(db)) {
+    found += rows
+    if (examples.length < NAMED) examples.push(`${table}: ${rows} rows of the ${owner} ${owner_id}`)
+  }
+  if (found === 0)
+    return passed("owners", "Every row has its project, and every project its account.")
+  const detail =
+    "Rows belong to a project or account that is missing: nobody can read them, and retention does not " +
+    "remove them. On SQLite `belfry db recover` makes a placeholder in a new file."
+  return { check: "owners", outcome: "fail", found, detail, examples }
 }
 
 /** How many places there are, and the first few: all of them may be millions. */

@@ -8,6 +8,7 @@ import { startRouting } from "../webhooks/route-events"
 import type { CounterOwner } from "./counted-rows"
 import { leaveFolder } from "./database-mark"
 import { allOwners, type BrokenInvariant, brokenInAccount, brokenInProject } from "./invariants"
+import { makePlaceholders, type Placeholder } from "./lost-owners"
 
 /** What was put right in a recovered database. */
 export interface MendedDatabase {
@@ -17,13 +18,17 @@ export interface MendedDatabase {
 }
 
 /**
- * Makes a recovered database one to work with: subscribers are found by their words and tags, counters equal
+ * Makes a recovered database one to work with: every row has a project, subscribers are found by their words and tags, counters equal
  * their rows again, messages whose content is lost have failed, and the next start holds what is open, in
  * whichever folder.
  */
-export async function mendRecovered(store: Store): Promise<MendedDatabase> {
+export async function mendRecovered(
+  store: Store,
+  onPlaceholder: (placeholder: Placeholder) => void = () => {},
+): Promise<MendedDatabase> {
   const mended = { counters: 0, without_content: 0 }
   startRouting() // endpoints hear of the messages that fail here
+  for (const placeholder of await makePlaceholders(store)) onPlaceholder(placeholder)
   await rebuildPlaces(store) // before the counters, because some count tags
   for (const kind of ["project", "account"] as const) {
     for await (const id of allOwners(store.read, kind)) {

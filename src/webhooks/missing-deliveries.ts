@@ -101,11 +101,10 @@ async function keptSince(db: Reader, webhook_id: string): Promise<string> {
       (row.state === OVER || row.state === DEAD) &&
       millisFrom(row.run_at) - millisFrom(row.created_at) < LEAST_KEPT_MS,
   )
-  const least = isoFrom(millis() - LEAST_KEPT_MS)
-  if (!shown) return least
+  const least = millis() - LEAST_KEPT_MS
+  if (!shown) return isoFrom(least)
   const skew = db.isAlone ? 0 : SKEW_MILLISECONDS
-  const from = isoFrom(millisFrom(shown.created_at) + skew)
-  return from < least ? from : least
+  return isoFrom(Math.min(millisFrom(shown.created_at) + skew, least))
 }
 
 async function* missingOf(

@@ -49,7 +49,7 @@ test("a sound database passes every check, and the files stay as they are", asyn
   const { exit, bad, rows } = await it.check()
   expect({ exit, bad }).toEqual({ exit: 0, bad: [] })
   expect(rows.map(({ check }) => check)).toEqual([
-    ...["integrity", "references", "I1", "I4", "I5"],
+    ...["integrity", "references", "owners", "I1", "I4", "I5"],
     ...["blobs_missing", "blobs_unnamed", "inbound_blobs_missing", "inbound_blobs_unnamed"],
   ])
   const now = new Map(

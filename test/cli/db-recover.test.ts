@@ -123,6 +123,32 @@ test("a file that is cut off is told as such, and one that is whole ends with 0"
   expect(told.reduce((sum, { pages: count = 0 }) => sum + count, 0)).toBe(missing)
 })
 
+test("a lost project is told, and its rows belong to a placeholder", async () => {
+  const { data_dir, path } = await damagedFolder()
+  const [page, id] = (() => {
+    using database = new Database(path)
+    const pages = "SELECT rootpage FROM sqlite_schema WHERE name = 'projects'"
+    const ids = "SELECT lower(hex(id)) FROM projects WHERE hidden = 0"
+    return [pages, ids].map((text) => database.query(text).values()[0]?.[0])
+  })()
+  const file = openSync(path, "r+")
+  writeSync(file, Buffer.alloc(PAGE_BYTES), 0, PAGE_BYTES, (Number(page) - 1) * PAGE_BYTES)
+  closeSync(file)
+  const { exit, out } = await belfry(["db", "recover", "--data-dir", data_dir])
+  const { to, lost_file, mended } = JSON.parse(out)
+  expect([exit, mended.placeholders]).toEqual([8, 1])
+  const lines = readFileSync(lost_file, "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line))
+  const [told] = lines.filter(({ reason }) => reason === "placeholder")
+  expect(told).toMatchObject({ table: "projects", rows: expect.any(Number) })
+  expect(told.key.id.replaceAll("-", "")).toBe(String(id))
+  const words = ["--data-dir", data_dir, "--set", `storage.sqlite.path=${to}`]
+  const checked = await belfry(["db", "check", ...words])
+  expect([checked.exit, checked.out.includes('"fail"')]).toEqual([0, false])
+})
+
 test("a missing file is told as such, and nothing is made", async () => {
   const data_dir = join(freshHome(), "data")
   const { exit, err } = await belfry(["db", "recover", "--data-dir", data_dir])

@@ -11,6 +11,8 @@ export interface LostRow {
   key: Record<string, string>
   /** `placeholder`: other rows refer to it, so another one with its id stands in its place. */
   reason: "unreadable" | "refers_to_a_lost_row" | "placeholder"
+  /** How many rows the placeholder keeps within reach. */
+  rows?: number
 }
 
 interface LostRowParts {

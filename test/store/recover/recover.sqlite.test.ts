@@ -14,6 +14,11 @@ import {
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { allOwners, brokenInProject } from "../../../src/operations/invariants"
+import {
+  accountStandIn,
+  type Placeholder,
+  rowsWithoutOwner,
+} from "../../../src/operations/lost-owners"
 import { mendRecovered } from "../../../src/operations/mend-recovered"
 import { checkFile } from "../../../src/store/file-tasks"
 import { bytesOfId } from "../../../src/store/id-bytes"
@@ -168,13 +173,16 @@ function untouched(bad: Set<number>): string[] {
 /** Changes that are meant: the counters, and the failed messages with what tells of them. */
 async function demandMended(path: string) {
   const store = openSqlite({ path, cache_mb: 8, wal_autocheckpoint: 1000 })
+  const placeholders: Placeholder[] = []
   try {
-    await mendRecovered(store)
+    await mendRecovered(store, (placeholder) => placeholders.push(placeholder))
+    expect(await Array.fromAsync(rowsWithoutOwner(store.read))).toEqual([])
     const look = { db: store.read, pause: async () => {}, since: null, overdue_before: null }
     for await (const id of allOwners(store.read, "project")) {
       const places = await Array.fromAsync(brokenInProject(look, id))
       expect(places.filter(({ name }) => name !== "I4")).toEqual([])
     }
+    return placeholders
   } finally {
     await store.close()
   }
@@ -428,6 +436,45 @@ describe("a file that is not only overwritten", () => {
       expect(has.get(table)).toEqual(had.get(table))
     expect(has.get("subscriber_postings")?.size).toBe(had.get("subscriber_postings")?.size ?? 0)
     expect(totalsOf(to)).toEqual(totalsOf(original))
+  })
+
+  test("rows of a lost project keep within reach by a placeholder, which removes nothing", async () => {
+    const path = join(folder, "homeless.db")
+    copyFileSync(original, path)
+    zero(path, pagesByTable().get("projects") ?? [])
+    const { to } = recovered(path)
+    const placeholders = await demandMended(to)
+    expect(placeholders).toHaveLength(1)
+    using whole = new Database(original, { readonly: true })
+    using database = new Database(to, { readonly: true })
+    const owners = "SELECT hex(id), hex(account_id) FROM projects"
+    expect(database.query(owners).values()).toEqual(whole.query(owners).values())
+    const [row] = database.query("SELECT name, settings FROM projects").values() as [
+      [string, string],
+    ]
+    expect(row[0]).toBe("Recovered project")
+    expect(JSON.parse(row[1]).retention).toMatchObject({ messages_days: 3650, bodies_days: 3650 })
+    expect(placeholders[0]?.rows).toBeGreaterThan(150)
+    expect(totalsOf(to)).toEqual(totalsOf(original))
+  })
+
+  test("a project keeps its settings although its account is lost", async () => {
+    const path = join(folder, "ownerless.db")
+    copyFileSync(original, path)
+    zero(path, pagesByTable().get("accounts") ?? [])
+    const to = `${path}.new`
+    const entries: LostEntry[] = []
+    const onLost = (entry: LostEntry) => entries.push(entry)
+    const standIns = { accounts: accountStandIn }
+    recoverFile({ from: path, to, onProgress: () => {}, onLost, standIns })
+    expect(entries.filter(({ reason }) => reason === "placeholder")).toHaveLength(1)
+    await demandMended(to)
+    using database = new Database(to, { readonly: true })
+    expect(database.query("PRAGMA foreign_key_check").values()).toEqual([])
+    expect(rowsOf(to).get("projects")).toEqual(originalRows().get("projects"))
+    using whole = new Database(original, { readonly: true })
+    const ids = "SELECT hex(id) FROM accounts"
+    expect(database.query(ids).values()).toEqual(whole.query(ids).values())
   })
 
   test("an endpoint hears of a message that fails without its content", async () => {
