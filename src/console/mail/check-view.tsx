@@ -1,7 +1,7 @@
 import { useCallback, useState } from "preact/hooks"
 import { requestOf } from "../../client/client"
 import type { Components } from "../../client/components"
-import { Badge } from "../parts/badge"
+import { Badge, type BadgeTone } from "../parts/badge"
 import { Button } from "../parts/button"
 import { Commands } from "../parts/commands"
 import { Waiting } from "../parts/empty"
@@ -49,7 +49,7 @@ export function CheckView({ mail: { id } }: { mail: OpenMail }) {
 const Size = ({ size: { bytes, html_bytes, clipped } }: { size: MailCheck["size"] }) => (
   <Notice tone={clipped ? "warn" : "good"}>
     <p>
-      The mail has {sizeText(bytes)}, its HTML {sizeText(html_bytes)}.{" "}
+      The mail is {sizeText(bytes)}, its HTML {sizeText(html_bytes)}.{" "}
       {clipped
         ? "Gmail shows only the first 102 KB of HTML, and cuts the rest off."
         : "No mail program cuts it off."}
@@ -89,6 +89,7 @@ function Links({ links, onAsk, onAgain }: LinksProps) {
         <Table
           caption="Links of the mail"
           columns={["Link", "Result"]}
+          is_stacked
           rows={links.map(({ url, ...result }) => ({
             id: url,
             cells: [url, <LinkResult key="result" {...result} />],
@@ -125,6 +126,7 @@ const Content = ({ content }: { content: MailCheck["content"] }) => (
       <Table
         caption="What filters count, and faults of the markup"
         columns={["Rule", "Detail"]}
+        is_stacked
         rows={content.map(({ rule, detail }, at) => ({
           id: `${at} ${rule}`,
           cells: [<code key="rule">{rule}</code>, <Prose key="detail" text={detail} />],
@@ -137,18 +139,20 @@ const Content = ({ content }: { content: MailCheck["content"] }) => (
 const Features = ({ features }: { features: MailCheck["html"] }) => (
   <section>
     <h3>
-      Mail programs{" "}
-      <Badge tone={features.length > 0 ? "warn" : "good"}>{foundText(features.length)}</Badge>
+      Mail programs <Badge tone={toneOf(features)}>{foundText(features.length)}</Badge>
     </h3>
     {features.length > 0 && (
       <Table
         caption="Features of the HTML that some mail programs do not show"
-        columns={["Feature", "Uses", "Programs"]}
+        columns={["Feature", "Programs"]}
+        is_stacked
         rows={features.map(({ feature, count, programs }) => ({
           id: feature,
           cells: [
-            <code key="feature">{feature}</code>,
-            count,
+            <>
+              <code>{feature}</code>{" "}
+              <span class="soft">{count === 1 ? "1 use" : `${count} uses`}</span>
+            </>,
             <Programs key="programs" programs={programs} />,
           ],
         }))}
@@ -159,9 +163,18 @@ const Features = ({ features }: { features: MailCheck["html"] }) => (
 
 const foundText = (count: number) => (count === 0 ? "nothing found" : `${count} found`)
 
+/** What some programs show in part is no fault yet. */
+function toneOf(features: MailCheck["html"]): BadgeTone {
+  if (features.length === 0) return "good"
+  const is_missing = features.some(({ programs }) =>
+    programs.some(({ support }) => support === "no"),
+  )
+  return is_missing ? "warn" : "plain"
+}
+
 type FeaturePrograms = MailCheck["html"][number]["programs"]
 
-/** One column holds both lists: beside each other they would be cut on a phone. */
+/** One column holds both lists: in two, most of each would be empty. */
 function Programs({ programs }: { programs: FeaturePrograms }) {
   const namesOf = (support: FeaturePrograms[number]["support"]) =>
     programsText(programs.filter((one) => one.support === support).map(({ name }) => name))

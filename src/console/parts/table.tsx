@@ -6,12 +6,14 @@ interface TableProps {
   caption: string
   columns: readonly string[]
   rows: readonly { id: string; cells: readonly ComponentChildren[] }[]
+  /** On a phone the cells of a row stand one below the other, for cells of many words. */
+  is_stacked?: boolean
 }
 
 /** A table that scrolls inside its own box where it is too wide. */
-export const Table = ({ caption, columns, rows }: TableProps) => (
+export const Table = ({ caption, columns, rows, is_stacked = false }: TableProps) => (
   <section class="scroll" aria-label={caption} {...REACHABLE}>
-    <table>
+    <table class={is_stacked ? "stacked" : undefined}>
       <caption class="unseen">{caption}</caption>
       <thead>
         <tr>
