@@ -17,7 +17,7 @@ const ATTRIBUTES =
   /^(?:abbr|align|alt|bgcolor|border|cellpadding|cellspacing|char|charoff|cite|class|clear|color|cols|colspan|datetime|dir|face|frame|headers|height|hspace|id|lang|media|nowrap|reversed|role|rows|rowspan|rules|scope|size|span|start|style|summary|text|title|type|valign|value|vlink|vspace|width)$/
 
 const SHOWN_IMAGE = /^data:image\/(?:png|jpe?g|gif|webp|avif|bmp|x-icon);base64,[a-z0-9+/=\s]*$/i
-const LINK = /^(?:https?:\/\/|mailto:|tel:)/i
+const LINK = /^(?:https?:\/\/|mailto:)/i
 
 /**
  * The same html with nothing in it that runs, loads, sends or leads away by itself: no script, handler,
@@ -56,9 +56,12 @@ function attributesOf(element: string, source: string, options: HarmlessOptions)
     const kept = shownValue(element, name, value, options)
     if (kept !== undefined) parts.push(` ${name}="${escaped(kept)}"`)
   }
-  if (element === "a") parts.push(' rel="noreferrer noopener"')
+  if (element === "a") parts.push(IN_NEW_TAB)
   return parts.join("")
 }
+
+/** The mail stays where it is, and the page of the link learns nothing about it. */
+const IN_NEW_TAB = ' target="_blank" rel="noreferrer noopener"'
 
 function shownValue(element: string, name: string, value: string, options: HarmlessOptions) {
   if (name === "style") return harmlessCss(value, options)

@@ -63,10 +63,16 @@ export async function mailPage(
   return new Response(page, { headers: HEADERS })
 }
 
-/** A document of its own origin: no script, no form, no window, no cookie, and no network. */
+/**
+ * What a link may do when a person presses it: open a tab that knows nothing of the mail. That tab is an ordinary
+ * one, since most pages do not work in a sandbox. Without scripts nothing opens by itself.
+ */
+const SANDBOX = "sandbox allow-popups allow-popups-to-escape-sandbox"
+
+/** A document of its own origin: no script, no form, no cookie, and no network. */
 const HEADERS = {
   "content-type": "text/html;charset=utf-8",
-  "content-security-policy": `sandbox; ${POLICY}; frame-ancestors 'self'`,
+  "content-security-policy": `${SANDBOX}; ${POLICY}; frame-ancestors 'self'`,
   "cache-control": "private, no-store",
   "cross-origin-resource-policy": "same-origin",
   "referrer-policy": "no-referrer",

@@ -17,10 +17,13 @@ describe("what only shows something stays", () => {
     ['<img src="data:image/png;base64,AAAA" alt="a &quot;b&quot;">'],
   ])("%s", (html) => expect(harmless(html)).toBe(html))
 
-  test("links keep their target, and tell it nothing", () => {
-    const rel = 'rel="noreferrer noopener"'
+  test("links keep their target, open it in a new tab, and tell it nothing", () => {
+    const rel = 'target="_blank" rel="noreferrer noopener"'
     expect(harmless('<a href="https://a.test/?a=1&amp;b=2" onclick=x target=_top>x</a>')).toBe(
       `<a href="https://a.test/?a=1&amp;b=2" ${rel}>x</a>`,
+    )
+    expect(harmless('<a href="mailto:ann@a.test" target=opener rel=opener>x</a>')).toBe(
+      `<a href="mailto:ann@a.test" ${rel}>x</a>`,
     )
     for (const href of [
       "javascript:x",
@@ -28,6 +31,11 @@ describe("what only shows something stays", () => {
       "data:text/html,x",
       "/v1/emails",
       "//a.test",
+      "tel:+4912345",
+      "ftp://a.test",
+      "file:///etc/passwd",
+      "blob:https://a.test/x",
+      "intent://a.test",
     ])
       expect(harmless(`<a href="${href}">x</a>`)).toBe(`<a ${rel}>x</a>`)
   })

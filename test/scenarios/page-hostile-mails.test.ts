@@ -2,6 +2,7 @@ import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test"
 import { HOSTILE_MAILS, hostileMail } from "../fixtures/hostile/mails"
 import { base64, multipart, part } from "../fixtures/reports/mime"
 import { startBelfry } from "../harness/binary"
+import type { BrowserPage } from "../harness/browser"
 import { missing } from "../harness/peers"
 import { sharedPages } from "../harness/shared-pages"
 import { until } from "./mails"
@@ -104,7 +105,9 @@ describe.skipIf(missing("chromium"))("a hostile mail in Chromium", () => {
         })
         const address = frame?.url() ?? ""
         expect(address).toStartWith(`${on.server.url}/mailbox/html/`)
-        expect(await page.read<string>("document.querySelector('iframe').sandbox.value")).toBe("")
+        expect(await page.read<string>("document.querySelector('iframe').sandbox.value")).toBe(
+          "allow-popups allow-popups-to-escape-sandbox",
+        )
         for (const part of (await frame?.$$("a, b, h1, p, img, input, button, summary")) ?? [])
           await part.click().catch(() => undefined) // what has no size is not pressed
         await Bun.sleep(IDLE_MS)
@@ -121,6 +124,47 @@ describe.skipIf(missing("chromium"))("a hostile mail in Chromium", () => {
       expect(asked).toEqual([])
     },
   )
+
+  test("opens a link when somebody presses it, in a tab that knows nothing of the mail", async () => {
+    using site = startSite()
+    await drop(on.server, mailOfLinks(site.url))
+    const { id, html_url } = await mailWith(on.server, "Links")
+    const expected = [...SIGNED_OUT, OF_THE_FRAME]
+    await on.browser.visit(on.server.url, { screen: "desktop", expected }, async (page) => {
+      await page.keepKey(on.server.api_key)
+      const url = `${on.server.url}/mailbox/${id}`
+      await page.goto(url)
+      const frame = await until("the mail in the frame", async () => {
+        const found = page.tab.frames().find((one) => one.url().includes("/mailbox/html/"))
+        const links = await found?.evaluate("document.links.length").catch(() => 0)
+        return links ? found : undefined
+      })
+      const address = frame.url()
+      await Bun.sleep(IDLE_MS)
+      expect([site.asked, await otherTabs(page)]).toEqual([[], []])
+
+      for (const link of ["dead", "away", "scheme", "data", "call", "relative"]) {
+        await (await frame.$(`#${link}`))?.click()
+        await Bun.sleep(IDLE_MS / 2)
+        expect([link, site.asked, await otherTabs(page)]).toEqual([link, [], []])
+      }
+      await (await frame.$("#good"))?.click()
+      await demandStranger(page, `${site.url}good`)
+      expect(site.asked).toEqual([{ path: "/good", referer: null, cookie: null }])
+      expect([page.tab.url(), frame.url(), frame.detached]).toEqual([url, address, false])
+
+      await page.tab.bringToFront()
+      await page.click("Text", "tab")
+      await page.click(`${site.url}text`, "link")
+      await demandStranger(page, `${site.url}text`)
+      expect(site.asked.at(-1)).toEqual({ path: "/text", referer: null, cookie: null })
+      expect(page.tab.url()).toBe(url)
+    })
+    const { headers } = await fetch(`${on.server.url}${html_url}`)
+    expect(headers.get("content-security-policy")).toBe(
+      "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    )
+  })
 
   test.each(
     HOSTILE_MAILS.filter(({ name }) => LOUD.includes(name)).map((one) => [one.name, one] as const),
@@ -173,3 +217,61 @@ describe.skipIf(missing("chromium"))("a hostile mail in Chromium", () => {
       expect([made_up, (await fetch(`${on.server.url}${made_up}`)).status]).toEqual([made_up, 404])
   })
 })
+
+/** A mail whose links ask for more than a link may. Its text has one, too. */
+const mailOfLinks = (site: string) =>
+  multipart(
+    "From: Eve <eve@elsewhere.test>\nTo: hostile@mailbox.test\nSubject: Links",
+    "multipart/alternative",
+    [
+      part("Content-Type: text/plain; charset=utf-8", `Press ${site}text, please.`),
+      part(
+        "Content-Type: text/html; charset=utf-8",
+        `<base href="${site}base/" target="_top"><p>${[
+          `<a id="good" href="${site}good" target="_parent" rel="opener" ping="${site}ping" referrerpolicy="unsafe-url" autofocus accesskey="x" onfocus="this.click()">good</a>`,
+          '<a id="dead">dead</a>',
+          '<a id="away" href="//127.0.0.1:9/">away</a>',
+          `<a id="scheme" href="javascript:open('${site}script')">scheme</a>`,
+          `<a id="data" href="data:text/html,<script>fetch('${site}data')</script>">data</a>`,
+          '<a id="call" href="tel:+4912345">call</a>',
+          '<a id="relative" href="next">relative</a>',
+        ].join(" ")}</p>`,
+      ),
+    ],
+  )
+
+/** Where links lead: keeps what it is asked for, and with what the browser gives away. */
+function startSite() {
+  const asked: { path: string; referer: string | null; cookie: string | null }[] = []
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: ({ url, headers }) => {
+      const path = new URL(url).pathname
+      if (path !== "/favicon.ico")
+        asked.push({ path, referer: headers.get("referer"), cookie: headers.get("cookie") })
+      const body = "<script>document.title = 'works: ' + window.opener + document.referrer</script>"
+      return new Response(body, { headers: { "content-type": "text/html" } })
+    },
+  })
+  return {
+    asked,
+    url: String(server.url),
+    [Symbol.dispose]: () => void server.stop(true),
+  }
+}
+
+const otherTabs = async (page: BrowserPage) => {
+  const tabs = await page.tab.browserContext().pages()
+  return tabs.filter((one) => one !== page.tab).map((one) => one.url())
+}
+
+/** The page at `url` stands in a tab of its own, runs its scripts, and has neither an opener nor a referrer. */
+async function demandStranger(page: BrowserPage, url: string) {
+  const tab = await until(`a tab with ${url}`, async () => {
+    const tabs = await page.tab.browserContext().pages()
+    return tabs.find((one) => one.url() === url)
+  })
+  await until("its script", async () => (await tab.title()) === "works: null")
+  await tab.close()
+}

@@ -20,13 +20,14 @@ interface MailActionsProps {
   mail: OpenMail
   list: MailList
   asked: AskedAction | undefined
-  onClose: () => void
+  /** The mail was deleted; `place` is where it stood in the list. */
+  onRemoved: (place: number | undefined) => void
 }
 
 type ActionDialog = "commands" | "release" | "resend" | "delete"
 
 /** What can be done with the mail. What changes something asks first, and says how a terminal does it. */
-export function MailActions({ mail, list, asked, onClose }: MailActionsProps) {
+export function MailActions({ mail, list, asked, onRemoved }: MailActionsProps) {
   const { id, email_id } = mail
   const [dialog, setDialog] = useState<ActionDialog>()
   const is_resendable = email_id !== null
@@ -47,8 +48,9 @@ export function MailActions({ mail, list, asked, onClose }: MailActionsProps) {
   )
   const close = () => setDialog(undefined)
   const removed = () => {
+    const place = list.pages.placeOf(id)
     list.remove(id)
-    onClose()
+    onRemoved(place)
   }
   return (
     <>

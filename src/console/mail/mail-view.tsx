@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from "preact/hooks"
+import { useCallback, useEffect, useRef } from "preact/hooks"
 import { Button } from "../parts/button"
 import { Empty, Waiting } from "../parts/empty"
 import { Trouble } from "../parts/notice"
@@ -6,6 +6,7 @@ import { Tabs } from "../parts/tabs"
 import { RequestError } from "../request-error"
 import { call } from "../transport"
 import { useLoaded } from "../use-loaded"
+import { useObservable } from "../use-observable"
 import { useTitle } from "../use-title"
 import { AttachmentsView } from "./attachments-view"
 import { CheckView } from "./check-view"
@@ -19,8 +20,7 @@ import { TextView } from "./text-view"
 import { TimelineView } from "./timeline-view"
 import { type AskedAction, useAsked } from "./use-asked"
 import type { MailList } from "./use-mail-list"
-
-type TabName = "html" | "text" | "source" | "headers" | "attachments" | "check" | "timeline"
+import { changeView, type TabName, view_choice } from "./view-choice"
 
 interface MailViewProps {
   mail_id: string
@@ -28,10 +28,12 @@ interface MailViewProps {
   asked: AskedAction | undefined
   onStep: (by: number) => void
   onClose: () => void
+  onRemoved: (place: number | undefined) => void
 }
 
 /** One mail with all that is known of it. Opening it marks it as read. */
-export function MailView({ mail_id, list, asked, onStep, onClose }: MailViewProps) {
+export function MailView({ mail_id, ...rest }: MailViewProps) {
+  const { list, onClose } = rest
   const read = useCallback(async () => {
     const { data } = await call("GET /v1/mailbox/{mail_id}", { params: { mail_id } })
     return data
@@ -50,7 +52,7 @@ export function MailView({ mail_id, list, asked, onStep, onClose }: MailViewProp
   if (error instanceof RequestError && error.status === 404) return <Gone onClose={onClose} />
   if (error !== undefined) return <Trouble error={error} onRetry={again} />
   if (!mail) return <Waiting />
-  return <Opened {...{ mail, list, asked, onStep, onClose, again }} />
+  return <Opened {...{ ...rest, mail, again }} />
 }
 
 const Gone = ({ onClose }: { onClose: () => void }) => (
@@ -67,9 +69,12 @@ interface OpenedProps extends Omit<MailViewProps, "mail_id"> {
   again: () => Promise<void>
 }
 
-function Opened({ mail, list, asked, onStep, onClose, again }: OpenedProps) {
-  const [tab, setTab] = useState<TabName>(mail.html === null ? "text" : "html")
+function Opened({ mail, again, ...rest }: OpenedProps) {
+  const { list, asked, onStep, onClose, onRemoved } = rest
+  const choice = useObservable(view_choice)
   const tabs = tabsOf(mail)
+  const tab = tabs.find(({ name }) => name === choice.tab)?.name ?? tabs[0]?.name ?? "text"
+  const setTab = (name: TabName) => changeView({ tab: name })
   const heading = useRef<HTMLHeadingElement>(null)
   useTitle(mail.subject || "Mail")
   useEffect(() => {
@@ -102,7 +107,7 @@ function Opened({ mail, list, asked, onStep, onClose, again }: OpenedProps) {
           </span>
         </div>
         <Envelope mail={mail} />
-        <MailActions {...{ mail, list, asked, onClose }} />
+        <MailActions {...{ mail, list, asked, onRemoved }} />
         {mail.parse_error && (
           <p class="problem">This mail could not be read whole: {mail.parse_error}</p>
         )}
@@ -124,6 +129,14 @@ const Envelope = ({ mail: { from, to, headers, created_at } }: { mail: OpenMail 
     <dd>
       <bdi>{to}</bdi>
     </dd>
+    {headers.cc !== undefined && (
+      <>
+        <dt>Cc</dt>
+        <dd>
+          <bdi>{[headers.cc].flat().join(", ")}</bdi>
+        </dd>
+      </>
+    )}
     <dt>Received</dt>
     <dd>
       <time dateTime={created_at}>{timeText(created_at)}</time>

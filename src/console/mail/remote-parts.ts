@@ -16,6 +16,15 @@ export function remoteParts(html: string): RemoteParts {
   }
 }
 
+/**
+ * The html of a message of this server without the pixel that counts its openings, as `trackedHtml` adds it. Its host
+ * may be any, because a domain can have a tracking host of its own.
+ */
+export const withoutOwnPixel = (html: string): string => html.replace(OWN_PIXEL, "")
+
+const OWN_PIXEL =
+  /<img src="https?:\/\/[^\s"'<>]{1,500}\/t\/o\/[\w.-]{1,200}\.gif" width="1" height="1" [^<>]{0,200}>/
+
 const IMAGE =
   /<(?:img|source|input)\b[^<>]{0,2000}?\bsrc(?:set)?\s{0,9}=\s{0,9}["']?\s{0,9}(?:https?:)?\/\//gi
 const BACKGROUND = /\bbackground\s{0,9}=\s{0,9}["']?\s{0,9}(?:https?:)?\/\//gi

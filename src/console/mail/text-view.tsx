@@ -1,14 +1,16 @@
+import { useMemo } from "preact/hooks"
 import { requestOf } from "../../client/client"
 import { Commands } from "../parts/commands"
 import { REACHABLE } from "../parts/reachable"
 import type { OpenMail } from "./mail-records"
+import { textPieces } from "./text-links"
 
 /** The text as programs without HTML show it. */
 export const TextView = ({ mail: { id, text } }: { mail: OpenMail }) => (
   <>
     {text ? (
       <pre class="mail-text" {...REACHABLE}>
-        {text}
+        <LinkedText text={text} />
       </pre>
     ) : (
       <p class="soft">This mail has no text.</p>
@@ -19,3 +21,21 @@ export const TextView = ({ mail: { id, text } }: { mail: OpenMail }) => (
     />
   </>
 )
+
+/** Addresses open in a tab of their own, which learns nothing about the mail. */
+function LinkedText({ text }: { text: string }) {
+  const pieces = useMemo(() => textPieces(text), [text])
+  return (
+    <>
+      {pieces.map((piece) =>
+        piece.url === undefined ? (
+          piece.text
+        ) : (
+          <a key={piece.start} href={piece.url} target="_blank" rel="noopener noreferrer">
+            {piece.text}
+          </a>
+        ),
+      )}
+    </>
+  )
+}

@@ -34,6 +34,13 @@ export function usePosition(list: MailList, mail_id: string | undefined) {
     const to = (position ?? -1) + by
     if (to >= 0 && to < pages.count) open(to)
   }
+  /** The mail at this place is gone: the next one opens where the list stands beside it, and the list has the focus. */
+  const goOn = (gone: number | undefined) => {
+    const next = Math.min(gone ?? pages.count, pages.count - 1)
+    if (next >= 0 && pages.at(next) && listBox()?.checkVisibility()) open(next)
+    else openMail(undefined)
+    setTimeout(() => listBox()?.focus()) // after the dialog gave it back to a button that is gone
+  }
   const act = (action: MailboxAction): boolean => {
     const from = position ?? -1
     const moves: Partial<Record<MailboxAction, () => void>> = {
@@ -51,5 +58,7 @@ export function usePosition(list: MailList, mail_id: string | undefined) {
     moves[action]?.()
     return action in moves
   }
-  return { position, open, step, act }
+  return { position, open, step, goOn, act }
 }
+
+const listBox = () => document.querySelector<HTMLElement>("[role=listbox]")

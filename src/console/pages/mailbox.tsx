@@ -60,6 +60,7 @@ export function Page({ params: { mail_id } }: PageProps) {
             asked={asked}
             onStep={chosen.step}
             onClose={() => openMail(undefined)}
+            onRemoved={chosen.goOn}
           />
         ) : (
           <Empty title="No mail is open">
