@@ -152,6 +152,35 @@ describe.skipIf(missing("chromium"))("the mailbox in Chromium", () => {
     })
   })
 
+  test("shows the next mail in the same way, and a wide one whole", async () => {
+    const html = "<style>@media (prefers-color-scheme: dark) { h1 { color: rgb(1, 2, 3) } }</style>"
+    await sendMail(on.server, { subject: "Series two", html: `${html}<h1>Two</h1>` })
+    await sendMail(on.server, { subject: "Series one", html: `${html}<h1>One</h1>` })
+    await open("Series one")
+    await page.click("Desktop", "button")
+    await page.click("Dark", "button")
+    await page.click("Next mail", "button")
+    await page.until("document.querySelector('h2')?.innerText === 'Series two'")
+    await page.until("document.querySelector('iframe')?.src.endsWith('scheme=dark')")
+    const fits = `(() => {
+      const [frame, place] = ["iframe", ".preview"].map((one) => document.querySelector(one))
+      return Math.abs(frame.clientWidth - 1200) <= 2 && place.scrollWidth <= place.clientWidth
+    })()`
+    await page.until(fits)
+    const frame = page.tab.frames().find((one) => one.url().endsWith("scheme=dark"))
+    const inside = "Math.abs(innerWidth - 1200) <= 4"
+    await until("1,200 pixels", () => frame?.evaluate(inside).catch(() => false))
+    expect(
+      await page.read<string>("document.querySelector('[role=tabpanel]').innerText"),
+    ).not.toContain("not loaded here")
+    await page.click("Source", "tab")
+    await page.click("Previous mail", "button")
+    await page.until("document.querySelector('h2')?.innerText === 'Series one'")
+    await page.until(
+      "document.querySelector('[role=tab][aria-selected=true]')?.innerText === 'Source'",
+    )
+  })
+
   test("finds the dead link of a mail when a person asks for it", async () => {
     const respond = ({ url }: Request) =>
       new Response("", { status: url.endsWith("/alive") ? 200 : 404 })
@@ -172,6 +201,12 @@ describe.skipIf(missing("chromium"))("the mailbox in Chromium", () => {
     await page.until("document.querySelectorAll('[role=option]').length === 1")
     await page.fill("Search", "to:you@mailbox.test")
     await page.shows("With files")
+    await page.fill("Search", "to:you")
+    await page.until("document.querySelectorAll('[role=option]').length === 1")
+    await page.fill("Search", "from:ann@elsewhere.tes")
+    await page.shows("With files")
+    await page.fill("Search", "picture to:you")
+    await page.shows("to:you needs a whole address beside other words.")
     await page.fill("Search", "nothing like it")
     await page.shows("No mail fits the search")
     await page.press("Escape")

@@ -5,6 +5,7 @@ import { Empty, Waiting } from "../parts/empty"
 import { Check, Field } from "../parts/field"
 import { Trouble } from "../parts/notice"
 import { VirtualList } from "../parts/virtual-list"
+import { unheeded } from "./mail-filter"
 import { MailRow } from "./mail-row"
 import type { FilterState } from "./use-filter"
 import type { MailList } from "./use-mail-list"
@@ -38,6 +39,7 @@ export function ListPane({ list, filter, position, onOpen, onDialog, ...rest }: 
           value={filter.line}
           onInput={filter.setLine}
           placeholder="Search, or to:ann@x.test since:2h"
+          hint={hintOf(unheeded(filter.line))}
         />
         <div class="buttons">
           <Check label="Unread" checked={filter.is_unread} onChange={filter.setUnread} />
@@ -72,6 +74,10 @@ export function ListPane({ list, filter, position, onOpen, onDialog, ...rest }: 
     </section>
   )
 }
+
+/** One word at a time, since the server looks for one part of all texts. */
+const hintOf = ([word]: string[]) =>
+  word === undefined ? undefined : `${word} needs a whole address beside other words.`
 
 interface RowsProps {
   list: MailList

@@ -10,23 +10,55 @@ export interface MailQuery {
 const SECONDS: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 }
 
 /**
- * Reads the line of the search field, as in the monitor: `to:ann@x.test from:b@y.test since:2h`, and all
- * other words are searched for. A word that is no valid filter is searched for as it is.
+ * Reads the line of the search field, as in the monitor: `to:ann@x.test from:b@y.test subject:receipt since:2h`, and
+ * all other words are searched for. A word that is no valid filter is searched for as it is.
  */
 export function readFilter(line: string, is_unread: boolean, now_ms: number): MailQuery {
-  const query: MailQuery = {}
-  const words: string[] = []
-  for (const word of line.trim().split(/\s+/).filter(Boolean)) {
-    const [, name = "", value = ""] = /^(to|from|since):(\S+)$/i.exec(word) ?? []
-    const since = name.toLowerCase() === "since" ? sinceOf(value, now_ms) : undefined
-    if (since !== undefined) query.since = since
-    else if (/^to$/i.test(name) && WHOLE_ADDRESS.test(value)) query.to = value
-    else if (/^from$/i.test(name) && WHOLE_ADDRESS.test(value)) query.from = value
-    else words.push(word)
+  const { words, parts, ...query } = filterOf(line, now_ms)
+  const search = words.length > 0 ? words.join(" ") : parts[0]?.value
+  return {
+    ...query,
+    ...(search !== undefined && { search: search.slice(0, MOST_SEARCH) }),
+    ...(is_unread && { unread: true }),
   }
-  if (words.length > 0) query.search = words.join(" ").slice(0, MOST_SEARCH)
-  if (is_unread) query.unread = true
-  return query
+}
+
+/** Filters of the line that the server cannot follow: it looks for one part only, and these have another one. */
+export function unheeded(line: string): string[] {
+  const { words, parts } = filterOf(line, 0)
+  return parts.slice(words.length > 0 ? 0 : 1).map(({ word }) => word)
+}
+
+/**
+ * The same question about parts of addresses, for an address that looks whole while it is typed: `ann@x.co`. Undefined
+ * where it has none, or where other words are searched for.
+ */
+export function widerQuery({ to, from, ...query }: MailQuery): MailQuery | undefined {
+  const part = to ?? from
+  const is_one = to === undefined || from === undefined
+  if (part === undefined || !is_one || query.search !== undefined) return undefined
+  return { ...query, search: part.slice(0, MOST_SEARCH) }
+}
+
+interface LineFilter extends Pick<MailQuery, "to" | "from" | "since"> {
+  words: string[]
+  /** Filters by a part of an address, each with the word of the line. */
+  parts: { word: string; value: string }[]
+}
+
+function filterOf(line: string, now_ms: number): LineFilter {
+  const filter: LineFilter = { words: [], parts: [] }
+  for (const word of line.trim().split(/\s+/).filter(Boolean)) {
+    const [, given = "", value = ""] = /^(to|from|since|subject):(\S+)$/i.exec(word) ?? []
+    const name = given.toLowerCase()
+    const since = name === "since" ? sinceOf(value, now_ms) : undefined
+    if (since !== undefined) filter.since = since
+    else if (name === "to" || name === "from") {
+      if (WHOLE_ADDRESS.test(value)) filter[name] = value
+      else filter.parts.push({ word, value })
+    } else filter.words.push(name === "subject" ? value : word)
+  }
+  return filter
 }
 
 const MOST_SEARCH = 200

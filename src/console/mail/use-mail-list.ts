@@ -3,7 +3,7 @@ import { now, wait } from "../clock"
 import { followEvents } from "../event-stream"
 import { call } from "../transport"
 import { usePoll } from "../use-poll"
-import type { MailQuery } from "./mail-filter"
+import { type MailQuery, widerQuery } from "./mail-filter"
 import { MailPages, PAGE_ROWS, withNeighbours } from "./mail-pages"
 import type { MailSummary } from "./mail-records"
 
@@ -148,7 +148,14 @@ function useLoadedPages(query: MailQuery) {
   return { pages, view, error, show, refresh, load }
 }
 
+/** What is typed of an address may look whole, and finds as a part what it does not find as an address. */
 async function readPage(query: MailQuery, page: number) {
+  const found = await askForPage(query, page)
+  const wider = found.total === 0 ? widerQuery(query) : undefined
+  return wider ? askForPage(wider, page) : found
+}
+
+async function askForPage(query: MailQuery, page: number) {
   const { data, meta } = await call("GET /v1/mailbox", {
     query: { ...query, page, per_page: PAGE_ROWS },
   })
