@@ -8,7 +8,7 @@ import { Empty, Waiting } from "./parts/empty"
 import { Frame } from "./parts/frame"
 import { Trouble } from "./parts/notice"
 import { navigate, place } from "./router"
-import { projects, start_error } from "./session-start"
+import { isSpentLink, projects, start_error } from "./session-start"
 import { useObservable } from "./use-observable"
 
 type PageModule = { Page: FunctionComponent<PageProps> }
@@ -41,7 +41,10 @@ export function App() {
     <Frame path={path}>
       {error !== undefined && (
         <div class="narrow">
-          <Trouble error={error} onRetry={() => location.reload()} />
+          <Trouble
+            error={error}
+            onRetry={isSpentLink(error) ? undefined : () => location.reload()}
+          />
         </div>
       )}
       {found ? <Shown found={found} path={path} /> : <p>There is no such page.</p>}

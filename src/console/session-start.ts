@@ -1,6 +1,8 @@
 import type { Components } from "../client/components"
 import { type Observable, observable } from "./observable"
 import { beginSession, chooseProject, project, session } from "./page-session"
+import { tell } from "./parts/toast"
+import { RequestError } from "./request-error"
 import { call } from "./transport"
 
 type Project = Components["Project"]
@@ -36,9 +38,17 @@ async function begin(link_code: string | undefined): Promise<void> {
   try {
     await beginSession(link_code)
   } catch (error) {
-    start_error.set(error)
+    const { kind } = session.value
+    if (isSpentLink(error) && (kind === "key" || kind === "token")) tell(ALREADY_IN)
+    else start_error.set(error)
   }
 }
+
+const ALREADY_IN = "you are signed in already. This link works once, and you do not need it"
+
+/** The link was used, or is too old: another try is refused, too. */
+export const isSpentLink = (error: unknown): boolean =>
+  error instanceof RequestError && error.details.reason === "link_not_valid"
 
 /** Of all accounts of the person, 100 of each at most. */
 async function loadProjects(): Promise<void> {

@@ -82,6 +82,23 @@ describe.skipIf(missing("chromium"))("signing in to the pages of the binary", ()
     })
   })
 
+  test("a link that was used tells somebody who is signed in so, and offers no other try", async () => {
+    const open_url = await openLink(on.server)
+    const expected = [/status of 401.*session\/link/]
+    await on.browser.visit(open_url, { screen: "desktop", expected }, async (page) => {
+      await page.shows("this computer")
+      await page.goto("about:blank")
+      await page.goto(open_url)
+      await page.shows("you are signed in already")
+      await page.shows("of 5")
+      expect(await page.read<string>("document.body.innerText")).not.toContain("was used already")
+    })
+    await on.browser.visit(open_url, { expected: SIGNED_OUT }, async (page) => {
+      await page.shows("This link was used already")
+      expect(await page.read<string>("document.body.innerText")).not.toContain("Try again")
+    })
+  })
+
   test("a person signs in with a password, stays signed in over a reload, and signs out", async () => {
     // What the page had asked for when the session ended is refused.
     const refused = [...SIGNED_OUT, /status of 401.*\/v1\//]

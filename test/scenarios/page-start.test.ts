@@ -1,8 +1,9 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import { startBelfry } from "../harness/binary"
 import { missing } from "../harness/peers"
 import { sharedPages } from "../harness/shared-pages"
-import { sendMail } from "./page-mails"
-import { demandGoodLooks, LOOKS, openLink, SIGNED_OUT, startOwned } from "./page-visits"
+import { mailWith, sendMail, write } from "./page-mails"
+import { demandGoodLooks, faultsOf, LOOKS, openLink, SIGNED_OUT, startOwned } from "./page-visits"
 import { lean } from "./serve"
 
 setDefaultTimeout(180_000)
@@ -56,6 +57,22 @@ describe.skipIf(missing("chromium"))("the first page of the binary", () => {
       await page.shows("2 of 5")
       expect((await on.server.cli("domains", "add", "example.com")).code).toBe(0)
       await page.shows("3 of 5")
+    })
+  })
+
+  test("says what the last step needs, where nobody owns the server yet", async () => {
+    await using server = await startBelfry({ env: lean })
+    await sendMail(server, { subject: "First" })
+    const { id } = await mailWith(server, "First")
+    await write(server, "PATCH", `/v1/mailbox/${id}`, { read: true })
+    const hook = { url: "http://localhost:3000/hooks", events: ["email.*"] }
+    await write(server, "POST", "/v1/webhooks", hook)
+    await write(server, "POST", "/v1/domains", { domain: "example.com" })
+    await on.browser.visit(await openLink(server), { screen: "phone" }, async (page) => {
+      await page.shows("4 of 4, one needs an owner")
+      await page.shows(`belfry setup ${server.url}\nbelfry members invite ann@example.com`)
+      await page.shows("It asks for the setup token that belfry up printed")
+      expect(await faultsOf(page, "no owner")).toEqual([])
     })
   })
 

@@ -6,11 +6,14 @@ import { Badge } from "../parts/badge"
 import { Button } from "../parts/button"
 import { CodeBlock } from "../parts/code-block"
 import { Notice, Trouble } from "../parts/notice"
+import { Prose } from "../parts/prose"
 import { serverMode } from "../server-mode"
 import { DomainDialog } from "../steps/domain-dialog"
 import { InviteDialog } from "../steps/invite-dialog"
 import type { StepDialogProps } from "../steps/step-dialogs"
 import { WebhookDialog } from "../steps/webhook-dialog"
+import { call } from "../transport"
+import { useLoaded } from "../use-loaded"
 import { useObservable } from "../use-observable"
 import { usePoll } from "../use-poll"
 import { useTitle } from "../use-title"
@@ -59,7 +62,7 @@ const WAYS = [
   { to: "/mailbox", name: "Mailbox", text: "Mail that this server kept, as its readers see it." },
   { to: "/docs", name: "Reference", text: "Each request with examples, and the guides." },
   { to: "/v1/openapi.json", name: "OpenAPI", text: "The same reference, for code generators." },
-  { to: "/device", name: "Connect a program", text: "Enter the code that belfry login shows." },
+  { to: "/device", name: "Connect a program", text: "Enter the code that `belfry login` shows." },
   { to: "/readyz", name: "Health", text: "Whether this server can accept mail now." },
 ]
 
@@ -70,7 +73,9 @@ const Ways = () => (
       {WAYS.map(({ to, name, text }) => (
         <li key={to}>
           <a href={to}>{name}</a>
-          <span class="soft">{text}</span>
+          <span class="soft">
+            <Prose text={text} />
+          </span>
         </li>
       ))}
     </ul>
@@ -98,14 +103,10 @@ function Checklist({ known }: { known: PageSession }) {
   usePoll(is_over ? undefined : EVERY_MILLISECONDS, look)
   const shown = states ?? NOTHING_DONE
   const next = STEPS.find(({ name }) => shown[name] === "open")?.name
-  const done = Object.values(shown).filter((state) => state === "done").length
   return (
     <section class="block" aria-label="First steps">
       <h2>
-        First steps{" "}
-        <Badge tone={done === STEPS.length ? "good" : "plain"}>
-          {done} of {STEPS.length}
-        </Badge>
+        First steps <Badge tone={is_over ? "good" : "plain"}>{progressText(shown)}</Badge>
       </h2>
       {error !== undefined && <Trouble error={error} onRetry={look} />}
       <ol class="steps">
@@ -122,6 +123,19 @@ function Checklist({ known }: { known: PageSession }) {
       {opened && <StepDialog name={opened} onClose={() => setOpened(undefined)} onDone={look} />}
     </section>
   )
+}
+
+/** How many steps are done, and in the end how many these credentials could not see. */
+function progressText(states: StepStates): string {
+  const {
+    done = [],
+    open = [],
+    unknown = [],
+  } = Object.groupBy(Object.values(states), (state) => state)
+  if (open.length > 0 || unknown.length === 0) return `${done.length} of ${STEPS.length}`
+  const needs = unknown.length === 1 ? "one needs" : `${unknown.length} need`
+  const whom = states.invite === "unknown" && unknown.length === 1 ? "an owner" : "more rights"
+  return `${done.length} of ${done.length}, ${needs} ${whom}`
 }
 
 /** What the button of a step opens. */
@@ -181,10 +195,6 @@ const STEPS: readonly StepTexts[] = [
     title: "Invite somebody",
     text: "A colleague gets a link by mail, and joins with a role that you choose.",
     action: "Invite somebody",
-    otherwise: {
-      text: "Belfry up prints a command that makes you the owner. An owner invites others.",
-      command: "belfry members invite ann@example.com",
-    },
   },
 ]
 
@@ -224,8 +234,10 @@ const Step = ({ step, state, is_next, onOpen }: StepProps) => (
   </li>
 )
 
-function StepHelp({ step: { title, text, otherwise }, state }: Pick<StepProps, "step" | "state">) {
+function StepHelp({ step, state }: Pick<StepProps, "step" | "state">) {
+  const { name, title, text, otherwise } = step
   if (state === "done") return null
+  if (state === "unknown" && name === "invite") return <InviteHelp />
   if (state === "open" || !otherwise) return <p class="soft">{text}</p>
   return (
     <>
@@ -234,3 +246,31 @@ function StepHelp({ step: { title, text, otherwise }, state }: Pick<StepProps, "
     </>
   )
 }
+
+/** Only a person invites others, and the first one becomes the owner of the server in a terminal. */
+function InviteHelp() {
+  const { value } = useLoaded(readSetup)
+  if (!value) return null
+  return (
+    <>
+      <p class="soft">
+        Only people invite others, and this page has the rights of a key.{" "}
+        {value.required ? (
+          <>
+            The first command makes you the owner. It asks for the setup token that{" "}
+            <code>belfry up</code> printed.
+          </>
+        ) : (
+          "Sign out here, and sign in with email and password. Or use a terminal."
+        )}
+      </p>
+      <CodeBlock
+        label="Invite somebody"
+        text={`belfry ${value.required ? "setup" : "login"} ${location.origin}\nbelfry members invite ann@example.com`}
+      />
+    </>
+  )
+}
+
+/** Whether the server still waits for its first owner. */
+const readSetup = async () => (await call("GET /v1/setup")).data

@@ -17,7 +17,7 @@ export const Notice = ({ children, tone = "plain" }: NoticeProps) => (
 
 interface TroubleProps {
   error: unknown
-  onRetry?: () => void
+  onRetry?: (() => void) | undefined
 }
 
 /** What failed: the server's own words, the id for its log, and another try. */
