@@ -32,7 +32,7 @@ import { type DoctorRouteParts, doctorRoutes } from "./operations/doctor-routes"
 import { subscriberDataRoutes } from "./operations/subscriber-data-routes"
 import { type ConsoleParts, consoleRoutes } from "./pages/console-routes"
 import { docsRoutes, pageRoutes } from "./pages/routes"
-import { refusalPage } from "./pages/small-page"
+import { absentPage } from "./pages/small-page"
 import { unsubscribeRoutes } from "./pages/unsubscribe-routes"
 import { type ProviderParts, providerRoutes } from "./providers/routes"
 import { queueRoutes } from "./queue/routes"
@@ -153,6 +153,6 @@ export function routeTable(parts: AppParts): AnyRoute[] {
 /** The whole interface behind one `fetch`. */
 export function createApp(parts: AppParts) {
   const app = new Elysia({ normalize: false, strictPath: true })
-  mountRoutes(app, routeTable(parts), { ...parts, absent_page: refusalPage })
+  mountRoutes(app, routeTable(parts), { ...parts, absent_page: absentPage })
   return app
 }

@@ -26,10 +26,13 @@ export function curlOf(
     ...(body === undefined
       ? []
       : [`-H 'Content-Type: application/json'`, `-d ${quoted(JSON.stringify(body))}`]),
-    ...(accept === "application/json" ? [] : ["-O"]),
+    ...(accept === "application/json" ? [] : [SAVED_AS[accept] ?? "-OJ"]),
   ]
   return words.join(" \\\n  ")
 }
+
+/** A mail has no name of its own. All other files get the name that the server gives them. */
+const SAVED_AS: Record<string, string> = { "message/rfc822": "-o mail.eml" }
 
 /** One word of a POSIX shell; plain words stay as they are. */
 export const quoted = (text: string): string =>

@@ -58,6 +58,15 @@ function formatOfTimes(): Intl.DateTimeFormat {
 export const refusalPage = ({ message, status }: ApiError): Response =>
   smallPage("That did not work", html`<p>${message}</p>`, status)
 
+/** The same for an address that is no page, with ways to go on. */
+export const absentPage = ({ message, status }: ApiError): Response =>
+  smallPage(
+    "That did not work",
+    html`<p>${message}</p>
+<p><a href="/docs">Open the reference</a> or <a href="/">go to the start page</a>.</p>`,
+    status,
+  )
+
 /** What went wrong with the form, to be shown above it. */
 export const complaint = (text: string | undefined): Markup | undefined =>
   text === undefined ? undefined : html`<p class="complaint" role="alert">${text}</p>`

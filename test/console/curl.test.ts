@@ -11,6 +11,14 @@ test("a request is a line of curl that names the key by a variable", () => {
   )
 })
 
+test("a mail is saved under a name of its own, and a file under the name that the server gives it", () => {
+  const params = { mail_id: "1", attachment_id: "0" }
+  const raw = requestOf("GET /v1/mailbox/{mail_id}/raw", { params })
+  expect(curlOf(raw, ORIGIN)).toEndWith(" -o mail.eml")
+  const file = requestOf("GET /v1/mailbox/{mail_id}/attachments/{attachment_id}", { params })
+  expect(curlOf(file, ORIGIN)).toEndWith(" -OJ")
+})
+
 test("a shell gives back each text as it was", async () => {
   const texts = ["plain", "it's", "a b", "$HOME `id` \\", "two\nlines", '"quotes"', "مرحبا"]
   for (const text of texts) {

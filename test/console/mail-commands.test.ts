@@ -61,6 +61,19 @@ describe("what the page says of a terminal", () => {
   })
 })
 
+test("a file is saved under its own name, which leads to no other folder", () => {
+  const saved = (filename: string | null) => {
+    const attachments = [{ ...MAIL.attachments[0], filename }] as OpenMail["attachments"]
+    const commands = mailCommands({ ...MAIL, attachments })
+    return commands.find(({ title }) => title === "Download a file")?.belfry.split("--save-as ")[1]
+  }
+  expect(saved("rows.csv")).toBe("rows.csv")
+  expect(saved("It's mine.pdf")).toBe("'It'\\''s mine.pdf'")
+  expect(saved("../../.ssh/config")).toBe("config")
+  expect(saved("C:\\a\\b.txt")).toBe("b.txt")
+  for (const name of ["", "..", ".bashrc", "-rf", "a/", null]) expect(saved(name)).toBe("0.bin")
+})
+
 test("a mail without a message and without files has no command for them", () => {
   const bare = { ...MAIL, email_id: null, attachments: [] }
   const titles = mailCommands(bare).map(({ title }) => title)

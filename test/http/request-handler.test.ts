@@ -28,6 +28,7 @@ test("a person who follows a wrong link gets a page, and a program the error", a
   expect(page.headers.get("content-security-policy")).toStartWith("default-src 'none'")
   const text = await page.text()
   expect(text).toContain("There is no path")
+  for (const way of ["/docs", "/"]) expect(text).toContain(`<a href="${way}">`)
   expect(text).not.toContain("<b>here")
   for (const [path, accept, method] of [
     ["/nothing", "*/*"],

@@ -29,7 +29,7 @@ test.skipIf(missing("chromium"))(
       await page.until("document.querySelectorAll('[role=option]').length === 2")
 
       await page.click("Chaos", "button")
-      await page.fill("Bounce", "1")
+      await page.fill("Share of recipients that bounce", "1")
       expect(await faultsAtWidths(page, "dialog")).toEqual([])
       await page.click("Set", "button")
       await page.until("!document.querySelector('dialog[open]')")

@@ -19,7 +19,7 @@ describe.skipIf(missing("chromium"))("the page of the mailbox shows", () => {
         ["0", "Chaos"],
       ] as const) {
         await page.click(rate === "0" ? "Chaos on" : "Chaos", "button")
-        await page.fill("Bounce", rate)
+        await page.fill("Share of recipients that bounce", rate)
         await page.click("Set", "button")
         await page.until("document.querySelector('dialog') === null")
         await page.named(name, "button")
@@ -45,6 +45,52 @@ describe.skipIf(missing("chromium"))("the page of the mailbox shows", () => {
       const wide =
         "[...document.querySelectorAll('section.scroll')].filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.ariaLabel)"
       expect(await page.read<string[]>(wide)).toEqual([])
+    })
+  })
+
+  test("the links of a mail, and what the check says of each, within the width of a phone", async () => {
+    await using site = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () => new Response("", { status: 404 }),
+    })
+    const long = `${site.url}${"a-long-path/".repeat(5)}and-its-end`
+    const words = "Act now! Free money! Click here, 100 % guaranteed!"
+    const html = `<p>${words} <a href="${long}">One</a> <a href="https://example.com/unsubscribe">Unsubscribe</a></p><style>p{gap:1rem}</style><video></video>`
+    const { id } = await sendMail(on.server, { subject: "Links on a phone", html })
+    await on.browser.visit(await openLink(on.server), { screen: "phone" }, async (page) => {
+      await page.shows("First steps")
+      await page.goto(`${on.server.url}/mailbox/${id}`)
+      await page.click("Check", "tab")
+      await page.click("Check the links", "button")
+      await page.shows("The server answered 404.")
+      await page.shows("not asked")
+      expect(await page.read<string[]>(CUT)).toEqual([])
+      expect(await page.read<number>("document.querySelectorAll('table.stacked').length")).toBe(3)
+      expect(await faultsOf(page, "links")).toEqual([])
+      const tall =
+        "Math.max(...[...document.querySelectorAll('td')].map((one) => one.offsetHeight))"
+      expect(await page.read<number>(tall)).toBeLessThan(350)
+    })
+  })
+
+  test("for whom each event was, and a deferral as what it is", async () => {
+    const subject = "Deferred, with copies"
+    const cc = ["kim@mailbox.test", "lou@mailbox.test"]
+    const body = { from: "me@mailbox.test", to: "defer@mailbox.test", cc, subject, text: "x" }
+    await write(on.server, "POST", "/v1/emails", body)
+    const { id } = await mailWith(on.server, subject)
+    await on.browser.visit(await openLink(on.server), { screen: "desktop" }, async (page) => {
+      await page.shows("First steps")
+      await page.goto(`${on.server.url}/mailbox/${id}`)
+      await page.shows("kim@mailbox.test, lou@mailbox.test")
+      await page.click("Timeline", "tab")
+      await page.shows("email.soft_bounced")
+      for (const address of ["defer@mailbox.test", ...cc]) await page.shows(`For ${address}`)
+      await page.shows("Transient bounce")
+      const tone = `[...document.querySelectorAll('.timeline .badge')].find((one) => one.innerText === 'email.soft_bounced').className`
+      expect(await page.read<string>(tone)).toBe("badge warn")
+      expect(await faultsOf(page, "timeline")).toEqual([])
     })
   })
 
@@ -88,7 +134,32 @@ describe.skipIf(missing("chromium"))("the page of the mailbox shows", () => {
     })
     expect([glad.received.length, busy.received.length, deaf.received]).toEqual([2, 2, []])
   })
+
+  test("which webhooks heard of an old mail, however much they heard of since", async () => {
+    using receiver = startReceiver()
+    const endpoint = { url: receiver.url, events: ["email.*"] }
+    await write(on.server, "POST", "/v1/webhooks", endpoint)
+    const { id } = await sendMail(on.server, { subject: "The old one" })
+    const one = { from: "me@mailbox.test", to: "ann@mailbox.test", subject: "Later", text: "x" }
+    await write(on.server, "POST", "/v1/emails/batch", { messages: Array(50).fill(one) })
+    await until("more deliveries than a page has", () => receiver.received.length > 120)
+    await on.browser.visit(await openLink(on.server), { screen: "desktop" }, async (page) => {
+      await page.shows("First steps")
+      await page.goto(`${on.server.url}/mailbox/${id}`)
+      await page.click("Timeline", "tab")
+      await page.shows("email.delivered")
+      const told = await page.read<[string, string[]][]>(DELIVERIES)
+      const heard = `success ${receiver.url} 1 attempt, answered 200`
+      for (const [type, deliveries] of told)
+        expect([type, deliveries]).toEqual([type, expect.arrayContaining([heard])])
+      expect(told.length).toBeGreaterThan(2)
+    })
+  })
 })
+
+/** Tables that show a part of their width alone. */
+const CUT =
+  "[...document.querySelectorAll('section.scroll')].filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.ariaLabel)"
 
 /** Of each event of the timeline its type, and what stands there of each delivery. */
 const DELIVERIES = `[...document.querySelectorAll(".timeline > li")].map((entry) => [

@@ -75,7 +75,7 @@ function tryForm(operation: TryOperation): HTMLFormElement {
 }
 
 const READS = "It only reads."
-const CHANGES = "This is a real request: it changes the data of this server."
+const CHANGES = "This is a real request. It may change the data of this server."
 
 /** Absent where the tab holds a key, or somebody is signed in. */
 function keyField({ needs_credential }: TryOperation) {

@@ -10,21 +10,38 @@ import { useLoaded } from "../use-loaded"
 
 type Chaos = Components["MailboxChaos"]
 
-const FIELDS: readonly { name: keyof Chaos; flag: string; label: string; hint: string }[] = [
+interface ChaosField {
+  name: keyof Chaos
+  flag: string
+  label: string
+  hint: string
+}
+
+const FIELDS: readonly ChaosField[] = [
   {
     name: "bounce_rate",
     flag: "--bounce",
-    label: "Bounce",
-    hint: "Share from 0 to 1, as bounce@.",
+    label: "Share of recipients that bounce",
+    hint: "From 0 to 1. Each one ends as bounce@mailbox.test does.",
   },
-  { name: "defer_rate", flag: "--defer", label: "Defer", hint: "Share from 0 to 1, as defer@." },
+  {
+    name: "defer_rate",
+    flag: "--defer",
+    label: "Share of recipients that are deferred",
+    hint: "From 0 to 1. Each one ends as defer@mailbox.test does.",
+  },
   {
     name: "refuse_rate",
     flag: "--refuse",
-    label: "Refuse",
-    hint: "Share from 0 to 1, as reject@.",
+    label: "Share of recipients that are refused",
+    hint: "From 0 to 1. Each one ends as reject@mailbox.test does.",
   },
-  { name: "delay_ms", flag: "--delay", label: "Delay", hint: "Milliseconds before each answer." },
+  {
+    name: "delay_ms",
+    flag: "--delay",
+    label: "Delay of each answer",
+    hint: "In milliseconds, 60000 at most.",
+  },
 ]
 
 /** What is set for this project. */
@@ -50,7 +67,7 @@ export function ChaosDialog({ onClose, onDone }: ChaosDialogProps) {
     <ActionDialog
       title="Chaos"
       action="Set"
-      said="the mailbox does as you said"
+      said={saidOf(body)}
       run={() => call("PUT /v1/mailbox/chaos", { body: body ?? {} })}
       belfry={chaosCommand(body)}
       request={requestOf("PUT /v1/mailbox/chaos", { body: body ?? {} })}
@@ -58,8 +75,8 @@ export function ChaosDialog({ onClose, onDone }: ChaosDialogProps) {
       onDone={onDone}
     >
       <p class="soft">
-        Mail of this project goes wrong in the mailbox at these rates, which are 1 together at most.
-        Zero everywhere ends it.
+        Mail of this project goes wrong in the mailbox on purpose. All shares together are 1 at
+        most. Zero everywhere ends it.
       </p>
       {error !== undefined && <Trouble error={error} onRetry={again} />}
       {!texts && error === undefined && <Waiting />}
@@ -92,6 +109,9 @@ const asNumbers = (texts: Record<keyof Chaos, string>) =>
       return [name, Number.isNaN(Number(text)) ? text : Number(text)]
     }),
   ) as Partial<Chaos>
+
+const saidOf = (body: Partial<Chaos> | undefined): string =>
+  FIELDS.some(({ name }) => body?.[name]) ? "chaos is on" : "chaos is off"
 
 const chaosCommand = (body: Partial<Chaos> | undefined): string => {
   const flags = FIELDS.flatMap(({ name, flag }) => (body?.[name] ? [`${flag} ${body[name]}`] : []))

@@ -16,6 +16,8 @@ export const KeysDialog = ({ onClose }: { onClose: () => void }) => (
         </div>
       ))}
     </dl>
-    <p class="hint">They are the keys of belfry tui.</p>
+    <p class="hint">
+      They are the keys of <code>belfry tui</code>.
+    </p>
   </Dialog>
 )

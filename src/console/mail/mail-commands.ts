@@ -1,4 +1,5 @@
 import { type ApiRequest, requestOf } from "../../client/client"
+import { quoted } from "../curl"
 import type { OpenMail } from "./mail-records"
 
 /** One action on a mail, as a terminal and a program do it. */
@@ -30,7 +31,7 @@ export function mailCommands({ id, email_id, attachments }: OpenMail): MailComma
     },
     file && {
       title: "Download a file",
-      belfry: `belfry mailbox attachments ${id} ${file.id} --save-as ${file.id}.bin`,
+      belfry: `belfry mailbox attachments ${id} ${file.id} --save-as ${quoted(savedName(file))}`,
       request: requestOf("GET /v1/mailbox/{mail_id}/attachments/{attachment_id}", {
         params: { ...params, attachment_id: file.id },
       }),
@@ -59,4 +60,10 @@ export function mailCommands({ id, email_id, attachments }: OpenMail): MailComma
     },
   ]
   return all.filter((one) => one !== undefined)
+}
+
+/** The name of the file without folders and without signs that a shell or a disk could take otherwise. */
+function savedName({ id, filename }: OpenMail["attachments"][number]): string {
+  const name = (filename ?? "").replace(/^.*[/\\]/, "").replaceAll(/[\p{C}<>:"|?*]/gu, "")
+  return /^[^.-]/.test(name) ? name : `${id}.bin`
 }

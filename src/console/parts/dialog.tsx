@@ -1,6 +1,9 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useId, useRef } from "preact/hooks"
 
+/** Where a person begins: the first field, or the first button of the actions. */
+const FIRST = ".content :is(input, textarea), .content .buttons.end button, footer button"
+
 interface DialogProps {
   title: string
   onClose: () => void
@@ -20,13 +23,14 @@ export function Dialog({ title, onClose, children, actions, ...look }: DialogPro
   useEffect(() => {
     const opener = document.activeElement
     dialog.current?.showModal()
-    // On a touch screen the keyboard would cover what there is to read.
-    const field = dialog.current?.querySelector<HTMLElement>("input, textarea")
-    if (matchMedia("(hover: hover)").matches) field?.focus()
+    // On a touch screen the keyboard of a field would cover what there is to read, and no key that is still down may
+    // close what does not come again.
+    const is_read_first = is_firm || matchMedia("(pointer: coarse)").matches
+    dialog.current?.querySelector<HTMLElement>(is_read_first ? "h2" : FIRST)?.focus()
     return () => {
       if (opener instanceof HTMLElement) opener.focus()
     }
-  }, [])
+  }, [is_firm])
   return (
     <dialog
       ref={dialog}
@@ -43,7 +47,9 @@ export function Dialog({ title, onClose, children, actions, ...look }: DialogPro
     >
       <div class="sheet">
         <header>
-          <h2 id={id}>{title}</h2>
+          <h2 id={id} tabIndex={-1}>
+            {title}
+          </h2>
           <button type="button" class="icon" aria-label="Close" onClick={onClose}>
             <span aria-hidden="true">✕</span>
           </button>
