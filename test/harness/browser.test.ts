@@ -143,6 +143,9 @@ describe.skipIf(without)("the pictures", () => {
       "one.now.png",
       "two.now.png",
     ])
+    const [major] = started().version.split(".")
+    writeFileSync(join(places.kept, "browser.txt"), `${major}.0.1.2\n`)
+    expect(await pictured(other)).toStartWith("one: ")
     writeFileSync(join(places.kept, "browser.txt"), "Chrome/1.0\n")
     expect(await pictured(other)).toBeUndefined()
     rmSync(folder, { recursive: true })

@@ -32,7 +32,7 @@ export interface Pictures {
 }
 
 /**
- * Pictures of another version of the browser are not compared, and the summary of the run says so.
+ * Pictures of another major version of the browser are not compared, and the summary of the run says so.
  */
 export function openPictures(browser: TestBrowser, { kept, shown, renew } = OF_PAGES): Pictures {
   let opened: Promise<BrowserPage> | undefined
@@ -45,7 +45,7 @@ export function openPictures(browser: TestBrowser, { kept, shown, renew } = OF_P
   const versions = join(kept, "browser.txt")
   if (renew) writeFileSync(versions, `${browser.version}\n`)
   const kept_version = existsSync(versions) ? readFileSync(versions, "utf8").trim() : "no browser"
-  const is_comparable = kept_version === browser.version
+  const is_comparable = majorOf(kept_version) === majorOf(browser.version)
   return {
     async compare(name, page) {
       await page.read(STEADY)
@@ -63,6 +63,9 @@ export function openPictures(browser: TestBrowser, { kept, shown, renew } = OF_P
     },
   }
 }
+
+/** Of `Chrome/142.0.7444.59`: `Chrome/142`. */
+const majorOf = (version: string): string => version.split(".", 1)[0] ?? version
 
 async function judge(
   bench: BrowserPage,
