@@ -167,9 +167,11 @@ describe.skipIf(missing("chromium"))("the mailbox in Chromium", () => {
       return Math.abs(frame.clientWidth - 1200) <= 2 && place.scrollWidth <= place.clientWidth
     })()`
     await page.until(fits)
-    const frame = page.tab.frames().find((one) => one.url().endsWith("scheme=dark"))
-    const inside = "Math.abs(innerWidth - 1200) <= 4"
-    await until("1,200 pixels", () => frame?.evaluate(inside).catch(() => false))
+    await until("1,200 pixels", async () => {
+      const frame = page.tab.frames().find((one) => one.url().endsWith("scheme=dark"))
+      const inside = "document.body.innerText === 'Two' && Math.abs(innerWidth - 1200) <= 4"
+      return (await frame?.evaluate(inside).catch(() => false)) === true // false while it loads
+    })
     expect(
       await page.read<string>("document.querySelector('[role=tabpanel]').innerText"),
     ).not.toContain("not loaded here")
