@@ -64,7 +64,7 @@ describe.skipIf(missing("chromium"))("the page of the mailbox shows", () => {
       await page.click("Check", "tab")
       await page.click("Check the links", "button")
       await page.shows("The server answered 404.")
-      await page.shows("not asked")
+      await page.shows("not known")
       expect(await page.read<string[]>(CUT)).toEqual([])
       expect(await page.read<number>("document.querySelectorAll('table.stacked').length")).toBe(3)
       expect(await faultsOf(page, "links")).toEqual([])

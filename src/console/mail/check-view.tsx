@@ -111,7 +111,7 @@ function LinkResult({ ok, status, error }: LinkResultProps) {
   if (ok) return <Badge tone="good">answers {status}</Badge>
   return (
     <>
-      <Badge tone={ok === null ? "plain" : "bad"}>{ok === null ? "not asked" : "dead"}</Badge>{" "}
+      <Badge tone={ok === null ? "plain" : "bad"}>{ok === null ? "not known" : "dead"}</Badge>{" "}
       {error ?? (status !== null && `The server answered ${status}.`)}
     </>
   )
