@@ -81,12 +81,15 @@ function backupLines(backups: readonly Backup[], now: number): ScreenLine[] {
     `${fitted(id, 36)} ${size.padStart(10)}  ${fitted(checked, 7)} ${made.padStart(8)}`
   return [
     { text: line("BACKUP", "SIZE", "CHECKED", "AGE"), brush: "dim" },
-    ...backups.slice(0, SHOWN_BACKUPS).map(({ id, size, verified, created_at }) => ({
-      text: line(id, byteSize(size), verified ? "✓" : "✗", age(created_at, now)),
-      brush: verified ? undefined : ("red" as const),
+    ...backups.slice(0, SHOWN_BACKUPS).map(({ id, size, verified, missing = 0, created_at }) => ({
+      text: `${line(id, byteSize(size), verified ? "✓" : "✗", age(created_at, now))}${lacks(missing)}`,
+      brush: !verified ? ("red" as const) : missing > 0 ? ("yellow" as const) : undefined,
     })),
   ]
 }
+
+const lacks = (missing: number): string =>
+  missing === 0 ? "" : `  lacks ${missing === 1 ? "1 file" : `${number(missing)} files`}`
 
 /** The newest backup and the worst check, in one line; empty before it was read. */
 export function boxInfo({ now, box: { found, problem } }: State): string {

@@ -32,7 +32,7 @@ describe("the page of a mail's html", () => {
     ])
     const policy = answer.headers.get("content-security-policy")?.split("; ")
     expect(policy).toEqual([
-      "sandbox",
+      "sandbox allow-popups allow-popups-to-escape-sandbox",
       "default-src 'none'",
       "style-src 'unsafe-inline'",
       "img-src data:",

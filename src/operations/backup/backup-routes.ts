@@ -15,6 +15,12 @@ const BackupRecord = t.Object(
     id: id(),
     size: count(73_400_320, "Bytes of the archive."),
     verified: flag(true, "The copy was checked when it was made, and its archive is readable."),
+    missing: t.Optional(
+      count(
+        2,
+        "Attachments and received mails that it lacks, because they were gone or damaged. Absent where it has all.",
+      ),
+    ),
     created_at: time(),
   },
   { title: "Backup" },
@@ -46,7 +52,9 @@ export const backupRoutes = ({ store, cursors, backups }: BackupRouteParts): Any
       const window = await windowOf(call, cursors, keyById(found))
       const rows = pageInMemory(all, { nameOf: (backup) => backup.id, order: "falling" }, window)
       const page = { rows, total: async () => all.length }
-      return asPage(call, cursors, page, ({ path: _, missing: __, ...record }) => record)
+      return asPage(call, cursors, page, ({ path: _, missing, ...record }) =>
+        missing === 0 ? record : { ...record, missing },
+      )
     },
   }),
   route({

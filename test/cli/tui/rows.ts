@@ -255,8 +255,19 @@ export const boxFacts = (more: Partial<BoxFacts> = {}): BoxFacts => ({
     },
   ],
   backups: [
-    { id: idAt(NOW), size: 73_400_320, verified: true, created_at: "2026-11-21T09:00:00.000Z" },
-    { id: idAt(NOW - 1), size: 12_288, verified: false, created_at: "2026-11-20T09:00:00.000Z" },
+    {
+      id: idAt(NOW),
+      size: 73_400_320,
+      verified: true,
+      missing: 2,
+      created_at: "2026-11-21T09:00:00.000Z",
+    },
+    {
+      id: idAt(NOW - 1),
+      size: 12_288,
+      verified: false,
+      created_at: "2026-11-20T09:00:00.000Z",
+    },
   ],
   held: {
     queue: "held_after_restore",

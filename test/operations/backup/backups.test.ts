@@ -227,6 +227,7 @@ test("a backup without a file that a row names is told once, and /readyz warns u
   }
   const { putBack } = await lostFile(it)
   expect(await make()).toEqual([["backup.create"], ["backup.lacks_files"]])
+  expect(await listed(it.operator)).toMatchObject([{ verified: true, missing: 1 }])
   expect(it.mails).toEqual([
     expect.objectContaining({ to: "op@people.test", kind: "backup_lacks_files" }),
   ])
