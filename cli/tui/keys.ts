@@ -245,6 +245,8 @@ const controls: Partial<Record<string, string>> = {
  * arrives as several characters at once; those that are no text and no key are left out.
  */
 export function keysFrom(input: string, key: InkKey): string[] {
+  // Esc pressed twice, which a busy machine or a slow line hands over together.
+  if (key.escape && key.meta) return ["<escape>", "<escape>"]
   const name = Object.entries(NAMED_KEYS).find(([flag]) => key[flag as keyof InkKey])?.[1]
   if (name) return [name]
   if (key.ctrl) return [`<ctrl-${input}>`]

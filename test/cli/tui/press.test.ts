@@ -45,6 +45,8 @@ test("q ends it, and so does Ctrl-C, also from within a prompt", () => {
 
 test("Esc and a key right behind it are two keys, which a terminal cannot tell from one with Alt", () => {
   expect(keysFrom("q", { meta: true })).toEqual(["<alt-q>"])
+  expect(keysFrom("", { escape: true })).toEqual(["<escape>"])
+  expect(keysFrom("", { escape: true, meta: true })).toEqual(["<escape>", "<escape>"])
   expect(keysFrom("", { meta: true })).toEqual([])
   const opened = pressed(monitorWith(3), "<enter>").state
   const { state, intents } = pressed(opened, "<alt-q>")
