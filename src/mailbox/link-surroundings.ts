@@ -107,28 +107,43 @@ class FlatText {
 
   links(): PlacedLink[] {
     this.endLink()
+    const between = this.#withoutLinks()
     return this.#links.map(({ href, names, from, to }) => {
       const words = this.#text.slice(from, Math.min(to, from + 1_000))
-      const surroundings = `${this.#before(from)}${words}${this.#after(to, words)} ${names}`
+      // What another link says is of that one. Only a link without words of its own may be meant by it.
+      const around = LETTER.test(words) ? between : this.#text
+      const surroundings = `${before(around, from)}${words}${after(around, to, words)} ${names}`
       return { href, surroundings }
     })
   }
 
-  #before(from: number): string {
-    const block = this.#text.slice(Math.max(0, from - BLOCK_CHARACTERS), from).split(BREAK)
-    const near = this.#text.slice(Math.max(0, from - NEAR_CHARACTERS), from)
-    const own = block.at(-1) ?? ""
-    return own.length > near.length ? own : near
-  }
-
-  /** The next block counts where it ends the sentence, or where the link says nothing itself. */
-  #after(to: number, words: string): string {
-    const [own = ""] = this.#text.slice(to, to + BLOCK_CHARACTERS).split(BREAK)
-    const rest = this.#text.slice(to + own.length, to + own.length + NEAR_CHARACTERS)
-    const is_silent = !/\p{L}/u.test(`${words}${own}`)
-    return is_silent || GOES_ON.test(rest) ? `${own}${rest}` : own
+  /** The text with spaces in place of the words of all links. */
+  #withoutLinks(): string {
+    let [text, at] = ["", 0]
+    for (const { from, to } of this.#links) {
+      text += this.#text.slice(at, from) + this.#text.slice(from, to).replace(/[^\n]/g, " ")
+      at = to
+    }
+    return text + this.#text.slice(at)
   }
 }
+
+function before(text: string, from: number): string {
+  const block = text.slice(Math.max(0, from - BLOCK_CHARACTERS), from).split(BREAK)
+  const near = text.slice(Math.max(0, from - NEAR_CHARACTERS), from)
+  const own = block.at(-1) ?? ""
+  return own.length > near.length ? own : near
+}
+
+/** The next block counts where it ends the sentence, or where the link says nothing itself. */
+function after(text: string, to: number, words: string): string {
+  const [own = ""] = text.slice(to, to + BLOCK_CHARACTERS).split(BREAK)
+  const rest = text.slice(to + own.length, to + own.length + NEAR_CHARACTERS)
+  const is_silent = !LETTER.test(`${words}${own}`)
+  return is_silent || GOES_ON.test(rest) ? `${own}${rest}` : own
+}
+
+const LETTER = /\p{L}/u
 
 const BREAK = /\n\s*\n/
 

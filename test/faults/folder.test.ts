@@ -1,6 +1,7 @@
 import { Database } from "bun:sqlite"
 import { expect, test } from "bun:test"
-import { chmodSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { randomBytes } from "node:crypto"
+import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { makeHome, runBinary, startBelfry } from "../harness/binary"
 import { post, reaches, send } from "../scenarios/mails"
@@ -85,8 +86,17 @@ test("a master key that others may read is refused, with the remedy", async () =
 
 test("another master key is refused before anything is sealed with it", async () => {
   using used = await usedFolder()
-  rmSync(join(used.folder, "master.key"))
-  expect(await used.start()).toContain("master key")
+  const path = join(used.folder, "master.key")
+  writeFileSync(path, randomBytes(32).toString("base64"), { mode: 0o600 })
+  expect(await used.start()).toContain("has the key")
+})
+
+test("a master key that is gone is told so, and no other one takes its place", async () => {
+  using used = await usedFolder()
+  const path = join(used.folder, "master.key")
+  rmSync(path)
+  expect(await used.start()).toContain(`The file ${path} does not exist.`)
+  expect(existsSync(path)).toBe(false)
 })
 
 test("a database that another program locks: 503 with Retry-After, then work goes on", async () => {

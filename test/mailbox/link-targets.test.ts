@@ -248,6 +248,17 @@ test("links that only stand in the same mail are asked", () => {
   })
 })
 
+test("a link is asked beside one that unsubscribes, as in a footer, unless it has no words of its own", () => {
+  const others = (words: string) =>
+    `<p>Good day. <a href="${LINK}">${words}</a> | <a href="https://a.test/bye">Unsubscribe</a> | <a href="https://a.test/help">Help</a></p>`
+  expect(marksOf(others("Look at it here"))).toEqual({
+    [LINK]: false,
+    "https://a.test/bye": true,
+    "https://a.test/help": false,
+  })
+  expect(marksOf(others("»"))).toMatchObject({ [LINK]: true })
+})
+
 test.each([
   ...[
     "Confirm your address",
