@@ -10,6 +10,7 @@ import {
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { SQL } from "bun"
 import { readJournal, type UpgradeStep } from "../../src/operations/upgrade/journal"
 import { trialFolder } from "../../src/operations/upgrade/trial-files"
 import { binary } from "../harness/binary"
@@ -117,6 +118,8 @@ export async function upgradeBox(options: BoxOptions) {
     },
     /** Resolves when a transaction has written a part of what it changes, and goes on. */
     async changes() {
+      const { DATABASE_URL } = more ?? {}
+      if (DATABASE_URL !== undefined) return await longMigrationOn(DATABASE_URL)
       while (walBytes(data_dir) < CHANGED_BYTES) await Bun.sleep(1)
     },
     async over() {
@@ -142,6 +145,16 @@ const CHANGED_BYTES = 1024 * 1024
 
 const walBytes = (data_dir: string): number =>
   statSync(join(data_dir, "belfry.db-wal"), { throwIfNoEntry: false })?.size ?? 0
+
+/** Resolves when the long migration of a later version has run for a moment. */
+async function longMigrationOn(url: string): Promise<void> {
+  await using sql = new SQL(url, { max: 1 })
+  const look = () => sql`
+    SELECT pid FROM pg_stat_activity
+    WHERE pid <> pg_backend_pid() AND state = 'active' AND query LIKE 'CREATE TABLE next_version AS%'
+      AND clock_timestamp() - query_start > interval '100 milliseconds'`
+  while ((await look()).length === 0) await Bun.sleep(5)
+}
 
 const keyOf = ({ public_key }: NextRelease) => ["--public-key", public_key, "--json"]
 
