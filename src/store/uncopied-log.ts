@@ -1,4 +1,7 @@
+import { ptr } from "bun:ffi"
 import { Database } from "bun:sqlite"
+import { openSync } from "node:fs"
+import { libc } from "../core/libc"
 
 /** By the path of the SQLite file: the connections that would copy its log as the process ends. */
 const connections = new Map<string, Set<Database>>()
@@ -16,9 +19,32 @@ export function leaveLog(path: string, connection: Database): void {
 function leaveAll(): void {
   for (const [path, known] of connections) {
     for (const connection of known) tryTo(() => read(connection))
-    // It ends last, and what is read-only cannot copy: so nobody is the last that could.
-    tryTo(() => read(new Database(path, { readonly: true, strict: true })))
+    tryTo(() => keepFromCopying(path))
   }
+}
+
+// Open file description locks of Linux (fcntl(2)), and the bytes that SQLite locks for readers (os.h of SQLite).
+const F_OFD_SETLK = 37
+const F_RDLCK = 0
+const SHARED_FIRST = 0x40000002
+const SHARED_SIZE = 510
+
+/**
+ * The last connection copies the log only where it can lock the file for itself alone. Which one is the last is
+ * chance. So a reader's lock that is of no connection stays until the process is gone.
+ */
+function keepFromCopying(path: string): void {
+  const system = libc()
+  // Where there are no such locks, a connection that cannot write is the last one, as a rule.
+  if (!system) {
+    read(new Database(path, { readonly: true, strict: true }))
+    return
+  }
+  const lock = new DataView(new ArrayBuffer(32)) // struct flock of 64-bit systems; whence 0 is the start
+  lock.setInt16(0, F_RDLCK, true)
+  lock.setBigInt64(8, BigInt(SHARED_FIRST), true)
+  lock.setBigInt64(16, BigInt(SHARED_SIZE), true)
+  system.fcntl(openSync(path, "r"), F_OFD_SETLK, BigInt(ptr(lock)))
 }
 
 /** A connection copies nothing within a transaction. */
