@@ -203,7 +203,7 @@ const FAULTS: Partial<Record<End, string>> = {
 const UNSEALED =
   ". Its end is not sealed yet, so a record that was removed from the end does not show"
 
-/** More of these reads are made where the end does not fit: a record may have been added meanwhile. */
+/** The chain is read again where its end does not fit, because somebody may have added a record meanwhile. */
 const MORE_READS = 2
 
 async function readChain(api: Client, params: { subscriber_id: string }) {

@@ -34,17 +34,13 @@ const SHARED_SIZE = 510
  * chance. So a reader's lock that is of no connection stays until the process is gone.
  */
 function keepFromCopying(path: string): void {
-  const system = libc()
-  // Where there are no such locks, a connection that cannot write is the last one, as a rule.
-  if (!system) {
-    read(new Database(path, { readonly: true, strict: true }))
-    return
-  }
   const lock = new DataView(new ArrayBuffer(32)) // struct flock of 64-bit systems; whence 0 is the start
   lock.setInt16(0, F_RDLCK, true)
   lock.setBigInt64(8, BigInt(SHARED_FIRST), true)
   lock.setBigInt64(16, BigInt(SHARED_SIZE), true)
-  system.fcntl(openSync(path, "r"), F_OFD_SETLK, BigInt(ptr(lock)))
+  if (libc()?.fcntl(openSync(path, "r"), F_OFD_SETLK, BigInt(ptr(lock))) === 0) return
+  // Where there are no such locks, a connection that cannot write is the last one, as a rule.
+  read(new Database(path, { readonly: true, strict: true }))
 }
 
 /** A connection copies nothing within a transaction. */
@@ -54,7 +50,7 @@ function read(connection: Database): void {
   connection.query("SELECT count(*) FROM sqlite_schema").get()
 }
 
-/** The file may be gone or damaged. Then there is nothing to leave. */
+/** The file may be gone or damaged. Then there is nothing to leave, and nobody is there to be told. */
 function tryTo(act: () => void): void {
   try {
     act()

@@ -24,7 +24,7 @@ const MOST_EVENTS = 100
 const MOST_ENDPOINTS = 20
 const DELIVERIES_A_PAGE = 100
 
-/** Endpoints with more deliveries than a page are asked by event: so many of them, for so many events. */
+/** Endpoints with more deliveries than a page are asked by event. These are the most endpoints, and the most events of each. */
 const MOST_BUSY_ENDPOINTS = 5
 const MOST_EVENTS_ASKED = 20
 
