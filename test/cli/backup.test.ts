@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite"
 import { expect, test } from "bun:test"
 import { closeSync, openSync, readdirSync } from "node:fs"
 import { join } from "node:path"
+import { program } from "../harness/program"
 import { belfry, environment, freshHome } from "./belfry"
 
 test("a check that Ctrl-C ends leaves the archive, and nothing beside it", async () => {
@@ -11,8 +12,7 @@ test("a check that Ctrl-C ends leaves the archive, and nothing beside it", async
   expect((await belfry(["backup", "create", ...local])).exit).toBe(0)
   const folder = join(data_dir, "backups")
   const before = readdirSync(folder)
-  const main = join(import.meta.dir, "../../cli/main.ts")
-  const child = Bun.spawn([process.execPath, main, "backup", "verify", ...local], {
+  const child = Bun.spawn([...program, "backup", "verify", ...local], {
     env: environment(),
     stdout: "ignore",
     stderr: "pipe",

@@ -2,8 +2,7 @@ import { mkdtempSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { leftover } from "../harness/leftovers"
-
-const MAIN = join(import.meta.dir, "../../cli/main.ts")
+import { program } from "../harness/program"
 
 export interface Ended {
   exit: number
@@ -26,7 +25,7 @@ export function environment(more: Record<string, string> = {}): Record<string, s
 
 /** Runs one command line with pipes, as a script would. */
 export async function belfry(words: string[], given: Given = {}): Promise<Ended> {
-  const child = Bun.spawn([process.execPath, MAIN, ...words], {
+  const child = Bun.spawn([...program, ...words], {
     env: environment(given.env),
     stdin: given.stdin === undefined ? "ignore" : new Blob([given.stdin]),
     stdout: "pipe",
@@ -55,7 +54,7 @@ export async function onTerminal(words: string[], given: Watched = {}): Promise<
   let typed = false
   const decoder = new TextDecoder()
   const all = Promise.withResolvers<void>()
-  const child = Bun.spawn([process.execPath, MAIN, ...words], {
+  const child = Bun.spawn([...program, ...words], {
     env: environment({ TERM: "xterm", ...given.env }),
     terminal: {
       cols: given.columns ?? 120,

@@ -1,12 +1,12 @@
 import { join } from "node:path"
+import { program } from "../harness/program"
 import { belfry, environment, freshHome } from "./belfry"
 
 /** `belfry up` on free ports, and two people beside it, each with a home of his own. */
 export async function box(more: Record<string, string> = {}) {
-  const main = join(import.meta.dir, "../../cli/main.ts")
   const env = environment(more)
   const home = env.HOME ?? ""
-  const child = Bun.spawn([process.execPath, main, "up", "--json", "--port", "0"], {
+  const child = Bun.spawn([...program, "up", "--json", "--port", "0"], {
     env,
     stdout: "pipe",
     stderr: Bun.file(join(home, "log")),

@@ -13,6 +13,7 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { lockFolder } from "../../src/store/database-file"
+import { program } from "../harness/program"
 import { quietLog } from "../harness/quiet"
 import { belfry, environment, freshHome } from "./belfry"
 
@@ -217,8 +218,8 @@ test("a disk that becomes full leaves neither a new file nor a list", async () =
   const limit = Math.floor(statSync(path).size / 512 / 2)
   const child = Bun.spawn(
     [
-      ...["sh", "-c", `ulimit -S -f ${limit}; exec "$@"`, "sh", process.execPath],
-      ...[join(import.meta.dir, "../../cli/main.ts"), "db", "recover", "--data-dir", data_dir],
+      ...["sh", "-c", `ulimit -S -f ${limit}; exec "$@"`, "sh", ...program],
+      ...["db", "recover", "--data-dir", data_dir],
     ],
     { env: environment(), stdin: "ignore", stdout: "pipe", stderr: "pipe" },
   )

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test"
 import { join } from "node:path"
+import { program } from "../harness/program"
 import { belfry, freshHome, onTerminal } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
 
@@ -128,10 +129,10 @@ test("a POST is never repeated", async () => {
 test("Ctrl-C is 130", async () => {
   using api = new FakeApi()
   api.data("GET /v1/mailbox", [])
-  const child = Bun.spawn(
-    [process.execPath, `${import.meta.dir}/../../cli/main.ts`, "mailbox", "wait", "--to", "a@b.c"],
-    { env: { PATH: process.env.PATH ?? "", ...at(api) }, stderr: "ignore" },
-  )
+  const child = Bun.spawn([...program, "mailbox", "wait", "--to", "a@b.c"], {
+    env: { PATH: process.env.PATH ?? "", ...at(api) },
+    stderr: "ignore",
+  })
   while (api.seen.length === 0) await Bun.sleep(10)
   child.kill("SIGINT")
   expect(await child.exited).toBe(130)

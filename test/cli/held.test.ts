@@ -2,10 +2,10 @@ import { Database } from "bun:sqlite"
 import { afterAll, expect, test } from "bun:test"
 import { join } from "node:path"
 import { countHeldHere, dropHeldHere, type ServerRun } from "../../cli/local/held"
+import { program } from "../harness/program"
 import { belfry, environment, freshHome, onTerminal } from "./belfry"
 import { FakeApi, KEY } from "./fake-api"
 
-const MAIN = join(import.meta.dir, "../../cli/main.ts")
 const HELD = "held_after_restore"
 const children: Bun.Subprocess[] = []
 afterAll(() => {
@@ -23,7 +23,7 @@ async function heldServer() {
   })
   const start = async (...words: string[]) => {
     const options = ["--json", "--data-dir", data_dir]
-    const cmd = [process.execPath, MAIN, ...words, ...options]
+    const cmd = [...program, ...words, ...options]
     const child = Bun.spawn(cmd, { env, stdout: "pipe", stderr: "ignore" })
     children.push(child)
     const { value } = await child.stdout.getReader().read()

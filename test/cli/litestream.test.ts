@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test"
 import { readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { program } from "../harness/program"
 import { quietLog } from "../harness/quiet"
 import { belfry, environment, freshHome } from "./belfry"
 
 quietLog()
 
-const MAIN = join(import.meta.dir, "../../cli/main.ts")
 const SETTINGS = {
   BELFRY_STORAGE_WAL_AUTOCHECKPOINT: "0",
   BELFRY_STORAGE_MIN_FREE_MB: "0",
@@ -21,7 +21,7 @@ async function uncopiedServer() {
   const path = join(data_dir, "belfry.db")
   const local = ["--data-dir", data_dir]
   const env = environment(SETTINGS)
-  const child = Bun.spawn([process.execPath, MAIN, "up", "--json", "--port", "0", ...local], {
+  const child = Bun.spawn([...program, "up", "--json", "--port", "0", ...local], {
     env,
     stdout: "pipe",
     stderr: "inherit",

@@ -1,14 +1,12 @@
 import { expect, test } from "bun:test"
-import { join } from "node:path"
 import { readLines } from "../harness/lines"
 import { mail } from "../harness/mail"
+import { program } from "../harness/program"
 import { quietLog } from "../harness/quiet"
 import { sharedService } from "../harness/shared-service"
 import { belfry, environment, onTerminal } from "./belfry"
 
 quietLog()
-
-const MAIN = join(import.meta.dir, "../../cli/main.ts")
 
 const service = await sharedService()
 const { url } = service.listen()
@@ -49,7 +47,7 @@ test("on a narrow terminal only what failed shows its request, lest every line b
 
 test("logs tail shows the last ones, then each new one once and in order", async () => {
   const { project, env } = await projectWithCalls()
-  const child = Bun.spawn([process.execPath, MAIN, "logs", "tail", "--limit", "42"], {
+  const child = Bun.spawn([...program, "logs", "tail", "--limit", "42"], {
     env: environment(env),
     stdout: "pipe",
     stderr: "inherit",

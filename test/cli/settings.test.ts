@@ -8,6 +8,7 @@ import {
   saveProfile,
   webAddress,
 } from "../../cli/lib/profiles"
+import { program } from "../harness/program"
 import { belfry, freshHome } from "./belfry"
 import { FakeApi, KEY } from "./fake-api"
 
@@ -132,8 +133,7 @@ test("a profile file that others could read is closed to them", () => {
 
 test("without HOME nothing goes into the folder one stands in", async () => {
   const cwd = freshHome()
-  const main = join(import.meta.dir, "../../cli/main.ts")
-  const child = Bun.spawn([process.execPath, main, "config", "path"], {
+  const child = Bun.spawn([...program, "config", "path"], {
     env: { PATH: process.env.PATH ?? "" },
     cwd,
     stderr: "ignore",

@@ -1,5 +1,6 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
 import { readdirSync } from "node:fs"
+import { program } from "../harness/program"
 import { belfry, freshHome } from "./belfry"
 
 setDefaultTimeout(90_000)
@@ -42,8 +43,8 @@ test("TAP has a plan and one line for each check", async () => {
 
 test("a server that cannot start fails the run, and JUnit says why", async () => {
   // No room for the database in the scratch folder: the limit of file sizes is inherited.
-  const limited = ["bash", "-c", 'ulimit -f 1; exec "$@"', "-", process.execPath]
-  const words = ["cli/main.ts", "smoke", "--format", "junit", "--timeout", "30s"]
+  const limited = ["bash", "-c", 'ulimit -f 1; exec "$@"', "-", ...program]
+  const words = ["smoke", "--format", "junit", "--timeout", "30s"]
   const child = Bun.spawn([...limited, ...words], {
     env: { PATH: process.env.PATH ?? "", HOME: freshHome() },
     stdin: "ignore",

@@ -8,6 +8,7 @@ import {
   withNeighbours,
   writeTemplate,
 } from "../../cli/lib/template-folder"
+import { program } from "../harness/program"
 import { belfry, environment, freshHome } from "./belfry"
 import { box } from "./box"
 
@@ -198,8 +199,7 @@ describe("a folder", () => {
 
 /** A command that goes on, and the lines of its output. */
 function started(words: string[]) {
-  const main = join(import.meta.dir, "../../cli/main.ts")
-  const child = Bun.spawn([process.execPath, main, ...words], {
+  const child = Bun.spawn([...program, ...words], {
     env: environment(env()),
     stdout: "pipe",
     stderr: "pipe",

@@ -11,7 +11,7 @@ import { environment } from "../cli/belfry"
 import { everything } from "../cli/every-command"
 import { ID, KEY } from "../cli/fake-api"
 import { leftover } from "../harness/leftovers"
-import { root } from "../harness/migrations"
+import { program } from "../harness/program"
 
 const MAIL = { id: ID, email_id: ID, attachments: [{ id: "0" }] } as unknown as OpenMail
 const DRAFT = { ...firstMail("me@mailbox.test", "http://127.0.0.1:8080"), text: "It's $5 `now`" }
@@ -19,7 +19,7 @@ const DRAFT = { ...firstMail("me@mailbox.test", "http://127.0.0.1:8080"), text: 
 /** A folder that has the program `belfry`, from the sources. */
 function programs(): string {
   const folder = leftover(mkdtempSync(join(tmpdir(), "belfry-program-")))
-  const script = `#!/bin/sh\nexec '${process.execPath}' '${join(root, "cli/main.ts")}' "$@"\n`
+  const script = `#!/bin/sh\nexec ${program.map((word) => `'${word}'`).join(" ")} "$@"\n`
   writeFileSync(join(folder, "belfry"), script)
   chmodSync(join(folder, "belfry"), 0o755)
   return folder

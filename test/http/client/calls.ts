@@ -1,6 +1,6 @@
 /**
  * What a stranger would write with a client made of `/v1/openapi.json`. The types come from the
- * description of the code under test, so this file is checked by openapi-client.test.ts alone.
+ * description of the code under test, so this file is checked by openapi-client.sqlite.test.ts alone.
  */
 import type { components, paths } from "belfry-api"
 import createClient from "openapi-fetch"

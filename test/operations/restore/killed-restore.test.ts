@@ -8,13 +8,13 @@ import * as instanceValues from "../../../src/store/instance-values"
 import { sqlitePath } from "../../../src/store/open"
 import { RUNS_ON } from "../../../src/work"
 import { leftover } from "../../harness/leftovers"
+import { program } from "../../harness/program"
 import { quietLog } from "../../harness/quiet"
 import { engine } from "../../harness/store"
 import { original, target } from "./original"
 
 quietLog()
 
-const MAIN = join(import.meta.dir, "../../../cli/main.ts")
 const LARGE_MB = 16
 const FILES = 30
 
@@ -61,7 +61,7 @@ test("killed at any step, a restore leaves no database or a whole one, and can b
     const { settings } = place
     const { data_dir, database_url } = settings
     const words = ["--master-key", key, "--data-dir", data_dir, "--set", "storage.min_free_mb=0"]
-    const child = Bun.spawn([process.execPath, MAIN, "restore", path, ...words], {
+    const child = Bun.spawn([...program, "restore", path, ...words], {
       env: {
         PATH: process.env.PATH ?? "",
         HOME: folder,

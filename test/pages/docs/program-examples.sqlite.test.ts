@@ -9,6 +9,7 @@ import { FIRST_COMMAND, FIRST_EMAIL } from "../../../src/pages/docs/home-page"
 import { programExamples } from "../../../src/pages/docs/program-examples"
 import { root } from "../../harness/migrations"
 import { missing } from "../../harness/peers"
+import { program } from "../../harness/program"
 import { sharedService } from "../../harness/shared-service"
 
 const service = await sharedService()
@@ -177,8 +178,7 @@ describe("the first email is sent, as it is pasted, by", () => {
 
   test("belfry", async () => {
     const { call, key } = await service.project()
-    const main = join(import.meta.dir, "../../../cli/main.ts")
-    const line = FIRST_COMMAND.replace("belfry", `"${process.execPath}" "${main}"`)
+    const line = FIRST_COMMAND.replace("belfry", program.map((word) => `"${word}"`).join(" "))
     writeFileSync(join(folder, "first-command.sh"), `${line}\n`)
     await ran(["sh", "first-command.sh"], { BELFRY_URL: url, BELFRY_API_KEY: key })
     const { body } = await call("GET", "/v1/emails")
