@@ -1,15 +1,19 @@
 import { createHash } from "node:crypto"
 import {
   appendFileSync,
+  closeSync,
   createReadStream,
+  openSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs"
 import type { Context } from "./context"
 import { csvLine } from "./csv"
-import { exits, Failure, isPassing, isSilence } from "./errors"
+import { exits, Failure, isPassing, isSilence, usage } from "./errors"
 import { unreadable } from "./input"
 import { pause } from "./time"
 
@@ -82,14 +86,16 @@ export async function importLines<Line extends ImportLine>(
   file: FileImport<Line>,
 ): Promise<Imported> {
   const files = filesFor(file)
+  demandOther(file.path, files.errors)
   const { sha256, total } = await lookOver(file)
   const known = file.options.restart ? undefined : before(files.progress, sha256)
   const at = known ?? {
     ...{ sha256, import_id: crypto.randomUUID(), lines: 0, failed: 0 },
     counts: { ...file.counts },
   }
-  if (!known) rmSync(files.errors, { force: true })
-  else await context.output.note(`goes on behind line ${at.lines}`)
+  demandWritable(files, at)
+  if (at.failed === 0) removeFile(files.errors)
+  if (known) await context.output.note(`goes on behind line ${at.lines}`)
   for await (const chunk of chunksOf(file.lines(), at.lines)) {
     const refused = await file.enter(chunk, `import-${at.import_id}-${at.lines}`, at.counts)
     at.lines += chunk.length
@@ -132,6 +138,48 @@ const filesFor = ({ path, noun, options: { errors } }: FileMeaning): ImportFiles
   progress: path === "-" ? undefined : `${path}.progress`,
 })
 
+/** An error file begins empty, so it is never the file that is imported. */
+function demandOther(path: string, errors: string): void {
+  if (path !== "-" && placeOf(path) === placeOf(errors))
+    throw usage("--errors names FILE itself, which would be overwritten")
+}
+
+/** Without symbolic links, where the file exists. */
+function placeOf(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
+}
+
+/** Before anything is sent: what was imported and could not be noted would be imported again. */
+function demandWritable({ errors, progress }: ImportFiles, at: ImportProgress): void {
+  try {
+    closeSync(openSync(errors, "a"))
+  } catch (error) {
+    throw unwritable(error, errors, "name another file with --errors")
+  }
+  try {
+    if (progress !== undefined) keep(progress, at)
+  } catch (error) {
+    if (at.failed === 0) removeFile(errors)
+    const hint = "copy FILE into a folder that you may write, or give the lines on stdin as -"
+    throw unwritable(error, progress ?? "", hint)
+  }
+}
+
+/** Never a device, such as `/dev/null`. */
+function removeFile(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isFile()) rmSync(path)
+}
+
+function unwritable(error: unknown, path: string, hint: string): Failure {
+  const reason = error instanceof Error && "code" in error ? String(error.code) : String(error)
+  const message = `${path} cannot be written: ${reason}.`
+  return new Failure(exits.storage, "unwritable_file", message, { details: { path, reason }, hint })
+}
+
 /**
  * Reads the whole file for its hash and its number of lines. So a file that cannot be read to its end is
  * refused before anything is sent. stdin is read only once, so it has neither.
@@ -170,9 +218,12 @@ function note(
     const lines = refused.map((one) => csvLine([String(one.line), one.name, one.code, one.message]))
     appendFileSync(errors, head + lines.join(""))
   }
-  if (progress === undefined) return
-  writeFileSync(`${progress}.new`, JSON.stringify(at))
-  renameSync(`${progress}.new`, progress)
+  if (progress !== undefined) keep(progress, at)
+}
+
+function keep(path: string, at: ImportProgress): void {
+  writeFileSync(`${path}.new`, JSON.stringify(at))
+  renameSync(`${path}.new`, path)
 }
 
 /** The text of a file, or of stdin for `-`, in pieces. Throws exit 66 or 74, and exit 7 for other text than UTF-8. */

@@ -1,5 +1,12 @@
 import { describe, expect, test } from "bun:test"
-import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs"
 import { join } from "node:path"
 import { LONGEST_RECORD } from "../../cli/lib/text-lines"
 import type { TestProject } from "../harness/service"
@@ -280,6 +287,40 @@ describe("an import", () => {
     const message = `FILE: the columns ${columns} both hold the ${field}.`
     expect([exit, JSON.parse(err).error.message]).toEqual([7, message])
     expect(await total(project)).toBe(0)
+  })
+
+  test("never takes its own file as the file of the errors", async () => {
+    const project = await service.project()
+    const path = file("a.csv", "id\na\n")
+    const link = `${path}.link`
+    symlinkSync(path, link)
+    for (const errors of [path, link]) {
+      const { exit, err } = await run(as(project), "import", path, "--errors", errors)
+      expect([exit, err]).toEqual([2, expect.stringContaining("--errors names FILE itself")])
+    }
+    expect(readFileSync(path, "utf8")).toBe("id\na\n")
+  })
+
+  test("sends nothing where it cannot write what became of the lines", async () => {
+    const project = await service.project()
+    const path = file("a.csv", 'id,name\na,\nb,"two\nlines"\n')
+    for (const errors of ["/nowhere/errors.csv", join(path, "..")]) {
+      const { exit, err } = await run(as(project), "import", path, "--errors", errors)
+      expect([exit, JSON.parse(err).error.code]).toEqual([74, "unwritable_file"])
+    }
+    mkdirSync(`${path}.progress.new`)
+    const { exit, err } = await run(as(project), "import", path)
+    expect([exit, JSON.parse(err).error.code]).toEqual([74, "unwritable_file"])
+    expect([await total(project), existsSync(`${path}.errors.csv`)]).toEqual([0, false])
+  })
+
+  test("leaves a device alone that is named for the errors", async () => {
+    const project = await service.project()
+    const path = file("a.csv", "id,name\na,A\n")
+    const device = `${path}.null`
+    symlinkSync("/dev/null", device)
+    expect((await run(as(project), "import", path, "--errors", device)).exit).toBe(0)
+    expect(readlinkSync(device)).toBe("/dev/null")
   })
 
   test("goes on where it was interrupted, and counts no line twice", async () => {
