@@ -1,5 +1,11 @@
 import { expect, test } from "bun:test"
-import { agoText, namedAddress, sizeText } from "../../src/console/mail/describe"
+import {
+  addressesOf,
+  agoText,
+  namedAddress,
+  recipientsOf,
+  sizeText,
+} from "../../src/console/mail/describe"
 
 test("sizes have two digits and a unit", () => {
   const said = [0, 999, 1000, 1250, 9949, 102_400, 999_600, 5_000_000_000].map(sizeText)
@@ -21,4 +27,23 @@ test("an address has the name of its field, and of no other address", () => {
   for (const other of [undefined, [], "eve@x.test", "Acme <eve@x.test>", "x".repeat(400)])
     expect(named(other)).toBe("hello@acme.test")
   expect(named("A <a@x.test>, Acme <hello@acme.test>")).toBe("hello@acme.test")
+})
+
+test("a field is split into its addresses, and a quoted comma separates none", () => {
+  expect(addressesOf('a@x.test, "Doe, \\"J\\", Jo" <b@x.test>,c@x.test, ')).toEqual([
+    "a@x.test",
+    '"Doe, \\"J\\", Jo" <b@x.test>',
+    "c@x.test",
+  ])
+  expect(addressesOf(["a@x.test", "b@x.test"])).toEqual(["a@x.test", "b@x.test"])
+  expect(addressesOf('"open, a@x.test')).toEqual(['"open, a@x.test'])
+  for (const nothing of [undefined, "", " , ,"]) expect(addressesOf(nothing)).toEqual([])
+})
+
+test("a field with the recipient among others names all of them", () => {
+  const all = ["Ann <Ann@x.test>", "bob@x.test"]
+  expect(recipientsOf("ann@x.test", all.join(", "))).toEqual(all)
+  expect(recipientsOf("bob@x.test", all.join(", "))).toEqual(all)
+  for (const field of ["Ann <ann@x.test>", all.join(", "), undefined])
+    expect(recipientsOf("eve@x.test", field)).toEqual(["eve@x.test"])
 })

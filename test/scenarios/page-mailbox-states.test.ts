@@ -4,7 +4,7 @@ import { missing } from "../harness/peers"
 import { startReceiver } from "../harness/receiver"
 import { sharedPages } from "../harness/shared-pages"
 import { until } from "./mails"
-import { data, mailWith, sendMail, write } from "./page-mails"
+import { data, drop, mailWith, sendMail, write } from "./page-mails"
 import { faultsOf, openLink } from "./page-visits"
 
 describe.skipIf(missing("chromium"))("the page of the mailbox shows", () => {
@@ -91,6 +91,27 @@ describe.skipIf(missing("chromium"))("the page of the mailbox shows", () => {
       const tone = `[...document.querySelectorAll('.timeline .badge')].find((one) => one.innerText === 'email.soft_bounced').className`
       expect(await page.read<string>(tone)).toBe("badge warn")
       expect(await faultsOf(page, "timeline")).toEqual([])
+    })
+  })
+
+  test("all who get a mail, folded where they are many", async () => {
+    const named = Array.from({ length: 40 }, (_, at) => `r${at}@mailbox.test`)
+    const copies = ['"Doe, Jo" <jo@mailbox.test>', "lou@mailbox.test"]
+    const subject = "To many people"
+    const lines = [`To: ${named.join(",\r\n ")}`, `Cc: ${copies.join(", ")}`, `Subject: ${subject}`]
+    await drop(on.server, `From: me@mailbox.test\r\n${lines.join("\r\n")}\r\n\r\nHi\r\n`, named[0])
+    const { id } = await mailWith(on.server, subject)
+    await on.browser.visit(await openLink(on.server), { screen: "phone" }, async (page) => {
+      await page.shows("First steps")
+      await page.goto(`${on.server.url}/mailbox/${id}`)
+      await page.shows(named.slice(0, 3).join(", "))
+      await page.shows(copies.join(", "))
+      const tabs = "document.querySelector('[role=tablist]').getBoundingClientRect().bottom"
+      expect(await page.read<number>(tabs)).toBeLessThan(700)
+      expect(await faultsOf(page, "recipients")).toEqual([])
+      await page.read("document.querySelector('.facts summary').click()")
+      await page.shows(named.slice(3).join(", "))
+      expect(await page.layoutFaults()).toEqual([])
     })
   })
 

@@ -28,6 +28,33 @@ export function agoText(at: string, now_ms: number): string {
 /** The time to the second, in the words of the reader's system. */
 export const timeText = (at: string): string => new Date(at).toLocaleString()
 
+/** The addresses of a header field. A comma inside a quoted name separates none. */
+export function addressesOf(field: string | string[] | undefined): string[] {
+  const found = [""]
+  let is_quoted = false
+  for (const part of [field ?? ""].flat().join(",").split(",")) {
+    if (is_quoted) found.push(`${found.pop()},${part}`)
+    else found.push(part)
+    is_quoted = is_quoted !== hasOpenQuote(part)
+  }
+  return found.map((one) => one.trim()).filter(Boolean)
+}
+
+const hasOpenQuote = (text: string) => text.replaceAll(/\\./g, "").split('"').length % 2 === 0
+
+/** The addresses that the field names beside `address`, which it names as well; else that address alone. */
+export function recipientsOf(address: string, field: string | string[] | undefined): string[] {
+  const named = addressesOf(field)
+  const is_among = named.some((one) => bareAddress(one) === address.toLowerCase())
+  return named.length > 1 && is_among ? named : [address]
+}
+
+const bareAddress = (named: string) =>
+  named
+    .slice(named.lastIndexOf("<") + 1)
+    .replace(/>$/, "")
+    .toLowerCase()
+
 const LONGEST_NAMED = 320
 
 /** The address with the name that a header field gives it, where the field is about this address alone. */

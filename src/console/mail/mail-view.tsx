@@ -8,9 +8,10 @@ import { call } from "../transport"
 import { useLoaded } from "../use-loaded"
 import { useObservable } from "../use-observable"
 import { useTitle } from "../use-title"
+import { AddressList } from "./address-list"
 import { AttachmentsView } from "./attachments-view"
 import { CheckView } from "./check-view"
-import { namedAddress, timeText } from "./describe"
+import { addressesOf, namedAddress, recipientsOf, timeText } from "./describe"
 import { HeadersView } from "./headers-view"
 import { HtmlView } from "./html-view"
 import { MailActions } from "./mail-actions"
@@ -50,7 +51,12 @@ export function MailView({ mail_id, ...rest }: MailViewProps) {
     )
   }, [is_unread, mail_id, change])
   if (error instanceof RequestError && error.status === 404) return <Gone onClose={onClose} />
-  if (error !== undefined) return <Trouble error={error} onRetry={again} />
+  if (error !== undefined)
+    return (
+      <div class="opened">
+        <Trouble error={error} onRetry={again} />
+      </div>
+    )
   if (!mail) return <Waiting />
   return <Opened {...{ ...rest, mail, again }} />
 }
@@ -127,13 +133,13 @@ const Envelope = ({ mail: { from, to, headers, created_at } }: { mail: OpenMail 
     </dd>
     <dt>To</dt>
     <dd>
-      <bdi>{to}</bdi>
+      <AddressList addresses={recipientsOf(to, headers.to)} />
     </dd>
     {headers.cc !== undefined && (
       <>
         <dt>Cc</dt>
         <dd>
-          <bdi>{[headers.cc].flat().join(", ")}</bdi>
+          <AddressList addresses={addressesOf(headers.cc)} />
         </dd>
       </>
     )}
