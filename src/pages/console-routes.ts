@@ -39,5 +39,5 @@ const shell = (
   handle: ({ request }) => consolePage(request, { mode, page, content }),
 })
 
-const NEEDS_SCRIPT: Markup = html`<noscript><main><h1>Belfry</h1>
+const NEEDS_SCRIPT: Markup = html`<noscript><main class="narrow"><h1>Belfry</h1>
 <p>This page needs JavaScript. The <a href="/docs">reference</a> is readable without it.</p></main></noscript>`

@@ -6,7 +6,7 @@ import { type AnyRoute, type PathParams, route } from "../http/route"
 import { LIMIT_BYTES, PER_MINUTE } from "../identity/schemas"
 import type * as device from "./device-page"
 import type * as links from "./link-pages"
-import { refusalPage } from "./small-page"
+import { absentPage, refusalPage } from "./small-page"
 
 /**
  * The description of the interface, for programs and for people. Neither needs a network. What makes it
@@ -107,7 +107,7 @@ const shown = <const Path extends string>(
   scope: "-",
   status: [200],
   summary,
-  page: refusalPage,
+  page: absentPage,
   produces: "text/html",
   handle,
 })

@@ -116,7 +116,7 @@ export const proofFields = (): Markup =>
   })}`
 
 /** Of `GET /`: what answers at this address, and where to go from here. Readable without script. */
-export const startContent = (): Markup => html`<main>
+export const startContent = (): Markup => html`<main class="narrow">
 <h1>Belfry</h1>
 <p>This server is Belfry ${VERSION}. It sends email for programs and reports the result of each email.</p>
 <dl>

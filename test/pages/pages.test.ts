@@ -72,6 +72,14 @@ test("the reference answers with a slash behind it, too", async () => {
   expect(slash.text).toBe(plain.text)
 })
 
+test("a page that the reference does not have leads back to it", async () => {
+  for (const path of ["/docs/nothing", "/docs/guides/nothing", "/docs/errors/nothing"]) {
+    const lost = await browser().look(path)
+    expect([path, lost.status]).toEqual([path, 404])
+    expect(lost.text).toContain('<a href="/docs">Open the reference</a>')
+  }
+})
+
 test("every error names the page of its code", async () => {
   for (const path of ["/v1/emails", "/v1/nowhere", "/nowhere"]) {
     const { body } = await browser().look(path)

@@ -92,6 +92,17 @@ describe.skipIf(missing("chromium"))("the reference of the binary", () => {
     }
   })
 
+  test("the pages stand in one row on the narrowest phone, and the search has room", async () => {
+    await on.browser.visit(`${on.server.url}/docs`, { screen: 320 }, async (page) => {
+      const tops =
+        "[...document.querySelectorAll('.bar nav a')].map((one) => one.getBoundingClientRect().top)"
+      expect(new Set(await page.read<number[]>(tops)).size).toBe(1)
+      const search = "document.querySelector('.bar form').getBoundingClientRect().width"
+      expect(await page.read<number>(search)).toBeGreaterThan(150)
+      expect(await page.layoutFaults()).toEqual([])
+    })
+  })
+
   test("each page is below 100 KB, as it is sent", async () => {
     for (const [name, path] of pages) {
       const page = await (await fetch(`${on.server.url}${path}`)).arrayBuffer()

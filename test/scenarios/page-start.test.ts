@@ -20,11 +20,15 @@ describe.skipIf(missing("chromium"))("the first page of the binary", () => {
     })
   })
 
-  test("is readable without script", async () => {
-    await on.browser.visit(on.server.url, { scripts: false }, async (page) => {
-      expect(await page.read<string>("document.querySelector('h1').textContent")).toBe("Belfry")
-      expect(await page.read<number>("document.links.length")).toBeGreaterThan(0)
-    })
+  test("is readable without script, as are the pages that need one", async () => {
+    for (const path of ["/", "/mailbox", "/sign-in"]) {
+      await on.browser.visit(`${on.server.url}${path}`, { scripts: false }, async (page) => {
+        expect(await page.read<string>("document.querySelector('h1').textContent")).toBe("Belfry")
+        expect(await page.read<number>("document.links.length")).toBeGreaterThan(0)
+        const edge = "document.querySelector('h1').getBoundingClientRect().left"
+        expect(await page.read<number>(edge)).toBeGreaterThanOrEqual(16)
+      })
+    }
   })
 
   test("shows the first steps under `up`, in good looks", async () => {
