@@ -1,6 +1,6 @@
 import { access, constants } from "node:fs/promises"
 import { tmpdir } from "node:os"
-import { dirname } from "node:path"
+import { dirname, resolve } from "node:path"
 import { type Loaded, useSettings } from "../../src/core/config"
 import { millis, sleep } from "../../src/core/time"
 import type { Backup } from "../../src/operations/backup/backup-folder"
@@ -38,7 +38,8 @@ export const create: Action<LocalOptions> = async (context, options) => {
   const loaded = prepared(context, options)
   const shown = progressLine(context)
   const made = await within(loaded, async () => {
-    const job = await askServer<LongJob>(loaded, { operation: "create_backup" })
+    const order = { operation: "create_backup", dir: givenDir(loaded, options) } as const
+    const job = await askServer<LongJob>(loaded, order)
     return job ? followed(loaded, job, shown) : alone(loaded, shown)
   }).finally(() => output.passing(""))
   const human = () =>
@@ -49,6 +50,12 @@ export const create: Action<LocalOptions> = async (context, options) => {
     ].join("\n")
   await output.record({ ...made }, human)
   await output.next(`belfry backup verify ${made.id}${sameData(options)}`)
+}
+
+/** The folder that these flags name. The server's own counts, so it refuses another one. */
+function givenDir({ values }: Loaded, { set = [] }: LocalOptions): string | undefined {
+  const dir = values["backup.dir"]
+  return dir && set.some((pair) => pair.startsWith("backup.dir=")) ? resolve(dir) : undefined
 }
 
 const columns: Columns<Backup> = {

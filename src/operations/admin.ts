@@ -1,4 +1,5 @@
 import { rmSync } from "node:fs"
+import { resolve } from "node:path"
 import { Type as t } from "@sinclair/typebox"
 import { LOCAL } from "../audit-log/audit-log"
 import { ApiError, fail, Problems } from "../core/errors"
@@ -102,7 +103,9 @@ export type AdminOrder =
   | { operation: "ses_callback" }
   /** With a run it is refused by every other server. */
   | ({ operation: "held_work"; run_id?: string | undefined } & HeldOrder)
-  | { operation: "create_backup" | "backups" }
+  /** With a folder it is refused by a server that writes its backups to another one. */
+  | { operation: "create_backup"; dir?: string | undefined }
+  | { operation: "backups" }
   | { operation: "instance_job"; id: string }
   | { operation: "sign_in_link" }
   | { operation: "rotate_master_key"; new_key: string | null; end_links: boolean }
@@ -142,6 +145,7 @@ export async function administer(parts: AdminParts, order: AdminOrder): Promise<
       demandRun(order.run_id)
       return changeHeld(store, order)
     case "create_backup":
+      demandDir(parts.backups.dir, order.dir)
       return store.tx(requestBackup)
     case "backups":
       return parts.backups.list()
@@ -156,6 +160,12 @@ export async function administer(parts: AdminParts, order: AdminOrder): Promise<
 
 function demandRun(run_id: string = RUN_ID): void {
   if (run_id !== RUN_ID) fail("conflict", "Another server runs in this data folder.")
+}
+
+function demandDir(own: string, wanted = own): void {
+  if (resolve(wanted) === resolve(own)) return
+  const message = `The running server writes its backups to ${own}, not to ${wanted}. Leave backup.dir out, or set it for the server.`
+  fail("conflict", message)
 }
 
 /** Throws 409 where this server gives out none: under `serve`. */

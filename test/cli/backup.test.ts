@@ -56,3 +56,30 @@ test("a copy is checked where nothing can be written beside it, with the data fo
   expect([exit, JSON.parse(out).path]).toEqual([0, beside])
   expect(readdirSync(join(data_dir, "backups"))).toEqual(before)
 }, 60_000)
+
+test("a running server refuses a backup into another folder than its own", async () => {
+  const home = freshHome()
+  const data_dir = join(home, "box")
+  const env = environment({
+    HOME: home,
+    ...{ BELFRY_SMTP_SUBMISSION_LISTEN: "127.0.0.1:0", BELFRY_SMTP_INBOUND_LISTEN: "127.0.0.1:0" },
+    ...{ BELFRY_MAILBOX_LISTEN: "127.0.0.1:0", BELFRY_STORAGE_BALLAST_MB: "0" },
+  })
+  const main = join(import.meta.dir, "../../cli/main.ts")
+  const words = ["up", "--port", "0", "--json", "--data-dir", data_dir]
+  const cmd = [process.execPath, main, ...words]
+  const server = Bun.spawn(cmd, { env, stdout: "pipe", stderr: "ignore" })
+  try {
+    await server.stdout.getReader().read() // it is ready
+    const create = (dir: string) =>
+      belfry(["backup", "create", "--data-dir", data_dir, "--set", `backup.dir=${dir}`], { env })
+    const refused = await create(join(home, "elsewhere"))
+    expect([refused.exit, refused.out]).toEqual([5, ""])
+    expect(refused.err).toContain("The running server writes its backups to")
+    expect((await create(join(data_dir, "backups"))).exit).toBe(0)
+    expect(readdirSync(join(data_dir, "backups")).filter((n) => n.endsWith(".tar"))).toHaveLength(1)
+  } finally {
+    server.kill("SIGTERM")
+    await server.exited
+  }
+}, 60_000)

@@ -39,6 +39,8 @@ export interface BackupParts {
 /** The backups of one instance, as routes and jobs use them. */
 export interface Backups {
   data_dir: string
+  /** The folder of the archives. */
+  dir: string
   /** Those in the folder of this node, newest first. */
   list(): Promise<Backup[]>
   /** See `createBackup`. */
@@ -47,6 +49,7 @@ export interface Backups {
 
 export const openBackups = (parts: BackupParts): Backups => ({
   data_dir: parts.settings.data_dir,
+  dir: backupDir(parts.settings),
   list: () => listBackups(parts.settings),
   create: (options) => createBackup(parts, options),
 })
