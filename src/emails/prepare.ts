@@ -224,12 +224,17 @@ async function refuseOtherDomain(caller: SendingCaller, domain: string, { domain
 
 /** Nothing is accepted that nothing can deliver. */
 function refuseUnreachable(recipients: Mailbox[], rules: SendRules) {
-  if (!rules.to_mailbox || rules.mailbox_takes_all) return
-  const outside = recipients.find(({ email }) => domainOf(email) !== MAILBOX_DOMAIN)
+  const outside = recipients.find(({ email }) => !isReachable(email, rules))
   if (!outside) return
   const message = `No provider is configured that can deliver to ${outside.email}. Set delivery.provider, or add a provider to the project.`
   throw unavailable(message, "no_provider", 60)
 }
+
+/** Something can deliver to this address, by the rules of its project (see `rulesFor`). */
+export const isReachable = (
+  email: string,
+  { to_mailbox, mailbox_takes_all }: Pick<SendRules, "to_mailbox" | "mailbox_takes_all">,
+): boolean => !to_mailbox || mailbox_takes_all || domainOf(email) === MAILBOX_DOMAIN
 
 /** Decoded attachments, html and text together. */
 export function sizeOf(

@@ -3,7 +3,7 @@ import { ApiError } from "../core/errors"
 import { isPast, millis } from "../core/time"
 import { accept, allowanceOf } from "../emails/accept"
 import { topicFields } from "../emails/email-category"
-import { newEmail, type SendRules } from "../emails/prepare"
+import { isReachable, newEmail, type SendRules } from "../emails/prepare"
 import type { Caller } from "../identity/caller"
 import { codeOfSilence, projectCaller } from "../identity/project-caller"
 import { comparable, type Mailbox } from "../lib/address"
@@ -30,7 +30,8 @@ import { holdPart, lookupFanOut, lookupTopic, moveCursor } from "./walk-rows"
 export interface ChunkInput {
   fan_out_id: string
   part: number
-  rules: Pick<SendRules, "unsubscribe" | "replyAddress">
+  /** Of the project, outside of the sandbox. */
+  rules: Pick<SendRules, "unsubscribe" | "replyAddress" | "to_mailbox" | "mailbox_takes_all">
   languages: SharedLanguages
   /** The subjects of the next recipients, by subscriber or by the name of their texts. */
   subjects: ReadonlyMap<string, string | null>
@@ -47,6 +48,9 @@ export type ChunkResult =
 
 const FROZEN = "account_frozen"
 const FROZEN_SECONDS = 5
+
+const NO_PROVIDER = "no_provider"
+const NO_PROVIDER_SECONDS = 60
 
 /**
  * Writes the messages of the next recipients of a part together with its cursor: so nobody is written to
@@ -76,6 +80,10 @@ export async function writeChunk(tx: Tx, input: ChunkInput): Promise<ChunkResult
   const { members, found } = stretch
   const recipients = withSubjects(found, input)
   const step = await walkOn(tx, { ...input, fan_out, caller, topic, recipients })
+  if (step.pauses) {
+    const walking = { ...fan_out, status: "fanning_out", status_reason: null } as const
+    await setStatus(tx, walking, "paused", step.pauses)
+  }
   const is_last = stretch.is_last && step.done === found.length
   const last = is_last ? part.until : cursorAfter(members, found, step.done, part.cursor)
   await moveCursor(tx, { ...part, cursor: last })
@@ -131,8 +139,10 @@ interface Walk extends ChunkInput {
 interface WalkStep {
   /** How many of the recipients are behind the walk. */
   done: number
-  /** Why it does not go on at once. */
+  /** It does not go on at once. */
   wait_seconds?: number
+  /** Why it is paused meanwhile, where it is. */
+  pauses?: string
 }
 
 /** Decides, writes and counts, as far as the pace of the project allows. */
@@ -142,7 +152,7 @@ async function walkOn(tx: Tx, walk: Walk): Promise<WalkStep> {
   const allowance = sandbox ? null : { ...allowanceOf(walk.caller), sends_per_second: null }
   const counted = { ...walk, allowance }
   const planned = walk.recipients.map(({ member }, at) => plan(counted, member, decisions[at]))
-  const { done, wait_seconds } = await paced(tx, walk, planned)
+  const { done, ...pace } = await paced(tx, walk, planned)
   const reached = planned.slice(0, done)
   const entries = reached.filter((one) => "message" in one)
   const answers = await accept(tx, entries)
@@ -155,7 +165,7 @@ async function walkOn(tx: Tx, walk: Walk): Promise<WalkStep> {
     else throw answer
   }
   await bumpAll(tx, walk.fan_out_id, changes)
-  return wait_seconds === undefined ? { done } : { done, wait_seconds }
+  return { done, ...pace }
 }
 
 function decisionsOf(tx: Tx, walk: Walk): Promise<SendDecision[]> {
@@ -265,11 +275,21 @@ const bucketOf = ({ project_id, limits }: Caller): SendBucket => ({
   share: SHARE_OF_BUCKET,
 })
 
-/** How far the walk may go now: the send bucket and a throttled account stop it before the end. */
-async function paced(tx: Tx, { caller, recipients }: Walk, planned: Planned[]): Promise<WalkStep> {
+/**
+ * How far the walk may go now: the send bucket, a throttled account, and a recipient that nothing can deliver to stop it
+ * before the end.
+ */
+async function paced(tx: Tx, walk: Walk, planned: Planned[]): Promise<WalkStep> {
+  const { caller, recipients, rules } = walk
   const counted: { at: number; message: NewMessage }[] = []
+  let unreachable: number | undefined
   for (const [at, one] of planned.entries()) {
-    if ("message" in one && !one.message.sandbox) counted.push({ at, message: one.message })
+    if (!("message" in one) || one.message.sandbox) continue
+    if (!isReachable(recipients[at]?.member.email ?? "", rules)) {
+      unreachable = at
+      break
+    }
+    counted.push({ at, message: one.message })
   }
   const throttled = counted.find(({ message }) => throttledRefusal(caller, message.id))
   const before = throttled ? counted.filter(({ at }) => at < throttled.at) : counted
@@ -281,5 +301,6 @@ async function paced(tx: Tx, { caller, recipients }: Walk, planned: Planned[]): 
   const full = before[refusals.findIndex((refusal) => refusal !== null)]
   if (full) return { done: full.at, wait_seconds: THROTTLED_SECONDS }
   if (throttled) return { done: throttled.at, wait_seconds: THROTTLED_SECONDS }
-  return { done: recipients.length }
+  if (unreachable === undefined) return { done: recipients.length }
+  return { done: unreachable, wait_seconds: NO_PROVIDER_SECONDS, pauses: NO_PROVIDER }
 }

@@ -1,5 +1,6 @@
 import { edenGC } from "bun:jsc"
 import { monotonic, nextTurn, now, secondsFromNow } from "../core/time"
+import { rulesFor } from "../emails/prepare"
 import { commonSubjects, renderSubjects } from "../emails/shared-email"
 import { enqueue, type JobHandler, type JobResult } from "../jobs/jobs"
 import { nameFor, type SharedLanguages, sharedLanguages } from "../messages/shared-contents"
@@ -105,7 +106,7 @@ async function inputOf(
   languages: SharedLanguages,
 ): Promise<ChunkInput> {
   const at = now()
-  const { rules } = parts
+  const rules = await rulesFor(parts.rules, fan_out.project_id, false)
   const common = await commonSubjects(rules, fan_out.id, languages.names, at)
   const subjects = common ?? (await personalSubjects(parts, fan_out, part, languages, at))
   return { fan_out_id: fan_out.id, part, rules, languages, subjects, at }

@@ -6,10 +6,17 @@ import { messageContents } from "../../src/messages/tables"
 import { subscribers } from "../../src/subscribers/tables"
 import { deliverAll } from "../harness/delivery"
 import { sharedService } from "../harness/shared-service"
-import { audience, INLINE, messagesOf, publish, record, walkAll } from "./audiences"
+import { audience, begun, INLINE, messagesOf, publish, record, walkAll } from "./audiences"
 
 const service = await sharedService()
 const { parts, store } = service
+
+let provider: string | null = null
+
+/** As under `serve` with no provider: the mailbox takes mail for its own domain only. */
+const unprovided = await sharedService({
+  rules: { to_mailbox: true, mailbox_takes_all: false, providerOf: async () => provider },
+})
 
 test("a publish writes one message for each member, and each is delivered with its own words", async () => {
   const project = await service.project()
@@ -189,4 +196,27 @@ test("a message that is sent again says the same, and belongs to no publish", as
   const got = await project.get(`/v1/emails/${again.body.data.id}`)
   expect(got.body.data).toMatchObject({ html: "<p>Hello Ann</p>", subject: "News for you" })
   expect((await record(parts, id)).channels.email?.sent).toBe(1)
+})
+
+test("it waits before a member that no provider can deliver to, and goes on when one can", async () => {
+  const project = await unprovided.project()
+  const people = [{ email: "ann@mailbox.test" }, { email: "ben@example.test" }, {}]
+  const { topic } = await audience(unprovided.store, project, people)
+  const { id } = await publish(unprovided, project, topic)
+  const walk = await begun(unprovided, id)
+  expect(await walk.step()).toEqual({ wait_seconds: 60 })
+  expect(await record(unprovided.parts, id)).toMatchObject({
+    ...{ status: "paused", status_reason: "no_provider" },
+    channels: { email: { planned: 3, sent: 1, failed: 0 } },
+  })
+  expect(await walk.step()).toEqual({ wait_seconds: 60 })
+  const before = await messagesOf(unprovided.parts, project, id)
+  expect(before.map(({ recipient }) => recipient)).toEqual(["ann@mailbox.test"])
+
+  provider = "smtp"
+  await walkAll(unprovided)
+  expect(await record(unprovided.parts, id)).toMatchObject({
+    ...{ status: "completed", status_reason: null },
+    channels: { email: { planned: 3, sent: 3, failed: 0 } },
+  })
 })
