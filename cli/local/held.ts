@@ -122,7 +122,8 @@ function filterOf(text: string | undefined): HeldFilter {
     const value = rest.join("=")
     const word = WORDS.find((known) => known === name)
     if (word && word in filter) throw usage(`--where: ${word} is given twice`, EACH_ONCE)
-    if (!word || value === "") {
+    if (word && value === "") throw usage(`--where: ${word} has no value`, EACH_ONCE)
+    if (!word) {
       throw usage(
         `--where: "${part}" is not one of ${WORDS.map((known) => `${known}=…`).join(", ")}`,
         EACH_ONCE,

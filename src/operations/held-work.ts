@@ -259,17 +259,20 @@ async function isForHost(db: Reader, domain: string): Promise<SQL> {
   return ids.length === 0 ? NEVER : inArray(deliveries.webhook_id, ids)
 }
 
-const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).hostname : "")
+const hostOf = (url: string) => (URL.canParse(url) ? bare(new URL(url).hostname) : "")
 
-/** A domain, or whatever else may be the host of an endpoint: `localhost`, or an IP address. */
+/** The dot at the end of an absolute name makes no other name of it. */
+const bare = (name: string) => name.replace(/\.$/, "")
+
+/** A domain, or whatever else may be the host of an endpoint: `localhost`, or an IP address. No pattern of names. */
 function demandDomain(text: string): string {
   const host = isIP(text) === 6 ? `[${text}]` : text
-  const found = wireDomain(text) ?? (HOST.test(host) ? hostOf(`http://${host}`) : "")
+  const found = wireDomain(bare(text)) ?? (HOST.test(host) ? hostOf(`http://${host}`) : "")
   if (found !== "") return found
   return fail("validation_error", `domain: "${text}" is neither a domain name nor an IP address.`)
 }
 
-const HOST = /^(\[[0-9a-f:.]+\]|[^\s/?#@:\\[\]]+)$/i
+const HOST = /^(\[[0-9a-f:.]+\]|[^\s/?#@:*\\[\]]+)$/i
 
 const unbracketed = (host: string) => host.replace(/^\[|\]$/g, "")
 

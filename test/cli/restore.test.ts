@@ -143,5 +143,7 @@ test("parts of held work are chosen by words, and a wrong word is told", async (
   }
   const twice = await purge("held_after_restore", "--where", "kind=email,kind=sms", "--yes")
   expect(codeOf(twice).message).toBe("--where: kind is given twice")
+  const empty = await purge("held_after_restore", "--where", "kind=", "--yes")
+  expect([empty.exit, codeOf(empty).message]).toEqual([2, "--where: kind has no value"])
   expect((await purge("held_after_restore", "--where", "kind=mail", "--yes")).exit).toBe(7)
 }, 60_000)

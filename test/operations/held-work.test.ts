@@ -56,6 +56,7 @@ test("a filter names parts by kind, project, age and domain", async () => {
   expect(await count({ kind: "usage.alert" })).toEqual({ ...none, jobs: 2 })
   expect(await count({ kind: "other.kind" })).toEqual(none)
   expect(await count({ domain: "ONE.test" })).toEqual({ ...none, messages: 1 })
+  expect(await count({ domain: "one.test." })).toEqual({ ...none, messages: 1 })
   expect(await count({ domain: "o_e.test" }).catch(() => none)).toEqual(none)
   expect(await count({ project: office.project_id })).toMatchObject({ jobs: 2 })
   expect(await count({ project: idFor("nobody") })).toEqual(none)
@@ -67,6 +68,7 @@ test("a filter names parts by kind, project, age and domain", async () => {
     { kind: "mail" },
     { project: "acme" },
     { domain: "no domain" },
+    ...[{ domain: "*.test" }, { domain: "*" }, { domain: "." }],
     { domain: "a.test:80" },
     { domain: "a@b.test" },
   ]) {
@@ -240,7 +242,7 @@ test("the host of an endpoint is known in capitals, encoded, in another script, 
   await hooks.emit(1)
   await holdOpenWork(store, heldTables(RUNS_ON))
   for (const domain of [
-    "hooks.two.test",
+    ...["hooks.two.test", "hooks.two.test."],
     "b\u00fccher.test",
     "xn--bcher-kva.test",
     "hooks.three.test",
