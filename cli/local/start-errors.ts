@@ -80,7 +80,12 @@ function addressIn(error: Error, otherwise: string): string {
   return typeof port === "number" ? `${String(address ?? "")}:${port}` : otherwise
 }
 
+const NOT_WRITABLE = "name a folder in which this user may write, or give them that right"
+
 const HINTS: Partial<Record<string, string>> = {
+  EROFS: NOT_WRITABLE,
+  EACCES: NOT_WRITABLE,
+  EPERM: NOT_WRITABLE,
   ENOSPC: "free some space on that disk, then run the command again",
   ENOTDIR: "a part of this path is a file; name another folder",
 }

@@ -1,6 +1,8 @@
 import { Database, SQLiteError } from "bun:sqlite"
 import {
+  accessSync,
   closeSync,
+  constants,
   existsSync,
   openSync,
   readdirSync,
@@ -9,7 +11,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { codeOf } from "../core/faults"
 import { log } from "../core/log"
 
@@ -203,7 +205,7 @@ export class FolderInUse extends Error {
  */
 export function lockFolder(path: string): () => void {
   const pidFile = `${path}.pid`
-  const guard = new Database(`${path}.lock`, { create: true })
+  const guard = openGuard(`${path}.lock`)
   try {
     guard.run("PRAGMA locking_mode = EXCLUSIVE")
     guard.run("BEGIN EXCLUSIVE")
@@ -215,4 +217,14 @@ export function lockFolder(path: string): () => void {
     throw new FolderInUse(path, holder || undefined)
   }
   return () => guard.close()
+}
+
+/** SQLite does not tell which file it could not open, or why. */
+function openGuard(path: string): Database {
+  try {
+    return new Database(path, { create: true })
+  } catch (error) {
+    accessSync(dirname(path), constants.W_OK)
+    throw error
+  }
 }

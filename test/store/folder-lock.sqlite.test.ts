@@ -109,6 +109,12 @@ test("nobody but the owner can read the file, nor what is beside it", async () =
   await store.close()
 })
 
+test("a folder that is not there is named", async () => {
+  await using folder = emptyFolder()
+  const path = `${folder.path}.d/belfry.db`
+  expect(() => lockFolder(path)).toThrow(`access '${folder.path}.d'`)
+})
+
 test("a folder that could not be taken whole is free again", async () => {
   await using folder = emptyFolder()
   mkdirSync(`${folder.path}.pid`) // as on a full disk, this file cannot be written
