@@ -9,6 +9,7 @@ import { usage } from "../lib/errors"
 import { LOCAL_PROFILE } from "../lib/profiles"
 import type { Paint } from "../lib/terminal"
 import { millis } from "../lib/time"
+import { WaitingLines } from "../lib/waiting-lines"
 import { liveLines } from "./live"
 import { type LocalProfile, takeLocalProfile } from "./profile"
 import { LOOPBACK, portNumber, STOPPING, settledPort, startServer, untilStopped } from "./run"
@@ -133,12 +134,13 @@ function takeProfile(own: LocalProfile): () => Promise<void> {
 }
 
 function humanLines(context: Context, { watch }: Running): () => void {
-  const print = (line: string) => void process.stdout.write(`${line}\n`)
+  const lines = new WaitingLines(process.stdout, MAX_WAITING_BYTES)
+  const print = (line: string) => lines.add(line)
   const one_line_each = context.terminal.out
   const live = liveLines(print, { one_line_each, paint: context.paint, now: millis })
   const timer = setInterval(() => live.tick(), TICK)
   const off = watch((fact) => {
-    if (process.stdout.writableLength < MAX_WAITING_BYTES) live.add(fact)
+    if (!lines.isFull) live.add(fact)
   })
   return () => {
     clearInterval(timer)
@@ -148,15 +150,16 @@ function humanLines(context: Context, { watch }: Running): () => void {
 
 /** A reader that does not read loses events, and is told how many, but costs no memory. */
 function jsonLines({ watch }: Running): () => void {
+  const lines = new WaitingLines(process.stdout, MAX_WAITING_BYTES)
   let dropped = 0
   return watch((fact) => {
-    if (process.stdout.writableLength >= MAX_WAITING_BYTES) {
+    if (lines.isFull) {
       dropped += 1
       return
     }
-    if (dropped > 0) process.stdout.write(`${JSON.stringify({ dropped })}\n`)
+    if (dropped > 0) lines.add(JSON.stringify({ dropped }))
     dropped = 0
-    process.stdout.write(`${JSON.stringify(fact)}\n`)
+    lines.add(JSON.stringify(fact))
   })
 }
 
