@@ -67,12 +67,13 @@ export async function upgradeBox(options: BoxOptions) {
   const serve = own("serve", "--listen", `127.0.0.1:${port}`, ...words)
   const loop = 'until "$@"; do sleep 0.1; done'
   start(is_supervised ? ["sh", "-c", loop, "supervisor", ...serve] : serve)
-  await served(url)
+  const log = () => Bun.file(join(folder, "err")).text()
+  await served(url, log)
 
   return {
     ...{ folder, program, data_dir, url, api_key, env, run },
     /** The version that serves, once one does. */
-    served: () => served(url),
+    served: () => served(url, log),
     /** `belfry upgrade` with the release, or with another file or URL. */
     upgrade: (...words: string[]) =>
       command(own("upgrade", ...(words[0] ? words : [release.archive]), ...keyOf(release)), {
@@ -125,7 +126,7 @@ export async function upgradeBox(options: BoxOptions) {
     async over() {
       while (readJournal(data_dir)) await Bun.sleep(LOOK_MILLISECONDS)
     },
-    log: () => Bun.file(join(folder, "err")).text(),
+    log,
     async [Symbol.asyncDispose]() {
       for (const pid of processesIn(folder, is_supervised)) process.kill(pid, "SIGKILL")
     },
@@ -190,7 +191,7 @@ function wordsOf(pid: number): string[] {
   }
 }
 
-async function served(url: string): Promise<string> {
+async function served(url: string, log: () => Promise<string>): Promise<string> {
   const deadline = performance.now() + SERVED_MILLISECONDS
   while (performance.now() < deadline) {
     const ready = await fetch(`${url}/readyz`).catch(() => undefined)
@@ -200,7 +201,7 @@ async function served(url: string): Promise<string> {
     }
     await Bun.sleep(LOOK_MILLISECONDS)
   }
-  throw new Error(`nothing serves ${url} within ${SERVED_MILLISECONDS / 1000} s`)
+  throw new Error(`nothing serves ${url} within ${SERVED_MILLISECONDS / 1000} s:\n${await log()}`)
 }
 
 const ask = async (url: string, key: string, path: string) =>
