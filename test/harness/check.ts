@@ -14,6 +14,7 @@ import {
   embeddedSource,
   journal,
   root,
+  snapshots,
   sqlFiles,
 } from "./migrations"
 import { published } from "./published"
@@ -71,9 +72,12 @@ async function stamps(): Promise<string[]> {
     const late = entries.filter(({ when }, at) => at > 0 && when <= (entries[at - 1]?.when ?? 0))
     const listed = entries.map(({ tag }) => `${tag}.sql`).join()
     const found = sqlFiles(join(root, "migrations", engine)).join()
+    const newest = `${String(entries.at(-1)?.idx).padStart(4, "0")}_snapshot.json`
+    const kept = snapshots(engine).join()
     return [
       ...late.map(({ tag }) => `${engine}: ${tag} is stamped earlier than the one before it`),
       ...(listed === found ? [] : [`${engine}: the journal lists ${listed}, the folder ${found}`]),
+      ...(kept === newest ? [] : [`${engine}: meta/ holds ${kept}, and needs only ${newest}`]),
     ]
   })
 }

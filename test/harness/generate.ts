@@ -11,7 +11,14 @@ import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { clientSources } from "./client-source"
 import { COMMAND_LINES, commandLinesSource } from "./command-lines"
-import { drizzleKit, EMBEDDED, ENGINES, embeddedSource, root } from "./migrations"
+import {
+  drizzleKit,
+  EMBEDDED,
+  ENGINES,
+  embeddedSource,
+  keepNewestSnapshot,
+  root,
+} from "./migrations"
 import { published } from "./published"
 
 const [given = "change"] = process.argv.slice(2)
@@ -22,6 +29,7 @@ for (const engine of ENGINES) {
   const folder = join(root, "migrations", engine)
   if (is_initial) rmSync(folder, { recursive: true, force: true })
   const output = await drizzleKit(engine, folder, name)
+  keepNewestSnapshot(engine)
   console.log(`${engine}: ${output.split("\n").at(-1)}`)
 }
 await Bun.write(join(root, EMBEDDED), embeddedSource())

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { join, relative } from "node:path"
 
 export const ENGINES = ["sqlite", "postgres"] as const
@@ -28,6 +28,18 @@ export function sqlFiles(folder: string): string[] {
   return readdirSync(folder)
     .filter((name) => name.endsWith(".sql"))
     .sort()
+}
+
+/** The pictures of the schema that drizzle-kit compares with, in order. It reads only the last of them. */
+export function snapshots(engine: Engine): string[] {
+  const names = readdirSync(join(root, "migrations", engine, "meta"))
+  return names.filter((name) => name.endsWith("_snapshot.json")).sort()
+}
+
+export function keepNewestSnapshot(engine: Engine): void {
+  for (const name of snapshots(engine).slice(0, -1)) {
+    rmSync(join(root, "migrations", engine, "meta", name))
+  }
 }
 
 /**
