@@ -121,10 +121,10 @@ export class Guard {
    */
   async admitAnybody(asking: Admission): Promise<void> {
     const { route, params, ip } = asking
-    const { per_minute } = route
+    const { method, path, per_minute } = route
     const quota = per_minute
       ? await this.#limits.takeEntry(ip, per_minute)
-      : this.#limits.takePublic(ip)
+      : this.#limits.takePublic(ip, `${method} ${path}`)
     if (route.prove) await this.#counted(ip, async () => route.prove?.(params))
     const credential = route.callers.includes("console") ? credentialOf(asking) : undefined
     const is_nobody = credential === undefined || isKey(credential)

@@ -68,9 +68,12 @@ export class RateLimits {
     return quotaOf(window, limit, Math.max(0, window.given - window.leased))
   }
 
-  /** One request to a route without a credential. Throws as `take`. */
-  takePublic(ip: string): Quota {
-    const window = this.#addresses.of(`public:${subscriberOf(ip)}`)
+  /**
+   * One request to a route without a credential. Each route has a window of its own, so that the pixels
+   * that a proxy loads never close unsubscribe links, callbacks or health checks to it. Throws as `take`.
+   */
+  takePublic(ip: string, route: string): Quota {
+    const window = this.#addresses.of(`public:${route} ${subscriberOf(ip)}`)
     countIn(window, PUBLIC_PER_MINUTE, REQUESTS)
     return quotaOf(window, PUBLIC_PER_MINUTE)
   }

@@ -232,7 +232,7 @@ class RequestHandler {
     if (!headers) return undefined
     const id = requestId(request)
     try {
-      const quota = this.#limits.takePublic(this.#addressOf(request, server))
+      const quota = this.#limits.takePublic(this.#addressOf(request, server), request.method)
       const all = { ...headers, ...quotaHeaders(quota), "x-request-id": id }
       return new Response(null, { status: 200, headers: all })
     } catch (error) {

@@ -89,7 +89,10 @@ interface Route<
   limit?: number
   /** Keys of all objects in the body together; without it 10,000. */
   most_keys?: number
-  /** Requests a minute and address, for routes without a credential; without it 6,000. */
+  /**
+   * Requests a minute and address, which rows without a credential share that are worth guessing at. Without it
+   * such a row has 6,000 for itself.
+   */
   per_minute?: number
   /** The path parameter with the id of a user or key. That caller needs no role or scope for itself. */
   self?: string

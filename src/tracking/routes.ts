@@ -59,7 +59,7 @@ export function trackingRoutes({ secrets, hits }: TrackingParts): AnyRoute[] {
 
 const NOT_OURS = "This link is not valid. Copy the whole link from the email."
 
-/** Counted with the requests of routes without a credential: 6,000 a minute of one address. */
+/** Pictures and links have 6,000 requests a minute of one address each. */
 function row(path: string) {
   const { per_minute: _, ...plain } = strangerRow("GET", path)
   return { ...plain, credentials: ["token"], unlogged: true as const }

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test"
+import { type AppParts, routeTable } from "../../src/app"
 import { millis } from "../../src/core/time"
+import type { AnyRoute } from "../../src/http/route"
 import { type Reply, refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
 import { mail } from "../harness/mail"
@@ -117,6 +119,25 @@ test("public routes have 6,000 an address", async () => {
   const { headers } = await service.anybody.get("/v1/health", from(address))
   expect(headers.get("x-ratelimit-limit")).toBe("6000")
   expect(headers.get("x-ratelimit-remaining")).toBe("5999")
+})
+
+test("a flood at one public route closes no other one", async () => {
+  const address = freshAddress()
+  const ask = ({ method, path }: Pick<AnyRoute, "method" | "path">) =>
+    service.anybody.call(method, path.replaceAll(/\{\w+\}/g, "none"), { headers: from(address) })
+  // A refused pixel is still a picture, with the headers of the refusal.
+  const isRefused = async (row: Pick<AnyRoute, "method" | "path">) =>
+    (await ask(row)).headers.get("x-ratelimit-remaining") === "0"
+  const pixel = { method: "GET", path: "/t/o/{token}" } as const
+  clock.freeze()
+  for (let count = 0; count < 60; count++) await Promise.all(Array(100).fill(pixel).map(ask))
+  expect(await isRefused(pixel)).toBe(true)
+  const others = routeTable({} as AppParts).filter(
+    ({ callers, path }) => callers.includes("none") && path !== pixel.path,
+  )
+  for (const row of others) {
+    expect([row.method, row.path, await isRefused(row)]).toEqual([row.method, row.path, false])
+  }
 })
 
 test("after 300 wrong credentials further ones are refused, and right ones are not", async () => {
