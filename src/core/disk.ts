@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto"
-import { statfsSync, statSync } from "node:fs"
+import { rmSync, statfsSync, statSync } from "node:fs"
 import { open, rename, rm, statfs } from "node:fs/promises"
 import { join } from "node:path"
 import { faultOf } from "./faults"
@@ -30,7 +30,8 @@ export interface Disk {
   /** False from `failed` until a probe could write and sync again. */
   healthy(): boolean
   /**
-   * Reports an error and answers what it means for the storage; undefined when it means nothing. A
+   * Reports an error and answers what it means for the storage; undefined when it means nothing. The
+   * ballast is gone when it answers that writes are refused, so that deletes work from then on. A
    * failed fsync is final: `died` resolves, and no probe heals it. A damaged database is final,
    * too: `damaged` resolves. An unreachable database server is `doubtful`: one lost connection is
    * no outage, so the probe decides.
@@ -41,8 +42,6 @@ export interface Disk {
   isDamaged(): boolean
   /** Makes the ballast where there is room for it, and from now on again after it was dropped. */
   keepBallast(): Promise<void>
-  /** Gives the ballast's space back, so that deletes can work on a full disk. */
-  dropBallast(): Promise<void>
   close(): void
 }
 
@@ -83,7 +82,6 @@ class DiskWatch implements Disk {
   healthy = () => this.#is_healthy
   isDamaged = () => this.#is_damaged
   keepBallast = () => this.#ballast.keep(this.#free, this.#floor)
-  dropBallast = () => this.#ballast.drop()
   close = () => clearInterval(this.#timer)
 
   failed = (error: unknown) => {
@@ -100,7 +98,7 @@ class DiskWatch implements Disk {
       this.#is_dead = true
       this.#death.resolve(asError(error))
     }
-    void this.#ballast.drop()
+    this.#ballast.drop()
     return fault === "lost_fsync" ? "dead" : "unhealthy"
   }
 
@@ -209,7 +207,7 @@ const RETRY_MS = 60_000
 interface Ballast {
   /** Makes it if it is missing and there is room; from then on `restore` does so too. */
   keep(free: number, floor: number): Promise<void>
-  drop(): Promise<void>
+  drop(): void
   restore(free: number, floor: number): Promise<void>
 }
 
@@ -217,9 +215,9 @@ interface Ballast {
 function openBallast(path: string, size: number): Ballast {
   let wanted = false
   let there = false
+  let drops = 0
   let not_before = 0
   let last: Promise<void> = Promise.resolve()
-  // Made and dropped in turn, so that a drop during the making cannot leave the file behind.
   const inTurn = (work: () => Promise<void>) => {
     last = last.then(work, work)
     return last
@@ -229,9 +227,11 @@ function openBallast(path: string, size: number): Ballast {
     if (size === 0 || !wanted || there || monotonic() < not_before) return
     // Twice its size above the floor, so that making it does not itself bring the disk down to it.
     if (!isWhole(path, size) && free < floor + 2 * size) return
+    const drops_before = drops
     try {
       if (!isWhole(path, size)) await fill(path, size)
-      there = true
+      if (drops === drops_before) there = true
+      else rmSync(path, { force: true }) // the disk became full meanwhile
     } catch (error) {
       not_before = monotonic() + RETRY_MS
       log.warn("the reserve file for a full disk (ballast) cannot be written", { path, error })
@@ -247,11 +247,13 @@ function openBallast(path: string, size: number): Ballast {
       if (size === 0 || !wanted || there) return Promise.resolve()
       return inTurn(() => make(free, floor))
     },
-    drop: () =>
-      inTurn(async () => {
-        there = false
-        await rm(path, { force: true }).catch(() => undefined)
-      }),
+    drop: () => {
+      there = false
+      drops++
+      try {
+        rmSync(path, { force: true })
+      } catch {} // what cannot be written may not let anything be deleted
+    },
   }
 }
 

@@ -108,7 +108,7 @@ describe("health", () => {
 })
 
 describe("the ballast", () => {
-  test("is really allocated, kept over a restart, and given up on request", async () => {
+  test("is really allocated, kept over a restart, and given up at the first refusal", async () => {
     await open({ ballast_mb: 2 }).keepBallast()
     const made = statSync(ballast())
     expect(made.size).toBe(2 * 1024 * 1024)
@@ -116,8 +116,17 @@ describe("the ballast", () => {
     disk?.close()
     await open({ ballast_mb: 2 }).keepBallast()
     expect(statSync(ballast()).ino).toBe(made.ino)
-    await disk?.dropBallast()
-    expect(existsSync(ballast())).toBe(false)
+    expect(disk?.failed(full)).toBe("unhealthy")
+    expect(existsSync(ballast())).toBe(false) // at once
+  })
+
+  test("is not left behind by a making that a full disk overtook", async () => {
+    const opened = open({ ballast_mb: 16, probe: () => Promise.reject(full) })
+    const made = opened.keepBallast()
+    while (!existsSync(`${ballast()}.draft`)) await Bun.sleep(0)
+    opened.failed(full)
+    await made
+    expect(readdirSync(folder)).toEqual([])
   })
 
   test("is dropped by a full disk, and made again when there is room", async () => {
@@ -125,7 +134,6 @@ describe("the ballast", () => {
     await opened.keepBallast()
     const { ino } = statSync(ballast())
     opened.failed(full)
-    await until(() => !existsSync(ballast()))
     await until(() => existsSync(ballast()))
     expect(opened.healthy()).toBe(true)
     expect(ino).toBeGreaterThan(0)

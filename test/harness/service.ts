@@ -223,7 +223,6 @@ const fakeDisk = (state: FakeDisk): Disk => ({
   damaged: new Promise(() => {}),
   isDamaged: () => false,
   keepBallast: async () => {},
-  dropBallast: async () => {},
   close() {},
 })
 
