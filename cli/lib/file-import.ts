@@ -2,18 +2,18 @@ import { createHash } from "node:crypto"
 import {
   appendFileSync,
   closeSync,
+  constants,
   createReadStream,
   openSync,
-  readFileSync,
   realpathSync,
   renameSync,
   rmSync,
   statSync,
-  writeFileSync,
 } from "node:fs"
 import type { Context } from "./context"
 import { csvLine } from "./csv"
 import { exits, Failure, isPassing, isSilence, usage } from "./errors"
+import { readFileIn, writeFileIn } from "./folder-files"
 import { unreadable } from "./input"
 import { pause } from "./time"
 
@@ -51,7 +51,7 @@ interface ImportProgress {
 export interface FileImport<Line extends ImportLine> {
   path: string
   options: ImportOptions
-  /** Where the lines come from stdin, the error file is called `<noun>.errors.csv`. */
+  /** Where the lines come from stdin or a pipe, the error file is called `<noun>.errors.csv`. */
   noun: string
   /** What `name` is called in the error file. */
   name: string
@@ -129,14 +129,18 @@ type FileMeaning = Pick<FileImport<ImportLine>, "path" | "noun" | "options">
 
 interface ImportFiles {
   errors: string
-  /** None where the lines come from stdin. */
+  /** None where the lines can be read only once. */
   progress: string | undefined
 }
 
 const filesFor = ({ path, noun, options: { errors } }: FileMeaning): ImportFiles => ({
-  errors: errors ?? (path === "-" ? `${noun}.errors.csv` : `${path}.errors.csv`),
-  progress: path === "-" ? undefined : `${path}.progress`,
+  errors: errors ?? (isReadOnce(path) ? `${noun}.errors.csv` : `${path}.errors.csv`),
+  progress: isReadOnce(path) ? undefined : `${path}.progress`,
 })
+
+/** stdin, and a pipe such as the `<(…)` of a shell: what was read from it is gone. */
+const isReadOnce = (path: string): boolean =>
+  path === "-" || statSync(path, { throwIfNoEntry: false })?.isFIFO() === true
 
 /** An error file begins empty, so it is never the file that is imported. */
 function demandOther(path: string, errors: string): void {
@@ -153,10 +157,12 @@ function placeOf(path: string): string {
   }
 }
 
+const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK } = constants
+
 /** Before anything is sent: what was imported and could not be noted would be imported again. */
 function demandWritable({ errors, progress }: ImportFiles, at: ImportProgress): void {
   try {
-    closeSync(openSync(errors, "a"))
+    closeSync(openSync(errors, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK)) // a pipe that nobody reads would wait
   } catch (error) {
     throw unwritable(error, errors, "name another file with --errors")
   }
@@ -182,10 +188,10 @@ function unwritable(error: unknown, path: string, hint: string): Failure {
 
 /**
  * Reads the whole file for its hash and its number of lines. So a file that cannot be read to its end is
- * refused before anything is sent. stdin is read only once, so it has neither.
+ * refused before anything is sent. stdin and a pipe are read only once, so they have neither.
  */
 async function lookOver({ path, settings, lines }: LookedOver) {
-  if (path === "-") return { sha256: "", total: undefined }
+  if (isReadOnce(path)) return { sha256: "", total: undefined }
   const hash = createHash("sha256").update(JSON.stringify(settings))
   for await (const bytes of bytesOf(path)) hash.update(bytes)
   let total = 0
@@ -195,10 +201,12 @@ async function lookOver({ path, settings, lines }: LookedOver) {
 
 type LookedOver = Pick<FileImport<ImportLine>, "path" | "settings" | "lines">
 
+const MOST_PROGRESS_BYTES = 65_536
+
 function before(path: string | undefined, sha256: string): ImportProgress | undefined {
   if (path === undefined) return undefined
   try {
-    const kept = JSON.parse(readFileSync(path, "utf8")) as ImportProgress
+    const kept = JSON.parse(readFileIn(path, MOST_PROGRESS_BYTES)) as ImportProgress
     return kept.sha256 === sha256 && Number.isInteger(kept.lines) ? kept : undefined
   } catch {
     return undefined
@@ -222,7 +230,7 @@ function note(
 }
 
 function keep(path: string, at: ImportProgress): void {
-  writeFileSync(`${path}.new`, JSON.stringify(at))
+  writeFileIn(`${path}.new`, JSON.stringify(at))
   renameSync(`${path}.new`, path)
 }
 

@@ -1,16 +1,8 @@
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  watch,
-  writeFileSync,
-} from "node:fs"
+import { existsSync, rmSync, watch } from "node:fs"
 import { join, sep } from "node:path"
 import type { Components } from "../../src/client/components"
 import { exits, Failure } from "./errors"
-import { unreadable } from "./input"
+import { demandKind, kindOf, makeFolder, namesIn, readFileIn, writeFileIn } from "./folder-files"
 
 type Template = Components["Template"]
 
@@ -44,9 +36,15 @@ const SETTINGS = "template.json"
 const EXAMPLE = "example.json"
 const MOST_TEMPLATES = 1_000
 
-/** The templates below a folder, by name: each folder with a template.json is one. Throws with exit 66 or 7. */
+/** Of one file. A server takes 256 KiB of a text, and says so. */
+const MOST_BYTES = 1_048_576
+
+/**
+ * The templates below a folder, by name: each folder with a template.json is one. Throws with exit 7, and
+ * with exit 66 for a link, a pipe or a device that would be one of their files.
+ */
 export function readTemplates(folder: string): LocalTemplate[] {
-  const names = namesIn(folder).filter((name) => existsSync(join(folder, name, SETTINGS)))
+  const names = namesIn(folder).filter((name) => isTemplate(join(folder, name)))
   if (names.length === 0) {
     const message = `There is no template in ${folder}.`
     const hint = `put each template into ${join(folder, "<name>", SETTINGS)}, or run \`belfry templates pull ${folder}\``
@@ -58,12 +56,11 @@ export function readTemplates(folder: string): LocalTemplate[] {
   return names.map((name) => readTemplate(folder, name))
 }
 
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder).sort()
-  } catch (error) {
-    throw unreadable(error, folder, "the folder")
-  }
+/** A link to a folder with a template would be one, so it is refused. Other links are nobody's business. */
+function isTemplate(place: string): boolean {
+  const kind = kindOf(place)
+  if (kind === "link" && existsSync(join(place, SETTINGS))) demandKind(place, "folder")
+  return kind === "folder" && kindOf(join(place, SETTINGS)) !== "missing"
 }
 
 function readTemplate(folder: string, name: string): LocalTemplate {
@@ -73,7 +70,7 @@ function readTemplate(folder: string, name: string): LocalTemplate {
   }
   const settings = readObject(join(place, SETTINGS))
   refuseUnknown(join(place, SETTINGS), settings)
-  const example = existsSync(join(place, EXAMPLE)) ? readObject(join(place, EXAMPLE)) : {}
+  const example = demandKind(join(place, EXAMPLE), "file") ? readObject(join(place, EXAMPLE)) : {}
   const bodies = readBodies(place)
   const named = objectOf(settings.locales, `${join(place, SETTINGS)}: locales`)
   const tags = new Set([...Object.keys(named), ...bodies.keys()])
@@ -124,28 +121,20 @@ interface Bodies {
 /** By locale; "" is the template's own. The last line end of a file is not part of the text. */
 function readBodies(place: string): Map<string, Bodies> {
   const all = new Map<string, Bodies>()
-  for (const file of readdirSync(place)) {
+  for (const file of namesIn(place)) {
     const [, locale = "", ending] = BODY.exec(file) ?? []
     if (ending === undefined) continue
     if (locale !== "" && !LOCALE.test(locale)) {
       throw invalid(join(place, file), `names no language: ${locale}`)
     }
-    const text = readText(join(place, file)).replace(/\r?\n$/, "")
+    const text = readFileIn(join(place, file), MOST_BYTES).replace(/\r?\n$/, "")
     all.set(locale, { ...all.get(locale), [ending]: text })
   }
   return all
 }
 
-function readText(path: string): string {
-  try {
-    return readFileSync(path, "utf8")
-  } catch (error) {
-    throw unreadable(error, path, "the template")
-  }
-}
-
 function readObject(path: string): Record<string, unknown> {
-  const text = readText(path)
+  const text = readFileIn(path, MOST_BYTES)
   try {
     return objectOf(JSON.parse(text), path)
   } catch (error) {
@@ -199,19 +188,23 @@ function plainVariable(variable: unknown) {
   return { ...withoutNothing(rest), ...(required === true && { required }) }
 }
 
-/** Writes a template into its folder below `folder`; bodies that it has no more go. Returns whether anything changed. */
+/**
+ * Writes a template into its folder below `folder`; bodies that it has no more go. Returns whether anything
+ * changed. Throws with exit 66 for a link in its way: what it leads to is not written over.
+ */
 export function writeTemplate(folder: string, template: LocalTemplate): boolean {
   demandNames(template)
   const place = join(folder, template.name)
-  mkdirSync(place, { recursive: true })
+  makeFolder(place)
   const files = filesOf(template)
-  const stale = readdirSync(place).filter((file) => BODY.test(file) && !files.has(file))
+  for (const file of files.keys()) demandKind(join(place, file), "file")
+  const stale = namesIn(place).filter((file) => BODY.test(file) && !files.has(file))
   for (const file of stale) rmSync(join(place, file))
   let changed = stale.length > 0
   for (const [file, text] of files) {
     const path = join(place, file)
-    if (existsSync(path) && readFileSync(path, "utf8") === text) continue
-    writeFileSync(path, text)
+    if (demandKind(path, "file") && readFileIn(path, MOST_BYTES) === text) continue
+    writeFileIn(path, text)
     changed = true
   }
   return changed

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { belfry, freshHome, onTerminal } from "./belfry"
+import { program } from "../harness/program"
+import { belfry, environment, freshHome, onTerminal } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
 
 const at = (api: FakeApi) => ({ BELFRY_URL: api.url, BELFRY_API_KEY: KEY, HOME: freshHome() })
@@ -77,6 +78,19 @@ describe("an import", () => {
     expect(new Set(api.seen.map(({ headers }) => headers["idempotency-key"])).size).toBe(3)
     expect(existsSync(`${path}.progress`)).toBe(false)
     expect(existsSync(`${path}.errors.csv`)).toBe(false)
+  })
+
+  test("reads a pipe once, as it reads stdin", async () => {
+    using api = new FakeApi()
+    bulk(api)
+    const cwd = freshHome()
+    const lines = "printf 'a@x.test\\nb@bad.test\\n'"
+    const import_it = `"$@" suppressions import <(${lines})`
+    const words = ["bash", "-c", import_it, "belfry", ...program]
+    const child = Bun.spawn(words, { cwd, env: environment(at(api)), stderr: "pipe" })
+    const text = await new Response(child.stdout).text()
+    expect([await child.exited, JSON.parse(text)]).toMatchObject([8, { added: 1, failed: 1 }])
+    expect(readFileSync(join(cwd, "suppressions.errors.csv"), "utf8")).toContain("2,b@bad.test,")
   })
 
   test("reads CSV with a head, whatever the order of its columns", async () => {
