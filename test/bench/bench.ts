@@ -29,6 +29,8 @@ export interface Report {
 export interface Bench {
   name: string
   title: string
+  /** How often it measures, where it does not follow the effort. */
+  rounds?: number
   /** Rejects when anything was answered wrongly, or when the counts do not match. */
   run(effort: Effort): Promise<Report>
 }

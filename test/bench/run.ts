@@ -1,6 +1,7 @@
 /**
  * `bun run bench [--quick] [name …]`: builds the binary, runs the benchmarks named (all without a
  * name) and writes `test/bench/results.md`. With `--quick` they are short, and nothing is written.
+ * `bun run bench --against COMMIT` compares with another commit, and runs nothing else unless it is named.
  * Exit code 1 when one could not be measured; a missed target is said, but is not an error.
  */
 import { mkdirSync } from "node:fs"
@@ -10,6 +11,7 @@ import { binary } from "../harness/binary"
 import { root } from "../harness/migrations"
 import { accept } from "./accept"
 import { acceptPostgres } from "./accept-postgres"
+import { against } from "./against"
 import { backlog } from "./backlog"
 import { backup } from "./backup"
 import { batch } from "./batch"
@@ -57,7 +59,18 @@ const benches: Bench[] = [...mail, ...smtp, ...after]
 
 const words = process.argv.slice(2)
 const quick = words.includes("--quick")
+const at = words.indexOf("--against")
+const [, commit] = at < 0 ? [] : words.splice(at, 2)
+if (at >= 0 && !commit) {
+  console.error("--against needs a commit, such as `bun run bench --against 53d3776`")
+  process.exit(2)
+}
 const wanted = words.filter((word) => !word.startsWith("--"))
+if (commit) {
+  const pairs = against(commit)
+  benches.push(pairs)
+  wanted.push(pairs.name)
+}
 const unknown = wanted.filter((word) => !benches.some(({ name }) => name === word))
 if (unknown.length > 0) {
   const known = benches.map(({ name }) => name).join(", ")
@@ -75,7 +88,7 @@ for (const bench of benches) {
   const load_before = loadavg()[0] ?? 0
   try {
     const report = await bench.run(effort)
-    const text = render(bench, report, { rounds: effort.rounds, load_before })
+    const text = render(bench, report, { rounds: bench.rounds ?? effort.rounds, load_before })
     console.log(`\n${text}`)
     if (!quick) write(bench, text)
   } catch (error) {

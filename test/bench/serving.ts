@@ -6,6 +6,9 @@ import { readLines } from "../harness/lines"
 
 const READY_MS = 30_000
 
+/** Settings of a server; undefined leaves out one that it would get otherwise. */
+export type Environment = Record<string, string | undefined>
+
 /** A running `belfry serve`, in a folder that its caller made. */
 export interface Serving extends AsyncDisposable {
   url: string
@@ -19,12 +22,13 @@ export interface Serving extends AsyncDisposable {
   stop(): Promise<void>
 }
 
-/** Makes the first account and key with `init`, and returns the key. */
+/** Makes the first account and key with `init`, and returns the key. `program` is another binary. */
 export async function initialise(
   folder: string,
-  environment: Record<string, string> = {},
+  environment: Environment = {},
+  program = binary,
 ): Promise<string> {
-  const child = launch(folder, ["init", "--json"], environment)
+  const child = launch(folder, ["init", "--json"], environment, program)
   const text = await child.stdout.text()
   if ((await child.exited) !== 0) throw new Error(`init failed: ${await child.stderr.text()}`)
   return (JSON.parse(text) as { api_key: string }).api_key
@@ -34,10 +38,11 @@ export async function initialise(
 export async function serve(
   folder: string,
   api_key: string,
-  environment: Record<string, string> = {},
+  environment: Environment = {},
+  program = binary,
 ): Promise<Serving> {
   const begun = performance.now()
-  const child = launch(folder, ["serve", "--json"], environment)
+  const child = launch(folder, ["serve", "--json"], environment, program)
   const lines = readLines(child.stdout)
   const trouble = readLines(child.stderr)
   const kill = async () => {
@@ -62,9 +67,9 @@ export async function serve(
   }
 }
 
-function launch(folder: string, args: string[], environment: Record<string, string>) {
+function launch(folder: string, args: string[], environment: Environment, program: string) {
   return Bun.spawn({
-    cmd: [binary, ...args],
+    cmd: [program, ...args],
     cwd: folder,
     env: {
       PATH: process.env.PATH ?? "/usr/bin:/bin",

@@ -2,7 +2,7 @@ import { join } from "node:path"
 import { locate } from "../harness/peers"
 
 /** Time after the last request in which every answer must come; wrk itself waits for nothing. */
-const TAIL_SECONDS = 1
+export const TAIL_SECONDS = 1
 
 export interface Load {
   url: string
