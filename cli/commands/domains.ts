@@ -34,7 +34,7 @@ export const domainRows = [
     aliases: { dkim_selector: "selector" },
     flags: {
       receiving: false,
-      tracking_subdomain: "host label of tracked links (not supported yet)",
+      tracking_subdomain: "host label of tracked links",
       return_path: "host label of the envelope sender (default: bounce)",
       dkim_selector: "selector of the DKIM key (default: svc1)",
     },
@@ -60,7 +60,7 @@ export const domainRows = [
     example: "--return-path mail",
     flags: {
       receiving: "also receive mail: on or off",
-      tracking_subdomain: "host label of tracked links (only `none` works yet)",
+      tracking_subdomain: "host label of tracked links, or none",
       return_path: "host label of the envelope sender",
     },
     id: idOf,

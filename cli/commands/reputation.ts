@@ -55,7 +55,8 @@ function shown(reputation: Reputation, paint: Paint, width: number): string {
 }
 
 function summary(reputation: Reputation, paint: Paint): string {
-  const { status, reason, rejected_share, window_days, sent, warning, thresholds } = reputation
+  const { status, reason, would_be, rejected_share, window_days, sent, warning, thresholds } =
+    reputation
   const { throttled, frozen } = thresholds
   const rate = (name: "bounce_rate" | "complaint_rate") =>
     `${percent(reputation[name])} (throttled at ${percent(throttled[name])}, frozen at ${percent(frozen[name])})`
@@ -63,6 +64,7 @@ function summary(reputation: Reputation, paint: Paint): string {
   const lines = [
     ["status", paintStatus(status)],
     ["reason", reason],
+    ["would be", would_be && `${would_be}, if reputation.enforced were on`],
     ["rejected", rejected_share > 0 ? `${percent(rejected_share)} of new sends` : null],
     ["warning", warning && `close to ${warning.next}: ${warning.reason}`],
     ["sent", `${sent} in ${window_days} days`],

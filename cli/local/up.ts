@@ -72,6 +72,8 @@ export async function upSettings(
     // Programs under test connect as often as they like.
     "smtp.inbound.per_minute": 100_000,
     "log.level": "warn",
+    // The tests of a program bounce and complain as they like.
+    "reputation.enforced": false,
     // A first try needs no backups.
     "backup.schedule": "off",
     // For a first try the receivers of webhooks are on the same machine.

@@ -40,11 +40,15 @@ export const reputationLength = (found: Reputation | null): number =>
 const plain = (text = ""): ScreenLine => ({ text })
 
 function contentOf(found: Reputation): ScreenLine[] {
-  const { status, reason, rejected_share, sent, hour_sent, window_days, warning } = found
+  const { status, reason, would_be, rejected_share, sent, hour_sent, window_days, warning } = found
   const rejected = rejected_share > 0 ? `, rejects ${percent(rejected_share)} of new sends` : ""
-  const why = reason === null ? "" : `  (${reason})`
+  const unenforced = would_be && `reputation.enforced is off; it would be ${would_be}`
+  const why = reason ?? unenforced ?? ""
   return [
-    { text: labelled("status", `${status}${rejected}${why}`), brush: BRUSHES[status] },
+    {
+      text: labelled("status", `${status}${rejected}${why && `  (${why})`}`),
+      brush: BRUSHES[status],
+    },
     plain(
       labelled("sent", `${number(sent)} in ${window_days} days, ${number(hour_sent)} this hour`),
     ),

@@ -1,4 +1,5 @@
 import type { Actor } from "../audit-log/tables"
+import { settings } from "../core/config"
 import { type Limits, limitsOf } from "../plans/plans"
 import type {
   AccountReputation,
@@ -53,9 +54,10 @@ export interface Caller {
   ip: string
 }
 
+/** What a new account begins with. All of it is stored, so another default changes no older account. */
 export const ACCOUNT_DEFAULTS: AccountSettings = {
-  track_opens: true,
-  track_clicks: true,
+  track_opens: false,
+  track_clicks: false,
   require_mfa: false,
 }
 
@@ -133,10 +135,26 @@ export const accountFacts = (account: typeof accounts.$inferSelect) => ({
   quota_subject: quotaSubject(account),
   account_status: account.status,
   account_settings: account.settings,
-  sending_status: account.sending_status,
-  sending_status_reason: account.sending_status_reason,
+  ...sendingStatusOf(account),
   reputation: account.reputation,
 })
+
+/**
+ * How an account may send. Where reputation is not enforced, only what the operator froze counts: what its rates
+ * brought is no more than a row that waits to be judged again.
+ */
+export function sendingStatusOf({
+  sending_status,
+  sending_status_reason,
+  reputation,
+}: Pick<
+  typeof accounts.$inferSelect,
+  "sending_status" | "sending_status_reason" | "reputation"
+>): Pick<Caller, "sending_status" | "sending_status_reason"> {
+  const counts = settings()["reputation.enforced"] || reputation?.cause === "operator"
+  if (counts) return { sending_status, sending_status_reason }
+  return { sending_status: "active", sending_status_reason: null }
+}
 
 /** A user's free accounts share one set of limits (contract 10, section 5). */
 export const quotaSubject = ({

@@ -81,6 +81,7 @@ interface Tagged {
 export async function demandReleased(db: Reader, message: Tagged): Promise<void> {
   const { project_id, tags, template_id } = message
   if (tags.length === 0 && template_id === null) return
+  if (!settings()["reputation.enforced"]) return
   const found = (await heldIn(db, project_id)).find(({ dimension, name }) =>
     dimension === "tag" ? tags.includes(name) : template_id === name,
   )
@@ -181,13 +182,16 @@ async function unholdAll(store: Store, rows: AnyWorkRows, by: string): Promise<n
   }
 }
 
-/** Queues what was held just when its hold ended, or while the process that released it died. */
+/**
+ * Queues what was held just when its hold ended, or while the process that released it died; and all that was held
+ * before `reputation.enforced` was switched off.
+ */
 export async function releaseStranded(store: Store, rows: AnyWorkRows): Promise<void> {
   for (const by of await holders(store.read, rows)) {
     if (!isComplaintHold(by)) continue
     const own = and(eq(complaintHolds.id, by.slice(HOLD.length)), isHeld)
     const found = await store.read.select({ id: complaintHolds.id }).from(complaintHolds).where(own)
-    if (found.length === 0) await unholdAll(store, rows, by)
+    if (found.length === 0 || !settings()["reputation.enforced"]) await unholdAll(store, rows, by)
   }
 }
 

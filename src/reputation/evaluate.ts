@@ -95,9 +95,10 @@ async function judge(db: Reader, account: AccountRow): Promise<StatusDecision> {
   return decide(standing, await read(db, account, limits, at_ms), limits, at_ms)
 }
 
-/** Nothing is throttled any more, and what was frozen still waits for the operator. */
+/** What rates brought ends. What the operator froze still waits for the operator. */
 function unenforced({ status, reputation }: AccountStanding, at_ms: number): StatusDecision {
-  if (status !== "throttled") return { status, reputation, reason: null, warn: null }
+  if (status === "active" || reputation.cause === "operator")
+    return { status, reputation, reason: null, warn: null }
   const { window_start, base } = reputation
   const active = { ...BLANK, window_start, base, changed_at: isoFrom(at_ms) }
   return { status: "active", reputation: active, reason: null, warn: null }

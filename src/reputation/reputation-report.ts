@@ -1,5 +1,6 @@
 import { settings } from "../core/config"
 import { isoFrom, millis } from "../core/time"
+import { sendingStatusOf } from "../identity/caller"
 import type { ReputationCounts } from "../identity/tables"
 import { type AnyWorkRows, countHeld } from "../jobs/holds"
 import type { Reader } from "../store/store"
@@ -8,7 +9,7 @@ import { heldOf, holdName } from "./complaint-holds"
 import { read, standingOf, usualHour } from "./evaluate"
 import { forecast } from "./forecast"
 import { addUp, byName, type CountedHour, hourOf, hoursOf, NONE, startOfHour } from "./hour-counts"
-import { ratesOf, warningOf } from "./sending-status"
+import { ratesOf, statusOfRates, warningOf } from "./sending-status"
 import type { Dimension } from "./tables"
 import { firstHour, type Thresholds, thresholds } from "./thresholds"
 
@@ -29,17 +30,20 @@ export async function report(db: Reader, rows: AnyWorkRows, asked: Asked) {
   const standing = standingOf(account)
   const readings = await read(db, account, limits, at_ms)
   const { counts, hours, hour_sent } = readings
-  const { status, reputation } = standing
+  const { reputation } = standing
+  const { sending_status: status, sending_status_reason: reason } = sendingStatusOf(account)
+  const is_enforced = settings()["reputation.enforced"]
   const { base } = reputation
   const since = firstHour(at_ms, limits.window_ms)
   const names = (dimension: Dimension) => byName(db, { ...asked, dimension, since })
   return {
     status,
-    reason: account.sending_status_reason,
+    reason,
     changed_at: reputation.changed_at,
     rejected_share: reputation.rejected_share,
     low_since: reputation.below_since,
-    enforced: settings()["reputation.enforced"],
+    enforced: is_enforced,
+    would_be: is_enforced ? null : statusOfRates(standing, readings, limits, at_ms),
     window_days: limits.window_ms / 86_400_000,
     window_start: reputation.window_start,
     ...counts,

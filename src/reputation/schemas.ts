@@ -83,6 +83,12 @@ export const Reputation = t.Object(
     rejected_share: share(0, "Share of new sends that is rejected, 0 to 1."),
     low_since: rarely(time("Since when the rates of a throttled account are low.")),
     enforced: flag(true, "Whether bad rates throttle, freeze and hold anything here."),
+    would_be: rarely(
+      word(
+        ["active", "throttled", "frozen"],
+        "The status that the rates would bring if they counted; null where they do.",
+      ),
+    ),
     window_days: t.Number({ examples: [7] }),
     window_start: rarely(time("Where the window begins because the operator lifted a freeze.")),
     ...counts,

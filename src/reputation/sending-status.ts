@@ -75,6 +75,14 @@ export function decide(
   return withWarning(decision, step, near[step], limits)
 }
 
+/** The status that an active account with these readings would get now. */
+export const statusOfRates = (
+  { reputation }: AccountStanding,
+  readings: Readings,
+  limits: Thresholds,
+  at_ms: number,
+): SendingStatus => decide({ status: "active", reputation }, readings, limits, at_ms).status
+
 const unchanged = (
   { status, reputation }: AccountStanding,
   { counts }: Readings,

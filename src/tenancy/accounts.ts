@@ -3,7 +3,7 @@ import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
-import { ACCOUNT_DEFAULTS, quotaSubject } from "../identity/caller"
+import { ACCOUNT_DEFAULTS, quotaSubject, sendingStatusOf } from "../identity/caller"
 import {
   type AccountRole,
   type AccountSettings,
@@ -206,8 +206,7 @@ export const accountRecord = async (db: Reader, row: AccountRow) => ({
   slug: row.slug,
   plan: row.plan as PlanName,
   status: row.status,
-  sending_status: row.sending_status,
-  sending_status_reason: row.sending_status_reason,
+  ...sendingStatusOf(row),
   limits: limitsOf(row),
   usage: await usageOfAccount(db, row),
   settings: row.settings,

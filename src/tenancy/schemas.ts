@@ -85,8 +85,8 @@ export const UsageReconciliation = t.Object(
 )
 
 export const AccountSettings = t.Object({
-  track_opens: flag(true),
-  track_clicks: flag(true),
+  track_opens: flag(false),
+  track_clicks: flag(false),
   require_mfa: flag(false),
 })
 

@@ -68,7 +68,13 @@ export const tracking: Bench = {
 async function pixels({ url, headers }: Serving, folder: string, from: string) {
   const { mac } = openSecrets({ data_dir: `${folder}/data`, master_key: null, make: false })
   const keys = tokenKeys(mac(TOKEN_PURPOSE, "v1"))
-  const mail = { from, to: "user@mailbox.test", subject: "News", html: "<p>News</p>" }
+  const mail = {
+    from,
+    to: "user@mailbox.test",
+    subject: "News",
+    html: "<p>News</p>",
+    track_opens: true,
+  }
   const paths: string[] = []
   while (paths.length < MESSAGES) {
     const answer = await fetch(`${url}/v1/emails/batch`, {

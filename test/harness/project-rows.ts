@@ -1,5 +1,6 @@
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
+import { ACCOUNT_DEFAULTS } from "../../src/identity/caller"
 import { accounts, projects } from "../../src/identity/tables"
 import type { Store } from "../../src/store/store"
 
@@ -19,7 +20,7 @@ export async function addProject(
       limits: null,
       status: "active",
       sending_status: "active",
-      settings: { track_opens: true, track_clicks: true, require_mfa: false },
+      settings: ACCOUNT_DEFAULTS,
       ...account,
       ...times,
     })

@@ -378,14 +378,23 @@ test("with reputation.enforced off nothing is throttled or held, and rates are s
   const own = settings() as { "reputation.enforced": boolean }
   const project = await service.project()
   await sent(store, project, { sent: 300, bounced: 30, complained: 3, tags: ["news"] })
-  expect(await show(project)).toMatchObject({ status: "throttled" })
+  expect(await show(project)).toMatchObject({ status: "throttled", would_be: null })
+  const held = await service.project()
+  await sent(store, held, { sent: 1000, bounced: 200 })
   own["reputation.enforced"] = false
   try {
+    const first = await held.post("/v1/emails", EMAIL)
+    expect([first.status, ...headersOf(first)]).toEqual([201, "active", null])
     const other = await service.project()
     await sent(store, other, { sent: 1000, bounced: 500, complained: 9, tags: ["news"] })
     await sent(store, project, { sent: 1 })
-    for (const one of [other, project]) {
-      expect(await show(one)).toMatchObject({ status: "active", enforced: false })
+    await judgeAll(store)
+    for (const [one, would_be] of [
+      [other, "frozen"],
+      [held, "frozen"],
+      [project, "throttled"],
+    ] as const) {
+      expect(await show(one)).toMatchObject({ status: "active", enforced: false, would_be })
       expect((await one.post("/v1/emails", EMAIL)).status).toBe(201)
     }
     expect(await show(other)).toMatchObject({ held: [], bounce_rate: 0.5 })

@@ -104,6 +104,8 @@ test.skipIf(missing("chromium"))(
     await using site = Bun.serve({ port: 0, fetch: () => new Response("<title>News</title>") })
     const target = `http://127.0.0.1:${site.port}/news?a=1&b=2`
     await using server = await startBelfry({ env: lean })
+    const tracked = await server.cli("settings", "set", "track_opens=true", "track_clicks=true")
+    expect(tracked.code).toBe(0)
     const folder = templateFolder(server.home, target)
     expect((await server.cli("templates", "check", folder)).code).toBe(0)
     const pushed = await server.cli("templates", "push", folder)

@@ -5,6 +5,9 @@ import { plainLogin, SmtpDialogue } from "../harness/smtp-dialogue"
 import { get, until } from "./mails"
 import { lean } from "./serve"
 
+/** Under `up` bad rates have no consequences, unless they are asked for. */
+const enforced = { ...lean, BELFRY_REPUTATION_ENFORCED: "true" }
+
 const FROM = "me@mailbox.test"
 
 interface Answer {
@@ -66,7 +69,7 @@ const reputation = (server: Belfry) => get<Reputation>(server, "/v1/accounts/me/
 
 test("a burst of simulator bounces throttles, then freezes, until the operator lifts it", async () => {
   const home = makeHome()
-  let server = await startBelfry({ env: lean, home })
+  let server = await startBelfry({ env: enforced, home })
   try {
     for (const size of [100, 100]) expect((await burst(server, size)).status).toBe(200)
     await until(
@@ -112,7 +115,7 @@ test("a burst of simulator bounces throttles, then freezes, until the operator l
     expect(await reputation(server)).toMatchObject({ status: "frozen" })
 
     await server.stop()
-    server = await startBelfry({ env: lean, home })
+    server = await startBelfry({ env: enforced, home })
     expect((await post(server, "/v1/emails", bouncing())).status).toBe(403)
     const { stdout, code } = await server.cli("events", "list", "--event", "account.*")
     const told = JSON.parse(stdout) as { data: { from: string; to: string } }[]
@@ -141,7 +144,7 @@ interface Reputed {
 }
 
 test("a tag that a recipient reports as spam is held alone, until it is released", async () => {
-  await using server = await startBelfry({ env: lean })
+  await using server = await startBelfry({ env: enforced })
   const mail = (to: string, tags: string[]) => ({
     from: FROM,
     to,

@@ -28,7 +28,8 @@ interface Statistics {
 async function delivered(server: Belfry) {
   const html = '<p>Hi</p><a href="https://shop.test/a?x=1&amp;y=2">Shop</a>'
   const mail = { from: "me@mailbox.test", to: "ann@mailbox.test", subject: "Hi", html }
-  const { id } = await ask<{ id: string }>(server, "/v1/emails", mail)
+  const tracked = { ...mail, track_opens: true, track_clicks: true }
+  const { id } = await ask<{ id: string }>(server, "/v1/emails", tracked)
   await until("the delivery", async () => {
     const { status } = await ask<{ status: string }>(server, `/v1/emails/${id}`)
     return status === "delivered"

@@ -24,7 +24,7 @@ describe("making accounts", () => {
       status: "active",
       sending_status: "active",
       sending_status_reason: null,
-      settings: { track_opens: true, track_clicks: true, require_mfa: false },
+      settings: { track_opens: false, track_clicks: false, require_mfa: false },
     })
     expect(made.body.data.limits.projects).toBeNull()
     expect(made.body.data.usage.email).toEqual({ used: 0, limit: null, remaining: null })
@@ -162,12 +162,12 @@ describe("the account one works in", () => {
 
   test("name and settings change, one by one; what is unknown is not kept", async () => {
     const { owner } = await team(service)
-    const settings = { track_opens: false, colour: "red" }
+    const settings = { track_opens: true, colour: "red" }
     const changed = await owner.patch("/v1/accounts/me", { name: "New", settings })
     expect(changed.body.data.name).toBe("New")
     expect(changed.body.data.settings).toEqual({
-      track_opens: false,
-      track_clicks: true,
+      track_opens: true,
+      track_clicks: false,
       require_mfa: false,
     })
     expect((await owner.get("/v1/accounts/me")).body.data).toEqual(changed.body.data)

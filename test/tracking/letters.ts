@@ -20,13 +20,19 @@ export interface ReceivedLetter {
 const PIXEL = /<img src="https?:\/\/[^/"]+(\/t\/o\/[^"]+)"/
 const LINK = /href=["']?https?:\/\/[^/"'\s>]+(\/t\/c\/[^"'\s>]+)/g
 
-/** Sends an email and delivers everything that waits. */
+/** What an email says that leaves its tracking to the project and the account. */
+export const UNDECIDED = { track_opens: null, track_clicks: null }
+
+/** Sends an email that is tracked, unless `fields` say otherwise, and delivers everything that waits. */
 export async function receive(
   service: TestService,
   project: TestProject,
   fields: Record<string, unknown>,
 ): Promise<ReceivedLetter> {
-  const { body } = await project.post("/v1/emails", mail(fields))
+  const { body } = await project.post(
+    "/v1/emails",
+    mail({ track_opens: true, track_clicks: true, ...fields }),
+  )
   const handed = await deliverAll(service)
   const own = handed.find(({ message_id }) => message_id === body.id)
   const parsed = await simpleParser(Buffer.from(own?.raw ?? ""))

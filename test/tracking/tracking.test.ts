@@ -5,7 +5,7 @@ import { movableClock } from "../harness/clock"
 import { deliverAll } from "../harness/delivery"
 import { mail } from "../harness/mail"
 import { sharedService } from "../harness/shared-service"
-import { FIREFOX, type ReceivedLetter, receive } from "./letters"
+import { FIREFOX, type ReceivedLetter, receive, UNDECIDED } from "./letters"
 
 const service = await sharedService()
 const clock = movableClock()
@@ -159,28 +159,29 @@ test("HEAD counts nothing", async () => {
 })
 
 test("who opens and who clicks is chosen by the email, then the project, then the account", async () => {
-  const nothing = await letter({}, { track_opens: false, track_clicks: false })
+  const nothing = await letter(UNDECIDED)
   expect([nothing.pixel, nothing.links]).toEqual([undefined, []])
   expect(nothing.html).toBe(HTML)
-  const own = await letter({ track_opens: true }, { track_opens: false, track_clicks: false })
+  const own = await letter({ ...UNDECIDED, track_opens: true }, { track_opens: false })
   expect([own.pixel === undefined, own.links.length]).toEqual([false, 0])
   expect(await own.email()).toMatchObject({ track_opens: true, track_clicks: false })
-  const clicks = await letter({ track_opens: false })
+  const clicks = await letter({ ...UNDECIDED, track_opens: false }, { track_clicks: true })
   expect([clicks.pixel, clicks.links.length]).toEqual([undefined, 2])
 })
 
-test("an account that says no is asked where neither email nor project says anything", async () => {
+test("an account that says yes is asked where neither email nor project says anything", async () => {
   const project = await service.project()
-  const settings = { track_opens: false, track_clicks: false, require_mfa: false }
+  const settings = { track_opens: true, track_clicks: true, require_mfa: false }
   const ours = eq(accounts.id, project.account_id)
   await service.store.tx((tx) => tx.update(accounts).set({ settings }).where(ours))
-  const silent = await receive(service, project, { html: HTML })
-  expect([silent.pixel, silent.links]).toEqual([undefined, []])
-  await project.call("PATCH", "/v1/settings", { body: { track_clicks: true } })
-  const chosen = await receive(service, project, { html: HTML })
-  expect([chosen.pixel, chosen.links.length]).toEqual([undefined, 2])
+  const html = { html: HTML, ...UNDECIDED }
+  const silent = await receive(service, project, html)
+  expect([silent.pixel === undefined, silent.links.length]).toEqual([false, 2])
+  await project.call("PATCH", "/v1/settings", { body: { track_clicks: false } })
+  const chosen = await receive(service, project, html)
+  expect([chosen.pixel === undefined, chosen.links]).toEqual([false, []])
   await project.call("PATCH", "/v1/settings", { body: { track_clicks: null } })
-  expect((await receive(service, project, { html: HTML })).links).toEqual([])
+  expect((await receive(service, project, html)).links).toHaveLength(2)
 })
 
 test("an email that is sent again is tracked on its own", async () => {
@@ -194,7 +195,7 @@ test("an email that is sent again is tracked on its own", async () => {
 
 test("every attempt sends the same bytes", async () => {
   const project = await service.project()
-  const { body } = await project.post("/v1/emails", mail({ html: HTML }))
+  const { body } = await project.post("/v1/emails", mail({ html: HTML, track_opens: true }))
   const [first] = await deliverAll(service)
   const kept = (await project.get(`/v1/emails/${body.id}/raw`)).bytes
   expect(Buffer.from(kept).equals(Buffer.from(first?.raw ?? ""))).toBe(true)

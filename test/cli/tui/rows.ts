@@ -210,6 +210,7 @@ export function troubled(more: Partial<Reputation> = {}): Reputation {
     rejected_share: 0.393,
     low_since: null,
     enforced: true,
+    would_be: null,
     window_days: 7,
     window_start: null,
     ...{ sent: 4200, delivered: 3900, bounced: 256, complained: 2 },
