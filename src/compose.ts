@@ -201,6 +201,7 @@ function inboundParts({ settings, workers }: Ground, { net, targets }: AppParts[
     hosts: [...new Set(hosts)],
     verdicts: { workers, dns: net.dns, host },
     enforces_dmarc: () => settings["inbound.enforce_dmarc"],
+    bytes_per_hour: () => settings["inbound.mb_per_hour"] * 1024 ** 2,
   }
 }
 

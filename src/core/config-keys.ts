@@ -157,12 +157,6 @@ export const keys = {
     "Private networks, addresses and host names that webhooks may reach. Without any, only public addresses are allowed.",
   ),
 
-  "inbound.enforce_dmarc": key(
-    flag,
-    false,
-    "Whether mail is refused that fails DMARC, if the policy of its domain asks for that (p=reject).",
-  ),
-
   "retention.deliveries": key(
     durationFrom("1h", "3650d"),
     3650 * DAY,

@@ -64,4 +64,15 @@ export const smtpKeys = {
     100,
     "Maximum number of recipients of one received mail.",
   ),
+
+  "inbound.enforce_dmarc": key(
+    flag,
+    false,
+    "Whether mail is refused that fails DMARC, if the policy of its domain asks for that (p=reject).",
+  ),
+  "inbound.mb_per_hour": key(
+    whole(1, 1_000_000),
+    200,
+    "Megabytes that one delivering address may store in an hour over port 25. More is answered 452, but for bounces, complaints, unsubscribes and tracked replies.",
+  ),
 } as const

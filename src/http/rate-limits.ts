@@ -215,9 +215,14 @@ interface RateWindow {
   leasing?: Promise<number> | undefined
 }
 
-/** Fixed windows of 60 s of the clock, one a name, in the memory of this node. */
-class RateWindows {
+/** Fixed windows of the clock (default: 60 s), one a name, in the memory of this node. */
+export class RateWindows {
   readonly #windows = new Map<string, RateWindow>()
+  readonly #milliseconds: number
+
+  constructor(milliseconds = WINDOW_MILLISECONDS) {
+    this.#milliseconds = milliseconds
+  }
 
   /**
    * The current window. After a small step back of the clock it is the same window, so that its
@@ -226,9 +231,10 @@ class RateWindows {
   of(name: string): RateWindow {
     const now = millis()
     const known = this.#windows.get(name)
-    if (known && now < known.ends && now >= known.ends - 2 * WINDOW_MILLISECONDS) return known
+    const length = this.#milliseconds
+    if (known && now < known.ends && now >= known.ends - 2 * length) return known
     if (this.#windows.size >= MOST_WINDOWS) this.#forgetOld(now)
-    const ends = (Math.floor(now / WINDOW_MILLISECONDS) + 1) * WINDOW_MILLISECONDS
+    const ends = (Math.floor(now / length) + 1) * length
     const fresh = { ends, used: 0, leased: 0, given: 0 }
     this.#windows.set(name, fresh)
     return fresh

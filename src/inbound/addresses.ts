@@ -42,6 +42,13 @@ export interface AddressParts {
  */
 const REPORT_ADDRESSES = new Set(["postmaster", "abuse", "dmarc", "tls-reports", "complaints"])
 
+/** Whether mail to this address of the instance, or of a receiving domain, may be a report. */
+export const isReportAddress = (address: string): boolean =>
+  REPORT_ADDRESSES.has(comparable(address).split("@", 1)[0] ?? "")
+
+/** Whether the address itself is a proof: only a message of ours told it. */
+export const isProof = ({ is }: InboundTarget): boolean => is === "token" || is === "unsubscribe"
+
 /** What MAIL and RCPT were made for: relaying through others. No address of ours looks like it. */
 const RELAY_FORM = /[%!:"\\[\]]|@.*@/
 

@@ -15,10 +15,18 @@ import {
 import { Batcher } from "../store/batcher"
 import { inserter } from "../store/statements"
 import type { Store, Tx } from "../store/store"
-import { type AddressParts, type InboundTarget, inboundTarget } from "./addresses"
+import {
+  type AddressParts,
+  type InboundTarget,
+  inboundTarget,
+  isProof,
+  isReportAddress,
+} from "./addresses"
 import { arrivedMailsOf } from "./arrived-mail"
+import { costOf, DeliveringShares } from "./delivering-shares"
 import type { MailVerdicts } from "./mail-verdicts"
 import { inboundProcess } from "./process-job"
+import { MOST_REPORT_BYTES, quotesProof } from "./quoted-proof"
 import { keepRaw, type StoredRaw } from "./raw-mail"
 import { type InboundRow, inboundEmails, inboundFiles, inboundRaws } from "./tables"
 import { dmarcRefusal, type VerdictTools, verify } from "./verdicts"
@@ -29,12 +37,14 @@ export interface InboundServerParts extends Omit<AddressParts, "read"> {
   verdicts: VerdictTools
   /** Whether mail is refused that fails DMARC, where its domain asks for that. */
   enforces_dmarc: () => boolean
+  /** What one delivering address may store in an hour. */
+  bytes_per_hour: () => number
 }
 
 /** Mails of one transaction: those that come at the same time. */
 const MOST_AT_ONCE = 50
 
-type Handlers = Pick<MailServerOptions, "onRecipient" | "onMail">
+type Handlers = Pick<MailServerOptions, "onSender" | "onRecipient" | "onMail">
 
 /**
  * What the mail server on port 25 asks: which recipients it takes, and a whole mail, which is on disk
@@ -44,20 +54,45 @@ export function inboundHandlers(parts: InboundServerParts): Handlers {
   const { store, secrets, hosts } = parts
   const addresses: AddressParts = { read: store.read, secrets, hosts }
   const arrivals = new Batcher({ store, most: MOST_AT_ONCE, write: writeAll })
+  const shares = new DeliveringShares(parts.bytes_per_hour)
+  /** What MAIL FROM declared, of each session. */
+  const declared = new WeakMap<MailSession, number>()
   return {
-    async onRecipient(address) {
+    async onSender({ size = 0 }, session) {
+      declared.set(session, size)
+    },
+    async onRecipient(address, session) {
       const target = await inboundTarget(addresses, address)
       if ("enhanced" in target) throw refused(target.enhanced, target.text)
+      const size = declared.get(session) ?? 0
+      if (isProof(target) || shares.hasRoom(session.address, costOf(size, 1))) return
+      // It may be a complaint: what it quotes decides when it is here.
+      if (isReportAddress(address) && size <= MOST_REPORT_BYTES) return
+      throw shares.refusal(session.address)
     },
     async onMail(mail, session) {
       const found = await targetsOf(addresses, mail.to)
-      const verdicts = parts.enforces_dmarc() ? await judged(parts, mail, session) : undefined
-      const trace = traceOf(mail, session, hosts[0] ?? "")
-      const ids = await kept(async () => {
-        const stored = await keepRaw(parts.inbound_blobs, [trace, mail.raw], found.length)
-        return arrivals.add({ rows: rowsOf({ mail, session, found, verdicts, stored }), ...stored })
-      })
-      return `2.0.0 Ok: queued as ${ids.join(" ")}`
+      const { address } = session
+      const strangers = found.filter(({ target }) => !isProof(target))
+      const is_proven =
+        strangers.length < found.length ||
+        (found.some((one) => isReportAddress(one.address)) && quotesProof(secrets, mail.raw))
+      const cost = strangers.length === 0 ? 0 : costOf(mail.raw.length, strangers.length)
+      if (!is_proven && !shares.hasRoom(address, cost)) throw shares.refusal(address)
+      shares.count(address, cost)
+      try {
+        const verdicts = parts.enforces_dmarc() ? await judged(parts, mail, session) : undefined
+        const trace = traceOf(mail, session, hosts[0] ?? "")
+        const ids = await kept(async () => {
+          const stored = await keepRaw(parts.inbound_blobs, [trace, mail.raw], found.length)
+          const rows = rowsOf({ mail, session, found, verdicts, stored })
+          return arrivals.add({ rows, raw: stored.raw, is_proven })
+        })
+        return `2.0.0 Ok: queued as ${ids.join(" ")}`
+      } catch (error) {
+        shares.count(address, -cost)
+        throw error
+      }
     },
   }
 }
@@ -168,6 +203,8 @@ interface NewMail {
   rows: InboundRow[]
   /** Null where a file has it. */
   raw: Buffer | null
+  /** It came to an address with a MAC, or quotes one. */
+  is_proven: boolean
 }
 
 /** Several mails at once, each whole. Answers with the ids of each. */
@@ -188,8 +225,13 @@ async function writeAll(tx: Tx, list: NewMail[]): Promise<string[][]> {
   await enqueueAll(
     tx,
     inboundProcess,
-    // Strangers decide how much of it there is: what the instance needs itself goes first.
-    ids.map((ids) => ({ payload: { ids }, project_id: null, priority: PRIORITIES.bulk })),
+    // Strangers decide how much of it there is: what the instance needs itself goes first, and so do reports,
+    // unsubscribes and answers to mail of ours.
+    list.map(({ is_proven }, at) => ({
+      payload: { ids: ids[at] ?? [] },
+      project_id: null,
+      priority: is_proven ? PRIORITIES.normal : PRIORITIES.bulk,
+    })),
   )
   return ids
 }

@@ -87,6 +87,7 @@ async function oursTakes(folder: string, dns: string, seconds: number) {
   const port = await freePort()
   await using server = await serve(folder, key, {
     BELFRY_SMTP_INBOUND_LISTEN: `127.0.0.1:${port}`,
+    BELFRY_INBOUND_MB_PER_HOUR: "1000000", // all of it comes from one address
     BELFRY_DNS_SERVERS: dns,
     BELFRY_WEBHOOKS_REQUIRE_HTTPS: "false",
     BELFRY_WEBHOOKS_ALLOW_PRIVATE: "127.0.0.0/8",

@@ -34,7 +34,8 @@ export async function inboundServer(
   const dns = resolver({ servers: [names.server] })
   const verdicts = { workers, dns, host: HOST }
   const server_parts = { store, secrets, inbound_blobs, hosts: [HOST], verdicts }
-  const handlers = inboundHandlers({ ...server_parts, enforces_dmarc: () => false, ...options })
+  const rules_of_port = { enforces_dmarc: () => false, bytes_per_hour: () => 1e12 }
+  const handlers = inboundHandlers({ ...server_parts, ...rules_of_port, ...options })
   const it = await openTestMailServer({
     kind: "inbound",
     host: HOST,
