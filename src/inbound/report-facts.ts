@@ -1,10 +1,10 @@
 import { comparable } from "../lib/address"
 import type { FeedbackReport } from "../lib/arf"
+import { bounceSubtype } from "../lib/bounce-subtype"
 import type { Dsn } from "../lib/dsn"
 import type { DsnRecipient } from "../lib/dsn-recipient"
 import type { Message } from "../messages/facts"
 import type { LateFact } from "../messages/settle"
-import { bounceSubtype } from "./bounce-subtype"
 
 type Reported = Pick<Message, "recipients">
 

@@ -1,3 +1,5 @@
+import type { RefusalStage } from "./refusal"
+
 export type DsnAction = "failed" | "delayed" | "delivered" | "relayed" | "expanded"
 
 /** What a report says of one recipient. */
@@ -12,6 +14,8 @@ export interface DsnRecipient {
   /** The words of the server that refused, without the type in front, on one line. */
   diagnostic: string | null
   remote_mta: string | null
+  /** Where in the dialogue the server refused, as far as the report says. */
+  stage: RefusalStage | null
 }
 
 const MOST_WORDS = 1_000

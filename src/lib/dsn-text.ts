@@ -1,4 +1,5 @@
 import { type DsnAction, type DsnRecipient, statusIn } from "./dsn-recipient"
+import { stageIn } from "./refusal"
 import { addressIn, onOneLine } from "./report-fields"
 import { firstOf, type HeaderLists, headersIn, type SeenMail } from "./seen-mail"
 
@@ -82,7 +83,7 @@ const DELAYED =
   /warning (?:message )?only|has not yet been delivered|has been delayed|is delayed|message delayed|delivery delayed|delivery status notification \(delay\)|could not send message for past|do not need to resend|will be retried|will continue to (?:try|be)|no action is required|noch nicht zugestellt|verzögert|n'a pas encore été|todavía no se ha|non è stato ancora|ещё не доставлено|еще не доставлено|задерж|暂未送达/i
 
 const FAILED =
-  /undeliver|not (?:be|been) delivered|fail(?:ed|ure) to deliver|blocked by|\bbounce\b|(?:un|not )able to deliver|wasn't able to deliver|(?:delivery|mail|message|transmission|sending)(?: \w+){0,6} (?:has )?failed|failed (?:permanently|recipient)|delivery (?:failure|error|has failed|problem|unsuccessful)|failure notice|returned (?:mail|to sender|message)|returning message|(?:could|can|was|were|did) ?not (?:be )?(?:deliver|sent|reach|process)|permanent (?:fatal )?error|fatal errors?|had (?:fatal|permanent)|errors? (?:has |have )?occurred (?:while|when)|bounced|recipients? (?:were|was) in error|unknown user|user unknown|exceeds allowed size|giv(?:en|ing) up|nicht (?:zugestellt|ausgeliefert|übermittelt)|unzustellbar|n'a (?:pas )?pu être|échec de|non remis|non distribuible|no (?:se )?(?:pudo|ha podido|puede) (?:ser )?entrega|no se pudo entregar|non recapita|non è stato possibile (?:recapitare|consegnare)|mancato recapito|não (?:pôde|pode) ser entregue|kon niet worden (?:bezorgd|afgeleverd)|onbestelbaar|nie (?:może|mogła) zostać dostarczon|не (?:может быть|удалось|было|была) достав|недоставлен|退信|退回|无法(?:投递|送达|发送)|配信(?:できません|不能)|配達できません|送信できません|배달하지 못|반송/i
+  /undeliver|not (?:be|been) delivered|fail(?:ed|ure) to deliver|blocked by|\bbounce\b|(?:un|not )able to deliver|wasn't able to deliver|(?:delivery|mail|message|transmission|sending)(?: \w+){0,6} (?:has )?failed|error delivering your|failed (?:permanently|recipient)|delivery (?:failure|error|has failed|problem|unsuccessful)|failure notice|returned (?:mail|to sender|message)|returning message|(?:could|can|was|were|did) ?not (?:be )?(?:deliver|sent|reach|process)|permanent (?:fatal )?error|fatal errors?|had (?:fatal|permanent)|errors? (?:has |have )?occurred (?:while|when)|bounced|recipients? (?:were|was) in error|unknown user|user unknown|exceeds allowed size|giv(?:en|ing) up|nicht (?:zugestellt|ausgeliefert|übermittelt)|unzustellbar|n'a (?:pas )?pu être|échec de|non remis|non distribuible|no (?:se )?(?:pudo|ha podido|puede) (?:ser )?entrega|no se pudo entregar|non recapita|non è stato possibile (?:recapitare|consegnare)|mancato recapito|não (?:pôde|pode) ser entregue|kon niet worden (?:bezorgd|afgeleverd)|onbestelbaar|nie (?:może|mogła) zostać dostarczon|не (?:может быть|удалось|было|была) достав|недоставлен|退信|退回|无法(?:投递|送达|发送)|配信(?:できません|不能)|配達できません|送信できません|배달하지 못|반송/i
 
 function actionIn(words: string, mail: SeenMail): DsnAction | undefined {
   const start = words.slice(0, 8_000)
@@ -99,7 +100,7 @@ const LABEL =
 
 /** An address alone on a line, with what may stand behind it: a colon, the reason, the time. */
 const ALONE =
-  /^(?:"[^"]{0,100}"\s*)?[<[]?((?:smtp[=:])?[^\s<>()[\]:;,"：（）。，；、]{1,64}@[^\s<>()[\]:;,"@：（）。，；、]{1,253})[>\]]?(?:\s*\(([^()]{1,300})\))?\s*(?:\.?$|[:;,]+\s*(.{0,900})$|\.{3}\s*(.{0,900})$|-{1,2}\s+(.{0,900})$|on\s+\w{3},.{0,100}$)/iu
+  /^(?:"[^"]{0,100}"\s*)?[<[]?((?:smtp[=:])?[^\s<>()[\]:;,"：（）。，；、]{1,64}@[^\s<>()[\]:;,"@：（）。，；、]{1,253})[>\]]?(?:\s*[([]([^()[\]]{1,300})[)\]])?\s*(?:\.?$|[:;,]+\s*(.{0,900})$|\.{3}\s*(.{0,900})$|-{1,2}\s+(.{0,900})$|on\s+\w{3},.{0,100}$)/iu
 
 interface RecipientLine {
   at: number
@@ -109,7 +110,9 @@ interface RecipientLine {
 }
 
 function recipientLine(line: string, at: number): RecipientLine | undefined {
-  const bare = line.replace(/^[\s>*•-]{1,40}/, "")
+  const bare = line
+    .replace(/^[\s>*•-]{1,40}/, "")
+    .replace(/^"([^"\s@]{1,64}@[^"\s@]{1,253})"/, "$1")
   const first = REASON_FIRST.exec(bare)
   const start = first ? bare.slice(first[0].length) : bare.replace(LABEL, "")
   const [, found, ...reasons] = ALONE.exec(start.trim()) ?? []
@@ -156,9 +159,11 @@ function recipientsIn(lines: string[], action: DsnAction, readLine: ReadLine): D
       replyIn([one.reason]) ??
       replyNaming(one.email, lines) ??
       replyIn(own) ??
+      replyIn(own, BARE_REPLY) ??
       paragraph(one.reason, own) ??
       replyIn(lines)
-    return recipient(one.email, action, diagnostic, lines)
+    const stage = stageIn(onOneLine(lines.slice(one.at, end).join(" ")))
+    return { ...recipient(one.email, action, diagnostic, lines), stage }
   })
 }
 
@@ -178,22 +183,26 @@ function recipient(
 ): DsnRecipient {
   const remote_mta = lines.map((line) => REMOTE.exec(line)?.[1]).find(Boolean) ?? null
   const status = statusIn(diagnostic ?? "")
-  return { email, final_email: null, action, status, diagnostic, remote_mta }
+  const stage = stageIn(onOneLine(lines.join(" ")))
+  return { email, final_email: null, action, status, diagnostic, remote_mta, stage }
 }
 
 const REMOTE =
   /\b(?:host|talking to|connect to|domain \S{1,253} by) ((?:[a-z0-9-]{1,63}\.){1,9}[a-z]{2,20})\b/i
 
 /** A reply of a server within a line: at its beginning, or behind what introduces it. */
-const REPLY = /(?:^|[:>"'([=]\s*|\bsaid\s|\berror\s|\bwas\s)([45]\d\d(?:[ -]|#|: ?)\s?\S.*)$/
+const REPLY = /(?:^\s*|[:>"'([=]\s*|\bsaid\s|\berror\s|\bwas\s)([45]\d\d(?:[ -]|#|: ?)\s?\S.*)$/
 
 const MOST_REPLY_LINES = 6
 
+/** GMX and 1&1 leave out the three digits. */
+const BARE_REPLY = /^\s*([45]\.\d{1,3}\.\d{1,3}\s+\S.*)$/
+
 /** The reply that the lines quote, with its further lines, on one line. */
-function replyIn(lines: string[]): string | null {
-  const at = lines.findIndex((line) => REPLY.test(line))
+function replyIn(lines: string[], reply = REPLY): string | null {
+  const at = lines.findIndex((line) => reply.test(line))
   if (at === -1) return null
-  const first = REPLY.exec(lines[at] ?? "")?.[1] ?? ""
+  const first = reply.exec(lines[at] ?? "")?.[1] ?? ""
   const more = lines.slice(at + 1, at + MOST_REPLY_LINES)
   const end = more.findIndex((line) => /^\s*$|^(?:<<<|>>>|\.\.\. |giving up)/i.test(line))
   return onOneLine([first, ...(end === -1 ? more : more.slice(0, end))].join(" ")).slice(0, 1_000)
@@ -207,8 +216,11 @@ function replyNaming(email: string, lines: string[]): string | null {
 
 const MOST_REASON_LINES = 4
 
+/** A short line that ends in a colon leads to the reason: `SMTP error after RCPT command:`. */
+const LEADS = /^.{0,60}:\s*$/
+
 function paragraph(reason: string, lines: string[]): string | null {
-  const start = lines.findIndex((line) => line.trim() !== "")
+  const start = lines.findIndex((line) => line.trim() !== "" && !LEADS.test(line))
   const rest = start === -1 ? [] : lines.slice(start, start + MOST_REASON_LINES)
   const end = rest.findIndex((line) => line.trim() === "")
   const words = onOneLine([reason, ...(end === -1 ? rest : rest.slice(0, end))].join(" "))

@@ -1,5 +1,6 @@
 import { type DsnAction, type DsnRecipient, statusIn } from "./dsn-recipient"
 import { dsnFromText, isFromServer } from "./dsn-text"
+import { stageIn } from "./refusal"
 import {
   addressIn,
   fieldOf,
@@ -14,6 +15,7 @@ import {
   headersIn,
   partOfType,
   type SeenMail,
+  STATUS_TYPES,
   textOfPart,
 } from "./seen-mail"
 
@@ -26,8 +28,6 @@ export interface Dsn {
   /** Empty when the report returns nothing of the message. */
   original_headers: HeaderLists
 }
-
-const STATUS_TYPES = new Set(["message/delivery-status", "message/global-delivery-status"])
 
 /** RFC 6522, 3 and RFC 6533, 5 and 6: what a report returns of the message. */
 const RETURNED_TYPES = new Set([
@@ -85,7 +85,7 @@ function fromStatus(text: string, returned: HeaderLists | undefined, mail: SeenM
     .filter((one) => one !== undefined)
     .slice(0, MOST_RECIPIENTS)
   if (recipients.length === 0) return undefined
-  if (recipients.some(({ diagnostic }) => diagnostic === null)) explain(recipients, mail)
+  explain(recipients, mail)
   const headers = returned ?? {}
   const named = MESSAGE_ID_FIELDS.map((name) => fieldOf(of_message, name)).find(Boolean)
   return {
@@ -96,12 +96,14 @@ function fromStatus(text: string, returned: HeaderLists | undefined, mail: SeenM
   }
 }
 
-/** Some servers (Exim, OpenSMTPD) give the reason only to people. */
+/** Some servers give the reason (Exim, OpenSMTPD) or the stage (Postfix) only to people. */
 function explain(recipients: DsnRecipient[], mail: SeenMail) {
+  if (recipients.every(({ diagnostic, stage }) => diagnostic !== null && stage !== null)) return
   const told = dsnFromText(mail)?.recipients ?? []
   for (const one of recipients) {
-    const words = told.find(({ email }) => email === one.email)?.diagnostic ?? null
-    one.diagnostic ??= words
+    const words = told.find(({ email }) => email === one.email)
+    one.diagnostic ??= words?.diagnostic ?? null
+    one.stage ??= words?.stage ?? null
     one.status = exactStatus(one.status, one.diagnostic)
   }
 }
@@ -162,6 +164,7 @@ function recipientOf(group: ReportGroup, mail: SeenMail): DsnRecipient | undefin
     status: exactStatus(status_code, diagnostic),
     diagnostic: diagnostic?.slice(0, MOST_WORDS).toWellFormed() ?? null,
     remote_mta: withoutType(fieldOf(group, "remote-mta")),
+    stage: stageIn(diagnostic ?? ""),
   }
 }
 

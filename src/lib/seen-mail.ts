@@ -1,5 +1,13 @@
 import { canonicalFields, decodeWords, headerFields } from "./mail-text"
-import { contentOf, isFile, leafText, type MailLeaf, type MailTree, textOf } from "./mail-tree"
+import {
+  contentOf,
+  isFile,
+  leafText,
+  type MailLeaf,
+  type MailTree,
+  readTree,
+  textOf,
+} from "./mail-tree"
 
 /** A leaf of the MIME tree with its decoded bytes. A message in the message stays whole. */
 export interface MailPart {
@@ -36,16 +44,50 @@ const MOST_TEXT_BYTES = 256 * 1024
  * the header is known. Never throws.
  */
 export function seenMail(raw: Uint8Array, tree: MailTree, envelope_from: string): SeenMail {
-  const leaves = tree.problem === null ? tree.leaves.slice(0, MOST_PARTS) : []
+  const headers = headerLists(headerFields(raw))
+  const read = tree.problem === null ? tree.leaves.slice(0, MOST_PARTS) : []
+  const leaves = REPORT.test(firstOf(headers, "content-type")) ? withStatus(raw, read) : read
   const bodies = leaves.filter((leaf) => !isFile(leaf))
   return {
-    headers: headerLists(headerFields(raw)),
+    headers,
     text: joined(bodies, "text/plain"),
     html: joined(bodies, "text/html"),
     parts: leaves.filter(isFile).map(seenPart),
     envelope_from,
   }
 }
+
+const REPORT = /^multipart\/report\b/i
+
+/** RFC 3464 and RFC 6533. */
+export const STATUS_TYPES: ReadonlySet<string> = new Set([
+  "message/delivery-status",
+  "message/global-delivery-status",
+])
+
+const STATUS_HEAD =
+  /^(?:[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*){0,20}?content-type:\s*message\/(?:global-)?delivery-status\b/im
+
+/**
+ * Damage in the rest of a report does not lose what it reports: the status part is found by its own
+ * head. Of a report in which no part is marked off the body is text.
+ */
+function withStatus(raw: Uint8Array, leaves: MailLeaf[]): MailLeaf[] {
+  if (leaves.some(({ content_type }) => STATUS_TYPES.has(content_type))) return leaves
+  const bytes = Buffer.from(raw.buffer, raw.byteOffset, Math.min(raw.byteLength, MOST_REPORT_BYTES))
+  const text = bytes.toString("latin1")
+  const at = text.search(STATUS_HEAD)
+  const end = text.indexOf("\r\n--", at)
+  if (at !== -1) {
+    const part = bytes.subarray(at, end === -1 ? bytes.length : end)
+    return [...leaves, ...readTree(part).leaves]
+  }
+  const body = text.indexOf("\r\n\r\n")
+  return leaves.length > 0 || body === -1 ? leaves : readTree(bytes.subarray(body + 2)).leaves
+}
+
+/** Of a report that is damaged. */
+const MOST_REPORT_BYTES = 1024 * 1024
 
 /** A NUL is no text on Postgres, and half a character is none anywhere. */
 const storable = (text: string): string => text.replaceAll("\0", "").toWellFormed()

@@ -62,6 +62,42 @@ test("a report names 100 recipients at most", () => {
   expect(readDsn(seen(raw, ""))?.recipients).toHaveLength(100)
 })
 
+describe("a report keeps what it says of the recipient", () => {
+  const STATUS = part(
+    "Content-Type: message/delivery-status",
+    "Reporting-MTA: dns; x\n\nFinal-Recipient: rfc822; ann@b.test\nAction: failed\nStatus: 5.1.1",
+  )
+  const HEAD = "From: MAILER-DAEMON@x.test\nSubject: Undelivered"
+  const report = (...rest: string[]) =>
+    multipart(HEAD, "multipart/report; report-type=delivery-status", [STATUS, ...rest])
+  const nested = (depth: number) => {
+    const open = (at: number) => `Content-Type: multipart/mixed; boundary="n${at}"\r\n\r\n--n${at}`
+    return Array.from({ length: depth }, (_, at) => open(at)).join("\r\n")
+  }
+
+  test.each([
+    ["without the end of its last part", report().replace("--=_boundary--", "")],
+    ["whose part after it has no boundary", report(part("Content-Type: multipart/mixed", "x"))],
+    ["whose original is 60 levels deep", report(nested(60))],
+    ["whose original has 2,000 parts", report(`${nested(1)}${"\r\n\r\nx\r\n--n0".repeat(2_000)}`)],
+    ["whose parts are marked off with another boundary", report().replaceAll("--=_b", "--=_c")],
+    [
+      "whose text before it names no boundary",
+      report().replace(
+        "--=_boundary",
+        "--=_boundary\r\nContent-Type: multipart/alternative\r\n\r\nx\r\n--=_boundary",
+      ),
+    ],
+    [
+      "whose delimiters are gone",
+      report().replace(/^--=_boundary.*\r\n(?:Content-Type.*\r\n)?/gm, ""),
+    ],
+  ])("%s", (_, raw) => {
+    const [one] = readDsn(seen(raw, ""))?.recipients ?? []
+    expect(one).toMatchObject({ email: "ann@b.test", action: "failed", status: "5.1.1" })
+  })
+})
+
 test("whatever stands in a report, reading it ends and never throws", () => {
   const token = fc.constantFrom(
     ...["Final-Recipient: ", "Action: ", "Status: 5.1.1", "rfc822; ", "a@b.test", "<", ">", ":"],

@@ -114,14 +114,18 @@ async function handedOver(to: string) {
 const note = (messageId: string, told: object) =>
   JSON.stringify({ mail: { messageId, destination: ["ann@example.test"] }, ...told })
 
-const bounce = (bounceType: string, bounceSubType: string, emailAddress = "Ann@Example.test") => ({
+const UNKNOWN = "550 5.1.1 user unknown"
+
+const bounce = (
+  bounceType: string,
+  bounceSubType: string,
+  { emailAddress = "Ann@Example.test", said = UNKNOWN } = {},
+) => ({
   notificationType: "Bounce",
   bounce: {
     bounceType,
     bounceSubType,
-    bouncedRecipients: [
-      { emailAddress, status: "5.1.1", diagnosticCode: "smtp; 550 5.1.1 user unknown" },
-    ],
+    bouncedRecipients: [{ emailAddress, status: "5.1.1", diagnosticCode: `smtp; ${said}` }],
   },
 })
 
@@ -141,7 +145,9 @@ test.each(["1", "2"] as const)(
   async (version) => {
     const to = `bounced-${version}@example.test` // a permanent bounce suppresses its address
     const { id, messageId } = await handedOver(to)
-    const told = bounce("Permanent", "NoEmail", `Bounced-${version}@Example.test`)
+    const told = bounce("Permanent", "NoEmail", {
+      emailAddress: `Bounced-${version}@Example.test`,
+    })
     const Message = note(messageId, told)
     const { status, body } = await post(signedBy(signer, { Message }, version))
     expect([status, body.data]).toEqual([200, { received: true }])
@@ -180,7 +186,7 @@ test("a notification before its mail is known waits for it", async () => {
 
 test("a transient bounce is the end of the mail, and says that the address may be good", async () => {
   const { id, messageId } = await handedOver("ann@example.test")
-  const full = bounce("Transient", "MailboxFull")
+  const full = bounce("Transient", "MailboxFull", { said: "452 4.2.2 over quota" })
   await post(signedBy(signer, { Message: note(messageId, full) }))
   await workOff(becomes(id, "bounced"))
   const { events } = (await home.owner.get(`/v1/emails/${id}/events`, here(home))).body.data
@@ -193,8 +199,23 @@ test("a transient bounce is the end of the mail, and says that the address may b
 })
 
 test("an undetermined bounce is a transient one, of a kind that nobody knows", () => {
-  const told = readNotification(note("ses-1", bounce("Undetermined", "Undetermined")))
-  expect(told?.notices).toMatchObject([{ bounce_type: "Transient", bounce_subtype: "General" }])
+  const { bounce: told } = bounce("Undetermined", "Undetermined")
+  const bouncedRecipients = [{ emailAddress: "ann@example.test" }]
+  const unsaid = { notificationType: "Bounce", bounce: { ...told, bouncedRecipients } }
+  expect(readNotification(note("ses-1", unsaid))?.notices).toMatchObject([
+    { bounce_type: "Transient", bounce_subtype: "General" },
+  ])
+})
+
+test.each([
+  ["General", UNKNOWN, "NoEmail"],
+  ["NoEmail", "550 5.1.1 wrote to too many recipients", "InfrastructureRejected"],
+  ["General", "550 5.7.1 refused by policy", "PolicyRejected"],
+  ["NoEmail", "550 no", "NoEmail"],
+  ["Suppressed", UNKNOWN, "Suppressed"],
+])("a bounce that SES calls %s, with the words %p, is %s", (kind, said, bounce_subtype) => {
+  const told = readNotification(note("ses-1", bounce("Permanent", kind, { said })))
+  expect(told?.notices).toMatchObject([{ bounce_subtype }])
 })
 
 test("a complaint of who complained before is a mail that was never sent", () => {

@@ -274,7 +274,10 @@ class SmtpAttempt {
     if (reply instanceof Unsendable) return unsendable(reply, server)
     const said = reply && !isGood(reply) ? reply : end
     if (!said || (said.code === 421 && !handed)) return undefined
-    return replied(this.#policy, said, said === end ? "message" : "RCPT", server)
+    if (said !== end) return replied(this.#policy, said, "RCPT", server)
+    // One word about all of them names none of them.
+    const is_of_one = handed && recipients.filter(isTaken).length === 1
+    return replied(this.#policy, said, is_of_one ? "message" : "DATA", server)
   }
 
   #keep(result: RecipientResult, feedback: DestinationFeedback, is_of_tls = false): undefined {
@@ -282,6 +285,8 @@ class SmtpAttempt {
     this.#last = { result, feedback, is_of_tls }
   }
 }
+
+const isTaken = (reply: SmtpReply | Unsendable) => !(reply instanceof Unsendable) && isGood(reply)
 
 const isHangUp = (error: unknown) =>
   (error instanceof SmtpConnectionError && error.kind === "connection") ||

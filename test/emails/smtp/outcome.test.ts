@@ -1,13 +1,15 @@
 import { describe, expect, test } from "bun:test"
 import {
   asksForLess,
+  NOWHERE,
   RECEIVER_POLICY,
   relayPolicy,
+  replied,
   type SmtpPhase,
-  subtype,
 } from "../../../src/emails/smtp/outcome"
 import { ReplyReader, type SmtpReply } from "../../../src/emails/smtp/wire"
 import { blameOf } from "../../../src/lib/bounce-blame"
+import { subtypeOf } from "../../../src/lib/refusal"
 import { smtpSink } from "../../fakes/smtp-sink"
 import { a, directOn, mx, type Names } from "../providers/direct-fixture"
 import { BOUNCES, RETRIES } from "./refusals"
@@ -51,11 +53,10 @@ test.each([
   ],
   ["550 5.7.1 Refused by policy", "PolicyRejected"],
   ["550 5.2.1 mailbox disabled", "General"],
-  ["554 transaction failed", "General"],
 ])("%p is a bounce of kind %s", (text, bounce_subtype) => {
   const { fault, ...status } = relayMeaning(reply(text), "RCPT")
   expect(status).toEqual({ status: "bounced", bounce_subtype, code: null })
-  expect(subtype(reply(text))).toBe(bounce_subtype)
+  expect(subtypeOf(reply(text), "recipient")).toBe(bounce_subtype)
   expect(fault).toBeUndefined()
 })
 
@@ -70,6 +71,7 @@ test.each([
   ["554 5.4.6 loop", "InfrastructureRejected"],
   ["503 Bad sequence of commands", "InfrastructureRejected"],
   ["554 Service unavailable", "InfrastructureRejected"],
+  ["554 transaction failed", "InfrastructureRejected"],
   ["550 5.4.5 Daily user sending quota exceeded.", "InfrastructureRejected"],
   ["552 5.2.2 sending quota exceeded for this account", "InfrastructureRejected"],
   ["550 Daily SMTP relay sending limit exceeded for customer", "InfrastructureRejected"],
@@ -88,7 +90,7 @@ test.each([
   const { fault, ...status } = relayMeaning(reply(text), "RCPT")
   expect(status).toEqual(FAILED as typeof status)
   expect(fault).toBe("infrastructure")
-  expect(subtype(reply(text))).toBe(of_host)
+  expect(subtypeOf(reply(text), "recipient")).toBe(of_host)
 })
 
 test.each([
@@ -245,4 +247,18 @@ test.each<[string, boolean]>([
   ["250 ok", false],
 ])("%p slows its domain down: %p", (text, expected) => {
   expect(asksForLess(reply(text))).toBe(expected)
+})
+
+test.each<[string, SmtpPhase, true | undefined]>([
+  ["452 4.2.2 mailbox full", "RCPT", true],
+  ["450 4.1.1 unverified recipient", "RCPT", true],
+  ["451 4.2.0 not ready", "RCPT", true],
+  ["451 4.2.0 not ready", "DATA", undefined],
+  ["450 4.2.0 Greylisted, come back in 5 minutes", "RCPT", undefined],
+  ["450 4.2.1 The user gets mail at a rate that is too high", "RCPT", undefined],
+  ["452 4.5.3 too many recipients", "RCPT", undefined],
+  ["450 sender address could not be verified, rejected for now", "RCPT", undefined],
+  ["451 Please try again later", "RCPT", undefined],
+])("%p at %s counts against the recipient when it is given up: %p", (text, phase, is_soft) => {
+  expect(replied(RECEIVER_POLICY, reply(text), phase, NOWHERE).is_soft).toBe(is_soft as true)
 })

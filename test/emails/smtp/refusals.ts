@@ -38,7 +38,6 @@ export const BOUNCES: [subtype: string, blame: string, texts: string[]][] = [
     [
       "550 5.2.1 The email account that you tried to reach is disabled",
       "550 5.2.0 other mailbox status",
-      "554 Transaction failed",
       "554 This mailbox is disabled (554.30)",
     ],
   ],
@@ -124,6 +123,7 @@ export const BOUNCES: [subtype: string, blame: string, texts: string[]][] = [
       "504 Command parameter not implemented",
       "521 Host does not accept mail",
       "554 Service unavailable",
+      "554 Transaction failed",
       "554 5.0.0 Service currently unavailable",
     ],
   ],

@@ -1,3 +1,5 @@
+import { bounceSubtype } from "../../../lib/bounce-subtype"
+import { stageIn } from "../../../lib/refusal"
 import type { ProviderNotice, ProviderReport } from "../../../providers/provider"
 
 interface BouncedRecipient {
@@ -45,14 +47,20 @@ const READERS: Record<string, (told: SesNotification) => ProviderNotice[]> = {
 
 function bounces({ bounce }: SesNotification): ProviderNotice[] {
   const bounce_type = textOf(bounce?.bounceType) === "Permanent" ? "Permanent" : "Transient"
-  const subtype = textOf(bounce?.bounceSubType)
-  return some(bounce?.bouncedRecipients).map((one) => ({
-    type: "bounced",
-    recipient_email: textOf(one?.emailAddress),
-    bounce_type,
-    bounce_subtype: SUBTYPES[subtype] ?? "General",
-    ...saidBy(textOf(one?.diagnosticCode), textOf(one?.status)),
-  }))
+  const kind = SUBTYPES[textOf(bounce?.bounceSubType)] ?? "General"
+  return some(bounce?.bouncedRecipients).map((one) => {
+    const said = saidBy(textOf(one?.diagnosticCode), textOf(one?.status))
+    const bounce_subtype = kindOf(kind, said)
+    const recipient_email = textOf(one?.emailAddress)
+    return { type: "bounced", recipient_email, bounce_type, bounce_subtype, ...said }
+  })
+}
+
+/** The server's own words outweigh what SES makes of them, unless they name nothing. */
+function kindOf(kind: string, { enhanced_code: status, response }: ReturnType<typeof saidBy>) {
+  if (kind === "Suppressed" || response === null) return kind
+  const meant = bounceSubtype({ status, diagnostic: response, stage: stageIn(response) })
+  return meant === "General" ? kind : meant
 }
 
 /** Of those that SES knows; one that it suppressed itself was never tried. */

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { bounceSubtype } from "../../src/inbound/bounce-subtype"
+import { bounceSubtype } from "../../src/lib/bounce-subtype"
 import { readDsn } from "../../src/lib/dsn"
 import { STANDARD_DSNS } from "../fixtures/reports/dsn-standard"
 import { TEXT_DSNS } from "../fixtures/reports/dsn-text"
