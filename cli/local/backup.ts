@@ -3,6 +3,7 @@ import { tmpdir } from "node:os"
 import { dirname, resolve } from "node:path"
 import { type Loaded, useSettings } from "../../src/core/config"
 import { millis, sleep } from "../../src/core/time"
+import type { ArchiveError } from "../../src/operations/backup/archive-cursor"
 import type { Backup } from "../../src/operations/backup/backup-folder"
 import type { BackupManifest } from "../../src/operations/backup/manifest"
 import { byteSize } from "../lib/byte-size"
@@ -87,7 +88,7 @@ export const list: Action<LocalOptions> = async (context, options) => {
 export const verify: Action<LocalOptions> = async (context, options, chosen) => {
   if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
   const { output, paint } = context
-  output.promises(["path", "size", "secrets_opened", "manifest"])
+  output.promises(["path", "size", "rows", "tables", "secrets_opened", "manifest"])
   const loaded = prepared(context, options)
   const shown = progressLine(context)
   const found = await within(loaded, async () => {
@@ -105,7 +106,6 @@ export const verify: Action<LocalOptions> = async (context, options, chosen) => 
   }).finally(() => output.passing(""))
   const { manifest, secrets_opened } = found
   const { blobs, inbound_blobs } = manifest
-  const rows = Object.values(manifest.rows).reduce((sum, count) => sum + count, 0)
   const human = () =>
     [
       `${paint.green("✓")} ${found.path} is whole`,
@@ -113,7 +113,7 @@ export const verify: Action<LocalOptions> = async (context, options, chosen) => 
         [
           ["made", `${manifest.created_at} by belfry ${manifest.version} (${manifest.engine})`],
           ["size", byteSize(found.size)],
-          ["rows", rows.toLocaleString("en-US")],
+          ["rows", `${found.rows.toLocaleString("en-US")} in ${found.tables} tables`],
           ["files", `${blobs.count + inbound_blobs.count}${missingOf(blobs, inbound_blobs)}`],
           ["master key", `${keysOf(manifest)}${secrets_opened ? ", opens its secrets" : NO_KEY}`],
         ],
@@ -129,7 +129,7 @@ const keysOf = ({ master_key_id, next_master_key_id }: BackupManifest) =>
     ? master_key_id
     : `${master_key_id} or ${next_master_key_id} (a rotation)`
 
-const INTERRUPTED = new Failure(
+export const INTERRUPTED = new Failure(
   exits.interrupted,
   "interrupted",
   "The check was interrupted. The backup is as it was.",
@@ -155,9 +155,16 @@ async function within<Result>({ values }: Loaded, act: () => Promise<Result>): P
     const { name, message } = error as Error
     if (name === "BackupRunning") throw new Failure(exits.conflict, "conflict", message)
     if (name === "BackupFailed") throw new Failure(exits.storage, "storage", message)
-    if (name === "ArchiveError") throw new Failure(exits.storage, "archive", message)
-    throw startFailure(error, { listen: "", ...values })
+    throw archiveFailure(error) ?? startFailure(error, { listen: "", ...values })
   }
+}
+
+/** A backup that cannot be used, with all that was found. Undefined for every other error. */
+export function archiveFailure(error: unknown): Failure | undefined {
+  const { name, message } = error as Error
+  if (name !== "ArchiveError") return undefined
+  const { path, fault, differences } = error as ArchiveError
+  return new Failure(exits.storage, "archive", message, { details: { path, fault, differences } })
 }
 
 interface LongJob {

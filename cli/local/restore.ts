@@ -1,5 +1,6 @@
 import { closeSync, openSync, readSync } from "node:fs"
-import { join } from "node:path"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
 import { type Loaded, type Settings, useSettings } from "../../src/core/config"
 import type { Secrets } from "../../src/core/secrets"
 import type { BackupArchive } from "../../src/operations/backup/archive-reader"
@@ -10,6 +11,7 @@ import { exits, Failure, usage } from "../lib/errors"
 import { unreadable } from "../lib/input"
 import { onInterrupt } from "../lib/interrupt"
 import { ago, type Columns, fields, table, wide } from "../lib/table"
+import { archiveFailure, INTERRUPTED } from "./backup"
 import { shownUnknown, unknownRecord } from "./restore-unknown"
 import { type LocalOptions, localSettings, sameData } from "./settings"
 import { startFailure } from "./start-errors"
@@ -48,9 +50,7 @@ export const restore: Action<RestoreCommandOptions> = async (context, options, f
     if (dryRun) return await rehearse(context, whole)
     return await carryOut(context, { ...whole, options })
   } catch (error) {
-    const { name, message } = error as Error
-    if (name === "ArchiveError") throw new Failure(exits.storage, "archive", message)
-    throw startFailure(error, { listen: "", ...values })
+    throw archiveFailure(error) ?? startFailure(error, { listen: "", ...values })
   }
 }
 
@@ -81,17 +81,23 @@ interface Whole {
   key: string
 }
 
-/** Reads and compares every byte of the backup, and writes nothing. */
+/**
+ * Reads and compares every byte of the backup, and checks its database, which is unpacked for this time beside the
+ * backup or among the temporary files. Writes nothing where it would be restored.
+ */
 async function rehearse(
   context: Context,
   { archive, settings, secrets }: Whole,
 ): Promise<undefined> {
   const { demandRestorable } = await import("../../src/operations/restore/restore")
+  const { verifyArchive } = await import("../../src/operations/backup/verify-archive")
   await demandRestorable(archive, { settings, secrets })
   const tell = progressOf(context)
-  await archive.check({
-    onBytes: (done) => tell({ step: "extracting", done, total: archive.size }),
-  })
+  const scratch = [dirname(archive.path), tmpdir()]
+  const onProgress = (done: number, total: number) => tell({ step: "extracting", done, total })
+  const stop = new AbortController()
+  onInterrupt(() => stop.abort(INTERRUPTED))
+  await verifyArchive(archive.path, { secrets, scratch, settings, onProgress, signal: stop.signal })
   context.output.passing("")
   const record = recordOf({ archive, settings })
   await context.output.record(record, () =>

@@ -7,6 +7,7 @@ import { checkFile } from "./file-tasks"
 import { embedded } from "./migrations"
 import { type BlobFolder, blobsNamedIn } from "./named-blobs"
 import { connect } from "./postgres-pool"
+import { schemaDifferences } from "./schema-differences"
 import { tablesIn } from "./shared-tables"
 
 // What another thread does for a backup, because it would hold the event loop.
@@ -77,6 +78,8 @@ export interface CopyFacts {
   rows: Record<string, number>
   /** Oldest first. */
   migrations: string[]
+  /** How its schema differs from the one that its migrations make. */
+  schema: string[]
   /** Sealed values of the instance, by name. Opening one shows that a master key is the right one. */
   sealed: [name: string, value: string][]
   master_key_id: string | null
@@ -94,7 +97,7 @@ export interface InspectOrder {
   folders: Record<BlobFolder, string>
 }
 
-/** Opens a copy as a restore would, and checks it: every page, the rows of each table, the migrations. */
+/** Opens a copy as a restore would, and checks it: every page, the rows of each table, the migrations and what they make. */
 export function inspectCopy(order: InspectOrder): CopyFacts {
   try {
     const faults = checkFile(order)
@@ -109,6 +112,7 @@ const damaged = (faults: string[]): CopyFacts => ({
   faults,
   rows: {},
   migrations: [],
+  schema: [],
   sealed: [],
   master_key_id: null,
   next_master_key_id: null,
@@ -137,9 +141,11 @@ function factsOf(database: Database): Omit<CopyFacts, "faults" | "named" | "blob
   const values = "instance_values" in rows ? textsOf("SELECT name, value FROM instance_values") : []
   const instanceValue = (wanted: string) => values.find(([name]) => name === wanted)?.[1] ?? null
   const ledger = "SELECT tag FROM belfry_migrations ORDER BY applied_at, tag"
+  const migrations = "belfry_migrations" in rows ? textsOf(ledger).map(([tag]) => tag) : []
   return {
     rows,
-    migrations: "belfry_migrations" in rows ? textsOf(ledger).map(([tag]) => tag) : [],
+    migrations,
+    schema: schemaDifferences(database, migrations),
     sealed: values.filter(([, value]) => value.startsWith("v1.")),
     master_key_id: instanceValue("master_key_id"),
     next_master_key_id: instanceValue("next_master_key_id"),

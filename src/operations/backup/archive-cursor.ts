@@ -8,18 +8,21 @@ const PIECE_BYTES = 1024 * 1024
 /** Of a manifest or a configuration, which are read whole. */
 const MOST_TEXT_BYTES = 16 * 1024 * 1024
 
-type ArchiveFault = "foreign" | "truncated" | "damaged" | "other_format"
+type ArchiveFault = "foreign" | "truncated" | "damaged" | "other_format" | "later_version"
 
 /** The file is no archive that can be used. The message says which file, why, and what to do next. */
 export class ArchiveError extends Error {
   override readonly name = "ArchiveError"
   readonly fault: ArchiveFault
   readonly path: string
+  /** Each that its database has from what it should be, as the end of "the database …". */
+  readonly differences: readonly string[]
 
-  constructor(path: string, fault: ArchiveFault, said: string) {
+  constructor(path: string, fault: ArchiveFault, said: string, differences: string[] = []) {
     super(`${path} ${said}`)
     this.path = path
     this.fault = fault
+    this.differences = differences
   }
 }
 

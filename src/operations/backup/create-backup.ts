@@ -25,7 +25,7 @@ import {
   removeOld,
   takeFolder,
 } from "./backup-folder"
-import { faultIn } from "./copy-facts"
+import { faultsIn, listed } from "./copy-facts"
 import { missingIn } from "./manifest"
 import type { MissingFiles, PackOrder } from "./pack-task"
 import { writeSteadily } from "./steady-writes"
@@ -198,8 +198,8 @@ class Draft {
       folders: blobFolders(settings),
     }
     const facts = await this.#run<InspectOrder, CopyFacts>("inspect-copy", order)
-    const fault = faultIn(facts, secrets)
-    if (fault) throw new BackupFailed(`The copy of the database ${fault}.`)
+    const faults = faultsIn(facts, secrets)
+    if (faults.length > 0) throw new BackupFailed(`The copy of the database ${listed(faults)}.`)
     const bytes = await sizeOf(this.#database)
     this.#expected = 2 * bytes + facts.blob_bytes
     await demandSpace(dir, bytes + facts.blob_bytes, settings)

@@ -3,13 +3,15 @@ import { dirname, join } from "node:path"
 import { unlessAborted } from "../../core/abort"
 import type { Settings } from "../../core/config"
 import { keyIdOf, type Secrets } from "../../core/secrets"
+import { VERSION } from "../../core/version"
 import { openWorkers } from "../../core/workers"
 import type { CopyFacts, InspectOrder } from "../../store/database-copy"
+import { embedded } from "../../store/migrations"
 import { spaceFault } from "../free-space"
 import { ArchiveError } from "./archive-cursor"
 import { type BackupArchive, openArchive } from "./archive-reader"
 import { SCRATCH } from "./backup-folder"
-import { faultIn } from "./copy-facts"
+import { faultsIn, listed } from "./copy-facts"
 import type { BackupManifest } from "./manifest"
 
 interface VerifyOptions {
@@ -31,6 +33,9 @@ export interface VerifiedArchive {
   /** Bytes. */
   size: number
   manifest: BackupManifest
+  /** As they were counted, in all tables together. */
+  rows: number
+  tables: number
   /** Whether the given master key opened a secret of the copy. */
   secrets_opened: boolean
 }
@@ -41,38 +46,79 @@ export class NoRoomForCheck extends Error {
 }
 
 /**
- * Reads an archive as a restore would: every byte and hash, `integrity_check` of the database, the rows of
- * each table, the files that rows name, and one secret. Writes the database to a scratch file meanwhile.
- * Throws ArchiveError for the first fault, and NoRoomForCheck.
+ * Reads an archive as a restore would: every byte and hash, `integrity_check` of the database, its schema, the rows
+ * of each table, the files that rows name, and one secret. Writes the database to a scratch file meanwhile.
+ * Throws ArchiveError with all that differs, and NoRoomForCheck.
  */
 export async function verifyArchive(
   path: string,
   { secrets, scratch = [dirname(path)], settings, onProgress, signal }: VerifyOptions = {},
 ): Promise<VerifiedArchive> {
   const archive = await openArchive(path)
+  demandKnownVersion(archive)
   const folder = await scratchIn(scratch)
-  const workers = openWorkers({ size: 1 })
   try {
     if (settings) await demandRoom(settings, dirname(folder), archive)
     const database = join(folder, "database.db")
     const { size, manifest } = archive
     const onBytes = (bytes: number) => onProgress?.(bytes, size)
-    await archive.check({ database, onBytes, ...(signal && { signal }) })
-    const order: InspectOrder = { path: database, how: "full", folders: noFolders(folder) }
-    const task = { deadline_ms: 24 * 3_600_000, left: true }
-    const inspected = workers.run<CopyFacts>("inspect-copy", order, task)
-    const facts = await (signal ? unlessAborted(inspected, signal) : inspected)
-    const fault = faultIn(facts, secrets) ?? differenceOf(facts, manifest)
-    if (fault) throw new ArchiveError(path, "damaged", `cannot be used: its database ${fault}.`)
+    const stop = signal && { signal }
+    await archive.check({ database, onBytes, ...stop })
+    const facts = await demandSound(archive, { database, how: "full", secrets, ...stop })
     return {
       path,
       size,
       manifest,
+      rows: sumOf(facts.rows),
+      tables: Object.keys(facts.rows).length,
       secrets_opened: secrets !== undefined && hasTried(facts, secrets),
     }
   } finally {
-    await workers.close()
     await rm(folder, { recursive: true, force: true })
+  }
+}
+
+const RELEASE = /^\d+\.\d+\.\d+(-[\w.-]+)?$/
+
+/** Throws ArchiveError for an archive of a later version, whose rows this one would misread. */
+export function demandKnownVersion({ path, manifest }: BackupArchive): void {
+  const { version, migrations } = manifest
+  const known = new Set(embedded.sqlite.map(({ tag }) => tag))
+  const stranger = migrations.find((tag) => !known.has(tag))
+  const is_later = RELEASE.test(version) && Bun.semver.order(version, VERSION) > 0
+  if (stranger === undefined && !is_later) return
+  const has = stranger === undefined ? "" : ` It has the migration "${stranger}".`
+  const said = `was made by belfry ${version}, but this is belfry ${VERSION}.${has} Use that version, or a later one.`
+  throw new ArchiveError(path, "later_version", said)
+}
+
+interface CopyToCheck {
+  /** The database of the archive, unpacked. */
+  database: string
+  how: InspectOrder["how"]
+  secrets: Secrets | undefined
+  signal?: AbortSignal
+}
+
+/** Throws ArchiveError unless the database is sound, and is the one that the manifest tells of. */
+export async function demandSound(
+  { path, manifest }: BackupArchive,
+  { database, how, secrets, signal }: CopyToCheck,
+): Promise<CopyFacts> {
+  const workers = openWorkers({ size: 1 })
+  try {
+    const order: InspectOrder = { path: database, how, folders: noFolders(dirname(database)) }
+    const task = { deadline_ms: 24 * 3_600_000, left: true }
+    const inspected = workers.run<CopyFacts>("inspect-copy", order, task)
+    const facts = await (signal ? unlessAborted(inspected, signal) : inspected)
+    const unusable = faultsIn(facts, secrets)
+    const others = facts.faults.length > 0 ? [] : differencesFrom(manifest, facts)
+    const faults = [...new Set([...others, ...unusable])]
+    if (faults.length === 0) return facts
+    const said = `cannot be used: its database ${listed(faults)}.`
+    throw new ArchiveError(path, "damaged", said, faults)
+  } finally {
+    await workers.close()
   }
 }
 
@@ -109,19 +155,38 @@ const noFolders = (folder: string) => ({
   "inbound-blobs": join(folder, "none"),
 })
 
-function differenceOf(facts: CopyFacts, manifest: BackupManifest): string | undefined {
-  const tables = new Set([...Object.keys(facts.rows), ...Object.keys(manifest.rows)])
-  const other = [...tables].find((table) => facts.rows[table] !== manifest.rows[table])
-  if (other !== undefined) {
-    const [found, told] = [facts.rows[other] ?? 0, manifest.rows[other] ?? 0]
-    return `has ${found} rows in ${other}, but its manifest tells of ${told}`
-  }
-  if (facts.migrations.join() !== manifest.migrations.join())
-    return "has other migrations than its manifest tells"
+const sumOf = (rows: Record<string, number>) =>
+  Object.values(rows).reduce((sum, count) => sum + count, 0)
+
+const sized = (rows: Record<string, number>) =>
+  `${sumOf(rows)} rows in ${Object.keys(rows).length} tables`
+
+function differencesFrom(manifest: BackupManifest, facts: CopyFacts): string[] {
+  const { rows, migrations, master_key_id } = facts
+  const told = manifest.rows
+  const tables = [...new Set([...Object.keys(told), ...Object.keys(rows)])]
+  const differences = tables.flatMap((table) => {
+    const [found, wanted] = [rows[table], told[table]]
+    if (found === wanted) return []
+    if (found === undefined) return [`lacks the table ${table}`]
+    if (wanted === undefined) return [`has the table ${table}, which its manifest does not name`]
+    return [`has ${found} rows in ${table}, but its manifest tells of ${wanted}`]
+  })
+  if (differences.length > 1)
+    differences.unshift(`has ${sized(rows)}, but its manifest tells of ${sized(told)}`)
+  if (migrations.join() !== manifest.migrations.join())
+    differences.push(
+      `has other migrations than its manifest tells: ${migrations.length}, not ${manifest.migrations.length}`,
+    )
+  if (master_key_id !== null && master_key_id !== manifest.master_key_id)
+    differences.push(
+      `belongs to the master key ${master_key_id}, but its manifest tells of ${manifest.master_key_id}`,
+    )
   const { blobs, inbound_blobs } = manifest
   const isTold = (named: number, { count, missing }: typeof blobs) => named <= count + missing
-  if (!("message_files" in facts.rows)) return undefined
   const is_whole =
     isTold(facts.named.blobs, blobs) && isTold(facts.named["inbound-blobs"], inbound_blobs)
-  return is_whole ? undefined : "names files that are not in the archive"
+  if ("message_files" in rows && !is_whole)
+    differences.push("names files that are not in the archive")
+  return differences
 }

@@ -5,11 +5,10 @@ import { syncFolder } from "../../core/blobs"
 import type { Settings } from "../../core/config"
 import { codeOf } from "../../core/faults"
 import { makeKeyFile, type Secrets } from "../../core/secrets"
-import { SchemaTooNew } from "../../store/apply-migrations"
 import { lockFolder, sizeOf } from "../../store/database-file"
-import { embedded } from "../../store/migrations"
 import { openStore, sqlitePath } from "../../store/open"
 import type { BackupArchive } from "../backup/archive-reader"
+import { demandKnownVersion, demandSound } from "../backup/verify-archive"
 import { leaveFolder, MARK_FILE, raiseMarkAboveAll } from "../database-mark"
 import { demandFolders } from "../folder-owner"
 import { WrongMasterKey } from "../instance"
@@ -53,7 +52,7 @@ interface RestoreOptions {
 
 /**
  * What can be known before anything is written. Throws WrongMasterKey, TargetInUse, FolderOfAnother,
- * SchemaTooNew and NoRoomForRestore.
+ * NoRoomForRestore, and ArchiveError for a later version.
  */
 export async function demandRestorable(
   archive: BackupArchive,
@@ -65,9 +64,7 @@ export async function demandRestorable(
   if (!key_ids.includes(secrets.key_id)) {
     throw new WrongMasterKey(key_ids.join(" or "), secrets.key_id)
   }
-  const known = new Set(embedded.sqlite.map(({ tag }) => tag))
-  const stranger = manifest.migrations.find((tag) => !known.has(tag))
-  if (stranger !== undefined) throw new SchemaTooNew(stranger)
+  demandKnownVersion(archive)
   await demandEmptyTarget(settings)
   demandFolders(settings)
   await demandRoom(settings, archive)
@@ -100,6 +97,10 @@ export async function restore(
     await clear()
     await mkdir(staging, { mode: 0o700 })
     await extract(archive, { folder: staging, blobs_dir: blobs }, options)
+    const database = join(staging, "database.db")
+    const { signal } = options
+    const { secrets } = parts
+    await demandSound(archive, { database, how: "quick", secrets, ...(signal && { signal }) })
     const changed = await changeStaged(staging, parts, options)
     options.signal?.throwIfAborted()
     const placeRest = async () => {
@@ -107,7 +108,6 @@ export async function restore(
       await placeFiles(blobs, blobsDir(settings))
       await keepPapers(staging, settings.data_dir)
     }
-    const database = join(staging, "database.db")
     demandWhole(database)
     if (settings.database_url) await moveToPostgres(database, settings, { ...options, placeRest })
     else {

@@ -8,6 +8,7 @@ import { openArchive } from "../../../src/operations/backup/archive-reader"
 import { writeArchive } from "../../../src/operations/backup/archive-writer"
 import { createBackup } from "../../../src/operations/backup/create-backup"
 import { verifyArchive } from "../../../src/operations/backup/verify-archive"
+import * as instanceValues from "../../../src/store/instance-values"
 import { quietLog } from "../../harness/quiet"
 import { instance } from "./instance"
 
@@ -43,7 +44,10 @@ test("a backup is read whole, its database is checked, and a secret is opened", 
   const onProgress = (done: number, total: number) => heard.push([done, total])
   const found = await verifyArchive(it.path, { secrets: it.secrets, onProgress })
   const { size, manifest } = it.archive
-  expect(found).toEqual({ path: it.path, size, manifest, secrets_opened: true })
+  const counts = Object.values(manifest.rows)
+  const rows = counts.reduce((sum, count) => sum + count, 0)
+  const counted = { rows, tables: counts.length }
+  expect(found).toEqual({ path: it.path, size, manifest, ...counted, secrets_opened: true })
   expect(heard.length).toBeGreaterThan(1)
   expect((await verifyArchive(it.path)).secrets_opened).toBe(false)
   expect(readdirSync(it.dir).filter((name) => name.startsWith("verify-"))).toEqual([])
@@ -73,6 +77,58 @@ test("a damaged page of the database is found, though every hash is right", asyn
     writeFileSync(database, bytes)
   })
   expect(verifyArchive(damaged)).rejects.toThrow(/its database is damaged: .+/)
+})
+
+type Told = Parameters<Awaited<ReturnType<typeof backedUp>>["repacked"]>[1]
+
+const KINDS: [statements: string[], told: Told, said: string][] = [
+  [["DROP TABLE mailbox_mails"], {}, "lacks the table mailbox_mails"],
+  [["ALTER TABLE events DROP COLUMN type"], {}, "lacks the column events.type"],
+  [["ALTER TABLE jobs ADD COLUMN x"], {}, "has the unknown column jobs.x"],
+  [["DROP INDEX jobs_ready"], {}, "lacks the index jobs_ready"],
+  [["CREATE VIEW v AS SELECT 1"], {}, "has the unknown view v"],
+  [["CREATE TABLE x (y)"], {}, "has the table x, which its manifest does not name"],
+  [["DELETE FROM belfry_migrations WHERE tag LIKE '0003%'"], {}, 'lacks the migration "0003_'],
+  [[], { master_key_id: "00000000" }, "but its manifest tells of 00000000"],
+]
+
+test("a database that is not what its migrations and its manifest say is refused, though every hash is right", async () => {
+  await using it = await backedUp()
+  for (const [statements, told, said] of KINDS) {
+    const changed = await it.repacked((path) => {
+      using database = new Database(path)
+      for (const statement of statements) database.run(statement)
+    }, told)
+    const refused = await verifyArchive(changed).catch((error) => error)
+    expect(refused).toMatchObject({ name: "ArchiveError", fault: "damaged" })
+    expect(refused.differences.join("; ")).toContain(said)
+  }
+})
+
+test("an empty database, and that of another archive, are told by what they lack", async () => {
+  await using it = await backedUp()
+  const empty = await it.repacked((path) => writeFileSync(path, ""))
+  expect(verifyArchive(empty)).rejects.toThrow("has 0 rows in 0 tables, but its manifest tells of")
+  await using other = await backedUp()
+  await other.store.tx((tx) => instanceValues.set(tx, "more", "value"))
+  const { path } = await createBackup(other)
+  const unpacked = join(it.folder, "other")
+  await (await openArchive(path)).extract({ folder: unpacked })
+  const swapped = await it.repacked((to) => copyFileSync(join(unpacked, "database.db"), to))
+  expect(verifyArchive(swapped)).rejects.toThrow(
+    "3 rows in instance_values, but its manifest tells",
+  )
+})
+
+test("an archive of a later version is refused by its version, or by its migrations", async () => {
+  await using it = await backedUp()
+  const later = await it.repacked(() => {}, { version: "999.0.0" })
+  expect(verifyArchive(later)).rejects.toMatchObject({ fault: "later_version" })
+  const { migrations } = it.archive.manifest
+  const told = { migrations: [...migrations, "9999_of_tomorrow"] }
+  expect(verifyArchive(await it.repacked(() => {}, told))).rejects.toThrow(
+    'It has the migration "9999_of_tomorrow". Use that version, or a later one.',
+  )
 })
 
 test("rows that the manifest does not tell of are found", async () => {

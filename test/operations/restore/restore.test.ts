@@ -23,6 +23,7 @@ import { jobs, longJobs, pausedQueues } from "../../../src/jobs/tables"
 import { HELD, RESTORE_HOLD } from "../../../src/jobs/work-item"
 import { messages } from "../../../src/messages/tables"
 import { openArchive } from "../../../src/operations/backup/archive-reader"
+import { writeArchive } from "../../../src/operations/backup/archive-writer"
 import { requestBackup } from "../../../src/operations/backup/backup-job"
 import { raiseMark, whyPutBack } from "../../../src/operations/database-mark"
 import { claimFolders, INSTANCE_ID } from "../../../src/operations/folder-owner"
@@ -242,6 +243,26 @@ test("an archive that is damaged leaves no database, and what is left does not h
   expect(ended).rejects.toThrow("given up")
   await ended.catch(() => {})
   expect((await restore(await openArchive(path), parts)).held.messages).toBe(1)
+})
+
+test("an archive whose database is not what it tells is refused before a table or a file is made", async () => {
+  await using box = await original()
+  const archive = await openArchive(await box.archive())
+  const unpacked = join(folder, "unpacked")
+  await archive.extract({ folder: unpacked })
+  const { format: _, entries, blobs, inbound_blobs, ...manifest } = archive.manifest
+  const database = join(unpacked, "database.db")
+  writeFileSync(database, "")
+  const emptied = join(folder, "emptied.tar")
+  await writeArchive(emptied, { database, blobs: [], config: {}, manifest })
+  await using place = await target(folder)
+  const parts = partsFor(place.settings, box.secrets, { master_key: "x" })
+  const refused = await restore(await openArchive(emptied), parts).catch((error) => error)
+  expect(refused.message).toMatch(/has 0 rows in 0 tables, but its manifest tells of \d+ rows/)
+  const { data_dir } = place.settings
+  const left = readdirSync(data_dir).filter((name) => !/^belfry\.db\.(lock|pid)$/.test(name))
+  expect(left).toEqual([])
+  await restore(archive, partsFor(place.settings, box.secrets))
 })
 
 test("one that is interrupted at any step leaves no data, and the next one works", async () => {
