@@ -1,3 +1,5 @@
+import { settings } from "../core/config"
+import { refusalText } from "../providers/refused-return-paths"
 import {
   type DomainRow,
   type Expected,
@@ -52,16 +54,17 @@ export function domainRecord(stored: DomainRow, keys: KeyRow[], targets: RecordT
 
 /** Its records, with what the last check saw of them. */
 export const recordsOf = (row: DomainRow, keys: KeyRow[], targets: RecordTargets) =>
-  expectedRecords(row, keys, targets).map((record) => dnsRecord(row, keys, record))
+  expectedRecords(row, keys, targets).map((record) => dnsRecord(row, keys, record, targets))
 
 export type DnsRecord = ReturnType<typeof dnsRecord>
 
-function dnsRecord(row: DomainRow, keys: KeyRow[], record: Expected) {
+function dnsRecord(row: DomainRow, keys: KeyRow[], record: Expected, targets: RecordTargets) {
   const { key, dkim, purpose, type, host, value, priority, required } = record
   const { status, found, hint, mistake, difference, answers } = row.records[key] ?? UNSEEN
   const retired = keys.find(
     ({ selector, state }) => selector === dkim?.selector && state === "retired",
   )
+  const own = retired ? { mistake, hint: farewell(retired) } : { mistake, hint }
   return {
     purpose,
     type,
@@ -74,10 +77,23 @@ function dnsRecord(row: DomainRow, keys: KeyRow[], record: Expected) {
     verified: status === "verified",
     status,
     found,
-    ...explained(record, retired ? { mistake, hint: farewell(retired) } : { mistake, hint }),
+    ...explained(record, refusedHint(record, status, targets) ?? own),
     difference,
     answers,
   }
+}
+
+/** The relay of the project refuses the host that reports would come to. */
+function refusedHint(
+  { purpose, host }: Expected,
+  status: RecordCheck["status"],
+  targets: RecordTargets,
+) {
+  if (purpose !== "return_path") return undefined
+  const used = status === "verified" ? host : settings()["domains.host"]?.toLowerCase()
+  const words = targets.refused?.[used ?? ""]
+  if (used === undefined || !words) return undefined
+  return { mistake: "return_path_refused", hint: refusalText(used, words) }
 }
 
 /** An unusable value comes first, because the user must mend it before they add the record. */

@@ -5,6 +5,7 @@ import { isLiteral } from "../core/destination"
 import { bareName } from "../core/dns-wire"
 import { publicFields } from "../providers/credentials"
 import { findDescriptor, ownEmailProvider, type ProviderDescriptor } from "../providers/provider"
+import { refusedReturnPaths } from "../providers/refused-return-paths"
 import { routing } from "../providers/routing"
 import { INSTANCE } from "../providers/tables"
 import type { Reader } from "../store/store"
@@ -26,6 +27,8 @@ export interface RecordTargets {
   keeps_identities: boolean
   /** A server takes mail here, so that a domain may have it. */
   receives: boolean
+  /** Hosts of return paths that the relay of the project refuses, with its words. */
+  refused?: Record<string, string>
 }
 
 /** From the settings. The host is `domains.host`, else that of `base_url`, else the machine's name. */
@@ -67,7 +70,9 @@ export async function targetsOfProject(
   targets: RecordTargets,
 ): Promise<RecordTargets> {
   const [first] = await routing(db, "email_provider", project_id)
-  if (!first || first.project_id === INSTANCE) return targets
+  if (!first) return targets
+  const refused = refusedReturnPaths(first)
+  if (first.project_id === INSTANCE) return { ...targets, refused }
   const descriptor = findDescriptor(targets.providers, first.kind, first.provider)
   const { spf } = first.settings
   const names = { machine: targets.of_direct ?? targets.mechanisms, of: mechanismFor }
@@ -75,7 +80,7 @@ export async function targetsOfProject(
     ? spf.filter((one) => typeof one === "string")
     : descriptor?.spf?.(first.settings, names)
   const keeps_identities = descriptor?.identity !== undefined
-  return { ...targets, keeps_identities, ...(mechanisms && { mechanisms }) }
+  return { ...targets, refused, keeps_identities, ...(mechanisms && { mechanisms }) }
 }
 
 export const UNUSABLE_TARGET = "host_not_findable"

@@ -1,5 +1,8 @@
 import { and, eq } from "drizzle-orm"
+import { refusedReturnPaths } from "../providers/refused-return-paths"
+import { routing } from "../providers/routing"
 import type { Reader } from "../store/store"
+import { returnPathHost } from "./return-path"
 import { covering } from "./sending-domains"
 import { type DomainStatus, domains, type RecordChecks } from "./tables"
 
@@ -11,6 +14,10 @@ export interface SenderAuthentication {
   /** Where reports go: its SPF record speaks for the envelope sender. */
   return_path: string
   records: RecordChecks
+  /** The host where reports arrive; undefined where none takes them. */
+  reports_host: string | undefined
+  /** What the relay of the project said of that host as envelope sender, where it refused it. */
+  refusal: string | undefined
 }
 
 /** Undefined where no domain of the project speaks for the name. */
@@ -26,5 +33,9 @@ export async function senderAuthentication(
     .select({ domain, status, return_path, records })
     .from(domains)
     .where(and(eq(domains.id, owner.id), eq(domains.project_id, project_id)))
-  return row && { ...row, return_path: `${row.return_path}.${row.domain}` }
+  if (!row) return undefined
+  const reports_host = await returnPathHost(db, project_id, name)
+  const [first] = await routing(db, "email_provider", project_id)
+  const refusal = first && reports_host && refusedReturnPaths(first)[reports_host]
+  return { ...row, return_path: `${row.return_path}.${row.domain}`, reports_host, refusal }
 }

@@ -1,10 +1,8 @@
 import { isAscii as isSevenBit } from "node:buffer"
-import { and, eq } from "drizzle-orm"
-import { settings } from "../core/config"
 import type { ErrorCode } from "../core/errors"
 import type { Secrets } from "../core/secrets"
-import { covering, isVerified, senderReadiness } from "../domains/sending-domains"
-import { domains } from "../domains/tables"
+import { returnPathHost } from "../domains/return-path"
+import { isVerified, senderReadiness } from "../domains/sending-domains"
 import { queueOfDomain } from "../jobs/holds"
 import type { Hold } from "../jobs/work-item"
 import { DeferredError, type RetrySchedule } from "../jobs/work-item"
@@ -15,8 +13,6 @@ import { asksAudience } from "../messages/decided"
 import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
 import { NO_REPLY, type Outcome, outcomeOf, type RecipientOutcome } from "../providers/provider"
 import { demandReleased } from "../reputation/complaint-holds"
-import { cached } from "../store/cached"
-import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import { audienceObstacle } from "./audience-obstacle"
 import {
@@ -86,7 +82,7 @@ export function emailChannel(parts: EmailChannelParts): Channel {
         message_id: message.id,
         project_id: message.project_id,
         from: message.envelope?.from.email ?? "",
-        reports_to: () => envelopeSender(store.read, secrets, message),
+        reports_to: () => returnPathOf(store.read, secrets, message),
         to,
         config_id: message.envelope?.released_to,
         raw: bytes,
@@ -232,45 +228,14 @@ export async function senderObstacle(
 const schedule: RetrySchedule = (attempt) => Math.min(5 * MINUTE * attempt, LONGEST_WAIT)
 
 /**
- * Where reports about a message are to go: an address of its own (VERP) at the return path of the
- * sending domain while its MX record is there, else at the host of this instance; with neither, the
- * author's own address.
+ * Where reports about a message are to go: an address of its own (VERP) at the host that takes them; undefined
+ * where none does.
  */
-async function envelopeSender(
+export async function returnPathOf(
   db: Reader,
   secrets: Secrets,
-  { id, project_id, sender_domain, envelope }: Message,
-): Promise<string> {
-  const host = (await returnPathHost(db, project_id, sender_domain)) ?? settings()["domains.host"]
-  if (host === null) return envelope?.from.email ?? ""
-  return `${localPartFor(secrets, "b", id)}@${host.toLowerCase()}`
+  { id, project_id, sender_domain }: Pick<Message, "id" | "project_id" | "sender_domain">,
+): Promise<string | undefined> {
+  const host = await returnPathHost(db, project_id, sender_domain)
+  return host && `${localPartFor(secrets, "b", id)}@${host}`
 }
-
-/** By project and name. Every delivery asks; on Postgres it is read each time. */
-const returnPathHosts = cached<string | undefined>({ tables: ["domains"] })
-
-const returnPathHost = (db: Reader, project_id: string, name: string | null) =>
-  name === null
-    ? undefined
-    : returnPathHosts(db, `${project_id} ${name}`, () => readReturnPathHost(db, project_id, name))
-
-async function readReturnPathHost(db: Reader, project_id: string, name: string) {
-  const row = await covering(db, project_id, name)
-  if (!row) return undefined
-  const [found] = await findDomain(db, { project_id, domain: row.domain })
-  if (found?.records.return_path?.status !== "verified") return undefined
-  return `${found.return_path}.${found.domain}`
-}
-
-const findDomain = prepared(
-  { project_id: domains.project_id, domain: domains.domain },
-  (db: Reader, slot) =>
-    db
-      .select({
-        domain: domains.domain,
-        return_path: domains.return_path,
-        records: domains.records,
-      })
-      .from(domains)
-      .where(and(eq(domains.project_id, slot.project_id), eq(domains.domain, slot.domain))),
-)

@@ -1,6 +1,6 @@
-import { settings } from "../core/config"
 import { type SenderAuthentication, senderAuthentication } from "../domains/sender-authentication"
 import type { RecordPurpose } from "../domains/tables"
+import { refusalText } from "../providers/refused-return-paths"
 import type { Reader } from "../store/store"
 import { MAILBOX_DOMAIN, type SendRules } from "./prepare"
 
@@ -87,16 +87,18 @@ function signed(found: SenderAuthentication): Named {
   }
 }
 
+/** Of the envelope sender as it is sent. */
 function returned(found: SenderAuthentication): Named {
+  const { reports_host: host, refusal } = found
+  if (host && refusal) return { outcome: "warn", detail: refusalText(host, refusal) }
   if (isThere(found, "return_path")) {
     return {
       outcome: "pass",
       detail: `Reports go to ${found.return_path}, which is below the From domain.`,
     }
   }
-  const host = settings()["domains.host"]
   const detail =
-    host === null
+    host === undefined
       ? `The MX record of ${found.return_path} is not there. The envelope sender is the address of From.`
       : `The MX record of ${found.return_path} is not there. Reports go to ${host}, so only DKIM is aligned.`
   return { outcome: "warn", detail }

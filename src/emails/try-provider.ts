@@ -17,9 +17,12 @@ import {
   type Provider,
   ProviderBusyError,
   ProviderError,
+  type ReturnPathAnswer,
 } from "../providers/provider"
+import { keepReturnPath, refusalText, refusedReturnPaths } from "../providers/refused-return-paths"
 import { type ConfigRow, INSTANCE } from "../providers/tables"
 import type { Store } from "../store/store"
+import { returnPathOf } from "./channel"
 import { compose } from "./compose-email"
 import { refuseUnsendable, type SendRules } from "./prepare"
 import type { OutgoingMail } from "./providers/provider"
@@ -59,9 +62,7 @@ export async function tryProvider(
   const mail = to === undefined ? undefined : await written(parts, subject, to)
   const begun = monotonic()
   const { row } = subject
-  const detail = await attempt(parts, row, ({ provider }) =>
-    mail ? send(provider, mail) : check(provider),
-  )
+  const detail = await attempt(parts, row, ({ provider }) => tried(parts, provider, subject, mail))
   await parts.store.tx((tx) => resume(tx, row))
   return { ok: true, duration_ms: Math.round(monotonic() - begun), detail }
 }
@@ -92,34 +93,59 @@ async function attempt(
 const refused = (provider: string, message: string, fault: Fault | "message"): never =>
   fail("provider_error", message, { provider, fault })
 
+/** What was tried, and what the provider makes of our return path. */
+async function tried(
+  parts: TestParts,
+  provider: Provider,
+  { caller, row, project_id }: TestSubject,
+  mail: OutgoingMail | undefined,
+): Promise<string> {
+  const { default_from } = caller.project_settings
+  const sender_domain = default_from && domainOf(default_from.email)
+  const about = { id: mail?.message_id ?? newId(), project_id, sender_domain }
+  const return_path = await returnPathOf(parts.store.read, parts.secrets, about)
+  // An older refusal is forgotten, so that the mail is sent with it, too.
+  const asked = return_path === undefined ? null : await provider.checkReturnPath?.(return_path)
+  if (!mail) return `${await check(provider)}${await told(parts, row, asked)}`
+  const sent: OutgoingMail = { ...mail, reports_to: async () => return_path }
+  const outcome = await provider.send(sent)
+  const words = sentWords(provider, mail, outcome)
+  return `${words}${await told(parts, row, outcome.return_path ?? asked, true)}`
+}
+
 const check = async (provider: Provider) =>
   (await provider.check?.()) ?? "This provider needs no login."
 
-interface TestMail {
-  id: string
-  project_id: string
-  from: string
-  to: string
-  raw: Uint8Array
-}
-
-async function send(provider: Provider, { id, project_id, from, to, raw }: TestMail) {
-  const mail: OutgoingMail = { message_id: id, project_id, from, to: [to], raw, smtputf8: false }
-  const outcome = await provider.send(mail)
+function sentWords(provider: Provider, { to }: OutgoingMail, outcome: Outcome): string {
   const { status, fault } = outcome
-  const words = wordsOf(outcome)
-  if (status === "sent" || status === "delivered") return `It accepted a mail to ${to}: ${words}`
+  const words = outcome.reason ?? outcome.reply.response ?? "no reason was given"
+  if (status === "sent" || status === "delivered") return `It accepted a mail to ${to[0]}: ${words}`
   if (fault) throw new ProviderError(fault, words)
   return refused(provider.name, words, "message")
 }
 
-const wordsOf = ({ reason, reply }: Outcome) => reason ?? reply.response ?? "no reason was given"
+/** Many a relay refuses a sender at RCPT or after the message only: without a mail its yes is no more than a word. */
+async function told(
+  { store }: TestParts,
+  row: ConfigRow,
+  answer: ReturnPathAnswer | null | undefined,
+  is_proven = false,
+): Promise<string> {
+  if (!answer) return ""
+  const { host, refusal } = answer
+  if (is_proven || refusal !== null) await store.tx((tx) => keepReturnPath(tx, row, answer))
+  if (refusal !== null) return ` ${refusalText(host, refusal)}`
+  const before = is_proven ? undefined : refusedReturnPaths(row)[host]
+  const last =
+    before && ` It refused a mail with it, though: "${before}" The next mail tries it again.`
+  return ` It takes ${host} as envelope sender.${last ?? ""}`
+}
 
 async function written(
   { store, secrets, workers, rules }: TestParts,
   { caller, row, project_id }: TestSubject,
   to: string,
-): Promise<TestMail> {
+): Promise<OutgoingMail> {
   const { default_from } = caller.project_settings
   const from = default_from ?? fail("sender_not_configured", NO_SENDER, { channel: "email" })
   const domain = domainOf(from.email)
@@ -131,7 +157,7 @@ async function written(
     const dkim = await signingKeys(store.read, secrets, project_id, domain)
     const letter = letterOf({ from, to, domain, id }, row)
     const { raw } = await compose(workers, { ...letter, dkim })
-    return { id, project_id, from: from.email, to, raw }
+    return { message_id: id, project_id, from: from.email, to: [to], raw, smtputf8: false }
   } catch (error) {
     log.error("a test mail could not be composed", { config_id: shownId(row), error })
     throw new ApiError(

@@ -135,7 +135,7 @@ async function planned(
   const after = processedRow(mine, stored, { found, message, thread_id })
   const decision: Decision = (await isRouted(parts, row))
     ? await decide(parts, after, mail.content)
-    : { action: "tell", route_id: null }
+    : { action: isSuccess(about, mail) ? "drop" : "tell", route_id: null }
   const event = eventOf(parts, after, mail)
   const is_unsettled = facts.length > 0 && (about?.recipients.some(isWaiting) ?? false)
   const decided = { ...after, route_id: decision.route_id }
@@ -145,6 +145,12 @@ async function planned(
   const found_out = { decision, event, about: message, facts, link, is_unsettled }
   return { row: decided, is_usual, stored, ...found_out }
 }
+
+/** We asked for it, once for each mail: email.delivered says it, and nobody wants it as received mail, too. */
+const isSuccess = (about: SeenMessage | undefined, { kind }: ReadMail): boolean =>
+  about !== undefined &&
+  kind.kind === "bounce" &&
+  kind.dsn.recipients.every(({ action }) => action !== "failed" && action !== "delayed")
 
 const isWaiting = ({ status }: SeenMessage["recipients"][number]) => isOpen(status)
 

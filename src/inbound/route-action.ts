@@ -29,7 +29,7 @@ export type Decision =
   | { action: "tell"; route_id: string | null }
   | { action: "tell_one"; route_id: string; webhook_id: string }
   | { action: "forward"; route_id: string; entry: MessageEntry }
-  | { action: "drop"; route_id: string }
+  | { action: "drop"; route_id: string | null }
 
 /** What the routes of the project say about a mail to one of its receiving domains. */
 export async function decide(

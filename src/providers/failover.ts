@@ -206,9 +206,9 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
       if (at > 0 && !hasRoom(candidate)) continue
       const answer = await askNext(candidate, attempt.rest(), at > 0)
       if (!answer) continue
-      const { provider_message_id, ...outcome } = answer
+      const { provider_message_id: _, return_path: __, ...outcome } = answer
       const sorted = sortAnswer(outcome)
-      const has_asked = await this.#learn(message, candidate, provider_message_id, sorted)
+      const has_asked = await this.#learn(message, candidate, answer, sorted)
       is_probe ||= has_asked
       // Usually the first one has a final word about every recipient.
       if (at === 0 && sorted.final.length === message.to.length) return outcome
@@ -232,7 +232,7 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
   async #learn(
     message: Message,
     { config, lease }: ProviderCandidate,
-    provider_message_id: string | undefined,
+    { provider_message_id, return_path }: Outcome,
     { final, faults }: SortedAnswer,
   ): Promise<boolean> {
     const refusal = faults.find(({ fault }) => fault === "authentication")
@@ -242,6 +242,7 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
     const has_asked = refusal
       ? await monitor.refused(message.message_id, config, refusal.reason)
       : await monitor.answered(config, lease, { faults, has_worked: !is_away })
+    if (return_path) await monitor.heardReturnPath(config, return_path)
     if (provider_message_id !== undefined) {
       await keepReceipt(this.#parts.store, message, config, provider_message_id)
     }

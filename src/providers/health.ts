@@ -84,7 +84,7 @@ async function planProbe(
 type ConfigId = Pick<ConfigRow, "id" | "project_id">
 
 /** What was tried: a refusal of credentials that were replaced meanwhile says nothing. */
-type TriedConfig = ConfigId & Pick<ConfigRow, "credentials">
+export type TriedConfig = ConfigId & Pick<ConfigRow, "credentials">
 
 /** What asked again, and what it heard. */
 interface ProbeAnswer {
@@ -226,11 +226,13 @@ export function instanceCallback(secrets: Secrets, { channel, name }: ProviderDe
 export const instanceId = (kind: ProviderKind): string =>
   INSTANCE.replace(/.$/, (15 - PROVIDER_KINDS.indexOf(kind)).toString(16))
 
-async function write(tx: Tx, { id }: ConfigId, change: Partial<ConfigRow>): Promise<void> {
+/** In the row of a provider alone. */
+export async function write(tx: Tx, { id }: ConfigId, change: Partial<ConfigRow>): Promise<void> {
   await tx.update(providerConfigs).set(change).where(eq(providerConfigs.id, id))
 }
 
-async function current(tx: Tx, { id, project_id, credentials }: TriedConfig) {
+/** The row as it is now, held; undefined where it has other credentials by now. */
+export async function current(tx: Tx, { id, project_id, credentials }: TriedConfig) {
   const ours = and(eq(providerConfigs.id, id), eq(providerConfigs.project_id, project_id))
   const [row] = await held(tx.select().from(providerConfigs).where(ours))
   return row?.credentials === credentials ? row : undefined

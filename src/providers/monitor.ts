@@ -14,7 +14,14 @@ import {
   type TroubleKind,
 } from "./health"
 import type { OpenProviders, ProviderLease } from "./open-providers"
-import { type Provider, ProviderError, type ProviderKind, type RecipientOutcome } from "./provider"
+import {
+  type Provider,
+  ProviderError,
+  type ProviderKind,
+  type RecipientOutcome,
+  type ReturnPathAnswer,
+} from "./provider"
+import { isNews, keepReturnPath } from "./refused-return-paths"
 import { routing } from "./routing"
 import type { ConfigRow } from "./tables"
 
@@ -107,6 +114,12 @@ export class ProviderMonitor {
       await this.#write(config, (tx) => resume(tx, config))
     }
     return false
+  }
+
+  /** What a relay made of our return path. */
+  async heardReturnPath(config: ConfigRow, answer: ReturnPathAnswer): Promise<void> {
+    if (isNews(config, answer))
+      await this.#write(config, (tx) => keepReturnPath(tx, config, answer))
   }
 
   /** Providers that this process has trouble with now, refused logins aside. */

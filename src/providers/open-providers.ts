@@ -125,7 +125,8 @@ export class OpenProviders {
   #entryFor(row: ConfigRow): Entry {
     const known = this.#entries.get(row.id)
     if (known?.row === row) return known
-    const version = `${row.credentials}|${JSON.stringify(row.settings)}`
+    const { refused_return_paths: _, ...chosen } = row.settings // what it told us changes nothing
+    const version = `${row.credentials}|${JSON.stringify(chosen)}`
     if (known?.version === version) return Object.assign(known, { row })
     const { max_per_second } = row.settings
     const fresh: Entry = {

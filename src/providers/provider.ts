@@ -47,6 +47,8 @@ export interface Outcome extends RecipientOutcome {
   provider: string
   /** The provider's own id of the message, by which its notifications will name it. */
   provider_message_id?: string | undefined
+  /** What a mail relay made of our return path, where it was asked with it. */
+  return_path?: ReturnPathAnswer | undefined
   others: RecipientOutcome[]
   transcript: string[]
   schedule: RetrySchedule
@@ -55,6 +57,12 @@ export interface Outcome extends RecipientOutcome {
    * message waits under this hold.
    */
   login_refused?: { reason: string; by: string }
+}
+
+/** What a mail relay makes of our return path at a host: its refusal, or null where it takes it. */
+export interface ReturnPathAnswer {
+  host: string
+  refusal: string | null
 }
 
 export const NO_REPLY: RemoteReply = {
@@ -126,6 +134,8 @@ export interface Provider<Message extends OutgoingMessage = OutgoingMessage> {
    * in words, and rejects with ProviderError. Absent where there is no server to ask.
    */
   check?(): Promise<string>
+  /** Of a mail relay: asks whether it takes this return path, and rejects as `check` does. */
+  checkReturnPath?(address: string): Promise<ReturnPathAnswer>
   close(): Promise<void>
 }
 

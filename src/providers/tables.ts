@@ -52,7 +52,7 @@ export const providerConfigs = table(
     credentials: text(),
     /**
      * `max_per_second`, `spf`; the credentials that are `is_public`; `callback_account`, the one whose
-     * callbacks count.
+     * callbacks count; `refused_return_paths`, what a relay said of ours.
      */
     settings: json<Record<string, unknown>>().notNull(),
     /**

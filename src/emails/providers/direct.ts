@@ -19,7 +19,7 @@ import { NOWHERE, unanswered } from "../smtp/outcome"
 import { type HostPoolOptions, HostPools } from "../smtp/pool"
 import { attemptDomain, type MailNetwork, type SmtpAttemptResult } from "../smtp/smtp-attempt"
 import type { EmailContext, EmailProvider, OutgoingMail } from "./provider"
-import { smtpSchedule } from "./provider"
+import { reportsTo, smtpSchedule } from "./provider"
 
 export interface DirectOptions {
   dns: MxOptions["dns"] & MtaStsOptions["dns"]
@@ -97,8 +97,8 @@ export function direct(options: DirectOptions): EmailProvider {
       try {
         const admission = admitted.get(mail.message_id)
         if (!admission) throw new TypeError("the mail has no recipient")
-        const from = mail.from === "" ? "" : ((await mail.reports_to?.()) ?? mail.from)
-        return await sendAll(network, limits, { mail: { ...mail, from }, admission, schedule })
+        const sent = { ...mail, from: await reportsTo(mail) }
+        return await sendAll(network, limits, { mail: sent, admission, schedule })
       } finally {
         dismiss(mail.message_id)
       }

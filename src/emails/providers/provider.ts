@@ -6,13 +6,15 @@ import type { MtaStsOptions } from "../smtp/mta-sts"
 
 /** Fully composed: a provider carries these bytes, it decides nothing about them. */
 export interface OutgoingMail extends OutgoingMessage {
-  /** Envelope sender; empty for the null sender. */
+  /** The author's address; empty for the null sender. */
   from: string
   /**
-   * The envelope sender for delivery to the recipient's own server: it names the message, so
-   * that a report which comes later can be told from a forged one.
+   * Our return path, which names the message, so that a report which comes later can be told from a forged one.
+   * Undefined where no host of ours takes reports.
    */
-  reports_to?: () => Promise<string>
+  reports_to?: () => Promise<string | undefined>
+  /** The server is asked to report success and delay, too, where it offers that (RFC 3461). */
+  wants_reports?: boolean
   /** The message with CRLF line ends and nothing stuffed. */
   raw: Uint8Array
   /** The same message in 7 bits, signed anew, for a server without 8BITMIME; where `raw` is not ASCII. */
@@ -20,6 +22,10 @@ export interface OutgoingMail extends OutgoingMessage {
   /** The header needs SMTPUTF8 (RFC 6531). Addresses that need it are noticed without this. */
   smtputf8: boolean
 }
+
+/** The envelope sender, wherever we may choose it: the one place that does. */
+export const reportsTo = async ({ from, reports_to }: OutgoingMail): Promise<string> =>
+  from === "" ? "" : ((await reports_to?.()) ?? from)
 
 /** Carries one email, once. `test/contracts/email-provider.ts` is this promise, as tests. */
 export type EmailProvider = Provider<OutgoingMail>

@@ -28,6 +28,10 @@ export class Remembered<Value> {
     return (this.#known.get(key)?.until ?? 0) > monotonic()
   }
 
+  forget(key: string): void {
+    this.#known.delete(key)
+  }
+
   #forget(key: string, value: Promise<Value>) {
     if (this.#known.get(key)?.value === value) this.#known.delete(key)
   }

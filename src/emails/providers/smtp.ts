@@ -1,13 +1,15 @@
 import { Type as t } from "@sinclair/typebox"
 import { oneOf } from "../../http/field-schemas"
 import type { RetrySchedule } from "../../jobs/work-item"
+import { domainOf } from "../../lib/address"
 import type { ProviderDescriptor } from "../../providers/provider"
 import { outcomeOf, ProviderError } from "../../providers/provider"
 import { type ReplyPolicy, relayFaultOf, relayPolicy } from "../smtp/outcome"
 import { ConnectionPool, type PoolLimits } from "../smtp/pool"
+import { ReturnPaths } from "../smtp/return-paths"
 import { SmtpRefusal, type Timeouts } from "../smtp/session"
 import { attemptRelay } from "../smtp/smtp-attempt"
-import { isUntrusted, SmtpConnectionError, TRUST_ADVICE } from "../smtp/wire"
+import { isUntrusted, SmtpConnectionError, type SmtpReply, TRUST_ADVICE } from "../smtp/wire"
 import type { EmailContext, EmailProvider, OutgoingMail } from "./provider"
 import { smtpSchedule } from "./provider"
 
@@ -54,16 +56,27 @@ export function relay(
   const patience = { ...TIMEOUTS, ...timeouts }
   const pool = new ConnectionPool({ ...server, timeouts: patience }, { ...LIMITS, ...limits })
   const target = { host: server.host, pool, policy: relayPolicy(accepted) }
+  const return_paths = new ReturnPaths()
   return {
     name,
     schedule,
     close: () => pool.close(),
     check: () => checked(pool, server),
+    async checkReturnPath(address) {
+      const host = domainOf(address)
+      return_paths.forget(host)
+      const { code, text } = await senderAsked(pool, address)
+      return { host, refusal: code < 400 ? null : text }
+    },
     async send(mail) {
       const transcript: string[] = []
-      const { results } = await attemptRelay(target, mail, transcript)
+      const ask = (from: string) => {
+        const wants_reports = accepted === "sent" && from !== mail.from
+        return attemptRelay(target, { ...mail, from, wants_reports }, transcript)
+      }
+      const { results, return_path } = await return_paths.attempt(mail, transcript, ask)
       const outcomes = results.map((one, index) => ({ ...one, email: mail.to[index] ?? "" }))
-      return outcomeOf(outcomes, { provider: name, schedule, transcript })
+      return { ...outcomeOf(outcomes, { provider: name, schedule, transcript }), return_path }
     },
   }
 }
@@ -81,12 +94,29 @@ async function checked(
     const advice = could_be_safe ? " It offers STARTTLS. Set tls to starttls." : ""
     return `${host}:${port} answers over ${tls ?? "an open connection"}, ${login}.${advice}`
   } catch (error) {
-    const { message } = error as Error
-    const said = error instanceof SmtpRefusal ? `${error.phase}: ${message}` : message
-    const is_tls = error instanceof SmtpConnectionError && error.kind === "tls"
-    const words = is_tls && isUntrusted(message) ? `${said}. ${TRUST_ADVICE}` : said
-    throw new ProviderError(relayFaultOf(error as Error) ?? "infrastructure", words)
+    throw providerError(error as Error)
   }
+}
+
+async function senderAsked(pool: ConnectionPool, address: string): Promise<SmtpReply> {
+  try {
+    const session = await pool.acquire([], { fresh: false })
+    try {
+      return await session.askSender(address)
+    } finally {
+      pool.release(session)
+    }
+  } catch (error) {
+    throw providerError(error as Error)
+  }
+}
+
+function providerError(error: Error): ProviderError {
+  const { message } = error
+  const said = error instanceof SmtpRefusal ? `${error.phase}: ${message}` : message
+  const is_tls = error instanceof SmtpConnectionError && error.kind === "tls"
+  const words = is_tls && isUntrusted(message) ? `${said}. ${TRUST_ADVICE}` : said
+  return new ProviderError(relayFaultOf(error) ?? "infrastructure", words)
 }
 
 const line = (maxLength: number) =>

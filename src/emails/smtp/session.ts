@@ -117,13 +117,14 @@ export class SmtpSession {
     const { mail, recipients } = commandsFor(envelope, this.#extensions)
     const lines = [mail, ...recipients.filter((line) => line !== undefined), "DATA"]
     this.used++
-    if (this.#dirty) this.#expect("MAIL", 250, await this.#ask("RSET"))
-    this.#dirty = true
+    await this.#reset()
     const pipelined = this.#extensions.has("PIPELINING")
     if (pipelined) this.#write(lines, lines)
     const next = (line: string) => (pipelined ? this.#hear(`after ${line}`) : this.#ask(line))
 
-    this.#expect("MAIL", 250, await next(mail))
+    const answer = await next(mail)
+    if (answer.code >= 400 && answer.code !== 421 && pipelined) await this.#skip(lines.length - 1)
+    this.#expect("MAIL", 250, answer)
     const result: Transaction = { recipients: [] }
     try {
       for (const line of recipients) {
@@ -145,6 +146,35 @@ export class SmtpSession {
       result.failure = error
     }
     return result
+  }
+
+  /** What the server says of an envelope sender, before it knows a recipient. */
+  async askSender(address: string): Promise<SmtpReply> {
+    this.used++
+    await this.#reset()
+    return this.#ask(`MAIL FROM:<${wireForm(address)}>`)
+  }
+
+  /** What a transaction began is forgotten, and another one begins. */
+  async #reset() {
+    if (this.#dirty) {
+      const reply = await this.#ask("RSET")
+      if (reply.code !== 250) this.quit()
+      this.#expect("MAIL", 250, reply)
+    }
+    this.#dirty = true
+  }
+
+  /** Replies to commands that follow from a refused one: read, so that the next transaction finds its own. */
+  async #skip(count: number) {
+    try {
+      for (let read = 0; read < count; read++) {
+        const { code } = await this.#hear("after a refusal")
+        if (code === 354) this.quit() // it waits for a message that nobody sends
+      }
+    } catch (error) {
+      if (!(error instanceof SmtpConnectionError)) throw error
+    }
   }
 
   /** The mail as this server takes it: one without 8BITMIME gets every part in 7 bits (RFC 6152, 3). */
@@ -286,6 +316,7 @@ interface SmtpEnvelope {
   to: string[]
   raw: Uint8Array
   smtputf8: boolean
+  wants_reports?: boolean | undefined
   inSevenBits?: (() => Promise<Uint8Array>) | undefined
 }
 
@@ -335,6 +366,8 @@ function commandsFor(envelope: SmtpEnvelope, extensions: Extensions): Commands {
   const whole = envelope.smtputf8 || needsSmtputf8(sender)
   if (!offered && (whole || recipients.every(needsSmtputf8))) throw notWide()
   const wide = offered && (whole || recipients.some(needsSmtputf8))
+  const notify =
+    envelope.wants_reports && extensions.has("DSN") ? " NOTIFY=SUCCESS,FAILURE,DELAY" : ""
   const limit = Number(extensions.get("SIZE") || 0)
   if (limit > 0 && raw.length > limit) {
     const fact = `the message has ${raw.length} bytes, but the server accepts at most ${limit}`
@@ -348,9 +381,10 @@ function commandsFor(envelope: SmtpEnvelope, extensions: Extensions): Commands {
     extensions.has("DSN") && /^[\w-]+$/.test(envelope.message_id)
       ? ` ENVID=${envelope.message_id}`
       : "",
+    notify === "" ? "" : " RET=HDRS",
   ]
   const names = recipients.map((address) =>
-    offered || !needsSmtputf8(address) ? `RCPT TO:<${address}>` : undefined,
+    offered || !needsSmtputf8(address) ? `RCPT TO:<${address}>${notify}` : undefined,
   )
   return { mail: `MAIL FROM:<${sender}>${parameters.join("")}`, recipients: names }
 }

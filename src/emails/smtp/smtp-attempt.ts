@@ -24,11 +24,19 @@ import { isGood, SmtpConnectionError, type SmtpReply } from "./wire"
 /** Connections tried for one domain in one attempt, however many hosts it has. */
 const MOST_TRIES = 6
 
+/** The replies that refused a whole transaction. */
+interface RefusedTransaction {
+  is_at_mail: boolean
+  replies: SmtpReply[]
+}
+
 export interface SmtpAttemptResult {
   /** One a recipient, in the order of `mail.to`. */
   results: RecipientResult[]
   /** What the per-destination limit learns from it. */
   feedback: DestinationFeedback
+  /** The server refused the whole transaction, for whatever reason. */
+  refused?: RefusedTransaction | undefined
 }
 
 /** One server that takes mail for every domain. */
@@ -150,6 +158,7 @@ class SmtpAttempt {
   /** The best that the servers so far gave: a refusal that may pass outweighs one for good. */
   #last: LastResult | undefined
   #has_tls_failed = false
+  #refused: RefusedTransaction | undefined
   /** Recipients that a server has answered. The next one is not asked for them. */
   readonly #answered = new Map<string, RecipientResult>()
 
@@ -186,7 +195,8 @@ class SmtpAttempt {
       if (error instanceof PoolBusy) throw error
       this.note((error as Error).message)
       if (session) {
-        session.quit()
+        // After a refusal at MAIL both sides know where they are, and the connection serves once more.
+        if (!(error instanceof SmtpRefusal) || error.reply.code === 421) session.quit()
         pool.release(session)
         // A server may hang up between two messages, so that was no attempt yet.
         if (!fresh && session.used > 1 && isHangUp(error)) {
@@ -217,7 +227,7 @@ class SmtpAttempt {
   /** The result of every recipient that no server has answered. */
   finish(result: RecipientResult, feedback: DestinationFeedback): SmtpAttemptResult {
     const results = this.#mail.to.map((email) => this.#answered.get(email) ?? result)
-    return { results, feedback }
+    return { results, feedback, refused: this.#refused }
   }
 
   get #open(): string[] {
@@ -233,6 +243,7 @@ class SmtpAttempt {
       const result = refused(this.#policy, error, server)
       const feedback = feedbackOf([reply], phase !== "MAIL")
       const is_final = phase === "MAIL" && reply.code !== 421
+      if (is_final) this.#refused = { is_at_mail: true, replies: [reply] }
       return is_final ? this.finish(result, feedback) : this.#keep(result, feedback)
     }
     const feedback = { slow_down: error.message }
@@ -252,6 +263,8 @@ class SmtpAttempt {
     const replies = [...done.recipients, done.end].flatMap((one) =>
       one === undefined || one instanceof Unsendable ? [] : [one],
     )
+    const refusals = refusalsOf(done)
+    if (refusals.length > 0) this.#refused = { is_at_mail: false, replies: refusals }
     const lost = done.failure?.message ?? "the server did not answer"
     const feedback = done.failure ? { slow_down: lost } : feedbackOf(replies, false)
     if (done.handed || this.#open.length === 0) {
@@ -287,6 +300,14 @@ class SmtpAttempt {
 }
 
 const isTaken = (reply: SmtpReply | Unsendable) => !(reply instanceof Unsendable) && isGood(reply)
+
+/** The replies by which the server took the message for no recipient; none where it took it, or was lost. */
+function refusalsOf({ recipients, end, failure }: Transaction): SmtpReply[] {
+  if (failure) return []
+  const replies = recipients.flatMap((one) => (one instanceof Unsendable ? [] : [one]))
+  if (!replies.some(isGood)) return replies
+  return end && !isGood(end) ? [end] : []
+}
 
 const isHangUp = (error: unknown) =>
   (error instanceof SmtpConnectionError && error.kind === "connection") ||
