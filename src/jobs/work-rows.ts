@@ -60,6 +60,8 @@ type ClaimedColumns = Table["_"]["columns"]
 interface RowsOptions {
   /** What else is written when work is given up without a word of its table's `settle`. */
   buried?: (reason: string) => object
+  /** Writes what else changes then, in the same transaction. */
+  onBury?: (tx: Tx, row: WorkRow) => Promise<void>
   filters?: Record<string, SQL>
   /** The columns of a claimed row; without them all. */
   claimed?: object
@@ -86,6 +88,7 @@ export class WorkRows<Row extends WorkRow> {
   readonly #statements: ReturnType<typeof statementsOf>
   readonly #claimed: ClaimedColumns
   readonly #buried: (reason: string) => object
+  readonly #onBury: RowsOptions["onBury"]
   readonly #filters: Map<string, ReturnType<typeof dueStatements>>
 
   constructor(table: object, partition: Column, options: RowsOptions) {
@@ -93,6 +96,7 @@ export class WorkRows<Row extends WorkRow> {
     const { claimed = getTableColumns(table as Table) } = options
     this.under_hold = under_hold
     this.#buried = buried
+    this.#onBury = options.onBury
     this.#claimed = claimed as ClaimedColumns
     this.table = table as Table
     this.name = getTableName(this.table)
@@ -204,9 +208,11 @@ export class WorkRows<Row extends WorkRow> {
   }
 
   /** Buries a claimed row without a word of its table's. */
-  async bury(tx: Tx, { attempt, ...row }: WorkRow, reason: string) {
+  async bury(tx: Tx, row: WorkRow, reason: string) {
+    const { attempt } = row
     const dead = { ...FREE, state: DEAD, attempt, run_at: now(), ...this.#buried(reason) }
     await tx.update(this.table).set(dead).where(eq(this.table.id, row.id))
+    await this.#onBury?.(tx, row)
   }
 
   /**

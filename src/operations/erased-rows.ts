@@ -15,7 +15,7 @@ import { reputationHours } from "../reputation/tables"
 import { requestLog } from "../request-log/tables"
 import { held } from "../store/dialect"
 import type { Store, Tx } from "../store/store"
-import { deliveries } from "../webhooks/tables"
+import { removeOfEvents } from "../webhooks/retention"
 import { namedByMessages } from "./purge"
 import {
   capturesOf,
@@ -210,7 +210,7 @@ const EVENTS_AT_ONCE = 500
 /** With their deliveries: a delivery shows what its event said, and what the receiver answered. */
 async function dropEvents(tx: Tx, ids: string[]): Promise<number> {
   if (ids.length === 0) return 0
-  await tx.delete(deliveries).where(inArray(deliveries.event_id, ids))
+  await removeOfEvents(tx, ids)
   const gone = await tx.delete(events).where(inArray(events.id, ids)).returning({ id: events.id })
   return gone.length
 }

@@ -17,6 +17,7 @@ import {
   namesInRows,
   PLAIN_COUNTERS,
 } from "./counted-rows"
+import { wrongTotals } from "./webhook-totals"
 
 /** What must hold, by the names under which it is counted. */
 export const INVARIANTS = {
@@ -79,6 +80,11 @@ export async function* brokenInProject(
   yield* withoutEvents(look, project_id)
   yield* withoutDeliveries(look, project_id)
   yield* wrongCounters(look, "project", project_id)
+  for await (const { webhook_id, told, counted } of wrongTotals(look.db, project_id, look.pause)) {
+    const [wrong, right] = [JSON.stringify(told), JSON.stringify(counted)]
+    const what = `The totals of the deliveries of an endpoint are ${wrong}, but its rows give ${right}.`
+    yield { name: "I5", owner_id: project_id, id: webhook_id, what }
+  }
 }
 
 /** Looks at the counters of one account. */

@@ -5,10 +5,12 @@ import { bump } from "../store/counters"
 import type { Store } from "../store/store"
 import { rebuildPlaces } from "../subscribers/rebuild-places"
 import { startRouting } from "../webhooks/route-events"
+import { countAll } from "../webhooks/totals"
 import type { CounterOwner } from "./counted-rows"
 import { leaveFolder } from "./database-mark"
 import { allOwners, type BrokenInvariant, brokenInAccount, brokenInProject } from "./invariants"
 import { makePlaceholders, type Placeholder } from "./lost-owners"
+import { wrongTotals } from "./webhook-totals"
 
 /** What was put right in a recovered database. */
 export interface MendedDatabase {
@@ -40,6 +42,7 @@ export async function mendRecovered(
         await store.tx((tx) => bump(tx, id, counter.name, counter.counted - counter.told))
         mended.counters += 1
       }
+      if (kind === "project") mended.counters += await mendTotals(store, id)
     }
   }
   await store.tx(async (tx) => {
@@ -49,10 +52,26 @@ export async function mendRecovered(
   return mended
 }
 
+async function mendTotals(store: Store, project_id: string): Promise<number> {
+  let mended = 0
+  for await (const { webhook_id, told, counted } of wrongTotals(store.read, project_id, NO_PAUSE)) {
+    const missing = {
+      deliveries: counted.deliveries - told.deliveries,
+      open: counted.open - told.open,
+      held: counted.held - told.held,
+    }
+    await store.tx((tx) => countAll(tx, [{ project_id, webhook_id, ...missing }]))
+    mended += 1
+  }
+  return mended
+}
+
+const NO_PAUSE = async () => {}
+
 /** One after the other: there may be as many as messages. Nothing else writes meanwhile. */
 function brokenOf(store: Store, kind: CounterOwner, id: string): AsyncGenerator<BrokenInvariant> {
   const look = {
-    ...{ db: store.read, pause: async () => {}, since: null, overdue_before: null },
+    ...{ db: store.read, pause: NO_PAUSE, since: null, overdue_before: null },
     is_thorough: true,
   }
   return (kind === "project" ? brokenInProject : brokenInAccount)(look, id)

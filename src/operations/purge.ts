@@ -51,7 +51,8 @@ import { purgeProject } from "../tenancy/projects"
 import { invitations, usageDays } from "../tenancy/tables"
 import { topicMembers, topics } from "../topics/tables"
 import { messageTracking, trackingLinks } from "../tracking/tables"
-import { deliveries, webhooks } from "../webhooks/tables"
+import { removeHourOf } from "../webhooks/hours"
+import { deliveries, webhooks, webhookTotals } from "../webhooks/tables"
 import { type FileTable, namedAmong } from "./file-sweep"
 
 /** Rows of one transaction, and of one look: others work in between. */
@@ -168,6 +169,7 @@ async function rest(tx: Tx, project_id: string) {
     longJobs,
     reputationHours,
     complaintHolds,
+    webhookTotals,
     categories,
     signingKeys,
   ]
@@ -200,6 +202,7 @@ async function empty({ store, blobs }: PurgeParts, project_id: string) {
   for (const one of named) {
     while ((await store.tx((tx) => purgeNames(tx, project_id, one))) > 0);
   }
+  while ((await store.tx((tx) => removeHourOf(tx, project_id))) > 0);
   await removeUnnamed(store.read, blobs, files)
   await store.tx((tx) => rest(tx, project_id))
 }

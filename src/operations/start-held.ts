@@ -11,6 +11,7 @@ import { messageRows } from "../messages/pipeline"
 import { inTurn } from "../store/in-turn"
 import type { Store } from "../store/store"
 import { deliveryRows } from "../webhooks/delivery-rows"
+import { noneHeld } from "../webhooks/totals"
 import { keepMark, raiseMarkAboveAll, whyPutBack } from "./database-mark"
 
 interface StartHeldOptions {
@@ -61,6 +62,7 @@ export async function startHeld(store: Store, options: StartHeldOptions): Promis
   await store.tx(noteLostEvents)
   const told = (held: number) => log.info("open work is being held", { held })
   const held = await holdOpenWork(store, heldTables(runs_on), told)
+  await store.tx(noneHeld)
   await raiseMarkAboveAll(store, data_dir)
   if (held === 0) return log.info("there is no open work to hold", { reason })
   log.warn("the server starts held: what was open in the database waits for its operator", {

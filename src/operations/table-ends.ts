@@ -62,7 +62,7 @@ import { templates, templateVersions } from "../templates/tables"
 import { invitations, usageDays } from "../tenancy/tables"
 import { topicMembers, topics } from "../topics/tables"
 import { messageTracking, trackingLinks } from "../tracking/tables"
-import { deliveries, webhooks } from "../webhooks/tables"
+import { deliveries, webhookHours, webhooks, webhookTotals } from "../webhooks/tables"
 
 /** The settings of the configuration that end rows. */
 export type EndSettings = Pick<Settings, "retention.request_log" | "retention.audit_log">
@@ -131,6 +131,7 @@ export const tableEnds: ReadonlyMap<SQLiteTable, TableEnd> = new Map<SQLiteTable
   [suppressions, after("their own end")],
   [softFailures, after("7 days")],
   [reputationHours, after("30 days")],
+  [webhookHours, after("7 days")],
   [complaintHolds, after("30 days after the release")],
   [usageDays, after("3 years")],
   [quotas, after("3 years")],
@@ -149,6 +150,7 @@ export const tableEnds: ReadonlyMap<SQLiteTable, TableEnd> = new Map<SQLiteTable
   [domains, withOwner("project")],
   [dkimKeys, withRow(domains)],
   [webhooks, withOwner("project")],
+  [webhookTotals, withOwner("project")],
   [inboundRoutes, withOwner("project")],
   [providerConfigs, withOwner("project")],
   [signingKeys, withOwner("project")],

@@ -23,6 +23,7 @@ import { purgeExpired } from "../suppressions/expiry"
 import { purgeSoftFailures } from "../suppressions/soft-failures"
 import { purgeInvitations } from "../tenancy/invitations"
 import { purgeUsage } from "../tenancy/usage-retention"
+import { purgeWebhookHours } from "../webhooks/hours"
 import { expireHeld } from "../webhooks/retention"
 import { counterSweeper } from "./counter-sweep"
 import { noteDatabaseSize } from "./disk-forecast"
@@ -111,6 +112,7 @@ async function purgeShortLived(store: Store, all: All) {
   await all(() => purgePolicies(store))
   await purgeWindows(store)
   await all(() => purgeHours(store))
+  await all(() => purgeWebhookHours(store))
   await all(() => purgeExpired(store))
   await all(() => purgeSoftFailures(store))
 }

@@ -34,6 +34,8 @@ const CHURNING = [
   "tracking_links",
   "usage_days",
   "webhook_deliveries",
+  "webhook_hours",
+  "webhook_totals",
 ]
 
 /** At one dead row in fifty, or a thousand in a small table; with half the pauses between pages. */

@@ -1,8 +1,8 @@
 import type { Static } from "@sinclair/typebox"
-import { and, eq, getTableColumns, gte, inArray, isNotNull, type SQL, sql } from "drizzle-orm"
+import { and, eq, getTableColumns, gte, inArray, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { firstIdAt, isUuid } from "../core/ids"
-import { millisFrom, now, secondsFromNow } from "../core/time"
+import { millisFrom, now } from "../core/time"
 import { envelopeOf } from "../events/feed"
 import { events } from "../events/tables"
 import type { Page } from "../http/page"
@@ -13,6 +13,7 @@ import type { Reader, Tx } from "../store/store"
 import { deliveryWakeUp, isInFlight } from "./delivery-rows"
 import * as schemas from "./schemas"
 import { type DeliveryStatus, deliveries } from "./tables"
+import * as totals from "./totals"
 
 /** An id is made a little before or after the row's time is read. */
 export const SKEW_MILLISECONDS = 60_000
@@ -68,7 +69,9 @@ export async function list(db: Reader, of: OfWebhook, filter: DeliveryFilter, wi
   const { where, order } = newestFirst(deliveries.id, window)
   const rows = db.select(summary).from(deliveries).where(and(which, where))
   const some = await rows.orderBy(order).limit(window.limit).offset(window.offset)
-  const total = () => count(db, which)
+  const is_filtered = Object.values(filter).some((value) => value !== undefined)
+  const total = async () =>
+    is_filtered ? count(db, which) : (await totals.totalsOfOne(db, of.webhook_id)).deliveries
   return { rows: some.map((row) => deliveryRecord(db, row)), total } satisfies Page<object>
 }
 
@@ -160,61 +163,8 @@ export async function retry(tx: Tx, of: OfWebhook, id: string) {
     .update(deliveries)
     .set({ ...changes, run_at: now(), max_attempts: oneMore })
     .where(ours(of, id))
+  if (row.state === OVER || row.state === DEAD) await totals.count(tx, [row], { open: 1 })
+  if (totals.waitsForEndpoint(row)) await totals.count(tx, [row], { held: -1 })
   tx.afterCommit(deliveryWakeUp(tx).wakeUp)
   return deliveryRecord(tx, await find(tx, of, id))
-}
-
-const WINDOW_SECONDS = { "24h": 86_400, "7d": 7 * 86_400 }
-
-/**
- * Statistics of the deliveries that were planned within the window. `by_status` counts them by the
- * status of the last answer, or by the error without one. The times are those of last attempts.
- */
-export async function stats(db: Reader, of: OfWebhook, window: keyof typeof WINDOW_SECONDS) {
-  const which = and(
-    eq(deliveries.project_id, of.project_id),
-    eq(deliveries.webhook_id, of.webhook_id),
-    createdSince(secondsFromNow(-WINDOW_SECONDS[window])),
-  )
-  const { status, last_response_status, last_error, latency_ms } = deliveries
-  const rows = await db
-    .select({
-      status,
-      answer: sql<string | null>`coalesce(cast(${last_response_status} as text), ${last_error})`,
-      count: sql<number>`count(*)`,
-      attempts: sql<number>`sum(${deliveries.attempts})`,
-    })
-    .from(deliveries)
-    .where(which)
-    .groupBy(status, last_response_status, last_error)
-  const groups = rows.map((row) => ({ ...row, count: Number(row.count) }))
-  const timed = and(which, isNotNull(latency_ms))
-  const measured = await count(db, timed)
-  const latencyAt = async (share: number): Promise<number | null> => {
-    const sorted = db.select({ ms: latency_ms }).from(deliveries).where(timed).orderBy(latency_ms)
-    const [row] = await sorted.limit(1).offset(Math.floor(measured * share))
-    return row?.ms ?? null
-  }
-  const inState = (...states: string[]) =>
-    sum(groups.filter((one) => states.includes(one.status)).map((one) => one.count))
-  return {
-    attempts: sum(groups.map((one) => Number(one.attempts))),
-    success: inState("success"),
-    failed: inState("failed", "exhausted"),
-    held: inState("held"),
-    p50_ms: await latencyAt(0.5),
-    p95_ms: await latencyAt(0.95),
-    by_status: byAnswer(groups),
-  }
-}
-
-const sum = (numbers: number[]) => numbers.reduce((all, one) => all + one, 0)
-
-/** A delivery that was not attempted yet has no answer, and is not counted. */
-function byAnswer(groups: { answer: string | null; count: number }[]): Record<string, number> {
-  const counts = new Map<string, number>()
-  for (const { answer, count } of groups) {
-    if (answer !== null) counts.set(answer, (counts.get(answer) ?? 0) + count)
-  }
-  return Object.fromEntries([...counts].sort(([a], [b]) => (a < b ? -1 : 1)))
 }

@@ -5,6 +5,7 @@ import type { Picker, Share } from "../jobs/work-table"
 import { held } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
+import { endBacklogs } from "./backlog"
 import { deliveryWakeUp, isHeldByEndpoint } from "./delivery-rows"
 import { clearInactive } from "./held"
 import { deliveries, webhooks } from "./tables"
@@ -61,6 +62,7 @@ export class DeliveryPicker implements Picker {
 
   async pick(free: number): Promise<{ shares: Share[]; due: number | undefined }> {
     const { store, concurrency, busy, isPaused } = this.#options
+    await endBacklogs(store)
     if (isPaused()) return { shares: [], due: undefined }
     // Copied before the page is read: a failure that is counted meanwhile must free no slot.
     const slots = { free, concurrency, busy: new Map(busy) }

@@ -25,6 +25,7 @@ import { Job } from "../jobs/schemas"
 import type { Reader, Store } from "../store/store"
 import * as deliveries from "./deliveries"
 import { ownTypeOf } from "./endpoint-input"
+import * as hours from "./hours"
 import type { WebhookParts } from "./open-webhooks"
 import * as resend from "./resend"
 import * as schemas from "./schemas"
@@ -133,13 +134,14 @@ const readingRoutes = ({ store, cursors }: DeliveryRouteParts): AnyRoute[] => [
   route({
     ...by("GET", `${HOOK}/stats`),
     summary: "Show the results of the deliveries of the last day or week",
-    description: "`window` is `24h` (default) or `7d`.",
+    description:
+      "Counts the attempts that ended within the `window`: `24h` (default) or `7d`, in whole hours. `held` is the number of deliveries that are held now.",
     query: schemas.statsQuery,
     response: schemas.Stats,
     errors: ["webhook_not_found"],
     handle: async (call) => {
       const of = await endpointOf(store.read, call)
-      return { data: await deliveries.stats(store.read, of, call.query.window ?? "24h") }
+      return { data: await hours.stats(store.read, of.webhook_id, call.query.window ?? "24h") }
     },
   }),
 ]

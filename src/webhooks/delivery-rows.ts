@@ -7,6 +7,7 @@ import { LEASED, RESTORE_HOLD } from "../jobs/work-item"
 import { isDead, isLeased, isReady, WorkRows } from "../jobs/work-rows"
 import type { Reader } from "../store/store"
 import { deliveries } from "./tables"
+import { count } from "./totals"
 
 /** The name of the table, for the engine. */
 const DELIVERIES = "webhook_deliveries"
@@ -14,6 +15,7 @@ const DELIVERIES = "webhook_deliveries"
 /** What an attempt and its result need to know: no capture of the last attempt, which may be large. */
 const claimed = {
   id: deliveries.id,
+  project_id: deliveries.project_id,
   webhook_id: deliveries.webhook_id,
   event_id: deliveries.event_id,
   trigger: deliveries.trigger,
@@ -37,6 +39,7 @@ export type ClaimedDelivery = Pick<typeof deliveries.$inferSelect, keyof typeof 
 /** What the engine asks of the table: due deliveries by endpoint, also only those asked for by hand. */
 export const deliveryRows = new WorkRows<ClaimedDelivery>(deliveries, deliveries.webhook_id, {
   buried: () => ({ status: "exhausted" }),
+  onBury: (tx, row) => count(tx, [row as ClaimedDelivery], { open: -1 }),
   filters: { by_hand: eq(deliveries.by_hand, true) },
   claimed,
   under_hold: {

@@ -7,11 +7,15 @@ import { skipLocked } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
 import { deliveryRows, deliveryWakeUp, isHeldByEndpoint, notInFlight } from "./delivery-rows"
 import { deliveries, type WebhookStatus } from "./tables"
+import { count, waitsForEndpoint } from "./totals"
 
 const HELD_SECONDS = 7 * 86_400
 const BATCH = 500
 
-const { id, webhook_id, by_hand, run_at, created_at, event_id, event_type } = deliveries
+const { id, project_id, webhook_id, event_id, event_type } = deliveries
+const { by_hand, state, owner, run_at, created_at } = deliveries
+
+const OF_ENDPOINT = { project_id, webhook_id }
 
 /** Until when a delivery that is held now can be released. */
 export const heldUntil = (): string => secondsFromNow(HELD_SECONDS)
@@ -26,7 +30,8 @@ export async function holdOpen(tx: Tx, webhook: { id: string }): Promise<number>
     .update(deliveries)
     .set({ status: "held", state: HELD, run_at: heldUntil() })
     .where(inArray(id, some))
-    .returning({ id })
+    .returning(OF_ENDPOINT)
+  await count(tx, rows, { held: 1 })
   tx.afterCommit(deliveryWakeUp(tx).wakeUp)
   return rows.length
 }
@@ -91,7 +96,8 @@ export async function releaseHeld(
     .update(deliveries)
     .set({ status: "pending", state: READY, trigger: "replay", run_at: now() })
     .where(inArray(id, skipLocked(oldest.limit(limit))))
-    .returning({ id })
+    .returning(OF_ENDPOINT)
+  await count(tx, rows, { held: -1 })
   tx.afterCommit(deliveryWakeUp(tx).wakeUp)
   return rows.length
 }
@@ -104,16 +110,23 @@ export const exhaustAll = (tx: Tx, webhook: { id: string }): Promise<number> =>
 export async function dropHeld(tx: Tx, by: string, ids: string[]): Promise<number> {
   const held = and(inArray(id, ids), underHold(deliveryRows, by))
   const ended = { status: "exhausted", state: DEAD, owner: null, run_at: now() } as const
-  return (await tx.update(deliveries).set(ended).where(held).returning({ id })).length
+  const rows = await tx.update(deliveries).set(ended).where(held).returning(OF_ENDPOINT)
+  await count(tx, rows, { open: -1 })
+  return rows.length
 }
 
 /** Ends up to 500 of these deliveries as `exhausted`. Returns how many. */
 export async function exhaust(tx: Tx, which: SQL | undefined): Promise<number> {
-  const some = tx.select({ id }).from(deliveries).where(which).limit(BATCH)
-  const rows = await tx
-    .update(deliveries)
-    .set({ status: "exhausted", state: DEAD, run_at: now() })
-    .where(inArray(id, skipLocked(some)))
-    .returning({ id })
+  const some = tx
+    .select({ id, state, owner, ...OF_ENDPOINT })
+    .from(deliveries)
+    .where(which)
+  const rows = await skipLocked(some.limit(BATCH))
+  if (rows.length === 0) return 0
+  const ids = rows.map((row) => row.id)
+  const ended = { status: "exhausted", state: DEAD, run_at: now() } as const
+  await tx.update(deliveries).set(ended).where(inArray(id, ids))
+  await count(tx, rows, { open: -1 })
+  await count(tx, rows.filter(waitsForEndpoint), { held: -1 })
   return rows.length
 }

@@ -9,11 +9,13 @@ import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
 import * as longJob from "../jobs/long-jobs"
 import { LEASED, PRIORITIES, READY } from "../jobs/work-item"
 import type { Reader, Tx } from "../store/store"
+import { backlogsOf } from "./backlog"
 import { createdSince, named, oneMore, SKEW_MILLISECONDS } from "./deliveries"
 import { deliveryWakeUp, notInFlight } from "./delivery-rows"
 import { releaseHeld } from "./held"
 import { deliveryOf, endpointsOf, plan, subscribesTo } from "./route-events"
 import { deliveries, webhooks as endpoints } from "./tables"
+import * as totals from "./totals"
 import * as webhooks from "./webhooks"
 
 /** Deliveries of one transaction, so that other transactions run between two batches. */
@@ -187,6 +189,8 @@ async function resendBatch(
   return { done, after: done < BATCH ? null : "" }
 }
 
+const OF_ENDPOINT = { project_id: deliveries.project_id, webhook_id: deliveries.webhook_id }
+
 /** The next deliveries of these states, each for one more attempt. */
 async function attemptAgain(tx: Tx, payload: ResendPayload): Promise<Batch> {
   const { after, what, status } = payload
@@ -209,15 +213,20 @@ async function attemptAgain(tx: Tx, payload: ResendPayload): Promise<Batch> {
     run_at: now(),
     max_attempts: oneMore,
   }
-  // A delivery that was claimed or changed meanwhile is left alone.
-  const states = inArray(deliveries.status, status)
-  const still = and(inArray(id, ids), ne(deliveries.state, LEASED), states, notInFlight(tx))
-  const changed =
-    ids.length === 0 ? [] : await tx.update(deliveries).set(changes).where(still).returning({ id })
-  if (changed.length > 0) tx.afterCommit(deliveryWakeUp(tx).wakeUp)
+  let done = 0
+  for (const one of status) {
+    // A delivery that was claimed or changed meanwhile is left alone.
+    const is_such = and(eq(deliveries.status, one), ne(deliveries.state, LEASED), notInFlight(tx))
+    const still = and(inArray(id, ids), is_such)
+    const changed = await tx.update(deliveries).set(changes).where(still).returning(OF_ENDPOINT)
+    if (one === "exhausted") await totals.count(tx, changed, { open: 1 })
+    tx.afterCommit(() => backlogsOf(tx).planned(changed.map(({ webhook_id }) => webhook_id)))
+    done += changed.length
+  }
+  if (done > 0) tx.afterCommit(deliveryWakeUp(tx).wakeUp)
   return {
-    done: changed.length,
-    failed: rows.length - changed.length,
+    done,
+    failed: rows.length - done,
     after: rows.length < BATCH ? null : (rows.at(-1)?.id ?? null),
   }
 }

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, lt, lte, notExists, notInArray } from "drizzle-orm"
+import { and, asc, eq, gt, inArray, lt, lte, notExists, notInArray, type SQL } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
 import { millis, millisFrom, now } from "../core/time"
 import { behind, type FeedPosition } from "../events/feed"
@@ -10,6 +10,7 @@ import { withHeld } from "./delivery-picker"
 import { isHeldByEndpoint } from "./delivery-rows"
 import { exhaust, exhaustAll } from "./held"
 import { deliveries, webhooks } from "./tables"
+import { count, forgetDeleted, waitsForEndpoint } from "./totals"
 
 /** Rows of one transaction, so that other transactions run between two of them. */
 const BATCH = 100
@@ -44,9 +45,28 @@ export async function purgeDeliveries(
   const ids = rows.map((row) => row.id)
   // One that was asked for again since then is open.
   const still = and(inArray(id, ids), has_ended)
-  if (ids.length > 0) await store.tx((tx) => tx.delete(deliveries).where(still))
+  if (ids.length > 0) {
+    await store.tx(async (tx) => {
+      await removeCounted(tx, still)
+      if (ids.length < BATCH) await forgetDeleted(tx, webhook)
+    })
+  }
   return ids.length
 }
+
+async function removeCounted(tx: Tx, which: SQL | undefined): Promise<void> {
+  const { project_id, webhook_id, state, owner } = deliveries
+  const columns = { project_id, webhook_id, state, owner }
+  const gone = await tx.delete(deliveries).where(which).returning(columns)
+  const is_open = ({ state }: (typeof gone)[number]) => state !== OVER && state !== DEAD
+  await count(tx, gone, { deliveries: -1 })
+  await count(tx, gone.filter(is_open), { open: -1 })
+  await count(tx, gone.filter(waitsForEndpoint), { held: -1 })
+}
+
+/** Removes the deliveries of these events, whatever became of them. */
+export const removeOfEvents = (tx: Tx, event_ids: string[]) =>
+  removeCounted(tx, inArray(deliveries.event_id, event_ids))
 
 /** Events of a project that were recorded before a moment: ISO 8601, UTC. */
 export interface OldEvents {

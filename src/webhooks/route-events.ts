@@ -10,10 +10,12 @@ import { perStore } from "../store/cached"
 import { heldForShare } from "../store/dialect"
 import { inserter, prepared } from "../store/statements"
 import type { Tx } from "../store/store"
+import { backlogsOf } from "./backlog"
 import { deliveryWakeUp } from "./delivery-rows"
 import { heldUntil } from "./held"
 import { EndpointCache } from "./receiver"
 import { deliveries, type Trigger, webhooks } from "./tables"
+import { countAll } from "./totals"
 
 const DISABLED = "webhook.disabled"
 
@@ -41,8 +43,17 @@ type NewDelivery = typeof deliveries.$inferInsert & { id: string }
 export async function plan(tx: Tx, planned: NewDelivery[]): Promise<void> {
   if (planned.length === 0) return
   await insertDeliveries(tx, planned)
-  tx.afterCommit(deliveryWakeUp(tx).wakeUp)
+  await countAll(tx, planned.map(newTotals))
+  tx.afterCommit(() => {
+    backlogsOf(tx).planned(planned.map(({ webhook_id }) => webhook_id))
+    deliveryWakeUp(tx).wakeUp()
+  })
 }
+
+const newTotals = ({ project_id, webhook_id, state }: NewDelivery) => ({
+  ...{ project_id, webhook_id },
+  ...{ deliveries: 1, open: 1, held: state === HELD ? 1 : 0 },
+})
 
 type SubscribedEndpoint = Awaited<ReturnType<typeof selectEndpoints>>[number]
 

@@ -275,7 +275,7 @@ export const DeliveryDetail = t.Object(
 
 export const Stats = t.Object(
   {
-    attempts: count(130),
+    attempts: count(122),
     success: count(120),
     failed: count(2),
     held: count(0),

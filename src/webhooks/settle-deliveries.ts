@@ -7,9 +7,11 @@ import type { Tx } from "../store/store"
 import type { ClaimedDelivery } from "./delivery-rows"
 import { WARN_AT, warn } from "./failure-mail"
 import { heldUntil } from "./held"
+import { countAttempts } from "./hours"
 import type { AttemptOutcome } from "./receiver"
 import { disable } from "./status"
 import { type AttemptEntry, type DeliveryStatus, deliveries, STATE_OF, webhooks } from "./tables"
+import { countAll, waitsForEndpoint } from "./totals"
 import type { WebhookRow } from "./webhooks"
 
 /** The `last_*` times of an endpoint are exact to the second: a busy one is not written for each delivery. */
@@ -37,7 +39,11 @@ export async function settleDeliveries(
   failures: number,
 ): Promise<void> {
   const ended = list.filter((one): one is Ended => one.end !== undefined)
-  await writeUnattempted(tx, list.filter(({ end }) => end === undefined).map(unattempted))
+  await write(tx, list.filter(({ end }) => end === undefined).map(unattempted), writeUnattempted)
+  await countAttempts(
+    tx,
+    ended.map(({ row, end }) => ({ webhook_id: row.webhook_id, ...end })),
+  )
   const failing = new Set<string>()
   for (const { row, end } of ended) if (end.outcome.error !== null) failing.add(row.webhook_id)
   await settleSucceeding(
@@ -54,9 +60,10 @@ export async function settleDeliveries(
 /** Endpoints whose attempts all succeeded. */
 async function settleSucceeding(tx: Tx, list: Ended[]) {
   if (list.length === 0) return
-  await writeRows(
+  await write(
     tx,
     list.map((ended) => rowOf(ended, "success")),
+    writeRows,
   )
   const ids = [...new Set(list.map(({ row }) => row.webhook_id))]
   const old = isoFrom(millis() - FRESH_MILLISECONDS)
@@ -101,7 +108,7 @@ async function settleFailing(tx: Tx, list: Ended[], failures: number) {
     const webhook = found.get(id)
     const ends = byEndpoint.get(id) ?? []
     if (webhook) await settleEndpoint(tx, webhook, ends, failures)
-    else await writeRows(tx, ends.map(lastRowOf)) // deleted meanwhile
+    else await write(tx, ends.map(lastRowOf), writeRows) // deleted meanwhile
   }
 }
 
@@ -117,9 +124,10 @@ async function settleEndpoint(tx: Tx, before: WebhookRow, ends: Ended[], failure
     await warn(tx, { ...before, consecutive_failures }, null)
   }
   const is_active = before.status === "active" && breaker === null
-  await writeRows(
+  await write(
     tx,
     ends.map((ended) => nextRowOf(ended, is_active ? before.retry_policy.intervals : undefined)),
+    writeRows,
   )
   if (breaker === null) return
   // As the counter stood when the breaker opened: attempts that ran beside it may have raised it.
@@ -186,6 +194,8 @@ function rowOf({ row, end }: Ended, status: DeliveryStatus, run_at = now()) {
   const entry: AttemptEntry = { attempt: attempts, at, response_status, error, latency_ms }
   return {
     id: row.id,
+    project_id: row.project_id,
+    webhook_id: row.webhook_id,
     max_attempts: row.max_attempts,
     attempt: row.attempt,
     status,
@@ -212,6 +222,29 @@ function rowOf({ row, end }: Ended, status: DeliveryStatus, run_at = now()) {
 function unattempted({ row, after }: SettledDelivery) {
   if (after.state !== OVER) return { ...row, ...after }
   return { ...row, ...after, state: DEAD, run_at: now(), status: "exhausted" as const }
+}
+
+/** What the table of totals asks of a row that was open. */
+interface Written extends Pick<ClaimedDelivery, "id" | "project_id" | "webhook_id"> {
+  state: number
+  owner: string | null
+}
+
+/** Writes rows of open deliveries, and counts those that ended, or are held now. */
+async function write<Row extends Written>(
+  tx: Tx,
+  rows: Row[],
+  into: (tx: Tx, rows: Row[]) => Promise<Set<unknown>>,
+) {
+  const written = await into(tx, rows)
+  const changed = rows.filter(({ id }) => written.has(id))
+  await countAll(tx, changed.flatMap(changedTotals))
+}
+
+function changedTotals({ project_id, webhook_id, ...row }: Written) {
+  const open = row.state === OVER || row.state === DEAD ? -1 : 0
+  const held = waitsForEndpoint(row) ? 1 : 0
+  return open + held === 0 ? [] : [{ project_id, webhook_id, deliveries: 0, open, held }]
 }
 
 const WORK_COLUMNS = ["status", "state", "run_at", "attempt", "owner", "lease_until"] as const

@@ -8,6 +8,7 @@ import { type FailingEndpoint, warn } from "./failure-mail"
 import { exhaustAll, holdOpen, releaseHeld } from "./held"
 import { replayRest } from "./resend"
 import { type DisabledReason, webhooks as table } from "./tables"
+import { forgetDeleted } from "./totals"
 import * as webhooks from "./webhooks"
 
 /** Held deliveries that are released in the transaction that activates. A job releases the others. */
@@ -134,4 +135,5 @@ export async function remove(tx: Tx, caller: Caller, id: string): Promise<void> 
   const row = await webhooks.hold(tx, caller.project_id, id)
   await webhooks.remove(tx, caller, row)
   await exhaustAll(tx, row)
+  await forgetDeleted(tx, id)
 }

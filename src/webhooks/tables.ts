@@ -2,7 +2,19 @@ import { sql } from "drizzle-orm"
 import type { API_VERSION } from "../events/registry"
 import { workColumns, workIndexes } from "../jobs/tables"
 import { DEAD, HELD, OVER, READY } from "../jobs/work-item"
-import { bool, eventRef, id, index, int, json, ref, table, text, time } from "../store/columns"
+import {
+  bool,
+  eventRef,
+  id,
+  index,
+  int,
+  json,
+  primaryKey,
+  ref,
+  table,
+  text,
+  time,
+} from "../store/columns"
 
 export type HeaderFormat = "standard" | "legacy" | "both"
 export type WebhookStatus = "active" | "disabled"
@@ -28,6 +40,7 @@ export const DELIVERY_ERRORS = [
   "blocked_address",
   "transform_failed",
   "gone",
+  "backlog_limit",
 ] as const
 
 export type DeliveryError = (typeof DELIVERY_ERRORS)[number]
@@ -132,5 +145,45 @@ export const deliveries = table(
     index("webhook_deliveries_held_by_name")
       .on(delivery.owner, delivery.id)
       .where(sql`state = 3 AND owner IS NOT NULL`),
+  ],
+)
+
+/**
+ * How many deliveries an endpoint has. The shards keep writers on Postgres from waiting for one row.
+ */
+export const webhookTotals = table(
+  "webhook_totals",
+  {
+    webhook_id: ref().notNull(),
+    shard: int().notNull(),
+    project_id: ref().notNull(),
+    /** All that are kept. */
+    deliveries: int().notNull(),
+    /** Those that have not ended: pending, failed and held. */
+    open: int().notNull(),
+    /** Those that wait for the endpoint to be active again. */
+    held: int().notNull(),
+  },
+  (total) => [
+    primaryKey({ columns: [total.webhook_id, total.shard] }),
+    index("webhook_totals_by_project").on(total.project_id),
+  ],
+)
+
+/** The attempts of an endpoint that ended in an hour, by their answer, and by how long they took. */
+export const webhookHours = table(
+  "webhook_hours",
+  {
+    webhook_id: ref().notNull(),
+    /** Hours since 1970. */
+    hour: int().notNull(),
+    /** A status or an error; or `ms:` and the longest time that counts for this row. */
+    name: text().notNull(),
+    shard: int().notNull(),
+    count: int().notNull(),
+  },
+  (row) => [
+    primaryKey({ columns: [row.webhook_id, row.hour, row.name, row.shard] }),
+    index("webhook_hours_by_hour").on(row.hour, row.webhook_id),
   ],
 )

@@ -1,5 +1,5 @@
 import type { Static } from "@sinclair/typebox"
-import { and, eq, inArray, sql } from "drizzle-orm"
+import { and, eq, sql } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
@@ -18,7 +18,8 @@ import * as projects from "../tenancy/projects"
 import type { EndpointChanges, NewEndpoint } from "./endpoint-input"
 import { keepMasked, sealHeaders, secretContext } from "./receiver"
 import * as schemas from "./schemas"
-import { deliveries, type WebhookStatus, webhooks } from "./tables"
+import { type WebhookStatus, webhooks } from "./tables"
+import { totalsOf, totalsOfOne } from "./totals"
 
 const OVERLAP_SECONDS = 86_400
 const HINT_CHARACTERS = 4
@@ -110,9 +111,9 @@ export async function list(
     .limit(window.limit)
     .offset(window.offset)
   const ids = rows.map(({ id }) => id)
-  const counts = await heldCounts(db, ids)
+  const totals = await totalsOf(db, ids)
   return {
-    rows: rows.map((row) => record(row, counts.get(row.id) ?? 0)),
+    rows: rows.map((row) => record(row, totals.get(row.id)?.held ?? 0)),
     warnings: new Map(rows.map((row) => [row.id, warningsOf(row)])),
     total: async () => {
       if (!status) return total(db, project_id, COUNTER)
@@ -153,21 +154,8 @@ export async function getWarned(db: Reader, project_id: string, id: string) {
 }
 
 async function counted(db: Reader, row: WebhookRow): Promise<WebhookRecord> {
-  const counts = await heldCounts(db, [row.id])
-  return record(row, counts.get(row.id) ?? 0)
-}
-
-/** How many deliveries of each endpoint are held. An endpoint without any is not in the map. */
-async function heldCounts(db: Reader, ids: string[]): Promise<Map<string, number>> {
-  if (ids.length === 0) return new Map()
-  const { webhook_id } = deliveries
-  // As a literal: a bound value would keep the database from using the partial index.
-  const rows = await db
-    .select({ webhook_id, count: sql<number>`count(*)` })
-    .from(deliveries)
-    .where(and(inArray(webhook_id, ids), sql`status = 'held'`))
-    .groupBy(webhook_id)
-  return new Map(rows.map(({ webhook_id, count }) => [webhook_id, Number(count)]))
+  const { held } = await totalsOfOne(db, row.id)
+  return record(row, held)
 }
 
 export type WebhookRecord = Static<typeof schemas.Webhook>

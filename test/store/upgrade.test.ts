@@ -6,6 +6,8 @@ import { join } from "node:path"
 import { SQL } from "bun"
 import { getTableName } from "drizzle-orm"
 import { loadSettings } from "../../src/core/config"
+import { projects } from "../../src/identity/tables"
+import { wrongTotals } from "../../src/operations/webhook-totals"
 import { start } from "../../src/server"
 import { embedded } from "../../src/store/migrations"
 import { openStore } from "../../src/store/open"
@@ -102,6 +104,9 @@ test.each(fixtures)(
     for (const table of tablesNow) {
       const was = before.get(getTableName(table))
       if (was) expect(await store.read.select().from(table)).toHaveLength(was.length)
+    }
+    for (const { id } of await store.read.select({ id: projects.id }).from(projects)) {
+      expect(await Array.fromAsync(wrongTotals(store.read, id, async () => {}))).toEqual([])
     }
     await store.close()
 

@@ -17,6 +17,7 @@ import * as instanceValues from "../../store/instance-values"
 import type { Reader, Store, Tx } from "../../store/store"
 import { notePosted } from "../../subscribers/postings"
 import { invitations } from "../../tenancy/tables"
+import { noneHeld } from "../../webhooks/totals"
 import { endCopiedBackup } from "../backup/backup-job"
 import { INSTANCE_ID } from "../folder-owner"
 import { heldTables } from "../start-held"
@@ -74,6 +75,7 @@ export async function changeCopy(store: Store, options: ChangeOptions): Promise<
   const tables = heldTables(options.runs_on)
   await holdOpenWork(store, tables, options.onHeld)
   const done = await store.tx(async (tx) => {
+    await noneHeld(tx)
     await tx.delete(nodes)
     await instanceValues.remove(tx, CLUSTER)
     await instanceValues.remove(tx, SETUP_TOKEN)

@@ -1,0 +1,105 @@
+import { describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { wrongTotals } from "../../src/operations/webhook-totals"
+import { MOST_OPEN } from "../../src/webhooks/backlog"
+import { exhaustAll, releaseHeld } from "../../src/webhooks/held"
+import { purgeDeliveries, removeOfEvents } from "../../src/webhooks/retention"
+import { activate, disable } from "../../src/webhooks/status"
+import { webhooks, webhookTotals } from "../../src/webhooks/tables"
+import { count, totalsOfOne } from "../../src/webhooks/totals"
+import { receiver } from "../fakes/receiver"
+import { type TestHooks, testHooks, until } from "../harness/hooks"
+
+async function wrong({ store, project_id }: TestHooks) {
+  const found: object[] = []
+  for await (const one of wrongTotals(store.read, project_id, async () => {})) found.push(one)
+  return found
+}
+
+describe("the totals of an endpoint", () => {
+  test("are those of its rows, whatever became of them", async () => {
+    await using hooks = await testHooks()
+    const { store } = hooks
+    let status = 200
+    using fake = receiver(() => new Response("", { status }))
+    const policy = { max_attempts: 1, intervals: [1] }
+    const endpoint = await hooks.endpoint({ url: fake.url, retry_policy: policy })
+    const total = () => totalsOfOne(store.read, endpoint.id)
+    const events = await hooks.emit(5)
+    expect(await total()).toEqual({ deliveries: 5, open: 5, held: 0 })
+    await hooks.deliver()
+    await until(async () => (await total()).open === 0)
+    status = 500
+    await hooks.emit(3)
+    await until(async () => (await hooks.webhook(endpoint.id)).consecutive_failures === 3)
+    await store.tx((tx) => disable(tx, endpoint, "manual"))
+    await hooks.emit(700)
+    await until(async () => (await total()).held === 700)
+    expect(await wrong(hooks)).toEqual([])
+    await store.tx((tx) => removeOfEvents(tx, events.slice(0, 2)))
+    expect(await total()).toEqual({ deliveries: 706, open: 700, held: 700 })
+    status = 200
+    await store.tx(async (tx) => {
+      await activate(tx, endpoint)
+      await releaseHeld(tx, endpoint, {}, 100)
+    })
+    await until(async () => (await total()).open === 600)
+    expect(await store.tx((tx) => exhaustAll(tx, endpoint))).toBe(500)
+    expect(await total()).toEqual({ deliveries: 706, open: 100, held: 100 })
+    expect(await wrong(hooks)).toEqual([])
+    const later = new Date(Date.now() + 60_000).toISOString()
+    while ((await purgeDeliveries(store, endpoint.id, later)) > 0);
+    expect(await total()).toEqual({ deliveries: 100, open: 100, held: 100 })
+    expect(await wrong(hooks)).toEqual([])
+  })
+})
+
+describe("an endpoint with too many open deliveries", () => {
+  /** As if it had so many more than it has rows. */
+  const pretend = ({ store, project_id }: TestHooks, webhook_id: string, open: number) =>
+    store.tx((tx) => count(tx, [{ project_id, webhook_id }], { open }))
+
+  const ended = async (hooks: TestHooks, id: string) =>
+    (await hooks.deliveries(id)).filter(({ status }) => status === "exhausted")
+
+  test("loses the oldest that are held", async () => {
+    await using hooks = await testHooks()
+    const endpoint = await hooks.endpoint({ url: "http://127.0.0.1:1/" })
+    await hooks.store.tx((tx) => disable(tx, endpoint, "manual"))
+    await pretend(hooks, endpoint.id, MOST_OPEN - 3)
+    const first = await hooks.emit(3)
+    await hooks.deliver()
+    expect(await ended(hooks, endpoint.id)).toEqual([])
+    await hooks.emit(2)
+    await until(async () => (await ended(hooks, endpoint.id)).length === 2)
+    const rows = await ended(hooks, endpoint.id)
+    expect(rows.map(({ event_id }) => event_id).sort()).toEqual(first.slice(0, 2).sort())
+    expect(rows[0]).toMatchObject({ last_error: "backlog_limit", attempts: 0 })
+    const { open } = await totalsOfOne(hooks.store.read, endpoint.id)
+    expect(open).toBe(MOST_OPEN)
+  })
+
+  test("loses the next ones that are due where none is held", async () => {
+    await using hooks = await testHooks()
+    const endpoint = await hooks.endpoint({ url: "http://127.0.0.1:1/", rate_limit: 1 })
+    const [first] = await hooks.emit(1)
+    await pretend(hooks, endpoint.id, MOST_OPEN)
+    await hooks.deliver(undefined, () => true)
+    await until(async () => (await ended(hooks, endpoint.id)).length === 1)
+    expect((await ended(hooks, endpoint.id))[0]?.event_id).toBe(first ?? "")
+  })
+})
+
+test("the totals of a deleted endpoint go with its last delivery", async () => {
+  await using hooks = await testHooks()
+  const { store } = hooks
+  const { id } = await hooks.endpoint({ url: "http://127.0.0.1:1/" })
+  await hooks.emit(3)
+  await store.tx((tx) => tx.delete(webhooks).where(eq(webhooks.id, id)))
+  await store.tx((tx) => exhaustAll(tx, { id }))
+  const rows = () => store.read.select().from(webhookTotals).where(eq(webhookTotals.webhook_id, id))
+  expect(await rows()).not.toEqual([])
+  const later = new Date(Date.now() + 60_000).toISOString()
+  while ((await purgeDeliveries(store, id, later)) > 0);
+  expect(await rows()).toEqual([])
+})
