@@ -279,7 +279,7 @@ async function sendBatch({ store, rules, blobs }: EmailParts, call: Call<EmailBa
     const answer = batchReply(settled(prepared, answers, mode), body.bare)
     await keepAnswer(tx, claim, answer)
     return answer
-  })
+  }, caller.project_id)
 }
 
 async function sendAgain(parts: EmailParts, call: OfEmail<{ to: Mailbox | undefined }>) {

@@ -75,7 +75,7 @@ export async function walkChunk(
   languages: SharedLanguages,
 ): Promise<StepResult> {
   const input = await inputOf(parts, fan_out, part, languages)
-  const came = await parts.store.tx((tx) => writeChunk(tx, input))
+  const came = await parts.store.tx((tx) => writeChunk(tx, input), fan_out.project_id)
   if (typeof came === "string" || "wait_seconds" in came) return came
   // In a transaction of its own, because it waits for the chunks of other parts.
   await parts.store.tx((tx) => end(tx, fan_out.id, "failed", came.fails))

@@ -1,5 +1,6 @@
 import { ApiError } from "../core/errors"
 import { nextTurn } from "../core/time"
+import { workTurn } from "../core/work-turns"
 import type { Workers } from "../core/workers"
 import { Semaphore } from "../lib/semaphore"
 import type { BodyReservation } from "./body-memory"
@@ -58,8 +59,9 @@ export async function readJson(request: Request, reading: BodyReading): Promise<
   arrived.add(request)
   const bytes = lengthOf(parts)
   if (bytes === 0) return bodyOf({})
-  if (bytes <= MOST_BYTES_HERE) return bodyOf(parseScanned(parts))
-  return parseElsewhere(request, parts, reading)
+  if (bytes > MOST_BYTES_HERE) return parseElsewhere(request, parts, reading)
+  if (bytes > AT_ONCE_BYTES) await workTurn(reading.reservation.owner)
+  return bodyOf(parseScanned(parts))
 }
 
 /** The fields of a form, without files; of a name that comes twice the last one counts. */
@@ -108,7 +110,7 @@ const turns = new Semaphore(1)
 async function parseElsewhere(
   request: Request,
   parts: Uint8Array[],
-  { workers, signal }: BodyReading,
+  { workers, signal, reservation }: BodyReading,
 ): Promise<RequestBody> {
   const end = await turns.acquire()
   try {
@@ -116,6 +118,7 @@ async function parseElsewhere(
     const input: PartsToParse = { parts, hashed: request.headers.has("idempotency-key") }
     const transfer = parts.map(bufferOf).filter((buffer) => buffer !== undefined)
     const { value, hash } = await workers.run<Parsed>("parse-body", input, { ...PARSE, transfer })
+    await workTurn(reservation.owner)
     return { value, hash: () => hash ?? hashOf(value) }
   } finally {
     end()
@@ -126,6 +129,9 @@ async function parseElsewhere(
 const AT_ONCE_BYTES = 16_384
 const PART_BYTES = 65_536
 const CRUMB_BYTES = PART_BYTES / 4
+
+/** After so many bytes that were here already the others have a turn. */
+const TURN_BYTES = 524_288
 
 interface Arriving {
   reservation: BodyReservation
@@ -177,6 +183,7 @@ async function follow(
   signal.addEventListener("abort", cancel, { once: true })
   const parts = new Parts(onPart)
   let received = 0
+  let looked = 0
   try {
     for (;;) {
       const { done, value } = await reader.read()
@@ -186,7 +193,10 @@ async function follow(
       reservation.take(value.length)
       parts.add(value)
       // A million chunks of one byte come in this turn: the others gather to one part meanwhile.
-      if (value.length < CRUMB_BYTES) await nextTurn()
+      if (value.length < CRUMB_BYTES || received - looked > TURN_BYTES) {
+        looked = received
+        await nextTurn()
+      }
     }
     if (signal.aborted) throw broken()
     reservation.arrived()

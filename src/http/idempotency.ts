@@ -148,17 +148,18 @@ export const amend = (tx: Tx, { request, secrets }: Claim, answer: object) => {
   return tx.update(idempotency).set(kept).where(eq(idempotency.request, request))
 }
 
-/** Does the work of a request in one transaction with keeping its answer. */
+/** Does the work of a request in one transaction with keeping its answer. `large_of` is as in `Store.tx`. */
 export async function answerOnce<Made>(
   store: Store,
   claim: Claim | undefined,
   work: (tx: Tx) => Promise<Made>,
+  large_of?: string,
 ): Promise<{ data: Made }> {
   return store.tx(async (tx) => {
     const answer = { data: await work(tx) }
     await keepAnswer(tx, claim, answer)
     return answer
-  })
+  }, large_of)
 }
 
 /** For a request that was refused after all, in the transaction that took its claim. */

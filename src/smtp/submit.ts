@@ -207,7 +207,8 @@ const NEVER = new AbortController().signal
 async function enterAll(parts: SubmitParts, entries: SubmissionEntry[]): Promise<string[]> {
   const { store, intake } = parts
   const [first, ...others] = entries
-  if (!first || others.length > 0) return store.tx((tx) => enterTogether(tx, entries))
+  if (!first || others.length > 0)
+    return store.tx((tx) => enterTogether(tx, entries), first?.message.project_id)
   const { claim, message } = first
   try {
     await intake.submit(first, { claim, signal: NEVER }, () => answerOf(message.id))

@@ -2,10 +2,15 @@ import type { Database } from "bun:sqlite"
 import { AsyncLocalStorage } from "node:async_hooks"
 import { faultOf } from "../core/faults"
 import { log } from "../core/log"
+import { monotonic } from "../core/time"
+import { FairQueue } from "../lib/fair-queue"
 import { TableChanges } from "./cached"
 
 /** Bounds how long one group holds the event loop: some 15 ms at the usual cost of a closure. */
 const MAX_GROUP = 256
+
+/** After so long no further large closure enters a group. */
+const LONGEST_GROUP_MS = 12
 
 interface Entry {
   closure: () => Promise<unknown>
@@ -41,6 +46,8 @@ export class GroupCommit {
   readonly changes = new TableChanges()
 
   #waiting: Entry[] = []
+  readonly #large = new FairQueue<Entry>()
+  #large_waiting = 0
   #acts: (() => void)[] = []
   #draining: Promise<void> | undefined
   #database: Database
@@ -71,10 +78,19 @@ export class GroupCommit {
     }
   }
 
-  run<Result>(closure: () => Promise<Result>): Promise<Result> {
+  /**
+   * With an owner it is a large closure: it comes after the others of its group, and owners take turns.
+   * One enters each group, and further ones while there is time.
+   */
+  run<Result>(closure: () => Promise<Result>, owner?: string): Promise<Result> {
     if (permits.getStore()?.open) throw new Error("A closure opened a transaction: pass `tx` down")
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ closure, resolve, reject })
+      const entry = { closure, resolve, reject }
+      if (owner === undefined) this.#waiting.push(entry)
+      else {
+        this.#large.add(owner, "", entry)
+        this.#large_waiting += 1
+      }
       this.#draining ??= this.#drain()
     })
   }
@@ -105,8 +121,8 @@ export class GroupCommit {
 
   async #drain() {
     await this.#gather()
-    while (this.#waiting.length > 0) {
-      await this.#commit(this.#waiting.splice(0, MAX_GROUP))
+    while (this.#count > 0) {
+      await this.#commit()
       await this.#gather()
       perform(this.#between)
       for (const act of this.#acts.splice(0)) act()
@@ -114,13 +130,24 @@ export class GroupCommit {
     this.#draining = undefined
   }
 
+  get #count(): number {
+    return this.#waiting.length + this.#large_waiting
+  }
+
+  #nextLarge(): Entry[] {
+    const entry = this.#large.next()
+    if (!entry) return []
+    this.#large_waiting -= 1
+    return [entry]
+  }
+
   /** Lets requests in, so that the next group is a full one: as long as each turn brings more. */
   async #gather() {
     let before: number
     do {
-      before = this.#waiting.length
+      before = this.#count
       await nextTurn()
-    } while (this.#waiting.length > before && this.#waiting.length < MAX_GROUP)
+    } while (this.#count > before && this.#count < MAX_GROUP)
   }
 
   /** Back to no transaction. It never throws, so the groups behind this one get their turn. */
@@ -135,14 +162,20 @@ export class GroupCommit {
     }
   }
 
-  async #commit(group: Entry[]) {
+  async #commit() {
     const { begin, commit, rollback } = this.#statements
     const effects: Effect[] = []
+    const group = [...this.#waiting.splice(0, MAX_GROUP), ...this.#nextLarge()]
+    const begun = monotonic()
     try {
       if (this.#database.inTransaction) rollback() // of a group before, which could not
       begin()
       const answers: (() => void)[] = []
-      for (const entry of group) answers.push(await this.#attempt(entry, effects))
+      for (const entry of group) {
+        answers.push(await this.#attempt(entry, effects))
+        const is_last = answers.length === group.length
+        if (is_last && monotonic() - begun < LONGEST_GROUP_MS) group.push(...this.#nextLarge())
+      }
       commit()
       this.changes.ended()
       this.stats.commits += 1

@@ -112,7 +112,7 @@ function open(options: SqliteOptions, release: () => void) {
   const store: Store = {
     read,
     isAlone: true,
-    tx: (closure) => group.run(() => closure(tx)),
+    tx: (closure, large_of) => group.run(() => closure(tx), large_of),
     snapshot: (look) => readOneMoment(path, { ...access, changeCount: () => undefined }, look),
     async notify() {}, // one process holds the file: what is in its memory reaches everybody
     async listen() {},

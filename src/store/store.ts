@@ -44,9 +44,10 @@ export interface Store {
   /**
    * Resolves when the commit that carries the closure is on disk. A closure that throws leaves
    * nothing behind. It awaits nothing but its own `tx`, and it may be run again after a conflict
-   * with another transaction, so it changes nothing outside either.
+   * with another transaction, so it changes nothing outside either. One that writes for many
+   * milliseconds names its project as `large_of`: on SQLite it waits behind short ones, and projects take turns.
    */
-  tx<Result>(closure: Closure<Result>): Promise<Result>
+  tx<Result>(closure: Closure<Result>, large_of?: string): Promise<Result>
 
   /**
    * Reads of one moment: what is committed meanwhile is not seen. It should end within seconds, because

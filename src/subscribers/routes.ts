@@ -98,7 +98,7 @@ const bulkRoute = ({ store, limits }: SubscriberParts): AnyRoute =>
       await refuseAnswered(store.read, claim)
       const most = settings()["subscribers.bulk_per_minute"]
       await limits.take(`subscriber_bulk:${project_id}`, most, "subscriber_bulk")
-      return answerOnce(store, claim, (tx) => saveAll(tx, project_id, body))
+      return answerOnce(store, claim, (tx) => saveAll(tx, project_id, body), project_id)
     },
   })
 

@@ -65,7 +65,7 @@ const bulkRoutes = ({ store }: ListParts): AnyRoute[] => [
     limit: BULK_LIMIT_BYTES,
     idempotent: true,
     handle: ({ project_id, body, claim }) =>
-      answerOnce(store, claim, (tx) => list.addAll(tx, project_id, body)),
+      answerOnce(store, claim, (tx) => list.addAll(tx, project_id, body), project_id),
   }),
   route({
     ...by("POST", `${ALL}/bulk-remove`),
@@ -77,8 +77,8 @@ const bulkRoutes = ({ store }: ListParts): AnyRoute[] => [
     response: schemas.BulkRemoved,
     limit: BULK_LIMIT_BYTES,
     idempotent: true,
-    handle: ({ caller, body, claim }) =>
-      answerOnce(store, claim, (tx) => list.removeAll(tx, caller, body)),
+    handle: ({ caller, project_id, body, claim }) =>
+      answerOnce(store, claim, (tx) => list.removeAll(tx, caller, body), project_id),
   }),
   route({
     ...projectRow("GET", `${ALL}/check`, "suppressions:read|email:read"),

@@ -122,10 +122,15 @@ const memberRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     errors: ["topic_not_found"],
     idempotent: true,
     handle: async ({ project_id, params, body, claim }) =>
-      answerOnce(store, claim, async (tx) => {
-        const topic = await topics.find(tx, project_id, params.topic_key)
-        return members.join(tx, topic, body.subscriber_ids)
-      }),
+      answerOnce(
+        store,
+        claim,
+        async (tx) => {
+          const topic = await topics.find(tx, project_id, params.topic_key)
+          return members.join(tx, topic, body.subscriber_ids)
+        },
+        project_id,
+      ),
   }),
 ]
 
@@ -142,7 +147,7 @@ const removalRoutes = ({ store }: ListParts): AnyRoute[] => [
       store.tx(async (tx) => {
         const topic = await topics.find(tx, project_id, params.topic_key)
         return { data: await members.leave(tx, topic, body.subscriber_ids) }
-      }),
+      }, project_id),
   }),
   route({
     ...projectRow("DELETE", `${MEMBERS}/{subscriber_id}`, WRITE),

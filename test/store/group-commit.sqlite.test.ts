@@ -26,6 +26,23 @@ test("lets many closures share few commits", async () => {
   expect(store.stats.commits - before.commits).toBeLessThanOrEqual(5)
 })
 
+test("short closures go before large ones, whose owners take turns, a few in a group", async () => {
+  await using it = await testStore()
+  const { store } = it
+  const { commits } = store.stats
+  const begun: string[] = []
+  const long = (name: string, owner: string) =>
+    store.tx(async () => {
+      begun.push(name)
+      Bun.sleepSync(15) // more than all of a group may take
+    }, owner)
+  const all = [long("a1", "a"), long("a2", "a"), long("a3", "a"), long("b1", "b")]
+  all.push(store.tx(async () => void begun.push("short")))
+  await Promise.all(all)
+  expect(begun).toEqual(["short", "a1", "b1", "a2", "a3"])
+  expect(store.stats.commits - commits).toBe(4)
+})
+
 test("shows no reader a group that is still open", async () => {
   await using it = await testStore()
   await using other = outside(it)
