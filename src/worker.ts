@@ -4,6 +4,8 @@ import { serveTasks } from "./core/worker-task"
 serveTasks({
   "copy-log": async () => (await import("./store/file-tasks")).copyLog,
   "check-file": async () => (await import("./store/file-tasks")).checkFile,
+  "read-rows": async () => (await import("./store/read-task")).readRows,
+  "close-reader": async () => (await import("./store/read-task")).closeReader,
   "copy-sqlite": async () => (await import("./store/database-copy")).copySqlite,
   "copy-postgres": async () => (await import("./store/database-copy")).copyPostgres,
   "inspect-copy": async () => (await import("./store/database-copy")).inspectCopy,

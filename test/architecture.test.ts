@@ -186,6 +186,7 @@ test("the worker thread brings along neither the store nor the settings nor the 
     "src/store/migrations.ts",
     "src/store/named-blobs.ts",
     "src/store/postgres-pool.ts",
+    "src/store/read-task.ts",
     "src/store/schema-differences.ts",
     "src/store/shared-tables.ts",
   ]

@@ -1,10 +1,10 @@
-import { and, eq, gte, lt, type SQL } from "drizzle-orm"
+import { and, eq, type SQL } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
 import { bump, total } from "../store/counters"
 import { isAskedId } from "../store/dialect"
-import { type RowList, rowList } from "../store/rows"
+import { idsBetween, type RowList, rowList, timesBetween } from "../store/rows"
 import { inserter } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { type Actor, auditLog } from "./tables"
@@ -130,7 +130,9 @@ interface AuditFilter {
 export function list(db: Reader, account_id: string, filter: AuditFilter): RowList<AuditRow> {
   const missing = () => fail("not_found", "There is no such entry in the audit log.")
   const rows = rowList(db, auditLog, {
+    owner: account_id,
     of: eq(auditLog.account_id, account_id),
+    indexed: indexed(filter),
     filter: matching(filter),
     missing,
   })
@@ -140,14 +142,17 @@ export function list(db: Reader, account_id: string, filter: AuditFilter): RowLi
 
 type AuditRow = typeof auditLog.$inferSelect
 
-function matching(filter: AuditFilter): SQL | undefined {
-  const { actor_id, action, target_type, after, before } = filter
-  return and(
+const indexed = ({ actor_id, ...times }: AuditFilter): SQL | undefined =>
+  and(
     actor_id === undefined ? undefined : isAskedId(auditLog.actor_id, actor_id),
+    idsBetween(auditLog.id, times),
+  )
+
+function matching({ action, target_type, ...times }: AuditFilter): SQL | undefined {
+  return and(
     action === undefined ? undefined : eq(auditLog.action, action),
     target_type === undefined ? undefined : eq(auditLog.target_type, target_type),
-    after === undefined ? undefined : gte(auditLog.created_at, after),
-    before === undefined ? undefined : lt(auditLog.created_at, before),
+    timesBetween(auditLog.created_at, times),
   )
 }
 

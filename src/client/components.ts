@@ -61,7 +61,7 @@ export interface Components {
   Job: { id: string; type: string; status: "completed" | "queued" | "running" | "failed" | "cancelled"; progress: { done: number; total: number; failed: number }; result: unknown; error: { code: string; message: string } | null; created_at: string; completed_at: string | null }
   JoinedAccount: { id: string; name: string; slug: string; plan: "free" | "starter" | "pro" | "scale" | "enterprise"; status: "active" | "locked" | "suspended"; sending_status: "active" | "throttled" | "frozen"; sending_status_reason: string | null; limits: Record<string, number | null>; usage: Components["UsageShares"]; settings: { track_opens: boolean; track_clicks: boolean; require_mfa: boolean }; created_at: string; updated_at: string; role: "owner" | "admin" | "billing_admin" | "member" }
   KeySet: { keys: ({ kty: "OKP"; crv: "Ed25519"; x: string; kid: string; alg: "EdDSA"; use: "sig" })[] }
-  ListMeta: { request_id: string; page: number | null; per_page: number; total: number | null; total_pages: number | null; has_more: boolean; next_cursor: string | null }
+  ListMeta: { request_id: string; page: number | null; per_page: number; total: number | null; total_pages: number | null; has_more: boolean; next_cursor: string | null; incomplete?: true }
   Liveness: { status: "ok"; version: string; uptime_seconds: number }
   MailCheck: { html: ({ feature: string; count: number; programs: ({ name: string; support: "no" | "partial" })[] })[]; links: ({ url: string; status: number | null; ok: boolean | null; error: string | null })[] | null; content: ({ rule: string; detail: string })[]; size: { bytes: number; html_bytes: number; clipped: boolean } }
   MailboxChaos: { bounce_rate: number; defer_rate: number; delay_ms: number; refuse_rate: number }

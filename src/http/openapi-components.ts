@@ -112,6 +112,8 @@ const request_id = text("req_4f1d2e4c5b6a7d407c3e9b5a3f1d2e4c")
 const numbered = () =>
   t.Union([t.Integer(), t.Null()], { examples: [1], description: WITHOUT_CURSOR })
 const WITHOUT_CURSOR = "Null if the request has a cursor."
+const INCOMPLETE =
+  "Present if the filter stopped before the end of the list, because it looks at a limited number of records in one request. The page may be empty. Continue with `next_cursor`. The totals are null."
 
 /** What `meta` has: of one record, of a page, and of the feed. */
 export const metas = {
@@ -128,6 +130,7 @@ export const metas = {
         examples: [null],
         description: "Null on the last page.",
       }),
+      incomplete: t.Optional(t.Literal(true, { description: INCOMPLETE })),
     },
     { title: "ListMeta" },
   ),

@@ -3,7 +3,7 @@ import { ApiError, invalid, Problems } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { isoFrom, millisFrom } from "../core/time"
 import { comparable, domainOf, notOneAddress, parseMailbox } from "../lib/address"
-import type { ListWindow, RowList } from "../store/rows"
+import type { FoundRows, ListWindow, RowList } from "../store/rows"
 import type { Store } from "../store/store"
 import { aliasOf } from "./field-schemas"
 import type { Call, Enveloped } from "./route"
@@ -57,8 +57,7 @@ export const keyById =
  * What a `list` function returns; `total` is asked for only where the page needs it. Null: there are
  * too many to be counted.
  */
-export interface Page<Row> {
-  rows: Row[]
+export interface Page<Row> extends FoundRows<Row> {
   total: () => Promise<number | null>
 }
 
@@ -134,8 +133,8 @@ export async function listPage<Row extends { id: string }, Shown = Row>(
   { find, list, total }: RowList<Row>,
   shown?: (row: Row) => Shown,
 ): Promise<Enveloped<Shown[]>> {
-  const rows = await list(await windowOf(call, cursors, keyById(find)))
-  return asPage(call, cursors, { rows, total }, shown)
+  const found = await list(await windowOf(call, cursors, keyById(find)))
+  return asPage(call, cursors, { ...found, total }, shown)
 }
 
 /** A page of rows with ids, as every list answers it. */
@@ -149,14 +148,17 @@ export async function asPage<Row extends { id: string }, Shown = Row>(
   const { per_page } = query
   const back = goesBack(call, cursors)
   const rows = page.rows.slice(0, per_page)
-  const has_more = page.rows.length > per_page
-  const last = rows.at(-1)
-  const next = `${back ? BACK : ""}${last?.id}`
+  const is_full = page.rows.length > per_page
+  const incomplete = !is_full && page.end !== undefined
+  const has_more = is_full || incomplete
+  const next = `${back ? BACK : ""}${incomplete ? page.end : rows.at(-1)?.id}`
   const next_cursor = has_more ? cursors.write(listOf(call), next) : null
-  const place = isNumbered(query) ? await numbered(query, page.total) : UNNUMBERED
-  const meta = { per_page, ...place, has_more, next_cursor }
+  const total = incomplete ? async () => null : page.total
+  const place = isNumbered(query) ? await numbered(query, total) : UNNUMBERED
+  const meta = { per_page, ...place, has_more, next_cursor, ...(incomplete && { incomplete }) }
+  const by_number = isNumbered(query) && !incomplete
   const headers: Record<string, string> = has_more
-    ? { link: `<${nextAddress(request, query, next_cursor)}>; rel="next"` }
+    ? { link: `<${nextAddress(request, { ...query, by_number }, next_cursor)}>; rel="next"` }
     : {}
   if (back) rows.reverse()
   return { top: { has_more }, data: rows.map(shown), meta, headers }
@@ -179,10 +181,14 @@ async function numbered({ page, per_page }: PageQuery, count: () => Promise<numb
 }
 
 /** By number as long as numbers reach; the page after the deepest one has a cursor only. */
-function nextAddress(request: Request, query: PageQuery, next_cursor: string | null): string {
+function nextAddress(
+  request: Request,
+  query: PageQuery & { by_number: boolean },
+  next_cursor: string | null,
+): string {
   const search = queryOf(request)
   const next = query.page + 1
-  if (isNumbered(query) && next * query.per_page <= DEEPEST_ROW) {
+  if (query.by_number && next * query.per_page <= DEEPEST_ROW) {
     search.set("page", String(next))
   } else {
     for (const name of ["page", "after", "before"]) search.delete(name)

@@ -82,6 +82,7 @@ export interface WantedApiKey extends Omit<NewApiKey, "expires_at" | "ip_address
 /** Newest first. A project holds few keys, so that counting them is cheaper than keeping a total. */
 export const list = (db: Reader, project_id: string, status: KeyStatus | undefined) =>
   rowList(db, apiKeys, {
+    owner: project_id,
     of: ofProject(project_id),
     filter: status && STATUS_IS[status](),
     missing: gone,

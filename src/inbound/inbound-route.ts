@@ -81,7 +81,8 @@ export const find = async (db: Reader, project_id: string, id: string): Promise<
 export async function create(tx: Tx, caller: Caller, fields: RouteFields) {
   const { account_id, project_id } = caller
   await accounts.hold(tx, account_id) // one change of routes at a time
-  if ((await ofProject(tx, project_id).total()) >= MOST_ROUTES) fail("conflict", TOO_MANY, FULL)
+  const all = (await ofProject(tx, project_id).total()) ?? MOST_ROUTES
+  if (all >= MOST_ROUTES) fail("conflict", TOO_MANY, FULL)
   const at = now()
   const row = { id: newId(), project_id, ...fields, created_at: at, updated_at: at }
   await refuseTaken(tx, row)

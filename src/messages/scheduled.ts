@@ -60,8 +60,19 @@ export function list(
   status: ScheduledStatus | undefined,
 ): RowList<MessageView> {
   const filter = and(isListed, status && matching(db, status))
-  const rows = rowList(db, messages, { of: within(scope), filter, missing })
-  return { ...rows, list: async (window) => asTheyStand(db, await rows.list(window)) }
+  const rows = rowList(db, messages, {
+    owner: scope.project_id,
+    of: within(scope),
+    filter,
+    missing,
+  })
+  return {
+    ...rows,
+    async list(window) {
+      const { rows: found, end } = await rows.list(window)
+      return { rows: await asTheyStand(db, found), end }
+    },
+  }
 }
 
 function matching(db: Reader, status: ScheduledStatus): SQL | undefined {

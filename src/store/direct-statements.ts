@@ -37,6 +37,17 @@ export function directly(statement: object): Execute | undefined {
   return (values) => (run(values, "values") as unknown[][]).map(decode)
 }
 
+/**
+ * The text of a select and its values, to be run elsewhere, and what makes its rows of the lists of values that
+ * come back. Throws for a select whose rows may lack a whole table.
+ */
+export function takenApart(statement: object) {
+  const { query, fields, joinsNotNullableMap } = statement as Innards
+  const decode = fields && decoderOf(fields, joinsNotNullableMap)
+  if (!decode) throw new Error("This select cannot be read in another thread.")
+  return { text: query.sql, values: valuesOf(query.params)({}), decode }
+}
+
 function valuesOf(params: unknown[]): (values: Given) => unknown[] {
   const encoders = params.map((param): ((values: Given) => unknown) => {
     if (is(param, Placeholder)) return (values) => values[param.name]

@@ -4,7 +4,7 @@ import { rawSqlite } from "./statements"
 import type { Reader } from "./store"
 
 /** What a `Reader` has beside its queries. */
-type ReaderAccess = Pick<Reader, "identity" | "isAlone" | "onChanged" | "changeCount">
+export type ReaderAccess = Pick<Reader, "identity" | "isAlone" | "onChanged" | "changeCount">
 
 /** Of a connection that no store stands around: it hears of no change. */
 export const apart = (isAlone: boolean): ReaderAccess => ({

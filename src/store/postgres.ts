@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import type { SQL } from "bun"
-import { Column, is, Param } from "drizzle-orm"
-import { drizzle } from "drizzle-orm/bun-sql"
+import { Column, is, Param, sql } from "drizzle-orm"
+import { type BunSQLDatabase, drizzle } from "drizzle-orm/bun-sql"
 import type { PgDialect } from "drizzle-orm/pg-core"
 import { ApiError } from "../core/errors"
 import { log } from "../core/log"
@@ -11,6 +11,7 @@ import { TableChanges } from "./cached"
 import { postgresType } from "./columns"
 import { type ConnectOptions, connectPatiently, nameOf, sharesSessions } from "./connect-postgres"
 import { NoDatabase } from "./database-file"
+import { HEAVY_READ_MS, type HeavyPlace, HeavyReads, tookTooLong } from "./heavy-reads"
 import { uuidOfBytes } from "./id-bytes"
 import { migratePostgres } from "./migrate"
 import { apart } from "./one-moment"
@@ -18,6 +19,8 @@ import { connect } from "./postgres-pool"
 import type { Closure, Reader, Store, Tx } from "./store"
 
 const MAX_CONNECTIONS = 16
+/** Connections that search for long. The others are for everything else. */
+const MAX_HEAVY = 4
 /** One listens, and one migrates before. */
 const MAX_DIRECT = 2
 const MAX_ATTEMPTS = 8
@@ -29,6 +32,10 @@ const CONFLICTS = ["40001", "40P01"]
 
 /** Of reads that all see the same: they lock nothing, and no conflict can stop them. */
 const ONE_MOMENT = { isolationLevel: "repeatable read", accessMode: "read only" } as const
+
+const READING = { accessMode: "read only" } as const
+/** What a statement at its time limit ends with. */
+const QUERY_CANCELED = "57014"
 
 const POLLING =
   "a pooler in transaction mode stands before Postgres, so notifications do not arrive; polling instead"
@@ -97,7 +104,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   }
 
   return {
-    read: database as unknown as Reader,
+    read: Object.assign(database, { heavy: heavyReads(database, access) }) as unknown as Reader,
     isAlone: false,
     tx: (closure) => retryConflicts(() => tx(closure), onFault),
     snapshot: (look) =>
@@ -114,6 +121,21 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     emptyLog: async () => true,
     close,
   }
+}
+
+/** The server does the work, and ends a statement that takes too long. */
+function heavyReads(database: BunSQLDatabase, access: object): HeavyReads {
+  const place: HeavyPlace = (act) =>
+    database
+      .transaction(async (raw) => {
+        await raw.execute(sql.raw(`SET LOCAL statement_timeout = ${HEAVY_READ_MS}`))
+        const db = Object.assign(raw as unknown as Reader, access)
+        return act(async (build) => await build(db))
+      }, READING)
+      .catch((error) => {
+        throw sqlState(error) === QUERY_CANCELED ? tookTooLong() : error
+      })
+  return new HeavyReads(place, MAX_HEAVY)
 }
 
 /** Reads one moment of a Postgres on a connection of its own, with nothing changed. */

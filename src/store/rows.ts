@@ -1,8 +1,25 @@
-import { and, asc, type Column, count, desc, eq, gt, lt, type SQL } from "drizzle-orm"
-import type { SQLiteTable } from "drizzle-orm/sqlite-core"
-import { isUuid } from "../core/ids"
+import {
+  and,
+  asc,
+  type Column,
+  count,
+  desc,
+  eq,
+  getTableColumns,
+  gt,
+  gte,
+  inArray,
+  lt,
+  lte,
+  type SQL,
+  sql,
+} from "drizzle-orm"
+import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
+import { firstIdAt, isUuid } from "../core/ids"
+import { millisFrom } from "../core/time"
 import { held } from "./dialect"
-import type { Reader, Tx } from "./store"
+import { readHeavy } from "./heavy-reads"
+import type { HeavyRead, Reader, Select, Tx } from "./store"
 
 type TableWithId = SQLiteTable & { id: Column }
 
@@ -37,17 +54,6 @@ export async function holdById<Table extends TableWithId>(
   return row
 }
 
-/** The rows of one page, newest first. */
-async function newestRows<Table extends TableWithId>(
-  db: Reader,
-  table: Table,
-  among: SQL | undefined,
-  { limit, offset, ...stretch }: ListWindow,
-): Promise<Table["$inferSelect"][]> {
-  const { where, order } = newestFirst(table.id, stretch)
-  return rowsOf(db, table, and(among, where)).orderBy(order).limit(limit).offset(offset)
-}
-
 /** Counts the rows one by one: for lists that stay short. Long ones keep a counter. */
 export async function countRows(
   db: Reader,
@@ -58,32 +64,254 @@ export async function countRows(
   return row?.all ?? 0
 }
 
+/** Some rows of a list, in its order. */
+export interface FoundRows<Row> {
+  rows: Row[]
+  /** Where the filter stopped before the end of the list: the key of the last row that it looked at. */
+  end?: string | undefined
+}
+
 /** How pages read a list: its rows in one window, their number, and one of them by its id. */
 export interface RowList<Row> {
   /** Throws 404 where there is none. */
   find: (id: string) => Promise<unknown>
-  list: (window: ListWindow) => Promise<Row[]>
+  list: (window: ListWindow) => Promise<FoundRows<Row>>
   /** Null: there are too many to be counted. */
   total: () => Promise<number | null>
 }
 
-interface CountedList<Row> extends RowList<Row> {
-  total: () => Promise<number>
+/** Rows that name ids, and that an index holds, in the order of the ids where nothing else is said. */
+export interface IdSource {
+  rows: SQLiteTable
+  id: Column
+  where: SQL | undefined
+}
+
+/** A list of rows with ids, newest first. */
+interface BoundedList<Row> {
+  /** The project, or the account. It has one heavy read at a time. */
+  owner: string
+  table: TableWithId
+  /** Of its columns, those that a row has. Default: all. */
+  fields?: { [Name in keyof Row]: SQLiteColumn }
+  /** The index that the list goes along: one of its table, or of another one that names its ids. */
+  along: IdSource
+  /** What that index does not know, and what is therefore asked of row by row. */
+  filter: SQL | undefined
+}
+
+/** Rows at which a filter looks in one request, where it has no index of its own. */
+const MOST_FILTERED = 3000
+
+/** A filter looks at so many rows at once. Where there are more, another thread does it. */
+const FEW = 200
+
+/** Of more rows the number is not told. */
+const MOST_COUNTED = 1000
+
+/**
+ * A list of which no page costs more as it grows. Along its index it reads what the page shows. A filter
+ * looks at 3,000 rows, as a heavy read, and `end` tells where it stopped. The total is null where rows were not
+ * counted: beyond 1,000 of an index, and beyond 3,000 that a filter looks at.
+ *
+ * The index has to hold the conditions of `along` and then the id. Everything else belongs into `filter`.
+ */
+export function boundedList<Row>(
+  db: Reader,
+  list: BoundedList<Row>,
+): Pick<RowList<Row>, "list" | "total"> {
+  if (!list.filter) {
+    return {
+      list: async (window) => ({ rows: await rowsIn(db, list, window) }),
+      total: () => told(countUpTo(db, list.along, MOST_COUNTED + 1), MOST_COUNTED),
+    }
+  }
+  let known: number | null | undefined
+  return {
+    async list(window) {
+      const found = await filtered(db, list, window)
+      known = found.end === undefined ? allOf(found.rows, window) : null
+      return found
+    },
+    total: async () => (known === undefined ? countFiltered(db, list) : known),
+  }
+}
+
+/** The number of all rows, where those of this window are the last ones; undefined where that is open. */
+function allOf(rows: unknown[], { limit, offset, after, before }: ListWindow) {
+  const is_last = rows.length < limit && (rows.length > 0 || offset === 0)
+  return is_last && (after ?? before) === undefined ? offset + rows.length : undefined
+}
+
+async function told(counted: Promise<number>, most: number): Promise<number | null> {
+  const all = await counted
+  return all > most ? null : all
+}
+
+const FROM_THE_BEGINNING: Keyset = {}
+
+async function filtered<Row>(
+  db: Reader,
+  list: BoundedList<Row>,
+  window: ListWindow,
+): Promise<FoundRows<Row>> {
+  if ((await endOf(inPlace(db), list, window, FEW)) === undefined) {
+    return { rows: await rowsIn(db, list, window) }
+  }
+  return readHeavy(db, list.owner, async (read) => {
+    const end = await endOf(read, list, window, MOST_FILTERED)
+    return { rows: await read((thread) => selectIn(thread, list, window, end)), end }
+  })
+}
+
+async function countFiltered<Row>(db: Reader, list: BoundedList<Row>): Promise<number | null> {
+  const all = (reader: Reader) =>
+    reader
+      .select({ n: count() })
+      .from(list.table)
+      .where(conditionOf(reader, list, FROM_THE_BEGINNING))
+  const [row] =
+    (await endOf(inPlace(db), list, FROM_THE_BEGINNING, FEW)) === undefined
+      ? await all(db)
+      : await readHeavy(db, list.owner, async (read) => {
+          const end = await endOf(read, list, FROM_THE_BEGINNING, MOST_FILTERED)
+          return end === undefined ? read(all) : []
+        })
+  return row?.n ?? null
+}
+
+const inPlace =
+  (db: Reader): HeavyRead =>
+  async (build) =>
+    await build(db)
+
+/** The id of the row that comes so many rows into a stretch; undefined where no row comes after it. */
+async function endOf<Row>(
+  read: HeavyRead,
+  { along: { rows, id, where } }: BoundedList<Row>,
+  stretch: Keyset,
+  place: number,
+): Promise<string | undefined> {
+  const { where: beyond, order } = newestFirst(id, stretch)
+  const [last, next] = await read((db) =>
+    db
+      .select({ id: id as SQLiteColumn })
+      .from(rows)
+      .where(and(where, beyond))
+      .orderBy(order)
+      .limit(2)
+      .offset(place - 1),
+  )
+  return next && (last?.id as string)
+}
+
+const rowsIn = async <Row>(db: Reader, list: BoundedList<Row>, window: ListWindow) =>
+  await selectIn(db, list, window)
+
+function selectIn<Row>(
+  db: Reader,
+  list: BoundedList<Row>,
+  { limit, offset, ...stretch }: ListWindow,
+  end?: string,
+): Select<Row> {
+  const { table, fields } = list
+  const { order } = newestFirst(table.id, stretch)
+  const rows = db.select(fields ?? getTableColumns(table)).from(table as SQLiteTable)
+  const found = rows.where(conditionOf(db, list, stretch, end)).orderBy(order)
+  return found.limit(limit).offset(offset) as unknown as Select<Row>
+}
+
+/** The bounds of the stretch belong to the index that the list goes along. */
+function conditionOf<Row>(
+  db: Reader,
+  { table: { id }, along, filter }: BoundedList<Row>,
+  stretch: Keyset,
+  end?: string,
+): SQL | undefined {
+  const { where: beyond } = newestFirst(along.id, stretch)
+  const bound = stretch.before === undefined ? gte : lte
+  const named = and(along.where, beyond, end === undefined ? undefined : bound(along.id, end))
+  if (along.id === id) return and(named, filter)
+  return and(
+    inArray(
+      id,
+      db
+        .select({ id: along.id as SQLiteColumn })
+        .from(along.rows)
+        .where(named),
+    ),
+    filter,
+  )
+}
+
+/** How many rows the source has, at most `most`. */
+export async function countUpTo(db: Reader, { rows, where }: IdSource, most: number) {
+  const some = sql`(SELECT 1 FROM ${rows} WHERE ${where} LIMIT ${most}) AS some_rows`
+  const [row] = await db.select({ all: sql<number>`count(*)` }).from(some)
+  return Number(row?.all ?? 0)
+}
+
+/** Whose rows a list has, and which of them. */
+interface RowsOf {
+  of: SQL | undefined
+  /** Throws for a row of another owner. */
+  missing: () => never
+}
+
+interface AllRows extends RowsOf {
+  filter?: undefined
+}
+
+interface FilteredRows extends RowsOf, Pick<BoundedList<unknown>, "owner" | "filter"> {
+  /** Conditions that one index has behind `of`, before the id. */
+  indexed?: SQL | undefined
 }
 
 /**
- * The rows of an owner, newest first. In a filtered list a page may begin at a row outside of the
- * filter, since a row can change between two pages. `missing` throws for a row of another owner.
+ * The rows of an owner, newest first, as `boundedList` reads them. In a filtered list a page may begin at a row
+ * outside of the filter, since a row can change between two pages.
  */
 export const rowList = <Table extends TableWithId>(
   db: Reader,
   table: Table,
-  { of, filter, missing }: { of: SQL | undefined; filter?: SQL | undefined; missing: () => never },
-): CountedList<Table["$inferSelect"]> => ({
-  find: async (id) => (await rowById(db, table, id, of)) ?? missing(),
-  list: (window) => newestRows(db, table, and(of, filter), window),
-  total: () => countRows(db, table, and(of, filter)),
-})
+  list: AllRows | FilteredRows,
+): RowList<Table["$inferSelect"]> => {
+  const { of, missing, owner, filter, indexed } = {
+    owner: "",
+    filter: undefined,
+    indexed: undefined,
+    ...list,
+  }
+  const along = { rows: table, id: table.id, where: and(of, indexed) }
+  return {
+    find: async (id) => (await rowById(db, table, id, of)) ?? missing(),
+    ...boundedList<Table["$inferSelect"]>(db, { owner, table, along, filter }),
+  }
+}
+
+/** An id is made a little before or after the row's time is read. */
+const SKEW_MS = 60_000
+
+/**
+ * The bounds of a time (inclusive and exclusive, ISO 8601) as ids, which rise with time: so an index skips what is
+ * outside. What is made within a minute of a bound, the column of the time has to tell.
+ */
+export const idsBetween = (id: Column, { after, before }: TimeBounds): SQL | undefined =>
+  and(
+    after === undefined ? undefined : gte(id, firstIdAt(millisFrom(after) - SKEW_MS)),
+    before === undefined ? undefined : lt(id, firstIdAt(millisFrom(before) + SKEW_MS)),
+  )
+
+export const timesBetween = (time: Column, { after, before }: TimeBounds): SQL | undefined =>
+  and(
+    after === undefined ? undefined : gte(time, after),
+    before === undefined ? undefined : lt(time, before),
+  )
+
+interface TimeBounds {
+  after?: string | undefined
+  before?: string | undefined
+}
 
 /** The part of a list that is asked for: what follows a key, or what stands before it. */
 export interface Keyset {

@@ -21,6 +21,7 @@ import { checkFile, type LogState } from "./file-tasks"
 import { demandPermit, GroupCommit } from "./group-commit"
 import { migrateSqlite } from "./migrate"
 import { readOneMoment } from "./one-moment"
+import { openReadingThread } from "./reading-thread"
 import { rawSqlite } from "./statements"
 import type { Reader, Store, Tx } from "./store"
 import { leaveLog } from "./uncopied-log"
@@ -69,13 +70,10 @@ export function openSqlite(options: SqliteOptions): Store {
   }
 }
 
-function open(options: SqliteOptions, release: () => void) {
-  const { path, copyLog, cache_mb, wal_autocheckpoint: pages } = options
+function open(options: SqliteOptions, release: () => void): Store {
+  const { path, copyLog, wal_autocheckpoint: pages } = options
   const { writer, is_checked } = openSound(options)
-  const reader = new Database(path, { strict: true })
-  if (pages === 0) leaveLog(path, reader)
-  reader.run("PRAGMA query_only = ON")
-  reader.run(`PRAGMA cache_size = -${cache_mb * 1024}`)
+  const reader = openReader(options)
 
   let lost_fsync = false
   const onFault = (error: unknown) => {
@@ -103,13 +101,16 @@ function open(options: SqliteOptions, release: () => void) {
     noteChange: (table: string) => group.changes.note(table, demandPermit().effects),
   })
   rawSqlite.set(tx, writer)
-  const read: Reader = Object.assign(drizzle(reader) as unknown as Reader, {
+  const committed = {
     ...access,
     changeCount: (table: string) => group.changes.committedCountOf(table),
-  })
+  }
+  const thread = openReadingThread(path, committed, onFault)
+  const { heavy } = thread
+  const read: Reader = Object.assign(drizzle(reader) as unknown as Reader, { ...committed, heavy })
   rawSqlite.set(read, reader)
 
-  const store: Store = {
+  return {
     read,
     isAlone: true,
     tx: (closure, large_of) => group.run(() => closure(tx), large_of),
@@ -127,6 +128,7 @@ function open(options: SqliteOptions, release: () => void) {
       return is_empty
     },
     async close() {
+      await thread.close()
       await checkpoints?.stop() // first: a group may begin while its thread is waited for
       await group.idle()
       if (pages > 0 && !lost_fsync) emptyLog(writer, onFault)
@@ -135,7 +137,14 @@ function open(options: SqliteOptions, release: () => void) {
       release()
     },
   }
-  return store
+}
+
+function openReader({ path, cache_mb, wal_autocheckpoint }: SqliteOptions): Database {
+  const reader = new Database(path, { strict: true })
+  if (wal_autocheckpoint === 0) leaveLog(path, reader)
+  reader.run("PRAGMA query_only = ON")
+  reader.run(`PRAGMA cache_size = -${cache_mb * 1024}`)
+  return reader
 }
 
 /** SQLite itself would, but not while a statement of the connection is still compiled. */

@@ -21,10 +21,23 @@ interface Access {
    * undefined while a change is not committed; for a transaction changes count at once.
    */
   changeCount(table: string): number | undefined
+
+  /** Where `readHeavy` reads. A transaction has none, and neither has a reader of one moment. */
+  readonly heavy?: {
+    run<Result>(owner: string, act: (read: HeavyRead) => Promise<Result>): Promise<Result>
+  }
 }
 
 /** Sees what is committed. It cannot write, and the compiler says so. */
 export type Reader = Pick<Database, "select" | "selectDistinct" | "$with" | "with"> & Access
+
+/** A select of drizzle's builder that gives rows. */
+export interface Select<Row> extends PromiseLike<Row[]> {
+  prepare(): object
+}
+
+/** Runs one select outside the event loop. It is built with the given `db`, for nothing else is. */
+export type HeavyRead = <Row>(build: (db: Reader) => Select<Row>) => Promise<Row[]>
 
 /** An open transaction. It sees its own writes, and serves wherever a `Reader` is wanted. */
 export type Tx = Reader &

@@ -1,16 +1,7 @@
 import { and, type SQL } from "drizzle-orm"
-import type { ListWindow } from "../store/rows"
+import { countUpTo, type IdSource, type ListWindow } from "../store/rows"
 import type { Reader } from "../store/store"
-import {
-  countIds,
-  countUpTo,
-  type IdSource,
-  idsOf,
-  isNamedBy,
-  type Sought,
-  sparsest,
-  walkIds,
-} from "./id-walk"
+import { countIds, idsOf, isNamedBy, type Sought, sparsest, walkIds } from "./id-walk"
 import { subscribers } from "./tables"
 
 /** A filter that an index answers. */

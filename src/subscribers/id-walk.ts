@@ -1,28 +1,13 @@
 import { and, asc, type Column, desc, eq, gte, lte, type SQL, sql } from "drizzle-orm"
-import type { SQLiteTable } from "drizzle-orm/sqlite-core"
 import { nextTurn } from "../core/time"
 import { askedByRow } from "../store/dialect"
-import { type ListWindow, newestFirst } from "../store/rows"
+import { type IdSource, type ListWindow, newestFirst } from "../store/rows"
 import type { Reader } from "../store/store"
 import { subscribers } from "./tables"
-
-/** Rows that name subscribers, and that an index holds, in the order of their ids where nothing else is said. */
-export interface IdSource {
-  rows: SQLiteTable
-  id: Column
-  where: SQL | undefined
-}
 
 /** Whether the source names the subscriber with this id. */
 export const isNamedBy = (db: Reader, { rows, id, where }: IdSource, named: Column | SQL): SQL =>
   sql`EXISTS (SELECT 1 FROM ${rows} WHERE ${and(where, eq(id, named))}${askedByRow(db)})`
-
-/** How many rows the source has, at most `most`. */
-export async function countUpTo(db: Reader, { rows, where }: IdSource, most: number) {
-  const some = sql`(SELECT 1 FROM ${rows} WHERE ${where} LIMIT ${most}) AS some_rows`
-  const [row] = await db.select({ all: sql<number>`count(*)` }).from(some)
-  return Number(row?.all ?? 0)
-}
 
 /** So many rows of a source may name a subscriber that an earlier one names, before all rows have to be read. */
 const REPEATED = 100

@@ -1,7 +1,7 @@
 import { and, eq, gte, lt, type SQL, sql } from "drizzle-orm"
 import { invalid } from "../core/errors"
+import type { IdSource } from "../store/rows"
 import type { IndexedFilter } from "./conditions"
-import type { IdSource } from "./id-walk"
 import { firstLetters, SHORT_PREFIX, wordsIn } from "./search-words"
 import { subscribers, subscriberWords } from "./tables"
 

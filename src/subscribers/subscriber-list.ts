@@ -1,10 +1,9 @@
 import { and, eq, type SQL } from "drizzle-orm"
 import { total } from "../store/counters"
-import { type RowList, rowList } from "../store/rows"
+import { type IdSource, type RowList, rowList } from "../store/rows"
 import type { Reader } from "../store/store"
 import { fulfilled, fulfils, type IndexedFilter } from "./conditions"
 import { byIds, noSubscriber, ofProject, type SubscriberRow } from "./find-subscriber"
-import { countUpTo, type IdSource } from "./id-walk"
 import { areComplete } from "./postings"
 import { wordFilter } from "./search"
 import { firstLetters, LEAST_LISTED } from "./search-words"
@@ -48,19 +47,23 @@ export async function list(
   const posted = await byPostings(db, project_id, filter, most)
   if (posted) {
     const { find } = rowList(db, subscribers, { of, missing: noSubscriber })
-    return { find, list: posted.list, total: () => told(most, posted.count) }
+    return {
+      find,
+      list: async (window) => ({ rows: await posted.list(window) }),
+      total: () => told(most, posted.count),
+    }
   }
   if (isPinned(filter) || !first) {
-    const where = and(ofColumns(filter), ...named.map((one) => fulfils(db, one)))
-    const rows = rowList(db, subscribers, { of, filter: where, missing: noSubscriber })
-    const all = { rows: subscribers, id: subscribers.id, where: and(of, where) }
-    return { ...rows, total: counted ?? (() => told(most, (limit) => countUpTo(db, all, limit))) }
+    const [indexed, ...others] = [...columnsOf(filter), ...named.map((one) => fulfils(db, one))]
+    const asked = { owner: project_id, of, indexed, filter: and(...others) }
+    const rows = rowList(db, subscribers, { ...asked, missing: noSubscriber })
+    return counted ? { ...rows, total: counted } : rows
   }
   const status = filter.status === undefined ? [] : [ofStatus(project_id, filter.status)]
   const { ids, count } = await fulfilled(db, [first, ...more, ...status], most)
   return {
     find: rowList(db, subscribers, { of, missing: noSubscriber }).find,
-    list: async (window) => inOrder(db, project_id, await ids(window)),
+    list: async (window) => ({ rows: await inOrder(db, project_id, await ids(window)) }),
     total: counted ?? (() => told(most, count)),
   }
 }
@@ -119,13 +122,15 @@ const tagged = (project_id: string, tag: string): IdSource => ({
 const isPinned = ({ email, phone, external_id }: SubscriberFilter): boolean =>
   (email ?? phone ?? external_id) !== undefined
 
-function ofColumns({ email, phone, external_id, status }: SubscriberFilter): SQL | undefined {
-  return and(
+/** Each has an index of its own. The one that leaves the fewest comes first. */
+function columnsOf({ email, phone, external_id, status }: SubscriberFilter): SQL[] {
+  const conditions = [
+    external_id === undefined ? undefined : eq(subscribers.external_id, external_id),
     email === undefined ? undefined : eq(subscribers.email_key, email),
     phone === undefined ? undefined : eq(subscribers.phone, phone),
-    external_id === undefined ? undefined : eq(subscribers.external_id, external_id),
     status && eq(subscribers.status, status),
-  )
+  ]
+  return conditions.filter((one) => one !== undefined)
 }
 
 /** The total where a counter knows it; of addresses the few rows are counted. */

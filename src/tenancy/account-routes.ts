@@ -138,7 +138,9 @@ const listRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
         accounts.accountRecord(store.read, account).then((record) => ({ ...record, role }))
       return listPage(call, cursors, {
         find: async (id) => isNamed(id) || fail("not_found", "There is no such account."),
-        list: (window) => Promise.all(pageInMemory(mine, BY_ID, window).map(shown)),
+        list: async (window) => ({
+          rows: await Promise.all(pageInMemory(mine, BY_ID, window).map(shown)),
+        }),
         total: async () => mine.length,
       })
     },

@@ -114,6 +114,7 @@ const IS: Record<InvitationStatus, () => SQL | undefined> = {
 /** Newest first. */
 export const list = (db: Reader, account_id: string, status: InvitationStatus | undefined) =>
   rowList(db, invitations, {
+    owner: account_id,
     of: eq(invitations.account_id, account_id),
     filter: status && IS[status](),
     missing: gone,

@@ -78,7 +78,8 @@ async function memberPage<Member extends { user_id: string }>(
 ) {
   const keyOf = (member: Member) => cursorText({ at: at(member), id: member.user_id })
   const window = await windowOf(call, cursors, async (user_id) => keyOf(await find(user_id)))
-  const rows = (await list(window)).map((member) => ({ id: keyOf(member), member }))
+  const found = await list(window)
+  const rows = found.rows.map((member) => ({ id: keyOf(member), member }))
   return asPage(call, cursors, { rows, total }, ({ member }) => member)
 }
 
@@ -93,7 +94,7 @@ const accountMemberRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
       const { account_id } = call.caller
       return memberPage(call, cursors, {
         find: (user_id) => members.find(store.read, account_id, user_id),
-        list: (window) => members.list(store.read, account_id, window),
+        list: async (window) => ({ rows: await members.list(store.read, account_id, window) }),
         total: () => members.count(store.read, account_id),
         at: ({ joined_at }) => joined_at,
       })
@@ -137,7 +138,7 @@ const projectMemberRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
       const home = homeOf(call)
       return memberPage(call, cursors, {
         find: (user_id) => projectMembers.find(store.read, home, user_id),
-        list: (window) => projectMembers.list(store.read, home, window),
+        list: async (window) => ({ rows: await projectMembers.list(store.read, home, window) }),
         total: () => projectMembers.total(store.read, home),
         at: ({ added_at }) => added_at,
       })

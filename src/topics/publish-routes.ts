@@ -59,7 +59,7 @@ const readRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     handle: async (call) => {
       const topic = await topics.find(store.read, call.project_id, call.params.topic_key)
       const { find, list, total } = publishing.list(store.read, topic)
-      const rows = await list(await windowOf(call, cursors, keyById(find)))
+      const { rows } = await list(await windowOf(call, cursors, keyById(find)))
       const records = await fanOut.records(store.read, rows)
       return asPage(call, cursors, { rows: records, total })
     },

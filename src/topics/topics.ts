@@ -9,7 +9,7 @@ import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
 import { partOf, searchable, TOPIC_KEY } from "../lib/text"
 import { bump, total } from "../store/counters"
 import { held } from "../store/dialect"
-import { countRows, type RowList, rowList } from "../store/rows"
+import { type RowList, rowList } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { removeSome } from "./memberships"
 import type { TopicChanges, TopicInput } from "./schemas"
@@ -165,11 +165,8 @@ export function list(db: Reader, project_id: string, search?: string): RowList<T
   const of = eq(topics.project_id, project_id)
   const filter =
     search === undefined ? undefined : sql`${topics.search_key} LIKE ${partOf(search)} ESCAPE '\\'`
-  const counted = () => countRows(db, topics, and(of, filter))
-  return {
-    ...rowList(db, topics, { of, filter, missing: gone }),
-    total: () => (filter ? counted() : total(db, project_id, COUNTER)),
-  }
+  const rows = rowList(db, topics, { owner: project_id, of, filter, missing: gone })
+  return filter ? rows : { ...rows, total: () => total(db, project_id, COUNTER) }
 }
 
 /** The Topic record of the contract (43, section 3). */

@@ -165,7 +165,7 @@ describe("an SMS", () => {
     const scope = { project_id: PROJECT, channels: ["sms" as const] }
     await scheduled.cancel(office.store, scope, id)
     const found = scheduled.list(office.store.read, scope, "cancelled")
-    const rows = await found.list({ limit: 10, offset: 0 })
+    const { rows } = await found.list({ limit: 10, offset: 0 })
     expect(rows.map(scheduled.scheduledRecord)).toMatchObject([{ id, status: "cancelled" }])
     expect(await office.read(id)).toMatchObject({ status: "cancelled" })
   })

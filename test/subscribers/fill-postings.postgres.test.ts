@@ -30,7 +30,7 @@ test("Postgres keeps no lists, and removes those that came from an SQLite", asyn
   expect(await areComplete(store.read)).toBe(false)
   const found = await list(store.read, PROJECT, { words: ["ann"] })
   const window = { limit: 100, offset: 0, after: undefined, before: undefined }
-  expect(await found.list(window)).toHaveLength(5)
+  expect((await found.list(window)).rows).toHaveLength(5)
   while (await fillSome(store));
   expect(await postedUpTo(store.read)).toBeUndefined()
   expect(await store.read.select().from(subscriberPostings)).toEqual([])

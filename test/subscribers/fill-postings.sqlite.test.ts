@@ -58,7 +58,7 @@ const bytes = (text: string) => Buffer.from(text)
 
 const found = async (store: Store, words: string[], tag?: string) => {
   const rows = await list(store.read, PROJECT, { words, tag })
-  return (await rows.list(FIRST_PAGE)).map(({ external_id }) => external_id)
+  return (await rows.list(FIRST_PAGE)).rows.map(({ external_id }) => external_id)
 }
 
 test("lists of an older database are filled in steps, while subscribers come, change and go", async () => {

@@ -91,10 +91,10 @@ async function demandSame(project_id: string, people: Map<string, SubscriberRow>
     const wanted = newest.filter((row) => isFound(row, search, tag)).map(({ id }) => id)
     const idsIn = async (window: Partial<ListWindow>) => {
       const found = await list(store.read, project_id, filter)
-      return (await found.list({ ...FIRST_PAGE, ...window })).map(({ id }) => id)
+      return (await found.list({ ...FIRST_PAGE, ...window })).rows.map(({ id }) => id)
     }
     const found = await list(store.read, project_id, filter)
-    const first = (await found.list(FIRST_PAGE)).map(({ id }) => id)
+    const first = (await found.list(FIRST_PAGE)).rows.map(({ id }) => id)
     expect([about, first]).toEqual([about, wanted.slice(0, 25)])
     const is_alone = filter.words?.length === 1 && tag === undefined
     const most = is_alone ? 1000 : 100

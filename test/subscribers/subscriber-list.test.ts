@@ -359,7 +359,7 @@ describe("a search", () => {
     const filter = { words: ["wal"], status: "blocked" as const }
     const found = await list(service.store.read, project.project_id, filter)
     const window = { limit: 25, offset: 0, after: undefined, before: undefined }
-    expect(await found.list(window)).toEqual([])
+    expect((await found.list(window)).rows).toEqual([])
     expect(turns).toBe(1)
   })
 

@@ -23,7 +23,7 @@ async function fresh() {
     start: (options: FirstOptions) => ensureFirst(store, secrets, options),
     async keys(project_id: string) {
       const keys = apiKeys.list(store.read, project_id, undefined)
-      const rows = await keys.list({ limit: 100, offset: 0 })
+      const { rows } = await keys.list({ limit: 100, offset: 0 })
       return rows.map((row) => apiKeys.apiKeyRecord(row).status)
     },
   }

@@ -1,0 +1,75 @@
+import { ApiError } from "../core/errors"
+import { Semaphore } from "../lib/semaphore"
+import type { HeavyRead, Reader } from "./store"
+
+/** Reads of one project that wait for the one that runs. */
+const MOST_WAITING = 10
+const RETRY_AFTER_SECONDS = 1
+
+/** No read that is bounded takes as long. */
+export const HEAVY_READ_MS = 10_000
+
+/** Where such selects run: in a thread, or in the server of the database. */
+export type HeavyPlace = <Result>(act: (read: HeavyRead) => Promise<Result>) => Promise<Result>
+
+/**
+ * Reads what would hold the event loop for longer than a page of a list does. An owner (a project, or an account)
+ * has one such read at a time. Ten more wait. Any other one is 429 `rate_limit_exceeded`, and 504 `timeout` is one
+ * that takes 10 s. Within a transaction it reads in place, since only that sees its own writes.
+ *
+ *     const [row] = await readHeavy(db, project_id, (read) => read((db) => db.select({ … }).from(…)))
+ */
+export const readHeavy = <Result>(
+  db: Reader,
+  owner: string,
+  act: (read: HeavyRead) => Promise<Result>,
+): Promise<Result> => (db.heavy ? db.heavy.run(owner, act) : act(async (build) => await build(db)))
+
+/** The heavy reads of one store. Owners take turns: each has one read among those that wait for the place. */
+export class HeavyReads {
+  readonly #place: HeavyPlace
+  readonly #permits: Semaphore
+  /** By owner: what runs or waits. */
+  readonly #owners = new Map<string, { turn: Semaphore; count: number }>()
+
+  /** At most so many owners read at the same time. */
+  constructor(place: HeavyPlace, most: number) {
+    this.#place = place
+    this.#permits = new Semaphore(most)
+  }
+
+  async run<Result>(owner: string, act: (read: HeavyRead) => Promise<Result>): Promise<Result> {
+    const own = this.#owners.get(owner) ?? { turn: new Semaphore(1), count: 0 }
+    if (own.count > MOST_WAITING) throw tooMany()
+    this.#owners.set(owner, own)
+    own.count += 1
+    const endTurn = await own.turn.acquire()
+    const release = await this.#permits.acquire()
+    try {
+      return await this.#place(act)
+    } finally {
+      release()
+      endTurn()
+      own.count -= 1
+      if (own.count === 0) this.#owners.delete(owner)
+    }
+  }
+}
+
+function tooMany(): ApiError {
+  const details = {
+    retry_after: RETRY_AFTER_SECONDS,
+    limit: MOST_WAITING,
+    window_seconds: RETRY_AFTER_SECONDS,
+    scope: "reads",
+  }
+  const message = `${MOST_WAITING} searches and filtered lists of this project wait already. Try again in ${RETRY_AFTER_SECONDS} s.`
+  return new ApiError("rate_limit_exceeded", message, details)
+}
+
+/** Also of Postgres, which ends a statement by itself. */
+export const tookTooLong = () =>
+  new ApiError(
+    "timeout",
+    `The search took longer than ${HEAVY_READ_MS / 1000} s. Give a narrower filter, such as created_after.`,
+  )
