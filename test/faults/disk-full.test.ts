@@ -4,6 +4,7 @@ import { existsSync, readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { type CountingRelay, countingRelay } from "../fakes/counting-relay"
 import { type Belfry, makeHome, startBelfry } from "../harness/binary"
+import { expectNoneLost, expectNoneTwice } from "../harness/nothing-lost"
 import { note } from "../harness/peers"
 import { countOf, drained, get, type Mail, post, problemOf, send, until } from "../scenarios/mails"
 import { relaySettings } from "../scenarios/serve"
@@ -52,9 +53,8 @@ const takesAgain = (server: Belfry) =>
 async function expectAllDelivered(server: Belfry, ids: string[], relay: CountingRelay) {
   await drained(server)
   const counts = relay.counts()
-  const missing = ids.filter((id) => !counts.has(`<${id}@example.test>`))
-  expect(missing).toEqual([])
-  expect(Math.max(...counts.values())).toBe(1) // and no more than asked for
+  expectNoneLost(ids.filter((id) => !counts.has(`<${id}@example.test>`)))
+  expectNoneTwice(counts)
   expect(await countOf(server, "sent")).toBeGreaterThanOrEqual(ids.length)
   const last = await get<Mail>(server, `/v1/emails/${ids.at(-1)}`)
   expect(last.status).toBe("sent")

@@ -4,6 +4,7 @@ import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { type CountingRelay, countingRelay } from "../fakes/counting-relay"
 import { type Belfry, makeHome, startBelfry } from "../harness/binary"
+import { expectNoneLost } from "../harness/nothing-lost"
 import { note } from "../harness/peers"
 import { freshDatabase, noPostgres } from "../harness/postgres"
 import { sizes } from "../harness/sizes"
@@ -98,7 +99,7 @@ async function survive(kills: number, env: Record<string, string>, check: (home:
 function judge(relay: CountingRelay, { acknowledged }: Ledger, kills: number) {
   const counts = relay.counts()
   const wanted = [...acknowledged.values()].map((id) => `<${id}@example.test>`)
-  expect(wanted.filter((id) => !counts.has(id))).toEqual([]) // nothing lost
+  expectNoneLost(wanted.filter((id) => !counts.has(id)))
   expect(counts.size).toBe(new Set(wanted).size) // nothing that nobody asked for
 
   const by_subject = Map.groupBy(relay.receipts, ({ raw }) => /^Subject: (.*)$/m.exec(raw)?.[1])

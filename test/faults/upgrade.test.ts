@@ -5,6 +5,7 @@ import manifest from "../../package.json" with { type: "json" }
 import { trialFolder } from "../../src/operations/upgrade/trial-files"
 import { receiver } from "../fakes/receiver"
 import { NEXT_VERSION, type NextRelease, nextRelease } from "../harness/next-release"
+import { expectNoneLost } from "../harness/nothing-lost"
 import { PLANTED_SETTINGS, plant } from "../harness/planted"
 import { sizes } from "../harness/sizes"
 import { ended, type UpgradeBox, upgradeBox } from "./upgrade-box"
@@ -201,7 +202,7 @@ describe("kill -9", () => {
       const box = await newBox(kill)
       const { version, missing } = await upgradeKilled(box, kill)
       expect(VERSIONS[kill.who]).toContain(version)
-      expect(missing).toEqual([])
+      expectNoneLost(missing)
       expect(existsSync(join(box.data_dir, "belfry.db.before-upgrade"))).toBe(false)
     },
   )

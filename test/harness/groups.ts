@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs"
+import { basename, join } from "node:path"
 import { Glob } from "bun"
 import { opensStore } from "./store-users"
 
@@ -8,6 +10,8 @@ export interface Group {
   engine: "sqlite" | "postgres"
   /** They run the compiled binary, so it has to be up to date first. */
   needsBinary: boolean
+  /** Each file has a global object of its own. */
+  isAlone: boolean
   /** Their files stand on a real disk. */
   onDisk: boolean
   /** So many files at a time, each in a process of its own; on Postgres each with a server of its own. */
@@ -20,14 +24,35 @@ const SECOND = 1_000
 const MINUTE = 60 * SECOND
 
 /** What these test knows no database, though some of them open one: once is enough. */
-const ENGINELESS = /^test\/(lib|core|cli|client|docs|contracts|harness|emails\/providers)\//
+const ENGINELESS =
+  /^test\/(lib|core|cli|client|console|docs|contracts|fuzz|harness|matrix|pages|emails\/providers)\//
+/** What these test is the database itself, or stands and falls with what it promises. */
+const ON_BOTH = /^test\/(store|jobs|messages|webhooks|identity)\//
+/** The stories of features that have no file of their own name. */
+const STORIES = new Set([
+  "test/domains/verification.test.ts",
+  "test/emails/accept.test.ts",
+  "test/events/feed.test.ts",
+  "test/fan-out/publish.test.ts",
+  "test/http/idempotency.test.ts",
+  "test/inbound/process.test.ts",
+  "test/inbox/inbox-tokens.test.ts",
+  "test/operations/invariants.test.ts",
+  "test/providers/routes.test.ts",
+  "test/smtp/submission.test.ts",
+  "test/tenancy/projects.test.ts",
+])
+/** What a file changes for the whole process: its clock, settings, environment or globals. */
+const FOR_ALL =
+  /\bclock\.read = |\buseSettings\(|\bspyOn\(|\bmock\.module\(|(globalThis|process\.env)[.\w]*(\[\w+\])? = |defineProperty\(globalThis/
 const ON_BINARY = /^test\/(scenarios|faults)\//
 const NOT_TESTS = /^test\/(bench|fakes)\//
 
 /**
  * Every test file below `root`, once or once an engine, in the order of running: what answers
  * fastest first. Groups of one stage run side by side. `wanted` are parts of paths; an empty list
- * wants all of them.
+ * wants all of them. On both engines run the areas of `ON_BOTH` and one story of each feature; the
+ * others run on Postgres, too, where they are wanted by name or in a full run.
  */
 export function stages(root: string, wanted: string[], full: boolean): Group[][] {
   const files = [...new Glob("test/**/*.test.ts").scanSync(root)]
@@ -37,11 +62,15 @@ export function stages(root: string, wanted: string[], full: boolean): Group[][]
     .sort()
 
   const opens = opensStore(root)
-  const onPostgres = (path: string) => isForPostgres(path, opens)
+  const all_on_both = full || wanted.length > 0
+  const onPostgres = (path: string) => isForPostgres(path, opens) && (all_on_both || isOnBoth(path))
+  const isAlone = (path: string) => FOR_ALL.test(readFileSync(join(root, path), "utf8"))
+  const isShared = (path: string) => !isAlone(path)
   const architecture = within(files, "test/architecture.test.ts")
   const inside = files.filter((path) => !ON_BINARY.test(path) && !architecture.includes(path))
   const quick = {
     needsBinary: false,
+    isAlone: false,
     onDisk: false,
     processes: 1,
     testTimeoutMs: 40 * SECOND,
@@ -50,6 +79,7 @@ export function stages(root: string, wanted: string[], full: boolean): Group[][]
   const slow = {
     engine: "sqlite" as const,
     needsBinary: true,
+    isAlone: true,
     onDisk: false,
     processes: 1,
     testTimeoutMs: (full ? 20 : 3) * MINUTE,
@@ -58,17 +88,18 @@ export function stages(root: string, wanted: string[], full: boolean): Group[][]
   const pair = { processes: 2 }
   /** They wait more than they work. */
   const waiting = { ...slow, processes: 4 }
+  const on_sqlite = inside.filter(onSqlite)
+  const on_postgres = inside.filter(onPostgres)
+  const lite = { engine: "sqlite" as const, ...quick }
+  const pg = { engine: "postgres" as const, ...quick }
+  const alone = { isAlone: true }
   const all: Group[][] = [
-    [{ name: "architecture", files: architecture, engine: "sqlite", ...quick }],
+    [{ name: "architecture", files: architecture, ...lite }],
     [
-      { name: "on SQLite", files: inside.filter(onSqlite), engine: "sqlite", ...quick, ...pair },
-      {
-        name: "on Postgres",
-        files: inside.filter(onPostgres),
-        engine: "postgres",
-        ...quick,
-        ...pair,
-      },
+      { name: "on SQLite", files: on_sqlite.filter(isShared), ...lite, ...pair },
+      { name: "on Postgres", files: on_postgres.filter(isShared), ...pg, ...pair },
+      { name: "alone on SQLite", files: on_sqlite.filter(isAlone), ...lite, ...alone },
+      { name: "alone on Postgres", files: on_postgres.filter(isAlone), ...pg, ...alone },
     ],
     [
       { name: "scenarios on the binary", files: within(files, "test/scenarios/"), ...waiting },
@@ -92,4 +123,11 @@ const onSqlite = (path: string) => !path.endsWith(".postgres.test.ts")
 function isForPostgres(path: string, opens: (path: string) => boolean): boolean {
   if (path.endsWith(".postgres.test.ts")) return true
   return !path.endsWith(".sqlite.test.ts") && !ENGINELESS.test(path) && opens(path)
+}
+
+/** A story has the name of its folder. */
+function isOnBoth(path: string): boolean {
+  const [, folder = ""] = path.split("/")
+  const name = basename(path, ".test.ts")
+  return ON_BOTH.test(path) || name.endsWith(".postgres") || name === folder || STORIES.has(path)
 }

@@ -1,7 +1,7 @@
 /**
  * `bun run test [--full] [part of a path …]`: every test on SQLite, beside it what touches a
- * database again on a Postgres started for it, then the stories on the compiled binary. The last
- * line is always `N passed, N failed`.
+ * database again on a Postgres started for it, then the stories on the compiled binary. A file that
+ * failed runs once more, alone, at the end. The last line is always `N passed, N failed`.
  */
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -9,12 +9,14 @@ import { join } from "node:path"
 import type { Subprocess } from "bun"
 import { bunTest, type Ended } from "./bun-test"
 import { type Group, stages } from "./groups"
-import type { Failure } from "./junit"
+import type { Failure, Taken } from "./junit"
 import { root } from "./migrations"
+import { type Failed, onceMore } from "./once-more"
 import { missing } from "./peers"
 import { memoryFolder, type Postgres, postgresFolder, startServers } from "./postgres"
 
 const MESSAGE_LINES = 12
+const SLOWEST = 20
 
 const words = process.argv.slice(2)
 const unknown = words.filter((word) => word.startsWith("-") && word !== "--full")
@@ -33,7 +35,12 @@ const scratch = scratchIn(tmpdir())
 const quick_scratch = scratchIn(memoryFolder() ?? tmpdir())
 const notes = join(scratch, "notes")
 process.env.BELFRY_TEST_NOTES = notes // for `missing`, here and in the tests
+/** Those of tests, which may be flaky, and all that failed for good. */
+const failed: Failed<Group>[] = []
 const failures: Failure[] = []
+const flaky: Failure[] = []
+const tests: Taken[] = []
+const files: Taken[] = []
 /** How long each group took: a line each at the end. */
 const times: string[] = []
 let passed = 0
@@ -51,9 +58,11 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
 
 try {
   await runAll()
+  if (!interrupted) await runOnceMore()
 } finally {
   await Promise.all(servers.map((server) => server.stop()))
 }
+failures.push(...failed.map((one) => ({ ...one, name: `${one.name} (${one.group.name})` })))
 summary()
 process.exit(interrupted ? 130 : failures.length === 0 && passed > 0 ? 0 : 1)
 
@@ -149,20 +158,43 @@ function keep(child: Subprocess) {
   void child.exited.then(() => running.delete(child))
 }
 
-function add({ totals, code, signal, wall_ms, cpu_ms }: Ended, group: Group) {
-  const files = group.files.join(" ")
+function add({ totals, code, signal, errors, wall_ms, cpu_ms }: Ended, group: Group) {
+  const paths = group.files.join(" ")
   const [wall, cpu] = [wall_ms, cpu_ms].map((ms) => `${Math.round(ms / 1000)} s`)
   times.push(`${group.name}: ${wall}, of the processor ${cpu}`)
   if (!totals) {
     const ending =
       signal === "SIGKILL" ? "killed, perhaps over its time limit" : `exit code ${signal ?? code}`
-    return fail(group.name, files, `ended without a report (${ending})`)
+    return fail(group.name, paths, `ended without a report (${ending})`)
   }
   passed += totals.passed
   skipped += totals.skipped
-  failures.push(...totals.failures.map((one) => ({ ...one, name: `${one.name} (${group.name})` })))
-  if (code !== 0 && totals.failures.length === 0)
-    fail(group.name, files, `exit code ${code}: an error outside of the tests`)
+  failed.push(...totals.failures.map((one) => ({ ...one, group })))
+  tests.push(...totals.tests.map((one) => ({ ...one, name: `${one.name} (${group.name})` })))
+  files.push(...totals.files.map((one) => ({ ...one, name: `(${group.name})` })))
+  if (errors > 0 || (code !== 0 && totals.failures.length === 0))
+    fail(group.name, paths, `exit code ${code}: an error outside of the tests`)
+}
+
+/** What passes then was flaky, and counts as passed. */
+async function runOnceMore() {
+  const free = [...servers]
+  for (const { file, group } of onceMore(failed)) {
+    if (interrupted) return
+    const alone = {
+      ...group,
+      name: `${file} once more`,
+      files: [file],
+      processes: 1,
+      isAlone: true,
+    }
+    const { totals, code } = await run(alone, free.slice(0, 1), true)
+    if (code !== 0 || totals?.failures.length !== 0) continue
+    const own = failed.filter((one) => one.file === file && one.group === group)
+    for (const one of own) failed.splice(failed.indexOf(one), 1)
+    flaky.push(...own)
+    passed += own.length
+  }
 }
 
 /** A developer's own settings, keys and proxies stay out of the tests: all peers are local. */
@@ -197,6 +229,8 @@ function interrupt(signal: NodeJS.Signals) {
 }
 
 function summary() {
+  sayThe("tests", tests)
+  sayThe("files", files)
   const lines = existsSync(notes) ? readFileSync(notes, "utf8").trim().split("\n") : []
   if (failures.length > 0) console.log(`\n== ${failures.length} failed ==`)
   for (const { file, name, message } of failures) {
@@ -206,7 +240,17 @@ function summary() {
   console.log()
   for (const line of times) console.log(line)
   for (const line of new Set(lines)) console.log(`not run: ${line}`)
+  for (const { file, name } of flaky) console.log(`flaky: ${file}: ${name}`)
   if (skipped > 0) console.log(`skipped: ${skipped}`)
   if (passed + failures.length === 0) console.log(`no test matches ${wanted.join(" ")}`)
   console.log(`${passed} passed, ${failures.length} failed`)
+}
+
+/** Where the time goes. */
+function sayThe(what: string, taken: Taken[]) {
+  const slowest = taken.toSorted((one, other) => other.seconds - one.seconds).slice(0, SLOWEST)
+  console.log(`\n== the slowest ${what} ==`)
+  for (const { file, name, seconds } of slowest) {
+    console.log(`${seconds.toFixed(1).padStart(6)} s  ${file}: ${name}`)
+  }
 }
