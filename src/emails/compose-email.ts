@@ -22,7 +22,7 @@ import type { EmailContent, SendRules, SubmittedContent } from "./prepare"
 import { isSubmitted } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
 import { isRendered, type NotRendered, renderShared, type SharedRules } from "./shared-email"
-import { keptBytes, placeOf } from "./submitted"
+import { keptBytes, keptForm, placeOf } from "./submitted"
 import { EMAIL_ID_HEADER, emailIdHeader, readLocalPart } from "./token-addresses"
 
 export interface ComposeParts {
@@ -81,7 +81,7 @@ export async function bytesOf(
   if (!("raw" in made)) return { content: made }
   const { raw, packed } = made
   if (is_sealed) return { content: raw }
-  return { content: raw, keep: Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength) }
+  return { content: raw, keep: await keptForm(packed, blobs) }
 }
 
 /**

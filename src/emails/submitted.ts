@@ -6,6 +6,7 @@ import type { Workers } from "../core/workers"
 import { domainOf, type Mailbox } from "../lib/address"
 import { unpack, withEnd } from "../lib/compression"
 import type { Message } from "../messages/facts"
+import { fileIn, type Kept } from "../messages/kept-files"
 import type { NewMessage } from "../messages/pipeline"
 import type { Envelope } from "../messages/tables"
 import { chosenForBytes, trackingAtHost } from "../tracking/choice"
@@ -141,16 +142,24 @@ async function bytesAt(place: Uint8Array | string): Promise<Uint8Array> {
   return typeof place === "string" ? readFile(place) : place
 }
 
+/** In which form bytes are kept that leave. A row of megabytes would hold the event loop while it is written. */
+export async function keptForm(packed: Uint8Array, blobs: Blobs): Promise<Kept> {
+  if (packed.length > MOST_IN_ROWS) return { file: (await blobs.put(packed)).sha256 }
+  return Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength)
+}
+
 /**
  * The bytes that were handed over, from what is kept of them. Of a message whose bytes are a file
  * only what stands before them is kept. Rejects with ENOENT where the file is gone.
  */
 export async function keptBytes(
   { envelope }: Pick<Message, "envelope">,
-  kept: Uint8Array,
+  row: Uint8Array,
   blobs: Blobs,
 ): Promise<Uint8Array> {
   const sha256 = envelope?.submitted?.sha256
+  const own = fileIn(row)
+  const kept = own ? await readFile(blobs.path(own)) : row
   if (!sha256) return unpack(kept)
   const file = await readFile(blobs.path(sha256))
   return envelope.track ? withEnd(kept, file) : Buffer.concat([kept, file])

@@ -170,7 +170,8 @@ export class MailReceiver {
     const id = newId()
     const kept = hidden ? sealRaw(secrets, { id, raw }) : raw
     const row: NewMailboxMail = { id, ...of, ...mail, attachments, raw: kept, created_at: now() }
-    await store.tx((tx) => keep(tx, row))
+    const is_large = raw.length > MOST_COUNTED_BYTES
+    await store.tx((tx) => keep(tx, row), is_large ? of.project_id : undefined)
     return row
   }
 }
@@ -212,7 +213,7 @@ function describe(raw: Buffer, recipients: string[], mail_from: string) {
   }
 }
 
-/** Reading the parts of larger mail would hold up everything else. */
+/** Reading the parts of larger mail would hold up everything else, and its row waits behind short transactions. */
 const MOST_COUNTED_BYTES = 256 * 1024
 
 /** Of mail that is no message of ours; null where it is too large to be read here. */

@@ -1,11 +1,12 @@
 import type { Outcome } from "../providers/provider"
+import type { Kept } from "./kept-files"
 import type { messages } from "./tables"
 
 /** What `deliver` gets in the place of the stored content. */
 export interface Ready {
   content: unknown
   /** The bytes that leave, packed: written together with what came of the attempt. */
-  keep?: Buffer
+  keep?: Kept
 }
 
 /** All the pipeline knows about a channel. Which provider it asks is its own affair. */

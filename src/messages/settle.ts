@@ -20,7 +20,8 @@ import {
   stepsOf,
 } from "./change"
 import { type Fact, isOpen, isScheduled, type Message, type Tracked } from "./facts"
-import { attempts, messageRaws, type Status } from "./tables"
+import { type Kept, rowOf } from "./kept-files"
+import { attempts, messageFiles, messageRaws, type Status } from "./tables"
 import { eventTypeOf, knowsStatus, tellsScheduled } from "./transitions"
 
 /** The outcome of an attempt that ended with our login. */
@@ -35,7 +36,7 @@ export interface DeliveryAttempt {
   duration_ms: number
   attempt: number
   /** The bytes that left, packed, to be kept with the first word about an attempt. */
-  keep: Buffer | undefined
+  keep: Kept | undefined
 }
 
 /** What came of one claim of a message; `end` is missing where nothing was tried. */
@@ -227,17 +228,21 @@ const MOST_BYTES = 4 * 1024 * 1024
 async function keepRaws(tx: Tx, list: Known[]) {
   let rows: { message_id: string; raw: Buffer }[] = []
   let bytes = 0
+  const files: { message_id: string; sha256: string }[] = []
   for (const { message, tried } of list) {
     if (!tried?.keep) continue
-    if (bytes + tried.keep.length > MOST_BYTES) {
+    const raw = rowOf(tried.keep)
+    if (bytes + raw.length > MOST_BYTES) {
       await insertRaws(tx, rows)
       rows = []
       bytes = 0
     }
-    rows.push({ message_id: message.id, raw: tried.keep })
-    bytes += tried.keep.length
+    rows.push({ message_id: message.id, raw })
+    bytes += raw.length
+    if ("file" in tried.keep) files.push({ message_id: message.id, sha256: tried.keep.file })
   }
   await insertRaws(tx, rows)
+  if (files.length > 0) await insertFiles(tx, files)
 }
 
 /** A server may say much; what is kept of it goes into rows, events and the feed. */
@@ -272,3 +277,4 @@ function attemptRow(one: Known) {
 
 const insertAttempts = newRowInserter(attempts, "attempt")
 const insertRaws = newRowInserter(messageRaws, "message_id")
+const insertFiles = newRowInserter(messageFiles, "sha256")

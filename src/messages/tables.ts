@@ -205,7 +205,7 @@ export const messageContents = table("message_contents", {
   content: json<unknown>().notNull(),
 })
 
-/** The very bytes that were handed over: composed at the first attempt, the same ever after. */
+/** The very bytes that were handed over: composed at the first attempt, the same ever after. Many are a file (`kept-files.ts`). */
 export const messageRaws = table("message_raws", {
   message_id: id().references(() => messages.id, { onDelete: "cascade" }),
   raw: bytes().notNull(),

@@ -60,7 +60,7 @@ export interface Store {
    * with another transaction, so it changes nothing outside either. One that writes for many
    * milliseconds names its project as `large_of`: on SQLite it waits behind short ones, and projects take turns.
    */
-  tx<Result>(closure: Closure<Result>, large_of?: string): Promise<Result>
+  tx<Result>(closure: Closure<Result>, large_of?: string | undefined): Promise<Result>
 
   /**
    * Reads of one moment: what is committed meanwhile is not seen. It should end within seconds, because

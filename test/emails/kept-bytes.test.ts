@@ -7,7 +7,7 @@ import { emailChannel } from "../../src/emails/channel"
 import type { EmailProvider } from "../../src/emails/providers/provider"
 import { unpack } from "../../src/lib/compression"
 import * as pipeline from "../../src/messages/pipeline"
-import { messageRaws, messages } from "../../src/messages/tables"
+import { messageFiles, messageRaws, messages } from "../../src/messages/tables"
 import type { Outcome } from "../../src/providers/provider"
 import { movableClock } from "../harness/clock"
 import { noTemplates } from "../harness/no-templates"
@@ -25,7 +25,11 @@ const TO = "to@example.test"
 const LONG = { html: null, text: "Dong, dong, dong. ".repeat(40), headers: {} }
 
 /** One accepted message, delivered by hand through the channel of mail. */
-async function oneMail(...script: ("retry" | "delivered")[]) {
+const oneMail = (...script: Word[]) => oneMailOf(LONG, ...script)
+
+type Word = "retry" | "delivered"
+
+async function oneMailOf(content: typeof LONG, ...script: Word[]) {
   const base = await testStore()
   const { store, folder } = base
   const workers = openWorkers({ size: 1 })
@@ -65,7 +69,7 @@ async function oneMail(...script: ("retry" | "delivered")[]) {
     const channels = { email, push: email, sms: email, in_app: email }
     return byHand(store, channels, { owner })
   }
-  const message = letter({ content: LONG })
+  const message = letter({ content })
   await store.tx((tx) => pipeline.accept(tx, [message]))
   return {
     ...base,
@@ -97,6 +101,22 @@ test("the bytes are kept with the first outcome, a deferral too, and leave again
   expect(mail.sent.map(({ kept_before }) => kept_before)).toEqual([false, true])
   expect(mail.sent[1]?.raw).toBe(mail.sent[0]?.raw ?? "")
   expect(await mail.kept()).toEqual(packed)
+})
+
+test("bytes of more than a megabyte are kept as a file, which the row names", async () => {
+  const text = "Dong, dong, dong.\r\n".repeat(70_000)
+  await using mail = await oneMailOf({ ...LONG, text }, "retry", "delivered")
+  await mail.hand.work(await mail.hand.claimOne())
+  const row = await mail.kept()
+  expect(row?.length).toBeLessThan(100)
+  const [file] = await mail.store.read.select().from(messageFiles)
+  expect(row?.toString()).toBe(`file:${file?.sha256}`)
+  expect(file?.message_id).toBe(mail.id)
+
+  await mail.rename("Another subject")
+  clock.advance({ seconds: 61 })
+  await mail.hand.work(await mail.hand.claimOne())
+  expect(mail.sent[1]?.raw === mail.sent[0]?.raw).toBe(true)
 })
 
 test("after a crash before the outcome was written the same bytes are composed again", async () => {
