@@ -48,6 +48,7 @@ import type { BeginMode } from "./store/database-file"
 import { BOOT_PATIENCE_MS, explained, openStore } from "./store/open"
 import type { Store } from "./store/store"
 import { keepPosted } from "./subscribers/fill-postings"
+import { keepFilled } from "./suppressions/fill-diagnostics"
 import type { SetupToken } from "./tenancy/setup"
 import { deliveryWakeUp } from "./webhooks/delivery-rows"
 import { RUNS_ON } from "./work"
@@ -182,7 +183,7 @@ function keepRunning(store: Store, secrets: Secrets, settings: Settings): (() =>
   const backups = keepBackups(store, settings)
   const invariants = keepInvariants(store)
   const key = followMasterKey({ store, secrets })
-  const filling = [keepPosted(store), keepSealed(store, secrets)]
+  const filling = [keepPosted(store), keepSealed(store, secrets), keepFilled(store)]
   return [backups.stop, key, () => invariants.stop(), ...filling]
 }
 

@@ -44,7 +44,7 @@ import {
   subscriberWords,
   unsubscribes,
 } from "../subscribers/tables"
-import { softFailures, suppressions } from "../suppressions/tables"
+import { generalBounces, softFailures, suppressions } from "../suppressions/tables"
 import { templates, templateVersions } from "../templates/tables"
 import { purgeAccount } from "../tenancy/accounts"
 import { purgeProject } from "../tenancy/projects"
@@ -166,6 +166,7 @@ async function rest(tx: Tx, project_id: string) {
     counters,
     sendBuckets,
     softFailures,
+    generalBounces,
     longJobs,
     reputationHours,
     complaintHolds,

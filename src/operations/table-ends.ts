@@ -57,7 +57,7 @@ import {
   subscriberWords,
   unsubscribes,
 } from "../subscribers/tables"
-import { softFailures, suppressions } from "../suppressions/tables"
+import { generalBounces, softFailures, suppressions } from "../suppressions/tables"
 import { templates, templateVersions } from "../templates/tables"
 import { invitations, usageDays } from "../tenancy/tables"
 import { topicMembers, topics } from "../topics/tables"
@@ -130,6 +130,7 @@ export const tableEnds: ReadonlyMap<SQLiteTable, TableEnd> = new Map<SQLiteTable
   [apiKeys, after("a year after their end")],
   [suppressions, after("their own end")],
   [softFailures, after("7 days")],
+  [generalBounces, after("7 days")],
   [reputationHours, after("30 days")],
   [webhookHours, after("7 days")],
   [complaintHolds, after("30 days after the release")],

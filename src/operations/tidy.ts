@@ -20,6 +20,7 @@ import { purgeRequestLog } from "../request-log/request-log"
 import { inSteps } from "../store/in-steps"
 import type { Store } from "../store/store"
 import { purgeExpired } from "../suppressions/expiry"
+import { purgeGeneralBounces } from "../suppressions/general-bounces"
 import { purgeSoftFailures } from "../suppressions/soft-failures"
 import { purgeInvitations } from "../tenancy/invitations"
 import { purgeUsage } from "../tenancy/usage-retention"
@@ -115,6 +116,7 @@ async function purgeShortLived(store: Store, all: All) {
   await all(() => purgeWebhookHours(store))
   await all(() => purgeExpired(store))
   await all(() => purgeSoftFailures(store))
+  await all(() => purgeGeneralBounces(store))
 }
 
 /** Once a day, because their walks are long or their rows are few. */

@@ -15,6 +15,7 @@ const COLUMNS = [
   "scope_type",
   "scope_key",
   "source_message_id",
+  "diagnostic",
   "note",
   "expires_at",
   "created_at",

@@ -30,6 +30,9 @@ export const Suppression = t.Object(
     origin: word(SUPPRESSION_ORIGINS, "`event` is a bounce or a complaint."),
     scope,
     source_message_id: maybe(id("The message that bounced or got the complaint.")),
+    diagnostic: maybe(
+      text("550 5.1.1 User unknown", "The reply that caused it, up to 1,000 characters."),
+    ),
     note: rarely(text("Asked by telephone.")),
     expires_at: rarely(time("Null: it holds until it is removed.")),
     created_at: time(),

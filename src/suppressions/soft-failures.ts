@@ -17,6 +17,8 @@ export interface SoftFailure {
   /** In comparable form. */
   address: string
   message_id: string
+  /** Its last words. */
+  diagnostic: string | null
 }
 
 /** Remembers the failures. An address with three of them within seven days is suppressed for thirty. */
@@ -27,9 +29,9 @@ export async function noteSoftFailures(
 ): Promise<void> {
   if (list.length === 0) return
   const known = { project_id, channel: "email" as const, created_at: now() }
-  const rows = list.map((one) => ({ ...known, ...one }))
+  const rows = list.map(({ diagnostic: _, ...one }) => ({ ...known, ...one }))
   await insertFailures(tx, rows.sort(byAddress))
-  const latest = new Map(list.map(({ address, message_id }) => [address, message_id]))
+  const latest = new Map(list.map((one) => [one.address, one]))
   const ours = and(
     eq(softFailures.project_id, project_id),
     eq(softFailures.channel, "email"),
@@ -44,12 +46,13 @@ export async function noteSoftFailures(
   await suppressAll(
     tx,
     project_id,
-    full.map(([one, source_message_id]) => ({
+    full.map(([one, { message_id: source_message_id, diagnostic }]) => ({
       channel: "email",
       address: one,
       reason: "bounce",
       origin: "event",
       source_message_id,
+      diagnostic,
       expires_at: secondsFromNow(SUPPRESSED_SECONDS),
     })),
   )

@@ -11,6 +11,7 @@ import { newRowInserter, prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { tellProviders } from "./provider-lists"
 import {
+  generalBounces,
   type SuppressionChannel,
   type SuppressionOrigin,
   type SuppressionReason,
@@ -39,6 +40,8 @@ export interface NewSuppression {
   /** Default: the whole project. */
   scope?: SuppressionScope | undefined
   source_message_id?: string | null | undefined
+  /** The reply that caused it, of any length. */
+  diagnostic?: string | null | undefined
   note?: string | null | undefined
   /** Null, and without it: until it is removed. */
   expires_at?: string | null | undefined
@@ -168,6 +171,9 @@ export async function forgetAddress(
         eq(softFailures.address, address),
       ),
     )
+  await tx
+    .delete(generalBounces)
+    .where(and(eq(generalBounces.project_id, project_id), eq(generalBounces.address, address)))
   return rows.length
 }
 
@@ -202,11 +208,15 @@ function rowOf(project_id: string, given: NewSuppression): SuppressionRow {
     scope_type: scope.type,
     scope_key: keyOf(scope),
     source_message_id: given.source_message_id ?? null,
+    diagnostic: given.diagnostic?.slice(0, MOST_DIAGNOSTIC).toWellFormed() ?? null,
     note: given.note ?? null,
     expires_at: given.expires_at ?? null,
     created_at: now(),
   }
 }
+
+/** Characters that are kept of a reply. */
+export const MOST_DIAGNOSTIC = 1_000
 
 /** What is unique in a project. */
 const placeOf = ({ channel, address, scope_type, scope_key }: SuppressionRow): string =>

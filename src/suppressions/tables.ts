@@ -31,6 +31,8 @@ export const suppressions = table(
     scope_key: text().notNull(),
     /** The message whose bounce or complaint it was. */
     source_message_id: ref(),
+    /** The reply that caused it. */
+    diagnostic: text(),
     note: text(),
     /** Null: it holds until it is removed. */
     expires_at: time(),
@@ -73,5 +75,20 @@ export const softFailures = table(
       columns: [failure.project_id, failure.channel, failure.address, failure.message_id],
     }),
     index("soft_failures_by_time").on(failure.created_at),
+  ],
+)
+
+/** Permanent refusals that name nothing. The second one of an address suppresses it, if it comes a day later. */
+export const generalBounces = table(
+  "general_bounces",
+  {
+    project_id: ref().notNull(),
+    address: text().notNull(),
+    first_at: time().notNull(),
+    latest_at: time().notNull(),
+  },
+  (bounce) => [
+    primaryKey({ columns: [bounce.project_id, bounce.address] }),
+    index("general_bounces_by_time").on(bounce.latest_at),
   ],
 )

@@ -12,7 +12,7 @@ const PATH = "/v1/suppressions/bulk"
 
 const found = (more: object = {}) => ({
   ...{ id: ID, channel: "email", address: "ann@acme.test", reason: "bounce", origin: "event" },
-  ...{ scope: { type: "project", key: null }, source_message_id: ID, note: null },
+  ...{ scope: { type: "project", key: null }, source_message_id: ID, diagnostic: null, note: null },
   ...{ expires_at: null, created_at: new Date().toISOString() },
   ...more,
 })

@@ -3,8 +3,9 @@ import { eq } from "drizzle-orm"
 import type { EmailProvider } from "../../src/emails/providers/provider"
 import { feedback, type LateFact } from "../../src/messages/settle"
 import { type NO_REPLY, outcomeOf, type RecipientOutcome } from "../../src/providers/provider"
+import { purgeGeneralBounces } from "../../src/suppressions/general-bounces"
 import { purgeSoftFailures } from "../../src/suppressions/soft-failures"
-import { softFailures, suppressions } from "../../src/suppressions/tables"
+import { generalBounces, softFailures, suppressions } from "../../src/suppressions/tables"
 import { movableClock } from "../harness/clock"
 import { bounced, deliverBy, delivered } from "../harness/delivery"
 import { mail } from "../harness/mail"
@@ -81,7 +82,7 @@ describe("a permanent bounce", () => {
 
   test.each([
     ["NoEmail", true],
-    ["General", true],
+    ["General", false],
     ["MailboxFull", true],
     ["Suppressed", true],
     ["MessageTooLarge", false],
@@ -93,6 +94,43 @@ describe("a permanent bounce", () => {
     const project = await service.project()
     await send(project, ["ann@example.test"], refusedAs(subtype))
     expect(await addresses(project)).toEqual(suppresses ? ["ann@example.test"] : [])
+  })
+
+  const HOUR = 3_600
+  test.each<[string, hours: number[], at: number | undefined]>([
+    ["a day apart", [0, 24], 24],
+    ["six days apart", [0, 144], 144],
+    ["within a day", [0, 23, 23.9], undefined],
+    ["more than seven days apart", [0, 169, 338], undefined],
+    ["of which only the middle one is near enough", [0, 3, 170], 170],
+    ["of which an old one was forgotten", [0, 169, 200], 200],
+  ])("that names nothing suppresses at the second: %s", async (_, hours, at) => {
+    clock.freeze()
+    const project = await service.project()
+    for (const [index, hour] of hours.entries()) {
+      clock.advance({ seconds: (hour - (hours[index - 1] ?? 0)) * HOUR })
+      expect(await addresses(project)).toEqual([])
+      await send(project, ["ann@example.test", "ann@example.test"], refusedAs("General"))
+      await send(project, [`${index}@example.test`], refusedAs("General"))
+    }
+    expect(await addresses(project)).toEqual(at === undefined ? [] : ["ann@example.test"])
+    clock.advance({ seconds: 7 * DAY + 1 })
+    while ((await purgeGeneralBounces(store)) > 0);
+    expect(await store.read.select().from(generalBounces)).toEqual([])
+  })
+
+  test("keeps the reply that caused it, up to 1,000 characters", async () => {
+    const project = await service.project()
+    const told = (response: string) => (email: string) => {
+      const { reply, ...rest } = bounced(email)
+      return { ...rest, reply: { ...reply, response } }
+    }
+    await send(project, ["a@x.test"], told("550 5.1.1 nobody of this name"))
+    await send(project, ["b@x.test"], told(`550 ${"é".repeat(2_000)}`))
+    const { data } = (await project.get("/v1/suppressions")).body
+    const [long, short] = data.map((row: { diagnostic: string }) => row.diagnostic)
+    expect(short).toBe("550 5.1.1 nobody of this name")
+    expect(long).toBe(`550 ${"é".repeat(996)}`)
   })
 
   test("of many messages at once suppresses each address once", async () => {

@@ -10,7 +10,7 @@ const { store } = service
 const { signal } = new AbortController()
 
 const HEAD =
-  "id,channel,address,reason,origin,scope_type,scope_key,source_message_id,note,expires_at,created_at"
+  "id,channel,address,reason,origin,scope_type,scope_key,source_message_id,diagnostic,note,expires_at,created_at"
 
 const fill = async ({ project_id }: TestProject, count: number, domain = "x.test") => {
   for (let from = 0; from < count; from += 1000) {
@@ -38,9 +38,9 @@ describe("the export", () => {
     const [head, first, second, end] = answer.text.split("\r\n")
     expect(head).toBe(HEAD)
     expect(first).toBe(
-      `${data.id},email,a@x.test,manual,api,project,,,"Said ""no, thanks"", by telephone.",,${data.created_at}`,
+      `${data.id},email,a@x.test,manual,api,project,,,,"Said ""no, thanks"", by telephone.",,${data.created_at}`,
     )
-    expect(second).toContain(",sms,+4915112345678,unsubscribe,api,project,,,,,")
+    expect(second).toContain(",sms,+4915112345678,unsubscribe,api,project,,,,,,")
     expect(end).toBe("")
   })
 
@@ -65,7 +65,7 @@ describe("the export", () => {
     async (note) => {
       const project = await service.project()
       await project.post("/v1/suppressions", { email: "a@x.test", note })
-      expect(await csv(project)).toContain(`,project,,,'${note},`)
+      expect(await csv(project)).toContain(`,project,,,,'${note},`)
     },
   )
 

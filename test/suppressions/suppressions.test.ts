@@ -35,6 +35,7 @@ describe("a suppression", () => {
       origin: "api",
       scope: { type: "project", key: null },
       source_message_id: null,
+      diagnostic: null,
       note: "By telephone.",
       expires_at: null,
       created_at: expect.any(String),
