@@ -61,6 +61,33 @@ export function makeFolder(path: string): void {
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants
 
+const MOST_OWN_BYTES = 16_777_216
+
+/**
+ * The text of a file that the command line keeps for this user, undefined where there is none. It may be a link, as
+ * those of dotfiles are, but a pipe is never waited for. Throws exit 74.
+ */
+export function readOwnFile(path: string): string | undefined {
+  let file: number | undefined
+  try {
+    file = openSync(path, O_RDONLY | O_NONBLOCK)
+    const found = fstatSync(file)
+    if (!found.isFile()) throw new Error("it is no file")
+    if (found.size > MOST_OWN_BYTES) throw new Error(`it has ${found.size} bytes`)
+    return readFileSync(file, "utf8")
+  } catch (error) {
+    const { code, message: reason } = error as NodeJS.ErrnoException
+    if (code === "ENOENT") return undefined
+    const message = `${path} cannot be read: ${code ?? reason}.`
+    throw new Failure(exits.storage, "storage", message, {
+      details: { path },
+      hint: "remove it, or give it back to your user: belfry makes it anew",
+    })
+  } finally {
+    if (file !== undefined) closeSync(file)
+  }
+}
+
 /** The text of a file of a folder. Throws exit 66 for anything else, and exit 7 for more than `most_bytes`. */
 export function readFileIn(path: string, most_bytes: number): string {
   return withFile(path, O_RDONLY, (file, size) => {

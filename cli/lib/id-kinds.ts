@@ -1,7 +1,8 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
+import { mkdirSync, renameSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import type { Command } from "commander"
 import type { OperationName } from "../../src/client/client"
+import { readOwnFile } from "./folder-files"
 import { cacheFolder, type Environment, originOf } from "./profiles"
 
 /** What a record is told by, beside its id. */
@@ -182,7 +183,7 @@ export function cachedIds(environment: Environment, url: string, kind: IdKindNam
 
 function readAll(path: string): ListedIds {
   try {
-    return JSON.parse(readFileSync(path, "utf8")) as ListedIds
+    return JSON.parse(readOwnFile(path) ?? "{}") as ListedIds
   } catch {
     return {}
   }

@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto"
-import { linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from "node:fs"
+import { linkSync, mkdirSync, unlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Context } from "./context"
 import { environment } from "./environment"
 import { usage } from "./errors"
-import { configFolder, isMissing, originOf } from "./profiles"
+import { readOwnFile } from "./folder-files"
+import { configFolder, originOf } from "./profiles"
 
 const SECRET = /^whsec_[A-Za-z0-9+/]{32,}={0,2}$/
 
@@ -48,13 +49,8 @@ function keptSecret(url: string): string {
 
 /** Undefined where there is no file; "" where it does not hold a secret. */
 function readSecret(path: string): string | undefined {
-  try {
-    const text = readFileSync(path, "utf8").trim()
-    return SECRET.test(text) ? text : ""
-  } catch (error) {
-    if (isMissing(error)) return undefined
-    throw error
-  }
+  const text = readOwnFile(path)?.trim()
+  return text === undefined || SECRET.test(text) ? text : ""
 }
 
 /** `http-loopback-8080`, `https-mail.example.test`: safe as the name of a file. */

@@ -13,6 +13,7 @@ import {
 import { userInfo } from "node:os"
 import { dirname, join } from "node:path"
 import { exits, Failure, usage } from "./errors"
+import { readOwnFile } from "./folder-files"
 import { unreadable } from "./input"
 
 export type Environment = Record<string, string | undefined>
@@ -188,14 +189,9 @@ export function originOf(address: string): string {
 
 /** No file means no profiles. Throws with exit 74 when the file is there and unreadable. */
 export function readProfiles(path: string): Profiles {
-  let text: string
-  try {
-    text = readFileSync(path, "utf8")
-    closeToOthers(path)
-  } catch (error) {
-    if (isMissing(error)) return { current: null, profiles: {}, hidden: [] }
-    throw new Failure(exits.storage, "storage", `${path} cannot be read: ${String(error)}`)
-  }
+  const text = readOwnFile(path)
+  if (text === undefined) return { current: null, profiles: {}, hidden: [] }
+  closeToOthers(path)
   try {
     const { current, profiles, hidden } = JSON.parse(text) as Partial<Profiles>
     return { current: current ?? null, profiles: profiles ?? {}, hidden: hidden ?? [] }
@@ -212,9 +208,6 @@ function closeToOthers(path: string): void {
     // The file belongs to another user.
   }
 }
-
-export const isMissing = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && error.code === "ENOENT"
 
 /** Readable by its owner only, and never half written: keys are in it. */
 export function writeProfiles(path: string, { hidden, ...profiles }: Profiles): void {

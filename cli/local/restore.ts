@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync } from "node:fs"
+import { closeSync, constants, openSync, readSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { type Loaded, type Settings, useSettings } from "../../src/core/config"
@@ -167,7 +167,7 @@ function masterKey({ masterKey: file }: RestoreCommandOptions, { values }: Loade
 function readKey(path: string, is_optional: boolean): string | undefined {
   let text: string
   try {
-    text = beginningOf(path).trim()
+    text = beginningOf(path, is_optional).trim()
   } catch (error) {
     if (is_optional && isMissing(error)) return undefined
     throw unreadable(error, path, "--master-key")
@@ -178,10 +178,10 @@ function readKey(path: string, is_optional: boolean): string | undefined {
 
 const MOST_KEY_BYTES = 1024
 
-/** More than a key has. The path may be one of a device without an end, or of a pipe. */
-function beginningOf(path: string): string {
+/** More than a key has. A path that the person names may be one of a device without an end, or of a pipe. */
+function beginningOf(path: string, never_waits: boolean): string {
   const bytes = Buffer.alloc(MOST_KEY_BYTES)
-  const file = openSync(path, "r")
+  const file = openSync(path, never_waits ? constants.O_RDONLY | constants.O_NONBLOCK : "r")
   try {
     let read = 0
     for (let more = 1; more > 0 && read < bytes.length; read += more) {

@@ -109,6 +109,7 @@ const storageErrors = [
   "NoRoomForCheck",
   "NothingRecovered",
   "SQLiteError",
+  "UnusableFile",
 ]
 
 const isStorage = ({ name }: Error, code: string) =>

@@ -1,11 +1,12 @@
 import { createPrivateKey, X509Certificate } from "node:crypto"
-import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { isIP } from "node:net"
 import { dirname, join } from "node:path"
 import { createSecureContext } from "node:tls"
 import { selfSignedPair } from "../lib/self-signed"
 import { ConfigError } from "./config"
 import { log } from "./log"
+import { demandFile } from "./small-file"
 import { millis } from "./time"
 
 /** A pair in PEM. The certificate may carry its chain behind it. */
@@ -145,6 +146,7 @@ function readPair(files: PairFiles): KeyPair {
 
 function readPem(setting: string, path: string): string {
   try {
+    demandFile(path, "")
     return readFileSync(path, "utf8")
   } catch (error) {
     throw new ConfigError([`${setting}: ${path} cannot be read: ${(error as Error).message}`])
@@ -186,8 +188,9 @@ function ownPair(files: PairFiles, host: string): KeyPair {
   mkdirSync(dirname(files.key), { recursive: true, mode: 0o700 })
   for (const part of ["key", "cert"] as const) {
     const draft = `${files[part]}.new`
+    demandFile(files[part], "Remove it: the next start makes it anew.")
+    rmSync(draft, { force: true })
     writeFileSync(draft, pair[part], { mode: 0o600 })
-    chmodSync(draft, 0o600) // the mode counts only for a new file
     renameSync(draft, files[part])
   }
   return pair

@@ -190,7 +190,8 @@ function inTime(work: () => Promise<void>): () => Promise<void> {
 
 /** Large enough not to fit into what a nearly full disk has left. */
 async function writeProbe(path: string): Promise<void> {
-  const file = await open(path, "w", 0o600)
+  await rm(path, { force: true }) // whatever has this name: to open a pipe would never end
+  const file = await open(path, "wx", 0o600)
   try {
     await file.writeFile(Buffer.alloc(PROBE_BYTES, 1))
     await file.sync()
@@ -265,7 +266,8 @@ async function fill(path: string, size: number): Promise<void> {
   const draft = `${path}.draft`
   const piece = randomBytes(Math.min(PIECE_BYTES, size))
   try {
-    const file = await open(draft, "w", 0o600)
+    await rm(draft, { force: true }) // whatever has this name: to open a pipe would never end
+    const file = await open(draft, "wx", 0o600)
     try {
       for (let written = 0, pieces = 0; written < size; pieces++) {
         const part = piece.subarray(0, Math.min(piece.length, size - written))

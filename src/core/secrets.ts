@@ -13,7 +13,6 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
-  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -23,6 +22,7 @@ import {
 import { join } from "node:path"
 import { codeOf } from "./faults"
 import { newId } from "./ids"
+import { demandFile, readSmallFile } from "./small-file"
 
 const VERSION = "v1"
 const IV_BYTES = 12
@@ -313,20 +313,24 @@ function removeDrafts(data_dir: string): void {
   for (const name of drafts) rmSync(join(data_dir, name), { force: true })
 }
 
+const PUT_KEY =
+  "Put the file with the master key of this instance there, or set security.master_key."
+
 function read(path: string): Buffer {
   const mode = statSync(path).mode & 0o777
+  demandFile(path, PUT_KEY)
   if ((mode & 0o077) !== 0) {
     throw new MasterKeyError(
       `${path} can be read by other users (mode ${mode.toString(8)}). Run: chmod 600 ${path}`,
     )
   }
-  return decoded(readFileSync(path, "utf8").trim(), path)
+  return decoded((readSmallFile(path, PUT_KEY) ?? "").trim(), path)
 }
 
 function decoded(text: string, where: string): Buffer {
   const key = Buffer.from(text, "base64")
   if (!/^[A-Za-z0-9+/]+=*$/.test(text) || key.length !== KEY_BYTES) {
-    throw new MasterKeyError(`${where} must be ${KEY_BYTES} bytes in base64`)
+    throw new MasterKeyError(`${where} must be ${KEY_BYTES} bytes in base64. ${PUT_KEY}`)
   }
   return key
 }

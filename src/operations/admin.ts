@@ -1,10 +1,11 @@
-import { rmSync } from "node:fs"
+import { rmSync, statSync } from "node:fs"
 import { resolve } from "node:path"
 import { Type as t } from "@sinclair/typebox"
 import { LOCAL } from "../audit-log/audit-log"
 import { ApiError, fail, Problems } from "../core/errors"
 import { log } from "../core/log"
 import { MasterKeyError, type Secrets } from "../core/secrets"
+import { UnusableFile } from "../core/small-file"
 import { nameText } from "../http/field-schemas"
 import { withEmail } from "../http/validate"
 import { LINK_SECONDS, type LinkSessions } from "../identity/link-sessions"
@@ -45,6 +46,8 @@ export function openAdminSocket(path: string, parts: AdminParts): () => Promise<
     })
     return async () => {}
   }
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
+    throw new UnusableFile(path, "is a folder", "Move it away: a socket gets this name.")
   rmSync(path, { force: true }) // left by a process that was killed; a living one holds the lock
   const others = process.umask(0o177) // never open to other users, not even for a moment
   const server = Bun.serve({

@@ -1,8 +1,8 @@
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs"
+import { closeSync, fsyncSync, renameSync, writeSync } from "node:fs"
 import { join } from "node:path"
-import { codeOf } from "../core/faults"
 import { newId } from "../core/ids"
 import { log } from "../core/log"
+import { openDraft, readSmallFile, UnusableFile } from "../core/small-file"
 import { millis } from "../core/time"
 import * as instanceValues from "../store/instance-values"
 import type { Store, Tx } from "../store/store"
@@ -28,14 +28,18 @@ const markFrom = (text: string | undefined): DatabaseMark | undefined => {
 
 const textOf = ({ database, count }: DatabaseMark) => `${database} ${count}`
 
+/** Throws UnusableFile for a file that is there and holds no mark: then nobody knows what was put back. */
 function folderMark(data_dir: string): DatabaseMark | undefined {
-  try {
-    return markFrom(readFileSync(join(data_dir, MARK_FILE), "utf8"))
-  } catch (error) {
-    if (codeOf(error) !== "ENOENT") throw error
-    return undefined
-  }
+  const path = join(data_dir, MARK_FILE)
+  const text = readSmallFile(path, WITHOUT_MARK)
+  const mark = markFrom(text)
+  if (text !== undefined && !mark) throw new UnusableFile(path, "holds no mark", WITHOUT_MARK)
+  return mark
 }
+
+const WITHOUT_MARK =
+  "It tells whether the database was replaced by an older one. If it was not, remove this file: the next start writes " +
+  "it anew, and holds what is open until you resume it."
 
 /**
  * Why the database is not the one that this folder knew last: it was put back by hand, so what is open
@@ -75,7 +79,7 @@ export async function raiseMark(
   data_dir: string,
   { to = data_dir, above = 0 }: RaiseOptions = {},
 ): Promise<void> {
-  const here = folderMark(data_dir)
+  const here = markToReplace(data_dir)
   const mark = await store.tx(async (tx) => {
     const kept = markFrom(await instanceValues.hold(tx, MARK))
     const { database, count } = kept ?? { database: newId(), count: 0 }
@@ -87,9 +91,20 @@ export async function raiseMark(
   writeFolderMark(to, mark)
 }
 
+/** None where it cannot be read: a file that was spoilt under a running server is written anew. */
+function markToReplace(data_dir: string): DatabaseMark | undefined {
+  try {
+    return folderMark(data_dir)
+  } catch (error) {
+    if (!(error instanceof UnusableFile)) throw error
+    log.warn("the mark of the database is written anew", { error })
+    return undefined
+  }
+}
+
 function writeFolderMark(data_dir: string, mark: DatabaseMark) {
   const path = join(data_dir, MARK_FILE)
-  const file = openSync(`${path}.new`, "w", 0o600)
+  const file = openDraft(`${path}.new`)
   try {
     writeSync(file, `${textOf(mark)}\n`)
     fsyncSync(file)

@@ -4,7 +4,6 @@ import {
   linkSync,
   mkdirSync,
   openSync,
-  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -16,6 +15,7 @@ import type { Settings } from "../core/config"
 import { codeOf } from "../core/faults"
 import { newId } from "../core/ids"
 import { log } from "../core/log"
+import { readSmallFile, UnusableFile } from "../core/small-file"
 import * as instanceValues from "../store/instance-values"
 import type { Store } from "../store/store"
 import { backupDir } from "./backup/backup-folder"
@@ -103,19 +103,19 @@ interface FolderOwner {
 
 const ID = /^[0-9a-f-]{36}$/
 
-/** Undefined for a folder that is of no instance, and where nobody can tell. */
+/** Undefined for a folder that is of no instance. Throws UnusableFile where nobody can tell. */
 function ownerOf(dir: string): FolderOwner | undefined {
   const path = join(dir, OWNER_FILE)
-  try {
-    const [id = "", place = ""] = readFileSync(path, "utf8").split("\n")
-    return ID.test(id) ? { id, place } : undefined
-  } catch (error) {
-    const code = codeOf(error)
-    if (code !== "ENOENT" && code !== "ENOTDIR")
-      log.warn("a folder hides its owner", { path, error })
-    return undefined
-  }
+  const text = readSmallFile(path, WITHOUT_OWNER)
+  if (text === undefined) return undefined
+  const [id = "", place = ""] = text.split("\n")
+  if (!ID.test(id)) throw new UnusableFile(path, "names no instance", WITHOUT_OWNER)
+  return { id, place }
 }
+
+const WITHOUT_OWNER =
+  "It says which instance of Belfry uses the folder. The data folder, the folder of the attachments and that of the " +
+  "backups each have one. Put one of the others in its place. If no other instance uses these folders, remove all."
 
 /** With `linkSync` a file that is there stays. A full disk must not keep the server from its start. */
 function write(dir: string, data_dir: string, id: string, place: typeof linkSync): void {

@@ -6,7 +6,6 @@ import {
   existsSync,
   openSync,
   readdirSync,
-  readFileSync,
   readSync,
   statSync,
   writeFileSync,
@@ -14,6 +13,7 @@ import {
 import { dirname, join } from "node:path"
 import { codeOf } from "../core/faults"
 import { log } from "../core/log"
+import { demandFile, readSmallFile, UnusableFile } from "../core/small-file"
 
 /** Left in the data folder by the first commit, so that a lost database is missed. */
 const MARKER = "database-began"
@@ -124,7 +124,7 @@ const nextStep = (path: string) =>
 export function inspectFile(path: string): "missing" | "empty" | "there" {
   const found = statSync(path, { throwIfNoEntry: false })
   if (!found) return "missing"
-  if (found.isDirectory()) throw new FolderInPlace(path)
+  if (!found.isFile()) throw new FolderInPlace(path, found.isDirectory())
   if (found.size === 0) return "empty"
   if (!headOf(path).subarray(0, MAGIC.length).equals(Buffer.from(MAGIC))) {
     throw new DamagedDatabase(`${path} is not an SQLite database: its first bytes are wrong.`, path)
@@ -145,14 +145,14 @@ export class LostDatabase extends Error {
   }
 }
 
-/** A folder has the name of the database. */
+/** A folder, a pipe or a device has the name of the database. */
 export class FolderInPlace extends Error {
   override readonly name = "FolderInPlace"
 
-  constructor(path: string) {
+  constructor(path: string, is_folder: boolean) {
     super(
-      `${path} is a folder, but the database must be a file. Move the folder away, or name another ` +
-        "file in storage.sqlite.path.",
+      `${path} is ${is_folder ? "a folder" : "a pipe or a device"}, but the database must be a file. ` +
+        "Move it away, or name another file in storage.sqlite.path.",
     )
   }
 }
@@ -201,7 +201,8 @@ export class FolderInUse extends Error {
 
 /**
  * An exclusive transaction on a file of its own: SQLite takes an operating-system lock for it,
- * which dies with this process however it dies. The pid beside it is only for people.
+ * which dies with this process however it dies. The pid beside it is only for people. Throws FolderInUse, and
+ * UnusableFile for what is not the file of a lock.
  */
 export function lockFolder(path: string): () => void {
   const pidFile = `${path}.pid`
@@ -209,22 +210,34 @@ export function lockFolder(path: string): () => void {
   try {
     guard.run("PRAGMA locking_mode = EXCLUSIVE")
     guard.run("BEGIN EXCLUSIVE")
+    demandFile(pidFile, NO_SERVER)
     writeFileSync(pidFile, `${process.pid}\n`)
   } catch (error) {
     guard.close()
-    if (!(error instanceof SQLiteError) || !error.code?.startsWith("SQLITE_BUSY")) throw error
-    const holder = existsSync(pidFile) ? readFileSync(pidFile, "utf8").trim() : undefined
-    throw new FolderInUse(path, holder || undefined)
+    if (!(error instanceof SQLiteError)) throw error
+    if (!error.code?.startsWith("SQLITE_BUSY")) throw noLock(`${path}.lock`, error)
+    throw new FolderInUse(path, readSmallFile(pidFile, NO_SERVER)?.trim() || undefined)
   }
   return () => guard.close()
 }
 
+const NO_SERVER = "Make sure that no server uses this folder. Then remove it: Belfry makes it anew."
+
 /** SQLite does not tell which file it could not open, or why. */
 function openGuard(path: string): Database {
+  demandFile(path, NO_SERVER)
   try {
     return new Database(path, { create: true })
   } catch (error) {
     accessSync(dirname(path), constants.W_OK)
-    throw error
+    throw error instanceof SQLiteError && existsSync(path) ? noLock(path, error) : error
   }
+}
+
+/** Of the lock file SQLite says the same as of a damaged database, which this is not. */
+function noLock(path: string, error: SQLiteError): Error {
+  const is_of_file = /^SQLITE_(NOTADB|CORRUPT|CANTOPEN|READONLY|PERM|AUTH)/.test(error.code ?? "")
+  return is_of_file
+    ? new UnusableFile(path, `cannot be used as a lock: ${error.message}`, NO_SERVER)
+    : error
 }

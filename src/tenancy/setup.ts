@@ -6,6 +6,7 @@ import { type By, LOCAL } from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
+import { demandFile } from "../core/small-file"
 import { AccessTokens } from "../identity/access-token"
 import * as apiKeys from "../identity/api-keys"
 import { LinkSessions } from "../identity/link-sessions"
@@ -68,6 +69,7 @@ export class Setup {
       return undefined
     })
     if (token === undefined) return undefined
+    demandFile(this.#path, "Move it away: the setup token is written there.")
     writeFileSync(this.#path, `${token}\n`, { mode: 0o600 })
     chmodSync(this.#path, 0o600) // an older file keeps the mode it had
     return { token, path: this.#path }

@@ -1,3 +1,4 @@
+import { constants } from "node:fs"
 import { type FileHandle, open } from "node:fs/promises"
 import { codeOf } from "../../core/faults"
 import { millisFrom } from "../../core/time"
@@ -100,7 +101,7 @@ class ArchiveWriter {
 
   /** Throws where the file does not exist, and where it has another size at its end than at its start. */
   async addFile(name: string, path: string) {
-    const source = await open(path, "r")
+    const source = await openFile(path)
     try {
       const { size } = await source.stat()
       await this.#write(tarHeader({ name, size, modified: this.#modified }))
@@ -141,13 +142,21 @@ class ArchiveWriter {
   }
 }
 
+/** Throws ENOENT for what is no file, too: a pipe would never open. */
+async function openFile(path: string): Promise<FileHandle> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  if ((await file.stat()).isFile()) return file
+  await file.close()
+  throw Object.assign(new Error(`${path} is not a file`), { code: "ENOENT" })
+}
+
 /** Nothing of a blob is written before its file is open. */
 function unlessMissing(error: unknown): undefined {
   if (codeOf(error) !== "ENOENT") throw error
 }
 
 async function hashOf(path: string, piece: Buffer): Promise<string> {
-  const source = await open(path, "r")
+  const source = await openFile(path)
   try {
     const hasher = new Bun.CryptoHasher("sha256")
     for (;;) {

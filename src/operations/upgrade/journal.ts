@@ -4,13 +4,13 @@ import {
   linkSync,
   mkdirSync,
   openSync,
-  readFileSync,
   renameSync,
   rmSync,
   writeSync,
 } from "node:fs"
 import { join } from "node:path"
 import { codeOf } from "../../core/faults"
+import { openDraft, readSmallFile, UnusableFile } from "../../core/small-file"
 
 /**
  * How far an upgrade is, in the order of the steps. Each is written before what it names begins:
@@ -59,11 +59,26 @@ export const upgradeLock = (data_dir: string): string => join(data_dir, FOLDER, 
 
 /** The upgrade that is not over; undefined where there is none. */
 export function readJournal(data_dir: string): UpgradeJournal | undefined {
-  const text = readIfThere(join(data_dir, JOURNAL))
+  const path = join(data_dir, JOURNAL)
+  const text = readSmallFile(path, WITHOUT_JOURNAL)
   if (text === undefined) return undefined
-  const journal = JSON.parse(text) as UpgradeJournal
-  if (journal.format !== 1) throw new Error(`${join(data_dir, JOURNAL)} has an unknown format`)
+  const journal = journalIn(text)
+  if (!journal) throw new UnusableFile(path, "is no journal of an upgrade", WITHOUT_JOURNAL)
   return journal
+}
+
+const WITHOUT_JOURNAL =
+  "It tells how far an upgrade came. If no upgrade has begun here, remove it. Otherwise look first which version " +
+  "the program is (`belfry --version`), and keep a copy of the data folder."
+
+function journalIn(text: string): UpgradeJournal | undefined {
+  try {
+    const journal = JSON.parse(text) as UpgradeJournal | null
+    const is_ours = journal?.format === 1 && UPGRADE_STEPS.includes(journal.step)
+    return is_ours ? journal : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** On disk when it returns. */
@@ -111,9 +126,11 @@ export function claimVerdict(data_dir: string, id: string, wanted: UpgradeVerdic
 
 /** What was decided about the upgrade with this id. */
 export function readVerdict(data_dir: string, id: string): UpgradeVerdict | undefined {
-  const [of, verdict] = (readIfThere(join(data_dir, VERDICT)) ?? "").split(" ")
+  const [of, verdict] = (readSmallFile(join(data_dir, VERDICT), OF_NO_UPGRADE) ?? "").split(" ")
   return of === id && (verdict === "kept" || verdict === "undone") ? verdict : undefined
 }
+
+const OF_NO_UPGRADE = "If no upgrade runs, remove it."
 
 const PROBATION = "probation.pid"
 
@@ -123,21 +140,12 @@ export const noteProbation = (data_dir: string, pid: number): void =>
 
 /** Its id, also of one that has ended; undefined where none has begun. */
 export function probationOf(data_dir: string): number | undefined {
-  const text = readIfThere(join(upgradeFolder(data_dir), PROBATION))
-  return text === undefined ? undefined : Number(text)
-}
-
-function readIfThere(path: string): string | undefined {
-  try {
-    return readFileSync(path, "utf8")
-  } catch (error) {
-    if (codeOf(error) === "ENOENT") return undefined
-    throw error
-  }
+  const text = readSmallFile(join(upgradeFolder(data_dir), PROBATION), OF_NO_UPGRADE)
+  return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined
 }
 
 function writeSynced(path: string, text: string): void {
-  const file = openSync(path, "w", 0o600)
+  const file = openDraft(path)
   try {
     writeSync(file, text)
     fsyncSync(file)

@@ -1,5 +1,6 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { readSmallFile, UnusableFile } from "../../core/small-file"
 import { upgradeFolder } from "./journal"
 
 /** The end of the name of a signature. */
@@ -25,8 +26,17 @@ export const hasTrial = (data_dir: string): boolean =>
 /** Removes everything that an upgrade needs before it stops the server, the new program too. */
 export function removeTrial(data_dir: string): void {
   const note = stagedNote(data_dir)
-  if (existsSync(note)) rmSync(readFileSync(note, "utf8"), { force: true })
+  const staged = readSmallFile(note, WITHOUT_NOTE)
+  if (staged) removeStaged(note, staged)
   rmSync(trialFolder(data_dir), { recursive: true, force: true })
   const release = releaseFile(data_dir)
   for (const path of [release, release + SIGNATURE, note]) rmSync(path, { force: true })
+}
+
+const WITHOUT_NOTE = "If no upgrade runs, remove it."
+
+function removeStaged(note: string, path: string): void {
+  const is_path = path.startsWith("/") && !path.includes("\0")
+  if (!is_path) throw new UnusableFile(note, "names no program", WITHOUT_NOTE)
+  rmSync(path, { force: true })
 }

@@ -1,0 +1,54 @@
+import { closeSync, constants, fstatSync, openSync, readFileSync, rmSync, statSync } from "node:fs"
+import { codeOf } from "./faults"
+
+const MOST_BYTES = 65_536
+
+/** A small file that belongs to an instance cannot be used. The message names it, and says what to do. */
+export class UnusableFile extends Error {
+  override readonly name = "UnusableFile"
+
+  /** `found` and `next` complete "<path> … . …". */
+  constructor(path: string, found: string, next: string) {
+    super(`${path} ${found}. ${next}`)
+  }
+}
+
+/**
+ * The text of a small file, undefined where there is none. Never waits for a pipe. Throws UnusableFile, with what to
+ * do `next`, for what is no file, cannot be read or is too long to be one of ours.
+ */
+export function readSmallFile(path: string, next: string): string | undefined {
+  let file: number
+  try {
+    file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  } catch (error) {
+    const code = codeOf(error)
+    if (code === "ENOENT" || code === "ENOTDIR") return undefined
+    demandFile(path, next)
+    throw new UnusableFile(path, `cannot be read: ${code}`, next)
+  }
+  try {
+    const found = fstatSync(file)
+    if (!found.isFile()) throw noFile(path, found.isDirectory(), next)
+    if (found.size > MOST_BYTES)
+      throw new UnusableFile(path, `has ${found.size} bytes, so it is another file`, next)
+    return readFileSync(file, "utf8")
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Before a file is written, or opened by others: throws UnusableFile where something else has its name. */
+export function demandFile(path: string, next: string): void {
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found && !found.isFile()) throw noFile(path, found.isDirectory(), next)
+}
+
+/** Opens a draft, which replaces whatever a crash or somebody else left under its name. */
+export function openDraft(path: string): number {
+  rmSync(path, { force: true })
+  return openSync(path, "wx", 0o600)
+}
+
+const noFile = (path: string, is_folder: boolean, next: string) =>
+  new UnusableFile(path, `is ${is_folder ? "a folder" : "a pipe or a device"}, not a file`, next)
