@@ -18,6 +18,7 @@ import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import { trackingFor } from "../tracking/choice"
 import type { Composed, ComposedMail, MailToCompose, MailToSign } from "./compose-task"
+import { type FiledContent, isFiled } from "./filed-content"
 import type { EmailContent, SendRules, SubmittedContent } from "./prepare"
 import { isSubmitted } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
@@ -48,7 +49,7 @@ export interface NoBytes {
 }
 
 interface ToCompose {
-  /** As it is stored: EmailContent, sealed, or bytes. */
+  /** As it is stored: EmailContent, its texts in a file, sealed, or bytes. */
   content: unknown
   attempt: number
   warnUnsigned: UnsignedWarner
@@ -67,7 +68,7 @@ export async function bytesOf(
   const { store, secrets, workers, blobs, rules, base_url } = parts
   const { content: stored, attempt, warnUnsigned } = wanted
   if (isShared(stored)) return sharedBytes(parts, message, stored, wanted)
-  const content = stored as EmailContent | SealedContent | SubmittedContent
+  const content = stored as EmailContent | FiledContent | SealedContent | SubmittedContent
   const is_sealed = "sealed" in content
   const kept = is_sealed || attempt === 1 ? undefined : await findKept(store, message, blobs)
   if (kept) return { content: kept }
@@ -214,7 +215,7 @@ function trackedReplies(secrets: Secrets, { id, envelope }: Message): string {
 
 function toCompose(
   message: Message,
-  { html, text, headers }: EmailContent,
+  content: EmailContent | FiledContent,
   {
     secrets,
     blobs,
@@ -223,6 +224,10 @@ function toCompose(
   }: Pick<SharedParts, "secrets" | "blobs" | "rules" | "base_url">,
 ): Omit<MailToCompose, "dkim"> {
   const { id, subject, sender_domain, envelope, recipients } = message
+  const { headers } = content
+  const texts = isFiled(content)
+    ? { html: null, text: null, texts_path: blobs.path(content.file) }
+    : { html: content.html, text: content.text }
   const [to] = named(recipients, "to")
   if (!envelope || !to) throw new Error("the message has no sender or no recipient")
   return {
@@ -234,8 +239,7 @@ function toCompose(
     cc: named(recipients, "cc"),
     reply_to: envelope.reply_to,
     subject: subject ?? "",
-    text,
-    html,
+    ...texts,
     track: trackingFor({ secrets, base_url }, message, headers),
     headers: {
       ...withoutMark(headers),
@@ -312,7 +316,8 @@ const MAX_SMALL = 64 * 1024
 /** Whether a mail is so small that the way to a thread counts. */
 function isSmall(mail: MailToCompose | MailToSign): boolean {
   if ("bytes" in mail) return mail.bytes.length <= MAX_SMALL && typeof mail.bytes !== "string"
-  const { html, text, attachments } = mail
+  const { html, text, texts_path, attachments } = mail
+  if (texts_path !== undefined) return false
   return attachments.length === 0 && (html?.length ?? 0) + (text?.length ?? 0) <= MAX_SMALL
 }
 

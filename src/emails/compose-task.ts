@@ -10,6 +10,7 @@ import { encodedBody, mailboxField, textField } from "../lib/mime"
 import { textFromHtml } from "../lib/text-from-html"
 import { sevenBit } from "../lib/transport-encoding"
 import { type HtmlTracking, trackedHtml, trackedMessage } from "../tracking/tracked-html"
+import { textsAt } from "./filed-content"
 
 export interface MailToCompose {
   message_id: string
@@ -23,6 +24,8 @@ export interface MailToCompose {
   subject: string
   text: string | null
   html: string | null
+  /** The file that both are in, where they are long. */
+  texts_path?: string
   headers: Record<string, string>
   attachments: AttachedFile[]
   /** Of the html: pixel and links. */
@@ -116,7 +119,8 @@ const withTracking = (html: string, track: HtmlTracking | undefined) =>
  */
 export async function composeAndPack(mail: MailToCompose | MailToSign): Promise<ComposedMail> {
   if (!("bytes" in mail)) {
-    const raw = await composeMail(mail)
+    const { texts_path: path } = mail
+    const raw = await composeMail(path === undefined ? mail : { ...mail, ...(await textsAt(path)) })
     const packed = mail.keeps_signatures ? signaturesOf(raw, mail.dkim.length) : pack(raw)
     return { raw, packed }
   }

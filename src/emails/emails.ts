@@ -31,6 +31,7 @@ import type { Reader, Store } from "../store/store"
 import { summaries } from "../tracking/tracking"
 import { type SharedParts, sharedAgain } from "./compose-email"
 import { eventEntry, listed, whole } from "./email-record"
+import { type FiledContent, isFiled, textsAt } from "./filed-content"
 import type { EmailContent, SubmittedContent } from "./prepare"
 import { isSubmitted } from "./prepare"
 import { isRendered, renderShared, type SharedRules } from "./shared-email"
@@ -187,15 +188,17 @@ export async function cancel(store: Store, project_id: string, id: string): Prom
 async function lookupStored(db: Reader, message_id: string) {
   const rows = db.select().from(messageContents).where(eq(messageContents.message_id, message_id))
   const [row] = await rows.orderBy(desc(messageContents.message_id)).limit(1)
-  return row?.content as EmailContent | SubmittedContent | SharedContent | undefined
+  return row?.content as EmailContent | FiledContent | SubmittedContent | SharedContent | undefined
 }
 
 /** The content of a message alone, whether or not its texts are stored once for many. */
 export async function lookupContent(
-  { store, rules }: Pick<EmailReading, "store" | "rules">,
+  { store, rules, blobs }: Pick<EmailReading, "store" | "rules" | "blobs">,
   message: Message,
 ): Promise<EmailContent | SubmittedContent | undefined> {
   const stored = await lookupStored(store.read, message.id)
+  if (stored && isFiled(stored))
+    return { ...(await textsAt(blobs.path(stored.file))), headers: stored.headers }
   if (!isShared(stored)) return stored
   const rendered = await renderShared(rules, message, stored, await linksLead(store.read, message))
   return isRendered(rendered) ? rendered : UNRENDERED

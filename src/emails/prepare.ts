@@ -23,6 +23,7 @@ import {
 } from "./email-audience"
 import { type CategoryFields, categoryFields } from "./email-category"
 import type { SendEmail } from "./fields"
+import * as filed from "./filed-content"
 import { needsRendering, type RenderedEmail, type RenderRules, renderEmail } from "./render-email"
 import { leavingOut, refuseSuppressed, type SuppressionRules, suppressionsOf } from "./suppressed"
 
@@ -146,7 +147,7 @@ export async function prepare(
     ...(used && { template_id: used.id }),
     ...(subscriber && { subscriber_id: subscriber.id }),
     attachments: await store(files, blobs),
-    content: { html, text, headers },
+    content: await filed.stored({ html, text, headers }, blobs),
     track,
     stream: "transactional",
   })
@@ -278,7 +279,7 @@ interface NewEmail
     Pick<SendEmail, "to" | "cc" | "bcc" | "reply_to"> {
   from: Mailbox
   attachments: AttachmentRow[]
-  content: EmailContent | SubmittedContent | SharedContent
+  content: EmailContent | filed.FiledContent | SubmittedContent | SharedContent
   submitted?: Envelope["submitted"]
   kind?: CategoryFields & Pick<Envelope, "template" | "decision">
   track?: Envelope["track"]

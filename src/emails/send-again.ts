@@ -8,6 +8,7 @@ import type { Message } from "../messages/facts"
 import type { NewMessage } from "../messages/pipeline"
 import { categoryFields, topicFields, withOwnLinks } from "./email-category"
 import { CONTENT_GONE, type EmailReading, find, lookupContent } from "./emails"
+import { stored } from "./filed-content"
 import type { EmailContent, SubmittedContent } from "./prepare"
 import { isSubmitted } from "./prepare"
 import { renamed } from "./submitted"
@@ -46,7 +47,7 @@ export async function again(
     ...message,
     content: isSubmitted(content)
       ? content
-      : withOwnLinks(content, envelope?.unsubscribe, kind.unsubscribe),
+      : await stored(withOwnLinks(content, envelope?.unsubscribe, kind.unsubscribe), blobs),
     envelope: envelope && { ...envelope, ...kind },
     id: fresh,
     recipient,

@@ -26,12 +26,12 @@ import { load } from "./change"
 import type { Channel, Ready } from "./channel"
 import { eventsOf } from "./event-data"
 import { announce, announceStatus, isOpen, type Message } from "./facts"
+import { filesOf } from "./kept-files"
 import { recentOf } from "./recent-contents"
 import { type DeliveryAttempt, LOGIN_REFUSED, type MessageStop, settle, stopAll } from "./settle"
 import {
   attempts,
   type ChannelName,
-  type Envelope,
   messageContents,
   messageFiles,
   messages,
@@ -144,7 +144,7 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
     list.map(({ id, content }) => ({ message_id: id, content })),
   )
   await insertTags(tx, accepted.filter(({ tags }) => tags.length > 0).flatMap(tagsOf))
-  const files = accepted.flatMap(filesOf)
+  const files = accepted.flatMap((message, at) => filesOf(message, list[at]?.content))
   if (files.length > 0) await insertFiles(tx, files)
   const due = accepted.filter(({ scheduled_at, state }) => scheduled_at === null && state === READY)
   const told = accepted.filter(isToldNow)
@@ -318,16 +318,6 @@ function asRefused(message: Message, { reason, text }: MessageRefusal): Message 
 
 const tagsOf = ({ id: message_id, project_id, tags }: Message) =>
   [...new Set(tags)].map((tag) => ({ project_id, tag, message_id }))
-
-const NO_FILES: Pick<Envelope, "submitted" | "attachments"> = { attachments: [] }
-
-/** Attachments of mail that was submitted as bytes are parts of these. */
-function filesOf({ id: message_id, envelope }: Message) {
-  const { submitted, attachments } = envelope ?? NO_FILES
-  if (!submitted && attachments.length === 0) return []
-  const names = submitted ? [submitted.sha256] : attachments.map(({ sha256 }) => sha256)
-  return [...new Set(names)].flatMap((sha256) => (sha256 ? [{ message_id, sha256 }] : []))
-}
 
 /** What watchers hear of a message that was just accepted. */
 function firstType(message: Message): string | null {

@@ -199,7 +199,7 @@ export const messages = table(
   ],
 )
 
-/** Large and cold: written once, read once by the channel that delivers. */
+/** Cold: written once, read once by the channel that delivers. Texts above 512 KB are a file that it names. */
 export const messageContents = table("message_contents", {
   message_id: id().references(() => messages.id, { onDelete: "cascade" }),
   content: json<unknown>().notNull(),

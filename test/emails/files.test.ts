@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
 import PostalMime from "postal-mime"
+import { messageFiles } from "../../src/messages/tables"
 import { refusal } from "../harness/client"
 import { deliverAll } from "../harness/delivery"
 import { mail, NOBODY } from "../harness/mail"
@@ -95,5 +97,39 @@ describe("an attachment", () => {
     const { attachments } = (await project.get(`/v1/emails/${id}`)).body.data
     const found = await project.get(`/v1/emails/${id}/attachments/${attachments[0].id}`)
     expect(Buffer.from(found.bytes).equals(bytes)).toBe(true)
+  })
+})
+
+describe("an email whose texts are longer than a row holds", () => {
+  const html = `<p>Grüße ✓</p>${"<p>Ding, dong.</p>\r\n".repeat(40_000)}`
+  const filesOf = async (message_id: string) => {
+    const { store } = service.parts
+    const ours = eq(messageFiles.message_id, message_id)
+    return (await store.read.select().from(messageFiles).where(ours)).map(({ sha256 }) => sha256)
+  }
+
+  test.each([
+    ["html", { html, text: undefined }],
+    ["html and text", { html, text: "Grüße, in short" }],
+    ["text", { html: undefined, text: `Grüße\r\n${html}` }],
+  ])("is delivered, read and sent again as it was given: %s", async (_, texts) => {
+    const project = await service.project()
+    const { id } = (await project.post("/v1/emails", mail({ ...texts }))).body
+    const again = (await project.post(`/v1/emails/${id}/resend`, {})).body.id
+    const handed = await deliverAll(service)
+    for (const one of [id, again]) {
+      const parsed = await PostalMime.parse(
+        handed.find((sent) => sent.message_id === one)?.raw ?? "",
+      )
+      if (texts.html)
+        expect(parsed.html?.replaceAll("\r\n", "\n").trim()).toBe(
+          html.replaceAll("\r\n", "\n").trim(),
+        )
+      const { data } = (await project.get(`/v1/emails/${one}/content`)).body
+      expect(data.html).toBe(texts.html ?? null)
+      if (texts.text) expect(data.text).toBe(texts.text)
+    }
+    const [first, second] = [await filesOf(id), await filesOf(again)]
+    expect(first.filter((name) => second.includes(name))).toHaveLength(1) // the texts; the bytes that left differ
   })
 })

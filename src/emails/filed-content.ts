@@ -1,0 +1,45 @@
+import { readFile } from "node:fs/promises"
+import type { Blobs } from "../core/blobs"
+
+/** Content whose texts are a file: a row of megabytes would hold the event loop at each step of its way. */
+export interface FiledContent {
+  /** The SHA-256 that names the file. */
+  file: string
+  headers: Record<string, string>
+}
+
+interface Texts {
+  html: string | null
+  text: string | null
+}
+
+/** Characters of html and text. What is shorter costs less in a row. */
+const MOST_IN_ROW = 512 * 1024
+
+export const isFiled = (content: object): content is FiledContent => "file" in content
+
+/** The content as it is stored. Its file is on disk when this resolves. */
+export async function stored<Content extends Texts & Pick<FiledContent, "headers">>(
+  content: Content,
+  blobs: Blobs,
+): Promise<Content | FiledContent> {
+  const { html, text, headers } = content
+  if ((html?.length ?? 0) + (text?.length ?? 0) <= MOST_IN_ROW) return content
+  const parts = [html, text].map((one) => (one === null ? null : Buffer.from(one)))
+  const lengths = Buffer.from(`${JSON.stringify(parts.map((one) => one?.length ?? null))}\n`)
+  const { sha256 } = await blobs.put(lengths, ...parts.filter((one) => one !== null))
+  return { file: sha256, headers }
+}
+
+/** The texts of such a file. Rejects with ENOENT where it is gone. */
+export async function textsAt(path: string): Promise<Texts> {
+  const file = await readFile(path)
+  let at = file.indexOf("\n") + 1
+  const lengths = JSON.parse(file.toString("utf8", 0, at)) as [number | null, number | null]
+  const [html = null, text = null] = lengths.map((length) => {
+    if (length === null) return null
+    at += length
+    return file.toString("utf8", at - length, at)
+  })
+  return { html, text }
+}
