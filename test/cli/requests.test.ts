@@ -1,14 +1,15 @@
 import { expect, test } from "bun:test"
-import { availableParallelism } from "node:os"
+import { join } from "node:path"
 import type { Command } from "commander"
 import { openClient } from "../../cli/lib/client"
 import { NOBODY } from "../../cli/lib/profiles"
 import { createProgram } from "../../cli/program"
 import { type AppParts, routeTable } from "../../src/app"
 import type { AnyRoute } from "../../src/http/route"
-import { belfry } from "./belfry"
+import { environment } from "./belfry"
 import { anonymous, calls, everything, further, personal } from "./every-command"
 import { KEY } from "./fake-api"
+import type { Line } from "./one-process"
 import { ACCESS_TOKEN, ACCOUNT, REFRESH_TOKEN, session, signedInHome } from "./signed-in"
 
 /** These open data or files of this machine, serve a page, or ask a receiver of the user's. */
@@ -35,15 +36,41 @@ function doers(command: Command, before = ""): string[] {
   })
 }
 
+/** One process for many lines. A stream of stdin is read once in the life of a process, so each test has its own. */
+function oneProcess() {
+  let answer: ((ended: { exit: number; err: string }) => void) | undefined
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "one-process.ts")], {
+    ipc: (message) => answer?.(message),
+    stdio: ["ignore", "inherit", "inherit"],
+  })
+  return {
+    run(line: Line) {
+      const ended = Promise.withResolvers<{ exit: number; err: string }>()
+      answer = ended.resolve
+      child.send(line)
+      return ended.promise
+    },
+    [Symbol.dispose]: () => child.kill(),
+  }
+}
+
+type OneProcess = ReturnType<typeof oneProcess>
+
 /** Runs one of them; gives what the server saw, after a look at its addresses. */
-async function requestsOf(name: string, words: readonly string[], as: "key" | "person") {
+async function requestsOf(
+  lines: OneProcess,
+  name: string,
+  words: readonly string[],
+  as: "key" | "person",
+) {
   using api = everything()
   const { env } = signedInHome(api.url, 600)
   const who = as === "key" ? ["--url", api.url, "--api-key", KEY] : []
   const flags = [...who, "--verbose", "--yes", "--timeout", "9s"]
   const stdin = name === "emails batch" ? '[{"to":"a@b.c"}]' : `${PASSWORD}\n${PASSWORD}\n`
-  const given = as === "key" ? { stdin } : { stdin, env }
-  const { exit, err } = await belfry([...name.split(" "), ...words, ...flags], given)
+  const line = [...name.split(" "), ...words, ...flags]
+  const own = environment(as === "key" ? {} : env)
+  const { exit, err } = await lines.run({ words: line, env: own, stdin })
   expect([name, exit, err]).toEqual([name, 0, expect.any(String)])
   expect(api.seen.length).toBeGreaterThan(0)
   for (const secret of secrets) expect(err).not.toContain(secret)
@@ -54,30 +81,22 @@ async function requestsOf(name: string, words: readonly string[], as: "key" | "p
   return api.seen
 }
 
-/** As many commands at once as there are cores: a test of them is mostly their starts. */
-async function sideBySide<Item>(items: readonly Item[], judge: (item: Item) => Promise<void>) {
-  const left = items.values()
-  const lane = async () => {
-    for (const item of left) await judge(item)
-  }
-  await Promise.all(Array.from({ length: availableParallelism() }, lane))
-}
-
 test("the list of calls names every command that talks to a server", () => {
   const remote = doers(createProgram()).filter((name) => !local.test(name))
   expect(Object.keys(calls).sort()).toEqual(remote.sort())
 })
 
 test("no address of any request holds the key, or any other flag that is not for the server", async () => {
+  using lines = oneProcess()
   const all = Object.entries(calls).filter(([name]) => !personal.includes(name))
-  await sideBySide(all, async ([name, words]) => {
+  for (const [name, words] of all) {
     const key = anonymous.includes(name) ? undefined : KEY
-    for (const { headers } of await requestsOf(name, words, "key")) {
+    for (const { headers } of await requestsOf(lines, name, words, "key")) {
       expect([name, headers["x-api-key"]]).toEqual([name, key])
       expect([name, headers.authorization]).toEqual([name, undefined])
     }
-  })
-}, 240_000)
+  }
+})
 
 /** Pages, other names of what a command reaches, and what `login --device` and refreshing ask. */
 const without_command = `
@@ -145,18 +164,19 @@ function unreached(asked: Set<string>): string[] {
 }
 
 test("no address holds a token either, and every route is reached, for whom is signed in", async () => {
+  using lines = oneProcess()
   const asked = new Set<string>()
-  await sideBySide([...Object.entries(calls), ...further], async ([name, words]) => {
+  for (const [name, words] of [...Object.entries(calls), ...further]) {
     const token = anonymous.includes(name) ? undefined : `Bearer ${ACCESS_TOKEN}`
-    for (const { headers, method, path } of await requestsOf(name, words, "person")) {
+    for (const { headers, method, path } of await requestsOf(lines, name, words, "person")) {
       asked.add(`${method} ${path}`)
       expect([name, headers["x-api-key"]]).toEqual([name, undefined])
       expect([name, headers.authorization]).toEqual([name, token])
       if (token) expect([name, headers["x-account-id"]]).toEqual([name, ACCOUNT])
     }
-  })
+  }
   expect(unreached(asked).sort()).toEqual(without_command.trim().split("\n"))
-}, 240_000)
+})
 
 test("the client refuses a query field that it does not know", async () => {
   using api = everything()

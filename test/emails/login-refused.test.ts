@@ -18,6 +18,7 @@ import { type Team, team } from "../harness/people"
 import { testFailover, testProviders } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { type TestService, testService } from "../harness/service"
+import { sizes } from "../harness/sizes"
 import { engine } from "../harness/store"
 import { WorkLoops, workOf } from "../harness/work-loops"
 import { letter, PROJECT } from "../messages/letters"
@@ -262,8 +263,8 @@ const DEFERRED = {
   transcript: [],
 }
 
-test("ten thousand messages that wait cost no write each: a minute changes a handful of rows", async () => {
-  const MANY = 10_000
+test(`${sizes.waiting} messages that wait cost no write each: a minute changes a handful of rows`, async () => {
+  const MANY = sizes.waiting
   using broken = relay()
   const own = smtp(broken.access)
   await using service = await testService({ providers: { own } })

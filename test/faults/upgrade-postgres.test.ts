@@ -162,7 +162,7 @@ test.skipIf(absent)(
   },
 )
 
-for (const kill of KILLS.slice(0, sizes.upgrade_faults)) {
+for (const kill of KILLS.slice(0, sizes.upgrade_kills)) {
   const { who, at, fault, is_supervised = false } = kill
   test.skipIf(absent)(
     `on Postgres kill -9 of the ${who} at ${at}${is_supervised ? " under a supervisor" : ""} leaves one version that serves all that was acknowledged`,

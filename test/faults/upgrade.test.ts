@@ -196,7 +196,7 @@ const VERSIONS = {
 }
 
 describe("kill -9", () => {
-  test.each(KILLS.slice(0, sizes.upgrade_faults))(
+  test.each(KILLS.slice(0, sizes.upgrade_kills))(
     "of the $who at $at leaves one version that serves all that was acknowledged",
     async (kill) => {
       const box = await newBox(kill)

@@ -42,9 +42,9 @@ const STORIES = new Set([
   "test/smtp/submission.test.ts",
   "test/tenancy/projects.test.ts",
 ])
-/** What a file changes for the whole process: its clock, settings, environment or globals. */
+/** What a file changes for its whole process, or measures of it: clock, settings, environment, globals, memory. */
 const FOR_ALL =
-  /\bclock\.read = |\buseSettings\(|\bspyOn\(|\bmock\.module\(|(globalThis|process\.env)[.\w]*(\[\w+\])? = |defineProperty\(globalThis/
+  /\bclock\.read = |\buseSettings\(|\bspyOn\(|\bmock\.module\(|(globalThis|process\.env)[.\w]*(\[\w+\])? = |defineProperty\(globalThis|memoryUsage\(/
 const ON_BINARY = /^test\/(scenarios|faults)\//
 const NOT_TESTS = /^test\/(bench|fakes)\//
 

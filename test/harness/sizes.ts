@@ -22,7 +22,15 @@ export const sizes = {
   /** SMTP dialogues that are made up, and broken mails that come by SMTP, for both mail servers. */
   dialogues: full ? 20_000 : 1_000,
   /** Messages that are scheduled for the same second. */
-  scheduled: full ? 100_000 : 10_000,
+  scheduled: full ? 100_000 : 2_000,
+  /** Messages that wait while a provider refuses our login. */
+  waiting: full ? 10_000 : 1_000,
+  /** Wrong passwords that are tried for one user. */
+  guesses: full ? 10_000 : 1_000,
+  /** RSA keys that take long to make. */
+  large_keys: full ? [3072, 4096] : [],
+  /** Whether Firefox looks at the pages, as Chromium does in every run. */
+  firefox: full,
   /** Lines of a file of subscribers that is imported over a SIGKILL. */
   imported: full ? 1_000_000 : 8_000,
   /** Subscribers that come from a file and get a publish. */
@@ -61,8 +69,11 @@ export const sizes = {
   retained: full ? 200 : 6,
   /** Ways of each kind in which an upgrade fails, and places at which it is killed. */
   upgrade_faults: full ? 16 : 1,
+  upgrade_kills: full ? 16 : 0,
   /** Earlier schemas, the oldest first, that one command brings to the next release. */
   upgraded_schemas: full ? Number.POSITIVE_INFINITY : 1,
+  /** Of the earlier schemas, every so manieth one is restored from a backup, from the oldest on. */
+  schema_steps: full ? 1 : 5,
   /** Of the bytes of an archive, every so manieth one is changed. */
   changed_bytes: full ? 1 : 7,
   /** Of the steps of a rotation, every so manieth one is killed. */
