@@ -58,7 +58,7 @@ export async function readFeed(
     const { data, meta } = await client.call("GET /v1/events", { query: given(query) })
     rows.push(...data.filter((event) => isWanted(event, not_before)))
     cursor = meta.next_after ?? data.at(-1)?.id
-    if (!meta.has_more || data.length === 0) break
+    if (!meta.has_more) break
   }
   return rows.slice(0, limit)
 }
@@ -77,7 +77,7 @@ export async function readLatest(
     const { data, meta } = await client.call("GET /v1/events", { query: given(query) })
     const wanted = data.filter((event) => isWanted(event, not_before))
     rows.push(...wanted.reverse())
-    before = data[0]?.id ?? ""
+    before = meta.next_before ?? ""
     if (!meta.has_more || wanted.length < data.length) break
   }
   return rows

@@ -45,7 +45,7 @@ export interface Components {
   EventField: { name: string; type: "string" | "integer" | "number" | "boolean" | "object" | "array"; nullable: boolean; description: string }
   EventType: { type: string; category: "email" | "push" | "auth" | "domain" | "sms" | "in_app" | "subscriber" | "suppression" | "topic" | "workflow" | "broadcast" | "webhook" | "account"; description: string; api_version: string; fields: Components["EventField"][]; example: Components["EventEnvelope"] }
   Explanation: { email_id: string; verdict: "queued" | "sending" | "sent" | "delivered" | "bounced" | "complained" | "failed"; summary: string; steps: ({ at: string; stage: "auth" | "quota" | "sending_status" | "sender" | "template" | "suppression" | "preference" | "quiet_hours" | "queue" | "reputation" | "provider" | "attempt" | "outcome" | "tracking" | "webhooks"; rule: string; outcome: "pass" | "wait" | "fail" | "none"; detail: string })[] }
-  FeedMeta: { request_id: string; next_after: string | null; has_more: boolean }
+  FeedMeta: { request_id: string; next_after: string | null; next_before?: string | null; has_more: boolean }
   FrequencyCap: { count: number; per_seconds: number }
   Health: { status: "ok" | "degraded" | "draining" | "unavailable"; version: string; time: string }
   HeldMail: { tag: string | null; template_id: string | null; project_id: string; complaint_rate: number; held_at: string; waiting: number }

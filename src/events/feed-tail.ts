@@ -100,10 +100,11 @@ class FeedTail {
   /** Reads for one follower alone, which comes from further back. */
   async #catchUp(place: FeedPosition | undefined): Promise<FeedBatch> {
     const known = this.#newest?.end
-    const rows = await read(this.#db, this.#project_id, query(place))
-    const last = rows.at(-1) ?? place
+    const { rows, end: looked_at } = await read(this.#db, this.#project_id, query(place))
+    const last = looked_at ?? rows.at(-1) ?? place
     // Requests have their turn between two reads of a follower that has missed much.
-    if (rows.length === AT_ONCE) return await nextTurn().then(() => batchOf(place, last, rows))
+    if (rows.length === AT_ONCE || looked_at)
+      return await nextTurn().then(() => batchOf(place, last, rows))
     // Nothing is left behind the last row but what came while it was read.
     const end = later(last, known)
     this.#newest ??= batchOf(end, end, [])
@@ -116,9 +117,15 @@ class FeedTail {
     try {
       await this.#pause
       const asked = query(from)
-      const rows = await readWaiting(this.#db, this.#project_id, asked, WAIT_MILLISECONDS, signal)
+      const { rows, end } = await readWaiting(
+        this.#db,
+        this.#project_id,
+        asked,
+        WAIT_MILLISECONDS,
+        signal,
+      )
       this.#pause = rows.length < AT_ONCE ? sleep(this.#gap(), signal) : nextTurn()
-      this.#newest = batchOf(from, rows.at(-1) ?? from, rows)
+      this.#newest = batchOf(from, end ?? rows.at(-1) ?? from, rows)
       return this.#newest
     } finally {
       this.#next = undefined

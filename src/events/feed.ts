@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, gte, like, or, type SQL, sql } from "drizzle-orm"
 import { fail, invalid } from "../core/errors"
-import { isEventId, madeAt } from "../core/ids"
+import { firstIdAt, isEventId, madeAt } from "../core/ids"
 import { isoFrom, millis, millisFrom, monotonic, sleep } from "../core/time"
 import { isSettled } from "../store/dialect"
 import type { Reader } from "../store/store"
@@ -35,42 +35,127 @@ export interface FeedQuery {
   types: string[]
 }
 
-/** The project's events after a known one, oldest first; without one from the beginning. */
-export async function read(db: Reader, project_id: string, query: FeedQuery): Promise<Event[]> {
-  const from = query.after ? await positionOf(db, project_id, query.after) : query.from
-  const later = from ? behind(from) : gte(events.created_at, isoFrom(oldestReadable()))
-  const wanted = and(eq(events.project_id, project_id), later, settled(db), matching(query.types))
-  const rows = db.select().from(events).where(wanted)
-  return rows.orderBy(asc(events.position), asc(events.id)).limit(query.limit)
+/** Events at which one look for some types looks. */
+const MOST_LOOKED_AT = 1000
+
+/** What one look found. */
+export interface FeedPart {
+  /** Oldest first. */
+  rows: Event[]
+  /** The last event that it looked at, where it stopped before it had found enough. Others follow it. */
+  end: FeedPosition | undefined
 }
 
-/** The nearest events before a known one, or before the end for "", and yet oldest first. */
+/** The project's events after a known one; without one from the beginning. */
+export async function read(db: Reader, project_id: string, query: FeedQuery): Promise<FeedPart> {
+  const known = query.after ? await positionOf(db, project_id, query.after) : query.from
+  const readable = known ? undefined : gte(events.created_at, isoFrom(oldestReadable()))
+  const filter = and(readable, matching(query.types))
+  let from = known ?? (await firstReadable(db, project_id))
+  while (true) {
+    const ours = and(eq(events.project_id, project_id), from && behind(from), settled(db))
+    const part = await look(db, { ours, filter, back: false }, query.limit)
+    // A place among events that are too old is none to go on from.
+    if (known || part.rows.length > 0 || !part.end || isReadable(part.end)) return part
+    from = part.end
+  }
+}
+
+/** The nearest events before a known one, or before the end for "". */
 export async function readBack(
   db: Reader,
   project_id: string,
   { before, limit, types }: Omit<FeedQuery, "after" | "from"> & { before: string },
-): Promise<Event[]> {
+): Promise<FeedPart> {
   const to = before === "" ? undefined : await positionOf(db, project_id, before, "before")
+  const from = await firstReadable(db, project_id)
+  const between = and(from && behind(from), to && inFrontOf(to))
+  const ours = and(eq(events.project_id, project_id), between, settled(db))
   const readable = gte(events.created_at, isoFrom(oldestReadable()))
-  const earlier = and(readable, to && inFrontOf(to))
-  const wanted = and(eq(events.project_id, project_id), earlier, settled(db), matching(types))
-  const rows = db.select().from(events).where(wanted)
-  return (await rows.orderBy(desc(events.position), desc(events.id)).limit(limit)).reverse()
+  const part = await look(db, { ours, filter: and(readable, matching(types)), back: true }, limit)
+  return { ...part, rows: part.rows.reverse() }
 }
 
-/** As `read`, but waits up to `wait_ms` for the first event. An aborted signal ends the wait. */
+/** A stretch of the feed, in its order or back from its end. */
+interface Stretch {
+  /** A stretch of the index. */
+  ours: SQL | undefined
+  /** What each event has to be asked. */
+  filter: SQL | undefined
+  back: boolean
+}
+
+async function look(db: Reader, { ours, filter, back }: Stretch, limit: number): Promise<FeedPart> {
+  const { position, id } = events
+  const order = back ? ([desc(position), desc(id)] as const) : ([asc(position), asc(id)] as const)
+  let end: FeedPosition | undefined
+  if (filter) {
+    const places = db
+      .select({ position, id })
+      .from(events)
+      .where(ours)
+      .orderBy(...order)
+    const [last, next] = await places.limit(2).offset(MOST_LOOKED_AT - 1)
+    end = next && last
+  }
+  const bound = end && sql`NOT (${back ? inFrontOf(end) : behind(end)})`
+  const found = db
+    .select()
+    .from(events)
+    .where(and(ours, filter, bound))
+    .orderBy(...order)
+  const rows = await found.limit(limit)
+  return { rows, end: rows.length < limit ? end : undefined }
+}
+
+/** So long before or after the order of its commits an event may have been made. */
+const MARGIN_MILLISECONDS = 60_000
+
+/**
+ * A place close in front of the events that can be read; undefined where that is the beginning of the feed.
+ * A project may keep its events for longer, and none of them must be passed one by one.
+ */
+async function firstReadable(db: Reader, project_id: string): Promise<FeedPosition | undefined> {
+  const { position, id, created_at } = events
+  const enough = oldestReadable() - MARGIN_MILLISECONDS
+  // In the order of the feed rise the positions, or the ids where all positions are alike.
+  const numberOf = (row: FeedPosition) =>
+    db.isAlone ? (madeAt(row.id.slice("evt_".length)) ?? 0) : row.position
+  const placeOf = (number: number): FeedPosition =>
+    db.isAlone ? { position: 0, id: `evt_${firstIdAt(number)}` } : { position: number, id: "" }
+  const next = async (from?: FeedPosition) => {
+    const ours = and(eq(events.project_id, project_id), from && behind(from))
+    const rows = db.select({ position, id, created_at }).from(events).where(ours)
+    const [row] = await rows.orderBy(asc(position), asc(id)).limit(1)
+    const is_old = row !== undefined && millisFrom(row.created_at) < enough
+    return is_old ? numberOf(row) : undefined
+  }
+  let low = await next()
+  const last = low === undefined ? undefined : await lastPosition(db, project_id)
+  if (low === undefined || !last) return undefined
+  for (let high = numberOf(last); high - low > 1; ) {
+    const middle = Math.floor((low + high) / 2)
+    const old = await next(placeOf(middle))
+    if (old === undefined) high = middle
+    else low = Math.max(middle, old)
+  }
+  return placeOf(low)
+}
+
+/** As `read`, but waits up to `wait_ms` for the first event, where the feed ends. An aborted signal ends the wait. */
 export async function readWaiting(
   db: Reader,
   project_id: string,
   query: FeedQuery,
   wait_ms: number,
   signal: AbortSignal,
-): Promise<Event[]> {
+): Promise<FeedPart> {
   const look = async () => {
-    const rows = await read(db, project_id, query)
-    return rows.length > 0 ? rows : undefined
+    const part = await read(db, project_id, query)
+    return part.rows.length > 0 || part.end ? part : undefined
   }
-  return (await untilFound(db, project_id, { wait_ms, signal, look })) ?? []
+  const found = await untilFound(db, project_id, { wait_ms, signal, look })
+  return found ?? { rows: [], end: undefined }
 }
 
 /** A wait for something that comes with events. */
@@ -194,6 +279,9 @@ const pairOf = ({ position, id }: FeedPosition): SQL =>
   sql`(${sql.param(position, events.position)}, ${sql.param(id, events.id)})`
 
 const settled = (db: Reader) => isSettled(db, events.position)
+
+const isReadable = ({ id }: FeedPosition) =>
+  (madeAt(id.slice("evt_".length)) ?? 0) >= oldestReadable()
 
 const oldestReadable = () => millis() - READABLE_DAYS * DAY_MILLISECONDS
 

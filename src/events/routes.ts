@@ -98,7 +98,7 @@ export const eventRoutes = (store: Store, health: ServerHealth): AnyRoute[] => [
     ...projectRow("GET", "/v1/events", "webhooks:read"),
     summary: "List events after a known one, oldest first",
     description:
-      "A feed for programs. Keep `meta.next_after` and send it as the next `after`. `wait` holds the request until an event happens. Events can be read for 30 days.",
+      "A feed for programs. Keep `meta.next_after` and send it as the next `after`. `wait` holds the request until an event happens. Events can be read for 30 days. With `types` a request looks at 1,000 events: where `has_more` is true, go on also after an empty answer. With `before`, go on at `meta.next_before`.",
     query: feedQuery,
     response: Envelope,
     handle: (call) =>
@@ -150,9 +150,10 @@ async function readBack(store: Store, { project_id, query }: Call<unknown, FeedQ
   const types = askedTypes(query.types ?? "")
   const wanted = { before, limit: limit + 1, types }
   const found = await feed.readBack(store.read, project_id, wanted)
-  const rows = found.slice(-limit)
-  const has_more = found.length > limit
-  const meta = { next_after: rows.at(-1)?.id ?? null, has_more }
+  const rows = found.rows.slice(-limit)
+  const has_more = found.rows.length > limit || found.end !== undefined
+  const next_before = has_more ? ((found.end ?? rows[0])?.id ?? null) : null
+  const meta = { next_after: rows.at(-1)?.id ?? null, next_before, has_more }
   return { top: { has_more }, data: rows.map(feed.envelopeOf), meta }
 }
 
@@ -170,9 +171,10 @@ async function read(
   const end =
     types.length > 0 ? await feed.passable(store.read, project_id, query.after) : undefined
   const found = await feed.readWaiting(store.read, project_id, wanted, wait_ms, stop).finally(off)
-  const rows = found.slice(0, query.limit)
-  const has_more = found.length > query.limit
-  const next = has_more ? rows.at(-1) : feed.later(rows.at(-1), end)
+  const rows = found.rows.slice(0, query.limit)
+  const is_full = found.rows.length > query.limit
+  const has_more = is_full || found.end !== undefined
+  const next = is_full ? rows.at(-1) : (found.end ?? feed.later(rows.at(-1), end))
   const meta = { next_after: next?.id ?? query.after ?? null, has_more }
   return { top: { has_more }, data: rows.map(feed.envelopeOf), meta }
 }

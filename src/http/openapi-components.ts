@@ -138,6 +138,9 @@ export const metas = {
     {
       request_id,
       next_after: maybe(text(`evt_${EXAMPLE_ID}`, "The `after` of the next request.")),
+      next_before: t.Optional(
+        maybe(text(`evt_${EXAMPLE_ID}`, "With `before`: the `before` of the next request.")),
+      ),
       has_more: t.Boolean(),
     },
     { title: "FeedMeta" },

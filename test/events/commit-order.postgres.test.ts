@@ -21,8 +21,8 @@ const insert = (type: string) => `
   INSERT INTO events (id, account_id, project_id, type, data, created_at)
   VALUES ('${newId()}', '${idFor("a")}', '${PROJECT}', '${type}', '{}', ${Date.now()})`
 
-const read = (store: Store, after?: string) =>
-  feed.read(store.read, PROJECT, { after, limit: 100, types: [] })
+const read = async (store: Store, after?: string) =>
+  (await feed.read(store.read, PROJECT, { after, limit: 100, types: [] })).rows
 
 const types = (rows: feed.Event[]) => rows.map(({ type }) => type)
 

@@ -35,11 +35,17 @@ const tell = (store: Store, ...types: string[]) =>
 
 const types = (rows: feed.Event[]) => rows.map(({ type }) => type)
 
+const read = async (...given: Parameters<typeof feed.read>) => (await feed.read(...given)).rows
+const readBack = async (...given: Parameters<typeof feed.readBack>) =>
+  (await feed.readBack(...given)).rows
+const readWaiting = async (...given: Parameters<typeof feed.readWaiting>) =>
+  (await feed.readWaiting(...given)).rows
+
 async function readAll(store: Store, limit: number, wanted: string[] = []) {
   const seen: feed.Event[] = []
   for (;;) {
     const after = seen.at(-1)?.id
-    const rows = await feed.read(store.read, PROJECT, { after, limit, types: wanted })
+    const rows = await read(store.read, PROJECT, { after, limit, types: wanted })
     if (rows.length === 0) return seen
     seen.push(...rows)
   }
@@ -84,13 +90,13 @@ test("a reader who follows while others write misses nothing", async () => {
   const signal = new AbortController().signal
   while (seen.length < 200) {
     const query = { after, limit: 20, types: [] }
-    const rows = await feed.readWaiting(store.read, PROJECT, query, 5000, signal)
+    const rows = await readWaiting(store.read, PROJECT, query, 5000, signal)
     after = rows.at(-1)?.id ?? after
     seen.push(...types(rows))
   }
   await written
   expect(new Set(seen).size).toBe(200)
-  expect(await feed.read(store.read, PROJECT, { after, limit: 10, types: [] })).toEqual([])
+  expect(await read(store.read, PROJECT, { after, limit: 10, types: [] })).toEqual([])
 })
 
 test.each([
@@ -114,11 +120,11 @@ test("nobody reads another project's events, nor uses its cursor", async () => {
   const { store } = it
   await tell(store, "ours")
   await store.tx((tx) => emit(tx, fact("theirs", idFor("project_2"), idFor("subject"))))
-  const [theirs] = await feed.read(store.read, idFor("project_2"), everything)
+  const [theirs] = await read(store.read, idFor("project_2"), everything)
 
   expect(types(await readAll(store, 10))).toEqual(["ours"])
   const foreign = { after: theirs?.id, limit: 10, types: [] }
-  expect(await reason(feed.read(store.read, PROJECT, foreign))).toEqual({
+  expect(await reason(read(store.read, PROJECT, foreign))).toEqual({
     code: "validation_error",
     reason: "unknown_event",
   })
@@ -131,7 +137,7 @@ test("a cursor that nobody ever gave out is refused", async () => {
 
   for (const after of ["evt_none", "evt_", "' OR 1=1 --"]) {
     const query = { after, limit: 10, types: [] }
-    expect(await reason(feed.read(it.store.read, PROJECT, query))).toMatchObject({
+    expect(await reason(read(it.store.read, PROJECT, query))).toMatchObject({
       reason: "unknown_event",
     })
   }
@@ -140,13 +146,13 @@ test("a cursor that nobody ever gave out is refused", async () => {
 test("a cursor is good for thirty days, then it is refused", async () => {
   await using it = await testStore()
   await tell(it.store, "old", "next")
-  const [old] = await feed.read(it.store.read, PROJECT, everything)
+  const [old] = await read(it.store.read, PROJECT, everything)
   const query = { after: old?.id, limit: 10, types: [] }
 
   clock.advance({ seconds: 29 * 86_400 })
-  expect(types(await feed.read(it.store.read, PROJECT, query))).toEqual(["next"])
+  expect(types(await read(it.store.read, PROJECT, query))).toEqual(["next"])
   clock.advance({ seconds: 2 * 86_400 })
-  expect(await reason(feed.read(it.store.read, PROJECT, query))).toEqual({
+  expect(await reason(read(it.store.read, PROJECT, query))).toEqual({
     code: "validation_error",
     reason: "cursor_expired",
   })
@@ -156,7 +162,7 @@ test("a cursor whose event was removed for its age is refused as one that is too
   await using it = await testStore()
   const at = (days: number) => `evt_${firstIdAt(millis() - days * 86_400_000)}`
   const why = (after: string) =>
-    reason(feed.read(it.store.read, PROJECT, { after, limit: 10, types: [] }))
+    reason(read(it.store.read, PROJECT, { after, limit: 10, types: [] }))
   expect(await why(at(31))).toEqual({ code: "validation_error", reason: "cursor_expired" })
   expect(await why(at(29))).toEqual({ code: "validation_error", reason: "unknown_event" })
 })
@@ -168,7 +174,7 @@ test("who asks for some types goes on behind the others, never back and never pa
   expect(await passable()).toBeUndefined()
   await tell(store, "a", "b")
   const signal = new AbortController().signal
-  const [a, b] = await feed.readWaiting(store.read, PROJECT, everything, 20_000, signal)
+  const [a, b] = await readWaiting(store.read, PROJECT, everything, 20_000, signal)
   expect([await passable(), await passable(a?.id), await passable(b?.id)]).toEqual([
     b?.id,
     b?.id,
@@ -181,10 +187,10 @@ test("who asks for some types goes on behind the others, never back and never pa
 test("who waits for nothing gets nothing when the time is over, or when he leaves", async () => {
   await using it = await testStore()
   const signal = new AbortController().signal
-  expect(await feed.readWaiting(it.store.read, PROJECT, everything, 5, signal)).toEqual([])
+  expect(await readWaiting(it.store.read, PROJECT, everything, 5, signal)).toEqual([])
 
   const leaving = new AbortController()
-  const left = feed.readWaiting(it.store.read, PROJECT, everything, 60_000, leaving.signal)
+  const left = readWaiting(it.store.read, PROJECT, everything, 60_000, leaving.signal)
   leaving.abort()
   expect(await left).toEqual([])
 })
@@ -209,14 +215,14 @@ test("a reader without a cursor begins where events are still readable", async (
   await tell(it.store, "email.queued")
   clock.advance({ seconds: 31 * 86_400 })
   await tell(it.store, "email.sent")
-  expect(types(await feed.read(it.store.read, PROJECT, everything))).toEqual(["email.sent"])
+  expect(types(await read(it.store.read, PROJECT, everything))).toEqual(["email.sent"])
 })
 
 test("read backwards, the feed gives what stands nearest before, oldest first", async () => {
   await using it = await testStore()
   for (const name of ["a", "b", "c", "d", "e"]) await tell(it.store, `email.${name}`)
   const back = (before: string, limit: number, types: string[] = []) =>
-    feed.readBack(it.store.read, PROJECT, { before, limit, types })
+    readBack(it.store.read, PROJECT, { before, limit, types })
   const latest = await back("", 2)
   expect(types(latest)).toEqual(["email.d", "email.e"])
   expect(types(await back(latest[0]?.id ?? "", 2))).toEqual(["email.b", "email.c"])
@@ -226,4 +232,36 @@ test("read backwards, the feed gives what stands nearest before, oldest first", 
     code: "validation_error",
     reason: "unknown_event",
   })
+})
+
+test("a look for some types stops behind 1,000 events, and the next one goes on from there", async () => {
+  await using it = await testStore()
+  const { store } = it
+  await tell(store, "wanted", ...Array(2500).fill("other"), "wanted")
+  const places: (number | undefined)[] = []
+  for (let from: feed.FeedPosition | undefined; ; ) {
+    const query = { from, limit: 10, types: ["wanted"] }
+    const { rows, end } = await feed.read(store.read, PROJECT, query)
+    places.push(rows.length)
+    if (!end) break
+    from = end
+  }
+  expect(places).toEqual([1, 0, 1])
+  const last = await feed.readBack(store.read, PROJECT, { before: "", limit: 10, types: ["none"] })
+  expect([last.rows, typeof last.end?.id]).toEqual([[], "string"])
+  const waiting = { limit: 10, types: ["none"] }
+  const { signal } = new AbortController()
+  const part = await feed.readWaiting(store.read, PROJECT, waiting, 20_000, signal)
+  expect(part).toMatchObject({ rows: [], end: { id: expect.any(String) } })
+})
+
+test("events that are kept for longer than they can be read are passed in one step", async () => {
+  await using it = await testStore()
+  const { store } = it
+  for (const _ of Array(3)) await tell(store, ...Array(900).fill("old"))
+  clock.advance({ seconds: 31 * 86_400 })
+  for (const type of ["new", "newer", "newest"]) await tell(store, type)
+  expect(types(await read(store.read, PROJECT, everything))).toEqual(["new", "newer", "newest"])
+  const back = { before: "", limit: 100, types: [] }
+  expect(types(await readBack(store.read, PROJECT, back))).toEqual(["new", "newer", "newest"])
 })

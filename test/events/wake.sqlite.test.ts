@@ -23,7 +23,9 @@ test("who waits is woken by a commit, with polls that never come", async () => {
   await using it = await testStore()
   const { store } = it
   await tell(store, "before")
-  const [known] = await feed.read(store.read, PROJECT, { limit: 1, types: [] })
+  const {
+    rows: [known],
+  } = await feed.read(store.read, PROJECT, { limit: 1, types: [] })
   const query = { after: known?.id, limit: 10, types: [] }
   let rounds = 0
   const counting: typeof store.read = Object.create(store.read, {
@@ -38,6 +40,6 @@ test("who waits is woken by a commit, with polls that never come", async () => {
   const waiting = feed.readWaiting(counting, PROJECT, query, 20_000, new AbortController().signal)
   while (rounds < 2) await Bun.sleep(1) // it has looked once: the cursor, then the events
   await tell(store, "after")
-  expect((await waiting).map(({ type }) => type)).toEqual(["after"])
+  expect((await waiting).rows.map(({ type }) => type)).toEqual(["after"])
   timers.mockRestore()
 })

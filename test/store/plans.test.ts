@@ -50,7 +50,9 @@ const list = (filter: Partial<emails.EmailFilter>) => (store: Store) =>
   emails.list(store.read, PROJECT, { ...all, ...filter }, page)
 
 const follow = async (store: Store) => {
-  const [first] = await feed.read(store.read, PROJECT, { limit: 1, types: [] })
+  const {
+    rows: [first],
+  } = await feed.read(store.read, PROJECT, { limit: 1, types: [] })
   await feed.read(store.read, PROJECT, { after: first?.id, limit: 25, types: [] })
 }
 

@@ -170,7 +170,7 @@ test("a reader of the feed goes on behind events that are lost", async () => {
   await Bun.sleep(5)
   const fresh = await emit(store)
   const after = async (id: string) =>
-    (await feed.read(store.read, project_id, { after: id, limit: 10, types: [] })).map(
+    (await feed.read(store.read, project_id, { after: id, limit: 10, types: [] })).rows.map(
       (one) => one.id,
     )
   expect(await after(lost)).toEqual([fresh])
