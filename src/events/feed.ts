@@ -98,7 +98,8 @@ async function look(db: Reader, { ours, filter, back }: Stretch, limit: number):
     const [last, next] = await places.limit(2).offset(MOST_LOOKED_AT - 1)
     end = next && last
   }
-  const bound = end && sql`NOT (${back ? inFrontOf(end) : behind(end)})`
+  const here = sql`(${position}, ${id})`
+  const bound = end && (back ? sql`${here} >= ${pairOf(end)}` : sql`${here} <= ${pairOf(end)}`)
   const found = db
     .select()
     .from(events)

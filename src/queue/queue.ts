@@ -1,21 +1,25 @@
-import { and, asc, eq, inArray, type SQL, sql } from "drizzle-orm"
+import { and, asc, eq, inArray, isNotNull, lte, type SQL, sql } from "drizzle-orm"
 import { millis, millisFrom, now } from "../core/time"
-import { countHeld, pauseReason, providerHold, underHold } from "../jobs/holds"
+import { pauseReason, providerHold, underHold } from "../jobs/holds"
 import { pausedQueues } from "../jobs/tables"
 import { HELD, RESTORE_HOLD, RESTORE_REASON } from "../jobs/work-item"
-import { isLeased, isReady } from "../jobs/work-rows"
+import { isHeld, isLeased, isReady } from "../jobs/work-rows"
 import { isScheduled, type Message, nextAttemptAt, wantedSince } from "../messages/facts"
 import { messageRows } from "../messages/pipeline"
 import { isClaimed } from "../messages/standing"
 import { messages } from "../messages/tables"
+import { settledCounters } from "../messages/transitions"
 import { refusalFor, waitingReason } from "../providers/routing"
 import { heldIn, holdName, isComplaintHold } from "../reputation/complaint-holds"
-import type { Reader } from "../store/store"
+import { totals } from "../store/counters"
+import { readHeavy } from "../store/heavy-reads"
+import type { Reader, Select } from "../store/store"
 import { deliveryRows, isHeldByEndpoint, isInFlight, WEBHOOKS } from "../webhooks/delivery-rows"
 import { deliveries, webhooks } from "../webhooks/tables"
+import { totalsOf } from "../webhooks/totals"
 
 /** Rows of each kind that are looked at one by one; of a longer queue the rest is only counted. */
-const MOST_ROWS = 2000
+const MOST_ROWS = 500
 
 type State = "waiting" | "retrying" | "running" | "held"
 
@@ -51,11 +55,16 @@ interface DomainLine {
   reason: string | null
 }
 
-/** A project's open work: by queue, state and reason, and of its mail by the recipient's domain. */
+/**
+ * A project's open work: by queue, state and reason, and of its mail by the recipient's domain. Where it is
+ * `incomplete`, the counts of the states are those of all work, and only the oldest mail was asked for its
+ * reason and its domain.
+ */
 export async function openWork(db: Reader, project_id: string) {
   const [email, hooks] = [await openEmail(db, project_id), await openDeliveries(db, project_id)]
   const by_state = [...byState("email", email), ...byState("webhooks", hooks)]
-  return { by_state, by_domain: byDomain(email.flatMap(({ rows }) => rows)) }
+  const by_domain = byDomain(email.flatMap(({ rows }) => rows))
+  return { work: { by_state, by_domain }, incomplete: email.some(({ more }) => more > 0) }
 }
 
 /** The oldest rows of a queue, and how many more of the same kind there are. */
@@ -68,34 +77,61 @@ interface Found {
 }
 
 async function openEmail(db: Reader, project_id: string): Promise<Found[]> {
-  const ours = and(
-    eq(messages.project_id, project_id),
-    eq(messages.status, "queued"),
-    eq(messages.channel, "email"),
-  )
+  const open = and(eq(messages.project_id, project_id), eq(messages.status, "queued"))
+  const end = await endOf(db, open)
+  const ours = and(open, eq(messages.channel, "email"))
   const look = (which: SQL | undefined) =>
     db.select(WAITING_MAIL).from(messages).where(which).orderBy(asc(messages.id)).limit(MOST_ROWS)
   const running = await look(and(ours, isClaimed(db)))
-  const others = await look(and(ours, sql`NOT (${isClaimed(db)})`))
-  const counted =
-    others.length < MOST_ROWS ? 0 : (await countOf(db, messages, ours)) - running.length
+  const bound = end === undefined ? undefined : lte(messages.id, end)
+  const others = await look(and(ours, bound, sql`NOT (${isClaimed(db)})`))
+  const is_long = end !== undefined
+  const all = is_long ? (await openTotal(db, project_id)) - running.length : others.length
   const held = [
-    await heldEmail(db, project_id, others),
-    await heldByComplaints(db, project_id, others),
-    await heldAfterRestore(db, project_id, others),
+    await heldEmail(db, project_id, others, is_long),
+    await heldByComplaints(db, project_id, others, is_long),
+    await heldAfterRestore(db, project_id, others, is_long),
   ]
   const left = new Set(held.flatMap(({ mails }) => mails))
   const waiting = others.filter((row) => !left.has(row))
-  const more = held.reduce((rest, one) => rest - one.more, counted - others.length)
+  const more = held.reduce((rest, one) => rest - one.more, all - others.length)
   return [
     { state: "running", more: 0, rows: running.map((row) => emailWork(row, "running")) },
     {
       state: "waiting",
-      more: counted === 0 ? 0 : Math.max(0, more),
+      more: Math.max(0, more),
       rows: waiting.map((row) => emailWork(row, "waiting")),
     },
     ...held.map(({ more, work }): Found => ({ state: "held", more, rows: work, is_one: true })),
   ]
+}
+
+/** The last message that is looked at; undefined where all are. The index alone is walked. */
+async function endOf(db: Reader, open: SQL | undefined): Promise<string | undefined> {
+  const ids = db.select({ id: messages.id }).from(messages).where(open).orderBy(asc(messages.id))
+  const [last, next] = await ids.limit(2).offset(MOST_ROWS - 1)
+  return next && last?.id
+}
+
+/** All open mail, by the counters. */
+async function openTotal(db: Reader, project_id: string): Promise<number> {
+  const settled = settledCounters("email")
+  const counted = await totals(db, project_id, ["email", ...settled])
+  return settled.reduce((open, name) => open - (counted.get(name) ?? 0), counted.get("email") ?? 0)
+}
+
+/** Counts rows of a hold, of which there may be as many as messages. */
+async function countIn(
+  db: Reader,
+  project_id: string,
+  table: typeof messages | typeof deliveries,
+  which: SQL | undefined,
+): Promise<number> {
+  const n = sql<number>`count(*)`.mapWith(Number)
+  const [row] = await readHeavy(db, project_id, (read) =>
+    read((thread) => thread.select({ n }).from(table).where(which)),
+  )
+  return row?.n ?? 0
 }
 
 const { id, status, status_reason, created_at, recipient, recipients } = messages
@@ -111,39 +147,50 @@ const WAITING_MAIL = {
 type WaitingMail = Pick<Message, keyof typeof WAITING_MAIL>
 
 /** What waits for a provider that refuses our login, with what it waits for. */
-async function heldEmail(db: Reader, project_id: string, rows: WaitingMail[]) {
+async function heldEmail(db: Reader, project_id: string, rows: WaitingMail[], is_long: boolean) {
   const refusal = await refusalFor(db, "email_provider", project_id)
   if (!refusal) return { mails: [], work: [], more: 0 }
   const by = providerHold(project_id)
   const mails = rows.filter((row) => row.state === HELD && row.owner === by)
   const wait = { reason: waitingReason(refusal), next_attempt_at: refusal.next_probe_at }
   const work = mails.map((row) => ({ ...emailWork(row, "held"), ...wait }))
-  const more = Math.max(0, (await countHeld(db, messageRows, by)) - mails.length)
-  return { mails, work, more }
+  if (!is_long) return { mails, work, more: 0 }
+  const all = await countIn(db, project_id, messages, underHold(messageRows, by))
+  return { mails, work, more: Math.max(0, all - mails.length) }
 }
 
 /** Mail that waits for the time that its sender chose holds nothing up, so no domain counts it. */
 const SCHEDULED = "scheduled for a later time"
 
 /** What waits because people complained about its tag or template. */
-async function heldByComplaints(db: Reader, project_id: string, rows: WaitingMail[]) {
+async function heldByComplaints(
+  db: Reader,
+  project_id: string,
+  rows: WaitingMail[],
+  is_long: boolean,
+) {
   const mails = rows.filter((row) => row.state === HELD && isComplaintHold(row.owner))
   const work = mails.map((row) => emailWork(row, "held"))
-  if (mails.length === 0 || rows.length < MOST_ROWS) return { mails, work, more: 0 }
-  let all = 0
-  for (const { id } of await heldIn(db, project_id)) {
-    all += await countHeld(db, messageRows, holdName(id))
-  }
+  if (mails.length === 0 || !is_long) return { mails, work, more: 0 }
+  const names = (await heldIn(db, project_id)).map(({ id }) => holdName(id))
+  const under = and(isHeld, inArray(messages.owner, names))
+  const all = names.length === 0 ? 0 : await countIn(db, project_id, messages, under)
   return { mails, work, more: Math.max(0, all - mails.length) }
 }
 
 /** What was open in a restored copy, until an operator resumes or drops it. */
-async function heldAfterRestore(db: Reader, project_id: string, rows: WaitingMail[]) {
+async function heldAfterRestore(
+  db: Reader,
+  project_id: string,
+  rows: WaitingMail[],
+  is_long: boolean,
+) {
   const mails = rows.filter((row) => row.state === HELD && row.owner === RESTORE_HOLD)
   const work = mails.map((row) => ({ ...emailWork(row, "held"), reason: RESTORE_REASON }))
-  if (mails.length === 0 || rows.length < MOST_ROWS) return { mails, work, more: 0 }
+  if (mails.length === 0 || !is_long) return { mails, work, more: 0 }
   const ours = and(eq(messages.project_id, project_id), eq(messages.channel, "email"))
-  const all = await countOf(db, messages, and(ours, underHold(messageRows, RESTORE_HOLD)))
+  const under = and(ours, underHold(messageRows, RESTORE_HOLD))
+  const all = await countIn(db, project_id, messages, under)
   return { mails, work, more: Math.max(0, all - mails.length) }
 }
 
@@ -163,13 +210,19 @@ const dueWork = (row: WaitingMail, state: State): Work => ({
   domain: row.recipient.slice(row.recipient.lastIndexOf("@") + 1),
 })
 
-/** What is looked at; what is attempted by this process is among the rows that are ready. */
-const OPEN: { state: State; which: SQL | undefined; is_restored?: true }[] = [
-  { state: "waiting", which: isReady },
-  { state: "running", which: isLeased },
-  { state: "held", which: isHeldByEndpoint },
-  { state: "held", which: underHold(deliveryRows, RESTORE_HOLD), is_restored: true },
-]
+const {
+  id: delivery_id,
+  webhook_id,
+  state: work_state,
+  status: delivery_status,
+  last_error,
+  created_at: made_at,
+} = deliveries
+
+const OPEN_DELIVERY = {
+  ...{ id: delivery_id, webhook_id, state: work_state, status: delivery_status, last_error },
+  ...{ created_at: made_at, run_at: deliveries.run_at, lease_until: deliveries.lease_until },
+}
 
 async function openDeliveries(db: Reader, project_id: string): Promise<Found[]> {
   const endpoints = await db
@@ -177,38 +230,69 @@ async function openDeliveries(db: Reader, project_id: string): Promise<Found[]> 
     .from(webhooks)
     .where(eq(webhooks.project_id, project_id))
   if (endpoints.length === 0) return []
-  const pause = await pauseOf(db, WEBHOOKS)
-  const reasons = new Map(endpoints.map(({ id, reason }) => [id, reason]))
-  const { id, webhook_id, state: work_state, status, last_error, created_at } = deliveries
-  const { run_at, lease_until } = deliveries
-  const found: Found[] = []
-  for (const { state, which, is_restored } of OPEN) {
-    const ours = and(inArray(webhook_id, [...reasons.keys()]), which)
-    const rows = await db
-      .select({
-        id,
-        webhook_id,
-        state: work_state,
-        status,
-        last_error,
-        created_at,
-        run_at,
-        lease_until,
-      })
+  const ids = endpoints.map(({ id }) => id)
+  const counted = await totalsOf(db, ids)
+  const sum = (some: string[], name: "open" | "held") =>
+    some.reduce((all, id) => all + (counted.get(id)?.[name] ?? 0), 0)
+  const look = (some: string[], which: SQL | undefined) => (reader: Reader) =>
+    reader
+      .select(OPEN_DELIVERY)
       .from(deliveries)
-      .where(ours)
+      .where(and(inArray(webhook_id, some), which))
       .limit(MOST_ROWS)
-    const more = rows.length < MOST_ROWS ? 0 : (await countOf(db, deliveries, ours)) - rows.length
-    const work = rows.map((row) => {
-      const running = isInFlight(db, row)
-      const why = is_restored ? RESTORE_REASON : (reasons.get(row.webhook_id) ?? null)
-      const one = deliveryWork(row, running, why)
-      return pause !== null && state === "waiting" && !running ? { ...one, reason: pause } : one
-    })
-    found.push({ state, more, rows: work, ...(is_restored && { is_one: is_restored }) })
+  const pause = await pauseOf(db, WEBHOOKS)
+  const restored = await restoredDeliveries(db, project_id, look(ids, RESTORED))
+  // Where this process is alone, what it attempts is among the rows that are ready.
+  const leased = db.isAlone
+    ? []
+    : await look(ids, and(isLeased, isNotNull(deliveries.lease_until)))(db)
+  const ready = await look(ids, isReady)(db)
+  const waiting = sum(ids, "open") - sum(ids, "held") - restored.all - leased.length
+  const found: Found[] = [
+    {
+      state: "waiting",
+      more: ready.length < MOST_ROWS ? 0 : Math.max(0, waiting - ready.length),
+      rows: ready.map((row) => {
+        const running = isInFlight(db, row)
+        const one = deliveryWork(row, running, null)
+        return pause !== null && !running ? { ...one, reason: pause } : one
+      }),
+    },
+    { state: "running", more: 0, rows: leased.map((row) => deliveryWork(row, true, null)) },
+    {
+      state: "held",
+      more: Math.max(0, restored.all - restored.rows.length),
+      rows: restored.rows.map((row) => deliveryWork(row, false, RESTORE_REASON)),
+      is_one: true,
+    },
+  ]
+  for (const [reason, list] of Map.groupBy(endpoints, (endpoint) => endpoint.reason)) {
+    const theirs = list.map(({ id }) => id).filter((id) => sum([id], "held") > 0)
+    if (theirs.length === 0) continue
+    const held = await look(theirs, isHeldByEndpoint)(db)
+    const rows = held.map((row) => deliveryWork(row, false, reason))
+    const more = rows.length < MOST_ROWS ? 0 : Math.max(0, sum(theirs, "held") - rows.length)
+    found.push({ state: "held", more, rows, is_one: true })
   }
   return found
 }
+
+const RESTORED = underHold(deliveryRows, RESTORE_HOLD)
+
+/** Those of other projects stand between them, so they are looked for elsewhere, and only after a restore. */
+async function restoredDeliveries(
+  db: Reader,
+  project_id: string,
+  look: (reader: Reader) => Select<RestoredDelivery>,
+): Promise<{ rows: RestoredDelivery[]; all: number }> {
+  if ((await pauseOf(db, RESTORE_HOLD)) === null) return { rows: [], all: 0 }
+  const rows = await readHeavy(db, project_id, (read) => read(look))
+  if (rows.length < MOST_ROWS) return { rows, all: rows.length }
+  const ours = and(eq(deliveries.project_id, project_id), RESTORED)
+  return { rows, all: await countIn(db, project_id, deliveries, ours) }
+}
+
+type RestoredDelivery = DeliveryRow & { id: string; webhook_id: string; state: number }
 
 /** Why nothing of the queue begins, if an operator paused it. */
 async function pauseOf(db: Reader, queue: string): Promise<string | null> {
@@ -234,15 +318,6 @@ function deliveryWork(
   }
   const state = status === "failed" ? "retrying" : "waiting"
   return { ...work, next_attempt_at: run_at, state, reason: last_error }
-}
-
-async function countOf(
-  db: Reader,
-  table: typeof messages | typeof deliveries,
-  wanted: ReturnType<typeof and>,
-): Promise<number> {
-  const [row] = await db.select({ n: sql<number>`count(*)` }).from(table).where(wanted)
-  return Number(row?.n ?? 0)
 }
 
 function byState(queue: string, found: Found[]): StateLine[] {

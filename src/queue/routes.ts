@@ -30,13 +30,19 @@ const OpenWork = t.Object(
   { title: "OpenWork" },
 )
 
+const meta = t.Object({ incomplete: t.Optional(t.Boolean()) })
+
 export const queueRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
     ...projectRow("GET", "/v1/queue", "webhooks:read"),
     summary: "Show the open work of a project, by state and by recipient domain",
     description:
-      "Waiting, running and retried work, with the reason and the time of the next attempt.",
+      "Waiting, running and retried work, with the reason and the time of the next attempt. Of many open messages, all are counted, and the oldest 500 are asked for their reasons and domains: `meta.incomplete` is true then.",
     response: OpenWork,
-    handle: async ({ project_id }) => ({ data: await openWork(store.read, project_id) }),
+    meta,
+    handle: async ({ project_id }) => {
+      const { work, incomplete } = await openWork(store.read, project_id)
+      return { data: work, meta: incomplete ? { incomplete } : {} }
+    },
   }),
 ]

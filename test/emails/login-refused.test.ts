@@ -274,7 +274,9 @@ test(`${sizes.waiting} messages that wait cost no write each: a minute changes a
   await until(() => areHeld(store))
   for (let at = 1; at < MANY; at += 500) await addHeld(store, Math.min(500, MANY - at))
   expect(await countHeld(store.read, messageRows, providerHold(PROJECT))).toBe(MANY)
-  const { by_state } = await openWork(store.read, PROJECT)
+  const {
+    work: { by_state },
+  } = await openWork(store.read, PROJECT)
   expect(by_state).toMatchObject([{ queue: "email", state: "held", count: MANY }])
 
   const began_with = broken.tries()

@@ -156,7 +156,9 @@ test("deliveries are held, also those that their endpoint held, and none leaves 
   const asked = store.tx((tx) => retry(tx, of, first?.id ?? ""))
   expect(asked).rejects.toMatchObject({ code: "conflict", details: { reason: RESTORE_HOLD } })
   expect((await countDeliveries(store.read)).get(RESTORE_HOLD)).toMatchObject({ depth: 4 })
-  const { by_state } = await openWork(store.read, hooks.project_id)
+  const {
+    work: { by_state },
+  } = await openWork(store.read, hooks.project_id)
   expect(by_state).toMatchObject([{ state: "held", reason: RESTORE_REASON, count: 4 }])
 
   await hooks.deliver()

@@ -6,6 +6,7 @@ import { inFlightOf } from "../../src/jobs/in-flight"
 import { pausedQueues } from "../../src/jobs/tables"
 import { LEASED } from "../../src/jobs/work-item"
 import { messages } from "../../src/messages/tables"
+import { bump } from "../../src/store/counters"
 import { deliveries } from "../../src/webhooks/tables"
 import { mail } from "../harness/mail"
 import type { TestProject } from "../harness/service"
@@ -101,6 +102,27 @@ describe("mail", () => {
     ])
   })
 
+  test("of a long queue is all counted, and the oldest asked for its domain", async () => {
+    const project = await service.project()
+    await sent(project)
+    const ours = eq(messages.project_id, project.project_id)
+    const [row] = await store.read.select().from(messages).where(ours).limit(1)
+    if (!row) throw new Error("a message is there")
+    const copies = Array.from({ length: 1496 }, () => ({ ...row, id: newId() }))
+    for (let at = 0; at < copies.length; at += 100) {
+      await store.tx(async (tx) => {
+        await tx.insert(messages).values(copies.slice(at, at + 100))
+        await bump(tx, project.project_id, "email", Math.min(100, copies.length - at))
+      })
+    }
+    const { body } = await project.get("/v1/queue")
+    expect(body.meta.incomplete).toBe(true)
+    const count = (list: Record<string, number>[], name: string) =>
+      list.reduce((all, line) => all + (line[name] ?? 0), 0)
+    expect(count(body.data.by_state, "count")).toBe(1500)
+    expect(count(body.data.by_domain, "waiting")).toBe(500)
+  })
+
   test("that is settled is no work", async () => {
     const project = await service.project()
     await sent(project)
@@ -136,7 +158,10 @@ describe("deliveries", () => {
       "webhooks retrying The queue webhooks is paused by an operator. 1",
     ])
     await store.tx((tx) => tx.delete(pausedQueues))
-    await set({ state: LEASED, owner: newId() })
+    const inFlight = inFlightOf(store.read, "webhook_deliveries")
+    const [delivery] = await store.read.select().from(deliveries).where(ofFirst)
+    if (inFlight && delivery) inFlight.claim(delivery.id, id, delivery)
+    else await set(leasedUntil(secondsFromNow(30)))
     expect(await sorted()).toEqual(["webhooks held paused 1", "webhooks running null 1"])
     await settleAs(service, project, { status: "exhausted" })
     expect(await sorted()).toEqual([])
