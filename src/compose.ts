@@ -7,6 +7,7 @@ import type { Disk } from "./core/disk"
 import type { Secrets } from "./core/secrets"
 import type { Workers } from "./core/workers"
 import { openChecks } from "./domains/check-job"
+import { NO_PUBLIC_ADDRESS, publicAddressOf } from "./domains/public-address"
 import { senderDomains } from "./domains/sending-domains"
 import { Intake } from "./emails/accept"
 import { audienceRules } from "./emails/email-audience"
@@ -72,6 +73,8 @@ export interface Ground {
   inbound_blobs: Blobs
   disk: Disk
   base_url: () => string
+  /** Where people outside reach this server; undefined where it does not know. */
+  public_url: () => string | undefined
   /** Null where the embedded mailbox does not run. */
   mailbox_port: number | null
   /** Of `/readyz`, beside what is wired here. */
@@ -105,6 +108,7 @@ interface Composition {
 /** Wires everything from the settings, for the server and for tests. Nothing listens or works yet. */
 export async function compose(ground: Ground, overrides: Overrides = {}): Promise<Composition> {
   const { settings, store, secrets, workers, blobs, inbound_blobs, disk, base_url } = ground
+  const link_base = () => ground.public_url() ?? ""
   const { data_dir, sign_up } = settings
   const traffic = new RecentTraffic()
   const alone = settings.database_url === null
@@ -112,11 +116,11 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
   const pauses = queuePauses(store)
   const email = await composeEmail(ground, overrides, pauses)
   const { open_providers, providers, domains, rules, mail } = email
-  const inbound = { ...ground, ...inboundParts(ground, domains), rules }
+  const inbound = { ...ground, link_base, ...inboundParts(ground, domains), rules }
   const backups = openBackups({ settings, secrets })
   const own = { store, secrets, backups, blobs, inbound_blobs, domains, rules, sending: rules }
   const work = { ...own, open_providers, inbound }
-  const handlers = jobHandlers(work, { mail, base_url })
+  const handlers = jobHandlers(work, { mail, link_base })
   pauses.add(Object.keys(handlers))
   const isPaused = () => pauses.holdOf(WEBHOOKS) !== undefined
   const hooks = openWebhooks({ store, secrets, workers, settings, node, isPaused })
@@ -155,6 +159,7 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     link_rules: { allow_private: settings["webhooks.allow_private"] },
     trusted_proxies: () => settings["http.trusted_proxies"],
     base_url,
+    link_base,
     body_memory_mb: settings["http.body_memory_mb"],
   }
   return {
@@ -174,9 +179,12 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
 
 type WarningSource = () => Promise<string[]>
 
+const unreachable = (public_url: Ground["public_url"]) =>
+  public_url() === undefined ? [NO_PUBLIC_ADDRESS] : []
+
 /** What `/readyz` looks at. */
 function serverHealth(
-  { store, disk, health }: Ground,
+  { store, disk, health, public_url }: Ground,
   loops: Loop[],
   { warnings, degradations }: Record<"warnings" | "degradations", WarningSource[]>,
 ): ServerHealth {
@@ -186,7 +194,7 @@ function serverHealth(
     disk,
     progressedAt: () => Math.min(...loops.map(({ progressed_at }) => progressed_at)),
     ask: () => firstProject(store.read),
-    warnings: () => allOf(warnings),
+    warnings: async () => [...(await allOf(warnings)), ...unreachable(public_url)],
     degradations: () => allOf(degradations),
     smtp: () => "ok",
     ...health,
@@ -207,7 +215,7 @@ function inboundParts({ settings, workers }: Ground, { net, targets }: AppParts[
 
 /** Providers, rules and channels of email. */
 async function composeEmail(ground: Ground, overrides: Overrides, queues: QueuePauses) {
-  const { settings, mode, store, secrets, workers, base_url, mailbox_port } = ground
+  const { settings, mode, store, secrets, workers, mailbox_port } = ground
   const opened = await openEmailProviders(settings, ground, overrides.providers)
   const { provider, open_providers, providers, identityOf } = opened
   // Where projects in the sandbox send to, whichever provider delivers otherwise.
@@ -220,7 +228,8 @@ async function composeEmail(ground: Ground, overrides: Overrides, queues: QueueP
   const rules: SendRules = {
     ...sendRules(settings, mode, store),
     templates: { read: store.read, renderer },
-    unsubscribe: unsubscribeLinksAt({ secrets, base_url, mail_host: takes_mail ? host : null }),
+    unsubscribe: unsubscribeLinksAt({ secrets, mail_host: takes_mail ? host : null }),
+    publicAddress: publicAddressOf(store.read, ground.public_url),
     ...(takes_mail && { replyAddress }),
     ...overrides.rules,
   }
@@ -274,7 +283,7 @@ function sendRules(
   settings: Settings,
   mode: "up" | "serve",
   store: Store,
-): Omit<SendRules, "unsubscribe" | "templates"> {
+): Omit<SendRules, "unsubscribe" | "templates" | "publicAddress"> {
   const to_mailbox = settings["delivery.provider"] === "mailbox"
   return {
     files: { allow_private: settings["attachments.allow_private"] },

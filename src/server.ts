@@ -12,6 +12,7 @@ import { descriptorLimit } from "./core/libc"
 import { log } from "./core/log"
 import type { Secrets } from "./core/secrets"
 import { openWorkers, type Workers } from "./core/workers"
+import { NO_PUBLIC_ADDRESS } from "./domains/public-address"
 import { isHostName } from "./domains/record-targets"
 import { emitted } from "./events/emit"
 import { connectionLimits } from "./http/connection-limits"
@@ -130,11 +131,13 @@ async function assemble(
     mode,
     workers,
     base_url: () => address.url ?? "",
+    public_url: () => (mode === "up" ? address.url : settings.base_url) ?? undefined,
     mailbox_port: mailbox?.port ?? null,
     health: { checking, smtp: () => smtpState(mailbox, mail.servers) },
   })
   undo.push(composed.close)
   if (mode === "serve") warnOfHost(parts.domains.targets.host)
+  if (mode === "serve" && settings.base_url === null) log.warn(NO_PUBLIC_ADDRESS)
 
   const setup = await parts.setup.begin()
   const accept = parts.health.holdBack()

@@ -123,7 +123,8 @@ const send: Action<SendOptions> = async (context, options) => {
   const client = context.client(options.wait ? CALL_LIMIT : undefined)
   const headers = keyHeader(options.idempotencyKey)
   const answer = await client.send("POST /v1/emails", { body, headers })
-  const { data } = answer as AnswerOf<"POST /v1/emails">
+  const { data, meta } = answer as AnswerOf<"POST /v1/emails">
+  for (const { message } of meta?.warnings ?? []) await context.output.note(`! ${message}`)
   return options.wait ? await waited(context, data) : await queued(context, data)
 }
 

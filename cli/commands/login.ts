@@ -120,7 +120,8 @@ async function byDevice(context: Context, url: string): Promise<SessionAnswer> {
   const client = context.anonymous(url)
   const program = { client_name: `belfry CLI on ${process.platform}` }
   const { data: begun } = await client.call("POST /v1/session/device", { body: program })
-  const told = `Open ${begun.verification_uri} and enter ${begun.user_code}`
+  const page = new URL(begun.verification_uri, url)
+  const told = `Open ${page} and enter ${begun.user_code}`
   process.stderr.write(`${told}\n`) // also off a terminal, because the person needs it
 
   const body = { device_code: begun.device_code }

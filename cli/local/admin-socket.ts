@@ -42,7 +42,9 @@ export async function runOrder<Data>(
     try {
       const providers = { own: { email: ownEmailProvider(PROVIDERS, loaded.values) } }
       const backups = openBackups({ settings: loaded.values, secrets })
-      const all = { store, secrets, providers, backups, own_nodes: 0, ...sessionParts(parts) }
+      const link_base = parts.base_url
+      const own = { store, secrets, providers, backups, own_nodes: 0, link_base }
+      const all = { ...own, ...sessionParts(parts) }
       return (await administer(all, what)) as Data
     } catch (error) {
       throw error instanceof ApiError ? failureOf(error as OrderRefusal) : error

@@ -26,35 +26,43 @@ export interface UnsubscribeSubject {
 export interface UnsubscribeLinks {
   /** The same for every mail of the same kind to the same address. */
   tokenFor(about: UnsubscribeSubject): string
-  /** At the address of this instance, unless another one is given. */
-  urlsOf(token: string, base_url?: string): { unsubscribe_url: string; preferences_url: string }
-  /** The header fields of one-click unsubscribing (RFC 2369, 3.2; RFC 8058). */
-  headersOf(token: string, base_url?: string): Record<string, string>
+  /** This instance receives the mails that unsubscribe. */
+  readonly takes_mail: boolean
+  /** At the public address. Without one the first is an address to write to, where mail is received, and the other empty. */
+  urlsOf(
+    token: string,
+    base: string | undefined,
+  ): { unsubscribe_url: string; preferences_url: string }
+  /** The header fields of unsubscribing (RFC 2369, 3.2), with one click at the public address (RFC 8058). */
+  headersOf(token: string, base: string | undefined): Record<string, string>
 }
 
 interface LinkPlace {
   secrets: Pick<Secrets, "mac">
-  base_url: () => string
   /** Where mail to `u+<token>` arrives; null where this instance receives no mail. */
   mail_host: string | null
 }
 
-export const unsubscribeLinksAt = ({
-  secrets,
-  base_url,
-  mail_host,
-}: LinkPlace): UnsubscribeLinks => ({
-  tokenFor: (about) => tokenFor(secrets, about),
-  urlsOf: (token, base = base_url()) => ({
-    unsubscribe_url: `${base}/u/${token}`,
-    preferences_url: `${base}/p/${token}`,
-  }),
-  headersOf(token, base = base_url()) {
-    const places = [`<${base}/u/${token}>`]
-    if (mail_host !== null) places.push(`<mailto:${LOCAL_PREFIX}${token}@${mail_host}>`)
-    return { "List-Unsubscribe": places.join(", "), "List-Unsubscribe-Post": ONE_CLICK }
-  },
-})
+export const unsubscribeLinksAt = ({ secrets, mail_host }: LinkPlace): UnsubscribeLinks => {
+  const mailTo = (token: string) =>
+    mail_host === null ? undefined : `mailto:${LOCAL_PREFIX}${token}@${mail_host}`
+  return {
+    takes_mail: mail_host !== null,
+    tokenFor: (about) => tokenFor(secrets, about),
+    urlsOf: (token, base) =>
+      base === undefined
+        ? { unsubscribe_url: mailTo(token) ?? "", preferences_url: "" }
+        : { unsubscribe_url: `${base}/u/${token}`, preferences_url: `${base}/p/${token}` },
+    headersOf(token, base) {
+      const page = base === undefined ? undefined : `${base}/u/${token}`
+      const places = [page, mailTo(token)].filter((one) => one !== undefined)
+      return {
+        ...(places.length > 0 && { "List-Unsubscribe": `<${places.join(">, <")}>` }),
+        ...(page !== undefined && { "List-Unsubscribe-Post": ONE_CLICK }),
+      }
+    },
+  }
+}
 
 /** The value that RFC 8058, 3.1 fixes, in the header and in the body of the POST. */
 const ONE_CLICK = "List-Unsubscribe=One-Click"

@@ -43,7 +43,7 @@ export const keys = {
   ),
   base_url: optional(
     webUrl,
-    "Public URL of this instance, for the links in messages. Without it, links hold the address that the server listens on.",
+    "Public URL of this instance, for the links in messages. Without it, mail of belfry serve has no links of this server; under belfry up they hold its address on this machine.",
   ),
 
   "log.level": key(

@@ -1,6 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
 import { codes, type ErrorCode } from "../core/errors"
 import { count, id, text as sample } from "../lib/record-fields"
+import { BatchWarnings } from "./link-warnings"
 import { SendEmail } from "./schemas"
 
 export const BatchRequest = t.Union([
@@ -45,7 +46,10 @@ const BatchResult = t.Object(
   { title: "BatchResult" },
 )
 
-const meta = { request_id: sample("req_4f1d2e4c5b6a7d407c3e9b5a3f1d2e4c") }
+const meta = {
+  request_id: sample("req_4f1d2e4c5b6a7d407c3e9b5a3f1d2e4c"),
+  warnings: BatchWarnings,
+}
 
 /** Of a batch given as an object, and of one given as a bare list. */
 export const BatchAnswer = t.Union([

@@ -6,6 +6,7 @@ import type { Caller } from "../identity/caller"
 import type { NewMessage } from "../messages/pipeline"
 import { subscribersOf } from "./email-audience"
 import { readSendEmail, type SendEmail } from "./fields"
+import { linkWarnings, type SendWarning } from "./link-warnings"
 import { prepare, type SendRules } from "./prepare"
 import { suppressionsOf } from "./suppressed"
 
@@ -58,7 +59,7 @@ export function modeOf({ headers }: Request, { bare }: EmailBatch): "strict" | "
 interface PreparedBatch {
   batch_id: string
   total: number
-  accepted: { index: number; message: NewMessage }[]
+  accepted: { index: number; message: NewMessage; warnings: SendWarning[] }[]
   refused: Refusal[]
 }
 
@@ -81,7 +82,8 @@ export async function prepareBatch(
     try {
       if (problems.length > 0) throw problemError(problems)
       const message = await prepare(email, sender, rules, blobs)
-      prepared.accepted.push({ index, message })
+      const warnings = await linkWarnings(rules, request.caller, email, message)
+      prepared.accepted.push({ index, message, warnings })
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       prepared.refused.push({ index, error })
@@ -168,15 +170,17 @@ export function batchReply({ batch_id, total, accepted, refused }: PreparedBatch
     status: "queued" as const,
   }))
   const counts = { total, succeeded: total - failed, failed }
+  const told = accepted.flatMap(({ index, warnings }) => warnings.map((one) => ({ index, ...one })))
+  const meta = told.length > 0 ? { warnings: told } : {}
   if (bare) {
     const errors = refused.map(({ index, error: { code, message } }) => ({ index, code, message }))
     const data = sent.map(({ id, status, index }) => ({ id, status, index }))
-    return { top: { id: batch_id, errors }, data, meta: counts }
+    return { top: { id: batch_id, errors }, data, meta: { ...counts, ...meta } }
   }
   const errors = refused.map(({ index, error: { code, message, details } }) => ({
     index,
     error: { code, message, details: details as Record<string, unknown> },
   }))
   const results = [...sent, ...errors].sort((a, b) => a.index - b.index)
-  return { top: { id: batch_id }, data: { id: batch_id, ...counts, results } }
+  return { top: { id: batch_id }, data: { id: batch_id, ...counts, results }, meta }
 }

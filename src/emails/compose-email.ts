@@ -33,9 +33,7 @@ export interface ComposeParts {
   blobs: Blobs
   /** The instance's own. A project may have another one. */
   provider: EmailProvider
-  rules: Pick<SendRules, "sending_domains" | "unsubscribe" | "templates">
-  /** Where pixels and tracked links lead. */
-  base_url: () => string
+  rules: Pick<SendRules, "sending_domains" | "unsubscribe" | "templates" | "publicAddress">
 }
 
 /** The message as it leaves, or why there can be none. */
@@ -65,7 +63,7 @@ export async function bytesOf(
   message: Message,
   wanted: ToCompose,
 ): Promise<Ready & { content: MessageBytes }> {
-  const { store, secrets, workers, blobs, rules, base_url } = parts
+  const { store, secrets, workers, blobs, rules } = parts
   const { content: stored, attempt, warnUnsigned } = wanted
   if (isShared(stored)) return sharedBytes(parts, message, stored, wanted)
   const content = stored as EmailContent | FiledContent | SealedContent | SubmittedContent
@@ -75,9 +73,10 @@ export async function bytesOf(
   const opened = is_sealed ? openContent(secrets, message.id, content) : content
   const dkim = await keysOf({ store, secrets }, message)
   await warnUnsigned(message, dkim)
+  const address = await addressFor(rules, message)
   const mail = isSubmitted(opened)
-    ? toSign(message, opened, { secrets, blobs, rules, base_url })
-    : toCompose(message, opened, { secrets, blobs, rules, base_url })
+    ? toSign(message, opened, { secrets, blobs, rules, address })
+    : toCompose(message, opened, { secrets, blobs, rules, address })
   const made = await composed(workers, { ...mail, dkim })
   if (!("raw" in made)) return { content: made }
   const { raw, packed } = made
@@ -97,19 +96,28 @@ async function sharedBytes(
 ): Promise<Ready & { content: MessageBytes }> {
   const [kept] = attempt === 1 ? [] : await findRaw(parts.store.read, { message_id: message.id })
   if (kept) return { content: await sharedAgain(parts, message, content, kept.raw) }
-  const base_url = parts.base_url()
-  const rendered = await demandRendered(parts, message, content, base_url)
+  const address = await addressFor(parts.rules, message)
+  const rendered = await demandRendered(parts, message, content, address)
   if (!isRendered(rendered)) return { content: noBytes(rendered) }
   const dkim = await keysOf(parts, message)
   await warnUnsigned(message, dkim)
-  const mail = toCompose(message, rendered, { ...parts, base_url: () => base_url })
+  const mail = toCompose(message, rendered, { ...parts, address })
   const made = await composed(parts.workers, { ...mail, dkim, keeps_signatures: true })
   if (!("raw" in made)) return { content: made }
   const { raw, packed } = made
-  return { content: raw, keep: Buffer.concat([Buffer.from(`${base_url}\n`), packed]) }
+  return { content: raw, keep: Buffer.concat([Buffer.from(`${address ?? ""}\n`), packed]) }
 }
 
-export type SharedParts = Pick<ComposeParts, "secrets" | "workers" | "blobs" | "base_url"> & {
+/** Asked only where the mail has links of ours. */
+const addressFor = (
+  { publicAddress }: Pick<SharedRules, "publicAddress">,
+  { project_id, sender_domain, envelope }: Message,
+) =>
+  envelope?.track || envelope?.unsubscribe
+    ? publicAddress(project_id, sender_domain)
+    : Promise.resolve(undefined)
+
+export type SharedParts = Pick<ComposeParts, "secrets" | "workers" | "blobs"> & {
   rules: SharedRules
 }
 
@@ -121,10 +129,10 @@ export async function sharedAgain(
   kept: Buffer,
 ): Promise<MessageBytes> {
   const end = kept.indexOf("\n")
-  const base_url = kept.toString("utf8", 0, end)
-  const rendered = await demandRendered(parts, message, content, base_url)
+  const address = kept.toString("utf8", 0, end) || undefined
+  const rendered = await demandRendered(parts, message, content, address)
   if (!isRendered(rendered)) return noBytes(rendered)
-  const mail = toCompose(message, rendered, { ...parts, base_url: () => base_url })
+  const mail = toCompose(message, rendered, { ...parts, address })
   const signatures = new Uint8Array(kept.subarray(end + 1))
   const made = await composed(parts.workers, { ...mail, dkim: [], signatures })
   return "raw" in made ? made.raw : made
@@ -137,10 +145,10 @@ async function demandRendered(
   { rules }: Pick<SharedParts, "rules">,
   message: Message,
   content: SharedContent,
-  base_url: string,
+  address: string | undefined,
 ) {
   try {
-    return await renderShared(rules, message, content, base_url)
+    return await renderShared(rules, message, content, address)
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     throw new DeferredError(error.message, 1)
@@ -178,31 +186,34 @@ const findRaw = prepared({ message_id: messageRaws.message_id }, (db: Reader, sl
 const toSign = (
   message: Message,
   content: SubmittedContent,
-  { secrets, blobs, rules, base_url }: WritingParts & Pick<ComposeParts, "base_url">,
+  { secrets, blobs, rules, address }: WritingParts,
 ) => ({
   message_id: message.id,
   created_at: wantedSince(message),
   bytes: placeOf(message, content, blobs),
-  track: trackingFor({ secrets, base_url }, message, {}),
+  track: trackingFor(secrets, message, {}, address),
   fields: [
     `${EMAIL_ID_HEADER}: ${emailIdHeader(secrets, message.id)}\r\n`,
     trackedReplies(secrets, message),
-    ...Object.entries(unsubscribeFields(message, rules)).map(([name, value]) =>
+    ...Object.entries(unsubscribeFields(message, rules, address)).map(([name, value]) =>
       textField(name, value),
     ),
   ].join(""),
 })
 
-type WritingParts = Pick<ComposeParts, "secrets" | "blobs" | "rules">
+type WritingParts = Pick<SharedParts, "secrets" | "blobs" | "rules"> & {
+  /** The public address of this server, for this mail. */
+  address: string | undefined
+}
 
 /** None on mail without a category. */
 function unsubscribeFields(
   { envelope }: Message,
   { unsubscribe }: Pick<SharedRules, "unsubscribe">,
-  base_url?: string,
+  address: string | undefined,
 ) {
   const token = envelope?.unsubscribe
-  return token === undefined ? {} : unsubscribe.headersOf(token, base_url)
+  return token === undefined ? {} : unsubscribe.headersOf(token, address)
 }
 
 /** What was submitted has no Reply-To then: the address was made for the message. */
@@ -216,12 +227,7 @@ function trackedReplies(secrets: Secrets, { id, envelope }: Message): string {
 function toCompose(
   message: Message,
   content: EmailContent | FiledContent,
-  {
-    secrets,
-    blobs,
-    rules,
-    base_url,
-  }: Pick<SharedParts, "secrets" | "blobs" | "rules" | "base_url">,
+  { secrets, blobs, rules, address }: WritingParts,
 ): Omit<MailToCompose, "dkim"> {
   const { id, subject, sender_domain, envelope, recipients } = message
   const { headers } = content
@@ -240,11 +246,11 @@ function toCompose(
     reply_to: envelope.reply_to,
     subject: subject ?? "",
     ...texts,
-    track: trackingFor({ secrets, base_url }, message, headers),
+    track: trackingFor(secrets, message, headers, address),
     headers: {
       ...withoutMark(headers),
       [EMAIL_ID_HEADER]: emailIdHeader(secrets, id),
-      ...unsubscribeFields(message, rules, base_url()),
+      ...unsubscribeFields(message, rules, address),
     },
     attachments: envelope.attachments.map(({ sha256, filename, content_type, content_id }) => ({
       filename,

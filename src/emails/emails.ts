@@ -200,14 +200,17 @@ export async function lookupContent(
   if (stored && isFiled(stored))
     return { ...(await textsAt(blobs.path(stored.file))), headers: stored.headers }
   if (!isShared(stored)) return stored
-  const rendered = await renderShared(rules, message, stored, await linksLead(store.read, message))
+  const { project_id, sender_domain } = message
+  const led = await linksLead(store.read, message)
+  const address = led ?? (await rules.publicAddress(project_id, sender_domain))
+  const rendered = await renderShared(rules, message, stored, address || undefined)
   return isRendered(rendered) ? rendered : UNRENDERED
 }
 
 /** Of a mail that failed because its texts could not be rendered. */
 const UNRENDERED: EmailContent = { html: null, text: null, headers: {} }
 
-/** Where the links of a mail lead that left already; undefined where none did. */
+/** Where the links of a mail lead that left already, empty where nowhere; undefined where none did. */
 async function linksLead(db: Reader, { id }: Message): Promise<string | undefined> {
   const [row] = await db.select().from(messageRaws).where(eq(messageRaws.message_id, id))
   return row?.raw.toString("utf8", 0, row.raw.indexOf("\n"))

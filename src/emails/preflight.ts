@@ -11,6 +11,7 @@ import { foreseen, type MessageDecision, REASONS } from "../messages/decided"
 import { frozenRefusal } from "../reputation/gate"
 import { suppressedAmong } from "../suppressions/look-up"
 import { demandRoomFor } from "../tenancy/quotas"
+import { chosenTracking } from "../tracking/choice"
 import { allowanceOf } from "./accept"
 import { compose } from "./compose-email"
 import type { ContentChecks } from "./content-check-task"
@@ -23,6 +24,7 @@ import {
 } from "./email-audience"
 import type { EmailReading } from "./emails"
 import type { SendEmail } from "./fields"
+import { UNTRACKED, whyWithout, withoutPage } from "./link-warnings"
 import { authenticationChecks } from "./preflight-domain"
 import { refuseSize, refuseUnsendable, rulesFor, type SendRules, senderOf, sizeOf } from "./prepare"
 import { renderEmail } from "./render-email"
@@ -91,7 +93,12 @@ export async function preflight(parts: PreflightParts, caller: Caller, email: Se
   const size_bytes = await sizeOnWire(parts, caller, { email: whole, from })
   await report.ask("size", async () => checkSize(whole, size_bytes, report))
   for (const check of sender ?? []) report.add(check)
-  if (audience.is_endable) checkUnsubscribe(parts, caller, email, report)
+  const domain = from && domainOf(from.email)
+  const address = await parts.rules.publicAddress(caller.project_id, domain ?? null)
+  if (address === undefined && chosenTracking({ ...email, html: content.html }, caller)) {
+    report.warn("links", [whyWithout(UNTRACKED)])
+  }
+  if (audience.is_endable) checkUnsubscribe(parts, email, report, address)
   else report.pass("unsubscribe_header", "A mail of a critical category needs none.")
   const text = content.text ?? (await textOfHtml(parts.workers, content.html ?? ""))
   return { ...report.result(), rendered: { ...content, text, size_bytes } }
@@ -326,21 +333,18 @@ async function checkSize(email: SendEmail, size_bytes: number, report: Report) {
 
 function checkUnsubscribe(
   { rules }: PreflightParts,
-  { project_id }: Caller,
-  { to, category }: SendEmail,
+  { category }: SendEmail,
   report: Report,
+  address: string | undefined,
 ) {
   const name = "unsubscribe_header"
   if (category === null) return report.pass(name, "A mail without a category needs none.")
-  const about = {
-    project_id,
-    address: to.email,
-    scope: { type: "category" as const, key: category },
+  if (address === undefined) {
+    return report.warn(name, [whyWithout(withoutPage(rules.unsubscribe.takes_mail))])
   }
-  const { unsubscribe_url } = rules.unsubscribe.urlsOf(rules.unsubscribe.tokenFor(about))
-  if (unsubscribe_url.startsWith("https:")) {
+  if (address.startsWith("https:")) {
     return report.pass(name, "The mail carries List-Unsubscribe with one click (RFC 8058).")
   }
-  const detail = `${new URL(unsubscribe_url).origin} is without TLS, so mail programs show no one-click button. Set base_url to an https URL.`
+  const detail = `${new URL(address).origin} is without TLS, so mail programs show no one-click button. Set base_url to an https URL.`
   return report.warn(name, [detail])
 }

@@ -124,7 +124,7 @@ export async function prepare(
   const { template_version: ____, ...rest } = further
   const chosen = chosenTracking({ html, track_opens, track_clicks }, caller)
   const own = isTrusted(domainOf(from.email), sendable) ? null : domainOf(from.email)
-  const track = chosen && (await trackingAtHost(chosen, caller, own, rules.domains))
+  const track = chosen && (await trackingAtHost(chosen, caller, own, rules))
   const message = newEmail({
     ...rest,
     ...origin,

@@ -1,6 +1,8 @@
 import type { UnsubscribeLinks } from "../consents/unsubscribe-links"
 import { fail } from "../core/errors"
+import type { PublicAddress } from "../domains/public-address"
 import type { Caller } from "../identity/caller"
+import { domainOf } from "../lib/address"
 import { isLonger } from "../lib/text"
 import { templateSubscriber } from "../subscribers/template-subscriber"
 import { renderTexts, type TemplateRendering } from "../templates/rendering"
@@ -23,6 +25,8 @@ export interface RenderRules {
   templates: TemplateRendering
   /** By which recipients end the category of a mail. */
   unsubscribe: UnsubscribeLinks
+  /** Where its links lead. */
+  publicAddress: PublicAddress
 }
 
 /**
@@ -38,7 +42,10 @@ export async function renderEmail(
 ): Promise<RenderedEmail> {
   const { template, variables, template_version: version } = email
   if (!needsRendering(email)) return textsOf(email)
-  const pages = is_endable ? pagesOf(rules, project_id, email) : {}
+  const from = email.from ?? project_settings.default_from
+  const domain = from && domainOf(from.email)
+  const address = await rules.publicAddress(project_id, domain)
+  const pages = is_endable ? pagesOf(rules, project_id, email, address) : {}
   const locale = subscriber?.locale ?? undefined
   const render = async (sources: KeyedSources) => {
     const zone = subscriber?.timezone ?? project_settings.timezone
@@ -70,10 +77,15 @@ const inZone = ({ key, sources }: KeyedSources, timezone: string): KeyedSources 
 const textsOf = ({ subject, html, text }: SendEmail) => ({ subject, html, text })
 
 /** The pages of the recipient, where the mail has a category that they can end. */
-function pagesOf({ unsubscribe }: RenderRules, project_id: string, { to, category }: SendEmail) {
+function pagesOf(
+  { unsubscribe }: RenderRules,
+  project_id: string,
+  { to, category }: SendEmail,
+  address: string | undefined,
+) {
   if (category === null) return {}
   const scope = { type: "category" as const, key: category }
-  return unsubscribe.urlsOf(unsubscribe.tokenFor({ project_id, address: to.email, scope }))
+  return unsubscribe.urlsOf(unsubscribe.tokenFor({ project_id, address: to.email, scope }), address)
 }
 
 const LOCALE = "en"

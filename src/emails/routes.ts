@@ -34,6 +34,7 @@ import {
   type SendEmail,
 } from "./fields"
 
+import { linkWarnings, warned } from "./link-warnings"
 import { prepare, refuseUnsendable, rulesFor, type SendRules } from "./prepare"
 import * as schemas from "./schemas"
 import { again } from "./send-again"
@@ -80,6 +81,7 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
       read: readSendEmail,
       response: schemas.Accepted,
       top: schemas.acceptedTop,
+      meta: schemas.sendMeta,
       errors: schemas.SEND_ERRORS,
       limit: SEND_LIMIT_BYTES,
       idempotent: true,
@@ -263,7 +265,9 @@ async function sendOne({ store, intake, rules, blobs }: EmailParts, call: Call<S
     idempotency_key: claim?.key ?? null,
   } as const
   const email = await prepare(body, sender, rules, blobs)
-  return reply(await intake.submit(entryOf(email, caller), call))
+  const warnings = await linkWarnings(rules, caller, body, email)
+  const answer = (message: Parameters<typeof reply>[0]) => warned(reply(message), warnings)
+  return answer(await intake.submit(entryOf(email, caller), call, answer))
 }
 
 async function sendBatch({ store, rules, blobs }: EmailParts, call: Call<EmailBatch>) {

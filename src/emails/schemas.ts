@@ -18,6 +18,7 @@ import { scheduledAt } from "../messages/schemas"
 import type { Status } from "../messages/tables"
 import { hitSummary, trackingChoice } from "../tracking/schemas"
 import { NOT_OFFERED } from "./fields"
+import { SendWarnings } from "./link-warnings"
 import { contentFields } from "./template-fields"
 
 export const STATUSES: Status[] = [
@@ -192,6 +193,8 @@ export const Resent = t.Object(
 
 /** Beside `data`, for clients that look for the id there. */
 export const acceptedTop = t.Object({ id: id("The same id as in `data`.") })
+
+export const sendMeta = t.Object({ warnings: SendWarnings })
 
 const status = word(["delivered", ...STATUSES.filter((one) => one !== "delivered")])
 

@@ -7,7 +7,7 @@ import type { KeyedSources } from "../templates/template-renderer"
 import type { EmailContent, SendRules } from "./prepare"
 import { demandContent } from "./render-email"
 
-export type SharedRules = Pick<SendRules, "templates" | "unsubscribe">
+export type SharedRules = Pick<SendRules, "templates" | "unsubscribe" | "publicAddress">
 
 /** Why a mail cannot be rendered, or that its texts are no longer stored. */
 export interface NotRendered extends Pick<ApiError, "code" | "message"> {
@@ -17,14 +17,14 @@ export interface NotRendered extends Pick<ApiError, "code" | "message"> {
 
 /**
  * The content of a mail whose texts are stored once for many. The same every time: the subscriber, the
- * variables and the moment are those of before. `base_url` is where its links lead. Rejects with 503 while
+ * variables and the moment are those of before. `address` is where its links lead. Rejects with 503 while
  * too much waits for the threads.
  */
 export async function renderShared(
-  { templates, unsubscribe }: SharedRules,
+  { templates, unsubscribe }: Pick<SharedRules, "templates" | "unsubscribe">,
   message: Pick<Message, "fan_out_id" | "envelope" | "scheduled_at" | "created_at">,
   { shared, subscriber }: SharedContent,
-  base_url: string | undefined,
+  address: string | undefined,
 ): Promise<EmailContent | NotRendered> {
   const { fan_out_id, envelope } = message
   const found =
@@ -32,7 +32,7 @@ export async function renderShared(
   if (!found) return { code: "internal_error", message: "The texts of this email are not stored." }
   const { variables, project } = found
   const token = envelope?.unsubscribe
-  const pages: RecipientPages = token === undefined ? {} : unsubscribe.urlsOf(token, base_url)
+  const pages: RecipientPages = token === undefined ? {} : unsubscribe.urlsOf(token, address)
   const given = { subscriber: wholeSubscriber(subscriber), project, now: wantedSince(message) }
   const texts = inPlace(found, subscriber)
   try {

@@ -92,7 +92,7 @@ export async function prepareBytes(
     categoryFields(category, { project_id, address }, rules.unsubscribe, is_endable)
   const own = isTrusted(domainOf(from.email), sendable) ? null : domainOf(from.email)
   const chosen = email.has_html ? chosenForBytes(email, caller) : undefined
-  const track = chosen && (await trackingAtHost(chosen, caller, own, rules.domains))
+  const track = chosen && (await trackingAtHost(chosen, caller, own, rules))
   return recipients.map((to) =>
     newEmail({
       ...origin,

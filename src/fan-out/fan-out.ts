@@ -5,6 +5,7 @@ import { isPast, now } from "../core/time"
 import { refuseFrozen } from "../emails/accept"
 import { findAudience } from "../emails/email-audience"
 import { isTrusted, refuseUnsendable, rulesFor, type SendRules } from "../emails/prepare"
+import { unavailable } from "../http/envelope"
 import type { Caller } from "../identity/caller"
 import { DROPPED, enqueue } from "../jobs/jobs"
 import { RESTORE_HOLD } from "../jobs/work-item"
@@ -60,7 +61,8 @@ export async function prepare(
     caller,
   )
   const own = isTrusted(domainOf(from.email), sendable) ? null : domainOf(from.email)
-  const track = chosen ? await trackingAtHost(chosen, caller, own, rules.domains) : null
+  if (channels.includes("email")) await demandWayOut(rules, project_id, own)
+  const track = (chosen && (await trackingAtHost(chosen, caller, own, rules))) ?? null
   const { default_reply_to, reply_tracking } = project_settings
   const is_untracked = default_reply_to !== null && !(reply_tracking && rules.replyAddress)
   const reply_to = is_untracked ? [{ email: default_reply_to, name: null }] : []
@@ -75,6 +77,19 @@ export async function prepare(
     texts,
   }
 }
+
+/** Nobody gets mail of a topic that they cannot end. */
+async function demandWayOut(
+  { unsubscribe, publicAddress }: SendRules,
+  project_id: string,
+  domain: string | null,
+) {
+  if (unsubscribe.takes_mail || (await publicAddress(project_id, domain)) !== undefined) return
+  throw unavailable(NO_WAY_OUT, "no_public_address", 60)
+}
+
+const NO_WAY_OUT =
+  "Recipients could not unsubscribe: this server receives no mail, and its public address is not known. Set base_url on the server."
 
 const noSender = () =>
   fail(

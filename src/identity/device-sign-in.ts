@@ -24,7 +24,7 @@ export interface DeviceParts {
   store: Store
   secrets: Secrets
   sessions: Sessions
-  base_url: () => string
+  link_base: () => string
 }
 
 /** RFC 8628, 3.2: what a program without a browser shows, and what it asks with. */
@@ -46,7 +46,7 @@ export async function begin(parts: DeviceParts, client_name: string, ip: string)
   }
   await parts.store.tx((tx) => tx.insert(deviceCodes).values(row))
   const times = { expires_in: LIFETIME_SECONDS, interval: INTERVAL_SECONDS }
-  return { device_code, user_code, verification_uri: `${parts.base_url()}/device`, ...times }
+  return { device_code, user_code, verification_uri: `${parts.link_base()}/device`, ...times }
 }
 
 const letters = () => randomLetters(LETTERS, HALF)

@@ -6,7 +6,7 @@ import { enqueue, type JobKind } from "../jobs/jobs"
 import type { Reader, Store, Tx } from "../store/store"
 import * as passwords from "./passwords"
 import { revokeAll } from "./sessions"
-import type { ConsoleMail } from "./system-mail"
+import { type ConsoleMail, linkText } from "./system-mail"
 import { passwordResets } from "./tables"
 import { hashOfToken, newToken } from "./tokens"
 import * as users from "./users"
@@ -33,7 +33,7 @@ export const forget = (tx: Tx, email: string) =>
 /** Mails a token that works once and for an hour; for an unknown address it does nothing. */
 export const sendReset = (
   store: Store,
-  { mail, base_url }: ConsoleMail,
+  { mail, link_base }: ConsoleMail,
 ): JobHandler<ForgottenPassword> => ({
   async run({ email }) {
     const user = await users.byEmail(store.read, email)
@@ -47,7 +47,7 @@ export const sendReset = (
           created_at: now(),
           expires_at: secondsFromNow(RESET_SECONDS),
         })
-        const text = letter(`${base_url()}/password-reset/${token}`)
+        const text = letter(linkText(link_base(), `/password-reset/${token}`))
         const subject = "Reset your Belfry password"
         await mail.send(tx, { to: user.email, subject, text, kind: "password_reset" })
       },

@@ -16,9 +16,18 @@ export interface SystemMail {
   send(tx: Tx, letter: SystemLetter): Promise<unknown>
 }
 
+/**
+ * What an address of this server begins with that somebody outside is to follow, without a slash at the end. Empty where
+ * nobody knows the public address: then it is a path, which leads nowhere wrong.
+ */
+export type LinkBase = () => string
+
+/** A page of this server, as a letter names it. */
+export const linkText = (base: string, path: string): string =>
+  base === "" ? `${path}\n(a path of the server: its public address is not set)` : base + path
+
 /** How mail of the instance itself is sent, and where its links point. */
 export interface ConsoleMail {
   mail: SystemMail
-  /** Without a slash at the end: where people reach this instance. */
-  base_url: () => string
+  link_base: LinkBase
 }

@@ -40,7 +40,7 @@ import {
 
 export interface ProcessParts extends RouteParts, MailReaderParts {
   secrets: Secrets
-  base_url: () => string
+  link_base: () => string
 }
 
 /** A report may be faster than the word that our own attempt has ended. */
@@ -260,7 +260,7 @@ function mailboxHash({ session, to_email }: InboundRow): string | null {
 
 function eventOf(parts: ProcessParts, row: InboundRow, { content }: ReadMail): NewEvent {
   const urlOf = (file: string) =>
-    fileUrl(parts.secrets, parts.base_url(), { inbound_id: row.id, file })
+    fileUrl(parts.secrets, parts.link_base(), { inbound_id: row.id, file })
   const { id, account_id, project_id, to_email: recipient_email, created_at: timestamp } = row
   const inbound = recordInEvent(row, content, urlOf)
   const data = { message_id: id, recipient_email, timestamp, inbound }

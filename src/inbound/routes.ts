@@ -46,7 +46,7 @@ export interface InboundParts {
   inbound_blobs: Blobs
   intake: Intake
   rules: SendRules
-  base_url: () => string
+  link_base: () => string
 }
 
 export const inboundEmailRoutes = (parts: InboundParts): AnyRoute[] => [
@@ -131,7 +131,7 @@ async function wait(
   return { data: found ?? null }
 }
 
-const fileRoutes = ({ store, secrets, inbound_blobs, base_url }: InboundParts): AnyRoute[] => [
+const fileRoutes = ({ store, secrets, inbound_blobs, link_base }: InboundParts): AnyRoute[] => [
   route({
     ...reads(`${ONE}/raw`),
     summary: "Show a received mail as it came in",
@@ -149,7 +149,7 @@ const fileRoutes = ({ store, secrets, inbound_blobs, base_url }: InboundParts): 
       const { inbound_id, attachment_id: file } = params
       const found = await inbound.attachment(store.read, project_id, inbound_id, file)
       const { id, filename, content_type, size } = found
-      const link = fileUrl(secrets, base_url(), { inbound_id, file })
+      const link = fileUrl(secrets, link_base(), { inbound_id, file })
       return { data: { id, filename, content_type, size, ...link } }
     },
   }),
@@ -239,7 +239,7 @@ async function send(
   return reply(message)
 }
 
-const changeRoutes = ({ store, secrets, base_url }: InboundParts): AnyRoute[] => [
+const changeRoutes = ({ store, secrets, link_base }: InboundParts): AnyRoute[] => [
   route({
     ...projectRow("POST", `${ONE}/redeliver`, "inbound:write|webhooks:write"),
     summary: "Send the event of a received mail to the webhook endpoints again",
@@ -250,7 +250,7 @@ const changeRoutes = ({ store, secrets, base_url }: InboundParts): AnyRoute[] =>
     idempotent: true,
     handle: (call) => {
       const { inbound_id } = call.params
-      const urlOf = (file: string) => fileUrl(secrets, base_url(), { inbound_id, file })
+      const urlOf = (file: string) => fileUrl(secrets, link_base(), { inbound_id, file })
       return answerOnce(store, call.claim, (tx) => inbound.redeliver(tx, ...named(call), urlOf))
     },
   }),

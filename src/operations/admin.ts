@@ -79,7 +79,7 @@ async function answer(parts: AdminParts, request: Request): Promise<Response> {
 
 interface AdminParts extends SetupParts {
   secrets: Secrets
-  base_url: () => string
+  link_base: () => string
   providers: Pick<ProviderEnvironment, "own">
   backups: Backups
   /** Of the server that runs; a command that opened the data itself has none. */
@@ -215,7 +215,7 @@ async function rotated(parts: AdminParts, order: Parameters<typeof rotateMasterK
 }
 
 /** Knowing the address is the credential, so no route and no log shows it. */
-function providerCallback({ secrets, base_url, providers }: AdminParts) {
+function providerCallback({ secrets, link_base, providers }: AdminParts) {
   const descriptor = providers.own.email?.descriptor
   if (!descriptor?.callbacks) {
     return fail(
@@ -223,9 +223,9 @@ function providerCallback({ secrets, base_url, providers }: AdminParts) {
       `The provider of this instance, ${descriptor?.name}, calls no address. Set delivery.provider to another.`,
     )
   }
-  if (base_url() === "")
+  if (link_base() === "")
     fail("conflict", "The setting base_url is missing, so the address is not known. Set base_url.")
-  return { callback_url: `${base_url()}${instanceCallback(secrets, descriptor)}` }
+  return { callback_url: `${link_base()}${instanceCallback(secrets, descriptor)}` }
 }
 
 /** The new owner signs in afterwards: the answer has no session. */

@@ -23,7 +23,7 @@ import {
 const MOST_NAME_CHARACTERS = 200
 
 export interface InvitationPageParts extends Omit<SignInParts, "sessions"> {
-  base_url: () => string
+  link_base: () => string
   sign_up: SignUp
 }
 
@@ -87,7 +87,7 @@ export async function acceptForm(
     if (!(error instanceof ApiError) || error.code === "not_found") throw error
     return invitationPage(seen, form, error)
   }
-  const command = `belfry login ${parts.base_url()}`
+  const command = `belfry login ${parts.link_base() || "ADDRESS"}`
   const content = html`<p>You can sign in now.</p>${waysIn(command)}`
   return smallPage(`You are in ${seen.account_name}`, content)
 }
@@ -132,7 +132,7 @@ const TITLE = "Choose a new password"
 
 export interface PasswordPageParts {
   store: Store
-  base_url: () => string
+  link_base: () => string
 }
 
 export type PasswordForm = Partial<Record<"new_password", string>>
@@ -162,7 +162,7 @@ ${password}
 }
 
 export async function resetForm(
-  { store, base_url }: PasswordPageParts,
+  { store, link_base }: PasswordPageParts,
   token: string,
   { new_password = "" }: PasswordForm,
   ip: string,
@@ -174,7 +174,7 @@ export async function resetForm(
     if (!is_mendable) throw error
     return resetPage(error)
   }
-  const command = `belfry login ${base_url()}`
+  const command = `belfry login ${link_base() || "ADDRESS"}`
   const content = html`<p>Sign in with the new password.</p>${waysIn(command)}`
   return smallPage("Your password was changed", content)
 }

@@ -19,12 +19,12 @@ export type SettingsChange = {
 
 interface RecordParts {
   secrets: Secrets
-  base_url: string
+  link_base: string
   table: readonly ProviderDescriptor[]
 }
 
 /** ProviderConfig of the contract. */
-export function record(row: ConfigRow, { secrets, base_url, table }: RecordParts) {
+export function record(row: ConfigRow, { secrets, link_base, table }: RecordParts) {
   const token = row.callback_token_hash === null ? null : callbackToken(secrets, row)
   const descriptor = findDescriptor(table, row.kind, row.provider)
   return {
@@ -39,7 +39,7 @@ export function record(row: ConfigRow, { secrets, base_url, table }: RecordParts
     next_probe_at: row.paused_until,
     credentials: masked(descriptor, openCredentials(secrets, row)),
     settings: shownSettings(row),
-    callback_url: token && `${base_url}${callbackPath(row)}/${token}`,
+    callback_url: token && `${link_base}${callbackPath(row)}/${token}`,
     created_at: row.created_at,
     updated_at: row.updated_at,
   }

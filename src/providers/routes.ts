@@ -30,7 +30,7 @@ export interface ProviderParts extends TestParts {
   store: Store
   secrets: Secrets
   cursors: Cursors
-  base_url: () => string
+  link_base: () => string
   providers: ProviderEnvironment
 }
 
@@ -76,8 +76,8 @@ function readingRoutes(parts: ProviderParts): AnyRoute[] {
   ]
 }
 
-const shown = ({ secrets, base_url, providers: { table } }: ProviderParts, row: ConfigRow) =>
-  record(row, { secrets, base_url: base_url(), table })
+const shown = ({ secrets, link_base, providers: { table } }: ProviderParts, row: ConfigRow) =>
+  record(row, { secrets, link_base: link_base(), table })
 
 interface OfConfig {
   params: { kind: ProviderKind; config_id: string }

@@ -85,10 +85,13 @@ const limit = ({ limits }: TemplateRenderParts, project_id: string) =>
 
 const NOBODY = "preview"
 
+/** A preview shows where links stand; they lead nowhere. */
+const PREVIEW_ADDRESS = "https://preview.invalid"
+
 const previewParts = ({ rules, workers }: TemplateRenderParts): PreviewParts => ({
   ...rules.templates,
   workers,
-  pages: rules.unsubscribe.urlsOf(NOBODY),
+  pages: rules.unsubscribe.urlsOf(NOBODY, PREVIEW_ADDRESS),
 })
 
 function readRendering(body: unknown, problems: Problems): DraftToRender {

@@ -3,7 +3,7 @@ import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { firstIdAt, newId } from "../core/ids"
 import { millis, millisFrom, now, secondsFromNow } from "../core/time"
-import type { ConsoleMail } from "../identity/system-mail"
+import { type ConsoleMail, linkText } from "../identity/system-mail"
 import { type AccountRole, consoleUsers } from "../identity/tables"
 import { hashOfToken, newToken } from "../identity/tokens"
 import * as users from "../identity/users"
@@ -205,14 +205,15 @@ function log(tx: Tx, by: audit.By, action: string, { before, after }: Invitation
 const CALLED = { owner: "an owner", admin: "an admin", billing_admin: "a billing admin" }
 
 /** The only place that ever sees the token again. */
-async function send(tx: Tx, { mail, base_url }: ConsoleMail, issued: IssuedInvitation) {
+async function send(tx: Tx, { mail, link_base }: ConsoleMail, issued: IssuedInvitation) {
   const { invitation, token, account_name } = issued
   const role = invitation.role === "member" ? "a member" : CALLED[invitation.role]
-  const link = `${base_url()}/invitation/${token}`
+  const base = link_base()
+  const link = linkText(base, `/invitation/${token}`)
   const text = [
     `You are invited to join ${account_name} on Belfry as ${role}.`,
     `Open this page to accept:\n${link}`,
-    `Or use the command line:\nbelfry invitations accept ${token} --url ${base_url()}`,
+    `Or use the command line:\nbelfry invitations accept ${token} --url ${base || "ADDRESS"}`,
     `The invitation ends at ${invitation.expires_at}. If you did not expect it, do nothing.`,
   ].join("\n\n")
   const subject = `Invitation to ${account_name}`

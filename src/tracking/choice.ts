@@ -1,4 +1,5 @@
 import type { Secrets } from "../core/secrets"
+import type { PublicAddress } from "../domains/public-address"
 import type { SenderDomains } from "../domains/sending-domains"
 import type { Caller } from "../identity/caller"
 import type { Message } from "../messages/facts"
@@ -42,33 +43,38 @@ export function chosenForBytes(
 /**
  * The same at the host of its links: the one of the sender's domain, else `tracking_domain` of the
  * project, else the address of this instance, which is not named. `domain` is null where the sender
- * has none of its own.
+ * has none of its own. Undefined where the public address is not known: a link would lead nowhere.
  */
 export async function trackingAtHost(
   track: NonNullable<Envelope["track"]>,
   { project_id, project_settings }: Pick<Caller, "project_id" | "project_settings">,
   domain: string | null,
-  domains: Pick<SenderDomains, "trackingHost">,
-): Promise<NonNullable<Envelope["track"]>> {
+  { domains, publicAddress }: TrackingRules,
+): Promise<Envelope["track"]> {
+  if ((await publicAddress(project_id, domain)) === undefined) return undefined
   const own = domain === null ? null : await domains.trackingHost(project_id, domain)
   const host = own ?? project_settings.tracking_domain
   return host === null ? track : { ...track, host }
 }
 
-export interface TrackingContext {
-  secrets: Secrets
-  base_url: () => string
+interface TrackingRules {
+  domains: Pick<SenderDomains, "trackingHost">
+  publicAddress: PublicAddress
 }
 
-/** What the thread that composes the mail needs of it; undefined where nothing is tracked. */
+/**
+ * What the thread that composes the mail needs of it; undefined where nothing is tracked. `address` is the public one of
+ * this server, for this mail.
+ */
 export function trackingFor(
-  { secrets, base_url }: TrackingContext,
+  secrets: Secrets,
   { id: message_id, envelope }: Pick<Message, "id" | "envelope">,
   headers: Record<string, string>,
+  address: string | undefined,
 ): HtmlTracking | undefined {
   const track = envelope?.track
-  const own = base_url().replace(/\/+$/, "")
-  if (!track || own === "") return undefined
+  const own = address?.replace(/\/+$/, "")
+  if (!track || own === undefined) return undefined
   const { opens, clicks, host } = track
   const base = host === undefined ? own : hostedAt(own, host)
   const prefixes = [own, base].flatMap((start) =>

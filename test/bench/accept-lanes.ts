@@ -22,7 +22,7 @@ import { messages } from "../../src/messages/tables"
 import { openStore } from "../../src/store/open"
 import { TemplateRenderer } from "../../src/templates/template-renderer"
 import { ensureFirst } from "../../src/tenancy/setup"
-import { testLinks } from "../harness/unsubscribe"
+import { testAddress, testLinks } from "../harness/unsubscribe"
 
 const IN_FLIGHT = 64
 
@@ -45,6 +45,7 @@ const rules = {
   has_mailbox: false,
   templates: { read: store.read, renderer: new TemplateRenderer(openWorkers({ size: 1 })) },
   unsubscribe: testLinks,
+  publicAddress: testAddress,
 }
 const intake = new Intake(store)
 const email = readSendEmail(await Bun.file(body).json(), new Problems())

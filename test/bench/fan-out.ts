@@ -23,7 +23,7 @@ const MAIL_BYTES = 20_000
 const BARE_A_ROUND = 50_000
 const BARE_MESSAGES = { kind: "published", together: 1000 } as const
 const ACCEPT_SECONDS = 3
-const VOUCHED = { BELFRY_SENDING_DOMAINS: "bench.test" }
+const VOUCHED = { BELFRY_BASE_URL: "https://belfry.test", BELFRY_SENDING_DOMAINS: "bench.test" }
 const TOPIC = "/v1/topics/releases"
 const ROUNDS = 3
 /** In its first second a process fills its caches, whatever it does. */

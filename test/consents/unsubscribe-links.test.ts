@@ -23,9 +23,10 @@ const linksWith = (key: string, mail_host: string | null = "mx.belfry.test") =>
           .update(text)
           .digest(),
     },
-    base_url: () => "https://belfry.test",
     mail_host,
   })
+
+const ADDRESS = "https://belfry.test"
 
 const links = linksWith("first")
 const category = (key: string) => ({ type: "category" as const, key })
@@ -113,19 +114,30 @@ describe("a token", () => {
 describe("mail carries", () => {
   test("both links, and the mark of one-click unsubscribing", () => {
     const token = "a".repeat(26)
-    expect(links.headersOf(token)).toEqual({
+    expect(links.headersOf(token, ADDRESS)).toEqual({
       "List-Unsubscribe": `<https://belfry.test/u/${token}>, <mailto:u+${token}@mx.belfry.test>`,
       "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
     })
     expect(isMailbox(`u+${token}@mx.belfry.test`)).toBe(true)
-    expect(links.urlsOf(token)).toEqual({
+    expect(links.urlsOf(token, ADDRESS)).toEqual({
       unsubscribe_url: `https://belfry.test/u/${token}`,
       preferences_url: `https://belfry.test/p/${token}`,
     })
   })
 
   test("no address where this server receives no mail", () => {
-    const fields = linksWith("first", null).headersOf("b".repeat(26))
+    const fields = linksWith("first", null).headersOf("b".repeat(26), ADDRESS)
     expect(fields["List-Unsubscribe"]).toBe(`<https://belfry.test/u/${"b".repeat(26)}>`)
+  })
+
+  test("an address to write to alone where the public address is not known, and nothing with neither", () => {
+    const token = "c".repeat(26)
+    const address = `mailto:u+${token}@mx.belfry.test`
+    expect(links.headersOf(token, undefined)).toEqual({ "List-Unsubscribe": `<${address}>` })
+    const urls = { unsubscribe_url: address, preferences_url: "" }
+    expect(links.urlsOf(token, undefined)).toEqual(urls)
+    const deaf = linksWith("first", null)
+    expect(deaf.headersOf(token, undefined)).toEqual({})
+    expect(deaf.urlsOf(token, undefined)).toEqual({ ...urls, unsubscribe_url: "" })
   })
 })

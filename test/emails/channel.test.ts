@@ -11,7 +11,7 @@ import { noTemplates } from "../harness/no-templates"
 import { testPauses } from "../harness/pauses"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
-import { testLinks } from "../harness/unsubscribe"
+import { testAddress, testLinks } from "../harness/unsubscribe"
 import { letter } from "../messages/letters"
 import { refusal } from "../store/facts"
 import { MAIL } from "./composed"
@@ -33,7 +33,11 @@ async function delivering(composing: () => Promise<unknown>) {
   const workers = { run: composing, close: async () => {} } as Workers
   const blobs = openBlobs(`${it.folder}/blobs`)
   const secrets = openSecrets({ data_dir: it.folder, master_key: null })
-  const rules = { sending_domains: new Set(["example.test"]), unsubscribe: testLinks }
+  const rules = {
+    sending_domains: new Set(["example.test"]),
+    unsubscribe: testLinks,
+    publicAddress: testAddress,
+  }
   const channel = emailChannel({
     store: it.store,
     secrets,
@@ -42,7 +46,6 @@ async function delivering(composing: () => Promise<unknown>) {
     provider,
     rules: { ...rules, templates: noTemplates(it.store.read) },
     sandbox: undefined,
-    base_url: () => "http://belfry.test",
     queues: testPauses(it.store),
     concurrency: 1,
   })

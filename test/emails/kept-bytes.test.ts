@@ -14,7 +14,7 @@ import { noTemplates } from "../harness/no-templates"
 import { testPauses } from "../harness/pauses"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
-import { testLinks } from "../harness/unsubscribe"
+import { testAddress, testLinks } from "../harness/unsubscribe"
 import { byHand } from "../messages/by-hand"
 import { letter, outcome, read, told } from "../messages/letters"
 
@@ -56,10 +56,10 @@ async function oneMailOf(content: typeof LONG, ...script: Word[]) {
     rules: {
       sending_domains: new Set(["example.test"]),
       unsubscribe: testLinks,
+      publicAddress: testAddress,
       templates: noTemplates(store.read),
     },
     sandbox: undefined,
-    base_url: () => "http://belfry.test",
     queues: testPauses(store),
     concurrency: 1,
   }

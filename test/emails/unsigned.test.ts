@@ -9,7 +9,7 @@ import { noTemplates } from "../harness/no-templates"
 import { testPauses } from "../harness/pauses"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
-import { testLinks } from "../harness/unsubscribe"
+import { testAddress, testLinks } from "../harness/unsubscribe"
 import { letter } from "../messages/letters"
 
 const logged = quietLog()
@@ -39,10 +39,10 @@ async function composing(name: string, domains: string[], sandbox = false) {
     rules: {
       sending_domains: new Set(domains),
       unsubscribe: testLinks,
+      publicAddress: testAddress,
       templates: noTemplates(it.store.read),
     },
     sandbox: provider,
-    base_url: () => "http://belfry.test",
     queues: testPauses(it.store),
     concurrency: 1,
   })

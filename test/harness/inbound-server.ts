@@ -29,7 +29,7 @@ export async function inboundServer(
   { store, parts }: TestService,
   options: Partial<InboundServerParts & { workers: Workers }> = {},
 ) {
-  const { secrets, workers, inbound_blobs, blobs, rules, base_url } = parts
+  const { secrets, workers, inbound_blobs, blobs, rules, link_base } = parts
   const names = await emptyDns()
   const dns = resolver({ servers: [names.server] })
   const verdicts = { workers, dns, host: HOST }
@@ -43,7 +43,7 @@ export async function inboundServer(
     limits: { size: 26_214_400, per_address: 500 },
   })
   const handler = processInbound({
-    ...{ store, secrets, workers, inbound_blobs, blobs, rules, base_url },
+    ...{ store, secrets, workers, inbound_blobs, blobs, rules, link_base },
     verdicts: options.verdicts ?? verdicts,
     ...(options.workers && { workers: options.workers }),
   })

@@ -33,6 +33,8 @@ export interface ServiceOptions {
   /** In place of the engine of this run. */
   engine?: "sqlite" | "postgres"
   rules?: Partial<SendRules>
+  /** Nobody told the server its public address. */
+  is_unknown?: true
   trusted_proxies?: string[]
   time_limit_ms?: number
   body_memory_mb?: number
@@ -84,7 +86,13 @@ export interface FakeDisk {
 
 const RULES: Omit<
   SendRules,
-  "domains" | "suppressions" | "audience" | "providerOf" | "unsubscribe" | "templates"
+  | "domains"
+  | "suppressions"
+  | "audience"
+  | "providerOf"
+  | "unsubscribe"
+  | "templates"
+  | "publicAddress"
 > = {
   files: { allow_private: [] },
   sending_domains: new Set(["example.test"]),
@@ -150,6 +158,7 @@ export async function testService(options: ServiceOptions = {}) {
     inbound_blobs: openBlobs(`${folder}/blobs/inbound`),
     disk: fakeDisk(disk),
     base_url,
+    public_url: () => (options.is_unknown ? undefined : base_url()),
     mailbox_port: null,
     health: { progressedAt: monotonic, ask: async () => undefined },
   }

@@ -49,7 +49,7 @@ export async function postOffice(...script: Scripted[]) {
   }
   const work = workOf(own, channels, {
     mail: { send: async () => undefined },
-    base_url: () => "http://belfry.test",
+    link_base: () => "http://belfry.test",
   })
 
   return {

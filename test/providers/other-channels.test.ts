@@ -148,7 +148,7 @@ test("a configuration of texts is sealed and masked, and is called back under it
   const row = await it.add("one", 1)
   expect(row.credentials).not.toContain(TOKEN)
   const { secrets, environment } = it
-  const shown = record(row, { secrets, base_url: "https://b.test", table: environment.table })
+  const shown = record(row, { secrets, link_base: "https://b.test", table: environment.table })
   expect(shown.credentials).toEqual({ account: "one", auth_token: "****oken" })
   expect(shown.callback_url).toStartWith("https://b.test/v1/callbacks/sms/pigeon/")
   const routes = callbackRoutes({ store: it.store, providers: environment }, environment.table)

@@ -23,6 +23,7 @@ test("a relay that refuses the login of `serve`: mail waits in sight, and a star
   const home = makeHome()
   const env = (password: string) =>
     relaySettings(sink.port, {
+      BELFRY_BASE_URL: "https://belfry.test",
       BELFRY_PROVIDERS_SMTP_USERNAME: "belfry",
       BELFRY_PROVIDERS_SMTP_PASSWORD: password,
     })

@@ -1,10 +1,11 @@
 import { expect, test } from "bun:test"
 import { rmSync } from "node:fs"
 import { simpleParser } from "mailparser"
+import { smtpSink } from "../fakes/smtp-sink"
 import { type Belfry, makeHome, startBelfry } from "../harness/binary"
 import { startReceiver } from "../harness/receiver"
 import { until } from "./mails"
-import { lean } from "./serve"
+import { lean, relaySettings, startServe } from "./serve"
 
 const AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 const TARGET = "https://shop.test/a?x=1&y=2"
@@ -79,4 +80,21 @@ test("openings and clicks reach a webhook, and a server that is stopped at once 
     await server[Symbol.asyncDispose]()
     rmSync(home, { recursive: true, force: true })
   }
+})
+
+test("a server that does not know its public address leaves mail as it is, and says so", async () => {
+  using relay = smtpSink()
+  await using server = await startServe({ env: relaySettings(relay.port) })
+  const html = '<a href="https://shop.test/a">Shop</a>'
+  const mail = { from: "me@example.test", to: "ann@shop.test", subject: "Hi", html }
+  const body = JSON.stringify({ ...mail, track_opens: true, track_clicks: true, category: "news" })
+  const answer = await server.request("/v1/emails", { method: "POST", body })
+  const { meta } = (await answer.json()) as { meta: { warnings: { code: string }[] } }
+  expect(meta.warnings.map(({ code }) => code)).toEqual(["no_public_address"])
+  const [raw = ""] = await until("the mail", () => relay.received.length > 0 && relay.received)
+  expect(raw).toContain(html)
+  expect(raw).not.toMatch(/localhost|127\.0\.0\.1|\/t\/[oc]\/|\/u\//)
+  const { warnings } = (await (await server.request("/readyz")).json()) as { warnings: string[] }
+  expect(warnings).toEqual([expect.stringContaining("base_url is not set")])
+  expect(server.stderr.all.join("\n")).toContain("base_url is not set")
 })
