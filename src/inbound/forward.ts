@@ -52,7 +52,7 @@ export async function forwardOf(
 const MOST_FILES = 50
 
 /** Addresses that a mail was passed on from. A longer way is a loop. */
-const MOST_HOPS = 10
+export const MOST_HOPS = 10
 
 /**
  * Whether this mail was passed on from its recipient before, on whatever way: passing it on again would
@@ -60,8 +60,12 @@ const MOST_HOPS = 10
  */
 export function wasForwarded(row: InboundRow): boolean {
   const hops = hopsOf(row)
-  return hops.length >= MOST_HOPS || hops.includes(wireSafe(row.to_email))
+  return hops.length >= MOST_HOPS || wasForwardedFrom(row, row.to_email)
 }
+
+/** Whether this mail was passed on from the address before. */
+export const wasForwardedFrom = (row: InboundRow, address: string): boolean =>
+  hopsOf(row).includes(wireSafe(address))
 
 const HOP = /^[!-+\--~]{1,254}$/
 

@@ -11,6 +11,7 @@ import { rowById, rowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as accounts from "../tenancy/accounts"
 import * as webhooks from "../webhooks/webhooks"
+import { refuseLoop } from "./route-loops"
 import { comparableMatch, type InboundRoute } from "./route-match"
 import * as schemas from "./schemas"
 import { inboundRoutes, type RouteAction } from "./tables"
@@ -77,7 +78,7 @@ export const ofProject = (db: Reader, project_id: string) =>
 export const find = async (db: Reader, project_id: string, id: string): Promise<InboundRoute> =>
   (await lookup(db, project_id, id)) ?? gone()
 
-/** Throws 409 where the project has a route for the same match, and 404 for an unknown endpoint. */
+/** Throws 409 where the project has a route for the same match, 422 for a loop, and 404 for an unknown endpoint. */
 export async function create(tx: Tx, caller: Caller, fields: RouteFields) {
   const { account_id, project_id } = caller
   await accounts.hold(tx, account_id) // one change of routes at a time
@@ -87,6 +88,7 @@ export async function create(tx: Tx, caller: Caller, fields: RouteFields) {
   const row = { id: newId(), project_id, ...fields, created_at: at, updated_at: at }
   await refuseTaken(tx, row)
   const checked = { ...row, target: await targetOf(tx, row) }
+  await refuseLoop(tx, checked)
   await tx.insert(inboundRoutes).values(checked)
   await log(tx, caller, row.id, "inbound_route.created", { after: shown(checked) })
   return shown(checked)
@@ -101,6 +103,7 @@ export async function update(tx: Tx, caller: Caller, id: string, changes: Partia
   const whole = { ...before, ...(is_other && { target: null }), ...changes, updated_at: now() }
   await refuseTaken(tx, whole)
   const after = { ...whole, target: await targetOf(tx, whole) }
+  await refuseLoop(tx, after)
   await tx.update(inboundRoutes).set(after).where(eq(inboundRoutes.id, id))
   const change = { before: shown(before), after: shown(after) }
   await log(tx, caller, id, "inbound_route.updated", change)

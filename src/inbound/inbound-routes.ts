@@ -26,7 +26,7 @@ export const inboundRouteRoutes = ({ store, cursors }: ListParts): AnyRoute[] =>
     ...by("POST", ALL, 201),
     summary: "Make a route for received mail",
     description:
-      "`webhook` sends the event to one endpoint or to all, `forward` sends the mail to another address, and `drop` keeps the mail without an event.",
+      "`webhook` sends the event to one endpoint or to all, `forward` sends the mail to another address, and `drop` keeps the mail without an event. 422 also means that forwarded mail would come back to this route.",
     body: schemas.NewInboundRoute,
     example: { match: { to: "support+*@in.example.com" }, action: "webhook" },
     read: routes.readNewRoute,

@@ -20,15 +20,23 @@ export async function routeFor(
   project_id: string,
   address: string,
 ): Promise<InboundRoute | undefined> {
-  const routes = await routesOf(db, project_id, () => read(db, project_id), TRUSTED_MS)
-  return routes.find(({ match_to }) => isMatch(match_to, address))
+  const routes = await routesOf(db, project_id, () => readRoutes(db, project_id), TRUSTED_MS)
+  return matching(routes, address)
 }
 
-async function read(db: Reader, project_id: string): Promise<InboundRoute[]> {
+/** The first of them that matches. */
+export const matching = (routes: readonly InboundRoute[], address: string) =>
+  routes.find(({ match_to }) => isMatch(match_to, address))
+
+/** All of a project, in the order in which they decide. */
+export async function readRoutes(db: Reader, project_id: string): Promise<InboundRoute[]> {
   const ours = eq(inboundRoutes.project_id, project_id)
-  const rows = await db.select().from(inboundRoutes).where(ours).orderBy(asc(inboundRoutes.id))
-  return rows.sort((one, other) => one.priority - other.priority || detail(other) - detail(one))
+  return inOrder(await db.select().from(inboundRoutes).where(ours).orderBy(asc(inboundRoutes.id)))
 }
+
+/** Routes that rise by their ids, in the order in which they decide. */
+export const inOrder = (rows: InboundRoute[]): InboundRoute[] =>
+  rows.sort((one, other) => one.priority - other.priority || detail(other) - detail(one))
 
 /** An exact address says most, then the one with the longest text before `*`. */
 const detail = ({ match_to }: InboundRoute) =>

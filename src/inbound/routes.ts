@@ -32,6 +32,7 @@ import * as inbound from "./inbound-emails"
 import { ownAddress, readReply, replyTo } from "./inbound-reply"
 import { inboundRouteRoutes } from "./inbound-routes"
 import { mailContent } from "./mail-content"
+import { refuseReturn } from "./route-loops"
 import * as schemas from "./schemas"
 
 const REPLY_LIMIT_BYTES = 15_728_640
@@ -207,13 +208,14 @@ const answerRoutes = (parts: InboundParts): AnyRoute[] => [
     ...sends(`${ONE}/forward`),
     summary: "Forward a received mail to another address",
     description:
-      "Sends the text of the mail with its attachments to `to`. The author of the mail gets the answers.",
+      "Sends the text of the mail with its attachments to `to`. The author of the mail gets the answers. 422 also means that the mail would come back.",
     body: schemas.Forward,
     example: { to: "kim@example.com" },
     read: readForward,
     handle: async (call) => {
       const { store, inbound_blobs, rules } = parts
       const row = await inbound.find(store.read, ...named(call))
+      await refuseReturn(store.read, row, call.body.to.email)
       const content = await mailContent(store.read, inbound_blobs, row.id)
       const from = call.body.from ?? (await ownAddress(store.read, rules.domains, row))
       const stored = { read: store.read, inbound_blobs }

@@ -287,6 +287,15 @@ describe("a forward", () => {
     expect(email).toMatchObject({ source: "inbound_reply", thread_id: null })
   })
 
+  test("that would bring the mail back to its address is refused", async () => {
+    const project = await service.project()
+    const { id, to_email } = await received(service, project, HERE)
+    const chain = { match: { to: "next@b.test" }, action: "forward", target: to_email }
+    expect((await project.post("/v1/inbound-routes", chain)).status).toBe(201)
+    for (const to of [to_email, to_email.toUpperCase(), "next@b.test"])
+      expect(complaints(await forward(project, id, { to }))).toEqual(["to"])
+  })
+
   test("of a mail that could not be read has it as a file", async () => {
     const project = await service.project()
     const { id } = await received(service, project, { ...HERE, parse_error: true })

@@ -119,6 +119,31 @@ describe("a route", () => {
     expect([refused.status, complaints(refused)]).toEqual([422, [field]])
   })
 
+  test("that would forward mail to itself is refused, also by way of others and in a change", async () => {
+    const project = await service.project()
+    const pass = (to: string, target: string, more: object = {}) =>
+      create(project, { match: { to }, action: "forward", target, ...more })
+    for (const [to, target] of [
+      ["a@in.example.test", "A@IN.example.test"],
+      ["*@in.example.test", "anything@in.example.test"],
+      ["sales+*@in.example.test", "Sales <sales+eu@in.example.test>"],
+    ] as const) {
+      const refused = await pass(to, target)
+      expect([to, refused.status, complaints(refused)]).toEqual([to, 422, ["target"]])
+      expect(JSON.stringify(refused.body)).toContain("would come back for ever")
+    }
+    // The exact address decides before the pattern, so this is no loop.
+    expect((await pass("*@in.example.test", "kim@in.example.test")).status).toBe(422)
+    expect((await create(project, { match: { to: "kim@in.example.test" } })).status).toBe(201)
+    expect((await pass("*@in.example.test", "kim@in.example.test")).status).toBe(201)
+
+    const { id } = (await pass("one@b.test", "two@b.test")).body.data
+    expect((await pass("two@b.test", "three@b.test")).status).toBe(201)
+    expect(complaints(await pass("three@b.test", "one@b.test"))).toEqual(["target"])
+    const changed = await project.call("PATCH", `${PATH}/${id}`, { body: { target: "one@b.test" } })
+    expect([changed.status, complaints(changed)]).toEqual([422, ["target"]])
+  })
+
   test("needs the scope for changes of received mail", async () => {
     const project = await service.project({ scopes: ["inbound:read"] })
     expect(refusal(await create(project))).toEqual([403, "forbidden"])
