@@ -19,6 +19,7 @@ import type { Bench, Effort } from "./bench"
 import { bodies } from "./bodies"
 import { cold } from "./cold"
 import { deliver } from "./deliver"
+import { fairness } from "./fairness"
 import { fanOut } from "./fan-out"
 import { growth } from "./growth"
 import { inbound } from "./inbound"
@@ -39,7 +40,7 @@ import { webhooks } from "./webhooks"
 const FULL: Effort = { rounds: 5, seconds: 5 }
 const QUICK: Effort = { rounds: 2, seconds: 2 }
 
-const mail = [accept, batch, deliver, backlog, cold, acceptPostgres, limits, bodies]
+const mail = [accept, batch, deliver, backlog, cold, acceptPostgres, limits, bodies, fairness]
 const smtp = [submission, inbound, slowSmtp]
 const after = [
   jobs,
