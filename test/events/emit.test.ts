@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { envelopeOf } from "../../src/events/feed"
-import { eventTypes, lookup } from "../../src/events/registry"
+import { lookup } from "../../src/events/registry"
 import { events } from "../../src/events/tables"
 import { feedback } from "../../src/messages/settle"
 import { bounced, deliverAll, delivered } from "../harness/delivery"
@@ -96,9 +96,3 @@ test("an event is what the published webhook of its type says, to the last field
 interface Webhook {
   requestBody: { content: { "application/json": { schema: JsonSchema } } }
 }
-
-test("every other type waits for its feature, and is registered all the same", () => {
-  const names = eventTypes.map(({ type }) => type)
-  expect(EMITTED.filter((type) => !names.includes(type))).toEqual([])
-  expect(names.filter((type) => !EMITTED.includes(type))).toHaveLength(43)
-})
