@@ -4,6 +4,9 @@ import { usage } from "./errors"
 
 const PAGE = 100
 
+/** A filter looks at some thousand records of a long list in one request. So many requests may find nothing. */
+const MOST_IN_VAIN = 50
+
 /** One row of the list that an operation answers. */
 export type RowOf<Name extends OperationName> =
   AnswerOf<Name> extends { data: readonly (infer Row)[] } ? Row : never
@@ -27,7 +30,12 @@ export interface ListWarning {
 /** One page, as far as walking the pages needs it. */
 interface ListPage {
   data: unknown[]
-  meta: { next_cursor?: string | null; has_more?: boolean; warnings?: ListWarning[] }
+  meta: {
+    next_cursor?: string | null
+    has_more?: boolean
+    incomplete?: true
+    warnings?: ListWarning[]
+  }
 }
 
 /** Walks the pages of a list by cursor until `limit` rows are there. */
@@ -41,6 +49,7 @@ export async function listUpTo<Name extends OperationName>(
   const warnings: ListWarning[] = []
   let cursor: string | undefined
   let first: object | undefined
+  let in_vain = 0
   while (true) {
     const per_page = Math.min(PAGE, limit - rows.length)
     const page = await client.send(name, { ...input, query: { ...query, per_page, cursor } })
@@ -49,7 +58,9 @@ export async function listUpTo<Name extends OperationName>(
     first ??= meta
     warnings.push(...(meta.warnings ?? []))
     cursor = meta.next_cursor ?? undefined
-    if (rows.length >= limit || cursor === undefined || data.length === 0) {
+    in_vain = data.length === 0 ? in_vain + 1 : 0
+    const goes_on = meta.incomplete ? in_vain < MOST_IN_VAIN : data.length > 0
+    if (rows.length >= limit || cursor === undefined || !goes_on) {
       const found = rows.slice(0, limit) as RowOf<Name>[]
       return { rows: found, more: meta.has_more === true, warnings, meta: first }
     }

@@ -14,6 +14,9 @@ import type { News } from "./update"
 
 const PAGE = 100
 
+/** Requests for one page of a filter that finds few messages. */
+const MOST_LOOKS = 10
+
 interface ActionParts {
   client: Client
   dispatch(news: News): void
@@ -209,7 +212,12 @@ async function loadOlder(
   const { since, ...fields } = filter.query
   const created_after = since === undefined ? undefined : moment(since, "since")
   const query = given({ ...fields, created_after, per_page: PAGE, cursor: cursor ?? undefined })
-  const found = cursor === null ? undefined : await client.call("GET /v1/emails", { query })
+  let found = cursor === null ? undefined : await client.call("GET /v1/emails", { query })
+  for (let looks = 1; looks < MOST_LOOKS && found?.meta.incomplete; looks++) {
+    if (found.data.length > 0) break
+    const further = { ...query, cursor: found.meta.next_cursor ?? undefined }
+    found = await client.call("GET /v1/emails", { query: given(further) })
+  }
   const next = found?.meta.next_cursor ?? null
   cursors.set(filter.text, next)
   const facts = found?.data.map(updateOfEmail) ?? []

@@ -6,7 +6,7 @@ import type { Secrets } from "../core/secrets"
 import { millis, now } from "../core/time"
 import { enqueue, type JobKind } from "../jobs/jobs"
 import { held } from "../store/dialect"
-import { type Keyset, newestFirst } from "../store/rows"
+import { rowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { enqueueCheck, nextCheck } from "./check-schedule"
 import type { DomainRow, KeyRow } from "./expected-records"
@@ -113,29 +113,16 @@ interface DomainQuery {
 }
 
 /** Newest first. */
-export function list(
-  db: Reader,
-  project_id: string,
-  query: DomainQuery & Keyset & { limit: number; offset: number },
-): Promise<DomainRow[]> {
-  const { where, order } = newestFirst(domains.id, query)
-  const rows = db
-    .select()
-    .from(domains)
-    .where(and(matching(project_id, query), where))
-  return rows.orderBy(order).limit(query.limit).offset(query.offset)
-}
+export const list = (db: Reader, project_id: string, query: DomainQuery) =>
+  rowList(db, domains, {
+    owner: project_id,
+    of: eq(domains.project_id, project_id),
+    filter: matching(query),
+    missing: gone,
+  })
 
-/** How many there are: a project has few, so counting is cheaper than keeping a total. */
-export async function count(db: Reader, project_id: string, query: DomainQuery): Promise<number> {
-  const wanted = matching(project_id, query)
-  const [row] = await db.select({ all: counted() }).from(domains).where(wanted)
-  return row?.all ?? 0
-}
-
-function matching(project_id: string, { status, domain }: DomainQuery): SQL | undefined {
+function matching({ status, domain }: DomainQuery): SQL | undefined {
   return and(
-    eq(domains.project_id, project_id),
     status ? eq(domains.status, status) : undefined,
     domain === undefined ? undefined : named(domain),
   )

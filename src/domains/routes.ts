@@ -120,17 +120,12 @@ async function list(parts: DomainParts, call: Call<unknown, Static<typeof schema
   const { store, cursors } = parts
   const { project_id, query } = call
   const { status, domain } = query
-  const wanted = { status, domain }
-  const byId = keyById((id) => domains.find(store.read, project_id, id))
-  const rows = await domains.list(store.read, project_id, {
-    ...wanted,
-    ...(await windowOf(call, cursors, byId)),
-  })
+  const found = domains.list(store.read, project_id, { status, domain })
+  const { rows, end } = await found.list(await windowOf(call, cursors, keyById(found.find)))
   const keys = await domains.keysOfAll(store.read, rows)
   const targets = await targetsOfProject(store.read, project_id, parts.domains.targets)
-  const total = () => domains.count(store.read, project_id, wanted)
   const records = rows.map((row) => domainRecord(row, keys.get(row.id) ?? [], targets))
-  return asPage(call, cursors, { rows: records, total })
+  return asPage(call, cursors, { rows: records, end, total: found.total })
 }
 
 const zoneQuery = t.Object({ format: t.Optional(oneOf(...FORMATS)) })

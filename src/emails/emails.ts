@@ -1,7 +1,6 @@
-import { and, count, desc, eq, exists, gte, isNotNull, lt, or, type SQL, sql } from "drizzle-orm"
+import { and, count, desc, eq, exists, isNotNull, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
-import { firstIdAt, isUuid } from "../core/ids"
-import { millisFrom } from "../core/time"
+import { isUuid } from "../core/ids"
 import * as feed from "../events/feed"
 import type { Page } from "../http/page"
 import { changeUnclaimed } from "../jobs/claims"
@@ -11,7 +10,7 @@ import { keepsContent } from "../messages/message-retention"
 import { messageRows } from "../messages/pipeline"
 import { cancel as cancelMessage } from "../messages/settle"
 import { isShared, type SharedContent } from "../messages/shared-contents"
-import { asTheyStand, hasStatus } from "../messages/standing"
+import { asTheyStand, hasStatus, isClaimed } from "../messages/standing"
 import {
   attempts,
   messageContents,
@@ -25,8 +24,16 @@ import { settledCounters } from "../messages/transitions"
 import type { Outcome } from "../providers/provider"
 import { totals } from "../store/counters"
 import { isAskedId } from "../store/dialect"
-import type { ListWindow } from "../store/rows"
-import { newestFirst, oldestFirst } from "../store/rows"
+import {
+  type BoundedList,
+  boundedList,
+  countUpTo,
+  type IdSource,
+  idsBetween,
+  type ListWindow,
+  oldestFirst,
+  timesBetween,
+} from "../store/rows"
 import type { Reader, Store } from "../store/store"
 import { summaries } from "../tracking/tracking"
 import { type SharedParts, sharedAgain } from "./compose-email"
@@ -228,18 +235,18 @@ async function readContent(reading: EmailReading, message: Message) {
 
 /** Addresses and the domain in the form in which they compare. */
 export interface EmailFilter {
-  status?: Status
-  to?: string
-  from?: string
-  tag?: string
-  domain?: string
-  subject?: string
-  stream?: Stream
-  batch_id?: string
-  template_id?: string
+  status?: Status | undefined
+  to?: string | undefined
+  from?: string | undefined
+  tag?: string | undefined
+  domain?: string | undefined
+  subject?: string | undefined
+  stream?: Stream | undefined
+  batch_id?: string | undefined
+  template_id?: string | undefined
   /** With those that were merged into the subscriber. */
-  subscriber_ids?: string[]
-  category?: string
+  subscriber_ids?: string[] | undefined
+  category?: string | undefined
   after: string | undefined
   before: string | undefined
 }
@@ -251,22 +258,59 @@ export async function list(
   filter: EmailFilter,
   window: ListWindow,
 ) {
-  const wanted = matching(db, project_id, filter)
-  const { where, order } = newestFirst(messages.id, window)
-  const rows = db.select().from(messages).where(and(wanted, where))
-  const some = await rows.orderBy(order).limit(window.limit).offset(window.offset)
-  const total = () => countEmails(db, project_id, filter, wanted)
-  const waiting = await asTheyStand(db, some)
+  const place = placeOf(db, project_id, filter)
+  const found = boundedList<Message>(db, { owner: project_id, table: messages, ...place })
+  const { rows, end } = await found.list(window)
+  const total = () => countEmails(db, project_id, filter, found.total)
+  const waiting = await asTheyStand(db, rows)
   const hits = await summaries(db, waiting)
   const shown = waiting.map((message) => listed(message, hits.get(message.id)))
-  return { rows: shown, total } satisfies Page<object>
+  return { rows: shown, end, total } satisfies Page<object>
 }
 
-function matching(db: Reader, project_id: string, filter: EmailFilter): SQL | undefined {
-  const { status, to, from, tag, domain, subject, stream, batch_id, after, before } = filter
+/** The index of one filter, the narrowest as a rule, and what it does not know. */
+function placeOf(db: Reader, project_id: string, filter: EmailFilter): EmailPlace {
+  const { to, subscriber_ids = [], template_id, tag, status } = filter
+  const within = idsBetween(messages.id, filter)
+  const along = (...indexed: (SQL | undefined)[]): IdSource => ({
+    rows: messages,
+    id: messages.id,
+    where: and(eq(messages.project_id, project_id), ...indexed, within),
+  })
+  const rest = (known: Partial<EmailFilter>) =>
+    and(OF_CHANNEL, conditionsOf(db, project_id, { ...filter, ...known }))
+  const [subscriber, ...merged] = subscriber_ids
+  if (status === "sending") {
+    return { along: beingSent(db, project_id), filter: rest({ status: undefined }) }
+  }
+  if (to !== undefined) {
+    return { along: along(eq(messages.recipient, to)), filter: rest({ to: undefined }) }
+  }
+  if (subscriber !== undefined && merged.length === 0) {
+    const own = ofSubscribers(subscriber_ids)
+    return { along: along(own), filter: rest({ subscriber_ids: undefined }) }
+  }
+  if (template_id !== undefined) {
+    return { along: along(ofTemplate(template_id)), filter: rest({ template_id: undefined }) }
+  }
+  if (tag !== undefined) {
+    return { along: taggedWith(project_id, tag, filter), filter: rest({ tag: undefined }) }
+  }
+  if (status === undefined) {
+    return { along: along(OF_CHANNEL), filter: conditionsOf(db, project_id, filter) }
+  }
+  // A claim is not in the index.
+  const known = status === "queued" ? {} : { status: undefined }
+  return { along: along(eq(messages.status, status)), filter: rest(known) }
+}
+
+type EmailPlace = Pick<BoundedList<Message>, "along" | "filter">
+
+const OF_CHANNEL = eq(messages.channel, "email")
+
+function conditionsOf(db: Reader, project_id: string, filter: EmailFilter): SQL | undefined {
+  const { status, to, from, tag, domain, subject, stream, batch_id } = filter
   return and(
-    eq(messages.project_id, project_id),
-    eq(messages.channel, "email"),
     status && hasStatus(db, status),
     to === undefined ? undefined : eq(messages.recipient, to),
     from === undefined ? undefined : eq(messages.sender, from),
@@ -278,11 +322,7 @@ function matching(db: Reader, project_id: string, filter: EmailFilter): SQL | un
     filter.subscriber_ids === undefined ? undefined : ofSubscribers(filter.subscriber_ids),
     filter.category === undefined ? undefined : eq(messages.category, filter.category),
     tag === undefined ? undefined : exists(tagged(db, project_id, tag)),
-    after === undefined ? undefined : gte(messages.created_at, after),
-    before === undefined ? undefined : lt(messages.created_at, before),
-    // The bounds once more as ids, which rise with time: so the index can skip what is outside.
-    after === undefined ? undefined : gte(messages.id, firstIdAt(millisFrom(after) - SKEW)),
-    before === undefined ? undefined : lt(messages.id, firstIdAt(millisFrom(before) + SKEW)),
+    timesBetween(messages.created_at, filter),
   )
 }
 
@@ -296,50 +336,52 @@ const ofSubscribers = (ids: string[]) =>
     isNotNull(messages.subscriber_id),
   )
 
-/** An id is made a little before or after the row's time is read. */
-const SKEW = 60_000
-
 const contains = (text: string) => sql`${messages.subject_key} LIKE ${partOf(text)} ESCAPE '\\'`
+
+const ofTag = (project_id: string, tag: string) =>
+  and(eq(messageTags.project_id, project_id), eq(messageTags.tag, tag))
+
+const taggedWith = (project_id: string, tag: string, times: EmailFilter): IdSource => ({
+  rows: messageTags,
+  id: messageTags.message_id,
+  where: and(ofTag(project_id, tag), idsBetween(messageTags.message_id, times)),
+})
 
 const tagged = (db: Reader, project_id: string, tag: string) =>
   db
     .select({ one: sql`1` })
     .from(messageTags)
-    .where(
-      and(
-        eq(messageTags.project_id, project_id),
-        eq(messageTags.tag, tag),
-        eq(messageTags.message_id, messages.id),
-      ),
-    )
+    .where(and(ofTag(project_id, tag), eq(messageTags.message_id, messages.id)))
+
+/** No more than the nodes deliver at once. Where their ids are in memory, no index of the project is faster. */
+function beingSent(db: Reader, project_id: string): IdSource {
+  const { project_id: owner, id } = messages
+  const ours = db.isAlone ? sql`+${owner} = ${sql.param(project_id, owner)}` : eq(owner, project_id)
+  return { rows: messages, id, where: and(isClaimed(db), ours) }
+}
+
+/** Far more than the nodes deliver at once. */
+const MOST_IN_FLIGHT = 10_000
 
 const SETTLED = settledCounters("email")
 
-/** From the counters where they know it; other filters are counted as they are asked. */
+/** From the counters where they know it. */
 async function countEmails(
   db: Reader,
   project_id: string,
   filter: EmailFilter,
-  wanted: SQL | undefined,
+  counted: () => Promise<number | null>,
 ) {
   const names = Object.entries(filter).filter(([, value]) => value !== undefined)
   const only = names.length === 1 ? filter.status : undefined
-  if (names.length > 0 && !only) return countRows(db, wanted)
+  if ((names.length > 0 && !only) || only === "sending") return counted()
 
   const sums = await totals(db, project_id, ["email", ...SETTLED])
   if (!only) return sums.get("email") ?? 0
   const settled = sums.get(`email.${only}`)
   if (settled !== undefined) return settled
-  const in_flight = await countRows(db, sending(db, project_id)) // no more than the nodes deliver at once
-  if (only === "sending") return in_flight
+  const sent_now = beingSent(db, project_id)
+  const in_flight = await countUpTo(db, sent_now, MOST_IN_FLIGHT)
   const done = SETTLED.reduce((sum, name) => sum + (sums.get(name) ?? 0), 0)
   return Math.max(0, (sums.get("email") ?? 0) - done - in_flight)
-}
-
-const sending = (db: Reader, project_id: string) =>
-  and(eq(messages.project_id, project_id), hasStatus(db, "sending"))
-
-async function countRows(db: Reader, wanted: SQL | undefined): Promise<number> {
-  const [row] = await db.select({ n: sql<number>`count(*)` }).from(messages).where(wanted)
-  return Number(row?.n ?? 0)
 }

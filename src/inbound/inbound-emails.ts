@@ -1,9 +1,8 @@
-import { and, desc, eq, gte, lt, ne, type SQL } from "drizzle-orm"
+import { and, desc, eq, ne, type SQL } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import type { Blobs } from "../core/blobs"
 import { fail } from "../core/errors"
-import { firstIdAt, isUuid } from "../core/ids"
-import { millisFrom } from "../core/time"
+import { isUuid } from "../core/ids"
 import * as feed from "../events/feed"
 import type { Page } from "../http/page"
 import type { Caller } from "../identity/caller"
@@ -12,7 +11,7 @@ import { extractLink } from "../lib/link-extraction"
 import { textFromHtml } from "../lib/text-from-html"
 import { total } from "../store/counters"
 import { isAskedId } from "../store/dialect"
-import { countRows, type ListWindow, newestFirst } from "../store/rows"
+import { boundedList, idsBetween, type ListWindow, timesBetween } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { deliverAgain } from "../webhooks/resend"
 import { type InboundFileUrl, listed, whole } from "./inbound-record"
@@ -60,38 +59,34 @@ export async function list(
   filter: InboundFilter,
   window: ListWindow,
 ) {
-  const wanted = matching(project_id, filter)
-  const { where, order } = newestFirst(inboundEmails.id, window)
-  const rows = db.select().from(inboundEmails).where(and(wanted, where)).orderBy(order)
-  const some = await rows.limit(window.limit).offset(window.offset)
+  const [indexed, ...others] = conditionsOf(filter)
+  const where = and(
+    eq(inboundEmails.project_id, project_id),
+    indexed,
+    idsBetween(inboundEmails.id, filter),
+  )
+  const found = boundedList<InboundRow>(db, {
+    owner: project_id,
+    table: inboundEmails,
+    along: { rows: inboundEmails, id: inboundEmails.id, where },
+    filter: and(...others, timesBetween(inboundEmails.created_at, filter)),
+  })
+  const { rows, end } = await found.list(window)
   const is_all = Object.values(filter).every((value) => value === undefined)
-  const count = () =>
-    is_all ? total(db, project_id, INBOUND_COUNTER) : countRows(db, inboundEmails, wanted)
-  return { rows: some.map(listed), total: count } satisfies Page<object>
+  const count = () => (is_all ? total(db, project_id, INBOUND_COUNTER) : found.total())
+  return { rows: rows.map(listed), end, total: count } satisfies Page<object>
 }
 
-function matching(project_id: string, filter: InboundFilter): SQL | undefined {
-  const { to, from, kind, thread_id, after, before } = filter
-  return and(
-    eq(inboundEmails.project_id, project_id),
+/** Each has an index of its own. The one that leaves the fewest, as a rule, comes first. */
+function conditionsOf({ to, from, kind, thread_id }: InboundFilter): SQL[] {
+  const conditions = [
+    thread_id === undefined ? undefined : isAskedId(inboundEmails.thread_id, thread_id),
     to === undefined ? undefined : eq(inboundEmails.to_email, to),
     from === undefined ? undefined : eq(inboundEmails.from_email, from),
     kind && eq(inboundEmails.kind, kind),
-    thread_id === undefined ? undefined : isAskedId(inboundEmails.thread_id, thread_id),
-    after === undefined ? undefined : cameSince(after),
-    before === undefined ? undefined : lt(inboundEmails.created_at, before),
-  )
+  ]
+  return conditions.filter((one) => one !== undefined)
 }
-
-/** An id is made a little before or after the row's time is read. */
-const SKEW_MILLISECONDS = 60_000
-
-/** The bound once more as an id, so that the index can skip what is older. */
-const cameSince = (since: string) =>
-  and(
-    gte(inboundEmails.created_at, since),
-    gte(inboundEmails.id, firstIdAt(millisFrom(since) - SKEW_MILLISECONDS)),
-  )
 
 /** What a caller waits for. */
 interface Awaited {
@@ -136,7 +131,8 @@ function newestTo(db: Reader, project_id: string, { to, since, extract }: Awaite
     eq(inboundEmails.project_id, project_id),
     eq(inboundEmails.to_email, to),
     ne(inboundEmails.status, "received"), // not processed yet
-    since === undefined ? undefined : cameSince(since),
+    idsBetween(inboundEmails.id, { after: since }),
+    timesBetween(inboundEmails.created_at, { after: since }),
   )
   const rows = db.select().from(inboundEmails).where(wanted).orderBy(desc(inboundEmails.id))
   return rows.limit(extract ? MOST_SEARCHED : 1)

@@ -1,4 +1,4 @@
-import { and, count, eq, gte, inArray, isNotNull, isNull, or, type SQL, sql } from "drizzle-orm"
+import { and, eq, inArray, isNotNull, isNull, notInArray, or, type SQL, sql } from "drizzle-orm"
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
@@ -9,8 +9,13 @@ import type { Page } from "../http/page"
 import { comparable } from "../lib/address"
 import { partOf, searchable } from "../lib/text"
 import { bump, total } from "../store/counters"
-import type { ListWindow } from "../store/rows"
-import { newestFirst } from "../store/rows"
+import {
+  type BoundedList,
+  boundedList,
+  idsBetween,
+  type ListWindow,
+  timesBetween,
+} from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { lookInto } from "./mail-look"
 import type { MailFile, ParsedMail } from "./parse-task"
@@ -75,25 +80,15 @@ export async function list(
   filter: MailFilter,
   { limit = 25, offset = 0, ...stretch }: Partial<ListWindow> = {},
 ): Promise<Page<MailboxMailSummary>> {
-  const conditions = conditionsOf(db, project_id, filter)
-  const where = and(eq(mailboxMails.project_id, project_id), ...conditions)
-  const stands = newestFirst(mailboxMails.id, stretch)
-  const rows = await db
-    .select(summary)
-    .from(mailboxMails)
-    .where(and(where, stands.where))
-    .orderBy(stands.order)
-    .limit(limit)
-    .offset(offset)
-  return {
-    rows: rows.map(summaryOf),
-    async total() {
-      if (conditions.length === 0) return total(db, project_id, COUNTER)
-      const [counted] = await db.select({ value: count() }).from(mailboxMails).where(where)
-      return counted?.value ?? 0
-    },
-  }
+  const place = placeOf(db, project_id, filter)
+  const asked = { owner: project_id, table: mailboxMails, fields: summary, ...place }
+  const found = boundedList<SummaryRow>(db, asked)
+  const { rows, end } = await found.list({ limit, offset, ...stretch })
+  const all = isEmpty(filter) ? () => total(db, project_id, COUNTER) : found.total
+  return { rows: rows.map(summaryOf), end, total: all }
 }
+
+const isEmpty = (filter: MailFilter) => Object.values(filter).every((value) => value === undefined)
 
 /** Throws `not_found`; looks within the project only. */
 export async function find(db: Reader, project_id: string, id: string): Promise<MailboxMail> {
@@ -161,18 +156,16 @@ export async function removeByIds(tx: Tx, project_id: string, ids: string[]): Pr
   return deleted.length
 }
 
-async function clearSome(tx: Tx, project_id: string, { to }: Pick<MailFilter, "to">) {
-  const wanted = and(
-    eq(mailboxMails.project_id, project_id),
-    ...conditionsOf(tx, project_id, { to }),
-  )
-  const some = tx.select({ id: mailboxMails.id }).from(mailboxMails).where(wanted)
-  const deleted = await tx
-    .delete(mailboxMails)
-    .where(inArray(mailboxMails.id, some.limit(CLEARED_AT_ONCE)))
-    .returning({ id: mailboxMails.id })
-  await bump(tx, project_id, COUNTER, -deleted.length)
-  return deleted.length
+async function clearSome(tx: Tx, project: string, { to }: Pick<MailFilter, "to">) {
+  const ours = tx.select({ id }).from(mailboxMails).where(eq(project_id, project))
+  const named = (address: string) =>
+    tx
+      .select({ id: mailboxRecipients.mail_id })
+      .from(mailboxRecipients)
+      .where(sentTo(project, address))
+  const some = to === undefined ? ours.limit(CLEARED_AT_ONCE) : named(to).limit(CLEARED_AT_ONCE)
+  const ids = (await some).map((mail) => mail.id)
+  return ids.length > 0 ? removeByIds(tx, project, ids) : 0
 }
 
 type MailBytes = Pick<MailboxMail, "raw">
@@ -197,23 +190,64 @@ const { read_at, size, attachments, subject_key, search_key } = mailboxMails
 const addresses = { from: from_address, to: to_address }
 const summary = { id, email_id, ...addresses, subject, read_at, size, attachments, created_at }
 
-function conditionsOf(db: Reader, project: string, filter: MailFilter): SQL[] {
-  const { to, from, search, since, unread } = filter
-  const conditions: (SQL | undefined)[] = []
-  if (to !== undefined) conditions.push(inArray(id, mailsTo(db, project, to)))
-  if (from !== undefined) conditions.push(sentBy(db, project, comparable(from)))
-  if (since !== undefined) conditions.push(gte(created_at, since))
-  if (unread !== undefined) conditions.push(unread ? isNull(read_at) : isNotNull(read_at))
-  if (search) conditions.push(containing(db, project, search))
-  return conditions.filter((condition) => condition !== undefined)
+type SummaryRow = Omit<MailboxMailSummary, "read"> & Pick<MailboxMail, "read_at">
+
+type MailPlace = Pick<BoundedList<SummaryRow>, "along" | "filter">
+
+/** The index of one filter. The others ask indexes, too, where they can, since the rows hold the bytes of mails. */
+function placeOf(db: Reader, project: string, filter: MailFilter): MailPlace {
+  const { to, since, unread, ...others } = filter
+  const times = { after: since }
+  if (to !== undefined) {
+    const { mail_id } = mailboxRecipients
+    const where = and(sentTo(project, to), idsBetween(mail_id, times))
+    const ours = and(
+      eq(project_id, project),
+      conditionsOf(db, { ...others, since, unread }, undefined),
+    )
+    return { along: { rows: mailboxRecipients, id: mail_id, where }, filter: ours }
+  }
+  const is_unread = unread ? isNull(read_at) : undefined
+  const where = and(eq(project_id, project), is_unread, idsBetween(id, times))
+  const rest = { ...others, since, unread: unread ? undefined : unread }
+  return {
+    along: { rows: mailboxMails, id, where },
+    filter: isEmpty(rest) ? undefined : (named) => conditionsOf(db, rest, named),
+  }
 }
 
-function mailsTo(db: Reader, project_id: string, to: string) {
-  const recipient = mailboxRecipients
-  return db
-    .select({ mail_id: recipient.mail_id })
-    .from(recipient)
-    .where(and(eq(recipient.project_id, project_id), eq(recipient.address, comparable(to))))
+const sentTo = (project: string, to: string) =>
+  and(eq(mailboxRecipients.project_id, project), eq(mailboxRecipients.address, comparable(to)))
+
+/** With `named`, which bounds the mails, they read indexes alone, and no bytes of mails. */
+function conditionsOf(db: Reader, filter: MailFilter, named: SQL | undefined): SQL | undefined {
+  const { from, search, since, unread } = filter
+  const searches = [
+    ...(from === undefined ? [] : [sentBy(comparable(from))]),
+    ...(search ? [containing(search)] : []),
+  ]
+  const mails = (condition: SQL) =>
+    db.select({ id }).from(mailboxMails).where(and(named, condition))
+  const isRead = () => (named ? notInArray(id, mails(isNull(read_at))) : isNotNull(read_at))
+  return and(
+    ...searches.map(({ fits, earlier }) => {
+      const without = and(isNull(search_key), earlier)
+      return named
+        ? and(
+            inArray(id, mails(sql`(${fits} OR ${search_key} IS NULL)`)),
+            or(isNotNull(search_key), earlier),
+          )
+        : or(fits, without)
+    }),
+    timesBetween(created_at, { after: since }),
+    unread === undefined ? undefined : unread ? isNull(read_at) : isRead(),
+  )
+}
+
+/** What the search key must be like. Mail of an earlier version has none: `earlier` is asked of that mail only. */
+interface KeySearch {
+  fits: SQL
+  earlier: SQL | undefined
 }
 
 /** In bytes. An index of Postgres takes no row that is longer than 2,704. */
@@ -230,28 +264,16 @@ function searchKeyOf(mail: Pick<NewMailboxMail, "subject" | "from_address" | "to
 const like = (column: AnySQLiteColumn, pattern: string): SQL =>
   sql`${column} LIKE ${pattern} ESCAPE '\\'`
 
-/**
- * The mails whose search key fits. These queries read an index alone, and no bytes of mails. Mail of an earlier
- * version has no key: `earlier` is asked of that mail only.
- */
-function keyed(db: Reader, project: string, pattern: string, earlier: SQL | undefined): SQL {
-  const mails = (where: SQL | undefined) => db.select({ id }).from(mailboxMails).where(where)
-  const ours = (condition: SQL) => mails(and(eq(project_id, project), condition))
-  const fits = ours(like(search_key, pattern)).getSQL()
-  const before = mails(and(inArray(id, ours(isNull(search_key))), earlier)).getSQL()
-  return sql`${id} IN (${fits} UNION ALL ${before})`
-}
-
-const containing = (db: Reader, project: string, text: string): SQL => {
+const containing = (text: string): KeySearch => {
   const part = partOf(text)
   const earlier = or(...[subject_key, from_address, to_address].map((one) => like(one, part)))
-  return keyed(db, project, part, earlier)
+  return { fits: like(search_key, part), earlier }
 }
 
 /** The sender is the first line of the key. */
-const sentBy = (db: Reader, project: string, address: string): SQL => {
+const sentBy = (address: string): KeySearch => {
   const begin = `${partOf(`${address}\n`).slice(1)}`
-  return keyed(db, project, begin, eq(from_address, address))
+  return { fits: like(search_key, begin), earlier: eq(from_address, address) }
 }
 
 interface Kept {

@@ -1,10 +1,10 @@
-import { and, asc, count, desc, eq, gte, inArray, or, type SQL, sql } from "drizzle-orm"
+import { and, asc, desc, eq, gte, inArray, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { log } from "../core/log"
 import { isoFrom, millis, millisFrom, monotonic } from "../core/time"
 import { isAskedId } from "../store/dialect"
-import { type Keyset, newestFirst } from "../store/rows"
+import { boundedList } from "../store/rows"
 import { inserter } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import { requestLog } from "./tables"
@@ -152,23 +152,19 @@ export interface RequestLogFilter {
   request_id: string | undefined
 }
 
-interface Part extends Keyset {
-  limit: number
-  offset: number
-}
-
 export type RequestLogRow = typeof requestLog.$inferSelect
 
 /** Newest first. */
-export async function list(
-  db: Reader,
-  filter: RequestLogFilter,
-  { limit, offset, ...stretch }: Part,
-) {
-  const { where, order } = newestFirst(requestLog.id, stretch)
-  const wanted = and(matching(filter), where)
-  const rows = db.select().from(requestLog).where(wanted).orderBy(order)
-  return await rows.limit(limit).offset(offset)
+export function list(db: Reader, filter: RequestLogFilter) {
+  const { project_id, request_id } = filter
+  const ofProject = project_id === undefined ? undefined : eq(requestLog.project_id, project_id)
+  const ofRequest = request_id === undefined ? undefined : eq(requestLog.request_id, request_id)
+  return boundedList<RequestLogRow>(db, {
+    owner: project_id ?? "",
+    table: requestLog,
+    along: { rows: requestLog, id: requestLog.id, where: ofRequest ?? ofProject },
+    filter: and(ofRequest && ofProject, matching(filter)),
+  })
 }
 
 /**
@@ -190,11 +186,6 @@ export async function find(
   return row ?? fail("not_found", "There is no such request.")
 }
 
-export async function countAll(db: Reader, filter: RequestLogFilter): Promise<number> {
-  const [row] = await db.select({ all: count() }).from(requestLog).where(matching(filter))
-  return row?.all ?? 0
-}
-
 /** Forgets some of what is older than that moment. Returns how many went; 0 when none is left. */
 export async function purgeRequestLog(store: Store, before: string): Promise<number> {
   // Ids are made in the order of time, so the oldest come first without an index on time.
@@ -211,13 +202,11 @@ export async function purgeRequestLog(store: Store, before: string): Promise<num
 }
 
 function matching(filter: RequestLogFilter): SQL | undefined {
-  const { project_id, least_status, most_status, key_id, request_id } = filter
+  const { least_status, most_status, key_id } = filter
   return and(
-    project_id === undefined ? undefined : eq(requestLog.project_id, project_id),
     least_status === undefined ? undefined : gte(requestLog.status, least_status),
     most_status === undefined ? undefined : sql`${requestLog.status} <= ${most_status}`,
     key_id === undefined ? undefined : isAskedId(requestLog.key_id, key_id),
-    request_id === undefined ? undefined : eq(requestLog.request_id, request_id),
     under(filter.path),
   )
 }

@@ -5,7 +5,7 @@ import { type AnyRoute, projectRow, route } from "../http/route"
 import type { Caller } from "../identity/caller"
 import { count, id, maybe, rarely, text, time } from "../lib/record-fields"
 import type { Store } from "../store/store"
-import { countAll, find, list, type RequestLogFilter, type RequestLogRow } from "./request-log"
+import { find, list, type RequestLogFilter, type RequestLogRow } from "./request-log"
 
 const filters = pageQuery({
   status: t.Optional(
@@ -53,9 +53,9 @@ export const requestLogRoutes = ({ store, cursors }: RequestLogParts): AnyRoute[
     handle: async (call) => {
       const filter = filterOf(call.caller, call.query)
       const byId = async (id: string) => (await find(store.read, filter, id)).id
-      const rows = await list(store.read, filter, await windowOf(call, cursors, byId))
-      const total = () => countAll(store.read, filter)
-      return asPage(call, cursors, { rows, total }, shown)
+      const rows = list(store.read, filter)
+      const found = await rows.list(await windowOf(call, cursors, byId))
+      return asPage(call, cursors, { ...found, total: rows.total }, shown)
     },
   }),
 ]

@@ -20,6 +20,6 @@ export const requestLog = table(
   },
   (entry) => [
     index("request_log_by_project").on(entry.project_id, entry.id),
-    index("request_log_by_request").on(entry.request_id),
+    index("request_log_by_request").on(entry.request_id, entry.id),
   ],
 )

@@ -88,7 +88,7 @@ export interface IdSource {
 }
 
 /** A list of rows with ids, newest first. */
-interface BoundedList<Row> {
+export interface BoundedList<Row> {
   /** The project, or the account. It has one heavy read at a time. */
   owner: string
   table: TableWithId
@@ -96,33 +96,36 @@ interface BoundedList<Row> {
   fields?: { [Name in keyof Row]: SQLiteColumn }
   /** The index that the list goes along: one of its table, or of another one that names its ids. */
   along: IdSource
-  /** What that index does not know, and what is therefore asked of row by row. */
-  filter: SQL | undefined
+  /**
+   * What that index does not know, and what is therefore asked of row by row. Where an index of its own answers it, a
+   * function gets what bounds the rows.
+   */
+  filter: SQL | ((named: SQL | undefined) => SQL | undefined) | undefined
 }
 
 /** Rows at which a filter looks in one request, where it has no index of its own. */
 const MOST_FILTERED = 3000
 
-/** A filter looks at so many rows at once. Where there are more, another thread does it. */
+/** At so many rows a filter looks at once. Where they do not fill the page, another thread goes on. */
 const FEW = 200
 
-/** Of more rows the number is not told. */
-const MOST_COUNTED = 1000
+/** Of more rows of an index the number is not told: pages by number end there, too. */
+const MOST_COUNTED = 10_000
 
 /**
  * A list of which no page costs more as it grows. Along its index it reads what the page shows. A filter
  * looks at 3,000 rows, as a heavy read, and `end` tells where it stopped. The total is null where rows were not
- * counted: beyond 1,000 of an index, and beyond 3,000 that a filter looks at.
+ * counted: beyond 10,000 of an index, and beyond 3,000 that a filter looks at.
  *
  * The index has to hold the conditions of `along` and then the id. Everything else belongs into `filter`.
  */
-export function boundedList<Row>(
+export function boundedList<Row extends object>(
   db: Reader,
   list: BoundedList<Row>,
 ): Pick<RowList<Row>, "list" | "total"> {
   if (!list.filter) {
     return {
-      list: async (window) => ({ rows: await rowsIn(db, list, window) }),
+      list: async (window) => ({ rows: await selectIn(db, list, window) }),
       total: () => told(countUpTo(db, list.along, MOST_COUNTED + 1), MOST_COUNTED),
     }
   }
@@ -155,9 +158,9 @@ async function filtered<Row>(
   list: BoundedList<Row>,
   window: ListWindow,
 ): Promise<FoundRows<Row>> {
-  if ((await endOf(inPlace(db), list, window, FEW)) === undefined) {
-    return { rows: await rowsIn(db, list, window) }
-  }
+  const few = await endOf(inPlace(db), list, window, FEW)
+  const rows = await selectIn(db, list, window, few)
+  if (few === undefined || rows.length === window.limit) return { rows }
   return readHeavy(db, list.owner, async (read) => {
     const end = await endOf(read, list, window, MOST_FILTERED)
     return { rows: await read((thread) => selectIn(thread, list, window, end)), end }
@@ -205,9 +208,6 @@ async function endOf<Row>(
   return next && (last?.id as string)
 }
 
-const rowsIn = async <Row>(db: Reader, list: BoundedList<Row>, window: ListWindow) =>
-  await selectIn(db, list, window)
-
 function selectIn<Row>(
   db: Reader,
   list: BoundedList<Row>,
@@ -231,7 +231,8 @@ function conditionOf<Row>(
   const { where: beyond } = newestFirst(along.id, stretch)
   const bound = stretch.before === undefined ? gte : lte
   const named = and(along.where, beyond, end === undefined ? undefined : bound(along.id, end))
-  if (along.id === id) return and(named, filter)
+  const asked = typeof filter === "function" ? filter(named) : filter
+  if (along.id === id) return and(named, asked)
   return and(
     inArray(
       id,
@@ -240,13 +241,13 @@ function conditionOf<Row>(
         .from(along.rows)
         .where(named),
     ),
-    filter,
+    asked,
   )
 }
 
 /** How many rows the source has, at most `most`. */
 export async function countUpTo(db: Reader, { rows, where }: IdSource, most: number) {
-  const some = sql`(SELECT 1 FROM ${rows} WHERE ${where} LIMIT ${most}) AS some_rows`
+  const some = sql`(SELECT 1 FROM ${rows} WHERE ${where ?? sql`1 = 1`} LIMIT ${most}) AS some_rows`
   const [row] = await db.select({ all: sql<number>`count(*)` }).from(some)
   return Number(row?.all ?? 0)
 }

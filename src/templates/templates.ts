@@ -7,7 +7,7 @@ import type { Page } from "../http/page"
 import type { Caller } from "../identity/caller"
 import { partOf, searchable } from "../lib/text"
 import { bump, total } from "../store/counters"
-import { countRows, holdById, type ListWindow, newestFirst, rowById } from "../store/rows"
+import { boundedList, holdById, type ListWindow, rowById } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { TEMPLATE_NAME } from "./limits"
 import { type TemplateContent, type TemplateStatus, templates, templateVersions } from "./tables"
@@ -278,14 +278,15 @@ export async function list(
   filter: TemplateFilter,
   window: ListWindow,
 ): Promise<Page<TemplateRow>> {
-  const { where, order } = newestFirst(templates.id, window)
-  const wanted = and(ours(project_id), matching(filter))
-  const rows = db.select().from(templates).where(and(wanted, where))
+  const found = boundedList<TemplateRow>(db, {
+    owner: project_id,
+    table: templates,
+    along: { rows: templates, id: templates.id, where: ours(project_id) },
+    filter: matching(filter),
+  })
   const is_filtered = Object.values(filter).some((value) => value !== undefined)
-  return {
-    rows: await rows.orderBy(order).limit(window.limit).offset(window.offset),
-    total: () => (is_filtered ? countRows(db, templates, wanted) : total(db, project_id, COUNTER)),
-  }
+  const all = () => total(db, project_id, COUNTER)
+  return { ...(await found.list(window)), total: is_filtered ? found.total : all }
 }
 
 const matching = ({ search, channel, status, tag }: TemplateFilter): SQL | undefined =>

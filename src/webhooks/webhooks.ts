@@ -1,5 +1,5 @@
 import type { Static } from "@sinclair/typebox"
-import { and, eq, sql } from "drizzle-orm"
+import { and, eq } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
@@ -11,7 +11,7 @@ import { newSecret } from "../lib/signature"
 import { demandRoom } from "../plans/plans"
 import { bump, total } from "../store/counters"
 import { held } from "../store/dialect"
-import { type ListWindow, newestFirst } from "../store/rows"
+import { type ListWindow, rowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as accounts from "../tenancy/accounts"
 import * as projects from "../tenancy/projects"
@@ -101,25 +101,22 @@ export async function list(
   status: WebhookStatus | undefined,
   window: ListWindow,
 ): Promise<Page<WebhookRecord> & { warnings: Map<string, WebhookWarning[]> }> {
-  const filter = and(eq(webhooks.project_id, project_id), status && eq(webhooks.status, status))
-  const { where, order } = newestFirst(webhooks.id, window)
-  const rows = await db
-    .select()
-    .from(webhooks)
-    .where(and(filter, where))
-    .orderBy(order)
-    .limit(window.limit)
-    .offset(window.offset)
-  const ids = rows.map(({ id }) => id)
-  const totals = await totalsOf(db, ids)
+  const found = rowList(db, webhooks, {
+    owner: project_id,
+    of: eq(webhooks.project_id, project_id),
+    filter: status && eq(webhooks.status, status),
+    missing: gone,
+  })
+  const { rows, end } = await found.list(window)
+  const totals = await totalsOf(
+    db,
+    rows.map(({ id }) => id),
+  )
   return {
     rows: rows.map((row) => record(row, totals.get(row.id)?.held ?? 0)),
+    end,
     warnings: new Map(rows.map((row) => [row.id, warningsOf(row)])),
-    total: async () => {
-      if (!status) return total(db, project_id, COUNTER)
-      const [row] = await db.select({ n: sql<number>`count(*)` }).from(webhooks).where(filter)
-      return Number(row?.n ?? 0)
-    },
+    total: status ? found.total : () => total(db, project_id, COUNTER),
   }
 }
 

@@ -1,5 +1,5 @@
-import { newId } from "../../src/core/ids"
-import { now } from "../../src/core/time"
+import { firstIdAt, newId } from "../../src/core/ids"
+import { millisFrom, now } from "../../src/core/time"
 import { domains } from "../../src/domains/tables"
 import {
   INBOUND_COUNTER,
@@ -12,6 +12,9 @@ import {
 import { bump } from "../../src/store/counters"
 import type { Store } from "../../src/store/store"
 
+/** Ids tell the time at which they were made. */
+const idAt = (time: string) => firstIdAt(millisFrom(time)).slice(0, 23) + newId().slice(23)
+
 /** A received mail as it stands in the database, past every server. */
 export async function addInbound(
   store: Store,
@@ -20,7 +23,7 @@ export async function addInbound(
   bodies: Partial<InboundContent> = {},
 ): Promise<InboundRow> {
   const row: InboundRow = {
-    id: newId(),
+    id: more.created_at ? idAt(more.created_at) : newId(),
     account_id: owner.account_id,
     project_id: owner.project_id,
     domain: "in.example.test",
