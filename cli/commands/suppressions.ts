@@ -4,6 +4,7 @@ import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { CsvReader, type CsvRecord, plainCell } from "../lib/csv"
 import { exits, Failure, usage } from "../lib/errors"
+import { SINCE } from "../lib/flags"
 import { contactOf } from "../lib/input"
 import { confirm } from "../lib/prompts"
 import { groupOf, ID, row } from "../lib/resource"
@@ -25,6 +26,7 @@ const columns: Columns<Suppression> = {
   FOR: wide(scopeText),
   ENDS: ago(({ expires_at }) => expires_at, "never"),
   AGE: ago(({ created_at }) => created_at),
+  DIAGNOSTIC: { cell: ({ diagnostic }) => diagnostic ?? "", flexible: "first", spare: 2 },
   NOTE: { cell: ({ note }) => note ?? "", flexible: "first", spare: 1 },
 }
 
@@ -36,7 +38,11 @@ const shown = (found: Suppression, paint: Paint): string => {
 export const suppressionRows = [
   row("list", "GET /v1/suppressions", {
     about: "list suppressed addresses, newest first",
-    example: ["--reason bounce", "--origin import --limit 100"],
+    example: [
+      "--reason bounce",
+      "--diagnostic 'too many recipients'",
+      "--origin import --limit 100",
+    ],
     columns,
   }),
   row("add <address>", "POST /v1/suppressions", {
@@ -93,6 +99,22 @@ export function define(program: Command): void {
     .description("remove the suppressions of addresses, or single ones by their ids")
     .addHelpText("after", examples("suppressions rm ann@acme.test", `suppressions rm ${ID} --yes`))
     .action(run(remove))
+
+  suppressions
+    .command("lift")
+    .description(
+      "remove all suppressions that one misread refusal caused; --dry-run only shows them",
+    )
+    .requiredOption("--diagnostic <text>", "a part of the reply that caused them, in any case")
+    .option(...SINCE)
+    .addHelpText(
+      "after",
+      examples(
+        "suppressions lift --diagnostic 'too many recipients' --dry-run",
+        "suppressions lift --diagnostic OFR_506 --since 7d",
+      ),
+    )
+    .action(lazily(async () => (await import("./suppressions-lift")).lift))
 
   suppressions
     .command("export")

@@ -284,6 +284,6 @@ export async function patiently<Answer>(
 const resumable = ({ exit, code, message, details, status }: Failure) =>
   new Failure(exit, code, message, {
     details,
-    hint: "what was imported stays: give the same command again to go on",
+    hint: "what was done stays: give the same command again to go on",
     ...(status !== undefined && { status }),
   })

@@ -7,6 +7,9 @@ const PAGE = 100
 /** A filter looks at some thousand records of a long list in one request. So many requests may find nothing. */
 const MOST_IN_VAIN = 50
 
+/** The limit of a walk to the end of the list, however long a filter finds nothing. */
+export const ALL = Number.MAX_SAFE_INTEGER
+
 /** One row of the list that an operation answers. */
 export type RowOf<Name extends OperationName> =
   AnswerOf<Name> extends { data: readonly (infer Row)[] } ? Row : never
@@ -59,7 +62,8 @@ export async function listUpTo<Name extends OperationName>(
     warnings.push(...(meta.warnings ?? []))
     cursor = meta.next_cursor ?? undefined
     in_vain = data.length === 0 ? in_vain + 1 : 0
-    const goes_on = meta.incomplete ? in_vain < MOST_IN_VAIN : data.length > 0
+    const seeks = in_vain < MOST_IN_VAIN || limit === ALL
+    const goes_on = meta.incomplete ? seeks : data.length > 0
     if (rows.length >= limit || cursor === undefined || !goes_on) {
       const found = rows.slice(0, limit) as RowOf<Name>[]
       return { rows: found, more: meta.has_more === true, warnings, meta: first }

@@ -2,7 +2,7 @@ import type { Static } from "@sinclair/typebox"
 import { Problems } from "../core/errors"
 import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import { type ListParts, listPage } from "../http/page"
+import { datesOf, type ListParts, listPage } from "../http/page"
 import { type AnyRoute, type Call, type Method, projectRow, route } from "../http/route"
 import { exported } from "./export"
 import * as schemas from "./schemas"
@@ -31,8 +31,9 @@ const listRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     query: schemas.suppressionQuery,
     response: schemas.Suppression,
     handle: (call) => {
-      const { reason, channel, address, origin } = call.query
-      const filter = { reason, channel, address, origin }
+      const { reason, channel, address, origin, diagnostic } = call.query
+      const { after: created_after } = datesOf(call.query)
+      const filter = { reason, channel, address, origin, diagnostic, created_after }
       return listPage(call, cursors, list.list(store.read, call.project_id, filter), shown)
     },
   }),

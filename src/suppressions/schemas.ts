@@ -1,7 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
 import { BulkFailures } from "../http/bulk-items"
 import { nameText, oneOf, orNull } from "../http/field-schemas"
-import { pageQuery } from "../http/page"
+import { dateFilters, pageQuery } from "../http/page"
 import { count, flag, id, maybe, rarely, text, time, word } from "../lib/record-fields"
 import { SCOPE_TYPES, SUPPRESSION_ORIGINS, SUPPRESSION_REASONS } from "./tables"
 
@@ -9,6 +9,7 @@ export const MOST_AT_ONCE = 1000
 
 const ADDRESS = "ann@example.com"
 const NOTE_CHARACTERS = 500
+const DIAGNOSTIC_CHARACTERS = 200
 
 const reason = () => oneOf(...SUPPRESSION_REASONS)
 const note = () => t.Optional(orNull(nameText(NOTE_CHARACTERS)))
@@ -98,6 +99,14 @@ export const suppressionQuery = pageQuery({
   channel: t.Optional(oneOf("email", "sms")),
   address: t.Optional(t.String({ description: "Only this email address or phone number." })),
   origin: t.Optional(oneOf(...SUPPRESSION_ORIGINS)),
+  diagnostic: t.Optional(
+    t.String({
+      minLength: 1,
+      maxLength: DIAGNOSTIC_CHARACTERS,
+      description: "Only those whose reply has this text in it, in any case.",
+    }),
+  ),
+  created_after: dateFilters.created_after,
 })
 
 export const checkQuery = t.Object({

@@ -1,5 +1,5 @@
 import type { Static } from "@sinclair/typebox"
-import { and, eq, inArray, type SQL } from "drizzle-orm"
+import { and, eq, inArray, type SQL, sql } from "drizzle-orm"
 import { fail, type Problems } from "../core/errors"
 import { isPast } from "../core/time"
 import { type BulkItems, readItems, shownFailures } from "../http/bulk-items"
@@ -8,9 +8,10 @@ import { check as checkFields } from "../http/validate"
 import type { Caller } from "../identity/caller"
 import { comparable, notOneAddress, parseMailbox } from "../lib/address"
 import { isPhone, NOT_A_PHONE } from "../lib/phone"
+import { partOf } from "../lib/text"
 import { total } from "../store/counters"
 import { held } from "../store/dialect"
-import { holdById, rowById, rowList } from "../store/rows"
+import { holdById, idsBetween, rowById, rowList, timesBetween } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { amongRows, type MailScope, standing } from "./look-up"
 import * as schemas from "./schemas"
@@ -191,24 +192,39 @@ interface SuppressionFilter {
   channel?: SuppressionChannel | undefined
   address?: string | undefined
   origin?: SuppressionOrigin | undefined
+  /** A part of the reply. */
+  diagnostic?: string | undefined
+  created_after?: string | undefined
 }
 
 /** Newest first. Totals are counters where at most one filter is given that has one. */
 export function list(db: Reader, project_id: string, filter: SuppressionFilter) {
+  const { diagnostic, created_after } = filter
   const [indexed, ...others] = conditionsOf(db, project_id, filter)
+  const times = { after: created_after }
   const rows = rowList(db, suppressions, {
     owner: project_id,
     of: ofProject(project_id),
-    indexed,
-    filter: and(...others),
+    indexed: and(indexed, idsBetween(suppressions.id, times)),
+    filter: and(
+      ...others,
+      diagnostic === undefined ? undefined : says(diagnostic),
+      timesBetween(suppressions.created_at, times),
+    ),
     missing: gone,
   })
   const given = Object.entries(filter).filter(([, value]) => value !== undefined)
   const [only] = given
-  if (given.length > 1 || only?.[0] === "address") return rows
+  if (given.length > 1 || (only && !COUNTED.has(only[0]))) return rows
   const counter = only ? counterOf(`${only[0]}.${only[1]}`) : counterOf()
   return { ...rows, total: () => total(db, project_id, counter) }
 }
+
+const COUNTED = new Set(["reason", "channel", "origin"])
+
+/** A database may lower-case ASCII only, and so are replies. */
+const says = (text: string): SQL =>
+  sql`lower(${suppressions.diagnostic}) LIKE ${partOf(text)} ESCAPE '\\'`
 
 /** Each has an index of its own. The one that leaves the fewest comes first. */
 function conditionsOf(db: Reader, project_id: string, filter: SuppressionFilter): SQL[] {

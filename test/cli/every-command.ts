@@ -120,8 +120,9 @@ export const calls: Record<string, string[]> = {
   "subscribers import": [PEOPLE_FILE, "--map", "Id=external_id", "--mode", "skip"],
   "suppressions list": [
     ...["--reason", "bounce", "--channel", "email", "--address", "a@b.c", "--origin", "event"],
-    ...["--limit", "2"],
+    ...["--diagnostic", "ofr", "--since", "7d", "--limit", "2"],
   ],
+  "suppressions lift": ["--diagnostic", "ofr", "--since", "7d"],
   "suppressions add": ["a@b.c", "--reason", "manual", "--note", "n", "--expires", "90d"],
   "suppressions get": [ID],
   "suppressions check": ["a@b.c", "--category", "news", "--topic", "t"],

@@ -309,3 +309,60 @@ test("the list shows what is suppressed, for what and until when", async () => {
   expect(out).toMatch(/ann@acme\.test +bounce +event +everything +in 30 d/)
   expect(out).toMatch(/ben@acme\.test +bounce +event +category news +never/)
 })
+
+describe("lift", () => {
+  const MORE = "0199a1c2-0000-7000-8000-000000000002"
+  const said = { diagnostic: "550 5.2.0 no OFR_506" }
+
+  /** Two suppressions. The filter stops once before the second, and the first is gone when it is removed. */
+  const twoPages = (api: FakeApi) => {
+    api.answer("GET /v1/suppressions", ({ query: { cursor } }) => {
+      const data =
+        { 2: [found(said)], 3: [found({ ...said, id: MORE })] }[Number(cursor ?? 2)] ?? []
+      const next_cursor = { 2: "7", 7: "3" }[Number(cursor ?? 2)] ?? null
+      const meta = { next_cursor, has_more: next_cursor !== null, incomplete: true }
+      return { body: { data, meta: next_cursor === null ? { next_cursor } : meta } }
+    })
+    api.error(`DELETE /v1/suppressions/${ID}`, 404, "not_found")
+    api.data(`DELETE /v1/suppressions/${MORE}`, { id: MORE, deleted: true })
+  }
+
+  test("removes each suppression that the reply caused, and no other of its address", async () => {
+    using api = new FakeApi()
+    twoPages(api)
+    const { exit, data } = await run(
+      ...([
+        api,
+        "lift",
+        "--diagnostic",
+        "ofr",
+        "--since",
+        "2026-11-01T00:00:00Z",
+        "--yes",
+      ] as const),
+    )
+    expect([exit, data]).toMatchObject([0, { found: 2, lifted: 1 }])
+    expect(api.seen[0]?.query).toMatchObject({
+      ...{ reason: "bounce", origin: "event", diagnostic: "ofr" },
+      created_after: "2026-11-01T00:00:00.000Z",
+    })
+    expect(api.seen.filter(({ method }) => method === "DELETE")).toHaveLength(2)
+  })
+
+  test("with --dry-run only shows how many there are, and some of them", async () => {
+    using api = new FakeApi()
+    twoPages(api)
+    const { exit, data } = await run(api, "lift", "--diagnostic", "ofr", "--dry-run")
+    const samples = Array(2).fill({ address: "ann@acme.test", said: said.diagnostic })
+    expect([exit, data]).toEqual([0, { found: 2, lifted: 0, samples }])
+    expect(api.seen.map(({ method }) => method)).toEqual(["GET", "GET", "GET"])
+  })
+
+  test("changes nothing where nobody confirms it", async () => {
+    using api = new FakeApi()
+    twoPages(api)
+    const { exit, err } = await run(api, "lift", "--diagnostic", "ofr")
+    expect([exit, err]).toEqual([2, expect.stringContaining("This removes 2 suppressions")])
+    expect(api.seen.map(({ method }) => method)).not.toContain("DELETE")
+  })
+})

@@ -35,6 +35,12 @@ const paths: [string, string, (store: Store) => Promise<unknown>][] = [
   ["the list", "suppressions_by_project", listed({})],
   ["the list by reason", "suppressions_by_reason", listed({ reason: "bounce" })],
   ["the list by origin", "suppressions_by_origin", listed({ origin: "event" })],
+  ["the list by reply", "suppressions_by_project", listed({ diagnostic: "ofr" })],
+  [
+    "the list by reason and reply",
+    "suppressions_by_reason",
+    listed({ reason: "bounce", diagnostic: "ofr" }),
+  ],
   ["the list by channel", "suppressions_by_channel", listed({ channel: "sms" })],
   ["what has expired", "suppressions_by_expiry", purgeExpired],
 ]

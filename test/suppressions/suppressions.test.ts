@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { auditLog } from "../../src/audit-log/tables"
 import { events } from "../../src/events/tables"
+import { type NewSuppression, suppressAll } from "../../src/suppressions/suppressions"
 import { complaints, refusal } from "../harness/client"
 import { NOBODY } from "../harness/mail"
 import type { TestProject } from "../harness/service"
@@ -187,6 +188,28 @@ describe("the list", () => {
     expect(await ask("address=%2B4915112345678")).toEqual([["+4915112345678"], 1])
     expect(await ask("reason=bounce&channel=email&origin=api")).toEqual([["a@x.test"], 1])
     expect(refusal(await project.get(`${PATH}?reason=x`))).toEqual([422, "validation_error"])
+  })
+
+  test("is filtered by a part of the reply, and by its time", async () => {
+    const project = await service.project()
+    const said = (address: string, diagnostic: string | null) => ({
+      ...{ channel: "email", address, reason: "bounce", origin: "event" },
+      diagnostic,
+    })
+    const replies = ["550 5.2.0 no OFR_506", "552 Too many recipients", "550 100%", null]
+    const list = replies.map((reply, at) => said(`${at}@x.test`, reply) as NewSuppression)
+    await service.store.tx((tx) => suppressAll(tx, project.project_id, list))
+    const ask = async (query: string) =>
+      (await project.get(`${PATH}?${query}`)).body.data.map(
+        (row: { address: string }) => row.address,
+      )
+    expect(await ask("diagnostic=ofr_5")).toEqual(["0@x.test"])
+    expect(await ask("diagnostic=55&reason=bounce")).toEqual(["2@x.test", "1@x.test", "0@x.test"])
+    expect(await ask("diagnostic=0%25")).toEqual(["2@x.test"])
+    expect(await ask("created_after=2020-01-01T00:00:00Z&origin=event")).toHaveLength(4)
+    expect(await ask("created_after=2999-01-01T00:00:00Z&diagnostic=55")).toEqual([])
+    expect((await project.get(`${PATH}?created_after=yesterday`)).status).toBe(422)
+    expect((await project.get(`${PATH}?diagnostic=`)).status).toBe(422)
   })
 
   test("is walked by cursor while it changes", async () => {
