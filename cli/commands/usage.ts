@@ -86,11 +86,15 @@ const showUsage: Action<{ period?: string }> = async (context, options) => {
   await context.output.record(data, () => {
     const lines = METRICS.map((metric) => [metric, share(data[metric])] as const)
     const shown = data.period.start.slice(0, "2026-11".length)
-    return fields([["period", shown], ...lines, ["API requests", data.api_requests]], context.paint)
+    const stored = ["stored MB", data.stored_mb ? share(data.stored_mb) : null] as const
+    const requests = ["API requests", data.api_requests] as const
+    return fields([["period", shown], ...lines, stored, requests], context.paint)
   })
 }
 
-function share({ used, limit, remaining }: Components["UsageShare"]): string {
+type Share = Pick<Components["UsageShare"], "used" | "limit" | "remaining">
+
+function share({ used, limit, remaining }: Share): string {
   if (limit === null) return `${used}`
   return `${used} of ${limit}, ${remaining ?? 0} left`
 }

@@ -115,6 +115,7 @@ export interface Components {
   SetupState: { required: boolean; version: string }
   SmsSize: { encoding: "gsm7" | "ucs2"; segments: number }
   SpamScore: { score: number; flagged: boolean; rules: ({ rule: string; points: number })[] }
+  StoredMegabytes: { used: number; limit: number | null; remaining: number | null }
   SubscribedTopic: { key: string; name: string; subscribed_at: string }
   Subscriber: { id: string; project_id: string; external_id: string; email: string | null; phone: string | null; name: string | null; avatar_url: string | null; locale: string | null; timezone: string | null; metadata: Record<string, unknown>; tags: string[]; status: "active" | "unsubscribed" | "blocked"; auth_user_id: string | null; devices: number; unread: number; last_seen_at: string | null; created_at: string; updated_at: string }
   SubscriberExport: { data: { exported_at: string; subscriber: unknown; preferences: unknown; unsubscribes: unknown[]; merged_subscribers: unknown[]; consents: unknown[]; consent_head: Components["ConsentHead"]; address_consents: unknown[]; topics: unknown[]; suppressions: unknown[]; unsubscribe_links: unknown[]; messages: unknown[]; inbound_emails: unknown[]; events: unknown[] }; meta: { request_id: string } }
@@ -132,7 +133,7 @@ export interface Components {
   Topic: { id: string; key: string; name: string; description: string | null; default: "on" | "off"; visibility: "private" | "public"; subscriber_count: number; created_at: string; updated_at: string }
   TopicMember: { subscriber_id: string; external_id: string; email: string | null; subscribed_at: string }
   Unsubscribe: { id: string; subscriber_id: string; channel: "email" | "push" | "sms" | "in_app"; category: string | null; reason: string | null; created_at: string }
-  Usage: { period: { start: string; end: string }; email: Components["UsageShare"]; push: Components["UsageShare"]; sms: Components["UsageShare"]; in_app: Components["UsageShare"]; mau: Components["UsageShare"]; api_requests: number; by_day: ({ date: string; email: number; push: number; sms: number; in_app: number })[] }
+  Usage: { period: { start: string; end: string }; email: Components["UsageShare"]; push: Components["UsageShare"]; sms: Components["UsageShare"]; in_app: Components["UsageShare"]; mau: Components["UsageShare"]; stored_mb: Components["StoredMegabytes"] | null; api_requests: number; by_day: ({ date: string; email: number; push: number; sms: number; in_app: number })[] }
   UsageReconciliation: { period: string; before: { email: number; push: number; sms: number; in_app: number; mau: number }; after: { email: number; push: number; sms: number; in_app: number; mau: number }; drift: { email: number; push: number; sms: number; in_app: number; mau: number }; projects_touched: number }
   UsageShare: { used: number; limit: number | null; remaining: number | null }
   UsageShares: { email: Components["UsageShare"]; push: Components["UsageShare"]; sms: Components["UsageShare"]; in_app: Components["UsageShare"]; mau: Components["UsageShare"] }

@@ -16,6 +16,7 @@ export const LIMIT_NAMES = [
   "in_app_per_month",
   "mau",
   "organizations",
+  "stored_mb",
 ] as const
 export type LimitName = (typeof LIMIT_NAMES)[number]
 

@@ -197,7 +197,7 @@ export const meanings: Readonly<Record<ErrorCode, string>> = {
   user_inactive: "The user is not active.",
   sms_send_failed: "The SMS could not be sent.",
   payment_required: "The quota of the month is used up.",
-  plan_limit_exceeded: "The plan allows no more records of this kind.",
+  plan_limit_exceeded: "The plan allows no more records of this kind, or no more stored megabytes.",
   plan_upgrade_required: "The plan does not include this feature.",
   payload_too_large: "The body or the message is too large.",
   send_failed: "The message could not be sent.",

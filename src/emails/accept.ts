@@ -18,6 +18,12 @@ export const entryOf = (message: messages.NewMessage, caller: Caller): MessageEn
   asking: asksAudience(message) ? caller.project_settings : undefined,
   standing: caller.sending_status === "active" ? undefined : caller,
   allowance: message.sandbox ? null : allowanceOf(caller),
+  share: storedShareOf(caller, message.project_id),
+})
+
+/** What the project may store, also in the sandbox: its mail takes as much. */
+export const storedShareOf = ({ account_id, plan, limits }: Caller, project_id: string) => ({
+  ...{ account_id, project_id, plan, limit_mb: limits.stored_mb },
 })
 
 /** The quota of the month that emails of this caller count under. */
@@ -46,7 +52,7 @@ export async function refuseFrozen(db: Reader, caller: Caller, units: number): P
 /**
  * The last checks inside the transaction, for what may have changed since `prepare`. Takes many
  * emails, because sends are batched. Answers for each with the message, or with why it is refused:
- * the month's quota (402), the account's sending status (403, 429), then the sends of a second (429).
+ * what the project may store (403), the month's quota (402), the account's sending status (403, 429), then the sends of a second (429).
  * A message whose recipient may not get it is accepted, and ends at once.
  */
 export async function accept(

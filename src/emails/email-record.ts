@@ -14,7 +14,7 @@ export function listed(message: MessageView, hits: HitSummary = NO_HITS) {
   const { account_id: _, channel: __, recipient: ___, sender: ____, ...row } = message
   const { sender_domain: _____, subject_key: ______, envelope, ...rest } = row
   const { last_event_type: _last, last_event_at: _at, template_id: _______, ...shown } = rest
-  const { fan_out_id: ________, ...fields } = shown
+  const { fan_out_id: ________, stored_bytes: _________, ...fields } = shown
   const { last_clicked_at: _clicked, ...counted } = hits
   const [to] = message.recipients
   return {

@@ -5,6 +5,8 @@ import type { Blobs } from "../core/blobs"
 export interface FiledContent {
   /** The SHA-256 that names the file. */
   file: string
+  /** Its bytes, which count as stored. */
+  size: number
   headers: Record<string, string>
 }
 
@@ -27,8 +29,10 @@ export async function stored<Content extends Texts & Pick<FiledContent, "headers
   if ((html?.length ?? 0) + (text?.length ?? 0) <= MOST_IN_ROW) return content
   const parts = [html, text].map((one) => (one === null ? null : Buffer.from(one)))
   const lengths = Buffer.from(`${JSON.stringify(parts.map((one) => one?.length ?? null))}\n`)
-  const { sha256 } = await blobs.put(lengths, ...parts.filter((one) => one !== null))
-  return { file: sha256, headers }
+  const bytes = [lengths, ...parts.filter((one) => one !== null)]
+  const { sha256 } = await blobs.put(...bytes)
+  const size = bytes.reduce((sum, { length }) => sum + length, 0)
+  return { file: sha256, size, headers }
 }
 
 /** The texts of such a file. Rejects with ENOENT where it is gone. */

@@ -11,8 +11,9 @@ import { foreseen, type MessageDecision, REASONS } from "../messages/decided"
 import { frozenRefusal } from "../reputation/gate"
 import { suppressedAmong } from "../suppressions/look-up"
 import { demandRoomFor } from "../tenancy/quotas"
+import { fullRefusal } from "../tenancy/stored-share"
 import { chosenTracking } from "../tracking/choice"
-import { allowanceOf } from "./accept"
+import { allowanceOf, storedShareOf } from "./accept"
 import { compose } from "./compose-email"
 import type { ContentChecks } from "./content-check-task"
 import {
@@ -176,13 +177,15 @@ const PASSED: Partial<Record<CheckName, string>> = {
   size: "The message is below every limit.",
 }
 
-/** The quota of the month and the account's sending status: no other check stands for them. */
+/** What the project may store, the quota of the month and the account's sending status: no other check stands for them. */
 async function checkAccount(
   { store }: PreflightParts,
   caller: Caller,
   { cc, bcc }: SendEmail,
   report: Report,
 ) {
+  const full = await fullRefusal(store.read, storedShareOf(caller, caller.project_id))
+  if (full) throw full
   if (caller.project_settings.sandbox) return
   await demandRoomFor(store.read, allowanceOf(caller), 1 + cc.length + bcc.length)
   const frozen = frozenRefusal(caller)

@@ -69,6 +69,7 @@ export const SEND_ERRORS = [
   "subscriber_not_found",
   "suppressed_recipient",
   "payment_required",
+  "plan_limit_exceeded",
   "account_frozen",
   "account_throttled",
   "rate_limited",

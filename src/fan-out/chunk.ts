@@ -1,7 +1,7 @@
 import { and, eq, isNull } from "drizzle-orm"
 import { ApiError } from "../core/errors"
 import { isPast, millis } from "../core/time"
-import { accept, allowanceOf } from "../emails/accept"
+import { accept, allowanceOf, storedShareOf } from "../emails/accept"
 import { topicFields } from "../emails/email-category"
 import { isReachable, newEmail, type SendRules } from "../emails/prepare"
 import type { Caller } from "../identity/caller"
@@ -150,7 +150,7 @@ async function walkOn(tx: Tx, walk: Walk): Promise<WalkStep> {
   const decisions = await decisionsOf(tx, walk)
   const { sandbox } = walk.caller.project_settings
   const allowance = sandbox ? null : { ...allowanceOf(walk.caller), sends_per_second: null }
-  const counted = { ...walk, allowance }
+  const counted = { ...walk, allowance, share: storedShareOf(walk.caller, walk.fan_out.project_id) }
   const planned = walk.recipients.map(({ member }, at) => plan(counted, member, decisions[at]))
   const { done, ...pace } = await paced(tx, walk, planned)
   const reached = planned.slice(0, done)
@@ -161,12 +161,15 @@ async function walkOn(tx: Tx, walk: Walk): Promise<WalkStep> {
   for (const one of reached) if ("skip" in one) count(skippedName("email", one.skip))
   for (const answer of answers) {
     if (!(answer instanceof ApiError)) count(sentName("email"))
-    else if (answer.code === "payment_required") count(skippedName("email", "quota"))
+    else if (USED_UP.has(answer.code)) count(skippedName("email", "quota"))
     else throw answer
   }
   await bumpAll(tx, walk.fan_out_id, changes)
   return { done, ...pace }
 }
+
+/** The month's emails, or what the project may store: the walk goes on, because both may change meanwhile. */
+const USED_UP: ReadonlySet<string> = new Set(["payment_required", "plan_limit_exceeded"])
 
 function decisionsOf(tx: Tx, walk: Walk): Promise<SendDecision[]> {
   const { fan_out, caller, topic, recipients } = walk
@@ -191,7 +194,7 @@ function decisionsOf(tx: Tx, walk: Walk): Promise<SendDecision[]> {
 type Planned = MessageEntry | { skip: SkipReason }
 
 /** A walk, and what its messages count under. */
-type CountedWalk = Walk & Pick<MessageEntry, "allowance">
+type CountedWalk = Walk & Pick<MessageEntry, "allowance" | "share">
 
 function plan(
   walk: CountedWalk,
@@ -214,7 +217,7 @@ function entryFor(
   address: string,
   decision: SendDecision,
 ): MessageEntry {
-  const { fan_out, caller, rules, languages, at, allowance } = walk
+  const { fan_out, caller, rules, languages, at, allowance, share } = walk
   const { account_id, project_id } = fan_out
   const { category, api_key_id, email, respect_preferences } = fan_out.intent
   const { sandbox, reply_tracking } = caller.project_settings
@@ -257,7 +260,7 @@ function entryFor(
     template_id: email.template?.id ?? null,
   })
   message.created_at = at
-  return { message, allowance }
+  return { message, allowance, ...(share && { share }) }
 }
 
 /** A published mail has one recipient. */

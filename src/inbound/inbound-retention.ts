@@ -1,15 +1,10 @@
 import { and, eq, inArray, lt, ne } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
 import { millisFrom } from "../core/time"
-import { bumpEach, type Changes } from "../store/counters"
+import { bumpEach } from "../store/counters"
 import type { Store, Tx } from "../store/store"
-import {
-  INBOUND_COUNTER,
-  inboundContents,
-  inboundEmails,
-  inboundFiles,
-  inboundRaws,
-} from "./tables"
+import { totalsOf } from "./received-totals"
+import { inboundContents, inboundEmails, inboundFiles, inboundRaws } from "./tables"
 
 /** Rows of one transaction, so that other transactions run between two of them. */
 const BATCH = 200
@@ -39,16 +34,11 @@ export async function remove(tx: Tx, ids: string[]): Promise<void> {
   await tx.delete(inboundFiles).where(inArray(inboundFiles.inbound_id, ids))
   await tx.delete(inboundRaws).where(inArray(inboundRaws.inbound_id, ids))
   await tx.delete(inboundContents).where(inArray(inboundContents.inbound_id, ids))
-  const { id, project_id, status } = inboundEmails
+  const { id, project_id, status, size, stored_bytes } = inboundEmails
   const gone = await tx
     .delete(inboundEmails)
     .where(inArray(id, ids))
-    .returning({ project_id, status })
-  await bumpEach(tx, lessOf(gone.filter((row) => row.status !== "received")))
-}
-
-/** The total of each project goes down by its mails. */
-function lessOf(gone: { project_id: string }[]): Map<string, Changes> {
-  const groups = Map.groupBy(gone, ({ project_id }) => project_id)
-  return new Map([...groups].map(([id, { length }]) => [id, new Map([[INBOUND_COUNTER, -length]])]))
+    .returning({ project_id, status, size, stored_bytes })
+  const counted = gone.filter((row) => row.status !== "received")
+  await bumpEach(tx, totalsOf(counted, -1))
 }

@@ -26,6 +26,7 @@ import { arrivedMailsOf } from "./arrived-mail"
 import { costOf, DeliveringShares } from "./delivering-shares"
 import type { MailVerdicts } from "./mail-verdicts"
 import { inboundProcess } from "./process-job"
+import { demandSpace } from "./project-space"
 import { MOST_REPORT_BYTES, quotesProof } from "./quoted-proof"
 import { keepRaw, type StoredRaw } from "./raw-mail"
 import { type InboundRow, inboundEmails, inboundFiles, inboundRaws } from "./tables"
@@ -64,6 +65,7 @@ export function inboundHandlers(parts: InboundServerParts): Handlers {
     async onRecipient(address, session) {
       const target = await inboundTarget(addresses, address)
       if ("enhanced" in target) throw refused(target.enhanced, target.text)
+      if (!isProof(target)) await demandSpace(store, target.owner?.project_id)
       const size = declared.get(session) ?? 0
       if (isProof(target) || shares.hasRoom(session.address, costOf(size, 1))) return
       // It may be a complaint: what it quotes decides when it is here.
@@ -187,6 +189,7 @@ function rowsOf({ mail, session, found, verdicts, stored }: Arrival): InboundRow
     arc_verdict: verdicts?.arc ?? null,
     parse_error: false,
     size: stored.size,
+    stored_bytes: partOf(stored, of_project.get(target.owner?.project_id ?? "")?.length ?? 1),
     raw_sha256: stored.raw_sha256,
     session: {
       ...{ address, helo, mail_from: mail.from, tls },
@@ -198,6 +201,10 @@ function rowsOf({ mail, session, found, verdicts, stored }: Arrival): InboundRow
     created_at: mail.received_at,
   }))
 }
+
+/** In rows each recipient has the mail of its own. A file counts once in each project, in equal parts. */
+const partOf = ({ size, raw }: StoredRaw, rows: number): number =>
+  raw === null ? Math.ceil(size / rows) : size
 
 interface NewMail {
   rows: InboundRow[]

@@ -8,7 +8,7 @@ import { ageSeconds } from "../jobs/work-rows"
 import { comparable } from "../lib/address"
 import { isOpen } from "../messages/facts"
 import type { LateFact } from "../messages/settle"
-import { bump } from "../store/counters"
+import { bumpEach } from "../store/counters"
 import { idList, isAmong } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
@@ -27,16 +27,11 @@ import { recordInEvent } from "./inbound-record"
 import type { ReadMail } from "./parse-inbound-task"
 import { finishAll, isPlain, type ProcessedMail } from "./processed-mail"
 import { type MailReaderParts, readStoredMail, type StoredMail } from "./read-mail"
+import { totalsOf } from "./received-totals"
 import { factsOfComplaint, factsOfDsn } from "./report-facts"
 import { ownerOfReport } from "./report-owner"
 import { type Decision, decide, type RouteParts } from "./route-action"
-import {
-  INBOUND_COUNTER,
-  type InboundKind,
-  type InboundRow,
-  inboundEmails,
-  type ParsedInbound,
-} from "./tables"
+import { type InboundKind, type InboundRow, inboundEmails, type ParsedInbound } from "./tables"
 
 export interface ProcessParts extends RouteParts, MailReaderParts {
   secrets: Secrets
@@ -81,13 +76,13 @@ export const processInbound = (
   async onDead(tx, { ids }, reason) {
     log.error("a mail that came in was given up", { inbound_ids: ids, reason })
     const open = and(inArray(inboundEmails.id, ids), eq(inboundEmails.status, "received"))
-    const { id, project_id } = inboundEmails
+    const { project_id, size, stored_bytes } = inboundEmails
     const rows = await tx
       .update(inboundEmails)
       .set({ status: "failed" })
       .where(open)
-      .returning({ id, project_id })
-    for (const row of rows) if (row.project_id) await bump(tx, row.project_id, INBOUND_COUNTER, 1)
+      .returning({ project_id, size, stored_bytes })
+    await bumpEach(tx, totalsOf(rows.filter((row) => row.project_id)))
   },
 })
 

@@ -5,20 +5,15 @@ import type { Secrets } from "../core/secrets"
 import { emitAll, emitted, type NewEvent, type Recorded } from "../events/emit"
 import { feedback, type LateFact, wasTold } from "../messages/settle"
 import { messages } from "../messages/tables"
-import { bumpEach, type Changes } from "../store/counters"
+import { bumpEach } from "../store/counters"
 import { held, idList, isAmong } from "../store/dialect"
 import { inserter, prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
 import type { SeenMessage } from "./correlate"
 import type { StoredMail } from "./read-mail"
+import { totalsOf } from "./received-totals"
 import { carryOut, type Decision } from "./route-action"
-import {
-  INBOUND_COUNTER,
-  type InboundRow,
-  inboundContents,
-  inboundEmails,
-  inboundFiles,
-} from "./tables"
+import { type InboundRow, inboundContents, inboundEmails, inboundFiles } from "./tables"
 
 /** All that is written of one recipient's mail. */
 export interface ProcessedMail {
@@ -65,18 +60,13 @@ export async function finishAll(tx: Tx, secrets: Secrets, list: ProcessedMail[])
     await unsubscribe(tx, secrets, link, link.scope, way)
   }
   // Behind the totals of emails, as in every other transaction that changes both.
-  await bumpEach(tx, totalsOf(changes))
+  await bumpEach(tx, totalsOf(changes.map(({ row }) => row)))
 }
 
 const filesOf = ({ row, stored }: ProcessedMail) =>
   stored.files
     .filter((sha256) => sha256 !== row.raw_sha256)
     .map((sha256) => ({ sha256, inbound_id: row.id }))
-
-function totalsOf(changes: ProcessedMail[]): Map<string, Changes> {
-  const groups = Map.groupBy(changes, ({ row }) => row.project_id)
-  return new Map([...groups].map(([id, { length }]) => [id, new Map([[INBOUND_COUNTER, length]])]))
-}
 
 /** The event of each mail, where it has one. */
 async function tellAll(tx: Tx, changes: ProcessedMail[]): Promise<(Recorded | undefined)[]> {

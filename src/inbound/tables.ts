@@ -100,6 +100,8 @@ export const inboundEmails = table(
     arc_verdict: text<AuthVerdict>(),
     parse_error: bool().notNull(),
     size: int().notNull(),
+    /** What it takes of the bytes that its project stores: its part of a shared file. Null of an earlier version: `size`. */
+    stored_bytes: int(),
     /** The file of the raw message; "" where `inbound_raws` has it. */
     raw_sha256: text().notNull(),
     session: json<InboundSession>().notNull(),

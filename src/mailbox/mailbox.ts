@@ -8,7 +8,8 @@ import type { Workers } from "../core/workers"
 import type { Page } from "../http/page"
 import { comparable } from "../lib/address"
 import { partOf, searchable } from "../lib/text"
-import { bump, total } from "../store/counters"
+import { STORED } from "../plans/stored-bytes"
+import { bumpAll, total } from "../store/counters"
 import {
   type BoundedList,
   boundedList,
@@ -70,7 +71,24 @@ export async function keep(tx: Tx, mail: NewMailboxMail): Promise<void> {
   const addresses = [...new Set(mail.recipients.map(comparable))]
   const rows = addresses.map((address) => ({ mail_id, project_id, address }))
   if (rows.length > 0) await tx.insert(mailboxRecipients).values(rows)
-  await bump(tx, project_id, COUNTER, 1)
+  await countMails(tx, project_id, 1, mail.size)
+}
+
+const countMails = (tx: Tx, project_id: string, mails: number, bytes: number) =>
+  bumpAll(
+    tx,
+    project_id,
+    new Map([
+      [COUNTER, mails],
+      [STORED.mailbox, bytes],
+    ]),
+  )
+
+/** The totals after some mails were deleted. Answers with how many those are. */
+async function countGone(tx: Tx, project_id: string, gone: { size: number }[]): Promise<number> {
+  const bytes = gone.reduce((sum, { size }) => sum + size, 0)
+  await countMails(tx, project_id, -gone.length, -bytes)
+  return gone.length
 }
 
 /** Newest first. */
@@ -151,9 +169,7 @@ export async function removeByIds(tx: Tx, project_id: string, ids: string[]): Pr
     inArray(mailboxRecipients.mail_id, ids),
   )
   await tx.delete(mailboxRecipients).where(named)
-  const deleted = await tx.delete(mailboxMails).where(ours).returning({ id })
-  await bump(tx, project_id, COUNTER, -deleted.length)
-  return deleted.length
+  return countGone(tx, project_id, await tx.delete(mailboxMails).where(ours).returning({ size }))
 }
 
 async function clearSome(tx: Tx, project: string, { to }: Pick<MailFilter, "to">) {

@@ -3,8 +3,10 @@ import type { ProjectSettings } from "../identity/tables"
 import { frozenRefusal, type SendingCaller, throttledRefusal } from "../reputation/gate"
 import type { Tx } from "../store/store"
 import { giveBack, type QuotaAllowance, reserveEach, takeFromBucket } from "../tenancy/quotas"
+import { admitBytes, type StoredShare } from "../tenancy/stored-share"
 import { add } from "../tenancy/usage"
 import type { NewMessage } from "./pipeline"
+import { storedSizes } from "./stored-size"
 
 /** A message to accept, and the quota of its channel that it is counted under; null counts nowhere. */
 export interface MessageEntry {
@@ -12,6 +14,8 @@ export interface MessageEntry {
   /** Of an account that is not active. */
   standing?: SendingCaller | undefined
   allowance: (QuotaAllowance & { sends_per_second: number | null }) | null
+  /** What its project may store; absent for mail of the instance itself. */
+  share?: StoredShare
   /** The settings by which is decided whether its recipient gets it; absent where nothing is asked. */
   asking?: ProjectSettings | undefined
 }
@@ -21,15 +25,16 @@ export type AcceptMode = "apart" | "permissive" | "strict"
 
 /**
  * Takes messages of any channel from the quota and from the sends of a second, in the transaction that accepts
- * them. `countUsage` follows as its last step. Answers why an entry is refused: the month's quota (402), the account's sending status (403, 429), then the sends of a second
- * (429). An entry that is not in the answer is admitted.
+ * them. `countUsage` follows as its last step. Answers why an entry is refused: what the project may store (403),
+ * the month's quota (402), the account's sending status (403, 429), then the sends of a second (429). An entry that is not in the answer is admitted.
  */
 export async function admit(
   tx: Tx,
   list: MessageEntry[],
   mode: AcceptMode = "apart",
 ): Promise<Map<MessageEntry, ApiError>> {
-  const refused = await reserveAll(tx, list, mode)
+  const refused = await refuseFull(tx, list, mode)
+  await reserveAll(tx, list, mode, refused)
   await refuseByStatus(tx, list, mode, refused)
   await slowDown(tx, list, mode, refused)
   return refused
@@ -45,8 +50,33 @@ export const countUsage = (tx: Tx, admitted: MessageEntry[]): Promise<void> =>
 /** Every recipient counts, copies included. */
 const unitsOf = ({ message }: MessageEntry) => message.recipients.length
 
-async function reserveAll(tx: Tx, list: MessageEntry[], mode: AcceptMode) {
+/** Asks nothing where the plan has no limit. */
+async function refuseFull(tx: Tx, list: MessageEntry[], mode: AcceptMode) {
   const refused = new Map<MessageEntry, ApiError>()
+  const limited = list.filter(({ share }) => (share?.limit_mb ?? null) !== null)
+  if (limited.length === 0) return refused
+  const sizes = storedSizes(limited.map(({ message }) => message))
+  const bytes = new Map(limited.map((entry, at) => [entry, sizes[at]?.bytes ?? 0]))
+  for (const entries of Map.groupBy(limited, ({ message }) => message.project_id).values()) {
+    const share = entries[0]?.share
+    const wishes = entries.map((entry) => bytes.get(entry) ?? 0)
+    const whole = [wishes.reduce((sum, one) => sum + one, 0)]
+    const refusals = share ? await admitBytes(tx, share, mode === "strict" ? whole : wishes) : []
+    for (const [at, entry] of entries.entries()) {
+      const refusal = refusals[mode === "strict" ? 0 : at]
+      if (refusal) refused.set(entry, refusal)
+    }
+  }
+  return refused
+}
+
+async function reserveAll(
+  tx: Tx,
+  all: MessageEntry[],
+  mode: AcceptMode,
+  refused: Map<MessageEntry, ApiError>,
+) {
+  const list = all.filter((entry) => !refused.has(entry))
   for (const { allowance, entries } of groups(list, limitName)) {
     const units = entries.map(unitsOf)
     const whole = mode === "strict"
@@ -57,7 +87,6 @@ async function reserveAll(tx: Tx, list: MessageEntry[], mode: AcceptMode) {
       if (refusal) refused.set(entry, refusal)
     }
   }
-  return refused
 }
 
 /** Free accounts of one person share a count, and may have numbers of the operator of their own. */

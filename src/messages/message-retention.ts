@@ -3,6 +3,7 @@ import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
 import { firstIdAt } from "../core/ids"
 import { millisFrom, monotonic } from "../core/time"
 import { DEAD, OVER } from "../jobs/work-item"
+import { STORED } from "../plans/stored-bytes"
 import { bumpEach, type Changes } from "../store/counters"
 import { held } from "../store/dialect"
 import { rest } from "../store/in-steps"
@@ -64,17 +65,32 @@ export async function expireContents(
     if (signal?.aborted) return undefined
     const some = kept.slice(at, at + BATCH)
     const begun_at = monotonic()
-    await store.tx(async (tx) => {
-      for (const { message_id } of PARTS) {
-        await tx.delete(message_id.table).where(inArray(message_id, some))
-      }
-    })
+    await store.tx((tx) => removeContents(tx, some))
     await rest(begun_at, signal)
   }
   return ids.at(-1)
 }
 
 const PARTS = [messageContents, messageRaws, messageFiles]
+
+async function removeContents(tx: Tx, ids: string[]): Promise<void> {
+  const { id, project_id, channel, stored_bytes } = messages
+  const storing = and(inArray(id, ids), gt(stored_bytes, 0))
+  const found = tx.select({ project_id, channel, stored_bytes }).from(messages)
+  const rows = await held(found.where(storing).orderBy(id))
+  for (const { message_id } of PARTS) {
+    await tx.delete(message_id.table).where(inArray(message_id, ids))
+  }
+  await tx.update(messages).set({ stored_bytes: 0 }).where(storing)
+  const less = new Map<string, Changes>()
+  for (const row of rows) noteLess(less, row.project_id, STORED[row.channel], row.stored_bytes ?? 0)
+  await bumpEach(tx, less)
+}
+
+function noteLess(all: Map<string, Changes>, project_id: string, name: string, by: number) {
+  const changes: Changes = all.get(project_id) ?? new Map()
+  all.set(project_id, changes.set(name, (changes.get(name) ?? 0) - by))
+}
 
 async function withContent(db: Reader, ids: string[]): Promise<string[]> {
   if (ids.length === 0) return []
@@ -110,8 +126,8 @@ export async function removeMessages(
  * them may be claimed.
  */
 export async function removeByIds(tx: Tx, ids: string[], named_by: SQLiteColumn[]): Promise<void> {
-  const { id, project_id, channel, status, tags } = messages
-  const known = { id, project_id, channel, status, tags }
+  const { id, project_id, channel, status, tags, stored_bytes } = messages
+  const known = { id, project_id, channel, status, tags, stored_bytes }
   // In the order in which others lock them. Another node may have been faster.
   const rows = await held(tx.select(known).from(messages).where(inArray(id, ids)).orderBy(id))
   const there = rows.map((row) => row.id)
@@ -124,7 +140,7 @@ export async function removeByIds(tx: Tx, ids: string[], named_by: SQLiteColumn[
 
 type Removed = Pick<
   typeof messages.$inferSelect,
-  "id" | "project_id" | "channel" | "status" | "tags"
+  "id" | "project_id" | "channel" | "status" | "tags" | "stored_bytes"
 >
 
 async function removeTags(tx: Tx, rows: Removed[]) {
@@ -137,17 +153,14 @@ async function removeTags(tx: Tx, rows: Removed[]) {
   await tx.delete(messageTags).where(ours)
 }
 
-/** Every message counts once in its channel, and a settled one in its status, too. */
+/** Every message counts once in its channel, a settled one in its status, too, and each with its bytes. */
 function lessOf(rows: Removed[]): Map<string, Changes> {
-  const counts = new Map<string, Changes>()
-  for (const { project_id, channel, status } of rows) {
-    const changes: Changes = counts.get(project_id) ?? new Map()
-    for (const name of [channel, `${channel}.${status}`]) {
-      changes.set(name, (changes.get(name) ?? 0) - 1)
-    }
-    counts.set(project_id, changes)
+  const less = new Map<string, Changes>()
+  for (const { project_id, channel, status, stored_bytes } of rows) {
+    for (const name of [channel, `${channel}.${status}`]) noteLess(less, project_id, name, 1)
+    noteLess(less, project_id, STORED[channel], stored_bytes ?? 0)
   }
-  return counts
+  return less
 }
 
 /** Whether the content of a message is stored still. */

@@ -18,6 +18,7 @@ import {
 import { WorkRows } from "../jobs/work-rows"
 import type { WorkTable } from "../jobs/work-table"
 import { searchable } from "../lib/text"
+import { STORED } from "../plans/stored-bytes"
 import type { Outcome } from "../providers/provider"
 import { bumpEach, type Changes } from "../store/counters"
 import { inserter, prepared } from "../store/statements"
@@ -29,6 +30,7 @@ import { announce, announceStatus, isOpen, type Message } from "./facts"
 import { filesOf } from "./kept-files"
 import { recentOf } from "./recent-contents"
 import { type DeliveryAttempt, LOGIN_REFUSED, type MessageStop, settle, stopAll } from "./settle"
+import { type StoredSize, storedSizes } from "./stored-size"
 import {
   attempts,
   type ChannelName,
@@ -54,6 +56,7 @@ export interface NewMessage
       | "provider"
       | "priority"
       | keyof WorkColumns
+      | "stored_bytes"
       | "error"
       | "last_event_type"
       | "last_event_at"
@@ -137,7 +140,8 @@ async function endStopped(tx: Tx, { id }: Message, stop: MessageStop): Promise<v
  * email has no event yet: `settle` writes it with the end of the first claim.
  */
 export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
-  const accepted = list.map(asMessage)
+  const sizes = storedSizes(list)
+  const accepted = list.map((message, at) => asMessage(message, sizes[at]))
   await insertMessages(tx, accepted)
   await insertContents(
     tx,
@@ -159,8 +163,8 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   for (const message of accepted) announce(tx, message, firstType(message))
   tx.afterCommit(() => {
     const recent = recentOf(tx)
-    for (const { id, content, scheduled_at, refused } of list) {
-      if (!scheduled_at && !refused) recent.keep(id, content)
+    for (const [at, { id, content, scheduled_at, refused }] of list.entries()) {
+      if (!scheduled_at && !refused) recent.keep(id, content, { size: sizes[at]?.content })
     }
     recentRowsOf<Message>(tx, messageRows.name)?.keep(due)
     wakeUpOf(tx, "messages").wakeUp()
@@ -252,7 +256,7 @@ async function contentOf(store: Store, message_id: string): Promise<unknown> {
 }
 
 /** Its fields are named one by one: a spread of half of them costs as much as all the rest. */
-function asMessage(fresh: NewMessage): Message {
+function asMessage(fresh: NewMessage, stored?: StoredSize): Message {
   const { created_at, subject } = fresh
   const scheduled_at = fresh.scheduled_at ?? null
   const message: Message = {
@@ -283,6 +287,7 @@ function asMessage(fresh: NewMessage): Message {
     category: fresh.category ?? fresh.envelope?.category ?? null,
     fan_out_id: fresh.fan_out_id ?? null,
     subject_key: subject === null ? null : searchable(subject),
+    stored_bytes: stored?.bytes ?? 0,
     status: "queued",
     status_reason: null,
     provider: null,
@@ -362,9 +367,11 @@ const PRIORITY_OF: Record<Stream, number> = {
 
 function countsOf(accepted: Message[]): Map<string, Changes> {
   const counts = new Map<string, Changes>()
-  for (const { project_id, channel, status } of accepted) {
+  for (const { project_id, channel, status, stored_bytes } of accepted) {
     const changes: Changes = counts.get(project_id) ?? new Map()
     changes.set(channel, (changes.get(channel) ?? 0) + 1)
+    const stored = STORED[channel]
+    changes.set(stored, (changes.get(stored) ?? 0) + (stored_bytes ?? 0))
     if (!isOpen(status)) {
       const settled = counterOf(channel, status)
       changes.set(settled, (changes.get(settled) ?? 0) + 1)

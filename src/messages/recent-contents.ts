@@ -28,9 +28,8 @@ export class RecentContents {
   readonly #kept = new Map<string, KeptContent>()
   #size = 0
 
-  /** `at`: when it was accepted, by `monotonic`. */
-  keep(message_id: string, content: unknown, at = monotonic()) {
-    const size = sizeOf(content)
+  /** `at`: when it was accepted, by `monotonic`. `size`: where it is known. */
+  keep(message_id: string, content: unknown, { at = monotonic(), size = sizeOf(content) } = {}) {
     if (size > MOST_OF_ONE) return
     if (this.#size + size > MOST) this.#forgetOld(at - RECENT_MILLISECONDS)
     if (this.#size + size > MOST) return
@@ -66,8 +65,8 @@ const OBJECT_BYTES = 128
 const VALUE_BYTES = 8
 
 /** In bytes, near enough: most of a short content is not its characters. */
-function sizeOf(content: unknown): number {
-  if (typeof content === "string") return TEXT_BYTES + content.length
+export function sizeOf(content: unknown): number {
+  if (typeof content === "string") return TEXT_BYTES + Buffer.byteLength(content)
   if (typeof content !== "object" || content === null) return VALUE_BYTES
   let size = OBJECT_BYTES
   for (const name in content) size += sizeOf(content[name as keyof typeof content])

@@ -166,6 +166,8 @@ export const messages = table(
     category: text(),
     /** The publish or other intent that it is one of many messages of. */
     fan_out_id: ref(),
+    /** What it takes of the bytes that its project stores: 0 once its content went, null of an earlier version. */
+    stored_bytes: int(),
     error: json<MessageError | null>(),
     last_event_type: text(),
     last_event_at: time(),

@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, ne, type SQL } from "drizzle-orm"
+import { and, asc, count, eq, gt, lte, ne, type SQL, sql } from "drizzle-orm"
 import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
 import { auditLog } from "../audit-log/tables"
 import { accountMembers } from "../identity/tables"
@@ -6,6 +6,7 @@ import { INBOUND_COUNTER, inboundEmails } from "../inbound/tables"
 import { mailboxMails } from "../mailbox/tables"
 import { type ChannelName, messages, type Status } from "../messages/tables"
 import { knowsStatus, settledCounters } from "../messages/transitions"
+import { STORED } from "../plans/stored-bytes"
 import type { Reader } from "../store/store"
 import { subscribers, subscriberTags } from "../subscribers/tables"
 import { suppressions } from "../suppressions/tables"
@@ -16,10 +17,15 @@ import { webhooks } from "../webhooks/tables"
 /** Rows of one step: some half a millisecond where an index has them. */
 const STEP = 2000
 
+/** The rows themselves are read where they are summed. */
+const SUMMED_STEP = 500
+
 /** The rows of one owner that a counter stands for, walked by a column that is unique among them. */
 export interface CountedRows {
   walked: SQLiteColumn
   where: SQL | undefined
+  /** What each row adds; absent where it is one. */
+  adds?: SQL
 }
 
 /** Where counters of an owner are kept: under the id of a project or of an account. */
@@ -62,11 +68,10 @@ function ofLists(project_id: string, name: string): CountedRows | undefined {
       return { walked: webhooks.id, where: eq(webhooks.project_id, project_id) }
     case "mailbox_mails":
       return { walked: mailboxMails.id, where: eq(mailboxMails.project_id, project_id) }
-    case INBOUND_COUNTER: {
-      const processed = ne(inboundEmails.status, "received")
-      const ours = eq(inboundEmails.project_id, project_id)
-      return { walked: inboundEmails.id, where: and(ours, processed) }
-    }
+    case INBOUND_COUNTER:
+      return ofReceived(project_id)
+    case "stored_bytes":
+      return ofStored(project_id, name)
     case "subscribers":
       return ofSubscribers(project_id, filter, value)
     case "suppressions":
@@ -74,6 +79,27 @@ function ofLists(project_id: string, name: string): CountedRows | undefined {
     default:
       return undefined
   }
+}
+
+function ofReceived(project_id: string): CountedRows {
+  const processed = ne(inboundEmails.status, "received")
+  return {
+    walked: inboundEmails.id,
+    where: and(eq(inboundEmails.project_id, project_id), processed),
+  }
+}
+
+function ofStored(project_id: string, name: string): CountedRows | undefined {
+  if (name === STORED.mailbox) {
+    const where = eq(mailboxMails.project_id, project_id)
+    return { walked: mailboxMails.id, where, adds: sql`${mailboxMails.size}` }
+  }
+  if (name === STORED.received) {
+    const { stored_bytes, size } = inboundEmails
+    return { ...ofReceived(project_id), adds: sql`coalesce(${stored_bytes}, ${size})` }
+  }
+  const rows = ofMessages(project_id, name.slice("stored_bytes.".length))
+  return rows && { ...rows, adds: sql`coalesce(${messages.stored_bytes}, 0)` }
 }
 
 function ofSubscribers(
@@ -122,6 +148,7 @@ export async function namesInRows(db: Reader, project_id: string): Promise<strin
     return (await values.where(eq(of, project_id))).map(({ value }) => String(value))
   }
   const names = [...CHANNELS].flatMap(settledCounters)
+  names.push(...Object.values(STORED))
   const { tag, project_id: tagged } = subscriberTags
   for (const value of await valuesOf(subscribers.status, subscribers.project_id))
     names.push(`subscribers.status.${value}`)
@@ -133,12 +160,18 @@ export async function namesInRows(db: Reader, project_id: string): Promise<strin
   return names
 }
 
-/** How many rows there are, counted in steps with a pause behind each. */
+/** How many rows there are, or what they add up to, in steps with a pause behind each. */
 export async function countInSteps(
   db: Reader,
-  { walked, where }: CountedRows,
+  { walked, where, adds }: CountedRows,
   pause: () => Promise<void>,
 ): Promise<number> {
+  const step = adds ? SUMMED_STEP : STEP
+  const sumOf = async (rows: SQL | undefined) => {
+    const n = adds ? sql`sum(${adds})` : count()
+    const [row] = await db.select({ n }).from(walked.table).where(rows)
+    return Number(row?.n ?? 0)
+  }
   let counted = 0
   let after: unknown
   for (;;) {
@@ -147,12 +180,9 @@ export async function countInSteps(
     const [edge] = await ahead
       .orderBy(asc(walked))
       .limit(1)
-      .offset(STEP - 1)
-    if (!edge) {
-      const [row] = await db.select({ n: count() }).from(walked.table).where(rest)
-      return counted + Number(row?.n ?? 0)
-    }
-    counted += STEP
+      .offset(step - 1)
+    if (!edge) return counted + (await sumOf(rest))
+    counted += adds ? await sumOf(and(rest, lte(walked, edge.last))) : step
     after = edge.last
     await pause()
   }

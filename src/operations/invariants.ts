@@ -292,7 +292,8 @@ async function* wrongCounters(
     const counted = await countInSteps(db, rows, pause)
     await pause()
     if (counted === told) continue
-    const what = `The counter ${name} is ${told}, but there are ${counted} rows.`
+    const found = rows.adds ? `its rows hold ${counted}` : `there are ${counted} rows`
+    const what = `The counter ${name} is ${told}, but ${found}.`
     yield { name: "I5", owner_id, id: null, what, counter: { name, told, counted } }
   }
 }

@@ -25,6 +25,7 @@ const TABLE: Record<LimitName, (number | null)[]> = {
   in_app_per_month: [10_000, 100_000, 1_000_000, 10_000_000, NONE],
   mau: [1000, 10_000, 50_000, 500_000, NONE],
   organizations: [1, 1, NONE, NONE, NONE], // one: the Default
+  stored_mb: [500, 5000, 50_000, 500_000, NONE], // of each project
 }
 
 /** The limit of a month, by what it counts. */

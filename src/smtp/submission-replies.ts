@@ -24,7 +24,6 @@ const REPLIES: Partial<Record<ErrorCode, Reply>> = {
   ip_not_allowed: [535, "5.7.8"],
   account_locked: [535, "5.7.1"],
   account_suspended: [535, "5.7.1"],
-  plan_limit_exceeded: [535, "5.7.1"],
   login_rate_limit_exceeded: [421, "4.7.0"],
   invalid_email: [501, "5.1.3"],
   domain_not_verified: [550, "5.7.1"],
@@ -34,6 +33,7 @@ const REPLIES: Partial<Record<ErrorCode, Reply>> = {
   account_throttled: [451, "4.7.1"],
   rate_limited: [451, "4.7.1"],
   payment_required: [452, "4.2.2"],
+  plan_limit_exceeded: [452, "4.2.2"],
   payload_too_large: [552, "5.3.4"],
   validation_error: [554, "5.6.0"],
   service_unavailable: [452, "4.3.1"],
@@ -62,11 +62,12 @@ export function replyTo(thrown: unknown): SmtpReplyError {
   return new SmtpReplyError(code, enhanced, textOf(api_code, error.message, id))
 }
 
-/** As `replyTo`, for what is refused at the login: there a missing scope is a matter of the login. */
+/** As `replyTo`, for what is refused at the login: there a missing scope, or plan, is a matter of the login. */
 export function replyToLogin(thrown: unknown): SmtpReplyError {
   if (!(thrown instanceof ApiError)) return replyTo(thrown)
   const { code, message } = thrown
-  if (code === "forbidden") return replyTo(new SubmissionRefusal(535, "5.7.1", code, message))
+  if (code === "forbidden" || code === "plan_limit_exceeded")
+    return replyTo(new SubmissionRefusal(535, "5.7.1", code, message))
   if (code !== "rate_limit_exceeded") return replyTo(thrown)
   return replyTo(new SubmissionRefusal(421, "4.7.0", "login_rate_limit_exceeded", message))
 }

@@ -1,10 +1,11 @@
-import { allowanceOf, isFrozen, refuseFrozen } from "../emails/accept"
+import { allowanceOf, isFrozen, refuseFrozen, storedShareOf } from "../emails/accept"
 import { refuseAllSuppressed } from "../emails/suppressed"
 import { Guard, type TokenVerifiers } from "../http/guard"
 import type { RateLimits } from "../http/rate-limits"
 import type { Caller } from "../identity/caller"
 import { isMailbox, notOneAddress } from "../lib/address"
 import { demandRoomFor } from "../tenancy/quotas"
+import { fullRefusal } from "../tenancy/stored-share"
 import { type MailServerOptions, type MailSession, SmtpReplyError } from "./mail-session"
 import { type SubmissionIdentity, SubmissionLogin } from "./submission-login"
 import { replyTo, replyToLogin, SubmissionRefusal } from "./submission-replies"
@@ -64,7 +65,7 @@ function identityOf({ identity }: SubmissionSession): SubmissionIdentity {
   throw replyTo(new SubmissionRefusal(530, "5.7.0", "unauthorized", "Authentication is required."))
 }
 
-/** The quota is asked here already: what fits is sent, and the client keeps the rest. */
+/** The quota, and what the project may store, are asked here already: what fits is sent, and the client keeps the rest. */
 async function admitRecipient(
   { store, rules }: SubmissionParts,
   address: string,
@@ -78,6 +79,8 @@ async function admitRecipient(
   if (!isSandboxed(caller)) {
     await demandRoomFor(store.read, allowanceOf(caller), identity.recipients + 1)
   }
+  const full = await fullRefusal(store.read, storedShareOf(caller, caller.project_id))
+  if (full) throw full
   // The category and the subscriber stand in the header of the mail, so only what holds for the whole
   // project counts here, even where the subscriber is blocked.
   await refuseAllSuppressed(rules.suppressions, caller.project_id, [{ email: address }], {})

@@ -2,7 +2,7 @@ import { and, eq, inArray, type SQL } from "drizzle-orm"
 import { ApiError } from "../core/errors"
 import { boundsOf, currentPeriod, millis } from "../core/time"
 import type { SystemMail } from "../identity/system-mail"
-import { accounts } from "../identity/tables"
+import { accounts, projects } from "../identity/tables"
 import { emailsInAccount } from "../identity/users"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
 import { type Metric, quotas, sendBuckets } from "../plans/tables"
@@ -163,8 +163,11 @@ const write = prepared({ subject, metric, period, used, alerted }, (tx: Tx, row)
 const isRow = (key: { subject: SQL<string>; metric: SQL<Metric>; period: SQL<string> }) =>
   and(eq(subject, key.subject), eq(period, key.period), eq(metric, key.metric))
 
-interface UsageAlert extends Omit<FullQuota, "plan"> {
+interface UsageAlert extends Omit<FullQuota, "plan" | "metric"> {
+  metric: Metric | "stored_mb"
   account_id: string
+  /** Of `stored_mb`, which each project has its own of. */
+  project_id?: string
   period: string
   /** In percent of the limit. */
   share: number
@@ -176,7 +179,7 @@ export const usageAlert: JobKind<UsageAlert> = {
   schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(60 * attempt, 3600)),
 }
 
-type NearlyFull = Omit<UsageAlert, "period" | "share">
+type NearlyFull = FullQuota & { account_id: string }
 
 /** Where both shares are passed at once, the last one tells enough. */
 async function alertOwners(tx: Tx, nearly: NearlyFull, passed: number[]) {
@@ -193,8 +196,10 @@ export const tellOwners = (store: Store, mail: SystemMail): JobHandler<UsageAler
     await store.tx(async (tx) => {
       const account = await rowById(tx, accounts, alert.account_id)
       if (!account || account.deleting_at) return
+      const project = alert.project_id && (await rowById(tx, projects, alert.project_id))
+      const text = project ? storedLetter(project.name, alert) : letter(account.name, alert)
       for (const to of await emailsInAccount(tx, account.id, ["owner"])) {
-        await mail.send(tx, { to, kind: "usage_alert", ...letter(account.name, alert) })
+        await mail.send(tx, { to, kind: "usage_alert", ...text })
       }
     })
     return {}
@@ -211,6 +216,19 @@ function letter(name: string, { metric, share, used, limit, period }: UsageAlert
     ? "Belfry refuses further sends with 402 until the next month begins."
     : "When the quota is used up, Belfry refuses further sends with 402."
   return { subject, text: `${name} has used ${what} in ${period}.\n\n${outlook}\n` }
+}
+
+function storedLetter(name: string, { share, used, limit }: UsageAlert) {
+  const full = share >= 100
+  const subject = full
+    ? `${name}: no more can be stored`
+    : `${name}: ${share} % of what it may store is used`
+  const outlook = full
+    ? "Belfry refuses further sends with 403, and received mail with 452, but for bounces, unsubscribes and tracked replies."
+    : "When it is used up, Belfry refuses further sends with 403 and received mail with 452."
+  const remedy =
+    "Delete mail, shorten `retention` in the settings of the project, or use a larger plan."
+  return { subject, text: `${name} stores ${used} of ${limit} MB.\n\n${outlook}\n\n${remedy}\n` }
 }
 
 const SECOND = 1_000_000

@@ -27,6 +27,19 @@ const shares = {
 
 const UsageShares = t.Object(shares, { title: "UsageShares" })
 
+const StoredMegabytes = t.Object(
+  {
+    used: count(120),
+    limit: maybe(count(5000, "Of each project. Null means unlimited.")),
+    remaining: maybe(count(4880, "What is left of the limit. Null means unlimited.")),
+  },
+  {
+    title: "StoredMegabytes",
+    description:
+      "What the project stores now: contents and attachments of its messages, received and caught mail. Null where the answer is about several projects.",
+  },
+)
+
 const totals = (example: number) =>
   t.Object(Object.fromEntries(METRICS.map((metric) => [metric, count(example)])))
 
@@ -36,6 +49,7 @@ export const Usage = t.Object(
   {
     period: t.Object({ start: time(), end: time("The first moment after the period.") }),
     ...shares,
+    stored_mb: maybe(StoredMegabytes),
     api_requests: count(5400),
     by_day: t.Array(
       t.Object({

@@ -4,6 +4,7 @@ import { boundsOf, currentPeriod, isoFrom, millis, millisFrom, today } from "../
 import { type Caller, quotaSubject } from "../identity/caller"
 import { accounts } from "../identity/tables"
 import { LIMIT_OF, type Limits, limitsOf, METRICS } from "../plans/plans"
+import { MB, storedTotal } from "../plans/stored-bytes"
 import type { Metric } from "../plans/tables"
 import { prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
@@ -154,9 +155,17 @@ export async function report(db: Reader, asked: UsageQuestion) {
   return {
     period: boundsOf(period),
     ...shares(used, sharing, limits),
+    stored_mb: project_id === undefined ? null : await storedIn(db, project_id, limits),
     api_requests: used.api_requests,
     by_day: byDay(own, period),
   }
+}
+
+/** What one project stores, in whole megabytes: each project may store as much as the plan allows. */
+async function storedIn(db: Reader, project_id: string, limits: Limits): Promise<UsedShare> {
+  const used = Math.ceil((await storedTotal(db, project_id)).used / MB)
+  const limit = limits.stored_mb
+  return { used, limit, remaining: limit === null ? null : Math.max(0, limit - used) }
 }
 
 export function shares(

@@ -1,15 +1,15 @@
 import { firstIdAt, newId } from "../../src/core/ids"
 import { millisFrom, now } from "../../src/core/time"
 import { domains } from "../../src/domains/tables"
+import { totalsOf } from "../../src/inbound/received-totals"
 import {
-  INBOUND_COUNTER,
   type InboundContent,
   type InboundRow,
   inboundContents,
   inboundEmails,
   inboundFiles,
 } from "../../src/inbound/tables"
-import { bump } from "../../src/store/counters"
+import { bumpEach } from "../../src/store/counters"
 import type { Store } from "../../src/store/store"
 
 /** Ids tell the time at which they were made. */
@@ -46,6 +46,7 @@ export async function addInbound(
     arc_verdict: "none",
     parse_error: false,
     size: 5,
+    stored_bytes: 5,
     raw_sha256: new Bun.CryptoHasher("sha256").update("bytes").digest("hex"),
     session: {
       address: "192.0.2.1",
@@ -82,7 +83,7 @@ export async function addInbound(
     await tx.insert(inboundContents).values({ inbound_id: row.id, content })
     const named = [...new Set(files)].map((sha256) => ({ sha256, inbound_id: row.id }))
     await tx.insert(inboundFiles).values(named)
-    if (row.status !== "received") await bump(tx, row.project_id, INBOUND_COUNTER, 1)
+    if (row.status !== "received") await bumpEach(tx, totalsOf([row]))
   })
   return row
 }

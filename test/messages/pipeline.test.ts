@@ -43,7 +43,7 @@ test("contents that nothing asked for within ten seconds give way", () => {
   const fresh = new RecentContents()
   const ids = Array.from({ length: 200 }, () => newId())
   const long_ago = monotonic() - 11_000
-  for (const id of ids) fresh.keep(id, body(60_000), long_ago)
+  for (const id of ids) fresh.keep(id, body(60_000), { at: long_ago })
   fresh.keep("new", body(60_000))
   expect(fresh.remove(ids[0] ?? "")).toBeUndefined()
   expect(fresh.remove("new")).toBeDefined()

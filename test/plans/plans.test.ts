@@ -15,6 +15,7 @@ const rows: [LimitName, ...(number | null)[]][] = [
   ["in_app_per_month", 10_000, 100_000, 1_000_000, 10_000_000, null],
   ["mau", 1000, 10_000, 50_000, 500_000, null],
   ["organizations", 1, 1, null, null, null],
+  ["stored_mb", 500, 5000, 50_000, 500_000, null],
   ["sends_per_second", 2, 10, 25, 100, null],
 ]
 
