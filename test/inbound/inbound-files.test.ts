@@ -14,6 +14,7 @@ const pathOf = (url: string) => new URL(url).pathname
 
 describe("an attachment of a received mail", () => {
   test("has an address that needs no key, for one hour", async () => {
+    clock.freeze()
     const project = await service.project()
     const file = { content: "Ding", filename: "Bericht für Ann.txt" }
     const { id } = await received(service, project, { files: [file] })
