@@ -6,6 +6,7 @@ import type { Secrets } from "../core/secrets"
 import { millis, now } from "../core/time"
 import { enqueue, type JobKind } from "../jobs/jobs"
 import { held } from "../store/dialect"
+import { readHeavy } from "../store/heavy-reads"
 import { rowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { enqueueCheck, nextCheck } from "./check-schedule"
@@ -229,10 +230,14 @@ const withoutChecks = ({ before, after }: audit.AuditChange) => ({
 
 /** How many domains each project of an account has; projects without any are not in it. */
 export async function countByProject(db: Reader, account_id: string): Promise<Map<string, number>> {
-  const rows = await db
-    .select({ project_id: domains.project_id, used: counted() })
-    .from(domains)
-    .where(eq(domains.account_id, account_id))
-    .groupBy(domains.project_id)
+  const rows = await readHeavy(db, account_id, (read) =>
+    read((thread) =>
+      thread
+        .select({ project_id: domains.project_id, used: counted() })
+        .from(domains)
+        .where(eq(domains.account_id, account_id))
+        .groupBy(domains.project_id),
+    ),
+  )
   return new Map(rows.map(({ project_id, used }) => [project_id, used]))
 }

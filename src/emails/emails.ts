@@ -1,4 +1,4 @@
-import { and, count, desc, eq, exists, isNotNull, or, type SQL, sql } from "drizzle-orm"
+import { and, desc, eq, exists, isNotNull, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import * as feed from "../events/feed"
@@ -27,6 +27,7 @@ import { isAskedId } from "../store/dialect"
 import {
   type BoundedList,
   boundedList,
+  countAlong,
   countUpTo,
   type IdSource,
   idsBetween,
@@ -158,10 +159,7 @@ export async function attemptsOf(db: Reader, project_id: string, id: string, win
     ...row,
     outcome: row.outcome as AttemptOutcome,
   }))
-  const total = async () => {
-    const [counted] = await db.select({ value: count() }).from(attempts).where(ours)
-    return counted?.value ?? 0
-  }
+  const total = () => countAlong(db, { rows: attempts, id: attempts.attempt, where: ours })
   return { rows, total }
 }
 

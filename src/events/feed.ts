@@ -200,10 +200,13 @@ export async function lookup(db: Reader, project_id: string, id: string) {
 export const find = async (db: Reader, project_id: string, id: string): Promise<Event> =>
   (await lookup(db, project_id, id)) ?? fail("not_found", "There is no such event.")
 
-/** All events about one subject, oldest first. */
+/** Hits of a picture that programs load again and again are events, too. */
+const MOST_TOLD = 1000
+
+/** The events about one subject, oldest first: the first 1,000 of them. */
 export async function about(db: Reader, project_id: string, subject_id: string): Promise<Event[]> {
   const wanted = and(eq(events.subject_id, subject_id), eq(events.project_id, project_id))
-  const rows = await db.select().from(events).where(wanted).orderBy(asc(events.id))
+  const rows = await db.select().from(events).where(wanted).orderBy(asc(events.id)).limit(MOST_TOLD)
   // Sorted here, or the other index might be walked. Ids of several nodes follow several clocks.
   return rows.sort((a, b) => a.position - b.position)
 }

@@ -44,12 +44,12 @@ const isListed = or(
   ),
 )
 
-const within = ({ project_id, channels }: ScheduledScope) =>
-  and(
-    eq(messages.project_id, project_id),
-    inArray(unindexed(messages.channel), channels),
-    isNotNull(messages.scheduled_at),
-  )
+const ofProject = ({ project_id }: ScheduledScope) =>
+  and(eq(messages.project_id, project_id), isNotNull(messages.scheduled_at))
+
+const inChannels = ({ channels }: ScheduledScope) => inArray(unindexed(messages.channel), channels)
+
+const within = (scope: ScheduledScope) => and(ofProject(scope), inChannels(scope))
 
 const missing = () => fail("not_found", "There is no such scheduled message.")
 
@@ -59,15 +59,16 @@ export function list(
   scope: ScheduledScope,
   status: ScheduledStatus | undefined,
 ): RowList<MessageView> {
-  const filter = and(isListed, status && matching(db, status))
+  const filter = and(inChannels(scope), isListed, status && matching(db, status))
   const rows = rowList(db, messages, {
     owner: scope.project_id,
-    of: within(scope),
+    of: ofProject(scope),
     filter,
     missing,
   })
   return {
     ...rows,
+    find: (id) => find(db, scope, id),
     async list(window) {
       const { rows: found, end } = await rows.list(window)
       return { rows: await asTheyStand(db, found), end }

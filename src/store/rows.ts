@@ -126,7 +126,7 @@ export function boundedList<Row extends object>(
   if (!list.filter) {
     return {
       list: async (window) => ({ rows: await selectIn(db, list, window) }),
-      total: () => told(countUpTo(db, list.along, MOST_COUNTED + 1), MOST_COUNTED),
+      total: () => countAlong(db, list.along),
     }
   }
   let known: number | null | undefined
@@ -146,9 +146,10 @@ function allOf(rows: unknown[], { limit, offset, after, before }: ListWindow) {
   return is_last && (after ?? before) === undefined ? offset + rows.length : undefined
 }
 
-async function told(counted: Promise<number>, most: number): Promise<number | null> {
-  const all = await counted
-  return all > most ? null : all
+/** How many rows the source has; null where there are more than are counted. */
+export async function countAlong(db: Reader, source: IdSource): Promise<number | null> {
+  const all = await countUpTo(db, source, MOST_COUNTED + 1)
+  return all > MOST_COUNTED ? null : all
 }
 
 const FROM_THE_BEGINNING: Keyset = {}

@@ -3,7 +3,7 @@ import { fail } from "../core/errors"
 import { now } from "../core/time"
 import type { Page } from "../http/page"
 import type { Caller } from "../identity/caller"
-import { countRows, type ListWindow } from "../store/rows"
+import { countAlong, type ListWindow } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { templateVersions } from "./tables"
 import type { TemplateRow } from "./template-record"
@@ -51,7 +51,8 @@ export async function listVersions(
   const found = await some.orderBy(order).limit(limit).offset(offset)
   return {
     rows: found.map((version) => ({ id: String(version.version), ...version })),
-    total: () => countRows(db, templateVersions, all),
+    total: () =>
+      countAlong(db, { rows: templateVersions, id: templateVersions.version, where: all }),
   }
 }
 

@@ -14,6 +14,7 @@ import {
 } from "../identity/tables"
 import { comparable } from "../lib/address"
 import { isAskedId } from "../store/dialect"
+import { readHeavy } from "../store/heavy-reads"
 import { byMoment } from "../store/moment-cursor"
 import type { ListWindow } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
@@ -62,11 +63,15 @@ export async function mailAdmins(
 }
 
 export async function total(db: Reader, home: ProjectHome): Promise<number> {
-  const [row] = await db
-    .select({ all: count() })
-    .from(accountMembers)
-    .leftJoin(projectMembers, own(home))
-    .where(inProject(home))
+  const [row] = await readHeavy(db, home.account_id, (read) =>
+    read((thread) =>
+      thread
+        .select({ all: count() })
+        .from(accountMembers)
+        .leftJoin(projectMembers, own(home))
+        .where(inProject(home)),
+    ),
+  )
   return row?.all ?? 0
 }
 

@@ -3,6 +3,7 @@ import { now } from "../core/time"
 import { apiKeys } from "../identity/tables"
 import { limitsOf, METRICS } from "../plans/plans"
 import { totals } from "../store/counters"
+import { readHeavy } from "../store/heavy-reads"
 import type { Reader } from "../store/store"
 import type { AccountRow } from "./accounts"
 import * as members from "./members"
@@ -21,7 +22,7 @@ export async function breakdown(
   const rows = await projects.active(db, account_id)
   const [usage, { keys, webhooks, templates, subscribers }] = await Promise.all([
     usageByProject(db, account_id, period),
-    countResources(db, rows),
+    countResources(db, account_id, rows),
   ])
   return rows.map(({ id, name }) => {
     const used = METRICS.map((metric) => [metric, usage.get(`${id} ${metric}`) ?? 0])
@@ -49,14 +50,18 @@ async function usageByProject(db: Reader, account_id: string, period: string) {
  * Keys that work, which are few and rarely asked for, so they are counted; webhooks, templates and
  * subscribers have totals (see webhooks/webhooks.ts, templates/templates.ts, subscribers/subscribers.ts).
  */
-async function countResources(db: Reader, rows: { id: string }[]) {
+async function countResources(db: Reader, account_id: string, rows: { id: string }[]) {
   const ids = rows.map(({ id }) => id)
   const alive = or(isNull(apiKeys.expires_at), gt(apiKeys.expires_at, now()))
-  const counted = await db
-    .select({ id: apiKeys.project_id, keys: count() })
-    .from(apiKeys)
-    .where(and(inArray(apiKeys.project_id, ids), isNull(apiKeys.revoked_at), alive))
-    .groupBy(apiKeys.project_id)
+  const counted = await readHeavy(db, account_id, (read) =>
+    read((thread) =>
+      thread
+        .select({ id: apiKeys.project_id, keys: count() })
+        .from(apiKeys)
+        .where(and(inArray(apiKeys.project_id, ids), isNull(apiKeys.revoked_at), alive))
+        .groupBy(apiKeys.project_id),
+    ),
+  )
   const keys: CountByProject = new Map(counted.map((row) => [row.id, row.keys]))
   const webhooks: CountByProject = new Map()
   const templates: CountByProject = new Map()
@@ -76,7 +81,7 @@ const sum = (counts: CountByProject) => [...counts.values()].reduce((all, one) =
 export async function resourceCounts(db: Reader, account: AccountRow, domains: CountByProject) {
   const limits = limitsOf(account)
   const rows = await projects.active(db, account.id)
-  const { keys, webhooks, templates, subscribers } = await countResources(db, rows)
+  const { keys, webhooks, templates, subscribers } = await countResources(db, account.id, rows)
   return {
     projects: { used: rows.length, limit: limits.projects },
     webhooks: { used: sum(webhooks), limit: limits.webhooks },

@@ -1,10 +1,10 @@
-import { and, asc, count, desc, eq, gt, inArray, lt, lte, type SQL, sql } from "drizzle-orm"
+import { and, asc, desc, eq, gt, inArray, lt, lte, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { now } from "../core/time"
 import type { Page } from "../http/page"
 import { held, heldForShare } from "../store/dialect"
 import { byMoment, cursorText } from "../store/moment-cursor"
-import type { ListWindow } from "../store/rows"
+import { countAlong, type ListWindow } from "../store/rows"
 import { inserter } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { lookupAll } from "../subscribers/find-subscriber"
@@ -231,14 +231,7 @@ export async function topicsOf(
       id: cursorText({ at: row.subscribed_at, id: row.topic_id }),
       ...row,
     })),
-    total: async () => {
-      const all = db
-        .select({ all: count() })
-        .from(topicMembers)
-        .innerJoin(topics, eq(topics.id, topic_id))
-      const [row] = await all.where(eq(subscriber_id, id))
-      return row?.all ?? 0
-    },
+    total: () => countAlong(db, { rows: topicMembers, id: topic_id, where: eq(subscriber_id, id) }),
   }
 }
 
