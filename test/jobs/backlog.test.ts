@@ -7,17 +7,14 @@ import { allJobs, emptied, enqueueRings, type RunningLoop, running } from "./rin
 
 const clock = movableClock()
 
-/** Milliseconds that pass from one look at the stopwatch to the next. */
+/** Milliseconds that pass from one turn of the event loop to the next. */
 let tick = 0
 let stopwatch = 0
 
 beforeEach(() => {
   clock.freeze()
   tick = 0
-  spyOn(performance, "now").mockImplementation(() => {
-    stopwatch += tick
-    return stopwatch
-  })
+  spyOn(performance, "now").mockImplementation(() => stopwatch)
 })
 afterEach(() => void mock.restore())
 
@@ -35,6 +32,7 @@ async function begunEachTurn({ isAsked, late_ms, jobs = 10, places = 10 }: Backl
   let turn = 0
   let counting = setImmediate(function next() {
     turn += 1
+    stopwatch += tick
     counting = setImmediate(next)
   })
   await enqueueRings(it.store, jobs, { run_at: isoFrom(millis() - late_ms) })

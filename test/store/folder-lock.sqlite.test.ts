@@ -118,7 +118,7 @@ test("a folder that is not there is named", async () => {
 test("a folder that could not be taken whole is free again", async () => {
   await using folder = emptyFolder()
   mkdirSync(`${folder.path}.pid`) // as on a full disk, this file cannot be written
-  expect(() => lockFolder(folder.path)).toThrow("EISDIR")
+  expect(() => lockFolder(folder.path)).toThrow("is a folder, not a file")
   rmSync(`${folder.path}.pid`, { recursive: true })
   lockFolder(folder.path)()
 })

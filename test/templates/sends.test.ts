@@ -392,7 +392,7 @@ describe("rendering without sending", () => {
     const preview = await project.post(`${ALL}/render`, {
       template: { html: "{{unsubscribe_url}}" },
     })
-    expect(preview.body.data.html).toBe("http://belfry.test/u/preview")
+    expect(preview.body.data.html).toBe("https://preview.invalid/u/preview")
     const broken = await project.post(`${ALL}/render`, { template: { html: "{{#if}}" } })
     expect(refusal(broken)).toEqual([422, "invalid_template"])
     const lost = await project.post(`${ALL}/render`, { template: { html: "{{> nothing}}" } })
