@@ -98,7 +98,7 @@ function unnamed(code: number, enhanced: string, words: string): string {
   if (OF_PROTOCOL.has(code) || OF_HOST.test(words) || TROUBLE.test(words)) {
     return "InfrastructureRejected"
   }
-  const is_policy = POLICY.test(words)
+  const is_policy = POLICY.test(words) || OF_POLICY.test(words)
   // Large hosts say "5.4.1 Recipient address rejected: Access denied" of addresses that do not exist.
   if (REJECTS_ADDRESS.test(words) && !(is_policy && !ACCESS_DENIED.test(words))) return "NoEmail"
   if (BETWEEN_SERVERS.test(enhanced)) return "InfrastructureRejected"
@@ -108,7 +108,11 @@ function unnamed(code: number, enhanced: string, words: string): string {
   return FAILED.test(words) ? "InfrastructureRejected" : "General"
 }
 
-const wordsOf = (text: string) => text.replace(/^\d+[ -](?:\d\.\d+\.\d+ )?/, "")
+/** Without the codes in front, and without the words that addresses are made of: anybody chooses their own. */
+const wordsOf = (text: string) =>
+  text.replace(/^\d+[ -](?:\d\.\d+\.\d+ )?/, "").replace(ADDRESS, "a@b")
+
+const ADDRESS = /[^\s<>()[\]"':;,=@]{1,64}@[^\s<>()[\]"':;,=@]{1,253}/g
 
 /** The words with which a server speaks about us rather than about the message. */
 const BLAMES_US =
@@ -120,16 +124,24 @@ const LISTED =
 
 /** The host that connects, its name and its place in the network. */
 const OF_HOST =
-  /\b(?:invalid|bad|banned|blocked|suspected|your|sending|connecting|client|source|dynamic) (?:\w+ )?(?:ips?|host(?:name)?|server|mta|network)\b|\bip(?:=| (?:address )?(?:\S+ )?(?:is |was |has been )?(?:block|reject|bann|list|refus|den|not |frequency))|\b(?:helo|ehlo|ptr|rdns|reverse dns|fqdn)\b|\bconnections? (?:\w+ ){0,3}(?:not|refused|rejected|denied|blocked|limit)|\bnot accept(?:ing)? (?:connections|mail from)/i
+  /\b(?:invalid|bad|banned|blocked|suspected|your|sending|connecting|client|source|dynamic) (?:\w+ )?(?:ips?|host(?:name)?|server|mta|network)\b|\bip(?:=| (?:address )?(?:\S+ )?(?:is |was |has been )?(?:block|reject|bann|list|refus|den|not |frequency))|\b(?:helo|ehlo|ptr|rdns|reverse dns|fqdn)\b|\bconnections? (?:\w+ ){0,3}(?:not|refused|rejected|denied|blocked|limit)|\bnot accept(?:ing)? (?:connections|mail from)|\b(?:e?-?mails?|messages?|traffic) from \[?\d+\.\d+\.\d+\.\d/i
 
 /** Of the author, though many servers say it with the code of a recipient (`550 5.1.0`). */
-const OF_SENDER =
-  /\bsender(?:'s)?\b.{0,60}?\b(?:reject|refus|deni|block|invalid|unknown|unverif|fail|not\b|bad\b|unrout|does|cannot|illegal)|\b(?:unroute?able|reject\w*|refused|invalid|unknown|unverified|bad|denied|blocked|illegal|null) (?:\w+ ){0,2}sender\b|\bdomain of sender|\bsender'?s? domain|\bfrom: domain|\bvalid from\b|\bdns mx\b/i
+const AUTHOR =
+  "(?:sender(?:'s)?|originator|re(?:turn|verse)[- ]path|return address|envelope from|from:? (?:address(?! book)|domain)|your (?:e-?mail )?(?:address|account)(?= (?:is|was|has|does|not)\\b))"
+const OF_SENDER = new RegExp(
+  [
+    `\\b${AUTHOR}\\b.{0,60}?\\b(?:reject|refus|deni|block|suspend|invalid|unknown|unverif|fail|not\\b|bad\\b|unrout|does|cannot|illegal)`,
+    "\\b(?:unroute?able|reject\\w*|refused|invalid|unknown|unverified|bad|denied|blocked|illegal|null) (?:\\w+ ){0,3}sender\\b",
+    "\\bdomain of sender|\\bsender'?s? domain|\\bfrom: domain|\\bfrom your (?:\\w+ )?domain|\\bvalid from\\b|\\bdns mx\\b|\\bbadmailfrom",
+  ].join("|"),
+  "i",
+)
 
 const TOO_LARGE = /size|large|\bbig\b|length|\btoo long\b/i
 
 const FULL =
-  /\b(?:mailbox|inbox|mail ?folder|folder|quota|storage|mail ?dir)\b.{0,60}\b(?:full|exceed\w*|over)\b|\bover.?quota|\bfull mailbox|exceeds allowed size|exceeded storage/i
+  /\b(?:mailbox|inbox|mail ?folder|folder|quota|storage|mail ?dir)\b.{0,60}\b(?:full|exceed\w*|over)\b|\bover.?quota|\bfull mailbox|quotaexceeded|exceeds allowed size|exceeded storage/i
 
 const WHO = "(?:user(?:id)?|recipient|mailbox|account|addressee|alias|e-?mail address)"
 const NAMES_RECIPIENT = new RegExp(
@@ -157,15 +169,15 @@ const ACCESS_DENIED = /\baccess denied\b/i
 const SPAM =
   /spam|virus|malware|content|\b(?:message|e?-?mail) (?:was |is |has been )?(?:rejected|refused|not accepted)/i
 const POLICY =
-  /polic(?:y|ies)|denied|not (?:allowed|permitted|authori[sz]ed)|prohibit|block|relay|restrict|forbidden|refus|unsolicited|authentication|will not accept|\bofr[_\d]/i
+  /polic(?:y|ies)|denied|not (?:allowed|permitted|authori[sz]ed)|prohibit|block|relay|restrict|forbidden|refus|unsolicited|suspicious|authenticat|will not accept|\bofr[_\d]/i
 
 /** Too much came from us or to the recipient. The next message may be welcome. */
 const TOO_MUCH =
-  /\btoo many (?!(?:messages|e?-?mails) in\b)|\bat a rate\b|\btoo (?:quickly|fast)\b|\brate[- ]?limit|\bfrequency limit|\b(?:daily|hourly) limit|\blimit for (?:the )?number of messages|throttl/i
+  /\btoo many (?!(?:messages|e?-?mails) in\b)|\btoo much mail\b|\bat a rate\b|\btoo (?:quickly|fast)\b|\brate[- ]?limit|\bfrequency limit|\b(?:daily|hourly) limit|\blimit for (?:the )?number of messages|throttl/i
 
 /** The server, the way to it, or this moment. */
 const TROUBLE =
-  /\btry(?:ing)? (?:it )?(?:again|later)|\bretry|\btemporar|\bproblem occurred|\bprotocol (?:violation|error)|\b(?:internal|system|local|mailer|software|configuration|write) error|\bresources\b|\bout of (?:memory|disk)|\bdisk full|\bno space left|\bhop count|\bloop\b|\bname service|\blookup fail|\bhost (?:not found|unknown)|\btime[d -]{0,2}out|\b(?:message|envelope|delivery)\W(?:\w+\W){0,3}expired|\bgiving up|\bunable to connect|\brequests? to connect|\bconnection (?:reset|lost|closed|dropped|failed)|\bsocket error|\bqueue too long|\bnot deliver for the last|\bservice (?:is |currently |temporarily )*(?:unavailable|not available|refus)|\bno smtp service|gr[ae]y-?list/i
+  /\btry(?:ing)? (?:it )?(?:again|later)|\bretry|\btemporar|\bproblem occurred|\bprotocol (?:violation|error)|\b(?:internal|system|local|mailer|software|configuration|write) (?:\w+ )?error|\berror while|\bsystem busy|\bresources\b|\bout of (?:memory|disk)|\bdisk full|\bno space left|\bhop count|\bloop\b|\bname service|\blookup fail|\bhost (?:not found|unknown)|\btime[d -]{0,2}out|\b(?:message|envelope|delivery)\W(?:\w+\W){0,3}expired|\bgiving up|\bunable to connect|\brequests? to connect|\bconnection (?:reset|lost|closed|dropped|failed)|\bsocket error|\bqueue too long|\bnot deliver for the last|\bservice (?:is |currently |temporarily )*(?:unavailable|not available|refus)|\bno smtp service|gr[ae]y-?list/i
 
 /** Names nothing at all. */
 const FAILED = /\btransaction failed|\brequested action aborted/i
