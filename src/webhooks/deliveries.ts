@@ -1,8 +1,8 @@
 import type { Static } from "@sinclair/typebox"
-import { and, eq, getTableColumns, gte, inArray, sql } from "drizzle-orm"
+import { and, eq, getTableColumns, inArray, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
-import { firstIdAt, isUuid } from "../core/ids"
-import { millisFrom, now } from "../core/time"
+import { isUuid } from "../core/ids"
+import { now } from "../core/time"
 import { envelopeOf } from "../events/feed"
 import { events } from "../events/tables"
 import type { Page } from "../http/page"
@@ -94,13 +94,6 @@ export async function list(
     total: is_whole ? total : list.total,
   }
 }
-
-/** The bound once more as an id, so that the index can skip what is older. */
-export const createdSince = (since: string) =>
-  and(
-    gte(deliveries.created_at, since),
-    gte(deliveries.id, firstIdAt(millisFrom(since) - SKEW_MILLISECONDS)),
-  )
 
 const ours = ({ project_id, webhook_id }: OfWebhook, id: string) =>
   and(

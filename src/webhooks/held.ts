@@ -1,4 +1,4 @@
-import { and, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm"
+import { and, eq, inArray, type SQL, sql } from "drizzle-orm"
 import { now, secondsFromNow } from "../core/time"
 import { underHold } from "../jobs/holds"
 import { DEAD, HELD, READY } from "../jobs/work-item"
@@ -12,8 +12,8 @@ import { count, waitsForEndpoint } from "./totals"
 const HELD_SECONDS = 7 * 86_400
 const BATCH = 500
 
-const { id, project_id, webhook_id, event_id, event_type } = deliveries
-const { by_hand, state, owner, run_at, created_at } = deliveries
+const { id, project_id, webhook_id } = deliveries
+const { by_hand, state, owner, run_at } = deliveries
 
 const OF_ENDPOINT = { project_id, webhook_id }
 
@@ -61,36 +61,18 @@ const waitingOf = (db: Reader, webhook: string, most: number) =>
     .where(and(eq(webhook_id, webhook), isReady, eq(by_hand, false), notInFlight(db)))
     .limit(most)
 
-/** Which held deliveries are released; without a field, all of them. */
-interface HeldFilter {
-  /** ISO 8601, of the deliveries' `created_at`: from this moment on … */
-  since?: string | null
-  /** … and before this one. */
-  until?: string
-  /** Exact types; none means all. */
-  event_types?: string[]
-  event_ids?: string[]
-}
-
 /**
- * Makes up to `limit` held deliveries of an endpoint due, with the attempts they have left. Returns
+ * Makes up to `limit` held deliveries of an endpoint due (of `ids`, or the oldest of all), with the attempts they have left. Returns
  * how many; 0 means that none is left. A delivery is released once, also when two callers release at the same time.
  */
 export async function releaseHeld(
   tx: Tx,
   webhook: { id: string },
-  { since = null, until, event_types = [], event_ids }: HeldFilter,
+  ids: string[] | undefined,
   limit: number,
 ): Promise<number> {
   if (limit === 0) return 0
-  const chosen = and(
-    eq(webhook_id, webhook.id),
-    isHeldByEndpoint,
-    since === null ? undefined : gte(created_at, since),
-    until === undefined ? undefined : lt(created_at, until),
-    event_types.length === 0 ? undefined : inArray(event_type, event_types),
-    event_ids && inArray(event_id, event_ids),
-  )
+  const chosen = and(eq(webhook_id, webhook.id), isHeldByEndpoint, ids && inArray(id, ids))
   const oldest = tx.select({ id }).from(deliveries).where(chosen).orderBy(run_at)
   const rows = await tx
     .update(deliveries)

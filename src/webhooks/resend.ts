@@ -1,4 +1,5 @@
-import { and, asc, eq, gt, gte, inArray, isNotNull, lt, ne, type SQL, sql } from "drizzle-orm"
+import { and, eq, gte, inArray, isNotNull, ne, type SQL, sql } from "drizzle-orm"
+import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
 import { fail } from "../core/errors"
 import { firstIdAt } from "../core/ids"
 import { millisFrom, now } from "../core/time"
@@ -8,10 +9,11 @@ import type { Caller } from "../identity/caller"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
 import * as longJob from "../jobs/long-jobs"
 import { LEASED, PRIORITIES, READY } from "../jobs/work-item"
+import { idsBetween, timesBetween } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { backlogsOf } from "./backlog"
-import { createdSince, named, oneMore, SKEW_MILLISECONDS } from "./deliveries"
-import { deliveryWakeUp, notInFlight } from "./delivery-rows"
+import { named, oneMore, SKEW_MILLISECONDS } from "./deliveries"
+import { deliveryWakeUp, isHeldByEndpoint, notInFlight } from "./delivery-rows"
 import { releaseHeld } from "./held"
 import { deliveryOf, endpointsOf, plan, subscribesTo } from "./route-events"
 import { deliveries, webhooks as endpoints } from "./tables"
@@ -20,6 +22,9 @@ import * as webhooks from "./webhooks"
 
 /** Deliveries of one transaction, so that other transactions run between two batches. */
 const BATCH = 200
+
+/** Rows that one batch looks at, because any number of them may be of other types or states. */
+const MOST_LOOKED_AT = 1000
 
 /** Which deliveries are sent again. */
 export interface ResendSpan {
@@ -134,7 +139,10 @@ async function start(
   // Later deliveries are left out, or the job would follow its own attempts.
   const until = work.until !== null && work.until < now() ? work.until : now()
   const whole = { ...work, until, project_id, webhook_id: id, after: null }
-  const job = await longJob.begin(tx, project_id, { type, total: await countOf(tx, whole) })
+  // Of more rows than one look has, the total is unknown until the end.
+  const { ids, after } = await look(tx, walkOf(tx, whole), null, MOST_LOOKED_AT)
+  const total = after === null ? ids.length : 0
+  const job = await longJob.begin(tx, project_id, { type, total })
   await enqueue(tx, webhookResend, { payload: { ...whole, job_id: job.id }, project_id })
   await webhooks.log(tx, caller, id, type, { after: { ...work, until } })
   return job
@@ -171,7 +179,7 @@ async function step(tx: Tx, payload: ResendPayload): Promise<void> {
     const next = { payload: { ...payload, after }, project_id, priority: PRIORITIES.bulk }
     return enqueue(tx, webhookResend, next)
   }
-  // The count of the beginning also had what the filter excludes and what others changed meanwhile.
+  // The count of the beginning also had what the endpoint would not take and what others changed meanwhile.
   const { progress } = await longJob.find(tx, project_id, job_id)
   await longJob.progress(tx, project_id, job_id, { total: progress.done + progress.failed })
   return end({})
@@ -182,27 +190,70 @@ async function resendBatch(
   webhook: webhooks.WebhookRow,
   payload: ResendPayload,
 ): Promise<Batch> {
-  const { what, since, until, event_types } = payload
-  if (what === "all") return replayEvents(tx, webhook, payload)
-  if (what !== "held") return attemptAgain(tx, payload)
-  const done = await releaseHeld(tx, webhook, { since, until, event_types }, BATCH)
-  return { done, after: done < BATCH ? null : "" }
+  const { ids, after } = await look(tx, walkOf(tx, payload), payload.after, BATCH)
+  if (ids.length === 0) return { done: 0, after }
+  if (payload.what === "held") return { done: await releaseHeld(tx, webhook, ids, BATCH), after }
+  const sent =
+    payload.what === "all"
+      ? await replayEvents(tx, webhook, ids)
+      : await attemptAgain(tx, payload, ids)
+  return { ...sent, after }
+}
+
+/** The way through an index that the batches go. */
+interface Walk {
+  rows: typeof deliveries | typeof events
+  /** The stretch of the index. */
+  where: SQL | undefined
+  /** Its columns behind that. The last one is the id. */
+  key: [...SQLiteColumn[], SQLiteColumn]
+  /** What each row has to be asked. */
+  filter: SQL | undefined
+}
+
+/** The next rows that the filter lets through, at most `most`, and the cursor behind what was looked at. */
+async function look(
+  tx: Tx,
+  { rows, where, key, filter }: Walk,
+  after: string | null,
+  most: number,
+) {
+  const columns = sql.join(key, sql`, `)
+  const values = (after || "").split(" ").map((value, at) => sql.param(value, key[at]))
+  const beyond = after ? sql`(${columns}) > (${sql.join(values, sql`, `)})` : undefined
+  const found = await tx
+    .select({
+      id: rows.id as SQLiteColumn,
+      first: key[0] as SQLiteColumn,
+      is_wanted: sql`CASE WHEN ${filter} THEN 1 ELSE 0 END`.mapWith(Number),
+    })
+    .from(rows as typeof deliveries)
+    .where(and(where, beyond))
+    .orderBy(...key)
+    .limit(MOST_LOOKED_AT)
+  const wanted = found.filter(({ is_wanted }) => is_wanted === 1)
+  const chosen = wanted.slice(0, most)
+  const is_end = found.length < MOST_LOOKED_AT && chosen.length === wanted.length
+  const last = chosen.length < wanted.length ? chosen.at(-1) : found.at(-1)
+  const cursor = last && (key.length === 1 ? `${last.id}` : `${last.first} ${last.id}`)
+  return {
+    ids: chosen.map(({ id }) => id as string),
+    after: is_end ? null : (cursor ?? null),
+  }
 }
 
 const OF_ENDPOINT = { project_id: deliveries.project_id, webhook_id: deliveries.webhook_id }
 
-/** The next deliveries of these states, each for one more attempt. */
-async function attemptAgain(tx: Tx, payload: ResendPayload): Promise<Batch> {
-  const { after, what, status } = payload
-  const { id, event_id, body } = deliveries
+/** These deliveries, each for one more attempt. */
+async function attemptAgain(tx: Tx, payload: ResendPayload, chosen: string[]) {
+  const { what, status } = payload
+  const { id, project_id, event_id, body } = deliveries
   const has_body = sql<number>`CASE WHEN ${body} IS NULL THEN 0 ELSE 1 END`
   const rows = await tx
     .select({ id, has_body, event: events.id })
     .from(deliveries)
     .leftJoin(events, eq(events.id, event_id))
-    .where(and(deliveriesWithin(payload), after === null ? undefined : gt(id, after)))
-    .orderBy(id)
-    .limit(BATCH)
+    .where(and(eq(project_id, payload.project_id), inArray(id, chosen)))
   const sendable = rows.filter(({ has_body, event }) => Number(has_body) === 1 || event !== null)
   const ids = sendable.map((row) => row.id)
   const changes = {
@@ -224,104 +275,113 @@ async function attemptAgain(tx: Tx, payload: ResendPayload): Promise<Batch> {
     done += changed.length
   }
   if (done > 0) tx.afterCommit(deliveryWakeUp(tx).wakeUp)
-  return {
-    done,
-    failed: rows.length - done,
-    after: rows.length < BATCH ? null : (rows.at(-1)?.id ?? null),
-  }
+  return { done, failed: rows.length - done }
 }
 
 /**
- * Plans the next events that the endpoint would take today, also those from before it was made.
+ * Plans those of these events that the endpoint would take today, also those from before it was made.
  * An open delivery is left alone, a held one is released, and all other events are sent anew.
  */
-async function replayEvents(
-  tx: Tx,
-  webhook: webhooks.WebhookRow,
-  payload: ResendPayload,
-): Promise<Batch> {
-  const rows = await tx
-    .select()
-    .from(events)
-    .where(and(eventsWithin(tx, payload), eventsAfter(payload.after)))
-    .orderBy(asc(events.position), asc(events.id))
-    .limit(BATCH)
-  const chosen = rows.filter((event) => subscribesTo(webhook, event) && !isTest(event))
+async function replayEvents(tx: Tx, webhook: webhooks.WebhookRow, ids: string[]) {
+  const asked = and(eq(events.project_id, webhook.project_id), inArray(events.id, ids))
+  const place = new Map(ids.map((id, at) => [id, at]))
+  const placeOf = ({ id }: { id: string }) => place.get(id) ?? 0
+  // Sorted here, or the index of the feed might be walked.
+  const rows = await tx.select().from(events).where(asked)
+  const chosen = rows
+    .sort((a, b) => placeOf(a) - placeOf(b))
+    .filter((event) => subscribesTo(webhook, event) && !isTest(event))
   const { open, held } = await statesOf(tx, webhook, chosen)
   const fresh = chosen.filter(({ id }) => !open.has(id) && !held.has(id))
   await plan(
     tx,
     fresh.map((event) => deliveryOf(webhook, event, "replay")),
   )
-  const event_ids = [...held]
-  const released = await releaseHeld(tx, webhook, { event_ids }, event_ids.length)
-  const last = rows.at(-1)
-  const after = rows.length < BATCH || !last ? null : `${last.position} ${last.id}`
-  return { done: fresh.length + released, after }
+  const waiting = [...held.values()].flat()
+  const released = await releaseHeld(tx, webhook, waiting, waiting.length)
+  return { done: fresh.length + released }
 }
 
 /** The test of an endpoint is sent to no other endpoint, and not again. */
 export const isTest = ({ type, data, subject_id }: typeof events.$inferSelect) =>
   type === "webhook.test" || (data.simulated === true && subject_id !== null)
 
-/** The events whose deliveries to the endpoint are open, and those whose deliveries are held. */
+/** The events whose deliveries to the endpoint are open, and those whose deliveries are held, with these. */
 async function statesOf(tx: Tx, webhook: webhooks.WebhookRow, chosen: { id: string }[]) {
   const ids = chosen.map(({ id }) => id)
-  const { event_id, status, webhook_id } = deliveries
+  const { id, event_id, status, webhook_id } = deliveries
   const theirs = and(eq(webhook_id, webhook.id), inArray(event_id, ids))
   const rows =
-    ids.length === 0 ? [] : await tx.select({ event_id, status }).from(deliveries).where(theirs)
-  const having = (...states: string[]) =>
-    new Set(rows.filter((row) => states.includes(row.status)).map((row) => row.event_id))
-  return { open: having("pending", "failed"), held: having("held") }
-}
-
-/** How many deliveries or events the work has, before the filter of the endpoint. */
-async function countOf(db: Reader, payload: Omit<ResendPayload, "job_id">): Promise<number> {
-  const n = sql<number>`count(*)`
-  const rows =
-    payload.what === "all"
-      ? db.select({ n }).from(events).where(eventsWithin(db, payload))
-      : db.select({ n }).from(deliveries).where(deliveriesWithin(payload))
-  return Number((await rows)[0]?.n ?? 0)
-}
-
-function deliveriesWithin(payload: Omit<ResendPayload, "job_id">): SQL | undefined {
-  const { project_id, webhook_id, since, until, event_types, what, status } = payload
-  return and(
-    eq(deliveries.project_id, project_id),
-    eq(deliveries.webhook_id, webhook_id),
-    what === "held" ? sql`${deliveries.status} = 'held'` : inArray(deliveries.status, status),
-    since === null ? undefined : createdSince(since),
-    lt(deliveries.created_at, until),
-    event_types.length === 0 ? undefined : inArray(deliveries.event_type, event_types),
+    ids.length === 0 ? [] : await tx.select({ id, event_id, status }).from(deliveries).where(theirs)
+  const is_open = rows.filter((row) => row.status === "pending" || row.status === "failed")
+  const held = Map.groupBy(
+    rows.filter((row) => row.status === "held"),
+    (row) => row.event_id,
   )
+  return {
+    open: new Set(is_open.map((row) => row.event_id)),
+    held: new Map([...held].map(([event, list]) => [event, list.map((row) => row.id)])),
+  }
 }
 
-type EventSpan = Pick<ResendPayload, "project_id" | "event_types" | "since" | "until">
+type Asked = Omit<ResendPayload, "job_id">
 
-function eventsWithin(
-  db: Reader,
-  { project_id, event_types, since, until }: EventSpan,
-): SQL | undefined {
-  return and(
-    eq(events.project_id, project_id),
-    event_types.length === 0 ? undefined : inArray(events.type, event_types),
-    since === null ? undefined : gte(events.created_at, since),
-    lt(events.created_at, until),
-    // On SQLite the index is in the order of ids, so it skips the older rows.
-    since !== null && db.isAlone ? fromId(since) : undefined,
+const walkOf = (db: Reader, asked: Asked): Walk =>
+  asked.what === "all"
+    ? eventsOf(db, asked)
+    : asked.what === "held"
+      ? heldOf(asked)
+      : endedOf(asked)
+
+function endedOf(asked: Asked): Walk {
+  const { id, webhook_id, project_id, status } = deliveries
+  return {
+    rows: deliveries,
+    where: and(eq(webhook_id, asked.webhook_id), idsBetween(id, spanOf(asked))),
+    key: [id],
+    filter: and(
+      eq(project_id, asked.project_id),
+      inArray(status, asked.status),
+      isOfSpan(deliveries.created_at, deliveries.event_type, asked),
+    ),
+  }
+}
+
+function heldOf(asked: Asked): Walk {
+  const { id, webhook_id, project_id, run_at } = deliveries
+  return {
+    rows: deliveries,
+    where: and(eq(webhook_id, asked.webhook_id), isHeldByEndpoint),
+    key: [run_at, id],
+    filter: and(
+      eq(project_id, asked.project_id),
+      isOfSpan(deliveries.created_at, deliveries.event_type, asked),
+    ),
+  }
+}
+
+function eventsOf(db: Reader, asked: Asked): Walk {
+  const { id, project_id, position } = events
+  // On SQLite the index is in the order of ids, so it skips the older rows.
+  const from = asked.since !== null && db.isAlone ? fromId(asked.since) : undefined
+  return {
+    rows: events,
+    where: and(eq(project_id, asked.project_id), from),
+    key: [position, id],
+    filter: isOfSpan(events.created_at, events.type, asked),
+  }
+}
+
+const spanOf = ({ since, until }: Asked) => ({ after: since ?? undefined, before: until })
+
+const isOfSpan = (created_at: SQLiteColumn, type: SQLiteColumn, asked: Asked) =>
+  and(
+    timesBetween(created_at, spanOf(asked)),
+    asked.event_types.length === 0 ? undefined : inArray(type, asked.event_types),
   )
-}
 
 const fromId = (since: string) =>
   and(
     eq(events.position, 0),
     gte(events.id, `evt_${firstIdAt(millisFrom(since) - SKEW_MILLISECONDS)}`),
   )
-
-function eventsAfter(after: string | null): SQL | undefined {
-  if (after === null) return undefined
-  const [position = "0", id = ""] = after.split(" ")
-  return feed.behind({ position: Number(position), id })
-}

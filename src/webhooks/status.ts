@@ -66,7 +66,7 @@ export async function enable(
   const before = await webhooks.hold(tx, caller.project_id, id)
   await activateLogged(tx, caller, before)
   if (replay === "held") {
-    const released = await releaseHeld(tx, before, {}, RELEASED_AT_ONCE)
+    const released = await releaseHeld(tx, before, undefined, RELEASED_AT_ONCE)
     if (released === RELEASED_AT_ONCE) await replayRest(tx, caller, before)
   }
   return webhooks.get(tx, caller.project_id, id)

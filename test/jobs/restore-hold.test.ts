@@ -152,7 +152,7 @@ test("deliveries are held, also those that their endpoint held, and none leaves 
     Array.from({ length: 4 }, () => ["held", RESTORE_HOLD]),
   )
   expect(await expireHeld(store)).toBe(0)
-  expect(await store.tx((tx) => releaseHeld(tx, endpoint, {}, 100))).toBe(0)
+  expect(await store.tx((tx) => releaseHeld(tx, endpoint, undefined, 100))).toBe(0)
   const asked = store.tx((tx) => retry(tx, of, first?.id ?? ""))
   expect(asked).rejects.toMatchObject({ code: "conflict", details: { reason: RESTORE_HOLD } })
   expect((await countDeliveries(store.read)).get(RESTORE_HOLD)).toMatchObject({ depth: 4 })

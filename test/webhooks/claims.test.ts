@@ -40,7 +40,7 @@ describe("claims of a backlog", () => {
     await hooks.store.tx((tx) => disable(tx, endpoint, "paused"))
     expect(await claim(10)).toEqual([])
     await hooks.store.tx((tx) => activate(tx, endpoint))
-    expect(await hooks.store.tx((tx) => releaseHeld(tx, endpoint, {}, 1000))).toBe(91)
+    expect(await hooks.store.tx((tx) => releaseHeld(tx, endpoint, undefined, 1000))).toBe(91)
     claimed.push(...(await claim(200)))
     expect(claimed.sort()).toEqual((await known()).sort())
   })

@@ -49,21 +49,23 @@ describe("an endpoint that is disabled", () => {
 })
 
 describe("what is held", () => {
-  test("is released by type and by time", async () => {
+  test("is released by its ids, or the oldest first", async () => {
     await using hooks = await testHooks()
     const endpoint = await held(hooks, 4)
     clock.advance({ seconds: 100 })
-    const middle = new Date(Date.now() + 50_000).toISOString()
-    await hooks.emit(2, { type: "email.bounced" })
-    await hooks.emit(1)
-    const free = (wanted: Parameters<typeof releaseHeld>[2], limit = 100) =>
-      hooks.store.tx((tx) => releaseHeld(tx, endpoint, wanted, limit))
-    expect(await free({ until: middle, event_types: ["email.bounced"] })).toBe(0)
-    expect(await free({ since: middle, event_types: ["email.bounced"] })).toBe(2)
-    expect(await free({ until: middle }, 3)).toBe(3)
-    expect(await statuses(hooks, endpoint.id)).toEqual({ held: 2, pending: 5 })
-    expect(await free({})).toBe(2)
-    expect(await free({})).toBe(0)
+    await hooks.emit(3)
+    const late = (await hooks.deliveries(endpoint.id))
+      .map(({ id }) => id)
+      .sort()
+      .slice(4)
+    const free = (ids: string[] | undefined, limit = 100) =>
+      hooks.store.tx((tx) => releaseHeld(tx, endpoint, ids, limit))
+    expect(await free(late.slice(0, 1))).toBe(1)
+    expect(await free(undefined, 4)).toBe(4)
+    const left = (await hooks.deliveries(endpoint.id)).filter(({ status }) => status === "held")
+    expect(left.map(({ id }) => id).sort()).toEqual(late.slice(1))
+    expect(await free(undefined)).toBe(2)
+    expect(await free(undefined)).toBe(0)
   })
 
   test("ends after seven days", async () => {

@@ -37,7 +37,7 @@ test("the failures that two nodes see count together, and the breaker opens once
   fake.answer = () => new Response("up again")
   const before = fake.received.length
   await store.tx((tx) => activate(tx, { id }))
-  const free = (on: typeof store) => on.tx((tx) => releaseHeld(tx, { id }, {}, 100))
+  const free = (on: typeof store) => on.tx((tx) => releaseHeld(tx, { id }, undefined, 100))
   const released = await Promise.all([free(store), free(other), free(store)])
   expect(released.reduce((sum, part) => sum + part, 0)).toBe(60)
   for (const loop of loops) loop.wake()

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
+import { newId } from "../../src/core/ids"
 import { isoFrom, millis } from "../../src/core/time"
 import { deliveries } from "../../src/webhooks/tables"
 import { complaints, refusal } from "../harness/client"
@@ -62,6 +63,25 @@ describe("a bulk retry", () => {
     expect(new Set(rows.map((row) => `${row.status} ${row.max_attempts}`))).toEqual(
       new Set(["pending 7"]),
     )
+  })
+
+  test("passes by however many others there are, and counts at its end", async () => {
+    const project = await service.project()
+    const { id } = await endpoint(project)
+    await happens(project, "email.sent")
+    const ours = eq(deliveries.project_id, project.project_id)
+    const [other] = await service.store.read.select().from(deliveries).where(ours)
+    if (!other) throw new Error("there is no delivery")
+    const others = Array.from({ length: 1200 }, () => ({ ...other, id: newId() }))
+    await service.store.tx((tx) => tx.insert(deliveries).values(others))
+    await happens(project, "email.bounced")
+    await settleAs(service, project, { status: "exhausted", attempts: 6 })
+    const path = `/v1/webhooks/${id}/deliveries/bulk-retry`
+    clock.advance({ seconds: 1 })
+    const job = await done(project, path, { event_types: ["email.bounced"] })
+    expect(job.progress.total).toBe(0)
+    const ended = (await project.get(`/v1/jobs/${job.id}`)).body.data
+    expect(ended.progress).toEqual({ done: 1, total: 1, failed: 0 })
   })
 
   test.each([

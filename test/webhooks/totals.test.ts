@@ -41,7 +41,7 @@ describe("the totals of an endpoint", () => {
     status = 200
     await store.tx(async (tx) => {
       await activate(tx, endpoint)
-      await releaseHeld(tx, endpoint, {}, 100)
+      await releaseHeld(tx, endpoint, undefined, 100)
     })
     await until(async () => (await total()).open === 600)
     expect(await store.tx((tx) => exhaustAll(tx, endpoint))).toBe(500)
