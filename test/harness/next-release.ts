@@ -84,6 +84,13 @@ async function signFile(
   writeFileSync(`${path}.minisig`, signDigest(pair, digest, releaseComment(facts)))
 }
 
+const ONE_MORE = `
+for (const list of [embedded.sqlite, embedded.postgres]) {
+  const when = (list.at(-1)?.when ?? 0) + 1
+  list.push({ tag: "9999_next", when, sql: "CREATE TABLE next_version (id integer)" })
+}
+`
+
 async function compile(program: string) {
   await writeConsole(NEXT_VERSION)
   const built = await Bun.build({
@@ -102,6 +109,11 @@ async function compile(program: string) {
             const own = path === join(root, "package.json") ? { version: NEXT_VERSION } : {}
             const contents = JSON.stringify({ ...(await Bun.file(path).json()), ...own })
             return { contents, loader: "json" }
+          })
+          // In the module, so that the threads of the version know the migration, too.
+          build.onLoad({ filter: /\/src\/store\/migrations\.ts$/ }, async ({ path }) => {
+            const contents = `${await Bun.file(path).text()}${ONE_MORE}`
+            return { contents, loader: "ts" }
           })
         },
       },
