@@ -1,5 +1,6 @@
 import { and, asc, eq, inArray, isNotNull, lte, type SQL, sql } from "drizzle-orm"
-import { millis, millisFrom, now } from "../core/time"
+import { madeAt } from "../core/ids"
+import { isoFrom, millis, now } from "../core/time"
 import { pauseReason, providerHold, underHold } from "../jobs/holds"
 import { pausedQueues } from "../jobs/tables"
 import { HELD, RESTORE_HOLD, RESTORE_REASON } from "../jobs/work-item"
@@ -17,43 +18,10 @@ import type { Reader, Select } from "../store/store"
 import { deliveryRows, isHeldByEndpoint, isInFlight, WEBHOOKS } from "../webhooks/delivery-rows"
 import { deliveries, webhooks } from "../webhooks/tables"
 import { totalsOf } from "../webhooks/totals"
+import { byDomain, byState, type FoundWork, type OpenWork, type WorkState } from "./lines"
 
 /** Rows of each kind that are looked at one by one; of a longer queue the rest is only counted. */
 const MOST_ROWS = 500
-
-type State = "waiting" | "retrying" | "running" | "held"
-
-/** One piece of open work. */
-interface Work {
-  state: State
-  reason: string | null
-  since: string
-  next_attempt_at: string | null
-  /** The end of its lease; null while it is not claimed. */
-  lease_until: string | null
-  /** Whose mail server it is for; none for what is no mail, or is scheduled for later. */
-  domain?: string
-}
-
-interface StateLine {
-  queue: string
-  state: State
-  reason: string | null
-  count: number
-  oldest_seconds: number
-  next_attempt_at: string | null
-  /** The first lease to run out; after it another worker takes the work up. */
-  lease_until: string | null
-}
-
-interface DomainLine {
-  domain: string
-  waiting: number
-  running: number
-  /** Until when nothing goes there, because every piece was put off. */
-  paused_until: string | null
-  reason: string | null
-}
 
 /**
  * A project's open work: by queue, state and reason, and of its mail by the recipient's domain. Where it is
@@ -67,16 +35,7 @@ export async function openWork(db: Reader, project_id: string) {
   return { work: { by_state, by_domain }, incomplete: email.some(({ more }) => more > 0) }
 }
 
-/** The oldest rows of a queue, and how many more of the same kind there are. */
-interface Found {
-  rows: Work[]
-  more: number
-  state: State
-  /** All of them wait for the same, also those that were only counted. */
-  is_one?: true
-}
-
-async function openEmail(db: Reader, project_id: string): Promise<Found[]> {
+async function openEmail(db: Reader, project_id: string): Promise<FoundWork[]> {
   const open = and(eq(messages.project_id, project_id), eq(messages.status, "queued"))
   const end = await endOf(db, open)
   const ours = and(open, eq(messages.channel, "email"))
@@ -87,7 +46,7 @@ async function openEmail(db: Reader, project_id: string): Promise<Found[]> {
   const others = await look(and(ours, bound, sql`NOT (${isClaimed(db)})`))
   const is_long = end !== undefined
   const all = is_long ? (await openTotal(db, project_id)) - running.length : others.length
-  const held = [
+  const held: HeldMail[] = [
     await heldEmail(db, project_id, others, is_long),
     await heldByComplaints(db, project_id, others, is_long),
     await heldAfterRestore(db, project_id, others, is_long),
@@ -95,16 +54,38 @@ async function openEmail(db: Reader, project_id: string): Promise<Found[]> {
   const left = new Set(held.flatMap(({ mails }) => mails))
   const waiting = others.filter((row) => !left.has(row))
   const more = held.reduce((rest, one) => rest - one.more, all - others.length)
+  const beyond = behindEnd(end)
   return [
     { state: "running", more: 0, rows: running.map((row) => emailWork(row, "running")) },
     {
       state: "waiting",
       more: Math.max(0, more),
       rows: waiting.map((row) => emailWork(row, "waiting")),
+      beyond,
     },
-    ...held.map(({ more, work }): Found => ({ state: "held", more, rows: work, is_one: true })),
+    ...held.map(({ more, work, wait }): FoundWork => {
+      return { state: "held", more, rows: work, is_one: true, beyond: { ...beyond, ...wait } }
+    }),
   ]
 }
+
+/** Mail under one hold: what was looked at, and how many more there are. */
+interface HeldMail {
+  mails: WaitingMail[]
+  work: OpenWork[]
+  more: number
+  /** What all of it waits for, where that is known without a look at one of them. */
+  wait?: Partial<OpenWork>
+}
+
+/** Work behind the last message that was looked at, of which no more is known than that it is not older. */
+const behindEnd = (end: string | undefined): OpenWork => ({
+  state: "waiting",
+  reason: null,
+  since: isoFrom((end && madeAt(end)) || millis()),
+  next_attempt_at: null,
+  lease_until: null,
+})
 
 /** The last message that is looked at; undefined where all are. The index alone is walked. */
 async function endOf(db: Reader, open: SQL | undefined): Promise<string | undefined> {
@@ -152,11 +133,12 @@ async function heldEmail(db: Reader, project_id: string, rows: WaitingMail[], is
   if (!refusal) return { mails: [], work: [], more: 0 }
   const by = providerHold(project_id)
   const mails = rows.filter((row) => row.state === HELD && row.owner === by)
-  const wait = { reason: waitingReason(refusal), next_attempt_at: refusal.next_probe_at }
+  const reason = waitingReason(refusal)
+  const wait = { state: "held", reason, next_attempt_at: refusal.next_probe_at } as const
   const work = mails.map((row) => ({ ...emailWork(row, "held"), ...wait }))
   if (!is_long) return { mails, work, more: 0 }
   const all = await countIn(db, project_id, messages, underHold(messageRows, by))
-  return { mails, work, more: Math.max(0, all - mails.length) }
+  return { mails, work, more: Math.max(0, all - mails.length), wait }
 }
 
 /** Mail that waits for the time that its sender chose holds nothing up, so no domain counts it. */
@@ -194,14 +176,14 @@ async function heldAfterRestore(
   return { mails, work, more: Math.max(0, all - mails.length) }
 }
 
-function emailWork(row: WaitingMail, state: State): Work {
+function emailWork(row: WaitingMail, state: WorkState): OpenWork {
   const work = dueWork(row, state)
   if (state !== "waiting" || !isScheduled(row) || row.run_at <= now()) return work
   const { domain: _, ...timed } = work
   return { ...timed, reason: row.status_reason ?? SCHEDULED }
 }
 
-const dueWork = (row: WaitingMail, state: State): Work => ({
+const dueWork = (row: WaitingMail, state: WorkState): OpenWork => ({
   state: state === "waiting" && row.status_reason !== null ? "retrying" : state,
   reason: row.status_reason,
   since: wantedSince(row),
@@ -224,7 +206,7 @@ const OPEN_DELIVERY = {
   ...{ created_at: made_at, run_at: deliveries.run_at, lease_until: deliveries.lease_until },
 }
 
-async function openDeliveries(db: Reader, project_id: string): Promise<Found[]> {
+async function openDeliveries(db: Reader, project_id: string): Promise<FoundWork[]> {
   const endpoints = await db
     .select({ id: webhooks.id, reason: webhooks.disabled_reason })
     .from(webhooks)
@@ -248,7 +230,7 @@ async function openDeliveries(db: Reader, project_id: string): Promise<Found[]> 
     : await look(ids, and(isLeased, isNotNull(deliveries.lease_until)))(db)
   const ready = await look(ids, isReady)(db)
   const waiting = sum(ids, "open") - sum(ids, "held") - restored.all - leased.length
-  const found: Found[] = [
+  const found: FoundWork[] = [
     {
       state: "waiting",
       more: ready.length < MOST_ROWS ? 0 : Math.max(0, waiting - ready.length),
@@ -310,7 +292,7 @@ function deliveryWork(
   { status, last_error, created_at: since, run_at, lease_until }: DeliveryRow,
   running: boolean,
   held_reason: string | null,
-): Work {
+): OpenWork {
   if (running) return { since, next_attempt_at: null, lease_until, state: "running", reason: null }
   const work = { since, lease_until: null }
   if (status === "held") {
@@ -319,65 +301,3 @@ function deliveryWork(
   const state = status === "failed" ? "retrying" : "waiting"
   return { ...work, next_attempt_at: run_at, state, reason: last_error }
 }
-
-function byState(queue: string, found: Found[]): StateLine[] {
-  const lines = new Map<string, StateLine>()
-  const add = (work: Work, count: number) => {
-    const { state, reason, since, next_attempt_at, lease_until } = work
-    const name = `${state} ${reason}`
-    const oldest_seconds = Math.max(0, Math.floor((millis() - millisFrom(since)) / 1000))
-    const known = lines.get(name) ?? blank(queue, state, reason)
-    known.count += count
-    known.oldest_seconds = Math.max(known.oldest_seconds, oldest_seconds)
-    known.next_attempt_at = earlier(known.next_attempt_at, next_attempt_at)
-    known.lease_until = earlier(known.lease_until, lease_until)
-    lines.set(name, known)
-  }
-  for (const { rows, more, state, is_one } of found) {
-    for (const row of rows) add(row, 1)
-    const last = rows.at(-1)
-    if (more === 0 || !last) continue
-    add(is_one ? last : { ...last, state, reason: null, next_attempt_at: null }, more)
-  }
-  return [...lines.values()].sort((a, b) => b.oldest_seconds - a.oldest_seconds)
-}
-
-const blank = (queue: string, state: State, reason: string | null): StateLine => ({
-  queue,
-  state,
-  reason,
-  count: 0,
-  oldest_seconds: 0,
-  next_attempt_at: null,
-  lease_until: null,
-})
-
-function byDomain(work: Work[]): DomainLine[] {
-  const domains = new Map<string, Work[]>()
-  for (const one of work) {
-    const { domain } = one
-    if (domain === undefined) continue
-    const list = domains.get(domain) ?? []
-    list.push(one)
-    domains.set(domain, list)
-  }
-  const lines = [...domains].map(([domain, list]) => lineOf(domain, list))
-  return lines.sort((a, b) => b.waiting + b.running - a.waiting - a.running)
-}
-
-function lineOf(domain: string, list: Work[]): DomainLine {
-  const waiting = list.filter(({ state }) => state !== "running")
-  const put_off = waiting.filter(({ next_attempt_at }) => (next_attempt_at ?? "") > now())
-  const paused = waiting.length > 0 && put_off.length === waiting.length
-  const first = put_off.map(({ next_attempt_at }) => next_attempt_at).reduce(earlier, null)
-  return {
-    domain,
-    waiting: waiting.length,
-    running: list.length - waiting.length,
-    paused_until: paused ? first : null,
-    reason: waiting.findLast(({ reason }) => reason !== null)?.reason ?? null,
-  }
-}
-
-const earlier = (a: string | null, b: string | null): string | null =>
-  a === null || b === null ? (a ?? b) : a < b ? a : b

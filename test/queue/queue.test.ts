@@ -102,25 +102,44 @@ describe("mail", () => {
     ])
   })
 
-  test("of a long queue is all counted, and the oldest asked for its domain", async () => {
-    const project = await service.project()
-    await sent(project)
+  const newIds = (length: number) => Array.from({ length }, () => newId())
+
+  /** Copies of the first mail under these ids. */
+  async function copied(project: TestProject, ids: string[], change: Change = {}) {
     const ours = eq(messages.project_id, project.project_id)
     const [row] = await store.read.select().from(messages).where(ours).limit(1)
     if (!row) throw new Error("a message is there")
-    const copies = Array.from({ length: 1496 }, () => ({ ...row, id: newId() }))
+    const copies = ids.map((id) => ({ ...row, ...change, id }))
     for (let at = 0; at < copies.length; at += 100) {
+      const some = copies.slice(at, at + 100)
       await store.tx(async (tx) => {
-        await tx.insert(messages).values(copies.slice(at, at + 100))
-        await bump(tx, project.project_id, "email", Math.min(100, copies.length - at))
+        await tx.insert(messages).values(some)
+        await bump(tx, project.project_id, change.channel ?? "email", some.length)
       })
     }
+  }
+
+  test("of a long queue is all counted, and the oldest asked for its domain", async () => {
+    const project = await service.project()
+    await sent(project)
+    await copied(project, newIds(1496))
     const { body } = await project.get("/v1/queue")
     expect(body.meta.incomplete).toBe(true)
     const count = (list: Record<string, number>[], name: string) =>
       list.reduce((all, line) => all + (line[name] ?? 0), 0)
     expect(count(body.data.by_state, "count")).toBe(1500)
     expect(count(body.data.by_domain, "waiting")).toBe(500)
+  })
+
+  test("is counted also where the oldest messages are of another channel", async () => {
+    const project = await service.project()
+    const older = newIds(600)
+    await sent(project)
+    await copied(project, older, { channel: "sms" })
+    const { body } = await project.get("/v1/queue")
+    expect(body.meta.incomplete).toBe(true)
+    const line = { queue: "email", state: "waiting", reason: null, count: 4 }
+    expect(body.data).toMatchObject({ by_state: [line], by_domain: [] })
   })
 
   test("that is settled is no work", async () => {
