@@ -182,12 +182,17 @@ async function* waiting<Row extends WorkRow>(
   { wanted, queue, at_once }: Walk,
 ): AsyncGenerator<Counted> {
   const { id, run_at } = table
+  const place = sql`(${run_at}, ${id})`
   for (const priority of Object.values(PRIORITIES)) {
     for (let after: { run_at: string; id: string } | undefined; ; await nextTurn()) {
-      const level = and(isReady, eq(table.priority, priority), after && beyond(after))
+      const level = and(
+        isReady,
+        eq(table.priority, priority),
+        after && sql`${place} > ${pairOf(after)}`,
+      )
       const edge = db.select({ run_at, id }).from(table).where(level).orderBy(run_at, id)
       const [last] = await edge.limit(1).offset(at_once - 1)
-      const part = and(level, last && sql`NOT ${beyond(last)}`)
+      const part = and(level, last && sql`${place} <= ${pairOf(last)}`)
       yield* (await db
         .select(wanted)
         .from(table)
@@ -198,8 +203,7 @@ async function* waiting<Row extends WorkRow>(
     }
   }
 
-  function beyond(row: { run_at: string; id: string }) {
-    const [time, key] = [sql.param(row.run_at, run_at), sql.param(row.id, id)]
-    return sql`(${run_at}, ${id}) > (${time}, ${key})`
+  function pairOf(row: { run_at: string; id: string }) {
+    return sql`(${sql.param(row.run_at, run_at)}, ${sql.param(row.id, id)})`
   }
 }
