@@ -35,7 +35,10 @@ export function slugFrom(name: string): string {
 export const searchable = (text: string): string => text.normalize("NFC").toLowerCase()
 
 /** A pattern of LIKE, with a backslash as its escape, for a part of a `searchable` text. */
-export const partOf = (text: string): string => `%${searchable(text).replace(/[\\%_]/g, "\\$&")}%`
+export const partOf = (text: string): string => anywhere(searchable(text))
+
+/** The same for a part of a text as it stands. */
+export const anywhere = (text: string): string => `%${text.replace(/[\\%_]/g, "\\$&")}%`
 
 /**
  * Lengths of text as people count them: Unicode code points, as `maxLength` of JSON Schema does.

@@ -8,7 +8,7 @@ import { check as checkFields } from "../http/validate"
 import type { Caller } from "../identity/caller"
 import { comparable, notOneAddress, parseMailbox } from "../lib/address"
 import { isPhone, NOT_A_PHONE } from "../lib/phone"
-import { partOf } from "../lib/text"
+import { anywhere } from "../lib/text"
 import { total } from "../store/counters"
 import { held } from "../store/dialect"
 import { holdById, idsBetween, rowById, rowList, timesBetween } from "../store/rows"
@@ -222,9 +222,9 @@ export function list(db: Reader, project_id: string, filter: SuppressionFilter) 
 
 const COUNTED = new Set(["reason", "channel", "origin"])
 
-/** A database may lower-case ASCII only, and so are replies. */
+/** The database lower-cases both, because one may do so with ASCII only, and replies come in any language. */
 const says = (text: string): SQL =>
-  sql`lower(${suppressions.diagnostic}) LIKE ${partOf(text)} ESCAPE '\\'`
+  sql`lower(${suppressions.diagnostic}) LIKE lower(${anywhere(text)}) ESCAPE '\\'`
 
 /** Each has an index of its own. The one that leaves the fewest comes first. */
 function conditionsOf(db: Reader, project_id: string, filter: SuppressionFilter): SQL[] {
