@@ -5,7 +5,8 @@ import { withDefaults } from "../identity/caller"
 import { projects } from "../identity/tables"
 import { METRICS } from "../plans/plans"
 import { lengthOf } from "../store/dialect"
-import type { Reader, Store } from "../store/store"
+import { readHeavy } from "../store/heavy-reads"
+import type { Reader, Store, Tx } from "../store/store"
 import { hold } from "../tenancy/accounts"
 import { correct } from "../tenancy/quotas"
 import { usageDays } from "../tenancy/tables"
@@ -62,20 +63,50 @@ function lastDeletedDay(settings: (typeof projects.$inferSelect)["settings"]): s
 
 type Place = Pick<UsageUnits, "account_id" | "project_id" | "day">
 
-/** One day at a time, because a month of messages would keep every other writer waiting. */
-const correctDay = (store: Store, { account_id, project_id, day }: Place): Promise<0 | 1> =>
-  store.tx(async (tx) => {
-    await hold(tx, account_id) // two at once would both make up for the same drift
-    const drifts: UsageUnits[] = []
-    for (const metric of CHANNELS) {
-      const { counted, told } = await unitsOf(tx, project_id, metric, day)
-      drifts.push({ account_id, project_id, day, metric, value: told - counted })
-    }
-    await add(tx, drifts)
-    return drifts.every(({ value }) => value === 0) ? 0 : 1
-  })
+/**
+ * One day at a time, because a month of messages would keep every other writer waiting. Two at once would both make
+ * up for the same drift: where this process is alone the project's turn among the heavy reads keeps them apart.
+ */
+const correctDay = (store: Store, place: Place): Promise<0 | 1> =>
+  store.isAlone
+    ? readHeavy(store.read, place.project_id, async (read) => {
+        const drifts = await driftsOf(place, async (metric) =>
+          read((db) => unitsOf(db, { ...place, metric })),
+        )
+        return store.tx((tx) => correctBy(tx, drifts))
+      })
+    : store.tx(async (tx) => {
+        await hold(tx, place.account_id)
+        const drifts = await driftsOf(place, async (metric) => unitsOf(tx, { ...place, metric }))
+        return correctBy(tx, drifts)
+      })
+
+async function correctBy(tx: Tx, drifts: UsageUnits[]): Promise<0 | 1> {
+  await add(tx, drifts)
+  return drifts.every(({ value }) => value === 0) ? 0 : 1
+}
+
+interface DayUnits {
+  counted: number
+  told: number
+}
+
+async function driftsOf(
+  { account_id, project_id, day }: Place,
+  look: (metric: Counted["metric"]) => Promise<DayUnits[]>,
+): Promise<UsageUnits[]> {
+  const drifts: UsageUnits[] = []
+  for (const metric of CHANNELS) {
+    const [units] = await look(metric)
+    const { counted = 0, told = 0 } = units ?? {}
+    drifts.push({ account_id, project_id, day, metric, value: told - counted })
+  }
+  return drifts
+}
 
 const CHANNELS = ["email", "push", "sms", "in_app"] as const satisfies ChannelName[]
+
+type Counted = Omit<Place, "account_id"> & { metric: (typeof CHANNELS)[number] }
 
 const only = (all: UsageTotals) =>
   Object.fromEntries(METRICS.map((metric) => [metric, all[metric]]))
@@ -84,13 +115,13 @@ const only = (all: UsageTotals) =>
  * The units of a channel in a project on a day, one a recipient, as they were counted and as the messages
  * themselves tell them: in one statement, so that both speak of the same moment.
  */
-async function unitsOf(db: Reader, project_id: string, channel: ChannelName, day: string) {
+function unitsOf(db: Reader, { project_id, metric: channel, day }: Counted) {
   const start = millisFrom(`${day}T00:00:00.000Z`)
   const end = start + DAY_MILLISECONDS
   const counted = sql<number>`(SELECT COALESCE(SUM(${usageDays.value}), 0) FROM ${usageDays}
     WHERE ${eq(usageDays.project_id, project_id)} AND ${usageDays.day} = ${day}
       AND ${usageDays.metric} = ${channel})`
-  const [row] = await db
+  return db
     .select({
       counted: counted.mapWith(Number),
       told: sql<number>`COALESCE(SUM(${lengthOf(db, messages.recipients)}), 0)`.mapWith(Number),
@@ -107,5 +138,4 @@ async function unitsOf(db: Reader, project_id: string, channel: ChannelName, day
         lt(messages.created_at, isoFrom(end)),
       ),
     )
-  return { counted: row?.counted ?? 0, told: row?.told ?? 0 }
 }
