@@ -9,7 +9,8 @@ export const MOST_AT_ONCE = 1000
 
 const ADDRESS = "ann@example.com"
 const NOTE_CHARACTERS = 500
-const DIAGNOSTIC_CHARACTERS = 200
+/** A whole reply as it is kept can be pasted. */
+const DIAGNOSTIC_CHARACTERS = 1_000
 
 const reason = () => oneOf(...SUPPRESSION_REASONS)
 const note = () => t.Optional(orNull(nameText(NOTE_CHARACTERS)))
