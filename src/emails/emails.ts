@@ -39,7 +39,7 @@ import type { Reader, Store } from "../store/store"
 import { summaries } from "../tracking/tracking"
 import { type SharedParts, sharedAgain } from "./compose-email"
 import { eventEntry, listed, whole } from "./email-record"
-import { type FiledContent, isFiled, textsAt } from "./filed-content"
+import { type FiledContent, isFiled, textsOf } from "./filed-content"
 import type { EmailContent, SubmittedContent } from "./prepare"
 import { isSubmitted } from "./prepare"
 import { isRendered, renderShared, type SharedRules } from "./shared-email"
@@ -196,14 +196,16 @@ async function lookupStored(db: Reader, message_id: string) {
   return row?.content as EmailContent | FiledContent | SubmittedContent | SharedContent | undefined
 }
 
-/** The content of a message alone, whether or not its texts are stored once for many. */
+/** The content of a message alone, whether or not its texts are stored once for many. Undefined where it is gone. */
 export async function lookupContent(
   { store, rules, blobs }: Pick<EmailReading, "store" | "rules" | "blobs">,
   message: Message,
 ): Promise<EmailContent | SubmittedContent | undefined> {
   const stored = await lookupStored(store.read, message.id)
-  if (stored && isFiled(stored))
-    return { ...(await textsAt(blobs.path(stored.file))), headers: stored.headers }
+  if (stored && isFiled(stored)) {
+    const bytes = await blobs.get(stored.file)
+    return bytes && { ...textsOf(bytes), headers: stored.headers }
+  }
   if (!isShared(stored)) return stored
   const { project_id, sender_domain } = message
   const led = await linksLead(store.read, message)

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test"
+import { rm } from "node:fs/promises"
 import { eq } from "drizzle-orm"
 import PostalMime from "postal-mime"
 import { messageFiles } from "../../src/messages/tables"
@@ -131,5 +132,16 @@ describe("an email whose texts are longer than a row holds", () => {
     }
     const [first, second] = [await filesOf(id), await filesOf(again)]
     expect(first.filter((name) => second.includes(name))).toHaveLength(1) // the texts; the bytes that left differ
+  })
+
+  test("is shown without them where the file is lost", async () => {
+    const project = await service.project()
+    const lost = { html, text: "This text alone is lost." }
+    const { id } = (await project.post("/v1/emails", mail(lost))).body
+    for (const name of await filesOf(id)) await rm(service.parts.blobs.path(name))
+    const { status, body } = await project.get(`/v1/emails/${id}`)
+    expect([status, body.data.html]).toEqual([200, null])
+    expect(refusal(await project.get(`/v1/emails/${id}/content`))).toEqual([404, "not_found"])
+    expect(refusal(await project.post(`/v1/emails/${id}/resend`, {}))).toEqual([409, "conflict"])
   })
 })
