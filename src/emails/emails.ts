@@ -23,7 +23,7 @@ import {
 import { settledCounters } from "../messages/transitions"
 import type { Outcome } from "../providers/provider"
 import { totals } from "../store/counters"
-import { isAskedId } from "../store/dialect"
+import { eqUnindexed, isAskedId } from "../store/dialect"
 import {
   type BoundedList,
   boundedList,
@@ -355,9 +355,8 @@ const tagged = (db: Reader, project_id: string, tag: string) =>
 
 /** No more than the nodes deliver at once. Where their ids are in memory, no index of the project is faster. */
 function beingSent(db: Reader, project_id: string): IdSource {
-  const { project_id: owner, id } = messages
-  const ours = db.isAlone ? sql`+${owner} = ${sql.param(project_id, owner)}` : eq(owner, project_id)
-  return { rows: messages, id, where: and(isClaimed(db), ours) }
+  const ours = eqUnindexed(db, messages.project_id, project_id)
+  return { rows: messages, id: messages.id, where: and(isClaimed(db), ours) }
 }
 
 /** Far more than the nodes deliver at once. */

@@ -7,7 +7,7 @@ import { envelopeOf } from "../events/feed"
 import { events } from "../events/tables"
 import type { Page } from "../http/page"
 import { DEAD, HELD, OVER, READY, RESTORE_HOLD, RESTORE_REASON } from "../jobs/work-item"
-import { held, isAskedId } from "../store/dialect"
+import { eqUnindexed, held, isAskedId } from "../store/dialect"
 import { boundedList, idsBetween, type ListWindow, timesBetween } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { deliveryWakeUp, isInFlight } from "./delivery-rows"
@@ -77,8 +77,12 @@ export async function list(
     timesBetween(created_at, { after: since }),
   )
   const where = and(
-    eq(deliveries.webhook_id, webhook_id),
-    event_id === undefined ? undefined : isAskedId(deliveries.event_id, event_id),
+    event_id === undefined
+      ? eq(deliveries.webhook_id, webhook_id)
+      : and(
+          isAskedId(deliveries.event_id, event_id),
+          eqUnindexed(db, deliveries.webhook_id, webhook_id),
+        ),
     idsBetween(id, { after: since }),
   )
   const along = { rows: deliveries, id, where }

@@ -122,14 +122,16 @@ function file() {
   return { filename: "report.bin", content_type: "application/octet-stream", content }
 }
 
-async function twoProjects(server: Serving, { path }: Scratch) {
+/** Keys of the project that floods, and of its neighbour. */
+export async function twoProjects(server: Serving, { path }: Scratch) {
   const token = readFileSync(join(path, "data", "setup-token"), "utf8").trim()
   const owner = await becomeOwner(server, token)
   const { key } = await owner.makeProject("Neighbour")
   return { flood: owner.made.api_key.key, neighbour: key }
 }
 
-async function measure({ url }: Serving, key: string, body: Uint8Array, seconds: number) {
+/** One send at an even pace after the other, in ms. */
+export async function measure({ url }: Serving, key: string, body: Uint8Array, seconds: number) {
   const headers = { "x-api-key": key, "content-type": "application/json" }
   const took: number[] = []
   const once = async (due: number) => {

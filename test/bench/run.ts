@@ -27,6 +27,7 @@ import { jobs } from "./jobs"
 import { limits } from "./limits"
 import { monitor } from "./monitor"
 import { pages } from "./pages"
+import { reads } from "./reads"
 import { render, write } from "./results"
 import { retention } from "./retention"
 import { slowSmtp } from "./slow-smtp"
@@ -52,6 +53,7 @@ const after = [
   templates,
   tracking,
   growth,
+  reads,
   retention,
   backup,
   fanOut,
