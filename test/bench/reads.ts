@@ -43,7 +43,10 @@ export const reads: Bench = {
     const by = (value: (row: (typeof rows)[number]) => number) =>
       [...rows].sort((one, other) => value(other) - value(one))
     const [worst] = by(({ loop_ms }) => loop_ms)
-    const slower = by(({ ratio, ms }) => (ms > NOTABLE_MS ? ratio : 0))
+    // A short list has no page 100. Pages by number end at row 10,000.
+    const slower = by(({ address, ratio, ms }) =>
+      ms > NOTABLE_MS && !address.includes("page=") ? ratio : 0,
+    )
     const alone = pair("accept alone")
     const beside = pair("beside two loops of the worst call")
     {
