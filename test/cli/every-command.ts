@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { leftover } from "../harness/leftovers"
 import { freshHome } from "./belfry"
 import { email, FakeApi, ID, received } from "./fake-api"
 import { ACCOUNT, session } from "./signed-in"
@@ -10,12 +11,15 @@ const TOKEN = "belfry_invitation_1"
 /** A folder with one template that the server has, and two words for it alone. */
 const FOLDER = freshHome()
 const ONLY = ["--only", "receipt"]
-mkdirSync(join(FOLDER, "receipt"))
-writeFileSync(join(FOLDER, "receipt", "template.json"), '{"subject": "s"}\n')
-writeFileSync(join(FOLDER, "receipt", "email.html"), "h\n")
-
 const PEOPLE_FILE = join(FOLDER, "people.csv")
-writeFileSync(PEOPLE_FILE, "Id,Email\nuser-42,a@b.c\n")
+
+/** Writes what the commands read. A file of tests that ran before in this process may have tidied it away. */
+export function writeFiles() {
+  mkdirSync(join(leftover(FOLDER), "receipt"), { recursive: true })
+  writeFileSync(join(FOLDER, "receipt", "template.json"), '{"subject": "s"}\n')
+  writeFileSync(join(FOLDER, "receipt", "email.html"), "h\n")
+  writeFileSync(PEOPLE_FILE, "Id,Email\nuser-42,a@b.c\n")
+}
 
 /** Every command that talks to a server, with all of its filters. */
 export const calls: Record<string, string[]> = {

@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test"
+import { beforeAll, expect, test } from "bun:test"
 import { join } from "node:path"
 import type { Command } from "commander"
 import { openClient } from "../../cli/lib/client"
@@ -7,7 +7,7 @@ import { createProgram } from "../../cli/program"
 import { type AppParts, routeTable } from "../../src/app"
 import type { AnyRoute } from "../../src/http/route"
 import { environment } from "./belfry"
-import { anonymous, calls, everything, further, personal } from "./every-command"
+import { anonymous, calls, everything, further, personal, writeFiles } from "./every-command"
 import { KEY } from "./fake-api"
 import type { Line } from "./one-process"
 import { ACCESS_TOKEN, ACCOUNT, REFRESH_TOKEN, session, signedInHome } from "./signed-in"
@@ -80,6 +80,8 @@ async function requestsOf(
   }
   return api.seen
 }
+
+beforeAll(writeFiles)
 
 test("the list of calls names every command that talks to a server", () => {
   const remote = doers(createProgram()).filter((name) => !local.test(name))

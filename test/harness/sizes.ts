@@ -15,7 +15,7 @@ export const sizes = {
   /** Times that the binary is killed with SIGKILL under load. */
   kills: full ? 50 : 10,
   /** Subscribers of a publish whose server is killed, and times that it is. */
-  published: full ? 100_000 : 6_000,
+  published: full ? 100_000 : 3_000,
   publish_kills: full ? 20 : 5,
   /** Times that both mail servers are killed under load. */
   mail_kills: full ? 30 : 4,
@@ -57,6 +57,8 @@ export const sizes = {
   /** Of the steps of a backup, every so manieth one is killed; and steps at which the disk is full. */
   backup_steps: full ? 1 : 4,
   backup_errors: full ? 8 : 1,
+  /** Kinds of steps of a backup, the one that makes it count first. */
+  backup_kinds: full ? 4 : 2,
   /** Whether releases for other platforms run, too. */
   foreign_platforms: full,
   /** Broken mails that are read as received ones. */
