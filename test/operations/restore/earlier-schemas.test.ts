@@ -73,7 +73,9 @@ test.each(fixturesOf("sqlite").filter((_, at) => at % sizes.schema_steps === 0))
         const was = rows.get(name)
         if (was === undefined || CHANGED.has(name)) continue
         const [found] = await store.read.select({ n: count() }).from(table)
-        expect([name, Number(found?.n)]).toEqual([name, was])
+        if (name === "counters")
+          expect(Number(found?.n)).toBeGreaterThanOrEqual(was) // migrations add some
+        else expect([name, Number(found?.n)]).toEqual([name, was])
       }
       const open = inArray(messages.state, [READY, LEASED])
       expect(await store.read.select().from(messages).where(open)).toEqual([])
