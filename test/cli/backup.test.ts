@@ -65,9 +65,8 @@ test("a running server refuses a backup into another folder than its own", async
     ...{ BELFRY_SMTP_SUBMISSION_LISTEN: "127.0.0.1:0", BELFRY_SMTP_INBOUND_LISTEN: "127.0.0.1:0" },
     ...{ BELFRY_MAILBOX_LISTEN: "127.0.0.1:0", BELFRY_STORAGE_BALLAST_MB: "0" },
   })
-  const main = join(import.meta.dir, "../../cli/main.ts")
   const words = ["up", "--port", "0", "--json", "--data-dir", data_dir]
-  const cmd = [process.execPath, main, ...words]
+  const cmd = [...program, ...words]
   const server = Bun.spawn(cmd, { env, stdout: "pipe", stderr: "ignore" })
   try {
     await server.stdout.getReader().read() // it is ready

@@ -5,6 +5,7 @@ import type { Command } from "commander"
 import { enumerated, splitLine, suggest } from "../../cli/lib/completion/complete"
 import { createProgram } from "../../cli/program"
 import { missing } from "../harness/peers"
+import { program } from "../harness/program"
 import { openScreen } from "../harness/screen"
 import { belfry, freshHome } from "./belfry"
 import { email, FakeApi, KEY } from "./fake-api"
@@ -128,9 +129,8 @@ test("an unfinished line is split as a shell would", () => {
 function installed(): string {
   const folder = join(freshHome(), "bin")
   mkdirSync(folder)
-  const main = join(import.meta.dir, "../../cli/main.ts")
   const path = join(folder, "belfry")
-  writeFileSync(path, `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`)
+  writeFileSync(path, `#!/bin/sh\nexec ${program.map((word) => `'${word}'`).join(" ")} "$@"\n`)
   chmodSync(path, 0o755)
   return folder
 }

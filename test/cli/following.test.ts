@@ -4,6 +4,7 @@ import { join } from "node:path"
 import * as apiKeys from "../../src/identity/api-keys"
 import { tellEvents } from "../events/stream-facts"
 import { readLines } from "../harness/lines"
+import { program } from "../harness/program"
 import { quietLog } from "../harness/quiet"
 import { isVerified, startReceiver } from "../harness/receiver"
 import { startProxy, startRelay } from "../harness/relay"
@@ -15,7 +16,6 @@ import { FakeApi, KEY } from "./fake-api"
 setDefaultTimeout(60_000)
 quietLog()
 
-const MAIN = join(import.meta.dir, "../../cli/main.ts")
 const WAIT_MS = 20_000
 const SECRETS = ".config/belfry/listen"
 
@@ -28,7 +28,7 @@ const happened = (project: TestProject, count: number, first = 0) =>
 
 /** A command that goes on until it is stopped, or has enough. */
 function running(words: string[], env: Record<string, string>) {
-  const child = Bun.spawn([process.execPath, MAIN, ...words], {
+  const child = Bun.spawn([...program, ...words], {
     env: environment(env),
     stdin: "ignore",
     stdout: "pipe",

@@ -9,6 +9,7 @@ import { createProgram } from "../../cli/program"
 import { scopes } from "../../src/client/operations"
 import { Accepted, Email } from "../../src/emails/schemas"
 import { SCOPES } from "../../src/identity/scopes"
+import { program } from "../harness/program"
 import { belfry, onTerminal } from "./belfry"
 import { email, FakeApi, ID, KEY } from "./fake-api"
 
@@ -121,7 +122,7 @@ test.each([["emails list"], ["emails list --quiet"], ["--help"], ["emails send -
   async (line) => {
     using api = new FakeApi()
     api.data("GET /v1/emails", [email()])
-    const main = `${process.execPath} ${import.meta.dir}/../../cli/main.ts`
+    const main = program.join(" ")
     const child = Bun.spawn(["sh", "-c", `${main} ${line} > /dev/full`], {
       env: { ...process.env, ...at(api) },
       stderr: "pipe",
@@ -265,7 +266,7 @@ test("a reader that leaves early is no error", async () => {
   using api = new FakeApi()
   const many = Array.from({ length: 100 }, () => email({ subject: "x".repeat(3000) }))
   api.data("GET /v1/emails", many, { next_cursor: "more", has_more: true })
-  const main = `${process.execPath} ${import.meta.dir}/../../cli/main.ts`
+  const main = program.join(" ")
   const line = `${main} emails list --limit 2000 --ndjson | head -1 | wc -l; echo "\${PIPESTATUS[0]}"`
   const child = Bun.spawn(["bash", "-c", line], { env: { ...process.env, ...at(api) } })
   const [lines, status] = (await new Response(child.stdout).text()).trim().split("\n")

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test"
 import { truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { exitOfStatus, Failure, nextStep } from "../../cli/lib/errors"
+import { program } from "../harness/program"
 import { belfry, environment, freshHome, onTerminal } from "./belfry"
 import { FakeApi, KEY } from "./fake-api"
 
@@ -41,7 +42,7 @@ test("what is larger than any server takes is not even read to its end", async (
   writeFileSync(file, "")
   truncateSync(file, 40 * 1024 * 1024)
   const send = ["emails", "send", "--to", "a@b.c", "--text-file"]
-  const words = [process.execPath, join(import.meta.dir, "../../cli/main.ts"), ...send]
+  const words = [...program, ...send]
   const child = Bun.spawn([...words, "-"], {
     env: environment(at(api)),
     stdin: Bun.file(file),

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test"
 import { mkdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { readProfiles, saveProfile } from "../../cli/lib/profiles"
+import { program } from "../harness/program"
 import { belfry, environment, freshHome } from "./belfry"
 
 interface Ready {
@@ -16,10 +17,9 @@ interface Ready {
 
 /** `belfry up --json` in a home of its own; its first line, and the lines after it as they come. */
 async function startUp(home: string, ...words: string[]) {
-  const main = join(import.meta.dir, "../../cli/main.ts")
   const env = environment({ HOME: home })
   const port = words.includes("--port") ? [] : ["--port", "0"]
-  const child = Bun.spawn([process.execPath, main, "up", "--json", ...port, ...words], {
+  const child = Bun.spawn([...program, "up", "--json", ...port, ...words], {
     env,
     stdout: "pipe",
     stderr: "inherit",
@@ -132,10 +132,9 @@ test("open says where no server runs, and that serve gives out no link", async (
   const nowhere = await belfry(["open", "--data-dir", join(home, "none")], { env })
   expect([nowhere.exit, JSON.parse(nowhere.err).error.code]).toEqual([69, "unreachable"])
   const data_dir = join(home, "data")
-  const main = join(import.meta.dir, "../../cli/main.ts")
   const words = ["serve", "--listen", "127.0.0.1:0", "--data-dir", data_dir]
   const set = ["--set", "mailbox.listen=127.0.0.1:0"]
-  const child = Bun.spawn([process.execPath, main, ...words, ...set], { env, stderr: "pipe" })
+  const child = Bun.spawn([...program, ...words, ...set], { env, stderr: "pipe" })
   for await (const line of readLines(child.stderr)) if (line.includes("no account yet")) break
   const refused = await belfry(["open", "--data-dir", data_dir], { env })
   expect([refused.exit, JSON.parse(refused.err).error.code]).toEqual([5, "conflict"])
@@ -227,8 +226,7 @@ test("up says that it could not keep its profile, and runs", async () => {
   const home = freshHome()
   const path = join(home, ".config/belfry/profiles.json")
   mkdirSync(path, { recursive: true })
-  const main = join(import.meta.dir, "../../cli/main.ts")
-  const child = Bun.spawn([process.execPath, main, "up", "--port", "0"], {
+  const child = Bun.spawn([...program, "up", "--port", "0"], {
     env: environment({ HOME: home }),
     stderr: "pipe",
   })
@@ -241,10 +239,9 @@ test("up says that it could not keep its profile, and runs", async () => {
 
 test("serve says when its domains' records would name what others cannot resolve", async () => {
   const data_dir = join(freshHome(), "data")
-  const main = join(import.meta.dir, "../../cli/main.ts")
   const words = ["serve", "--listen", "127.0.0.1:0", "--data-dir", data_dir]
   const set = ["--set", "mailbox.listen=127.0.0.1:0", "--set", "domains.host=vm"]
-  const child = Bun.spawn([process.execPath, main, ...words, ...set], {
+  const child = Bun.spawn([...program, ...words, ...set], {
     env: environment(),
     stderr: "pipe",
   })
@@ -261,10 +258,9 @@ test("serve says when its domains' records would name what others cannot resolve
 
 test("serve without an account says how to make one", async () => {
   const data_dir = join(freshHome(), "data")
-  const main = join(import.meta.dir, "../../cli/main.ts")
   const words = ["serve", "--listen", "127.0.0.1:0", "--data-dir", data_dir]
   const set = ["--set", "mailbox.listen=127.0.0.1:0"]
-  const child = Bun.spawn([process.execPath, main, ...words, ...set], {
+  const child = Bun.spawn([...program, ...words, ...set], {
     env: environment(),
     stderr: "pipe",
   })
@@ -323,9 +319,8 @@ test("a follower that is signed in comes back after up was started anew", async 
   await using first = await startUp(home)
   expect((await becomeOwner(home, first)).exit).toBe(0)
   const port = new URL(first.ready.url).port
-  const main = join(import.meta.dir, "../../cli/main.ts")
   const words = ["events", "tail", "--limit", "2", "--timeout", "60s", "--json"]
-  const tail = Bun.spawn([process.execPath, main, ...words], {
+  const tail = Bun.spawn([...program, ...words], {
     env: environment({ HOME: home }),
     stdout: "pipe",
     stderr: "pipe",

@@ -38,6 +38,7 @@ const STORIES = new Set([
   "test/inbound/process.test.ts",
   "test/inbox/inbox-tokens.test.ts",
   "test/operations/invariants.test.ts",
+  "test/plans/stored-bytes.test.ts",
   "test/providers/routes.test.ts",
   "test/smtp/submission.test.ts",
   "test/tenancy/projects.test.ts",
@@ -96,7 +97,7 @@ export function stages(root: string, wanted: string[], full: boolean): Group[][]
   const all: Group[][] = [
     [{ name: "architecture", files: architecture, ...lite }],
     [
-      { name: "on SQLite", files: on_sqlite.filter(isShared), ...lite, ...pair },
+      { name: "on SQLite", files: on_sqlite.filter(isShared), ...lite, processes: 3 },
       { name: "on Postgres", files: on_postgres.filter(isShared), ...pg, ...pair },
       { name: "alone on SQLite", files: on_sqlite.filter(isAlone), ...lite, ...alone },
       { name: "alone on Postgres", files: on_postgres.filter(isAlone), ...pg, ...alone },

@@ -29,6 +29,11 @@ export const sizes = {
   guesses: full ? 10_000 : 1_000,
   /** RSA keys that take long to make. */
   large_keys: full ? [3072, 4096] : [],
+  /** Looks of each page: screens, light and dark. */
+  looks: full ? 5 : 2,
+  /** Of the texts that would run as a script, and of the mails that were made to hurt, every so manieth one. */
+  injection_steps: full ? 1 : 4,
+  bomb_steps: full ? 1 : 2,
   /** Whether Firefox looks at the pages, as Chromium does in every run. */
   firefox: full,
   /** Lines of a file of subscribers that is imported over a SIGKILL. */

@@ -12,6 +12,7 @@ import { inboundServer } from "../harness/inbound-server"
 import { root } from "../harness/migrations"
 import { quietLog } from "../harness/quiet"
 import { sharedService } from "../harness/shared-service"
+import { sizes } from "../harness/sizes"
 import { plainLogin, SmtpDialogue } from "../harness/smtp-dialogue"
 import { openSubmission } from "../harness/submission"
 import type { BombRun } from "./send-bombs"
@@ -115,7 +116,8 @@ test("mails that were made to hurt arrive on port 25: each is answered and read,
 test("the same mails submitted: each is answered, others go on", async () => {
   const { port } = submission
   const to = "ann@example.test"
-  const sending = sendBombs({ port, to, key: project.key, names: NAMES })
+  const names = NAMES.filter((_, at) => at % sizes.bomb_steps === 0)
+  const sending = sendBombs({ port, to, key: project.key, names })
   const other = await service.project()
   using good = await SmtpDialogue.open(port)
   await good.say("EHLO good.test")

@@ -4,6 +4,7 @@ import { type Belfry, type Options, runBinary, startBelfry } from "../harness/bi
 import type { BrowserPage, PageLookOptions } from "../harness/browser"
 import type { Pictures } from "../harness/pictures"
 import type { SharedPages } from "../harness/shared-pages"
+import { sizes } from "../harness/sizes"
 
 export const OWNER = { email: "ann@mailbox.test", password: "Honest-Barn-41" }
 
@@ -43,14 +44,17 @@ export async function linkInMail(
   throw new Error(`no mail to ${to} has a link like ${path}`)
 }
 
-/** Every page is looked at so: a phone and a desktop, light and dark. Each of them is kept as a picture. */
-export const LOOKS: [string, PageLookOptions][] = [
+/** A phone and a desktop, light and dark. Each of them is kept as a picture. */
+const ALL_LOOKS: [string, PageLookOptions][] = [
   ["phone-light", { screen: "phone", still: true }],
+  ["desktop-dark", { screen: "desktop", still: true, dark: true }],
   ["phone-dark", { screen: "phone", still: true, dark: true }],
   ["desktop-light", { screen: "desktop", still: true }],
-  ["desktop-dark", { screen: "desktop", still: true, dark: true }],
   ["200 % zoom", { screen: "zoom", still: true }],
 ]
+
+/** Every page is looked at so. */
+export const LOOKS = ALL_LOOKS.slice(0, sizes.looks)
 
 /** What is wrong with how a page is now: its layout, its accessibility, and its picture. */
 export async function faultsOf(page: BrowserPage, name: string, pictures?: Pictures) {
