@@ -31,6 +31,8 @@ export const sizes = {
   large_keys: full ? [3072, 4096] : [],
   /** Looks of each page: screens, light and dark. */
   looks: full ? 5 : 2,
+  /** Of the guides, every so manieth one is looked at on a phone. */
+  guide_steps: full ? 1 : 6,
   /** Of the texts that would run as a script, and of the mails that were made to hurt, every so manieth one. */
   injection_steps: full ? 1 : 4,
   bomb_steps: full ? 1 : 2,
@@ -64,8 +66,8 @@ export const sizes = {
   backup_errors: full ? 8 : 1,
   /** Kinds of steps of a backup, the one that makes it count first. */
   backup_kinds: full ? 4 : 2,
-  /** Whether releases for other platforms run, too. */
-  foreign_platforms: full,
+  /** Whether a release is built as its maintainers build it, and those for other platforms run, too. */
+  releases: full,
   /** Broken mails that are read as received ones. */
   received: full ? 20_000 : 1_000,
   /** Backups that are made under load and restored. */

@@ -21,7 +21,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 /** The program of an arm64 release, run by qemu; undefined, and said, where it cannot be had. */
 async function emulated(): Promise<string | undefined> {
-  if (!sizes.foreign_platforms || process.arch === "arm64" || missing("qemu-aarch64-static"))
+  if (!sizes.releases || process.arch === "arm64" || missing("qemu-aarch64-static"))
     return undefined
   if (!existsSync(LIBRARIES)) return void note("needs libc6-arm64-cross (apt-get install it)")
   writeFileSync(join(folder, "key"), secretKeyText(newKeyPair()))

