@@ -33,8 +33,7 @@ export const sizes = {
   looks: full ? 5 : 2,
   /** Of the guides, every so manieth one is looked at on a phone. */
   guide_steps: full ? 1 : 6,
-  /** Of the texts that would run as a script, and of the mails that were made to hurt, every so manieth one. */
-  injection_steps: full ? 1 : 4,
+  /** Of the mails that were made to hurt, every so manieth one is submitted. */
   bomb_steps: full ? 1 : 2,
   /** Whether Firefox looks at the pages, as Chromium does in every run. */
   firefox: full,

@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
-import { INJECTIONS as ALL_INJECTIONS } from "../fixtures/hostile/injections"
+import { INJECTIONS } from "../fixtures/hostile/injections"
 import { base64, multipart, part } from "../fixtures/reports/mime"
 import { type Belfry, startBelfry } from "../harness/binary"
 import { type BrowserPage, startBrowser, type TestBrowser } from "../harness/browser"
 import { missing } from "../harness/peers"
 import { startReceiver } from "../harness/receiver"
-import { sizes } from "../harness/sizes"
 import { until } from "./mails"
 import { data, drop, type MailboxMail, mailWith, sendMail, write } from "./page-mails"
 import { becomeOwner } from "./page-owner"
@@ -33,8 +32,6 @@ const mailOf = (text: string, at: number) =>
     ],
   )
 
-const INJECTIONS = ALL_INJECTIONS.filter((_, at) => at % sizes.injection_steps === 0)
-
 /** Names are one line. */
 const NAMES = INJECTIONS.filter((text) => !/[\x00-\x1f]/.test(text))
 
@@ -44,7 +41,7 @@ const EMAIL = "'/autofocus/onfocus=document.title='injected'/x='@mailbox.test"
 /** So many endpoints of webhooks the timeline looks at; so many relays a project may have. */
 const AT_ONCE = 20
 
-describe.skipIf(missing("chromium"))("texts that would run as a script", () => {
+describe.skipIf(missing("chromium"))("60 texts that would run as a script", () => {
   let server: Belfry
   /** Another one: the addresses above take all that one address may ask of open routes in a minute. */
   let people: Belfry
@@ -126,9 +123,7 @@ describe.skipIf(missing("chromium"))("texts that would run as a script", () => {
       url: urlOf(text),
       description: NAMES.includes(text) ? text : null,
     })
-    const rounds = [0, 1, 2]
-      .map((at) => INJECTIONS.slice(at * AT_ONCE, (at + 1) * AT_ONCE))
-      .filter(({ length }) => length > 0)
+    const rounds = [0, 1, 2].map((at) => INJECTIONS.slice(at * AT_ONCE, (at + 1) * AT_ONCE))
     expect(rounds.flat()).toEqual([...INJECTIONS])
     const ids: string[] = []
     for (const text of rounds[0] ?? []) {
@@ -222,7 +217,7 @@ describe.skipIf(missing("chromium"))("texts that would run as a script", () => {
     const guest = { email: "guest@mailbox.test", role: "member" }
     await ann.post("/v1/accounts/me/members/invite", guest)
     const link = await linkInMail(people, guest.email, /\/invitation\/[\w.-]+/)
-    const name = ALL_INJECTIONS.filter((text) => /^(<\/title>|["']><)/.test(text)).join("")
+    const name = NAMES.filter((text) => /^(<\/title>|["']><)/.test(text)).join("")
     await ann.patch("/v1/accounts/me", { name })
     await browser.visit(`${people.url}${link}`, {}, async (page) => {
       const heading = "document.querySelector('h1').textContent"
