@@ -6,6 +6,7 @@ import { sealSome } from "../../src/consents/fill-heads"
 import { loadSettings } from "../../src/core/config"
 import { openStore } from "../../src/store/open"
 import { fillSome } from "../../src/subscribers/fill-postings"
+import * as diagnostics from "../../src/suppressions/fill-diagnostics"
 import { makeHome, runBinary } from "../harness/binary"
 import { leftover } from "../harness/leftovers"
 import { quietLog } from "../harness/quiet"
@@ -34,6 +35,7 @@ async function sealedFolder() {
     // So that a server has nothing to write but what is asked of it.
     while (await fillSome(store));
     while (await sealSome(store, secretsOf(folder)));
+    while (await diagnostics.fillSome(store));
   })
   return { home, folder, api_key }
 }

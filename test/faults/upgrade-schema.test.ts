@@ -5,7 +5,13 @@ import { join } from "node:path"
 import { embedded } from "../../src/store/migrations"
 import { NEXT_VERSION, type NextRelease, nextRelease } from "../harness/next-release"
 import { sizes } from "../harness/sizes"
-import { besidesGoneFiles, FIXTURE_KEY, fixturesOf, statementsOf } from "../harness/upgrade"
+import {
+  besidesGoneFiles,
+  FIXTURE_KEY,
+  fixturesOf,
+  statementsOf,
+  withoutCounters,
+} from "../harness/upgrade"
 import { ended, type UpgradeBox, upgradeBox } from "./upgrade-box"
 
 setDefaultTimeout(180_000)
@@ -74,7 +80,7 @@ test.each(fixturesOf("sqlite").slice(0, sizes.upgraded_schemas))(
     const tags = embedded.sqlite.map((one) => one.tag)
     const missing = [...tags.slice(tags.indexOf(tag) + 1), "9999_next"]
     expect(JSON.parse(done.stdout)).toMatchObject({ done: true, migrations: missing })
-    expect(rowsOf(box)).toMatchObject(before)
+    expect(rowsOf(box)).toMatchObject(withoutCounters(before))
     expect(await statusesIn(box)).toEqual({
       version: NEXT_VERSION,
       statuses: ["complained", "bounced", "delivered"],
