@@ -130,7 +130,7 @@ const AT_ONCE_BYTES = 16_384
 const PART_BYTES = 65_536
 const CRUMB_BYTES = PART_BYTES / 4
 
-/** After so many bytes that were here already the others have a turn. */
+/** A body that arrives faster than this gives way after each such part. */
 const TURN_BYTES = 524_288
 
 interface Arriving {

@@ -9,7 +9,7 @@ const MINUTE_MS = 60_000
 /** What each recipient costs beside the mail: a row, an event, its part of a job. */
 const RECIPIENT_BYTES = 2048
 
-/** What a mail to so many recipients takes of the share of the address that delivers it. */
+/** The bytes that one mail takes from the share of the address that delivers it. */
 export const costOf = (size: number, recipients: number): number =>
   size + recipients * RECIPIENT_BYTES
 
@@ -25,7 +25,7 @@ export class DeliveringShares {
     this.#bytes_per_hour = bytes_per_hour
   }
 
-  /** Whether so many bytes more would fit. */
+  /** Whether these bytes fit into what is left of the share. */
   hasRoom(address: string, bytes: number): boolean {
     return this.#windowOf(address).used + bytes <= this.#bytes_per_hour()
   }

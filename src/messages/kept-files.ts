@@ -18,7 +18,7 @@ export const fileIn = (row: Uint8Array): string | undefined =>
 
 const NO_FILES: Pick<Envelope, "submitted" | "attachments"> = { attachments: [] }
 
-/** Rows for the files of a message and of its content. Attachments of submitted bytes are parts of these. */
+/** Rows for the files of a message and of its content. Attachments of submitted bytes lie within those bytes. */
 export function filesOf({ id: message_id, envelope }: Message, content: unknown) {
   const { submitted, attachments } = envelope ?? NO_FILES
   const of_content = fileOf(content)

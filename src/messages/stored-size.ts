@@ -39,7 +39,7 @@ interface SizedFile {
 
 const NO_FILES: SizedFile[] = []
 
-/** Each once. Attachments of mail that was submitted as bytes are parts of these. */
+/** Each once. Attachments of mail that was submitted as bytes lie within those bytes. */
 function filesOf({ envelope, content }: StoringMessage): SizedFile[] {
   const { submitted, attachments = NO_FILES } = envelope ?? {}
   const of_content = isFile(content) ? [{ sha256: content.file, size: content.size }] : NO_FILES

@@ -32,7 +32,7 @@ export class HeavyReads {
   /** By owner: what runs or waits. */
   readonly #owners = new Map<string, { turn: Semaphore; count: number }>()
 
-  /** At most so many owners read at the same time. */
+  /** `most` is the number of owners that may read at the same time. */
   constructor(place: HeavyPlace, most: number) {
     this.#place = place
     this.#permits = new Semaphore(most)

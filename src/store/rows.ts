@@ -106,7 +106,7 @@ export interface BoundedList<Row> {
 /** Rows at which a filter looks in one request, where it has no index of its own. */
 const MOST_FILTERED = 3000
 
-/** At so many rows a filter looks at once. Where they do not fill the page, another thread goes on. */
+/** The rows that a filter looks at on the event loop. Where they do not fill the page, another thread goes on. */
 const FEW = 200
 
 /** Of more rows of an index the number is not told: pages by number end there, too. */
