@@ -1,7 +1,8 @@
 import { and, eq, gt, type SQL, sql } from "drizzle-orm"
-import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core"
-import { millis, monotonic, nextTurn, secondsFromNow } from "../core/time"
-import type { Reader } from "../store/store"
+import type { AnySQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
+import { millis, monotonic, secondsFromNow } from "../core/time"
+import { readOfAll } from "../store/heavy-reads"
+import type { Reader, Select } from "../store/store"
 import { inFlightOf } from "./in-flight"
 import { jobRows } from "./jobs"
 import { jobs } from "./tables"
@@ -10,7 +11,7 @@ import { isDead, isHeld, isLeased, isReady, type WorkRows } from "./work-rows"
 
 const DAY_SECONDS = 86_400
 
-/** Rows of one look: other work gets the event loop in between. */
+/** Rows of one statement: other heavy reads come in between. */
 const AT_ONCE = 10_000
 
 /**
@@ -46,7 +47,7 @@ export const blank = (): QueueCounts => ({
 })
 
 /**
- * What waits, runs and failed, by queue. Every row is counted, some thousands at a time; of a long
+ * What waits, runs and failed, by queue. Every row is counted, off the event loop; of a long
  * queue the numbers may be some seconds old, since counting it must not keep it waiting.
  */
 export class QueueLines {
@@ -99,13 +100,14 @@ const together = (one: QueueCounts | undefined, other: QueueCounts): QueueCounts
 
 /** What one row of a query counts. */
 interface Counted {
-  queue: string
   count: number | string
-  oldest?: number | string | null
-  held_by?: string | null
+  oldest: number | string | null
 }
 
-/** Counts a table of work by the queue of its rows, `queue_column`. A hold that is no queue has a line, too. */
+/**
+ * Counts a table of work by the queue of its rows, `queue_column`. A hold that is no queue has a line, too.
+ * One statement counts `at_once` rows; between two of them the reads of projects have their turn.
+ */
 export const countTable =
   <Row extends WorkRow>(
     rows: WorkRows<Row>,
@@ -130,22 +132,26 @@ export const countTable =
       grow(line, found)
     }
     const { table } = rows
-    const { run_at, owner } = table
-    const queue = sql<string>`${queue_column}`
-    const wanted = { queue, count: COUNT, oldest: sql<number>`min(${rows.wanted_since})` }
-    for await (const found of waiting(db, rows, { wanted, queue: queue_column, at_once })) {
-      add(lineOf(found.queue), found)
+    const { id, run_at, owner, priority } = table
+    const wanted = {
+      queue: sql<string>`${queue_column}`,
+      count: sql<number>`count(*)`,
+      oldest: sql<number>`min(${rows.wanted_since})`,
+      held_by: sql<string | null>`CASE WHEN ${isHeld} THEN ${owner} END`,
     }
-    const held = db
-      .select({ ...wanted, held_by: owner })
-      .from(table)
-      .where(isHeld)
-    for (const found of (await held.groupBy(queue_column, owner)) as Counted[]) {
+    const counted = (which: SQL | undefined) => (reader: Reader) =>
+      reader.select(wanted).from(table).where(which).groupBy(wanted.queue, wanted.held_by)
+    const walk = (which: SQL | undefined, along: Along) =>
+      inParts(db, table, { which, along, at_once }, counted)
+    for (const level of Object.values(PRIORITIES)) {
+      for await (const found of walk(and(isReady, eq(priority, level)), [run_at, id]))
+        add(lineOf(found.queue), found)
+    }
+    for await (const found of walk(isHeld, [owner, id])) {
       add(lineOf(found.queue), found)
       if (found.held_by && found.held_by !== found.queue) add(lineOf(found.held_by), found)
     }
-    const running = db.select(wanted).from(table).where(isLeased)
-    for (const found of (await running.groupBy(queue_column)) as Counted[]) {
+    for (const found of await readOfAll(db, counted(isLeased))) {
       const line = lineOf(found.queue)
       line.running += Number(found.count)
       grow(line, found)
@@ -156,54 +162,51 @@ export const countTable =
       line.depth = Math.max(0, line.depth - 1)
     }
     const recent = and(isDead, gt(run_at, secondsFromNow(-DAY_SECONDS)))
-    const failed = db.select({ queue, count: COUNT }).from(table).where(recent)
-    for (const found of await failed.groupBy(queue_column)) {
+    for await (const found of walk(recent, [run_at, id]))
       lineOf(found.queue).failed_24h += Number(found.count)
-    }
     return lines
   }
-
-const COUNT = sql<number>`count(*)`
 
 /** Work of every kind of job. */
 export const countJobs = (at_once?: number) =>
   countTable(jobRows, jobs.name, ({ name }) => name, at_once)
 
+/** Columns of an index in its order, which no two rows have alike. */
+type Along = [AnySQLiteColumn, AnySQLiteColumn]
+
 interface Walk {
-  wanted: Record<string, SQL>
-  queue: AnySQLiteColumn
+  which: SQL | undefined
+  along: Along
   at_once: number
 }
 
-/** What waits, along the index of each priority. */
-async function* waiting<Row extends WorkRow>(
+/** What `counted` finds in one part of the rows after the other. */
+async function* inParts<Found>(
   db: Reader,
-  { table }: WorkRows<Row>,
-  { wanted, queue, at_once }: Walk,
-): AsyncGenerator<Counted> {
-  const { id, run_at } = table
-  const place = sql`(${run_at}, ${id})`
-  for (const priority of Object.values(PRIORITIES)) {
-    for (let after: { run_at: string; id: string } | undefined; ; await nextTurn()) {
-      const level = and(
-        isReady,
-        eq(table.priority, priority),
-        after && sql`${place} > ${pairOf(after)}`,
-      )
-      const edge = db.select({ run_at, id }).from(table).where(level).orderBy(run_at, id)
-      const [last] = await edge.limit(1).offset(at_once - 1)
-      const part = and(level, last && sql`${place} <= ${pairOf(last)}`)
-      yield* (await db
-        .select(wanted)
-        .from(table)
-        .where(part)
-        .groupBy(queue)) as unknown as Counted[]
-      if (!last) break
-      after = last
-    }
+  table: SQLiteTable,
+  { which, along: [first, second], at_once }: Walk,
+  counted: (which: SQL | undefined) => (db: Reader) => Select<Found>,
+): AsyncGenerator<Found> {
+  const place = sql`(${first}, ${second})`
+  const pairOf = (row: Edge) =>
+    sql`(${sql.param(row.first, first)}, ${sql.param(row.second, second)})`
+  for (let after: Edge | undefined; ; ) {
+    const rest = and(which, after && sql`${place} > ${pairOf(after)}`)
+    const [last] = await readOfAll(db, (reader) => {
+      const edge = reader.select({ first, second }).from(table).where(rest)
+      return edge
+        .orderBy(first, second)
+        .limit(1)
+        .offset(at_once - 1)
+    })
+    yield* await readOfAll(db, counted(and(rest, last && sql`${place} <= ${pairOf(last)}`)))
+    if (!last) return
+    after = last
   }
+}
 
-  function pairOf(row: { run_at: string; id: string }) {
-    return sql`(${sql.param(row.run_at, run_at)}, ${sql.param(row.id, id)})`
-  }
+/** The last row of a part. */
+interface Edge {
+  first: unknown
+  second: unknown
 }

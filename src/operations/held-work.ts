@@ -3,7 +3,7 @@ import { and, asc, count, eq, gt, inArray, like, lt, or, type SQL, sql } from "d
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { log } from "../core/log"
-import { nextTurn, now, secondsFromNow } from "../core/time"
+import { now, secondsFromNow } from "../core/time"
 import { changeUnclaimed } from "../jobs/claims"
 import { type AnyWorkRows, underHold, unholdThese } from "../jobs/holds"
 import { DROPPED, jobRows } from "../jobs/jobs"
@@ -15,6 +15,7 @@ import { loadAll } from "../messages/change"
 import { messageRows } from "../messages/pipeline"
 import { CANCELLED, stopAll } from "../messages/settle"
 import { messages } from "../messages/tables"
+import { readOfAll } from "../store/heavy-reads"
 import type { Reader, Store } from "../store/store"
 import { deliveryRows } from "../webhooks/delivery-rows"
 import { dropHeld } from "../webhooks/held"
@@ -124,8 +125,10 @@ async function heldPage(db: Reader, part: HeldPart, after: string): Promise<Held
   const { rows, which, domain } = part
   const { id } = rows.table
   const held = and(underHold(rows, RESTORE_HOLD), which, gt(id, after))
-  const some = db.select({ id }).from(rows.table).where(held).orderBy(asc(id)).limit(AT_ONCE)
-  const all = (await some).map((row) => row.id)
+  const some = await readOfAll(db, (reader) =>
+    reader.select({ id }).from(rows.table).where(held).orderBy(asc(id)).limit(AT_ONCE),
+  )
+  const all = some.map((row) => row.id)
   const ids = domain === undefined ? all : await idsTo(db, all, domain)
   return { ids, last: all.at(-1), looked_at: all.length }
 }
@@ -151,8 +154,10 @@ async function countsOf(db: Reader, parts: HeldPart[]): Promise<HeldCounts> {
 async function countOf(db: Reader, part: HeldPart): Promise<number> {
   const { rows, which, domain } = part
   if (domain === undefined) {
-    const counted = db.select({ n: count() }).from(rows.table)
-    const [row] = await counted.where(and(underHold(rows, RESTORE_HOLD), which))
+    const all = and(underHold(rows, RESTORE_HOLD), which)
+    const [row] = await readOfAll(db, (reader) =>
+      reader.select({ n: count() }).from(rows.table).where(all),
+    )
     return Number(row?.n ?? 0)
   }
   let found = 0
@@ -160,7 +165,6 @@ async function countOf(db: Reader, part: HeldPart): Promise<number> {
     const { ids, last }: HeldPage = await heldPage(db, part, after)
     found += ids.length
     after = last
-    await nextTurn() // requests run between two pages
   }
   return found
 }
@@ -251,10 +255,10 @@ async function isForHost(db: Reader, domain: string): Promise<SQL> {
     sql`octet_length(${url}) <> length(${url})`,
   )
   // An IP address has many spellings.
-  const rows = await db
-    .select({ id, url })
-    .from(webhooks)
-    .where(isIP(unbracketed(domain)) === 0 ? may_be : undefined)
+  const which = isIP(unbracketed(domain)) === 0 ? may_be : undefined
+  const rows = await readOfAll(db, (reader) =>
+    reader.select({ id, url }).from(webhooks).where(which),
+  )
   const ids = rows.flatMap((row) => (hostOf(row.url) === domain ? [row.id] : []))
   return ids.length === 0 ? NEVER : inArray(deliveries.webhook_id, ids)
 }

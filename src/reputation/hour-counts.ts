@@ -3,7 +3,7 @@ import { millis } from "../core/time"
 import type { ReputationCounts } from "../identity/tables"
 import { perStore } from "../store/cached"
 import { adder } from "../store/statements"
-import type { Reader, Store, Tx } from "../store/store"
+import type { Reader, Select, Store, Tx } from "../store/store"
 import { type Dimension, reputationHours } from "./tables"
 
 const HOUR_MILLISECONDS = 3_600_000
@@ -159,8 +159,11 @@ interface NamesAsked {
   project_id: string | undefined
 }
 
-/** The mail of each domain, tag or template: those with the most complaints and bounces first. */
-export const byName = (db: Reader, asked: NamesAsked): Promise<NamedCounts[]> =>
+/**
+ * The select of the mail of each domain, tag or template: those with the most complaints and bounces first. It reads
+ * each hour of each name: see `readHeavy`.
+ */
+export const byName = (db: Reader, asked: NamesAsked): Select<NamedCounts> =>
   db
     .select({ name, project_id, ...sums })
     .from(reputationHours)

@@ -2,15 +2,15 @@ import { settings } from "../core/config"
 import { isoFrom, millis } from "../core/time"
 import { sendingStatusOf } from "../identity/caller"
 import type { ReputationCounts } from "../identity/tables"
-import { type AnyWorkRows, countHeld } from "../jobs/holds"
-import type { Reader } from "../store/store"
+import { type AnyWorkRows, heldCount } from "../jobs/holds"
+import { readHeavy } from "../store/heavy-reads"
+import type { HeavyRead, Reader } from "../store/store"
 import { find } from "../tenancy/accounts"
-import { heldOf, holdName } from "./complaint-holds"
+import { type ComplaintHold, heldOf, holdName } from "./complaint-holds"
 import { read, standingOf, usualHour } from "./evaluate"
 import { forecast } from "./forecast"
 import { addUp, byName, type CountedHour, hourOf, hoursOf, NONE, startOfHour } from "./hour-counts"
 import { ratesOf, statusOfRates, warningOf } from "./sending-status"
-import type { Dimension } from "./tables"
 import { firstHour, type Thresholds, thresholds } from "./thresholds"
 
 const DAY_HOURS = 24
@@ -35,7 +35,15 @@ export async function report(db: Reader, rows: AnyWorkRows, asked: Asked) {
   const is_enforced = settings()["reputation.enforced"]
   const { base } = reputation
   const since = firstHour(at_ms, limits.window_ms)
-  const names = (dimension: Dimension) => byName(db, { ...asked, dimension, since })
+  const holds = await heldOf(db, asked)
+  const { held, names } = await readHeavy(db, asked.account_id, async (read) => ({
+    held: await heldWork(read, holds, rows),
+    names: {
+      domain: await read((reader) => byName(reader, { ...asked, dimension: "domain", since })),
+      tag: await read((reader) => byName(reader, { ...asked, dimension: "tag", since })),
+      template: await read((reader) => byName(reader, { ...asked, dimension: "template", since })),
+    },
+  }))
   return {
     status,
     reason,
@@ -53,13 +61,10 @@ export async function report(db: Reader, rows: AnyWorkRows, asked: Asked) {
     thresholds: shown(limits),
     warning: warningOf(standing, readings, limits),
     forecast: forecast({ ...standing, hours, counts, base }, limits, at_ms),
-    held: await held(db, rows, asked),
-    by_domain: (await names("domain")).map(({ name: domain, ...one }) => ({
-      domain,
-      ...rated(one),
-    })),
-    by_tag: (await names("tag")).map(({ name: tag, ...one }) => ({ tag, ...rated(one) })),
-    by_template: (await names("template")).map(({ name: template_id, ...one }) => ({
+    held,
+    by_domain: names.domain.map(({ name: domain, ...one }) => ({ domain, ...rated(one) })),
+    by_tag: names.tag.map(({ name: tag, ...one }) => ({ tag, ...rated(one) })),
+    by_template: names.template.map(({ name: template_id, ...one }) => ({
       template_id,
       ...rated(one),
     })),
@@ -76,18 +81,20 @@ const shown = ({ throttled, frozen, held, recovery }: Thresholds) => ({
   recovery: { below_share: recovery.share, after_hours: recovery.after_ms / 3_600_000 },
 })
 
-async function held(db: Reader, rows: AnyWorkRows, asked: Asked) {
-  const found = await heldOf(db, asked)
-  return Promise.all(
-    found.map(async ({ id, dimension, name, project_id, complaint_rate, held_at }) => ({
+async function heldWork(read: HeavyRead, holds: ComplaintHold[], rows: AnyWorkRows) {
+  const found = []
+  for (const { id, dimension, name, project_id, complaint_rate, held_at } of holds) {
+    const [counted] = await read((reader) => heldCount(reader, rows, holdName(id)))
+    found.push({
       tag: dimension === "tag" ? name : null,
       template_id: dimension === "template" ? name : null,
       project_id,
       complaint_rate,
       held_at: held_at ?? "",
-      waiting: await countHeld(db, rows, holdName(id)),
-    })),
-  )
+      waiting: counted?.n ?? 0,
+    })
+  }
+  return found
 }
 
 /** Every day, also those without mail. */

@@ -1,6 +1,6 @@
 import { ApiError } from "../core/errors"
 import { Semaphore } from "../lib/semaphore"
-import type { HeavyRead, Reader } from "./store"
+import type { HeavyRead, Reader, Select } from "./store"
 
 /** Reads of one project that wait for the one that runs. */
 const MOST_WAITING = 10
@@ -24,6 +24,16 @@ export const readHeavy = <Result>(
   owner: string,
   act: (read: HeavyRead) => Promise<Result>,
 ): Promise<Result> => (db.heavy ? db.heavy.run(owner, act) : act(async (build) => await build(db)))
+
+/** Whose are the reads of an operator. */
+const OPERATOR = ""
+
+/**
+ * One statement about the rows of all projects, as `readHeavy` runs it, so that a count for an operator keeps nobody
+ * waiting.
+ */
+export const readOfAll = <Row>(db: Reader, build: (db: Reader) => Select<Row>): Promise<Row[]> =>
+  readHeavy(db, OPERATOR, (read) => read(build))
 
 /** The heavy reads of one store. Owners take turns: each has one read among those that wait for the place. */
 export class HeavyReads {

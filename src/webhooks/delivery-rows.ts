@@ -5,6 +5,7 @@ import { inFlightOf } from "../jobs/in-flight"
 import { wakeUpOf } from "../jobs/wake-ups"
 import { LEASED, RESTORE_HOLD } from "../jobs/work-item"
 import { isDead, isLeased, isReady, WorkRows } from "../jobs/work-rows"
+import { readOfAll } from "../store/heavy-reads"
 import type { Reader } from "../store/store"
 import { deliveries } from "./tables"
 import { count } from "./totals"
@@ -112,14 +113,20 @@ const ageOf = ({ created_at }: Counted) =>
 
 async function look(db: Reader, which: SQL) {
   const { created_at } = deliveries
-  const first = db.select({ created_at }).from(deliveries).where(which).limit(MOST_ROWS).as("first")
-  const oldest = sql<number | string | null>`min(${first.created_at})`
-  const [row] = await db.select({ oldest }).from(first)
+  const [row] = await readOfAll(db, (reader) => {
+    const some = reader.select({ created_at }).from(deliveries).where(which).limit(MOST_ROWS)
+    const first = some.as("first")
+    return reader
+      .select({ oldest: sql<number | string | null>`min(${first.created_at})` })
+      .from(first)
+  })
   const found = row?.oldest ?? null
   return { count: await countOf(db, which), created_at: found === null ? null : Number(found) }
 }
 
 async function countOf(db: Reader, which: SQL | undefined): Promise<number> {
-  const [row] = await db.select({ n: sql<number>`count(*)` }).from(deliveries).where(which)
+  const [row] = await readOfAll(db, (reader) =>
+    reader.select({ n: sql<number>`count(*)` }).from(deliveries).where(which),
+  )
   return Number(row?.n ?? 0)
 }

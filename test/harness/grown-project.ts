@@ -192,6 +192,11 @@ const growths = (ids: GrownIds): Record<string, Growth> => {
       },
       each: { id: idOr(webhook_id) },
     },
+    jobs: { given: { name: "usage.alert", state: 4 } },
+    reputation_hours: {
+      given: { dimension: "domain", hour: Math.floor(Date.now() / 3_600_000), shard: 0 },
+      each: { name: "'d' || i" },
+    },
     webhook_deliveries: {
       given: {
         webhook_id,

@@ -3,11 +3,11 @@ import { QueuePauses } from "../../src/jobs/holds"
 import { jobRows } from "../../src/jobs/jobs"
 import { countMessages, messageRows } from "../../src/messages/pipeline"
 import type { Store } from "../../src/store/store"
-import { deliveryRows } from "../../src/webhooks/delivery-rows"
+import { countDeliveries, deliveryRows } from "../../src/webhooks/delivery-rows"
 
 /** The pauses of a server, of the queues that are named. */
 export const testPauses = (
   store: Store,
   names = ["email"],
-  counts: CountQueues[] = [countMessages(), countJobs()],
+  counts: CountQueues[] = [countMessages(), countJobs(), countDeliveries],
 ) => new QueuePauses(store, { names, tables: [messageRows, deliveryRows, jobRows], counts })

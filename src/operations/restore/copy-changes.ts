@@ -9,7 +9,7 @@ import {
   passwordResets,
   refreshTokens,
 } from "../../identity/tables"
-import { countHeld } from "../../jobs/holds"
+import { heldCount } from "../../jobs/holds"
 import { holdOpenWork } from "../../jobs/restore-hold"
 import { nodes } from "../../jobs/tables"
 import { RESTORE_HOLD } from "../../jobs/work-item"
@@ -87,7 +87,10 @@ export async function changeCopy(store: Store, options: ChangeOptions): Promise<
     return { ended, revoked_keys: options.revoke_keys ? await revokeKeys(tx) : 0 }
   })
   const held: Record<string, number> = {}
-  for (const { rows } of tables) held[rows.name] = await countHeld(store.read, rows, RESTORE_HOLD)
+  for (const { rows } of tables) {
+    const [counted] = await heldCount(store.read, rows, RESTORE_HOLD)
+    held[rows.name] = counted?.n ?? 0
+  }
   const unknown = await unknownSince(store.read)
   return { held, ...done, ...(await activeKeys(store.read)), unknown }
 }
