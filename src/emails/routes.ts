@@ -130,7 +130,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
         ...projectRow(method, `${ONE}/events`, "email:read"),
         summary: "List the events of an email, oldest first",
         description:
-          "Each event has the answer of the other side. `type` is the type of the webhook event. " +
+          "The first 1,000 events. Each has the answer of the other side. `type` is the type of the webhook event. " +
           "GET and POST give the same answer.",
         response: schemas.EmailEvents,
         handle: async (call) => ({ data: await emails.events(store.read, ...named(call)) }),
