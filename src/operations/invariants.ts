@@ -6,6 +6,8 @@ import { accounts, projects } from "../identity/tables"
 import { DEAD, OVER, READY } from "../jobs/work-item"
 import { type ChannelName, messageContents, messages, type Recipient } from "../messages/tables"
 import { eventTypeOf } from "../messages/transitions"
+import { STORED } from "../plans/stored-bytes"
+import { total } from "../store/counters"
 import type { Reader } from "../store/store"
 import { counters } from "../store/tables"
 import { missingDeliveries } from "../webhooks/missing-deliveries"
@@ -17,7 +19,7 @@ import {
   namesInRows,
   PLAIN_COUNTERS,
 } from "./counted-rows"
-import { wrongTotals } from "./webhook-totals"
+import { storedByDeliveries, wrongTotals } from "./webhook-totals"
 
 /** What must hold, by the names under which it is counted. */
 export const INVARIANTS = {
@@ -85,6 +87,7 @@ export async function* brokenInProject(
     const what = `The totals of the deliveries of an endpoint are ${wrong}, but its rows give ${right}.`
     yield { name: "I5", owner_id: project_id, id: webhook_id, what }
   }
+  yield* wrongDeliveryBytes(look, project_id)
 }
 
 /** Looks at the counters of one account. */
@@ -293,9 +296,26 @@ async function* wrongCounters(
     await pause()
     if (counted === told) continue
     const found = rows.adds ? `its rows hold ${counted}` : `there are ${counted} rows`
-    const what = `The counter ${name} is ${told}, but ${found}.`
-    yield { name: "I5", owner_id, id: null, what, counter: { name, told, counted } }
+    yield wrongCounter(owner_id, { name, told, counted }, found)
   }
+}
+
+/** No index has the deliveries of a project, so this counter is not among `countedRows`. */
+async function* wrongDeliveryBytes({ db, pause }: InvariantLook, project_id: string) {
+  const name = STORED.deliveries
+  const told = await total(db, project_id, name)
+  const counted = await storedByDeliveries(db, project_id, pause)
+  if (counted !== told)
+    yield wrongCounter(project_id, { name, told, counted }, `its rows hold ${counted}`)
+}
+
+function wrongCounter(
+  owner_id: string,
+  counter: { name: string; told: number; counted: number },
+  found: string,
+): BrokenInvariant {
+  const what = `The counter ${counter.name} is ${counter.told}, but ${found}.`
+  return { name: "I5", owner_id, id: null, what, counter }
 }
 
 async function countersOf(db: Reader, kind: CounterOwner, owner_id: string) {

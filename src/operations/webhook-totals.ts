@@ -1,6 +1,7 @@
 import { and, eq, inArray, isNull } from "drizzle-orm"
 import { HELD, LEASED, READY } from "../jobs/work-item"
 import type { Reader } from "../store/store"
+import { storedBytes } from "../webhooks/stored-deliveries"
 import { deliveries, webhooks, webhookTotals } from "../webhooks/tables"
 import { type Totals, totalsOfOne } from "../webhooks/totals"
 import { countInSteps } from "./counted-rows"
@@ -33,6 +34,21 @@ export async function* wrongTotals(
     if (!is_right || counted.held !== told.held) yield { webhook_id, told, counted }
     await pause()
   }
+}
+
+/** What the deliveries of a project store, from their rows. */
+export async function storedByDeliveries(
+  db: Reader,
+  project_id: string,
+  pause: () => Promise<void>,
+): Promise<number> {
+  const { id: walked, webhook_id } = deliveries
+  let bytes = 0
+  for (const id of await endpointsOf(db, project_id)) {
+    bytes += await countInSteps(db, { walked, where: eq(webhook_id, id), adds: storedBytes }, pause)
+    await pause()
+  }
+  return bytes
 }
 
 /** Those that are there, and deleted ones with deliveries. */

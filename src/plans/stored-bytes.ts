@@ -4,7 +4,8 @@ import type { Reader } from "../store/store"
 /**
  * What a project stores, in bytes, by the counter that is kept in the transactions that write and remove:
  * of messages of each channel what was handed over (content and files), of received and caught mail its raw
- * message. What we make of them besides (parsed texts, the copy that left, indexes) is not counted.
+ * message. What we make of them besides (parsed texts, the copy that left, indexes) is not counted. Deliveries
+ * to webhooks count 1 KB each, and the body that a transform made.
  */
 export const STORED = {
   email: "stored_bytes.email",
@@ -13,6 +14,7 @@ export const STORED = {
   in_app: "stored_bytes.in_app",
   received: "stored_bytes.received",
   mailbox: "stored_bytes.mailbox",
+  deliveries: "stored_bytes.deliveries",
 } as const
 
 const NAMES = Object.values(STORED)

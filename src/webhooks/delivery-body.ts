@@ -9,6 +9,7 @@ import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import { problemIn, renderText } from "../templates/render"
 import type { ClaimedDelivery } from "./delivery-rows"
+import { addStored, bodyBytes } from "./stored-deliveries"
 import { deliveries } from "./tables"
 
 /** The envelopes of these events, as the compact JSON that is sent. By id. */
@@ -103,7 +104,15 @@ async function transformedBody(
   const rendered = await renderTransform(workers, transform, JSON.parse(envelope))
   const text = rendered ?? envelope
   const unset = and(eq(deliveries.id, row.id), isNull(deliveries.body))
-  await store.tx((tx) => tx.update(deliveries).set({ body: text }).where(unset))
+  await store.tx(async (tx) => {
+    const { id, project_id } = deliveries
+    const update = tx.update(deliveries).set({ body: text }).where(unset)
+    const written = await update.returning({ id, project_id })
+    await addStored(
+      tx,
+      written.map((one) => ({ ...one, bytes: bodyBytes(text) })),
+    )
+  })
   return { text, transform_failed: rendered === undefined }
 }
 

@@ -9,6 +9,7 @@ import type { Reader, Store, Tx } from "../store/store"
 import { withHeld } from "./delivery-picker"
 import { isHeldByEndpoint } from "./delivery-rows"
 import { exhaust, exhaustAll } from "./held"
+import { addStored, storedBytes } from "./stored-deliveries"
 import { deliveries, webhooks } from "./tables"
 import { count, forgetDeleted, waitsForEndpoint } from "./totals"
 
@@ -56,12 +57,16 @@ export async function purgeDeliveries(
 
 async function removeCounted(tx: Tx, which: SQL | undefined): Promise<void> {
   const { project_id, webhook_id, state, owner } = deliveries
-  const columns = { project_id, webhook_id, state, owner }
+  const columns = { project_id, webhook_id, state, owner, bytes: storedBytes.mapWith(Number) }
   const gone = await tx.delete(deliveries).where(which).returning(columns)
   const is_open = ({ state }: (typeof gone)[number]) => state !== OVER && state !== DEAD
   await count(tx, gone, { deliveries: -1 })
   await count(tx, gone.filter(is_open), { open: -1 })
   await count(tx, gone.filter(waitsForEndpoint), { held: -1 })
+  await addStored(
+    tx,
+    gone.map((row) => ({ ...row, bytes: -row.bytes })),
+  )
 }
 
 /** Removes the deliveries of these events, whatever became of them. */

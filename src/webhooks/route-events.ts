@@ -14,6 +14,7 @@ import { backlogsOf } from "./backlog"
 import { deliveryWakeUp } from "./delivery-rows"
 import { heldUntil } from "./held"
 import { EndpointCache } from "./receiver"
+import { addStored, bodyBytes, ROW_BYTES } from "./stored-deliveries"
 import { deliveries, type Trigger, webhooks } from "./tables"
 import { countAll } from "./totals"
 
@@ -44,6 +45,10 @@ export async function plan(tx: Tx, planned: NewDelivery[]): Promise<void> {
   if (planned.length === 0) return
   await insertDeliveries(tx, planned)
   await countAll(tx, planned.map(newTotals))
+  const stored = planned.map(({ project_id, body }) => {
+    return { project_id, bytes: ROW_BYTES + bodyBytes(body) }
+  })
+  await addStored(tx, stored)
   tx.afterCommit(() => {
     backlogsOf(tx).planned(planned.map(({ webhook_id }) => webhook_id))
     deliveryWakeUp(tx).wakeUp()

@@ -8,7 +8,7 @@ import { getTableName } from "drizzle-orm"
 import { loadSettings } from "../../src/core/config"
 import { projects } from "../../src/identity/tables"
 import { countedRows, countInSteps } from "../../src/operations/counted-rows"
-import { wrongTotals } from "../../src/operations/webhook-totals"
+import { storedByDeliveries, wrongTotals } from "../../src/operations/webhook-totals"
 import { STORED } from "../../src/plans/stored-bytes"
 import { start } from "../../src/server"
 import { total } from "../../src/store/counters"
@@ -126,7 +126,7 @@ test.each(fixtures)(
   },
 )
 
-/** What received and caught mail stores is counted from the rows that were there. */
+/** What received and caught mail and deliveries store is counted from the rows that were there. */
 async function demandStoredBytes({ read }: Store) {
   for (const { id } of await read.select({ id: projects.id }).from(projects)) {
     for (const name of [STORED.received, STORED.mailbox]) {
@@ -134,6 +134,8 @@ async function demandStoredBytes({ read }: Store) {
       const counted = rows && (await countInSteps(read, rows, async () => {}))
       expect([name, await total(read, id, name)]).toEqual([name, counted ?? 0])
     }
+    const bytes = await storedByDeliveries(read, id, async () => {})
+    expect(await total(read, id, STORED.deliveries)).toBe(bytes)
   }
 }
 

@@ -1,0 +1,1 @@
+INSERT INTO `counters` (`project_id`, `name`, `shard`, `value`) SELECT `project_id`, 'stored_bytes.deliveries', 0, sum(1024 + coalesce(octet_length(`body`), 0)) FROM `webhook_deliveries` GROUP BY `project_id`;
