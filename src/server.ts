@@ -122,7 +122,7 @@ async function assemble(
   undo.push(() => workers.close())
   const started = await startInTurn(store, settings, { is_asked: hold, runs_on: RUNS_ON })
   undo.push(started.stopMark, started.endStart)
-  const mailbox = await startMailbox(settings, { store, secrets, mode }, undo)
+  const mailbox = await startMailbox(settings, { ...storage, mode }, undo)
   const address = { url: settings.base_url }
   const mail: { servers?: MailServers } = {}
   const { parts, loops, ...composed } = await compose({

@@ -148,10 +148,18 @@ function isYoung(path: string): boolean {
   return found !== undefined && found.mtimeMs > millis() - YOUNG_MS
 }
 
+/** One sync of many megabytes would hold up those of the database: a journal of the file system serves both. */
+const SYNCED_AT_ONCE = 1024 * 1024
+
 async function write(draft: string, path: string, parts: Uint8Array[]): Promise<void> {
   try {
     await using(await open(draft, "wx", 0o600), async (file) => {
-      for (const part of parts) await file.writeFile(part)
+      for (const part of parts) {
+        for (let at = 0; at < part.length; at += SYNCED_AT_ONCE) {
+          if (at > 0) await file.datasync()
+          await file.writeFile(part.subarray(at, at + SYNCED_AT_ONCE))
+        }
+      }
       await file.sync()
     })
     await rename(draft, path)

@@ -3,6 +3,7 @@ import { ApiError, invalid } from "../core/errors"
 import { type AddressPolicy, NetError, type NetErrorKind, request } from "../core/net"
 import { Semaphore } from "../lib/semaphore"
 import { isLonger } from "../lib/text"
+import { strictBase64 } from "../lib/transport-encoding"
 import { vetForm } from "../webhooks/endpoint-url"
 
 /** One file as the request gives it, decoded. */
@@ -94,13 +95,12 @@ function checkForm(value: unknown, form: RegExp, path: string, problems: Problem
   problems.add(path, "invalid", "This is not in the form of this field.")
 }
 
-/** Strict: what the decoder would skip silently is a mistake of the sender. */
+/** Large ones come decoded (`http/json.ts`). */
 function decode(content: unknown, path: string, problems: Problems): Uint8Array | undefined {
   if (content === undefined) return problems.add(path, "required", "The field is required.")
-  if (typeof content === "string") {
-    const bytes = Buffer.from(content, "base64")
-    if (bytes.toString("base64") === content) return bytes
-  }
+  if (content instanceof Uint8Array) return content
+  const bytes = typeof content === "string" ? strictBase64(content) : undefined
+  if (bytes) return bytes
   const hint =
     "The value must be strict base64 (RFC 4648, section 4), padded and without line breaks."
   return problems.add(path, "invalid", hint)

@@ -1,4 +1,5 @@
 import { ApiError } from "../core/errors"
+import { strictBase64 } from "../lib/transport-encoding"
 
 /** The value of a text, in parts, that a `JsonScan` let pass. Throws `invalid_json`. */
 export function parseScanned(parts: readonly Uint8Array[]): unknown {
@@ -86,7 +87,26 @@ export function parseBody({ parts, hashed }: PartsToParse): Parsed {
   const value = parseScanned(parts)
   Bun.gc(true) // frees the text: by itself the thread collects only when there are several of them
   setTimeout(() => Bun.gc(true)) // frees the value, which has been sent by then
-  return { value, hash: hashed ? hashOf(value) : undefined }
+  const hash = hashed ? hashOf(value) : undefined
+  decodeFiles(value)
+  return { value, hash }
+}
+
+/** Of base64. What is shorter, its reader decodes. */
+const LONG_CHARACTERS = 65_536
+
+/** Attachments become bytes here. Text that is no strict base64 stays, for its reader to refuse it. */
+function decodeFiles(value: unknown): void {
+  if (typeof value !== "object" || value === null) return
+  const { attachments, messages } = value as { attachments?: unknown; messages?: unknown }
+  const mails = Array.isArray(value) ? value : messages
+  if (Array.isArray(mails)) for (const mail of mails) decodeFiles(mail)
+  if (!Array.isArray(attachments)) return
+  for (const file of attachments as ({ content?: unknown } | null)[]) {
+    const content = file?.content
+    if (!file || typeof content !== "string" || content.length <= LONG_CHARACTERS) continue
+    file.content = strictBase64(content) ?? content
+  }
 }
 
 const MAX_DEPTH = 64

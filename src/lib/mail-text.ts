@@ -93,6 +93,24 @@ export function isClean(bytes: Uint8Array): boolean {
   return bytes.indexOf(CR, from) === -1
 }
 
+const LOOKED_AT_ONCE = 512 * 1024
+
+/** The same of a message of many megabytes, with a `turn` of others after each half of one. */
+export async function isCleanInTurns(
+  bytes: Uint8Array,
+  turn: () => Promise<void>,
+): Promise<boolean> {
+  let from = 0
+  while (bytes.length - from > LOOKED_AT_ONCE) {
+    const line_end = bytes.indexOf(LF, from + LOOKED_AT_ONCE)
+    if (line_end === -1) break
+    if (!isClean(bytes.subarray(from, line_end + 1))) return false
+    from = line_end + 1
+    await turn()
+  }
+  return isClean(bytes.subarray(from))
+}
+
 const DOT_AT_LINE_START = "\r\n."
 
 /**

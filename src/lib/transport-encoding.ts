@@ -86,6 +86,12 @@ function rewritten(part: Buffer, how: Rewriting, depth: number): Buffer {
   return joined(encodedAs(head, "base64"), inBase64(contentOf({ encoding, encoded: body })))
 }
 
+/** Strict: what the decoder would skip silently is a mistake of the sender (RFC 4648, section 4). */
+export function strictBase64(text: string): Buffer | undefined {
+  const bytes = Buffer.from(text, "base64")
+  return bytes.toString("base64") === text ? bytes : undefined
+}
+
 /** In lines, each with its end (RFC 2045, 6.8). */
 export function inBase64(content: Buffer): Buffer {
   const lines = content.toString("base64").replace(new RegExp(`.{${BASE64_LINE}}`, "g"), "$&\r\n")

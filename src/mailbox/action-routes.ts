@@ -121,7 +121,7 @@ const checkRoutes = (parts: MailActionParts): AnyRoute[] => [
     example: { links: true },
     response: Check,
     handle: async ({ project_id, params, body }) => {
-      const mail = await mailbox.find(parts.store.read, project_id, params.mail_id)
+      const mail = await mailbox.find(parts, project_id, params.mail_id)
       const { checkMail } = await import("./check-mail") // with its lists of words, which few ever need
       return { data: await checkMail(parts, mail, { links: body.links ?? false }) }
     },

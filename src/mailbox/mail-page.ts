@@ -2,17 +2,15 @@ import { fail } from "../core/errors"
 import { SecretError, type Secrets } from "../core/secrets"
 import { isPast, secondsFromNow } from "../core/time"
 import type { Workers } from "../core/workers"
-import type { Store } from "../store/store"
 import { lookInto } from "./mail-look"
-import { find } from "./mailbox"
+import { find, type MailboxReading } from "./mailbox"
 import type { MailToShow } from "./view-task"
 
 const VALID_SECONDS = 600
 const CONTEXT = "mailbox:html:token"
 const DEADLINE_MS = 10_000
 
-export interface MailPageParts {
-  store: Store
+export interface MailPageParts extends MailboxReading {
   secrets: Secrets
   workers: Workers
 }
@@ -50,12 +48,13 @@ const GONE = "This address of a mail is not valid any more. Open the mail again 
 
 /** The page behind such an address. Throws `not_found`. */
 export async function mailPage(
-  { store, secrets, workers }: MailPageParts,
+  parts: MailPageParts,
   token: string,
   scheme: MailToShow["scheme"],
 ): Promise<Response> {
+  const { secrets, workers } = parts
   const named = readToken(secrets, token) ?? fail("not_found", GONE)
-  const { raw } = await find(store.read, named.project_id, named.mail_id)
+  const { raw } = await find(parts, named.project_id, named.mail_id)
   const input: MailToShow = { raw: new Uint8Array(raw), policy: POLICY, scheme }
   const options = { deadline_ms: DEADLINE_MS, transfer: [input.raw.buffer as ArrayBuffer] }
   const page = await lookInto<string | undefined>(workers, "show-mail", input, options)

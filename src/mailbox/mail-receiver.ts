@@ -1,11 +1,13 @@
 import { eq } from "drizzle-orm"
 import type { SMTPServerDataStream, SMTPServerSession } from "smtp-server"
+import type { Blobs } from "../core/blobs"
 import { isUuid, newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
-import { now, sleep } from "../core/time"
+import { nextTurn, now, sleep } from "../core/time"
+import { keptForm } from "../emails/submitted"
 import { projects } from "../identity/tables"
 import { comparable, parseMailbox } from "../lib/address"
-import { headerFields, headerOf, isClean } from "../lib/mail-text"
+import { headerFields, headerOf, isCleanInTurns } from "../lib/mail-text"
 import { isFile, readTree } from "../lib/mail-tree"
 import { type Mishap, mishapOf } from "../lib/mailbox-chaos"
 import { Semaphore } from "../lib/semaphore"
@@ -26,6 +28,7 @@ const SLOW_MS = 20_000
 export interface MailReceiverOptions {
   store: Store
   secrets: Secrets
+  blobs: Blobs
   /** Where mail goes that is not one of our messages. */
   fallback_project?: (() => string | undefined | Promise<string | undefined>) | undefined
   /** Called once a message to `complain@` is stored. It may run again for a repetition. */
@@ -103,7 +106,8 @@ export class MailReceiver {
     const raw = await collect(stream, this.#buffer)
     if (!raw) return { code: 452, text: "4.3.1 Too much mail at once, try again" }
     if (stream.sizeExceeded) return { code: 552, text: "5.3.4 The message is too large" }
-    if (!isClean(raw)) return { code: 550, text: "5.5.2 Bare CR, LF or NUL in the message" }
+    if (!(await isCleanInTurns(raw, nextTurn)))
+      return { code: 550, text: "5.5.2 Bare CR, LF or NUL in the message" }
 
     const recipients = session.envelope.rcptTo.map(({ address }) => address)
     const roles = recipients.map(roleOf)
@@ -164,11 +168,11 @@ export class MailReceiver {
   }
 
   async #keep({ message_id: _, raw, ...mail }: DescribedMail, owner: MailOwner) {
-    const { store, secrets } = this.#options
+    const { store, secrets, blobs } = this.#options
     const { hidden, envelope, settings: __, ...of } = owner
     const attachments = envelope ? envelope.attachments.length : countFiles(raw)
     const id = newId()
-    const kept = hidden ? sealRaw(secrets, { id, raw }) : raw
+    const kept = hidden ? sealRaw(secrets, { id, raw }) : await keptForm(raw, blobs)
     const row: NewMailboxMail = { id, ...of, ...mail, attachments, raw: kept, created_at: now() }
     const is_large = raw.length > MOST_COUNTED_BYTES
     await store.tx((tx) => keep(tx, row), is_large ? of.project_id : undefined)

@@ -1,5 +1,7 @@
+import { readFile } from "node:fs/promises"
 import { and, eq, inArray, isNotNull, isNull, notInArray, or, type SQL, sql } from "drizzle-orm"
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core"
+import type { Blobs } from "../core/blobs"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import type { Secrets } from "../core/secrets"
@@ -8,6 +10,8 @@ import type { Workers } from "../core/workers"
 import type { Page } from "../http/page"
 import { comparable } from "../lib/address"
 import { partOf, searchable } from "../lib/text"
+import { fileIn, type Kept, rowOf } from "../messages/kept-files"
+import { messageFiles } from "../messages/tables"
 import { STORED } from "../plans/stored-bytes"
 import { bumpAll, total } from "../store/counters"
 import {
@@ -30,9 +34,10 @@ const CLEARED_AT_ONCE = 500
 
 export type MailboxMail = typeof mailboxMails.$inferSelect
 
-type Derived = "subject_key" | "search_key" | "read_at" | "attachments"
+type Derived = "raw" | "subject_key" | "search_key" | "read_at" | "attachments"
 
 export interface NewMailboxMail extends Omit<MailboxMail, Derived> {
+  raw: Kept
   /** The number of its files, where it is known. */
   attachments?: number | null
 }
@@ -67,7 +72,10 @@ export interface MailboxMailSummary {
 export async function keep(tx: Tx, mail: NewMailboxMail): Promise<void> {
   const { id: mail_id, project_id } = mail
   const subject_key = searchable(mail.subject)
-  await tx.insert(mailboxMails).values({ ...mail, subject_key, search_key: searchKeyOf(mail) })
+  const raw = rowOf(mail.raw)
+  await tx.insert(mailboxMails).values({ ...mail, raw, subject_key, search_key: searchKeyOf(mail) })
+  if ("file" in mail.raw)
+    await tx.insert(messageFiles).values({ message_id: mail_id, sha256: mail.raw.file })
   const addresses = [...new Set(mail.recipients.map(comparable))]
   const rows = addresses.map((address) => ({ mail_id, project_id, address }))
   if (rows.length > 0) await tx.insert(mailboxRecipients).values(rows)
@@ -108,8 +116,27 @@ export async function list(
 
 const isEmpty = (filter: MailFilter) => Object.values(filter).every((value) => value === undefined)
 
-/** Throws `not_found`; looks within the project only. */
-export async function find(db: Reader, project_id: string, id: string): Promise<MailboxMail> {
+export interface MailboxReading {
+  store: Store
+  blobs: Blobs
+}
+
+/**
+ * With its bytes. Throws `not_found`; looks within the project only. Rejects with ENOENT where the file
+ * that holds them is gone.
+ */
+export async function find(
+  { store, blobs }: MailboxReading,
+  project_id: string,
+  id: string,
+): Promise<MailboxMail> {
+  const mail = await findRow(store.read, project_id, id)
+  const file = fileIn(mail.raw)
+  return file ? { ...mail, raw: await readFile(blobs.path(file)) } : mail
+}
+
+/** As `find`, with the bytes as the row has them: those of sealed mail are never a file. */
+export async function findRow(db: Reader, project_id: string, id: string): Promise<MailboxMail> {
   const ours = and(eq(mailboxMails.project_id, project_id), eq(mailboxMails.id, id))
   const [mail] = isUuid(id) ? await db.select().from(mailboxMails).where(ours) : []
   return mail ?? noSuchMail(id)
@@ -169,6 +196,7 @@ export async function removeByIds(tx: Tx, project_id: string, ids: string[]): Pr
     inArray(mailboxRecipients.mail_id, ids),
   )
   await tx.delete(mailboxRecipients).where(named)
+  await tx.delete(messageFiles).where(inArray(messageFiles.message_id, ids))
   return countGone(tx, project_id, await tx.delete(mailboxMails).where(ours).returning({ size }))
 }
 
@@ -292,7 +320,7 @@ const sentBy = (address: string): KeySearch => {
   return { fits: like(search_key, begin), earlier: eq(from_address, address) }
 }
 
-interface Kept {
+interface OwnMail {
   id: string
   raw: Uint8Array
 }
@@ -303,9 +331,9 @@ const contextOf = (mail_id: string) => `mailbox_mails:${mail_id}:raw`
  * Mail of the instance itself carries tokens that open accounts: its bytes are sealed at rest. A
  * byte is a character here (ISO 8859-1), since mail is in any charset.
  */
-export const sealRaw = (secrets: Secrets, { id, raw }: Kept): Buffer =>
+export const sealRaw = (secrets: Secrets, { id, raw }: OwnMail): Buffer =>
   Buffer.from(secrets.seal(Buffer.from(raw).toString("latin1"), contextOf(id)))
 
 /** The bytes as they came. Throws SecretError for another master key or another mail. */
-export const openRaw = (secrets: Secrets, { id, raw }: Kept): Buffer =>
+export const openRaw = (secrets: Secrets, { id, raw }: OwnMail): Buffer =>
   Buffer.from(secrets.open(Buffer.from(raw).toString(), contextOf(id)), "latin1")

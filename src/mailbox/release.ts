@@ -55,13 +55,14 @@ export const releasing = (caller: Caller): Caller => ({
  * `no_provider` where the project has no other provider than the mailbox.
  */
 export async function release(
-  { store, blobs, workers, rules }: ReleaseParts,
+  parts: ReleaseParts,
   mail_id: string,
   wish: ReleaseWish,
   sender: Pick<Sender, "caller" | "idempotency_key" | "signal">,
 ): Promise<NewMessage> {
+  const { store, blobs, workers, rules } = parts
   const { project_id } = sender.caller
-  const mail = await find(store.read, project_id, mail_id)
+  const mail = await find(parts, project_id, mail_id)
   const config = await realProvider(store.read, project_id, wish.provider)
   const read = await readWhole(workers, mail)
   const email = {

@@ -115,8 +115,9 @@ const mailRoutes = (parts: MailboxParts): AnyRoute[] => [
   }),
 ]
 
-async function show({ store, secrets, workers }: MailboxParts, project_id: string, id: string) {
-  const mail = await mailbox.find(store.read, project_id, id)
+async function show(parts: MailboxParts, project_id: string, id: string) {
+  const { secrets, workers } = parts
+  const mail = await mailbox.find(parts, project_id, id)
   const { headers, html, text, attachments, parse_error } = await mailbox.parse(workers, mail)
   const { email_id, from_address, to_address, mail_from, subject, read_at, size, created_at } = mail
   const html_url = html === null ? null : htmlUrl(secrets, project_id, id)
@@ -127,13 +128,13 @@ async function show({ store, secrets, workers }: MailboxParts, project_id: strin
   return { id, email_id, from: from_address, to: to_address, ...sender, ...bodies, ...rest }
 }
 
-const fileRoutes = ({ store, workers }: MailboxParts): AnyRoute[] => [
+const fileRoutes = (parts: MailboxParts): AnyRoute[] => [
   route({
     ...reads("GET", `${ONE}/raw`),
     summary: "Show a mail of the mailbox as it came in",
     description: "The exact bytes, with headers and signature.",
     produces: "message/rfc822",
-    handle: async (call) => rawMessage((await mailbox.find(store.read, ...named(call))).raw),
+    handle: async (call) => rawMessage((await mailbox.find(parts, ...named(call))).raw),
   }),
   route({
     ...reads("GET", `${ONE}/attachments/{attachment_id}`),
@@ -141,9 +142,9 @@ const fileRoutes = ({ store, workers }: MailboxParts): AnyRoute[] => [
     description: "The file as a download, with the content type that the mail gives it.",
     produces: "*/*",
     handle: async (call) => {
-      const mail = await mailbox.find(store.read, ...named(call))
+      const mail = await mailbox.find(parts, ...named(call))
       const { attachment_id } = call.params
-      const file = await mailbox.attachment(workers, mail, attachment_id)
+      const file = await mailbox.attachment(parts.workers, mail, attachment_id)
       const { filename, content_type, bytes } =
         file ?? fail("not_found", `This mail has no attachment "${attachment_id}".`)
       const type = MEDIA_TYPE.test(content_type) ? content_type : "application/octet-stream"

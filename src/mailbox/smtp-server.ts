@@ -1,5 +1,6 @@
 import type { AddressInfo, Socket } from "node:net"
 import { SMTPServer } from "smtp-server"
+import type { Blobs } from "../core/blobs"
 import { hostAndPort, type Settings } from "../core/config"
 import { listening } from "../core/destination"
 import { log } from "../core/log"
@@ -103,6 +104,7 @@ const broken = (done: Done) => (error: unknown) => {
 interface MailboxGround {
   store: Store
   secrets: Secrets
+  blobs: Blobs
   mode: "up" | "serve"
 }
 
@@ -112,7 +114,7 @@ const WAITING_SHARE = 4
 /** Starts the embedded mailbox where it is wanted; `undo` learns how to stop it. */
 export async function startMailbox(
   settings: Settings,
-  { store, secrets, mode }: MailboxGround,
+  { store, secrets, blobs, mode }: MailboxGround,
   undo: (() => unknown)[],
 ) {
   if (!settings["mailbox.enabled"]) return undefined
@@ -121,6 +123,7 @@ export async function startMailbox(
   const server: MailboxServer = await openMailbox({
     store,
     secrets,
+    blobs,
     listen: hostAndPort(settings["mailbox.listen"]),
     fallback_project: async () => {
       fallback ??= (await firstProject(store.read))[0]?.project_id // there may be none yet

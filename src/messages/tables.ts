@@ -213,7 +213,7 @@ export const messageRaws = table("message_raws", {
   raw: bytes().notNull(),
 })
 
-/** The files of the content, which messages share: one that no row names any more is removed. */
+/** The files of messages and caught mails, which share them: one that no row names any more is removed. */
 export const messageFiles = table(
   "message_files",
   {

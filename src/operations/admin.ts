@@ -198,7 +198,7 @@ async function systemMails(
 
 async function systemMail({ store: { read }, secrets }: AdminParts, id: string) {
   const own = await findInstance(read)
-  const mail = await mailbox.find(read, own?.project_id ?? "", id)
+  const mail = await mailbox.findRow(read, own?.project_id ?? "", id)
   const raw = openRaw(secrets, mail)
   const { from_address: from, to_address: to, subject, email_id, created_at } = mail
   return { id, email_id, from, to, subject, created_at, raw: raw.toString("base64") }

@@ -120,10 +120,7 @@ async function removeMessagesOf(removal: Removal, ids: string[]): Promise<void> 
   const { store, removed } = removal
   const done = await changeUnclaimed(store, messageRows, ids, async (tx, unclaimed) => {
     if (unclaimed.length === 0) return { events: 0, unclaimed }
-    const named = inArray(messageFiles.message_id, unclaimed)
-    const { sha256 } = messageFiles
-    const files = await tx.selectDistinct({ sha256 }).from(messageFiles).where(named)
-    await planFiles(tx, { files: files.map((file) => file.sha256), inbound_files: [] })
+    await planFilesOf(tx, unclaimed)
     const told = await dropEventsAbout(tx, unclaimed)
     const { tags } = messages
     const tagged = await tx.select({ tags }).from(messages).where(inArray(messages.id, unclaimed))
@@ -164,8 +161,18 @@ async function planFiles(tx: Tx, payload: ErasedFiles): Promise<void> {
   await enqueue(tx, erasedFiles, { payload, project_id: null, run_at })
 }
 
+/** Of messages, or of caught mails. */
+async function planFilesOf(tx: Tx, ids: string[]): Promise<void> {
+  const { sha256, message_id } = messageFiles
+  const files = tx.selectDistinct({ sha256 }).from(messageFiles).where(inArray(message_id, ids))
+  await planFiles(tx, { files: (await files).map((file) => file.sha256), inbound_files: [] })
+}
+
 async function removeCapturesOf({ store, person, removed }: Removal, ids: string[]) {
-  removed.captures += await store.tx((tx) => removeCaptures(tx, person.project_id, ids))
+  removed.captures += await store.tx(async (tx) => {
+    await planFilesOf(tx, ids)
+    return removeCaptures(tx, person.project_id, ids)
+  })
 }
 
 async function removeReceivedOf({ store, removed }: Removal, ids: string[]) {

@@ -85,7 +85,7 @@ const large: LargeTable[] = [
     rows: messages,
     named_by: namedByMessages,
   },
-  { rows: mailboxMails, named_by: [mailboxRecipients.mail_id] },
+  { rows: mailboxMails, named_by: [mailboxRecipients.mail_id, messageFiles.message_id] },
   {
     rows: inboundEmails,
     named_by: [inboundRaws.inbound_id, inboundContents.inbound_id, inboundFiles.inbound_id],
@@ -230,14 +230,19 @@ export async function purgeAccountNow({ store, blobs }: PurgeParts, id: string):
 }
 
 /**
- * The hashes of the files that messages of the project name. Files are shared by content, so a file that
+ * The hashes of the files that messages and caught mails of the project name. Files are shared by content, so a file that
  * another project names too stays. What a crash leaves behind, `file-sweep.ts` finds.
  */
 async function filesOf(db: Reader, project_id: string): Promise<string[]> {
-  const ours = eq(messages.project_id, project_id)
-  const named = db.selectDistinct({ sha256: messageFiles.sha256 }).from(messageFiles)
-  const rows = await named.innerJoin(messages, eq(messages.id, messageFiles.message_id)).where(ours)
-  return rows.map(({ sha256 }) => sha256)
+  const { sha256, message_id } = messageFiles
+  const namedBy = (rows: typeof messages | typeof mailboxMails) =>
+    db
+      .selectDistinct({ sha256 })
+      .from(messageFiles)
+      .innerJoin(rows, eq(rows.id, message_id))
+      .where(eq(rows.project_id, project_id))
+  const found = [...(await namedBy(messages)), ...(await namedBy(mailboxMails))]
+  return found.map((row) => row.sha256)
 }
 
 /** Removes those of the files that no row of the table names. A file that is younger than an hour stays. */

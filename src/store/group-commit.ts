@@ -6,10 +6,10 @@ import { monotonic } from "../core/time"
 import { FairQueue } from "../lib/fair-queue"
 import { TableChanges } from "./cached"
 
-/** Bounds how long one group holds the event loop: some 15 ms at the usual cost of a closure. */
+/** Bounds how long one group holds the event loop: some 15 ms at the usual cost of a short closure. */
 const MAX_GROUP = 256
 
-/** After so long no further large closure enters a group. */
+/** After so long no further large closure enters a group of those. */
 const LONGEST_GROUP_MS = 12
 
 interface Entry {
@@ -79,8 +79,8 @@ export class GroupCommit {
   }
 
   /**
-   * With an owner it is a large closure: it comes after the others of its group, and owners take turns.
-   * One enters each group, and further ones while there is time.
+   * With an owner it is a large closure: such ones have groups of their own, so that the others need not
+   * wait for them to be answered, and both kinds of groups take turns. Owners take turns within theirs.
    */
   run<Result>(closure: () => Promise<Result>, owner?: string): Promise<Result> {
     if (permits.getStore()?.open) throw new Error("A closure opened a transaction: pass `tx` down")
@@ -121,8 +121,9 @@ export class GroupCommit {
 
   async #drain() {
     await this.#gather()
-    while (this.#count > 0) {
-      await this.#commit()
+    for (let was_large = true; this.#count > 0; ) {
+      was_large = this.#large_waiting > 0 && (!was_large || this.#waiting.length === 0)
+      await this.#commit(was_large)
       await this.#gather()
       perform(this.#between)
       for (const act of this.#acts.splice(0)) act()
@@ -162,10 +163,10 @@ export class GroupCommit {
     }
   }
 
-  async #commit() {
+  async #commit(is_large: boolean) {
+    const group = is_large ? this.#nextLarge() : this.#waiting.splice(0, MAX_GROUP)
     const { begin, commit, rollback } = this.#statements
     const effects: Effect[] = []
-    const group = [...this.#waiting.splice(0, MAX_GROUP), ...this.#nextLarge()]
     const begun = monotonic()
     try {
       if (this.#database.inTransaction) rollback() // of a group before, which could not
@@ -174,7 +175,8 @@ export class GroupCommit {
       for (const entry of group) {
         answers.push(await this.#attempt(entry, effects))
         const is_last = answers.length === group.length
-        if (is_last && monotonic() - begun < LONGEST_GROUP_MS) group.push(...this.#nextLarge())
+        if (is_large && is_last && monotonic() - begun < LONGEST_GROUP_MS)
+          group.push(...this.#nextLarge())
       }
       commit()
       this.changes.ended()

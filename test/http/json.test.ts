@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { canonicalJson, JsonScan, parseScanned } from "../../src/http/json"
+import { canonicalJson, hashOf, JsonScan, parseBody, parseScanned } from "../../src/http/json"
 import fc from "../harness/properties"
 
 function parseJson(bytes: Uint8Array): unknown {
@@ -224,3 +224,29 @@ test.each([2, 5, 16, 17, 40])(
     expect(Object.keys(JSON.parse(canonicalJson(value)))).toEqual(keys.toSorted())
   },
 )
+
+describe("a large body, parsed in a thread,", () => {
+  const parsed = (value: unknown) =>
+    parseBody({ parts: [Buffer.from(JSON.stringify(value))], hashed: true })
+  const base64 = Buffer.alloc(60_000, "file").toString("base64")
+
+  test("has its long files decoded, in one mail and in many, and the hash of what was sent", () => {
+    const mail = { attachments: [{ content: base64 }, { content: "Zg==" }, null], text: base64 }
+    const decoded = {
+      ...mail,
+      attachments: [{ content: Buffer.from(base64, "base64") }, ...mail.attachments.slice(1)],
+    }
+    for (const value of [mail, [mail, 5], { messages: [null, mail] }]) {
+      const { value: found, hash } = parsed(value)
+      expect(hash).toBe(hashOf(value))
+      expect(found).toEqual(
+        JSON.parse(JSON.stringify(value), (_, one) => (one?.attachments ? decoded : one)),
+      )
+    }
+  })
+
+  test("keeps what is no strict base64, for its reader to refuse", () => {
+    const mail = { attachments: [{ content: `${base64}\n` }, { content: [base64] }], messages: 5 }
+    expect(parsed(mail).value).toEqual(mail)
+  })
+})

@@ -17,7 +17,7 @@ export const to_mailbox = (secrets: Secrets) =>
 export async function workOff({ store, parts }: TestService, fallback?: string) {
   const server = await openMailbox({
     store,
-    secrets: parts.secrets,
+    ...{ secrets: parts.secrets, blobs: parts.blobs },
     listen: { host: "127.0.0.1", port: 0 },
     fallback_project: () => fallback,
     complained: async () => {},

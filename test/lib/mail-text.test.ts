@@ -6,6 +6,7 @@ import {
   headerFields,
   headerOf,
   isClean,
+  isCleanInTurns,
 } from "../../src/lib/mail-text"
 import fc from "../harness/properties"
 
@@ -57,6 +58,18 @@ test.each(["\n", "\r", "\n\r", "a\nb", "a\rb", "a\r\r\nb", "a\r\n\nb", "a\r\nb\r
     expect(clean(text)).toBe(false)
   },
 )
+
+test("a long message is looked at in pieces, with a turn of others after each, and to its end", async () => {
+  const lines = Buffer.from("a line\r\n".repeat(200_000))
+  let turns = 0
+  const look = (bytes: Uint8Array) => isCleanInTurns(bytes, async () => void turns++)
+  expect([await look(lines), turns]).toEqual([true, 3])
+  for (const at of [8, 600_000, lines.length]) {
+    const [before, after] = [lines.subarray(0, at), lines.subarray(at)]
+    expect(await look(Buffer.concat([before, Buffer.from("\n"), after]))).toBe(false)
+  }
+  expect(await look(Buffer.alloc(2_000_000, "x"))).toBe(true)
+})
 
 test("what was made canonical is clean, and stays as it is", () => {
   const lines = fc.string({ unit: fc.constantFrom("\r", "\n", "a", ".") })

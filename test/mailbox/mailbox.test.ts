@@ -4,6 +4,8 @@ import { newId } from "../../src/core/ids"
 import { isoFrom, millis } from "../../src/core/time"
 import * as mails from "../../src/mailbox/mailbox"
 import { mailboxMails } from "../../src/mailbox/tables"
+import { messageFiles } from "../../src/messages/tables"
+import { mailTo } from "../contracts/email-provider"
 import { openTestMailbox } from "./open-mailbox"
 
 describe("a mail in the mailbox", () => {
@@ -21,9 +23,25 @@ describe("a mail in the mailbox", () => {
         subject: "Grüße",
       },
     ])
-    const kept = await mails.find(it.store.read, it.project_id, rows[0]?.id ?? "")
+    const kept = await mails.find(it, it.project_id, rows[0]?.id ?? "")
     expect(kept).toMatchObject({ mail_from: "bell@example.test", recipients: ["ann@example.test"] })
     expect(kept.size).toBe(kept.raw.length)
+  })
+
+  test("is a file where it is large, which goes with it", async () => {
+    await using it = await openTestMailbox()
+    const { store, project_id } = it
+    const raw = Buffer.from(`Subject: Large\r\n\r\n${"A long line of text.\r\n".repeat(30_000)}`)
+    await it.provider.send({ ...mailTo("ann@example.test"), message_id: newId(), raw })
+    const [{ id = "" } = {}] = (await it.list()).rows
+    const row = await mails.findRow(store.read, project_id, id)
+    expect(row.raw.length).toBeLessThan(100)
+    const kept = await mails.find(it, project_id, id)
+    expect(kept).toMatchObject({ size: raw.length, raw })
+    const named = () => store.read.select().from(messageFiles)
+    expect(await named()).toEqual([{ message_id: id, sha256: Bun.SHA256.hash(raw, "hex") }])
+    await store.tx((tx) => mails.remove(tx, project_id, id))
+    expect(await named()).toEqual([])
   })
 
   test("without a message goes to the project of the last resort, or is refused", async () => {
@@ -40,7 +58,7 @@ describe("a mail in the mailbox", () => {
     await it.send(newId(), "ann@example.test")
     const { rows } = await it.list()
     const other = await it.addProject()
-    const found = mails.find(it.store.read, other, rows[0]?.id ?? "")
+    const found = mails.find(it, other, rows[0]?.id ?? "")
     expect(found).rejects.toMatchObject({ code: "not_found" })
     const list = await mails.list(it.store.read, other, {})
     expect([list.rows, await list.total()]).toEqual([[], 0])

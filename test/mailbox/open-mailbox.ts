@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { openBlobs } from "../../src/core/blobs"
 import { settings } from "../../src/core/config"
 import { newId } from "../../src/core/ids"
 import { openSecrets } from "../../src/core/secrets"
@@ -30,11 +31,13 @@ export async function openTestMailbox({
   const path = join(folder, "test.db")
   const store = await openStore({ ...settings(), data_dir: folder, "storage.sqlite.path": path })
   const secrets = openSecrets({ data_dir: folder, master_key: null })
+  const blobs = openBlobs(join(folder, "blobs"))
   const { project_id } = await addProject(store)
   const complaints: string[] = []
   const server = await openMailbox({
     store,
     secrets,
+    blobs,
     listen: { host: "127.0.0.1", port: 0 },
     fallback_project: () => (fallback ? project_id : undefined),
     complained: async (message_id) => void complaints.push(message_id),
@@ -45,6 +48,7 @@ export async function openTestMailbox({
   return {
     store,
     secrets,
+    blobs,
     project_id,
     complaints,
     server,

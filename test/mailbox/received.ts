@@ -1,6 +1,7 @@
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
 import { keep } from "../../src/mailbox/mailbox"
+import type { Kept } from "../../src/messages/kept-files"
 import { deliverAll } from "../harness/delivery"
 import { mail } from "../harness/mail"
 import type { TestProject, TestService } from "../harness/service"
@@ -8,7 +9,7 @@ import type { TestProject, TestService } from "../harness/service"
 type Owner = Pick<TestProject, "project_id" | "account_id">
 
 interface Given {
-  raw: string | Buffer
+  raw: string | Kept
   subject?: string
   to?: string
   recipients?: string[]
@@ -28,7 +29,7 @@ export async function putMail(
   const row = {
     ...{ id, project_id, account_id, email_id, mail_from: from, subject },
     ...{ recipients, to_address: to, from_address: from },
-    ...{ raw: bytes, size: bytes.length, created_at: now() },
+    ...{ raw: bytes, size: "file" in bytes ? 0 : bytes.length, created_at: now() },
   }
   await store.tx((tx) => keep(tx, row))
   return id

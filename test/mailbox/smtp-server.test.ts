@@ -79,10 +79,10 @@ test("addresses outside ASCII and the null sender are welcome", async () => {
 test("a port that is taken is an error", async () => {
   await using it = await openTestMailbox()
 
-  const { store, secrets, server } = it
+  const { store, secrets, blobs, server } = it
   const listen = { host: "127.0.0.1", port: server.port }
   const complained = async () => {}
-  expect(openMailbox({ store, secrets, listen, complained })).rejects.toThrow()
+  expect(openMailbox({ store, secrets, blobs, listen, complained })).rejects.toThrow()
 })
 
 test("closing does not wait for clients that stay", async () => {

@@ -89,13 +89,14 @@ async function knownPerson(project: TestProject) {
     const done = delivered(email)
     return { ...done, reply: { ...done.reply, response: `250 kept for ${email}` } }
   })
-  await store.tx(async (tx) => {
+  const caught = () => Buffer.from(`Subject: x\r\n\r\n${canary()}`)
+  const { sha256 } = await parts.blobs.put(caught())
+  for (const raw of [caught(), { file: sha256 }]) {
     const fields = { to_address: address, from_address: "me@mailbox.test", subject: canary() }
-    const raw = Buffer.from(`Subject: x\r\n\r\n${canary()}`)
     const own = { id: newId(), project_id, account_id, email_id: null, created_at: now() }
-    const envelope = { mail_from: "me@mailbox.test", recipients: [address], size: raw.length }
-    await keep(tx, { ...own, ...envelope, ...fields, raw })
-  })
+    const envelope = { mail_from: "me@mailbox.test", recipients: [address], size: 100 }
+    await store.tx((tx) => keep(tx, { ...own, ...envelope, ...fields, raw }))
+  }
   await addInbound(
     store,
     project,
@@ -171,7 +172,7 @@ describe("erase", () => {
         erased: true,
         receipt_id: expect.any(String),
         counts: {
-          ...{ messages: 2, captures: 1, inbound_emails: 1, events: expect.any(Number) },
+          ...{ messages: 2, captures: 2, inbound_emails: 1, events: expect.any(Number) },
           ...{ consents: chain.length, unsubscribes: 2, topics: 1, suppressions: 2 },
           ...{ unsubscribe_links: 1, log_entries: expect.any(Number) },
         },
@@ -213,7 +214,7 @@ describe("erase", () => {
     expect((await remaining(project)).length).toBeGreaterThanOrEqual(18)
     const answer = await project.post(path(kept.id, "/erase"), { confirm: kept.external_id })
     expect(answer.body.data.counts).toMatchObject({
-      ...{ messages: 2, captures: 1, inbound_emails: 1, unsubscribes: 2, topics: 1 },
+      ...{ messages: 2, captures: 2, inbound_emails: 1, unsubscribes: 2, topics: 1 },
       ...{ suppressions: 2, unsubscribe_links: 1 },
     })
     await runLaterJobs()

@@ -15,6 +15,7 @@ import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { testSubmission } from "../harness/submission"
 import { schemaTables } from "../harness/table-rows"
+import { putMail } from "../mailbox/received"
 
 const service = await sharedService()
 const { store, anybody, parts } = service
@@ -178,6 +179,16 @@ describe("the files of a deleted project", () => {
     const [sha256 = "", ...others] = rows.map(({ envelope }) => envelope?.submitted?.sha256 ?? "")
     expect(others).toEqual([sha256])
     expect(await parts.blobs.get(sha256)).toBeDefined()
+    await deleted(project)
+    clock.advance({ seconds: WEEK })
+    await purgeProjectNow(parts, project.project_id)
+    expect(await parts.blobs.get(sha256)).toBeUndefined()
+  })
+
+  test("go with it where they are mail of the mailbox", async () => {
+    const project = await service.project()
+    const { sha256 } = await parts.blobs.put(Buffer.from(`Subject: ${newId()}\r\n\r\n`))
+    await putMail(service, project, { raw: { file: sha256 } })
     await deleted(project)
     clock.advance({ seconds: WEEK })
     await purgeProjectNow(parts, project.project_id)

@@ -115,7 +115,7 @@ export function ses({ access, endpoint, schedule = smtpSchedule() }: SesOptions)
     name: "ses",
     schedule,
     async send(mail) {
-      const fault = mistakeIn(mail)
+      const fault = await mistakeIn(mail)
       if (fault) return outcome(mail, { ...BROKEN, reason: fault, said: null })
       if (mail.to.every((email) => isWide(mail, email))) return outcome(mail, WIDE)
       try {

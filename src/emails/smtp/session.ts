@@ -1,7 +1,8 @@
 import { isAscii as isSevenBit } from "node:buffer"
 import { hostname } from "node:os"
+import { nextTurn } from "../../core/time"
 import { isAscii, isMailbox, needsSmtputf8, wireForm } from "../../lib/address"
-import { dotStuffed, isClean } from "../../lib/mail-text"
+import { dotStuffed, isCleanInTurns } from "../../lib/mail-text"
 import { isGood, SmtpConnection, SmtpConnectionError, type SmtpReply, type TlsNames } from "./wire"
 
 export interface SmtpServer extends TlsNames {
@@ -321,10 +322,11 @@ interface SmtpEnvelope {
 }
 
 /** Mistakes of ours that must not reach a command line of SMTP, where they would be another command. */
-export function mistakeIn({ from, to, raw }: Pick<SmtpEnvelope, "from" | "to" | "raw">) {
+export async function mistakeIn({ from, to, raw }: Pick<SmtpEnvelope, "from" | "to" | "raw">) {
   const bad = [...(from === "" ? [] : [from]), ...to].find((address) => !isMailbox(address))
   if (bad !== undefined) return `${JSON.stringify(bad)} is not an address`
-  return isClean(raw) ? undefined : "the message holds a bare CR, LF or NUL"
+  const is_clean = await isCleanInTurns(raw, nextTurn)
+  return is_clean ? undefined : "the message holds a bare CR, LF or NUL"
 }
 
 /** What EHLO offered: keyword in upper case → parameters. */

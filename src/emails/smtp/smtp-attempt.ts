@@ -53,7 +53,7 @@ export async function attemptRelay(
   transcript: string[],
 ): Promise<SmtpAttemptResult> {
   const attempt = new SmtpAttempt(policy, mail, transcript)
-  const mistake = mistakeIn(mail)
+  const mistake = await mistakeIn(mail)
   if (mistake) return attempt.finish(impossible(mistake, host), "nothing")
   return (await attempt.ask(host, pool)) ?? attempt.end()
 }
@@ -78,7 +78,7 @@ export async function attemptDomain(
   transcript: string[],
 ): Promise<SmtpAttemptResult> {
   const attempt = new SmtpAttempt(RECEIVER_POLICY, mail, transcript)
-  const mistake = mistakeIn(mail)
+  const mistake = await mistakeIn(mail)
   if (mistake) return attempt.finish(impossible(mistake, null), "nothing")
   try {
     return await askHosts(attempt, network, domain)
