@@ -2,7 +2,7 @@ import { ApiError } from "../core/errors"
 import { nextTurn } from "../core/time"
 import { workTurn } from "../core/work-turns"
 import type { Workers } from "../core/workers"
-import { Semaphore } from "../lib/semaphore"
+import { OwnerTurns } from "../lib/owner-turns"
 import type { BodyReservation } from "./body-memory"
 import {
   bufferOf,
@@ -103,8 +103,8 @@ function demandType({ headers }: Request, type: RegExp, message: string) {
 
 const lengthOf = (parts: Uint8Array[]) => parts.reduce((sum, { length }) => sum + length, 0)
 
-/** One at a time in this process: mail is composed in the same threads. */
-const turns = new Semaphore(1)
+/** One at a time in this process, since mail is composed in the same threads. */
+const turns = new OwnerTurns(1)
 
 /** In a thread. The bytes are given away: what is copied is only the value that comes back. */
 async function parseElsewhere(
@@ -112,7 +112,7 @@ async function parseElsewhere(
   parts: Uint8Array[],
   { workers, signal, reservation }: BodyReading,
 ): Promise<RequestBody> {
-  const end = await turns.acquire()
+  const end = await turns.acquire(reservation.owner)
   try {
     signal.throwIfAborted()
     const input: PartsToParse = { parts, hashed: request.headers.has("idempotency-key") }
@@ -121,7 +121,7 @@ async function parseElsewhere(
     await workTurn(reservation.owner)
     return { value, hash: () => hash ?? hashOf(value) }
   } finally {
-    end()
+    end?.()
   }
 }
 

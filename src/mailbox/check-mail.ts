@@ -31,13 +31,13 @@ export interface MailCheck {
 /** Looks at a mail, and with `links` asks the servers of its links. */
 export async function checkMail(
   { secrets, workers, link_rules }: MailCheckParts,
-  { raw, subject, size: bytes }: MailboxMail,
+  { project_id, raw, subject, size: bytes }: MailboxMail,
   { links }: { links: boolean },
 ): Promise<MailCheck> {
   const key = secrets.mac(TOKEN_PURPOSE, "v1")
   const input: MailToCheck = { raw: new Uint8Array(raw), subject, key }
   const options = { deadline_ms: CHECK_DEADLINE_MS, transfer: [input.raw.buffer as ArrayBuffer] }
-  const checked = await lookInto<CheckedMail>(workers, "check-mail", input, options)
+  const checked = await lookInto<CheckedMail>(workers, project_id, "check-mail", input, options)
   const { html, content, html_bytes, targets, announced } = checked
   return {
     html,

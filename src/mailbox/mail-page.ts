@@ -57,7 +57,13 @@ export async function mailPage(
   const { raw } = await find(parts, named.project_id, named.mail_id)
   const input: MailToShow = { raw: new Uint8Array(raw), policy: POLICY, scheme }
   const options = { deadline_ms: DEADLINE_MS, transfer: [input.raw.buffer as ArrayBuffer] }
-  const page = await lookInto<string | undefined>(workers, "show-mail", input, options)
+  const page = await lookInto<string | undefined>(
+    workers,
+    named.project_id,
+    "show-mail",
+    input,
+    options,
+  )
   if (page === undefined) return fail("not_found", "This mail has no html.")
   return new Response(page, { headers: HEADERS })
 }

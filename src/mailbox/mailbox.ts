@@ -212,20 +212,26 @@ async function clearSome(tx: Tx, project: string, { to }: Pick<MailFilter, "to">
   return ids.length > 0 ? removeByIds(tx, project, ids) : 0
 }
 
-type MailBytes = Pick<MailboxMail, "raw">
+type MailBytes = Pick<MailboxMail, "project_id" | "raw">
 
 /** Headers, bodies and attachments of the raw message, parsed in a worker within ten seconds. */
-export const parse = (workers: Workers, { raw }: MailBytes): Promise<ParsedMail> =>
-  lookInto<ParsedMail>(workers, "parse", new Uint8Array(raw), { deadline_ms: PARSE_DEADLINE_MS })
+export function parse(workers: Workers, { project_id, raw }: MailBytes): Promise<ParsedMail> {
+  const options = { deadline_ms: PARSE_DEADLINE_MS }
+  return lookInto<ParsedMail>(workers, project_id, "parse", new Uint8Array(raw), options)
+}
 
 const NUMBER = /^\d{1,4}$/
 
 /** One file of a mail by its id; undefined where the mail has no such file. */
-export async function attachment(workers: Workers, { raw }: MailBytes, file_id: string) {
+export async function attachment(
+  workers: Workers,
+  { project_id, raw }: MailBytes,
+  file_id: string,
+) {
   if (!NUMBER.test(file_id)) return undefined
   const wanted = { raw: new Uint8Array(raw), place: Number(file_id) }
   const options = { deadline_ms: PARSE_DEADLINE_MS }
-  return lookInto<MailFile | undefined>(workers, "read-attachment", wanted, options)
+  return lookInto<MailFile | undefined>(workers, project_id, "read-attachment", wanted, options)
 }
 
 const { id, project_id, email_id, from_address, to_address, subject, created_at } = mailboxMails

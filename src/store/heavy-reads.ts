@@ -1,5 +1,5 @@
 import { ApiError } from "../core/errors"
-import { Semaphore } from "../lib/semaphore"
+import { OwnerTurns } from "../lib/owner-turns"
 import type { HeavyRead, Reader, Select } from "./store"
 
 /** Reads of one project that wait for the one that runs. */
@@ -38,30 +38,22 @@ export const readOfAll = <Row>(db: Reader, build: (db: Reader) => Select<Row>): 
 /** The heavy reads of one store. Owners take turns: each has one read among those that wait for the place. */
 export class HeavyReads {
   readonly #place: HeavyPlace
-  readonly #permits: Semaphore
-  /** By owner: what runs or waits. */
-  readonly #owners = new Map<string, { turn: Semaphore; count: number }>()
+  readonly #turns: OwnerTurns
 
   /** `most` is the number of owners that may read at the same time. */
   constructor(place: HeavyPlace, most: number) {
     this.#place = place
-    this.#permits = new Semaphore(most)
+    this.#turns = new OwnerTurns(most, MOST_WAITING)
   }
 
   async run<Result>(owner: string, act: (read: HeavyRead) => Promise<Result>): Promise<Result> {
-    const own = this.#owners.get(owner) ?? { turn: new Semaphore(1), count: 0 }
-    if (own.count > MOST_WAITING) throw tooMany()
-    this.#owners.set(owner, own)
-    own.count += 1
-    const endTurn = await own.turn.acquire()
-    const release = await this.#permits.acquire()
+    const turn = this.#turns.acquire(owner)
+    if (!turn) throw tooMany()
+    const leave = await turn
     try {
       return await this.#place(act)
     } finally {
-      release()
-      endTurn()
-      own.count -= 1
-      if (own.count === 0) this.#owners.delete(owner)
+      leave()
     }
   }
 }

@@ -16,7 +16,7 @@ function heldWorkers() {
   return { workers, running, endOne, mostAtOnce: () => most }
 }
 
-const MAIL = { raw: Buffer.from("Subject: x\r\n\r\n") }
+const MAIL = { project_id: "one", raw: Buffer.from("Subject: x\r\n\r\n") }
 
 test("heavy mails hold one thread at a time, and not all that waits is taken", async () => {
   const { workers, running, endOne, mostAtOnce } = heldWorkers()
@@ -31,6 +31,22 @@ test("heavy mails hold one thread at a time, and not all that waits is taken", a
   expect(mostAtOnce()).toBe(1)
 })
 
+test("the looks of another project wait for one look of each project, however many", async () => {
+  const { workers, running, endOne } = heldWorkers()
+  const many = Array.from({ length: 50 }, () => parse(workers, MAIL))
+  const other = parse(workers, { ...MAIL, project_id: "other" })
+  for (let ended = 0; ended < 2; ended++) {
+    while (running.length === 0) await Bun.sleep(0)
+    endOne()
+  }
+  await other
+  for (const _ of many.slice(1)) {
+    while (running.length === 0) await Bun.sleep(0)
+    endOne()
+  }
+  await Promise.all(many)
+})
+
 test("a look that fails lets the next one in", async () => {
   const run = () => Promise.reject(new Error("the thread ended"))
   const workers: Workers = { run, close: async () => {} }
@@ -42,6 +58,7 @@ test("a look whose request is over by its turn is left out", async () => {
   const { workers, running, endOne } = heldWorkers()
   const first = parse(workers, MAIL)
   const late = parse(workers, MAIL).catch((error) => error.details.reason)
+  while (running.length === 0) await Bun.sleep(0)
   const later = performance.now() + 31_000
   const passed = spyOn(performance, "now").mockImplementation(() => later)
   try {

@@ -55,7 +55,7 @@ describe("a mail is read", () => {
 
   test("in the worker too", async () => {
     const workers = openWorkers({ size: 1 })
-    const mail = await parse(workers, { raw: Buffer.from(RAW) })
+    const mail = await parse(workers, { project_id: "one", raw: Buffer.from(RAW) })
     await workers.close()
     expect(mail.headers.subject).toBe("Grüße")
   })
