@@ -100,6 +100,7 @@ async function compile(program: string) {
     splitting: true,
     minify: { whitespace: true, syntax: true },
     define: { "process.env.NODE_ENV": '"production"' },
+    bytecode: true,
     compile: { outfile: program, autoloadDotenv: false, autoloadBunfig: false },
     plugins: [
       {
