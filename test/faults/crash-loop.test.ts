@@ -4,34 +4,39 @@ import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { countingRelay } from "../fakes/counting-relay"
 import { type Belfry, makeHome, startBelfry } from "../harness/binary"
+import { sizes } from "../harness/sizes"
 import { countOf, drained, get, type Mail, post, reaches, send } from "../scenarios/mails"
 import { relaySettings } from "../scenarios/serve"
 
-const KILLS = 20
 const SENDERS = 8
 const LOAD_MS = 250
+/** Enough others are on their way beside the message that ends the process. */
+const OTHERS_PAUSE_MS = 50
 const SETTINGS = { BELFRY_DELIVERY_CONCURRENCY: "20" }
 
 const letter = (to: string) => ({ from: "me@example.test", to, subject: to })
 
-/** Sends as fast as it is answered, until the server is gone. */
-async function load(server: Belfry) {
+/** Sends as fast as it is answered, or with a pause, until the server is gone. */
+async function load(server: Belfry, pause_ms = 0) {
   let is_alive = true
   void server.exited.then(() => {
     is_alive = false
   })
   const sender = async () => {
-    while (is_alive) await post(server, letter("ann@example.test")).catch(() => {})
+    while (is_alive) {
+      await post(server, letter("ann@example.test")).catch(() => {})
+      await Bun.sleep(pause_ms)
+    }
   }
   await Promise.all(Array.from({ length: SENDERS }, sender))
 }
 
-test(`after ${KILLS} times kill -9 at full load nothing is held, and everything is sent`, async () => {
+test(`after ${sizes.crash_loops} times kill -9 at full load nothing is held, and everything is sent`, async () => {
   const home = makeHome()
   using relay = countingRelay({ delay_ms: 20 })
   const options = { home, env: relaySettings(relay.port, SETTINGS) }
   try {
-    for (let kill = 0; kill < KILLS; kill++) {
+    for (let kill = 0; kill < sizes.crash_loops; kill++) {
       await using server = await startBelfry(options)
       const loaded = load(server)
       await Bun.sleep(LOAD_MS)
@@ -71,7 +76,7 @@ test("a message that ends the process again and again is held with that reason, 
     const id = await send(server, letter("poison@example.test"))
     let [lives, is_held] = [0, false]
     while (!is_held && ++lives < 12) {
-      const loaded = load(server)
+      const loaded = load(server, OTHERS_PAUSE_MS)
       const dead = server.exited.then(() => "dead")
       const held = (async () => {
         for (;;) {

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite"
-import { expect, test } from "bun:test"
+import { afterAll, expect, test } from "bun:test"
 import { randomBytes } from "node:crypto"
-import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { makeHome, runBinary, startBelfry } from "../harness/binary"
 import { post, reaches, send } from "../scenarios/mails"
@@ -36,14 +36,23 @@ test("the folder is free again as soon as its holder is dead, however it died", 
   }
 })
 
-/** A folder in which `up` has run, and a second try at starting there. */
-async function usedFolder() {
+let used_home: string | undefined
+afterAll(() => used_home && rmSync(used_home, { recursive: true, force: true }))
+
+/** A home in whose folder `up` has run. */
+async function usedHome() {
   const home = makeHome()
-  {
-    await using server = await startBelfry({ home, env: lean })
-    await reaches(server, await send(server), "delivered")
-  }
+  await using server = await startBelfry({ home, env: lean })
+  await reaches(server, await send(server), "delivered")
+  return home
+}
+
+/** A copy of such a folder, and a second try at starting there. */
+async function usedFolder() {
+  used_home ??= await usedHome()
+  const home = makeHome()
   const folder = join(home, "belfry")
+  cpSync(join(used_home, "belfry"), folder, { recursive: true })
   return {
     folder,
     async start() {

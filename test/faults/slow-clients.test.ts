@@ -2,6 +2,7 @@ import { expect, test } from "bun:test"
 import { countingRelay } from "../fakes/counting-relay"
 import { type Belfry, startBelfry } from "../harness/binary"
 import { freePort } from "../harness/ports"
+import { sizes } from "../harness/sizes"
 import { SmtpDialogue } from "../harness/smtp-dialogue"
 import { relaySettings, startServe } from "../scenarios/serve"
 import {
@@ -15,7 +16,7 @@ import {
 } from "./mail-clients"
 import { slowClients, spread } from "./slow-clients"
 
-const SLOW_OF_A_PORT = 1000
+const SLOW_OF_A_PORT = sizes.slow_clients
 const GOOD_MAILS = 40
 
 /** Mails of one client, one after another, each on a new or on the old connection. */

@@ -21,6 +21,8 @@ import { lean } from "../scenarios/serve"
 
 const SERVED_MILLISECONDS = 90_000
 const LOOK_MILLISECONDS = 20
+/** Between two emails. */
+const PAUSE_MILLISECONDS = 50
 
 export interface BoxOptions {
   release: NextRelease
@@ -219,7 +221,7 @@ function traffic(url: string, api_key: string, domain = "mailbox.test") {
       const reply = await fetch(`${url}/v1/emails`, request).catch(() => undefined)
       if (reply?.status === 201) accepted.push(((await reply.json()) as { id: string }).id)
       else await reply?.body?.cancel()
-      await Bun.sleep(LOOK_MILLISECONDS)
+      await Bun.sleep(PAUSE_MILLISECONDS)
     }
   }
   const running = send()

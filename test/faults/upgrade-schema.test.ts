@@ -18,7 +18,7 @@ setDefaultTimeout(180_000)
 
 let release: NextRelease
 beforeAll(async () => {
-  release = await nextRelease()
+  if (sizes.upgraded_schemas > 0) release = await nextRelease()
 })
 
 const open: UpgradeBox[] = []
@@ -90,12 +90,15 @@ test.each(fixturesOf("sqlite").slice(0, sizes.upgraded_schemas))(
   },
 )
 
-test("a folder with the oldest schema has every byte of it again where the last migration fails", async () => {
-  const [{ path } = { path: "" }] = fixturesOf("sqlite")
-  const box = await boxOf(path, "bad-migration-later")
-  const bytes = () => readFileSync(join(box.data_dir, "belfry.db"))
-  const before = bytes()
-  const failed = await ended(box.upgrade())
-  expect([failed.code, failed.stderr.includes("upgrade_undone")]).toEqual([1, true])
-  expect(bytes().equals(before)).toBe(true)
-})
+test.skipIf(sizes.upgraded_schemas === 0)(
+  "a folder with the oldest schema has every byte of it again where the last migration fails",
+  async () => {
+    const [{ path } = { path: "" }] = fixturesOf("sqlite")
+    const box = await boxOf(path, "bad-migration-later")
+    const bytes = () => readFileSync(join(box.data_dir, "belfry.db"))
+    const before = bytes()
+    const failed = await ended(box.upgrade())
+    expect([failed.code, failed.stderr.includes("upgrade_undone")]).toEqual([1, true])
+    expect(bytes().equals(before)).toBe(true)
+  },
+)

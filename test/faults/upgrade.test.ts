@@ -123,13 +123,16 @@ test("a release at a URL takes over under load, nothing acknowledged is lost, an
   expect(planted.shownIn(`${done.stdout}${done.stderr}${await box.log()}`)).toEqual([])
 })
 
-test("a server that was started with --hold holds nothing that it accepted since, when an upgrade starts it again", async () => {
-  const box = await newBox({ words: ["--hold"] })
-  const held = async () => (await box.log()).match(/open work to hold|starts held/g)?.length
-  expect(await held()).toBe(1)
-  expect(await ended(box.upgrade())).toMatchObject({ code: 0 })
-  expect([await box.served(), await held()]).toEqual([NEXT_VERSION, 1])
-})
+test.skipIf(sizes.upgrade_kills === 0)(
+  "a server that was started with --hold holds nothing that it accepted since, when an upgrade starts it again",
+  async () => {
+    const box = await newBox({ words: ["--hold"] })
+    const held = async () => (await box.log()).match(/open work to hold|starts held/g)?.length
+    expect(await held()).toBe(1)
+    expect(await ended(box.upgrade())).toMatchObject({ code: 0 })
+    expect([await box.served(), await held()]).toEqual([NEXT_VERSION, 1])
+  },
+)
 
 test.each(["sick", "bad-migration"].slice(0, sizes.upgrade_faults))(
   "a new version that is %s in its trial changes nothing",
@@ -174,7 +177,7 @@ const SUPERVISED = [
   ["healthy", "", NEXT_VERSION],
 ] as const
 
-test.each(SUPERVISED.slice(0, sizes.upgrade_faults))(
+test.each(SUPERVISED.slice(0, sizes.upgrade_kills))(
   "under a supervisor a %s new version ends as it should",
   async (_, fault, version) => {
     const box = await newBox({ fault, is_supervised: true })

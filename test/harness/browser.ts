@@ -58,7 +58,7 @@ export const SCREENS = {
 const HEIGHT = 700
 const START_MS = 30_000
 const CALL_MS = 20_000
-const POLL_MS = 30
+const POLL_MS = 50
 const QUIET_MS = 150
 /** A browser that has not ended by then is ended. */
 const END_MS = 5_000

@@ -14,11 +14,13 @@ export const sizes = {
   inward: full ? 10_000 : 1_000,
   /** Times that the binary is killed with SIGKILL under load. */
   kills: full ? 50 : 10,
+  /** Times that it is, at full load, until nothing may be held. */
+  crash_loops: full ? 20 : 5,
   /** Subscribers of a publish whose server is killed, and times that it is. */
-  published: full ? 100_000 : 3_000,
-  publish_kills: full ? 20 : 5,
+  published: full ? 100_000 : 2_000,
+  publish_kills: full ? 20 : 3,
   /** Times that both mail servers are killed under load. */
-  mail_kills: full ? 30 : 4,
+  mail_kills: full ? 30 : 3,
   /** SMTP dialogues that are made up, and broken mails that come by SMTP, for both mail servers. */
   dialogues: full ? 20_000 : 1_000,
   /** Messages that are scheduled for the same second. */
@@ -30,17 +32,31 @@ export const sizes = {
   /** RSA keys that take long to make. */
   large_keys: full ? [3072, 4096] : [],
   /** Looks of each page: screens, light and dark. */
-  looks: full ? 5 : 2,
+  looks: full ? 5 : 1,
+  /** Of places and data that differ in nothing that a feature knows, so many. */
+  variants: full ? Number.POSITIVE_INFINITY : 1,
+  /** Of the guides, every so manieth one is run, beside the README. */
+  run_guides: full ? 1 : 4,
+  /** Rows that a monitor is scrolled through: it keeps 10,000. */
+  scrolled: full ? 10_200 : 600,
+  /** Mail clients of a port that say next to nothing. */
+  slow_clients: full ? 1_000 : 300,
+  /** Of the syncs that fail, every so manieth one. */
+  failed_syncs: full ? 1 : 3,
   /** Of the guides, every so manieth one is looked at on a phone. */
   guide_steps: full ? 1 : 6,
   /** Of the mails that were made to hurt, every so manieth one is submitted. */
   bomb_steps: full ? 1 : 2,
+  /** Of the two places of a mail, its own page and the frame of the mailbox, so many show each hostile one. */
+  hostile_places: full ? 2 : 1,
+  /** Of the addresses that bring a text into a page, so many bring each of those that would run. */
+  injected_paths: full ? 4 : 1,
   /** Whether Firefox looks at the pages, as Chromium does in every run. */
   firefox: full,
   /** Lines of a file of subscribers that is imported over a SIGKILL. */
   imported: full ? 1_000_000 : 8_000,
   /** Subscribers that come from a file and get a publish. */
-  audience: full ? 100_000 : 2_000,
+  audience: full ? 100_000 : 1_000,
   /** Subscribers that are searched in every way, and searches that are compared with a look at each of them. */
   searched: full ? 4_000 : 600,
   searches: full ? 1_000 : 150,
@@ -64,7 +80,11 @@ export const sizes = {
   backup_steps: full ? 1 : 4,
   backup_errors: full ? 8 : 1,
   /** Kinds of steps of a backup, the one that makes it count first. */
-  backup_kinds: full ? 4 : 2,
+  backup_kinds: full ? 4 : 1,
+  /** Whether what another test shows on SQLite is shown on a Postgres, too, with the binary. */
+  on_postgres: full,
+  /** Whether files that may not grow are tried beside a disk that is full. */
+  file_limits: full,
   /** Whether a release is built as its maintainers build it, and those for other platforms run, too. */
   releases: full,
   /** Broken mails that are read as received ones. */
@@ -72,14 +92,14 @@ export const sizes = {
   /** Backups that are made under load and restored. */
   restored_copies: full ? 50 : 3,
   /** Mails of a box that is lost, and restored elsewhere. */
-  lost_box: full ? 5_000 : 200,
+  lost_box: full ? 5_000 : 100,
   /** Messages a day, over ten months. */
   retained: full ? 200 : 6,
   /** Ways of each kind in which an upgrade fails, and places at which it is killed. */
   upgrade_faults: full ? 16 : 1,
   upgrade_kills: full ? 16 : 0,
   /** Earlier schemas, the oldest first, that one command brings to the next release. */
-  upgraded_schemas: full ? Number.POSITIVE_INFINITY : 1,
+  upgraded_schemas: full ? Number.POSITIVE_INFINITY : 0,
   /** Of the earlier schemas, every so manieth one is restored from a backup, from the oldest on. */
   schema_steps: full ? 1 : 5,
   /** Of the bytes of an archive, every so manieth one is changed. */

@@ -41,7 +41,8 @@ export interface Problem {
   details: Record<string, unknown>
 }
 
-const POLL_MS = 50
+/** Between two looks: what comes late is looked for less often, because each look is work of the server, too. */
+const POLL_MS = { first: 30, last: 200 }
 
 /** Looks again and again until there is something. The deadline is for what will never come. */
 export async function until<Found>(
@@ -50,11 +51,11 @@ export async function until<Found>(
   timeout_ms = 60_000,
 ): Promise<Found> {
   const deadline = performance.now() + timeout_ms
-  for (;;) {
+  for (let pause = POLL_MS.first; ; pause = Math.min(pause * 1.2, POLL_MS.last)) {
     const found = await look()
     if (found !== undefined && found !== false) return found
     if (performance.now() > deadline) throw new Error(`${what}: not within ${timeout_ms} ms`)
-    await Bun.sleep(POLL_MS)
+    await Bun.sleep(pause)
   }
 }
 
@@ -141,6 +142,7 @@ export const drained = (server: Server, timeout_ms?: number): Promise<boolean> =
   until(
     "nothing left to send",
     async () => {
+      if ((await countOf(server, "queued")) > 0) return false // one request, while there is much to do
       let left = await countOf(server)
       for (const status of ENDED) left -= await countOf(server, status)
       return left === 0

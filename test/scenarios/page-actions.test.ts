@@ -1,14 +1,20 @@
-import { expect, test } from "bun:test"
+import { afterAll, beforeAll, expect, test } from "bun:test"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { multipart, part } from "../fixtures/reports/mime"
 import { startBelfry } from "../harness/binary"
-import { startBrowser } from "../harness/browser"
+import { startBrowser, type TestBrowser } from "../harness/browser"
 import { missing } from "../harness/peers"
 import { until } from "./mails"
 import { data, drop, type MailboxMail, mailWith, sendMail } from "./page-mails"
 import { faultsAtWidths } from "./page-visits"
 import { lean } from "./serve"
+
+let browser: TestBrowser
+beforeAll(async () => {
+  if (!missing("chromium")) browser = await startBrowser()
+})
+afterAll(() => browser?.[Symbol.asyncDispose]())
 
 test.skipIf(missing("chromium"))(
   "a person sends a mail again, lets the next one bounce, and empties the mailbox",
@@ -17,7 +23,6 @@ test.skipIf(missing("chromium"))(
     const { id } = await sendMail(server, { subject: "Again" })
     const all = () => data<MailboxMail[]>(server, "/v1/mailbox?per_page=100")
     const { open_url } = JSON.parse(server.stdout.all[0] ?? "{}") as { open_url: string }
-    await using browser = await startBrowser()
     await browser.visit(open_url, { screen: "desktop" }, async (page) => {
       await page.shows("of 5")
       await page.goto(`${server.url}/mailbox/${id}`)
@@ -82,7 +87,6 @@ test.skipIf(missing("chromium"))(
     const octets = Buffer.from(await raw.arrayBuffer())
     expect(octets.includes(Buffer.from("Gr\u00fc\u00dfe", "latin1"))).toBe(true)
     const { open_url } = JSON.parse(server.stdout.all[0] ?? "{}") as { open_url: string }
-    await using browser = await startBrowser()
     await browser.visit(open_url, { screen: "desktop" }, async (page) => {
       await page.shows("of 5")
       await page.goto(`${server.url}/mailbox/${id}`)
@@ -114,7 +118,6 @@ test.skipIf(missing("chromium", "curl"))(
     await using server = await startBelfry({ env: lean })
     const { id } = await sendMail(server, { subject: "It's to copy", html: "<p>Hello</p>" })
     const { open_url } = JSON.parse(server.stdout.all[0] ?? "{}") as { open_url: string }
-    await using browser = await startBrowser()
     await browser.visit(open_url, { screen: "desktop" }, async (page) => {
       await page.shows("of 5")
       const context = page.tab.browserContext()

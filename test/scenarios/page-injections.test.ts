@@ -5,6 +5,7 @@ import { type Belfry, startBelfry } from "../harness/binary"
 import { type BrowserPage, startBrowser, type TestBrowser } from "../harness/browser"
 import { missing } from "../harness/peers"
 import { startReceiver } from "../harness/receiver"
+import { sizes } from "../harness/sizes"
 import { until } from "./mails"
 import { data, drop, type MailboxMail, mailWith, sendMail, write } from "./page-mails"
 import { becomeOwner } from "./page-owner"
@@ -87,14 +88,14 @@ describe.skipIf(missing("chromium"))("60 texts that would run as a script", () =
       await page.goto(`${server.url}/mailbox`)
       await page.shows("60 mails")
       await demandHarmless(page, "the list")
-      for (const { id, subject } of mails) {
-        await page.goto(`${server.url}/mailbox/${id}`)
+      await page.goto(`${server.url}/mailbox/${mails[0]?.id}`)
+      for (const { subject } of mails) {
         const heading = "document.querySelector('h2 bdi')?.textContent"
-        await page.until(heading)
-        expect(await page.read<string>(heading)).toBe(subject)
+        await page.until(`${heading} === ${JSON.stringify(subject)}`)
         const views = await page.read<number>(EVERY_VIEW)
         expect(views).toBeGreaterThanOrEqual(5)
         await demandHarmless(page, subject)
+        await page.press("n") // the next mail
       }
     })
   })
@@ -104,10 +105,12 @@ describe.skipIf(missing("chromium"))("60 texts that would run as a script", () =
       server.url,
       { expected: [...SIGNED_OUT, /status of 404/] },
       async (page) => {
-        for (const text of INJECTIONS) {
+        for (const [at, text] of INJECTIONS.entries()) {
           const told = encodeURIComponent(text)
           const paths = [`/docs/search?q=${told}`, `/docs/errors/${told}`, `/sign-in?next=${told}`]
-          for (const path of [...paths, `/device?user_code=${told}`]) {
+          paths.push(`/device?user_code=${told}`)
+          paths.push(...paths.splice(0, at % paths.length)) // another one is the first
+          for (const path of paths.slice(0, sizes.injected_paths)) {
             await page.goto(`${server.url}${path}`)
             await demandHarmless(page, path)
           }

@@ -4,6 +4,7 @@ import type { Belfry } from "../harness/binary"
 import { type BrowserPage, type PageLookOptions, startBrowser } from "../harness/browser"
 import { missing } from "../harness/peers"
 import { sharedPages } from "../harness/shared-pages"
+import { sizes } from "../harness/sizes"
 import { until } from "./mails"
 import {
   demandGoodLooks,
@@ -122,7 +123,7 @@ describe.skipIf(missing("chromium"))("signing in to the pages of the binary", ()
   })
 
   test("the page says that somebody signed out when the server has ended the session, and not before", async () => {
-    for (const path of ["/mailbox", "/docs/emails"]) {
+    for (const path of ["/mailbox", "/docs/emails"].slice(0, sizes.variants)) {
       const look: PageLookOptions = { screen: "desktop", expected: [...SIGNED_OUT, /ERR_FAILED/] }
       await on.browser.visit(`${on.server.url}/sign-in`, look, async (page) => {
         await signIn(page)
@@ -294,7 +295,7 @@ describe.skipIf(missing("chromium"))("signing in to the pages of the binary", ()
   })
 })
 
-test.skipIf(missing("firefox-esr"))(
+test.skipIf(!sizes.firefox || missing("firefox-esr"))(
   "Firefox keeps the cookie of a server on this machine, too",
   async () => {
     await using server = await startOwned({ env: lean })

@@ -3,7 +3,7 @@ import { startBelfry } from "../harness/binary"
 import { missing } from "../harness/peers"
 import { sharedPages } from "../harness/shared-pages"
 import { mailWith, sendMail, write } from "./page-mails"
-import { demandGoodLooks, faultsOf, LOOKS, openLink, SIGNED_OUT, startOwned } from "./page-visits"
+import { demandGoodLooks, faultsOf, looksOf, openLink, SIGNED_OUT, startOwned } from "./page-visits"
 import { lean } from "./serve"
 
 setDefaultTimeout(180_000)
@@ -32,7 +32,7 @@ describe.skipIf(missing("chromium"))("the first page of the binary", () => {
   })
 
   test("shows the first steps under `up`, in good looks", async () => {
-    for (const look of LOOKS) {
+    for (const look of looksOf("start-steps")) {
       await demandGoodLooks(
         on,
         {

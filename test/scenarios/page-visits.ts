@@ -53,8 +53,11 @@ const ALL_LOOKS: [string, PageLookOptions][] = [
   ["200 % zoom", { screen: "zoom", still: true }],
 ]
 
-/** Every page is looked at so. */
-export const LOOKS = ALL_LOOKS.slice(0, sizes.looks)
+/** A page is looked at so. A short run looks at the one on a phone and at the other on a desktop, by its name. */
+export function looksOf(name: string) {
+  const first = sizes.looks > 1 ? 0 : name.length % 2
+  return ALL_LOOKS.slice(first, first + sizes.looks)
+}
 
 /** What is wrong with how a page is now: its layout, its accessibility, and its picture. */
 export async function faultsOf(page: BrowserPage, name: string, pictures?: Pictures) {
@@ -83,7 +86,7 @@ export async function faultsAtWidths(page: BrowserPage, name: string, pictures?:
 export async function demandGoodLooks(
   { browser, pictures }: Pick<SharedPages, "browser" | "pictures">,
   { name, url, expected = [], act }: Visit,
-  looks = LOOKS,
+  looks = looksOf(name),
 ) {
   for (const [look, options] of looks) {
     await browser.visit(url, { ...options, expected }, async (page) => {

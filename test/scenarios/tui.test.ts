@@ -2,11 +2,15 @@ import { describe, expect, test } from "bun:test"
 import { widthOf } from "../../cli/tui/cells"
 import { startBelfry } from "../harness/binary"
 import { missing } from "../harness/peers"
+import { sizes } from "../harness/sizes"
 import { reaches, send } from "./mails"
 import { LARGE, openLine, openMonitor, type Size, SMALL, sendMany } from "./monitor"
 import { lean } from "./serve"
 
 const no_tmux = missing("tmux")
+
+/** So many messages a monitor keeps. */
+const KEPT = 10_000
 
 /** Every line is as wide as the terminal. A look in the midst of a drawing does not see it. */
 const framed =
@@ -124,18 +128,21 @@ describe.skipIf(no_tmux)("the monitor on a terminal", () => {
     )
   })
 
-  test("ten thousand messages are scrolled from end to end", async () => {
+  test(`${sizes.scrolled} messages are scrolled from end to end`, async () => {
+    const [last, oldest] = [sizes.scrolled - 1, Math.max(0, sizes.scrolled - KEPT)]
     await using server = await startBelfry({ env: lean })
     await using screen = await openMonitor(server, LARGE)
     await screen.shows("● live")
-    await sendMany(server, 10_200, "number")
-    await screen.until("the last of them", (text) => /▸ .*number 10199 /.test(text))
-    await screen.shows("10,000")
+    await sendMany(server, sizes.scrolled, "number")
+    const isAt = (number: string | number) => (text: string) =>
+      new RegExp(`▸ .*number ${number} `).test(text)
+    await screen.until("the last of them", isAt(last))
+    await screen.shows((last + 1 - oldest).toLocaleString("en"))
     await screen.press("G")
-    await screen.until("the oldest that is kept", (text) => /▸ .*number 200 /.test(text))
+    await screen.until("the oldest that is kept", isAt(oldest))
     await screen.press("PageUp", "k")
-    await screen.until("a page above it", (text) => /▸ .*number 24\d /.test(text))
+    await screen.until("a page above it", isAt(`${(oldest + 40) / 10}\\d`))
     await screen.press("g")
-    await screen.until("the newest", (text) => /▸ .*number 10199 /.test(text))
+    await screen.until("the newest", isAt(last))
   })
 })
