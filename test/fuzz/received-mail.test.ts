@@ -54,7 +54,7 @@ test(
 )
 
 /** A pattern that looks back again and again takes hours for so much, and one that does not a second. */
-const REPEATED_BYTES = "2000000"
+const REPEATED_BYTES = String(sizes.repeated_bytes)
 
 test(
   "a text that repeats one thing is read in one pass",

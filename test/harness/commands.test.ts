@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
 import { root } from "./migrations"
 import { noPostgres } from "./postgres"
+import { sizes } from "./sizes"
 
 /** What the command ends with, started as a developer starts it: without what this run has set. */
 async function run(...args: string[]) {
@@ -20,7 +21,7 @@ test("the test command refuses a flag that it does not know, and runs nothing", 
   )
 })
 
-test.skipIf(noPostgres())(
+test.skipIf(!sizes.own_server || noPostgres())(
   "a plain `bun test` of a Postgres suite starts its own server",
   async () => {
     const { code, text } = await run("test", "./test/store/migrate.postgres.test.ts")

@@ -5,13 +5,13 @@ export const sizes = {
   /** Commands of the reference that are run: those written by hand, or all. */
   reference_commands: full ? 1_000 : 70,
   /** Requests that fast-check invents against the email routes. */
-  fuzz: full ? 5_000 : 1_000,
+  fuzz: full ? 5_000 : 400,
   /** Letters that are composed, signed and verified by others. */
-  letters: full ? 1_000 : 100,
+  letters: full ? 1_000 : 50,
   /** Mails of every shape that are submitted, relayed to Postfix, and verified by others. */
-  submissions: full ? 500 : 100,
+  submissions: full ? 500 : 50,
   /** URLs that are to lead the one way out to where nobody may go. */
-  inward: full ? 10_000 : 1_000,
+  inward: full ? 10_000 : 400,
   /** Times that the binary is killed with SIGKILL under load. */
   kills: full ? 50 : 10,
   /** Times that it is, at full load, until nothing may be held. */
@@ -22,13 +22,15 @@ export const sizes = {
   /** Times that both mail servers are killed under load. */
   mail_kills: full ? 30 : 3,
   /** SMTP dialogues that are made up, and broken mails that come by SMTP, for both mail servers. */
-  dialogues: full ? 20_000 : 1_000,
+  dialogues: full ? 20_000 : 200,
   /** Messages that are scheduled for the same second. */
-  scheduled: full ? 100_000 : 2_000,
+  scheduled: full ? 100_000 : 1_000,
   /** Messages that wait while a provider refuses our login. */
-  waiting: full ? 10_000 : 1_000,
+  waiting: full ? 10_000 : 500,
   /** Wrong passwords that are tried for one user. */
-  guesses: full ? 10_000 : 1_000,
+  guesses: full ? 10_000 : 300,
+  /** Of those who may not call a route, and of the ids that are not theirs, each route meets every so manieth one. */
+  outsider_steps: full ? 1 : 3,
   /** RSA keys that take long to make. */
   large_keys: full ? [3072, 4096] : [],
   /** Looks of each page: screens, light and dark. */
@@ -45,7 +47,7 @@ export const sizes = {
   failed_syncs: full ? 1 : 3,
   /** Of the guides, every so manieth one is looked at on a phone. */
   guide_steps: full ? 1 : 6,
-  /** Of the mails that were made to hurt, every so manieth one is submitted. */
+  /** Of the mails that were made to hurt, every so manieth one arrives, and is submitted. */
   bomb_steps: full ? 1 : 2,
   /** Of the two places of a mail, its own page and the frame of the mailbox, so many show each hostile one. */
   hostile_places: full ? 2 : 1,
@@ -57,23 +59,29 @@ export const sizes = {
   imported: full ? 1_000_000 : 8_000,
   /** Subscribers that come from a file and get a publish. */
   audience: full ? 100_000 : 1_000,
+  /** Cases that a second implementation of the decision decides, too. */
+  decisions: full ? 50_000 : 5_000,
+  /** Of the half hours around a change of the clock, every so manieth one is asked for. */
+  quiet_steps: full ? 1 : 3,
   /** Subscribers that are searched in every way, and searches that are compared with a look at each of them. */
   searched: full ? 4_000 : 600,
-  searches: full ? 1_000 : 150,
+  searches: full ? 1_000 : 60,
   /** Events in the largest feed, jobs in the largest backlog. */
-  events: full ? 100_000 : 10_000,
+  events: full ? 100_000 : 2_500,
   /** Received mails whose verdicts are compared with those of others. */
-  verdicts: full ? 300 : 60,
+  verdicts: full ? 300 : 30,
   /** Suppressions of the longest export. */
   exported: full ? 100_000 : 5_000,
   /** Made-up templates that are sent. */
   templates: full ? 20_000 : 1_000,
   /** Made-up bodies of preferences. */
-  preferences: full ? 10_000 : 1_000,
+  preferences: full ? 10_000 : 300,
   /** Damaged databases that are recovered. */
-  damaged_files: full ? 200 : 12,
+  damaged_files: full ? 200 : 6,
   /** Lengths at which a database is cut off, and parts of it that become zeros. */
-  cut_files: full ? 100 : 12,
+  cut_files: full ? 100 : 4,
+  /** Of the tables of a database, every so manieth one is wiped. */
+  wiped_steps: full ? 1 : 3,
   /** Rounds of killing a backup at each of its steps. */
   backup_kills: full ? 10 : 1,
   /** Of the steps of a backup, every so manieth one is killed; and steps at which the disk is full. */
@@ -87,23 +95,27 @@ export const sizes = {
   file_limits: full,
   /** Whether a release is built as its maintainers build it, and those for other platforms run, too. */
   releases: full,
+  /** Whether a suite of Postgres is started without a server, so that it starts its own. */
+  own_server: full,
   /** Broken mails that are read as received ones. */
-  received: full ? 20_000 : 1_000,
+  received: full ? 20_000 : 300,
+  /** Length of a text that repeats one thing. */
+  repeated_bytes: full ? 2_000_000 : 500_000,
   /** Backups that are made under load and restored. */
-  restored_copies: full ? 50 : 3,
+  restored_copies: full ? 50 : 2,
   /** Mails of a box that is lost, and restored elsewhere. */
   lost_box: full ? 5_000 : 100,
   /** Messages a day, over ten months. */
-  retained: full ? 200 : 6,
+  retained: full ? 200 : 4,
   /** Ways of each kind in which an upgrade fails, and places at which it is killed. */
   upgrade_faults: full ? 16 : 1,
   upgrade_kills: full ? 16 : 0,
   /** Earlier schemas, the oldest first, that one command brings to the next release. */
   upgraded_schemas: full ? Number.POSITIVE_INFINITY : 0,
-  /** Of the earlier schemas, every so manieth one is restored from a backup, from the oldest on. */
+  /** Of the earlier schemas, every so manieth one is restored from a backup, and started, from the oldest on. */
   schema_steps: full ? 1 : 5,
   /** Of the bytes of an archive, every so manieth one is changed. */
-  changed_bytes: full ? 1 : 7,
+  changed_bytes: full ? 1 : 21,
   /** Of the steps of a rotation, every so manieth one is killed. */
   rotation_steps: full ? 1 : 6,
 }

@@ -32,7 +32,7 @@ afterAll(async () => {
 
 const project = await service.project()
 const domain = await addReceivingDomain(store, project)
-const NAMES = Object.keys(BOMBS)
+const NAMES = Object.keys(BOMBS).filter((_, at) => at % sizes.bomb_steps === 0)
 
 /** The replies, by the name of the mail. */
 async function sendBombs(run: BombRun): Promise<Map<string, string>> {
@@ -108,7 +108,9 @@ test("mails that were made to hurt arrive on port 25: each is answered and read,
   const rows = await store.read.select().from(inboundEmails)
   expect(rows).toHaveLength(replies.length + taken.length)
   const hurt = rows.filter(({ to_email }) => to_email.startsWith("any@"))
-  expect(hurt.filter(({ parse_error }) => parse_error).length).toBeGreaterThanOrEqual(4)
+  expect(hurt.filter(({ parse_error }) => parse_error).length).toBeGreaterThanOrEqual(
+    4 / sizes.bomb_steps,
+  )
   const fine = rows.filter(({ to_email }) => to_email.startsWith("good@"))
   expect(fine.filter((row) => row.parse_error || row.from_email !== "ann@good.test")).toEqual([])
 }, 120_000)
@@ -116,8 +118,7 @@ test("mails that were made to hurt arrive on port 25: each is answered and read,
 test("the same mails submitted: each is answered, others go on", async () => {
   const { port } = submission
   const to = "ann@example.test"
-  const names = NAMES.filter((_, at) => at % sizes.bomb_steps === 0)
-  const sending = sendBombs({ port, to, key: project.key, names })
+  const sending = sendBombs({ port, to, key: project.key, names: NAMES })
   const other = await service.project()
   using good = await SmtpDialogue.open(port)
   await good.say("EHLO good.test")

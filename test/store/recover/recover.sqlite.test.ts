@@ -361,9 +361,11 @@ describe("a file that is not only overwritten", () => {
     "a table that is wiped with all of its indexes is told by its name",
     () => {
       const counts = originalRows()
-      for (const [table, pages] of pagesByTable()) {
+      const filled = [...pagesByTable()].filter(
+        ([table]) => counts.get(table)?.size && table !== "belfry_migrations",
+      )
+      for (const [table, pages] of filled.filter((_, at) => at % sizes.wiped_steps === 0)) {
         const rows = counts.get(table)?.size ?? 0
-        if (rows === 0 || table === "belfry_migrations") continue
         const path = join(folder, `wiped-${table}.db`)
         copyFileSync(original, path)
         zero(path, pages)
