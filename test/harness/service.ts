@@ -127,6 +127,9 @@ const LOOPBACK_HOOKS = {
   "webhooks.allow_private": ["127.0.0.0/8"],
 }
 
+/** One thread for all services of a process: to load what it runs takes longer than most tests. */
+const workers = openWorkers({ size: 1 })
+
 /** The whole interface on an empty store, in this process. Nothing is delivered by itself. */
 export async function testService(options: ServiceOptions = {}) {
   const base = await testStore(options.engine)
@@ -134,7 +137,6 @@ export async function testService(options: ServiceOptions = {}) {
   while (await fillSome(store)); // searches go by posting lists, as they do a moment after a start
   const secrets = openSecrets({ data_dir: folder, master_key: null })
   while (await sealSome(store, secrets)); // and chains of consents have their heads
-  const workers = openWorkers({ size: 1 })
   const disk: FakeDisk = { healthy: true, low: false }
   const base_url = () => "http://belfry.test"
   const mails: SystemMail[] = []
@@ -203,7 +205,6 @@ export async function testService(options: ServiceOptions = {}) {
     },
     async [Symbol.asyncDispose]() {
       for (const stop of [...stops, ...unwatch]) await stop()
-      await workers.close()
       for (const each of composed.loops) await each.stop(0)
       await composed.close()
       await open_providers.close()

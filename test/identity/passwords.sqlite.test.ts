@@ -1,8 +1,10 @@
 import { expect, test } from "bun:test"
 import { hash, verify } from "../../src/identity/passwords"
+import { hashingFully } from "../harness/quick-passwords"
 import { PASSWORD } from "./entrance"
 
 test("a hash is argon2id with 19 MiB and two passes, and proves its password only", async () => {
+  using _ = hashingFully()
   const hashed = await hash(PASSWORD)
   expect(hashed).toStartWith("$argon2id$v=19$m=19456,t=2,p=1$")
   expect(await verify(PASSWORD, hashed)).toBe(true)
