@@ -10,7 +10,7 @@ export interface Ended {
   err: string
 }
 
-interface Given {
+export interface Given {
   env?: Record<string, string>
   stdin?: string
   cwd?: string

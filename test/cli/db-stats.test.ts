@@ -3,7 +3,8 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { byteSize } from "../../cli/lib/byte-size"
 import { quietLog } from "../harness/quiet"
-import { belfry, freshHome } from "./belfry"
+import { freshHome } from "./belfry"
+import { belfry } from "./lines"
 
 quietLog()
 

@@ -4,8 +4,9 @@ import { countLine, differenceLines, foundOf, recordLine } from "../../cli/lib/d
 import { painter } from "../../cli/lib/terminal"
 import type { Components } from "../../src/client/components"
 import { startRelay } from "../harness/relay"
-import { belfry, onTerminal } from "./belfry"
+import { onTerminal } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
+import { belfry } from "./lines"
 
 const at = (api: FakeApi) => ({ BELFRY_URL: api.url, BELFRY_API_KEY: KEY })
 const paint = painter(false)

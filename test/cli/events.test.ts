@@ -2,7 +2,8 @@ import { expect, test } from "bun:test"
 import { tellEvents } from "../events/stream-facts"
 import { quietLog } from "../harness/quiet"
 import { sharedService } from "../harness/shared-service"
-import { belfry, onTerminal } from "./belfry"
+import { onTerminal } from "./belfry"
+import { belfry } from "./lines"
 
 quietLog()
 

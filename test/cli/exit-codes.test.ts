@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test"
 import { join } from "node:path"
 import { program } from "../harness/program"
-import { belfry, freshHome, onTerminal } from "./belfry"
+import { freshHome, onTerminal } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
+import { belfry } from "./lines"
 
 const at = (api: FakeApi) => ({ BELFRY_URL: api.url, BELFRY_API_KEY: KEY })
 

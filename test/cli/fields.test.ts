@@ -12,8 +12,8 @@ import { memberRoutes } from "../../src/tenancy/member-routes"
 import { projectRoutes } from "../../src/tenancy/project-routes"
 import { settingsRoutes } from "../../src/tenancy/settings-routes"
 import { webhookRoutes } from "../../src/webhooks/routes"
-import { belfry } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
+import { belfry } from "./lines"
 
 const names = ({ properties }: { properties: object }) => Object.keys(properties)
 const parts = {} as never

@@ -2,8 +2,9 @@ import { expect, test } from "bun:test"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { sharedService } from "../harness/shared-service"
-import { belfry, freshHome, onTerminal } from "./belfry"
+import { freshHome, onTerminal } from "./belfry"
 import { box } from "./box"
+import { belfry } from "./lines"
 
 const service = await sharedService()
 const { url } = service.listen()

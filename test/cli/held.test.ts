@@ -3,8 +3,9 @@ import { afterAll, expect, test } from "bun:test"
 import { join } from "node:path"
 import { countHeldHere, dropHeldHere, type ServerRun } from "../../cli/local/held"
 import { program } from "../harness/program"
-import { belfry, environment, freshHome, onTerminal } from "./belfry"
+import { environment, freshHome, onTerminal } from "./belfry"
 import { FakeApi, KEY } from "./fake-api"
+import { belfry } from "./lines"
 
 const HELD = "held_after_restore"
 const children: Bun.Subprocess[] = []

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { belfry, freshHome, onTerminal } from "./belfry"
+import { freshHome, onTerminal } from "./belfry"
 import { FakeApi, ID, KEY, received } from "./fake-api"
+import { belfry } from "./lines"
 
 const at = (api: FakeApi) => ({ BELFRY_URL: api.url, BELFRY_API_KEY: KEY, HOME: freshHome() })
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test"
 import { type AppParts, routeTable } from "../../src/app"
 import { openApi } from "../../src/http/openapi"
-import { belfry } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
+import { belfry } from "./lines"
 
 const at = (api: FakeApi) => ({ BELFRY_URL: api.url, BELFRY_API_KEY: KEY })
 

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
-import { belfry, onTerminal } from "./belfry"
+import { onTerminal } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
+import { belfry } from "./lines"
 import { ACCOUNT, session, signedInHome } from "./signed-in"
 
 test("who is signed in calls as himself, in the account he chose, and not with the key", async () => {

@@ -1,47 +1,65 @@
 /**
  * Runs command lines one after another in one process, for tests of many that need no process each. Each comes as a
- * message with its words, its environment and what stands on its stdin; the answer is how it ended.
+ * message with its words, its environment, its folder and what stands on its stdin; the answer is how it ended.
  */
-import { programFor } from "../../cli/command-line"
-import { normalized } from "../../cli/lib/arguments"
+import { run } from "../../cli/command-line"
+import type { Ended } from "./belfry"
 
 export interface Line {
   words: string[]
   env: Record<string, string>
+  cwd: string
   stdin: string
+}
+
+/** A stream of stdin is read once in the life of a process, which then has to end. */
+export interface LineEnded extends Ended {
+  has_read: boolean
 }
 
 type Write = typeof process.stderr.write
 
-/** In place of a stream: it tells what it is given, and says that it is written. */
-const writer = (tell: (text: string) => void) =>
-  ((text: string | Uint8Array, ...rest: unknown[]) => {
-    tell(typeof text === "string" ? text : new TextDecoder().decode(text))
+void process.stdin.isTTY // the first look at it takes the stream of stdin
+
+let said = { out: "", err: "" }
+
+/** In place of a stream: it keeps what it is given, and says that it is written. */
+function keeper(name: keyof typeof said): Write {
+  const decoder = new TextDecoder()
+  const write = (text: string | Uint8Array, ...rest: unknown[]) => {
+    said[name] += typeof text === "string" ? text : decoder.decode(text, { stream: true })
     const done = rest.find((one) => typeof one === "function") as (() => void) | undefined
     done?.()
     return true
-  }) as Write
+  }
+  return write as Write
+}
 
-let said = ""
-process.stdout.write = writer(() => {})
-process.stderr.write = writer((text) => {
-  said += text
-})
-
-async function run({ words, env, stdin }: Line) {
-  said = ""
+async function ended({ words, env, cwd, stdin }: Line): Promise<LineEnded> {
+  said = { out: "", err: "" }
   process.exitCode = 0
+  process.stdout.write = keeper("out")
+  process.stderr.write = keeper("err")
+  process.chdir(cwd)
   for (const name of Object.keys(process.env)) delete process.env[name]
   Object.assign(process.env, env)
   const given = new Blob([stdin])
-  Object.assign(Bun.stdin, { text: () => given.text(), stream: () => given.stream() })
-  try {
-    const program = await programFor(words, () => {})
-    await program.parseAsync(normalized(words, program), { from: "user" })
-    return { exit: process.exitCode, err: said }
-  } catch (error) {
-    return { exit: 1, err: `${said}${error}` }
+  let has_read = false
+  const stream = () => {
+    has_read = true
+    return given.stream()
   }
+  Object.assign(Bun.stdin, { text: () => given.text(), stream })
+  const exit = Promise.withResolvers<number>()
+  process.exit = ((code: number) => exit.resolve(code)) as typeof process.exit
+  run(words).catch((error) => {
+    said.err += error
+    exit.resolve(-1)
+  })
+  const code = await exit.promise
+  process.removeAllListeners("SIGINT")
+  for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners("error")
+  return { exit: code, ...said, has_read }
 }
 
-process.on("message", async (line: Line) => process.send?.(await run(line)))
+process.on("message", async (line: Line) => process.send?.(await ended(line)))

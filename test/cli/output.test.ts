@@ -10,8 +10,9 @@ import { scopes } from "../../src/client/operations"
 import { Accepted, Email } from "../../src/emails/schemas"
 import { SCOPES } from "../../src/identity/scopes"
 import { program } from "../harness/program"
-import { belfry, onTerminal } from "./belfry"
+import { onTerminal } from "./belfry"
 import { email, FakeApi, ID, KEY } from "./fake-api"
+import { belfry } from "./lines"
 
 const plain = painter(false)
 

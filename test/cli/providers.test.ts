@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
-import { belfry, onTerminal } from "./belfry"
+import { onTerminal } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
+import { belfry } from "./lines"
 
 const SECRET = "horse-battery-staple"
 const ALL = "/v1/providers/email_provider/config"

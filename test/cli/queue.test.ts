@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
-import { belfry } from "./belfry"
 import { FakeApi, KEY } from "./fake-api"
+import { belfry } from "./lines"
 
 const QUEUE = { depth: 2, oldest_seconds: 3, running: 1, failed_24h: 0 }
 

@@ -3,8 +3,9 @@ import { truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { exitOfStatus, Failure, nextStep } from "../../cli/lib/errors"
 import { program } from "../harness/program"
-import { belfry, environment, freshHome, onTerminal } from "./belfry"
+import { environment, freshHome, onTerminal } from "./belfry"
 import { FakeApi, KEY } from "./fake-api"
+import { belfry } from "./lines"
 
 const at = (api: FakeApi) => ({ BELFRY_URL: api.url, BELFRY_API_KEY: KEY })
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
-import { belfry } from "./belfry"
 import { FakeApi, KEY } from "./fake-api"
+import { belfry } from "./lines"
 import { troubled } from "./tui/rows"
 
 const flags = (api: FakeApi) => ["--url", api.url, "--api-key", KEY]

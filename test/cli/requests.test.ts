@@ -1,15 +1,13 @@
 import { beforeAll, expect, test } from "bun:test"
-import { join } from "node:path"
 import type { Command } from "commander"
 import { openClient } from "../../cli/lib/client"
 import { NOBODY } from "../../cli/lib/profiles"
 import { createProgram } from "../../cli/program"
 import { type AppParts, routeTable } from "../../src/app"
 import type { AnyRoute } from "../../src/http/route"
-import { environment } from "./belfry"
 import { anonymous, calls, everything, further, personal, writeFiles } from "./every-command"
 import { KEY } from "./fake-api"
-import type { Line } from "./one-process"
+import { belfry } from "./lines"
 import { ACCESS_TOKEN, ACCOUNT, REFRESH_TOKEN, session, signedInHome } from "./signed-in"
 
 /** These open data or files of this machine, serve a page, or ask a receiver of the user's. */
@@ -36,41 +34,16 @@ function doers(command: Command, before = ""): string[] {
   })
 }
 
-/** One process for many lines. A stream of stdin is read once in the life of a process, so each test has its own. */
-function oneProcess() {
-  let answer: ((ended: { exit: number; err: string }) => void) | undefined
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, "one-process.ts")], {
-    ipc: (message) => answer?.(message),
-    stdio: ["ignore", "inherit", "inherit"],
-  })
-  return {
-    run(line: Line) {
-      const ended = Promise.withResolvers<{ exit: number; err: string }>()
-      answer = ended.resolve
-      child.send(line)
-      return ended.promise
-    },
-    [Symbol.dispose]: () => child.kill(),
-  }
-}
-
-type OneProcess = ReturnType<typeof oneProcess>
-
 /** Runs one of them; gives what the server saw, after a look at its addresses. */
-async function requestsOf(
-  lines: OneProcess,
-  name: string,
-  words: readonly string[],
-  as: "key" | "person",
-) {
+async function requestsOf(name: string, words: readonly string[], as: "key" | "person") {
   using api = everything()
   const { env } = signedInHome(api.url, 600)
   const who = as === "key" ? ["--url", api.url, "--api-key", KEY] : []
   const flags = [...who, "--verbose", "--yes", "--timeout", "9s"]
   const stdin = name === "emails batch" ? '[{"to":"a@b.c"}]' : `${PASSWORD}\n${PASSWORD}\n`
   const line = [...name.split(" "), ...words, ...flags]
-  const own = environment(as === "key" ? {} : env)
-  const { exit, err } = await lines.run({ words: line, env: own, stdin })
+  const own = as === "key" ? {} : env
+  const { exit, err } = await belfry(line, { env: own, stdin })
   expect([name, exit, err]).toEqual([name, 0, expect.any(String)])
   expect(api.seen.length).toBeGreaterThan(0)
   for (const secret of secrets) expect(err).not.toContain(secret)
@@ -89,11 +62,10 @@ test("the list of calls names every command that talks to a server", () => {
 })
 
 test("no address of any request holds the key, or any other flag that is not for the server", async () => {
-  using lines = oneProcess()
   const all = Object.entries(calls).filter(([name]) => !personal.includes(name))
   for (const [name, words] of all) {
     const key = anonymous.includes(name) ? undefined : KEY
-    for (const { headers } of await requestsOf(lines, name, words, "key")) {
+    for (const { headers } of await requestsOf(name, words, "key")) {
       expect([name, headers["x-api-key"]]).toEqual([name, key])
       expect([name, headers.authorization]).toEqual([name, undefined])
     }
@@ -166,11 +138,10 @@ function unreached(asked: Set<string>): string[] {
 }
 
 test("no address holds a token either, and every route is reached, for whom is signed in", async () => {
-  using lines = oneProcess()
   const asked = new Set<string>()
   for (const [name, words] of [...Object.entries(calls), ...further]) {
     const token = anonymous.includes(name) ? undefined : `Bearer ${ACCESS_TOKEN}`
-    for (const { headers, method, path } of await requestsOf(lines, name, words, "person")) {
+    for (const { headers, method, path } of await requestsOf(name, words, "person")) {
       asked.add(`${method} ${path}`)
       expect([name, headers["x-api-key"]]).toEqual([name, undefined])
       expect([name, headers.authorization]).toEqual([name, token])

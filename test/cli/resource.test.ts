@@ -4,8 +4,9 @@ import { fieldValue } from "../../cli/lib/field-flags"
 import { addResources, row } from "../../cli/lib/resource"
 import { resources } from "../../cli/resources"
 import { operations } from "../../src/client/operations"
-import { belfry, onTerminal } from "./belfry"
+import { onTerminal } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
+import { belfry } from "./lines"
 
 /** The command that a row becomes. */
 function commandOf(one: ReturnType<typeof row>): Command {

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
-import { belfry, onTerminal } from "./belfry"
+import { onTerminal } from "./belfry"
 import { email, FakeApi, ID, KEY } from "./fake-api"
+import { belfry } from "./lines"
 
 const at = (api: FakeApi, more: object = {}) => ({
   env: { BELFRY_URL: api.url, BELFRY_API_KEY: KEY, TZ: "Europe/Berlin", ...more },

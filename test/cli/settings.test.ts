@@ -9,8 +9,9 @@ import {
   webAddress,
 } from "../../cli/lib/profiles"
 import { program } from "../harness/program"
-import { belfry, freshHome } from "./belfry"
+import { freshHome } from "./belfry"
 import { FakeApi, KEY } from "./fake-api"
+import { belfry } from "./lines"
 
 function homeWith(profiles: Record<string, { url: string; api_key: string | null }>) {
   const XDG_CONFIG_HOME = freshHome()

@@ -4,8 +4,9 @@ import { join } from "node:path"
 import { tellEvents } from "../events/stream-facts"
 import { quietLog } from "../harness/quiet"
 import { sharedService } from "../harness/shared-service"
-import { belfry, freshHome, onTerminal } from "./belfry"
+import { freshHome, onTerminal } from "./belfry"
 import { email, FakeApi, KEY } from "./fake-api"
+import { belfry } from "./lines"
 
 quietLog()
 

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test"
 import { shownConsent } from "../../src/consents/consent-chain"
 import { type ConsentRow, hashOf } from "../../src/consents/consents"
-import { belfry, onTerminal } from "./belfry"
+import { onTerminal } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
+import { belfry } from "./lines"
 
 const at = (api: FakeApi) => ({ BELFRY_URL: api.url, BELFRY_API_KEY: KEY })
 const ONE = "/v1/subscribers/user-42"

@@ -11,8 +11,9 @@ import { join } from "node:path"
 import { LONGEST_RECORD } from "../../cli/lib/text-lines"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
-import { belfry, freshHome, onTerminal } from "./belfry"
+import { freshHome, onTerminal } from "./belfry"
 import { FakeApi } from "./fake-api"
+import { belfry } from "./lines"
 
 const service = await sharedService()
 const { url } = service.listen()

@@ -2,8 +2,9 @@ import { describe, expect, test } from "bun:test"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { program } from "../harness/program"
-import { belfry, environment, freshHome, onTerminal } from "./belfry"
+import { environment, freshHome, onTerminal } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
+import { belfry } from "./lines"
 
 const at = (api: FakeApi) => ({ BELFRY_URL: api.url, BELFRY_API_KEY: KEY, HOME: freshHome() })
 

@@ -9,8 +9,9 @@ import {
   writeTemplate,
 } from "../../cli/lib/template-folder"
 import { program } from "../harness/program"
-import { belfry, environment, freshHome } from "./belfry"
+import { environment, freshHome } from "./belfry"
 import { box } from "./box"
+import { belfry } from "./lines"
 
 const server = await box()
 afterAll(() => server[Symbol.asyncDispose]())

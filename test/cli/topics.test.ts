@@ -2,7 +2,8 @@ import { expect, test } from "bun:test"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { sharedService } from "../harness/shared-service"
-import { belfry, freshHome, onTerminal } from "./belfry"
+import { freshHome, onTerminal } from "./belfry"
+import { belfry } from "./lines"
 
 const service = await sharedService()
 const { url } = service.listen()
