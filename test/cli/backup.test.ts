@@ -3,7 +3,8 @@ import { expect, test } from "bun:test"
 import { closeSync, openSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { program } from "../harness/program"
-import { belfry, environment, freshHome } from "./belfry"
+import { environment, freshHome } from "./belfry"
+import { belfry } from "./lines"
 
 test("a check that Ctrl-C ends leaves the archive, and nothing beside it", async () => {
   const data_dir = join(freshHome(), "belfry")

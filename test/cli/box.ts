@@ -1,6 +1,7 @@
 import { join } from "node:path"
 import { program } from "../harness/program"
-import { belfry, environment, freshHome } from "./belfry"
+import { environment, freshHome } from "./belfry"
+import { belfry } from "./lines"
 
 /** `belfry up` on free ports, and two people beside it, each with a home of his own. */
 export async function box(more: Record<string, string> = {}) {

@@ -12,7 +12,8 @@ import {
 import { join } from "node:path"
 import { filesIn } from "../harness/at-rest"
 import { quietLog } from "../harness/quiet"
-import { belfry, freshHome } from "./belfry"
+import { freshHome } from "./belfry"
+import { belfry } from "./lines"
 
 quietLog()
 

@@ -15,7 +15,8 @@ import { join } from "node:path"
 import { lockFolder } from "../../src/store/database-file"
 import { program } from "../harness/program"
 import { quietLog } from "../harness/quiet"
-import { belfry, environment, freshHome } from "./belfry"
+import { environment, freshHome } from "./belfry"
+import { belfry } from "./lines"
 
 quietLog()
 

@@ -3,7 +3,7 @@ import type { Command } from "commander"
 import { programFor } from "../../cli/command-line"
 import { createProgram } from "../../cli/program"
 import manifest from "../../package.json" with { type: "json" }
-import { belfry } from "./belfry"
+import { belfry } from "./lines"
 
 function leaves(command: Command): Command[] {
   return command.commands.length === 0 ? [command] : command.commands.flatMap(leaves)

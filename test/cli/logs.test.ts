@@ -4,7 +4,8 @@ import { mail } from "../harness/mail"
 import { program } from "../harness/program"
 import { quietLog } from "../harness/quiet"
 import { sharedService } from "../harness/shared-service"
-import { belfry, environment, onTerminal } from "./belfry"
+import { environment, onTerminal } from "./belfry"
+import { belfry } from "./lines"
 
 quietLog()
 

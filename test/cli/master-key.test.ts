@@ -4,7 +4,8 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync 
 import { join } from "node:path"
 import { openSecrets } from "../../src/core/secrets"
 import { quietLog } from "../harness/quiet"
-import { belfry, freshHome } from "./belfry"
+import { freshHome } from "./belfry"
+import { belfry } from "./lines"
 
 quietLog()
 setDefaultTimeout(60_000)

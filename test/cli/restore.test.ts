@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test"
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { belfry, freshHome, onTerminal } from "./belfry"
+import { freshHome, onTerminal } from "./belfry"
+import { belfry } from "./lines"
 
 /** A folder with an archive, its key, and other files that look like one. */
 async function backedUp() {

@@ -8,7 +8,7 @@ import { log } from "../../src/core/log"
 import { selfSigned } from "../fakes/smtp-certificate"
 import { missing } from "../harness/peers"
 import { openTestMailServer } from "../smtp/open-mail-server"
-import { belfry } from "./belfry"
+import { belfry } from "./lines"
 
 const KEY = "right" // what the test server takes for a password
 const quiet = spyOn(log, "info").mockImplementation(() => {})

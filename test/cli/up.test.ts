@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { readProfiles, saveProfile } from "../../cli/lib/profiles"
 import { program } from "../harness/program"
 import { belfry, environment, freshHome } from "./belfry"
+import * as inProcess from "./lines"
 
 interface Ready {
   url: string
@@ -27,7 +28,7 @@ async function startUp(home: string, ...words: string[]) {
   const lines = readLines(child.stdout)
   const first = await lines.next()
   const ready = JSON.parse(String(first.value)) as Ready
-  const cli = (...rest: string[]) => belfry(rest, { env })
+  const cli = (...rest: string[]) => inProcess.belfry(rest, { env })
   const stop = async (signal: NodeJS.Signals = "SIGTERM") => {
     child.kill(signal)
     return await child.exited

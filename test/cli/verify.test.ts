@@ -1,6 +1,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
 import { isVerified, type Received, type Receiver, startReceiver } from "../harness/receiver"
-import { belfry, freshHome, onTerminal } from "./belfry"
+import { freshHome, onTerminal } from "./belfry"
+import { belfry } from "./lines"
 
 setDefaultTimeout(60_000)
 

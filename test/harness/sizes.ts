@@ -97,6 +97,8 @@ export const sizes = {
   releases: full,
   /** Whether a suite of Postgres is started without a server, so that it starts its own. */
   own_server: full,
+  /** Whether the checks of `smoke` run a second time, to be told in another form. */
+  smoke_formats: full,
   /** Broken mails that are read as received ones. */
   received: full ? 20_000 : 300,
   /** Length of a text that repeats one thing. */
