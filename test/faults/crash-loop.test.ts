@@ -11,7 +11,7 @@ import { relaySettings } from "../scenarios/serve"
 const SENDERS = 8
 const LOAD_MS = 250
 /** Enough others are on their way beside the message that ends the process. */
-const OTHERS_PAUSE_MS = 50
+const OTHERS_PAUSE_MS = 150
 const SETTINGS = { BELFRY_DELIVERY_CONCURRENCY: "20" }
 
 const letter = (to: string) => ({ from: "me@example.test", to, subject: to })
@@ -82,7 +82,7 @@ test("a message that ends the process again and again is held with that reason, 
         for (;;) {
           const mail = await get<Mail>(server as Belfry, `/v1/emails/${id}`).catch(() => undefined)
           if (mail?.status_reason) return "held"
-          await Bun.sleep(20)
+          await Bun.sleep(100)
         }
       })()
       is_held = (await Promise.race([dead, held])) === "held"

@@ -37,8 +37,14 @@ export const sizes = {
   looks: full ? 5 : 1,
   /** Of places and data that differ in nothing that a feature knows, so many. */
   variants: full ? Number.POSITIVE_INFINITY : 1,
+  /** Whether all that a person does in the pages is done by keyboard alone, not only what the mailbox has. */
+  keyboard: full,
+  /** Of the views of a mail and the dialogs of the mailbox, every so manieth one is looked at by itself. */
+  view_steps: full ? 1 : 3,
   /** Of the guides, every so manieth one is run, beside the README. */
   run_guides: full ? 1 : 4,
+  /** Made-up subjects that are drawn on each kind of terminal. */
+  subjects: full ? 10_000 : 2_000,
   /** Rows that a monitor is scrolled through: it keeps 10,000. */
   scrolled: full ? 10_200 : 600,
   /** Mail clients of a port that say next to nothing. */
@@ -51,8 +57,8 @@ export const sizes = {
   bomb_steps: full ? 1 : 2,
   /** Of the two places of a mail, its own page and the frame of the mailbox, so many show each hostile one. */
   hostile_places: full ? 2 : 1,
-  /** Of the addresses that bring a text into a page, so many bring each of those that would run. */
-  injected_paths: full ? 4 : 1,
+  /** Of four addresses or views, so many show each of the texts that would run. */
+  injected_places: full ? 4 : 1,
   /** Whether Firefox looks at the pages, as Chromium does in every run. */
   firefox: full,
   /** Lines of a file of subscribers that is imported over a SIGKILL. */

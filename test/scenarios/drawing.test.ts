@@ -3,9 +3,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { locate, missing, type Peer } from "../harness/peers"
+import { sizes } from "../harness/sizes"
 import { pageLines, rowsOnScreen } from "./subjects"
 
-const SUBJECTS = 10_000
+const SUBJECTS = sizes.subjects
 const COLUMNS = 100
 const DEADLINE_MS = 30_000
 
@@ -175,13 +176,13 @@ async function settled(terminal: Drawn, places: RegExp[]): Promise<string[]> {
   }
 }
 
-describe("ten thousand random subjects leave everything in its place", () => {
+describe(`${SUBJECTS} random subjects leave everything in its place`, () => {
   const terminals: [string, Peer[], (folder: string) => Drawn | Promise<Drawn>][] = [
     ["tmux", ["tmux"], onTmux],
     ["screen", ["screen", "tmux"], onScreen],
     ["xterm", ["xterm", "Xvfb"], onXterm],
   ]
-  for (const [name, peers, open] of terminals) {
+  for (const [name, peers, open] of terminals.slice(0, sizes.variants)) {
     test.skipIf(missing(...peers))(`on ${name}`, () => expectAllInPlace(open))
   }
 })

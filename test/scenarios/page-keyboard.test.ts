@@ -2,6 +2,7 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test"
 import type { BrowserPage } from "../harness/browser"
 import { missing } from "../harness/peers"
 import { sharedPages } from "../harness/shared-pages"
+import { sizes } from "../harness/sizes"
 import { until } from "./mails"
 import { FOCUS, tabTo, typeOver } from "./page-keys"
 import { data, type MailboxMail, sendMail } from "./page-mails"
@@ -13,7 +14,7 @@ setDefaultTimeout(180_000)
 const DIALOG = "document.querySelector('dialog[open]')"
 const ROWS = "document.querySelectorAll('[role=option]').length"
 
-describe.skipIf(missing("chromium"))("by keyboard alone a person", () => {
+describe.skipIf(!sizes.keyboard || missing("chromium"))("by keyboard alone a person", () => {
   const on = sharedPages(() => startOwned({ env: lean }))
 
   /** A page that is signed in. Nothing in it is pressed with a mouse. */

@@ -63,6 +63,7 @@ describe.skipIf(no_tmux)("the monitor on a terminal", () => {
     await sendMany(server, 30, "first")
     await screen.until("the last of them", (text) => /▸ .*first 29 /.test(text))
     await screen.press("Space")
+    await screen.shows("paused, 0 new")
     await sendMany(server, 5, "second")
     const held = await screen.shows("paused, 5 new")
     expect(held).not.toContain("second")
