@@ -15,10 +15,9 @@ import { HEAVY_READ_MS, type HeavyPlace, HeavyReads, tookTooLong } from "./heavy
 import { uuidOfBytes } from "./id-bytes"
 import { migratePostgres } from "./migrate"
 import { apart } from "./one-moment"
-import { connect } from "./postgres-pool"
+import { connect, POOL } from "./postgres-pool"
 import type { Closure, Reader, Store, Tx } from "./store"
 
-const MAX_CONNECTIONS = 16
 /** Connections that search for long. The others are for everything else. */
 const MAX_HEAVY = 4
 /** One listens, and one migrates before. */
@@ -187,11 +186,11 @@ const asUuid = (column: Column) => ({
 /** Where a direct url is set, the other one leads to a pooler. Else the start finds out. */
 async function openPool(options: PostgresOptions) {
   const { url, direct_url } = options
-  const pool = await connectPatiently(url, MAX_CONNECTIONS, options)
+  const pool = await connectPatiently(url, POOL.connections, options)
   const is_pooled = direct_url ? true : await sharesSessions(pool)
   if (!is_pooled) return { pool, is_pooled }
   await pool.close()
-  return { pool: connect(url, { max: MAX_CONNECTIONS, prepare: false }), is_pooled }
+  return { pool: connect(url, { max: POOL.connections, prepare: false }), is_pooled }
 }
 
 function once(act: () => void): () => void {

@@ -27,7 +27,11 @@ export async function box(more: Record<string, string> = {}) {
     setup_token: setup_token ?? "",
     ann: at(freshHome()),
     kim: at(freshHome()),
-    stop: () => child.kill("SIGTERM"),
+    /** Resolves when it has ended. */
+    async stop() {
+      child.kill("SIGTERM")
+      await child.exited
+    },
     [Symbol.asyncDispose]: async () => {
       child.kill("SIGKILL")
       await child.exited

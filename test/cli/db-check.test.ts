@@ -46,17 +46,18 @@ function putBlob(data_dir: string) {
 
 test("a sound database passes every check, and the files stay as they are", async () => {
   const it = await folder()
-  const before = filesIn(it.data_dir).map((path) => [path, readFileSync(path).toString("hex")])
+  // Whoever opens the database may build the index of its log anew.
+  const files = () => filesIn(it.data_dir).filter((path) => !path.endsWith("-shm"))
+  const sums = () => new Map(files().map((path) => [path, Bun.hash(readFileSync(path))]))
+  const before = sums()
   const { exit, bad, rows } = await it.check()
   expect({ exit, bad }).toEqual({ exit: 0, bad: [] })
   expect(rows.map(({ check }) => check)).toEqual([
     ...["integrity", "references", "owners", "I1", "I4", "I5"],
     ...["blobs_missing", "blobs_unnamed", "inbound_blobs_missing", "inbound_blobs_unnamed"],
   ])
-  const now = new Map(
-    filesIn(it.data_dir).map((path) => [path, readFileSync(path).toString("hex")]),
-  )
-  for (const [path, bytes] of before) expect(now.get(String(path))).toBe(bytes)
+  const now = sums()
+  for (const [path, sum] of before) expect([path, now.get(path)]).toEqual([path, sum])
 })
 
 test("a file that no row names is a warning, and exit 8", async () => {

@@ -33,7 +33,7 @@ function copiedSources() {
   }
 }
 
-test.skipIf(missing("chromium"))(
+test.skipIf(missing("chromium-headless-shell"))(
   "an open page from the sources loads itself again after each change, and stays as it is while one does not compile",
   async () => {
     using sources = copiedSources()

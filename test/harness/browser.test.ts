@@ -6,7 +6,7 @@ import { type PageLookOptions, startBrowser, type TestBrowser } from "./browser"
 import { missing } from "./peers"
 import { openPictures } from "./pictures"
 
-const without = missing("chromium")
+const without = missing("chromium-headless-shell")
 const chromium: TestBrowser | undefined = without ? undefined : await startBrowser()
 afterAll(() => chromium?.[Symbol.asyncDispose]())
 

@@ -31,7 +31,7 @@ const packages = {
   fish: "fish",
   jq: "jq",
   curl: "curl",
-  chromium: "chromium",
+  "chromium-headless-shell": "chromium-headless-shell",
   "firefox-esr": "firefox-esr",
   patch: "patch",
   "qemu-aarch64-static": "qemu-user-static",

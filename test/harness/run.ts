@@ -16,6 +16,7 @@ import { missing } from "./peers"
 import { memoryFolder, type Postgres, postgresFolder, startServers } from "./postgres"
 
 const MESSAGE_LINES = 12
+const LINE_CHARACTERS = 300
 const SLOWEST = 20
 
 const words = process.argv.slice(2)
@@ -235,7 +236,8 @@ function summary() {
   if (failures.length > 0) console.log(`\n== ${failures.length} failed ==`)
   for (const { file, name, message } of failures) {
     console.log(`\n${name}\n  ${file}`)
-    for (const line of message.split("\n").slice(0, MESSAGE_LINES)) console.log(`    ${line}`)
+    const lines = message.split("\n").slice(0, MESSAGE_LINES)
+    for (const line of lines) console.log(`    ${line.slice(0, LINE_CHARACTERS)}`)
   }
   console.log()
   for (const line of times) console.log(line)

@@ -3,7 +3,6 @@ import { createApp } from "../../src/app"
 import { PROVIDERS } from "../../src/channels"
 import { compose, type Ground } from "../../src/compose"
 import { sealSome } from "../../src/consents/fill-heads"
-import { openBlobs } from "../../src/core/blobs"
 import { type Settings, settings } from "../../src/core/config"
 import type { Disk } from "../../src/core/disk"
 import { resolver } from "../../src/core/dns"
@@ -23,6 +22,7 @@ import type { Store } from "../../src/store/store"
 import { fillSome } from "../../src/subscribers/fill-postings"
 import type { SignUp } from "../../src/tenancy/sign-up"
 import { type Client, client } from "./client"
+import { lateBlobs } from "./late-blobs"
 import { testPauses } from "./pauses"
 import { addProject } from "./project-rows"
 import { type ProviderOptions, testEnvironment } from "./providers"
@@ -156,8 +156,8 @@ export async function testService(options: ServiceOptions = {}) {
     store,
     secrets,
     workers,
-    blobs: openBlobs(`${folder}/blobs`),
-    inbound_blobs: openBlobs(`${folder}/blobs/inbound`),
+    blobs: lateBlobs(`${folder}/blobs`),
+    inbound_blobs: lateBlobs(`${folder}/blobs/inbound`),
     disk: fakeDisk(disk),
     base_url,
     public_url: () => (options.is_unknown ? undefined : base_url()),

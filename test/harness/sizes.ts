@@ -5,13 +5,13 @@ export const sizes = {
   /** Commands of the reference that are run: those written by hand, or all. */
   reference_commands: full ? 1_000 : 70,
   /** Requests that fast-check invents against the email routes. */
-  fuzz: full ? 5_000 : 400,
+  fuzz: full ? 5_000 : 1_000,
   /** Letters that are composed, signed and verified by others. */
   letters: full ? 1_000 : 50,
   /** Mails of every shape that are submitted, relayed to Postfix, and verified by others. */
   submissions: full ? 500 : 50,
   /** URLs that are to lead the one way out to where nobody may go. */
-  inward: full ? 10_000 : 400,
+  inward: full ? 10_000 : 1_000,
   /** Times that the binary is killed with SIGKILL under load. */
   kills: full ? 50 : 10,
   /** Times that it is, at full load, until nothing may be held. */
@@ -22,7 +22,7 @@ export const sizes = {
   /** Times that both mail servers are killed under load. */
   mail_kills: full ? 30 : 3,
   /** SMTP dialogues that are made up, and broken mails that come by SMTP, for both mail servers. */
-  dialogues: full ? 20_000 : 200,
+  dialogues: full ? 20_000 : 1_000,
   /** Messages that are scheduled for the same second. */
   scheduled: full ? 100_000 : 1_000,
   /** Messages that wait while a provider refuses our login. */
@@ -73,15 +73,15 @@ export const sizes = {
   searched: full ? 4_000 : 600,
   searches: full ? 1_000 : 60,
   /** Events in the largest feed, jobs in the largest backlog. */
-  events: full ? 100_000 : 2_500,
+  events: full ? 100_000 : 10_000,
   /** Received mails whose verdicts are compared with those of others. */
-  verdicts: full ? 300 : 30,
+  verdicts: full ? 300 : 60,
   /** Suppressions of the longest export. */
   exported: full ? 100_000 : 5_000,
   /** Made-up templates that are sent. */
   templates: full ? 20_000 : 1_000,
   /** Made-up bodies of preferences. */
-  preferences: full ? 10_000 : 300,
+  preferences: full ? 10_000 : 1_000,
   /** Damaged databases that are recovered. */
   damaged_files: full ? 200 : 6,
   /** Lengths at which a database is cut off, and parts of it that become zeros. */
@@ -106,7 +106,7 @@ export const sizes = {
   /** Whether the checks of `smoke` run a second time, to be told in another form. */
   smoke_formats: full,
   /** Broken mails that are read as received ones. */
-  received: full ? 20_000 : 300,
+  received: full ? 20_000 : 1_000,
   /** Length of a text that repeats one thing. */
   repeated_bytes: full ? 2_000_000 : 500_000,
   /** Backups that are made under load and restored. */

@@ -1,5 +1,6 @@
 /** Loaded before every test file, by bunfig.toml: only then do its hooks run in every mode. */
 import "./own-server"
+import "./few-connections"
 import "./quick-passwords"
 import { afterAll, afterEach, setDefaultTimeout } from "bun:test"
 import { removeLeftovers } from "./leftovers"

@@ -5,7 +5,7 @@ import { missing } from "../harness/peers"
 import { sharedService } from "../harness/shared-service"
 import { addSubscriber, CLOSED, INBOX, subscriberApp, tokenOf } from "../inbox/subscriber-app"
 
-const without = missing("chromium")
+const without = missing("chromium-headless-shell")
 const service = await sharedService()
 const browser: TestBrowser | undefined = without ? undefined : await startBrowser()
 const api = listen(subscriberApp(service), { host: "127.0.0.1", port: 0, idle_seconds: 10 })

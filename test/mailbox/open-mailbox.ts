@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { openBlobs } from "../../src/core/blobs"
 import { settings } from "../../src/core/config"
 import { newId } from "../../src/core/ids"
 import { openSecrets } from "../../src/core/secrets"
@@ -15,6 +14,7 @@ import { messages } from "../../src/messages/tables"
 import { openStore } from "../../src/store/open"
 import type { Store } from "../../src/store/store"
 import { mailTo } from "../contracts/email-provider"
+import { lateBlobs } from "../harness/late-blobs"
 import { addProject } from "../harness/project-rows"
 
 const FAST_SLOWNESS_MS = 50
@@ -31,7 +31,7 @@ export async function openTestMailbox({
   const path = join(folder, "test.db")
   const store = await openStore({ ...settings(), data_dir: folder, "storage.sqlite.path": path })
   const secrets = openSecrets({ data_dir: folder, master_key: null })
-  const blobs = openBlobs(join(folder, "blobs"))
+  const blobs = lateBlobs(join(folder, "blobs"))
   const { project_id } = await addProject(store)
   const complaints: string[] = []
   const server = await openMailbox({

@@ -1,5 +1,4 @@
 import { asc, eq } from "drizzle-orm"
-import { openBlobs } from "../../src/core/blobs"
 import { settings } from "../../src/core/config"
 import { openSecrets } from "../../src/core/secrets"
 import { millis } from "../../src/core/time"
@@ -9,6 +8,7 @@ import * as pipeline from "../../src/messages/pipeline"
 import { attempts, messages } from "../../src/messages/tables"
 import { openBackups } from "../../src/operations/backup/create-backup"
 import type { Outcome } from "../../src/providers/provider"
+import { lateBlobs } from "../harness/late-blobs"
 import { testProviders } from "../harness/providers"
 import { NO_NAMES } from "../harness/service"
 import { testStore } from "../harness/store"
@@ -31,7 +31,7 @@ export async function postOffice(...script: Scripted[]) {
     },
   }
   const channels = { email: channel, push: channel, sms: channel, in_app: channel }
-  const blobs = openBlobs(`${base.folder}/blobs`)
+  const blobs = lateBlobs(`${base.folder}/blobs`)
   const rules = { sending_domains: new Set<string>() }
   const domains = { store, ...NO_NAMES }
   const secrets = openSecrets({ data_dir: base.folder, master_key: null })

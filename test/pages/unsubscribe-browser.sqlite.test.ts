@@ -9,7 +9,7 @@ import { sharedService } from "../harness/shared-service"
 import { linkTo, unsubscribedIn } from "../harness/unsubscribed"
 import { letter } from "../messages/letters"
 
-const without = missing("chromium")
+const without = missing("chromium-headless-shell")
 const service = await sharedService()
 const { url } = service.listen()
 const browser: TestBrowser | undefined = without ? undefined : await startBrowser()

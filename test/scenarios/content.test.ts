@@ -98,7 +98,7 @@ async function mailTo(server: Belfry, address: string) {
 const header = (headers: Record<string, string>, name: string): string =>
   Object.entries(headers).find(([one]) => one.toLowerCase() === name)?.[1] ?? ""
 
-test.skipIf(missing("chromium"))(
+test.skipIf(missing("chromium-headless-shell"))(
   "a template from a folder is sent, opened, clicked and unsubscribed; the next mail of its category is refused",
   async () => {
     await using site = Bun.serve({ port: 0, fetch: () => new Response("<title>News</title>") })

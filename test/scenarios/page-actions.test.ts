@@ -12,11 +12,11 @@ import { lean } from "./serve"
 
 let browser: TestBrowser
 beforeAll(async () => {
-  if (!missing("chromium")) browser = await startBrowser()
+  if (!missing("chromium-headless-shell")) browser = await startBrowser()
 })
 afterAll(() => browser?.[Symbol.asyncDispose]())
 
-test.skipIf(missing("chromium"))(
+test.skipIf(missing("chromium-headless-shell"))(
   "a person sends a mail again, lets the next one bounce, and empties the mailbox",
   async () => {
     await using server = await startBelfry({ env: lean })
@@ -77,7 +77,7 @@ const OCTETS = Buffer.from(
   "latin1",
 )
 
-test.skipIf(missing("chromium"))(
+test.skipIf(missing("chromium-headless-shell"))(
   "a person saves a mail and its file as they came, octet by octet",
   async () => {
     await using server = await startBelfry({ env: lean })
@@ -112,7 +112,7 @@ test.skipIf(missing("chromium"))(
   },
 )
 
-test.skipIf(missing("chromium", "curl"))(
+test.skipIf(missing("chromium-headless-shell", "curl"))(
   "each command of a mail is copied as it is shown, and the copies work",
   async () => {
     await using server = await startBelfry({ env: lean })

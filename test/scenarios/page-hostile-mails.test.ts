@@ -38,7 +38,7 @@ const LOUD = [
   "a base for its links",
 ]
 
-describe.skipIf(missing("chromium"))("a hostile mail in Chromium", () => {
+describe.skipIf(missing("chromium-headless-shell"))("a hostile mail in Chromium", () => {
   const on = sharedPages(() => startBelfry({ env: lean }))
   const asked: string[] = []
   const canary = Bun.serve({

@@ -42,7 +42,7 @@ const EMAIL = "'/autofocus/onfocus=document.title='injected'/x='@mailbox.test"
 /** So many endpoints of webhooks the timeline looks at; so many relays a project may have. */
 const AT_ONCE = 20
 
-describe.skipIf(missing("chromium"))("60 texts that would run as a script", () => {
+describe.skipIf(missing("chromium-headless-shell"))("60 texts that would run as a script", () => {
   let server: Belfry
   /** Another one: the addresses above take all that one address may ask of open routes in a minute. */
   let people: Belfry

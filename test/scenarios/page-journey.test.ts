@@ -28,7 +28,7 @@ test("the guide of the mailbox prints the same way to a relay as the README", ()
   expect(commandsOf("docs/mailbox.md", "Release a mail").slice(0, 2)).toEqual([sandbox, restart])
 })
 
-test.skipIf(missing("chromium", "python3", "tmux", "openssl"))(
+test.skipIf(missing("chromium-headless-shell", "python3", "tmux", "openssl"))(
   "somebody with the README and a phone starts `up`, opens its link, sends a mail, looks at it, finds its dead link, releases it, and does the same from a program",
   async () => {
     using relay = await startTlsRelay("localhost")

@@ -20,7 +20,7 @@ globalThis.WebSocket = class extends WebSocket {
   }
 }`
 
-describe.skipIf(missing("chromium"))("the live list of the mailbox", () => {
+describe.skipIf(missing("chromium-headless-shell"))("the live list of the mailbox", () => {
   const on = sharedPages(() => startBelfry({ env: lean }))
 
   /** Rejects when the console of the page has an error at the end. */

@@ -7,7 +7,7 @@ import { until } from "./mails"
 import { data, drop, mailWith, sendMail, write } from "./page-mails"
 import { faultsOf, openLink } from "./page-visits"
 
-describe.skipIf(missing("chromium"))("the page of the mailbox shows", () => {
+describe.skipIf(missing("chromium-headless-shell"))("the page of the mailbox shows", () => {
   const on = sharedPages(startBelfry)
 
   test("that mail goes wrong on purpose, as long as it does", async () => {

@@ -37,7 +37,7 @@ const FILED = multipart(
   ],
 )
 
-describe.skipIf(missing("chromium"))("the mailbox in Chromium", () => {
+describe.skipIf(missing("chromium-headless-shell"))("the mailbox in Chromium", () => {
   const on = sharedPages(() => startOwned({ env: lean }))
   let page: BrowserPage
 

@@ -11,7 +11,7 @@ import { lastingHome, lean, startServe } from "./serve"
 
 setDefaultTimeout(180_000)
 
-test.skipIf(missing("chromium"))(
+test.skipIf(missing("chromium-headless-shell"))(
   "under `serve` a person of two projects chooses one, and sees its mails and no others",
   async () => {
     using lasting = lastingHome()

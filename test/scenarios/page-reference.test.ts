@@ -8,7 +8,7 @@ import { lean } from "./serve"
 
 setDefaultTimeout(180_000)
 
-describe.skipIf(missing("chromium"))("the reference of the binary", () => {
+describe.skipIf(missing("chromium-headless-shell"))("the reference of the binary", () => {
   const on = sharedPages(() => startBelfry({ env: lean }))
 
   const pages = [

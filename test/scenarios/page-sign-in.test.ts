@@ -22,7 +22,7 @@ setDefaultTimeout(180_000)
 /** Its name has the port, because a browser gives the cookies of one port to the others, too. */
 const cookieOf = ({ url }: Belfry) => `__Host-belfry-${new URL(url).port}`
 
-describe.skipIf(missing("chromium"))("signing in to the pages of the binary", () => {
+describe.skipIf(missing("chromium-headless-shell"))("signing in to the pages of the binary", () => {
   const on = sharedPages(() => startOwned({ env: lean }))
 
   const visit = (path: string, act: (page: BrowserPage) => Promise<void>, expected = SIGNED_OUT) =>

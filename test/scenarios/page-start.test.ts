@@ -8,7 +8,7 @@ import { lean } from "./serve"
 
 setDefaultTimeout(180_000)
 
-describe.skipIf(missing("chromium"))("the first page of the binary", () => {
+describe.skipIf(missing("chromium-headless-shell"))("the first page of the binary", () => {
   const on = sharedPages(() => startOwned({ env: lean }))
 
   test("tells a stranger what this is, in good looks", async () => {

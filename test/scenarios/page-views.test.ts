@@ -95,59 +95,62 @@ async function openCommands(page: BrowserPage) {
   await page.click("Commands", "button")
 }
 
-describe.skipIf(missing("chromium"))("the views of a mail and the dialogs of the mailbox", () => {
-  const on = sharedPages(() => startOwned({ env: lean }))
-  const receiver = startReceiver()
-  const site = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    fetch: ({ url }) => new Response("", { status: url.endsWith("/alive") ? 200 : 404 }),
-  })
-  const ids = { kept: "", sent: "" }
+describe.skipIf(missing("chromium-headless-shell"))(
+  "the views of a mail and the dialogs of the mailbox",
+  () => {
+    const on = sharedPages(() => startOwned({ env: lean }))
+    const receiver = startReceiver()
+    const site = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch: ({ url }) => new Response("", { status: url.endsWith("/alive") ? 200 : 404 }),
+    })
+    const ids = { kept: "", sent: "" }
 
-  beforeAll(async () => {
-    const endpoint = { url: receiver.url, events: ["email.delivered"] }
-    await write(on.server, "POST", "/v1/webhooks", endpoint)
-    const subject = "Your receipt"
-    const links = `<a href="${site.url}alive">alive</a> <a href="${site.url}a-rather-long-path-to-a-page-that-is-gone/and-its-end">dead</a>`
-    const style = "<style>p{gap:1rem}@media(min-width:9px){p{color:red}}</style>"
-    const html = `${style}<h1>Thank you</h1><p>Act now! Free money! ${links}</p><video></video>`
-    const cc = ["kim@mailbox.test"]
-    const body = { from: "Acme <me@mailbox.test>", to: "ann@mailbox.test", cc, subject, html }
-    await write(on.server, "POST", "/v1/emails", body)
-    ids.sent = (await mailWith(on.server, subject)).id
-    await until("both deliveries", () => receiver.received.length === 2)
-    await drop(on.server, KEPT_MAIL, "you@mailbox.test")
-    ids.kept = (await mailWith(on.server, `A kept mail of the ${LONG}`)).id
-    for (const id of Object.values(ids))
-      await write(on.server, "PATCH", `/v1/mailbox/${id}`, { read: true })
-  })
-
-  afterAll(async () => {
-    receiver[Symbol.dispose]()
-    await site.stop(true)
-  })
-
-  /** Each view in a page of its own, since the comparison of pictures changes the page. */
-  const looksWell = async ({ name, mail, act }: View, look: string, options: PageLookOptions) =>
-    on.browser.visit(on.server.url, { ...options, expected: SIGNED_OUT }, async (page) => {
-      await page.keepKey(on.server.api_key)
-      await page.goto(`${on.server.url}/mailbox${mail ? `/${ids[mail]}` : ""}`)
-      await page.named(mail ? "Delete" : "Chaos", "button")
-      await page.settled()
-      await act(page)
-      await page.tab.mouse.move(0, 0)
-      const is_page_long = "document.documentElement.scrollHeight > innerHeight"
-      if (options.screen === "desktop") expect(await page.read<boolean>(is_page_long)).toBe(false)
-      const pictures = options.screen === "zoom" ? undefined : on.pictures
-      const faults = await faultsOf(page, `view-${name}-${look}`, pictures)
-      expect([name, look, faults]).toEqual([name, look, []])
+    beforeAll(async () => {
+      const endpoint = { url: receiver.url, events: ["email.delivered"] }
+      await write(on.server, "POST", "/v1/webhooks", endpoint)
+      const subject = "Your receipt"
+      const links = `<a href="${site.url}alive">alive</a> <a href="${site.url}a-rather-long-path-to-a-page-that-is-gone/and-its-end">dead</a>`
+      const style = "<style>p{gap:1rem}@media(min-width:9px){p{color:red}}</style>"
+      const html = `${style}<h1>Thank you</h1><p>Act now! Free money! ${links}</p><video></video>`
+      const cc = ["kim@mailbox.test"]
+      const body = { from: "Acme <me@mailbox.test>", to: "ann@mailbox.test", cc, subject, html }
+      await write(on.server, "POST", "/v1/emails", body)
+      ids.sent = (await mailWith(on.server, subject)).id
+      await until("both deliveries", () => receiver.received.length === 2)
+      await drop(on.server, KEPT_MAIL, "you@mailbox.test")
+      ids.kept = (await mailWith(on.server, `A kept mail of the ${LONG}`)).id
+      for (const id of Object.values(ids))
+        await write(on.server, "PATCH", `/v1/mailbox/${id}`, { read: true })
     })
 
-  test.each(VIEWS.filter((_, at) => at % sizes.view_steps === 0))(
-    "$name looks well in every look",
-    async (view) => {
-      for (const [look, options] of looksOf(view.name)) await looksWell(view, look, options)
-    },
-  )
-})
+    afterAll(async () => {
+      receiver[Symbol.dispose]()
+      await site.stop(true)
+    })
+
+    /** Each view in a page of its own, since the comparison of pictures changes the page. */
+    const looksWell = async ({ name, mail, act }: View, look: string, options: PageLookOptions) =>
+      on.browser.visit(on.server.url, { ...options, expected: SIGNED_OUT }, async (page) => {
+        await page.keepKey(on.server.api_key)
+        await page.goto(`${on.server.url}/mailbox${mail ? `/${ids[mail]}` : ""}`)
+        await page.named(mail ? "Delete" : "Chaos", "button")
+        await page.settled()
+        await act(page)
+        await page.tab.mouse.move(0, 0)
+        const is_page_long = "document.documentElement.scrollHeight > innerHeight"
+        if (options.screen === "desktop") expect(await page.read<boolean>(is_page_long)).toBe(false)
+        const pictures = options.screen === "zoom" ? undefined : on.pictures
+        const faults = await faultsOf(page, `view-${name}-${look}`, pictures)
+        expect([name, look, faults]).toEqual([name, look, []])
+      })
+
+    test.each(VIEWS.filter((_, at) => at % sizes.view_steps === 0))(
+      "$name looks well in every look",
+      async (view) => {
+        for (const [look, options] of looksOf(view.name)) await looksWell(view, look, options)
+      },
+    )
+  },
+)

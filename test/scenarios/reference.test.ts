@@ -26,7 +26,7 @@ describe("the reference, on the binary", () => {
     for (const path of assets) expect((await page(server, path)).length).toBeGreaterThan(20)
   })
 
-  test.skipIf(missing("chromium"))(
+  test.skipIf(missing("chromium-headless-shell"))(
     "a newcomer opens the link of up, tries the first email in the reference, and sees it in the mailbox",
     async () => {
       await using browser: TestBrowser = await startBrowser()

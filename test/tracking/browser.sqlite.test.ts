@@ -5,7 +5,7 @@ import { missing } from "../harness/peers"
 import { sharedService } from "../harness/shared-service"
 import { receive } from "./letters"
 
-const without = missing("chromium")
+const without = missing("chromium-headless-shell")
 const service = await sharedService()
 const clock = movableClock()
 const { url } = service.listen()

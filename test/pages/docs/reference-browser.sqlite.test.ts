@@ -7,7 +7,7 @@ import { sizes } from "../../harness/sizes"
 
 setDefaultTimeout(120_000)
 
-const without = missing("chromium")
+const without = missing("chromium-headless-shell")
 const service = await sharedService()
 const { url } = service.listen()
 const chromium = without ? undefined : await startBrowser()
