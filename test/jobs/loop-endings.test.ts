@@ -50,12 +50,11 @@ test("among them those that write or fail have an end of their own", async () =>
       }
     },
   })
+  // Other connections may see a commit before its effects have run.
   const left = await until(
     it.store,
     (rows) =>
-      rows.length === 30 &&
-      rows.every(({ state }) => state === queue.DEAD) &&
-      written.length >= 30, // other connections may see a commit before its effects have run
+      rows.length === 30 && rows.every(({ state }) => state === queue.DEAD) && written.length >= 30,
   )
   expect(left.every((job) => bellOf(job) % 3 === 1)).toBe(true)
   expect(written).toHaveLength(30)
