@@ -55,6 +55,8 @@ import { deliveryWakeUp } from "./webhooks/delivery-rows"
 import { RUNS_ON } from "./work"
 
 const WORKER_THREADS = 2
+/** They give way to the event loop: parsing and composing large mail held up everybody's short requests. */
+const WORKER_NICENESS = 5
 /** Copying a log takes milliseconds. A thread that is ended meanwhile would leave the file open. */
 const COPY_LOG = { deadline_ms: 60_000, whole: true }
 
@@ -116,7 +118,7 @@ async function assemble(
 ): Promise<Running> {
   const { values: settings } = loaded
   const { data_dir } = settings
-  const workers = openWorkers({ size: WORKER_THREADS })
+  const workers = openWorkers({ size: WORKER_THREADS, niceness: WORKER_NICENESS })
   const { checking, ...storage } = await openStorage(settings, begin, workers, undo)
   const { store, secrets, disk } = storage
   undo.push(() => workers.close())

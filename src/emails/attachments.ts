@@ -99,12 +99,17 @@ function checkForm(value: unknown, form: RegExp, path: string, problems: Problem
 function decode(content: unknown, path: string, problems: Problems): Uint8Array | undefined {
   if (content === undefined) return problems.add(path, "required", "The field is required.")
   if (content instanceof Uint8Array) return content
-  const bytes = typeof content === "string" ? strictBase64(content) : undefined
+  const bytes = typeof content === "string" ? strictBase64(content) : bytesIn(content)
   if (bytes) return bytes
   const hint =
-    "The value must be strict base64 (RFC 4648, section 4), padded and without line breaks."
+    "The value must be strict base64 (RFC 4648, section 4), padded and without line breaks, or a list of bytes."
   return problems.add(path, "invalid", hint)
 }
+
+const bytesIn = (content: unknown): Uint8Array | undefined =>
+  Array.isArray(content) && content.every(isByte) ? Uint8Array.from(content) : undefined
+
+const isByte = (one: unknown) => Number.isInteger(one) && Number(one) >= 0 && Number(one) <= 255
 
 const FETCH_MS = 10_000
 const MAX_FILE_BYTES = 10_485_760

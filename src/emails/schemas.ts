@@ -40,7 +40,10 @@ export const attachments = t.Optional(
     t.Object({
       filename: t.String({ maxLength: 255 }),
       content: t.Optional(
-        t.String({ description: "The file in strict base64. Give `content` or `path`." }),
+        t.Union([t.String(), t.Array(t.Integer({ minimum: 0, maximum: 255 }))], {
+          description:
+            "The file in strict base64, or its bytes as numbers. Give `content` or `path`.",
+        }),
       ),
       path: t.Optional(
         t.String({

@@ -1,34 +1,45 @@
 import { Semaphore } from "./semaphore"
 
-/** An owner has one turn at a time, and so many owners have one at once. The others wait, one of each owner first. */
+/**
+ * So many owners have a turn at the same time, and each of them has one. Waiting owners follow one another. What
+ * else an owner asked for waits behind its own turn.
+ */
 export class OwnerTurns {
   readonly #permits: Semaphore
-  readonly #most_waiting: number
+  readonly #most: { of_one: number; of_all: number }
+  /** What runs or waits, of all owners. */
+  #count = 0
   /** By owner: what runs or waits. */
   readonly #owners = new Map<string, { turn: Semaphore; count: number }>()
 
-  /** `most_waiting` counts those of one owner, beside the one that has its turn. */
-  constructor(most_at_once: number, most_waiting = Number.POSITIVE_INFINITY) {
+  /** The second says how many may wait, beside those that have their turn. */
+  constructor(most_at_once: number, most_waiting: { of_one?: number; of_all?: number } = {}) {
+    const { of_one = Number.POSITIVE_INFINITY, of_all = Number.POSITIVE_INFINITY } = most_waiting
     this.#permits = new Semaphore(most_at_once)
-    this.#most_waiting = most_waiting
+    this.#most = { of_one, of_all: of_all + most_at_once }
   }
 
-  /** Resolves with what ends the turn. Undefined where too many of the owner wait already. */
+  /** Resolves with what ends the turn, at its first call. Undefined where too many wait already. */
   acquire(owner: string): Promise<() => void> | undefined {
     const own = this.#owners.get(owner) ?? { turn: new Semaphore(1), count: 0 }
-    if (own.count > this.#most_waiting) return undefined
+    if (own.count > this.#most.of_one || this.#count >= this.#most.of_all) return undefined
     this.#owners.set(owner, own)
     own.count += 1
+    this.#count += 1
     return this.#wait(owner, own)
   }
 
   async #wait(owner: string, own: { turn: Semaphore; count: number }): Promise<() => void> {
     const endTurn = await own.turn.acquire()
     const release = await this.#permits.acquire()
+    let has_ended = false
     return () => {
+      if (has_ended) return
+      has_ended = true
       release()
       endTurn()
       own.count -= 1
+      this.#count -= 1
       if (own.count === 0) this.#owners.delete(owner)
     }
   }

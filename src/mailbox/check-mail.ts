@@ -35,9 +35,13 @@ export async function checkMail(
   { links }: { links: boolean },
 ): Promise<MailCheck> {
   const key = secrets.mac(TOKEN_PURPOSE, "v1")
-  const input: MailToCheck = { raw: new Uint8Array(raw), subject, key }
-  const options = { deadline_ms: CHECK_DEADLINE_MS, transfer: [input.raw.buffer as ArrayBuffer] }
-  const checked = await lookInto<CheckedMail>(workers, project_id, "check-mail", input, options)
+  const input = () => {
+    const given: MailToCheck = { raw: new Uint8Array(raw), subject, key }
+    return { given, transfer: [given.raw.buffer as ArrayBuffer] }
+  }
+  const checked = await lookInto<CheckedMail>(
+    ...([workers, project_id, "check-mail", input, CHECK_DEADLINE_MS] as const),
+  )
   const { html, content, html_bytes, targets, announced } = checked
   return {
     html,

@@ -5,26 +5,32 @@ import { OwnerTurns } from "../lib/owner-turns"
 
 /** The other threads stay free for mail that is sent, however heavy the mails are that people look at. */
 const AT_ONCE = 1
-const MOST_WAITING = 100
+/** Of one project, and of all of them: each holds its mail. */
+const MOST_WAITING = 50
+const MOST_WAITING_IN_ALL = 100
 
 /** As long as a request lasts: then nobody waits for the answer any more. */
 const LONGEST_WAIT_MS = 30_000
 
-const turns = new OwnerTurns(AT_ONCE, MOST_WAITING)
+const turns = new OwnerTurns(AT_ONCE, { of_one: MOST_WAITING, of_all: MOST_WAITING_IN_ALL })
 
 /**
  * Runs a task that looks into a kept mail of a project: one at a time on this node, and projects take turns.
- * Throws as `Workers.run`, and 503 `service_unavailable` where 100 others of the project wait already, or where
+ * The input of the task is made when its turn has come, so that a look that waits holds no copy of its mail. Throws as
+ * `Workers.run`, and 503 `service_unavailable` where 50 others of the project or 100 in all wait already, or where
  * its turn comes later than in 30 seconds.
  */
 export async function lookInto<Result>(
   workers: Workers,
   project_id: string,
-  ...[task, input, options]: Parameters<Workers["run"]>
+  task: string,
+  input: () => { given: unknown; transfer?: ArrayBuffer[] },
+  deadline_ms: number,
 ): Promise<Result> {
   const leave = await nextTurn(project_id)
   try {
-    return await workers.run<Result>(task, input, options)
+    const { given, ...transfer } = input()
+    return await workers.run<Result>(task, given, { deadline_ms, ...transfer })
   } finally {
     leave()
   }

@@ -55,14 +55,16 @@ export async function mailPage(
   const { secrets, workers } = parts
   const named = readToken(secrets, token) ?? fail("not_found", GONE)
   const { raw } = await find(parts, named.project_id, named.mail_id)
-  const input: MailToShow = { raw: new Uint8Array(raw), policy: POLICY, scheme }
-  const options = { deadline_ms: DEADLINE_MS, transfer: [input.raw.buffer as ArrayBuffer] }
+  const input = () => {
+    const given: MailToShow = { raw: new Uint8Array(raw), policy: POLICY, scheme }
+    return { given, transfer: [given.raw.buffer as ArrayBuffer] }
+  }
   const page = await lookInto<string | undefined>(
     workers,
     named.project_id,
     "show-mail",
     input,
-    options,
+    DEADLINE_MS,
   )
   if (page === undefined) return fail("not_found", "This mail has no html.")
   return new Response(page, { headers: HEADERS })

@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises"
 import { and, eq, inArray, isNotNull, isNull, notInArray, or, type SQL, sql } from "drizzle-orm"
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core"
 import type { Blobs } from "../core/blobs"
@@ -122,8 +121,8 @@ export interface MailboxReading {
 }
 
 /**
- * With its bytes. Throws `not_found`; looks within the project only. Rejects with ENOENT where the file
- * that holds them is gone.
+ * With its bytes. Throws `not_found`, also where the file that held them is gone: a restored backup may lack it.
+ * Looks within the project only.
  */
 export async function find(
   { store, blobs }: MailboxReading,
@@ -132,7 +131,9 @@ export async function find(
 ): Promise<MailboxMail> {
   const mail = await findRow(store.read, project_id, id)
   const file = fileIn(mail.raw)
-  return file ? { ...mail, raw: await readFile(blobs.path(file)) } : mail
+  if (!file) return mail
+  const raw = (await blobs.get(file)) ?? fail("not_found", GONE)
+  return { ...mail, raw: Buffer.from(raw.buffer, raw.byteOffset, raw.length) }
 }
 
 /** As `find`, with the bytes as the row has them: those of sealed mail are never a file. */
@@ -156,6 +157,8 @@ export async function demand(
 function summaryOf<Row extends { read_at: string | null }>({ read_at, ...mail }: Row) {
   return { ...mail, read: read_at !== null }
 }
+
+const GONE = "The bytes of this mail are not stored any more."
 
 const noSuchMail = (id: string): never =>
   fail("not_found", `There is no mail "${id}" in this mailbox.`)
@@ -196,8 +199,10 @@ export async function removeByIds(tx: Tx, project_id: string, ids: string[]): Pr
     inArray(mailboxRecipients.mail_id, ids),
   )
   await tx.delete(mailboxRecipients).where(named)
-  await tx.delete(messageFiles).where(inArray(messageFiles.message_id, ids))
-  return countGone(tx, project_id, await tx.delete(mailboxMails).where(ours).returning({ size }))
+  const gone = await tx.delete(mailboxMails).where(ours).returning({ id, size })
+  const mails = gone.map((mail) => mail.id)
+  await tx.delete(messageFiles).where(inArray(messageFiles.message_id, mails))
+  return countGone(tx, project_id, gone)
 }
 
 async function clearSome(tx: Tx, project: string, { to }: Pick<MailFilter, "to">) {
@@ -216,8 +221,8 @@ type MailBytes = Pick<MailboxMail, "project_id" | "raw">
 
 /** Headers, bodies and attachments of the raw message, parsed in a worker within ten seconds. */
 export function parse(workers: Workers, { project_id, raw }: MailBytes): Promise<ParsedMail> {
-  const options = { deadline_ms: PARSE_DEADLINE_MS }
-  return lookInto<ParsedMail>(workers, project_id, "parse", new Uint8Array(raw), options)
+  const copy = () => ({ given: new Uint8Array(raw) })
+  return lookInto<ParsedMail>(workers, project_id, "parse", copy, PARSE_DEADLINE_MS)
 }
 
 const NUMBER = /^\d{1,4}$/
@@ -229,9 +234,9 @@ export async function attachment(
   file_id: string,
 ) {
   if (!NUMBER.test(file_id)) return undefined
-  const wanted = { raw: new Uint8Array(raw), place: Number(file_id) }
-  const options = { deadline_ms: PARSE_DEADLINE_MS }
-  return lookInto<MailFile | undefined>(workers, project_id, "read-attachment", wanted, options)
+  const wanted = () => ({ given: { raw: new Uint8Array(raw), place: Number(file_id) } })
+  const task = "read-attachment"
+  return lookInto<MailFile | undefined>(workers, project_id, task, wanted, PARSE_DEADLINE_MS)
 }
 
 const { id, project_id, email_id, from_address, to_address, subject, created_at } = mailboxMails

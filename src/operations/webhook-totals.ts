@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNull } from "drizzle-orm"
+import { and, eq, inArray, isNull, type SQL, sql } from "drizzle-orm"
 import { HELD, LEASED, READY } from "../jobs/work-item"
 import type { Reader } from "../store/store"
 import { storedBytes } from "../webhooks/stored-deliveries"
@@ -23,12 +23,15 @@ export async function* wrongTotals(
     const told = await totalsOfOne(db, webhook_id)
     const { id, state, owner } = deliveries
     const ours = eq(deliveries.webhook_id, webhook_id)
-    const is_open = inArray(state, [READY, LEASED, HELD])
-    const is_held = and(eq(state, HELD), isNull(owner))
+    // Added up, not filtered: a step that looks for open ones would pass all that have ended.
+    const countOf = (condition: SQL | undefined) => {
+      const adds = sql<number>`CASE WHEN ${condition} THEN 1 ELSE 0 END`
+      return countInSteps(db, { walked: id, where: ours, adds }, pause)
+    }
     const counted = {
       deliveries: await countInSteps(db, { walked: id, where: ours }, pause),
-      open: await countInSteps(db, { walked: id, where: and(ours, is_open) }, pause),
-      held: await countInSteps(db, { walked: id, where: and(ours, is_held) }, pause),
+      open: await countOf(inArray(state, [READY, LEASED, HELD])),
+      held: await countOf(and(eq(state, HELD), isNull(owner))),
     }
     const is_right = counted.deliveries === told.deliveries && counted.open === told.open
     if (!is_right || counted.held !== told.held) yield { webhook_id, told, counted }

@@ -43,7 +43,7 @@ export class HeavyReads {
   /** `most` is the number of owners that may read at the same time. */
   constructor(place: HeavyPlace, most: number) {
     this.#place = place
-    this.#turns = new OwnerTurns(most, MOST_WAITING)
+    this.#turns = new OwnerTurns(most, { of_one: MOST_WAITING })
   }
 
   async run<Result>(owner: string, act: (read: HeavyRead) => Promise<Result>): Promise<Result> {

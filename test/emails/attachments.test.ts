@@ -26,6 +26,7 @@ describe("attachments", () => {
         file(),
         file({ content_type: undefined, content: "" }),
         file({ content_id: "logo@x", content_type: "text/plain; charset=utf-8" }),
+        file({ content: [0, 97, 255] }),
       ],
     })
     expect(complaints).toEqual([])
@@ -33,16 +34,21 @@ describe("attachments", () => {
       { filename: "a.txt", content_type: "text/plain", content_id: null },
       { content_type: "application/octet-stream" },
       { content_id: "logo@x" },
+      { filename: "a.txt" },
     ])
     const texts = email.attachments.map((file) =>
-      "bytes" in file ? Buffer.from(file.bytes).toString() : "",
+      "bytes" in file ? Buffer.from(file.bytes).toString("latin1") : "",
     )
-    expect(texts).toEqual(["abc", "", "abc"])
+    expect(texts).toEqual(["abc", "", "abc", "\0a\xff"])
   })
 
-  test.each(["YWJ", "YWJj\n", " YWJj", "YW Jj", "YWJj=", "YR==", "YW-_", "YWJj====", "ü", 5, null])(
-    "are strict base64, so not %j",
-    (content) => {
+  const NO_FILES: unknown[] = [
+    ...["YWJ", "YWJj\n", " YWJj", "YW Jj", "YWJj=", "YR==", "YW-_", "YWJj====", "ü"],
+    ...[5, null, [256], [-1], [1.5], ["97"], [[97]]],
+  ]
+  test.each(NO_FILES.map((content) => ({ content })))(
+    "are strict base64 or bytes, so not %j",
+    ({ content }) => {
       expect(read({ attachments: [file({ content })] }).complaints).toEqual([
         "attachments.0.content invalid",
       ])

@@ -210,13 +210,16 @@ describe("kill -9", () => {
     },
   )
 
-  test("of the command in its backup: the old one serves, and the next upgrade works", async () => {
-    const box = await newBox()
-    expect(await killedInBackup(box, release)).toEqual({
-      ...{ code: 0, between: OLD, after: NEXT_VERSION },
-      ...{ missing: [], drafts: [], verified: 0 },
-    })
-  })
+  test.skipIf(sizes.upgrade_kills === 0)(
+    "of the command in its backup: the old one serves, and the next upgrade works",
+    async () => {
+      const box = await newBox()
+      expect(await killedInBackup(box, release)).toEqual({
+        ...{ code: 0, between: OLD, after: NEXT_VERSION },
+        ...{ missing: [], drafts: [], verified: 0 },
+      })
+    },
+  )
 
   test.skipIf(sizes.upgrade_kills === 0)(
     "of the new version in its trial: the old one serves on, and nothing of the trial stays",

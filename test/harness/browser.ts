@@ -115,7 +115,7 @@ export async function startBrowser(
   })
   const open = (url: string, look: PageLookOptions = {}) => openPage(browser, url, look)
   return {
-    version: await browser.version(),
+    version: (await browser.version()).replace("Headless", ""),
     open,
     async visit(url, look, act) {
       await using page = await open(url, look)

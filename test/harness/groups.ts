@@ -97,8 +97,8 @@ export function stages(root: string, wanted: string[], full: boolean): Group[][]
   const all: Group[][] = [
     [{ name: "architecture", files: architecture, ...lite }],
     [
-      { name: "on SQLite", files: on_sqlite.filter(isShared), ...lite, processes: 3 },
-      { name: "on Postgres", files: on_postgres.filter(isShared), ...pg, ...pair },
+      { name: "on SQLite", files: on_sqlite.filter(isShared), ...lite, ...pair },
+      { name: "on Postgres", files: on_postgres.filter(isShared), ...pg },
       { name: "alone on SQLite", files: on_sqlite.filter(isAlone), ...lite, ...alone },
       { name: "alone on Postgres", files: on_postgres.filter(isAlone), ...pg, ...alone },
     ],

@@ -20,7 +20,7 @@ const MAIL = { project_id: "one", raw: Buffer.from("Subject: x\r\n\r\n") }
 
 test("heavy mails hold one thread at a time, and not all that waits is taken", async () => {
   const { workers, running, endOne, mostAtOnce } = heldWorkers()
-  const looks = Array.from({ length: 102 }, () => parse(workers, MAIL))
+  const looks = Array.from({ length: 52 }, () => parse(workers, MAIL))
   const busy = looks.pop()?.catch((error) => [error.code, error.details.reason])
   expect(await busy).toEqual(["service_unavailable", "busy"])
   for (let left = looks.length; left > 0; left--) {
@@ -29,6 +29,19 @@ test("heavy mails hold one thread at a time, and not all that waits is taken", a
   }
   await Promise.all(looks)
   expect(mostAtOnce()).toBe(1)
+})
+
+test("of many projects no more wait than a hundred", async () => {
+  const { workers, running, endOne } = heldWorkers()
+  const mail = (number: number) => ({ ...MAIL, project_id: `project ${number}` })
+  const looks = Array.from({ length: 102 }, (_, number) => parse(workers, mail(number)))
+  const busy = looks.pop()?.catch((error) => [error.code, error.details.reason])
+  expect(await busy).toEqual(["service_unavailable", "busy"])
+  for (let left = looks.length; left > 0; left--) {
+    while (running.length === 0) await Bun.sleep(0)
+    endOne()
+  }
+  await Promise.all(looks)
 })
 
 test("the looks of another project wait for one look of each project, however many", async () => {
