@@ -220,3 +220,15 @@ test.each<[string, RegExp, RegExp]>([
   const users = paths(sources.filter(({ code }) => pattern.test(code)))
   expect(users.filter((path) => path !== PASTED && !place.test(path))).toEqual([])
 })
+
+/** Forms that have gone, by the row of the clean-up that took them out: a pattern of a path or of code. */
+const GONE: [string, RegExp][] = []
+
+test("what has gone does not come back", () => {
+  const back = sources.flatMap(({ path, code }) =>
+    GONE.filter(([, form]) => form.test(path) || form.test(code)).map(
+      ([what]) => `${path}: ${what}`,
+    ),
+  )
+  expect(back).toEqual([])
+})
