@@ -52,10 +52,7 @@ const withContent = (command: Command): Command =>
     .option(...METADATA, several)
     .option(...HEADER, several)
     .option("--file <file>", "JSON body of POST /v1/emails; other flags replace its fields")
-    .option(
-      "--schedule-at <time>",
-      "when to send: `in 10 min`, `tomorrow 9:00 Europe/Berlin` or ISO",
-    )
+    .option("--schedule-at <time>", "when to send: `in 10m`, `tomorrow 9:00` or ISO")
 
 function definePreflight(emails: Command): void {
   withContent(emails.command("preflight"))

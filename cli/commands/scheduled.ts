@@ -38,7 +38,7 @@ export const scheduledRows = [
 ]
 
 export const SCHEDULE_NOTE =
-  "A time is `in 10 min`, `tomorrow 9:00 Europe/Berlin`, `monday 8am`, or ISO 8601. Without a zone it is this machine's."
+  "A time is `in 10m`, `tomorrow 9:00`, `monday 8am`, or ISO 8601. Without an offset it is of this machine's zone."
 
 /** Gives a scheduled email another time. */
 export const rescheduleRow = row("reschedule <id> <time>", "PATCH /v1/emails/{email_id}", {
@@ -53,7 +53,7 @@ export const rescheduleRow = row("reschedule <id> <time>", "PATCH /v1/emails/{em
 
 /** Tells a person what a time means that the clocks skip, or show twice. */
 export async function readTime(text: string, option: string, { output, paint }: Context) {
-  const { at, note }: ScheduledTime = scheduledTime(text, { option })
+  const { at, note }: ScheduledTime = scheduledTime(text, option)
   if (note) await output.note(paint.yellow(note))
   return at
 }

@@ -70,10 +70,7 @@ function definePublish(topics: Command): void {
     .option("--category <category>", "kind of the mail, which its recipient can unsubscribe from")
     .option(...VARIABLE, several)
     .option("--exclude <subscriber>", "subscriber that gets nothing; may be repeated", several)
-    .option(
-      "--schedule-at <time>",
-      "when to send: `in 10 min`, `tomorrow 9:00 Europe/Berlin` or ISO",
-    )
+    .option("--schedule-at <time>", "when to send: `in 10m`, `tomorrow 9:00` or ISO")
     .option("--expires <when>", "when to stop: a time, or a span from now (default: never)")
     .option("--dedupe-key <key>", "the same key starts nothing more within 24 hours")
     .option("--ignore-preferences", "send although a subscriber chose against it")

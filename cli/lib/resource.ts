@@ -186,7 +186,7 @@ const EXAMPLE_WORDS: Partial<Record<string, string>> = {
   queue: "email",
   role: "admin",
   template: "receipt",
-  time: "'tomorrow 9:00 Europe/Berlin'",
+  time: "'tomorrow 9:00'",
   to: "ann@example.test",
   token: "belfry_invitation_…",
   url: "https://example.com/hooks",

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test"
+import { afterAll, describe, expect, test } from "bun:test"
 import { Failure } from "../../cli/lib/errors"
 import { scheduledTime } from "../../cli/lib/schedule-time"
 import { changesOf, HOUR, MINUTE, shownIn, ZONES } from "../harness/clock-changes"
@@ -6,8 +6,16 @@ import { changesOf, HOUR, MINUTE, shownIn, ZONES } from "../harness/clock-change
 /** A Sunday. */
 const NOW = Date.parse("2026-11-22T10:15:30.000Z")
 
-const read = (text: string, zone = "UTC", now = NOW) =>
-  scheduledTime(text, { option: "--schedule-at", zone, now })
+const own_zone = process.env.TZ
+afterAll(() => {
+  if (own_zone === undefined) delete process.env.TZ
+  else process.env.TZ = own_zone
+})
+
+function read(text: string, zone = "UTC", now = NOW) {
+  process.env.TZ = zone
+  return scheduledTime(text, "--schedule-at", now)
+}
 
 describe("read", () => {
   test.each([
@@ -22,37 +30,40 @@ describe("read", () => {
     ["2026-12-01T09:00:00+02:00", "2026-12-01T07:00:00.000Z"],
     ["2026-12-01T09:00Z", "2026-12-01T09:00:00.000Z"],
     ["2026-12-01T09:00", "2026-12-01T09:00:00.000Z"],
-    ["2026-12-01 9:00 Europe/Berlin", "2026-12-01T08:00:00.000Z"],
-    ["2026-12-01T09:00 Asia/Kolkata", "2026-12-01T03:30:00.000Z"],
     ["today 18:30", "2026-11-22T18:30:00.000Z"],
-    ["tomorrow 9:00 Europe/Berlin", "2026-11-23T08:00:00.000Z"],
     ["tomorrow at 9am", "2026-11-23T09:00:00.000Z"],
     ["tomorrow 12am", "2026-11-23T00:00:00.000Z"],
     ["tomorrow 12pm", "2026-11-23T12:00:00.000Z"],
-    ["tomorrow noon America/New_York", "2026-11-23T17:00:00.000Z"],
     ["monday 8:00", "2026-11-23T08:00:00.000Z"],
     ["sunday 8:00", "2026-11-29T08:00:00.000Z"],
     ["on Friday at 5:45pm", "2026-11-27T17:45:00.000Z"],
     ["18:30", "2026-11-22T18:30:00.000Z"],
     ["9:00", "2026-11-23T09:00:00.000Z"],
-    ["tomorrow 0:30 Pacific/Kiritimati", "2026-11-23T10:30:00.000Z"],
-    ["tomorrow 9:00 +05:45", "2026-11-23T03:15:00.000Z"],
   ])("%s", (text, at) => {
     expect(read(text)).toEqual({ at })
   })
 
-  test("a day is a day of the zone, not of the machine", () => {
+  test.each([
+    ["2026-12-01 9:00", "Europe/Berlin", "2026-12-01T08:00:00.000Z"],
+    ["2026-12-01T09:00", "Asia/Kolkata", "2026-12-01T03:30:00.000Z"],
+    ["tomorrow noon", "America/New_York", "2026-11-23T17:00:00.000Z"],
+    ["tomorrow 0:30", "Pacific/Kiritimati", "2026-11-23T10:30:00.000Z"],
+  ])("%s on a machine in %s", (text, zone, at) => {
+    expect(read(text, zone)).toEqual({ at })
+  })
+
+  test("a day is a day of the machine's zone", () => {
     const late = Date.parse("2026-11-22T23:30:00Z") // Monday morning in Tokyo
-    expect(read("today 12:00 Asia/Tokyo", "UTC", late).at).toBe("2026-11-23T03:00:00.000Z")
-    expect(read("tomorrow 12:00 Asia/Tokyo", "UTC", late).at).toBe("2026-11-24T03:00:00.000Z")
+    expect(read("today 12:00", "Asia/Tokyo", late).at).toBe("2026-11-23T03:00:00.000Z")
+    expect(read("tomorrow 12:00", "Asia/Tokyo", late).at).toBe("2026-11-24T03:00:00.000Z")
   })
 })
 
 describe("refused with the forms that are understood", () => {
   test.each([
     ...["", "soon", "in", "in 10", "in min", "in 10 parsecs", "tomorrow", "9", "25:00", "13pm"],
-    ...["0am", "9:60", "next monday 8:00", "2026-13-01 9:00", "2026-02-30 9:00", "9:00 Mars/Base"],
-    ...["tomorrow 9:00 Europe/Berlin please", "Europe/Berlin", "in 99999999999 weeks"],
+    ...["0am", "9:60", "next monday 8:00", "2026-13-01 9:00", "2026-02-30 9:00"],
+    ...["tomorrow 9:00 Europe/Berlin", "Europe/Berlin", "in 99999999999 weeks"],
   ])("%s", (text) => {
     const refused = problem(text)
     expect(refused.exit).toBe(2)
@@ -80,7 +91,7 @@ test.each(ZONES)("both clock changes of %s", (zone) => {
   for (const { moment, by } of changes) {
     const now = moment - 20 * HOUR
     const clock = (at: number) => new Date(at).toISOString().slice(0, 16).replace("T", " ")
-    const ask = (local: number) => scheduledTime(`${clock(local)} ${zone}`, { option: "x", now })
+    const ask = (local: number) => read(clock(local), zone, now)
     const iso = (at: number) => new Date(at).toISOString()
     const before = shownIn(zone, moment - MINUTE)
     const after = shownIn(zone, moment)
