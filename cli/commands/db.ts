@@ -6,7 +6,7 @@ import { examples, lazily, several } from "../lib/run"
 export function define(program: Command): void {
   const db = program
     .command("db")
-    .description("check the database of this machine, and recover a damaged one")
+    .description("check the database of this machine, and show what fills it")
     .addHelpText("after", examples("db check"))
 
   db.command("check")
@@ -22,15 +22,4 @@ export function define(program: Command): void {
     .option(...SET, several)
     .addHelpText("after", examples("db stats", "db stats --data-dir /var/lib/belfry --json"))
     .action(lazily(async () => (await import("../local/db-stats")).stats))
-
-  db.command("recover [file]")
-    .description("copy the readable rows of a damaged SQLite file into a new file")
-    .option("--into <file>", "the new file (default: the damaged file's name with .recovered)")
-    .option(...DATA_DIR)
-    .option(...SET, several)
-    .addHelpText(
-      "after",
-      examples("db recover", "db recover /mnt/copy/belfry.db --into /var/lib/belfry/new.db"),
-    )
-    .action(lazily(async () => (await import("../local/db-recover")).recover))
 }

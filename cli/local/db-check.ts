@@ -28,7 +28,7 @@ export const check: Action<LocalOptions> = async (context, options) => {
     await output.list(findings, columnsOf(context.paint))
     await tellExamples(context, findings)
     const exit = exitOf(findings)
-    if (exit === exits.storage) await output.next(`belfry db recover${sameData(options)}`)
+    if (exit === exits.storage) await output.next(`belfry backup verify${sameData(options)}`)
     return exit
   } catch (error) {
     output.passing("")

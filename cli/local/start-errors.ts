@@ -107,7 +107,6 @@ const storageErrors = [
   "SecretError",
   "NoRoomForRestore",
   "NoRoomForCheck",
-  "NothingRecovered",
   "SQLiteError",
   "UnusableFile",
 ]

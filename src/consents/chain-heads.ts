@@ -140,9 +140,6 @@ export async function sealedUpTo(db: Reader, secrets: HeadSecrets): Promise<stri
   }
 }
 
-/** From the next start on the background gives a head to each chain that lost its own. */
-export const forgetSealed = (tx: Tx) => instanceValues.remove(tx, SEALED)
-
 /** Other nodes wait until the transaction ends. */
 export const noteSealed = (tx: Tx, secrets: HeadSecrets, upTo: string): Promise<void> =>
   instanceValues.set(tx, SEALED, secrets.seal(upTo, SEALED))

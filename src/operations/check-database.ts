@@ -65,7 +65,7 @@ export function integrityOf(faults: string[] | undefined): DatabaseFinding {
     return { check, outcome: "skip", found: 0, detail, examples: [] }
   }
   if (faults.length === 0) return passed(check, "Every page and every index is sound.")
-  const detail = "The file is damaged. Stop the server, and see `belfry db recover --help`."
+  const detail = "The file is damaged. Stop the server, and put back the newest verified backup."
   return { check, outcome: "fail", found: faults.length, detail, examples: faults.slice(0, NAMED) }
 }
 
@@ -102,7 +102,7 @@ async function checkOwners({ db, onProgress }: CheckedDatabase): Promise<Databas
     return passed("owners", "Every row has its project, and every project its account.")
   const detail =
     "Rows belong to a project or account that is missing: nobody can read them, and retention does not " +
-    "remove them. On SQLite `belfry db recover` makes a placeholder in a new file."
+    "remove them. A backup from before still has it."
   return { check: "owners", outcome: "fail", found, detail, examples }
 }
 

@@ -38,7 +38,6 @@ export interface BrokenInvariant {
   what: string
   /** Of the row that it is about; null where it is a counter. */
   id: string | null
-  counter?: { name: string; told: number; counted: number }
 }
 
 export interface InvariantLook {
@@ -296,7 +295,7 @@ async function* wrongCounters(
     await pause()
     if (counted === told) continue
     const found = rows.adds ? `its rows hold ${counted}` : `there are ${counted} rows`
-    yield wrongCounter(owner_id, { name, told, counted }, found)
+    yield wrongCounter(owner_id, name, told, found)
   }
 }
 
@@ -305,17 +304,16 @@ async function* wrongDeliveryBytes({ db, pause }: InvariantLook, project_id: str
   const name = STORED.deliveries
   const told = await total(db, project_id, name)
   const counted = await storedByDeliveries(db, project_id, pause)
-  if (counted !== told)
-    yield wrongCounter(project_id, { name, told, counted }, `its rows hold ${counted}`)
+  if (counted !== told) yield wrongCounter(project_id, name, told, `its rows hold ${counted}`)
 }
 
 function wrongCounter(
   owner_id: string,
-  counter: { name: string; told: number; counted: number },
+  name: string,
+  told: number,
   found: string,
 ): BrokenInvariant {
-  const what = `The counter ${counter.name} is ${counter.told}, but ${found}.`
-  return { name: "I5", owner_id, id: null, what, counter }
+  return { name: "I5", owner_id, id: null, what: `The counter ${name} is ${told}, but ${found}.` }
 }
 
 async function countersOf(db: Reader, kind: CounterOwner, owner_id: string) {

@@ -117,8 +117,8 @@ export class DamagedDatabase extends Error {
 }
 
 const nextStep = (path: string) =>
-  `Copy the data folder first. Then put back ${path} from a backup (without its -wal and -shm). ` +
-  `Or copy what can be read into a new file: belfry db recover ${path}`
+  `Copy the data folder first. Then move ${path} with its -wal and -shm away, and come back from a backup: ` +
+  "`belfry restore FILE`, with the newest file that `belfry backup verify` accepts."
 
 /** What lies where the database should be. Throws DamagedDatabase for what cannot be one. */
 export function inspectFile(path: string): "missing" | "empty" | "there" {

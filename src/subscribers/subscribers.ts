@@ -250,7 +250,7 @@ export async function removePlaces(tx: Tx, rows: PostedRow[]): Promise<void> {
 }
 
 /** Writes the words and tags by which these rows are found. They have none yet. */
-export async function addPlaces(tx: Tx, rows: PostedRow[]): Promise<void> {
+async function addPlaces(tx: Tx, rows: PostedRow[]): Promise<void> {
   await insertWords(
     tx,
     rows.flatMap((row) => wordRows(row)),

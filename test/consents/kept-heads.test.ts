@@ -1,15 +1,12 @@
 import { expect, test } from "bun:test"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { eq } from "drizzle-orm"
 import { type HeadSecrets, readHead } from "../../src/consents/chain-heads"
 import { recordConsent } from "../../src/consents/consents"
 import { sealSome } from "../../src/consents/fill-heads"
-import { consentHeads } from "../../src/consents/tables"
 import { newId } from "../../src/core/ids"
 import { demandMasterKey } from "../../src/operations/instance"
 import { acceptLostKey } from "../../src/operations/lost-key"
-import { mendRecovered } from "../../src/operations/mend-recovered"
 import { rotateMasterKey } from "../../src/operations/rotate-master-key"
 import { addSubscriber } from "../harness/audience"
 import { quietLog } from "../harness/quiet"
@@ -52,7 +49,7 @@ async function storeWithChain() {
   const said = { scope: null, action: "granted", source: "api", proof: null, ip: null } as const
   await store.tx((tx) => recordConsent(tx, secrets, { ...chain, ...said }))
   return {
-    ...{ store, folder, secrets, id: chain.subscriber_id },
+    ...{ store, folder },
     stateWith: async (with_secrets: HeadSecrets) =>
       (await readHead(store.read, with_secrets, { ...chain, address: null }, true)).state,
     [Symbol.asyncDispose]: () => base[Symbol.asyncDispose](),
@@ -67,17 +64,6 @@ test("a lost master key leaves consent chains without heads, which are sealed an
   expect(await stateWith(secrets)).toBe("changed")
   await acceptLostKey(store, secrets)
   await demandMasterKey(store, secrets)
-  expect(await stateWith(secrets)).toBe("unsealed")
-  while (await sealSome(store, secrets));
-  expect(await stateWith(secrets)).toBe("sealed")
-})
-
-test("a recovered database gives a head to a chain that lost its own", async () => {
-  await using it = await storeWithChain()
-  const { store, secrets, stateWith } = it
-  await store.tx((tx) => tx.delete(consentHeads).where(eq(consentHeads.id, it.id)))
-  expect(await stateWith(secrets)).toBe("none")
-  await mendRecovered(store)
   expect(await stateWith(secrets)).toBe("unsealed")
   while (await sealSome(store, secrets));
   expect(await stateWith(secrets)).toBe("sealed")

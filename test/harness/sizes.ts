@@ -82,12 +82,6 @@ export const sizes = {
   templates: full ? 20_000 : 1_000,
   /** Made-up bodies of preferences. */
   preferences: full ? 10_000 : 1_000,
-  /** Damaged databases that are recovered. */
-  damaged_files: full ? 200 : 6,
-  /** Lengths at which a database is cut off, and parts of it that become zeros. */
-  cut_files: full ? 100 : 4,
-  /** Of the tables of a database, every so manieth one is wiped. */
-  wiped_steps: full ? 1 : 3,
   /** Rounds of killing a backup at each of its steps. */
   backup_kills: full ? 10 : 1,
   /** Of the steps of a backup, every so manieth one is killed; and steps at which the disk is full. */

@@ -247,7 +247,7 @@ describe("a broken place is found", () => {
     await store.tx((tx) => tx.insert(deliveries).values({ ...row, id }))
     expect(await brokenIn(project)).toMatchObject([
       WRONG_TOTALS,
-      { name: "I5", counter: { name: STORED.deliveries } },
+      { name: "I5", what: expect.stringContaining(`The counter ${STORED.deliveries} is`) },
       { name: "I4", id },
     ])
   })
@@ -264,9 +264,10 @@ describe("a broken place is found", () => {
     await store.tx((tx) => bump(tx, project.project_id, name, 1))
     const [place, ...others] = await brokenIn(project)
     expect(others).toEqual([])
-    const { told = 0, counted = 0, ...counter } = place?.counter ?? {}
-    expect({ name: place?.name, ...counter }).toMatchObject({ name })
-    expect(told - counted).toBe(1)
+    const [, counter, told, counted] =
+      /^The counter (\S+) is (\d+), but \D+ (\d+)/.exec(place?.what ?? "") ?? []
+    expect([place?.name, counter]).toEqual(["I5", name])
+    expect(Number(told) - Number(counted)).toBe(1)
   })
 })
 
