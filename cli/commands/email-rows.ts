@@ -1,4 +1,4 @@
-import { explanationText } from "../lib/email-checks-text"
+import { explanationText } from "../lib/checks-text"
 import { attemptColumns, emailColumns, emailText } from "../lib/email-text"
 import { FIRST_EMAIL, optionWords } from "../lib/flags"
 import { row } from "../lib/resource"

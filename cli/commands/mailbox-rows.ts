@@ -1,5 +1,5 @@
+import { mailCheckText } from "../lib/checks-text"
 import { exits } from "../lib/errors"
-import { mailCheckText } from "../lib/mail-check-text"
 import { confirm } from "../lib/prompts"
 import { asks, row } from "../lib/resource"
 

@@ -72,17 +72,20 @@ export async function addressFor(
   signal?: AbortSignal,
 ): Promise<string> {
   const addresses = is_literal ? [host] : await resolved(host, options, signal)
+  const isFit = (address: string) =>
+    isPublic(address) || isAllowed(host, address, options.allow_private)
   // One bad answer refuses all: a name that points inwards even sometimes is not to be trusted.
-  const refused = addresses.some(
-    (address) =>
-      isOurs(address, port) ||
-      !(isPublic(address) || isAllowed(host, address, options.allow_private)),
-  )
+  const refused = addresses.some((address) => isOurs(address, port) || !isFit(address))
   const [first] = addresses
   if (first === undefined) throw new NetError("dns", `${host} has no address`)
-  if (refused) throw new NetError("blocked_address", `${host} has an address that is not allowed`)
-  return first
+  if (!refused) return first
+  const is_here = addresses.every((address) => isOurs(address, port) && isFit(address))
+  const reason = `${host} has an address that is not allowed`
+  throw new NetError("blocked_address", reason, is_here ? THIS_SERVER : undefined)
 }
+
+/** The cause of a `blocked_address` where the URL is fit otherwise, and leads to a port of this process. */
+export const THIS_SERVER = Symbol("this server")
 
 function resolved(host: string, options: AddressPolicy, signal: AbortSignal | undefined) {
   const answer = resolve(host, options)

@@ -1,6 +1,7 @@
 import { accessibilityFindings } from "../lib/accessibility-check"
 import { bounded, type ContentFinding } from "../lib/content-finding"
-import { linkFindings, linksOf } from "../lib/link-check"
+import { linkFindings } from "../lib/link-check"
+import { linksInHtml } from "../lib/mail-links"
 import { markupFaults, unsupportedFeatures } from "../lib/markup-check"
 import { type MailContent, spamContentFindings } from "../lib/spam-content"
 
@@ -17,7 +18,7 @@ export function checkContent(content: MailContent): ContentChecks {
   const { html } = content
   return {
     rendering: bounded([...placeholders(content), ...markupFaults(html ?? ""), ...unseen(html)]),
-    links: bounded(linkFindings(linksOf(html ?? ""))),
+    links: bounded(linkFindings(linksInHtml(html ?? ""))),
     accessibility: html === null ? [] : accessibilityFindings(html),
     spam_content: bounded(spamContentFindings(content)),
   }
@@ -34,7 +35,6 @@ function placeholders({ subject, html, text }: MailContent): ContentFinding[] {
 const unseen = (html: string | null): ContentFinding[] =>
   unsupportedFeatures(html ?? "").map(({ feature, count, programs }) => {
     const times = count === 1 ? "once" : `${count} times`
-    const names = programs.map(({ name, support }) => `${name} (${support})`).join(", ")
-    const detail = `The html uses ${feature} ${times}. Support is missing in: ${names}.`
+    const detail = `The html uses ${feature} ${times}. Support is missing in: ${programs}.`
     return { rule: "unsupported", detail }
   })

@@ -1,48 +1,16 @@
 import { getDomain } from "tldts"
 import type { ContentFinding } from "./content-finding"
-import { htmlTokens } from "./html-tokens"
+import type { MailLink } from "./mail-links"
 import { SHORTENERS } from "./spam-words"
-import { attributeOf, decodeEntities } from "./text-from-html"
 
-export interface HtmlLink {
-  /** As it stands in the source, its character references decoded. */
-  href: string
-  /** What people see of it. */
-  text: string
-}
-
-/** Bounds the work for one mail. */
-const MOST_LINKS = 2_000
-const MOST_SHOWN = 200
-
-/** The links of an html source, in its order; the first 2,000 of them. */
-export function linksOf(html: string): HtmlLink[] {
-  const links: HtmlLink[] = []
-  let open: HtmlLink | undefined
-  for (const token of htmlTokens(html)) {
-    if (token.kind === "text" && open && open.text.length < MOST_SHOWN) open.text += token.text
-    if (token.kind !== "tag" || token.name !== "a") continue
-    if (open) links.push(clean(open))
-    if (links.length >= MOST_LINKS) return links
-    const has_target = !token.closing && /\bhref\s*=/i.test(token.attributes)
-    open = has_target
-      ? { href: decodeEntities(attributeOf(token.attributes, "href")).trim(), text: "" }
-      : undefined
-  }
-  return open ? [...links, clean(open)] : links
-}
-
-const clean = ({ href, text }: HtmlLink): HtmlLink => ({
-  href,
-  text: decodeEntities(text).replace(/\s+/g, " ").trim(),
-})
+type CheckedLink = Pick<MailLink, "href" | "text">
 
 /** Links that lead nowhere, without TLS, elsewhere than their text says, or over a shortener. */
-export const linkFindings = (links: HtmlLink[]): ContentFinding[] => links.flatMap(findingsOf)
+export const linkFindings = (links: CheckedLink[]): ContentFinding[] => links.flatMap(findingsOf)
 
 const OTHER_SCHEMES = /^(?:mailto|tel|sms|cid):/i
 
-function findingsOf({ href, text }: HtmlLink): ContentFinding[] {
+function findingsOf({ href, text }: CheckedLink): ContentFinding[] {
   if (href === "" || href === "#") {
     return [finding("empty", `The link ${quoted(text)} leads nowhere. Give it a target.`)]
   }
@@ -70,6 +38,8 @@ function findingsOf({ href, text }: HtmlLink): ContentFinding[] {
 }
 
 const finding = (rule: string, detail: string): ContentFinding => ({ rule, detail })
+
+const MOST_SHOWN = 200
 
 const quoted = (text: string) => JSON.stringify(text.slice(0, MOST_SHOWN))
 

@@ -95,7 +95,9 @@ class FeatureCount {
       if (name !== "font-family") this.add(`value ${name}=${word.toLowerCase()}`)
     }
     const image = /url\(\s*["']?([^"')]*)/i.exec(value)?.[1]
-    if (image !== undefined) this.#readImage(image)
+    if (image === undefined) return
+    if (name.startsWith("background")) this.add("image background")
+    this.#readImage(image)
   }
 
   #readImage(address: string): void {

@@ -1,5 +1,6 @@
 import { type ContentFinding, type PlacedFinding, withLines } from "./content-finding"
 import { htmlTokens } from "./html-tokens"
+import { featuresIn } from "./mail-features"
 
 const VOID = new Set(
   "area base br col embed hr img input link meta param source track wbr !doctype".split(" "),
@@ -60,80 +61,49 @@ function unendedComment(html: string): number | undefined {
   return last !== -1 && html.indexOf("-->", last) === -1 ? last : undefined
 }
 
-/** A feature of html or CSS that some mail programs do not show. */
+/** A feature that common mail programs leave out, and how often the source has it. */
 export interface UnsupportedFeature {
   feature: string
   count: number
-  programs: { name: string; support: "partial" | "no" }[]
+  /** Which programs, for people. */
+  programs: string
 }
 
-type Support = [name: string, support: "partial" | "no"]
-
-const EVERY: Support[] = [["all mail programs", "no"]]
-const OUTLOOK: Support[] = [["Outlook for Windows", "no"]]
-const GMAIL_AND_OUTLOOK: Support[] = [
-  ["Gmail", "no"],
-  ["Outlook for Windows", "no"],
-]
-
-const ELEMENTS: Record<string, Support[]> = {
-  script: EVERY,
-  iframe: EVERY,
-  object: EVERY,
-  embed: EVERY,
-  canvas: EVERY,
-  base: EVERY,
-  form: [["Gmail", "partial"], ...OUTLOOK],
-  input: [["Gmail", "partial"], ...OUTLOOK],
-  select: [["Gmail", "partial"], ...OUTLOOK],
-  textarea: [["Gmail", "partial"], ...OUTLOOK],
-  video: GMAIL_AND_OUTLOOK,
-  audio: GMAIL_AND_OUTLOOK,
-  svg: GMAIL_AND_OUTLOOK,
-}
-
-const STYLES: [feature: string, form: RegExp, programs: Support[]][] = [
-  ["position", /position\s*:\s*(?:fixed|absolute|sticky)/gi, GMAIL_AND_OUTLOOK],
-  ["flex layout", /display\s*:\s*(?:inline-)?flex/gi, OUTLOOK],
-  ["grid layout", /display\s*:\s*(?:inline-)?grid/gi, [["Gmail", "partial"], ...OUTLOOK]],
-  ["background image", /background(?:-image)?\s*:[^;]{0,200}url\(/gi, OUTLOOK],
-  ["custom property", /var\(\s*--/gi, GMAIL_AND_OUTLOOK],
-  ["calc()", /calc\(/gi, [["Gmail", "partial"], ...OUTLOOK]],
-  ["@import", /@import\b/gi, GMAIL_AND_OUTLOOK],
-  ["@font-face", /@font-face\b/gi, GMAIL_AND_OUTLOOK],
-  ["animation", /@keyframes\b|animation(?:-name)?\s*:/gi, GMAIL_AND_OUTLOOK],
-]
-
-/** What of the source common mail programs leave out, each feature once, in the order of the lists. */
+/** What common mail programs leave out of the source, each feature once, in the order of the list. */
 export function unsupportedFeatures(html: string): UnsupportedFeature[] {
-  const counts = new Map<string, number>()
-  const count = (feature: string, by = 1) => counts.set(feature, (counts.get(feature) ?? 0) + by)
-  const styles: string[] = []
-  for (const token of htmlTokens(html)) {
-    if (token.kind === "raw" && token.name === "style") styles.push(token.text)
-    if (token.kind !== "tag" || token.closing) continue
-    const { name, attributes } = token
-    if (Object.hasOwn(ELEMENTS, name)) count(`<${name}>`)
-    if (name === "link" && /rel\s*=\s*["']?stylesheet/i.test(attributes)) count(STYLESHEET)
-    const style = /\bstyle\s*=\s*(?:"([^"]*)"|'([^']*)')/i.exec(attributes)
-    if (style) styles.push(style[1] ?? style[2] ?? "")
-  }
-  const css = styles.join("\n")
-  for (const [feature, form] of STYLES) count(feature, css.match(form)?.length ?? 0)
-  return KNOWN.flatMap(([feature, programs]) => {
-    const times = counts.get(feature) ?? 0
-    const named = programs.map(([name, support]) => ({ name, support }))
-    return times > 0 ? [{ feature, count: times, programs: named }] : []
+  const counts = featuresIn(html)
+  return NOT_SHOWN.flatMap(([programs, feature, ...names]) => {
+    const count = names.reduce((sum, name) => sum + (counts.get(name) ?? 0), 0)
+    return count > 0 ? [{ feature, count, programs }] : []
   })
 }
 
-const STYLESHEET = "linked style sheet"
+const EVERY = "all mail programs (no)"
+const OUTLOOK = "Outlook for Windows (no)"
+const GMAIL_AND_OUTLOOK = `Gmail (no), ${OUTLOOK}`
+const GMAIL_IN_PART = `Gmail (partial), ${OUTLOOK}`
 
-const KNOWN: [string, Support[]][] = [
-  ...Object.entries(ELEMENTS).map(([name, programs]): [string, Support[]] => [
-    `<${name}>`,
-    programs,
-  ]),
-  [STYLESHEET, GMAIL_AND_OUTLOOK],
-  ...STYLES.map(([feature, , programs]): [string, Support[]] => [feature, programs]),
+type NotShown = [programs: string, feature: string, ...names: string[]]
+
+const elements = (programs: string, names: string): NotShown[] =>
+  names.split(" ").map((name) => [programs, `<${name}>`, `element ${name}`])
+
+/** The names are those of `featuresIn`. */
+const NOT_SHOWN: NotShown[] = [
+  ...elements(EVERY, "script iframe object embed canvas base"),
+  ...elements(GMAIL_IN_PART, "form input select textarea"),
+  ...elements(GMAIL_AND_OUTLOOK, "video audio svg link"),
+  [GMAIL_AND_OUTLOOK, "position", ...valuesOf("position", "fixed absolute sticky")],
+  [OUTLOOK, "flex layout", ...valuesOf("display", "flex inline-flex")],
+  [GMAIL_IN_PART, "grid layout", ...valuesOf("display", "grid inline-grid")],
+  [OUTLOOK, "background image", "image background"],
+  [GMAIL_AND_OUTLOOK, "custom property", "function var"],
+  [GMAIL_IN_PART, "calc()", "function calc"],
+  [GMAIL_AND_OUTLOOK, "@import", "at import"],
+  [GMAIL_AND_OUTLOOK, "@font-face", "at font-face"],
+  [GMAIL_AND_OUTLOOK, "animation", "at keyframes", "property animation", "property animation-name"],
 ]
+
+function valuesOf(property: string, values: string): string[] {
+  return values.split(" ").map((value) => `value ${property}=${value}`)
+}

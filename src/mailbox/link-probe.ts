@@ -1,8 +1,10 @@
+import { settings } from "../core/config"
+import { THIS_SERVER } from "../core/destination"
+import { type Resolver, resolver } from "../core/dns"
 import { type AddressPolicy, NetError, type NetErrorKind, request } from "../core/net"
 import { monotonic } from "../core/time"
 import { unavailable } from "../http/envelope"
 import { Semaphore } from "../lib/semaphore"
-import { HostNames } from "./host-names"
 import { isUnsubscribe, type LinkTarget, withoutHash } from "./link-targets"
 
 /** What a look at one link of a mail found. */
@@ -47,29 +49,20 @@ export async function probeLinks(
 ): Promise<CheckedLink[]> {
   const release = checks.tryAcquire()
   if (!release) throw unavailable(BUSY, "busy", CHECK_MS / 1000)
-  const ends_at = monotonic() + CHECK_MS
-  const marked = targets.filter(({ is_unsubscribe }) => is_unsubscribe).map(({ url }) => url)
-  const probing = {
-    rules,
-    names: new HostNames(rules),
-    announced: named.union(new Set(marked)),
-    ends_at,
-  }
+  const ends = targets.filter(({ is_unsubscribe }) => is_unsubscribe).map(({ url }) => url)
+  const announced = named.union(new Set(ends))
+  const probing = { rules, names: askedOnce(rules), announced, ends_at: monotonic() + CHECK_MS }
   const permits = new Semaphore(AT_ONCE)
-  const asked = targets.filter(({ is_unsubscribe }) => !is_unsubscribe).slice(0, MOST_FETCHED)
-  const wanted = new Set(asked.map(({ url }) => url))
+  let fetched = 0
+  const look = async ({ url, is_unsubscribe }: LinkTarget): Promise<CheckedLink> => {
+    if (is_unsubscribe) return unasked(url, UNSUBSCRIBES)
+    if (++fetched > MOST_FETCHED) return unasked(url, TOO_MANY)
+    const leave = await permits.acquire()
+    const is_late = monotonic() >= probing.ends_at
+    return (is_late ? Promise.resolve(unasked(url, TOO_LATE)) : probe(url, probing)).finally(leave)
+  }
   try {
-    return await Promise.all(
-      targets.map(async ({ url, is_unsubscribe }) => {
-        if (!wanted.has(url)) return unasked(url, is_unsubscribe ? UNSUBSCRIBES : TOO_MANY)
-        const leave = await permits.acquire()
-        try {
-          return monotonic() >= ends_at ? unasked(url, TOO_LATE) : await probe(url, probing)
-        } finally {
-          leave()
-        }
-      }),
-    )
+    return await Promise.all(targets.map(look))
   } finally {
     release()
   }
@@ -126,16 +119,15 @@ function meaningOf(status: number): Meaning {
 }
 
 /** What is no fault of the link leaves open whether it is dead. */
-function failureOf({ kind, cause }: NetError, at: URL, { names, rules }: Probing): Meaning {
-  const is_unanswered = kind === "dns" ? cause !== undefined : names.isWaiting(at)
+function failureOf({ kind, cause }: NetError, { hostname }: URL, { names }: Probing): Meaning {
+  const is_unanswered = kind === "dns" ? cause !== undefined : names.isWaiting(hostname)
   if (is_unanswered) return { ok: null, error: UNANSWERED }
   if (kind !== "blocked_address") return { ok: false, error: REASONS[kind] }
-  const is_here = names.isThisServer(at, rules.allow_private)
-  return { ok: null, error: is_here ? THIS_SERVER : REASONS[kind] }
+  return { ok: null, error: cause === THIS_SERVER ? ITSELF : REASONS[kind] }
 }
 
 const UNANSWERED = "The name servers did not answer, so nobody knows where the link leads."
-const THIS_SERVER = "The link leads to this server, which does not ask itself."
+const ITSELF = "The link leads to this server, which does not ask itself."
 
 /** Not the words of our network: they would tell a stranger what stands behind it. */
 const REASONS: Record<NetErrorKind, string> = {
@@ -173,4 +165,28 @@ async function send(
   const location = status >= 300 && status < 400 ? headers.get("location") : null
   const next = location === null ? null : URL.parse(location, url)
   return { status, next: next ?? undefined }
+}
+
+type HostNames = Pick<Resolver, "a" | "aaaa"> & {
+  /** Whether the name servers still owe an answer for the host. */
+  isWaiting: (hostname: string) => boolean
+}
+
+/** The names that one check asks for, each once. */
+function askedOnce({ resolver: own }: AddressPolicy): HostNames {
+  const names = own ?? resolver({ servers: settings()["dns.servers"] })
+  const answers = new Map<string, Promise<string[]>>()
+  const waiting = new Set<string>()
+  const ask = (kind: "a" | "aaaa") => (host: string) => {
+    const question = `${kind} ${host}`
+    const known = answers.get(question)
+    if (known) return known
+    waiting.add(question)
+    const answer = names[kind](host).finally(() => waiting.delete(question))
+    answers.set(question, answer)
+    return answer
+  }
+  const isWaiting = (hostname: string) =>
+    ["a", "aaaa"].some((kind) => waiting.has(`${kind} ${hostname.replace(/\.$/, "")}`))
+  return { a: ask("a"), aaaa: ask("aaaa"), isWaiting }
 }

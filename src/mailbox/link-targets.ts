@@ -1,5 +1,5 @@
+import { linksInHtml, linksInText, type MailLink } from "../lib/mail-links"
 import { headerFields } from "../lib/mail-text"
-import { linksInHtml, linksInText, type PlacedLink } from "./link-surroundings"
 import { isUnsubscribeSign } from "./unsubscribe-signs"
 
 /** One address that a mail links. */
@@ -25,20 +25,15 @@ export function linkTargets(
   raw: Uint8Array,
   { html, text }: { html: string | null; text: string | null },
 ): LinkTarget[] {
-  const announced = unsubscribeAddresses(raw)
   const listed = targetsOf(linksInHtml(html ?? ""))
   const named = targetsOf(linksInText(text ?? ""))
-  const found = new Map<string, boolean>()
-  for (const { url } of html === null ? named : listed) {
-    if (found.size < MOST_TARGETS) found.set(url, announced.has(url))
-  }
-  for (const { url, is_unsubscribe } of [...listed, ...named]) {
-    if (is_unsubscribe && found.has(url)) found.set(url, true)
-  }
-  return [...found].map(([url, is_unsubscribe]) => ({ url, is_unsubscribe }))
+  const marked = [...listed, ...named].filter(({ is_unsubscribe }) => is_unsubscribe)
+  const ends = unsubscribeAddresses(raw).union(new Set(marked.map(({ url }) => url)))
+  const urls = new Set((html === null ? named : listed).map(({ url }) => url))
+  return [...urls].slice(0, MOST_TARGETS).map((url) => ({ url, is_unsubscribe: ends.has(url) }))
 }
 
-const targetsOf = (links: PlacedLink[]): LinkTarget[] =>
+const targetsOf = (links: MailLink[]): LinkTarget[] =>
   links.flatMap(({ href, surroundings }) => {
     const url = URL.parse(href)
     if (!url || !/^https?:$/.test(url.protocol) || href.length > MOST_CHARACTERS) return []
@@ -63,19 +58,15 @@ const decoded = (text: string): string =>
 
 /** Those of `List-Unsubscribe` (RFC 2369): a program may press them with one click (RFC 8058). */
 export function unsubscribeAddresses(raw: Uint8Array): Set<string> {
-  const fields = headerFields(raw).filter(([name]) =>
-    /^list-(?:unsubscribe|subscribe|post|owner)$/.test(name),
+  const named = headerFields(raw).flatMap(([name, value]) =>
+    /^list-(?:unsubscribe|subscribe|post|owner)$/.test(name)
+      ? [...value.matchAll(/<\s*(https?:[^>]+)>|(https?:[^\s,<>]+)/gi)]
+      : [],
   )
-  const named = fields.flatMap(([, value]) => [
-    ...value.matchAll(/<\s*(https?:[^>]+)>|(https?:[^\s,<>]+)/gi),
-  ])
-  return new Set(named.flatMap(([, address, bare = ""]) => addressOf(address ?? bare)))
-}
-
-/** A long address may be folded, with white space in it. */
-function addressOf(text: string): string[] {
-  const url = URL.parse(text.replace(/\s+/g, ""))
-  return url ? [withoutHash(url)] : []
+  const urls = named.map(
+    ([, address, bare = ""]) => URL.parse((address ?? bare).replace(/\s+/g, "")), // a long address may be folded
+  )
+  return new Set(urls.flatMap((url) => (url ? [withoutHash(url)] : [])))
 }
 
 /** As a server is asked for it. */

@@ -64,60 +64,20 @@ function nameOf(program: string): string {
   return `${FAMILIES[family] ?? family} (${PLATFORMS[platform] ?? platform})`
 }
 
-const each = (kind: string, ...words: string[]) => words.map((word) => `${kind} ${word}`)
-
-const sides = (name: string) => each("property", `${name}-start`, `${name}-end`)
-
 /** Features whose title does not say by what they show. None: every mail has it, or nothing shows it. */
 const NAMES: Record<string, string[]> = {
-  "html-base": ["element base"],
   "html-address": ["element address"],
-  "html-h1-h6": each("element", "h1", "h2", "h3", "h4", "h5", "h6"),
-  "html-image-maps": ["element map"],
-  "html-lists": each("element", "ul", "ol", "dl"),
-  "html-semantics": each(
-    "element",
-    "article",
-    "aside",
-    "figure",
-    "footer",
-    "header",
-    "main",
-    "nav",
-  ),
-  "html-srcset": each("attribute", "srcset", "sizes"),
-  "html-svg": ["element svg"],
   "html-body": [],
-  "css-at-media-device-pixel-ratio": each("media", "-webkit-min-device-pixel-ratio"),
-  "css-at-media-hover": each("media", "hover", "any-hover"),
-  "css-at-media-orientation": ["media orientation"],
-  "css-at-media-prefers-color-scheme": ["media prefers-color-scheme"],
-  "css-at-media-prefers-reduced-motion": ["media prefers-reduced-motion"],
-  "css-block-inline-size": each("property", "block-size", "inline-size"),
-  "css-border-inline-block": each("property", "border-inline", "border-block"),
-  "css-border-radius-logical": each(
-    "property",
-    "border-start-start-radius",
-    "border-end-end-radius",
-  ),
-  "css-column-layout-properties": each("property", "columns", "column-rule", "column-width"),
-  "css-display-flex": each("value", "display=flex", "display=inline-flex"),
-  "css-display-grid": each("value", "display=grid", "display=inline-grid"),
-  "css-display-none": ["value display=none"],
-  "css-flex-direction": each("value", "flex-direction=column", "flex-direction=column-reverse"),
-  "css-flex-wrap": ["value flex-wrap=wrap"],
-  "css-gap": each("property", "gap", "column-gap", "row-gap"),
-  "css-grid-template": each("property", "grid-template-columns", "grid-template-rows"),
+  "html-h1-h6": ["element h1", "element h2", "element h3", "element h4"],
+  "html-image-maps": ["element map"],
+  "html-semantics": ["element article", "element aside", "element footer", "element header"],
+  "html-srcset": ["attribute srcset", "attribute sizes"],
+  "css-at-media-device-pixel-ratio": ["media -webkit-min-device-pixel-ratio"],
+  "css-border-radius-logical": ["property border-start-start-radius"],
+  "css-column-layout-properties": ["property columns", "property column-width"],
+  "css-grid-template": ["property grid-template-columns", "property grid-template-rows"],
   "css-important": ["word !important"],
-  "css-intrinsic-size": each("word", "fit-content", "min-content", "max-content"),
-  "css-left-right-top-bottom": each("property", "left", "right", "top", "bottom"),
-  "css-margin-block-start-end": sides("margin-block"),
-  "css-margin-inline-block": each("property", "margin-inline", "margin-block"),
-  "css-margin-inline-start-end": sides("margin-inline"),
-  "css-padding-block-start-end": sides("padding-block"),
-  "css-padding-inline-block": each("property", "padding-inline", "padding-block"),
-  "css-padding-inline-start-end": sides("padding-inline"),
-  "css-modern-color": each("function", "lch", "oklch", "lab", "oklab"),
+  "css-intrinsic-size": ["word fit-content", "word min-content", "word max-content"],
   "css-pseudo-class-lang": ["pseudo lang"],
   "css-scroll-snap": ["property scroll-snap-type"],
   "css-selector-adjacent-sibling": ["selector +"],
@@ -125,32 +85,36 @@ const NAMES: Record<string, string[]> = {
   "css-selector-child": ["selector >"],
   "css-selector-general-sibling": ["selector ~"],
   "css-selector-universal": ["selector *"],
-  "css-sytem-ui": each("word", "system-ui", "ui-serif", "ui-sans-serif", "ui-monospace"),
-  "css-unit-calc": ["function calc"],
+  "css-sytem-ui": ["word system-ui", "word ui-serif", "word ui-sans-serif", "word ui-monospace"],
   "css-unit-initial": ["word initial"],
   "css-variables": ["function var"],
 }
 
-/** What most titles are, and the kind of name that they stand for. */
-const TITLES: [prefix: string, form: RegExp, kind: string][] = [
-  ["html-", /^<(\w+)> element$/, "element"],
-  ["html-", /^<input type="(\w+)"> element$/, "input"],
-  ["html-", /^([\w-]+) attribute$/, "attribute"],
-  ["css-", /^::?([a-z-]+)(?:\(\))?$/, "pseudo"],
-  ["css-", /^([a-z-]+)\(\)$/, "function"],
-  ["css-", /^(%|\w+) unit$/, "unit"],
-  ["css-", /^@([\w-]+)$/, "at"],
-  ["css-", /^([a-z-]+)(?: property| shorthand| CSS property)?\s*$/, "property"],
+/** One of a list of properties. */
+const PROPERTY =
+  /(?<=^|, | & )(?!.* properties$)([a-z-]+)(?=, | & |(?: CSS)? property| shorthand|\s*$)/g
+
+/** What other titles are: the first form that a title has tells the kind of all names in it. */
+const TITLES: [prefix: string, form: RegExp, nameOf: (...words: string[]) => string][] = [
+  ["html-", /<input type="(\w+)">/g, (type) => `input ${type}`],
+  ["html-", /<(\w+)>/g, (name) => `element ${name}`],
+  ["html-", /^([\w-]+) attribute$/g, (name) => `attribute ${name}`],
+  ["css-", /^::?([a-z-]+)(?:\(\))?$/g, (name) => `pseudo ${name}`],
+  ["css-", /@media \(([\w-]+)\)/g, (name) => `media ${name}`],
+  ["css-", /^@([\w-]+)$/g, (name) => `at ${name}`],
+  ["css-", /([a-z-]+)\(\)/g, (name) => `function ${name}`],
+  ["css-", /^(%|\w+) unit$/g, (name) => `unit ${name}`],
+  ["css-", /^([a-z-]+): ?([a-z-]+)$/g, (name, value) => `value ${name}=${value}`],
+  ["css-", PROPERTY, (name) => `property ${name}`],
 ]
 
 function namesOf(slug: string, title: string): string[] {
   const known = NAMES[slug]
   if (known) return known
-  const [, image] = /^image-(\w+)$/.exec(slug) ?? []
+  const image = /^image-(\w+)$/.exec(slug)?.[1]
   if (image !== undefined) return [`image ${image}`]
-  for (const [prefix, form, kind] of TITLES) {
-    const [, word] = (slug.startsWith(prefix) && form.exec(title)) || []
-    if (word !== undefined) return [`${kind} ${word}`]
-  }
-  return []
+  const fitting = TITLES.find(([prefix, form]) => slug.startsWith(prefix) && title.match(form))
+  if (!fitting) return []
+  const [, form, nameOf] = fitting
+  return [...title.matchAll(form)].map(([, ...words]) => nameOf(...words))
 }

@@ -1,11 +1,12 @@
 import { describe, expect, test } from "bun:test"
-import { linkFindings, linksOf } from "../../src/lib/link-check"
+import { linkFindings } from "../../src/lib/link-check"
+import { linksInHtml } from "../../src/lib/mail-links"
 
-const rulesOf = (html: string) => linkFindings(linksOf(html)).map(({ rule }) => rule)
+const rulesOf = (html: string) => linkFindings(linksInHtml(html)).map(({ rule }) => rule)
 
 test("links of html have their decoded target and what people see", () => {
   const html = `<a href="https://a.test/?x=1&amp;y=2"><b>Our</b>\n shop &amp; more</a><a name=x>no</a><A HREF='#top'>up`
-  expect(linksOf(html)).toEqual([
+  expect(linksInHtml(html).map(({ href, text }) => ({ href, text }))).toEqual([
     { href: "https://a.test/?x=1&y=2", text: "Our shop & more" },
     { href: "#top", text: "up" },
   ])
@@ -34,5 +35,5 @@ describe("a link", () => {
 })
 
 test("only the first 2,000 links are read", () => {
-  expect(linksOf('<a href="x">y</a>'.repeat(3_000))).toHaveLength(2_000)
+  expect(linksInHtml('<a href="x">y</a>'.repeat(3_000))).toHaveLength(2_000)
 })

@@ -1,21 +1,24 @@
-import { htmlTokens } from "../lib/html-tokens"
-import { attributeOf, decodeEntities } from "../lib/text-from-html"
+import { htmlTokens } from "./html-tokens"
+import { attributeOf, decodeEntities } from "./text-from-html"
 
-/** One link of a body, with all that tells a reader what it is for. */
-export interface PlacedLink {
+/** A link of a body, with all that tells a reader what it is for. */
+export interface MailLink {
+  /** As it stands in the source, its character references decoded. */
   href: string
-  /** Its own words, and those of its block or around it. */
+  /** What people see of it; of an image its alternative text. */
+  text: string
+  /** Characters of the source before it. */
+  at: number
+  /** Its words, those around it, and the names that its author gave it. */
   surroundings: string
 }
 
 /** Bounds the work for one body. */
 const MOST_LINKS = 2_000
+const MOST_WORDS = 1_000
 
-/** How far a block counts to both sides of a link. */
-const BLOCK_CHARACTERS = 300
-
-/** A sentence may end in one block, and its link may stand in the next one. */
-const NEAR_CHARACTERS = 150
+/** How far the words around a link tell what it is for: a sentence may end in one block, and its link may stand in the next. */
+const NEAR_CHARACTERS = 300
 
 const BLOCK =
   /^(?:address|article|aside|blockquote|body|center|d[dlt]|div|fieldset|figure|footer|form|h[1-6]|header|hr|li|main|nav|ol|p|pre|section|table|tbody|tfoot|thead|tr|ul)$/
@@ -23,23 +26,26 @@ const BLOCK =
 /** What a reader hears or sees of an element, and the names that its author gave it. */
 const NAMING = ["alt", "title", "aria-label", "aria-description", "id", "class", "name"]
 
-/** The first 2,000 links of an html body. */
-export function linksInHtml(html: string): PlacedLink[] {
+/** The first 2,000 links of an html body, in its order. */
+export function linksInHtml(html: string): MailLink[] {
   const text = new FlatText()
   for (const token of htmlTokens(html)) {
     if (token.kind === "text") text.add(decodeEntities(token.text).replace(/\s+/g, " "))
     if (token.kind !== "tag") continue
-    const { name, closing, attributes } = token
+    const { name, closing, attributes, start } = token
+    const is_link = name === "a" || name === "area"
+    if (is_link) text.endLink()
     if (name === "br") text.add("\n")
     else if (name === "td" || name === "th") text.add(" ")
     else if (BLOCK.test(name)) text.add("\n\n")
-    if (name === "a" || name === "area") text.endLink()
     if (closing) continue
-    if (name === "img") text.add(` ${decodeEntities(attributeOf(attributes, "alt"))} `)
     const names = namesOf(name, attributes)
-    if (/^(?:a|area)$/.test(name) && /\bhref\s*=/i.test(attributes)) {
-      text.beginLink(decodeEntities(attributeOf(attributes, "href")).trim(), names)
+    if (is_link && /\bhref\s*=/i.test(attributes)) {
+      text.beginLink(decodeEntities(attributeOf(attributes, "href")).trim(), start, names)
     } else text.nameLink(names)
+    if (name === "img" || name === "area") {
+      text.add(` ${decodeEntities(attributeOf(attributes, "alt"))} `)
+    }
   }
   return text.links()
 }
@@ -47,22 +53,19 @@ export function linksInHtml(html: string): PlacedLink[] {
 function namesOf(name: string, attributes: string): string {
   const source = name === "img" ? attributeOf(attributes, "src") : ""
   const names = NAMING.map((one) => attributeOf(attributes, one))
-  return decodeEntities([...names, source.slice(-NEAR_CHARACTERS)].join(" ")).slice(0, 1_000)
+  return decodeEntities([...names, source.slice(-NEAR_CHARACTERS)].join(" ")).slice(0, MOST_WORDS)
 }
 
 const ADDRESS = /https?:\/\/[^\s<>"']{1,2000}/gi
 
-/** Stands for an address, whose own words are looked at apart. */
-const ADDRESS_WORD = "link"
-
 /** The first 2,000 addresses of a plain text. Each line is a block. */
-export function linksInText(source: string): PlacedLink[] {
+export function linksInText(source: string): MailLink[] {
   const text = new FlatText()
   let at = 0
   for (const { 0: address, index } of source.matchAll(ADDRESS)) {
     text.add(lines(source.slice(at, index)))
-    text.beginLink(address.replace(/[.,;:!?*)\]}]{1,10}$/, ""), "")
-    text.add(ADDRESS_WORD)
+    text.beginLink(address.replace(/[.,;:!?*)\]}]{1,10}$/, ""), index, "")
+    text.add("link") // the words of an address itself are looked at apart
     text.endLink()
     at = index + address.length
   }
@@ -74,6 +77,7 @@ const lines = (text: string) => text.replace(/\r?\n/g, "\n\n").replace(/[ \t]+/g
 
 interface OpenLink {
   href: string
+  at: number
   names: string
   from: number
   to: number
@@ -89,15 +93,15 @@ class FlatText {
     this.#text += text
   }
 
-  beginLink(href: string, names: string) {
+  beginLink(href: string, at: number, names: string) {
     if (this.#links.length >= MOST_LINKS) return
-    this.#open = { href, names, from: this.#text.length, to: this.#text.length }
+    this.#open = { href, at, names, from: this.#text.length, to: this.#text.length }
     this.#links.push(this.#open)
   }
 
   /** An image in a link names it, too. */
   nameLink(names: string) {
-    if (this.#open && this.#open.names.length < 2_000) this.#open.names += ` ${names}`
+    if (this.#open && this.#open.names.length < 2 * MOST_WORDS) this.#open.names += ` ${names}`
   }
 
   endLink() {
@@ -105,15 +109,16 @@ class FlatText {
     this.#open = undefined
   }
 
-  links(): PlacedLink[] {
+  links(): MailLink[] {
     this.endLink()
     const between = this.#withoutLinks()
-    return this.#links.map(({ href, names, from, to }) => {
-      const words = this.#text.slice(from, Math.min(to, from + 1_000))
+    return this.#links.map(({ href, at, names, from, to }) => {
+      const words = this.#text.slice(from, Math.min(to, from + MOST_WORDS))
       // What another link says is of that one. Only a link without words of its own may be meant by it.
       const around = LETTER.test(words) ? between : this.#text
-      const surroundings = `${before(around, from)}${words}${after(around, to, words)} ${names}`
-      return { href, surroundings }
+      const before = around.slice(Math.max(0, from - NEAR_CHARACTERS), from)
+      const surroundings = `${before}${words}${after(around, to, words)} ${names}`
+      return { href, at, text: words.replace(/\s+/g, " ").trim(), surroundings }
     })
   }
 
@@ -128,24 +133,16 @@ class FlatText {
   }
 }
 
-function before(text: string, from: number): string {
-  const block = text.slice(Math.max(0, from - BLOCK_CHARACTERS), from).split(BREAK)
-  const near = text.slice(Math.max(0, from - NEAR_CHARACTERS), from)
-  const own = block.at(-1) ?? ""
-  return own.length > near.length ? own : near
-}
-
 /** The next block counts where it ends the sentence, or where the link says nothing itself. */
 function after(text: string, to: number, words: string): string {
-  const [own = ""] = text.slice(to, to + BLOCK_CHARACTERS).split(BREAK)
-  const rest = text.slice(to + own.length, to + own.length + NEAR_CHARACTERS)
+  const near = text.slice(to, to + NEAR_CHARACTERS)
+  const [own = ""] = near.split(/\n\s*\n/)
+  const rest = near.slice(own.length)
   const is_silent = !LETTER.test(`${words}${own}`)
-  return is_silent || GOES_ON.test(rest) ? `${own}${rest}` : own
+  return is_silent || GOES_ON.test(rest) ? near : own
 }
 
 const LETTER = /\p{L}/u
-
-const BREAK = /\n\s*\n/
 
 /** No capital letter: the sentence goes on. Scripts without capitals never tell. */
 const GOES_ON = /^[\s\p{P}]*[\p{Ll}\p{Lo}]/u
