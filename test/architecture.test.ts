@@ -225,6 +225,11 @@ test.each<[string, RegExp, RegExp]>([
 const GONE: [string, RegExp][] = [
   ["zones as words in a time of the command line", /zoneNamed/],
   ["a second reader of links or their surroundings", /link-surroundings|host-names|\blinksOf\(/],
+  [
+    "page-level recovery of SQLite: the newest verified backup is the way back",
+    /store\/recover|sqlite-format|db-recover|db recover/,
+  ],
+  ["the page of `templates preview`", /\btemplate-preview\b|templates preview/],
 ]
 
 test("what has gone does not come back", () => {

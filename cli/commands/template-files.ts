@@ -1,13 +1,13 @@
-import { join } from "node:path"
+import { watch } from "node:fs"
+import { join, sep } from "node:path"
 import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { exits, Failure } from "../lib/errors"
-import { KnownTemplates, renderFiles } from "../lib/known-templates"
+import { listUpTo } from "../lib/paging"
 import { groupOf } from "../lib/resource"
-import { examples, lazily, run } from "../lib/run"
-import type { Columns } from "../lib/table"
+import { examples, run } from "../lib/run"
 import { unifiedDiff } from "../lib/template-diff"
 import {
   filesOf,
@@ -15,10 +15,10 @@ import {
   inputOf,
   type LocalTemplate,
   localForm,
-  onChange,
   readTemplates,
   writeTemplate,
 } from "../lib/template-folder"
+import { withNeighbours } from "../lib/template-neighbours"
 import { clockTime, millis, pause } from "../lib/time"
 
 type Template = Components["Template"]
@@ -52,12 +52,6 @@ export function define(program: Command): void {
     .option("--only <name...>", names)
     .addHelpText("after", examples("templates diff templates"))
     .action(run(diff))
-  templates
-    .command("preview <folder>")
-    .description("show the files in a browser on this machine; the page reloads with each change")
-    .option("--port <number>", "port of the page (default: a free one)")
-    .addHelpText("after", examples("templates preview templates"))
-    .action(lazily(async () => (await import("./template-preview")).preview))
 }
 
 interface FileOptions {
@@ -66,27 +60,81 @@ interface FileOptions {
   watch?: boolean
 }
 
-interface PushedTemplate {
-  [field: string]: unknown
+/** What the server has, by name and id. Whole templates are read when they are asked for. */
+class KnownTemplates {
+  readonly #client: Client
+  readonly #ids = new Map<string, string>()
+
+  private constructor(client: Client) {
+    this.#client = client
+  }
+
+  static async read(client: Client): Promise<KnownTemplates> {
+    const known = new KnownTemplates(client)
+    const { rows } = await listUpTo(client, "GET /v1/templates", Number.MAX_SAFE_INTEGER)
+    for (const { id, name } of rows) known.#ids.set(name, id)
+    return known
+  }
+
+  get names(): string[] {
+    return [...this.#ids.keys()].sort()
+  }
+
+  /** The server's form of `local`, whose layout must be known. Throws with exit 3. */
+  inputOf = (local: LocalTemplate) =>
+    inputOf(local, (layout) => {
+      const id = this.#ids.get(layout)
+      if (id !== undefined) return id
+      const hint = "push the layout too, or correct the name in template.json"
+      throw new Failure(exits.not_found, "template_not_found", `There is no layout ${layout}.`, {
+        hint,
+      })
+    })
+
+  async find(name: string): Promise<{ template: Template; local: LocalTemplate } | undefined> {
+    const template_id = this.#ids.get(name)
+    if (template_id === undefined) return undefined
+    const params = { template_id }
+    const template = (await this.#client.call("GET /v1/templates/{template_id}", { params })).data
+    const names = new Map([...this.#ids].map(([name, id]) => [id, name]))
+    return { template, local: localForm(template, (id) => names.get(id) ?? id) }
+  }
+
+  /** Stores a template, in the place of the one with its name. */
+  async store(local: LocalTemplate, more: { draft?: boolean }): Promise<Template> {
+    const template_id = this.#ids.get(local.name)
+    const body = { ...this.inputOf(local), ...more }
+    const answer = template_id
+      ? this.#client.send("PUT /v1/templates/{template_id}", { params: { template_id }, body })
+      : this.#client.send("POST /v1/templates", { body })
+    const { data } = (await answer) as { data: Template }
+    this.#ids.set(data.name, data.id)
+    return data
+  }
+}
+
+type PushedTemplate = {
   name: string
   action: "created" | "updated" | "unchanged" | "refused"
   version: number | null
   error: string | null
 }
 
-const columns: Columns<PushedTemplate> = {
-  NAME: "name",
-  ACTION: "action",
-  VERSION: ({ version }) => (version === null ? "" : String(version)),
-  ERROR: ({ error }) => error ?? "",
-}
-
 const push: Action<FileOptions> = async (context, options, folder = ""): Promise<number> => {
   const changed = new Set<string>()
+  const hear = (_: string, file: string | null) => {
+    const [name] = (file ?? "").split(sep)
+    if (name) changed.add(name)
+  }
   // Begun before the first push, so that no save is missed.
-  using _ = options.watch ? onChange(folder, (name) => changed.add(name)) : undefined
+  if (options.watch) watch(folder, { recursive: true }, hear)
   const done = await pushAll(context, wanted(readTemplates(folder), options.only), options)
-  await context.output.list(done, columns)
+  await context.output.list(done, {
+    NAME: "name",
+    ACTION: "action",
+    VERSION: ({ version }) => String(version ?? ""),
+    ERROR: ({ error }) => error ?? "",
+  })
   if (options.watch) return await pushChanges(context, folder, options, changed)
   return done.some(({ action }) => action === "refused") ? exits.partly_failed : exits.done
 }
@@ -99,54 +147,41 @@ function wanted(all: LocalTemplate[], only: string[] | undefined): LocalTemplate
   throw new Failure(exits.not_found, "template_not_found", `There is no folder of ${unknown}.`)
 }
 
-async function pushAll(context: Context, templates: LocalTemplate[], options: FileOptions) {
-  const client = context.client()
-  const known = await KnownTemplates.read(client)
+async function pushAll(context: Context, templates: LocalTemplate[], { draft }: FileOptions) {
+  const known = await KnownTemplates.read(context.client())
   const done: PushedTemplate[] = []
   for (const [place, local] of inOrder(templates).entries()) {
-    context.output.passing(`${place + 1} of ${templates.length}: ${local.name}`)
-    done.push(await pushOne(client, known, local, options))
+    const { name } = local
+    context.output.passing(`${place + 1} of ${templates.length}: ${name}`)
+    const pushed = await orRefusal(async () => {
+      const before = await known.find(name)
+      const is_same = before && Bun.deepEquals(filesOf(local), filesOf(before.local))
+      if (is_same) return { action: "unchanged" as const, version: before.template.version }
+      const { version } = await known.store(local, draft ? { draft } : {})
+      return { action: before ? ("updated" as const) : ("created" as const), version }
+    })
+    const outcome =
+      typeof pushed === "string"
+        ? { action: "refused" as const, version: null, error: pushed }
+        : { ...pushed, error: null }
+    done.push({ name, ...outcome })
   }
   context.output.passing("")
   return done.sort((one, other) => (one.name < other.name ? -1 : 1))
 }
 
-async function pushOne(
-  client: Client,
-  known: KnownTemplates,
-  local: LocalTemplate,
-  { draft }: FileOptions,
-): Promise<PushedTemplate> {
-  const { name } = local
-  try {
-    const before = await known.whole(name)
-    if (before && isSame(local, localForm(before, known.nameOf))) {
-      return { name, action: "unchanged", version: before.version, error: null }
-    }
-    const body = { ...inputOf(local, known.idOf), ...(draft && { draft }) }
-    const answer = before
-      ? await client.send("PUT /v1/templates/{template_id}", {
-          params: { template_id: before.id },
-          body,
-        })
-      : await client.send("POST /v1/templates", { body })
-    const { data } = answer as { data: Template }
-    known.add(data.id, data.name)
-    return { name, action: before ? "updated" : "created", version: data.version, error: null }
-  } catch (error) {
-    if (!(error instanceof Failure) || !REFUSALS.has(error.exit)) throw error
-    return { name, action: "refused", version: null, error: error.message }
-  }
-}
-
 /** What concerns one template; anything else ends the command. */
 const REFUSALS = new Set<number>([exits.invalid, exits.conflict, exits.not_found])
 
-const isSame = (one: LocalTemplate, other: LocalTemplate) =>
-  Bun.deepEquals(filesOf(sorted(one)), filesOf(sorted(other)))
-
-/** Tags have no order that counts. */
-const sorted = (template: LocalTemplate) => ({ ...template, tags: template.tags.toSorted() })
+/** What the work came to, or why the server refused it. */
+async function orRefusal<Result>(work: () => Promise<Result>): Promise<Result | string> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof Failure) || !REFUSALS.has(error.exit)) throw error
+    return error.message
+  }
+}
 
 /** Long enough for an editor to write all files of one save. */
 const SETTLE_MILLISECONDS = 100
@@ -174,7 +209,7 @@ async function pushNamed(context: Context, folder: string, names: string[], opti
   const { output, paint } = context
   try {
     const all = readTemplates(folder).filter(({ name }) => names.includes(name))
-    for (const one of await pushAll(context, wanted(all, undefined), options)) {
+    for (const one of await pushAll(context, all, options)) {
       const mark = one.action === "refused" ? paint.red("✗") : paint.green("✓")
       const line = `${mark} ${clockTime(new Date(millis()).toISOString())}  ${one.name} ${one.action}  ${one.error ?? ""}`
       await output.line(one, () => line.trimEnd())
@@ -185,23 +220,21 @@ async function pushNamed(context: Context, folder: string, names: string[], opti
   }
 }
 
-interface PulledTemplate {
-  [field: string]: unknown
-  name: string
-  action: "written" | "unchanged"
-  folder: string
-}
-
 const pull: Action<object> = async (context, _, folder = "", ...rest) => {
   const only = rest.flat()
   const known = await KnownTemplates.read(context.client())
-  for (const name of only) if (known.lookup(name) === undefined) throw absent(name)
-  const done: PulledTemplate[] = []
+  const absent = only.find((name) => !known.names.includes(name))
+  if (absent !== undefined) {
+    const message = `There is no template ${absent}.`
+    const hint = "`belfry templates list` shows them"
+    throw new Failure(exits.not_found, "template_not_found", message, { hint })
+  }
+  const done: { name: string; action: string; folder: string }[] = []
   for (const name of only.length > 0 ? only : known.names) {
     context.output.passing(name)
-    const local = await known.local(name)
-    if (!local) throw absent(name)
-    const action = writeTemplate(folder, local) ? "written" : "unchanged"
+    const found = await known.find(name)
+    if (!found) continue
+    const action = writeTemplate(folder, found.local) ? "written" : "unchanged"
     done.push({ name, action, folder: join(folder, name) })
   }
   context.output.passing("")
@@ -209,13 +242,7 @@ const pull: Action<object> = async (context, _, folder = "", ...rest) => {
   return exits.done
 }
 
-const absent = (name: string) =>
-  new Failure(exits.not_found, "template_not_found", `There is no template ${name}.`, {
-    hint: "`belfry templates list` shows them",
-  })
-
-interface TemplateDifference {
-  [field: string]: unknown
+type TemplateDifference = {
   name: string
   state: "same" | "different" | "only_local" | "only_remote"
   diff: string
@@ -227,22 +254,16 @@ const diff: Action<FileOptions> = async (context, { only }, folder = "") => {
   const locals = new Map(wanted(readTemplates(folder), only).map((one) => [one.name, one]))
   const found: TemplateDifference[] = []
   for (const name of new Set([...locals.keys(), ...(only ? [] : known.names)])) {
-    found.push(difference(name, await known.local(name), locals.get(name)))
+    found.push(difference(name, (await known.find(name))?.local, locals.get(name)))
   }
   const other = found.filter(({ state }) => state !== "same")
   if (output.form !== "human") await output.list(found, { NAME: "name", STATE: "state" })
   else if (other.length === 0) await output.note(`${paint.green("✓")} no difference`)
   for (const { name, state, diff: text } of output.form === "human" ? other : []) {
-    await output.raw(state === "different" ? text : `${WORDS[state]}: ${name}\n`)
+    const where = state === "only_local" ? "in the files" : "on the server"
+    await output.raw(state === "different" ? text : `only ${where}: ${name}\n`)
   }
   return other.length > 0 ? exits.failed : exits.done
-}
-
-const WORDS: Record<TemplateDifference["state"], string> = {
-  same: "the same",
-  different: "different",
-  only_local: "only in the files",
-  only_remote: "only on the server",
 }
 
 function difference(
@@ -252,7 +273,7 @@ function difference(
 ): TemplateDifference {
   if (!local) return { name, state: "only_remote", diff: "" }
   if (!remote) return { name, state: "only_local", diff: "" }
-  const [before, after] = [filesOf(sorted(remote)), filesOf(sorted(local))]
+  const [before, after] = [filesOf(remote), filesOf(local)]
   const files = [...new Set([...before.keys(), ...after.keys()])].sort()
   const text = files
     .map((file) => unifiedDiff(join(name, file), before.get(file) ?? "", after.get(file) ?? ""))
@@ -260,27 +281,25 @@ function difference(
   return { name, state: text === "" ? "same" : "different", diff: text }
 }
 
-interface CheckedTemplate {
-  [field: string]: unknown
-  name: string
-  result: "ok" | "refused"
-  error: string | null
-}
-
+/** Each template as it would be sent, with the layouts and partials that stand in the same folder. */
 const check: Action<FileOptions> = async (context, { only }, folder = "") => {
   const client = context.client()
   const known = await KnownTemplates.read(client)
-  const done: CheckedTemplate[] = []
   const all = readTemplates(folder)
+  const done: { name: string; result: "ok" | "refused"; error: string | null }[] = []
   for (const local of wanted(all, only)) {
-    const render = () => renderFiles(client, known, local, all)
-    done.push(await checkOne(local, () => patiently(context, render)))
+    const refused = await orRefusal(async () => {
+      const { template, variables } = withNeighbours(local, all)
+      const { name: _, ...body } = known.inputOf(template)
+      await patiently(context, () =>
+        client.send("POST /v1/templates/render", { body: { template: body, variables } }),
+      )
+    })
+    const result = refused === undefined ? "ok" : "refused"
+    done.push({ name: local.name, result, error: refused ?? null })
   }
-  await context.output.list(done, {
-    NAME: "name",
-    RESULT: "result",
-    ERROR: ({ error }) => error ?? "",
-  })
+  const columns = { NAME: "name", RESULT: "result" } as const
+  await context.output.list(done, { ...columns, ERROR: ({ error }) => error ?? "" })
   return done.some(({ result }) => result === "refused") ? exits.invalid : exits.done
 }
 
@@ -288,25 +307,16 @@ const check: Action<FileOptions> = async (context, { only }, folder = "") => {
 const LIMIT_PAUSE = 5_000
 const MOST_PAUSES = 30
 
-async function patiently<Result>(context: Context, work: () => Promise<Result>): Promise<Result> {
+async function patiently(context: Context, work: () => Promise<unknown>): Promise<void> {
   for (let pauses = 0; ; pauses++) {
     try {
-      return await work()
+      await work()
+      return
     } catch (error) {
       if (!(error instanceof Failure) || error.exit !== exits.limited) throw error
       if (pauses === MOST_PAUSES) throw error
       context.output.passing("waiting for the rate limit of renderings")
       await pause(LIMIT_PAUSE)
     }
-  }
-}
-
-async function checkOne({ name }: LocalTemplate, render: () => Promise<unknown>) {
-  try {
-    await render()
-    return { name, result: "ok" as const, error: null }
-  } catch (error) {
-    if (!(error instanceof Failure) || !REFUSALS.has(error.exit)) throw error
-    return { name, result: "refused" as const, error: error.message }
   }
 }

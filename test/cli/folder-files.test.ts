@@ -79,9 +79,9 @@ test("nothing is written through a link", () => {
     if (name === "letter") renameSync(place, target)
     else rmSync(path)
     symlinkSync(target, path)
-    expect(() => writeTemplate(folder, { ...letter, html: "<p>New</p>" })).toThrow(
-      `${path} is a symbolic link`,
-    )
+    expect(() =>
+      writeTemplate(folder, { ...letter, bodies: { "email.html": "<p>New</p>" } }),
+    ).toThrow(`${path} is a symbolic link`)
     expect(readFileSync(secret, "utf8")).toBe("SECRET")
     if (name === "letter")
       expect(readFileSync(join(target, "email.html"), "utf8")).toBe("<p>Hi</p>\n")
@@ -92,11 +92,11 @@ test("names of a server never lead out of the folder", () => {
   const { home, folder } = templates()
   const [letter] = readTemplates(folder)
   if (!letter) throw new Error("no template")
-  const texts = { ...letter, channels: {} }
   const hostile = [
     { ...letter, name: "../out" },
     { ...letter, name: "a/b" },
-    { ...letter, locales: { "/../../out": texts } },
+    { ...letter, settings: { locales: { "/../../out": {} } } },
+    { ...letter, bodies: { "email./../../out.html": "x" } },
   ]
   for (const one of hostile) expect(() => writeTemplate(folder, one)).toThrow()
   expect(existsSync(join(home, "out"))).toBe(false)

@@ -12,7 +12,7 @@ import { ACCESS_TOKEN, ACCOUNT, REFRESH_TOKEN, session, signedInHome } from "./s
 
 /** These open data or files of this machine, serve a page, or ask a receiver of the user's. */
 const local =
-  /^(up|open|serve|init|migrate|version|tui|completion|profiles .*|config .*|admin .*|backup .*|db .*|restore|queue purge|smoke|upgrade|webhooks verify|smtp .*|templates preview)$/
+  /^(up|open|serve|init|migrate|version|tui|completion|profiles .*|config .*|admin .*|backup .*|db .*|restore|queue purge|smoke|upgrade|webhooks verify|smtp .*)$/
 
 const PASSWORD = "Correct-Horse-7"
 const { access_token, refresh_token } = session()

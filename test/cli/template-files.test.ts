@@ -1,13 +1,8 @@
 import { afterAll, describe, expect, test } from "bun:test"
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import {
-  filesOf,
-  inOrder,
-  readTemplates,
-  withNeighbours,
-  writeTemplate,
-} from "../../cli/lib/template-folder"
+import { filesOf, inOrder, readTemplates, writeTemplate } from "../../cli/lib/template-folder"
+import { withNeighbours } from "../../cli/lib/template-neighbours"
 import { program } from "../harness/program"
 import { environment, freshHome } from "./belfry"
 import { box } from "./box"
@@ -169,19 +164,21 @@ describe("a folder", () => {
       }),
     )
     const [a] = all
-    expect(a && withNeighbours(a, all).html).toBe("<[A PPPPP{{> p}} {{> other}}]>")
-    expect(a && withNeighbours(a, all).layout).toBeNull()
+    const whole = a && withNeighbours(a, all).template
+    expect(whole?.bodies["email.html"]).toBe("<[A PPPPP{{> p}} {{> other}}]>")
+    expect(whole?.settings.layout).toBeUndefined()
   })
 
   test("gets no file outside of it, whatever a server calls its templates and languages", () => {
     const folder = folderOf(LETTER)
     const [, letter] = readTemplates(folder)
     if (!letter) throw new Error("the template is missing")
-    const { de } = letter.locales
     for (const wrong of ["../out", "a/b", "..", ""]) {
       expect(() => writeTemplate(folder, { ...letter, name: wrong })).toThrow("is no name")
-      const locales = { [wrong]: de ?? letter }
-      expect(() => writeTemplate(folder, { ...letter, locales })).toThrow("names no language")
+      const settings = { ...letter.settings, locales: { [wrong]: {} } }
+      expect(() => writeTemplate(folder, { ...letter, settings })).toThrow("names no language")
+      const bodies = { [`email.${wrong}.html`]: "x" }
+      expect(() => writeTemplate(folder, { ...letter, bodies })).toThrow("names no language")
     }
     expect(existsSync(join(folder, "..", "out"))).toBe(false)
   })
@@ -236,29 +233,4 @@ test("push --watch pushes each change, tells a mistake and goes on after it", as
   put(folder, { "watched/email.html": "two\n" })
   expect(JSON.parse(await watch.line())).toMatchObject({ action: "updated", version: 2 })
   expect(await watch.stop()).toBe(130)
-})
-
-test("preview serves the rendered files to this machine alone, and tells the page of changes", async () => {
-  const folder = folderOf(LETTER)
-  await ask("push", folder, "--only", "frame")
-  await using preview = started(["templates", "preview", folder, "--ndjson"])
-  const { url } = JSON.parse(await preview.line()) as { url: string }
-  const page = await (await fetch(url)).text()
-  expect(page).toContain("<b>letter</b>")
-  const html = await fetch(`${url}html/letter`)
-  expect(await html.text()).toContain("<p>Hi Ann</p>")
-  expect(html.headers.get("content-security-policy")).toContain("sandbox")
-  expect(await (await fetch(`${url}text/letter`)).text()).toContain("Hi Ann")
-  expect((await fetch(`${url}html/nothing`)).status).toBe(404)
-  expect((await fetch(`${url}html/%zz`)).status).toBe(404)
-  const foreign = await fetch(url, { headers: { host: "evil.example.com" } })
-  expect(foreign.status).toBe(421)
-
-  const changes = (await fetch(`${url}changes`)).body?.getReader()
-  await changes?.read()
-  put(folder, { "letter/email.html": "<p>Bye {{name}}</p>\n" })
-  const told = await changes?.read()
-  expect(new TextDecoder().decode(told?.value as Uint8Array)).toContain("data: changed")
-  expect(await (await fetch(`${url}html/letter`)).text()).toContain("<p>Bye Ann</p>")
-  await changes?.cancel()
 })
