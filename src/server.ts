@@ -3,7 +3,6 @@ import { join } from "node:path"
 import type { Elysia } from "elysia"
 import { type AppParts, createApp } from "./app"
 import { compose, type Loop } from "./compose"
-import { keepSealed } from "./consents/fill-heads"
 import { type Blobs, openBlobs } from "./core/blobs"
 import { hostAndPort, type Loaded, type Settings } from "./core/config"
 import { type Disk, openDisk } from "./core/disk"
@@ -188,7 +187,7 @@ function keepRunning(store: Store, secrets: Secrets, settings: Settings): (() =>
   const backups = keepBackups(store, settings)
   const invariants = keepInvariants(store)
   const key = followMasterKey({ store, secrets })
-  const filling = [keepPosted(store), keepSealed(store, secrets), keepFilled(store)]
+  const filling = [keepPosted(store), keepFilled(store)]
   return [backups.stop, key, () => invariants.stop(), ...filling]
 }
 

@@ -230,6 +230,7 @@ const GONE: [string, RegExp][] = [
     /store\/recover|sqlite-format|db-recover|db recover/,
   ],
   ["the page of `templates preview`", /\btemplate-preview\b|templates preview/],
+  ["sealed heads of consents", /consents\/(chain|fill)-heads|\bconsentHeads\b/],
 ]
 
 test("what has gone does not come back", () => {

@@ -17,7 +17,6 @@ export interface Components {
   BulkSaved: { created: number; updated: number; skipped: number; failed: ({ index: number; error: { code: string; message: string; details: Record<string, unknown> } })[] }
   Category: { id: string; slug: string; name: string; description: string | null; critical: boolean; default: "on" | "off"; visibility: "public" | "private"; channels: ("email" | "push" | "sms" | "in_app")[]; created_at: string; updated_at: string }
   Consent: { id: string; subscriber_id: string; channel: "email" | "push" | "sms" | "in_app"; category: string | null; scope: Components["ConsentScope"] | null; action: "granted" | "withdrawn"; source: "api" | "page" | "one_click" | "sms" | "import"; proof: string | null; ip_hash: string | null; created_at: string; number: number; prev_hash: string | null; hash: string }
-  ConsentHead: { state: "sealed" | "unsealed" | "changed" | "none"; number: number | null; hash: string | null }
   ConsentScope: { type: "category" | "topic" | "broadcast"; key: string | null }
   ConsoleSession: { id: string; current: boolean; ip: string | null; user_agent: string | null; client_name: string | null; created_at: string; last_used_at: string; expires_at: string }
   ConsoleUser: { id: string; email: string; name: string | null; locale: string | null; timezone: string | null; mfa_enabled: boolean; operator: boolean; created_at: string; last_login_at: string | null }
@@ -118,7 +117,7 @@ export interface Components {
   StoredMegabytes: { used: number; limit: number | null; remaining: number | null }
   SubscribedTopic: { key: string; name: string; subscribed_at: string }
   Subscriber: { id: string; project_id: string; external_id: string; email: string | null; phone: string | null; name: string | null; avatar_url: string | null; locale: string | null; timezone: string | null; metadata: Record<string, unknown>; tags: string[]; status: "active" | "unsubscribed" | "blocked"; auth_user_id: string | null; devices: number; unread: number; last_seen_at: string | null; created_at: string; updated_at: string }
-  SubscriberExport: { data: { exported_at: string; subscriber: unknown; preferences: unknown; unsubscribes: unknown[]; merged_subscribers: unknown[]; consents: unknown[]; consent_head: Components["ConsentHead"]; address_consents: unknown[]; topics: unknown[]; suppressions: unknown[]; unsubscribe_links: unknown[]; messages: unknown[]; inbound_emails: unknown[]; events: unknown[] }; meta: { request_id: string } }
+  SubscriberExport: { data: { exported_at: string; subscriber: unknown; preferences: unknown; unsubscribes: unknown[]; merged_subscribers: unknown[]; consents: unknown[]; address_consents: unknown[]; topics: unknown[]; suppressions: unknown[]; unsubscribe_links: unknown[]; messages: unknown[]; inbound_emails: unknown[]; events: unknown[] }; meta: { request_id: string } }
   Success: { success: true }
   Suppression: { id: string; channel: "email" | "sms"; address: string; reason: "bounce" | "complaint" | "unsubscribe" | "manual"; origin: "event" | "api" | "console" | "import" | "page"; scope: Components["SuppressionScope"]; source_message_id: string | null; diagnostic: string | null; note: string | null; expires_at: string | null; created_at: string }
   SuppressionCheck: { address: string; suppressed: boolean; suppression: Components["Suppression"] | null }

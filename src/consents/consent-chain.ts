@@ -5,7 +5,6 @@ import { type RowList, rowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { demandCategory } from "../subscribers/categories"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
-import { type ChainHead, type HeadSecrets, readHead } from "./chain-heads"
 import { type ConsentRow, type ConsentSecrets, recordConsent } from "./consents"
 import { scopeOfChoice } from "./subscriber-choices"
 import { type ConsentSource, consents } from "./tables"
@@ -29,17 +28,6 @@ export async function lengthOfChain(db: Reader, subscriber: Subject): Promise<nu
   const last = numbers.where(chainOf(subscriber)).orderBy(desc(consents.number))
   const [row] = await last.limit(1)
   return row?.number ?? 0
-}
-
-/** The last record of a subscriber, as the server keeps it apart from the chain. */
-export async function headOfChain(
-  db: Reader,
-  secrets: HeadSecrets,
-  subscriber: Subject,
-): Promise<ChainHead> {
-  const { id: subscriber_id, project_id } = subscriber
-  const has_records = (await lengthOfChain(db, subscriber)) > 0
-  return readHead(db, secrets, { project_id, subscriber_id, address: null }, has_records)
 }
 
 interface GivenConsent {

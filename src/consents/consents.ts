@@ -6,14 +6,20 @@ import { comparable } from "../lib/address"
 import type { AudienceChannel } from "../lib/preferences"
 import { newRowInserter, prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
-import { type ChainHead, type ChainOwner, endOf, type HeadSecrets, sealHead } from "./chain-heads"
 import { type ConsentSource, consents } from "./tables"
 import type { UnsubscribeScope } from "./unsubscribe-links"
 
 export type ConsentRow = typeof consents.$inferSelect
 
-/** What a new record needs: a MAC for the address of the person, and a seal for the head of the chain. */
-export type ConsentSecrets = HeadSecrets & Pick<Secrets, "mac">
+/** A new record keeps a MAC of the IP address of the person. */
+export type ConsentSecrets = Pick<Secrets, "mac">
+
+type ChainOwner = Pick<ConsentRow, "project_id" | "subscriber_id" | "address">
+
+/** The number and hash of the record before. The hash is null where no record stands in the place. */
+export type ChainPlace = { number: number; hash: string | null }
+
+const START: ChainPlace = { number: 0, hash: null }
 
 /** The person that a chain is about: a subscriber, or an address of none, in any spelling. */
 type ConsentOwner = { subscriber_id: string; address?: never } | { address: string }
@@ -50,7 +56,7 @@ export function recordConsent(
     "subscriber_id" in given
       ? { subscriber_id: given.subscriber_id, address: null }
       : { subscriber_id: null, address: comparable(given.address) }
-  return append(tx, secrets, {
+  return append(tx, {
     ...{ id: newId(), project_id, ...owner, channel },
     ...{ scope_type: scope?.type ?? null, scope_key: scope?.key ?? null, action, source, proof },
     ip_hash: ip === null ? null : secrets.mac("consent ip", ip).toString("hex"),
@@ -61,50 +67,53 @@ export function recordConsent(
 /** Takes the next place of the chain of its subscriber or address. Returns the record. */
 async function append(
   tx: Tx,
-  secrets: HeadSecrets,
   fields: Omit<ConsentRow, "number" | "prev_hash" | "hash">,
 ): Promise<ConsentRow> {
   for (let tries = 1; tries <= MOST_TRIES; tries++) {
-    const [last] = await lastOf(tx, fields)
-    const end = await endOf(tx, secrets, fields, last)
-    const unsigned = { ...fields, number: end.number + 1, prev_hash: end.hash }
-    const row = { ...unsigned, hash: hashOf(unsigned) }
+    const row = after(await lastOf(tx, fields), fields)
     const fresh = await insertConsents(tx, [row])
-    if (!fresh.has(fields.id)) continue
-    await sealHead(tx, secrets, fields, row)
-    return row
+    if (fresh.has(fields.id)) return row
   }
   throw new Error("others wrote to the same chain of consents all the time")
 }
 
-/** As `append`, for records of one subscriber in their order. The transaction holds the subscriber. */
+/** As `append`, for records of one subscriber behind a place of its chain. The transaction holds the subscriber. */
 export async function appendAll(
   tx: Tx,
-  secrets: HeadSecrets,
+  place: ChainPlace,
   list: Omit<ConsentRow, "number" | "prev_hash" | "hash">[],
 ): Promise<void> {
-  const [first] = list
-  if (first === undefined) return
-  const [last] = await lastOf(tx, first)
-  let { number, hash: prev_hash } = await endOf(tx, secrets, first, last)
+  let last = place
   const rows = list.map((fields) => {
-    number += 1
-    const unsigned = { ...fields, number, prev_hash }
-    prev_hash = hashOf(unsigned)
-    return { ...unsigned, hash: prev_hash }
+    const row = after(last, fields)
+    last = row
+    return row
   })
   const fresh = await insertConsents(tx, rows)
   if (fresh.size < rows.length) throw new Error("a chain of consents was written without its lock")
-  await sealHead(tx, secrets, first, { number, hash: prev_hash })
+}
+
+/** The record that stands behind a place. */
+export function after(
+  { number, hash }: ChainPlace,
+  fields: Omit<ConsentRow, "number" | "prev_hash" | "hash">,
+): ConsentRow {
+  const unsigned = { ...fields, number: number + 1, prev_hash: hash }
+  return { ...unsigned, hash: hashOf(unsigned) }
 }
 
 const insertConsents = newRowInserter(consents, "id")
 
-/** The number and hash of the last record of a chain. */
-export const lastOf = (db: Reader, { project_id, subscriber_id, address }: ChainOwner) =>
-  subscriber_id === null
+/** The place of the last record of a chain. */
+export async function lastOf(
+  db: Reader,
+  { project_id, subscriber_id, address }: ChainOwner,
+): Promise<ChainPlace> {
+  const [last = START] = await (subscriber_id === null
     ? findLast(db, { project_id, address: address ?? "" })
-    : findLastOfSubscriber(db, { project_id, subscriber_id })
+    : findLastOfSubscriber(db, { project_id, subscriber_id }))
+  return last
+}
 
 const findLastOfSubscriber = prepared(
   { project_id: consents.project_id, subscriber_id: consents.subscriber_id },
@@ -134,7 +143,7 @@ const findLast = prepared(
 )
 
 /** SHA-256 over everything that the record says and over the hash before it, in hex. */
-export function hashOf(row: Omit<ConsentRow, "hash">): string {
+function hashOf(row: Omit<ConsentRow, "hash">): string {
   const { prev_hash, number, id, project_id, subscriber_id, address, channel } = row
   const { scope_type, scope_key, action, source, proof, ip_hash, created_at } = row
   const said = [
@@ -146,21 +155,10 @@ export function hashOf(row: Omit<ConsentRow, "hash">): string {
 
 /**
  * The id of the first record that is not what was written, or that does not follow the one before, in a
- * chain in the order of its numbers. Undefined where there is none; `endsAs` tells whether records are
- * missing at the end.
+ * chain in the order of its numbers. Undefined where there is none.
  */
 export const brokenRecord = (chain: ConsentRow[]): string | undefined =>
   chain.find(({ hash, ...row }, at) => {
     const prev_hash = chain[at - 1]?.hash ?? null
     return row.number !== at + 1 || row.prev_hash !== prev_hash || hash !== hashOf(row)
   })?.id
-
-/**
- * Whether a chain ends with the record that was written last. A chain of an older version whose head is not
- * sealed yet may end anywhere.
- */
-export function endsAs(chain: ConsentRow[], head: ChainHead): boolean {
-  const last = chain.at(-1)
-  if (head.state === "sealed") return head.number === last?.number && head.hash === last.hash
-  return head.state === "unsealed" || (head.state === "none" && last === undefined)
-}

@@ -4,9 +4,8 @@ import { newId } from "../core/ids"
 import { now } from "../core/time"
 import type { Reader, Tx } from "../store/store"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
-import { endOf, type HeadSecrets, readHead, removeHead, sealHead } from "./chain-heads"
 import { lengthOfChain } from "./consent-chain"
-import { appendAll, brokenRecord, type ConsentRow, endsAs, hashOf, lastOf } from "./consents"
+import { after, appendAll, brokenRecord, type ConsentRow, lastOf } from "./consents"
 import { consents } from "./tables"
 
 type Owner = Pick<SubscriberRow, "id" | "project_id">
@@ -34,34 +33,20 @@ const readChain = async (db: Reader, owner: Owner): Promise<ConsentRow[]> =>
 /**
  * Adds the records of one chain to the end of another, in their order and with their times, and removes
  * the first chain. The proof of each one names the record that it was. Returns how many there were.
- * A chain that was not whole leaves an empty place behind its records, so that the merge does not hide it.
+ * A place stays empty before the records of a chain that was not whole, so that the merge does not hide it.
  */
-export async function moveConsents(
-  tx: Tx,
-  secrets: HeadSecrets,
-  from: Owner,
-  into: Owner,
-): Promise<number> {
+export async function moveConsents(tx: Tx, from: Owner, into: Owner): Promise<number> {
   const chain = await readChain(tx, from)
-  const head = await readHead(tx, secrets, ofSubscriber(from), chain.length > 0)
-  const is_whole = brokenRecord(chain) === undefined && endsAs(chain, head)
+  const last = await lastOf(tx, ofSubscriber(into))
+  const is_whole = brokenRecord(chain) === undefined
   await tx.delete(consents).where(chainOf(from))
-  await removeHead(tx, ofSubscriber(from))
   const moved = chain.map(({ id, hash, number: _, prev_hash: __, ...said }) => {
     const origin = `moved from record ${id} of subscriber ${from.id}, hash ${hash}`
     const proof = said.proof === null ? origin : `${said.proof} (${origin})`
     return { ...said, id: newId(), subscriber_id: into.id, proof }
   })
-  await appendAll(tx, secrets, moved)
-  if (!is_whole) await leaveEmptyPlace(tx, secrets, into)
+  await appendAll(tx, is_whole ? last : { number: last.number + 1, hash: null }, moved)
   return chain.length
-}
-
-async function leaveEmptyPlace(tx: Tx, secrets: HeadSecrets, owner: Owner): Promise<void> {
-  const chain = ofSubscriber(owner)
-  const [last] = await lastOf(tx, chain)
-  const { number } = await endOf(tx, secrets, chain, last)
-  await sealHead(tx, secrets, chain, { number: number + 1, hash: null })
 }
 
 /** The record that closes the chain of a subscriber that is erased. It holds no personal data. */
@@ -75,21 +60,18 @@ export interface ClosedChain {
  * Removes the chain of a subscriber and leaves one closing record, whose `prev_hash` is the hash of the
  * last record that stood there.
  */
-export async function closeChain(tx: Tx, secrets: HeadSecrets, owner: Owner): Promise<ClosedChain> {
-  const [last] = await lastOf(tx, ofSubscriber(owner))
-  const end = await endOf(tx, secrets, ofSubscriber(owner), last)
+export async function closeChain(tx: Tx, owner: Owner): Promise<ClosedChain> {
+  const last = await lastOf(tx, ofSubscriber(owner))
   const [found] = await tx.select({ all: count() }).from(consents).where(chainOf(owner))
   await tx.delete(consents).where(chainOf(owner))
-  const closing = {
+  const row = after(last, {
     ...{ id: newId(), ...ofSubscriber(owner) },
     ...{ channel: "email" as const, scope_type: null, scope_key: null },
     ...{ action: "erased" as const, source: "api" as const, proof: null, ip_hash: null },
-    ...{ created_at: now(), number: end.number + 1, prev_hash: end.hash },
-  }
-  const row = { ...closing, hash: hashOf(closing) }
+    created_at: now(),
+  })
   await tx.insert(consents).values(row)
-  await sealHead(tx, secrets, row, row)
-  return { receipt_id: closing.id, removed: found?.all ?? 0 }
+  return { receipt_id: row.id, removed: found?.all ?? 0 }
 }
 
 const ofSubscriber = ({ id: subscriber_id, project_id }: Owner) => ({
@@ -105,6 +87,5 @@ export async function removeAddressChain(
   const ours = and(eq(consents.project_id, project_id), eq(consents.address, address))
   const [found] = await tx.select({ all: count() }).from(consents).where(ours)
   await tx.delete(consents).where(ours)
-  await removeHead(tx, { project_id, subscriber_id: null, address })
   return found?.all ?? 0
 }

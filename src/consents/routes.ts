@@ -8,7 +8,7 @@ import { rowList } from "../store/rows"
 import type { Reader } from "../store/store"
 import { find, hold } from "../subscribers/find-subscriber"
 import { unsubscribes } from "../subscribers/tables"
-import { addConsent, headOfChain, listConsents, shownConsent } from "./consent-chain"
+import { addConsent, listConsents, shownConsent } from "./consent-chain"
 import * as schemas from "./schemas"
 import * as choices from "./subscriber-choices"
 
@@ -86,18 +86,14 @@ const chainRoutes = ({ store, cursors, secrets }: ConsentParts): AnyRoute[] => [
     ...by("GET", `${ONE}/consents`),
     summary: "List the consent records of a subscriber, newest first",
     description:
-      "Records are only added. Each one has the hash of the one before, so that a change or a gap shows. `meta.head` is the last record, so that one that was removed from the end shows.",
+      "Records are only added. Each one has the hash of the one before, so that a change or a gap shows.",
     query: schemas.consentQuery,
     response: schemas.Consent,
-    meta: schemas.consentListMeta,
     errors: ["subscriber_not_found"],
     handle: async (call) => {
       const { project_id, params } = call
       const subscriber = await find(store.read, project_id, params.subscriber_id)
-      const list = listConsents(store.read, subscriber)
-      const page = await listPage(call, cursors, list, shownConsent)
-      const head = await headOfChain(store.read, secrets, subscriber)
-      return { ...page, meta: { ...page.meta, head } }
+      return listPage(call, cursors, listConsents(store.read, subscriber), shownConsent)
     },
   }),
   route({

@@ -4,7 +4,6 @@ import { pageQuery } from "../http/page"
 import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { count, id, maybe, rarely, text, time, word } from "../lib/record-fields"
 import { CATEGORY_SLUG } from "../lib/text"
-import { HEAD_STATES } from "./chain-heads"
 import { CONSENT_SCOPES } from "./tables"
 
 const LONGEST_REASON = 500
@@ -85,23 +84,6 @@ export const Consent = t.Object(
 )
 
 export const consentQuery = pageQuery({})
-
-export const ConsentHead = t.Object(
-  {
-    state: word(
-      HEAD_STATES,
-      "`sealed`: the last record is known. `unsealed`: an older version wrote the chain, and the server will seal it soon. `changed`: somebody changed the seal. `none`: there is no seal, which is right only without records.",
-    ),
-    number: maybe(count(1, "The number of the last record.")),
-    hash: maybe(text(HASH, "The hash of the last record.")),
-  },
-  {
-    title: "ConsentHead",
-    description: "The last record of the chain, as the server keeps it under a seal.",
-  },
-)
-
-export const consentListMeta = t.Object({ head: ConsentHead })
 
 export const NewConsent = t.Object({
   channel: channel(),

@@ -64,19 +64,4 @@ export const consents = table(
   ],
 )
 
-/**
- * The number and hash of the last record of each chain, sealed with the master key: a record that is removed
- * from the end shows. A row is written with each record, and goes with its chain.
- */
-export const consentHeads = table(
-  "consent_heads",
-  {
-    /** Of the subscriber, or made of the project and the address. */
-    id: id(),
-    project_id: ref().notNull(),
-    sealed: text().notNull(),
-  },
-  (head) => [index("consent_heads_by_project").on(head.project_id, head.id)],
-)
-
 export type ConsentSource = "api" | "page" | "one_click" | "sms" | "import"

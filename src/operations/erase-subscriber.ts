@@ -78,7 +78,7 @@ export async function eraseSubscriber(
     await enqueue(tx, subscriberErased, { payload: { sealed }, project_id: null, run_at })
     const target = { type: "subscriber", id: person.subscriber_id }
     await audit.record(tx, caller, { account_id, project_id, action: "subscriber.erased", target })
-    return { person, tags: row?.tags ?? [], ...(await removeRecord(tx, secrets, person, row)) }
+    return { person, tags: row?.tags ?? [], ...(await removeRecord(tx, person, row)) }
   })
   // A tag may be about one person, and the counter of a tag has its name.
   const names = tags.map((tag) => counterOf("tag", tag))
@@ -162,15 +162,10 @@ interface OwnCounts {
 }
 
 /** The row itself, and what few rows hold, in the transaction that closes the chain. */
-async function removeRecord(
-  tx: Tx,
-  secrets: Secrets,
-  person: TracedPerson,
-  row: SubscriberRow | undefined,
-) {
+async function removeRecord(tx: Tx, person: TracedPerson, row: SubscriberRow | undefined) {
   const { subscriber_id: id, project_id } = person
   const topics = await leaveAll(tx, [id])
-  const { receipt_id, removed: chain } = await closeChain(tx, secrets, { id, project_id })
+  const { receipt_id, removed: chain } = await closeChain(tx, { id, project_id })
   const ended = eq(unsubscribes.subscriber_id, id)
   const gone = await tx.delete(unsubscribes).where(ended).returning({ id: unsubscribes.id })
   if (row) await removeRows(tx, project_id, [row])

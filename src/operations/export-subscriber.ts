@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, inArray, type SQL } from "drizzle-orm"
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
-import { headOfChain, shownConsent } from "../consents/consent-chain"
+import { shownConsent } from "../consents/consent-chain"
 import type { ConsentRow } from "../consents/consents"
 import { shownUnsubscribe } from "../consents/subscriber-choices"
 import { consents, unsubscribeLinks } from "../consents/tables"
@@ -71,7 +71,6 @@ async function* documentOf(
     shownUnsubscribe,
   )
   yield* list("consents", rowsOf(db, consents, ofSubscriber(consents, owner)), shownConsent)
-  yield `,"consent_head":${JSON.stringify(await headOfChain(db, parts.secrets, owner))}`
   const { project_id } = person
   const addresses = namesIn(person, "address")
   const ofAddress = and(eq(consents.project_id, project_id), inArray(consents.address, addresses))

@@ -3,7 +3,6 @@ import * as audit from "../audit-log/audit-log"
 import { demandMovable, moveConsents } from "../consents/moved-consents"
 import { addUnsubscribes, demandFewUnsubscribes } from "../consents/subscriber-choices"
 import { fail } from "../core/errors"
-import type { Secrets } from "../core/secrets"
 import { isYetToCome } from "../fan-out/open-publishes"
 import type { Caller } from "../identity/caller"
 import type { Reader, Store, Tx } from "../store/store"
@@ -27,7 +26,7 @@ const MOST_BYTES = 16_384
  * Throws 409 for a subscriber and itself, and at the limits of what one may have.
  */
 export async function mergeSubscribers(
-  { store, secrets }: { store: Store; secrets: Secrets },
+  store: Store,
   caller: Caller,
   into_name: string,
   from_name: string,
@@ -45,7 +44,7 @@ export async function mergeSubscribers(
     const former = (await mergedInto(tx, gone.id)).map(({ id }) => id)
     await moveFirstMessages(tx, { project_id, into: kept.id, from: [...former, gone.id] })
     await moveAll(tx, gone.id, kept.id, (other, own) => isYetToCome(tx, project_id, other, own))
-    await moveConsents(tx, secrets, gone, kept)
+    await moveConsents(tx, gone, kept)
     await moveUnsubscribes(tx, gone, kept)
     await keepNames(tx, kept, gone)
     await removeRows(tx, project_id, [gone])

@@ -1,7 +1,7 @@
 import { and, eq, inArray, lte, notInArray, type SQL } from "drizzle-orm"
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import { auditLog } from "../audit-log/tables"
-import { consentHeads, consents, unsubscribeLinks } from "../consents/tables"
+import { consents, unsubscribeLinks } from "../consents/tables"
 import type { Blobs } from "../core/blobs"
 import { now, sleep } from "../core/time"
 import { dkimKeys, domains } from "../domains/tables"
@@ -95,7 +95,6 @@ const large: LargeTable[] = [
   { rows: suppressions, named_by: [] },
   { rows: unsubscribeLinks, named_by: [], order: unsubscribeLinks.address },
   { rows: consents, named_by: [] },
-  { rows: consentHeads, named_by: [] },
   { rows: templates, named_by: [templateVersions.template_id] },
   {
     rows: subscribers,

@@ -1,5 +1,4 @@
 import { Type as t } from "@sinclair/typebox"
-import { ConsentHead } from "../consents/schemas"
 import { count, flag, id, text } from "../lib/record-fields"
 
 export const MergeInput = t.Object({
@@ -67,7 +66,6 @@ export const SubscriberExport = t.Object(
         "The names of subscribers that were merged into it: `id`, `external_id`, `email`, `phone`, `merged_at`.",
       ),
       consents: rows("Consent records, the oldest first."),
-      consent_head: ConsentHead,
       address_consents: rows("Consent records of its addresses while no subscriber had them."),
       topics: rows("Topics with `key`, `name` and `subscribed_at`."),
       suppressions: rows("Suppression records of its addresses and numbers."),

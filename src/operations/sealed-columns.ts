@@ -1,7 +1,5 @@
 import { and, eq, inArray, isNotNull, like, type SQL, sql } from "drizzle-orm"
 import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
-import { headContext } from "../consents/chain-heads"
-import { consentHeads } from "../consents/tables"
 import { keyIdOf } from "../core/secrets"
 import { dkimKeys } from "../domains/tables"
 import { idempotency } from "../http/tables"
@@ -109,14 +107,6 @@ export const SEALED_COLUMNS: SealedColumn[] = [
     contextOf: ofRow("signing_keys", "private_key"),
     what: "keys that sign tokens of subscribers",
     remedy: "nothing; the next token gets a new key",
-    drop: "row",
-  },
-  {
-    key: consentHeads.id,
-    column: consentHeads.sealed,
-    contextOf: headContext,
-    what: "ends of the chains of consents",
-    remedy: "nothing; the server seals the chains as they are now",
     drop: "row",
   },
   {

@@ -35,7 +35,7 @@ export const subscriberDataRoutes = (parts: SubscriberDataParts): AnyRoute[] => 
     errors: ["subscriber_not_found", "conflict"],
     handle: async ({ caller, params, body }) => {
       const { mergeSubscribers } = await import("./merge-subscribers")
-      const kept = await mergeSubscribers(parts, caller, params.subscriber_id, body.from_id)
+      const kept = await mergeSubscribers(parts.store, caller, params.subscriber_id, body.from_id)
       return { data: subscriberRecord(kept) }
     },
   }),

@@ -1,6 +1,6 @@
 import type { SQLiteTable } from "drizzle-orm/sqlite-core"
 import { auditLog } from "../audit-log/tables"
-import { consentHeads, consents, unsubscribeLinks } from "../consents/tables"
+import { consents, unsubscribeLinks } from "../consents/tables"
 import type { Settings } from "../core/config"
 import { dkimKeys, domains } from "../domains/tables"
 import { mtaStsPolicies } from "../emails/tables"
@@ -160,7 +160,6 @@ export const tableEnds: ReadonlyMap<SQLiteTable, TableEnd> = new Map<SQLiteTable
   [projectMembers, withOwner("project")],
   // What people allowed and forbade has to be shown for as long as the project sends.
   [consents, withOwner("project")],
-  [consentHeads, withRow(consents)],
   // Mail in mailboxes carries these links for years.
   [unsubscribeLinks, withOwner("project")],
   [projects, withOwner("account")],

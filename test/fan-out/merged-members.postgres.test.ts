@@ -31,8 +31,7 @@ async function openMerge(members: number) {
       return result
     })
   const slow = Object.assign(Object.create(store) as Store, { tx })
-  const merge = (from: string) =>
-    mergeSubscribers({ store: slow, secrets: parts.secrets }, caller, heir, from)
+  const merge = (from: string) => mergeSubscribers(slow, caller, heir, from)
   const reached = async () =>
     (await messagesOf(parts, project, id)).map(({ subscriber_id }) => subscriber_id)
   return { project, ids, id, heir, merge, reached, changed: changed.promise, go: go.resolve }

@@ -99,9 +99,7 @@ test("a merge that dies on its way leaves nobody out", async () => {
       throw new Error("the process was killed")
     })
   const dying = { read: store.read, tx } as Store
-  await expect(
-    mergeSubscribers({ store: dying, secrets: parts.secrets }, caller, waiting, written),
-  ).rejects.toThrow("killed")
+  await expect(mergeSubscribers(dying, caller, waiting, written)).rejects.toThrow("killed")
   await walkAll(service)
   expect((await reached()).sort()).toEqual([...ids].sort())
   expect((await record(parts, id)).channels.email).toMatchObject({ sent: CHUNK + 2 })

@@ -2,7 +2,6 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test"
 import { spawn } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { sealSome } from "../../src/consents/fill-heads"
 import { loadSettings } from "../../src/core/config"
 import { openStore } from "../../src/store/open"
 import { fillSome } from "../../src/subscribers/fill-postings"
@@ -34,7 +33,6 @@ async function sealedFolder() {
     await sealWebhooks(store, secretsOf(folder), SEALED)
     // So that a server has nothing to write but what is asked of it.
     while (await fillSome(store));
-    while (await sealSome(store, secretsOf(folder)));
     while (await diagnostics.fillSome(store));
   })
   return { home, folder, api_key }

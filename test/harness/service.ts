@@ -2,7 +2,6 @@ import type { Elysia } from "elysia"
 import { createApp } from "../../src/app"
 import { PROVIDERS } from "../../src/channels"
 import { compose, type Ground } from "../../src/compose"
-import { sealSome } from "../../src/consents/fill-heads"
 import { type Settings, settings } from "../../src/core/config"
 import type { Disk } from "../../src/core/disk"
 import { resolver } from "../../src/core/dns"
@@ -136,7 +135,6 @@ export async function testService(options: ServiceOptions = {}) {
   const { store, folder } = base
   while (await fillSome(store)); // searches go by posting lists, as they do a moment after a start
   const secrets = openSecrets({ data_dir: folder, master_key: null })
-  while (await sealSome(store, secrets)); // and chains of consents have their heads
   const disk: FakeDisk = { healthy: true, low: false }
   const base_url = () => "http://belfry.test"
   const mails: SystemMail[] = []

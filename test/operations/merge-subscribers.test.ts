@@ -86,6 +86,22 @@ describe("merge", () => {
     }
   })
 
+  test("does not hide that a record of the removed chain is missing", async () => {
+    const project = await service.project()
+    const [into, from] = [await addSubscriber(project), await addSubscriber(project)]
+    const add = (id: string) =>
+      project.post(path(id, "/consents"), { ...EMAIL, action: "granted", source: "import" })
+    for (const { id } of [into, from, from, from]) await add(id)
+    const [, second, third] = await chainOfSubscriber(service, from.id)
+    await store.tx((tx) => tx.delete(consents).where(eq(consents.id, second?.id ?? "")))
+    await merge(project, into.id, from.id)
+    await add(into.id)
+    const chain = await chainOfSubscriber(service, into.id)
+    expect(chain.map(({ number }) => number)).toEqual([1, 3, 4, 5])
+    expect(chain[2]?.proof).toContain(`record ${third?.id} of`)
+    expect(brokenRecord(chain)).toBe(chain[1]?.id)
+  })
+
   test("keeps the stricter preference and status", async () => {
     const project = await service.project()
     const [into, from] = [await addSubscriber(project), await addSubscriber(project)]

@@ -17,7 +17,7 @@ import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 
 const service = await sharedService()
-const { store, parts } = service
+const { store } = service
 
 /** More than a merge moves at once, and more than its job moves in one transaction. */
 const MANY = 1100
@@ -105,12 +105,7 @@ describe("a merge of a subscriber with many messages", () => {
         await work(open)
         throw new Error("killed")
       })
-    const merging = mergeSubscribers(
-      { ...parts, store: { ...store, tx } },
-      caller,
-      into.id,
-      from.id,
-    )
+    const merging = mergeSubscribers({ ...store, tx }, caller, into.id, from.id)
     await expect(merging).rejects.toThrow("killed")
     expect(await owners(project)).toEqual({ [from.id]: AT_ONCE + 1 })
     expect((await project.get(path(from.id))).status).toBe(200)

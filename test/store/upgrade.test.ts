@@ -87,6 +87,9 @@ const settingsOf = ({ folder, database_url }: { folder: string; database_url: st
 
 const tablesNow = await schemaTables()
 
+/** A table that a later migration drops, with a value of the same name. */
+const GONE = "consent_heads"
+
 const fixtures = fixturesOf(engine)
 
 test("every schema but the latest is kept with rows of its time", () => {
@@ -103,7 +106,12 @@ test.each(fixtures)(
     const names = [...new Set([...inserted].map(([, name = ""]) => name))]
     expect(names.length).toBeGreaterThan(40)
     const before = new Map<string, Row[]>()
-    for (const name of names) before.set(name, await old.rows(name))
+    for (const name of names.filter((one) => one !== GONE)) {
+      before.set(
+        name,
+        (await old.rows(name)).filter((row) => row.name !== GONE),
+      )
+    }
 
     const store = await openStore(settingsOf(old).values, { begin: "never" })
     for (const table of tablesNow) {
