@@ -229,6 +229,7 @@ const GONE: [string, RegExp][] = [
     "page-level recovery of SQLite: the newest verified backup is the way back",
     /store\/recover|sqlite-format|db-recover|db recover/,
   ],
+  ["a second SMTP client in the command line", /\bSmtpWire\b|smtp-wire/],
   ["the page of `templates preview`", /\btemplate-preview\b|templates preview/],
   ["sealed heads of consents", /consents\/(chain|fill)-heads|\bconsentHeads\b/],
 ]

@@ -52,8 +52,7 @@ const listen: Action<ListenOptions> = async (context, options) => {
   if (options.forwardTo === undefined) {
     throw usage("--forward-to is missing", "belfry listen --forward-to localhost:3000/hooks")
   }
-  const url = receiverAddress(options.forwardTo)
-  return await new Listening(context, options, new Forwarder(url, options.skipVerify), url).run()
+  return await new Listening(context, options, receiverAddress(options.forwardTo)).run()
 }
 
 /** Only the secret, in a pipe too, for `SECRET=$(belfry listen --print-secret)`. */
@@ -64,21 +63,27 @@ async function printSecret(context: Context) {
   await output.record({ secret }, () => secret)
 }
 
+/**
+ * Carries deliveries to a receiver, each event once: what the server sends again after a reconnect was
+ * either forwarded already, or is on its way.
+ */
 class Listening {
   readonly #context: Context
   readonly #options: ListenOptions
-  readonly #forwarder: Forwarder
   readonly #url: string
+  /** By event, in the order of the feed, from the first that is not done. */
+  readonly #in_flight = new Map<string, Promise<PostResult>>()
+  readonly #done = new Set<string>()
+  /** The last event before which everything has been forwarded. */
+  #cursor: string | undefined
   #stream: EventStream | undefined
   #is_ready = false
   #left: number
   #failure: unknown
-  #exit: number = exits.done
 
-  constructor(context: Context, options: ListenOptions, forwarder: Forwarder, url: string) {
+  constructor(context: Context, options: ListenOptions, url: string) {
     this.#context = context
     this.#options = options
-    this.#forwarder = forwarder
     this.#url = url
     this.#left = options.limit === undefined ? Number.POSITIVE_INFINITY : limitOf(options.limit)
   }
@@ -91,27 +96,32 @@ class Listening {
       types: event?.join(","),
       headers: { "x-svc-listen-secret": listenSecret(this.#context) },
       ...(after !== undefined && { start: { after, not_before: undefined } }),
-      cursor: () => this.#forwarder.cursor,
+      cursor: () => this.#cursor,
       onFrame: (frame) => this.#onFrame(frame),
       onState: tellLink(this.#context),
     })
     this.#stream = stream
+    let exit: number = exits.done
     onInterrupt(() => {
-      this.#exit = exits.interrupted
+      exit = exits.interrupted
       stream.close()
     })
     const timer = timeout === undefined ? undefined : setTimeout(() => stream.close(), timeout)
     await stream.ended
     clearTimeout(timer)
     if (this.#failure !== undefined) throw this.#failure
-    if (this.#exit === exits.done) await this.#forwarder.idle()
-    return this.#exit
+    if (exit === exits.done) await Promise.all(this.#in_flight.values())
+    return exit
   }
 
   /** Deliveries run concurrently: the next frame does not wait for the receiver. */
   async #onFrame(frame: Frame): Promise<void> {
     if (frame.type === "ready") await this.#ready(frame.secret)
-    if (frame.type === "delivery") this.#forward(frame).catch((error) => this.#fail(error))
+    if (frame.type !== "delivery") return
+    this.#forward(frame).catch((error) => {
+      this.#failure ??= error
+      this.#stream?.close()
+    })
   }
 
   async #ready(secret: string) {
@@ -125,45 +135,34 @@ class Listening {
     })
   }
 
-  async #forward(delivery: StreamDelivery) {
+  async #forward({ delivery_id, headers, body }: StreamDelivery) {
     const at = new Date(millis()).toISOString()
-    const { forwarded, is_new } = await this.#forwarder.forward(delivery)
-    this.#stream?.send({
-      type: "result",
-      delivery_id: delivery.delivery_id,
-      response_status: forwarded.status,
-      response_body: forwarded.body,
-    })
-    if (!is_new) return
-    const { event_id, event_type, status, error, duration_ms } = forwarded
-    const record = { type: "delivery", at, event_type, event_id, response_status: status, error }
-    const human = () => deliveryLine(at, forwarded, this.#context)
-    await this.#context.output.line({ ...record, duration_ms }, human)
+    const event_id = headers["webhook-id"] ?? delivery_id
+    const known = this.#in_flight.get(event_id)
+    const { skipVerify: skip_verify } = this.#options
+    const posted = known ?? post({ url: this.#url, headers, body, skip_verify })
+    this.#in_flight.set(event_id, posted)
+    const { status, body: answer, error, duration_ms } = await posted
+    if (!known) this.#advance(event_id)
+    const response = { response_status: status, response_body: answer }
+    this.#stream?.send({ type: "result", delivery_id, ...response })
+    if (known) return
+    const event = { at, event_type: typeOf(body), event_id }
+    const record = { type: "delivery", ...event, response_status: status, error, duration_ms }
+    await this.#context.output.line(record, () => deliveryLine(record, this.#context))
     this.#left -= 1
     if (this.#left === 0) this.#stream?.close()
   }
 
-  #fail(error: unknown) {
-    this.#failure ??= error
-    this.#stream?.close()
+  #advance(event_id: string) {
+    this.#done.add(event_id)
+    for (const first of this.#in_flight.keys()) {
+      if (!this.#done.delete(first)) return
+      this.#in_flight.delete(first)
+      this.#cursor = first
+    }
   }
 }
-
-/** `12:00:01.102 email.delivered evt_… → 200 (12 ms)`, the id by its end on a narrow terminal. */
-function deliveryLine(
-  at: string,
-  forwarded: ForwardedDelivery,
-  { paint, terminal }: Context,
-): string {
-  const { event_id, event_type, status, error, duration_ms } = forwarded
-  const is_good = status !== null && status >= 200 && status < 300
-  const answer = cleanLine(status === null ? (error ?? "no answer") : String(status))
-  const shown = is_good ? paint.green(answer) : paint.red(`${answer} ✗`)
-  const what = `${cleanLine(event_type)} ${lineId(cleanLine(event_id), terminal)}`
-  return `${paint.dim(clockTime(at))} ${what} → ${shown} ${paint.dim(`(${duration_ms} ms)`)}`
-}
-
-const RECEIVER_MILLISECONDS = 30_000
 
 interface StreamDelivery {
   delivery_id: string
@@ -171,67 +170,23 @@ interface StreamDelivery {
   body: string
 }
 
-interface ForwardedDelivery extends PostResult {
+interface ForwardedDelivery {
+  at: string
   event_id: string
   event_type: string
+  response_status: number | null
+  error: string | null
+  duration_ms: number
 }
 
-interface PendingForward {
-  event_id: string
-  done: boolean
-  forwarded: Promise<ForwardedDelivery>
-}
-
-/**
- * Carries deliveries to a receiver, each event once: what the server sends again after a reconnect
- * was either forwarded already, or is on its way.
- */
-class Forwarder {
-  readonly #url: string
-  readonly #skip_verify: boolean | undefined
-  /** In the order of the feed, from the first that is not done. */
-  readonly #in_flight: PendingForward[] = []
-  #cursor: string | undefined
-
-  constructor(url: string, skip_verify: boolean | undefined) {
-    this.#url = url
-    this.#skip_verify = skip_verify
-  }
-
-  /** The last event before which everything has been forwarded. */
-  get cursor(): string | undefined {
-    return this.#cursor
-  }
-
-  /** Resolves when everything on its way has arrived. */
-  async idle(): Promise<void> {
-    await Promise.all(this.#in_flight.map(({ forwarded }) => forwarded))
-  }
-
-  /** What the receiver answered, and whether it was asked only now. */
-  async forward(
-    delivery: StreamDelivery,
-  ): Promise<{ forwarded: ForwardedDelivery; is_new: boolean }> {
-    const event_id = delivery.headers["webhook-id"] ?? delivery.delivery_id
-    const pending_one = this.#in_flight.find((pending) => pending.event_id === event_id)
-    if (pending_one) return { forwarded: await pending_one.forwarded, is_new: false }
-    const pending: PendingForward = {
-      event_id,
-      done: false,
-      forwarded: this.#post(event_id, delivery),
-    }
-    this.#in_flight.push(pending)
-    const forwarded = await pending.forwarded
-    pending.done = true
-    while (this.#in_flight[0]?.done) this.#cursor = this.#in_flight.shift()?.event_id
-    return { forwarded, is_new: true }
-  }
-
-  async #post(event_id: string, { headers, body }: StreamDelivery): Promise<ForwardedDelivery> {
-    const request = { url: this.#url, headers, body, timeout: RECEIVER_MILLISECONDS }
-    const posted = await post({ ...request, skip_verify: this.#skip_verify })
-    return { ...posted, event_id, event_type: typeOf(body) }
-  }
+/** `12:00:01.102 email.delivered evt_… → 200 (12 ms)`, the id by its end on a narrow terminal. */
+function deliveryLine(forwarded: ForwardedDelivery, { paint, terminal }: Context): string {
+  const { at, event_id, event_type, response_status: status, error, duration_ms } = forwarded
+  const is_good = status !== null && status >= 200 && status < 300
+  const answer = cleanLine(status === null ? (error ?? "no answer") : String(status))
+  const shown = is_good ? paint.green(answer) : paint.red(`${answer} ✗`)
+  const what = `${cleanLine(event_type)} ${lineId(cleanLine(event_id), terminal)}`
+  return `${paint.dim(clockTime(at))} ${what} → ${shown} ${paint.dim(`(${duration_ms} ms)`)}`
 }
 
 function typeOf(body: string): string {

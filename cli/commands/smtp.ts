@@ -31,7 +31,7 @@ export function define(program: Command): void {
         "smtp test mail.example.com:465 --json=outcome,tls,ms",
       )}`,
     )
-    .action(lazily(async () => (await import("./smtp-test")).smtpTest))
+    .action(lazily(async () => (await import("../local/smtp-test")).smtpTest))
 
   smtp
     .command("credentials [server]")

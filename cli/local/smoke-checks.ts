@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import type { OperationInput } from "../../src/client/client"
 import { newSecret, verify } from "../../src/lib/signature"
-import { millis } from "../lib/time"
+import { millis, pause } from "../lib/time"
 import { runOwn, type SmokeOptions, SmokeServer } from "./smoke-server"
 
 /** What the checks of one run share. */
@@ -60,17 +60,16 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
     about: "an event reaches a webhook with a right signature",
     async run(bench) {
       const server = running(bench)
-      const { receiver } = bench
-      const { secret } = receiver
-      const hook = { url: receiver.url, events: ["email.delivered" as const], secret }
+      const { url, secret, heard } = bench.receiver
+      const hook = { url, events: ["email.delivered" as const], secret }
       await server.client.call("POST /v1/webhooks", { body: hook })
       const mail = { from: SENDER, to: "bob@mailbox.test", subject: "Smoke", text: "webhook" }
       const id = await sent(server, mail)
-      for (;;) {
-        const [first] = receiver.heard
-        if (first) return demandSigned(first, secret, id)
-        await server.wait(() => "no delivery came to the webhook")
-      }
+      const first = await server.until(
+        async () => heard,
+        ([one]) => one,
+      )
+      demandSigned(first, secret, id)
     },
   },
   {
@@ -144,7 +143,7 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
       const key = ["--master-key", join(scratch, "box/master.key")]
       await runOwn(["restore", path, ...key, ...folder], bench.options)
       bench.server = await SmokeServer.start(["--new-key", ...folder], bench.options)
-      while (millis() < due + LATE_MILLISECONDS) await bench.server.wait(() => "the clock")
+      await pause(Math.max(0, due + LATE_MILLISECONDS - millis()))
       const { data } = await bench.server.client.call("GET /v1/emails/{email_id}", {
         params: { email_id: id },
       })

@@ -11,17 +11,16 @@ const POLL_MILLISECONDS = 25
 interface ReadyLine {
   url: string
   api_key: string
-  data_dir: string
   smtp: { submission: number | null; inbound: number | null }
 }
 
 export interface SmokeOptions {
   /** The folder of this run. */
   scratch: string
-  /** The time (of `millis`) when the whole run is over. */
+  /** The time (of `millis`) when the whole run is over. What still runs then is killed. */
   deadline: number
   /** More settings, as environment variables. */
-  settings?: Record<string, string>
+  settings: Record<string, string>
 }
 
 /** A server of this program in the scratch folder, on free ports of the loopback. */
@@ -29,14 +28,10 @@ export class SmokeServer {
   readonly ready: ReadyLine
   /** Calls the server as its first project. */
   readonly client: Client
-  readonly #child: Bun.Subprocess<"ignore", "pipe", "pipe">
+  readonly #child: ReturnType<typeof spawnOwn>
   readonly #options: SmokeOptions
 
-  private constructor(
-    ready: ReadyLine,
-    child: Bun.Subprocess<"ignore", "pipe", "pipe">,
-    options: SmokeOptions,
-  ) {
+  private constructor(ready: ReadyLine, child: ReturnType<typeof spawnOwn>, options: SmokeOptions) {
     const { url, api_key } = ready
     const timeout = Math.max(1, options.deadline - millis())
     this.ready = ready
@@ -50,24 +45,12 @@ export class SmokeServer {
    * its log.
    */
   static async start(words: string[], options: SmokeOptions): Promise<SmokeServer> {
-    const child = Bun.spawn(ownCommand("up", "--json", "--port", "0", ...words), {
-      ...surroundings(options),
-      stdin: "ignore",
-      stdout: "pipe",
-      stderr: "pipe",
-    })
+    const child = spawnOwn(["up", "--json", "--port", "0", ...words], options)
     const told = lastOf(child.stderr)
-    const late = setTimeout(() => child.kill("SIGKILL"), Math.max(1, options.deadline - millis()))
-    try {
-      const line = await firstLine(child.stdout)
-      if (line === undefined) {
-        await child.exited
-        throw new Error(`the server ended with ${child.exitCode ?? child.signalCode}: ${told()}`)
-      }
-      return new SmokeServer(JSON.parse(line) as ReadyLine, child, options)
-    } finally {
-      clearTimeout(late)
-    }
+    const line = await firstLine(child.stdout)
+    if (line !== undefined) return new SmokeServer(JSON.parse(line) as ReadyLine, child, options)
+    await child.exited
+    throw new Error(`the server ended with ${endOf(child)}: ${told()}`)
   }
 
   /** Asks again until `wanted` finds something. Throws at the deadline, with the last answer. */
@@ -79,15 +62,12 @@ export class SmokeServer {
       const answer = await ask(this.client)
       const found = wanted(answer)
       if (found !== undefined) return found
-      await this.wait(() => `the answer is still ${JSON.stringify(answer).slice(0, 300)}`)
+      if (millis() + POLL_MILLISECONDS > this.#options.deadline) {
+        const text = JSON.stringify(answer).slice(0, 300)
+        throw new Error(`out of time: the answer is still ${text}`)
+      }
+      await pause(POLL_MILLISECONDS)
     }
-  }
-
-  /** Pauses once, for a loop that waits. Throws at the deadline, with `what` in the message. */
-  async wait(what: () => string): Promise<void> {
-    if (millis() + POLL_MILLISECONDS > this.#options.deadline)
-      throw new Error(`out of time: ${what()}`)
-    await pause(POLL_MILLISECONDS)
   }
 
   /** Runs another command of this program against this server. Throws unless it ends with 0. */
@@ -99,11 +79,8 @@ export class SmokeServer {
   /** Stops the server by SIGTERM, as a service manager does. Throws unless it ends with 0. */
   async stop(): Promise<void> {
     this.#child.kill("SIGTERM")
-    const late = setTimeout(() => this.kill(), Math.max(1, this.#options.deadline - millis()))
     await this.#child.exited
-    clearTimeout(late)
-    const { exitCode, signalCode } = this.#child
-    if (exitCode !== 0) throw new Error(`the server ended with ${exitCode ?? signalCode}`)
+    if (this.#child.exitCode !== 0) throw new Error(`the server ended with ${endOf(this.#child)}`)
   }
 
   kill(): void {
@@ -117,24 +94,26 @@ export async function runOwn(
   options: SmokeOptions,
   more: Record<string, string> = {},
 ): Promise<string> {
-  const around = surroundings(options)
-  const child = Bun.spawn(ownCommand(...words), {
-    ...around,
-    env: { ...around.env, ...more },
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
-    timeout: Math.max(1, options.deadline - millis()),
-  })
+  const child = spawnOwn(words, options, more)
   const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
   if (child.exitCode === 0) return out
   const said = (err || out).trim().slice(-500)
-  throw new Error(
-    `belfry ${words.slice(0, 2).join(" ")} ended with ${child.exitCode ?? child.signalCode}: ${said}`,
-  )
+  throw new Error(`belfry ${words.slice(0, 2).join(" ")} ended with ${endOf(child)}: ${said}`)
 }
 
-const surroundings = ({ scratch, settings }: SmokeOptions) => ({
-  cwd: scratch,
-  env: { ...scratchEnvironment(join(scratch, "home")), ...settings },
-})
+const spawnOwn = (
+  words: string[],
+  { scratch, settings, deadline }: SmokeOptions,
+  more: Record<string, string> = {},
+) =>
+  Bun.spawn(ownCommand(...words), {
+    cwd: scratch,
+    env: { ...scratchEnvironment(join(scratch, "home")), ...settings, ...more },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    timeout: Math.max(1, deadline - millis()),
+    killSignal: "SIGKILL",
+  })
+
+const endOf = ({ exitCode, signalCode }: Bun.Subprocess) => String(exitCode ?? signalCode)

@@ -1,11 +1,11 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { Action, Context } from "../lib/context"
+import type { Action } from "../lib/context"
 import { version } from "../lib/environment"
 import { exits, usage } from "../lib/errors"
 import { onInterrupt } from "../lib/interrupt"
-import { cleanLine, type Paint } from "../lib/terminal"
+import { cleanLine, cleanText, type Paint } from "../lib/terminal"
 import { millis } from "../lib/time"
 import {
   openNameServer,
@@ -15,69 +15,62 @@ import {
   type SmokeCheck,
   smokeSettings,
 } from "./smoke-checks"
-import { junitReport, type SmokeResult, tapReport } from "./smoke-report"
 
 /** How long a whole run may take on a slow machine; a usual one needs less than 15 s. */
 const RUN_MILLISECONDS = 60_000
 
 const FORMATS = ["lines", "tap", "junit"]
 
-interface SmokeFlags {
-  format?: string
+type SmokeResult = {
+  name: string
+  about: string
+  passed: boolean
+  duration_ms: number
+  /** Why the check failed; null when it passed. */
+  error: string | null
 }
 
 /**
  * Tries this program in a scratch folder, on free ports of the loopback. Exit 0 when every check passed,
  * else 1. The server, the settings and the data of this machine are not touched.
  */
-export const smoke: Action<SmokeFlags> = async (context, { format }) => {
-  if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
+export const smoke: Action<{ format?: string }> = async (context, { format }) => {
+  const { flags, output, paint } = context
+  if (flags.dryRun) throw usage("--dry-run is not possible with this command")
   if (format !== undefined && !FORMATS.includes(format))
     throw usage(`--format: "${format}" is not one of ${FORMATS.join(", ")}`)
-  context.output.promises(["ok", "version", "duration_ms", "checks"])
+  output.promises(["ok", "version", "duration_ms", "checks"])
+  // People see each result at once. A report for machines is written whole, at the end.
+  const is_live = format === "lines" || (format === undefined && output.form === "human")
   const began = millis()
-  const checks = await runAll(context, lineByLine(context, format))
+  const deadline = began + (context.timeout ?? RUN_MILLISECONDS)
+  const checks: SmokeResult[] = []
+  await withBench(deadline, async (bench) => {
+    for (const check of SMOKE_CHECKS) {
+      if (is_live) output.passing(`${check.name}: ${check.about} …`)
+      const result = await resultOf(check, bench)
+      checks.push(result)
+      if (is_live) output.passing("")
+      if (is_live) await output.raw(`${resultLine(result, paint)}\n`)
+      if (!bench.server) break // without a start no other check is possible
+    }
+  })
   const duration_ms = millis() - began
-  await report(context, format, { ok: checks.every(({ passed }) => passed), checks, duration_ms })
-  return checks.every(({ passed }) => passed) ? exits.done : exits.failed
-}
-
-type SmokeRun = { ok: boolean; checks: SmokeResult[]; duration_ms: number }
-
-/** People see each result at once. A report for machines is written whole, at the end. */
-function lineByLine({ output, paint }: Context, format: string | undefined): TellResult {
-  const is_wanted = format === "lines" || (format === undefined && output.form === "human")
-  if (!is_wanted) return { next: () => {}, done: async () => {} }
-  return {
-    next: ({ name, about }) => output.passing(`${name}: ${about} …`),
-    async done(result) {
-      output.passing("")
-      await output.raw(`${resultLine(result, paint)}\n`)
-    },
+  const failed = checks.filter(({ passed }) => !passed).length
+  if (format === "tap") await output.raw(tapReport(checks))
+  if (format === "junit") await output.raw(junitReport(checks, duration_ms))
+  if (format === undefined) {
+    const end = failed === 0 ? "everything works" : `${failed} of ${checks.length} checks failed`
+    const human = () => `${end}: belfry ${version}, ${(duration_ms / 1000).toFixed(1)} s`
+    await output.record({ version, ok: failed === 0, checks, duration_ms }, human)
   }
+  return failed === 0 ? exits.done : exits.failed
 }
 
-interface TellResult {
-  next(check: SmokeCheck): void
-  done(result: SmokeResult): Promise<void>
-}
-
-async function report({ output }: Context, format: string | undefined, run: SmokeRun) {
-  if (format === "lines") return
-  if (format === "tap") return output.raw(tapReport(run.checks))
-  if (format === "junit") return output.raw(junitReport(run.checks, run.duration_ms))
-  const failed = run.checks.filter(({ passed }) => !passed).length
-  const seconds = (run.duration_ms / 1000).toFixed(1)
-  const end = failed === 0 ? "everything works" : `${failed} of ${run.checks.length} checks failed`
-  const human = () => `${end}: belfry ${version}, ${seconds} s`
-  await output.record({ version, ...run }, human)
-}
-
-/** Runs the checks in turn. After a failed start no other check is possible. */
-async function runAll(context: Context, tell: TellResult): Promise<SmokeResult[]> {
+/** Nothing of a run stays behind, also after Ctrl-C. */
+async function withBench(deadline: number, act: (bench: SmokeBench) => Promise<void>) {
   const scratch = mkdtempSync(join(tmpdir(), "belfry-smoke-"))
   mkdirSync(join(scratch, "home"))
-  const deadline = millis() + (context.timeout ?? RUN_MILLISECONDS)
   using names = await openNameServer()
   using receiver = openReceiver()
   const options = { scratch, deadline, settings: smokeSettings(names.address) }
@@ -90,32 +83,20 @@ async function runAll(context: Context, tell: TellResult): Promise<SmokeResult[]
     leave()
     process.exit(exits.interrupted)
   })
-  const results: SmokeResult[] = []
   try {
-    for (const check of SMOKE_CHECKS) {
-      tell.next(check)
-      const result = await runOne(check, bench)
-      await tell.done(result)
-      results.push(result)
-      if (!bench.server) break
-    }
-    return results
+    await act(bench)
   } finally {
     leave()
   }
 }
 
-async function runOne(check: SmokeCheck, bench: SmokeBench): Promise<SmokeResult> {
-  const { name, about } = check
+async function resultOf({ name, about, run }: SmokeCheck, bench: SmokeBench): Promise<SmokeResult> {
   const began = millis()
-  const took = () => millis() - began
-  try {
-    await check.run(bench)
-    return { name, about, passed: true, duration_ms: took(), error: null }
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    return { name, about, passed: false, duration_ms: took(), error: reason }
-  }
+  const error = await run(bench).then(
+    () => null,
+    (reason) => (reason instanceof Error ? reason.message : String(reason)),
+  )
+  return { name, about, passed: error === null, duration_ms: millis() - began, error }
 }
 
 const NAME_WIDTH = 11
@@ -128,3 +109,39 @@ function resultLine(
   const head = `${mark}  ${name.padEnd(NAME_WIDTH)} ${about}  ${paint.dim(`${duration_ms} ms`)}`
   return error === null ? head : `${head}\n   ${paint.red(cleanLine(error))}`
 }
+
+/** The Test Anything Protocol, version 14: one line a check, and a YAML block for a failure. */
+function tapReport(checks: readonly SmokeResult[]): string {
+  const lines = checks.flatMap(({ name, about, passed, duration_ms, error }, at) => [
+    `${passed ? "ok" : "not ok"} ${at + 1} - ${name}: ${about}`,
+    "  ---",
+    `  duration_ms: ${duration_ms}`,
+    ...(error === null ? [] : [`  message: ${JSON.stringify(cleanText(error))}`]),
+    "  ...",
+  ])
+  return `${["TAP version 14", `1..${checks.length}`, ...lines].join("\n")}\n`
+}
+
+/** JUnit XML as CI systems read it: one suite, with one case for each check. */
+function junitReport(checks: readonly SmokeResult[], duration_ms: number): string {
+  const failures = checks.filter(({ passed }) => !passed).length
+  const totals = `tests="${checks.length}" failures="${failures}" errors="0" skipped="0"`
+  const head = `name="belfry smoke" ${totals} time="${duration_ms / 1000}"`
+  return [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    `<testsuites ${head}>`,
+    `  <testsuite ${head}>`,
+    ...checks.map((check) => `    ${caseOf(check)}`),
+    "  </testsuite>",
+    "</testsuites>",
+    "",
+  ].join("\n")
+}
+
+function caseOf({ name, about, duration_ms, error }: SmokeResult): string {
+  const head = `<testcase classname="smoke" name="${xml(`${name}: ${about}`)}" time="${duration_ms / 1000}"`
+  if (error === null) return `${head}/>`
+  return `${head}><failure message="${xml(error)}">${xml(error)}</failure></testcase>`
+}
+
+const xml = (text: string): string => Bun.escapeHTML(cleanText(text))

@@ -1,111 +1,17 @@
 import { isSecret, signedHeaders } from "../../src/lib/signature"
-import type { Action, Context } from "../lib/context"
-import { type Exit, exits, usage } from "../lib/errors"
+import type { Action } from "../lib/context"
+import { exits, usage } from "../lib/errors"
 import { onInterrupt } from "../lib/interrupt"
 import { listenSecret, receiverAddress } from "../lib/listen-secret"
-import { type PostResult, post } from "../lib/post"
+import { type PostResult, post, RECEIVER_MILLISECONDS } from "../lib/post"
 import { shortened } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { millis, pause } from "../lib/time"
-
-const TRIAL_FIELDS = [
-  ...["name", "about", "expected", "passed"],
-  ...["response_status", "duration_ms", "error", "note"],
-]
 
 interface VerifyOptions {
   secret?: string
   skipVerify?: boolean
 }
-
-/** Scores a receiver: 0 when it did everything right, 8 when some, 1 when nothing. */
-export const verify: Action<VerifyOptions> = async (context, { secret, skipVerify }, to = "") => {
-  const { output, paint } = context
-  const url = receiverAddress(to)
-  output.promises(TRIAL_FIELDS)
-  const known = secret ?? listenSecret(context)
-  if (!isSecret(known))
-    throw usage("--secret is not a webhook secret", "a webhook secret begins with whsec_")
-  const done = await tried(context, url, known, skipVerify)
-  // One JSON text can only be whole at its end.
-  if (output.form === "json") await output.list(done, {})
-
-  const passed = done.filter((trial) => trial.passed).length
-  const notes = done.filter((trial) => trial.passed && trial.note !== null)
-  for (const { name, note } of notes) await output.note(paint.dim(`${name}: ${note}`))
-  await output.note(`${passed} of ${done.length} answers are right`)
-  return exitOf(passed, done.length)
-}
-
-function exitOf(passed: number, count: number): Exit {
-  if (passed === count) return exits.done
-  return passed === 0 ? exits.failed : exits.partly_failed
-}
-
-/** Each line as soon as it is known; until then, for people, how long it is waited for. */
-async function tried(
-  context: Context,
-  url: string,
-  secret: string,
-  skip_verify: boolean | undefined,
-): Promise<Trial[]> {
-  const { output, paint, terminal } = context
-  const paper = { paint, width: terminal.width }
-  const waiting = new WaitingNotice((asked, since) =>
-    output.passing(waitingLine(asked, millis() - since, paper)),
-  )
-  onInterrupt(() => {
-    waiting.end()
-    output.passing("")
-    process.exit(exits.interrupted)
-  })
-  if (output.form === "human") await output.raw(`${headLine(paper)}\n`)
-  const done: Trial[] = []
-  try {
-    for await (const trial of trials({ url, secret, skip_verify, lineStart: waiting.begin })) {
-      waiting.end()
-      done.push(trial)
-      output.passing("")
-      if (output.form !== "json") await output.line(trial, () => trialLine(trial, paper))
-    }
-  } finally {
-    waiting.end()
-    output.passing("")
-  }
-  return done
-}
-
-const TICK_MILLISECONDS = 1000
-
-/** Tells once at the beginning, and then every second, what is waited for. */
-class WaitingNotice {
-  readonly #tell: (asked: TrialSpec, since: number) => void
-  #timer: Timer | undefined
-
-  constructor(tell: (asked: TrialSpec, since: number) => void) {
-    this.#tell = tell
-  }
-
-  readonly begin = (asked: TrialSpec): void => {
-    const since = millis()
-    this.#tell(asked, since)
-    this.#timer = setInterval(() => this.#tell(asked, since), TICK_MILLISECONDS)
-  }
-
-  end(): void {
-    clearInterval(this.#timer)
-  }
-}
-
-/** The time limit of one delivery, as in production. */
-export const RECEIVER_MILLISECONDS = 30_000
-
-/** More than the five minutes that receivers are to allow. */
-const STALE_SECONDS = 600
-const DRIPS = 8
-const DRIP_MILLISECONDS = 250
-
-const CONTENT = { "content-type": "application/json", "user-agent": "belfry-webhooks/1" }
 
 /** What a delivery asks of the receiver. */
 type TrialSpec = {
@@ -123,17 +29,78 @@ type Trial = TrialSpec & {
   note: string | null
 }
 
-interface Sent {
-  headers: Record<string, string>
-  body: string | ReadableStream<Uint8Array>
+const TRIAL_FIELDS = [
+  ...["name", "about", "expected", "passed"],
+  ...["response_status", "duration_ms", "error", "note"],
+]
+
+/** Scores a receiver: 0 when it did everything right, 8 when some, 1 when nothing. */
+export const verify: Action<VerifyOptions> = async (context, { secret, skipVerify }, to = "") => {
+  const { output, paint, terminal } = context
+  const url = receiverAddress(to)
+  output.promises(TRIAL_FIELDS)
+  const known = secret ?? listenSecret(context)
+  if (!isSecret(known))
+    throw usage("--secret is not a webhook secret", "a webhook secret begins with whsec_")
+  onInterrupt(() => {
+    output.passing("")
+    process.exit(exits.interrupted)
+  })
+  const paper = { paint, width: terminal.width }
+  if (output.form === "human") await output.raw(`${headLine(paper)}\n`)
+  const sample = new Sample(known)
+  const done: Trial[] = []
+  for (const { send, note = null, ...asked } of PLANS) {
+    const posted = post({ url, skip_verify: skipVerify, ...send(sample) })
+    const tell = (ms: number) => output.passing(waitingLine(asked, ms, paper))
+    const { status, duration_ms, error } = await watched(posted, tell)
+    const passed = status !== null && Math.floor(status / 100) === Number(asked.expected[0])
+    const trial = { ...asked, passed, response_status: status, duration_ms, error, note }
+    done.push(trial)
+    output.passing("")
+    // One JSON text can only be whole at its end.
+    if (output.form !== "json") await output.line(trial, () => trialLine(trial, paper))
+  }
+  if (output.form === "json") await output.list(done, {})
+
+  const right = done.filter(({ passed }) => passed)
+  for (const { name, note } of right) {
+    if (note !== null) await output.note(paint.dim(`${name}: ${note}`))
+  }
+  await output.note(`${right.length} of ${done.length} answers are right`)
+  if (right.length === done.length) return exits.done
+  return right.length === 0 ? exits.failed : exits.partly_failed
+}
+
+const TICK_MILLISECONDS = 1000
+
+/** Tells at once, and then every second, how long the answer has been waited for. */
+async function watched(posted: Promise<PostResult>, tell: (ms: number) => void) {
+  const since = millis()
+  tell(0)
+  const timer = setInterval(() => tell(millis() - since), TICK_MILLISECONDS)
+  try {
+    return await posted
+  } finally {
+    clearInterval(timer)
+  }
 }
 
 interface Plan extends TrialSpec {
   note?: string
-  send: (sample: Sample) => Sent
+  send: (sample: Sample) => {
+    headers: Record<string, string>
+    body: string | ReadableStream<Uint8Array>
+  }
 }
 
-const UNSEEN = "this test cannot see if the receiver acted twice; it must act once"
+const CONTENT = { "content-type": "application/json", "user-agent": "belfry-webhooks/1" }
+
+/** A wrong secret. */
+const OTHER_SECRET = `whsec_${Buffer.alloc(32, 7).toString("base64")}`
+
+/** More than the five minutes that receivers are to allow. */
+const STALE_SECONDS = 600
 
 /** In this order: the duplicate repeats the good one. */
 const PLANS: Plan[] = [
@@ -141,14 +108,14 @@ const PLANS: Plan[] = [
     name: "good",
     about: "valid signature",
     expected: "2xx",
-    send: (sample) => sample.signed({}),
+    send: (sample) => sample.signed(),
   },
   {
     name: "tampered",
     about: "body changed after signing",
     expected: "4xx",
     send: (sample) => {
-      const { headers } = sample.signed({})
+      const { headers } = sample.signed()
       return { headers, body: sample.body.replace('"amount":1', '"amount":1000') }
     },
   },
@@ -174,30 +141,28 @@ const PLANS: Plan[] = [
     name: "duplicate",
     about: "same event and id again",
     expected: "2xx",
-    note: UNSEEN,
-    send: (sample) => sample.signed({}),
+    note: "this test cannot see if the receiver acted twice; it must act once",
+    send: (sample) => sample.signed(),
   },
   {
     name: "slow",
     about: "valid, body takes two seconds",
     expected: "2xx",
     send: (sample) => {
-      const { headers, body } = sample.another().signed({})
+      const { headers, body } = new Sample(sample.secret).signed()
       return { headers, body: dripping(body) }
     },
   },
 ]
 
-/** A wrong secret. */
-const OTHER_SECRET = `whsec_${Buffer.alloc(32, 7).toString("base64")}`
-
+/** One event, as it is delivered. */
 class Sample {
   readonly id = `evt_${Bun.randomUUIDv7()}`
   readonly body: string
-  readonly #secret: string
+  readonly secret: string
 
   constructor(secret: string) {
-    this.#secret = secret
+    this.secret = secret
     this.body = JSON.stringify({
       id: this.id,
       type: "webhook.test",
@@ -207,9 +172,7 @@ class Sample {
     })
   }
 
-  another = () => new Sample(this.#secret)
-
-  signed({ secret = this.#secret, seconds_ago = 0 }: { secret?: string; seconds_ago?: number }) {
+  signed({ secret = this.secret, seconds_ago = 0 } = {}) {
     const { id, body } = this
     const timestamp = Math.floor(millis() / 1000) - seconds_ago
     const signed = signedHeaders({ id, timestamp, body, secrets: [secret], format: "both" })
@@ -217,34 +180,8 @@ class Sample {
   }
 }
 
-interface Receiver {
-  url: string
-  secret: string
-  skip_verify: boolean | undefined
-  /** Hears of each delivery before it leaves. */
-  lineStart: (asked: TrialSpec) => void
-}
-
-/** Sends every delivery of the plan, one after the other. Throws for what is no secret. */
-export async function* trials({
-  url,
-  secret,
-  skip_verify,
-  lineStart,
-}: Receiver): AsyncGenerator<Trial> {
-  if (!isSecret(secret)) throw new TypeError("not a secret")
-  const sample = new Sample(secret)
-  for (const { send, note, ...plan } of PLANS) {
-    lineStart(plan)
-    const request = { url, timeout: RECEIVER_MILLISECONDS, skip_verify, ...send(sample) }
-    const { status, duration_ms, error } = await post(request)
-    const passed = fits(plan.expected, status)
-    yield { ...plan, passed, response_status: status, duration_ms, error, note: note ?? null }
-  }
-}
-
-const fits = (expected: TrialSpec["expected"], status: PostResult["status"]) =>
-  status !== null && Math.floor(status / 100) === Number(expected[0])
+const DRIPS = 8
+const DRIP_MILLISECONDS = 250
 
 function dripping(body: string): ReadableStream<Uint8Array> {
   const bytes = new TextEncoder().encode(body)

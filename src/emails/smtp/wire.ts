@@ -1,5 +1,5 @@
 import { connect, isIP, type Socket } from "node:net"
-import { checkServerIdentity, connect as connectTls, type TLSSocket } from "node:tls"
+import { checkServerIdentity, connect as connectTls, TLSSocket } from "node:tls"
 
 /** Small enough that a slow but living link moves one within the silence time-out. */
 const CHUNK_BYTES = 64 * 1024
@@ -60,6 +60,11 @@ export class SmtpConnection {
   /** The server said something without a command. */
   get unasked(): boolean {
     return this.#replies.length > 0 || this.#reader.halfway
+  }
+
+  /** The socket behind the TLS handshake, with the certificate that the server showed. */
+  get encrypted(): TLSSocket | undefined {
+    return this.#socket instanceof TLSSocket ? this.#socket : undefined
   }
 
   get localAddress(): string {

@@ -1,0 +1,308 @@
+import { hostname } from "node:os"
+import { checkServerIdentity, type TLSSocket } from "node:tls"
+import { SmtpConnection, SmtpConnectionError } from "../../src/emails/smtp/wire"
+import { dotStuffed } from "../../src/lib/mail-text"
+import { certificateFault } from "../lib/certificate-words"
+import type { Action, Context } from "../lib/context"
+import { exits, Failure, usage } from "../lib/errors"
+import { readBytes } from "../lib/input"
+import { password } from "../lib/prompts"
+import { type SubmissionServer, submissionServer } from "../lib/smtp-server"
+import { cleanLine } from "../lib/terminal"
+import { millis } from "../lib/time"
+
+interface SmtpTestOptions {
+  from?: string
+  to?: string
+  subject?: string
+  tls?: string
+  username?: string
+  passwordStdin?: boolean
+  login?: boolean
+  ca?: string
+  insecure?: boolean
+}
+
+/** One line of ours, without secrets, and the answer. */
+type DialogueStep = {
+  phase: string
+  sent: string | null
+  code: number
+  reply: string[]
+  ms: number
+}
+
+type Outcome = "accepted" | "ready" | "refused" | "deferred" | "untrusted"
+
+type DialogueResult = {
+  server: string
+  outcome: Outcome
+  /** The step that ended the dialogue before its time. */
+  refused_at: string | null
+  reply: string | null
+  tls: TlsSession | null
+  extensions: string[]
+  steps: DialogueStep[]
+  ms: number
+}
+
+/** The certificate that a server showed, and whether it can be trusted. */
+type TlsSession = ReturnType<typeof sessionOf>
+
+const DEFAULT_TIMEOUT = 30_000
+const HIDDEN = "********"
+
+/** Exit 0 when everything was accepted, 4 for a refused login, 75 for 4yz, 1 for other refusals. */
+export const smtpTest: Action<SmtpTestOptions> = async (context, options, server) => {
+  if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
+  const { from, to } = options
+  if ((from === undefined) !== (to === undefined)) {
+    throw usage("--from and --to belong together", "give both, or none to end after the login")
+  }
+  for (const address of [from, to]) demandAddress(address)
+  const target = submissionServer(context, server, options.tls)
+  const login = options.login === false ? undefined : await loginOf(context, options)
+  const ca = options.ca && Buffer.from(await readBytes(options.ca, "--ca")).toString("utf8")
+  const since = millis()
+  const dialogue = new Dialogue(context, target, ca || undefined)
+  const ended = await dialogue.hold(options, login)
+  const { tls, extensions, steps } = dialogue
+  const reply = steps.findLast(({ phase }) => phase !== "QUIT")?.reply.at(-1) ?? null
+  const name = `${target.host}:${target.port}`
+  const ms = millis() - since
+  const result = { server: name, ...ended, reply, tls, extensions, steps, ms }
+  await context.output.record(result, () => summary(result, context), result.outcome)
+  return exitOf(result)
+}
+
+/** Only what would break the line apart is refused: the server judges the rest. */
+function demandAddress(address: string | undefined) {
+  if (address === undefined || /^[^\s<>\p{Cc}]+@[^\s<>\p{Cc}]+$/u.test(address)) return
+  throw usage(`"${cleanLine(address)}" is not an email address`)
+}
+
+interface Login {
+  username: string
+  secret: string
+}
+
+async function loginOf(context: Context, options: SmtpTestOptions): Promise<Login> {
+  const { username = "svc", passwordStdin } = options
+  const api_key = passwordStdin ? null : context.connection().api_key
+  const secret = api_key ?? (await password(context, { passwordStdin }))
+  return { username, secret }
+}
+
+/** A server said no. */
+class Refused extends Error {
+  readonly step: DialogueStep
+
+  constructor(step: DialogueStep) {
+    super(step.reply.at(-1))
+    this.step = step
+  }
+}
+
+class Dialogue {
+  readonly steps: DialogueStep[] = []
+  extensions: string[] = []
+  tls: TlsSession | null = null
+  readonly #context: Context
+  readonly #target: SubmissionServer
+  readonly #ca: string | undefined
+  readonly #timeout: number
+
+  constructor(context: Context, target: SubmissionServer, ca: string | undefined) {
+    this.#context = context
+    this.#target = target
+    this.#ca = ca
+    this.#timeout = context.timeout ?? DEFAULT_TIMEOUT
+  }
+
+  /** How it ended. Throws exit 69 where the server cannot be reached, or falls silent. */
+  async hold(
+    options: SmtpTestOptions,
+    login: Login | undefined,
+  ): Promise<{ outcome: Outcome; refused_at: string | null }> {
+    const { host, port } = this.#target
+    let wire: SmtpConnection | undefined
+    try {
+      wire = await SmtpConnection.open(port, host, this.#timeout)
+      return { outcome: await this.#talk(wire, options, login), refused_at: null }
+    } catch (error) {
+      if (error instanceof SmtpConnectionError) throw unreachable(`${host}:${port}`, error)
+      if (!(error instanceof Refused)) throw error
+      const { code, phase } = error.step
+      return { outcome: code >= 500 ? "refused" : "deferred", refused_at: phase }
+    } finally {
+      wire?.close()
+    }
+  }
+
+  async #talk(wire: SmtpConnection, options: SmtpTestOptions, login: Login | undefined) {
+    const { tls, is_local } = this.#target
+    const since = millis()
+    if (tls === "implicit") await this.#secure(wire)
+    await this.#hear(wire, "greeting", null, since)
+    await this.#ehlo(wire)
+    if (tls === "starttls") {
+      await this.#say(wire, "STARTTLS", "STARTTLS")
+      await this.#secure(wire)
+      await this.#ehlo(wire)
+    }
+    // A password goes only through TLS with a server that is known, or to this machine.
+    const may_log_in = is_local || options.insecure || this.tls?.certificate.trusted
+    if (login && !may_log_in) return "untrusted"
+    if (login) await this.#logIn(wire, login)
+    const { from, to, subject = "A test of SMTP" } = options
+    if (from !== undefined && to !== undefined) await this.#send(wire, from, to, subject)
+    await this.#say(wire, "QUIT", "QUIT").catch(() => {}) // the mail is accepted, however it ends
+    return from === undefined ? "ready" : "accepted"
+  }
+
+  /** Any certificate will do here: it is judged afterwards, so that a person sees what is wrong with it. */
+  async #secure(wire: SmtpConnection) {
+    const { host } = this.#target
+    await wire.secure({ host, ca: this.#ca, verify: false }, this.#timeout)
+    if (!wire.encrypted) return
+    this.tls = sessionOf(wire.encrypted, host)
+    const { version, cipher, certificate } = this.tls
+    const { subject, issuer, valid_to, trusted, reason } = certificate
+    const verdict = trusted ? "trusted" : `not trusted: ${certificateFault(reason ?? "")}`
+    const { paint } = this.#context
+    await this.#tell(paint.dim(`  ${version}, ${cipher}`))
+    const text = `  certificate of ${subject}, by ${issuer}, until ${valid_to}: ${verdict}`
+    await this.#tell(trusted ? paint.dim(cleanLine(text)) : paint.yellow(cleanLine(text)))
+  }
+
+  async #ehlo(wire: SmtpConnection) {
+    const { reply } = await this.#say(wire, "EHLO", `EHLO ${hostname() || "localhost"}`)
+    this.extensions = reply.slice(1).map((line) => line.slice(4))
+  }
+
+  async #logIn(wire: SmtpConnection, { username, secret }: Login) {
+    const token = Buffer.from(`\0${username}\0${secret}`).toString("base64")
+    wire.conceal([token, secret])
+    await this.#say(wire, "AUTH", `AUTH PLAIN ${token}`, `AUTH PLAIN ${HIDDEN}`)
+  }
+
+  async #send(wire: SmtpConnection, from: string, to: string, subject: string) {
+    const is_wide = /[^\x20-\x7e]/.test(from + to)
+    const raw = Buffer.from(mailText(from, to, subject))
+    const size = this.extensions.some((one) => /^SIZE\b/i.test(one)) ? ` SIZE=${raw.length}` : ""
+    await this.#say(wire, "MAIL", `MAIL FROM:<${from}>${size}${is_wide ? " SMTPUTF8" : ""}`)
+    await this.#say(wire, "RCPT", `RCPT TO:<${to}>`)
+    await this.#say(wire, "DATA", "DATA")
+    const since = millis()
+    await wire.send(dotStuffed(raw), this.#timeout)
+    await this.#hear(wire, "message", `(a mail of ${raw.length} bytes)`, since)
+  }
+
+  #say(wire: SmtpConnection, phase: string, line: string, shown = line): Promise<DialogueStep> {
+    const since = millis()
+    wire.write([line])
+    return this.#hear(wire, phase, shown, since)
+  }
+
+  async #hear(wire: SmtpConnection, phase: string, sent: string | null, since: number) {
+    if (sent !== null) await this.#tell(`→ ${cleanLine(sent)}`)
+    const { code, lines } = await wire.read(`at ${phase}`, this.#timeout)
+    const mark = (at: number) => (at === lines.length - 1 ? " " : "-")
+    const reply = lines.map((words, at) => `${code}${mark(at)}${words}`.trimEnd())
+    const step: DialogueStep = { phase, sent, code, reply, ms: millis() - since }
+    this.steps.push(step)
+    const { paint } = this.#context
+    const colour = code < 400 ? paint.green : paint.red
+    for (const [at, line] of reply.entries()) {
+      const time = at === reply.length - 1 ? paint.dim(`  ${step.ms} ms`) : ""
+      await this.#tell(`← ${colour(cleanLine(line))}${time}`)
+    }
+    if (code >= 400) throw new Refused(step)
+    return step
+  }
+
+  /** On a terminal a person reads along. */
+  async #tell(line: string) {
+    const { output } = this.#context
+    if (output.form === "human") await output.raw(`${line}\n`)
+  }
+}
+
+function unreachable(server: string, { kind, message }: SmtpConnectionError): Failure {
+  const reason =
+    kind === "timeout" ? "The server does not answer." : `The connection failed: ${message}.`
+  return new Failure(exits.unreachable, "unreachable", `${server}: ${reason}`, {
+    details: { server },
+    hint: "check host and port; 465 begins with TLS, 587 with STARTTLS",
+  })
+}
+
+function sessionOf(socket: TLSSocket, host: string) {
+  const shown = socket.getPeerCertificate()
+  const fault = socket.authorized
+    ? checkServerIdentity(host, shown)
+    : (socket.authorizationError ?? "not trusted")
+  const code = fault instanceof Error && "code" in fault ? fault.code : fault
+  return {
+    version: socket.getProtocol() ?? "",
+    cipher: socket.getCipher().name,
+    certificate: {
+      subject: nameOf(shown.subject),
+      issuer: nameOf(shown.issuer),
+      names: shown.subjectaltname ?? "",
+      valid_from: shown.valid_from,
+      valid_to: shown.valid_to,
+      fingerprint: shown.fingerprint256,
+      trusted: fault === undefined,
+      reason: fault === undefined ? null : String(code),
+    },
+  }
+}
+
+const nameOf = (name: object | undefined): string =>
+  Object.entries(name ?? {})
+    .map(([key, value]) => `${key}=${String(value)}`)
+    .join(", ")
+
+function exitOf({ outcome, refused_at, steps }: DialogueResult): number {
+  if (outcome === "accepted" || outcome === "ready") return exits.done
+  if (outcome === "deferred") return exits.try_later
+  const code = steps.at(-1)?.code
+  const is_login = refused_at === "AUTH" || code === 530 || code === 535
+  return outcome === "refused" && is_login ? exits.unauthorized : exits.failed
+}
+
+const REMEDY = "give --ca FILE, or --insecure"
+
+function summary({ server, outcome, refused_at, reply, ms }: DialogueResult, context: Context) {
+  const { paint } = context
+  const said = reply === null ? "" : `: ${cleanLine(reply)}`
+  const words = {
+    accepted: paint.green("✓ the mail was accepted") + said,
+    ready: paint.green("✓ the server is ready; give --from and --to to send a mail"),
+    refused: paint.red(`✗ refused at ${refused_at}`) + said,
+    deferred: paint.yellow(`! not now: refused for the moment at ${refused_at}`) + said,
+    untrusted: paint.red(`✗ the certificate is not trusted, so no password was sent; ${REMEDY}`),
+  }[outcome]
+  return `${words}  ${paint.dim(`${server}, ${ms} ms`)}`
+}
+
+/** ASCII only where the addresses are; CRLF line ends. */
+function mailText(from: string, to: string, subject: string): string {
+  const at = new Date(millis())
+  const encoded = /[^\x20-\x7e]/.test(subject)
+    ? `=?utf-8?B?${Buffer.from(subject).toString("base64")}?=`
+    : subject
+  return [
+    `Date: ${at.toUTCString().replace("GMT", "+0000")}`,
+    `From: <${from}>`,
+    `To: <${to}>`,
+    `Subject: ${encoded.replaceAll(/[\r\n]+/g, " ")}`,
+    `Message-ID: <${at.getTime()}.${crypto.randomUUID()}@${from.split("@").at(-1)}>`,
+    "MIME-Version: 1.0",
+    "Content-Type: text/plain; charset=utf-8",
+    "",
+    "This mail was sent by `belfry smtp test`.",
+    "",
+  ].join("\r\n")
+}
