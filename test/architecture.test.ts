@@ -231,8 +231,25 @@ const GONE: [string, RegExp][] = [
   ],
   ["a second SMTP client in the command line", /\bSmtpWire\b|smtp-wire/],
   ["the page of `templates preview`", /\btemplate-preview\b|templates preview/],
+  [
+    "lists of tables by hand: each table declares its life (`store/life.ts`)",
+    /operations\/table-ends|\b(tableEnds|OF_PROJECTS|OF_ACCOUNTS)\b/,
+  ],
   ["sealed heads of consents", /consents\/(chain|fill)-heads|\bconsentHeads\b/],
 ]
+
+test("each table declares its life behind it, and the operations know every one", () => {
+  const gathering = sources.find(({ path }) => path === "src/operations/table-lives.ts")?.text ?? ""
+  const wrong = src
+    .filter(({ path }) => path.endsWith("/tables.ts"))
+    .flatMap(({ path, text }) => [
+      ...(gathering.includes(`"../${path.slice("src/".length, -".ts".length)}"`) ? [] : [path]),
+      ...[...text.matchAll(/^export const (\w+) = table\(/gm)]
+        .filter(([, name]) => !text.includes(`\nlife(${name}, {`))
+        .map(([, name]) => `${path}: ${name}`),
+    ])
+  expect(wrong).toEqual([])
+})
 
 test("what has gone does not come back", () => {
   const back = sources.flatMap(({ path, code }) =>

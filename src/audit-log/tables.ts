@@ -1,4 +1,5 @@
 import { id, index, json, ref, table, text, time } from "../store/columns"
+import { life } from "../store/life"
 
 export const ACTOR_TYPES = ["key", "user", "local", "system"] as const
 
@@ -35,3 +36,4 @@ export const auditLog = table(
     index("audit_log_by_actor").on(entry.account_id, entry.actor_id, entry.id),
   ],
 )
+life(auditLog, { owner: "account", ends: "retention.audit_log", late: true })

@@ -1,4 +1,5 @@
 import { id, index, int, ref, table, text, time, uniqueIndex } from "../store/columns"
+import { life } from "../store/life"
 
 /**
  * The links of the mail that one address gets of one kind. The mail carries their tokens, and stays in
@@ -19,6 +20,8 @@ export const unsubscribeLinks = table(
   },
   (link) => [index("unsubscribe_links_by_address").on(link.project_id, link.address, link.id)],
 )
+// Mail in mailboxes carries these links for years.
+life(unsubscribeLinks, { owner: "project", ends: "never" })
 
 /** The kinds of mail that a recipient can end alone. */
 export const CONSENT_SCOPES = ["category", "topic", "broadcast"] as const
@@ -63,5 +66,7 @@ export const consents = table(
     index("consents_by_project").on(consent.project_id, consent.id),
   ],
 )
+// What people allowed and forbade has to be shown for as long as the project sends.
+life(consents, { owner: "project", ends: "never" })
 
 export type ConsentSource = "api" | "page" | "one_click" | "sms" | "import"

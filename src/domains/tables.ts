@@ -1,4 +1,5 @@
 import { bool, id, index, json, ref, table, text, time, uniqueIndex } from "../store/columns"
+import { life } from "../store/life"
 
 export type DomainStatus = "pending" | "verified" | "failed"
 
@@ -106,6 +107,7 @@ export const domains = table(
     index("domains_of_everybody").on(domain.domain),
   ],
 )
+life(domains, { owner: "project", ends: "never" })
 
 export type DkimAlgorithm = "rsa" | "ed25519"
 export type DkimState = "pending" | "active" | "retired"
@@ -134,3 +136,4 @@ export const dkimKeys = table(
   },
   (key) => [uniqueIndex("dkim_keys_by_selector").on(key.domain_id, key.selector, key.algorithm)],
 )
+life(dkimKeys, { owner: "project", ends: "with row", names: { domain_id: "domains" } })

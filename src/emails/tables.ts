@@ -1,4 +1,5 @@
 import { json, key, table, text, time } from "../store/columns"
+import { life } from "../store/life"
 
 /** Public policies of receiving domains (RFC 8461), kept for as long as they asked for. */
 export const mtaStsPolicies = table("mta_sts_policies", {
@@ -11,3 +12,4 @@ export const mtaStsPolicies = table("mta_sts_policies", {
   fetched_at: time().notNull(),
   expires_at: time().notNull(),
 })
+life(mtaStsPolicies, { owner: "instance", ends: "after their own age" })

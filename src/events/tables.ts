@@ -1,4 +1,5 @@
 import { eventId, index, json, position, ref, table, text, time } from "../store/columns"
+import { life } from "../store/life"
 
 /** What the answer to a read of one message shows besides the event's public data. */
 export interface EventDetail {
@@ -29,3 +30,4 @@ export const events = table(
     index("events_by_subject").on(event.subject_id, event.id),
   ],
 )
+life(events, { owner: "project", ends: "events_days" })

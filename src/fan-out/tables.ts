@@ -3,6 +3,7 @@ import type { Mailbox } from "../lib/address"
 import type { AudienceChannel } from "../lib/preferences"
 import type { Envelope } from "../messages/tables"
 import { id, index, int, json, primaryKey, ref, table, text, time } from "../store/columns"
+import { life } from "../store/life"
 
 export type FanOutKind = "publish"
 
@@ -65,6 +66,7 @@ export const fanOuts = table(
     index("fan_outs_open").on(fan_out.project_id, fan_out.status).where(sql`completed_at IS NULL`),
   ],
 )
+life(fanOuts, { owner: "project", ends: "messages_days" })
 
 export type FanOutRow = typeof fanOuts.$inferSelect
 
@@ -81,5 +83,6 @@ export const fanOutParts = table(
   },
   (row) => [primaryKey({ columns: [row.fan_out_id, row.part] })],
 )
+life(fanOutParts, { owner: "project", ends: "with row", names: { fan_out_id: "fan_outs" } })
 
 export type FanOutPartRow = typeof fanOutParts.$inferSelect

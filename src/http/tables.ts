@@ -1,4 +1,5 @@
 import { index, int, key, primaryKey, ref, table, text, time } from "../store/columns"
+import { life } from "../store/life"
 
 /**
  * What a request with an `Idempotency-Key` was answered, committed with what it made. The answer
@@ -17,6 +18,7 @@ export const idempotency = table(
   },
   (row) => [index("idempotency_by_age").on(row.created_at)],
 )
+life(idempotency, { owner: "project", ends: "after 24 hours" })
 
 /** What all nodes together were given of a window of requests; only Postgres has several nodes. */
 export const rateWindows = table(
@@ -31,3 +33,4 @@ export const rateWindows = table(
     index("rate_windows_by_end").on(row.ends),
   ],
 )
+life(rateWindows, { owner: "instance", ends: "after minutes" })

@@ -15,6 +15,7 @@ import {
   time,
   uniqueIndex,
 } from "../store/columns"
+import { life, type RetentionDays } from "../store/life"
 
 export type AccountStatus = "active" | "locked" | "suspended"
 export type SendingStatus = "active" | "throttled" | "frozen"
@@ -84,6 +85,7 @@ export const accounts = table(
     index("accounts_by_owner").on(account.owner_user_id),
   ],
 )
+life(accounts, { owner: "account", ends: "never" })
 
 /** What a project decides for itself. Only what was changed is stored; the rest are defaults. */
 export interface ProjectSettings {
@@ -126,16 +128,8 @@ export interface ProjectSettings {
   mailbox_chaos: MailboxChaos | null
 }
 
-export interface Retention {
-  messages_days: number
-  /** Contents, sent bytes and attachments; the message itself stays. */
-  bodies_days: number
-  /** Received mail, with its contents. */
-  inbound_days: number
-  webhook_deliveries_days: number
-  /** Where there are endpoints, at least as long as their deliveries, which show them. */
-  events_days: number
-}
+/** For how many days rows are kept. */
+export type Retention = Record<RetentionDays, number>
 
 export interface Branding {
   name: string | null
@@ -169,6 +163,7 @@ export const projects = table(
   },
   (project) => [uniqueIndex("projects_by_slug").on(project.account_id, project.slug)],
 )
+life(projects, { owner: "account", ends: "never" })
 
 export type AccountRole = "owner" | "admin" | "billing_admin" | "member"
 export type ProjectRole = "admin" | "developer" | "viewer"
@@ -188,6 +183,7 @@ export const accountMembers = table(
     index("account_members_by_user").on(member.user_id),
   ],
 )
+life(accountMembers, { owner: "account", ends: "never" })
 
 /** Roles given in one project. Owners and admins of the account need none: they are admins. */
 export const projectMembers = table(
@@ -203,6 +199,7 @@ export const projectMembers = table(
     index("project_members_by_user").on(member.user_id),
   ],
 )
+life(projectMembers, { owner: "project", ends: "never" })
 
 export const apiKeys = table(
   "api_keys",
@@ -234,6 +231,7 @@ export const apiKeys = table(
     index("api_keys_by_project").on(key.project_id, key.id),
   ],
 )
+life(apiKeys, { owner: "project", ends: "after a year after their end" })
 
 /** People that sign in to run accounts and projects. End users of a project live elsewhere. */
 export const consoleUsers = table(
@@ -263,6 +261,7 @@ export const consoleUsers = table(
   },
   (user) => [uniqueIndex("console_users_by_email").on(user.email_key)],
 )
+life(consoleUsers, { owner: "user", ends: "never" })
 
 /** One sign-in: all refresh tokens that descend from it die with it. */
 export const consoleSessions = table(
@@ -283,6 +282,7 @@ export const consoleSessions = table(
     index("console_sessions_by_expiry").on(session.expires_at),
   ],
 )
+life(consoleSessions, { owner: "user", ends: "after 30 days without use" })
 
 /** Used ones stay until they expire, so that a second use is noticed. */
 export const refreshTokens = table(
@@ -301,6 +301,7 @@ export const refreshTokens = table(
     index("refresh_tokens_by_expiry").on(token.expires_at),
   ],
 )
+life(refreshTokens, { owner: "user", ends: "after 30 days without use" })
 
 /** RFC 8628: a program without a browser asks a person elsewhere to let it in. */
 export const deviceCodes = table(
@@ -325,6 +326,7 @@ export const deviceCodes = table(
     index("device_codes_by_expiry").on(code.expires_at),
   ],
 )
+life(deviceCodes, { owner: "user", ends: "after minutes" })
 
 /** The password was right; the second factor is awaited. */
 export const mfaChallenges = table(
@@ -339,6 +341,7 @@ export const mfaChallenges = table(
   },
   (challenge) => [index("mfa_challenges_by_expiry").on(challenge.expires_at)],
 )
+life(mfaChallenges, { owner: "user", ends: "after minutes" })
 
 /** Each opens the second door once. */
 export const backupCodes = table(
@@ -351,6 +354,7 @@ export const backupCodes = table(
   },
   (code) => [primaryKey({ columns: [code.user_id, code.code_hash] })],
 )
+life(backupCodes, { owner: "user", ends: "never" })
 
 export const passwordResets = table(
   "password_resets",
@@ -366,6 +370,7 @@ export const passwordResets = table(
     index("password_resets_by_expiry").on(reset.expires_at),
   ],
 )
+life(passwordResets, { owner: "user", ends: "after an hour" })
 
 /** The last few passwords of a user, the present one among them. */
 export const passwordHistory = table(
@@ -378,11 +383,9 @@ export const passwordHistory = table(
   },
   (entry) => [index("password_history_by_user").on(entry.user_id, entry.id)],
 )
+life(passwordHistory, { owner: "user", ends: "never" })
 
-/**
- * Attempts at something that can be guessed. The subject is a MAC, which reveals no address or
- * user.
- */
+/** Attempts at something that can be guessed. The subject is a MAC: it reveals no address or user. */
 export const throttles = table(
   "throttles",
   {
@@ -392,3 +395,4 @@ export const throttles = table(
   },
   (throttle) => [index("throttles_by_end").on(throttle.ends_at)],
 )
+life(throttles, { owner: "instance", ends: "after hours" })

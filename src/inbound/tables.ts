@@ -15,6 +15,7 @@ import {
   time,
   uniqueIndex,
 } from "../store/columns"
+import { life } from "../store/life"
 
 export const INBOUND_KINDS = [
   "new",
@@ -128,6 +129,7 @@ export const inboundEmails = table(
       .where(sql`rfc_message_id IS NOT NULL`),
   ],
 )
+life(inboundEmails, { owner: "project", ends: "inbound_days" })
 
 /** The total of a project: its mails that were processed, or given up. */
 export const INBOUND_COUNTER = "inbound_emails"
@@ -139,12 +141,18 @@ export const inboundContents = table("inbound_contents", {
   inbound_id: id().references(() => inboundEmails.id, { onDelete: "cascade" }),
   content: json<InboundContent | StoredElsewhere>().notNull(),
 })
+life(inboundContents, {
+  owner: "project",
+  ends: "with row",
+  names: { inbound_id: "inbound_emails" },
+})
 
 /** The raw message of a small mail, written with its row. A larger one is a file (`raw_sha256`). */
 export const inboundRaws = table("inbound_raws", {
   inbound_id: id().references(() => inboundEmails.id, { onDelete: "cascade" }),
   raw: bytes().notNull(),
 })
+life(inboundRaws, { owner: "project", ends: "with row", names: { inbound_id: "inbound_emails" } })
 
 /** A content that is too large for a row: the hash of the file that has it as JSON. */
 export interface StoredElsewhere {
@@ -169,6 +177,7 @@ export const inboundFiles = table(
     index("inbound_files_by_mail").on(file.inbound_id),
   ],
 )
+life(inboundFiles, { owner: "project", ends: "with row", names: { inbound_id: "inbound_emails" } })
 
 export type RouteAction = "webhook" | "forward" | "drop"
 
@@ -190,3 +199,4 @@ export const inboundRoutes = table(
   },
   (route) => [uniqueIndex("inbound_routes_by_match").on(route.project_id, route.match_to)],
 )
+life(inboundRoutes, { owner: "project", ends: "never" })

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm"
 import { id, index, int, json, key, ref, table, text, time } from "../store/columns"
+import { life } from "../store/life"
 
 type Indexed = Parameters<ReturnType<typeof index>["on"]>[0]
 
@@ -44,6 +45,7 @@ export const jobs = table(
   },
   (job) => workIndexes("jobs", job, job.priority),
 )
+life(jobs, { owner: "project", ends: "after 30 days" })
 
 /** Life signs of the processes that share a database: what a silent one had claimed is released. */
 export const nodes = table("nodes", {
@@ -51,6 +53,7 @@ export const nodes = table("nodes", {
   /** By the clock of the database. */
   seen_at: time().notNull(),
 })
+life(nodes, { owner: "instance", ends: "after the end of the process" })
 
 type JobStatus = "queued" | "running" | "completed" | "failed" | "cancelled"
 
@@ -85,6 +88,7 @@ export const longJobs = table(
     index("long_jobs_by_end").on(job.completed_at),
   ],
 )
+life(longJobs, { owner: "project", ends: "after 30 days", late: true })
 
 /** What an operator stopped: a whole queue (`email`), or what goes to one domain (`email:b.test`). */
 export const pausedQueues = table("paused_queues", {
@@ -92,3 +96,4 @@ export const pausedQueues = table("paused_queues", {
   paused_by: text(),
   paused_at: time().notNull(),
 })
+life(pausedQueues, { owner: "instance", ends: "never" })

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm"
 import { bytes, id, index, int, json, primaryKey, ref, table, text, time } from "../store/columns"
+import { life } from "../store/life"
 
 /** Mail that the embedded server took: the bytes as they came, and what lists need of them. */
 export const mailboxMails = table(
@@ -33,6 +34,7 @@ export const mailboxMails = table(
     index("mailbox_mails_unread").on(mail.project_id, mail.id).where(sql`read_at IS NULL`),
   ],
 )
+life(mailboxMails, { owner: "project", ends: "bodies_days" })
 
 /** One row a recipient, because `?to=` must find a copy too and JSON is never searched. */
 export const mailboxRecipients = table(
@@ -54,3 +56,4 @@ export const mailboxRecipients = table(
     ),
   ],
 )
+life(mailboxRecipients, { owner: "project", ends: "with row", names: { mail_id: "mailbox_mails" } })

@@ -14,6 +14,7 @@ import {
   text,
   time,
 } from "../store/columns"
+import { life } from "../store/life"
 
 export type ChannelName = "email" | "push" | "sms" | "in_app"
 
@@ -200,18 +201,21 @@ export const messages = table(
     ...workIndexes("messages", message, message.priority),
   ],
 )
+life(messages, { owner: "project", ends: "messages_days" })
 
 /** Cold: written once, read once by the channel that delivers. Texts above 512 KB are a file that it names. */
 export const messageContents = table("message_contents", {
   message_id: id().references(() => messages.id, { onDelete: "cascade" }),
   content: json<unknown>().notNull(),
 })
+life(messageContents, { owner: "project", ends: "bodies_days", names: { message_id: "messages" } })
 
 /** The very bytes that were handed over: composed at the first attempt, the same ever after. Many are a file (`kept-files.ts`). */
 export const messageRaws = table("message_raws", {
   message_id: id().references(() => messages.id, { onDelete: "cascade" }),
   raw: bytes().notNull(),
 })
+life(messageRaws, { owner: "project", ends: "bodies_days", names: { message_id: "messages" } })
 
 /** The files of messages and caught mails, which share them: one that no row names any more is removed. */
 export const messageFiles = table(
@@ -225,6 +229,11 @@ export const messageFiles = table(
     index("message_files_by_name").on(file.sha256),
   ],
 )
+life(messageFiles, {
+  owner: "project",
+  ends: "bodies_days",
+  names: { message_id: ["messages", "mailbox_mails"] },
+})
 
 /** For the filter by tag, which must not search inside JSON. */
 export const messageTags = table(
@@ -236,6 +245,7 @@ export const messageTags = table(
   },
   (tag) => [primaryKey({ columns: [tag.project_id, tag.tag, tag.message_id] })],
 )
+life(messageTags, { owner: "project", ends: "with row", names: { message_id: "messages" } })
 
 /** One try at handing a message over, with the server's own words. */
 export const attempts = table(
@@ -256,6 +266,7 @@ export const attempts = table(
   },
   (attempt) => [primaryKey({ columns: [attempt.message_id, attempt.attempt] })],
 )
+life(attempts, { owner: "project", ends: "with row", names: { message_id: "messages" } })
 
 /** What all messages of a fan-out say, once for each channel and language (`shared-contents.ts`). */
 export const fanOutContents = table(
@@ -268,3 +279,4 @@ export const fanOutContents = table(
   },
   (row) => [primaryKey({ columns: [row.fan_out_id, row.name] })],
 )
+life(fanOutContents, { owner: "project", ends: "bodies_days", names: { fan_out_id: "fan_outs" } })

@@ -4,7 +4,7 @@ import type { Settings } from "../core/config"
 import { projects } from "../identity/tables"
 import type { Reader } from "../store/store"
 import { keptBy } from "./retention-sweep"
-import { type EndSettings, endText, type TableEnd, tableEnds } from "./table-ends"
+import { type EndSettings, endOf, endText, isDays, isSetting, tableLives } from "./table-lives"
 import { HORIZONS, type ProjectWeight, weightsOf } from "./table-weights"
 
 const DAY_MS = 86_400_000
@@ -63,7 +63,7 @@ export async function databaseStats(
   const sums: Sums = { grows: 0, frees: HORIZONS.map(() => 0) }
   const tables: TableSize[] = []
   const usual = keptBy({}, settings)
-  for (const table of tableEnds.keys()) {
+  for (const { table } of tableLives) {
     const name = getTableName(table)
     onTable(name)
     const bytes = sizes.get(name) ?? 0
@@ -103,27 +103,16 @@ async function weightsByEnd(
   settings: KeepingSettings,
 ): Promise<ProjectWeight[]> {
   const end = endOf(table)
-  if (end?.by === "setting") {
-    const kept_ms = settings[end.key]
-    return weightsOf(db, table, kept_ms ?? undefined)
-  }
-  if (end?.by !== "project_setting") return weightsOf(db, table, undefined)
-  const days = new Map(
-    owners.map((owner) => [owner.id, keptBy(owner.settings, settings)[end.setting]]),
-  )
-  const usual = keptBy({}, settings)[end.setting]
+  if (isSetting(end)) return weightsOf(db, table, settings[end] ?? undefined)
+  if (!isDays(end)) return weightsOf(db, table, undefined)
+  const days = new Map(owners.map((owner) => [owner.id, keptBy(owner.settings, settings)[end]]))
+  const usual = keptBy({}, settings)[end]
   const found: ProjectWeight[] = []
   for (const kept of new Set([usual, ...days.values()])) {
     const all = await weightsOf(db, table, kept * DAY_MS)
     found.push(...all.filter(({ project_id }) => (days.get(project_id ?? "") ?? usual) === kept))
   }
   return found
-}
-
-/** The end that decides, for a table whose rows go with those of another. */
-function endOf(table: SQLiteTable): TableEnd | undefined {
-  const end = tableEnds.get(table)
-  return end?.by === "row" ? endOf(end.of) : end
 }
 
 function addShares(

@@ -16,7 +16,6 @@ import { requestLog } from "../request-log/tables"
 import { held } from "../store/dialect"
 import type { Store, Tx } from "../store/store"
 import { removeOfEvents } from "../webhooks/retention"
-import { namedByMessages } from "./purge"
 import {
   capturesOf,
   messagesOf,
@@ -24,6 +23,7 @@ import {
   receivedFrom,
   type TracedPerson,
 } from "./subscriber-traces"
+import { namedByMessages } from "./table-lives"
 import {
   type SearchedPerson,
   searchAnswers,

@@ -1,34 +1,9 @@
-import { and, count, eq, gt, isNull, lt } from "drizzle-orm"
-import { getTableConfig, type SQLiteColumn, type SQLiteTable } from "drizzle-orm/sqlite-core"
-import { consents, unsubscribeLinks } from "../consents/tables"
-import { domains } from "../domains/tables"
-import { events } from "../events/tables"
-import { fanOuts } from "../fan-out/tables"
-import { accountMembers, accounts, apiKeys, projects } from "../identity/tables"
-import { inboundEmails, inboundRoutes } from "../inbound/tables"
-import { mailboxMails } from "../mailbox/tables"
-import { messages } from "../messages/tables"
-import { INSTANCE, providerConfigs } from "../providers/tables"
-import { signingKeys } from "../signing-keys/tables"
+import { and, count, eq, getTableName, gt, isNull, lt } from "drizzle-orm"
+import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
+import { accounts, projects } from "../identity/tables"
+import { INSTANCE } from "../providers/tables"
 import type { Reader } from "../store/store"
-import { categories, subscribers } from "../subscribers/tables"
-import { suppressions } from "../suppressions/tables"
-import { templates } from "../templates/tables"
-import { invitations } from "../tenancy/tables"
-import { topics } from "../topics/tables"
-import { webhooks } from "../webhooks/tables"
-
-/**
- * Tables whose rows go with their project, and that nothing writes for a project that is gone. Members of a
- * project are not among them: without other rows there is nothing that they could read.
- */
-const OF_PROJECTS = [
-  ...[apiKeys, messages, events, domains, webhooks, providerConfigs, templates, fanOuts],
-  ...[inboundEmails, mailboxMails, suppressions, consents, unsubscribeLinks, subscribers],
-  ...[topics, categories, inboundRoutes, signingKeys],
-]
-
-const OF_ACCOUNTS = [projects, accountMembers, invitations]
+import { columnOf, indexFrom, keyOf, tableLives } from "./table-lives"
 
 /** Rows of one table whose project or account is missing. */
 export interface RowsWithoutOwner {
@@ -38,12 +13,23 @@ export interface RowsWithoutOwner {
   rows: number
 }
 
-/** Rows that no key and no list reaches, and that retention does not see. It reads an index of each table. */
+const OWNERS = {
+  project: { id: projects.id, name: "project_id" },
+  account: { id: accounts.id, name: "account_id" },
+}
+
+/**
+ * Rows that no key and no list reaches, and that retention does not see. It reads an index of each table whose rows have
+ * an id of their own, or belong to an account. Of what else a lost project had, there is nothing to read without these.
+ */
 export async function* rowsWithoutOwner(db: Reader): AsyncGenerator<RowsWithoutOwner> {
-  for (const table of OF_PROJECTS)
-    yield* withoutOwner(db, table.project_id, { owner: "project", of: projects.id })
-  for (const { account_id } of OF_ACCOUNTS)
-    yield* withoutOwner(db, account_id, { owner: "account", of: accounts.id })
+  for (const { table, owner, ends, late } of tableLives) {
+    if (late || ends === "with row" || (owner !== "project" && owner !== "account")) continue
+    const named = columnOf(table, OWNERS[owner].name)
+    const is_listed = owner === "account" || keyOf(table)[0]?.name === "id"
+    if (named && is_listed && indexFrom(named))
+      yield* withoutOwner(db, named, { owner, of: OWNERS[owner].id })
+  }
 }
 
 async function* withoutOwner(
@@ -55,7 +41,7 @@ async function* withoutOwner(
   const orphaned = and(isNull(of), gt(named, ""), lt(named, INSTANCE))
   const all = db.select({ owner_id: named, rows: count() }).from(named.table)
   const rows = await all.leftJoin(of.table, eq(of, named)).where(orphaned).groupBy(named)
-  const { name: table } = getTableConfig(named.table as SQLiteTable)
+  const table = getTableName(named.table)
   for (const row of rows)
     yield { table, owner, owner_id: String(row.owner_id), rows: Number(row.rows) }
 }

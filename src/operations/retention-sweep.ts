@@ -12,7 +12,7 @@ import type { ChannelName } from "../messages/tables"
 import { inSteps } from "../store/in-steps"
 import type { Store } from "../store/store"
 import { hasEndpoints, nextEndpoint, purgeDeliveries, purgeEvents } from "../webhooks/retention"
-import { namedByMessages } from "./purge"
+import { namedByMessages } from "./table-lives"
 
 export const CHANNELS: ChannelName[] = ["email", "push", "sms", "in_app"]
 

@@ -66,7 +66,7 @@ export function keepTidy(store: Store, settings: Settings, parts: TidyParts): ()
   }
 }
 
-/** One call is one round over every table that has an end (`table-ends.ts`). */
+/** One call is one round over every table that has an end (`store/life.ts`). */
 export function tidyRounds(
   store: Store,
   settings: Settings,

@@ -1,4 +1,5 @@
 import { int, primaryKey, ref, table, text } from "../store/columns"
+import { life } from "../store/life"
 
 /** What is counted against a monthly limit. */
 export type Metric = "email" | "push" | "sms" | "in_app" | "mau"
@@ -18,6 +19,7 @@ export const quotas = table(
   },
   (row) => [primaryKey({ columns: [row.subject, row.period, row.metric] })],
 )
+life(quotas, { owner: "account", ends: "after 3 years" })
 
 /** When a project's sends of a channel have drained, if nothing more comes: one row a bucket. */
 export const sendBuckets = table(
@@ -30,3 +32,4 @@ export const sendBuckets = table(
   },
   (row) => [primaryKey({ columns: [row.project_id, row.channel] })],
 )
+life(sendBuckets, { owner: "project", ends: "never" })

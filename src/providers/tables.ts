@@ -12,6 +12,7 @@ import {
   time,
   uniqueIndex,
 } from "../store/columns"
+import { life } from "../store/life"
 import type { ProviderKind } from "./provider"
 
 /**
@@ -74,6 +75,7 @@ export const providerConfigs = table(
     index("provider_configs_in_trouble").on(config.id).where(sql`status = 'error'`),
   ],
 )
+life(providerConfigs, { owner: "project", ends: "never" })
 
 /** Which message a provider's own id stands for: its notifications know no other. */
 export const providerReceipts = table(
@@ -90,5 +92,6 @@ export const providerReceipts = table(
     index("provider_receipts_by_message").on(receipt.message_id),
   ],
 )
+life(providerReceipts, { owner: "project", ends: "with row", names: { message_id: "messages" } })
 
 export type ConfigRow = typeof providerConfigs.$inferSelect

@@ -12,6 +12,7 @@ import {
   time,
   uniqueIndex,
 } from "../store/columns"
+import { life } from "../store/life"
 
 /** By what is counted: all mail of a project (its name is empty), a sender domain, a tag, a template. */
 export type Dimension = "project" | "domain" | "tag" | "template"
@@ -43,6 +44,7 @@ export const reputationHours = table(
     index("reputation_hours_complained").on(row.account_id, row.hour).where(sql`complained > 0`),
   ],
 )
+life(reputationHours, { owner: "project", ends: "after 30 days" })
 
 /** Tags and templates that complaints held; of those that were released, where their window begins. */
 export const complaintHolds = table(
@@ -66,3 +68,4 @@ export const complaintHolds = table(
     index("complaint_holds_by_account").on(hold.account_id),
   ],
 )
+life(complaintHolds, { owner: "project", ends: "after 30 days after the release", late: true })

@@ -1,4 +1,5 @@
 import { id, index, int, ref, table, text, time } from "../store/columns"
+import { life } from "../store/life"
 
 /** What was asked of the API and answered, for a few days. No body, no query, no credential. */
 export const requestLog = table(
@@ -23,3 +24,4 @@ export const requestLog = table(
     index("request_log_by_request").on(entry.request_id, entry.id),
   ],
 )
+life(requestLog, { owner: "project", ends: "retention.request_log", late: true })

@@ -1,4 +1,5 @@
 import { id, index, json, ref, table, text, time } from "../store/columns"
+import { life } from "../store/life"
 
 export const KEY_USES = ["inbox"] as const
 
@@ -27,3 +28,4 @@ export const signingKeys = table(
   },
   (key) => [index("signing_keys_by_project").on(key.project_id, key.id)],
 )
+life(signingKeys, { owner: "project", ends: "never" })

@@ -1,4 +1,5 @@
 import { int, key, primaryKey, ref, table, text } from "./columns"
+import { life } from "./life"
 
 /**
  * Totals for lists: `count(*)` costs more with every row, a counter never does. The shards keep
@@ -14,9 +15,11 @@ export const counters = table(
   },
   (counter) => [primaryKey({ columns: [counter.project_id, counter.name, counter.shard] })],
 )
+life(counters, { owner: "project", ends: "never", names: { project_id: ["accounts", "fan_outs"] } })
 
 /** One value of the instance itself, sealed where it is a secret. */
 export const instanceValues = table("instance_values", {
   name: key(),
   value: text().notNull(),
 })
+life(instanceValues, { owner: "instance", ends: "never" })

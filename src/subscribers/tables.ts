@@ -15,6 +15,7 @@ import {
   time,
   uniqueIndex,
 } from "../store/columns"
+import { life } from "../store/life"
 
 export const SUBSCRIBER_STATUSES = ["active", "unsubscribed", "blocked"] as const
 
@@ -61,6 +62,7 @@ export const subscribers = table(
       .where(sql`phone IS NOT NULL`),
   ],
 )
+life(subscribers, { owner: "project", ends: "never" })
 
 /**
  * By what a subscriber is found: the words of its external id, email and name, and the first letters
@@ -75,6 +77,11 @@ export const subscriberWords = table(
   },
   (row) => [primaryKey({ columns: [row.project_id, row.word, row.subscriber_id] })],
 )
+life(subscriberWords, {
+  owner: "project",
+  ends: "with row",
+  names: { subscriber_id: "subscribers" },
+})
 
 /**
  * Posting lists on SQLite: for each term the numbers of the subscribers that have it (see id-number.ts),
@@ -93,6 +100,7 @@ export const subscriberPostings = table(
   },
   (row) => [primaryKey({ columns: [row.project_id, row.term, row.first] })],
 )
+life(subscriberPostings, { owner: "project", ends: "never" })
 
 /** For the filter by tag, which must not search inside JSON. */
 export const subscriberTags = table(
@@ -104,6 +112,11 @@ export const subscriberTags = table(
   },
   (row) => [primaryKey({ columns: [row.project_id, row.tag, row.subscriber_id] })],
 )
+life(subscriberTags, {
+  owner: "project",
+  ends: "with row",
+  names: { subscriber_id: "subscribers" },
+})
 
 /**
  * The names that subscribers had before a merge. They lead to what still names the old subscriber, for an
@@ -135,6 +148,11 @@ export const mergedSubscribers = table(
       .where(sql`phone IS NOT NULL`),
   ],
 )
+life(mergedSubscribers, {
+  owner: "project",
+  ends: "with row",
+  names: { subscriber_id: "subscribers" },
+})
 
 /** The kinds of messages that a project has, which people can choose among. */
 export const categories = table(
@@ -155,6 +173,7 @@ export const categories = table(
   },
   (category) => [uniqueIndex("categories_by_slug").on(category.project_id, category.slug)],
 )
+life(categories, { owner: "project", ends: "never" })
 
 /** What a subscriber ended: a whole channel, or one category of it. */
 export const unsubscribes = table(
@@ -174,3 +193,4 @@ export const unsubscribes = table(
     index("unsubscribes_by_project").on(row.project_id, row.id),
   ],
 )
+life(unsubscribes, { owner: "project", ends: "with row", names: { subscriber_id: "subscribers" } })

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm"
 import { id, index, primaryKey, ref, table, text, time, uniqueIndex } from "../store/columns"
+import { life } from "../store/life"
 
 export type SuppressionChannel = "email" | "sms"
 
@@ -57,6 +58,7 @@ export const suppressions = table(
     index("suppressions_by_expiry").on(suppression.expires_at).where(sql`expires_at is not null`),
   ],
 )
+life(suppressions, { owner: "project", ends: "after their own end" })
 
 export type SuppressionRow = typeof suppressions.$inferSelect
 
@@ -77,6 +79,7 @@ export const softFailures = table(
     index("soft_failures_by_time").on(failure.created_at),
   ],
 )
+life(softFailures, { owner: "project", ends: "after 7 days" })
 
 /** Permanent refusals that name nothing. The second one of an address suppresses it, if it comes a day later. */
 export const generalBounces = table(
@@ -92,3 +95,4 @@ export const generalBounces = table(
     index("general_bounces_by_time").on(bounce.latest_at),
   ],
 )
+life(generalBounces, { owner: "project", ends: "after 7 days" })

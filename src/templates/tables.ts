@@ -11,6 +11,7 @@ import {
   time,
   uniqueIndex,
 } from "../store/columns"
+import { life } from "../store/life"
 
 export const TEMPLATE_STATUSES = ["draft", "published", "archived"] as const
 export type TemplateStatus = (typeof TEMPLATE_STATUSES)[number]
@@ -120,6 +121,7 @@ export const templates = table(
     index("templates_by_project").on(template.project_id, template.id),
   ],
 )
+life(templates, { owner: "project", ends: "never" })
 
 export const templateVersions = table(
   "template_versions",
@@ -137,3 +139,4 @@ export const templateVersions = table(
     index("template_versions_by_project").on(row.project_id),
   ],
 )
+life(templateVersions, { owner: "project", ends: "with row", names: { template_id: "templates" } })

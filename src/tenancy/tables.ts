@@ -11,6 +11,7 @@ import {
   time,
   uniqueIndex,
 } from "../store/columns"
+import { life } from "../store/life"
 
 /** The roles in projects that an invitation brings with it. */
 export interface ProjectGrant {
@@ -40,6 +41,7 @@ export const invitations = table(
     index("invitations_by_account").on(invitation.account_id, invitation.id),
   ],
 )
+life(invitations, { owner: "account", ends: "after 90 days" })
 
 /** What each project used a day, in UTC. The shards keep writers on Postgres from waiting. */
 export const usageDays = table(
@@ -58,3 +60,4 @@ export const usageDays = table(
     index("usage_days_by_project").on(row.project_id, row.day),
   ],
 )
+life(usageDays, { owner: "account", ends: "after 3 years", late: true })

@@ -1,4 +1,5 @@
 import { id, index, int, primaryKey, ref, table, text, time, uniqueIndex } from "../store/columns"
+import { life } from "../store/life"
 
 /** A subject that subscribers follow. */
 export const topics = table(
@@ -26,6 +27,7 @@ export const topics = table(
     index("topics_by_project").on(topic.project_id, topic.id),
   ],
 )
+life(topics, { owner: "project", ends: "never" })
 
 export type TopicRow = typeof topics.$inferSelect
 
@@ -49,3 +51,8 @@ export const topicMembers = table(
     index("topic_members_by_project").on(member.project_id),
   ],
 )
+life(topicMembers, {
+  owner: "project",
+  ends: "with row",
+  names: { topic_id: "topics", subscriber_id: "subscribers" },
+})

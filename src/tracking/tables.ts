@@ -1,6 +1,7 @@
 import type { MailClient } from "../lib/mail-client"
 import { messages } from "../messages/tables"
 import { id, int, json, primaryKey, ref, table, text, time } from "../store/columns"
+import { life } from "../store/life"
 
 /** What loaded the pixel or followed a link. */
 export type HitActor = "human" | "machine" | "unknown"
@@ -40,6 +41,7 @@ export const messageTracking = table("message_tracking", {
   visitors: json<Record<RecentHit["type"], string[]>>().notNull(),
   recent: json<RecentHit[]>().notNull(),
 })
+life(messageTracking, { owner: "project", ends: "with row", names: { message_id: "messages" } })
 
 /** Counters of one link of a message. A link that was never followed has no row. */
 export const trackingLinks = table(
@@ -59,3 +61,4 @@ export const trackingLinks = table(
   },
   (row) => [primaryKey({ columns: [row.message_id, row.link] })],
 )
+life(trackingLinks, { owner: "project", ends: "with row", names: { message_id: "messages" } })

@@ -10,7 +10,7 @@ import { withHeld } from "./delivery-picker"
 import { isHeldByEndpoint } from "./delivery-rows"
 import { exhaust, exhaustAll } from "./held"
 import { addStored, storedBytes } from "./stored-deliveries"
-import { deliveries, webhooks } from "./tables"
+import { deliveries, webhooks, webhookTotals } from "./tables"
 import { count, forgetDeleted, waitsForEndpoint } from "./totals"
 
 /** Rows of one transaction, so that other transactions run between two of them. */
@@ -72,6 +72,22 @@ async function removeCounted(tx: Tx, which: SQL | undefined): Promise<void> {
 /** Removes the deliveries of these events, whatever became of them. */
 export const removeOfEvents = (tx: Tx, event_ids: string[]) =>
   removeCounted(tx, inArray(deliveries.event_id, event_ids))
+
+/**
+ * Removes some deliveries of a project, also of deleted endpoints, in whatever state. Returns how many. Where an
+ * event went before its deliveries, only their endpoint leads to them.
+ */
+export async function removeSomeOf(tx: Tx, project_id: string): Promise<number> {
+  const { id, webhook_id } = deliveries
+  const joined = tx
+    .select({ id })
+    .from(webhookTotals)
+    .innerJoin(deliveries, eq(webhook_id, webhookTotals.webhook_id))
+  const rows = await joined.where(eq(webhookTotals.project_id, project_id)).limit(BATCH)
+  const ids = rows.map((row) => row.id)
+  if (ids.length > 0) await tx.delete(deliveries).where(inArray(id, ids))
+  return ids.length
+}
 
 /** Events of a project that were recorded before a moment: ISO 8601, UTC. */
 export interface OldEvents {

@@ -15,6 +15,7 @@ import {
   text,
   time,
 } from "../store/columns"
+import { life } from "../store/life"
 
 export type HeaderFormat = "standard" | "legacy" | "both"
 export type WebhookStatus = "active" | "disabled"
@@ -102,6 +103,7 @@ export const webhooks = table(
   },
   (webhook) => [index("webhooks_by_project").on(webhook.project_id, webhook.id)],
 )
+life(webhooks, { owner: "project", ends: "never" })
 
 /** One event for one endpoint: its work columns, and the capture of its last attempt. */
 export const deliveries = table(
@@ -147,6 +149,11 @@ export const deliveries = table(
       .where(sql`state = 3 AND owner IS NOT NULL`),
   ],
 )
+life(deliveries, {
+  owner: "project",
+  ends: "webhook_deliveries_days",
+  names: { event_id: "events" },
+})
 
 /**
  * How many deliveries an endpoint has. The shards keep writers on Postgres from waiting for one row.
@@ -169,6 +176,7 @@ export const webhookTotals = table(
     index("webhook_totals_by_project").on(total.project_id),
   ],
 )
+life(webhookTotals, { owner: "project", ends: "never" })
 
 /** The attempts of an endpoint that ended in an hour, by their answer, and by how long they took. */
 export const webhookHours = table(
@@ -187,3 +195,4 @@ export const webhookHours = table(
     index("webhook_hours_by_hour").on(row.hour, row.webhook_id),
   ],
 )
+life(webhookHours, { owner: "project", ends: "after 7 days" })

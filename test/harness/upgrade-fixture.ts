@@ -1,7 +1,8 @@
 /**
  * `bun test/harness/upgrade-fixture.ts` writes what a database of today looks like, on both engines, into
  * `test/fixtures/upgrade/<last migration>.<engine>.sql`: the migrations so far, then rows of a server that
- * was used. Run it before a migration is added: test/store/upgrade.test.ts opens every one of these files.
+ * was used. `bun run generate` runs it when it adds a migration: test/store/upgrade.test.ts opens every one of
+ * these files.
  */
 import { Database } from "bun:sqlite"
 import { mkdtempSync, rmSync } from "node:fs"

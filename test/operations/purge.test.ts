@@ -1,20 +1,23 @@
 import { describe, expect, test } from "bun:test"
 import { eq, getTableColumns, getTableName } from "drizzle-orm"
-import { newId } from "../../src/core/ids"
+import { newEventId, newId } from "../../src/core/ids"
 import { secondsFromNow } from "../../src/core/time"
 import * as apiKeys from "../../src/identity/api-keys"
 import { projects } from "../../src/identity/tables"
+import { OVER } from "../../src/jobs/work-item"
 import { messages } from "../../src/messages/tables"
 import { purgeAccountNow, purgeProjectNow } from "../../src/operations/purge"
 import { keepReceipt } from "../../src/providers/callbacks"
 import type { Reader } from "../../src/store/store"
+import { deliveries } from "../../src/webhooks/tables"
+import { count } from "../../src/webhooks/totals"
 import { movableClock } from "../harness/clock"
 import { addInbound } from "../harness/inbound-rows"
 import { type Team, team } from "../harness/people"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { testSubmission } from "../harness/submission"
-import { schemaTables } from "../harness/table-rows"
+import { sampleRow, schemaTables } from "../harness/table-rows"
 import { putMail } from "../mailbox/received"
 
 const service = await sharedService()
@@ -99,6 +102,20 @@ describe("a deleted project", () => {
     const left = await rowsNaming(store.read, "project_id", ours.project_id)
     expect(Object.keys(left).sort()).toEqual(["audit_log", "usage_days"])
     expect(await rowsNaming(store.read, "project_id", theirs.project_id)).toEqual(before)
+  })
+
+  test("takes the deliveries along whose events and endpoint went before", async () => {
+    const { account_id, project_id } = await service.project()
+    const one = { account_id, project_id, webhook_id: newId(), event_id: newEventId() }
+    await store.tx(async (tx) => {
+      await tx.insert(deliveries).values(sampleRow(deliveries, { ...one, state: OVER }) as never)
+      await count(tx, [one], { deliveries: 1 })
+      const set = { status: "deleting" as const, deleting_at: secondsFromNow(0) }
+      await tx.update(projects).set(set).where(eq(projects.id, project_id))
+    })
+    clock.advance({ seconds: 1 })
+    await purgeProjectNow(parts, project_id)
+    expect(await rowsNaming(store.read, "project_id", project_id)).toEqual({ audit_log: 1 })
   })
 
   test("stays when it was restored in time", async () => {

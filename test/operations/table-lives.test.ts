@@ -15,10 +15,11 @@ import { keep } from "../../src/mailbox/mailbox"
 import { mailboxMails } from "../../src/mailbox/tables"
 import { messages } from "../../src/messages/tables"
 import { purgeAccountNow } from "../../src/operations/purge"
-import { endsByItself, tableEnds } from "../../src/operations/table-ends"
+import { endOf, keyOf, leading, parentsOf, tableLives } from "../../src/operations/table-lives"
 import { tidyRounds } from "../../src/operations/tidy"
 import { complaintHolds } from "../../src/reputation/tables"
 import { total } from "../../src/store/counters"
+import { lifeOf } from "../../src/store/life"
 import type { Store, Tx } from "../../src/store/store"
 import { suppressions } from "../../src/suppressions/tables"
 import { deliveries } from "../../src/webhooks/tables"
@@ -123,20 +124,22 @@ async function tablesWithRows(): Promise<string[]> {
 const endingBy = (wanted: (table: SQLiteTable) => boolean) =>
   tables.filter(wanted).map(nameOf).sort()
 
-/** The row that decides, for a table whose rows go with those of another. */
-function leading(table: SQLiteTable): SQLiteTable {
-  const end = tableEnds.get(table)
-  return end?.by === "row" ? leading(end.of) : table
-}
+/** Who removes the rows of a table that do not end by themselves. */
+const ownerOf = (table: SQLiteTable) =>
+  endOf(table) === "never" ? lifeOf(leading(table)).owner : undefined
 
-const ownerOf = (table: SQLiteTable) => {
-  const end = tableEnds.get(leading(table))
-  return end?.by === "person" ? end.owner : undefined
-}
-
-test("every table of the schema has an end", () => {
-  const named = [...tableEnds.keys()].map(nameOf).sort()
+test("every table of the schema declares its life", () => {
+  const named = tableLives.map(({ table }) => nameOf(table))
   expect(named).toEqual(schema.map(nameOf).sort())
+})
+
+test("rows that go with another one name it by its only key", () => {
+  for (const { table, ends } of tableLives) {
+    const parents = parentsOf(table)
+    if (ends === "with row")
+      expect([nameOf(table), parents.length > 0]).toEqual([nameOf(table), true])
+    for (const parent of parents) expect(keyOf(parent.table)).toHaveLength(1)
+  }
 })
 
 test("rows go by themselves, or with their owner, exactly as the ends say", async () => {
@@ -151,9 +154,6 @@ test("rows go by themselves, or with their owner, exactly as the ends say", asyn
   if (!store.isAlone) await releaseSilent(store, [])
   const kept = endingBy((table) => ownerOf(table) !== undefined)
   expect(await tablesWithRows()).toEqual(kept)
-  for (const [table, end] of tableEnds) {
-    if (endsByItself(end)) expect(kept).not.toContain(nameOf(table))
-  }
 
   const { account_id } = owner
   await store.tx((tx) =>

@@ -1,0 +1,60 @@
+import { getTableName } from "drizzle-orm"
+import type { SQLiteTable } from "drizzle-orm/sqlite-core"
+
+/** The owner of rows: they go with it at the latest. */
+export type RowOwner = "project" | "account" | "user" | "instance"
+
+/**
+ * How the rows of a table end. Rows of open work stay, however old they are.
+ * - `never`: when a person removes them, at the latest with their owner.
+ * - `with row`: with the row that they name (`names`).
+ * - `messages_days` and the like: by themselves, after this part of a project's setting `retention`.
+ * - `retention.request_log` and the like: by themselves, after this setting of the configuration.
+ * - `after …`: by themselves, this long after they were made, or were over.
+ */
+export type RowEnd = "never" | "with row" | RetentionDays | RetentionSetting | `after ${string}`
+
+/** The parts of a project's setting `retention`. */
+export type RetentionDays =
+  | "messages_days"
+  /** Contents, sent bytes and attachments; the message itself stays. */
+  | "bodies_days"
+  /** Received mail, with its contents. */
+  | "inbound_days"
+  | "webhook_deliveries_days"
+  /** Where there are endpoints, at least as long as their deliveries, which show them. */
+  | "events_days"
+
+export type RetentionSetting = "retention.request_log" | "retention.audit_log"
+
+type ColumnName<Table extends SQLiteTable> = keyof Table["$inferSelect"] & string
+
+/** What holds for the rows of a table, beside its declaration. What others do with rows follows from it. */
+export interface Life<Table extends SQLiteTable = SQLiteTable> {
+  /** Rows with a column `project_id` or `account_id` are found by it, the others by the row that they name. */
+  owner: RowOwner
+  ends: RowEnd
+  /** The tables whose rows a column names by their id, and with which its rows go. The first one decides. */
+  names?: { [Name in ColumnName<Table>]?: string | string[] }
+  /** A row may be written when its owner is gone already, so one without an owner is no damage. */
+  late?: true
+}
+
+const lives = new Map<string, { table: SQLiteTable } & Life>()
+
+/** Declares the life of a table. It stands behind the table in its `tables.ts`. */
+export function life<Table extends SQLiteTable>(table: Table, its: Life<Table>): void {
+  lives.set(getTableName(table), { table, ...(its as Life) })
+}
+
+/** Every declared life, in the order of the tables' names. `operations/table-lives.ts` loads them all. */
+export const declaredLives = () =>
+  [...lives].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, its]) => its)
+
+/** Throws where the table has no life. */
+export function lifeOf(table: SQLiteTable | string): { table: SQLiteTable } & Life {
+  const name = typeof table === "string" ? table : getTableName(table)
+  const found = lives.get(name)
+  if (!found) throw new Error(`the table ${name} has no life (store/life.ts)`)
+  return found
+}
