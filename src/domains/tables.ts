@@ -136,4 +136,14 @@ export const dkimKeys = table(
   },
   (key) => [uniqueIndex("dkim_keys_by_selector").on(key.domain_id, key.selector, key.algorithm)],
 )
-life(dkimKeys, { owner: "project", ends: "with row", names: { domain_id: "domains" } })
+life(dkimKeys, {
+  owner: "project",
+  ends: "with row",
+  names: { domain_id: "domains" },
+  sealed: {
+    private_key: {
+      what: "DKIM keys of domains",
+      remedy: "`belfry domains rotate-dkim DOMAIN` for each domain, and publish the new records",
+    },
+  },
+})

@@ -18,7 +18,18 @@ export const idempotency = table(
   },
   (row) => [index("idempotency_by_age").on(row.created_at)],
 )
-life(idempotency, { owner: "project", ends: "after 24 hours" })
+life(idempotency, {
+  owner: "project",
+  ends: "after 24 hours",
+  sealed: {
+    answer: {
+      what: "answers kept for repeated requests",
+      remedy: "nothing; they last one day",
+      drop: "row",
+      plain_too: true,
+    },
+  },
+})
 
 /** What all nodes together were given of a window of requests; only Postgres has several nodes. */
 export const rateWindows = table(

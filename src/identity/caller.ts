@@ -1,8 +1,8 @@
 import type { Actor } from "../audit-log/tables"
 import { settings } from "../core/config"
 import { type Limits, limitsOf } from "../plans/plans"
+import type { AccountReputation } from "./account-reputation"
 import type {
-  AccountReputation,
   AccountRole,
   AccountSettings,
   AccountStatus,

@@ -16,6 +16,7 @@ import {
   uniqueIndex,
 } from "../store/columns"
 import { life, type RetentionDays } from "../store/life"
+import type { AccountReputation } from "./account-reputation"
 
 export type AccountStatus = "active" | "locked" | "suspended"
 export type SendingStatus = "active" | "throttled" | "frozen"
@@ -25,35 +26,6 @@ export interface AccountSettings {
   track_opens: boolean
   track_clicks: boolean
   require_mfa: boolean
-}
-
-/** What was counted of emails by recipient, for the reputation of their account. */
-export interface ReputationCounts {
-  sent: number
-  delivered: number
-  /** Permanently, for a reason that is the recipient's or the content's. */
-  bounced: number
-  complained: number
-}
-
-/** What decides how an account may send, as the last evaluation left it. */
-export interface AccountReputation {
-  /** Where the window begins at the earliest: when the operator last lifted a freeze. */
-  window_start: string | null
-  /** What was counted before that in the hour of the start. */
-  base: ReputationCounts | null
-  /** Shares, 0 to 1. */
-  bounce_rate: number
-  complaint_rate: number
-  /** Of new sends, 0 to 1; 0 where the account is active. */
-  rejected_share: number
-  /** What throttled or froze the account; null where it is active. */
-  cause: "bounce_rate" | "complaint_rate" | "hour_sent" | "operator" | null
-  /** Since when a throttled account has been below all marks of recovery. */
-  below_since: string | null
-  /** The step that owners were warned of, and that has not come. */
-  warned: "throttled" | "frozen" | null
-  changed_at: string | null
 }
 
 /** The top of the tenancy: a plan, its limits, and projects below it. */
@@ -261,7 +233,15 @@ export const consoleUsers = table(
   },
   (user) => [uniqueIndex("console_users_by_email").on(user.email_key)],
 )
-life(consoleUsers, { owner: "user", ends: "never" })
+const ENROLL = "people sign in with their password, then run `belfry me mfa enroll`"
+life(consoleUsers, {
+  owner: "user",
+  ends: "never",
+  sealed: {
+    mfa_secret: { what: "second factors", remedy: ENROLL, drop: "value" },
+    mfa_pending: { what: "second factors that are being set up", remedy: ENROLL, drop: "value" },
+  },
+})
 
 /** One sign-in: all refresh tokens that descend from it die with it. */
 export const consoleSessions = table(
@@ -301,7 +281,17 @@ export const refreshTokens = table(
     index("refresh_tokens_by_expiry").on(token.expires_at),
   ],
 )
-life(refreshTokens, { owner: "user", ends: "after 30 days without use" })
+life(refreshTokens, {
+  owner: "user",
+  ends: "after 30 days without use",
+  sealed: {
+    successor: {
+      what: "sign-ins that were just renewed",
+      remedy: "nothing; a repeated request signs in again",
+      drop: "value",
+    },
+  },
+})
 
 /** RFC 8628: a program without a browser asks a person elsewhere to let it in. */
 export const deviceCodes = table(

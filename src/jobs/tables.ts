@@ -45,7 +45,17 @@ export const jobs = table(
   },
   (job) => workIndexes("jobs", job, job.priority),
 )
-life(jobs, { owner: "project", ends: "after 30 days" })
+life(jobs, {
+  owner: "project",
+  ends: "after 30 days",
+  sealed: {
+    payload: {
+      what: "erasures of subscribers that have not ended",
+      remedy: "look for what is left of the person with `belfry subscribers`, and remove it",
+      drop: "row",
+    },
+  },
+})
 
 /** Life signs of the processes that share a database: what a silent one had claimed is released. */
 export const nodes = table("nodes", {

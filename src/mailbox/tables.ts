@@ -34,7 +34,16 @@ export const mailboxMails = table(
     index("mailbox_mails_unread").on(mail.project_id, mail.id).where(sql`read_at IS NULL`),
   ],
 )
-life(mailboxMails, { owner: "project", ends: "bodies_days" })
+life(mailboxMails, {
+  owner: "project",
+  ends: "bodies_days",
+  sealed: {
+    raw: {
+      what: "mail of the instance itself in the mailbox",
+      remedy: "nothing; ask for the mail again",
+    },
+  },
+})
 
 /** One row a recipient, because `?to=` must find a copy too and JSON is never searched. */
 export const mailboxRecipients = table(

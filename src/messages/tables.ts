@@ -208,7 +208,18 @@ export const messageContents = table("message_contents", {
   message_id: id().references(() => messages.id, { onDelete: "cascade" }),
   content: json<unknown>().notNull(),
 })
-life(messageContents, { owner: "project", ends: "bodies_days", names: { message_id: "messages" } })
+life(messageContents, {
+  owner: "project",
+  ends: "bodies_days",
+  names: { message_id: "messages" },
+  sealed: {
+    content: {
+      what: "mail of the instance itself that waits",
+      remedy: "ask for the mail again, for example with `belfry password forgot`",
+      drop: "row",
+    },
+  },
+})
 
 /** The very bytes that were handed over: composed at the first attempt, the same ever after. Many are a file (`kept-files.ts`). */
 export const messageRaws = table("message_raws", {

@@ -1,144 +1,56 @@
-import { and, eq, inArray, isNotNull, like, type SQL, sql } from "drizzle-orm"
+import { and, eq, getTableName, inArray, isNotNull, like, type SQL, sql } from "drizzle-orm"
 import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
 import { keyIdOf } from "../core/secrets"
-import { dkimKeys } from "../domains/tables"
-import { idempotency } from "../http/tables"
-import { consoleUsers, projects, refreshTokens } from "../identity/tables"
+import { projects } from "../identity/tables"
 import { jobs } from "../jobs/tables"
 import { mailboxMails } from "../mailbox/tables"
 import { OWN_SOURCE } from "../messages/facts"
 import { messageContents, messages } from "../messages/tables"
-import { providerConfigs } from "../providers/tables"
-import { signingKeys } from "../signing-keys/tables"
+import type { SealedLife } from "../store/life"
 import type { Reader } from "../store/store"
-import { instanceValues } from "../store/tables"
-import { webhooks } from "../webhooks/tables"
 import { ERASED, subscriberErased } from "./erase-subscriber"
+import { columnOf, keyOf, tableLives } from "./table-lives"
 
 /** A column with values that the master key seals. */
-export interface SealedColumn {
+export interface SealedColumn extends Pick<SealedLife, "what" | "remedy" | "drop"> {
   /** The primary key, by which the rows are walked. */
   key: SQLiteColumn
   column: SQLiteColumn
   /** As it was given when the value was sealed. */
   contextOf: (key: string) => string
   /** The rows that may have one; without it those whose column is not null. */
-  where?: (db: Reader) => SQL | undefined
-  /** For people: what it is, and what helps where the key is lost. */
-  what: string
-  remedy: string
-  /** What goes on without the old values: they are dropped with their rows, or become null. */
-  drop?: "row" | "value"
+  where?: ((db: Reader) => SQL | undefined) | undefined
 }
 
-const ofRow = (table: string, column: string) => (key: string) => `${table}:${key}:${column}`
+type Finding = Partial<Pick<SealedColumn, "contextOf" | "where">>
 
-/** Every sealed column there is. A test fails for one that is not in this list. */
-export const SEALED_COLUMNS: SealedColumn[] = [
-  {
-    key: refreshTokens.token_hash,
-    column: refreshTokens.successor,
-    contextOf: ofRow("refresh_tokens", "successor"),
-    what: "sign-ins that were just renewed",
-    remedy: "nothing; a repeated request signs in again",
-    drop: "value",
-  },
-  ...(["mfa_secret", "mfa_pending"] as const).map((name) => ({
-    key: consoleUsers.id,
-    column: consoleUsers[name],
-    contextOf: ofRow("console_users", name),
-    what: name === "mfa_secret" ? "second factors" : "second factors that are being set up",
-    remedy: "people sign in with their password, then run `belfry me mfa enroll`",
-    drop: "value" as const,
-  })),
-  {
-    key: instanceValues.name,
-    column: instanceValues.value,
-    contextOf: (name) => name,
-    where: () => like(instanceValues.value, "v1.%"),
-    what: "keys of the instance: access tokens, setup, the local API key, links in mail",
-    remedy: "people sign in again; `belfry up --new-key` makes another local key",
-    drop: "row",
-  },
-  {
-    key: messageContents.message_id,
-    column: messageContents.content,
-    contextOf: ofRow("message_contents", "content"),
-    where: ofOwnMail,
-    what: "mail of the instance itself that waits",
-    remedy: "ask for the mail again, for example with `belfry password forgot`",
-    drop: "row",
-  },
-  {
-    key: providerConfigs.id,
-    column: providerConfigs.credentials,
-    contextOf: ofRow("provider_configs", "credentials"),
-    what: "credentials of providers",
-    remedy: "`belfry providers set` with the credentials of each provider",
-    drop: "value",
-  },
-  {
-    key: idempotency.request,
-    column: idempotency.answer,
-    contextOf: (request) => request,
-    where: () => like(idempotency.answer, "v1.%"),
-    what: "answers kept for repeated requests",
-    remedy: "nothing; they last one day",
-    drop: "row",
-  },
-  {
-    key: mailboxMails.id,
-    column: mailboxMails.raw,
-    contextOf: ofRow("mailbox_mails", "raw"),
-    where: (db) => inArray(mailboxMails.project_id, hiddenProjects(db)),
-    what: "mail of the instance itself in the mailbox",
-    remedy: "nothing; ask for the mail again",
-  },
-  {
-    key: dkimKeys.id,
-    column: dkimKeys.private_key,
-    contextOf: ofRow("dkim_keys", "private_key"),
-    what: "DKIM keys of domains",
-    remedy: "`belfry domains rotate-dkim DOMAIN` for each domain, and publish the new records",
-  },
-  {
-    key: signingKeys.id,
-    column: signingKeys.private_key,
-    contextOf: ofRow("signing_keys", "private_key"),
-    what: "keys that sign tokens of subscribers",
-    remedy: "nothing; the next token gets a new key",
-    drop: "row",
-  },
-  {
-    key: jobs.id,
-    column: jobs.payload,
-    contextOf: () => ERASED,
-    where: () => eq(jobs.name, subscriberErased.name),
-    what: "erasures of subscribers that have not ended",
-    remedy: "look for what is left of the person with `belfry subscribers`, and remove it",
-    drop: "row",
-  },
-  ...(["secret", "previous_secret"] as const).map((name) => ({
-    key: webhooks.id,
-    column: webhooks[name],
-    contextOf: ofRow("webhooks", "secret"),
-    what:
-      name === "secret" ? "signing secrets of webhooks" : "signing secrets that are being replaced",
-    remedy: "`belfry webhooks rotate ID --now`, and give the receiver the new secret",
-    ...(name === "previous_secret" && { drop: "value" as const }),
-  })),
-  {
-    key: webhooks.id,
-    column: webhooks.sealed_headers,
-    contextOf: ofRow("webhooks", "headers"),
-    what: "custom headers of webhooks",
-    remedy: "`belfry webhooks update ID` with the headers",
-    drop: "value",
-  },
-]
+/** Of some tables only a few rows have sealed values. */
+const FEW = new Map<SQLiteColumn, Finding>([
+  [messageContents.content, { where: ofOwnMail }],
+  [mailboxMails.raw, { where: (db) => inArray(mailboxMails.project_id, hiddenProjects(db)) }],
+  [jobs.payload, { contextOf: () => ERASED, where: () => eq(jobs.name, subscriberErased.name) }],
+])
 
-const hiddenProjects = (db: Reader) =>
-  db.select({ id: projects.id }).from(projects).where(eq(projects.hidden, true))
+/** Every sealed column there is. */
+export const SEALED_COLUMNS: SealedColumn[] = tableLives.flatMap(({ table, sealed = {} }) =>
+  Object.entries(sealed).flatMap(([name, its]) => {
+    const [[key], column] = [keyOf(table), columnOf(table, name)]
+    return key && column && its ? [sealedColumn(key, column, its)] : []
+  }),
+)
+
+function sealedColumn(key: SQLiteColumn, column: SQLiteColumn, its: SealedLife): SealedColumn {
+  const { as = column.name, plain_too, ...rest } = its
+  const found: Finding = plain_too
+    ? { contextOf: (of) => of, where: () => like(column, "v1.%") }
+    : (FEW.get(column) ?? {})
+  const contextOf = (of: string) => `${getTableName(column.table)}:${of}:${as}`
+  return { ...rest, key, column, contextOf, ...found }
+}
+
+function hiddenProjects(db: Reader) {
+  return db.select({ id: projects.id }).from(projects).where(eq(projects.hidden, true))
+}
 
 function ofOwnMail(db: Reader) {
   const ours = inArray(messages.project_id, hiddenProjects(db))

@@ -75,7 +75,17 @@ export const providerConfigs = table(
     index("provider_configs_in_trouble").on(config.id).where(sql`status = 'error'`),
   ],
 )
-life(providerConfigs, { owner: "project", ends: "never" })
+life(providerConfigs, {
+  owner: "project",
+  ends: "never",
+  sealed: {
+    credentials: {
+      what: "credentials of providers",
+      remedy: "`belfry providers set` with the credentials of each provider",
+      drop: "value",
+    },
+  },
+})
 
 /** Which message a provider's own id stands for: its notifications know no other. */
 export const providerReceipts = table(

@@ -1,5 +1,6 @@
 import { isoFrom } from "../core/time"
-import type { ReputationCounts, SendingStatus } from "../identity/tables"
+import type { ReputationCounts } from "../identity/account-reputation"
+import type { SendingStatus } from "../identity/tables"
 import { addUp, type CountedHour, hourOf, NONE, startOfHour } from "./hour-counts"
 import { type AccountStanding, decide } from "./sending-status"
 import { firstHour, type Thresholds } from "./thresholds"

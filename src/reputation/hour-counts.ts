@@ -1,6 +1,6 @@
 import { and, type Column, eq, gt, gte, inArray, lt, type SQL, sql } from "drizzle-orm"
 import { millis } from "../core/time"
-import type { ReputationCounts } from "../identity/tables"
+import type { ReputationCounts } from "../identity/account-reputation"
 import { perStore } from "../store/cached"
 import { adder } from "../store/statements"
 import type { Reader, Select, Store, Tx } from "../store/store"

@@ -1,7 +1,7 @@
 import { settings } from "../core/config"
 import { isoFrom, millis } from "../core/time"
+import type { ReputationCounts } from "../identity/account-reputation"
 import { sendingStatusOf } from "../identity/caller"
-import type { ReputationCounts } from "../identity/tables"
 import { type AnyWorkRows, heldCount } from "../jobs/holds"
 import { readHeavy } from "../store/heavy-reads"
 import type { HeavyRead, Reader } from "../store/store"

@@ -1,5 +1,6 @@
 import { isoFrom, millisFrom } from "../core/time"
-import type { AccountReputation, ReputationCounts, SendingStatus } from "../identity/tables"
+import type { AccountReputation, ReputationCounts } from "../identity/account-reputation"
+import type { SendingStatus } from "../identity/tables"
 import { percentText, type Thresholds, windowText } from "./thresholds"
 
 /** What is known of an account's mail at one moment. */

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm"
-import type { ReputationCounts } from "../identity/tables"
+import type { ReputationCounts } from "../identity/account-reputation"
 import {
   id,
   index,

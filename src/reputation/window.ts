@@ -1,5 +1,5 @@
 import { millisFrom } from "../core/time"
-import type { ReputationCounts } from "../identity/tables"
+import type { ReputationCounts } from "../identity/account-reputation"
 import { hourOf } from "./hour-counts"
 import { firstHour, type Thresholds } from "./thresholds"
 

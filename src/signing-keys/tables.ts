@@ -28,4 +28,14 @@ export const signingKeys = table(
   },
   (key) => [index("signing_keys_by_project").on(key.project_id, key.id)],
 )
-life(signingKeys, { owner: "project", ends: "never" })
+life(signingKeys, {
+  owner: "project",
+  ends: "never",
+  sealed: {
+    private_key: {
+      what: "keys that sign tokens of subscribers",
+      remedy: "nothing; the next token gets a new key",
+      drop: "row",
+    },
+  },
+})

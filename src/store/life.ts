@@ -36,8 +36,23 @@ export interface Life<Table extends SQLiteTable = SQLiteTable> {
   ends: RowEnd
   /** The tables whose rows a column names by their id, and with which its rows go. The first one decides. */
   names?: { [Name in ColumnName<Table>]?: string | string[] }
+  /** The columns with values that the master key seals. Each file that seals has its column here, or in none. */
+  sealed?: { [Name in ColumnName<Table>]?: SealedLife }
   /** A row may be written when its owner is gone already, so one without an owner is no damage. */
   late?: true
+}
+
+/** What is sealed, and what becomes of it where the key is lost. */
+export interface SealedLife {
+  /** For people: what it is, and what helps where the key is lost. */
+  what: string
+  remedy: string
+  /** What goes on without the old values: they are dropped with their rows, or become null. */
+  drop?: "row" | "value"
+  /** A seal is bound to `<table>:<key>:<column>`. This is another word in place of the column's name. */
+  as?: string
+  /** Some values are plain, and the seal is bound to the key of the row alone. */
+  plain_too?: true
 }
 
 const lives = new Map<string, { table: SQLiteTable } & Life>()

@@ -22,4 +22,15 @@ export const instanceValues = table("instance_values", {
   name: key(),
   value: text().notNull(),
 })
-life(instanceValues, { owner: "instance", ends: "never" })
+life(instanceValues, {
+  owner: "instance",
+  ends: "never",
+  sealed: {
+    value: {
+      what: "keys of the instance: access tokens, setup, the local API key, links in mail",
+      remedy: "people sign in again; `belfry up --new-key` makes another local key",
+      drop: "row",
+      plain_too: true,
+    },
+  },
+})

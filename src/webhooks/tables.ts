@@ -103,7 +103,26 @@ export const webhooks = table(
   },
   (webhook) => [index("webhooks_by_project").on(webhook.project_id, webhook.id)],
 )
-life(webhooks, { owner: "project", ends: "never" })
+const ROTATE = "`belfry webhooks rotate ID --now`, and give the receiver the new secret"
+life(webhooks, {
+  owner: "project",
+  ends: "never",
+  sealed: {
+    secret: { what: "signing secrets of webhooks", remedy: ROTATE },
+    previous_secret: {
+      what: "signing secrets that are being replaced",
+      remedy: ROTATE,
+      drop: "value",
+      as: "secret",
+    },
+    sealed_headers: {
+      what: "custom headers of webhooks",
+      remedy: "`belfry webhooks update ID` with the headers",
+      drop: "value",
+      as: "headers",
+    },
+  },
+})
 
 /** One event for one endpoint: its work columns, and the capture of its last attempt. */
 export const deliveries = table(

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import type { ReputationCounts } from "../../src/identity/tables"
+import type { ReputationCounts } from "../../src/identity/account-reputation"
 import { forecast } from "../../src/reputation/forecast"
 import { HOUR, Walk } from "./walk"
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import type { ReputationCounts } from "../../src/identity/tables"
+import type { ReputationCounts } from "../../src/identity/account-reputation"
 import { BLANK, decide, rejectedShare } from "../../src/reputation/sending-status"
 import { percentText, thresholds, windowText } from "../../src/reputation/thresholds"
 import fc from "../harness/properties"

@@ -1,4 +1,4 @@
-import type { ReputationCounts } from "../../src/identity/tables"
+import type { ReputationCounts } from "../../src/identity/account-reputation"
 import { addUp, hourOf, NONE } from "../../src/reputation/hour-counts"
 import {
   type AccountStanding,
