@@ -233,7 +233,7 @@ const GONE: [string, RegExp][] = [
   ["the page of `templates preview`", /\btemplate-preview\b|templates preview/],
   [
     "lists of tables by hand: each table declares its life (`store/life.ts`)",
-    /operations\/table-ends|\b(tableEnds|OF_PROJECTS|OF_ACCOUNTS)\b/,
+    /operations\/(table-ends|subscriber-traces|deleted-subscriber)|\b(tableEnds|OF_PROJECTS|OF_ACCOUNTS)\b/,
   ],
   ["sealed heads of consents", /consents\/(chain|fill)-heads|\bconsentHeads\b/],
 ]

@@ -36,4 +36,9 @@ export const auditLog = table(
     index("audit_log_by_actor").on(entry.account_id, entry.actor_id, entry.id),
   ],
 )
-life(auditLog, { owner: "account", ends: "retention.audit_log", late: true })
+life(auditLog, {
+  owner: "account",
+  ends: "retention.audit_log",
+  late: true,
+  personal: { searched: ["before", "after"] },
+})

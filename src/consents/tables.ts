@@ -21,7 +21,11 @@ export const unsubscribeLinks = table(
   (link) => [index("unsubscribe_links_by_address").on(link.project_id, link.address, link.id)],
 )
 // Mail in mailboxes carries these links for years.
-life(unsubscribeLinks, { owner: "project", ends: "never" })
+life(unsubscribeLinks, {
+  owner: "project",
+  ends: "never",
+  personal: { found_by: { address: "address" } },
+})
 
 /** The kinds of mail that a recipient can end alone. */
 export const CONSENT_SCOPES = ["category", "topic", "broadcast"] as const
@@ -67,6 +71,10 @@ export const consents = table(
   ],
 )
 // What people allowed and forbade has to be shown for as long as the project sends.
-life(consents, { owner: "project", ends: "never" })
+life(consents, {
+  owner: "project",
+  ends: "never",
+  personal: { found_by: { subscriber_id: "subscriber_id", address: "address" } },
+})
 
 export type ConsentSource = "api" | "page" | "one_click" | "sms" | "import"

@@ -30,4 +30,8 @@ export const events = table(
     index("events_by_subject").on(event.subject_id, event.id),
   ],
 )
-life(events, { owner: "project", ends: "events_days" })
+life(events, {
+  owner: "project",
+  ends: "events_days",
+  personal: { found_by: { subscriber_id: "subject_id" }, searched: ["data", "detail"] },
+})

@@ -29,6 +29,7 @@ life(idempotency, {
       plain_too: true,
     },
   },
+  personal: { searched: ["request", "answer"] },
 })
 
 /** What all nodes together were given of a window of requests; only Postgres has several nodes. */

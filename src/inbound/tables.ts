@@ -129,7 +129,11 @@ export const inboundEmails = table(
       .where(sql`rfc_message_id IS NOT NULL`),
   ],
 )
-life(inboundEmails, { owner: "project", ends: "inbound_days" })
+life(inboundEmails, {
+  owner: "project",
+  ends: "inbound_days",
+  personal: { found_by: { address: "from_email" }, searched: ["session", "parsed"] },
+})
 
 /** The total of a project: its mails that were processed, or given up. */
 export const INBOUND_COUNTER = "inbound_emails"

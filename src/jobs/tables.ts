@@ -55,6 +55,7 @@ life(jobs, {
       drop: "row",
     },
   },
+  personal: { searched: ["payload", "last_error"] },
 })
 
 /** Life signs of the processes that share a database: what a silent one had claimed is released. */

@@ -65,4 +65,9 @@ export const mailboxRecipients = table(
     ),
   ],
 )
-life(mailboxRecipients, { owner: "project", ends: "with row", names: { mail_id: "mailbox_mails" } })
+life(mailboxRecipients, {
+  owner: "project",
+  ends: "with row",
+  names: { mail_id: "mailbox_mails" },
+  personal: { found_by: { address: "address" } },
+})

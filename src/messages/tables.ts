@@ -201,7 +201,14 @@ export const messages = table(
     ...workIndexes("messages", message, message.priority),
   ],
 )
-life(messages, { owner: "project", ends: "messages_days" })
+life(messages, {
+  owner: "project",
+  ends: "messages_days",
+  personal: {
+    found_by: { subscriber_id: "subscriber_id", address: "recipient", phone: "recipient" },
+    searched: ["recipients", "envelope", "metadata"],
+  },
+})
 
 /** Cold: written once, read once by the channel that delivers. Texts above 512 KB are a file that it names. */
 export const messageContents = table("message_contents", {

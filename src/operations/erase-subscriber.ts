@@ -20,11 +20,17 @@ import { counterOf, removeRows } from "../subscribers/subscribers"
 import { unsubscribes } from "../subscribers/tables"
 import { forgetAddress } from "../suppressions/suppressions"
 import { leaveAll } from "../topics/memberships"
-import { deletedPerson, lookupDeleted } from "./deleted-subscriber"
 import { nothingRemoved, type RemovedRows, removeFound, removeNamed } from "./erased-rows"
 import { removeUnnamed } from "./purge"
-import { namesIn, personOf, type TracedPerson } from "./subscriber-traces"
 import { nameFinder, within } from "./trace-search"
+import {
+  deletedPerson,
+  lookupDeleted,
+  namesIn,
+  ofPerson,
+  personOf,
+  type TracedPerson,
+} from "./traced-person"
 
 /** A request searches for so long. What is left is found by the job. */
 const SEARCH_SECONDS = 10
@@ -166,29 +172,29 @@ async function removeRecord(tx: Tx, person: TracedPerson, row: SubscriberRow | u
   const { subscriber_id: id, project_id } = person
   const topics = await leaveAll(tx, [id])
   const { receipt_id, removed: chain } = await closeChain(tx, { id, project_id })
-  const ended = eq(unsubscribes.subscriber_id, id)
-  const gone = await tx.delete(unsubscribes).where(ended).returning({ id: unsubscribes.id })
+  const ended = await removeNaming(tx, unsubscribes, person)
   if (row) await removeRows(tx, project_id, [row])
   const own: OwnCounts = {
-    ...{ consents: chain, unsubscribes: gone.length, topics },
-    ...{ suppressions: 0, unsubscribe_links: 0 },
+    ...{ consents: chain, unsubscribes: ended, topics, suppressions: 0 },
+    unsubscribe_links: await removeNaming(tx, unsubscribeLinks, person),
   }
   for (const phone of namesIn(person, "phone")) {
     own.suppressions += await forgetAddress(tx, project_id, "sms", phone)
   }
   for (const address of namesIn(person, "address")) {
     own.suppressions += await forgetAddress(tx, project_id, "email", address)
-    own.unsubscribe_links += await removeLinks(tx, project_id, address)
     own.consents += await removeAddressChain(tx, project_id, address)
   }
   return { receipt_id, own }
 }
 
-async function removeLinks(tx: Tx, project_id: string, address: string): Promise<number> {
-  const ours = eq(unsubscribeLinks.project_id, project_id)
-  const { id } = unsubscribeLinks
-  const theirs = and(ours, eq(unsubscribeLinks.address, address))
-  return (await tx.delete(unsubscribeLinks).where(theirs).returning({ id })).length
+async function removeNaming(
+  tx: Tx,
+  table: typeof unsubscribes | typeof unsubscribeLinks,
+  person: TracedPerson,
+): Promise<number> {
+  const { id } = table
+  return (await tx.delete(table).where(ofPerson(table, person)).returning({ id })).length
 }
 
 interface Traces extends Erasure {

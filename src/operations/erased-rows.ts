@@ -8,6 +8,7 @@ import { inboundEmails, inboundFiles } from "../inbound/tables"
 import { changeUnclaimed } from "../jobs/claims"
 import { enqueue, type JobKind } from "../jobs/jobs"
 import { removeByIds as removeCaptures } from "../mailbox/mailbox"
+import { mailboxRecipients } from "../mailbox/tables"
 import { removeByIds as removeMessages } from "../messages/message-retention"
 import { messageRows } from "../messages/pipeline"
 import { messageFiles, messages, messageTags } from "../messages/tables"
@@ -16,13 +17,6 @@ import { requestLog } from "../request-log/tables"
 import { held } from "../store/dialect"
 import type { Store, Tx } from "../store/store"
 import { removeOfEvents } from "../webhooks/retention"
-import {
-  capturesOf,
-  messagesOf,
-  namesIn,
-  receivedFrom,
-  type TracedPerson,
-} from "./subscriber-traces"
 import { namedByMessages } from "./table-lives"
 import {
   type SearchedPerson,
@@ -33,6 +27,7 @@ import {
   searchReceived,
   searchRequests,
 } from "./trace-search"
+import { foundIn, messagesOf, namesIn, type TracedPerson } from "./traced-person"
 
 /** Rows of one transaction: others work in between. */
 const AT_ONCE = 50
@@ -84,8 +79,10 @@ interface Removal {
 export async function removeFound(removal: Removal): Promise<void> {
   const { store, person } = removal
   await each(messagesOf(store.read, person), (ids) => removeMessagesOf(removal, ids))
-  await each(capturesOf(store.read, person), (ids) => removeCapturesOf(removal, ids))
-  await each(receivedFrom(store.read, person), (ids) => removeReceivedOf(removal, ids))
+  await each(foundIn(store.read, mailboxRecipients.mail_id, person), (ids) =>
+    removeCapturesOf(removal, ids),
+  )
+  await each(foundIn(store.read, inboundEmails.id, person), (ids) => removeReceivedOf(removal, ids))
   await each(one(namesIn(person, "subscriber_id")), (ids) => removeEventsAbout(removal, ids))
 }
 

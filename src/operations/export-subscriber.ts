@@ -12,6 +12,8 @@ import { envelopeOf } from "../events/feed"
 import { events } from "../events/tables"
 import { streamedFile } from "../http/streamed-file"
 import * as inbound from "../inbound/inbound-emails"
+import { inboundEmails } from "../inbound/tables"
+import type { PersonalName } from "../store/life"
 import type { Reader } from "../store/store"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
 import { shownMerged } from "../subscribers/merged-subscribers"
@@ -20,8 +22,15 @@ import { mergedSubscribers, unsubscribes } from "../subscribers/tables"
 import { shown as shownSuppression } from "../suppressions/suppressions"
 import { suppressions } from "../suppressions/tables"
 import { topicMembers, topics } from "../topics/tables"
-import { type DeletedSubscriber, deletedPerson } from "./deleted-subscriber"
-import { messagesOf, namesIn, personOf, receivedFrom, type TracedPerson } from "./subscriber-traces"
+import {
+  type DeletedSubscriber,
+  deletedPerson,
+  foundIn,
+  messagesOf,
+  ofPerson,
+  personOf,
+  type TracedPerson,
+} from "./traced-person"
 
 /** Rows in memory at a time. */
 const ROWS_AT_ONCE = 200
@@ -63,49 +72,26 @@ async function* documentOf(
   yield `{"data":{"exported_at":${JSON.stringify(person.until)}`
   yield `,"subscriber":${JSON.stringify(row && subscriberRecord(row))}`
   yield `,"preferences":${JSON.stringify(row?.preferences ?? null)}`
-  const merged = eq(mergedSubscribers.subscriber_id, owner.id)
-  yield* list("merged_subscribers", rowsOf(db, mergedSubscribers, merged), shownMerged)
+  const by = (table: SQLiteTable, ...names: PersonalName[]) => ofPerson(table, person, ...names)
   yield* list(
-    "unsubscribes",
-    rowsOf(db, unsubscribes, ofSubscriber(unsubscribes, owner)),
-    shownUnsubscribe,
+    "merged_subscribers",
+    rowsOf(db, mergedSubscribers, by(mergedSubscribers)),
+    shownMerged,
   )
-  yield* list("consents", rowsOf(db, consents, ofSubscriber(consents, owner)), shownConsent)
-  const { project_id } = person
-  const addresses = namesIn(person, "address")
-  const ofAddress = and(eq(consents.project_id, project_id), inArray(consents.address, addresses))
-  yield* list("address_consents", rowsOf(db, consents, ofAddress), shownOfAddress)
+  yield* list("unsubscribes", rowsOf(db, unsubscribes, by(unsubscribes)), shownUnsubscribe)
+  yield* list("consents", rowsOf(db, consents, by(consents, "subscriber_id")), shownConsent)
+  yield* list("address_consents", rowsOf(db, consents, by(consents, "address")), shownOfAddress)
   yield* list("topics", membershipsOf(db, owner), (one) => one)
-  const contacts = [...addresses, ...namesIn(person, "phone")]
-  const theirs = and(
-    eq(suppressions.project_id, project_id),
-    inArray(suppressions.channel, ["email", "sms"]),
-    inArray(suppressions.address, contacts),
-  )
+  const channels = inArray(suppressions.channel, ["email", "sms"])
+  const theirs = and(by(suppressions), channels)
   yield* list("suppressions", rowsOf(db, suppressions, theirs), shownSuppression)
-  const linked = and(
-    eq(unsubscribeLinks.project_id, project_id),
-    inArray(unsubscribeLinks.address, addresses),
-  )
-  yield* list(
-    "unsubscribe_links",
-    rowsOf(db, unsubscribeLinks, linked),
-    ({ project_id: _, ...one }) => one,
-  )
+  const links = rowsOf(db, unsubscribeLinks, by(unsubscribeLinks))
+  yield* list("unsubscribe_links", links, ({ project_id: _, ...one }) => one)
   yield* list("messages", wholeMessages(parts, person), (one) => one)
   yield* list("inbound_emails", wholeReceived(parts, person), (one) => one)
-  const told = and(
-    eq(events.project_id, project_id),
-    inArray(events.subject_id, namesIn(person, "subscriber_id")),
-  )
-  yield* list("events", rowsOf(db, events, told), envelopeOf)
+  yield* list("events", rowsOf(db, events, by(events)), envelopeOf)
   yield `},"meta":${JSON.stringify({ request_id })}}`
 }
-
-const ofSubscriber = (
-  table: { project_id: SQLiteColumn; subscriber_id: SQLiteColumn },
-  { id, project_id }: DeletedSubscriber,
-) => and(eq(table.project_id, project_id), eq(table.subscriber_id, id))
 
 /** A consent that an address gave while no subscriber had it. */
 function shownOfAddress({ address, ...row }: ConsentRow) {
@@ -212,7 +198,7 @@ async function* wholeReceived(
   person: TracedPerson,
 ): AsyncGenerator<unknown, undefined> {
   const { project_id } = person
-  for await (const ids of receivedFrom(store.read, person)) {
+  for await (const ids of foundIn(store.read, inboundEmails.id, person)) {
     for (const id of ids) {
       yield* ifThere(() => inbound.get(store.read, inbound_blobs, project_id, id))
     }

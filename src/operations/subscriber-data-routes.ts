@@ -4,10 +4,10 @@ import type { Store } from "../store/store"
 import { find } from "../subscribers/find-subscriber"
 import { Subscriber } from "../subscribers/schemas"
 import { subscriberRecord } from "../subscribers/subscribers"
-import { lookupDeleted } from "./deleted-subscriber"
 import { eraseSubscriber } from "./erase-subscriber"
 import type { ExportParts } from "./export-subscriber"
 import * as schemas from "./schemas"
+import { lookupDeleted } from "./traced-person"
 
 interface SubscriberDataParts extends ExportParts {
   store: Store

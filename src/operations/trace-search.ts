@@ -1,5 +1,5 @@
 import { and, asc, eq, gt, gte, lt, lte, type SQL, sql } from "drizzle-orm"
-import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
+import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import { auditLog } from "../audit-log/tables"
 import { firstIdAt } from "../core/ids"
 import { isoFrom, millisFrom, monotonic, nextTurn } from "../core/time"
@@ -9,8 +9,10 @@ import { idempotency } from "../http/tables"
 import { inboundEmails } from "../inbound/tables"
 import { type ChannelName, messages } from "../messages/tables"
 import { requestLog } from "../request-log/tables"
+import { lifeOf } from "../store/life"
 import type { Reader } from "../store/store"
-import { namesIn, type TracedPerson } from "./subscriber-traces"
+import { columnOf } from "./table-lives"
+import { namesIn, type TracedPerson } from "./traced-person"
 
 // Rows that no index finds by a person: they are read in their order, and their texts are looked at.
 
@@ -57,15 +59,15 @@ export function nameFinder(person: TracedPerson): (text: string) => boolean {
 interface SearchPlan {
   isNamed: (row: SearchedRow) => boolean
   read: (after: string) => Promise<SearchedRow[]>
-  /** ISO 8601: what was made later is left alone. */
-  until: string
+  /** ISO 8601: what was made later is left alone. Null where the key is no id. */
+  until: string | null
 }
 
 async function* search({ goes_on }: SearchedPerson, { isNamed, read, until }: SearchPlan): Search {
-  const end = firstIdAt(millisFrom(until) + 1)
+  const end = until === null ? null : firstIdAt(millisFrom(until) + 1)
   for (let after = ""; goes_on(); ) {
     const rows = await read(after)
-    const old = rows.filter(({ key }) => key.slice(-end.length) < end)
+    const old = end === null ? rows : rows.filter(({ key }) => key.slice(-end.length) < end)
     const found = old.filter(isNamed).map(({ key }) => key)
     if (found.length > 0) yield found
     after = rows.at(-1)?.key ?? after
@@ -85,58 +87,75 @@ function namedIn(person: TracedPerson): (row: SearchedRow) => boolean {
   return ({ text }) => isNamed(text)
 }
 
-/** The texts of columns as they are stored, JSON unread. */
-const textOf = (...columns: SQLiteColumn[]): SQL<string> =>
+/** The texts of a table that may name anybody (`store/life.ts`), as they are stored, JSON unread. */
+const textOf = (table: SQLiteTable): SQL<string> =>
   sql.join(
-    columns.map((column) => sql`coalesce(${column}, '')`),
+    (lifeOf(table).personal?.searched ?? []).map(
+      (name) => sql`coalesce(${columnOf(table, name)}, '')`,
+    ),
     sql` || ' ' || `,
   ) as SQL<string>
 
-interface Walk {
+interface WalkedRows extends Partial<SearchPlan> {
   id: SQLiteColumn
   among: SQL | undefined
-  text: SQL<string>
 }
 
-const walk =
-  (db: Reader, { id, among, text }: Walk) =>
-  async (after: string): Promise<SearchedRow[]> => {
+/** In the order of the ids. */
+async function* searchById(
+  asked: SearchedPerson,
+  { id, among, isNamed = namedIn(asked.person), until = asked.person.until }: WalkedRows,
+): Search {
+  const text = textOf(id.table as SQLiteTable)
+  const read = async (after: string) => {
     const next = and(among, after === "" ? undefined : gt(id, after))
-    const rows = db.select({ key: id, text }).from(id.table).where(next)
+    const rows = asked.db.select({ key: id, text }).from(id.table).where(next)
     return (await rows.orderBy(asc(id)).limit(AT_ONCE)) as SearchedRow[]
   }
+  yield* search(asked, { isNamed, read, until })
+}
 
 /** Messages with a copy to the person, or that name it in what lists show. */
 export async function* searchMessages(asked: SearchedPerson): Search {
-  const { person, db } = asked
-  const { id, project_id, channel, recipients, envelope, metadata } = messages
+  const { id, project_id, channel } = messages
   for (const one of CHANNELS) {
-    const among = and(eq(project_id, person.project_id), eq(channel, one))
-    const text = textOf(recipients, envelope, metadata)
-    const read = walk(db, { id, among, text })
-    yield* search(asked, { isNamed: namedIn(person), read, until: person.until })
+    const among = and(eq(project_id, asked.person.project_id), eq(channel, one))
+    yield* searchById(asked, { id, among })
   }
   return undefined
 }
 
 /** Received mails that name the person: reports of its mail, copies and answers of others. */
-export async function* searchReceived(asked: SearchedPerson): Search {
-  const { person, db } = asked
-  const { id, project_id, session, parsed } = inboundEmails
+export function searchReceived(asked: SearchedPerson): Search {
+  const { id, project_id } = inboundEmails
+  return searchById(asked, { id, among: eq(project_id, asked.person.project_id) })
+}
+
+/** Entries of the audit log about the project. Those of the account and of other projects stay. */
+export function searchAudit(asked: SearchedPerson): Search {
+  const { id, account_id, project_id } = auditLog
+  const { person } = asked
+  const among = and(eq(account_id, asked.account_id), eq(project_id, person.project_id))
+  return searchById(asked, { id, among, until: lateFor(person) })
+}
+
+/** Entries of the request log whose path names the person. */
+export function searchRequests(asked: SearchedPerson): Search {
+  const { id, project_id } = requestLog
+  const { person } = asked
+  const isNamed = ({ text }: SearchedRow) => pathNames(text, person)
   const among = eq(project_id, person.project_id)
-  const read = walk(db, { id, among, text: textOf(session, parsed) })
-  yield* search(asked, { isNamed: namedIn(person), read, until: person.until })
-  return undefined
+  return searchById(asked, { id, among, isNamed, until: lateFor(person) })
 }
 
 /** Events about other things that name the person, such as those of old suppressions. */
-export async function* searchEvents(asked: SearchedPerson): Search {
+export function searchEvents(asked: SearchedPerson): Search {
   const { db, person } = asked
   let place: FeedPosition | undefined
   const read = async () => {
-    const { id, position, project_id, data, detail } = events
+    const { id, position, project_id } = events
     const rows = await db
-      .select({ id, position, text: textOf(data, detail) })
+      .select({ id, position, text: textOf(events) })
       .from(events)
       .where(and(eq(project_id, person.project_id), place && behind(place)))
       .orderBy(asc(position), asc(id))
@@ -144,33 +163,11 @@ export async function* searchEvents(asked: SearchedPerson): Search {
     place = rows.at(-1)
     return rows.map((row) => ({ key: row.id, text: row.text }))
   }
-  yield* search(asked, { isNamed: namedIn(person), read, until: lateFor(person) })
-  return undefined
-}
-
-/** Entries of the audit log about the project. Those of the account and of other projects stay. */
-export async function* searchAudit(asked: SearchedPerson): Search {
-  const { person, db } = asked
-  const { id, account_id, project_id, before, after } = auditLog
-  const among = and(eq(account_id, asked.account_id), eq(project_id, person.project_id))
-  const read = walk(db, { id, among, text: textOf(before, after) })
-  yield* search(asked, { isNamed: namedIn(person), read, until: lateFor(person) })
-  return undefined
-}
-
-/** Entries of the request log whose path names the person. */
-export async function* searchRequests(asked: SearchedPerson): Search {
-  const { person, db } = asked
-  const { id, project_id, path } = requestLog
-  const among = eq(project_id, person.project_id)
-  const read = walk(db, { id, among, text: sql<string>`${path}` })
-  const isNamed = ({ text }: SearchedRow) => pathNames(text, person)
-  yield* search(asked, { isNamed, read, until: lateFor(person) })
-  return undefined
+  return search(asked, { isNamed: namedIn(person), read, until: lateFor(person) })
 }
 
 /** Answers that are kept for repeated requests. Their keys begin with the project. */
-export async function* searchAnswers(asked: SearchedPerson): Search {
+export function searchAnswers(asked: SearchedPerson): Search {
   const { request, answer, created_at } = idempotency
   const { person } = asked
   const old = lte(created_at, lateFor(person))
@@ -186,16 +183,7 @@ export async function* searchAnswers(asked: SearchedPerson): Search {
   const inAnswer = namedIn(person)
   const isNamed = (row: SearchedRow) =>
     inAnswer(row) || pathNames(row.key.split(" ")[2] ?? "", person)
-  // Its keys are no ids, so nothing tells which of them are later.
-  for (let after = ""; asked.goes_on(); ) {
-    const rows = await read(after)
-    const found = rows.filter(isNamed).map(({ key }) => key)
-    if (found.length > 0) yield found
-    after = rows.at(-1)?.key ?? after
-    if (rows.length < AT_ONCE) return undefined
-    await nextTurn()
-  }
-  return undefined
+  return search(asked, { isNamed, read, until: null })
 }
 
 /** Whether a segment of a path is an id or external id of the person. The log keeps the beginning of a path. */

@@ -24,4 +24,9 @@ export const requestLog = table(
     index("request_log_by_request").on(entry.request_id, entry.id),
   ],
 )
-life(requestLog, { owner: "project", ends: "retention.request_log", late: true })
+life(requestLog, {
+  owner: "project",
+  ends: "retention.request_log",
+  late: true,
+  personal: { searched: ["path"] },
+})

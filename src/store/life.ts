@@ -38,8 +38,20 @@ export interface Life<Table extends SQLiteTable = SQLiteTable> {
   names?: { [Name in ColumnName<Table>]?: string | string[] }
   /** The columns with values that the master key seals. Each file that seals has its column here, or in none. */
   sealed?: { [Name in ColumnName<Table>]?: SealedLife }
+  /** Where the rows tell of a person. An export, an erasure and a search read it. */
+  personal?: PersonalLife<ColumnName<Table>>
   /** A row may be written when its owner is gone already, so one without an owner is no damage. */
   late?: true
+}
+
+/** By what a row may name a person. */
+export type PersonalName = "subscriber_id" | "address" | "phone"
+
+interface PersonalLife<Name extends string> {
+  /** The column that has such a name. An index of the project finds its rows. */
+  found_by?: { [Field in PersonalName]?: Name }
+  /** Columns with texts that may name anybody: only a search finds these rows. */
+  searched?: Name[]
 }
 
 /** What is sealed, and what becomes of it where the key is lost. */

@@ -152,6 +152,7 @@ life(mergedSubscribers, {
   owner: "project",
   ends: "with row",
   names: { subscriber_id: "subscribers" },
+  personal: { found_by: { subscriber_id: "subscriber_id" } },
 })
 
 /** The kinds of messages that a project has, which people can choose among. */
@@ -193,4 +194,9 @@ export const unsubscribes = table(
     index("unsubscribes_by_project").on(row.project_id, row.id),
   ],
 )
-life(unsubscribes, { owner: "project", ends: "with row", names: { subscriber_id: "subscribers" } })
+life(unsubscribes, {
+  owner: "project",
+  ends: "with row",
+  names: { subscriber_id: "subscribers" },
+  personal: { found_by: { subscriber_id: "subscriber_id" } },
+})

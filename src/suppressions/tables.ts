@@ -58,7 +58,11 @@ export const suppressions = table(
     index("suppressions_by_expiry").on(suppression.expires_at).where(sql`expires_at is not null`),
   ],
 )
-life(suppressions, { owner: "project", ends: "after their own end" })
+life(suppressions, {
+  owner: "project",
+  ends: "after their own end",
+  personal: { found_by: { address: "address", phone: "address" } },
+})
 
 export type SuppressionRow = typeof suppressions.$inferSelect
 

@@ -55,4 +55,5 @@ life(topicMembers, {
   owner: "project",
   ends: "with row",
   names: { topic_id: "topics", subscriber_id: "subscribers" },
+  personal: { found_by: { subscriber_id: "subscriber_id" } },
 })

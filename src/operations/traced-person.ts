@@ -1,14 +1,33 @@
-import { and, asc, eq, gt, isNull, lt, ne, notInArray, or, type SQL } from "drizzle-orm"
-import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
-import { firstIdAt } from "../core/ids"
+import {
+  and,
+  asc,
+  eq,
+  gt,
+  inArray,
+  isNull,
+  like,
+  lt,
+  ne,
+  notInArray,
+  or,
+  type SQL,
+  sql,
+} from "drizzle-orm"
+import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
+import { consents } from "../consents/tables"
+import { firstIdAt, isUuid } from "../core/ids"
 import { millisFrom } from "../core/time"
-import { inboundEmails } from "../inbound/tables"
-import { mailboxRecipients } from "../mailbox/tables"
+import { events } from "../events/tables"
+import { havingMessages } from "../messages/subscriber-messages"
 import { messages } from "../messages/tables"
+import { lifeOf, type PersonalName } from "../store/life"
+import { rowById } from "../store/rows"
 import type { Reader } from "../store/store"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
-import { mergedInto } from "../subscribers/merged-subscribers"
+import { heirsOf, mergedInto } from "../subscribers/merged-subscribers"
 import { mergedSubscribers, subscribers } from "../subscribers/tables"
+import { unmovedTo } from "./merged-messages"
+import { columnOf } from "./table-lives"
 
 /** The names of one subscriber. */
 interface PersonNames {
@@ -144,26 +163,84 @@ export async function* messagesOf(
   }
 }
 
-/** Received mails from a person, some at a time. */
-export async function* receivedFrom(
+/** Rows of one table that name the person in a column that says so (`store/life.ts`), the oldest first. */
+export async function* foundIn(
   db: Reader,
+  id: SQLiteColumn,
   person: TracedPerson,
 ): AsyncGenerator<string[], undefined> {
-  const { id, project_id, from_email } = inboundEmails
-  const ours = eq(project_id, person.project_id)
-  for (const one of namesIn(person, "address")) {
-    yield* idsWhere(db, { id, among: [and(ours, eq(from_email, one))] }, person.until)
+  for (const one of conditionsOf(id.table as SQLiteTable, person)) {
+    yield* idsWhere(db, { id, among: [one] }, person.until)
   }
 }
 
-/** Mails in the embedded mailbox to a person, some at a time. */
-export async function* capturesOf(
-  db: Reader,
-  person: TracedPerson,
-): AsyncGenerator<string[], undefined> {
-  const { mail_id: id, project_id, address } = mailboxRecipients
-  const ours = eq(project_id, person.project_id)
-  for (const one of namesIn(person, "address")) {
-    yield* idsWhere(db, { id, among: [and(ours, eq(address, one))] }, person.until)
-  }
+/** One condition for each name. */
+const conditionsOf = (table: SQLiteTable, person: TracedPerson) =>
+  namedColumns(table).flatMap(({ column, field }) =>
+    namesIn(person, field).map((name) => and(inProject(table, person), eq(column, name))),
+  )
+
+/** The rows of a table that name the person by one of these words, or by any that the table has. */
+export function ofPerson(table: SQLiteTable, person: TracedPerson, ...by: PersonalName[]) {
+  const named = namedColumns(table).filter(({ field }) => by.length === 0 || by.includes(field))
+  const any = named.map(({ column, field }) => inArray(column, namesIn(person, field)))
+  return and(inProject(table, person), or(...any) ?? sql`1 = 0`)
 }
+
+const inProject = (table: SQLiteTable, { project_id }: TracedPerson) =>
+  eq(columnOf(table, "project_id") as SQLiteColumn, project_id)
+
+const namedColumns = (table: SQLiteTable) =>
+  Object.entries(lifeOf(table).personal?.found_by ?? {}).flatMap(([field, name]) => {
+    const column = name && columnOf(table, name)
+    return column ? [{ column, field: field as PersonalName }] : []
+  })
+
+/** A subscriber that was removed, and not erased. */
+export interface DeletedSubscriber {
+  id: string
+  project_id: string
+}
+
+/**
+ * The deleted subscriber that had this id, where the project still holds consents, messages or events of it.
+ * Undefined where there is nothing, where it was erased or merged, or where it is still there.
+ */
+export async function lookupDeleted(
+  db: Reader,
+  project_id: string,
+  id: string,
+): Promise<DeletedSubscriber | undefined> {
+  if (!isUuid(id)) return undefined
+  if (await rowById(db, subscribers, id)) return undefined
+  if ((await heirsOf(db, { project_id, ids: [id] })).length > 0) return undefined
+  return (await holdsAnything(db, { id, project_id })) ? { id, project_id } : undefined
+}
+
+async function holdsAnything(db: Reader, { id, project_id }: DeletedSubscriber): Promise<boolean> {
+  const chain = and(eq(consents.project_id, project_id), eq(consents.subscriber_id, id))
+  const closing = and(chain, eq(consents.action, "erased"))
+  const anyOf = async (where: typeof chain) =>
+    (await db.select({ id: consents.id }).from(consents).where(where).limit(1)).length > 0
+  if (await anyOf(closing)) return false
+  if (await anyOf(chain)) return true
+  if ((await havingMessages(db, project_id, [id])).length > 0) return true
+  // Other things have events, too, and ids of the same form.
+  const ofPeople = like(events.type, "subscriber.%")
+  const about = and(eq(events.subject_id, id), eq(events.project_id, project_id), ofPeople)
+  return (await db.select({ id: events.id }).from(events).where(about).limit(1)).length > 0
+}
+
+/** Of a deleted subscriber only the id is known, and those of subscribers whose messages are on their way to it. */
+export async function deletedPerson(
+  db: Reader,
+  { id, project_id }: DeletedSubscriber,
+  until: string,
+): Promise<TracedPerson> {
+  const former = await unmovedTo(db, project_id, id)
+  return { project_id, until, ...nameless(id), former: former.map(nameless) }
+}
+
+const nameless = (subscriber_id: string) => ({
+  ...{ subscriber_id, external_id: null, address: null, phone: null },
+})
