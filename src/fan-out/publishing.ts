@@ -45,7 +45,7 @@ export async function publish(
   if (!known) demandUnexpired(input)
   const prepared = known ? undefined : await prepare(store.read, rules, caller, topic, input)
   return store.tx(async (tx) => {
-    const held = await topics.hold(tx, project_id, topic_key)
+    const held = await topics.forUpdate(tx, project_id, topic_key)
     const first = await firstOf(tx, held, input.dedupe_key)
     if (!first) await demandRoomForPublish(tx, project_id)
     const row = first ?? (prepared && (await fanOut.create(tx, caller, held, prepared, input)))

@@ -1,7 +1,8 @@
 import { isPublishing } from "../fan-out/open-publishes"
 import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import { asPage, type ListParts, listPage, windowOf } from "../http/page"
+import { nounRoutes } from "../http/noun-routes"
+import { asPage, type ListParts, windowOf } from "../http/page"
 import { type AnyRoute, projectRow, route } from "../http/route"
 import { find } from "../subscribers/find-subscriber"
 import * as members from "./memberships"
@@ -16,84 +17,52 @@ const READ = "topics:read"
 const WRITE = "topics:write"
 
 export const topicRoutes = (parts: ListParts): AnyRoute[] => [
-  ...allRoutes(parts),
-  ...oneRoutes(parts),
+  ...plainRoutes(parts),
   ...memberRoutes(parts),
   ...removalRoutes(parts),
   subscribedRoute(parts),
 ]
 
-const allRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
-  route({
-    ...projectRow("POST", ALL, WRITE, 201),
-    summary: "Make a topic",
-    description:
-      "A topic is a subject that subscribers follow. Without `key` it gets one that is made of the name. The key never changes.",
-    body: schemas.NewTopic,
-    example: { name: "Product news", key: "product-news" },
-    read: schemas.readTopic,
-    response: schemas.Topic,
-    errors: ["conflict"],
-    idempotent: true,
-    handle: ({ caller, body, claim }) =>
-      answerOnce(store, claim, async (tx) => topics.shown(await topics.create(tx, caller, body))),
-  }),
-  route({
-    ...projectRow("GET", ALL, READ),
-    summary: "List topics, newest first",
-    description: "`search` looks at keys, names and descriptions.",
-    query: schemas.topicQuery,
-    response: schemas.Topic,
-    handle: (call) => {
-      const { project_id, query } = call
-      return listPage(
-        call,
-        cursors,
-        topics.list(store.read, project_id, query.search),
-        topics.shown,
-      )
-    },
-  }),
-]
-
-const oneRoutes = ({ store }: ListParts): AnyRoute[] => [
-  route({
-    ...projectRow("GET", ONE, READ),
-    summary: "Show one topic",
-    description: "`subscriber_count` is the number of its members now.",
-    response: schemas.Topic,
-    errors: ["topic_not_found"],
-    handle: async ({ project_id, params }) => ({
-      data: topics.shown(await topics.find(store.read, project_id, params.topic_key)),
+const plainRoutes = (parts: ListParts): AnyRoute[] => {
+  const rows = nounRoutes(topics.topic, schemas.Topic, [READ, WRITE], parts)
+  return [
+    rows.create(ALL, {
+      summary: "Make a topic",
+      description:
+        "A topic is a subject that subscribers follow. Without `key` it gets one that is made of the name. The key never changes.",
+      body: schemas.NewTopic,
+      example: { name: "Product news", key: "product-news" },
+      read: schemas.readTopic,
+      errors: ["conflict"],
+      create: topics.create,
     }),
-  }),
-  route({
-    ...projectRow("PATCH", ONE, WRITE),
-    summary: "Change a topic",
-    description: "Fields that are absent stay as they are. The key cannot change.",
-    body: schemas.TopicPatch,
-    example: { name: "News", visibility: "public" },
-    response: schemas.Topic,
-    errors: ["topic_not_found"],
-    handle: ({ caller, params, body }) =>
-      store.tx(async (tx) => ({
-        data: topics.shown(await topics.change(tx, caller, params.topic_key, body)),
-      })),
-  }),
-  route({
-    ...projectRow("DELETE", ONE, WRITE),
-    summary: "Delete a topic and its memberships",
-    description: "409 means that a publish to it is not over. Subscribers stay.",
-    response: Deleted,
-    errors: ["topic_not_found", "conflict"],
-    handle: async ({ caller, params }) => {
-      const { id } = await store.tx((tx) =>
-        topics.remove(tx, caller, params.topic_key, isPublishing),
-      )
-      return deleted(id)
-    },
-  }),
-]
+    rows.list(ALL, {
+      summary: "List topics, newest first",
+      description: "`search` looks at keys, names and descriptions.",
+      query: schemas.topicQuery,
+      filter: ({ search }) => ({ filter: topics.searching(search) }),
+    }),
+    rows.get(ONE, {
+      summary: "Show one topic",
+      description: "`subscriber_count` is the number of its members now.",
+      errors: ["topic_not_found"],
+    }),
+    rows.change(ONE, {
+      summary: "Change a topic",
+      description: "Fields that are absent stay as they are. The key cannot change.",
+      body: schemas.TopicPatch,
+      example: { name: "News", visibility: "public" },
+      errors: ["topic_not_found"],
+      change: topics.change,
+    }),
+    rows.remove(ONE, {
+      summary: "Delete a topic and its memberships",
+      description: "409 means that a publish to it is not over. Subscribers stay.",
+      errors: ["topic_not_found", "conflict"],
+      remove: topics.removeUnless(isPublishing),
+    }),
+  ]
+}
 
 const memberRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
   route({

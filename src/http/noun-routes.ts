@@ -1,0 +1,131 @@
+import type { Static, TObject, TSchema } from "@sinclair/typebox"
+import type { Problems } from "../core/errors"
+import type { Caller } from "../identity/caller"
+import type { NounFilter } from "../identity/noun"
+import type { RowList } from "../store/rows"
+import type { Reader, Tx } from "../store/store"
+import { Deleted, deleted } from "./field-schemas"
+import { answerOnce } from "./idempotency"
+import { type ListParts, listPage, type PageQuery } from "./page"
+import { type AnyRoute, type Call, projectRow } from "./route"
+
+/** What the rows take of a noun; `noun()` makes all of it. */
+interface RoutedNoun<Row, Response> {
+  toResponse: (row: Row) => Response
+  find: (db: Reader, project_id: string, path_name: string) => Promise<Row>
+  forUpdate: (tx: Tx, project_id: string, path_name: string) => Promise<Row>
+  list: (db: Reader, project_id: string, filter: NounFilter) => RowList<Row>
+  insert: (tx: Tx, by: Caller, input: never) => Promise<Row>
+  update: (tx: Tx, by: Caller, before: Row, changes: never) => Promise<Row>
+  remove: (tx: Tx, by: Caller, row: Row) => Promise<void>
+}
+
+/** What a row says besides its method, its path and what the noun knows. */
+type Described = Pick<AnyRoute, "summary" | "description" | "errors" | "example">
+
+interface ListRow<Query extends TObject> extends Described {
+  query: Query
+  filter?: (query: Static<Query>) => NounFilter
+}
+
+interface CreateRow<Row, Body extends TSchema, Input> extends Described {
+  body: Body
+  read?: (body: unknown, problems: Problems) => Input
+  /** Default: the fields of the body's schema are stored. */
+  create?: (tx: Tx, caller: Caller, input: Input) => Promise<Row>
+}
+
+interface ChangeRow<Row, Body extends TSchema, Input> extends Described {
+  body: Body
+  read?: (body: unknown, problems: Problems) => Input
+  /** Of a locked row. Default: the given fields of the body's schema are stored. */
+  change?: (tx: Tx, caller: Caller, before: Row, input: Input) => Promise<Row>
+}
+
+interface RemoveRow<Row> extends Described {
+  /** Of a locked row. */
+  remove?: (tx: Tx, caller: Caller, row: Row) => Promise<void>
+}
+
+type NounCall = Call<never, never, Record<string, string>>
+
+/** The only parameter of a path names the record. */
+const nameIn = ({ params }: NounCall): string => Object.values(params)[0] ?? ""
+
+/** The fields of a body that its schema names, and that were given. */
+const known = ({ properties }: TSchema, body: object) =>
+  Object.fromEntries(
+    Object.entries(body).filter(([name, value]) => name in properties && value !== undefined),
+  ) as never
+
+/**
+ * Makes the rows of a plain noun. Method and path stand where they are called; each row may bring the function that
+ * differs from the noun's own.
+ */
+export function nounRoutes<Row extends { id: string }, Schema extends TSchema>(
+  noun: RoutedNoun<Row, Static<Schema>>,
+  response: Schema,
+  [read_scope, write_scope]: readonly [read: string, write: string],
+  { store, cursors }: ListParts,
+) {
+  const record = (row: Row) => ({ data: noun.toResponse(row) })
+  return {
+    list: <Query extends TObject>(path: string, { filter, ...row }: ListRow<Query>): AnyRoute => ({
+      ...projectRow("GET", path, read_scope),
+      ...row,
+      response,
+      handle: (call: Call<never, never, never>) => {
+        const query = call.query as Static<Query> & PageQuery
+        const rows = noun.list(store.read, call.project_id, filter?.(query) ?? {})
+        return listPage({ ...call, query }, cursors, rows, noun.toResponse)
+      },
+    }),
+    create: <Body extends TSchema, Input = Static<Body>>(
+      path: string,
+      { create, ...row }: CreateRow<Row, Body, Input>,
+    ): AnyRoute => ({
+      ...projectRow("POST", path, write_scope, 201),
+      ...row,
+      response,
+      idempotent: true,
+      handle: ({ caller, body, claim }: NounCall) =>
+        answerOnce(store, claim, async (tx) => {
+          const made = create?.(tx, caller, body) ?? noun.insert(tx, caller, known(row.body, body))
+          return noun.toResponse(await made)
+        }),
+    }),
+    get: (path: string, row: Described): AnyRoute => ({
+      ...projectRow("GET", path, read_scope),
+      ...row,
+      response,
+      handle: async (call: NounCall) =>
+        record(await noun.find(store.read, call.project_id, nameIn(call))),
+    }),
+    change: <Body extends TSchema, Input = Static<Body>>(
+      path: string,
+      { change, ...row }: ChangeRow<Row, Body, Input>,
+    ): AnyRoute => ({
+      ...projectRow("PATCH", path, write_scope),
+      ...row,
+      response,
+      handle: (call: NounCall) =>
+        store.tx(async (tx) => {
+          const before = await noun.forUpdate(tx, call.project_id, nameIn(call))
+          const { caller, body } = call
+          const changed = change?.(tx, caller, before, body)
+          return record(await (changed ?? noun.update(tx, caller, before, known(row.body, body))))
+        }),
+    }),
+    remove: (path: string, { remove = noun.remove, ...row }: RemoveRow<Row>): AnyRoute => ({
+      ...projectRow("DELETE", path, write_scope),
+      ...row,
+      response: Deleted,
+      handle: (call: NounCall) =>
+        store.tx(async (tx) => {
+          const before = await noun.forUpdate(tx, call.project_id, nameIn(call))
+          await remove(tx, call.caller, before)
+          return deleted(before.id)
+        }),
+    }),
+  }
+}
