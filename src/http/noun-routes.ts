@@ -31,14 +31,14 @@ interface ListRow<Query extends TObject> extends Described {
 interface CreateRow<Row, Body extends TSchema, Input> extends Described {
   body: Body
   read?: (body: unknown, problems: Problems) => Input
-  /** Default: the fields of the body's schema are stored. */
+  /** Default: the input is stored. */
   create?: (tx: Tx, caller: Caller, input: Input) => Promise<Row>
 }
 
 interface ChangeRow<Row, Body extends TSchema, Input> extends Described {
   body: Body
   read?: (body: unknown, problems: Problems) => Input
-  /** Of a locked row. Default: the given fields of the body's schema are stored. */
+  /** Of a locked row. Default: the fields of the input are stored. */
   change?: (tx: Tx, caller: Caller, before: Row, input: Input) => Promise<Row>
 }
 
@@ -52,11 +52,12 @@ type NounCall = Call<never, never, Record<string, string>>
 /** The only parameter of a path names the record. */
 const nameIn = ({ params }: NounCall): string => Object.values(params)[0] ?? ""
 
-/** The fields of a body that its schema names, and that were given. */
-const known = ({ properties }: TSchema, body: object) =>
-  Object.fromEntries(
-    Object.entries(body).filter(([name, value]) => name in properties && value !== undefined),
-  ) as never
+/** What `read` made of a body; without it the fields that the schema names, because others must not be stored. */
+function inputOf({ body, read }: Pick<AnyRoute, "body" | "read">, given: object): never {
+  const isKnown = ([name, value]: [string, unknown]) =>
+    name in (body?.properties ?? {}) && value !== undefined
+  return (read ? given : Object.fromEntries(Object.entries(given).filter(isKnown))) as never
+}
 
 /**
  * Makes the rows of a plain noun. Method and path stand where they are called; each row may bring the function that
@@ -90,8 +91,8 @@ export function nounRoutes<Row extends { id: string }, Schema extends TSchema>(
       idempotent: true,
       handle: ({ caller, body, claim }: NounCall) =>
         answerOnce(store, claim, async (tx) => {
-          const made = create?.(tx, caller, body) ?? noun.insert(tx, caller, known(row.body, body))
-          return noun.toResponse(await made)
+          const input = inputOf(row, body)
+          return noun.toResponse(await (create ?? noun.insert)(tx, caller, input))
         }),
     }),
     get: (path: string, row: Described): AnyRoute => ({
@@ -111,9 +112,8 @@ export function nounRoutes<Row extends { id: string }, Schema extends TSchema>(
       handle: (call: NounCall) =>
         store.tx(async (tx) => {
           const before = await noun.forUpdate(tx, call.project_id, nameIn(call))
-          const { caller, body } = call
-          const changed = change?.(tx, caller, before, body)
-          return record(await (changed ?? noun.update(tx, caller, before, known(row.body, body))))
+          const input = inputOf(row, call.body)
+          return record(await (change ?? noun.update)(tx, call.caller, before, input))
         }),
     }),
     remove: (path: string, { remove = noun.remove, ...row }: RemoveRow<Row>): AnyRoute => ({

@@ -134,7 +134,7 @@ function writingOf<Table extends NounTable>(declared: NounDeclaration<Table, unk
     const at = now()
     const { account_id, project_id } = by
     const owner = "account_id" in columnsOf(table) ? { account_id, project_id } : { project_id }
-    const fields = { id: newId(), ...owner, ...given, created_at: at, updated_at: at }
+    const fields = { id: newId(), ...given, ...owner, created_at: at, updated_at: at }
     const row = fields as unknown as Row
     const query = tx.insert(table).values(row as never)
     const added = unique ? await query.onConflictDoNothing().returning() : [await query]

@@ -1,4 +1,4 @@
-import { Type as t } from "@sinclair/typebox"
+import { type Static, Type as t } from "@sinclair/typebox"
 import { nameText, oneOf, orNull } from "../http/field-schemas"
 import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { flag, id, maybe, text, time, word } from "../lib/record-fields"
@@ -58,3 +58,7 @@ export const NewCategoryBody = t.Object({
 })
 
 export const CategoryPatch = t.Object({ name: t.Optional(nameText(NAME_CHARACTERS)), ...fields })
+
+export type NewCategory = Static<typeof NewCategoryBody>
+
+export type CategoryChanges = Static<typeof CategoryPatch>

@@ -1,8 +1,8 @@
 import { asc, eq } from "drizzle-orm"
 import { consents } from "../../src/consents/tables"
 import { nobody } from "../../src/identity/caller"
-import { AUDIENCE_CHANNELS } from "../../src/lib/preferences"
-import { type CategoryRow, create, type NewCategory } from "../../src/subscribers/categories"
+import { type CategoryRow, create } from "../../src/subscribers/categories"
+import type { NewCategory } from "../../src/subscribers/category-schemas"
 import type { TestProject, TestService } from "./service"
 
 /** Subscribers of the test run, so that each has a name of its own. */
@@ -25,9 +25,7 @@ export function addCategory(
   fields: Partial<NewCategory> = {},
 ): Promise<CategoryRow> {
   const caller = { ...nobody("127.0.0.1"), account_id, project_id }
-  const rest = { slug: undefined, description: null, critical: false, default: "on" } as const
-  const shown = { visibility: "public" as const, channels: [...AUDIENCE_CHANNELS] }
-  return store.tx((tx) => create(tx, caller, { name, ...rest, ...shown, ...fields }))
+  return store.tx((tx) => create(tx, caller, { name, ...fields }))
 }
 
 /** The consent records of a subscriber, in the order of the chain. */
