@@ -59,8 +59,13 @@ export interface NounFilter {
   filter?: SQL | undefined
 }
 
+interface Owned {
+  id: string
+  project_id: string
+}
+
 /** A row of a noun's table. */
-type NounRow<Table extends NounTable> = Table["$inferSelect"] & { id: string; project_id: string }
+type NounRow<Table extends NounTable> = Table["$inferSelect"] & Owned
 
 /** What every feature does with its records, made from their declaration. No row of another project is ever met. */
 export const noun = <Table extends NounTable, Response>(
@@ -180,18 +185,24 @@ function writingOf<Table extends NounTable>(declared: NounDeclaration<Table, unk
     return audit.record(tx, by, { account_id, project_id, action, target, ...change })
   }
 
-  return { insert, update, remove, log }
+  return {
+    insert,
+    update,
+    remove,
+    log,
+    refuseTaken: (db: Reader, row: Owned) => refuseTaken(db, declared, row),
+  }
 }
 
 /** Throws 409 `conflict` where another record of the project has the unique value of this one. */
 async function refuseTaken<Table extends NounTable>(
   db: Reader,
   { table, unique }: NounDeclaration<Table, unknown>,
-  row: NounRow<Table>,
+  row: Owned,
 ) {
   if (!unique) return
   const { column, message, reason = `${column}_taken` } = unique
-  const value = String(row[column])
+  const value = String((row as NounRow<Table>)[column])
   const [known] = await selectBy(db, table, row.project_id, column, value)
   if (known && known.id !== row.id) fail("conflict", message(value), { reason, id: known.id })
 }

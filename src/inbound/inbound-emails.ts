@@ -16,7 +16,7 @@ import type { Reader, Tx } from "../store/store"
 import { deliverAgain } from "../webhooks/resend"
 import { type InboundFileUrl, listed, whole } from "./inbound-record"
 import { remove as removeRows } from "./inbound-retention"
-import { lookup as lookupRoute } from "./inbound-route"
+import { inboundRoute } from "./inbound-route"
 import { mailContent } from "./mail-content"
 import { rawMail } from "./raw-mail"
 import {
@@ -228,7 +228,7 @@ export async function redeliver(
     const reason = event_id ? "expired" : status === "received" ? "not_processed" : "dropped"
     return fail("conflict", REFUSALS[reason], { reason, id })
   }
-  const route = route_id ? await lookupRoute(tx, project_id, route_id) : undefined
+  const route = route_id ? await inboundRoute.lookup(tx, project_id, route_id) : undefined
   const only = route?.action === "webhook" ? route.target : null
   return { deliveries: await deliverAgain(tx, event, { only, data: renewed(event.data, urlOf) }) }
 }

@@ -2,18 +2,18 @@ import { invalid } from "../core/errors"
 import { comparable } from "../lib/address"
 import type { Reader } from "../store/store"
 import { MOST_HOPS, wasForwardedFrom } from "./forward"
-import { type InboundRoute, inOrder, matching, readRoutes } from "./route-match"
+import { inOrder, matching, type RouteRule, readRoutes } from "./route-match"
 import type { InboundRow } from "./tables"
 
 // Mail that comes back is stopped when it arrives (`wasForwarded`), because others may send it back. What the routes
 // of one project alone show is refused before.
 
 /** The forward routes that mail to an address goes through, one after the other. */
-function forwardsOf(routes: readonly InboundRoute[], address: string): InboundRoute[] {
-  const way: InboundRoute[] = []
+function forwardsOf(routes: readonly RouteRule[], address: string): RouteRule[] {
+  const way: RouteRule[] = []
   let at: string | null = address
   while (at !== null && way.length < MOST_HOPS) {
-    const route = matching(routes, comparable(at))
+    const route: RouteRule | undefined = matching(routes, comparable(at))
     if (route?.action !== "forward" || way.includes(route)) break
     way.push(route)
     at = route.target
@@ -22,11 +22,11 @@ function forwardsOf(routes: readonly InboundRoute[], address: string): InboundRo
 }
 
 /** Throws 422 where what the route forwards would come back to it. */
-export async function refuseLoop(db: Reader, route: InboundRoute): Promise<void> {
+export async function refuseLoop(db: Reader, route: RouteRule): Promise<void> {
   const { action, target, id, project_id, match_to } = route
   if (action !== "forward" || target === null) return
   const others = (await readRoutes(db, project_id)).filter((one) => one.id !== id)
-  const way = forwardsOf(inOrder([...others, route]), target)
+  const way = forwardsOf(inOrder<RouteRule>([...others, route]), target)
   const back = way.findIndex((one) => one.id === id)
   if (back < 0) return
   const by = way.slice(0, back).map((one) => `the route for ${one.match_to} to ${one.target}`)

@@ -6,6 +6,9 @@ import { inboundRoutes } from "./tables"
 
 export type InboundRoute = typeof inboundRoutes.$inferSelect
 
+/** What decides about mail. */
+export type RouteRule = Omit<InboundRoute, "created_at" | "updated_at">
+
 /** How long another node may go on believing what this one knows to have changed. */
 const TRUSTED_MS = 1000
 
@@ -25,7 +28,7 @@ export async function routeFor(
 }
 
 /** The first of them that matches. */
-export const matching = (routes: readonly InboundRoute[], address: string) =>
+export const matching = <Rule extends RouteRule>(routes: readonly Rule[], address: string) =>
   routes.find(({ match_to }) => isMatch(match_to, address))
 
 /** All of a project, in the order in which they decide. */
@@ -35,11 +38,11 @@ export async function readRoutes(db: Reader, project_id: string): Promise<Inboun
 }
 
 /** Routes that rise by their ids, in the order in which they decide. */
-export const inOrder = (rows: InboundRoute[]): InboundRoute[] =>
+export const inOrder = <Rule extends RouteRule>(rows: Rule[]): Rule[] =>
   rows.sort((one, other) => one.priority - other.priority || detail(other) - detail(one))
 
 /** An exact address says most, then the one with the longest text before `*`. */
-const detail = ({ match_to }: InboundRoute) =>
+const detail = ({ match_to }: RouteRule) =>
   match_to.includes("*") ? match_to.indexOf("*") : Number.MAX_SAFE_INTEGER
 
 /** `match` is an address of which `*` stands for any text at the end of the local part. */
