@@ -68,7 +68,7 @@ export async function checkNow(parts: CheckParts, project_id: string, id: string
 
 /** One that failed begins a new window. */
 async function begin(tx: Tx, project_id: string, id: string): Promise<DomainRow> {
-  const row = await domains.lockForUpdate(tx, project_id, id)
+  const row = await domains.forUpdate(tx, project_id, id)
   if (row.status === "verified") {
     fail("already_verified", `${row.domain} is verified.`, { domain_id: id })
   }

@@ -38,7 +38,7 @@ function offsets(): number[] {
 }
 
 /** When the domain is to be checked next, seen from `from` (ms); null for one that failed. */
-export function nextCheck(row: DomainRow, keys: KeyRow[], from: number): string | null {
+export function nextCheck(row: DomainFields, keys: KeyRow[], from: number): string | null {
   if (row.status === "failed") return null
   if (row.status === "pending") return isoFrom(nextOf(millisFrom(row.window_began_at), from))
   const moments = [from + DAY * 1000]
@@ -50,8 +50,11 @@ export function nextCheck(row: DomainRow, keys: KeyRow[], from: number): string 
   return isoFrom(Math.min(...ahead))
 }
 
+/** All but whose it is, and since when. */
+type DomainFields = Omit<DomainRow, "account_id" | "project_id" | "created_at" | "updated_at">
+
 /** Records were renamed or added after it was verified, and are not all seen yet. */
-function isChanged(row: DomainRow): boolean {
+function isChanged(row: DomainFields): boolean {
   const { verified_at, window_began_at, records } = row
   if (verified_at === null || window_began_at <= verified_at) return false
   const wanted = [

@@ -1,13 +1,11 @@
 import { and, asc, count as counted, eq, inArray, like, type SQL, sql } from "drizzle-orm"
-import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
-import { isUuid, newId } from "../core/ids"
+import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { millis, now } from "../core/time"
+import { noun, type ProjectActor } from "../identity/noun"
 import { enqueue, type JobKind } from "../jobs/jobs"
-import { held } from "../store/dialect"
 import { readHeavy } from "../store/heavy-reads"
-import { rowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { enqueueCheck, nextCheck } from "./check-schedule"
 import type { DomainRow, KeyRow } from "./expected-records"
@@ -24,11 +22,6 @@ export interface NewDomain {
   dkim_selector: string
 }
 
-interface DomainOwner {
-  account_id: string
-  project_id: string
-}
-
 /** Mail that still waits to be sent from a deleted domain fails. */
 export const domainRemoved: JobKind<{ project_id: string; domain: string }> = {
   name: "domain.removed",
@@ -40,38 +33,49 @@ interface Making {
   keys: MadeKey[]
   /** What the provider that delivers thinks of it. */
   standing: IdentityColumns
-  by: audit.By
+  by: ProjectActor
 }
+
+/** Results of checks are no part of a change. */
+export const domain = noun({
+  name: "domain",
+  table: domains,
+  missing: () => fail("not_found", "There is no such domain."),
+  unique: {
+    column: "domain",
+    message: (name) => `This project already has the domain ${name}.`,
+    reason: "exists",
+  },
+  audited: ({ records: _, ...row }: DomainRow) => row,
+})
+
+export const { find, forUpdate, log } = domain
 
 /** Throws 409 `conflict`: the project has it already, or it is verified in another one. */
 export async function create(
   tx: Tx,
-  owner: DomainOwner,
   wanted: NewDomain,
   { secrets, keys: made, standing, by }: Making,
 ) {
   const { dkim_selector: selector, ...fields } = wanted
-  await refuseTaken(tx, owner.project_id, wanted.domain)
-  const moment = now()
-  const row: DomainRow = {
+  const { project_id } = by
+  await refuseTaken(tx, project_id, wanted.domain)
+  const fresh = {
     id: newId(),
-    ...owner,
     ...fields,
     ...FRESH,
     ...standing,
     verification_token: newToken(),
-    window_began_at: moment,
-    created_at: moment,
-    updated_at: moment,
+    window_began_at: now(),
   }
-  row.next_check_at = nextCheck(row, [], millis())
-  const whose = { project_id: owner.project_id, domain_id: row.id }
-  const keys = keyRows(secrets, whose, made, { selector, state: "active" })
-  const added = await tx.insert(domains).values(row).onConflictDoNothing().returning()
-  if (added.length === 0) return taken(tx, owner.project_id, wanted.domain)
+  const next_check_at = nextCheck(fresh, [], millis())
+  const row = await domain.insert(tx, by, { ...fresh, next_check_at })
+  const keys = keyRows(secrets, { project_id, domain_id: row.id }, made, {
+    selector,
+    state: "active",
+  })
   await tx.insert(dkimKeys).values(keys)
   await enqueueCheck(tx, row)
-  await log(tx, by, row, "domain.created", { after: row })
   return { row, keys }
 }
 
@@ -92,19 +96,12 @@ const FRESH = {
  * Throws as `create` does, before anything is made for nothing.
  */
 export async function refuseTaken(db: Reader, project_id: string, name: string) {
+  await domain.refuseTaken(db, { id: "", project_id, domain: name })
   const rows = await db.select().from(domains).where(eq(domains.domain, name))
-  if (rows.some((row) => row.project_id === project_id)) return taken(db, project_id, name)
-  if (rows.every(({ status }) => status !== "verified")) return undefined
-  return fail("conflict", `${name} is verified in another project. Delete it there first.`, {
+  if (rows.every(({ status }) => status !== "verified")) return
+  fail("conflict", `${name} is verified in another project. Delete it there first.`, {
     reason: "verified_elsewhere",
   })
-}
-
-async function taken(db: Reader, project_id: string, name: string): Promise<never> {
-  const ours = and(eq(domains.project_id, project_id), eq(domains.domain, name))
-  const [row] = await db.select({ id: domains.id }).from(domains).where(ours)
-  const details = { reason: "exists", ...(row && { id: row.id }) }
-  return fail("conflict", `This project already has the domain ${name}.`, details)
 }
 
 interface DomainQuery {
@@ -115,12 +112,7 @@ interface DomainQuery {
 
 /** Newest first. */
 export const list = (db: Reader, project_id: string, query: DomainQuery) =>
-  rowList(db, domains, {
-    owner: project_id,
-    of: eq(domains.project_id, project_id),
-    filter: matching(query),
-    missing: gone,
-  })
+  domain.list(db, project_id, { filter: matching(query) })
 
 function matching({ status, domain }: DomainQuery): SQL | undefined {
   return and(
@@ -134,24 +126,6 @@ function named(text: string): SQL {
   const part = partOf(text)
   return part === undefined ? sql`1 = 0` : like(sql`${domains.domain} || '.'`, `%${part}%`)
 }
-
-/** Of this project. Throws 404. */
-export async function find(db: Reader, project_id: string, id: string): Promise<DomainRow> {
-  const rows = isUuid(id) ? await db.select().from(domains).where(ours(project_id, id)) : []
-  return rows[0] ?? gone()
-}
-
-/** As `find`, with the row locked until the transaction ends. */
-export async function lockForUpdate(tx: Tx, project_id: string, id: string): Promise<DomainRow> {
-  const query = () => held(tx.select().from(domains).where(ours(project_id, id)))
-  const [row] = isUuid(id) ? await query() : []
-  return row ?? gone()
-}
-
-const gone = () => fail("not_found", "There is no such domain.")
-
-const ours = (project_id: string, id: string) =>
-  and(eq(domains.project_id, project_id), eq(domains.id, id))
 
 /** The keys of several domains, oldest first. */
 export async function keysOfAll(db: Reader, rows: DomainRow[]): Promise<Map<string, KeyRow[]>> {
@@ -168,12 +142,11 @@ export type DomainPatch = Partial<
 /** Records that change are to be seen anew, so what was known of them is forgotten. */
 export async function patch(
   tx: Tx,
-  project_id: string,
+  by: ProjectActor,
   id: string,
   wanted: DomainPatch,
-  by: audit.By,
 ): Promise<DomainRow> {
-  const before = await lockForUpdate(tx, project_id, id)
+  const before = await forUpdate(tx, by.project_id, id)
   const records = { ...before.records }
   const changed = (name: keyof DomainPatch) =>
     wanted[name] !== undefined && wanted[name] !== before[name]
@@ -185,11 +158,8 @@ export async function patch(
   if (changed("receiving")) delete records.receiving
   const names = ["return_path", "tracking_subdomain", "receiving"] as const
   const soon = before.status !== "failed" && names.some(changed) ? lookSoon(before) : {}
-  const changes = { ...wanted, ...soon, records, updated_at: now() }
-  await tx.update(domains).set(changes).where(ours(project_id, id))
-  const after = { ...before, ...changes }
+  const after = await domain.update(tx, by, before, { ...wanted, ...soon, records })
   if ("next_check_at" in soon) await enqueueCheck(tx, after)
-  await log(tx, by, after, "domain.updated", { before, after })
   return after
 }
 
@@ -200,33 +170,15 @@ const lookSoon = ({ status }: DomainRow) => ({
 })
 
 /** Its keys go with it, and so does what still waits to be sent from it. */
-export async function remove(tx: Tx, project_id: string, id: string, by: audit.By) {
-  const row = await lockForUpdate(tx, project_id, id)
+export async function remove(tx: Tx, by: ProjectActor, id: string): Promise<void> {
+  const { project_id } = by
+  const row = await forUpdate(tx, project_id, id)
   await tx
     .delete(dkimKeys)
     .where(and(eq(dkimKeys.project_id, project_id), eq(dkimKeys.domain_id, id)))
-  await tx.delete(domains).where(ours(project_id, id))
+  await domain.remove(tx, by, row)
   await enqueue(tx, domainRemoved, { payload: { project_id, domain: row.domain }, project_id })
-  await log(tx, by, row, "domain.deleted", { before: row })
-  return row
 }
-
-const record = audit.recorder("domain")
-
-/** Records a change of a domain in the audit log. */
-export const log = (
-  tx: Tx,
-  by: audit.By,
-  row: DomainRow,
-  action: string,
-  change: audit.AuditChange,
-) => record(tx, by, row, action, withoutChecks(change))
-
-/** The results of checks are not part of the change. */
-const withoutChecks = ({ before, after }: audit.AuditChange) => ({
-  ...(before !== undefined && { before: { ...(before as DomainRow), records: undefined } }),
-  ...(after !== undefined && { after: { ...(after as DomainRow), records: undefined } }),
-})
 
 /** How many domains each project of an account has; projects without any are not in it. */
 export async function countByProject(db: Reader, account_id: string): Promise<Map<string, number>> {

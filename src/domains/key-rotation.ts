@@ -1,11 +1,11 @@
 import { eq, inArray } from "drizzle-orm"
-import type * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { millis, now, secondsFromNow } from "../core/time"
+import type { ProjectActor } from "../identity/noun"
 import type { Tx } from "../store/store"
 import { enqueueCheck, nextCheck, RETIRED_SECONDS } from "./check-schedule"
-import { lockForUpdate, log } from "./domains"
+import { forUpdate, log } from "./domains"
 import type { DomainRow, KeyRow } from "./expected-records"
 import { ED25519_SUFFIX, keyRows, keysOf, type MadeKey, selectorOf } from "./keys"
 import { dkimKeys, domains, type RecordChecks } from "./tables"
@@ -24,12 +24,12 @@ export interface Rotation {
  */
 export async function rotate(
   tx: Tx,
-  project_id: string,
+  by: ProjectActor,
   id: string,
   { selector, keys: made, secrets }: Rotation,
-  by: audit.By,
 ) {
-  const row = await lockForUpdate(tx, project_id, id)
+  const { project_id } = by
+  const row = await forUpdate(tx, project_id, id)
   const keys = await keysOf(tx, id)
   const rsa = keys.filter(({ algorithm }) => algorithm === "rsa")
   const waiting = rsa.find(({ state }) => state === "pending")
@@ -53,8 +53,8 @@ export async function rotate(
   await tx.update(domains).set(changes).where(eq(domains.id, id))
   const after = { ...row, ...changes }
   if (next_check_at !== row.next_check_at) await enqueueCheck(tx, after)
-  const changed = { ...after, dkim_selector: wanted }
-  await log(tx, by, after, "domain.dkim_rotated", { after: changed })
+  const { records: _, ...changed } = { ...after, dkim_selector: wanted }
+  await log(tx, by, after, "dkim_rotated", { after: changed })
   return { row: after, keys: all }
 }
 

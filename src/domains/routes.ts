@@ -87,7 +87,7 @@ async function create(parts: DomainParts, call: Call<domains.NewDomain>) {
   const { caller, body, claim } = call
   refuseUnavailable(parts.domains.targets, body)
   demandTracking(caller, body.tracking_subdomain)
-  const { account_id, project_id } = caller
+  const { project_id } = caller
   await domains.refuseTaken(store.read, project_id, body.domain)
   const targets = await targetsOfProject(store.read, project_id, parts.domains.targets)
   const [keys, standing] = await Promise.all([
@@ -95,8 +95,7 @@ async function create(parts: DomainParts, call: Call<domains.NewDomain>) {
     firstStanding(parts, { project_id, domain: body.domain }, targets),
   ])
   return answerOnce(store, claim, async (tx) => {
-    const owner = { account_id, project_id }
-    const made = await domains.create(tx, owner, body, { secrets, keys, standing, by: caller })
+    const made = await domains.create(tx, body, { secrets, keys, standing, by: caller })
     return domainRecord(made.row, made.keys, targets)
   })
 }
@@ -191,15 +190,14 @@ const changingRoutes = (parts: DomainParts): AnyRoute[] => [
       "Sending from the domain stops at once. Emails that still wait fail, each with its event.",
     response: Deleted,
     handle: async (call) => {
-      const { caller, project_id } = call
-      await parts.store.tx((tx) => domains.remove(tx, project_id, idOf(call), caller))
+      await parts.store.tx((tx) => domains.remove(tx, call.caller, idOf(call)))
       return deleted(idOf(call))
     },
   }),
 ]
 
 async function patch(parts: DomainParts, call: Call<domains.DomainPatch> & OfDomain) {
-  const { caller, project_id, body } = call
+  const { caller, body } = call
   const before = await found(parts, call)
   refuseUnavailable(parts.domains.targets, body)
   demandTracking(caller, body.tracking_subdomain)
@@ -207,7 +205,7 @@ async function patch(parts: DomainParts, call: Call<domains.DomainPatch> & OfDom
   const { return_path, tracking_subdomain } = { ...before, ...body }
   refuseSame(return_path, tracking_subdomain, problems)
   problems.throwIfAny()
-  const row = await parts.store.tx((tx) => domains.patch(tx, project_id, idOf(call), body, caller))
+  const row = await parts.store.tx((tx) => domains.patch(tx, caller, idOf(call), body))
   return { data: await shown(parts, row) }
 }
 
@@ -263,11 +261,11 @@ async function rotateKey(
   call: Call<Static<typeof schemas.Rotation>> & OfDomain,
 ) {
   const { store, secrets, domains: own } = parts
-  const { caller, project_id, body } = call
+  const { caller, body } = call
   await found(parts, call) // before a key is made for nothing
   const made = await makeKeys()
   const keys = made.filter(({ algorithm }) => algorithm === "rsa" || own.targets.ed25519)
   const wanted = { selector: body.selector, keys, secrets }
-  const turned = await store.tx((tx) => rotate(tx, project_id, idOf(call), wanted, caller))
+  const turned = await store.tx((tx) => rotate(tx, caller, idOf(call), wanted))
   return { data: await shown(parts, turned.row, turned.keys) }
 }

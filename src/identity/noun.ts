@@ -10,11 +10,7 @@ import { type RowList, rowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { holdProject } from "./hold-project"
 
-type NounTable = SQLiteTable & {
-  id: SQLiteColumn
-  project_id: SQLiteColumn
-  updated_at: SQLiteColumn
-}
+type NounTable = SQLiteTable & { id: SQLiteColumn; project_id: SQLiteColumn }
 
 /** The party that changes something of a project; a caller of the API is one. */
 export interface ProjectActor extends audit.By {
@@ -42,8 +38,8 @@ interface NounDeclaration<Table extends NounTable, Response> {
   counter?: string
   /** How many a project may have. Needs the counter. */
   most?: number
-  /** The record of the contract. */
-  toResponse: (row: Table["$inferSelect"]) => Response
+  /** The record of the contract. Default: the row without its owner. */
+  toResponse?: (row: Table["$inferSelect"]) => Response
   /** What the audit log keeps of a row. Default: all but what looks like a secret. */
   audited?: (row: Table["$inferSelect"]) => unknown
 }
@@ -68,9 +64,17 @@ interface Owned {
 type NounRow<Table extends NounTable> = Table["$inferSelect"] & Owned
 
 /** What every feature does with its records, made from their declaration. No row of another project is ever met. */
-export const noun = <Table extends NounTable, Response>(
+export const noun = <Table extends NounTable, Response = OwnFields<Table>>(
   declared: NounDeclaration<Table, Response>,
-) => ({ toResponse: declared.toResponse, ...readingOf(declared), ...writingOf(declared) })
+) => ({
+  toResponse: declared.toResponse ?? (ownFields as (row: Table["$inferSelect"]) => Response),
+  ...readingOf(declared),
+  ...writingOf(declared),
+})
+
+type OwnFields<Table extends NounTable> = Omit<Table["$inferSelect"], "project_id" | "account_id">
+
+const ownFields = ({ project_id: _, account_id: __, ...row }: { [column: string]: unknown }) => row
 
 const owned = ({ project_id }: NounTable, owner: string) => eq(project_id, owner)
 
@@ -143,7 +147,7 @@ function writingOf<Table extends NounTable>(declared: NounDeclaration<Table, unk
     const row = fields as unknown as Row
     const query = tx.insert(table).values(row as never)
     const added = unique ? await query.onConflictDoNothing().returning() : [await query]
-    if (added.length === 0) await refuseTaken(tx, declared, row)
+    if (added.length === 0) await refuseTaken(tx, declared, row, true)
     await demandRoom(tx, declared, project_id)
     if (counter) await bump(tx, project_id, counter, 1)
     await log(tx, by, row, "created", { after: audited(row) })
@@ -190,21 +194,24 @@ function writingOf<Table extends NounTable>(declared: NounDeclaration<Table, unk
     update,
     remove,
     log,
-    refuseTaken: (db: Reader, row: Owned) => refuseTaken(db, declared, row),
+    refuseTaken: (db: Reader, row: Owned & Partial<Row>) => refuseTaken(db, declared, row),
   }
 }
 
-/** Throws 409 `conflict` where another record of the project has the unique value of this one. */
+/** Throws 409 `conflict` where another record of the project has the unique value of this one, or `is_taken`. */
 async function refuseTaken<Table extends NounTable>(
   db: Reader,
   { table, unique }: NounDeclaration<Table, unknown>,
-  row: Owned,
+  row: Owned & Partial<Table["$inferSelect"]>,
+  is_taken = false,
 ) {
   if (!unique) return
   const { column, message, reason = `${column}_taken` } = unique
-  const value = String((row as NounRow<Table>)[column])
+  const value = String(row[column as keyof typeof row])
   const [known] = await selectBy(db, table, row.project_id, column, value)
-  if (known && known.id !== row.id) fail("conflict", message(value), { reason, id: known.id })
+  const id = known?.id as string | undefined // of a taken value it may be gone again
+  if (!is_taken && (id === undefined || id === row.id)) return
+  fail("conflict", message(value), { reason, ...(id !== undefined && { id }) })
 }
 
 /** Throws 409 `conflict` with the reason `too_many`. The counter does not count the new one yet. */

@@ -79,8 +79,6 @@ export const category = noun({
     column: "slug",
     message: (slug) => `Another category has the slug ${slug}. Choose another slug.`,
   },
-  /** The Category record of the contract (43, section 2). */
-  toResponse: ({ project_id: _, ...row }: CategoryRow) => row,
 })
 
 /** Throws 409 `conflict` where the slug is taken, and 422 at the limit. */

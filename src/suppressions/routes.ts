@@ -1,9 +1,9 @@
 import type { Static } from "@sinclair/typebox"
 import { Problems } from "../core/errors"
-import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
+import { nounRoutes } from "../http/noun-routes"
 import { datesOf, type ListParts, listPage } from "../http/page"
-import { type AnyRoute, type Call, type Method, projectRow, route } from "../http/route"
+import { type AnyRoute, type Call, projectRow, route } from "../http/route"
 import { exported } from "./export"
 import * as schemas from "./schemas"
 import * as list from "./suppression-list"
@@ -14,18 +14,44 @@ const BULK_LIMIT_BYTES = 8_388_608
 const ALL = "/v1/suppressions"
 const ONE = `${ALL}/{suppression_id}` as const
 
-const by = <const Path extends string>(method: Method, path: Path, status = 200) =>
-  projectRow(method, path, method === "GET" ? "suppressions:read" : "suppressions:write", status)
+const READ = "suppressions:read"
+const WRITE = "suppressions:write"
 
 export const suppressionRoutes = (parts: ListParts): AnyRoute[] => [
-  ...listRoutes(parts),
+  listRoute(parts),
   ...bulkRoutes(parts),
-  ...oneRoutes(parts),
+  ...plainRoutes(parts),
 ]
 
-const listRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
+const plainRoutes = (parts: ListParts): AnyRoute[] => {
+  const rows = nounRoutes(list.suppression, schemas.Suppression, [READ, WRITE], parts)
+  return [
+    rows.create(ALL, {
+      summary: "Suppress an address",
+      description:
+        "Nothing is sent to the address any more. 409 means that it is suppressed already.",
+      body: schemas.NewSuppression,
+      example: { email: "ann@example.com", note: "Asked by telephone." },
+      read: list.readSuppression,
+      errors: ["conflict", "invalid_email", "invalid_phone_number"],
+      create: list.create,
+    }),
+    rows.get(ONE, {
+      summary: "Show one suppression",
+      description: "Why the address is suppressed, and until when.",
+    }),
+    rows.remove(ONE, {
+      summary: "Remove a suppression",
+      description: "The address gets messages again. The audit log keeps what was removed.",
+      remove: list.remove,
+    }),
+  ]
+}
+
+/** Its totals are counters, also with one filter. */
+const listRoute = ({ store, cursors }: ListParts): AnyRoute =>
   route({
-    ...by("GET", ALL),
+    ...projectRow("GET", ALL, READ),
     summary: "List suppressed addresses, newest first",
     description: "A suppressed address gets no messages. Filters can be combined.",
     query: schemas.suppressionQuery,
@@ -36,26 +62,11 @@ const listRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
       const filter = { reason, channel, address, origin, diagnostic, created_after }
       return listPage(call, cursors, list.list(store.read, call.project_id, filter), shown)
     },
-  }),
-  route({
-    ...by("POST", ALL, 201),
-    summary: "Suppress an address",
-    description:
-      "Nothing is sent to the address any more. 409 means that it is suppressed already.",
-    body: schemas.NewSuppression,
-    example: { email: "ann@example.com", note: "Asked by telephone." },
-    read: list.readSuppression,
-    response: schemas.Suppression,
-    errors: ["conflict", "invalid_email", "invalid_phone_number"],
-    idempotent: true,
-    handle: ({ caller, body, claim }) =>
-      answerOnce(store, claim, (tx) => list.create(tx, caller, body)),
-  }),
-]
+  })
 
 const bulkRoutes = ({ store }: ListParts): AnyRoute[] => [
   route({
-    ...by("POST", `${ALL}/bulk`),
+    ...projectRow("POST", `${ALL}/bulk`, WRITE),
     summary: "Suppress up to 1,000 addresses",
     description:
       "Addresses that are suppressed already stay as they are. `failed` names those that cannot be read.",
@@ -69,7 +80,7 @@ const bulkRoutes = ({ store }: ListParts): AnyRoute[] => [
       answerOnce(store, claim, (tx) => list.addAll(tx, project_id, body), project_id),
   }),
   route({
-    ...by("POST", `${ALL}/bulk-remove`),
+    ...projectRow("POST", `${ALL}/bulk-remove`, WRITE),
     summary: "Remove the suppressions of up to 1,000 email addresses",
     description: "`not_found` names the addresses that were not suppressed.",
     body: schemas.BulkRemoval,
@@ -92,7 +103,7 @@ const bulkRoutes = ({ store }: ListParts): AnyRoute[] => [
     handle: async (call) => ({ data: await checked(call, store.read) }),
   }),
   route({
-    ...by("GET", `${ALL}/export`),
+    ...projectRow("GET", `${ALL}/export`, READ),
     summary: "Export all suppressions as CSV, oldest first",
     description:
       "A spreadsheet would run a cell that begins with =, +, - or @ as a formula. Such a cell begins with an apostrophe instead.",
@@ -111,25 +122,3 @@ async function checked(
   const { category, topic } = query
   return list.check(read, project_id, contact ?? list.NO_CONTACT, { category, topic })
 }
-
-const oneRoutes = ({ store }: ListParts): AnyRoute[] => [
-  route({
-    ...by("GET", ONE),
-    summary: "Show one suppression",
-    description: "Why the address is suppressed, and until when.",
-    response: schemas.Suppression,
-    handle: async ({ project_id, params }) => ({
-      data: shown(await list.find(store.read, project_id, params.suppression_id)),
-    }),
-  }),
-  route({
-    ...by("DELETE", ONE),
-    summary: "Remove a suppression",
-    description: "The address gets messages again. The audit log keeps what was removed.",
-    response: Deleted,
-    handle: async ({ caller, params }) => {
-      await store.tx((tx) => list.remove(tx, caller, params.suppression_id))
-      return deleted(params.suppression_id)
-    },
-  }),
-]

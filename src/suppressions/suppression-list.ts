@@ -6,12 +6,13 @@ import { type BulkItems, readItems, shownFailures } from "../http/bulk-items"
 import { readTime } from "../http/page"
 import { check as checkFields } from "../http/validate"
 import type { Caller } from "../identity/caller"
+import { noun } from "../identity/noun"
 import { comparable, notOneAddress, parseMailbox } from "../lib/address"
 import { isPhone, NOT_A_PHONE } from "../lib/phone"
 import { anywhere } from "../lib/text"
 import { total } from "../store/counters"
 import { held } from "../store/dialect"
-import { holdById, idsBetween, rowById, rowList, timesBetween } from "../store/rows"
+import { idsBetween, timesBetween } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { amongRows, type MailScope, standing } from "./look-up"
 import * as schemas from "./schemas"
@@ -88,13 +89,22 @@ function readEnd(text: string | null | undefined, problems: Problems): string | 
 
 const originOf = ({ kind }: Caller): SuppressionOrigin => (kind === "console" ? "console" : "api")
 
+/** Suppressions are made and removed with their events, by `suppressions.ts`. */
+export const suppression = noun({
+  name: "suppression",
+  table: suppressions,
+  missing: () => fail("not_found", "There is no such suppression."),
+  counter: counterOf(),
+  toResponse: shown,
+})
+
 /** Throws 409 where the address is suppressed in the whole project already. */
 export async function create(tx: Tx, caller: Caller, given: GivenSuppression) {
   const { project_id } = caller
   const [known] = await ofWholeProject(tx, project_id, given)
   if (known) return isThere(known)
   const added = await suppress(tx, project_id, { ...given, origin: originOf(caller) })
-  if (added) return shown(added)
+  if (added) return added
   const [faster] = await ofWholeProject(tx, project_id, given)
   return faster ? isThere(faster) : fail("not_found", "There is no such project.")
 }
@@ -161,20 +171,9 @@ const addressIn = (email: string): string => {
   return mailbox ? comparable(mailbox.email) : ""
 }
 
-/** Removes one, and audits that. Throws 404. */
-export async function remove(tx: Tx, caller: Caller, id: string): Promise<void> {
-  const { project_id } = caller
-  const row = await holdById(tx, suppressions, id, ofProject(project_id))
-  await removeRows(tx, project_id, [row ?? gone()], caller)
-}
-
-const gone = () => fail("not_found", "There is no such suppression.")
-
-const ofProject = (project_id: string) => eq(suppressions.project_id, project_id)
-
-/** Throws 404. */
-export const find = async (db: Reader, project_id: string, id: string): Promise<SuppressionRow> =>
-  (await rowById(db, suppressions, id, ofProject(project_id))) ?? gone()
+/** Removes one, and audits that. */
+export const remove = (tx: Tx, caller: Caller, row: SuppressionRow): Promise<void> =>
+  removeRows(tx, row.project_id, [row], caller)
 
 /** Whether an address gets messages of this kind, and which suppression says no. */
 export async function check(
@@ -202,22 +201,18 @@ export function list(db: Reader, project_id: string, filter: SuppressionFilter) 
   const { diagnostic, created_after } = filter
   const [indexed, ...others] = conditionsOf(db, project_id, filter)
   const times = { after: created_after }
-  const rows = rowList(db, suppressions, {
-    owner: project_id,
-    of: ofProject(project_id),
+  const rows = suppression.list(db, project_id, {
     indexed: and(indexed, idsBetween(suppressions.id, times)),
     filter: and(
       ...others,
       diagnostic === undefined ? undefined : says(diagnostic),
       timesBetween(suppressions.created_at, times),
     ),
-    missing: gone,
   })
   const given = Object.entries(filter).filter(([, value]) => value !== undefined)
   const [only] = given
-  if (given.length > 1 || (only && !COUNTED.has(only[0]))) return rows
-  const counter = only ? counterOf(`${only[0]}.${only[1]}`) : counterOf()
-  return { ...rows, total: () => total(db, project_id, counter) }
+  if (!only || given.length > 1 || !COUNTED.has(only[0])) return rows
+  return { ...rows, total: () => total(db, project_id, counterOf(`${only[0]}.${only[1]}`)) }
 }
 
 const COUNTED = new Set(["reason", "channel", "origin"])
@@ -247,7 +242,7 @@ const named = (db: Reader, project_id: string, address: string) =>
     .from(suppressions)
     .where(
       and(
-        ofProject(project_id),
+        eq(suppressions.project_id, project_id),
         inArray(suppressions.channel, CHANNELS),
         eq(suppressions.address, comparable(address)),
       ),

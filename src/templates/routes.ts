@@ -116,11 +116,10 @@ const readingRoutes = (parts: TemplateParts): AnyRoute[] => [
 async function list(parts: TemplateParts, call: Call<unknown, TemplateQuery>) {
   const { store, cursors, template_uses } = parts
   const { project_id, query } = call
-  const { search, channel, status, tag } = query
-  const byId = keyById((id) => templates.find(store.read, project_id, id))
-  const window = await windowOf(call, cursors, byId)
-  const filter = { search, channel, status, tag }
-  const page = await templates.list(store.read, project_id, filter, window)
+  const { find, list, total } = templates.template.list(store.read, project_id, {
+    filter: templates.matching(query),
+  })
+  const page = await list(await windowOf(call, cursors, keyById(find)))
   const ids = page.rows.map(({ id }) => id)
   const sent = await lastSent(store.read, project_id, ids)
   const rows = await Promise.all(
@@ -129,7 +128,7 @@ async function list(parts: TemplateParts, call: Call<unknown, TemplateQuery>) {
       return listedTemplate(row, { used_by, last_sent_at: sent.get(row.id) ?? null })
     }),
   )
-  return asPage(call, cursors, { ...page, rows })
+  return asPage(call, cursors, { ...page, rows, total })
 }
 
 const changingRoutes = (parts: TemplateParts): AnyRoute[] => [

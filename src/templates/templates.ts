@@ -1,21 +1,15 @@
 import { and, type Column, eq, ne, or, type SQL, sql } from "drizzle-orm"
-import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
-import { isUuid, newId } from "../core/ids"
+import { isUuid } from "../core/ids"
 import { now } from "../core/time"
-import type { Page } from "../http/page"
 import type { Caller } from "../identity/caller"
+import { noun } from "../identity/noun"
 import { partOf, searchable } from "../lib/text"
-import { bump, total } from "../store/counters"
-import { boundedList, holdById, type ListWindow, rowById } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { TEMPLATE_NAME } from "./limits"
 import { type TemplateContent, type TemplateStatus, templates, templateVersions } from "./tables"
 import { summaryOf, type TemplateRow } from "./template-record"
 import type { FindUses } from "./template-uses"
-
-/** Of each project. tenancy/resources.ts reads it too. */
-const COUNTER = "templates"
 
 /** Of this project and no other. */
 export const ours = (project_id: string): SQL => eq(templates.project_id, project_id)
@@ -23,13 +17,29 @@ export const ours = (project_id: string): SQL => eq(templates.project_id, projec
 export const noTemplate = (): never =>
   fail("template_not_found", "There is no such template in this project.")
 
-/** By its id alone. Throws 404 `template_not_found`. */
-export const find = async (db: Reader, project_id: string, id: string): Promise<TemplateRow> =>
-  (await rowById(db, templates, id, ours(project_id))) ?? noTemplate()
+/** Its id names it here; senders may name it by its name, too. */
+export const template = noun({
+  name: "template",
+  table: templates,
+  missing: noTemplate,
+  unique: {
+    column: "name",
+    message: (name) =>
+      `This project already has a template with the name ${name}. Choose another name.`,
+  },
+  counter: "templates", // tenancy/resources.ts reads it too
+  /** Without the texts: the versions keep them. */
+  audited: ({ name, description, status, version, published_version, tags }: TemplateRow) => ({
+    name,
+    description,
+    status,
+    version,
+    published_version,
+    tags,
+  }),
+})
 
-/** As `find`, and locks the template until the transaction ends. */
-export const hold = async (tx: Tx, project_id: string, id: string): Promise<TemplateRow> =>
-  (await holdById(tx, templates, id, ours(project_id))) ?? noTemplate()
+export const { find, forUpdate } = template
 
 /** By its id or its name. Throws 404 `template_not_found`. */
 export async function findNamed(
@@ -37,9 +47,7 @@ export async function findNamed(
   project_id: string,
   id_or_name: string,
 ): Promise<TemplateRow> {
-  const byId = isUuid(id_or_name)
-    ? await rowById(db, templates, id_or_name, ours(project_id))
-    : undefined
+  const byId = await template.lookup(db, project_id, id_or_name)
   return byId ?? (await lookupName(db, project_id, id_or_name)) ?? noTemplate()
 }
 
@@ -81,34 +89,17 @@ export async function create(
   labels: TemplateLabels,
   written: WrittenVersion,
 ): Promise<TemplateRow> {
-  const { account_id, project_id } = caller
   const { content, publish } = written
-  const moment = now()
-  const row: TemplateRow = {
-    id: newId(),
-    account_id,
-    project_id,
+  const row = await template.insert(tx, caller, {
     ...labels,
     status: publish ? "published" : "draft",
     version: 1,
     published_version: publish ? 1 : null,
     ...keysOf(labels, content),
-    created_at: moment,
-    updated_at: moment,
-    published_at: publish ? moment : null,
-  }
-  const added = await tx.insert(templates).values(row).onConflictDoNothing().returning()
-  if (added.length === 0) return taken(tx, project_id, labels.name)
+    published_at: publish ? now() : null,
+  })
   await addVersion(tx, caller, row, written)
-  await bump(tx, project_id, COUNTER, 1)
-  await log(tx, caller, row, "template.created", { after: told(row) })
   return row
-}
-
-async function taken(db: Reader, project_id: string, name: string): Promise<never> {
-  const row = await lookupName(db, project_id, name)
-  const message = `This project already has a template with the name ${name}. Choose another name.`
-  return fail("conflict", message, { reason: "name_taken", ...(row && { id: row.id }) })
 }
 
 /** The columns that follow from what the newest version says. */
@@ -156,45 +147,23 @@ export async function write(
   written: WrittenVersion,
 ): Promise<TemplateRow> {
   if (labels.name !== before.name) {
-    const known = await lookupName(tx, before.project_id, labels.name)
-    if (known) return taken(tx, before.project_id, labels.name)
+    await template.refuseTaken(tx, { ...before, ...labels })
     await refuseIncluded(tx, before, "renamed")
   }
   const version = before.version + 1
-  const moment = now()
   const published = {
     status: "published" as const,
     published_version: version,
-    published_at: moment,
+    published_at: now(),
   }
   const changes = {
     ...labels,
     ...keysOf(labels, written.content),
     version,
     ...(written.publish && published),
-    updated_at: moment,
   }
-  const after = await change(tx, caller, before, changes, "template.updated")
+  const after = await template.update(tx, caller, before, changes)
   await addVersion(tx, caller, after, written)
-  return after
-}
-
-type RowChanges = Partial<Omit<TemplateRow, "id" | "project_id" | "account_id">>
-
-/** Writes columns of a held template, and tells the audit log. */
-export async function change(
-  tx: Tx,
-  by: audit.By,
-  before: TemplateRow,
-  changes: RowChanges,
-  action: string,
-): Promise<TemplateRow> {
-  const after = { ...before, ...changes }
-  await tx
-    .update(templates)
-    .set(changes)
-    .where(and(ours(before.project_id), eq(templates.id, before.id)))
-  await log(tx, by, after, action, { before: told(before), after: told(after) })
   return after
 }
 
@@ -205,12 +174,10 @@ export async function remove(
   id: string,
   { force, usesOf }: { force: boolean; usesOf: FindUses },
 ): Promise<void> {
-  const row = await hold(tx, caller.project_id, id)
+  const row = await forUpdate(tx, caller.project_id, id)
   if (!force) await refuseUsed(tx, row, usesOf, "deleted")
   await tx.delete(templateVersions).where(eq(templateVersions.template_id, row.id))
-  await tx.delete(templates).where(and(ours(row.project_id), eq(templates.id, row.id)))
-  await bump(tx, row.project_id, COUNTER, -1)
-  await log(tx, caller, row, "template.deleted", { before: told(row) })
+  await template.remove(tx, caller, row)
 }
 
 /** Sends refuse an archived template. Publishing brings it back. Throws 409 while something uses it. */
@@ -220,11 +187,10 @@ export async function archive(
   id: string,
   usesOf: FindUses,
 ): Promise<TemplateRow> {
-  const before = await hold(tx, caller.project_id, id)
+  const before = await forUpdate(tx, caller.project_id, id)
   if (before.status === "archived") return before
   await refuseUsed(tx, before, usesOf, "archived")
-  const changes = { status: "archived" as TemplateStatus, updated_at: now() }
-  return change(tx, caller, before, changes, "template.archived")
+  return template.update(tx, caller, before, { status: "archived" }, "archived")
 }
 
 async function refuseUsed(tx: Tx, row: TemplateRow, usesOf: FindUses, verb: string) {
@@ -271,25 +237,8 @@ interface TemplateFilter {
   tag?: string | undefined
 }
 
-/** Newest first. */
-export async function list(
-  db: Reader,
-  project_id: string,
-  filter: TemplateFilter,
-  window: ListWindow,
-): Promise<Page<TemplateRow>> {
-  const found = boundedList<TemplateRow>(db, {
-    owner: project_id,
-    table: templates,
-    along: { rows: templates, id: templates.id, where: ours(project_id) },
-    filter: matching(filter),
-  })
-  const is_filtered = Object.values(filter).some((value) => value !== undefined)
-  const all = () => total(db, project_id, COUNTER)
-  return { ...(await found.list(window)), total: is_filtered ? found.total : all }
-}
-
-const matching = ({ search, channel, status, tag }: TemplateFilter): SQL | undefined =>
+/** Conditions of a list. */
+export const matching = ({ search, channel, status, tag }: TemplateFilter): SQL | undefined =>
   and(
     search === undefined
       ? undefined
@@ -316,18 +265,3 @@ export async function freeCopyName(tx: Tx, project_id: string, name: string): Pr
     if (!known.has(wish)) return wish
   }
 }
-
-const record = audit.recorder("template")
-
-/** Without the texts: the versions keep them. */
-const told = ({ name, description, status, version, published_version, tags }: TemplateRow) => ({
-  name,
-  description,
-  status,
-  version,
-  published_version,
-  tags,
-})
-
-const log = (tx: Tx, by: audit.By, row: TemplateRow, action: string, entry: audit.AuditChange) =>
-  record(tx, by, row, action, entry)

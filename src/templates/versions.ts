@@ -72,18 +72,16 @@ export async function publish(
   id: string,
   version: number | undefined,
 ): Promise<TemplateRow> {
-  const before = await rows.hold(tx, caller.project_id, id)
+  const before = await rows.forUpdate(tx, caller.project_id, id)
   const wanted = version ?? before.version
   await findVersion(tx, before, wanted)
   if (before.status === "published" && before.published_version === wanted) return before
-  const moment = now()
   const changes = {
     status: "published" as const,
     published_version: wanted,
-    published_at: moment,
-    updated_at: moment,
+    published_at: now(),
   }
-  return rows.change(tx, caller, before, changes, "template.published")
+  return rows.template.update(tx, caller, before, changes, "published")
 }
 
 /** A new version with the texts of an old one, which sends use at once. */
@@ -93,7 +91,7 @@ export async function rollBack(
   id: string,
   version: number,
 ): Promise<TemplateRow> {
-  const before = await rows.hold(tx, caller.project_id, id)
+  const before = await rows.forUpdate(tx, caller.project_id, id)
   const { content } = await findVersion(tx, before, version)
   const note = `Rolled back to version ${version}.`
   return rows.write(tx, caller, before, labelsOf(before), { content, publish: true, note })

@@ -61,7 +61,7 @@ export async function change(
     const { content } = await findVersion(store.read, known, known.version)
     const { labels, written } = await judgeChange({ store, workers }, known, content, input, whole)
     const row = await store.tx(async (tx) => {
-      const before = await rows.hold(tx, caller.project_id, id)
+      const before = await rows.forUpdate(tx, caller.project_id, id)
       const is_same =
         before.version === known.version && before.published_version === known.published_version
       return is_same ? rows.write(tx, caller, before, labels, written) : undefined

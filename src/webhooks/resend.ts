@@ -62,8 +62,8 @@ export async function bulkRetry(
   id: string,
   { status, ...span }: ResendSpan & { status: ("failed" | "exhausted")[] },
 ): Promise<longJob.Job> {
-  const webhook = await webhooks.hold(tx, caller.project_id, id)
-  return start(tx, caller, webhook, "webhook.bulk_retry", { what: "retry", status, ...span })
+  const webhook = await webhooks.forUpdate(tx, caller.project_id, id)
+  return start(tx, caller, webhook, "bulk_retry", { what: "retry", status, ...span })
 }
 
 /**
@@ -76,13 +76,13 @@ export async function replay(
   id: string,
   { status: what, ...span }: ResendSpan & { status: "held" | "failed" | "all" },
 ): Promise<longJob.Job> {
-  const webhook = await webhooks.hold(tx, caller.project_id, id)
+  const webhook = await webhooks.forUpdate(tx, caller.project_id, id)
   if (webhook.status !== "active") {
     const message = "The endpoint is disabled. Enable it first, and then send its events again."
     fail("conflict", message, { reason: "not_active", id })
   }
   const status: ResendPayload["status"] = what === "failed" ? ["failed", "exhausted"] : []
-  return start(tx, caller, webhook, "webhook.replay", { what, status, ...span })
+  return start(tx, caller, webhook, "replay", { what, status, ...span })
 }
 
 interface Again {
@@ -123,7 +123,7 @@ async function transforming(db: Reader, project_id: string): Promise<Set<string>
 /** Releases the held deliveries that did not leave with the activation of their endpoint. */
 export async function replayRest(tx: Tx, caller: Caller, webhook: webhooks.WebhookRow) {
   const everything = { event_types: [], since: null, until: null }
-  await start(tx, caller, webhook, "webhook.replay", { what: "held", status: [], ...everything })
+  await start(tx, caller, webhook, "replay", { what: "held", status: [], ...everything })
 }
 
 type Work = Pick<ResendPayload, "what" | "status"> & ResendSpan
@@ -131,20 +131,21 @@ type Work = Pick<ResendPayload, "what" | "status"> & ResendSpan
 async function start(
   tx: Tx,
   caller: Caller,
-  { id }: webhooks.WebhookRow,
-  type: string,
+  webhook: webhooks.WebhookRow,
+  verb: "bulk_retry" | "replay",
   work: Work,
 ): Promise<longJob.Job> {
   const { project_id } = caller
+  const { id } = webhook
   // Later deliveries are left out, or the job would follow its own attempts.
   const until = work.until !== null && work.until < now() ? work.until : now()
   const whole = { ...work, until, project_id, webhook_id: id, after: null }
   // Of more rows than one look has, the total is unknown until the end.
   const { ids, after } = await look(tx, walkOf(tx, whole), null, MOST_LOOKED_AT)
   const total = after === null ? ids.length : 0
-  const job = await longJob.begin(tx, project_id, { type, total })
+  const job = await longJob.begin(tx, project_id, { type: `webhook.${verb}`, total })
   await enqueue(tx, webhookResend, { payload: { ...whole, job_id: job.id }, project_id })
-  await webhooks.log(tx, caller, id, type, { after: { ...work, until } })
+  await webhooks.log(tx, caller, webhook, verb, { after: { ...work, until } })
   return job
 }
 

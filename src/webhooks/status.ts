@@ -63,7 +63,7 @@ export async function enable(
   id: string,
   replay: "held" | "none",
 ): Promise<webhooks.WebhookRecord> {
-  const before = await webhooks.hold(tx, caller.project_id, id)
+  const before = await webhooks.forUpdate(tx, caller.project_id, id)
   await activateLogged(tx, caller, before)
   if (replay === "held") {
     const released = await releaseHeld(tx, before, undefined, RELEASED_AT_ONCE)
@@ -77,7 +77,7 @@ async function activateLogged(tx: Tx, caller: Caller, before: webhooks.WebhookRo
   if (before.status === "active") return
   const { status, disabled_reason } = before
   const change = { before: { status, disabled_reason }, after: { status: "active" } }
-  await webhooks.log(tx, caller, before.id, "webhook.enabled", change)
+  await webhooks.log(tx, caller, before, "enabled", change)
 }
 
 /** Holds open and new deliveries. Of an endpoint that is disabled already, only the reason changes. */
@@ -87,7 +87,7 @@ export async function disableByHand(
   id: string,
   reason: ManualReason,
 ): Promise<webhooks.WebhookRecord> {
-  await disableLogged(tx, caller, await webhooks.hold(tx, caller.project_id, id), reason)
+  await disableLogged(tx, caller, await webhooks.forUpdate(tx, caller.project_id, id), reason)
   return webhooks.get(tx, caller.project_id, id)
 }
 
@@ -97,18 +97,18 @@ async function disableLogged(
   before: webhooks.WebhookRow,
   reason: ManualReason,
 ) {
-  const { id, status, disabled_reason } = before
+  const { status, disabled_reason } = before
   if (disabled_reason === reason) return
   if (!(await disable(tx, before, reason))) {
     const changes = { disabled_reason: reason, updated_at: now() }
-    await tx.update(table).set(changes).where(webhooks.ours(before.project_id, id))
+    await tx.update(table).set(changes).where(eq(table.id, before.id))
   }
   const change = {
     before: { status, disabled_reason },
     after: { status: "disabled", disabled_reason: reason },
   }
-  const action = reason === "paused" ? "webhook.paused" : "webhook.disabled"
-  await webhooks.log(tx, caller, id, action, change)
+  const verb = reason === "paused" ? "paused" : "disabled"
+  await webhooks.log(tx, caller, before, verb, change)
 }
 
 /** Changes the fields of an endpoint. `enabled: false` pauses it, `true` activates it. */
@@ -119,7 +119,7 @@ export async function patch(
   id: string,
   changes: EndpointChanges,
 ) {
-  const before = await webhooks.hold(tx, caller.project_id, id)
+  const before = await webhooks.forUpdate(tx, caller.project_id, id)
   refuseOtherStatus(changes.status, before.status)
   const after = await webhooks.change(tx, context, caller, before, changes)
   const { enabled } = changes
@@ -132,7 +132,7 @@ export async function patch(
 
 /** Deletes the endpoint. Its open deliveries end `exhausted`. */
 export async function remove(tx: Tx, caller: Caller, id: string): Promise<void> {
-  const row = await webhooks.hold(tx, caller.project_id, id)
+  const row = await webhooks.forUpdate(tx, caller.project_id, id)
   await webhooks.remove(tx, caller, row)
   await exhaustAll(tx, row)
   await forgetDeleted(tx, id)

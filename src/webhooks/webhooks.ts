@@ -1,17 +1,16 @@
 import type { Static } from "@sinclair/typebox"
-import { and, eq } from "drizzle-orm"
-import * as audit from "../audit-log/audit-log"
+import { eq } from "drizzle-orm"
 import { fail } from "../core/errors"
-import { isUuid, newId } from "../core/ids"
+import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { now, secondsFromNow } from "../core/time"
 import type { Page } from "../http/page"
 import type { Caller } from "../identity/caller"
+import { noun } from "../identity/noun"
 import { newSecret } from "../lib/signature"
 import { demandRoom } from "../plans/plans"
-import { bump, total } from "../store/counters"
-import { held } from "../store/dialect"
-import { type ListWindow, rowList } from "../store/rows"
+import { total } from "../store/counters"
+import type { ListWindow } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as accounts from "../tenancy/accounts"
 import * as projects from "../tenancy/projects"
@@ -29,9 +28,19 @@ const COUNTER = "webhooks"
 
 export type WebhookRow = typeof webhooks.$inferSelect
 
-/** Of this project and no other. */
-export const ours = (project_id: string, id: string) =>
-  and(eq(webhooks.project_id, project_id), eq(webhooks.id, id))
+/** An endpoint that receives events. Values of its headers may be credentials: the audit log has only their names. */
+export const webhook = noun({
+  name: "webhook",
+  table: webhooks,
+  missing: () => fail("webhook_not_found", "There is no such webhook."),
+  counter: COUNTER,
+  audited: (row: WebhookRow) => {
+    const { headers, ...rest } = record(row, 0)
+    return { ...rest, header_names: Object.keys(headers) }
+  },
+})
+
+export const { lookup, find, forUpdate, remove, log } = webhook
 
 /** What a change of an endpoint needs besides its input. */
 export interface EndpointContext {
@@ -47,14 +56,11 @@ export async function create(
   caller: Caller,
   input: NewEndpoint,
 ) {
-  const { account_id, project_id } = caller
   await demandQuota(tx, caller)
   const { secret = newSecret(), ...fields } = input
   const id = newId()
-  const row: WebhookRow = {
+  const row = await webhook.insert(tx, caller, {
     id,
-    account_id,
-    project_id,
     ...fields,
     ...sealHeaders(secrets, id, fields.headers),
     ...sealedSecret(secrets, id, secret),
@@ -69,14 +75,8 @@ export async function create(
     last_failure_at: null,
     unresolved_at: resolved === false ? now() : null,
     next_slot_at: null,
-    created_at: now(),
-    updated_at: now(),
-  }
-  await tx.insert(webhooks).values(row)
-  await bump(tx, project_id, COUNTER, 1)
-  const made = record(row, 0)
-  await log(tx, caller, id, "webhook.created", { after: made })
-  return { ...made, secret, warnings: warningsOf(row) }
+  })
+  return { ...record(row, 0), secret, warnings: warningsOf(row) }
 }
 
 /** The limit is the account's, over all of its projects. Two requests at once must not pass it together. */
@@ -101,12 +101,8 @@ export async function list(
   status: WebhookStatus | undefined,
   window: ListWindow,
 ): Promise<Page<WebhookRecord> & { warnings: Map<string, WebhookWarning[]> }> {
-  const found = rowList(db, webhooks, {
-    owner: project_id,
-    of: eq(webhooks.project_id, project_id),
-    filter: status && eq(webhooks.status, status),
-    missing: gone,
-  })
+  const filter = status && eq(webhooks.status, status)
+  const found = webhook.list(db, project_id, { filter })
   const { rows, end } = await found.list(window)
   const totals = await totalsOf(
     db,
@@ -116,29 +112,9 @@ export async function list(
     rows: rows.map((row) => record(row, totals.get(row.id)?.held ?? 0)),
     end,
     warnings: new Map(rows.map((row) => [row.id, warningsOf(row)])),
-    total: status ? found.total : () => total(db, project_id, COUNTER),
+    total: found.total,
   }
 }
-
-/** Looks within the project only. */
-export async function lookup(db: Reader, project_id: string, id: string) {
-  if (!isUuid(id)) return undefined
-  const [row] = await db.select().from(webhooks).where(ours(project_id, id))
-  return row
-}
-
-/** As `lookup`. Throws 404 `webhook_not_found`. */
-export const find = async (db: Reader, project_id: string, id: string): Promise<WebhookRow> =>
-  (await lookup(db, project_id, id)) ?? gone()
-
-/** As `find`, and locks the endpoint until the transaction ends. */
-export async function hold(tx: Tx, project_id: string, id: string): Promise<WebhookRow> {
-  const query = () => held(tx.select().from(webhooks).where(ours(project_id, id)))
-  const [row] = isUuid(id) ? await query() : []
-  return row ?? gone()
-}
-
-const gone = () => fail("webhook_not_found", "There is no such webhook.")
 
 /** The record of an endpoint, as it is now. Throws 404. */
 export const get = async (db: Reader, project_id: string, id: string): Promise<WebhookRecord> =>
@@ -186,26 +162,12 @@ export async function change(
 ): Promise<WebhookRow> {
   if (Object.keys(fields).length === 0) return before
   const { headers } = fields
-  const at = now()
   const changes = {
     ...fields,
     ...(headers && sealHeaders(secrets, before.id, keepMasked(secrets, before, headers))),
-    ...(resolved !== undefined && { unresolved_at: resolved ? null : at }),
-    updated_at: at,
+    ...(resolved !== undefined && { unresolved_at: resolved ? null : now() }),
   }
-  await tx.update(webhooks).set(changes).where(ours(before.project_id, before.id))
-  const after = { ...before, ...changes }
-  const entry = { before: record(before, 0), after: record(after, 0) }
-  await log(tx, caller, before.id, "webhook.updated", entry)
-  return after
-}
-
-/** Deletes the row alone. Its open deliveries are ended elsewhere. */
-export async function remove(tx: Tx, caller: Caller, row: WebhookRow): Promise<void> {
-  const { project_id, id } = row
-  await tx.delete(webhooks).where(ours(project_id, id))
-  await bump(tx, project_id, COUNTER, -1)
-  await log(tx, caller, id, "webhook.deleted", { before: record(row, 0) })
+  return webhook.update(tx, caller, before, changes)
 }
 
 /**
@@ -219,7 +181,7 @@ export async function rotate(
   id: string,
   expire_previous_now: boolean,
 ) {
-  const before = await hold(tx, caller.project_id, id)
+  const before = await forUpdate(tx, caller.project_id, id)
   const secret = newSecret()
   const until = expire_previous_now ? null : secondsFromNow(OVERLAP_SECONDS)
   const changes = {
@@ -228,22 +190,8 @@ export async function rotate(
     previous_secret_expires_at: until,
     updated_at: now(),
   }
-  await tx.update(webhooks).set(changes).where(ours(caller.project_id, id))
+  await tx.update(webhooks).set(changes).where(eq(webhooks.id, before.id))
   const after = { secret_hint: changes.secret_hint, previous_secret_expires_at: until }
-  await log(tx, caller, id, "webhook.secret_rotated", { after })
+  await log(tx, caller, before, "secret_rotated", { after })
   return { secret, previous_secret_expires_at: until }
-}
-
-/** Values of custom headers may be credentials of the receiver: the log has only their names. */
-export function log(tx: Tx, caller: Caller, id: string, action: string, entry: audit.AuditChange) {
-  const { account_id, project_id } = caller
-  const target = { type: "webhook", id }
-  const shown = Object.entries(entry).map(([name, value]) => [name, withoutValues(value)])
-  const changes: audit.AuditChange = Object.fromEntries(shown)
-  return audit.record(tx, caller, { account_id, project_id, action, target, ...changes })
-}
-
-function withoutValues(value: unknown): unknown {
-  const { headers, ...rest } = value as { headers?: Record<string, string> }
-  return headers === undefined ? value : { ...rest, header_names: Object.keys(headers) }
 }
