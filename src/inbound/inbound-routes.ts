@@ -1,4 +1,4 @@
-import { nounRoutes } from "../http/noun-routes"
+import { nounRows } from "../http/noun-rows"
 import { type ListParts, pageQuery } from "../http/page"
 import type { AnyRoute } from "../http/route"
 import * as routes from "./inbound-route"
@@ -10,7 +10,7 @@ const ONE = `${ALL}/{route_id}`
 /** What a project does with mail to some of its addresses. */
 export const inboundRouteRoutes = (parts: ListParts): AnyRoute[] => {
   const scopes = ["inbound:read", "inbound:write"] as const
-  const rows = nounRoutes(routes.inboundRoute, schemas.InboundRoute, scopes, parts)
+  const rows = nounRows(routes.inboundRoute, schemas.InboundRoute, scopes, parts)
   return [
     rows.list(ALL, {
       summary: "List the routes of received mail, newest first",

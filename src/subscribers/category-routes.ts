@@ -1,4 +1,4 @@
-import { nounRoutes } from "../http/noun-routes"
+import { nounRows } from "../http/noun-rows"
 import { type ListParts, pageQuery } from "../http/page"
 import type { AnyRoute } from "../http/route"
 import { refuseUsed } from "../operations/category-use"
@@ -10,7 +10,7 @@ const ONE = `${ALL}/{category_id}`
 
 export const categoryRoutes = (parts: ListParts): AnyRoute[] => {
   const scopes = ["subscribers:read", "subscribers:write"] as const
-  const rows = nounRoutes(category, Category, scopes, parts)
+  const rows = nounRows(category, Category, scopes, parts)
   return [
     rows.list(ALL, {
       summary: "List the categories of the project, newest first",

@@ -1,7 +1,7 @@
 import type { Static } from "@sinclair/typebox"
 import { Problems } from "../core/errors"
 import { answerOnce } from "../http/idempotency"
-import { nounRoutes } from "../http/noun-routes"
+import { nounRows } from "../http/noun-rows"
 import { datesOf, type ListParts, listPage } from "../http/page"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
 import { exported } from "./export"
@@ -24,7 +24,7 @@ export const suppressionRoutes = (parts: ListParts): AnyRoute[] => [
 ]
 
 const plainRoutes = (parts: ListParts): AnyRoute[] => {
-  const rows = nounRoutes(list.suppression, schemas.Suppression, [READ, WRITE], parts)
+  const rows = nounRows(list.suppression, schemas.Suppression, [READ, WRITE], parts)
   return [
     rows.create(ALL, {
       summary: "Suppress an address",

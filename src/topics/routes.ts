@@ -1,7 +1,7 @@
 import { isPublishing } from "../fan-out/open-publishes"
 import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import { nounRoutes } from "../http/noun-routes"
+import { nounRows } from "../http/noun-rows"
 import { asPage, type ListParts, windowOf } from "../http/page"
 import { type AnyRoute, projectRow, route } from "../http/route"
 import { find } from "../subscribers/find-subscriber"
@@ -24,7 +24,7 @@ export const topicRoutes = (parts: ListParts): AnyRoute[] => [
 ]
 
 const plainRoutes = (parts: ListParts): AnyRoute[] => {
-  const rows = nounRoutes(topics.topic, schemas.Topic, [READ, WRITE], parts)
+  const rows = nounRows(topics.topic, schemas.Topic, [READ, WRITE], parts)
   return [
     rows.create(ALL, {
       summary: "Make a topic",

@@ -63,7 +63,7 @@ function inputOf({ body, read }: Pick<AnyRoute, "body" | "read">, given: object)
  * Makes the rows of a plain noun. Method and path stand where they are called; each row may bring the function that
  * differs from the noun's own.
  */
-export function nounRoutes<Row extends { id: string }, Schema extends TSchema>(
+export function nounRows<Row extends { id: string }, Schema extends TSchema>(
   noun: RoutedNoun<Row, Static<Schema>>,
   response: Schema,
   [read_scope, write_scope]: readonly [read: string, write: string],
