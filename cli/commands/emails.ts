@@ -3,10 +3,10 @@ import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { eventText, statusMark } from "../lib/email-text"
-import { exits, Failure, usage } from "../lib/errors"
+import { exits, Failure } from "../lib/errors"
 import { follow, serverTime, startAt } from "../lib/feed"
 import { SINCE } from "../lib/flags"
-import { printRaw, saveFile } from "../lib/mail-files"
+import { printRaw, saveAttachment } from "../lib/mail-files"
 import { groupOf, ID } from "../lib/resource"
 import { examples, run } from "../lib/run"
 import { cleanLine, cleanText } from "../lib/terminal"
@@ -92,14 +92,9 @@ const attachment: Action<{ saveAs?: string }> = async (
   email_id = "",
   attachment_id = "",
 ) => {
-  if (path === undefined && context.terminal.out) {
-    throw usage("an attachment is not written to a terminal", "name a file with --save-as")
-  }
   const name = "GET /v1/emails/{email_id}/attachments/{attachment_id}"
-  const bytes = (await context
-    .client()
-    .send(name, { params: { email_id, attachment_id } })) as Uint8Array
-  await saveFile(context, { id: attachment_id, bytes, path: path ?? "-" })
+  const ask = () => context.client().send(name, { params: { email_id, attachment_id } })
+  await saveAttachment(context, { id: attachment_id, path }, ask)
 }
 
 const POLL_MILLISECONDS = 250

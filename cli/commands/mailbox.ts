@@ -12,7 +12,7 @@ import {
 } from "../lib/email-text"
 import { exits, type Failure, usage } from "../lib/errors"
 import { DATA_DIR, FIRST_EMAIL, LIMIT, optionWords, SINCE } from "../lib/flags"
-import { fileColumns, printRaw, saveFile } from "../lib/mail-files"
+import { fileColumns, printRaw, saveAttachment } from "../lib/mail-files"
 import { limitOf, listUpTo } from "../lib/paging"
 import { groupOf, ID } from "../lib/resource"
 import { examples, lazily, run } from "../lib/run"
@@ -110,13 +110,10 @@ const attachments: Action<{ saveAs?: string }> = async (
     if (data.attachments.length > 0) await context.output.next(next)
     return
   }
-  if (path === undefined && context.terminal.out) {
-    throw usage("an attachment is not written to a terminal", "name a file with --save-as")
-  }
   const name = "GET /v1/mailbox/{mail_id}/attachments/{attachment_id}"
   const params = { mail_id, attachment_id }
-  const bytes = (await context.client().send(name, { params })) as Uint8Array
-  await saveFile(context, { id: attachment_id, bytes, path: path ?? "-" })
+  const ask = () => context.client().send(name, { params })
+  await saveAttachment(context, { id: attachment_id, path }, ask)
 }
 
 const list: Action<MailFilters> = async (context, options) => {

@@ -27,8 +27,6 @@ interface SubscriberImport extends ImportOptions {
 /** One line of the file. Its name is the external id. */
 interface SubscriberLine extends ImportLine {
   fields: Record<string, unknown>
-  /** Why it cannot be imported: it is said without asking the server. */
-  refused?: string
 }
 
 /** Saves the subscribers of a file, in chunks. Exit 8 where some lines are refused. */
@@ -42,25 +40,18 @@ export const importSubscribers: Action<SubscriberImport> = async (context, optio
     left_out: new Set(),
   }
   if (context.flags.dryRun) return look(context, reading)
-  const { counts, failed, errors } = await importLines<SubscriberLine>(context, {
+  return importLines<SubscriberLine>(context, {
     ...{ path, options, noun: "subscribers", name: "external_id" },
     settings: { ...reading, path: null, mapped: [...reading.mapped], left_out: undefined, mode },
     counts: { created: 0, updated: 0, skipped: 0 },
     lines: () => linesOf(reading),
-    async enter(lines, key, count) {
+    async enter(lines, key, counts) {
       await tellLeftOut(context, reading)
-      return enter(context, lines, { key, mode, counts: count })
+      return save(context, lines, { key, mode, counts })
     },
+    done: ({ created, updated, skipped }) =>
+      `${created} added, ${updated} saved before, ${skipped} skipped`,
   })
-  const { created, updated, skipped } = counts
-  await context.output.record({ created, updated, skipped, failed, errors }, () => {
-    const { paint } = context
-    return [
-      `${paint.green("✓")} ${created} added, ${updated} saved before, ${skipped} skipped`,
-      ...(errors ? [`${paint.red("✗")} ${failed} refused: see ${errors}`] : []),
-    ].join("\n")
-  })
-  return failed > 0 ? exits.partly_failed : exits.done
 }
 
 /** Once: the file was read to its end before, or at least its head. */
@@ -76,18 +67,6 @@ interface ChunkSaving {
   key: string
   mode: "upsert" | "skip"
   counts: Record<string, number>
-}
-
-async function enter(
-  context: Context,
-  lines: SubscriberLine[],
-  { key, mode, counts }: ChunkSaving,
-): Promise<RefusedLine[]> {
-  const refused = lines.flatMap((one): RefusedLine[] =>
-    one.refused ? [{ ...one, code: "not_imported", message: one.refused }] : [],
-  )
-  const wanted = lines.filter((one) => !one.refused)
-  return [...refused, ...(await save(context, wanted, { key, mode, counts }))]
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
 import { type Client, demandParams } from "../lib/client"
 import type { Action } from "../lib/context"
-import { exits, Failure } from "../lib/errors"
+import { exits, wasThere } from "../lib/errors"
 import { METADATA } from "../lib/flags"
 import { pairs } from "../lib/input"
 import { confirm } from "../lib/prompts"
@@ -187,7 +187,7 @@ const remove: Action<NamingOptions> = async (context, { external }, ...names) =>
   const client = context.client()
   const not_found: string[] = []
   for (const name of names) {
-    if (!(await isRemoved(client, name, external ?? false))) not_found.push(name)
+    if (!(await wasThere(removal(client, name, external ?? false)))) not_found.push(name)
   }
   const removed = names.length - not_found.length
   await output.record({ removed, not_found }, () =>
@@ -199,19 +199,9 @@ const remove: Action<NamingOptions> = async (context, { external }, ...names) =>
   return not_found.length > 0 ? exits.not_found : exits.done
 }
 
-async function isRemoved(client: Client, name: string, is_external: boolean): Promise<boolean> {
-  try {
-    if (is_external)
-      await client.call("DELETE /v1/subscribers/external/{external_id}", {
+const removal = (client: Client, name: string, is_external: boolean) =>
+  is_external
+    ? client.call("DELETE /v1/subscribers/external/{external_id}", {
         params: { external_id: name },
       })
-    else
-      await client.call("DELETE /v1/subscribers/{subscriber_id}", {
-        params: { subscriber_id: name },
-      })
-    return true
-  } catch (error) {
-    if (error instanceof Failure && error.exit === exits.not_found) return false
-    throw error
-  }
-}
+    : client.call("DELETE /v1/subscribers/{subscriber_id}", { params: { subscriber_id: name } })

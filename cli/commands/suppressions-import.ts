@@ -1,7 +1,7 @@
 import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { CsvReader, type CsvRecord, plainCell } from "../lib/csv"
-import { exits, Failure } from "../lib/errors"
+import { Failure } from "../lib/errors"
 import {
   type ImportLine,
   type ImportOptions,
@@ -22,29 +22,19 @@ interface AddressLine extends ImportLine {
   reason: string | undefined
   note: string | undefined
   expires_at: string | undefined
-  /** Why it cannot be: it is said without asking the server. */
-  refused?: string
 }
 
 /** Suppresses what a file names, in chunks. Exit 8 where some lines are refused. */
 export const importFile: Action<SuppressionOptions> = async (context, options, path = "") => {
   const client = context.client()
   const { reason, note } = options
-  const { counts, failed, errors } = await importLines<AddressLine>(context, {
+  return importLines<AddressLine>(context, {
     ...{ path, options, noun: "suppressions", name: "address", settings: { reason, note } },
     counts: { added: 0, existing: 0 },
     lines: () => linesOf(path, options),
-    enter: (lines, key, count) => enter(context, client, lines, { key, counts: count }),
+    enter: (lines, key, counts) => enter(context, client, lines, { key, counts }),
+    done: ({ added, existing }) => `${added} added, ${existing} suppressed before`,
   })
-  const { added, existing } = counts
-  await context.output.record({ added, existing, failed, errors }, () => {
-    const { paint } = context
-    return [
-      `${paint.green("✓")} ${added} added, ${existing} suppressed before`,
-      ...(errors ? [`${paint.red("✗")} ${failed} refused: see ${errors}`] : []),
-    ].join("\n")
-  })
-  return failed > 0 ? exits.partly_failed : exits.done
 }
 
 interface ChunkEntry {
@@ -56,16 +46,13 @@ interface ChunkEntry {
 async function enter(
   context: Context,
   client: Client,
-  chunk: AddressLine[],
+  wanted: AddressLine[],
   { key, counts }: ChunkEntry,
 ): Promise<RefusedLine[]> {
   const count = (name: string, by: number) => {
     counts[name] = (counts[name] ?? 0) + by
   }
-  const refused = chunk.flatMap((one): RefusedLine[] =>
-    one.refused ? [{ ...one, code: "not_imported", message: one.refused }] : [],
-  )
-  const wanted = chunk.filter((one) => !one.refused)
+  const refused: RefusedLine[] = []
   const plain = wanted.filter(isPlain)
   if (plain.length > 0) {
     const emails = plain.map(({ name: email, reason, note }) => ({

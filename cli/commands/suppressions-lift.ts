@@ -1,7 +1,5 @@
-import type { Components } from "../../src/client/components"
-import type { Client } from "../lib/client"
 import type { Action } from "../lib/context"
-import { exits, Failure } from "../lib/errors"
+import { wasThere } from "../lib/errors"
 import { patiently } from "../lib/file-import"
 import { given } from "../lib/input"
 import { ALL, listUpTo } from "../lib/paging"
@@ -39,25 +37,14 @@ export const lift: Action<LiftOptions> = async (context, { diagnostic, since }) 
   const what = `This removes ${counted}. Mail is sent there again.`
   await confirm(context, what, String(rows.length))
   let lifted = 0
-  for (const row of rows) {
-    if (await patiently(context, () => isLifted(client, row))) lifted += 1
+  for (const { id } of rows) {
+    const input = { params: { suppression_id: id } }
+    const remove = () => client.call("DELETE /v1/suppressions/{suppression_id}", input)
+    if (await wasThere(patiently(context, remove))) lifted += 1 // else somebody removed it meanwhile
     output.passing(`${lifted} of ${rows.length}`)
   }
   output.passing("")
   await output.record({ found: rows.length, lifted, samples }, () => {
     return `${paint.green("✓")} lifted ${lifted} of ${counted}`
   })
-}
-
-/** False where somebody else removed it meanwhile. */
-async function isLifted(client: Client, { id }: Components["Suppression"]): Promise<boolean> {
-  try {
-    await client.call("DELETE /v1/suppressions/{suppression_id}", {
-      params: { suppression_id: id },
-    })
-    return true
-  } catch (error) {
-    if (error instanceof Failure && error.exit === exits.not_found) return false
-    throw error
-  }
 }

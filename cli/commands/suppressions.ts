@@ -3,7 +3,7 @@ import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { CsvReader, type CsvRecord, plainCell } from "../lib/csv"
-import { exits, Failure, usage } from "../lib/errors"
+import { exits, Failure, usage, wasThere } from "../lib/errors"
 import { SINCE } from "../lib/flags"
 import { contactOf } from "../lib/input"
 import { confirm } from "../lib/prompts"
@@ -193,7 +193,7 @@ const remove: Action<object> = async (context, _, ...named) => {
     not_found.push(...data.not_found)
   }
   for (const one of others) {
-    if (await isRemoved(client, one)) removed += 1
+    if (await wasThere(removeOne(client, one))) removed += 1
     else not_found.push(one)
   }
   await output.record({ removed, not_found }, () =>
@@ -205,15 +205,9 @@ const remove: Action<object> = async (context, _, ...named) => {
   return not_found.length > 0 ? exits.not_found : exits.done
 }
 
-async function isRemoved(client: Client, named: string): Promise<boolean> {
-  try {
-    const suppression_id = await idOf(client, named)
-    await client.call("DELETE /v1/suppressions/{suppression_id}", { params: { suppression_id } })
-    return true
-  } catch (error) {
-    if (error instanceof Failure && error.exit === exits.not_found) return false
-    throw error
-  }
+async function removeOne(client: Client, named: string) {
+  const suppression_id = await idOf(client, named)
+  await client.call("DELETE /v1/suppressions/{suppression_id}", { params: { suppression_id } })
 }
 
 /** As it comes: a list of any length needs little memory. */

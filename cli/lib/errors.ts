@@ -65,6 +65,17 @@ export const isSilence = ({ code, exit }: Failure): boolean =>
 export const usage = (message: string, hint?: string): Failure =>
   new Failure(exits.usage, "usage", message, hint ? { hint } : {})
 
+/** Whether the work was done; false where the server has no such thing. */
+export async function wasThere(work: Promise<unknown>): Promise<boolean> {
+  try {
+    await work
+    return true
+  } catch (error) {
+    if (error instanceof Failure && error.exit === exits.not_found) return false
+    throw error
+  }
+}
+
 /** The exit for an answer of the API that is not a 2xx. */
 export function exitOfStatus(status: number): Exit {
   switch (status) {

@@ -12,7 +12,7 @@ import {
 } from "node:fs"
 import type { Context } from "./context"
 import { csvLine } from "./csv"
-import { exits, Failure, isPassing, isSilence, usage } from "./errors"
+import { type Exit, exits, Failure, isPassing, isSilence, usage } from "./errors"
 import { readFileIn, writeFileIn } from "./folder-files"
 import { unreadable } from "./input"
 import { pause } from "./time"
@@ -24,6 +24,8 @@ export interface ImportLine {
   name: string
   /** Characters. */
   length: number
+  /** Why it cannot be imported: it is said without asking the server. */
+  refused?: string
 }
 
 /** Why a line was not imported. */
@@ -48,7 +50,7 @@ interface ImportProgress {
   counts: Record<string, number>
 }
 
-export interface FileImport<Line extends ImportLine> {
+interface FileImport<Line extends ImportLine> {
   path: string
   options: ImportOptions
   /** Where the lines come from stdin or a pipe, the error file is called `<noun>.errors.csv`. */
@@ -62,13 +64,8 @@ export interface FileImport<Line extends ImportLine> {
   lines: () => AsyncIterable<Line>
   /** Sends lines, and adds to the counts what came of them. Returns those that were refused. */
   enter: (lines: Line[], key: string, counts: Record<string, number>) => Promise<RefusedLine[]>
-}
-
-interface Imported {
-  counts: Record<string, number>
-  failed: number
-  /** The file with the refused lines. */
-  errors: string | null
+  /** What was done, as one line for people. */
+  done: (counts: Record<string, number>) => string
 }
 
 /** Lines of one request: lists, subscribers alike. */
@@ -79,12 +76,12 @@ const CHUNK_CHARACTERS = 4_194_304
 
 /**
  * Imports a file in chunks of up to 1,000 lines: writes refused lines into a file, shows progress, and goes
- * on where an earlier import of the same file ended.
+ * on where an earlier import of the same file ended. Prints the counts. Exit 8 where some lines are refused.
  */
 export async function importLines<Line extends ImportLine>(
   context: Context,
   file: FileImport<Line>,
-): Promise<Imported> {
+): Promise<Exit> {
   const files = filesFor(file)
   demandOther(file.path, files.errors)
   const { sha256, total } = await lookOver(file)
@@ -97,16 +94,27 @@ export async function importLines<Line extends ImportLine>(
   if (at.failed === 0) removeFile(files.errors)
   if (known) await context.output.note(`goes on behind line ${at.lines}`)
   for await (const chunk of chunksOf(file.lines(), at.lines)) {
-    const refused = await file.enter(chunk, `import-${at.import_id}-${at.lines}`, at.counts)
+    const own = chunk.flatMap((one): RefusedLine[] =>
+      one.refused ? [{ ...one, code: "not_imported", message: one.refused }] : [],
+    )
+    const wanted = chunk.filter((one) => !one.refused)
+    const refused = await file.enter(wanted, `import-${at.import_id}-${at.lines}`, at.counts)
+    const rising = [...own, ...refused].sort((one, other) => one.line - other.line)
     at.lines += chunk.length
-    at.failed += refused.length
-    const rising = refused.sort((one, other) => one.line - other.line)
+    at.failed += rising.length
     note(files, file.name, rising, at)
     context.output.passing(`${at.lines}${total === undefined ? "" : ` of ${total}`} lines`)
   }
   context.output.passing("")
   if (files.progress !== undefined) rmSync(files.progress, { force: true })
-  return { counts: at.counts, failed: at.failed, errors: at.failed > 0 ? files.errors : null }
+  const { counts, failed } = at
+  const errors = failed > 0 ? files.errors : null
+  await context.output.record({ ...counts, failed, errors }, () => {
+    const { paint } = context
+    const done = `${paint.green("✓")} ${file.done(counts)}`
+    return errors ? `${done}\n${paint.red("✗")} ${failed} refused: see ${errors}` : done
+  })
+  return failed > 0 ? exits.partly_failed : exits.done
 }
 
 async function* chunksOf<Line extends ImportLine>(lines: AsyncIterable<Line>, done: number) {

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs"
 import type { Context } from "./context"
-import { exits, Failure } from "./errors"
+import { exits, Failure, usage } from "./errors"
 import { type Columns, wide } from "./table"
 import { cleanText } from "./terminal"
 
@@ -26,6 +26,18 @@ export async function saveFile({ output, paint }: Context, { id, bytes, path }: 
   }
   const record = { id, path, size: bytes.length }
   await output.record(record, () => `${paint.green("✓")} ${path} (${bytes.length} bytes)`)
+}
+
+/** Writes an attachment into a file or, without a path, into a pipe. Throws exit 2 for a terminal. */
+export async function saveAttachment(
+  context: Context,
+  { id, path }: { id: string; path: string | undefined },
+  ask: () => Promise<unknown>,
+): Promise<void> {
+  if (path === undefined && context.terminal.out) {
+    throw usage("an attachment is not written to a terminal", "name a file with --save-as")
+  }
+  await saveFile(context, { id, bytes: (await ask()) as Uint8Array, path: path ?? "-" })
 }
 
 interface ListedFile {
