@@ -224,6 +224,10 @@ test.each<[string, RegExp, RegExp]>([
 /** Forms that have gone, by the row of the clean-up that took them out: a pattern of a path or of code. */
 const GONE: [string, RegExp][] = [
   ["zones as words in a time of the command line", /zoneNamed/],
+  [
+    "page-level recovery of SQLite: the newest verified backup is the way back",
+    /store\/recover|sqlite-format|db-recover|db recover/,
+  ],
   ["a second reader of links or their surroundings", /link-surroundings|host-names|\blinksOf\(/],
   [
     "page-level recovery of SQLite: the newest verified backup is the way back",
