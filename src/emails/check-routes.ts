@@ -1,10 +1,10 @@
 import { Type as t } from "@sinclair/typebox"
 import { type AnyRoute, projectRow, route } from "../http/route"
 import { anything, count, flag, id, maybe, text as sample, time, word } from "../lib/record-fields"
-import { explain, STAGES, STEP_OUTCOMES } from "./explain"
 import { readSendEmail, SEND_LIMIT_BYTES } from "./fields"
-import { CHECK_OUTCOMES, PREFLIGHT_CHECKS, type PreflightParts, preflight } from "./preflight"
+import type { PreflightParts } from "./preflight"
 import { SendEmail, STATUSES } from "./schemas"
+import { CHECK_OUTCOMES, CHECKS, explain, preflight, STAGES, STEP_OUTCOMES } from "./stages"
 
 const Preflight = t.Object(
   {
@@ -19,7 +19,7 @@ const Preflight = t.Object(
     ),
     warnings: t.Array(
       t.Object({
-        code: word(PREFLIGHT_CHECKS),
+        code: word(CHECKS),
         message: sample('The html names no language. Add lang, such as <html lang="en">.'),
       }),
       { description: "What its author may want to change. `code` is the name of the check." },
@@ -32,7 +32,7 @@ const Preflight = t.Object(
     }),
     checks: t.Array(
       t.Object({
-        name: word(PREFLIGHT_CHECKS),
+        name: word(CHECKS),
         outcome: word(CHECK_OUTCOMES),
         detail: sample("The DKIM key and the SPF record of example.com are published."),
       }),

@@ -3,11 +3,12 @@ import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
 import { signingKeys } from "../domains/keys"
+import { type SenderAuthentication, senderAuthentication } from "../domains/sender-authentication"
+import type { RecordPurpose } from "../domains/tables"
 import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
-import type { ContentFinding } from "../lib/content-finding"
-import type { MailContent } from "../lib/spam-content"
-import { foreseen, type MessageDecision, REASONS } from "../messages/decided"
+import { foreseen, REASONS } from "../messages/decided"
+import { refusalText } from "../providers/refused-return-paths"
 import { frozenRefusal } from "../reputation/gate"
 import { suppressedAmong } from "../suppressions/look-up"
 import { demandRoomFor } from "../tenancy/quotas"
@@ -16,257 +17,73 @@ import { chosenTracking } from "../tracking/choice"
 import { allowanceOf, storedShareOf } from "./accept"
 import { compose } from "./compose-email"
 import type { ContentChecks } from "./content-check-task"
-import {
-  findAudience,
-  isBlocked,
-  NO_AUDIENCE,
-  namesAudience,
-  type SendAudience,
-} from "./email-audience"
+import { findAudience, isBlocked, NO_AUDIENCE, namesAudience } from "./email-audience"
 import type { EmailReading } from "./emails"
 import type { SendEmail } from "./fields"
 import { UNTRACKED, whyWithout, withoutPage } from "./link-warnings"
-import { authenticationChecks } from "./preflight-domain"
-import { refuseSize, refuseUnsendable, rulesFor, type SendRules, senderOf, sizeOf } from "./prepare"
+import {
+  MAILBOX_DOMAIN,
+  refuseSize,
+  refuseUnsendable,
+  rulesFor,
+  type SendRules,
+  senderOf,
+  sizeOf,
+} from "./prepare"
 import { renderEmail } from "./render-email"
 import { throwSuppressed } from "./suppressed"
-import { textOfHtml } from "./text-of-html"
-
-/** The checks of a preflight (contract 20, section 1.2), in the order of its answer. */
-export const PREFLIGHT_CHECKS = [
-  "sender",
-  "domain",
-  "suppression",
-  "preference",
-  "authentication",
-  "dkim_alignment",
-  "spf_alignment",
-  "dmarc",
-  "rendering",
-  "size",
-  "links",
-  "accessibility",
-  "spam_content",
-  "unsubscribe_header",
-] as const
-
-type CheckName = (typeof PREFLIGHT_CHECKS)[number]
-
-export const CHECK_OUTCOMES = ["pass", "warn", "fail"] as const
-
-/** What one check says. `fail` is what accept would refuse. */
-export interface PreflightCheck {
-  name: CheckName
-  outcome: (typeof CHECK_OUTCOMES)[number]
-  detail: string
-}
 
 export interface PreflightParts extends EmailReading {
   rules: SendRules
   secrets: Secrets
 }
 
-/** Some mail programs show no more of an html body than this. */
-const CLIPPED_BYTES = 102 * 1024
-
-/** Base64 in lines of 76 characters (RFC 2045, 6.8), and the header of the part. */
-const encodedSize = (bytes: number) => Math.ceil(bytes / 57) * 78 + 300
-
-/**
- * Everything that accepting this email would check, and what its receivers will make of it. Nothing
- * is sent, counted, fetched or stored. Rejects only for trouble of this machine.
- */
-export async function preflight(parts: PreflightParts, caller: Caller, email: SendEmail) {
-  const report = new Report()
-  const from = await report.ask("sender", async () => senderOf(email, caller))
-  await report.ask("sender", () => checkAccount(parts, caller, email, report))
-  const sender = from && (await checkSender(parts, caller, { email, from, report }))
-  const audience = await checkPreference(parts, caller, email, report)
-  if (isBlocked(audience)) report.pass("suppression", NOT_ASKED)
-  else await report.ask("suppression", () => checkSuppression(parts, caller, email, report))
-  const rendered = await report.ask("rendering", () =>
-    renderEmail(parts.rules, caller, email, audience),
-  )
-  const { subject, html, text: own } = rendered ?? email
-  const content = { subject, html, text: own }
-  const whole = { ...email, ...content }
-  if (rendered) await checkContent(parts, content, report)
-  const size_bytes = await sizeOnWire(parts, caller, { email: whole, from })
-  await report.ask("size", async () => checkSize(whole, size_bytes, report))
-  for (const check of sender ?? []) report.add(check)
-  const domain = from && domainOf(from.email)
-  const address = await parts.rules.publicAddress(caller.project_id, domain ?? null)
-  if (address === undefined && chosenTracking({ ...email, html: content.html }, caller)) {
-    report.warn("links", [whyWithout(UNTRACKED)])
-  }
-  if (audience.is_endable) checkUnsubscribe(parts, email, report, address)
-  else report.pass("unsubscribe_header", "A mail of a critical category needs none.")
-  const text = content.text ?? (await textOfHtml(parts.workers, content.html ?? ""))
-  return { ...report.result(), rendered: { ...content, text, size_bytes } }
+/** What came of work that accept may refuse, too: its refusal is kept. */
+export interface Tried<Result> {
+  value?: Result
+  refusal?: ApiError
 }
 
-/** Collects what the checks say. */
-class Report {
-  readonly #errors: { code: string; message: string; details: Record<string, unknown> }[] = []
-  readonly #warnings: { code: CheckName; message: string }[] = []
-  readonly #checks = new Map<CheckName, PreflightCheck>()
-
-  /** The check fails where the work is refused as accept would refuse it. */
-  async ask<Result>(name: CheckName, work: () => Promise<Result>): Promise<Result | undefined> {
-    try {
-      const result = await work()
-      if (!this.#checks.has(name)) this.pass(name, PASSED[name] ?? "Nothing stands in the way.")
-      return result
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error
-      const { code, message, details } = error
-      this.#errors.push({ code, message, details: { ...details } })
-      this.#checks.set(name, { name, outcome: "fail", detail: message })
-      return undefined
-    }
-  }
-
-  pass(name: CheckName, detail: string) {
-    if (this.#checks.get(name)?.outcome === "fail") return
-    this.#checks.set(name, { name, outcome: "pass", detail })
-  }
-
-  add({ name, outcome, detail }: PreflightCheck) {
-    if (outcome === "warn") this.warn(name, [detail])
-    else this.#checks.set(name, { name, outcome, detail })
-  }
-
-  /** Each detail is a warning; the check shows the first, and how many there are. */
-  warn(name: CheckName, details: string[]) {
-    const [first = "", ...rest] = details
-    for (const message of details) this.#warnings.push({ code: name, message })
-    const detail = rest.length === 0 ? first : `${first} ${rest.length} more are in the warnings.`
-    if (this.#checks.get(name)?.outcome !== "fail") {
-      this.#checks.set(name, { name, outcome: "warn", detail })
-    }
-  }
-
-  result() {
-    for (const name of PREFLIGHT_CHECKS) {
-      if (!this.#checks.has(name)) this.warn(name, [needsMore(name)])
-    }
-    const checks = PREFLIGHT_CHECKS.flatMap((name) => this.#checks.get(name) ?? [])
-    return { ok: this.#errors.length === 0, errors: this.#errors, warnings: this.#warnings, checks }
+/** Rejects only for trouble of this machine. */
+export async function tried<Result>(work: () => Result | Promise<Result>): Promise<Tried<Result>> {
+  try {
+    return { value: await work() }
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    return { refusal: error }
   }
 }
 
-/** Why a check could not look: what it needs was refused already. */
-const needsMore = (name: CheckName): string =>
-  OF_CONTENT.has(name)
-    ? "The check needs the rendered mail. Mend first what the check rendering names."
-    : "The check needs a sender. Give `from`, or set default_from of the project."
-
-/** Checks that look at nothing but subject, html and text. */
-const OF_CONTENT: ReadonlySet<CheckName> = new Set<CheckName>([
-  "rendering",
-  "links",
-  "accessibility",
-  "spam_content",
-])
-
-const PASSED: Partial<Record<CheckName, string>> = {
-  sender: "The mail has a sender.",
-  domain: "The project may send from this domain.",
-  suppression: "No recipient is suppressed.",
-  preference: "The recipient may get this email.",
-  size: "The message is below every limit.",
+function resultOf<Result>({ value, refusal }: Tried<Result>): Result {
+  if (refusal) throw refusal
+  return value as Result
 }
 
-/** What the project may store, the quota of the month and the account's sending status: no other check stands for them. */
-async function checkAccount(
-  { store }: PreflightParts,
-  caller: Caller,
-  { cc, bcc }: SendEmail,
-  report: Report,
-) {
-  const full = await fullRefusal(store.read, storedShareOf(caller, caller.project_id))
-  if (full) throw full
-  if (caller.project_settings.sandbox) return
-  await demandRoomFor(store.read, allowanceOf(caller), 1 + cc.length + bcc.length)
-  const frozen = frozenRefusal(caller)
-  if (frozen) throw frozen
-  if (caller.sending_status !== "throttled") return
-  const reason = caller.sending_status_reason
-  report.warn("sender", [`The account is throttled (${reason}): a share of its sends is rejected.`])
-}
+/** What a check says: a text passes, and each text of a list is a warning. It throws as accept would. */
+export type Answer = string | string[]
 
-async function checkSender(
-  { store, rules }: PreflightParts,
-  caller: Caller,
-  { email, from, report }: { email: SendEmail; from: Mailbox; report: Report },
-) {
+/** An email with what several checks need of it. Nothing of it is sent, counted, fetched or stored. */
+export type Inquiry = Awaited<ReturnType<typeof inquire>>
+
+export async function inquire(parts: PreflightParts, caller: Caller, email: SendEmail) {
   const { project_id, project_settings } = caller
-  const domain = domainOf(from.email)
-  const recipients = [email.to, ...email.cc, ...email.bcc]
-  let sendable = rules
-  await report.ask("domain", async () => {
-    sendable = await rulesFor(rules, project_id, project_settings.sandbox)
-    await refuseUnsendable(caller, domain, recipients, sendable)
-  })
-  return authenticationChecks({ db: store.read, project_id, domain, rules: sendable })
-}
-
-const NOT_ASKED = "The subscriber is blocked, so suppressions are not asked."
-
-async function checkSuppression(
-  { store }: PreflightParts,
-  { project_id }: Caller,
-  { to, cc, bcc, category }: SendEmail,
-  report: Report,
-) {
-  const copies = [...cc, ...bcc].map(({ email }) => comparable(email))
-  const address = comparable(to.email)
-  const found = await suppressedAmong(
-    store.read,
-    project_id,
-    [address, ...copies],
-    category === null ? {} : { category },
+  const from = await tried(() => senderOf(email, caller))
+  const domain = from.value && domainOf(from.value.email)
+  const rules = await tried(() => rulesFor(parts.rules, project_id, project_settings.sandbox))
+  const audience = await tried(async () =>
+    namesAudience(email) ? findAudience(parts.rules.audience, project_id, email) : NO_AUDIENCE,
   )
-  const left_out = [...new Set(copies)].filter((one) => found.has(one))
-  if (left_out.length > 0) {
-    const detail = (one: string) => `${one} is suppressed and will be left out of the mail.`
-    report.warn("suppression", left_out.map(detail))
+  const known = audience.value ?? NO_AUDIENCE
+  const rendered = await tried(() => renderEmail(parts.rules, caller, email, known))
+  const { subject, html, text } = rendered.value ?? email
+  const whole = { ...email, subject, html, text }
+  return {
+    ...{ parts, caller, from, domain, rules, audience, rendered, email: whole },
+    authentication: domain && (await senderAuthentication(parts.store.read, project_id, domain)),
+    findings: rendered.value && (await contentFindings(parts, whole)),
+    size_bytes: await sizeOnWire(parts, caller, whole, from.value),
+    address: await parts.rules.publicAddress(project_id, domain ?? null),
   }
-  const row = found.get(address)
-  if (row) throwSuppressed(row)
-}
-
-/** A message that its recipient does not want is accepted and fails, so it is a warning. */
-async function checkPreference(
-  { store, rules }: PreflightParts,
-  { project_id, project_settings }: Caller,
-  email: SendEmail,
-  report: Report,
-): Promise<SendAudience> {
-  if (!namesAudience(email)) {
-    report.pass("preference", "The email names neither a subscriber nor a category.")
-    return NO_AUDIENCE
-  }
-  const found = await report.ask("preference", () =>
-    findAudience(rules.audience, project_id, email),
-  )
-  if (found === undefined) return NO_AUDIENCE
-  const decision = await foreseen(store.read, project_settings, {
-    ...{ project_id, channel: "email", stream: "transactional", envelope: null },
-    recipient: comparable(email.to.email),
-    subscriber_id: found.subscriber?.id ?? null,
-    category: email.category,
-    scheduled_at: email.scheduled_at ?? null,
-  })
-  const warning = decision && warningOf(decision)
-  if (warning) report.warn("preference", [warning])
-  return found
-}
-
-function warningOf({ is_allowed, reason, deferred_until }: MessageDecision): string | undefined {
-  if (deferred_until) return `${REASONS.quiet_hours} The email will be sent at ${deferred_until}.`
-  if (is_allowed || reason === "suppressed") return undefined
-  return `${REASONS[reason ?? "preference"]} The email would be accepted and then fail.`
 }
 
 const CONTENT_DEADLINE_MS = 5_000
@@ -274,80 +91,230 @@ const CONTENT_DEADLINE_MS = 5_000
 /** Looking at more would hold a thread for seconds, and no mail program shows that much. */
 const MOST_LOOKED_AT_BYTES = 1024 * 1024
 
-async function checkContent({ workers }: PreflightParts, content: MailContent, report: Report) {
-  const size = sizeOf(content, [])
-  if (size > MOST_LOOKED_AT_BYTES) {
-    const detail = `Html and text have ${size} bytes. Content over ${MOST_LOOKED_AT_BYTES} bytes is not looked at.`
-    for (const name of OF_CONTENT) report.warn(name, [detail])
-    return
-  }
+async function contentFindings(
+  { workers }: PreflightParts,
+  email: SendEmail,
+): Promise<ContentChecks | "too_long"> {
+  const { subject, html, text } = email
+  if (sizeOf(email, []) > MOST_LOOKED_AT_BYTES) return "too_long"
   const options = { deadline_ms: CONTENT_DEADLINE_MS }
-  const all = await workers.run<ContentChecks>("check-content", content, options)
-  for (const [name, findings] of Object.entries(all) as [CheckName, ContentFinding[]][]) {
-    if (findings.length === 0) report.pass(name, CONTENT_PASSED[name] ?? "Nothing was found.")
-    else
-      report.warn(
-        name,
-        findings.map(({ detail }) => detail),
-      )
-  }
+  return workers.run<ContentChecks>("check-content", { subject, html, text }, options)
 }
 
-const CONTENT_PASSED: Partial<Record<CheckName, string>> = {
-  rendering: "The markup is whole, and common mail programs show all of it.",
-  links: "Every link is whole and has https.",
-  accessibility: "Language, alternative texts, contrast, headings and link texts are in order.",
-  spam_content: "No word or form that filters count was found.",
-}
+/** Base64 in lines of 76 characters (RFC 2045, 6.8), and the header of the part. */
+const encodedSize = (bytes: number) => Math.ceil(bytes / 57) * 78 + 300
 
 /** Of the message with its headers and signature; a file that is named by a URL counts nothing. */
 async function sizeOnWire(
   { store, secrets, workers }: PreflightParts,
   { project_id }: Caller,
-  { email, from }: { email: SendEmail; from: Mailbox | undefined },
+  { to, cc, reply_to, subject, html, text, headers, attachments }: SendEmail,
+  from: Mailbox = to,
 ): Promise<number> {
-  const { to, cc, reply_to, subject, html, text, headers } = email
-  const domain = domainOf((from ?? to).email)
+  const domain = domainOf(from.email)
   const { raw } = await compose(workers, {
-    message_id: newId(),
-    domain,
-    created_at: now(),
-    ...{ from: from ?? to, to, cc, reply_to, subject, html, text, headers },
-    attachments: [],
+    ...{ message_id: newId(), domain, created_at: now(), attachments: [] },
+    ...{ from, to, cc, reply_to, subject, html, text, headers },
     dkim: await signingKeys(store.read, secrets, project_id, domain),
   })
-  const files = email.attachments.flatMap((file) => ("bytes" in file ? file.bytes.length : []))
+  const files = attachments.flatMap((file) => ("bytes" in file ? file.bytes.length : []))
   return files.reduce((sum, bytes) => sum + encodedSize(bytes), raw.length)
 }
 
-async function checkSize(email: SendEmail, size_bytes: number, report: Report) {
-  refuseSize(
-    sizeOf(
-      email,
-      email.attachments.filter((file) => "bytes" in file),
-    ),
-  )
-  const html_bytes = Buffer.byteLength(email.html ?? "")
-  if (html_bytes <= CLIPPED_BYTES)
-    return report.pass("size", `The message has ${size_bytes} bytes.`)
-  const detail = `The html has ${html_bytes} bytes. Some mail programs show only the first ${CLIPPED_BYTES}.`
-  return report.warn("size", [detail])
+export function sender({ from }: Inquiry): Answer {
+  resultOf(from)
+  return "The mail has a sender."
 }
 
-function checkUnsubscribe(
-  { rules }: PreflightParts,
-  { category }: SendEmail,
-  report: Report,
-  address: string | undefined,
-) {
-  const name = "unsubscribe_header"
-  if (category === null) return report.pass(name, "A mail without a category needs none.")
-  if (address === undefined) {
-    return report.warn(name, [whyWithout(withoutPage(rules.unsubscribe.takes_mail))])
+/** What the project may store, the quota of the month and the account's sending status: no other check stands for them. */
+export async function account({ parts: { store }, caller, email }: Inquiry): Promise<Answer> {
+  const full = await fullRefusal(store.read, storedShareOf(caller, caller.project_id))
+  if (full) throw full
+  if (caller.project_settings.sandbox) return "The mail stays in the sandbox."
+  await demandRoomFor(store.read, allowanceOf(caller), 1 + email.cc.length + email.bcc.length)
+  const frozen = frozenRefusal(caller)
+  if (frozen) throw frozen
+  if (caller.sending_status !== "throttled") return "The account may send."
+  const reason = caller.sending_status_reason
+  return [`The account is throttled (${reason}): a share of its sends is rejected.`]
+}
+
+const NEEDS_SENDER = ["The check needs a sender. Give `from`, or set default_from of the project."]
+
+export async function domain({ caller, domain, email, rules }: Inquiry): Promise<Answer> {
+  if (domain === undefined) return NEEDS_SENDER
+  const recipients = [email.to, ...email.cc, ...email.bcc]
+  await refuseUnsendable(caller, domain, recipients, resultOf(rules))
+  return "The project may send from this domain."
+}
+
+export async function suppression({ parts, caller, email, audience }: Inquiry): Promise<Answer> {
+  if (audience.value && isBlocked(audience.value)) {
+    return "The subscriber is blocked, so suppressions are not asked."
   }
+  const { project_id } = caller
+  const copies = [...email.cc, ...email.bcc].map((one) => comparable(one.email))
+  const address = comparable(email.to.email)
+  const scope = email.category === null ? {} : { category: email.category }
+  const found = await suppressedAmong(parts.store.read, project_id, [address, ...copies], scope)
+  const row = found.get(address)
+  if (row) throwSuppressed(row)
+  const left_out = [...new Set(copies)].filter((one) => found.has(one))
+  if (left_out.length === 0) return "No recipient is suppressed."
+  return left_out.map((one) => `${one} is suppressed and will be left out of the mail.`)
+}
+
+/** A message that its recipient does not want is accepted and fails, so it is a warning. */
+export async function preference({ parts, caller, email, audience }: Inquiry): Promise<Answer> {
+  if (!namesAudience(email)) return "The email names neither a subscriber nor a category."
+  const { project_id, project_settings } = caller
+  const decision = await foreseen(parts.store.read, project_settings, {
+    ...{ project_id, channel: "email", stream: "transactional", envelope: null },
+    recipient: comparable(email.to.email),
+    subscriber_id: resultOf(audience).subscriber?.id ?? null,
+    category: email.category,
+    scheduled_at: email.scheduled_at ?? null,
+  })
+  const { is_allowed = true, reason, deferred_until } = decision ?? {}
+  if (deferred_until) return [`${REASONS.quiet_hours} The email will be sent at ${deferred_until}.`]
+  if (is_allowed || reason === "suppressed") return "The recipient may get this email."
+  return [`${REASONS[reason ?? "preference"]} The email would be accepted and then fail.`]
+}
+
+type Judge = (found: SenderAuthentication) => Answer
+
+/** What receivers will make of the sender: by the records of its domain as the last check saw them. */
+const authenticated =
+  (judge: Judge) =>
+  ({ domain, rules, authentication: found }: Inquiry): Answer => {
+    if (domain === undefined) return NEEDS_SENDER
+    if (rules.value?.to_mailbox && domain === MAILBOX_DOMAIN) {
+      return "The embedded mailbox takes the mail. It asks for no records."
+    }
+    if (found && found.status === "verified") return judge(found)
+    return rules.value?.sending_domains.has(domain)
+      ? [`The operator lists ${domain} in sending_domains. Its records were not looked at.`]
+      : [`${domain} is not verified, so its records are not known.`]
+  }
+
+const isThere = ({ records }: SenderAuthentication, purpose: RecordPurpose) =>
+  records[purpose]?.status === "verified"
+
+const lacks = (names: string[], domain: string) => [
+  `The last check did not find the ${names.join(" and the ")} record of ${domain}. Run a check of the domain and mend it.`,
+]
+
+export const authentication = authenticated((found) => {
+  const missing = (["dkim", "spf"] as const).filter((purpose) => !isThere(found, purpose))
+  const names = missing.map((one) => one.toUpperCase())
+  if (names.length > 0) return lacks(names, found.domain)
+  return `The DKIM key and the SPF record of ${found.domain} are published.`
+})
+
+/** Whether the domain of the signature stands beside the From domain (RFC 7489, 3.1). */
+export const dkimAlignment = authenticated((found) =>
+  isThere(found, "dkim")
+    ? `The signature is of ${found.domain}, as is From.`
+    : [`Without its DKIM record, no signature speaks for ${found.domain}.`],
+)
+
+/** The same of the envelope sender as it is sent. */
+export const spfAlignment = authenticated((found) => {
+  const { reports_host: host, refusal, return_path } = found
+  if (host && refusal) return [refusalText(host, refusal)]
+  if (isThere(found, "return_path")) {
+    return `Reports go to ${return_path}, which is below the From domain.`
+  }
+  const instead =
+    host === undefined
+      ? "The envelope sender is the address of From."
+      : `Reports go to ${host}, so only DKIM is aligned.`
+  return [`The MX record of ${return_path} is not there. ${instead}`]
+})
+
+const POLICIES: Record<string, string> = {
+  none: "The policy is none: receivers report mail that fails, and take it.",
+  quarantine: "The policy is quarantine: mail that fails goes to the spam folder.",
+  reject: "The policy is reject: mail that fails is refused.",
+}
+
+export const dmarc = authenticated(({ records, domain }) => {
+  const record = records.dmarc?.found.find((value) => /^v=DMARC1\b/i.test(value))
+  if (!record) return lacks(["DMARC"], domain)
+  const word = /;\s*p\s*=\s*(\w+)/i.exec(record)?.[1]?.toLowerCase() ?? "none"
+  const known = Object.hasOwn(POLICIES, word) ? POLICIES[word] : undefined
+  return known ?? [`The policy ${JSON.stringify(word)} is not known to receivers.`]
+})
+
+const NEEDS_RENDERED = [
+  "The check needs the rendered mail. Mend first what the check rendering names.",
+]
+
+/** One of the checks that look at nothing but subject, html and text. */
+const ofContent =
+  (name: keyof ContentChecks, passed: string) =>
+  ({ email, findings }: Inquiry): Answer => {
+    if (findings === undefined) return NEEDS_RENDERED
+    if (findings === "too_long") {
+      return [
+        `Html and text have ${sizeOf(email, [])} bytes. Content over ${MOST_LOOKED_AT_BYTES} bytes is not looked at.`,
+      ]
+    }
+    return findings[name].length === 0 ? passed : findings[name].map(({ detail }) => detail)
+  }
+
+const markup = ofContent(
+  "rendering",
+  "The markup is whole, and common mail programs show all of it.",
+)
+
+export function rendering(inquiry: Inquiry): Answer {
+  resultOf(inquiry.rendered)
+  return markup(inquiry)
+}
+
+/** Some mail programs show no more of an html body than this. */
+const CLIPPED_BYTES = 102 * 1024
+
+export function size({ email, size_bytes }: Inquiry): Answer {
+  const files = email.attachments.filter((file) => "bytes" in file)
+  refuseSize(sizeOf(email, files))
+  const html_bytes = Buffer.byteLength(email.html ?? "")
+  if (html_bytes <= CLIPPED_BYTES) return `The message has ${size_bytes} bytes.`
+  return [
+    `The html has ${html_bytes} bytes. Some mail programs show only the first ${CLIPPED_BYTES}.`,
+  ]
+}
+
+const targets = ofContent("links", "Every link is whole and has https.")
+
+export function links(inquiry: Inquiry): Answer {
+  const { caller, email, address } = inquiry
+  const found = targets(inquiry)
+  if (address !== undefined || !chosenTracking(email, caller)) return found
+  return [...(Array.isArray(found) ? found : []), whyWithout(UNTRACKED)]
+}
+
+export const accessibility = ofContent(
+  "accessibility",
+  "Language, alternative texts, contrast, headings and link texts are in order.",
+)
+
+export const spamContent = ofContent(
+  "spam_content",
+  "No word or form that filters count was found.",
+)
+
+export function unsubscribeHeader({ parts, email, audience, address }: Inquiry): Answer {
+  if (!(audience.value ?? NO_AUDIENCE).is_endable) {
+    return "A mail of a critical category needs none."
+  }
+  if (email.category === null) return "A mail without a category needs none."
+  if (address === undefined) return [whyWithout(withoutPage(parts.rules.unsubscribe.takes_mail))]
   if (address.startsWith("https:")) {
-    return report.pass(name, "The mail carries List-Unsubscribe with one click (RFC 8058).")
+    return "The mail carries List-Unsubscribe with one click (RFC 8058)."
   }
-  const detail = `${new URL(address).origin} is without TLS, so mail programs show no one-click button. Set base_url to an https URL.`
-  return report.warn(name, [detail])
+  return [
+    `${new URL(address).origin} is without TLS, so mail programs show no one-click button. Set base_url to an https URL.`,
+  ]
 }

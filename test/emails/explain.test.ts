@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { newId } from "../../src/core/ids"
-import { explained, STAGES } from "../../src/emails/explain"
+import { explained, STAGES } from "../../src/emails/stages"
 import type { MessageView } from "../../src/messages/standing"
 import { bounced, deliverAll } from "../harness/delivery"
 import { mail } from "../harness/mail"
