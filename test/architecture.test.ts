@@ -229,6 +229,7 @@ const GONE: [string, RegExp][] = [
     "page-level recovery of SQLite: the newest verified backup is the way back",
     /store\/recover|sqlite-format|db-recover|db recover/,
   ],
+  ["a file of its own for the held part of a fan-out", /held-fan-outs|dropHeld\(/],
   ["a second reader of links or their surroundings", /link-surroundings|host-names|\blinksOf\(/],
   [
     "page-level recovery of SQLite: the newest verified backup is the way back",

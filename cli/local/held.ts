@@ -14,8 +14,6 @@ export interface HeldOptions extends LocalOptions {
   where?: string
 }
 
-const EACH_ONCE = "write each word once: --where kind=email,older_than=2h"
-const WORDS = ["kind", "project", "older_than", "domain"] as const
 const FIELDS = ["queue", "messages", "webhook_deliveries", "jobs"]
 
 /**
@@ -65,15 +63,13 @@ async function inParts(
 ): Promise<HeldCounts> {
   const changed: HeldCounts = { messages: 0, webhook_deliveries: 0, jobs: 0 }
   let after: HeldOrder["after"]
-  for (;;) {
+  do {
     const { counts, next } = await step(after)
-    changed.messages += counts.messages
-    changed.webhook_deliveries += counts.webhook_deliveries
-    changed.jobs += counts.jobs
-    if (!next) return changed
-    tell(changed)
-    after = next
-  }
+    for (const [table, rows] of Object.entries(counts)) changed[table as keyof HeldCounts] += rows
+    if (next) tell(changed)
+    after = next ?? undefined
+  } while (after)
+  return changed
 }
 
 const total = ({ messages, webhook_deliveries, jobs }: HeldCounts) =>
@@ -113,22 +109,19 @@ async function sendHere({ data_dir, run_id }: ServerRun, order: Omit<HeldOrder, 
   throw new Failure(exits.unreachable, "unreachable", `No server runs on the data in ${data_dir}.`)
 }
 
+const WORDS = ["kind", "project", "older_than", "domain"] as const
+const EACH_ONCE = "write each word once: --where kind=email,older_than=2h"
+
 /** Reads a filter such as `kind=email,older_than=2h`. Held work must match every word of it. */
 function filterOf(text: string | undefined): HeldFilter {
   const filter: HeldFilter = {}
-  if (text === undefined) return filter
-  for (const part of text.split(",")) {
-    const [name = "", ...rest] = part.trim().split("=")
-    const value = rest.join("=")
+  const refuse = (why: string) => usage(`--where: ${why}`, EACH_ONCE)
+  for (const part of text?.split(",") ?? []) {
+    const [, name, value = ""] = /^\s*([^=]*)=?(.*?)\s*$/s.exec(part) ?? []
     const word = WORDS.find((known) => known === name)
-    if (word && word in filter) throw usage(`--where: ${word} is given twice`, EACH_ONCE)
-    if (word && value === "") throw usage(`--where: ${word} has no value`, EACH_ONCE)
-    if (!word) {
-      throw usage(
-        `--where: "${part}" is not one of ${WORDS.map((known) => `${known}=…`).join(", ")}`,
-        EACH_ONCE,
-      )
-    }
+    if (!word) throw refuse(`"${part}" is not one of ${WORDS.map((one) => `${one}=…`).join(", ")}`)
+    if (word in filter) throw refuse(`${word} is given twice`)
+    if (value === "") throw refuse(`${word} has no value`)
     if (word === "older_than") filter[word] = duration(value, "--where older_than") / 1000
     else filter[word] = value
   }

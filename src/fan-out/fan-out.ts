@@ -1,4 +1,4 @@
-import { and, eq, isNull } from "drizzle-orm"
+import { and, eq, inArray, isNull } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { isPast, now } from "../core/time"
@@ -7,7 +7,9 @@ import { findAudience } from "../emails/email-audience"
 import { isTrusted, refuseUnsendable, rulesFor, type SendRules } from "../emails/prepare"
 import { unavailable } from "../http/envelope"
 import type { Caller } from "../identity/caller"
-import { DROPPED, enqueue } from "../jobs/jobs"
+import { underHold } from "../jobs/holds"
+import { DROPPED, enqueue, jobRows } from "../jobs/jobs"
+import { jobs } from "../jobs/tables"
 import { RESTORE_HOLD } from "../jobs/work-item"
 import { domainOf, type Mailbox } from "../lib/address"
 import type { AudienceChannel } from "../lib/preferences"
@@ -20,8 +22,7 @@ import { projectName } from "../templates/rendering"
 import { chosenTracking, trackingAtHost } from "../tracking/choice"
 import { emailTexts } from "./email-texts"
 import { countsOf } from "./fan-out-counts"
-import { fanOutStart, fanOutStopped } from "./fan-out-jobs"
-import { heldFanOuts } from "./held-fan-outs"
+import { fanOutPart, fanOutStart, fanOutStopped } from "./fan-out-jobs"
 import type { PublishIntent } from "./publish-input"
 import {
   type FanOutRow,
@@ -235,4 +236,19 @@ export async function records(db: Reader, rows: FanOutRow[]) {
     created_at: row.created_at,
     completed_at: row.completed_at,
   }))
+}
+
+const WALKING = [fanOutStart.name, fanOutPart.name]
+
+/** Of these fan-outs, the ids of those that wait since a restore: the job that starts or walks them is held. */
+async function heldFanOuts(db: Reader, rows: FanOutRow[]): Promise<Set<string>> {
+  const open = rows.filter(({ completed_at }) => completed_at === null)
+  if (open.length === 0) return new Set()
+  const { payload, project_id, name } = jobs
+  const projects = [...new Set(open.map((row) => row.project_id))]
+  const ours = and(inArray(project_id, projects), inArray(name, WALKING))
+  // A project has at most 1,000 open publishes, and each of them few jobs.
+  const of_restore = and(underHold(jobRows, RESTORE_HOLD), ours)
+  const held = await db.select({ payload }).from(jobs).where(of_restore)
+  return new Set(held.map((job) => (job.payload as { fan_out_id: string }).fan_out_id))
 }

@@ -1,8 +1,8 @@
 import { and, inArray, isNull, notInArray, or, type SQL } from "drizzle-orm"
 import { now } from "../core/time"
-import type { Store, Tx } from "../store/store"
+import type { Store } from "../store/store"
 import { CRASH_HOLD } from "./crash-guard"
-import { type AnyWorkRows, holders } from "./holds"
+import type { AnyWorkRows } from "./holds"
 import { pausedQueues } from "./tables"
 import { HELD, RESTORE_HOLD } from "./work-item"
 import { isHeld, isLeased, isReady } from "./work-rows"
@@ -26,8 +26,10 @@ export async function holdOpenWork(
   tables: HeldTable[],
   progress: (held: number) => void = () => {},
 ): Promise<number> {
+  // Before the rows, because it says that they are not to be released. Without a row it ends by itself.
+  const row = { queue: RESTORE_HOLD, paused_by: null, paused_at: now() }
+  await store.tx((tx) => tx.insert(pausedQueues).values(row).onConflictDoNothing())
   let held = 0
-  await keepPause(store, tables)
   for (const { rows, which } of tables) {
     for (const state of [isReady, isLeased, isHeldElsewhere(rows)]) {
       let some: number
@@ -44,29 +46,11 @@ export async function holdOpenWork(
 const isHeldElsewhere = ({ table: { owner } }: AnyWorkRows) =>
   and(isHeld, or(isNull(owner), notInArray(owner, [RESTORE_HOLD, CRASH_HOLD])))
 
-/** What is under the hold already may have lost its pause: its release had begun when the copy was made. */
-async function keepPause(store: Store, tables: HeldTable[]): Promise<void> {
-  for (const { rows } of tables) {
-    if ((await holders(store.read, rows)).includes(RESTORE_HOLD)) return store.tx(pause)
-  }
-}
-
-async function pause(tx: Tx): Promise<void> {
-  const row = { queue: RESTORE_HOLD, paused_by: null, paused_at: now() }
-  await tx.insert(pausedQueues).values(row).onConflictDoNothing()
-}
-
-/** The pause comes with the first rows: it says that they are not to be released. */
 const holdSome = (store: Store, { table, under_hold }: AnyWorkRows, which: SQL | undefined) =>
   store.tx(async (tx) => {
     const { id } = table
     const some = tx.select({ id }).from(table).where(which).limit(AT_ONCE)
-    const rows = await tx
-      .update(table)
-      .set({ state: HELD, owner: RESTORE_HOLD, lease_until: null, ...under_hold.takes })
-      .where(inArray(id, some))
-      .returning({ id })
-    if (rows.length === 0) return 0
-    await pause(tx)
+    const taken = { state: HELD, owner: RESTORE_HOLD, lease_until: null, ...under_hold.takes }
+    const rows = await tx.update(table).set(taken).where(inArray(id, some)).returning({ id })
     return rows.length
   })

@@ -63,21 +63,14 @@ export async function whyPutBack(store: Store, data_dir: string): Promise<string
 /** More than these are no minutes any more: a hold raises the mark by a leap, too. */
 const WEEK_OF_MARKS = 7 * 24 * 60
 
-interface RaiseOptions {
-  /** The folder that is to become `data_dir`; without it that one itself. */
-  to?: string
-  /** The mark is above this, too. */
-  above?: number
-}
-
 /**
- * Raises the mark of the database above the one before and above its folder's, and then writes it into
- * the folder. Whatever was copied until now is older than the folder from here on.
+ * Raises the mark of the database above the one before, above its folder's and above `above`, and then writes it
+ * into the folder, or into `to`, which is to become the folder. Whatever was copied until now is older from here on.
  */
 export async function raiseMark(
   store: Store,
   data_dir: string,
-  { to = data_dir, above = 0 }: RaiseOptions = {},
+  { to = data_dir, above = 0 } = {},
 ): Promise<void> {
   const here = markToReplace(data_dir)
   const mark = await store.tx(async (tx) => {

@@ -1,5 +1,5 @@
 import { isIP } from "node:net"
-import { and, asc, count, eq, gt, inArray, like, lt, or, type SQL, sql } from "drizzle-orm"
+import { and, asc, eq, gt, inArray, lt, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { log } from "../core/log"
@@ -18,7 +18,7 @@ import { messages } from "../messages/tables"
 import { readOfAll } from "../store/heavy-reads"
 import type { Reader, Store } from "../store/store"
 import { deliveryRows } from "../webhooks/delivery-rows"
-import { dropHeld } from "../webhooks/held"
+import { exhaust } from "../webhooks/held"
 import { deliveries, webhooks } from "../webhooks/tables"
 
 /** Which part of `held_after_restore`; a field that is missing excludes nothing. */
@@ -59,114 +59,83 @@ export interface HeldAnswer {
   next: HeldPlace | null
 }
 
-/** Rows of one order, so that its caller sees how far it is and may end it. */
-const MOST_ROWS = 2000
+/** Rows of one order that changes them, so that its caller sees how far it is and may end it. */
+const MOST_CHANGED = 2000
 
-/** Rows of one transaction. */
-const AT_ONCE = 100
+/** Rows of one read, and of one transaction. */
+const COUNTED_AT_ONCE = 2000
+const CHANGED_AT_ONCE = 100
+
+/**
+ * Counts, resumes or drops what a filter names of the work that a restored copy holds: all of it when it
+ * counts, otherwise up to 2,000 rows behind `after`. It walks by id, some rows at a time. A dropped message
+ * ends as one that its sender cancelled, with its event; a delivery ends `exhausted`, and a job is given up.
+ * Throws 422 for a kind or domain that cannot be.
+ */
+export async function changeHeld(store: Store, order: HeldOrder): Promise<HeldAnswer> {
+  const { action, filter, after } = order
+  const parts = await partsOf(store.read, filter)
+  const counts: HeldCounts = { messages: 0, webhook_deliveries: 0, jobs: 0 }
+  const is_count = action === "count"
+  const at_once = is_count ? COUNTED_AT_ONCE : CHANGED_AT_ONCE
+  let left = is_count ? Number.POSITIVE_INFINITY : MOST_CHANGED
+  const first = parts.findIndex(({ name }) => name === after?.table)
+  for (const part of parts.slice(Math.max(0, first))) {
+    let last = part.name === after?.table ? after.id : ""
+    while (left > 0) {
+      const page = await heldPage(store.read, part, last, at_once)
+      if (page.last === undefined) break
+      if (page.ids.length > 0) counts[part.name] += await CHANGES[action](store, part, page.ids)
+      last = page.last
+      left -= page.looked_at
+    }
+    if (left <= 0) return { counts, next: { table: part.name, id: last } }
+  }
+  if (!is_count) log.info("held work was changed", { action, filter })
+  return { counts, next: null }
+}
 
 interface HeldPart {
   name: keyof HeldCounts
   rows: AnyWorkRows
   which: SQL | undefined
-  /** Of messages: one of the recipients has an address there. */
+  /** Of messages: one of the recipients has an address there. The recipients are JSON, which no query looks into. */
   domain?: string | undefined
 }
 
-/**
- * Counts, resumes or drops what a filter names of the work that a restored copy holds: all of it when it
- * counts, otherwise up to 2,000 rows behind `after`. A dropped message ends as one that its sender
- * cancelled, with its event; a delivery ends `exhausted`, and a job is given up. Throws 422 for a kind or
- * domain that cannot be.
- */
-export async function changeHeld(store: Store, order: HeldOrder): Promise<HeldAnswer> {
-  const parts = await partsOf(store.read, order.filter)
-  if (order.action === "count") return { counts: await countsOf(store.read, parts), next: null }
-  const counts: HeldCounts = { messages: 0, webhook_deliveries: 0, jobs: 0 }
-  let left = MOST_ROWS
-  const first = parts.findIndex(({ name }) => name === order.after?.table)
-  for (const [at, part] of parts.entries()) {
-    if (at < first) continue
-    let after = at === first ? (order.after?.id ?? "") : ""
-    while (left > 0) {
-      const { ids, last, looked_at } = await heldPage(store.read, part, after)
-      if (last === undefined) break
-      if (ids.length > 0) counts[part.name] += await ENDS[order.action](store, part, ids)
-      after = last
-      left -= looked_at
-    }
-    if (left <= 0) return { counts, next: { table: part.name, id: after } }
-  }
-  log.info("held work was changed", { action: order.action, filter: order.filter })
-  return { counts, next: null }
+async function heldPage(db: Reader, part: HeldPart, after: string, most: number) {
+  const { rows, which, domain } = part
+  const { id } = rows.table
+  const held = and(underHold(rows, RESTORE_HOLD), which, gt(id, after))
+  const { recipient, recipients } = messages
+  const columns = domain === undefined ? { id } : { id, recipient, recipients }
+  const found = await readOfAll<{ id: string } & Partial<Recipients>>(db, (reader) =>
+    reader.select(columns).from(rows.table).where(held).orderBy(asc(id)).limit(most),
+  )
+  const ours = found.filter((row) => domain === undefined || isTo(domain, row))
+  return { ids: ours.map((row) => row.id), last: found.at(-1)?.id, looked_at: found.length }
 }
+
+type Recipients = Pick<typeof messages.$inferSelect, "recipient" | "recipients">
+
+const isTo = (domain: string, { recipient = "", recipients = [] }: Partial<Recipients>) =>
+  [recipient, ...recipients.map(({ email }) => email)].some((one) => domainOf(one) === domain)
 
 type Change = (store: Store, part: HeldPart, ids: string[]) => Promise<number>
 
-const ENDS: Record<"resume" | "purge", Change> = {
+const CHANGES: Record<HeldOrder["action"], Change> = {
+  count: async (_, __, ids) => ids.length,
   resume: (store, { rows }, ids) => unholdThese(store, rows, RESTORE_HOLD, ids),
   purge: (store, { name }, ids) => DROPS[name](store, ids),
 }
 
 const DROPS: Record<keyof HeldCounts, (store: Store, ids: string[]) => Promise<number>> = {
   messages: dropMessages,
-  webhook_deliveries: (store, ids) => store.tx((tx) => dropHeld(tx, RESTORE_HOLD, ids)),
-  jobs: dropJobs,
-}
-
-interface HeldPage {
-  ids: string[]
-  /** The next page begins behind it. Undefined where no row was left. */
-  last: string | undefined
-  looked_at: number
-}
-
-async function heldPage(db: Reader, part: HeldPart, after: string): Promise<HeldPage> {
-  const { rows, which, domain } = part
-  const { id } = rows.table
-  const held = and(underHold(rows, RESTORE_HOLD), which, gt(id, after))
-  const some = await readOfAll(db, (reader) =>
-    reader.select({ id }).from(rows.table).where(held).orderBy(asc(id)).limit(AT_ONCE),
-  )
-  const all = some.map((row) => row.id)
-  const ids = domain === undefined ? all : await idsTo(db, all, domain)
-  return { ids, last: all.at(-1), looked_at: all.length }
-}
-
-/** Which of these messages go to the domain. The recipients are JSON, which no query looks into. */
-async function idsTo(db: Reader, ids: string[], domain: string): Promise<string[]> {
-  const { id, recipient, recipients } = messages
-  const rows = await db.select({ id, recipient, recipients }).from(messages).where(inArray(id, ids))
-  const found = rows.filter((row) =>
-    [row.recipient, ...row.recipients.map(({ email }) => email)].some(
-      (address) => domainOf(address) === domain,
+  webhook_deliveries: (store, ids) =>
+    store.tx((tx) =>
+      exhaust(tx, and(inArray(deliveries.id, ids), underHold(deliveryRows, RESTORE_HOLD))),
     ),
-  )
-  return found.map((row) => row.id)
-}
-
-async function countsOf(db: Reader, parts: HeldPart[]): Promise<HeldCounts> {
-  const counts: HeldCounts = { messages: 0, webhook_deliveries: 0, jobs: 0 }
-  for (const part of parts) counts[part.name] = await countOf(db, part)
-  return counts
-}
-
-async function countOf(db: Reader, part: HeldPart): Promise<number> {
-  const { rows, which, domain } = part
-  if (domain === undefined) {
-    const all = and(underHold(rows, RESTORE_HOLD), which)
-    const [row] = await readOfAll(db, (reader) =>
-      reader.select({ n: count() }).from(rows.table).where(all),
-    )
-    return Number(row?.n ?? 0)
-  }
-  let found = 0
-  for (let after: string | undefined = ""; after !== undefined; ) {
-    const { ids, last }: HeldPage = await heldPage(db, part, after)
-    found += ids.length
-    after = last
-  }
-  return found
+  jobs: dropJobs,
 }
 
 /** As its sender would. One that ended meanwhile, or is claimed, is left alone. */
@@ -204,62 +173,56 @@ const JOB_NAME = /^[a-z_-]+(\.[a-z_-]+)+$/
 const NEVER = sql`1 = 0`
 
 async function partsOf(db: Reader, filter: HeldFilter): Promise<HeldPart[]> {
-  const { kind } = filter
-  const is_channel = kind !== undefined && CHANNELS.includes(kind)
-  const is_job = kind === JOB || (kind !== undefined && JOB_NAME.test(kind))
-  if (kind !== undefined && !is_channel && !is_job && kind !== HOOKS) throw unknownKind(kind)
-  if (filter.project !== undefined && !isUuid(filter.project)) {
-    fail("validation_error", `project: "${filter.project}" is not the id of a project.`)
+  const { kind, project, older_than } = filter
+  const only = kind === undefined ? undefined : partNamed(kind)
+  if (project !== undefined && !isUuid(project)) {
+    fail("validation_error", `project: "${project}" is not the id of a project.`)
   }
   const domain = filter.domain === undefined ? undefined : demandDomain(filter.domain)
-  const of_channel = is_channel ? eq(messages.channel, kind as "email") : undefined
-  const of_kind = kind === undefined || kind === JOB ? undefined : eq(jobs.name, kind)
-  const all: HeldPart[] = [
-    {
-      name: "messages",
-      rows: messageRows,
-      which: and(of_channel, within(messageRows, filter)),
-      domain,
-    },
-    {
-      name: "webhook_deliveries",
-      rows: deliveryRows,
-      which: and(
-        within(deliveryRows, filter),
-        domain === undefined ? undefined : await isForHost(db, domain),
-      ),
-    },
-    {
-      name: "jobs",
-      rows: jobRows,
-      which: and(of_kind, within(jobRows, filter), domain === undefined ? undefined : NEVER),
-    },
-  ]
-  if (kind === undefined) return all
-  const name = is_channel ? "messages" : is_job ? "jobs" : "webhook_deliveries"
-  return all.filter((part) => part.name === name)
+  const before = older_than === undefined ? undefined : secondsFromNow(-older_than)
+  const part = (name: HeldPart["name"], rows: AnyWorkRows, which: SQL | undefined): HeldPart => {
+    const { project_id, created_at } = rows.table
+    const of_project = project === undefined ? undefined : eq(project_id, project)
+    const is_old = before === undefined ? undefined : lt(created_at, before)
+    return { name, rows, which: and(which, of_project, is_old) }
+  }
+  const of_channel = CHANNELS.includes(kind ?? "")
+    ? eq(messages.channel, kind as "email")
+    : undefined
+  const of_kind = only === "jobs" && kind !== JOB ? eq(jobs.name, kind ?? "") : undefined
+  const to_host = domain === undefined ? undefined : await isForHost(db, domain)
+  return [
+    { ...part("messages", messageRows, of_channel), domain },
+    part("webhook_deliveries", deliveryRows, to_host),
+    part("jobs", jobRows, domain === undefined ? of_kind : NEVER),
+  ].filter(({ name }) => only === undefined || name === only)
 }
 
-const within = ({ table }: AnyWorkRows, { project, older_than }: HeldFilter) =>
-  and(
-    project === undefined ? undefined : eq(table.project_id, project),
-    older_than === undefined ? undefined : lt(table.created_at, secondsFromNow(-older_than)),
-  )
+function partNamed(kind: string): HeldPart["name"] {
+  if (CHANNELS.includes(kind)) return "messages"
+  if (kind === HOOKS) return "webhook_deliveries"
+  if (kind === JOB || JOB_NAME.test(kind)) return "jobs"
+  const known = [...CHANNELS, HOOKS, JOB].join(", ")
+  return fail("validation_error", `kind: "${kind}" is none of ${known}, or a kind of jobs.`)
+}
 
+/** Addresses are kept as they were given: the host may be in capitals, encoded, or in another script. */
 async function isForHost(db: Reader, domain: string): Promise<SQL> {
   const { id, url } = webhooks
-  // Addresses are kept as they were given: the host may be in capitals, encoded, or in another script.
-  const may_be = or(
-    like(sql`lower(${url})`, `%${domain}%`),
-    sql`${url} LIKE '%!%%' ESCAPE '!'`,
-    sql`octet_length(${url}) <> length(${url})`,
-  )
-  // An IP address has many spellings.
-  const which = isIP(unbracketed(domain)) === 0 ? may_be : undefined
-  const rows = await readOfAll(db, (reader) =>
-    reader.select({ id, url }).from(webhooks).where(which),
-  )
-  const ids = rows.flatMap((row) => (hostOf(row.url) === domain ? [row.id] : []))
+  const ids: string[] = []
+  for (let after: string | undefined = ""; after !== undefined; ) {
+    const beyond = gt(id, after)
+    const rows: { id: string; url: string }[] = await readOfAll(db, (reader) =>
+      reader
+        .select({ id, url })
+        .from(webhooks)
+        .where(beyond)
+        .orderBy(asc(id))
+        .limit(CHANGED_AT_ONCE),
+    )
+    ids.push(...rows.flatMap((row) => (hostOf(row.url) === domain ? [row.id] : [])))
+    after = rows.at(-1)?.id
+  }
   return ids.length === 0 ? NEVER : inArray(deliveries.webhook_id, ids)
 }
 
@@ -277,10 +240,3 @@ function demandDomain(text: string): string {
 }
 
 const HOST = /^(\[[0-9a-f:.]+\]|[^\s/?#@:*\\[\]]+)$/i
-
-const unbracketed = (host: string) => host.replace(/^\[|\]$/g, "")
-
-function unknownKind(kind: string): never {
-  const known = [...CHANNELS, HOOKS, JOB].join(", ")
-  return fail("validation_error", `kind: "${kind}" is none of ${known}, or a kind of jobs.`)
-}

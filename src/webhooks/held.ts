@@ -1,11 +1,10 @@
 import { and, eq, inArray, type SQL, sql } from "drizzle-orm"
 import { now, secondsFromNow } from "../core/time"
-import { underHold } from "../jobs/holds"
 import { DEAD, HELD, READY } from "../jobs/work-item"
 import { isReady } from "../jobs/work-rows"
 import { skipLocked } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
-import { deliveryRows, deliveryWakeUp, isHeldByEndpoint, notInFlight } from "./delivery-rows"
+import { deliveryWakeUp, isHeldByEndpoint, notInFlight } from "./delivery-rows"
 import { deliveries, type WebhookStatus } from "./tables"
 import { count, waitsForEndpoint } from "./totals"
 
@@ -88,15 +87,6 @@ export async function releaseHeld(
 export const exhaustAll = (tx: Tx, webhook: { id: string }): Promise<number> =>
   exhaust(tx, and(eq(webhook_id, webhook.id), sql`state in (0, 3)`, notInFlight(tx)))
 
-/** Ends those of these deliveries that a named hold keeps. Returns how many. */
-export async function dropHeld(tx: Tx, by: string, ids: string[]): Promise<number> {
-  const held = and(inArray(id, ids), underHold(deliveryRows, by))
-  const ended = { status: "exhausted", state: DEAD, owner: null, run_at: now() } as const
-  const rows = await tx.update(deliveries).set(ended).where(held).returning(OF_ENDPOINT)
-  await count(tx, rows, { open: -1 })
-  return rows.length
-}
-
 /** Ends up to 500 of these deliveries as `exhausted`. Returns how many. */
 export async function exhaust(tx: Tx, which: SQL | undefined): Promise<number> {
   const some = tx
@@ -106,7 +96,7 @@ export async function exhaust(tx: Tx, which: SQL | undefined): Promise<number> {
   const rows = await skipLocked(some.limit(BATCH))
   if (rows.length === 0) return 0
   const ids = rows.map((row) => row.id)
-  const ended = { status: "exhausted", state: DEAD, run_at: now() } as const
+  const ended = { status: "exhausted", state: DEAD, owner: null, run_at: now() } as const
   await tx.update(deliveries).set(ended).where(inArray(id, ids))
   await count(tx, rows, { open: -1 })
   await count(tx, rows.filter(waitsForEndpoint), { held: -1 })
