@@ -41,4 +41,5 @@ life(auditLog, {
   ends: "retention.audit_log",
   late: true,
   personal: { searched: ["before", "after"] },
+  counts: { name: "audit_log" },
 })

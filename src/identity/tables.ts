@@ -155,7 +155,7 @@ export const accountMembers = table(
     index("account_members_by_user").on(member.user_id),
   ],
 )
-life(accountMembers, { owner: "account", ends: "never" })
+life(accountMembers, { owner: "account", ends: "never", counts: { name: "members" } })
 
 /** Roles given in one project. Owners and admins of the account need none: they are admins. */
 export const projectMembers = table(

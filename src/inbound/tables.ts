@@ -1,5 +1,6 @@
-import { sql } from "drizzle-orm"
+import { ne, sql } from "drizzle-orm"
 import type { Mailbox } from "../lib/address"
+import { STORED } from "../plans/stored-bytes"
 import {
   bool,
   bytes,
@@ -71,6 +72,9 @@ export interface ParsedInbound {
   report: unknown
 }
 
+/** The total of a project: its mails that were processed, or given up. */
+export const INBOUND_COUNTER = "inbound_emails"
+
 /** One row for each recipient that was accepted, before the sender is told 250. */
 export const inboundEmails = table(
   "inbound_emails",
@@ -133,10 +137,15 @@ life(inboundEmails, {
   owner: "project",
   ends: "inbound_days",
   personal: { found_by: { address: "from_email" }, searched: ["session", "parsed"] },
+  counts: {
+    name: INBOUND_COUNTER,
+    where: ne(inboundEmails.status, "received"),
+    bytes: {
+      name: STORED.received,
+      of: sql`coalesce(${inboundEmails.stored_bytes}, ${inboundEmails.size})`,
+    },
+  },
 })
-
-/** The total of a project: its mails that were processed, or given up. */
-export const INBOUND_COUNTER = "inbound_emails"
 
 export type InboundRow = typeof inboundEmails.$inferSelect
 

@@ -1,4 +1,5 @@
 import { sql } from "drizzle-orm"
+import { STORED } from "../plans/stored-bytes"
 import { bytes, id, index, int, json, primaryKey, ref, table, text, time } from "../store/columns"
 import { life } from "../store/life"
 
@@ -43,6 +44,7 @@ life(mailboxMails, {
       remedy: "nothing; ask for the mail again",
     },
   },
+  counts: { name: "mailbox_mails", bytes: { name: STORED.mailbox, of: sql`${mailboxMails.size}` } },
 })
 
 /** One row a recipient, because `?to=` must find a copy too and JSON is never searched. */

@@ -1,18 +1,10 @@
-import { and, asc, count, eq, gt, lte, ne, type SQL, sql } from "drizzle-orm"
+import { and, asc, count, eq, gt, lte, type SQL, sql } from "drizzle-orm"
 import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
-import { auditLog } from "../audit-log/tables"
-import { accountMembers } from "../identity/tables"
-import { INBOUND_COUNTER, inboundEmails } from "../inbound/tables"
-import { mailboxMails } from "../mailbox/tables"
 import { type ChannelName, messages, type Status } from "../messages/tables"
 import { knowsStatus, settledCounters } from "../messages/transitions"
 import { STORED } from "../plans/stored-bytes"
 import type { Reader } from "../store/store"
-import { subscribers, subscriberTags } from "../subscribers/tables"
-import { suppressions } from "../suppressions/tables"
-import { templates } from "../templates/tables"
-import { topics } from "../topics/tables"
-import { webhooks } from "../webhooks/tables"
+import { columnOf, keyOf, tableLives } from "./table-lives"
 
 /** Rows of one step: some half a millisecond where an index has them. */
 const STEP = 2000
@@ -31,105 +23,47 @@ export interface CountedRows {
 /** Where counters of an owner are kept: under the id of a project or of an account. */
 export type CounterOwner = "project" | "account"
 
+const CHANNELS: ReadonlySet<ChannelName> = new Set<ChannelName>(["email", "push", "sms", "in_app"])
+
+const counted = tableLives.flatMap(({ counts, ...its }) => (counts ? [{ ...its, ...counts }] : []))
+
+const plainOf = (kind: CounterOwner) =>
+  counted.filter(({ owner, of_another }) => owner === kind && !of_another).map(({ name }) => name)
+
 /** Counters that every owner of the kind has; without a row they are 0. */
 export const PLAIN_COUNTERS: Record<CounterOwner, string[]> = {
-  project: [
-    ...["email", "push", "sms", "in_app", "topics", "templates", "webhooks"],
-    ...["mailbox_mails", INBOUND_COUNTER, "subscribers", "suppressions"],
-  ],
-  account: ["members", "audit_log"],
+  project: [...CHANNELS, ...plainOf("project")],
+  account: plainOf("account"),
 }
-
-const CHANNELS: ReadonlySet<ChannelName> = new Set<ChannelName>(["email", "push", "sms", "in_app"])
 
 /** What a counter counts; undefined for one that counts no rows, such as the invitations of a day. */
 export function countedRows(kind: CounterOwner, id: string, name: string): CountedRows | undefined {
-  return kind === "account" ? ofAccount(id, name) : (ofLists(id, name) ?? ofMessages(id, name))
+  return ofLists(kind, id, name) ?? (kind === "project" ? ofMessages(id, name) : undefined)
 }
 
-function ofAccount(account_id: string, name: string): CountedRows | undefined {
-  if (name === "members") {
-    return { walked: accountMembers.user_id, where: eq(accountMembers.account_id, account_id) }
+/** By what the lives of the tables say. */
+function ofLists(kind: CounterOwner, id: string, name: string): CountedRows | undefined {
+  const [head, filter, ...rest] = name.split(".")
+  for (const { table, owner, where, bytes, by, of_another, ...one } of counted) {
+    const [named, walked] = [columnOf(table, `${kind}_id`), keyOf(table).at(-1)]
+    if (owner !== kind || !named || !walked) continue
+    const ours = and(eq(named, id), where)
+    if (bytes?.name === name) return { walked, where: ours, adds: bytes.of }
+    if (one.name !== head) continue
+    if (filter === undefined && !of_another) return { walked, where: ours }
+    const column = filter !== undefined && by?.includes(filter) && columnOf(table, filter)
+    if (column) return { walked, where: and(ours, eq(column, rest.join("."))) }
   }
-  return name === "audit_log"
-    ? { walked: auditLog.id, where: eq(auditLog.account_id, account_id) }
-    : undefined
+  return undefined
 }
 
-function ofLists(project_id: string, name: string): CountedRows | undefined {
-  const [head = "", filter, ...rest] = name.split(".")
-  const value = rest.join(".")
-  switch (head) {
-    case "topics":
-      return { walked: topics.id, where: eq(topics.project_id, project_id) }
-    case "templates":
-      return { walked: templates.id, where: eq(templates.project_id, project_id) }
-    case "webhooks":
-      return { walked: webhooks.id, where: eq(webhooks.project_id, project_id) }
-    case "mailbox_mails":
-      return { walked: mailboxMails.id, where: eq(mailboxMails.project_id, project_id) }
-    case INBOUND_COUNTER:
-      return ofReceived(project_id)
-    case "stored_bytes":
-      return ofStored(project_id, name)
-    case "subscribers":
-      return ofSubscribers(project_id, filter, value)
-    case "suppressions":
-      return ofSuppressions(project_id, filter, value)
-    default:
-      return undefined
-  }
-}
-
-function ofReceived(project_id: string): CountedRows {
-  const processed = ne(inboundEmails.status, "received")
-  return {
-    walked: inboundEmails.id,
-    where: and(eq(inboundEmails.project_id, project_id), processed),
-  }
-}
-
-function ofStored(project_id: string, name: string): CountedRows | undefined {
-  if (name === STORED.mailbox) {
-    const where = eq(mailboxMails.project_id, project_id)
-    return { walked: mailboxMails.id, where, adds: sql`${mailboxMails.size}` }
-  }
-  if (name === STORED.received) {
-    const { stored_bytes, size } = inboundEmails
-    return { ...ofReceived(project_id), adds: sql`coalesce(${stored_bytes}, ${size})` }
-  }
-  const rows = ofMessages(project_id, name.slice("stored_bytes.".length))
-  return rows && { ...rows, adds: sql`coalesce(${messages.stored_bytes}, 0)` }
-}
-
-function ofSubscribers(
-  project_id: string,
-  filter: string | undefined,
-  value: string,
-): CountedRows | undefined {
-  const ours = eq(subscribers.project_id, project_id)
-  if (filter === undefined) return { walked: subscribers.id, where: ours }
-  if (filter === "status") {
-    const status = value as typeof subscribers.$inferSelect.status
-    return { walked: subscribers.id, where: and(ours, eq(subscribers.status, status)) }
-  }
-  const tagged = and(eq(subscriberTags.project_id, project_id), eq(subscriberTags.tag, value))
-  return filter === "tag" ? { walked: subscriberTags.subscriber_id, where: tagged } : undefined
-}
-
-function ofSuppressions(
-  project_id: string,
-  filter: string | undefined,
-  value: string,
-): CountedRows | undefined {
-  const ours = eq(suppressions.project_id, project_id)
-  if (filter === undefined) return { walked: suppressions.id, where: ours }
-  const { channel, reason, origin } = suppressions
-  const column = { channel, reason, origin }[filter]
-  return column && { walked: suppressions.id, where: and(ours, eq(column, value as never)) }
-}
+const STORED_BYTES = "stored_bytes."
 
 function ofMessages(project_id: string, name: string): CountedRows | undefined {
+  if (name.startsWith(STORED_BYTES)) {
+    const rows = ofMessages(project_id, name.slice(STORED_BYTES.length))
+    return rows && { ...rows, adds: sql`coalesce(${messages.stored_bytes}, 0)` }
+  }
   const [channel = "", status, ...rest] = name.split(".")
   if (!CHANNELS.has(channel as ChannelName) || rest.length > 0) return undefined
   const ours = and(
@@ -143,19 +77,18 @@ function ofMessages(project_id: string, name: string): CountedRows | undefined {
 
 /** Names of counters that the rows of a project ask for, also where the counter itself is lost. */
 export async function namesInRows(db: Reader, project_id: string): Promise<string[]> {
-  const valuesOf = async (column: SQLiteColumn, of: SQLiteColumn) => {
-    const values = db.selectDistinct({ value: column }).from(column.table)
-    return (await values.where(eq(of, project_id))).map(({ value }) => String(value))
-  }
   const names = [...CHANNELS].flatMap(settledCounters)
   names.push(...Object.values(STORED))
-  const { tag, project_id: tagged } = subscriberTags
-  for (const value of await valuesOf(subscribers.status, subscribers.project_id))
-    names.push(`subscribers.status.${value}`)
-  for (const value of await valuesOf(tag, tagged)) names.push(`subscribers.tag.${value}`)
-  for (const filter of ["channel", "reason", "origin"] as const) {
-    for (const value of await valuesOf(suppressions[filter], suppressions.project_id))
-      names.push(`suppressions.${filter}.${value}`)
+  for (const { table, owner, name, by = [] } of counted) {
+    const of = columnOf(table, "project_id")
+    if (owner !== "project" || !of) continue
+    for (const filter of by) {
+      const values = db
+        .selectDistinct({ value: columnOf(table, filter) as SQLiteColumn })
+        .from(table)
+      for (const { value } of await values.where(eq(of, project_id)))
+        names.push(`${name}.${filter}.${value}`)
+    }
   }
   return names
 }

@@ -1,4 +1,4 @@
-import { getTableName } from "drizzle-orm"
+import { getTableName, type SQL } from "drizzle-orm"
 import type { SQLiteTable } from "drizzle-orm/sqlite-core"
 
 /** The owner of rows: they go with it at the latest. */
@@ -38,10 +38,25 @@ export interface Life<Table extends SQLiteTable = SQLiteTable> {
   names?: { [Name in ColumnName<Table>]?: string | string[] }
   /** The columns with values that the master key seals. Each file that seals has its column here, or in none. */
   sealed?: { [Name in ColumnName<Table>]?: SealedLife }
+  /** The totals that are kept of the rows, under the id of their owner (`store/counters.ts`). */
+  counts?: CountLife<ColumnName<Table>>
   /** Where the rows tell of a person. An export, an erasure and a search read it. */
   personal?: PersonalLife<ColumnName<Table>>
   /** A row may be written when its owner is gone already, so one without an owner is no damage. */
   late?: true
+}
+
+interface CountLife<Name extends string> {
+  /** The counter of the rows. */
+  name: string
+  /** Further counters, one for each value of a column: `<name>.<column>.<value>`. */
+  by?: Name[]
+  /** The rows that count; without it all. */
+  where?: SQL
+  /** The counter of what the rows store, and the bytes of a row. */
+  bytes?: { name: string; of: SQL }
+  /** The counter of the rows is that of another table: only those by value are of this one. */
+  of_another?: true
 }
 
 /** By what a row may name a person. */

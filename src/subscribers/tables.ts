@@ -62,7 +62,11 @@ export const subscribers = table(
       .where(sql`phone IS NOT NULL`),
   ],
 )
-life(subscribers, { owner: "project", ends: "never" })
+life(subscribers, {
+  owner: "project",
+  ends: "never",
+  counts: { name: "subscribers", by: ["status"] },
+})
 
 /**
  * By what a subscriber is found: the words of its external id, email and name, and the first letters
@@ -116,6 +120,7 @@ life(subscriberTags, {
   owner: "project",
   ends: "with row",
   names: { subscriber_id: "subscribers" },
+  counts: { name: "subscribers", by: ["tag"], of_another: true },
 })
 
 /**

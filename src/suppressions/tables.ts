@@ -62,6 +62,7 @@ life(suppressions, {
   owner: "project",
   ends: "after their own end",
   personal: { found_by: { address: "address", phone: "address" } },
+  counts: { name: "suppressions", by: ["channel", "reason", "origin"] },
 })
 
 export type SuppressionRow = typeof suppressions.$inferSelect

@@ -121,7 +121,7 @@ export const templates = table(
     index("templates_by_project").on(template.project_id, template.id),
   ],
 )
-life(templates, { owner: "project", ends: "never" })
+life(templates, { owner: "project", ends: "never", counts: { name: "templates" } })
 
 export const templateVersions = table(
   "template_versions",

@@ -27,7 +27,7 @@ export const topics = table(
     index("topics_by_project").on(topic.project_id, topic.id),
   ],
 )
-life(topics, { owner: "project", ends: "never" })
+life(topics, { owner: "project", ends: "never", counts: { name: "topics" } })
 
 export type TopicRow = typeof topics.$inferSelect
 

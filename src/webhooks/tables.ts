@@ -122,6 +122,7 @@ life(webhooks, {
       as: "headers",
     },
   },
+  counts: { name: "webhooks" },
 })
 
 /** One event for one endpoint: its work columns, and the capture of its last attempt. */
