@@ -9,14 +9,11 @@ import type { Workers } from "./core/workers"
 import { openChecks } from "./domains/check-job"
 import { NO_PUBLIC_ADDRESS, publicAddressOf } from "./domains/public-address"
 import { senderDomains } from "./domains/sending-domains"
-import { Intake } from "./emails/accept"
-import { audienceRules } from "./emails/email-audience"
 import { emailContext } from "./emails/email-context"
 import { systemMail } from "./emails/instance-mail"
 import { MAILBOX_DOMAIN, type SendRules } from "./emails/prepare"
 import { mailbox } from "./emails/providers/mailbox"
 import type { OutgoingMail } from "./emails/providers/provider"
-import { suppressionRules } from "./emails/suppressed"
 import { localPartFor } from "./emails/token-addresses"
 import { MessageWatchers } from "./events/message-watchers"
 import { stopOf } from "./fan-out/stopped"
@@ -32,9 +29,12 @@ import { jobRows, jobTable } from "./jobs/jobs"
 import { WorkLoop } from "./jobs/loop"
 import { type WorkNode, workNode } from "./jobs/work-nodes"
 import { isMailbox } from "./lib/address"
+import { Intake } from "./messages/accept"
 import { watch } from "./messages/facts"
-import type { Channels } from "./messages/pipeline"
-import { countMessages, messageRows, messageTable } from "./messages/pipeline"
+import { type Channels, countMessages, messageRows, messageTable } from "./messages/pipeline"
+import { audienceRules } from "./messages/send-fields"
+import { suppressionRules } from "./messages/suppressed"
+
 import { backupWarnings } from "./operations/backup/backup-state"
 import { openBackups } from "./operations/backup/create-backup"
 import { invariantWarnings } from "./operations/invariant-sweep"
@@ -288,7 +288,7 @@ function sendRules(
   return {
     files: { allow_private: settings["attachments.allow_private"] },
     domains: senderDomains(store.read),
-    suppressions: suppressionRules(store.read),
+    suppressions: suppressionRules(store.read, "email"),
     audience: audienceRules(store.read),
     providerOf: (project_id) => firstProvider(store.read, EMAIL, project_id),
     sending_domains: new Set(settings.sending_domains.filter((name) => name !== MAILBOX_DOMAIN)),

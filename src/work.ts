@@ -4,8 +4,6 @@ import { domainCheck } from "./domains/check-schedule"
 import { domainRemoved } from "./domains/domains"
 import type { SendRules } from "./emails/prepare"
 import { applyFeedback } from "./emails/provider-feedback"
-import { probeProvider, wakeWaiting } from "./emails/provider-jobs"
-import { failMailFrom } from "./emails/removed-domain-mail"
 import { fanOutPart, fanOutStart, fanOutStopped } from "./fan-out/fan-out-jobs"
 import { start } from "./fan-out/start"
 import { endWaiting } from "./fan-out/stopped"
@@ -16,6 +14,8 @@ import { type ProcessParts, processInbound } from "./inbound/process"
 import { inboundProcess } from "./inbound/process-job"
 import { bind, type JobHandlers } from "./jobs/jobs"
 import { complain, mailboxComplain } from "./mailbox/simulator"
+import { probeProvider, wakeWaiting } from "./messages/provider-jobs"
+import { failMailFrom } from "./messages/removed-domain-mail"
 import {
   backupCreate,
   backupFailed,
@@ -101,7 +101,7 @@ export const jobHandlers = (
   ...bind(domainRemoved, failMailFrom(store, rules)),
   ...bind(providerRefused, providerAlerts.tellAdmins(store, post.mail)),
   ...bind(providerProbe, probeProvider(store, open_providers)),
-  ...bind(providersResumed, wakeWaiting(store)),
+  ...bind(providersResumed, wakeWaiting(store, "email_provider")),
   ...bind(providerFeedback, applyFeedback(store)),
   ...bind(suppressionRemoved, removeFromProviders(store, open_providers)),
   ...bind(inboundProcess, processInbound(inbound)),

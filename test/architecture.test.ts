@@ -224,6 +224,10 @@ test.each<[string, RegExp, RegExp]>([
 /** Forms that have gone, by the row of the clean-up that took them out: a pattern of a path or of code. */
 const GONE: [string, RegExp][] = [
   ["a list of stages for each of preflight and explain", /explain-decision|PREFLIGHT_CHECKS/],
+  [
+    "what is neutral stands in messages",
+    /^src\/emails\/(accept|batch|suppressed|audience-obstacle|email-audience|email-category|provider-jobs)\.ts$/,
+  ],
   ["zones as words in a time of the command line", /zoneNamed/],
   [
     "page-level recovery of SQLite: the newest verified backup is the way back",

@@ -1,7 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
 import { codes, type ErrorCode } from "../core/errors"
 import { count, id, text as sample } from "../lib/record-fields"
-import { BatchWarnings } from "./link-warnings"
+import { BatchWarnings } from "./render-email"
 import { SendEmail } from "./schemas"
 
 export const BatchRequest = t.Union([

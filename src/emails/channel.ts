@@ -4,17 +4,17 @@ import type { Secrets } from "../core/secrets"
 import { returnPathHost } from "../domains/return-path"
 import { isVerified, senderReadiness } from "../domains/sending-domains"
 import { queueOfDomain } from "../jobs/holds"
-import type { Hold } from "../jobs/work-item"
-import { DeferredError, type RetrySchedule } from "../jobs/work-item"
+import { DeferredError, type Hold, type RetrySchedule } from "../jobs/work-item"
 import { domainOf, needsSmtputf8 } from "../lib/address"
 import { Semaphore } from "../lib/semaphore"
+import type { AcceptedMessage } from "../messages/accept"
 import type { Channel } from "../messages/channel"
 import { asksAudience } from "../messages/decided"
 import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
+import { audienceObstacle, suppressedMeanwhile } from "../messages/suppressed"
 import { NO_REPLY, type Outcome, outcomeOf, type RecipientOutcome } from "../providers/provider"
 import { demandReleased } from "../reputation/complaint-holds"
 import type { Reader, Store } from "../store/store"
-import { audienceObstacle } from "./audience-obstacle"
 import {
   bytesOf,
   type ComposeParts,
@@ -25,7 +25,7 @@ import {
 } from "./compose-email"
 import { MAILBOX_DOMAIN, type SendRules } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
-import { suppressedMeanwhile } from "./suppressed"
+
 import { localPartFor } from "./token-addresses"
 
 export interface EmailChannelParts extends ComposeParts {
@@ -238,4 +238,31 @@ export async function returnPathOf(
 ): Promise<string | undefined> {
   const host = await returnPathHost(db, project_id, sender_domain)
   return host && `${localPartFor(secrets, "b", id)}@${host}`
+}
+
+/** The reply to a send that repeats an earlier one: it names all recipients. */
+export function resentReply(message: AcceptedMessage) {
+  const { top, data } = reply(message)
+  const recipients = message.recipients.map(({ email, kind }) => ({ email, kind }))
+  return { top, data: { ...data, recipients } }
+}
+
+/** The reply to a send, and what a repetition of the request is answered. */
+export function reply({
+  id,
+  rfc_message_id,
+  recipients,
+  scheduled_at,
+  created_at,
+}: AcceptedMessage) {
+  const [to] = recipients
+  const data = {
+    id,
+    status: "queued" as const,
+    rfc_message_id: rfc_message_id as string,
+    to: { email: to?.email ?? "", name: to?.name ?? null },
+    scheduled_at: scheduled_at ?? null,
+    created_at,
+  }
+  return { top: { id }, data }
 }

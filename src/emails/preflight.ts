@@ -7,20 +7,20 @@ import { type SenderAuthentication, senderAuthentication } from "../domains/send
 import type { RecordPurpose } from "../domains/tables"
 import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
+import { allowanceOf, storedShareOf } from "../messages/accept"
 import { foreseen, REASONS } from "../messages/decided"
+import { findAudience, isBlocked, NO_AUDIENCE, namesAudience } from "../messages/send-fields"
+import { throwSuppressed } from "../messages/suppressed"
 import { refusalText } from "../providers/refused-return-paths"
 import { frozenRefusal } from "../reputation/gate"
 import { suppressedAmong } from "../suppressions/look-up"
 import { demandRoomFor } from "../tenancy/quotas"
 import { fullRefusal } from "../tenancy/stored-share"
 import { chosenTracking } from "../tracking/choice"
-import { allowanceOf, storedShareOf } from "./accept"
 import { compose } from "./compose-email"
 import type { ContentChecks } from "./content-check-task"
-import { findAudience, isBlocked, NO_AUDIENCE, namesAudience } from "./email-audience"
 import type { EmailReading } from "./emails"
 import type { SendEmail } from "./fields"
-import { UNTRACKED, whyWithout, withoutPage } from "./link-warnings"
 import {
   MAILBOX_DOMAIN,
   refuseSize,
@@ -30,8 +30,7 @@ import {
   senderOf,
   sizeOf,
 } from "./prepare"
-import { renderEmail } from "./render-email"
-import { throwSuppressed } from "./suppressed"
+import { renderEmail, UNTRACKED, whyWithout, withoutPage } from "./render-email"
 
 export interface PreflightParts extends EmailReading {
   rules: SendRules
@@ -131,7 +130,11 @@ export async function account({ parts: { store }, caller, email }: Inquiry): Pro
   const full = await fullRefusal(store.read, storedShareOf(caller, caller.project_id))
   if (full) throw full
   if (caller.project_settings.sandbox) return "The mail stays in the sandbox."
-  await demandRoomFor(store.read, allowanceOf(caller), 1 + email.cc.length + email.bcc.length)
+  await demandRoomFor(
+    store.read,
+    allowanceOf(caller, "email"),
+    1 + email.cc.length + email.bcc.length,
+  )
   const frozen = frozenRefusal(caller)
   if (frozen) throw frozen
   if (caller.sending_status !== "throttled") return "The account may send."
@@ -156,7 +159,12 @@ export async function suppression({ parts, caller, email, audience }: Inquiry): 
   const copies = [...email.cc, ...email.bcc].map((one) => comparable(one.email))
   const address = comparable(email.to.email)
   const scope = email.category === null ? {} : { category: email.category }
-  const found = await suppressedAmong(parts.store.read, project_id, [address, ...copies], scope)
+  const found = await suppressedAmong(
+    parts.store.read,
+    { project_id, channel: "email" },
+    [address, ...copies],
+    scope,
+  )
   const row = found.get(address)
   if (row) throwSuppressed(row)
   const left_out = [...new Set(copies)].filter((one) => found.has(one))

@@ -7,25 +7,31 @@ import { unavailable } from "../http/envelope"
 import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
 import { MAILBOX_DOMAIN } from "../lib/mailbox-domain"
+import type { SharedContent } from "../messages/contents"
 import type { NewMessage } from "../messages/pipeline"
-import type { SharedContent } from "../messages/shared-contents"
-import type { AttachmentRow, Envelope, Recipient } from "../messages/tables"
-import type { SuppressionRow } from "../suppressions/tables"
-import { chosenTracking, trackingAtHost } from "../tracking/choice"
-import { type FileRules, fetchFiles, type GivenFile } from "./attachments"
 import {
   type AudienceRules,
+  type CategoryFields,
+  categoryFields,
   findAudience,
   isBlocked,
   type KnownSubscribers,
   NO_AUDIENCE,
   namesAudience,
-} from "./email-audience"
-import { type CategoryFields, categoryFields } from "./email-category"
+} from "../messages/send-fields"
+import {
+  leavingOut,
+  refuseSuppressed,
+  type SuppressionRules,
+  suppressionsOf,
+} from "../messages/suppressed"
+import type { AttachmentRow, Envelope, Recipient } from "../messages/tables"
+import type { SuppressionRow } from "../suppressions/tables"
+import { chosenTracking, trackingAtHost } from "../tracking/choice"
+import { type FileRules, fetchFiles, type GivenFile } from "./attachments"
 import type { SendEmail } from "./fields"
 import * as filed from "./filed-content"
 import { needsRendering, type RenderedEmail, type RenderRules, renderEmail } from "./render-email"
-import { leavingOut, refuseSuppressed, type SuppressionRules, suppressionsOf } from "./suppressed"
 
 /** Decoded attachments, html and text together. */
 export const MAX_MESSAGE_BYTES = 10_485_760

@@ -1,4 +1,6 @@
 import type { Static } from "@sinclair/typebox"
+import type { Problems } from "../core/errors"
+import { newId } from "../core/ids"
 import { download, rawMessage } from "../http/download"
 import { keepAnswer } from "../http/idempotency"
 import {
@@ -11,21 +13,29 @@ import {
   pageQuery,
   windowOf,
 } from "../http/page"
-import type { Call } from "../http/route"
-import { type AnyRoute, projectRow, route } from "../http/route"
+import { type AnyRoute, type Call, projectRow, route } from "../http/route"
+
 import type { Mailbox } from "../lib/address"
+import { accept, entryOf, type Intake, isFrozen, refuseFrozen } from "../messages/accept"
+import {
+  batchReply,
+  modeOf,
+  prepareBatch,
+  readBatch,
+  type SendBatch,
+  settled,
+} from "../messages/batch"
 import { reschedule } from "../messages/scheduled"
 import { RescheduleRequest } from "../messages/schemas"
+import { isBlocked, subscriberIdsOf, subscriberOf, subscribersOf } from "../messages/send-fields"
+import { suppressionsOf, withoutSuppressed } from "../messages/suppressed"
 import type { Store } from "../store/store"
 import { templateIdOf } from "../templates/templates"
 import { EmailTracking } from "../tracking/schemas"
 import { statistics } from "../tracking/tracking"
-import { accept, entryOf, type Intake, isFrozen, refuseFrozen, reply, resentReply } from "./accept"
-import { batchReply, type EmailBatch, modeOf, prepareBatch, readBatch, settled } from "./batch"
 import * as batchSchemas from "./batch-schemas"
-import { isBlocked, subscriberIdsOf, subscriberOf } from "./email-audience"
+import { reply, resentReply } from "./channel"
 import * as emails from "./emails"
-
 import {
   readReschedule,
   readResend,
@@ -33,12 +43,10 @@ import {
   SEND_LIMIT_BYTES,
   type SendEmail,
 } from "./fields"
-
-import { linkWarnings, warned } from "./link-warnings"
 import { prepare, refuseUnsendable, rulesFor, type SendRules } from "./prepare"
+import { linkWarnings, warned } from "./render-email"
 import * as schemas from "./schemas"
 import { again } from "./send-again"
-import { withoutSuppressed } from "./suppressed"
 
 const BATCH_LIMIT_BYTES = 33_554_432
 
@@ -96,7 +104,7 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
       body: batchSchemas.BatchRequest,
       example: { messages: [SEND_EXAMPLE, { ...SEND_EXAMPLE, to: "ben@mailbox.test" }] },
       headers: batchSchemas.batchHeaders,
-      read: readBatch,
+      read: readEmails,
       envelope: batchSchemas.BatchAnswer,
       errors: schemas.SEND_ERRORS,
       limit: BATCH_LIMIT_BYTES,
@@ -256,7 +264,7 @@ const named = ({ project_id, params }: OfEmail): [string, string] => [project_id
 
 async function sendOne({ store, intake, rules, blobs }: EmailParts, call: Call<SendEmail>) {
   const { caller, claim, body, signal } = call
-  if (isFrozen(caller)) await refuseFrozen(store.read, caller, 1)
+  if (isFrozen(caller)) await refuseFrozen(store.read, caller, "email", 1)
   const sender = {
     caller,
     signal,
@@ -270,12 +278,17 @@ async function sendOne({ store, intake, rules, blobs }: EmailParts, call: Call<S
   return answer(await intake.submit(entryOf(email, caller), call, answer))
 }
 
-async function sendBatch({ store, rules, blobs }: EmailParts, call: Call<EmailBatch>) {
+const readEmails = (body: unknown, problems: Problems) => readBatch(body, problems, readSendEmail)
+
+async function sendBatch(parts: EmailParts, call: Call<SendBatch<SendEmail>>) {
+  const { store } = parts
   const { caller, claim, body, request, signal } = call
   const mode = modeOf(request, body)
-  if (isFrozen(caller)) await refuseFrozen(store.read, caller, body.items.length)
-  const circumstances = { caller, rules, blobs, idempotency_key: claim?.key ?? null, signal }
-  const prepared = await prepareBatch(body, mode, circumstances)
+  if (isFrozen(caller)) await refuseFrozen(store.read, caller, "email", body.items.length)
+  const batch_id = newId()
+  const prepare = await preparing(parts, call, batch_id)
+  const { project_id } = caller
+  const prepared = await prepareBatch(body, { batch_id, project_id, mode, prepare })
   const entries = prepared.accepted.map(({ message }) => entryOf(message, caller))
   signal.throwIfAborted() // told 504 already: nothing may be sent any more
   return store.tx(async (tx) => {
@@ -283,7 +296,27 @@ async function sendBatch({ store, rules, blobs }: EmailParts, call: Call<EmailBa
     const answer = batchReply(settled(prepared, answers, mode), body.bare)
     await keepAnswer(tx, claim, answer)
     return answer
-  }, caller.project_id)
+  }, project_id)
+}
+
+/** How each email of a batch is prepared, with what is looked up for all of them at once. */
+async function preparing(
+  { rules, blobs }: EmailParts,
+  { caller, claim, body, signal }: Call<SendBatch<SendEmail>>,
+  batch_id: string,
+) {
+  const emails = body.items.map(({ input }) => input)
+  const suppressions = await suppressionsOf(rules.suppressions, caller.project_id, () =>
+    emails.flatMap(({ to, cc, bcc }) => [to, ...cc, ...bcc]),
+  )
+  const subscribers = await subscribersOf(rules.audience, caller.project_id, emails)
+  const idempotency_key = claim?.key ?? null
+  const origin = { caller, signal, source: "api" as const, batch_id, idempotency_key }
+  const sender = { ...origin, suppressions, subscribers }
+  return async (email: SendEmail) => {
+    const message = await prepare(email, sender, rules, blobs)
+    return { message, warnings: await linkWarnings(rules, caller, email, message) }
+  }
 }
 
 async function sendAgain(parts: EmailParts, call: OfEmail<{ to: Mailbox | undefined }>) {
@@ -291,7 +324,8 @@ async function sendAgain(parts: EmailParts, call: OfEmail<{ to: Mailbox | undefi
   const { caller, claim, body, params } = call
   const key = claim?.key ?? null
   const email = await again(parts, caller, params.email_id, body.to, key)
-  if (isFrozen(caller)) await refuseFrozen(parts.store.read, caller, email.recipients.length)
+  if (isFrozen(caller))
+    await refuseFrozen(parts.store.read, caller, "email", email.recipients.length)
   const sendable = await rulesFor(rules, caller.project_id, email.sandbox)
   await refuseUnsendable(caller, email.sender_domain ?? "", email.recipients, sendable)
   const subscriber = await subscriberOf(rules.audience, email)

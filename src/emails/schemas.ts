@@ -17,9 +17,8 @@ import { CATEGORY_SLUG } from "../lib/text"
 import { scheduledAt } from "../messages/schemas"
 import type { Status } from "../messages/tables"
 import { hitSummary, trackingChoice } from "../tracking/schemas"
-import { NOT_OFFERED } from "./fields"
-import { SendWarnings } from "./link-warnings"
-import { contentFields } from "./template-fields"
+import { contentFields, NOT_OFFERED } from "./fields"
+import { SendWarnings } from "./render-email"
 
 export const STATUSES: Status[] = [
   "queued",

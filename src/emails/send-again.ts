@@ -6,11 +6,11 @@ import type { Caller } from "../identity/caller"
 import { comparable, type Mailbox } from "../lib/address"
 import type { Message } from "../messages/facts"
 import type { NewMessage } from "../messages/pipeline"
-import { categoryFields, topicFields, withOwnLinks } from "./email-category"
+import { categoryFields, topicFields } from "../messages/send-fields"
 import { CONTENT_GONE, type EmailReading, find, lookupContent } from "./emails"
 import { stored } from "./filed-content"
-import type { EmailContent, SubmittedContent } from "./prepare"
-import { isSubmitted } from "./prepare"
+import { type EmailContent, isSubmitted, type SubmittedContent } from "./prepare"
+
 import { renamed } from "./submitted"
 
 type Repeating = Pick<EmailReading, "store" | "blobs" | "rules">
@@ -86,3 +86,22 @@ async function sameContent(
 }
 
 const WAITING = { status: "queued" as const, status_reason: null }
+
+interface Bodies {
+  html: string | null
+  text: string | null
+}
+
+/**
+ * Bodies that were rendered for another recipient, with the links of this one: nobody may unsubscribe,
+ * or see the choices of, the first recipient. Bodies without such links stay as they are.
+ */
+export function withOwnLinks<Content extends Bodies>(
+  content: Content,
+  before: string | undefined,
+  own: string | undefined,
+): Content {
+  if (before === undefined || own === undefined || before === own) return content
+  const replaced = (body: string | null) => body?.replaceAll(before, own) ?? null
+  return { ...content, html: replaced(content.html), text: replaced(content.text) }
+}

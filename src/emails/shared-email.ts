@@ -1,6 +1,6 @@
 import { ApiError } from "../core/errors"
+import { type SharedContent, type SharedTexts, sharedTexts } from "../messages/contents"
 import { type Message, wantedSince } from "../messages/facts"
-import { type SharedContent, type SharedTexts, sharedTexts } from "../messages/shared-contents"
 import { wholeSubscriber } from "../subscribers/template-subscriber"
 import { type RecipientPages, renderWith } from "../templates/rendering"
 import type { KeyedSources } from "../templates/template-renderer"

@@ -5,19 +5,20 @@ import { newId } from "../core/ids"
 import type { Workers } from "../core/workers"
 import { domainOf, type Mailbox } from "../lib/address"
 import { unpack, withEnd } from "../lib/compression"
+import { fileIn, type Kept } from "../messages/contents"
 import type { Message } from "../messages/facts"
-import { fileIn, type Kept } from "../messages/kept-files"
 import type { NewMessage } from "../messages/pipeline"
-import type { Envelope } from "../messages/tables"
-import { chosenForBytes, trackingAtHost } from "../tracking/choice"
 import {
   type AudienceFields,
+  categoryFields,
   findAudience,
   isBlocked,
   NO_AUDIENCE,
   namesAudience,
-} from "./email-audience"
-import { categoryFields } from "./email-category"
+} from "../messages/send-fields"
+import { refuseAllSuppressed } from "../messages/suppressed"
+import type { Envelope } from "../messages/tables"
+import { chosenForBytes, trackingAtHost } from "../tracking/choice"
 import type { ReadParts } from "./parts-task"
 import {
   isTrusted,
@@ -29,7 +30,6 @@ import {
   type SendRules,
   type SubmittedContent,
 } from "./prepare"
-import { refuseAllSuppressed } from "./suppressed"
 
 const MOST_IN_ROW = 64 * 1024
 const MOST_IN_ROWS = 512 * 1024

@@ -1,17 +1,16 @@
 import { and, eq, isNull } from "drizzle-orm"
 import { ApiError } from "../core/errors"
 import { isPast, millis } from "../core/time"
-import { accept, allowanceOf, storedShareOf } from "../emails/accept"
-import { topicFields } from "../emails/email-category"
 import { isReachable, newEmail, type SendRules } from "../emails/prepare"
 import type { Caller } from "../identity/caller"
 import { codeOfSilence, projectCaller } from "../identity/project-caller"
 import { comparable, type Mailbox } from "../lib/address"
-import type { MessageEntry } from "../messages/admission"
+import { accept, allowanceOf, type MessageEntry, storedShareOf } from "../messages/accept"
 import { type AskedMessage, decideAll } from "../messages/audience-decisions"
+import { nameFor, type SharedLanguages } from "../messages/contents"
 import { keptOf } from "../messages/decided"
 import type { NewMessage } from "../messages/pipeline"
-import { nameFor, type SharedLanguages } from "../messages/shared-contents"
+import { topicFields } from "../messages/send-fields"
 import { throttledRefusal } from "../reputation/gate"
 import { bumpAll, type Changes } from "../store/counters"
 import { skipLocked } from "../store/dialect"
@@ -75,7 +74,8 @@ export async function writeChunk(tx: Tx, input: ChunkInput): Promise<ChunkResult
   const topic = await lookupTopic(tx, fan_out.topic_id)
   if (!topic) return { fails: "topic_not_found" }
   const { project_settings } = caller
-  if (!project_settings.sandbox) await holdLimits(tx, allowanceOf(caller), bucketOf(caller))
+  if (!project_settings.sandbox)
+    await holdLimits(tx, allowanceOf(caller, "email"), bucketOf(caller))
   const stretch = await nextStretch(tx, fan_out, part, project_settings)
   const { members, found } = stretch
   const recipients = withSubjects(found, input)
@@ -149,7 +149,9 @@ interface WalkStep {
 async function walkOn(tx: Tx, walk: Walk): Promise<WalkStep> {
   const decisions = await decisionsOf(tx, walk)
   const { sandbox } = walk.caller.project_settings
-  const allowance = sandbox ? null : { ...allowanceOf(walk.caller), sends_per_second: null }
+  const allowance = sandbox
+    ? null
+    : { ...allowanceOf(walk.caller, "email"), sends_per_second: null }
   const counted = { ...walk, allowance, share: storedShareOf(walk.caller, walk.fan_out.project_id) }
   const planned = walk.recipients.map(({ member }, at) => plan(counted, member, decisions[at]))
   const { done, ...pace } = await paced(tx, walk, planned)

@@ -2,8 +2,6 @@ import { and, eq, inArray, isNull } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { isPast, now } from "../core/time"
-import { refuseFrozen } from "../emails/accept"
-import { findAudience } from "../emails/email-audience"
 import { isTrusted, refuseUnsendable, rulesFor, type SendRules } from "../emails/prepare"
 import { unavailable } from "../http/envelope"
 import type { Caller } from "../identity/caller"
@@ -13,7 +11,9 @@ import { jobs } from "../jobs/tables"
 import { RESTORE_HOLD } from "../jobs/work-item"
 import { domainOf, type Mailbox } from "../lib/address"
 import type { AudienceChannel } from "../lib/preferences"
-import { keepShared, type SharedValues } from "../messages/shared-contents"
+import { refuseFrozen } from "../messages/accept"
+import { keepShared, type SharedValues } from "../messages/contents"
+import { findAudience } from "../messages/send-fields"
 import { held } from "../store/dialect"
 import { rowById } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
@@ -54,7 +54,7 @@ export async function prepare(
   const { project_id, key_id: api_key_id, project_settings } = caller
   if (category !== null) await findAudience(rules.audience, project_id, { category })
   const { texts, template, has_html } = await emailTexts(rules, project_id, intent)
-  await refuseFrozen(read, caller, 1) // contract 00, section 6: after what the request names
+  await refuseFrozen(read, caller, "email", 1) // contract 00, section 6: after what the request names
   const from = intent.content?.email?.from ?? project_settings.default_from ?? noSender()
   const sendable = await demandSendable(rules, caller, from)
   const chosen = chosenTracking(

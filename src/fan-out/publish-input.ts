@@ -1,14 +1,14 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { invalid, type Problems } from "../core/errors"
 import { isPast } from "../core/time"
-import { readCategory } from "../emails/email-category"
 import { readAddress } from "../emails/fields"
 import { nameText, ONE_LINE, oneOf, orNull } from "../http/field-schemas"
 import { readTime } from "../http/page"
 import { check } from "../http/validate"
 import { AUDIENCE_CHANNELS, type AudienceChannel } from "../lib/preferences"
 import { CATEGORY_SLUG } from "../lib/text"
-import { readScheduledAt } from "../messages/schedule"
+import { readCategory, readScheduledAt } from "../messages/send-fields"
+
 import { SOURCE_BYTES } from "../templates/limits"
 import type { InlineEmail } from "./email-texts"
 

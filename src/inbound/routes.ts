@@ -1,10 +1,10 @@
-import type { Static } from "@sinclair/typebox"
-import { Type as t } from "@sinclair/typebox"
+import { type Static, Type as t } from "@sinclair/typebox"
+
 import type { Blobs } from "../core/blobs"
 import { Problems } from "../core/errors"
 import type { Secrets } from "../core/secrets"
-import { entryOf, type Intake, isFrozen, refuseFrozen, reply } from "../emails/accept"
 import { MEDIA_TYPE } from "../emails/attachments"
+import { reply } from "../emails/channel"
 import type { SendEmail } from "../emails/fields"
 import { prepare, type SendRules } from "../emails/prepare"
 import { Accepted, acceptedTop, SEND_ERRORS } from "../emails/schemas"
@@ -24,6 +24,7 @@ import { type AnyRoute, type Call, type Method, projectRow, route } from "../htt
 import type { ServerHealth } from "../http/server-health"
 import type { Mailbox } from "../lib/address"
 import { safeFilename } from "../lib/file-names"
+import { entryOf, type Intake, isFrozen, refuseFrozen } from "../messages/accept"
 import type { Store } from "../store/store"
 import { Delivery } from "../webhooks/schemas"
 import { fileUrl, readFileToken } from "./file-tokens"
@@ -233,11 +234,11 @@ async function send(
   thread_id: string | null,
 ) {
   const { caller, claim, signal } = call
-  if (isFrozen(caller)) await refuseFrozen(store.read, caller, 1)
+  if (isFrozen(caller)) await refuseFrozen(store.read, caller, "email", 1)
   const origin = { source: "inbound_reply", batch_id: null } as const
   const sender = { caller, signal, thread_id, idempotency_key: claim?.key ?? null, ...origin }
   const message = await prepare(email, sender, rules, blobs)
-  await intake.submit(entryOf(message, caller), call)
+  await intake.submit(entryOf(message, caller), call, reply)
   return reply(message)
 }
 

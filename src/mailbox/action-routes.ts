@@ -1,8 +1,9 @@
 import { Type as t } from "@sinclair/typebox"
-import { entryOf, type Intake, isFrozen, refuseFrozen, reply } from "../emails/accept"
+import { reply } from "../emails/channel"
 import { Accepted, acceptedTop, address, SEND_ERRORS } from "../emails/schemas"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
 import { count, flag, maybe, rarely, text, word } from "../lib/record-fields"
+import { entryOf, type Intake, isFrozen, refuseFrozen } from "../messages/accept"
 import type { Store } from "../store/store"
 import * as settings from "../tenancy/settings"
 import { chaosOf, wholeChaos } from "./chaos"
@@ -154,8 +155,8 @@ async function sendReleased(
 ) {
   const { claim, signal, params, body } = call
   const caller = releasing(call.caller)
-  if (isFrozen(caller)) await refuseFrozen(parts.store.read, caller, 1)
+  if (isFrozen(caller)) await refuseFrozen(parts.store.read, caller, "email", 1)
   const sender = { caller, signal, idempotency_key: claim?.key ?? null }
   const message = await release(parts, params.mail_id, body, sender)
-  return reply(await parts.intake.submit(entryOf(message, caller), call))
+  return reply(await parts.intake.submit(entryOf(message, caller), call, reply))
 }

@@ -30,8 +30,8 @@ import {
 } from "../subscribers/decision"
 import { takenInBy } from "../subscribers/merged-subscribers"
 import { mergedSubscribers, subscribers } from "../subscribers/tables"
-import { amongRows, type MailScope, standing, suppressedAmong } from "../suppressions/look-up"
-import { isUncounted } from "./shared-contents"
+import { type MailScope, suppressedAmong } from "../suppressions/look-up"
+import { isUncounted } from "./contents"
 import { messages } from "./tables"
 
 /** One message to one recipient, of which is asked whether it may go out. */
@@ -118,7 +118,7 @@ type SuppressedByScope = ReadonlyMap<string, ReadonlyMap<string, unknown>>
 const isSuppressed = (suppressed: SuppressedByScope, one: AskedMessage): boolean =>
   suppressed.size > 0 && (suppressed.get(scopeName(one))?.has(one.address ?? "") ?? false)
 
-/** One question for each channel and kind of mail. Only email and SMS have suppressions. */
+/** One question for each channel and kind of mail. */
 async function suppressedOf(
   db: Reader,
   project_id: string,
@@ -129,22 +129,11 @@ async function suppressedOf(
     const [first] = group
     const addresses = [...new Set(group.flatMap(({ address }) => address ?? []))]
     if (!first || addresses.length === 0) continue
-    const among = await suppressedIn(db, project_id, addresses, first)
-    if (among && among.size > 0) found.set(name, among)
+    const owner = { project_id, channel: first.channel }
+    const among = await suppressedAmong(db, owner, addresses, scopeOf(first))
+    if (among.size > 0) found.set(name, among)
   }
   return found
-}
-
-async function suppressedIn(
-  db: Reader,
-  project_id: string,
-  addresses: string[],
-  kind: AskedMessage,
-): Promise<ReadonlyMap<string, unknown> | undefined> {
-  const scope = scopeOf(kind)
-  if (kind.channel === "email") return suppressedAmong(db, project_id, addresses, scope)
-  if (kind.channel !== "sms") return undefined
-  return amongRows(await standing(db, project_id, "sms", addresses), scope)
 }
 
 /** What the cap counts together: no category is one of its own. */

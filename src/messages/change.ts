@@ -7,12 +7,10 @@ import { bumpEach, type Changes } from "../store/counters"
 import { held, idList, isAmong } from "../store/dialect"
 import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
-import { countForReputation } from "./counted"
-import { eventsOf } from "./event-data"
+import { countForReputation, suppressWhere } from "./consequences"
 import { announce, type Fact, isOpen, type Message, OWN_SOURCE, type Tracked } from "./facts"
-import { suppressWhere } from "./suppress-where"
 import { type ChannelName, messageContents, messages, type Recipient, type Status } from "./tables"
-import { counterOf, eventTypeOf, factName, knowsFact, mayFollow } from "./transitions"
+import { counterOf, eventsOf, eventTypeOf, factName, knowsFact, mayFollow } from "./transitions"
 
 /** Something that happened to a message: the message as it was loaded, and the new status of its recipients. */
 export interface StatusChange {

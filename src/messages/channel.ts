@@ -1,5 +1,5 @@
 import type { Outcome } from "../providers/provider"
-import type { Kept } from "./kept-files"
+import type { Kept } from "./contents"
 import type { messages } from "./tables"
 
 /** What `deliver` gets in the place of the stored content. */

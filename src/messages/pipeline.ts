@@ -25,12 +25,11 @@ import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { load } from "./change"
 import type { Channel, Ready } from "./channel"
-import { eventsOf } from "./event-data"
+import { filesOf, recentOf, type StoredSize, storedSizes } from "./contents"
 import { announce, announceStatus, isOpen, type Message } from "./facts"
-import { filesOf } from "./kept-files"
-import { recentOf } from "./recent-contents"
+
 import { type DeliveryAttempt, LOGIN_REFUSED, type MessageStop, settle, stopAll } from "./settle"
-import { type StoredSize, storedSizes } from "./stored-size"
+
 import {
   attempts,
   type ChannelName,
@@ -40,7 +39,7 @@ import {
   messageTags,
   type Stream,
 } from "./tables"
-import { counterOf, eventTypeOf, factName, tellsScheduled } from "./transitions"
+import { counterOf, eventsOf, eventTypeOf, factName, tellsScheduled } from "./transitions"
 
 export { type Message, OWN_SOURCE } from "./facts"
 

@@ -19,8 +19,8 @@ import {
   type Step,
   stepsOf,
 } from "./change"
+import { type Kept, rowOf } from "./contents"
 import { type Fact, isOpen, isScheduled, type Message, type Tracked } from "./facts"
-import { type Kept, rowOf } from "./kept-files"
 import { attempts, messageFiles, messageRaws, type Status } from "./tables"
 import { eventTypeOf, knowsStatus, tellsScheduled } from "./transitions"
 

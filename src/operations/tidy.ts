@@ -5,7 +5,6 @@ import type { Disk } from "../core/disk"
 import { log } from "../core/log"
 import { secondsFromNow, sleep, today } from "../core/time"
 import { purgePolicies } from "../emails/email-context"
-import { wakeStranded } from "../emails/provider-jobs"
 import * as idempotency from "../http/idempotency"
 import { purgeWindows } from "../http/rate-limits"
 import { purgeEndedKeys } from "../identity/api-keys"
@@ -13,6 +12,7 @@ import { purgeSessions } from "../identity/sessions"
 import { inboundFiles } from "../inbound/tables"
 import { purgeDead } from "../jobs/jobs"
 import { purgeEnded } from "../jobs/long-jobs"
+import { wakeStranded } from "../messages/provider-jobs"
 import { messageFiles } from "../messages/tables"
 import { purgeReleased } from "../reputation/complaint-holds"
 import { purgeHours } from "../reputation/hour-counts"
@@ -50,7 +50,9 @@ export function keepTidy(store: Store, settings: Settings, parts: TidyParts): ()
   const round = tidyRounds(store, settings, parts, end.signal)
   let running: Promise<void> | undefined
   const run = () => {
-    void wakeStranded(store).catch((error) => log.warn("held mail could not be checked", { error }))
+    void wakeStranded(store, "email_provider").catch((error) =>
+      log.warn("held mail could not be checked", { error }),
+    )
     // Where one runs, much is past its time, and goes on from here.
     running ??= round()
       .catch((error) => log.warn("old rows could not be removed", { error }))

@@ -1,9 +1,9 @@
-import { allowanceOf, isFrozen, refuseFrozen, storedShareOf } from "../emails/accept"
-import { refuseAllSuppressed } from "../emails/suppressed"
 import { Guard, type TokenVerifiers } from "../http/guard"
 import type { RateLimits } from "../http/rate-limits"
 import type { Caller } from "../identity/caller"
 import { isMailbox, notOneAddress } from "../lib/address"
+import { allowanceOf, isFrozen, refuseFrozen, storedShareOf } from "../messages/accept"
+import { refuseAllSuppressed } from "../messages/suppressed"
 import { demandRoomFor } from "../tenancy/quotas"
 import { fullRefusal } from "../tenancy/stored-share"
 import { type MailServerOptions, type MailSession, SmtpReplyError } from "./mail-session"
@@ -75,9 +75,9 @@ async function admitRecipient(
   if (!isMailbox(address)) {
     throw new SubmissionRefusal(501, "5.1.3", "validation_error", notOneAddress(address))
   }
-  if (isFrozen(caller)) await refuseFrozen(store.read, caller, identity.recipients + 1)
+  if (isFrozen(caller)) await refuseFrozen(store.read, caller, "email", identity.recipients + 1)
   if (!isSandboxed(caller)) {
-    await demandRoomFor(store.read, allowanceOf(caller), identity.recipients + 1)
+    await demandRoomFor(store.read, allowanceOf(caller, "email"), identity.recipients + 1)
   }
   const full = await fullRefusal(store.read, storedShareOf(caller, caller.project_id))
   if (full) throw full

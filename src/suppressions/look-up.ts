@@ -5,7 +5,12 @@ import { isAmongTexts, textList } from "../store/dialect"
 import { gathered } from "../store/gathered"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
-import { type SuppressionChannel, type SuppressionRow, suppressions } from "./tables"
+import {
+  SUPPRESSED_CHANNELS,
+  type SuppressionChannel,
+  type SuppressionRow,
+  suppressions,
+} from "./tables"
 
 /** What a message is, for suppressions that are not of the whole project. */
 export interface MailScope {
@@ -35,16 +40,27 @@ export const hasSuppressions = async (
   { recent = false } = {},
 ): Promise<boolean> => anySuppressed(db, owner, () => findsAny(db, owner), recent ? TRUSTED_MS : 0)
 
-/** Which of the email addresses (in comparable form) may get no message of this kind. */
+/** Whether addresses of the channel can be suppressed. */
+export const hasAddressesToSuppress = (channel: string): channel is SuppressionChannel =>
+  (SUPPRESSED_CHANNELS as readonly string[]).includes(channel)
+
+/** Whose suppressions are asked, and for which channel. */
+interface SuppressionOwner {
+  project_id: string
+  channel: string
+}
+
+/** Which of the addresses (in comparable form) may get no message of this kind. */
 export async function suppressedAmong(
   db: Reader,
-  project_id: string,
+  { project_id, channel }: SuppressionOwner,
   addresses: readonly string[],
   scope: MailScope = {},
 ): Promise<Suppressed> {
+  if (!hasAddressesToSuppress(channel)) return NOBODY
   // On Postgres only the rows themselves can tell, and asking for them costs as much.
   if (db.isAlone && !(await hasSuppressions(db, project_id))) return NOBODY
-  return amongRows(await standing(db, project_id, "email", addresses), scope)
+  return amongRows(await standing(db, project_id, channel, addresses), scope)
 }
 
 /** Every suppression of these addresses that has not expired. */

@@ -2,7 +2,10 @@ import { sql } from "drizzle-orm"
 import { id, index, primaryKey, ref, table, text, time, uniqueIndex } from "../store/columns"
 import { life } from "../store/life"
 
-export type SuppressionChannel = "email" | "sms"
+/** The channels whose addresses can be suppressed. */
+export const SUPPRESSED_CHANNELS = ["email", "sms"] as const
+
+export type SuppressionChannel = (typeof SUPPRESSED_CHANNELS)[number]
 
 export const SUPPRESSION_REASONS = ["bounce", "complaint", "unsubscribe", "manual"] as const
 

@@ -2,13 +2,14 @@ import type { Static } from "@sinclair/typebox"
 import type { Blobs } from "../core/blobs"
 import { invalid, type Problems } from "../core/errors"
 import type { Workers } from "../core/workers"
-import { entryOf, type Intake, isFrozen, refuseFrozen, reply } from "../emails/accept"
+import { reply } from "../emails/channel"
 import { prepare, type SendRules } from "../emails/prepare"
 import { acceptedTop, SEND_ERRORS } from "../emails/schemas"
 import type { RateLimits } from "../http/rate-limits"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
 import { check } from "../http/validate"
 import { notOneAddress, parseMailbox } from "../lib/address"
+import { entryOf, type Intake, isFrozen, refuseFrozen } from "../messages/accept"
 import type { Store } from "../store/store"
 import { type DraftToRender, type PreviewParts, preview, previewDraft } from "./preview"
 import * as schemas from "./schemas"
@@ -106,7 +107,7 @@ type TestCall = Call<Static<typeof schemas.TestSending>, unknown, { template_id:
 async function sendTest(parts: TemplateRenderParts, call: TestCall) {
   const { store, rules, blobs, intake } = parts
   const { caller, claim, body, signal, params } = call
-  if (isFrozen(caller)) await refuseFrozen(store.read, caller, 1)
+  if (isFrozen(caller)) await refuseFrozen(store.read, caller, "email", 1)
   const to = parseMailbox(body.to)
   if (!to) throw invalid("to", "invalid_email", notOneAddress(body.to))
   const row = await templates.find(store.read, caller.project_id, params.template_id)

@@ -10,14 +10,15 @@ import { Problems } from "../../src/core/errors"
 import { openSecrets } from "../../src/core/secrets"
 import { openWorkers } from "../../src/core/workers"
 import { senderDomains } from "../../src/domains/sending-domains"
-import { accept, entryOf, Intake, reply } from "../../src/emails/accept"
-import { audienceRules } from "../../src/emails/email-audience"
+import { reply } from "../../src/emails/channel"
 import { readSendEmail } from "../../src/emails/fields"
 import { prepare } from "../../src/emails/prepare"
-import { suppressionRules } from "../../src/emails/suppressed"
 import { type Claim, keepAnswer } from "../../src/http/idempotency"
 import { authenticate } from "../../src/identity/authenticate"
+import { accept, entryOf, Intake } from "../../src/messages/accept"
 import type { NewMessage } from "../../src/messages/pipeline"
+import { audienceRules } from "../../src/messages/send-fields"
+import { suppressionRules } from "../../src/messages/suppressed"
 import { messages } from "../../src/messages/tables"
 import { openStore } from "../../src/store/open"
 import { TemplateRenderer } from "../../src/templates/template-renderer"
@@ -35,7 +36,7 @@ const caller = await authenticate(store.read, first.api_key ?? "", "127.0.0.1")
 const blobs = openBlobs(`${data_dir}/blobs`)
 const rules = {
   domains: senderDomains(store.read),
-  suppressions: suppressionRules(store.read),
+  suppressions: suppressionRules(store.read, "email"),
   audience: audienceRules(store.read),
   providerOf: async () => null,
   sending_domains: new Set(["bench.test"]),
@@ -51,7 +52,7 @@ const intake = new Intake(store)
 const email = readSendEmail(await Bun.file(body).json(), new Problems())
 const { signal } = new AbortController()
 const together = (...[message, claim]: Arrival) =>
-  intake.submit(entryOf(message, caller), { claim, signal })
+  intake.submit(entryOf(message, caller), { claim, signal }, reply)
 const submit = way === "together" ? together : enterAlone
 
 let accepted = 0

@@ -3,10 +3,10 @@ import { count, sql } from "drizzle-orm"
 import { channelTable } from "../../src/channels"
 import { settings } from "../../src/core/config"
 import { sleep } from "../../src/core/time"
-import { wakeStranded } from "../../src/emails/provider-jobs"
 import { smtp } from "../../src/emails/providers/smtp"
 import { isHeld } from "../../src/jobs/work-rows"
 import { accept } from "../../src/messages/pipeline"
+import { wakeStranded } from "../../src/messages/provider-jobs"
 import { attempts, messages } from "../../src/messages/tables"
 import { openStore } from "../../src/store/open"
 import type { Store } from "../../src/store/store"
@@ -85,7 +85,7 @@ test("two nodes together ask a provider that refuses our login once a minute", a
   takes_login = true
   clock.advance({ seconds: 61 })
   await until(async () => {
-    await wakeStranded(store) // once a minute where a server runs: one may be held just as it ends
+    await wakeStranded(store, "email_provider") // once a minute where a server runs: one may be held just as it ends
     return sink.received.length === 40
   })
 })

@@ -2,10 +2,10 @@ import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { channelTable } from "../../src/channels"
 import { now, sleep } from "../../src/core/time"
-import { wakeStranded } from "../../src/emails/provider-jobs"
 import { providerHold } from "../../src/jobs/holds"
 import { jobs } from "../../src/jobs/tables"
 import { HELD, READY } from "../../src/jobs/work-item"
+import { wakeStranded } from "../../src/messages/provider-jobs"
 import { messages } from "../../src/messages/tables"
 import { providerConfigs } from "../../src/providers/tables"
 import { smtpSink } from "../fakes/smtp-sink"
@@ -159,13 +159,13 @@ test("what waits is looked at when a provider comes back, and not before, whatev
     Array.from({ length: MAILS }, () => ({ state: HELD, owner: by })),
   )
   expect((await mails()).map(({ attempt }) => attempt).sort()).toEqual([0, 0, 0, 0, 1])
-  await wakeStranded(store)
+  await wakeStranded(store, "email_provider")
   expect((await mails()).every(({ state }) => state === HELD)).toBe(true)
 
   // A pause that ended just before a message was put under it.
   const works = { status: "active" as const, paused_until: null }
   await store.tx((tx) => tx.update(providerConfigs).set(works))
-  await wakeStranded(store)
+  await wakeStranded(store, "email_provider")
   expect((await mails()).map(({ state, owner }) => [state, owner])).toEqual(
     Array.from({ length: MAILS }, () => [READY, null]),
   )

@@ -1,9 +1,9 @@
 import { expect, spyOn, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { now, today } from "../../src/core/time"
-import { accept, allowanceOf, entryOf } from "../../src/emails/accept"
 import { newEmail } from "../../src/emails/prepare"
 import { projectCaller } from "../../src/identity/project-caller"
+import { accept, allowanceOf, entryOf } from "../../src/messages/accept"
 import { held } from "../../src/store/dialect"
 import type { Closure, Store } from "../../src/store/store"
 import { reserveEach, takeFromBucket } from "../../src/tenancy/quotas"
@@ -49,7 +49,7 @@ test("a chunk waits for a single send before it holds what the send needs, and n
   const [locked, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const sending = store.tx(async (open) => {
     sends += 1
-    await reserveEach(open, allowanceOf(caller), [1])
+    await reserveEach(open, allowanceOf(caller, "email"), [1])
     locked.resolve()
     await go.promise // what no closure may do, but how else to meet
     const bucket = { project_id, channel: "email", limit: PER_SECOND }

@@ -31,7 +31,6 @@ const ON_BOTH = /^test\/(store|jobs|messages|webhooks|identity)\//
 /** The stories of features that have no file of their own name. */
 const STORIES = new Set([
   "test/domains/verification.test.ts",
-  "test/emails/accept.test.ts",
   "test/events/feed.test.ts",
   "test/fan-out/publish.test.ts",
   "test/http/idempotency.test.ts",

@@ -1,7 +1,7 @@
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
 import { keep } from "../../src/mailbox/mailbox"
-import type { Kept } from "../../src/messages/kept-files"
+import type { Kept } from "../../src/messages/contents"
 import { deliverAll } from "../harness/delivery"
 import { mail } from "../harness/mail"
 import type { TestProject, TestService } from "../harness/service"

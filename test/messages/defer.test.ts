@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test"
 import { asc } from "drizzle-orm"
 import { now, secondsFromNow } from "../../src/core/time"
+import { deferAll } from "../../src/emails/email-context"
 import { READY } from "../../src/jobs/work-item"
-import { deferAll } from "../../src/messages/defer"
-import type { MessageActivity } from "../../src/messages/facts"
-import { watch } from "../../src/messages/facts"
+import { type MessageActivity, watch } from "../../src/messages/facts"
+
 import * as pipeline from "../../src/messages/pipeline"
 import { asTheyStand } from "../../src/messages/standing"
 import { messages } from "../../src/messages/tables"

@@ -24,7 +24,11 @@ const add = ({ project_id }: TestProject, fields: Partial<NewSuppression> = {}) 
 
 const ask = async ({ project_id }: TestProject, scope?: MailScope) => {
   const addresses = ["ann@example.test", "ben@example.test"]
-  return [...(await suppressedAmong(store.read, project_id, addresses, scope)).keys()]
+  return [
+    ...(
+      await suppressedAmong(store.read, { project_id, channel: "email" }, addresses, scope)
+    ).keys(),
+  ]
 }
 
 const inDays = (days: number) => isoFrom(millis() + days * 86_400_000)
@@ -62,9 +66,14 @@ test("what holds for the whole project is named first", async () => {
   const project = await service.project()
   await add(project, { scope: { type: "category", key: "news" }, reason: "unsubscribe" })
   await add(project, { reason: "complaint" })
-  const found = await suppressedAmong(store.read, project.project_id, ["ann@example.test"], {
-    category: "news",
-  })
+  const found = await suppressedAmong(
+    store.read,
+    { project_id: project.project_id, channel: "email" },
+    ["ann@example.test"],
+    {
+      category: "news",
+    },
+  )
   expect(found.get("ann@example.test")).toMatchObject({
     reason: "complaint",
     scope_type: "project",

@@ -18,7 +18,7 @@ test("what one node suppresses the other knows when it delivers, whatever it rem
   expect(await hasSuppressions(store.read, project_id, { recent: true })).toBe(false)
   await first.store.tx((tx) => suppress(tx, project_id, ANN))
   // Accept may still believe what it read a moment ago.
-  const found = await suppressedAmong(store.read, project_id, ["ann@x.test"])
+  const found = await suppressedAmong(store.read, { project_id, channel: "email" }, ["ann@x.test"])
   expect([...found.keys()]).toEqual(["ann@x.test"])
   expect(await hasSuppressions(store.read, project_id)).toBe(true)
 })
@@ -40,10 +40,13 @@ test("look-ups of one turn share a query, and each gets its own rows", async () 
   }
   const [one = "", two = ""] = projects.map(({ project_id }) => project_id)
   const asked = await Promise.all([
-    suppressedAmong(store.read, one, ["ann@x.test", "ben@x.test"]),
-    suppressedAmong(store.read, two, ["ben@x.test"]),
-    suppressedAmong(store.read, two, ["ann@x.test"]),
-    suppressedAmong(store.read, two, []),
+    suppressedAmong(store.read, { project_id: one, channel: "email" }, [
+      "ann@x.test",
+      "ben@x.test",
+    ]),
+    suppressedAmong(store.read, { project_id: two, channel: "email" }, ["ben@x.test"]),
+    suppressedAmong(store.read, { project_id: two, channel: "email" }, ["ann@x.test"]),
+    suppressedAmong(store.read, { project_id: two, channel: "email" }, []),
   ])
   expect(asked.map((found) => [...found.values()].map((row) => row.project_id))).toEqual([
     [one],

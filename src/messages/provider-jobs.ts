@@ -2,17 +2,15 @@ import { and, asc, eq } from "drizzle-orm"
 import { heldProject, holders, providerHold, unhold, unholdOne } from "../jobs/holds"
 import type { JobHandler } from "../jobs/jobs"
 import { isHeld } from "../jobs/work-rows"
-import { messageRows } from "../messages/pipeline"
-import { isClaimed } from "../messages/standing"
-import { messages } from "../messages/tables"
 import { isDue, type Probe, probeAgain, resume } from "../providers/health"
 import type { OpenProviders } from "../providers/open-providers"
-import { ProviderError } from "../providers/provider"
+import { ProviderError, type ProviderKind } from "../providers/provider"
 import { isOwn, isUsable, refusalFor, routing } from "../providers/routing"
 import { type ConfigRow, INSTANCE, providerConfigs } from "../providers/tables"
 import type { Reader, Store, Tx } from "../store/store"
-
-const KIND = "email_provider"
+import { messageRows } from "./pipeline"
+import { isClaimed } from "./standing"
+import { messages } from "./tables"
 
 interface HeldMessage {
   id: string
@@ -59,14 +57,14 @@ async function askBy(tx: Tx, config: ConfigRow, { id, by }: HeldMessage) {
 }
 
 /** The oldest of the messages that wait for this provider alone. */
-async function firstWaiting(db: Reader, { project_id }: ConfigRow) {
+async function firstWaiting(db: Reader, { kind, project_id }: ConfigRow) {
   if (project_id !== INSTANCE) {
-    const rows = await routing(db, KIND, project_id)
+    const rows = await routing(db, kind, project_id)
     return isUsable(rows) ? undefined : firstHeld(db, project_id)
   }
   for (const by of await holders(db, messageRows)) {
     const project = heldProject(by)
-    if (project === undefined || !isOwn(await routing(db, KIND, project))) continue
+    if (project === undefined || !isOwn(await routing(db, kind, project))) continue
     const first = await firstHeld(db, project)
     if (first) return first
   }
@@ -104,23 +102,26 @@ async function refusedLogin(providers: OpenProviders, config: ConfigRow) {
 }
 
 /** Gives back what waits for a provider, as long as there is one that can be asked. */
-export const wakeWaiting = (store: Store): JobHandler<{ project_id: string }> => ({
+export const wakeWaiting = (
+  store: Store,
+  kind: ProviderKind,
+): JobHandler<{ project_id: string }> => ({
   run: async ({ project_id }) => {
-    if (project_id === INSTANCE) await wakeStranded(store)
-    else await goOn(store, project_id)
+    if (project_id === INSTANCE) await wakeStranded(store, kind)
+    else await goOn(store, kind, project_id)
     return {}
   },
 })
 
-async function goOn(store: Store, project_id: string) {
-  const isRefused = async () => (await refusalFor(store.read, KIND, project_id)) !== undefined
+async function goOn(store: Store, kind: ProviderKind, project_id: string) {
+  const isRefused = async () => (await refusalFor(store.read, kind, project_id)) !== undefined
   while (!(await isRefused()) && (await unhold(store, messageRows, providerHold(project_id))) > 0);
 }
 
 /** The same for every project: a message may have been held just when its provider came back. */
-export async function wakeStranded(store: Store): Promise<void> {
+export async function wakeStranded(store: Store, kind: ProviderKind): Promise<void> {
   for (const by of await holders(store.read, messageRows)) {
     const project_id = heldProject(by)
-    if (project_id !== undefined) await goOn(store, project_id)
+    if (project_id !== undefined) await goOn(store, kind, project_id)
   }
 }

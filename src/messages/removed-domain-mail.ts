@@ -1,16 +1,18 @@
 import { and, asc, eq, gt, inArray } from "drizzle-orm"
 import { changeUnclaimed } from "../jobs/claims"
 import type { JobHandler } from "../jobs/jobs"
-import { messageRows } from "../messages/pipeline"
-import { abandon } from "../messages/settle"
-import { messages } from "../messages/tables"
 import type { Store } from "../store/store"
-import type { SendRules } from "./prepare"
+import { messageRows } from "./pipeline"
+import { abandon } from "./settle"
+import { messages } from "./tables"
 
 /** Messages of one transaction, so that others can write in between. */
 const AT_ONCE = 100
 
-type Rules = Pick<SendRules, "sending_domains">
+interface DomainRules {
+  /** Domains that the operator vouches for. */
+  sending_domains: ReadonlySet<string>
+}
 
 interface RemovedDomain {
   project_id: string
@@ -18,7 +20,7 @@ interface RemovedDomain {
 }
 
 /** Lets everything fail that still waits to be sent from a domain that its project has deleted. */
-export const failMailFrom = (store: Store, rules: Rules): JobHandler<RemovedDomain> => ({
+export const failMailFrom = (store: Store, rules: DomainRules): JobHandler<RemovedDomain> => ({
   async run(removed) {
     if (rules.sending_domains.has(removed.domain)) return {} // the operator's word stays
     let after = ""
@@ -35,7 +37,6 @@ async function failSome(store: Store, { project_id, domain }: RemovedDomain, aft
   const waiting = and(
     eq(messages.project_id, project_id),
     eq(messages.status, "queued"),
-    eq(messages.channel, "email"),
     eq(messages.sender_domain, domain),
     gt(messages.id, after),
   )

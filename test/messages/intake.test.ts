@@ -1,11 +1,12 @@
 import { expect, test } from "bun:test"
-import { Intake } from "../../src/emails/accept"
+import { Intake } from "../../src/messages/accept"
 import { messages } from "../../src/messages/tables"
 import type { Store } from "../../src/store/store"
 import { testStore } from "../harness/store"
-import { letter } from "../messages/letters"
+import { letter } from "./letters"
 
 const never = new AbortController().signal
+const answer = () => ({})
 
 const entry = () => ({ message: letter(), allowance: null })
 
@@ -18,7 +19,9 @@ test("sends that arrive together are all stored", async () => {
   const intake = new Intake(store)
   const list = Array.from({ length: 300 }, () => entry())
 
-  await Promise.all(list.map((one) => intake.submit(one, { claim: undefined, signal: never })))
+  await Promise.all(
+    list.map((one) => intake.submit(one, { claim: undefined, signal: never }, answer)),
+  )
   expect((await stored(store)).sort()).toEqual(list.map(({ message }) => message.id).sort())
 })
 
@@ -29,8 +32,8 @@ test("what was given up before its turn is not stored, and harms no neighbour", 
   const late = new AbortController()
   const [given_up, wanted] = [entry(), entry()]
 
-  const refused = intake.submit(given_up, { claim: undefined, signal: late.signal })
-  const accepted = intake.submit(wanted, { claim: undefined, signal: never })
+  const refused = intake.submit(given_up, { claim: undefined, signal: late.signal }, answer)
+  const accepted = intake.submit(wanted, { claim: undefined, signal: never }, answer)
   late.abort()
   await expect(refused).rejects.toThrow()
   await accepted
@@ -45,7 +48,7 @@ test("one that cannot be stored does not spoil the others of its group", async (
   const twice = good[0] ?? entry()
 
   const outcomes = await Promise.allSettled(
-    [...good, twice].map((one) => intake.submit(one, { claim: undefined, signal: never })),
+    [...good, twice].map((one) => intake.submit(one, { claim: undefined, signal: never }, answer)),
   )
   expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected"])
   expect(await stored(store)).toHaveLength(2)
@@ -63,7 +66,7 @@ test("storage trouble refuses the whole group at once instead of one by one", as
   const intake = new Intake(store)
 
   const sends = Array.from({ length: 50 }, () =>
-    intake.submit(entry(), { claim: undefined, signal: never }),
+    intake.submit(entry(), { claim: undefined, signal: never }, answer),
   )
   const outcomes = await Promise.allSettled(sends)
   expect(outcomes.every(({ status }) => status === "rejected")).toBe(true)
@@ -74,7 +77,7 @@ test("too many waiting sends are refused with 503 instead of kept in memory", as
   const store = { tx: () => new Promise(() => {}) } as unknown as Store
   const intake = new Intake(store)
   const one = entry()
-  const submit = () => intake.submit(one, { claim: undefined, signal: never })
+  const submit = () => intake.submit(one, { claim: undefined, signal: never }, answer)
 
   for (let n = 0; n < 5000; n++) submit().catch(() => {})
   expect(submit).toThrow("wait for the storage")

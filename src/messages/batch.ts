@@ -1,33 +1,33 @@
-import type { Blobs } from "../core/blobs"
 import { ApiError, invalid, type Problem, Problems, problemError } from "../core/errors"
-import { newId } from "../core/ids"
 import { workTurn } from "../core/work-turns"
-import type { Caller } from "../identity/caller"
-import type { NewMessage } from "../messages/pipeline"
-import { subscribersOf } from "./email-audience"
-import { readSendEmail, type SendEmail } from "./fields"
-import { linkWarnings, type SendWarning } from "./link-warnings"
-import { prepare, type SendRules } from "./prepare"
-import { suppressionsOf } from "./suppressed"
+import type { NewMessage } from "./pipeline"
 
 const MOST_MESSAGES = 100
 
 /** Messages that are prepared in one turn of the event loop, for a millisecond or two. */
 const AT_ONCE = 50
 
-export interface EmailBatch {
-  items: BatchItem[]
+/** Sends of one channel that came in one request. */
+export interface SendBatch<Input> {
+  items: BatchItem<Input>[]
   /** The body was a list: the answer then has the shape that clients of such batches expect. */
   bare: boolean
 }
 
-interface BatchItem {
-  email: SendEmail
+interface BatchItem<Input> {
+  input: Input
   problems: Problem[]
 }
 
+/** Reads the fields of one send. */
+type ReadSend<Input> = (given: unknown, problems: Problems) => Input
+
 /** `{messages: [...]}` or a bare list. Only its size is checked here; each item keeps its own problems. */
-export function readBatch(body: unknown, problems: Problems): EmailBatch {
+export function readBatch<Input>(
+  body: unknown,
+  problems: Problems,
+  read: ReadSend<Input>,
+): SendBatch<Input> {
   const bare = Array.isArray(body)
   const list = bare ? body : (body as { messages?: unknown } | null)?.messages
   if (list === undefined) problems.add("messages", "required", "The field is required.")
@@ -36,54 +36,62 @@ export function readBatch(body: unknown, problems: Problems): EmailBatch {
     problems.add("messages", "invalid", hint)
   }
   if (problems.any || !Array.isArray(list)) return { items: [], bare }
-  return { items: list.map(readItem), bare }
+  return { items: list.map((given, at) => readItem(given, at, read)), bare }
 }
 
-function readItem(given: unknown, at: number): BatchItem {
+function readItem<Input>(given: unknown, at: number, read: ReadSend<Input>): BatchItem<Input> {
   const own = new Problems(`messages.${at}.`)
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
     const message = "A message must be a JSON object."
     const problem = { path: `messages.${at}`, code: "invalid", message }
-    return { email: readSendEmail({}, own), problems: [problem] } // its fields are beside the point
+    return { input: read({}, own), problems: [problem] } // its fields are beside the point
   }
-  return { email: readSendEmail(given, own), problems: own.list }
+  return { input: read(given, own), problems: own.list }
 }
 
 /** `strict` refuses all for one; `permissive` lets the good ones through. */
-export function modeOf({ headers }: Request, { bare }: EmailBatch): "strict" | "permissive" {
+export function modeOf(
+  { headers }: Request,
+  { bare }: Pick<SendBatch<unknown>, "bare">,
+): "strict" | "permissive" {
   const mode = headers.get("x-batch-validation") ?? (bare ? "strict" : "permissive")
   if (mode === "strict" || mode === "permissive") return mode
   throw invalid("x-batch-validation", "invalid", "The value must be strict or permissive.")
 }
 
-interface PreparedBatch {
+interface PreparedItem<Warning> {
+  message: NewMessage
+  warnings: Warning[]
+}
+
+interface PreparedBatch<Warning> {
   batch_id: string
   total: number
-  accepted: { index: number; message: NewMessage; warnings: SendWarning[] }[]
+  accepted: (PreparedItem<Warning> & { index: number })[]
   refused: Refusal[]
 }
 
+interface BatchSender<Input, Warning> {
+  batch_id: string
+  project_id: string
+  mode: "strict" | "permissive"
+  /** Prepares one of them. */
+  prepare: (input: Input) => Promise<PreparedItem<Warning>>
+}
+
 /** Prepares each item for itself; under `strict` any refusal ends the whole request. */
-export async function prepareBatch(
-  batch: EmailBatch,
-  mode: "strict" | "permissive",
-  { rules, blobs, ...request }: BatchSender,
-): Promise<PreparedBatch> {
-  const batch_id = newId()
-  const prepared: PreparedBatch = { batch_id, total: batch.items.length, accepted: [], refused: [] }
-  const suppressions = await suppressionsOf(rules.suppressions, request.caller.project_id, () =>
-    batch.items.flatMap(({ email: { to, cc, bcc } }) => [to, ...cc, ...bcc]),
-  )
-  const emails = batch.items.map(({ email }) => email)
-  const subscribers = await subscribersOf(rules.audience, request.caller.project_id, emails)
-  const sender = { ...request, source: "api" as const, batch_id, suppressions, subscribers }
-  for (const [index, { email, problems }] of batch.items.entries()) {
-    if (index % AT_ONCE === 0) await workTurn(request.caller.project_id)
+export async function prepareBatch<Input, Warning>(
+  { items }: SendBatch<Input>,
+  { batch_id, project_id, mode, prepare }: BatchSender<Input, Warning>,
+): Promise<PreparedBatch<Warning>> {
+  const prepared: PreparedBatch<Warning> = {
+    ...{ batch_id, total: items.length, accepted: [], refused: [] },
+  }
+  for (const [index, { input, problems }] of items.entries()) {
+    if (index % AT_ONCE === 0) await workTurn(project_id)
     try {
       if (problems.length > 0) throw problemError(problems)
-      const message = await prepare(email, sender, rules, blobs)
-      const warnings = await linkWarnings(rules, request.caller, email, message)
-      prepared.accepted.push({ index, message, warnings })
+      prepared.accepted.push({ index, ...(await prepare(input)) })
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       prepared.refused.push({ index, error })
@@ -94,11 +102,11 @@ export async function prepareBatch(
 }
 
 /** What the quota refused joins the refused messages, or ends the request under `strict`. */
-export function settled(
-  prepared: PreparedBatch,
+export function settled<Warning>(
+  prepared: PreparedBatch<Warning>,
   answers: (object | ApiError)[],
   mode: "strict" | "permissive",
-): PreparedBatch {
+): PreparedBatch<Warning> {
   const refused = [...prepared.refused]
   const accepted = prepared.accepted.filter(({ index }, at) => {
     const answer = answers[at]
@@ -108,14 +116,6 @@ export function settled(
     return false
   })
   return { ...prepared, accepted, refused: refused.sort((a, b) => a.index - b.index) }
-}
-
-interface BatchSender {
-  caller: Caller
-  rules: SendRules
-  blobs: Blobs
-  idempotency_key: string | null
-  signal: AbortSignal
 }
 
 /** Why one item of the batch cannot be sent. */
@@ -162,7 +162,10 @@ const bare = (index: number, message: string) =>
   message.replace(new RegExp(`^messages\\.${index}[^:]*: `), "")
 
 /** The reply, in the form that belongs to the form of the request. */
-export function batchReply({ batch_id, total, accepted, refused }: PreparedBatch, bare: boolean) {
+export function batchReply<Warning extends object>(
+  { batch_id, total, accepted, refused }: PreparedBatch<Warning>,
+  bare: boolean,
+) {
   const failed = refused.length
   const sent = accepted.map(({ index, message }) => ({
     index,

@@ -1,8 +1,9 @@
+import type { UnsubscribeLinks } from "../consents/unsubscribe-links"
 import type { Problems } from "../core/errors"
 import { isUuid } from "../core/ids"
-import { isLonger } from "../lib/text"
-import type { NewMessage } from "../messages/pipeline"
-import { havingMessages } from "../messages/subscriber-messages"
+import { isPast, secondsFromNow } from "../core/time"
+import { readTime } from "../http/page"
+import { CATEGORY_SLUG, isLonger } from "../lib/text"
 import type { Reader } from "../store/store"
 import { type CategoryRow, demandAmong, knownCategories } from "../subscribers/categories"
 import {
@@ -14,6 +15,9 @@ import {
   type SubscriberRow,
 } from "../subscribers/find-subscriber"
 import { takenInBy } from "../subscribers/merged-subscribers"
+import type { NewMessage } from "./pipeline"
+import { havingMessages } from "./subscriber-messages"
+import type { Envelope } from "./tables"
 
 /** What accepting mail asks of the people of a project. */
 export interface AudienceRules {
@@ -135,4 +139,68 @@ export async function subscriberIdsOf(
   if (id === undefined) return [""]
   const former = (await takenInBy(db, { project_id, ids: [id] })).map((one) => one.id)
   return [id, ...(await havingMessages(db, project_id, former))]
+}
+
+const FORM = new RegExp(CATEGORY_SLUG)
+
+/** The category of a send; null where it has none. */
+export function readCategory(value: unknown, path: string, problems: Problems): string | null {
+  if (value == null) return null
+  if (typeof value === "string" && FORM.test(value)) return value
+  const hint =
+    "The value must be 1 to 64 lower-case letters, digits, hyphens and underscores. It must begin with a letter or digit."
+  return problems.add(path, "invalid", hint) ?? null
+}
+
+export type CategoryFields = Pick<Envelope, "category" | "unsubscribe">
+
+/**
+ * What the envelope keeps of the category: its name, and the token by which its recipient ends it. A mail
+ * with copies carries the token of `to`. Nothing for mail without a category, and no token where nobody can
+ * end it.
+ */
+export function categoryFields(
+  category: string | null | undefined,
+  { project_id, address }: { project_id: string; address: string },
+  links: Pick<UnsubscribeLinks, "tokenFor">,
+  is_endable = true,
+): CategoryFields {
+  if (category == null) return {}
+  if (!is_endable) return { category }
+  const scope = { type: "category" as const, key: category }
+  return { category, unsubscribe: links.tokenFor({ project_id, address, scope }) }
+}
+
+/**
+ * What the envelope keeps of the topic of a published mail. Its recipient ends the topic, even where the
+ * mail has a category.
+ */
+export const topicFields = (
+  topic: string,
+  category: string | null,
+  { project_id, address }: { project_id: string; address: string },
+  links: Pick<UnsubscribeLinks, "tokenFor">,
+): CategoryFields & Pick<Envelope, "topic"> => ({
+  ...(category !== null && { category }),
+  topic,
+  unsubscribe: links.tokenFor({ project_id, address, scope: { type: "topic", key: topic } }),
+})
+
+/** How far ahead a message may be scheduled, on every channel (contract 20, 1.1). */
+const MAX_DAYS_AHEAD = 90
+
+const DAY_SECONDS = 86_400
+
+/**
+ * When a message is to be sent: ISO 8601 with an offset, at most 90 days ahead. Null, an absent value and
+ * a time that has passed mean now: they give null. Anything else is a problem.
+ */
+export function readScheduledAt(value: unknown, path: string, problems: Problems): string | null {
+  if (value == null) return null
+  const at = readTime(path, typeof value === "string" ? value : "", problems)
+  if (at === undefined || isPast(at)) return null
+  const latest = secondsFromNow(MAX_DAYS_AHEAD * DAY_SECONDS)
+  if (at <= latest) return at
+  const hint = `A message can be scheduled at most ${MAX_DAYS_AHEAD} days ahead, until ${latest}. You gave ${at}.`
+  return problems.add(path, "too_late", hint) ?? null
 }

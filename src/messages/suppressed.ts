@@ -1,10 +1,15 @@
 import { fail } from "../core/errors"
+import { millis, millisFrom } from "../core/time"
+import { DeferredError } from "../jobs/work-item"
 import { comparable, domainOf } from "../lib/address"
 import { MAILBOX_DOMAIN } from "../lib/mailbox-domain"
-import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
-import type { NewMessage } from "../messages/pipeline"
-import type { LeftOut, Recipient } from "../messages/tables"
-import { NO_REPLY, type RecipientOutcome } from "../providers/provider"
+import {
+  NO_REPLY,
+  type Outcome,
+  outcomeOf,
+  type Provider,
+  type RecipientOutcome,
+} from "../providers/provider"
 import type { Reader } from "../store/store"
 import {
   amongRows,
@@ -14,7 +19,11 @@ import {
   standing,
   suppressedAmong,
 } from "../suppressions/look-up"
-import type { SuppressionRow } from "../suppressions/tables"
+import type { SuppressionChannel, SuppressionRow } from "../suppressions/tables"
+import { decidedAgain, QUIET_HOURS, refusalOf } from "./decided"
+import { isOpen, type Message, OWN_SOURCE } from "./facts"
+import type { NewMessage } from "./pipeline"
+import type { LeftOut, Recipient } from "./tables"
 
 /** The code of the refusal, and the reason of a recipient that was found suppressed later. */
 const SUPPRESSED = "suppressed_recipient"
@@ -27,12 +36,13 @@ export interface SuppressionRules {
   of(project_id: string, addresses: string[]): Promise<SuppressionRow[]>
 }
 
-export const suppressionRules = (db: Reader): SuppressionRules => ({
+export const suppressionRules = (db: Reader, channel: SuppressionChannel): SuppressionRules => ({
   any: (project_id) => hasSuppressions(db, project_id, { recent: true }),
-  of: (project_id, addresses) => standing(db, project_id, "email", addresses),
+  of: (project_id, addresses) => standing(db, project_id, channel, addresses),
 })
 
 const NONE: SuppressionRow[] = []
+
 const NOBODY: Suppressed = new Map()
 
 interface Addressee {
@@ -158,7 +168,7 @@ export async function suppressedMeanwhile(
   if (message.source === OWN_SOURCE) return []
   const open = message.recipients.filter(({ status }) => isOpen(status))
   const addresses = open.map(({ email }) => comparable(email))
-  const suppressed = await suppressedAmong(db, message.project_id, addresses, scopeOf(message))
+  const suppressed = await suppressedAmong(db, message, addresses, scopeOf(message))
   if (suppressed.size === 0) return []
   const rowOf = ({ email }: Addressee) => suppressed.get(comparable(email))
   const to = open.find(({ kind }) => kind === "to")
@@ -178,3 +188,35 @@ const outcomeFor = (email: string, row: SuppressionRow): RecipientOutcome => ({
   bounce_subtype: null,
   reply: NO_REPLY,
 })
+
+/** The row of suppressions: the channel asks these itself, and tells which one it is. */
+const SUPPRESSED_ROW = 2
+
+/**
+ * Why a message that was accepted may not leave now: its subscriber chose otherwise meanwhile, then it
+ * fails. Undefined where nothing stands in the way. Rejects with DeferredError in quiet hours. A plain
+ * message asks nothing.
+ */
+export async function audienceObstacle(
+  db: Reader,
+  message: Message,
+  { name, schedule }: Pick<Provider, "name" | "schedule">,
+): Promise<Outcome | undefined> {
+  const decision = await decidedAgain(db, message)
+  if (!decision || decision.row === SUPPRESSED_ROW) return undefined
+  const { is_allowed, deferred_until } = decision
+  if (deferred_until) {
+    throw new DeferredError(QUIET_HOURS, (millisFrom(deferred_until) - millis()) / 1000)
+  }
+  if (is_allowed) return undefined
+  const { reason, text } = refusalOf(decision)
+  const open = message.recipients.filter(({ status }) => isOpen(status))
+  const outcomes = open.map(({ email }) => ({
+    ...{ email, reason, text },
+    status: "failed" as const,
+    code: reason,
+    bounce_subtype: null,
+    reply: NO_REPLY,
+  }))
+  return outcomeOf(outcomes, { provider: name, schedule })
+}

@@ -1,0 +1,314 @@
+import { and, eq, exists, inArray, ne, notInArray, type SQL, type SQLWrapper } from "drizzle-orm"
+import { monotonic } from "../core/time"
+import { perStore } from "../store/cached"
+import type { Reader, Tx } from "../store/store"
+import type { TemplateSources } from "../templates/render-templates-task"
+import type { KeyedSources } from "../templates/template-renderer"
+import { keyed } from "../templates/usable-template"
+import type { Message } from "./facts"
+import { type Envelope, fanOutContents } from "./tables"
+
+/** Those of this store. */
+export const recentOf = perStore(() => new RecentContents())
+
+/** Bytes: some thousand letters, more than are under way where delivery keeps up. */
+const MOST = 4 * 1024 * 1024
+
+/** Larger contents are not kept: sending them costs far more than reading them back. */
+const MOST_OF_ONE = 64 * 1024
+
+/** Contents that are older give way. The younger ones of a longer queue are delivered before the new ones. */
+const RECENT_MILLISECONDS = 10_000
+
+interface KeptContent {
+  content: unknown
+  size: number
+  at: number
+}
+
+/**
+ * Contents of messages that were just accepted. Most are delivered within the same second, and need
+ * not be read back and parsed for it. Where there are too many, the next deliveries need the first ones; the
+ * database has all of them.
+ */
+export class RecentContents {
+  readonly #kept = new Map<string, KeptContent>()
+  #size = 0
+
+  /** `at`: when it was accepted, by `monotonic`. `size`: where it is known. */
+  keep(message_id: string, content: unknown, { at = monotonic(), size = sizeOf(content) } = {}) {
+    if (size > MOST_OF_ONE) return
+    if (this.#size + size > MOST) this.#forgetOld(at - RECENT_MILLISECONDS)
+    if (this.#size + size > MOST) return
+    this.#kept.set(message_id, { content, size, at })
+    this.#size += size
+  }
+
+  #forgetOld(before: number) {
+    for (const [oldest, { at }] of this.#kept) {
+      if (at >= before) return
+      this.remove(oldest)
+    }
+  }
+
+  /** Once: a second attempt, much later, reads the database. */
+  remove(message_id: string): unknown {
+    const found = this.#kept.get(message_id)
+    if (!found) return undefined
+    this.#kept.delete(message_id)
+    this.#size -= found.size
+    return found.content
+  }
+
+  /** Bytes that are kept now. */
+  get size(): number {
+    return this.#size
+  }
+}
+
+/** What a text takes beside its characters, an object beside its fields, and any other value. */
+const TEXT_BYTES = 48
+
+const OBJECT_BYTES = 128
+
+const VALUE_BYTES = 8
+
+/** In bytes, near enough: most of a short content is not its characters. */
+export function sizeOf(content: unknown): number {
+  if (typeof content === "string") return TEXT_BYTES + Buffer.byteLength(content)
+  if (typeof content !== "object" || content === null) return VALUE_BYTES
+  let size = OBJECT_BYTES
+  for (const name in content) size += sizeOf(content[name as keyof typeof content])
+  return size
+}
+
+interface StoringMessage {
+  project_id: string
+  content: unknown
+  envelope: Envelope | null
+}
+
+/** What a new message stores: its content, and its part of the files that it names. */
+export interface StoredSize {
+  content: number
+  bytes: number
+}
+
+/** Of messages that enter together. A file that several of them name counts once, in equal parts. */
+export function storedSizes(list: StoringMessage[]): StoredSize[] {
+  const users = new Map<string, number>()
+  const named = list.map(sizedFilesOf)
+  for (const [at, files] of named.entries()) {
+    for (const file of files) {
+      const key = `${list[at]?.project_id} ${file.sha256}`
+      users.set(key, (users.get(key) ?? 0) + 1)
+    }
+  }
+  return list.map((message, at) => {
+    const content = sizeOf(message.content)
+    const files = (named[at] ?? []).map(({ sha256, size }) =>
+      Math.ceil(size / (users.get(`${message.project_id} ${sha256}`) ?? 1)),
+    )
+    return { content, bytes: files.reduce((sum, size) => sum + size, content) }
+  })
+}
+
+interface SizedFile {
+  sha256: string
+  size: number
+}
+
+const NO_SIZED_FILES: SizedFile[] = []
+
+/** Each once. Attachments of mail that was submitted as bytes lie within those bytes. */
+function sizedFilesOf({ envelope, content }: StoringMessage): SizedFile[] {
+  const { submitted, attachments = NO_SIZED_FILES } = envelope ?? {}
+  const of_content = isSizedFile(content)
+    ? [{ sha256: content.file, size: content.size }]
+    : NO_SIZED_FILES
+  if (submitted) {
+    const { sha256, size } = submitted
+    return sha256 === null ? NO_SIZED_FILES : [{ sha256, size }]
+  }
+  if (attachments.length === 0) return of_content
+  return [...new Map([...of_content, ...attachments].map((file) => [file.sha256, file])).values()]
+}
+
+/** Long texts are a file, which the content names in their place. */
+const isSizedFile = (content: unknown): content is { file: string; size: number } =>
+  typeof content === "object" && content !== null && "file" in content && "size" in content
+
+/** Bytes that a row of a message keeps: themselves, or where many are, the file that holds them. */
+export type Kept = Buffer | { file: string }
+
+/** No mail begins so, and no frame of Zstandard. */
+const MARK = "file:"
+
+const FORM = /^file:([0-9a-f]{64})$/
+
+/** What stands in the row. */
+export const rowOf = (kept: Kept): Buffer =>
+  "file" in kept ? Buffer.from(`${MARK}${kept.file}`) : kept
+
+/** The name of the file where the row holds no more than that. */
+export const fileIn = (row: Uint8Array): string | undefined =>
+  row.length === MARK.length + 64 ? FORM.exec(Buffer.from(row).toString("latin1"))?.[1] : undefined
+
+const NO_FILES: Pick<Envelope, "submitted" | "attachments"> = { attachments: [] }
+
+/** Rows for the files of a message and of its content. Attachments of submitted bytes lie within those bytes. */
+export function filesOf({ id: message_id, envelope }: Message, content: unknown) {
+  const { submitted, attachments } = envelope ?? NO_FILES
+  const of_content = fileOf(content)
+  if (!submitted && !of_content && attachments.length === 0) return []
+  const names = submitted ? [submitted.sha256] : attachments.map(({ sha256 }) => sha256)
+  if (of_content) names.push(of_content)
+  return [...new Set(names)].flatMap((sha256) => (sha256 ? [{ message_id, sha256 }] : []))
+}
+
+/** The file that a content names in its place. */
+const fileOf = (content: unknown): string | undefined =>
+  typeof content === "object" && content !== null && "file" in content
+    ? (content as { file: string }).file
+    : undefined
+
+/** What every message of a fan-out is rendered with, as it was when the fan-out was created. */
+export interface SharedValues {
+  variables: Record<string, unknown>
+  project: { id: string; name: string }
+  /** The language of recipients without one of their own. */
+  locale: string | null
+  /** The zone of recipients without one of their own. */
+  timezone: string
+}
+
+/** The texts of one channel in one language, and what they are rendered with. */
+export interface SharedTexts extends SharedValues {
+  texts: KeyedSources
+}
+
+/** What stands in the place of the content of a message whose texts are stored once for many. */
+export interface SharedContent {
+  /** The name of its texts among those of its fan-out. */
+  shared: string
+  /** The subscriber, as it was when the message was made. */
+  subscriber: Record<string, unknown>
+}
+
+export const isShared = (content: unknown): content is SharedContent =>
+  typeof content === "object" && content !== null && "shared" in content
+
+/** The name of the values, beside those of texts, which begin with a channel. */
+const VALUES = "values"
+
+/** The name of a row without content: the frequency cap does not count the messages of the fan-out. */
+const UNCOUNTED = "uncounted"
+
+/** Texts of these are in memory: more fan-outs are not delivered at once. */
+const MOST_READ = 64
+
+/** What the messages of a fan-out share. */
+export interface SharedByMessages {
+  values: SharedValues
+  /** By channel and language (`email`, `email:de`). */
+  texts: Map<string, TemplateSources>
+  /** The frequency cap does not count the messages. */
+  is_uncounted: boolean
+}
+
+export async function keepShared(
+  tx: Tx,
+  fan_out_id: string,
+  { values, texts, is_uncounted }: SharedByMessages,
+): Promise<void> {
+  const rows = [...texts].map(([name, content]) => ({
+    fan_out_id,
+    name,
+    content: content as unknown,
+  }))
+  const mark = is_uncounted ? [{ fan_out_id, name: UNCOUNTED, content: {} }] : []
+  await tx
+    .insert(fanOutContents)
+    .values([{ fan_out_id, name: VALUES, content: values }, ...rows, ...mark])
+}
+
+/** Whether the frequency cap passes over the messages of this fan-out; null is no fan-out. */
+export function isUncounted(db: Reader, fan_out_id: SQLWrapper): SQL {
+  const { fan_out_id: marked, name } = fanOutContents
+  const rows = db.select({ name }).from(fanOutContents)
+  return exists(rows.where(and(eq(marked, fan_out_id), eq(name, UNCOUNTED))))
+}
+
+/** What is removed before the fan-out itself: all but whether its messages count. */
+export const isForRendering = ne(fanOutContents.name, UNCOUNTED)
+
+const readTexts = perStore(() => new Map<string, Promise<SharedTexts | undefined>>())
+
+/** The texts of this name; undefined where they are no longer stored. They never change, so they are remembered. */
+export function sharedTexts(
+  db: Reader,
+  fan_out_id: string,
+  name: string,
+): Promise<SharedTexts | undefined> {
+  const known = readTexts(db)
+  const key = `${fan_out_id} ${name}`
+  const found = known.get(key) ?? readShared(db, fan_out_id, name)
+  known.delete(key) // and set again: the least used one is always the first
+  known.set(key, found)
+  const [oldest] = known.keys()
+  if (known.size > MOST_READ && oldest !== undefined) known.delete(oldest)
+  found.catch(() => known.delete(key))
+  return found
+}
+
+async function readShared(db: Reader, fan_out_id: string, name: string) {
+  const ours = and(
+    eq(fanOutContents.fan_out_id, fan_out_id),
+    inArray(fanOutContents.name, [VALUES, name]),
+  )
+  const rows = await db.select().from(fanOutContents).where(ours)
+  const contentOf = (wanted: string) => rows.find((row) => row.name === wanted)?.content
+  const [values, sources] = [contentOf(VALUES), contentOf(name)]
+  if (!values || !sources) return undefined
+  return { ...(values as SharedValues), texts: keyed(sources as TemplateSources) }
+}
+
+/** The languages that the texts of a fan-out are in. */
+export interface SharedLanguages {
+  /** The names of the texts. */
+  names: ReadonlySet<string>
+  /** The language of recipients without one of their own. */
+  usual: string | null
+}
+
+export async function sharedLanguages(db: Reader, fan_out_id: string): Promise<SharedLanguages> {
+  const { name } = fanOutContents
+  const ours = eq(fanOutContents.fan_out_id, fan_out_id)
+  const rows = await db
+    .select({ name })
+    .from(fanOutContents)
+    .where(and(ours, notInArray(name, [VALUES, UNCOUNTED])))
+  const [row] = await db
+    .select()
+    .from(fanOutContents)
+    .where(and(ours, eq(name, VALUES)))
+  const values = row?.content as SharedValues | undefined
+  return { names: new Set(rows.map((one) => one.name)), usual: values?.locale ?? null }
+}
+
+/** The name of the texts for a recipient: in exactly this language, in its base, else the template's own. */
+export function nameFor(
+  { names, usual }: SharedLanguages,
+  channel: string,
+  locale: string | null,
+): string {
+  for (
+    let tag = (locale ?? usual)?.toLowerCase() ?? "";
+    tag !== "";
+    tag = tag.slice(0, Math.max(0, tag.lastIndexOf("-")))
+  ) {
+    const name = `${channel}:${tag}`
+    if (names.has(name)) return name
+  }
+  return channel
+}
