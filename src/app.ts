@@ -1,6 +1,6 @@
 import { Elysia } from "elysia"
 import { auditRoutes } from "./audit-log/routes"
-import { PROVIDERS } from "./channels"
+import { KITS, PROVIDERS } from "./channels"
 import { consentRoutes } from "./consents/routes"
 import type { Secrets } from "./core/secrets"
 import type { Workers } from "./core/workers"
@@ -79,7 +79,7 @@ export interface AppParts
     TemplateRenderParts,
     WebhookRouteParts,
     ProviderParts,
-    PublishParts,
+    Omit<PublishParts, "rules">,
     DoctorRouteParts,
     QueueControlParts,
     RequestHandlerOptions {
@@ -92,6 +92,10 @@ export interface AppParts
   hits: Hits
   inbox_tokens: InboxTokens
 }
+
+const PUBLISH_CONTENTS = Object.fromEntries(
+  Object.entries(KITS).map(([channel, { content }]) => [channel, content]),
+)
 
 /** Every route there is. */
 export function routeTable(parts: AppParts): AnyRoute[] {
@@ -124,7 +128,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...suppressionRoutes(parts),
     ...subscriberRoutes(parts),
     ...topicRoutes(parts),
-    ...publishRoutes(parts),
+    ...publishRoutes(parts, PUBLISH_CONTENTS),
     ...inboxTokenRoutes(parts),
     ...keySetRoutes(parts),
     ...consentRoutes(parts),

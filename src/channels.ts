@@ -1,18 +1,41 @@
 import { type EmailChannelParts, emailChannel } from "./emails/channel"
+import { emailContent, emailPlanner } from "./emails/email-planner"
 import { directProvider } from "./emails/providers/direct"
 import { mailboxProvider } from "./emails/providers/mailbox"
 import { sesProvider } from "./emails/providers/ses"
 import { smtpProvider } from "./emails/providers/smtp"
+import { AUDIENCE_CHANNELS } from "./lib/preferences"
 import type { Channel } from "./messages/channel"
 import type { Channels } from "./messages/pipeline"
+import type { ChannelPlanner, PublishContent } from "./messages/planner"
+import type { ChannelName } from "./messages/tables"
 import type { ProviderDescriptor } from "./providers/provider"
 
-/** Every channel there is. A message can only be accepted for one that is built. */
+/** All that the rest of the server takes from a channel, beside its routes. */
+interface ChannelKit<Parts, Rules> {
+  /** Delivers its messages. */
+  open(parts: Parts): Channel
+  /** What a publish may say in it. */
+  content: PublishContent
+  /** How a publish makes messages in it. */
+  planner(rules: Rules): ChannelPlanner
+  providers: readonly ProviderDescriptor[]
+}
+
+const email: ChannelKit<EmailChannelParts, EmailChannelParts["rules"]> = {
+  open: emailChannel,
+  content: emailContent,
+  planner: emailPlanner,
+  providers: [mailboxProvider, directProvider, smtpProvider, sesProvider],
+}
+
+/** Every channel that is built. */
+export const KITS = { email } satisfies Partial<Record<ChannelName, object>>
+
+/** What delivers the messages of each channel. None can be accepted for one that is not built. */
 export const channelTable = (email: EmailChannelParts): Channels => ({
-  email: emailChannel(email),
-  push: absent,
-  sms: absent,
-  in_app: absent,
+  ...ABSENT,
+  email: KITS.email.open(email),
 })
 
 const absent: Channel = {
@@ -21,10 +44,11 @@ const absent: Channel = {
   },
 }
 
-/** Every provider there is, of any channel: one row each. */
-export const PROVIDERS: readonly ProviderDescriptor[] = [
-  mailboxProvider,
-  directProvider,
-  smtpProvider,
-  sesProvider,
-]
+const ABSENT = Object.fromEntries(
+  AUDIENCE_CHANNELS.map((channel) => [channel, absent]),
+) as unknown as Channels
+
+/** Every provider there is, of any channel. */
+export const PROVIDERS: readonly ProviderDescriptor[] = Object.values(KITS).flatMap(
+  ({ providers }) => providers,
+)

@@ -1,5 +1,5 @@
 import type { AppParts } from "./app"
-import { channelTable, PROVIDERS } from "./channels"
+import { channelTable, KITS, PROVIDERS } from "./channels"
 import { unsubscribeLinksAt } from "./consents/unsubscribe-links"
 import type { Blobs } from "./core/blobs"
 import type { Settings } from "./core/config"
@@ -115,10 +115,10 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
   const node = workNode({ store, alone, data_dir, isAsked: () => traffic.isRecent() })
   const pauses = queuePauses(store)
   const email = await composeEmail(ground, overrides, pauses)
-  const { open_providers, providers, domains, rules, mail } = email
+  const { open_providers, providers, domains, rules, mail, planners } = email
   const inbound = { ...ground, link_base, ...inboundParts(ground, domains), rules }
   const backups = openBackups({ settings, secrets })
-  const own = { store, secrets, backups, blobs, inbound_blobs, domains, rules, sending: rules }
+  const own = { store, secrets, backups, blobs, inbound_blobs, domains, rules, planners }
   const work = { ...own, open_providers, inbound }
   const handlers = jobHandlers(work, { mail, link_base })
   pauses.add(Object.keys(handlers))
@@ -155,7 +155,7 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     backups,
     inbox_tokens: new InboxTokens({ store, secrets, base_url }),
     ...sessionParts({ store, secrets, data_dir, sign_up, base_url }),
-    ...{ mail, rules, domains, queues: pauses, open_providers, providers, disk },
+    ...{ mail, rules, planners, domains, queues: pauses, open_providers, providers, disk },
     link_rules: { allow_private: settings["webhooks.allow_private"] },
     trusted_proxies: () => settings["http.trusted_proxies"],
     base_url,
@@ -242,6 +242,7 @@ async function composeEmail(ground: Ground, overrides: Overrides, queues: QueueP
     domains,
     mail: overrides.mail ?? systemMail(secrets, { system_from, to_mailbox: rules.to_mailbox }),
     channels: channelTable({ ...ground, provider, sandbox, rules, queues, concurrency }),
+    planners: { email: KITS.email.planner(rules) },
     async close() {
       await renderer.close()
       await provider.close()

@@ -14,6 +14,7 @@ import { type ProcessParts, processInbound } from "./inbound/process"
 import { inboundProcess } from "./inbound/process-job"
 import { bind, type JobHandlers } from "./jobs/jobs"
 import { complain, mailboxComplain } from "./mailbox/simulator"
+import type { Planners } from "./messages/planner"
 import { probeProvider, wakeWaiting } from "./messages/provider-jobs"
 import { failMailFrom } from "./messages/removed-domain-mail"
 import {
@@ -53,8 +54,7 @@ interface JobParts extends PurgeParts, ErasureParts {
   open_providers: OpenProviders
   domains: CheckParts
   rules: Pick<SendRules, "sending_domains">
-  /** Of what fan-outs send. */
-  sending: SendRules
+  planners: Planners
   inbound: ProcessParts
 }
 
@@ -88,7 +88,7 @@ export const jobHandlers = (
     inbound_blobs,
     domains,
     rules,
-    sending,
+    planners,
     open_providers,
     inbound,
   }: JobParts,
@@ -106,8 +106,8 @@ export const jobHandlers = (
   ...bind(suppressionRemoved, removeFromProviders(store, open_providers)),
   ...bind(inboundProcess, processInbound(inbound)),
   ...bind(topicRemoved, removeMembers(store)),
-  ...bind(fanOutStart, start({ store, rules: sending })),
-  ...bind(fanOutPart, walk({ store, rules: sending })),
+  ...bind(fanOutStart, start({ store, planners })),
+  ...bind(fanOutPart, walk({ store, planners })),
   ...bind(fanOutStopped, endWaiting(store)),
   ...bind(webhookResend, resend),
   ...bind(webhookWarning, tellAdmins(store, post.mail)),

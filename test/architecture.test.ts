@@ -119,6 +119,21 @@ test("no folder imports itself by a detour", () => {
   expect(circle(between.filter(({ from, to }) => from !== to))?.join(" -> ")).toBeUndefined()
 })
 
+test("fan-out imports no channel: the channels give it their planners", () => {
+  const wrong = arrows.filter(
+    ({ from, to }) => /^src\/fan-out\//.test(from) && /^src\/(emails|push|sms|inbox)\//.test(to),
+  )
+  expect(wrong.map(show)).toEqual([])
+})
+
+/** A channel as a string or a part of a name; `push` of an array is none. */
+const CHANNEL = /email|sms|(?<![.\w])push\b|in_app|inApp/i
+
+test("fan-out names no channel", () => {
+  const wrong = src.filter(({ path, code }) => /^src\/fan-out\//.test(path) && CHANNEL.test(code))
+  expect(paths(wrong)).toEqual([])
+})
+
 test("no file outgrows a sitting", () => {
   const long = sources.filter(
     ({ path, text }) => path !== GENERATED && text.trimEnd().split("\n").length > MAX_LINES,

@@ -18,8 +18,14 @@ import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import { trackingFor } from "../tracking/choice"
 import type { Composed, ComposedMail, MailToCompose, MailToSign } from "./compose-task"
-import { type FiledContent, isFiled } from "./filed-content"
-import { type EmailContent, isSubmitted, type SendRules, type SubmittedContent } from "./prepare"
+import {
+  type EmailContent,
+  type FiledContent,
+  isFiled,
+  isSubmitted,
+  type SubmittedContent,
+} from "./filed-content"
+import type { SendRules } from "./prepare"
 
 import type { EmailProvider } from "./providers/provider"
 import { isRendered, type NotRendered, renderShared, type SharedRules } from "./shared-email"

@@ -6,7 +6,7 @@ import type { LeftOut } from "../messages/tables"
 import { NO_REPLY } from "../providers/provider"
 import { type HitSummary, NO_HITS } from "../tracking/tracking"
 import { named } from "./compose-email"
-import type { EmailContent } from "./prepare"
+import type { EmailContent } from "./filed-content"
 import type { EmailEvents, ListedEmail } from "./schemas"
 
 /** The Email record as lists show it: everything but bodies, headers and timeline. */

@@ -39,8 +39,14 @@ import type { Reader, Store } from "../store/store"
 import { summaries } from "../tracking/tracking"
 import { type SharedParts, sharedAgain } from "./compose-email"
 import { eventEntry, listed, whole } from "./email-record"
-import { type FiledContent, isFiled, textsOf } from "./filed-content"
-import { type EmailContent, isSubmitted, type SubmittedContent } from "./prepare"
+import {
+  type EmailContent,
+  type FiledContent,
+  isFiled,
+  isSubmitted,
+  type SubmittedContent,
+  textsOf,
+} from "./filed-content"
 
 import { isRendered, renderShared, type SharedRules } from "./shared-email"
 import { fileOf, keptBytes, partsOf } from "./submitted"

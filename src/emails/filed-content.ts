@@ -50,3 +50,20 @@ export function textsOf(bytes: Uint8Array): Texts {
   })
   return { html, text }
 }
+
+/** What of an email is large and cold. */
+export interface EmailContent {
+  html: string | null
+  /** As it was given. What is made from html is made where it is wanted: composing and reading. */
+  text: string | null
+  headers: Record<string, string>
+}
+
+/** The same of an email that was submitted as bytes. */
+export interface SubmittedContent {
+  /** A character is a byte (ISO 8859-1). Null: the blob that the envelope names holds the bytes. */
+  submitted: string | null
+}
+
+export const isSubmitted = (content: unknown): content is SubmittedContent =>
+  typeof content === "object" && content !== null && "submitted" in content

@@ -5,7 +5,8 @@ import { type Mailbox, parseMailbox } from "../lib/address"
 import * as messages from "../messages/pipeline"
 import { instanceProject } from "../tenancy/projects"
 import { sealContent } from "./compose-email"
-import { type EmailContent, MAILBOX_DOMAIN, newEmail } from "./prepare"
+import type { EmailContent } from "./filed-content"
+import { MAILBOX_DOMAIN, newEmail } from "./prepare"
 
 interface SystemSender {
   /** The setting `system_from`: an address, or `Name <address>`. */

@@ -30,6 +30,7 @@ import type { SuppressionRow } from "../suppressions/tables"
 import { chosenTracking, trackingAtHost } from "../tracking/choice"
 import { type FileRules, fetchFiles, type GivenFile } from "./attachments"
 import type { SendEmail } from "./fields"
+import type { EmailContent, SubmittedContent } from "./filed-content"
 import * as filed from "./filed-content"
 import { needsRendering, type RenderedEmail, type RenderRules, renderEmail } from "./render-email"
 
@@ -37,20 +38,6 @@ import { needsRendering, type RenderedEmail, type RenderRules, renderEmail } fro
 export const MAX_MESSAGE_BYTES = 10_485_760
 
 export { MAILBOX_DOMAIN }
-
-/** What of an email is large and cold. */
-export interface EmailContent {
-  html: string | null
-  /** As it was given. What is made from html is made where it is wanted: composing and reading. */
-  text: string | null
-  headers: Record<string, string>
-}
-
-/** The same of an email that was submitted as bytes. */
-export interface SubmittedContent {
-  /** A character is a byte (ISO 8859-1). Null: the blob that the envelope names holds the bytes. */
-  submitted: string | null
-}
 
 /** From which senders and to which recipients this instance sends: the configuration as rules. */
 export interface SendRules extends RenderRules {
@@ -370,6 +357,3 @@ const recipientOf = ({ email, name }: Mailbox, kind: Recipient["kind"]): Recipie
   status: "queued",
   status_reason: null,
 })
-
-export const isSubmitted = (content: unknown): content is SubmittedContent =>
-  typeof content === "object" && content !== null && "submitted" in content

@@ -14,8 +14,7 @@ import type { KeyedSources } from "../templates/template-renderer"
 import { keyed, type UsableTemplate, usableTemplate } from "../templates/usable-template"
 import { chosenTracking, type TrackingWish } from "../tracking/choice"
 import type { SendEmail, TemplateFields } from "./fields"
-import { type FiledContent, isFiled } from "./filed-content"
-import type { EmailContent } from "./prepare"
+import { type EmailContent, type FiledContent, isFiled } from "./filed-content"
 
 /** The texts of an email as they are sent, and the template that they come from. */
 export interface RenderedEmail extends Pick<SendEmail, "subject" | "html" | "text"> {

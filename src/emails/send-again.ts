@@ -8,8 +8,7 @@ import type { Message } from "../messages/facts"
 import type { NewMessage } from "../messages/pipeline"
 import { categoryFields, topicFields } from "../messages/send-fields"
 import { CONTENT_GONE, type EmailReading, find, lookupContent } from "./emails"
-import { stored } from "./filed-content"
-import { type EmailContent, isSubmitted, type SubmittedContent } from "./prepare"
+import { type EmailContent, isSubmitted, type SubmittedContent, stored } from "./filed-content"
 
 import { renamed } from "./submitted"
 

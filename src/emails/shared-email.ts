@@ -4,7 +4,8 @@ import { type Message, wantedSince } from "../messages/facts"
 import { wholeSubscriber } from "../subscribers/template-subscriber"
 import { type RecipientPages, renderWith } from "../templates/rendering"
 import type { KeyedSources } from "../templates/template-renderer"
-import type { EmailContent, SendRules } from "./prepare"
+import type { EmailContent } from "./filed-content"
+import type { SendRules } from "./prepare"
 import { demandContent } from "./render-email"
 
 export type SharedRules = Pick<SendRules, "templates" | "unsubscribe" | "publicAddress">

@@ -19,6 +19,7 @@ import {
 import { refuseAllSuppressed } from "../messages/suppressed"
 import type { Envelope } from "../messages/tables"
 import { chosenForBytes, trackingAtHost } from "../tracking/choice"
+import type { SubmittedContent } from "./filed-content"
 import type { ReadParts } from "./parts-task"
 import {
   isTrusted,
@@ -28,7 +29,6 @@ import {
   rulesFor,
   type Sender,
   type SendRules,
-  type SubmittedContent,
 } from "./prepare"
 
 const MOST_IN_ROW = 64 * 1024

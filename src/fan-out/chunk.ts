@@ -1,40 +1,36 @@
 import { and, eq, isNull } from "drizzle-orm"
 import { ApiError } from "../core/errors"
 import { isPast, millis } from "../core/time"
-import { isReachable, newEmail, type SendRules } from "../emails/prepare"
 import type { Caller } from "../identity/caller"
 import { codeOfSilence, projectCaller } from "../identity/project-caller"
-import { comparable, type Mailbox } from "../lib/address"
+import type { AudienceChannel } from "../lib/preferences"
 import { accept, allowanceOf, type MessageEntry, storedShareOf } from "../messages/accept"
 import { type AskedMessage, decideAll } from "../messages/audience-decisions"
-import { nameFor, type SharedLanguages } from "../messages/contents"
-import { keptOf } from "../messages/decided"
 import type { NewMessage } from "../messages/pipeline"
-import { topicFields } from "../messages/send-fields"
+import type { ChunkPlan, SkipReason } from "../messages/planner"
 import { throttledRefusal } from "../reputation/gate"
 import { bumpAll, type Changes } from "../store/counters"
 import { skipLocked } from "../store/dialect"
 import type { Tx } from "../store/store"
-import type { AudienceMember } from "../subscribers/audience"
 import type { SendDecision } from "../subscribers/decision"
-import { packedSubscriber, templateSubscriber } from "../subscribers/template-subscriber"
 import { holdLimits, type SendBucket, takeFromBucket } from "../tenancy/quotas"
-import type { topics } from "../topics/tables"
-import { FOUND, type SkipReason, sentName, skippedName } from "./fan-out-counts"
+import { audienceSourceOf } from "./audience-source"
+import { FOUND, sentName, skippedName } from "./fan-out-counts"
 import { nextStretch, type WalkedRecipient } from "./recipients"
 import { type FanOutRow, fanOuts } from "./tables"
-import { holdPart, lookupFanOut, lookupTopic, moveCursor } from "./walk-rows"
+import { holdPart, lookupFanOut, moveCursor } from "./walk-rows"
+
+/** What one channel plans for the next recipients. */
+export interface ChannelPlan {
+  channel: AudienceChannel
+  chunk: ChunkPlan
+}
 
 /** What a chunk is written with, read before its transaction. */
 export interface ChunkInput {
   fan_out_id: string
   part: number
-  /** Of the project, outside of the sandbox. */
-  rules: Pick<SendRules, "unsubscribe" | "replyAddress" | "to_mailbox" | "mailbox_takes_all">
-  languages: SharedLanguages
-  /** The subjects of the next recipients, by subscriber or by the name of their texts. */
-  subjects: ReadonlyMap<string, string | null>
-  at: string
+  plans: readonly ChannelPlan[]
 }
 
 /** What came of a chunk: it goes on at once, later, or not at all, because the fan-out is over or fails now. */
@@ -71,15 +67,19 @@ export async function writeChunk(tx: Tx, input: ChunkInput): Promise<ChunkResult
     return { wait_seconds: FROZEN_SECONDS }
   }
   await setStatus(tx, fan_out, "fanning_out", null)
-  const topic = await lookupTopic(tx, fan_out.topic_id)
-  if (!topic) return { fails: "topic_not_found" }
+  const source = audienceSourceOf(fan_out)
+  const about = await source.topicOf(tx, fan_out)
+  if (!about) return { fails: source.gone }
   const { project_settings } = caller
-  if (!project_settings.sandbox)
-    await holdLimits(tx, allowanceOf(caller, "email"), bucketOf(caller))
+  if (!project_settings.sandbox) {
+    for (const channel of fan_out.channels) {
+      await holdLimits(tx, allowanceOf(caller, channel), bucketOf(caller, channel))
+    }
+  }
   const stretch = await nextStretch(tx, fan_out, part, project_settings)
   const { members, found } = stretch
-  const recipients = withSubjects(found, input)
-  const step = await walkOn(tx, { ...input, fan_out, caller, topic, recipients })
+  const recipients = whollyKnown(found, input)
+  const step = await walkOn(tx, { ...input, ...about, fan_out, caller, recipients })
   if (step.pauses) {
     const walking = { ...fan_out, status: "fanning_out", status_reason: null } as const
     await setStatus(tx, walking, "paused", step.pauses)
@@ -105,16 +105,11 @@ async function setStatus(
 }
 
 /**
- * Those before the first one whose subject was not rendered. Another process may have walked on meanwhile, or
- * a merge may have put another subscriber there. The next chunk begins with it.
+ * Those before the first one that lacks something its messages need. Another process may have walked
+ * on meanwhile, or a merge may have put another subscriber there. The next chunk begins with it.
  */
-function withSubjects(
-  found: WalkedRecipient[],
-  { languages, subjects }: ChunkInput,
-): WalkedRecipient[] {
-  const has = ({ member }: WalkedRecipient) =>
-    subjects.has(member.id) || subjects.has(nameFor(languages, "email", member.locale))
-  const first = found.findIndex((one) => !has(one))
+function whollyKnown(found: WalkedRecipient[], { plans }: ChunkInput): WalkedRecipient[] {
+  const first = found.findIndex(({ member }) => !plans.every(({ chunk }) => chunk.isReady(member)))
   return first === -1 ? found : found.slice(0, first)
 }
 
@@ -132,7 +127,7 @@ function cursorAfter(
 interface Walk extends ChunkInput {
   fan_out: FanOutRow
   caller: Caller
-  topic: typeof topics.$inferSelect
+  topic: AskedMessage["topic"]
   recipients: WalkedRecipient[]
 }
 
@@ -145,46 +140,82 @@ interface WalkStep {
   pauses?: string
 }
 
-/** Decides, writes and counts, as far as the pace of the project allows. */
+/** The messages of one recipient in one channel, or why it gets none. */
+type Planned = MessageEntry[] | SkipReason
+
+/** Decides, writes and counts, as far as the pace of the project allows in each channel. */
 async function walkOn(tx: Tx, walk: Walk): Promise<WalkStep> {
-  const decisions = await decisionsOf(tx, walk)
-  const { sandbox } = walk.caller.project_settings
-  const allowance = sandbox
-    ? null
-    : { ...allowanceOf(walk.caller, "email"), sends_per_second: null }
-  const counted = { ...walk, allowance, share: storedShareOf(walk.caller, walk.fan_out.project_id) }
-  const planned = walk.recipients.map(({ member }, at) => plan(counted, member, decisions[at]))
-  const { done, ...pace } = await paced(tx, walk, planned)
-  const reached = planned.slice(0, done)
-  const entries = reached.filter((one) => "message" in one)
-  const answers = await accept(tx, entries)
-  const changes: Changes = new Map([[FOUND, done]])
-  const count = (name: string) => changes.set(name, (changes.get(name) ?? 0) + 1)
-  for (const one of reached) if ("skip" in one) count(skippedName("email", one.skip))
-  for (const answer of answers) {
-    if (!(answer instanceof ApiError)) count(sentName("email"))
-    else if (USED_UP.has(answer.code)) count(skippedName("email", "quota"))
-    else throw answer
+  let step: WalkStep = { done: walk.recipients.length }
+  const planned: { channel: AudienceChannel; list: Planned[] }[] = []
+  for (const { channel, chunk } of walk.plans) {
+    const list = await plannedIn(tx, walk, { channel, chunk })
+    const pace = await paced(tx, walk, { channel, chunk }, list.slice(0, step.done))
+    if (pace.done < step.done) step = pace
+    planned.push({ channel, list })
+  }
+  const changes: Changes = new Map([[FOUND, step.done]])
+  for (const { channel, list } of planned) {
+    await acceptIn(tx, channel, list.slice(0, step.done), changes)
   }
   await bumpAll(tx, walk.fan_out_id, changes)
-  return { done, ...pace }
+  return step
 }
 
-/** The month's emails, or what the project may store: the walk goes on, because both may change meanwhile. */
+/** Accepts what is planned in one channel, and counts what became of each recipient. */
+async function acceptIn(tx: Tx, channel: AudienceChannel, list: Planned[], changes: Changes) {
+  const answers = await accept(
+    tx,
+    list.flatMap((one) => (typeof one === "string" ? [] : one)),
+  )
+  const count = (name: string) => changes.set(name, (changes.get(name) ?? 0) + 1)
+  let at = 0
+  for (const one of list) {
+    if (typeof one === "string") count(skippedName(channel, one))
+    else {
+      const theirs = answers.slice(at, at + one.length)
+      at += one.length
+      const refusal = theirs.find((answer) => answer instanceof ApiError)
+      if (refusal && !USED_UP.has(refusal.code)) throw refusal
+      const is_sent = theirs.some((answer) => !(answer instanceof ApiError))
+      count(is_sent ? sentName(channel) : skippedName(channel, "quota"))
+    }
+  }
+}
+
+/** The month's quota, or what the project may store: the walk goes on, because both may change meanwhile. */
 const USED_UP: ReadonlySet<string> = new Set(["payment_required", "plan_limit_exceeded"])
 
-function decisionsOf(tx: Tx, walk: Walk): Promise<SendDecision[]> {
-  const { fan_out, caller, topic, recipients } = walk
+async function plannedIn(tx: Tx, walk: Walk, { channel, chunk }: ChannelPlan): Promise<Planned[]> {
+  const { fan_out, caller, recipients } = walk
+  const decisions = await decisionsOf(tx, walk, { channel, chunk })
+  const { sandbox } = caller.project_settings
+  const allowance = sandbox ? null : { ...allowanceOf(caller, channel), sends_per_second: null }
+  const share = storedShareOf(caller, fan_out.project_id)
+  return recipients.map(({ member }, at): Planned => {
+    const decision = decisions[at]
+    if (chunk.addressOf(member) === null) return "no_address"
+    if (!decision?.is_allowed) return skipOf(decision)
+    const planned = chunk.plan(caller, member, decision)
+    return typeof planned === "string"
+      ? planned
+      : planned.map((message) => ({ message, allowance, share }))
+  })
+}
+
+function decisionsOf(
+  tx: Tx,
+  { fan_out, caller, topic, recipients }: Walk,
+  { channel, chunk }: ChannelPlan,
+): Promise<SendDecision[]> {
   const { category, respect_preferences } = fan_out.intent
-  const about = { key: topic.key, default: topic.default }
   const asked = recipients.map(
     ({ member }): AskedMessage => ({
       subscriber: member,
-      address: member.email === null ? null : comparable(member.email),
-      channel: "email",
+      address: chunk.addressOf(member),
+      channel,
       stream: "broadcast",
       category,
-      topic: about,
+      topic,
       ignores_preferences: !respect_preferences,
       at: millis(),
     }),
@@ -193,89 +224,19 @@ function decisionsOf(tx: Tx, walk: Walk): Promise<SendDecision[]> {
   return decideAll(tx, project, asked)
 }
 
-type Planned = MessageEntry | { skip: SkipReason }
-
-/** A walk, and what its messages count under. */
-type CountedWalk = Walk & Pick<MessageEntry, "allowance" | "share">
-
-function plan(
-  walk: CountedWalk,
-  member: AudienceMember,
-  decision: SendDecision | undefined,
-): Planned {
-  if (member.email === null) return { skip: "no_address" }
-  if (!decision?.is_allowed) return { skip: skipOf(decision) }
-  return entryFor(walk, member, member.email, decision)
-}
-
 const skipOf = (decision: SendDecision | undefined): SkipReason => {
   const reason = decision?.reason
   return reason === "suppressed" || reason === "frequency_cap" ? reason : "preference"
 }
-
-function entryFor(
-  walk: CountedWalk,
-  member: AudienceMember,
-  address: string,
-  decision: SendDecision,
-): MessageEntry {
-  const { fan_out, caller, rules, languages, at, allowance, share } = walk
-  const { account_id, project_id } = fan_out
-  const { category, api_key_id, email, respect_preferences } = fan_out.intent
-  const { sandbox, reply_tracking } = caller.project_settings
-  const shared = nameFor(languages, "email", member.locale)
-  const about = { project_id, address }
-  const message = newEmail({
-    account_id,
-    project_id,
-    api_key_id,
-    sandbox,
-    scheduled_at: decision.deferred_until,
-    fan_out_id: fan_out.id,
-    subscriber_id: member.id,
-    category,
-    to: { email: address, name: member.name },
-    cc: NO_COPIES,
-    bcc: NO_COPIES,
-    tags: [],
-    metadata: {},
-    attachments: [],
-    from: email.from,
-    reply_to: email.reply_to,
-    replyAddress: reply_tracking ? rules.replyAddress : undefined,
-    subject: walk.subjects.get(shared) ?? walk.subjects.get(member.id) ?? "",
-    batch_id: null,
-    idempotency_key: null,
-    source: "topic",
-    stream: "broadcast",
-    content: {
-      shared,
-      subscriber: packedSubscriber(templateSubscriber(member)),
-    },
-    track: email.track ?? undefined,
-    kind: {
-      ...topicFields(fan_out.topic_key ?? "", category, about, rules.unsubscribe),
-      decision: keptOf(decision),
-      ...(email.template && { template: email.template }),
-      ...(!respect_preferences && { ignores_preferences: true as const }),
-    },
-    template_id: email.template?.id ?? null,
-  })
-  message.created_at = at
-  return { message, allowance, ...(share && { share }) }
-}
-
-/** A published mail has one recipient. */
-const NO_COPIES: Mailbox[] = []
 
 const THROTTLED_SECONDS = 1
 
 /** The rest of the bucket is for single sends, whose callers wait for the answer. */
 const SHARE_OF_BUCKET = 0.8
 
-const bucketOf = ({ project_id, limits }: Caller): SendBucket => ({
+const bucketOf = ({ project_id, limits }: Caller, channel: AudienceChannel): SendBucket => ({
   project_id,
-  channel: "email",
+  channel,
   limit: limits.sends_per_second,
   share: SHARE_OF_BUCKET,
 })
@@ -284,28 +245,34 @@ const bucketOf = ({ project_id, limits }: Caller): SendBucket => ({
  * How far the walk may go now: the send bucket, a throttled account, and a recipient that nothing can deliver to stop it
  * before the end.
  */
-async function paced(tx: Tx, walk: Walk, planned: Planned[]): Promise<WalkStep> {
-  const { caller, recipients, rules } = walk
+async function paced(
+  tx: Tx,
+  { caller, recipients }: Walk,
+  { channel, chunk }: ChannelPlan,
+  planned: Planned[],
+): Promise<WalkStep> {
   const counted: { at: number; message: NewMessage }[] = []
   let unreachable: number | undefined
   for (const [at, one] of planned.entries()) {
-    if (!("message" in one) || one.message.sandbox) continue
-    if (!isReachable(recipients[at]?.member.email ?? "", rules)) {
+    const [entry] = typeof one === "string" ? [] : one
+    if (!entry || entry.message.sandbox) continue
+    const member = recipients[at]?.member
+    if (!member || !chunk.isReachable(member)) {
       unreachable = at
       break
     }
-    counted.push({ at, message: one.message })
+    counted.push({ at, message: entry.message })
   }
   const throttled = counted.find(({ message }) => throttledRefusal(caller, message.id))
   const before = throttled ? counted.filter(({ at }) => at < throttled.at) : counted
   const refusals = await takeFromBucket(
     tx,
-    bucketOf(caller),
+    bucketOf(caller, channel),
     before.map(() => 1),
   )
   const full = before[refusals.findIndex((refusal) => refusal !== null)]
   if (full) return { done: full.at, wait_seconds: THROTTLED_SECONDS }
   if (throttled) return { done: throttled.at, wait_seconds: THROTTLED_SECONDS }
-  if (unreachable === undefined) return { done: recipients.length }
+  if (unreachable === undefined) return { done: planned.length }
   return { done: unreachable, wait_seconds: NO_PROVIDER_SECONDS, pauses: NO_PROVIDER }
 }

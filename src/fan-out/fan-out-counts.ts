@@ -1,18 +1,8 @@
 import { AUDIENCE_CHANNELS, type AudienceChannel } from "../lib/preferences"
+import { SKIP_REASONS, type SkipReason } from "../messages/planner"
 import { type Changes, totalsOf } from "../store/counters"
 import type { Reader } from "../store/store"
 import type { FanOutRow } from "./tables"
-
-/** Why a recipient gets no message (contract 43, section 2). */
-export const SKIP_REASONS = [
-  "no_address",
-  "preference",
-  "suppressed",
-  "frequency_cap",
-  "quota",
-] as const
-
-export type SkipReason = (typeof SKIP_REASONS)[number]
 
 /** What became of the recipients of a fan-out in one channel. */
 export interface ChannelCounts {

@@ -2,35 +2,33 @@ import { and, eq, inArray, isNull } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { isPast, now } from "../core/time"
-import { isTrusted, refuseUnsendable, rulesFor, type SendRules } from "../emails/prepare"
-import { unavailable } from "../http/envelope"
 import type { Caller } from "../identity/caller"
 import { underHold } from "../jobs/holds"
 import { DROPPED, enqueue, jobRows } from "../jobs/jobs"
 import { jobs } from "../jobs/tables"
 import { RESTORE_HOLD } from "../jobs/work-item"
-import { domainOf, type Mailbox } from "../lib/address"
 import type { AudienceChannel } from "../lib/preferences"
 import { refuseFrozen } from "../messages/accept"
 import { keepShared, type SharedValues } from "../messages/contents"
-import { findAudience } from "../messages/send-fields"
+import type { ChannelPlanner, FrozenIntent, Planners, PreparedChannel } from "../messages/planner"
+import { type AudienceRules, findAudience } from "../messages/send-fields"
 import { held } from "../store/dialect"
 import { rowById } from "../store/rows"
-import type { Reader, Tx } from "../store/store"
+import type { Reader, Store, Tx } from "../store/store"
 import type { TemplateSources } from "../templates/render-templates-task"
 import { projectName } from "../templates/rendering"
-import { chosenTracking, trackingAtHost } from "../tracking/choice"
-import { emailTexts } from "./email-texts"
 import { countsOf } from "./fan-out-counts"
 import { fanOutPart, fanOutStart, fanOutStopped } from "./fan-out-jobs"
 import type { PublishIntent } from "./publish-input"
-import {
-  type FanOutRow,
-  type FanOutStatus,
-  type FrozenIntent,
-  fanOutParts,
-  fanOuts,
-} from "./tables"
+import { type FanOutRow, type FanOutStatus, fanOutParts, fanOuts } from "./tables"
+
+/** What fan-outs are made with. */
+export interface FanOutParts {
+  store: Store
+  planners: Planners
+  /** The people of each project, and the categories they can choose among. */
+  rules: { audience: AudienceRules }
+}
 
 export interface PreparedFanOut {
   channels: AudienceChannel[]
@@ -41,69 +39,40 @@ export interface PreparedFanOut {
 }
 
 /**
- * Everything that may be refused before the transaction: category, template, account, sender, domain. The texts are
- * frozen as they are now, with all that they include, in every language. Throws what a send would.
+ * Everything that may be refused before the transaction: category, template, account, and what each channel asks
+ * for. The texts are frozen as they are now, with all that they include, in every language. Throws what a send would.
  */
 export async function prepare(
-  rules: SendRules,
+  { store: { read }, planners, rules }: FanOutParts,
   caller: Caller,
   intent: PublishIntent,
 ): Promise<PreparedFanOut> {
-  const { channels, category, exclude, respect_preferences } = intent
-  const { read } = rules.templates
+  const { channels, category, exclude, respect_preferences, template, content } = intent
   const { project_id, key_id: api_key_id, project_settings } = caller
   if (category !== null) await findAudience(rules.audience, project_id, { category })
-  const { texts, template, has_html } = await emailTexts(rules, project_id, intent)
-  await refuseFrozen(read, caller, "email", 1) // contract 00, section 6: after what the request names
-  const from = intent.content?.email?.from ?? project_settings.default_from ?? noSender()
-  const sendable = await demandSendable(rules, caller, from)
-  const chosen = chosenTracking(
-    { html: has_html ? "html" : null, track_opens: null, track_clicks: null },
-    caller,
-  )
-  const own = isTrusted(domainOf(from.email), sendable) ? null : domainOf(from.email)
-  if (channels.includes("email")) await demandWayOut(rules, project_id, own)
-  const track = (chosen && (await trackingAtHost(chosen, caller, own, rules))) ?? null
-  const { default_reply_to, reply_tracking } = project_settings
-  const is_untracked = default_reply_to !== null && !(reply_tracking && rules.replyAddress)
-  const reply_to = is_untracked ? [{ email: default_reply_to, name: null }] : []
-  const email = { from, reply_to, template, track }
+  const texts: PreparedFanOut["texts"] = new Map()
+  const prepared: [AudienceChannel, PreparedChannel][] = []
+  for (const channel of channels) {
+    const asked = { template, content: content?.[channel] }
+    const own = await plannerOf(planners, channel).prepare(caller, asked)
+    for (const [name, sources] of own.texts) texts.set(name, sources)
+    prepared.push([channel, own])
+  }
+  const frozen: FrozenIntent = { category, exclude, respect_preferences, api_key_id }
+  // Contract 00, section 6: after what the request names.
+  for (const channel of channels) await refuseFrozen(read, caller, channel, 1)
+  for (const [channel, own] of prepared) frozen[channel] = await own.freeze()
   const project = { id: project_id, name: await projectName(read, project_id) }
   const { locale, timezone } = project_settings
   const values = { variables: intent.variables ?? {}, project, locale, timezone }
-  return {
-    channels,
-    intent: { category, exclude, respect_preferences, api_key_id, email },
-    values,
-    texts,
-  }
+  return { channels, intent: frozen, values, texts }
 }
 
-/** Nobody gets mail of a topic that they cannot end. */
-async function demandWayOut(
-  { unsubscribe, publicAddress }: SendRules,
-  project_id: string,
-  domain: string | null,
-) {
-  if (unsubscribe.takes_mail || (await publicAddress(project_id, domain)) !== undefined) return
-  throw unavailable(NO_WAY_OUT, "no_public_address", 60)
-}
-
-const NO_WAY_OUT =
-  "Recipients could not unsubscribe: this server receives no mail, and its public address is not known. Set base_url on the server."
-
-const noSender = () =>
-  fail(
-    "sender_not_configured",
-    "The project has no default sender. Give `content.email.from`, or set default_from of the project.",
-    { channel: "email" },
-  )
-
-/** Throws where the project may not send from this mailbox now. Returns the rules of the project. */
-export async function demandSendable(rules: SendRules, caller: Caller, from: Mailbox) {
-  const sendable = await rulesFor(rules, caller.project_id, caller.project_settings.sandbox)
-  await refuseUnsendable(caller, domainOf(from.email), [], sendable)
-  return sendable
+/** The planner of a channel of a fan-out, which no request can name before it is built. */
+export function plannerOf(planners: Planners, channel: AudienceChannel): ChannelPlanner {
+  const planner = planners[channel]
+  if (!planner) throw new Error(`The channel ${channel} cannot be published to.`)
+  return planner
 }
 
 /** When a fan-out begins and ends, and by what a repetition of it is known. */

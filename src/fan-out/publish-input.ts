@@ -1,120 +1,105 @@
-import { type Static, Type as t } from "@sinclair/typebox"
+import { type Static, type TOptional, type TUnknown, Type as t } from "@sinclair/typebox"
 import { invalid, type Problems } from "../core/errors"
 import { isPast } from "../core/time"
-import { readAddress } from "../emails/fields"
 import { nameText, ONE_LINE, oneOf, orNull } from "../http/field-schemas"
 import { readTime } from "../http/page"
 import { check } from "../http/validate"
 import { AUDIENCE_CHANNELS, type AudienceChannel } from "../lib/preferences"
 import { CATEGORY_SLUG } from "../lib/text"
+import type { PublishContent } from "../messages/planner"
 import { readCategory, readScheduledAt } from "../messages/send-fields"
-
-import { SOURCE_BYTES } from "../templates/limits"
-import type { InlineEmail } from "./email-texts"
 
 const MOST_EXCLUDED = 1000
 const LONGEST_NAME = 255
 const LONGEST_TEMPLATE_NAME = 100
 
-/** The channels that can be published to. Another one is refused. */
-const BUILT: readonly AudienceChannel[] = ["email"]
+/** What the channels that are built take. A publish to another one is refused. */
+export type PublishContents = Partial<Record<AudienceChannel, PublishContent>>
 
-const EmailContent = t.Object(
-  {
-    subject: t.String({ minLength: 1, maxLength: SOURCE_BYTES, pattern: ONE_LINE }),
-    html: t.Optional(orNull(t.String())),
-    text: t.Optional(orNull(t.String({ description: "Without it, it is made from `html`." }))),
-    from: t.Optional(
-      t.Unknown({ description: "The sender. Default: the default sender of the project." }),
+const contentsOf = (contents: PublishContents) => {
+  const entries = AUDIENCE_CHANNELS.map((channel) => {
+    const description = `What the channel ${channel} says.`
+    const other = t.Record(t.String(), t.Unknown(), { description })
+    return [channel, t.Optional(contents[channel]?.schema ?? other)]
+  })
+  return Object.fromEntries(entries) as Record<AudienceChannel, TOptional<TUnknown>>
+}
+
+export const newPublish = (contents: PublishContents) =>
+  t.Object({
+    channels: t.Array(oneOf(...AUDIENCE_CHANNELS), {
+      minItems: 1,
+      maxItems: AUDIENCE_CHANNELS.length,
+      description: "The channels of the publish. Each needs content.",
+    }),
+    template_id: t.Optional(
+      orNull(
+        t.String({
+          minLength: 1,
+          maxLength: LONGEST_TEMPLATE_NAME,
+          pattern: ONE_LINE,
+          description: "The id or the name of a template, in the place of `content`.",
+        }),
+      ),
     ),
-  },
-  { description: "`subject`, `html` and `text` are Handlebars." },
-)
-
-const ofChannel = (channel: string) =>
-  t.Optional(
-    t.Record(t.String(), t.Unknown(), { description: `What the channel ${channel} says.` }),
-  )
-
-export const NewPublish = t.Object({
-  channels: t.Array(oneOf(...AUDIENCE_CHANNELS), {
-    minItems: 1,
-    maxItems: AUDIENCE_CHANNELS.length,
-    description: "The channels of the publish. Each needs content.",
-  }),
-  template_id: t.Optional(
-    orNull(
-      t.String({
-        minLength: 1,
-        maxLength: LONGEST_TEMPLATE_NAME,
-        pattern: ONE_LINE,
-        description: "The id or the name of a template, in the place of `content`.",
+    content: t.Optional(
+      t.Object(contentsOf(contents), {
+        description: "The texts of each channel, in the place of `template_id`.",
       }),
     ),
-  ),
-  content: t.Optional(
-    t.Object(
-      {
-        email: t.Optional(EmailContent),
-        push: ofChannel("push"),
-        sms: ofChannel("sms"),
-        in_app: ofChannel("in_app"),
-      },
-      { description: "The texts of each channel, in the place of `template_id`." },
-    ),
-  ),
-  variables: t.Optional(
-    t.Record(t.String(), t.Unknown(), {
-      description: "Variables of the texts. Each recipient has the variable `subscriber`, too.",
-    }),
-  ),
-  category: t.Optional(
-    orNull(
-      t.String({ pattern: CATEGORY_SLUG, description: "The category, which people can end." }),
-    ),
-  ),
-  exclude: t.Optional(
-    t.Array(nameText(LONGEST_NAME), {
-      maxItems: MOST_EXCLUDED,
-      description: `Up to ${MOST_EXCLUDED} ids or external ids of subscribers that get nothing.`,
-    }),
-  ),
-  scheduled_at: t.Optional(
-    orNull(t.String({ description: "When it begins. At most 90 days ahead. Default: now." })),
-  ),
-  expires_at: t.Optional(
-    orNull(
-      t.String({
-        description:
-          "No message is made after this time. One that still waits then fails with the reason `expired`. Default: never.",
+    variables: t.Optional(
+      t.Record(t.String(), t.Unknown(), {
+        description: "Variables of the texts. Each recipient has the variable `subscriber`, too.",
       }),
     ),
-  ),
-  dedupe_key: t.Optional(
-    orNull(
-      t.String({
-        minLength: 1,
-        maxLength: LONGEST_NAME,
-        pattern: ONE_LINE,
-        description: "The same key for the same topic starts nothing more within 24 hours.",
+    category: t.Optional(
+      orNull(
+        t.String({ pattern: CATEGORY_SLUG, description: "The category, which people can end." }),
+      ),
+    ),
+    exclude: t.Optional(
+      t.Array(nameText(LONGEST_NAME), {
+        maxItems: MOST_EXCLUDED,
+        description: `Up to ${MOST_EXCLUDED} ids or external ids of subscribers that get nothing.`,
       }),
     ),
-  ),
-  respect_preferences: t.Optional(
-    t.Boolean({
-      description: "false: choices of the subscribers do not count. Blocks and suppressions do.",
-    }),
-  ),
-})
+    scheduled_at: t.Optional(
+      orNull(t.String({ description: "When it begins. At most 90 days ahead. Default: now." })),
+    ),
+    expires_at: t.Optional(
+      orNull(
+        t.String({
+          description:
+            "No message is made after this time. One that still waits then fails with the reason `expired`. Default: never.",
+        }),
+      ),
+    ),
+    dedupe_key: t.Optional(
+      orNull(
+        t.String({
+          minLength: 1,
+          maxLength: LONGEST_NAME,
+          pattern: ONE_LINE,
+          description: "The same key for the same topic starts nothing more within 24 hours.",
+        }),
+      ),
+    ),
+    respect_preferences: t.Optional(
+      t.Boolean({
+        description: "false: choices of the subscribers do not count. Blocks and suppressions do.",
+      }),
+    ),
+  })
 
-type Given = Static<typeof NewPublish>
+type Given = Static<ReturnType<typeof newPublish>>
 
 /** What is to be published, as it was asked for. */
 export interface PublishIntent {
   channels: AudienceChannel[]
   /** The id or name of a template; null where `content` says it. */
   template: string | null
-  content: { email?: InlineEmail } | null
+  /** As the channels read it. */
+  content: Partial<Record<AudienceChannel, unknown>> | null
   variables: Record<string, unknown> | null
   category: string | null
   /** The subscribers that get nothing: ids, and in a request external ids, too. */
@@ -130,12 +115,17 @@ export interface PublishInput extends PublishIntent {
 }
 
 /** Reads the body of a publish. The result counts only while there are no problems. */
-export function readPublish(body: unknown, problems: Problems): PublishInput {
-  check(NewPublish, body, problems)
+export function readPublish(
+  schema: ReturnType<typeof newPublish>,
+  contents: PublishContents,
+  body: unknown,
+  problems: Problems,
+): PublishInput {
+  check(schema, body, problems)
   const given: Given = problems.any ? { channels: [] } : (body as Given)
   const channels = [...new Set(given.channels)]
   const template = given.template_id ?? null
-  demandContent(given, channels, problems)
+  demandContent(contents, given, channels, problems)
   const scheduled_at = readScheduledAt(given.scheduled_at, "scheduled_at", problems)
   const expires_at = readExpiry(given.expires_at, scheduled_at, problems)
   const dedupe_key = given.dedupe_key ?? null
@@ -143,7 +133,7 @@ export function readPublish(body: unknown, problems: Problems): PublishInput {
   return {
     channels,
     template,
-    content: readContent(given, channels, problems),
+    content: readContents(contents, given, channels, problems),
     variables: given.variables ?? null,
     category: readCategory(given.category, "category", problems),
     exclude: [...new Set(given.exclude)],
@@ -154,8 +144,13 @@ export function readPublish(body: unknown, problems: Problems): PublishInput {
   }
 }
 
-function demandContent(given: Given, channels: AudienceChannel[], problems: Problems): void {
-  const absent = channels.find((channel) => !BUILT.includes(channel))
+function demandContent(
+  contents: PublishContents,
+  given: Given,
+  channels: AudienceChannel[],
+  problems: Problems,
+): void {
+  const absent = channels.find((channel) => !contents[channel])
   if (absent) {
     const message = `The channel ${absent} is not available on this server. Leave it out.`
     problems.add("channels", "not_available", message)
@@ -165,34 +160,25 @@ function demandContent(given: Given, channels: AudienceChannel[], problems: Prob
   }
   if (given.template_id != null) return
   for (const channel of channels) {
-    if (!BUILT.includes(channel) || given.content?.[channel] !== undefined) continue
+    if (!contents[channel] || given.content?.[channel] !== undefined) continue
     const message = `The channel ${channel} needs content. Give content.${channel} or template_id.`
     problems.add(`content.${channel}`, "required", message)
   }
 }
 
-function readContent(
+function readContents(
+  contents: PublishContents,
   { content }: Given,
   channels: AudienceChannel[],
   problems: Problems,
 ): PublishInput["content"] {
-  const email = channels.includes("email") ? content?.email : undefined
   if (!content) return null
-  if (!email) return {}
-  const { subject, html, text, from } = email
-  for (const [name, value] of Object.entries({ subject, html, text })) {
-    if (!value?.includes("\0") && (value?.isWellFormed() ?? true)) continue
-    problems.add(`content.email.${name}`, "invalid", BROKEN)
-  }
-  if (!html && !text) problems.add("content.email.html", "required", NO_TEXT)
-  const sender = from == null ? null : readAddress(from, "content.email.from", problems)
-  return {
-    email: { subject, html: html || null, text: text || null, from: sender ?? null },
-  }
+  const read = channels.flatMap((channel) => {
+    const given = content[channel]
+    return given === undefined ? [] : [[channel, contents[channel]?.read(given, problems)]]
+  })
+  return Object.fromEntries(read)
 }
-
-const BROKEN = "The text must not contain NUL or half of a surrogate pair."
-const NO_TEXT = "An email needs html or text. Give one or both."
 
 function readExpiry(
   value: string | null | undefined,

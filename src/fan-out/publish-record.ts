@@ -1,4 +1,5 @@
-import { Type as t } from "@sinclair/typebox"
+import { type TOptional, Type as t } from "@sinclair/typebox"
+import { AUDIENCE_CHANNELS, type AudienceChannel } from "../lib/preferences"
 import { count, id, maybe, rarely, text, time, word } from "../lib/record-fields"
 
 const skipped = t.Object({
@@ -15,6 +16,10 @@ const counts = t.Object({
   skipped,
   failed: count(4, "Of the messages, those that bounced, failed or were cancelled."),
 })
+
+const byChannel = Object.fromEntries(
+  AUDIENCE_CHANNELS.map((channel) => [channel, t.Optional(counts)]),
+) as Record<AudienceChannel, TOptional<typeof counts>>
 
 /** The Publish record of the contract (43, section 3). */
 export const Publish = t.Object(
@@ -37,12 +42,7 @@ export const Publish = t.Object(
       ),
     ),
     audience: count(1250, "The members of the topic when it began. 0 before that."),
-    channels: t.Object({
-      email: t.Optional(counts),
-      push: t.Optional(counts),
-      sms: t.Optional(counts),
-      in_app: t.Optional(counts),
-    }),
+    channels: t.Object(byChannel),
     scheduled_at: rarely(time()),
     created_at: time(),
     completed_at: maybe(time()),

@@ -1,11 +1,10 @@
 import { and, desc, eq, gt } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { secondsFromNow } from "../core/time"
-import type { SendRules } from "../emails/prepare"
 import { type Claim, keepAnswer } from "../http/idempotency"
 import type { Caller } from "../identity/caller"
 import { type RowList, rowList } from "../store/rows"
-import type { Reader, Store } from "../store/store"
+import type { Reader } from "../store/store"
 import { lookupAll } from "../subscribers/find-subscriber"
 import type { TopicRow } from "../topics/tables"
 import * as topics from "../topics/topics"
@@ -16,11 +15,6 @@ import { type FanOutRow, fanOuts } from "./tables"
 
 /** For how long a `dedupe_key` starts nothing more. */
 const DEDUPE_SECONDS = 86_400
-
-export interface PublishingParts {
-  store: Store
-  rules: SendRules
-}
 
 /** A publish to a topic, and the request that asks for it. */
 interface PublishRequest {
@@ -35,15 +29,16 @@ interface PublishRequest {
  * publishes of the project are not over.
  */
 export async function publish(
-  { store, rules }: PublishingParts,
+  parts: fanOut.FanOutParts,
   caller: Caller,
   { topic_key, input, claim }: PublishRequest,
 ) {
+  const { store } = parts
   const { project_id } = caller
   const topic = await topics.find(store.read, project_id, topic_key)
   const known = await firstOf(store.read, topic, input.dedupe_key)
   if (!known) demandUnexpired(input)
-  const prepared = known ? undefined : await prepare(store.read, rules, caller, topic, input)
+  const prepared = known ? undefined : await prepare(parts, caller, topic, input)
   return store.tx(async (tx) => {
     const held = await topics.forUpdate(tx, project_id, topic_key)
     const first = await firstOf(tx, held, input.dedupe_key)
@@ -60,15 +55,14 @@ export async function publish(
 const FORGOTTEN = "The dedupe_key of this publish has just ended. Send the request again."
 
 async function prepare(
-  db: Reader,
-  rules: SendRules,
+  parts: fanOut.FanOutParts,
   caller: Caller,
   topic: TopicRow,
   { exclude: names, ...input }: PublishInput,
 ) {
-  const found = await lookupAll(db, topic.project_id, names)
+  const found = await lookupAll(parts.store.read, topic.project_id, names)
   const exclude = [...new Set([...found.values()].map(({ id }) => id))]
-  return fanOut.prepare(rules, caller, { ...input, exclude })
+  return fanOut.prepare(parts, caller, { ...input, exclude })
 }
 
 /** The publish of the last 24 hours with this key. */

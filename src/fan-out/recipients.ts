@@ -9,8 +9,8 @@ import { prepared } from "../store/statements"
 import type { Tx } from "../store/store"
 import { type AudienceMember, audienceOf } from "../subscribers/audience"
 import { takenInBy } from "../subscribers/merged-subscribers"
+import { type AudiencePlace, audienceSourceOf, CHUNK } from "./audience-source"
 import type { FanOutPartRow, FanOutRow } from "./tables"
-import { CHUNK, membersBetween } from "./walk-rows"
 
 export interface WalkedRecipient {
   number: number
@@ -19,8 +19,8 @@ export interface WalkedRecipient {
 
 /** The next stretch of a part. */
 export interface Stretch {
-  /** The members of the topic, in the order of their numbers. */
-  members: { number: number; subscriber_id: string }[]
+  /** The audience, in the order of their numbers. */
+  members: AudiencePlace[]
   /** Of these, the ones that may be written to: neither excluded nor deleted, nor written to before. */
   found: WalkedRecipient[]
   /** No member of the part is behind them. */
@@ -33,12 +33,12 @@ export interface Stretch {
  */
 export async function nextStretch(
   tx: Tx,
-  { project_id, topic_id, ...fan_out }: FanOutRow,
+  fan_out: FanOutRow,
   part: FanOutPartRow,
   settings: ProjectSettings,
 ): Promise<Stretch> {
-  if (topic_id === null) return { members: [], found: [], is_last: true }
-  const read = () => membersBetween(tx, { ...part, topic_id })
+  const { project_id } = fan_out
+  const read = () => audienceSourceOf(fan_out).next(tx, fan_out, part)
   const members = await read()
   const ids = members.map(({ subscriber_id }) => subscriber_id)
   const known = await audienceOf(tx, project_id, ids, lockFor(settings))
@@ -46,7 +46,7 @@ export async function nextStretch(
   const end = is_complete ? members.length : unmoved(members, await read())
   const kept = members.slice(0, end)
   const passed = await excludedAmong(tx, { project_id, exclude: fan_out.intent.exclude, ids })
-  for (const id of await writtenTo(tx, { project_id, ...fan_out }, ids)) passed.add(id)
+  for (const id of await writtenTo(tx, fan_out, ids)) passed.add(id)
   const found: WalkedRecipient[] = []
   for (const { number, subscriber_id } of kept) {
     const member = passed.has(subscriber_id) ? undefined : known.get(subscriber_id)

@@ -1,15 +1,15 @@
-import { and, eq, inArray, sql } from "drizzle-orm"
+import { eq } from "drizzle-orm"
 import { ApiError } from "../core/errors"
 import { log } from "../core/log"
 import { isPast, now } from "../core/time"
-import type { SendRules } from "../emails/prepare"
 import { codeOfSilence, projectCaller } from "../identity/project-caller"
 import { enqueueAll, type JobHandler } from "../jobs/jobs"
+import type { Planners } from "../messages/planner"
 import { holdById, rowById } from "../store/rows"
-import type { Reader, Store, Tx } from "../store/store"
-import { topicMembers, topics } from "../topics/tables"
+import type { Reader, Tx } from "../store/store"
+import { audienceSourceOf } from "./audience-source"
 import { completeIfDone } from "./complete"
-import { demandSendable, end, giveUp } from "./fan-out"
+import { end, type FanOutParts, giveUp, plannerOf } from "./fan-out"
 import { fanOutPart, type fanOutStart, partWork } from "./fan-out-jobs"
 import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
 
@@ -19,19 +19,17 @@ const MOST_PARTS = 64
 /** A share that is worth a job of its own. */
 const LEAST_OF_PART = 2000
 
-export interface FanOutParts {
-  store: Store
-  rules: SendRules
-}
+/** What a fan-out is walked with. */
+export type WalkParts = Pick<FanOutParts, "store" | "planners">
 
 type Payload = NonNullable<(typeof fanOutStart)["payload"]>
 
 /** Fixes the audience: the members at this moment, and no later ones. */
-export const start = ({ store, rules }: FanOutParts): JobHandler<Payload> => ({
+export const start = ({ store, planners }: WalkParts): JobHandler<Payload> => ({
   async run({ fan_out_id }) {
     const row = await rowById(store.read, fanOuts, fan_out_id)
     if (!row || row.completed_at !== null) return {}
-    const refusal = await refusalNow(store.read, rules, row)
+    const refusal = await refusalNow(store.read, planners, row)
     await store.tx(async (tx) => {
       if (refusal) await end(tx, fan_out_id, "failed", refusal)
       else await begin(tx, fan_out_id)
@@ -44,13 +42,15 @@ export const start = ({ store, rules }: FanOutParts): JobHandler<Payload> => ({
 /** The code with which the same request would be refused now; undefined where nothing stands in the way. */
 export async function refusalNow(
   db: Reader,
-  rules: SendRules,
-  { id, project_id, intent }: FanOutRow,
+  planners: Planners,
+  { id, project_id, channels, intent }: FanOutRow,
 ): Promise<string | undefined> {
   const caller = await projectCaller(db, project_id)
   if (!caller) return codeOfSilence(db, project_id)
   try {
-    await demandSendable(rules, caller, intent.email.from)
+    for (const channel of channels) {
+      await plannerOf(planners, channel).demandReady(caller, intent[channel])
+    }
     return undefined
   } catch (error) {
     if (!(error instanceof ApiError) || error.code === "service_unavailable") throw error
@@ -66,32 +66,22 @@ async function begin(tx: Tx, id: string): Promise<void> {
     await end(tx, id, "failed", "expired")
     return
   }
-  const topic = await holdById(tx, topics, row.topic_id ?? "")
-  if (!topic) {
-    await end(tx, id, "failed", "topic_not_found")
+  const source = audienceSourceOf(row)
+  const fixed = await source.fix(tx, row)
+  if (!fixed) {
+    await end(tx, id, "failed", source.gone)
     return
   }
-  const excluded = await countMembers(tx, topic.id, row.intent.exclude)
-  const audience = topic.subscriber_count - excluded
+  const { size: audience, last_number } = fixed
   const change = { status: "fanning_out", audience, started_at: now() } as const
   await tx.update(fanOuts).set(change).where(eq(fanOuts.id, id))
-  const parts = shares(topic.last_number, audience, tx.isAlone ? 1 : MOST_PARTS)
+  const parts = shares(last_number, audience, tx.isAlone ? 1 : MOST_PARTS)
   if (audience === 0 || parts.length === 0) return completeIfDone(tx, id)
   await tx
     .insert(fanOutParts)
     .values(parts.map(({ from, until }, part) => ({ fan_out_id: id, part, cursor: from, until })))
   const work = parts.map((_, part) => partWork({ fan_out_id: id, part }, row.project_id))
   await enqueueAll(tx, fanOutPart, work)
-}
-
-async function countMembers(db: Reader, topic_id: string, subscriber_ids: string[]) {
-  if (subscriber_ids.length === 0) return 0
-  const theirs = and(
-    eq(topicMembers.topic_id, topic_id),
-    inArray(topicMembers.subscriber_id, subscriber_ids),
-  )
-  const [row] = await db.select({ all: sql<number>`count(*)` }).from(topicMembers).where(theirs)
-  return Number(row?.all ?? 0)
 }
 
 /** Numbers of members, in shares of the same length. */

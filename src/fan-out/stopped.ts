@@ -9,10 +9,10 @@ import { CANCELLED, type MessageStop, stopAll } from "../messages/settle"
 import { cached } from "../store/cached"
 import { rowById } from "../store/rows"
 import type { Store, Tx } from "../store/store"
+import { CHUNK } from "./audience-source"
 import { fanOutStopped } from "./fan-out-jobs"
 import { messagesBelow } from "./fan-out-messages"
 import { type FanOutRow, fanOuts } from "./tables"
-import { CHUNK } from "./walk-rows"
 
 const BY_CANCEL: MessageStop = {
   status: CANCELLED,

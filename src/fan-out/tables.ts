@@ -1,7 +1,6 @@
 import { sql } from "drizzle-orm"
-import type { Mailbox } from "../lib/address"
 import type { AudienceChannel } from "../lib/preferences"
-import type { Envelope } from "../messages/tables"
+import type { FrozenIntent } from "../messages/planner"
 import { id, index, int, json, primaryKey, ref, table, text, time } from "../store/columns"
 import { life } from "../store/life"
 
@@ -15,23 +14,6 @@ export type FanOutStatus =
   | "completed"
   | "failed"
   | "cancelled"
-
-/** What a fan-out needs for the messages that it makes, frozen when it was created. */
-export interface FrozenIntent {
-  category: string | null
-  exclude: string[]
-  respect_preferences: boolean
-  api_key_id: string | null
-  email: FrozenEmail
-}
-
-/** What all emails of a fan-out have in common, beside their texts. */
-export interface FrozenEmail {
-  from: Mailbox
-  reply_to: Mailbox[]
-  template: Envelope["template"] | null
-  track: Envelope["track"] | null
-}
 
 /** Each row makes many messages from one intent. A publish is such a row. */
 export const fanOuts = table(

@@ -1,14 +1,10 @@
-import { and, eq, gt, lte } from "drizzle-orm"
+import { and, eq } from "drizzle-orm"
 import { held } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
-import { topicMembers, topics } from "../topics/tables"
 import { fanOutParts, fanOuts } from "./tables"
 
 // What each chunk of a walk reads and writes. A publish has thousands of chunks, so these are prepared.
-
-/** Recipients of one transaction: it holds the writer of SQLite for some 10 ms. */
-export const CHUNK = 128
 
 const { fan_out_id, part } = fanOutParts
 
@@ -20,16 +16,6 @@ export async function lookupFanOut(db: Reader, id: string) {
 
 const findFanOut = prepared({ id: fanOuts.id }, (db: Reader, slot) =>
   db.select().from(fanOuts).where(eq(fanOuts.id, slot.id)),
-)
-
-/** The topic of a fan-out; undefined where it was removed. */
-export async function lookupTopic(db: Reader, id: string | null) {
-  const [row] = id === null ? [] : await findTopic(db, { id })
-  return row
-}
-
-const findTopic = prepared({ id: topics.id }, (db: Reader, slot) =>
-  db.select().from(topics).where(eq(topics.id, slot.id)),
 )
 
 interface PlaceOfPart {
@@ -73,26 +59,4 @@ export const moveCursor = prepared(
       .update(fanOutParts)
       .set({ cursor: slot.cursor })
       .where(and(eq(fan_out_id, slot.fan_out_id), eq(part, slot.part))),
-)
-
-/** The next `CHUNK` members of a topic with numbers above `cursor` and up to `until`, in their order. */
-export const membersBetween = prepared(
-  {
-    topic_id: topicMembers.topic_id,
-    cursor: topicMembers.number,
-    until: topicMembers.number,
-  },
-  (db: Reader, slot) =>
-    db
-      .select({ number: topicMembers.number, subscriber_id: topicMembers.subscriber_id })
-      .from(topicMembers)
-      .where(
-        and(
-          eq(topicMembers.topic_id, slot.topic_id),
-          gt(topicMembers.number, slot.cursor),
-          lte(topicMembers.number, slot.until),
-        ),
-      )
-      .orderBy(topicMembers.number)
-      .limit(CHUNK),
 )

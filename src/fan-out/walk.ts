@@ -1,20 +1,18 @@
 import { edenGC } from "bun:jsc"
 import { monotonic, nextTurn, now, secondsFromNow } from "../core/time"
-import { rulesFor } from "../emails/prepare"
-import { commonSubjects, renderSubjects } from "../emails/shared-email"
 import { enqueue, type JobHandler, type JobResult } from "../jobs/jobs"
-import { nameFor, type SharedLanguages, sharedLanguages } from "../messages/contents"
+import { type SharedLanguages, sharedLanguages } from "../messages/contents"
 import { rowById } from "../store/rows"
 import { audienceOf } from "../subscribers/audience"
-import { packedSubscriber, templateSubscriber } from "../subscribers/template-subscriber"
-import { type ChunkInput, type ChunkResult, writeChunk } from "./chunk"
+import { audienceSourceOf } from "./audience-source"
+import { type ChannelPlan, type ChunkInput, type ChunkResult, writeChunk } from "./chunk"
 import { endPart } from "./complete"
-import { end, giveUp } from "./fan-out"
+import { end, giveUp, plannerOf } from "./fan-out"
 import { fanOutPart, partWork } from "./fan-out-jobs"
-import { type FanOutParts, refusalNow } from "./start"
+import { refusalNow, type WalkParts } from "./start"
 import { type FanOutRow, fanOuts } from "./tables"
 import { acquireWalk, LOOK_AGAIN_SECONDS, type WalkPermit } from "./walk-permits"
-import { lookupPart, membersBetween } from "./walk-rows"
+import { lookupPart } from "./walk-rows"
 
 type Payload = NonNullable<(typeof fanOutPart)["payload"]>
 
@@ -32,7 +30,7 @@ const CHUNKS_A_COLLECTION = 8
  * transaction that ends this one. So a process that dies leaves a job that knows where to go on. Where
  * others wait, that job comes behind them.
  */
-export const walk = (parts: FanOutParts): JobHandler<Payload> => ({
+export const walk = (parts: WalkParts): JobHandler<Payload> => ({
   async run(payload) {
     const permit = await acquireWalk(parts.store.read)
     try {
@@ -44,12 +42,12 @@ export const walk = (parts: FanOutParts): JobHandler<Payload> => ({
   onDead: async (tx, { fan_out_id }, reason) => void (await giveUp(tx, fan_out_id, reason)),
 })
 
-async function slice(parts: FanOutParts, payload: Payload, permit: WalkPermit): Promise<JobResult> {
-  const { store, rules } = parts
+async function slice(parts: WalkParts, payload: Payload, permit: WalkPermit): Promise<JobResult> {
+  const { store, planners } = parts
   const { fan_out_id, part } = payload
   const fan_out = await rowById(store.read, fanOuts, fan_out_id)
   if (!fan_out || fan_out.completed_at !== null) return {}
-  const refusal = await refusalNow(store.read, rules, fan_out)
+  const refusal = await refusalNow(store.read, planners, fan_out)
   if (refusal) return { done: async (tx) => void (await end(tx, fan_out_id, "failed", refusal)) }
   const languages = await sharedLanguages(store.read, fan_out_id)
   const until = monotonic() + SLICE_MS
@@ -69,7 +67,7 @@ type StepResult = Exclude<ChunkResult, { fails: string }>
 
 /** Walks past the next recipients of a part. */
 export async function walkChunk(
-  parts: FanOutParts,
+  parts: WalkParts,
   fan_out: FanOutRow,
   part: number,
   languages: SharedLanguages,
@@ -98,36 +96,24 @@ function resultOf(
   return { done: (tx) => enqueue(tx, fanOutPart, partWork(payload, project_id, run_at)) }
 }
 
-/** Subjects are rendered before the transaction, because it may not wait for a thread. */
+/** What is asked before the transaction, which may not wait for a thread. */
 async function inputOf(
-  parts: FanOutParts,
+  { store, planners }: WalkParts,
   fan_out: FanOutRow,
   part: number,
   languages: SharedLanguages,
 ): Promise<ChunkInput> {
-  const at = now()
-  const rules = await rulesFor(parts.rules, fan_out.project_id, false)
-  const common = await commonSubjects(rules, fan_out.id, languages.names, at)
-  const subjects = common ?? (await personalSubjects(parts, fan_out, part, languages, at))
-  return { fan_out_id: fan_out.id, part, rules, languages, subjects, at }
-}
-
-async function personalSubjects(
-  { store, rules }: FanOutParts,
-  { id, project_id, topic_id }: FanOutRow,
-  part: number,
-  languages: SharedLanguages,
-  at: string,
-): Promise<Map<string, string | null>> {
-  const place = await lookupPart(store.read, { fan_out_id: id, part })
-  const members =
-    place && topic_id !== null ? await membersBetween(store.read, { ...place, topic_id }) : []
-  const ids = members.map(({ subscriber_id }) => subscriber_id)
-  const known = [...(await audienceOf(store.read, project_id, ids)).values()]
-  const contents = known.map((member) => ({
-    shared: nameFor(languages, "email", member.locale),
-    subscriber: packedSubscriber(templateSubscriber(member)),
-  }))
-  const rendered = await renderSubjects(rules, id, contents, at)
-  return new Map(known.map((member, nth) => [member.id, rendered[nth] ?? null]))
+  const { id, project_id } = fan_out
+  const members = async () => {
+    const place = await lookupPart(store.read, { fan_out_id: id, part })
+    const found = place ? await audienceSourceOf(fan_out).next(store.read, fan_out, place) : []
+    const ids = found.map(({ subscriber_id }) => subscriber_id)
+    return [...(await audienceOf(store.read, project_id, ids)).values()]
+  }
+  const next = { fan_out, languages, at: now(), members }
+  const plans: ChannelPlan[] = []
+  for (const channel of fan_out.channels) {
+    plans.push({ channel, chunk: await plannerOf(planners, channel).begin(next) })
+  }
+  return { fan_out_id: id, part, plans }
 }

@@ -9,7 +9,6 @@ import type { Reader, Tx } from "../store/store"
 import { type AudienceMember, audienceOf, heirsIncluded } from "../subscribers/audience"
 import type { DecisionReason, SendDecision } from "../subscribers/decision"
 import { topics } from "../topics/tables"
-import type { MessageEntry } from "./accept"
 import { type AskedMessage, type AskingProject, decideAll, lockFor } from "./audience-decisions"
 import type { Message } from "./facts"
 import type { MessageRefusal, NewMessage } from "./pipeline"
@@ -26,9 +25,9 @@ type Asked = Pick<NewMessage, "subscriber_id" | "category" | "envelope">
  * transaction that accepts them: one that may not go out ends at once, and quiet hours move its time.
  * Entries of which nothing is asked stay as they are.
  */
-export async function decided(tx: Tx, entries: MessageEntry[]): Promise<NewMessage[]> {
+export async function decided(tx: Tx, entries: AskingEntry[]): Promise<NewMessage[]> {
   const asking = entries.filter(({ asking }) => asking !== undefined)
-  const answers = new Map<MessageEntry, NewMessage>()
+  const answers = new Map<AskingEntry, NewMessage>()
   const projects = Map.groupBy(asking, ({ message }) => message.project_id)
   for (const [id, ours] of [...projects].sort(([one], [other]) => (one < other ? -1 : 1))) {
     const settings = ours[0]?.asking
@@ -43,6 +42,12 @@ export async function decided(tx: Tx, entries: MessageEntry[]): Promise<NewMessa
     }
   }
   return entries.map((entry) => answers.get(entry) ?? entry.message)
+}
+
+/** A message to accept, and the settings by which is decided; without them nothing is asked. */
+interface AskingEntry {
+  message: NewMessage
+  asking?: ProjectSettings | undefined
 }
 
 /** A subscriber that was merged since the request named it: the message is for the one that was kept. */

@@ -1,12 +1,12 @@
 import * as fanOut from "../fan-out/fan-out"
-import { NewPublish, readPublish } from "../fan-out/publish-input"
+import { newPublish, type PublishContents, readPublish } from "../fan-out/publish-input"
 import { Publish } from "../fan-out/publish-record"
 import * as publishing from "../fan-out/publishing"
 import { asPage, keyById, type ListParts, pageQuery, windowOf } from "../http/page"
 import { type AnyRoute, projectRow, route } from "../http/route"
 import * as topics from "./topics"
 
-export interface PublishParts extends ListParts, publishing.PublishingParts {}
+export interface PublishParts extends ListParts, fanOut.FanOutParts {}
 
 const PUBLISH = "/v1/topics/{topic_key}/publish"
 const ALL = "/v1/topics/{topic_key}/publishes"
@@ -14,22 +14,23 @@ const ONE = `${ALL}/{publish_id}` as const
 
 const publishQuery = pageQuery({})
 
-export const publishRoutes = (parts: PublishParts): AnyRoute[] => [
-  startRoute(parts),
+export const publishRoutes = (parts: PublishParts, contents: PublishContents): AnyRoute[] => [
+  startRoute(parts, contents),
   ...readRoutes(parts),
   cancelRoute(parts),
 ]
 
-const startRoute = (parts: PublishParts): AnyRoute =>
-  route({
+function startRoute(parts: PublishParts, contents: PublishContents): AnyRoute {
+  const schema = newPublish(contents)
+  return route({
     ...projectRow("POST", PUBLISH, "topics:publish"),
     status: [201, 200],
     summary: "Publish to the members of a topic",
     description:
       "Each member gets one message, unless a choice of the subscriber is against it. The audience is fixed when the publish begins. 200 means that the same `dedupe_key` was used in the last 24 hours: the answer is that publish, and nothing new begins.",
-    body: NewPublish,
+    body: schema,
     example: { channels: ["email"], template_id: "product-news", category: "news" },
-    read: readPublish,
+    read: (body, problems) => readPublish(schema, contents, body, problems),
     response: Publish,
     errors: [
       "topic_not_found",
@@ -47,6 +48,7 @@ const startRoute = (parts: PublishParts): AnyRoute =>
     handle: ({ caller, params: { topic_key }, body: input, claim }) =>
       publishing.publish(parts, caller, { topic_key, input, claim }),
   })
+}
 
 const readRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
   route({

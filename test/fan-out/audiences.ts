@@ -103,7 +103,7 @@ export async function publish(
   topic: { id: string; key: string },
   { scheduled_at = null, expires_at = null, dedupe_key = null, ...wish }: Wish = {},
 ) {
-  const { store, rules } = parts
+  const { store } = parts
   const caller = await projectCaller(store.read, project_id)
   if (!caller) throw new Error("the project does not send")
   const intent: PublishIntent = {
@@ -116,7 +116,7 @@ export async function publish(
     respect_preferences: true,
     ...wish,
   }
-  const prepared = await fanOut.prepare(rules, caller, intent)
+  const prepared = await fanOut.prepare(parts, caller, intent)
   const times = { scheduled_at, expires_at, dedupe_key }
   return store.tx((tx) => fanOut.create(tx, caller, topic, prepared, times))
 }
@@ -156,8 +156,8 @@ export function walker({ parts }: Pick<TestService, "parts">) {
 
 /** A publish that has begun, and goes on only step by step: a step is one chunk. */
 export async function begun({ parts }: Pick<TestService, "parts">, id: string) {
-  const { store, rules } = parts
-  await start({ store, rules }).run({ fan_out_id: id }, {} as never)
+  const { store } = parts
+  await start(parts).run({ fan_out_id: id }, {} as never)
   const read = async () => {
     const [row] = await store.read.select().from(fanOuts).where(eq(fanOuts.id, id))
     if (!row) throw new Error("there is no such publish")
@@ -166,7 +166,7 @@ export async function begun({ parts }: Pick<TestService, "parts">, id: string) {
   return {
     step: async (part = 0) => {
       const languages = await sharedLanguages(store.read, id)
-      return walkChunk({ store, rules }, await read(), part, languages)
+      return walkChunk(parts, await read(), part, languages)
     },
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { CHUNK } from "../../src/fan-out/walk-rows"
+import { CHUNK } from "../../src/fan-out/audience-source"
 import { projectCaller } from "../../src/identity/project-caller"
 import { mergeSubscribers } from "../../src/operations/merge-subscribers"
 import type { Store } from "../../src/store/store"

@@ -1,9 +1,11 @@
 import { describe, expect, test } from "bun:test"
 import { eq, inArray } from "drizzle-orm"
 import { now, secondsFromNow } from "../../src/core/time"
+import { emailChunk } from "../../src/emails/email-planner"
+import { CHUNK } from "../../src/fan-out/audience-source"
 import { writeChunk } from "../../src/fan-out/chunk"
 import * as fanOut from "../../src/fan-out/fan-out"
-import { CHUNK } from "../../src/fan-out/walk-rows"
+import { fanOuts } from "../../src/fan-out/tables"
 import { accounts, projects } from "../../src/identity/tables"
 import { sharedLanguages } from "../../src/messages/contents"
 import { subscribers } from "../../src/subscribers/tables"
@@ -190,7 +192,10 @@ describe("the walk", () => {
       [ids[1] ?? "", "News for Ben"],
       [ids[3] ?? "", "News for Dan"],
     ])
-    const input = { fan_out_id: id, part: 0, rules, languages, subjects, at: now() }
+    const [fan_out] = await store.read.select().from(fanOuts).where(eq(fanOuts.id, id))
+    if (!fan_out) throw new Error("there is no such publish")
+    const chunk = emailChunk({ fan_out, languages, at: now(), rules, subjects })
+    const input = { fan_out_id: id, part: 0, plans: [{ channel: "email" as const, chunk }] }
     const write = () => store.tx((tx) => writeChunk(tx, input))
     expect(await write()).toBe("more")
     expect((await messagesOf(parts, project, id)).length).toBe(2)

@@ -16,12 +16,12 @@ type Given = Parameters<typeof jobHandlers>
 
 /** The work of the server, with other channels. No mail comes in. */
 export const workOf = (
-  parts: Omit<Given[0], "inbound" | "sending"> & { rules: object },
+  parts: Omit<Given[0], "inbound"> & { rules: object },
   channels: Channels,
   post: Given[1],
 ): TestWork => ({
   channels,
-  handlers: jobHandlers({ ...parts, inbound: {} as never, sending: parts.rules as never }, post),
+  handlers: jobHandlers({ ...parts, inbound: {} as never }, post),
 })
 
 export interface TestLoopOptions {

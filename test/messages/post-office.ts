@@ -46,6 +46,7 @@ export async function postOffice(...script: Scripted[]) {
     domains,
     rules,
     open_providers,
+    planners: {},
   }
   const work = workOf(own, channels, {
     mail: { send: async () => undefined },
