@@ -12,6 +12,7 @@ import type { Channel } from "../messages/channel"
 import { asksAudience } from "../messages/decided"
 import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
 import { audienceObstacle, suppressedMeanwhile } from "../messages/suppressed"
+import { addressOf } from "../messages/tables"
 import { NO_REPLY, type Outcome, outcomeOf, type RecipientOutcome } from "../providers/provider"
 import { demandReleased } from "../reputation/complaint-holds"
 import type { Reader, Store } from "../store/store"
@@ -134,7 +135,7 @@ const forOpen = (
 ): RecipientOutcome[] =>
   recipients
     .filter(({ status }) => isOpen(status))
-    .map(({ email }) => ({ ...outcome, email, bounce_subtype: null, reply: NO_REPLY }))
+    .map((one) => ({ ...outcome, address: addressOf(one), bounce_subtype: null, reply: NO_REPLY }))
 
 /** What was submitted as bytes was asked when it came. */
 const isWide = (message: Message): boolean =>
@@ -150,12 +151,13 @@ function namedInHeader({ envelope, recipients }: Message): string[] {
 /** The message without these recipients; without any, the message itself. */
 function without(message: Message, stopped: RecipientOutcome[]): Message {
   if (stopped.length === 0) return message
-  const emails = new Set(stopped.map(({ email }) => email))
-  return { ...message, recipients: message.recipients.filter(({ email }) => !emails.has(email)) }
+  const addresses = new Set(stopped.map(({ address }) => address))
+  const left = message.recipients.filter((one) => !addresses.has(addressOf(one)))
+  return { ...message, recipients: left }
 }
 
 interface HeldRecipient {
-  email: string
+  address: string
   /** The operator paused the recipient's domain. */
   hold: Hold
 }
@@ -164,11 +166,11 @@ interface HeldRecipient {
 function triedNow(pauses: Pauses, message: Message): { to: string[]; held: HeldRecipient[] } {
   const to: string[] = []
   const held: HeldRecipient[] = []
-  for (const { email, status } of message.recipients) {
+  for (const { email: address, status } of message.recipients) {
     if (!isOpen(status)) continue
-    const hold = pauses.holdOf(queueOfDomain(domainOf(email)))
-    if (hold) held.push({ email, hold })
-    else to.push(email)
+    const hold = pauses.holdOf(queueOfDomain(domainOf(address)))
+    if (hold) held.push({ address, hold })
+    else to.push(address)
   }
   const [first] = held
   if (to.length === 0 && first) throw new DeferredError(first.hold.reason, null, first.hold.by)
@@ -182,8 +184,8 @@ const HELD_SECONDS = 60
 function withHeld(outcome: Outcome, held: HeldRecipient[]): Outcome {
   if (held.length === 0) return outcome
   const left_out = held.map(
-    ({ email, hold }): RecipientOutcome => ({
-      email,
+    ({ address, hold }): RecipientOutcome => ({
+      address,
       status: "retry",
       held: true,
       reason: hold.reason,

@@ -218,13 +218,13 @@ export async function deferAll(
   return count
 }
 
-const { id, project_id, channel, status, status_reason, recipient, recipients } = messages
+const { id, project_id, channel, status, status_reason, address, recipients } = messages
 
 const { state, run_at, attempt, scheduled_at, created_at, sandbox } = messages
 
 /** The columns that listeners need; rows have more. */
 const ANNOUNCED = {
-  ...{ id, project_id, channel, status, status_reason, recipient, recipients },
+  ...{ id, project_id, channel, status, status_reason, address, recipients },
   ...{ state, run_at, attempt, scheduled_at, created_at },
 }
 

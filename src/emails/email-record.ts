@@ -11,7 +11,7 @@ import type { EmailEvents, ListedEmail } from "./schemas"
 
 /** The Email record as lists show it: everything but bodies, headers and timeline. */
 export function listed(message: MessageView, hits: HitSummary = NO_HITS) {
-  const { account_id: _, channel: __, recipient: ___, sender: ____, ...row } = message
+  const { account_id: _, channel: __, address: ___, sender: ____, ...row } = message
   const { sender_domain: _____, subject_key: ______, envelope, ...rest } = row
   const { last_event_type: _last, last_event_at: _at, template_id: _______, ...shown } = rest
   const { fan_out_id: ________, stored_bytes: _________, ...fields } = shown

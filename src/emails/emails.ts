@@ -290,7 +290,7 @@ function placeOf(db: Reader, project_id: string, filter: EmailFilter): EmailPlac
     return { along: beingSent(db, project_id), filter: rest({ status: undefined }) }
   }
   if (to !== undefined) {
-    return { along: along(eq(messages.recipient, to)), filter: rest({ to: undefined }) }
+    return { along: along(eq(messages.address, to)), filter: rest({ to: undefined }) }
   }
   if (subscriber !== undefined && merged.length === 0) {
     const own = ofSubscribers(subscriber_ids)
@@ -318,7 +318,7 @@ function conditionsOf(db: Reader, project_id: string, filter: EmailFilter): SQL 
   const { status, to, from, tag, domain, subject, stream, batch_id } = filter
   return and(
     status && hasStatus(db, status),
-    to === undefined ? undefined : eq(messages.recipient, to),
+    to === undefined ? undefined : eq(messages.address, to),
     from === undefined ? undefined : eq(messages.sender, from),
     domain === undefined ? undefined : eq(messages.sender_domain, domain),
     subject === undefined ? undefined : contains(subject),

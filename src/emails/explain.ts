@@ -307,7 +307,7 @@ export function webhooks({ deliveries: sent }: EmailFacts): ExplainedStep[] {
 
 /** One sentence on where it stands and why. */
 export function summaryOf({ message, attempts: tried }: EmailFacts): string {
-  const { status, recipient, status_reason, next_attempt_at, scheduled_at } = message
+  const { status, address: recipient, status_reason, next_attempt_at, scheduled_at } = message
   const email = `The email to ${recipient}`
   if (status === "sending") return `${email} is being sent.`
   if (isOpen(status)) {

@@ -178,7 +178,7 @@ export async function preference({ parts, caller, email, audience }: Inquiry): P
   const { project_id, project_settings } = caller
   const decision = await foreseen(parts.store.read, project_settings, {
     ...{ project_id, channel: "email", stream: "transactional", envelope: null },
-    recipient: comparable(email.to.email),
+    address: comparable(email.to.email),
     subscriber_id: resultOf(audience).subscriber?.id ?? null,
     category: email.category,
     scheduled_at: email.scheduled_at ?? null,

@@ -261,7 +261,7 @@ type Derived =
   | "id"
   | "thread_id"
   | "channel"
-  | "recipient"
+  | "address"
   | "recipients"
   | "sender"
   | "sender_domain"
@@ -299,7 +299,7 @@ export function newEmail(email: NewEmail): NewMessage {
     account_id: email.account_id,
     project_id: email.project_id,
     channel: "email",
-    recipient: comparable(email.to.email),
+    address: comparable(email.to.email),
     sender: comparable(from.email),
     sender_domain,
     subject: email.subject,

@@ -52,13 +52,13 @@ async function find(
 function factsOf({ recipients }: Message, notices: ProviderNotice[]): (Fact & { type: Status })[] {
   const known = new Map(recipients.map(({ email }) => [comparable(email), email]))
   return notices.flatMap(({ recipient_email: told, ...notice }) => {
-    const recipient_email = known.get(comparable(told))
-    if (recipient_email === undefined) return []
+    const address = known.get(comparable(told))
+    if (address === undefined) return []
     const { smtp_code, enhanced_code, response, ...fact } = notice
     const detail = { smtp_code, enhanced_code, response, mx: null, tls: null }
     const is_no = fact.type === "failed" || fact.type === "bounced"
     const text = response ?? (fact.type === "bounced" ? (fact.bounce_subtype ?? "") : "")
     const error = is_no ? { error: { code: "provider_error", message: text } } : {}
-    return [{ ...fact, recipient_email, detail, ...error }]
+    return [{ ...fact, address, detail, ...error }]
   })
 }

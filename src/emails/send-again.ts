@@ -34,9 +34,9 @@ export async function again(
   const recipients = wanted.map(({ email, name, kind }) => ({ email, name, kind, ...WAITING }))
   const fresh = newId()
   const rfc_message_id = `<${fresh}@${message.sender_domain}>`
-  const recipient = comparable(recipients[0]?.email ?? "")
+  const address = comparable(recipients[0]?.email ?? "")
   const { content, envelope } = await sameContent(message, kept, rfc_message_id, blobs)
-  const about = { project_id: message.project_id, address: recipient }
+  const about = { project_id: message.project_id, address }
   const { category, topic } = envelope ?? {}
   const kind =
     topic === undefined
@@ -49,7 +49,7 @@ export async function again(
       : await stored(withOwnLinks(content, envelope?.unsubscribe, kind.unsubscribe), blobs),
     envelope: envelope && { ...envelope, ...kind },
     id: fresh,
-    recipient,
+    address,
     recipients,
     batch_id: null,
     fan_out_id: null,

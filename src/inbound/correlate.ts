@@ -15,7 +15,7 @@ const seen = {
   account_id: messages.account_id,
   project_id: messages.project_id,
   channel: messages.channel,
-  recipient: messages.recipient,
+  address: messages.address,
   recipients: messages.recipients,
   rfc_message_id: messages.rfc_message_id,
   metadata: messages.metadata,

@@ -11,8 +11,8 @@ type Reported = Pick<Message, "recipients">
 /** What a delivery status notification says of the recipients of a message (contract 22, section 3). */
 export const factsOfDsn = (message: Reported, { recipients }: Dsn): LateFact[] =>
   recipients.flatMap((one): LateFact[] => {
-    const recipient_email = meant(message, [one.email, one.final_email])
-    const fact = recipient_email && factOf(one, recipient_email)
+    const address = meant(message, [one.email, one.final_email])
+    const fact = address && factOf(one, address)
     return fact ? [fact] : []
   })
 
@@ -26,19 +26,19 @@ function meant({ recipients }: Reported, named: (string | null)[]): string | und
   return recipients.length === 1 ? recipients[0]?.email : undefined
 }
 
-function factOf(one: DsnRecipient, recipient_email: string): LateFact | undefined {
+function factOf(one: DsnRecipient, address: string): LateFact | undefined {
   const detail = detailOf(one)
-  if (one.action === "delivered") return { type: "delivered", recipient_email, detail }
+  if (one.action === "delivered") return { type: "delivered", address, detail }
   const bounce_subtype = bounceSubtype(one)
   if (one.action === "delayed") {
     const bounce_type = "Transient"
-    return { type: "soft_bounced", recipient_email, bounce_type, bounce_subtype, detail }
+    return { type: "soft_bounced", address, bounce_type, bounce_subtype, detail }
   }
   if (one.action !== "failed") return undefined // relayed and expanded settle nothing
   const message = one.diagnostic ?? one.status ?? "The report gives no reason."
   const error = { code: "bounced", message }
   return {
-    ...{ type: "bounced", recipient_email, bounce_type: "Permanent", bounce_subtype },
+    ...{ type: "bounced", address, bounce_type: "Permanent", bounce_subtype },
     ...{ detail, error },
   }
 }
@@ -60,9 +60,9 @@ export function factsOfComplaint(message: Reported, arf: FeedbackReport): LateFa
   const [first] = message.recipients
   const emails = known.filter((email) => email !== undefined)
   const all = emails.length > 0 ? emails : first ? [first.email] : []
-  return [...new Set(all)].map((recipient_email) => ({
+  return [...new Set(all)].map((address) => ({
     type: "complained",
-    recipient_email,
+    address,
     complaint_feedback_type: arf.feedback_type,
   }))
 }

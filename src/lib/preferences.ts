@@ -3,8 +3,13 @@ export const AUDIENCE_CHANNELS = ["email", "push", "sms", "in_app"] as const
 
 export type AudienceChannel = (typeof AUDIENCE_CHANNELS)[number]
 
-/** What quiet hours can be about: an inbox makes no noise. */
-export const QUIET_CHANNELS = ["email", "push", "sms"] as const
+/** The channels whose messages leave the server. Quiet hours and times are for them: an inbox makes no noise. */
+export const OUTGOING_CHANNELS = ["email", "push", "sms"] as const
+
+export const isOutgoing = (
+  channel: AudienceChannel,
+): channel is (typeof OUTGOING_CHANNELS)[number] =>
+  (OUTGOING_CHANNELS as readonly string[]).includes(channel)
 
 /** What one channel may bring. An entry that is absent was never chosen. */
 export interface ChannelPreferences {
@@ -22,7 +27,7 @@ export interface QuietHours {
   end: string
   /** An IANA zone; null: that of the subscriber, else that of the project. */
   timezone: string | null
-  channels: (typeof QUIET_CHANNELS)[number][]
+  channels: (typeof OUTGOING_CHANNELS)[number][]
 }
 
 /** What a subscriber, or a project for all of them, has chosen (contract 43, section 2). */

@@ -88,7 +88,7 @@ export const complain = (store: Store): JobHandler<Complaint> => ({
       async done(tx) {
         for (const { email } of complainers) {
           const fact = { type: "complained", complaint_feedback_type: "abuse" } as const
-          await feedback(tx, message_id, { ...fact, recipient_email: email })
+          await feedback(tx, message_id, { ...fact, address: email })
         }
       },
     }

@@ -359,7 +359,7 @@ const wasMoved = ({ message }: MessageEntry, { scheduled_at }: messages.Message)
 
 /** The links that these messages carry. */
 export const linksIn = (list: messages.NewMessage[]): NewUnsubscribeLink[] =>
-  list.flatMap(({ project_id, recipient: address, envelope }) => {
+  list.flatMap(({ project_id, address, envelope }) => {
     const { unsubscribe: token } = envelope ?? {}
     const scope = scopeIn(envelope)
     return token === undefined || !scope ? [] : [{ token, project_id, address, scope }]

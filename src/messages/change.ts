@@ -9,7 +9,14 @@ import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
 import { countForReputation, suppressWhere } from "./consequences"
 import { announce, type Fact, isOpen, type Message, OWN_SOURCE, type Tracked } from "./facts"
-import { type ChannelName, messageContents, messages, type Recipient, type Status } from "./tables"
+import {
+  addressOf,
+  type ChannelName,
+  messageContents,
+  messages,
+  type Recipient,
+  type Status,
+} from "./tables"
 import { counterOf, eventsOf, eventTypeOf, factName, knowsFact, mayFollow } from "./transitions"
 
 /** Something that happened to a message: the message as it was loaded, and the new status of its recipients. */
@@ -70,15 +77,15 @@ interface Changed extends Omit<StatusChange, "after"> {
 
 function changeOf(change: StatusChange): Changed[] {
   const { before, steps, after: work, waits_for } = change
-  const moved = new Map(steps.map((step) => [step.email, step]))
+  const moved = new Map(steps.map((step) => [step.address, step]))
   const { channel } = before
-  const recipients = before.recipients.map((one) => move(channel, one, moved.get(one.email)))
+  const recipients = before.recipients.map((one) => move(channel, one, moved.get(addressOf(one))))
   const [primary] = recipients
   if (!primary) return []
   const facts = steps.flatMap((step) => step.facts).filter(({ type }) => knowsFact(channel, type))
   const last = facts.at(-1)
-  const error = moved.get(primary.email)?.error
-  const { status, status_reason } = moved.has(primary.email) ? primary : before
+  const error = moved.get(addressOf(primary))?.error
+  const { status, status_reason } = moved.has(addressOf(primary)) ? primary : before
   const why = waits_for && isOpen(status) ? waits_for : status_reason
   const at = now()
   const after = {
@@ -165,7 +172,8 @@ async function forget(tx: Tx, list: Changed[]) {
 
 /** A message that was sent and delivered in one breath is told both. */
 function tellAll(tx: Tx, { after, steps }: Changed) {
-  const of_first = steps.filter(({ email }) => email === after.recipients[0]?.email)
+  const [first] = after.recipients
+  const of_first = steps.filter(({ address }) => first && address === addressOf(first))
   const facts = of_first.flatMap((step) => step.facts)
   for (const { type } of facts) {
     const status = type === "sent" || type === "queued" ? type : after.status
@@ -176,7 +184,7 @@ function tellAll(tx: Tx, { after, steps }: Changed) {
 
 /** The next status of one recipient, what to remember with it, and what to tell. */
 export interface Step {
-  email: string
+  address: string
   status: Status
   reason: string | null
   facts: Fact[]
@@ -185,18 +193,19 @@ export interface Step {
 
 /** A recipient already settled, or unknown to the message, is left alone. */
 export function stepsOf(message: Pick<Message, "recipients">, outcome: RecipientOutcome): Step[] {
-  const recipient = message.recipients.find(({ email }) => email === outcome.email)
+  const recipient = message.recipients.find((one) => addressOf(one) === outcome.address)
   if (!recipient || !isOpen(recipient.status)) return []
-  const { email, reason } = outcome
-  if (outcome.held) return [{ email, status: "queued", reason: recipient.status_reason, facts: [] }]
+  const { address, reason } = outcome
+  if (outcome.held)
+    return [{ address, status: "queued", reason: recipient.status_reason, facts: [] }]
   const status = outcome.status === "retry" ? "queued" : outcome.status
   const why = outcome.status === "retry" ? (reason ?? "deferred") : reason
-  return [{ email, status, reason: why, facts: factsOf(recipient, outcome), ...errorOf(outcome) }]
+  return [{ address, status, reason: why, facts: factsOf(recipient, outcome), ...errorOf(outcome) }]
 }
 
 function factsOf(recipient: Recipient, outcome: RecipientOutcome): Fact[] {
-  const { email: recipient_email, reply: detail, bounce_subtype, status } = outcome
-  const fact = { recipient_email, detail }
+  const { address, reply: detail, bounce_subtype, status } = outcome
+  const fact = { address, detail }
   if (status === "sent") return [{ ...fact, type: "sent" }]
   if (status === "delivered") {
     return [
@@ -235,9 +244,9 @@ const failureOf = ({ code, reason, text, status, reply }: RecipientOutcome) => (
 export const endAll = (message: Pick<Message, "recipients">, status: "cancelled" | "expired") =>
   message.recipients
     .filter((one) => isOpen(one.status))
-    .map(({ email }): Step => {
-      const facts = [{ type: status, recipient_email: email }]
-      return { email, status, reason: null, facts }
+    .map(({ email: address }): Step => {
+      const facts = [{ type: status, address }]
+      return { address, status, reason: null, facts }
     })
 
 export function failAll(
@@ -246,11 +255,11 @@ export function failAll(
   error: { code: string; message: string },
 ) {
   const open = message.recipients.filter(({ status }) => isOpen(status))
-  return open.map(({ email }): Step => {
-    const facts = [{ type: "failed", recipient_email: email, error }]
+  return open.map(({ email: address }): Step => {
+    const facts = [{ type: "failed", address, error }]
     const kept = { ...error, smtp_code: message.error?.smtp_code ?? null }
     const enhanced_code = message.error?.enhanced_code ?? null
-    return { email, status: "failed", reason, facts, error: { ...kept, enhanced_code } }
+    return { address, status: "failed", reason, facts, error: { ...kept, enhanced_code } }
   })
 }
 
@@ -275,7 +284,7 @@ const tracked = {
   project_id: messages.project_id,
   channel: messages.channel,
   source: messages.source,
-  recipient: messages.recipient,
+  address: messages.address,
   recipients: messages.recipients,
   sender: messages.sender,
   subject: messages.subject,

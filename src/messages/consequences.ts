@@ -2,9 +2,9 @@ import { inArray } from "drizzle-orm"
 import { millis, millisFrom } from "../core/time"
 import { accounts } from "../identity/tables"
 import { comparable, domainOf } from "../lib/address"
-import { blameOf } from "../lib/bounce-blame"
+import { blameOf, isLasting } from "../lib/bounce-blame"
 import { MAILBOX_DOMAIN } from "../lib/mailbox-domain"
-import { type CountedEmail, count, hourOf, NONE } from "../reputation/hour-counts"
+import { type CountedMessage, count, hourOf, NONE } from "../reputation/hour-counts"
 import { noteTrouble } from "../reputation/reputation-watch"
 import type { Tx } from "../store/store"
 import { repeatedly } from "../suppressions/general-bounces"
@@ -71,7 +71,7 @@ function learn(lessons: Map<string, Lesson>, message: ChangedMessage["after"], f
   if (meaning === undefined) return
   const lesson = lessons.get(project_id) ?? { lasting: [], general: [], soft: [] }
   lessons.set(project_id, lesson)
-  const address = comparable(fact.recipient_email)
+  const address = comparable(fact.address)
   const diagnostic = fact.detail?.response ?? null
   if (meaning === "soft") return void lesson.soft.push({ address, message_id: id, diagnostic })
   const is_general = meaning === "general"
@@ -81,8 +81,8 @@ function learn(lessons: Map<string, Lesson>, message: ChangedMessage["after"], f
 }
 
 /** What the embedded mailbox answers for an address elsewhere is no word of that address. */
-const isSimulated = ({ provider }: ChangedMessage["after"], { recipient_email }: Fact): boolean =>
-  provider === "mailbox" && domainOf(recipient_email) !== MAILBOX_DOMAIN
+const isSimulated = ({ provider }: ChangedMessage["after"], { address }: Fact): boolean =>
+  provider === "mailbox" && domainOf(address) !== MAILBOX_DOMAIN
 
 function meaningOf(fact: Fact): "bounce" | "general" | "complaint" | "soft" | undefined {
   if (fact.type === "complained") {
@@ -91,11 +91,8 @@ function meaningOf(fact: Fact): "bounce" | "general" | "complaint" | "soft" | un
   if (fact.type === "failed") return fact.is_soft ? "soft" : undefined
   if (blameOf(fact.bounce_subtype ?? "") !== "recipient") return undefined
   if (isTemporary(fact)) return "soft"
-  return LASTING.has(fact.bounce_subtype ?? "") ? "bounce" : "general"
+  return isLasting(fact.bounce_subtype ?? "") ? "bounce" : "general"
 }
-
-/** One such bounce is enough. */
-const LASTING = new Set(["NoEmail", "MailboxFull", "Suppressed"])
 
 /** A bounce of a mail that was deferred until it was given up, by a relay or a provider. */
 function isTemporary({ bounce_type, detail }: Fact): boolean {
@@ -122,7 +119,7 @@ export async function countForReputation(tx: Tx, list: ChangedMessage[]): Promis
   noteTrouble(tx, new Set(troubled.map(({ account_id }) => account_id)))
 }
 
-interface SentEmail extends CountedEmail {
+interface SentMessage extends CountedMessage {
   sent_at_ms: number
   /** It was sent before this change. */
   is_late: boolean
@@ -132,20 +129,20 @@ interface SentEmail extends CountedEmail {
  * A window that the operator began anew may begin within an hour. What is heard later of mail that was sent
  * before, in that hour, counts for the hour before, which is in no window of the account.
  */
-async function moveBeforeWindows(tx: Tx, late: SentEmail[]): Promise<void> {
+async function moveBeforeWindows(tx: Tx, late: SentMessage[]): Promise<void> {
   if (late.length === 0) return
   const { id, reputation } = accounts
   const ids = [...new Set(late.map(({ account_id }) => account_id))]
   const rows = await tx.select({ id, reputation }).from(accounts).where(inArray(id, ids))
   const starts = new Map(rows.map((row) => [row.id, row.reputation?.window_start]))
-  for (const email of late) {
-    const start = starts.get(email.account_id)
-    if (!start || email.sent_at_ms >= millisFrom(start)) continue
-    email.hour = Math.min(email.hour, hourOf(millisFrom(start)) - 1)
+  for (const one of late) {
+    const start = starts.get(one.account_id)
+    if (!start || one.sent_at_ms >= millisFrom(start)) continue
+    one.hour = Math.min(one.hour, hourOf(millisFrom(start)) - 1)
   }
 }
 
-function countedOf({ before, after, facts }: ChangedMessage): SentEmail[] {
+function countedOf({ before, after, facts }: ChangedMessage): SentMessage[] {
   if (!bouncesCount(before.channel) || before.sandbox || before.source === OWN_SOURCE) return []
   const counts = { ...NONE }
   for (const [at, recipient] of after.recipients.entries()) {
@@ -165,13 +162,13 @@ function countedOf({ before, after, facts }: ChangedMessage): SentEmail[] {
 /** A recipient counts as sent when a server first took the mail, or refused it for good. */
 function addStep(
   channel: Tracked["channel"],
-  counts: CountedEmail["counts"],
+  counts: CountedMessage["counts"],
   was: Recipient,
-  { email, status }: Recipient,
+  { email: address, status }: Recipient,
   facts: Fact[],
 ) {
   const is_first = isOpen(was.status) || was.status === "failed"
-  if (status === "bounced" && isExcluded(email, facts)) return
+  if (status === "bounced" && isExcluded(address, facts)) return
   const is_handed = status !== "failed" && mayFollow(channel, status, "sending")
   if (is_first && is_handed) counts.sent += 1
   if (status === "delivered") counts.delivered += 1
@@ -179,8 +176,10 @@ function addStep(
   if (status === "complained") counts.complained += 1
 }
 
-const isExcluded = (email: string, facts: Fact[]): boolean =>
+const isExcluded = (address: string, facts: Fact[]): boolean =>
   facts.some(
-    ({ type, recipient_email, bounce_subtype }) =>
-      type === "bounced" && recipient_email === email && NOT_COUNTED.has(bounce_subtype ?? ""),
+    (fact) =>
+      fact.type === "bounced" &&
+      fact.address === address &&
+      NOT_COUNTED.has(fact.bounce_subtype ?? ""),
   )

@@ -71,7 +71,7 @@ const deleted: MessageDecision = {
   deferred_until: null,
 }
 
-type Question = Pick<Message, "project_id" | "channel" | "stream" | "recipient" | "envelope"> &
+type Question = Pick<Message, "project_id" | "channel" | "stream" | "address" | "envelope"> &
   Pick<NewMessage, "subscriber_id" | "category" | "scheduled_at">
 
 const subscribersOf = (messages: Pick<Question, "subscriber_id">[]): string[] =>
@@ -103,7 +103,7 @@ async function decisionsOf(
 async function questionOf(
   db: Reader,
   project_id: string,
-  { channel, stream, recipient: address, envelope, ...message }: Question,
+  { channel, stream, address, envelope, ...message }: Question,
   subscriber: AudienceMember | null,
 ): Promise<AskedMessage> {
   const { topic, ignores_preferences = false } = envelope ?? NOTHING

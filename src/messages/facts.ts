@@ -16,7 +16,7 @@ export type Tracked = Pick<
   | "project_id"
   | "channel"
   | "source"
-  | "recipient"
+  | "address"
   | "recipients"
   | "sender"
   | "subject"
@@ -49,7 +49,7 @@ export const OWN_SOURCE = "system"
 export interface Fact {
   type: string
   /** Its address: of an email the mailbox, of an SMS the number, of a push message the device. */
-  recipient_email: string
+  address: string
   bounce_type?: "Permanent" | "Transient"
   bounce_subtype?: string | null
   complaint_feedback_type?: string
@@ -93,7 +93,7 @@ type Announced = Pick<
   | "channel"
   | "status"
   | "status_reason"
-  | "recipient"
+  | "address"
   | "recipients"
   | "scheduled_at"
   | "created_at"
@@ -156,7 +156,7 @@ export function announceStatus(db: Reader, messages: Announced[], status: "queue
 }
 
 function activityOf(message: Announced, event_type: string | null): MessageActivity {
-  const { id, project_id, channel, status, status_reason, recipient } = message
+  const { id, project_id, channel, status, status_reason, address: recipient } = message
   const next_attempt_at = nextAttemptAt(message)
   const elapsed_ms = Math.max(0, millis() - Date.parse(wantedSince(message)))
   const told = { id, project_id, channel, status, status_reason, recipient, next_attempt_at }

@@ -263,7 +263,7 @@ function asMessage(fresh: NewMessage, stored?: StoredSize): Message {
     account_id: fresh.account_id,
     project_id: fresh.project_id,
     channel: fresh.channel,
-    recipient: fresh.recipient,
+    address: fresh.address,
     sender: fresh.sender,
     sender_domain: fresh.sender_domain,
     subject,
@@ -335,15 +335,15 @@ const isToldNow = ({ scheduled_at, channel }: Message): boolean =>
   scheduled_at === null || tellsScheduled(channel)
 
 const queuedEvents = (message: Message) =>
-  message.recipients.flatMap(({ email }) =>
-    eventsOf(message, { type: "queued", recipient_email: email }, message.created_at),
+  message.recipients.flatMap(({ email: address }) =>
+    eventsOf(message, { type: "queued", address }, message.created_at),
   )
 
 /** Of copies that are no recipients, because their addresses are suppressed. */
 const leftOutEvents = (message: Message): NewEvent[] =>
-  (message.envelope?.left_out ?? []).flatMap(({ email, text }) => {
+  (message.envelope?.left_out ?? []).flatMap(({ email: address, text }) => {
     const error = { code: "suppressed_recipient", message: text }
-    const fact = { type: "failed", recipient_email: email, error }
+    const fact = { type: "failed", address, error }
     return eventsOf(message, fact, message.created_at)
   })
 
@@ -351,8 +351,8 @@ const refusedEvents = (message: Message): NewEvent[] => {
   const { error, recipients, created_at } = message
   if (!error) return []
   const { code, message: text } = error
-  return recipients.flatMap(({ email: recipient_email }) => {
-    const fact = { type: "failed", recipient_email, error: { code, message: text } }
+  return recipients.flatMap(({ email: address }) => {
+    const fact = { type: "failed", address, error: { code, message: text } }
     return eventsOf(message, fact, created_at)
   })
 }

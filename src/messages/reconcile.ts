@@ -3,6 +3,7 @@ import { firstIdAt } from "../core/ids"
 import { isoFrom, millis, millisFrom } from "../core/time"
 import { withDefaults } from "../identity/caller"
 import { projects } from "../identity/tables"
+import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { METRICS } from "../plans/plans"
 import { lengthOf } from "../store/dialect"
 import { readHeavy } from "../store/heavy-reads"
@@ -11,7 +12,7 @@ import { hold } from "../tenancy/accounts"
 import { correct } from "../tenancy/quotas"
 import { usageDays } from "../tenancy/tables"
 import { add, daysOf, totals, type UsageTotals, type UsageUnits } from "../tenancy/usage"
-import { type ChannelName, messages } from "./tables"
+import { messages } from "./tables"
 
 const DAY_MILLISECONDS = 86_400_000
 
@@ -96,7 +97,7 @@ async function driftsOf(
   look: (metric: Counted["metric"]) => Promise<DayUnits[]>,
 ): Promise<UsageUnits[]> {
   const drifts: UsageUnits[] = []
-  for (const metric of CHANNELS) {
+  for (const metric of AUDIENCE_CHANNELS) {
     const [units] = await look(metric)
     const { counted = 0, told = 0 } = units ?? {}
     drifts.push({ account_id, project_id, day, metric, value: told - counted })
@@ -104,9 +105,7 @@ async function driftsOf(
   return drifts
 }
 
-const CHANNELS = ["email", "push", "sms", "in_app"] as const satisfies ChannelName[]
-
-type Counted = Omit<Place, "account_id"> & { metric: (typeof CHANNELS)[number] }
+type Counted = Omit<Place, "account_id"> & { metric: (typeof AUDIENCE_CHANNELS)[number] }
 
 const only = (all: UsageTotals) =>
   Object.fromEntries(METRICS.map((metric) => [metric, all[metric]]))

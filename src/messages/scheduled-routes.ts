@@ -3,15 +3,17 @@ import { type ListParts, listPage } from "../http/page"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
 import type { Caller } from "../identity/caller"
 import { grants } from "../identity/scopes"
+import { isOutgoing, OUTGOING_CHANNELS } from "../lib/preferences"
 import * as scheduled from "./scheduled"
 import * as schemas from "./schemas"
 import type { ChannelName } from "./tables"
 
-/** The channels whose messages can be scheduled. */
-const CHANNELS = ["email", "push", "sms"] as const satisfies ChannelName[]
+/** The scope of a caller that may do this with scheduled messages of one channel at least. */
+const scopeFor = (verb: "read" | "send") =>
+  OUTGOING_CHANNELS.map((channel) => `${channel}:${verb}`).join("|")
 
-const READ = "email:read|push:read|sms:read"
-const SEND = "email:send|push:send|sms:send"
+const READ = scopeFor("read")
+const SEND = scopeFor("send")
 
 const ONE = "/v1/scheduled/{scheduled_id}"
 
@@ -72,9 +74,9 @@ function scopeOf(
   verb: "read" | "send",
   channel?: ChannelName,
 ): scheduled.ScheduledScope {
-  const granted = CHANNELS.filter((one) => mayAct(caller, `${one}:${verb}`))
+  const granted = OUTGOING_CHANNELS.filter((one) => mayAct(caller, `${one}:${verb}`))
   if (channel === undefined) return { project_id, channels: granted }
-  if (channel === "in_app" || granted.includes(channel)) {
+  if (!isOutgoing(channel) || granted.includes(channel)) {
     return { project_id, channels: granted.filter((one) => one === channel) }
   }
   const required_scope = `${channel}:${verb}`

@@ -12,7 +12,7 @@ import { isScheduled, type Message } from "./facts"
 import { messageRows } from "./pipeline"
 import { CANCELLED, cancel as cancelMessage } from "./settle"
 import { asTheyStand, isClaimed, type MessageView } from "./standing"
-import { type ChannelName, messages } from "./tables"
+import { addressOf, type ChannelName, messages } from "./tables"
 
 export const SCHEDULED_STATUSES = [
   "scheduled",
@@ -99,8 +99,9 @@ export async function find(db: Reader, scope: ScheduledScope, id: string): Promi
 
 /** The record of contract 20, section 2. One that a restored copy holds also has the reason. */
 export function scheduledRecord(message: MessageView) {
-  const { id, channel, recipients, recipient, scheduled_at, created_at, status_reason } = message
-  const to = recipients[0]?.email ?? recipient
+  const { id, channel, recipients, address, scheduled_at, created_at, status_reason } = message
+  const [first] = recipients
+  const to = first ? addressOf(first) : address
   return {
     id,
     channel,

@@ -2,6 +2,7 @@ import { Type as t } from "@sinclair/typebox"
 import { oneOf } from "../http/field-schemas"
 import { pageQuery } from "../http/page"
 import { RESTORE_REASON } from "../jobs/work-item"
+import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { count, id, text, time, word } from "../lib/record-fields"
 import { SCHEDULED_STATUSES } from "./scheduled"
 
@@ -15,13 +16,13 @@ export const scheduledAt = () =>
 export const RescheduleRequest = t.Object({ scheduled_at: scheduledAt() })
 
 export const scheduledQuery = pageQuery({
-  channel: t.Optional(oneOf("email", "push", "sms", "in_app")),
+  channel: t.Optional(oneOf(...AUDIENCE_CHANNELS)),
   status: t.Optional(oneOf(...SCHEDULED_STATUSES)),
 })
 
 const scheduled = {
   id: id("The id of the message itself."),
-  channel: word(["email", "push", "sms", "in_app"]),
+  channel: word(AUDIENCE_CHANNELS),
   status: word(SCHEDULED_STATUSES),
   to: text("ann@example.com"),
   scheduled_at: time(),

@@ -110,9 +110,9 @@ export const namesAudience = ({ subscriber_id, category }: AudienceFields): bool
 export async function subscribersOf(
   rules: AudienceRules,
   project_id: string,
-  emails: AudienceFields[],
+  sends: AudienceFields[],
 ): Promise<KnownSubscribers | undefined> {
-  const names = [...new Set(emails.flatMap(({ subscriber_id }) => subscriber_id ?? []))]
+  const names = [...new Set(sends.flatMap(({ subscriber_id }) => subscriber_id ?? []))]
   return names.length === 0 ? undefined : rules.findAll(project_id, names)
 }
 

@@ -21,8 +21,8 @@ import {
 } from "./change"
 import { type Kept, rowOf } from "./contents"
 import { type Fact, isOpen, isScheduled, type Message, type Tracked } from "./facts"
-import { attempts, messageFiles, messageRaws, type Status } from "./tables"
-import { eventTypeOf, knowsStatus, tellsScheduled } from "./transitions"
+import { addressOf, attempts, messageFiles, messageRaws, type Status } from "./tables"
+import { addressIn, eventTypeOf, knowsStatus, tellsScheduled } from "./transitions"
 
 /** The outcome of an attempt that ended with our login. */
 export const LOGIN_REFUSED = "login_refused"
@@ -91,9 +91,9 @@ function changeOf(one: Known): StatusChange {
 /** A scheduled message is released by its first claim, whatever came of it: now it is queued. */
 function releaseSteps({ channel, recipients }: Tracked, at = now()): Step[] {
   const was_told = tellsScheduled(channel) && { was_told: true as const }
-  return recipients.map(({ email, status, status_reason: reason }) => {
-    const fact = { type: "queued", recipient_email: email, at, ...was_told }
-    return { email, status, reason, facts: [fact] }
+  return recipients.map(({ email: address, status, status_reason: reason }) => {
+    const fact = { type: "queued", address, at, ...was_told }
+    return { address, status, reason, facts: [fact] }
   })
 }
 
@@ -124,9 +124,9 @@ function untried({ message, after, reason, row }: Known): Omit<StatusChange, "be
   const is_deferred = after.state === HELD || after.attempt < row.attempt
   if (is_deferred) return { steps: [], after, waits_for: short(reason) }
   const open = message.recipients.filter(({ status }) => isOpen(status))
-  const steps = open.map(({ email, status_reason }): Step => {
+  const steps = open.map(({ email: address, status_reason }): Step => {
     const why = status_reason ?? BROKEN // a deferral that was told already stays
-    return { email, status: "queued", reason: why, facts: [] }
+    return { address, status: "queued", reason: why, facts: [] }
   })
   return { steps, after }
 }
@@ -188,12 +188,12 @@ export type LateFact = Fact & { type: Status | "soft_bounced" }
  */
 export async function feedback(tx: Tx, message_id: string, fact: LateFact) {
   const message = await load(tx, message_id)
-  const known = message?.recipients.find(({ email }) => email === fact.recipient_email)
+  const known = message?.recipients.find((one) => addressOf(one) === fact.address)
   if (!message || !known || known.status === fact.type) return
   const reason = short(fact.error?.message ?? known.status_reason)
-  const { recipient_email: email, type } = fact
+  const { address, type } = fact
   const status = type === "soft_bounced" ? known.status : type
-  const steps = [{ email, status, reason, facts: [fact], ...errorIn(fact) }]
+  const steps = [{ address, status, reason, facts: [fact], ...errorIn(fact) }]
   await changeAll(tx, [{ before: message, steps }])
 }
 
@@ -207,13 +207,13 @@ function errorIn({ error, detail }: Fact): Pick<Step, "error"> {
 export async function wasTold(
   db: Reader,
   { id, channel }: Pick<Message, "id" | "channel">,
-  { type, recipient_email }: Fact,
+  { type, address }: Fact,
 ): Promise<boolean> {
   const event_type = eventTypeOf(channel, type)
   if (event_type === undefined) return false
   const same = and(eq(events.subject_id, id), eq(events.type, event_type))
   const rows = await db.select({ data: events.data }).from(events).where(same)
-  return rows.some(({ data }) => data.recipient_email === recipient_email)
+  return rows.some(({ data }) => addressIn(channel, data) === address)
 }
 
 interface Known extends SettledMessage {

@@ -3,6 +3,7 @@ import { heldProject } from "../jobs/holds"
 import { inFlightOf } from "../jobs/in-flight"
 import { HELD, LEASED, RESTORE_HOLD, RESTORE_REASON, type WorkColumns } from "../jobs/work-item"
 import { isLeased } from "../jobs/work-rows"
+import { kindOf } from "../providers/provider"
 import { refusalFor, waitingReason } from "../providers/routing"
 import { isAmong } from "../store/dialect"
 import type { Reader } from "../store/store"
@@ -24,11 +25,11 @@ export async function asTheyStand(db: Reader, rows: Message[]): Promise<MessageV
   const waits = new Map<string, Pick<MessageView, "status_reason" | "next_attempt_at">>([
     [RESTORE_HOLD, { status_reason: RESTORE_REASON, next_attempt_at: null }],
   ])
-  for (const by of new Set(rows.flatMap(holdOf))) {
+  const held = new Map(rows.flatMap((row) => holdOf(row).map((by) => [by, row.channel] as const)))
+  for (const [by, channel] of held) {
     const project_id = heldProject(by)
-    // Only email holds its messages for a provider so far.
     const refusal =
-      project_id === undefined ? undefined : await refusalFor(db, "email_provider", project_id)
+      project_id === undefined ? undefined : await refusalFor(db, kindOf(channel), project_id)
     if (!refusal) continue
     waits.set(by, {
       status_reason: waitingReason(refusal),

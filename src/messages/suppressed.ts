@@ -23,7 +23,7 @@ import type { SuppressionChannel, SuppressionRow } from "../suppressions/tables"
 import { decidedAgain, QUIET_HOURS, refusalOf } from "./decided"
 import { isOpen, type Message, OWN_SOURCE } from "./facts"
 import type { NewMessage } from "./pipeline"
-import type { LeftOut, Recipient } from "./tables"
+import { type Addressed, addressOf, type LeftOut, type Recipient } from "./tables"
 
 /** The code of the refusal, and the reason of a recipient that was found suppressed later. */
 const SUPPRESSED = "suppressed_recipient"
@@ -45,20 +45,16 @@ const NONE: SuppressionRow[] = []
 
 const NOBODY: Suppressed = new Map()
 
-interface Addressee {
-  email: string
-}
-
 /** What is suppressed of these addresses; nothing is asked for a project that suppresses none. */
 export async function suppressionsOf(
   rules: SuppressionRules,
   project_id: string,
-  recipients: () => Addressee[],
+  recipients: () => Addressed[],
 ): Promise<SuppressionRow[]> {
   if (!(await rules.any(project_id))) return NONE
   return rules.of(
     project_id,
-    recipients().map(({ email }) => comparable(email)),
+    recipients().map((one) => comparable(addressOf(one))),
   )
 }
 
@@ -68,12 +64,12 @@ export async function suppressionsOf(
  */
 export function refuseSuppressed(
   rows: SuppressionRow[],
-  { email }: Addressee,
+  { email: address }: Addressed,
   scope: MailScope,
 ): Suppressed {
   if (rows.length === 0) return NOBODY
   const suppressed = amongRows(rows, scope)
-  const row = suppressed.get(comparable(email))
+  const row = suppressed.get(comparable(address))
   if (row) throwSuppressed(row)
   return suppressed
 }
@@ -85,13 +81,13 @@ export function refuseSuppressed(
 export async function refuseAllSuppressed(
   rules: SuppressionRules,
   project_id: string,
-  recipients: Addressee[],
+  recipients: Addressed[],
   scope: MailScope,
 ): Promise<void> {
   const rows = await suppressionsOf(rules, project_id, () => recipients)
   const suppressed = rows.length > 0 ? amongRows(rows, scope) : NOBODY
   const [first] = suppressed.values()
-  if (first && recipients.every(({ email }) => suppressed.has(comparable(email)))) {
+  if (first && recipients.every((one) => suppressed.has(comparable(addressOf(one))))) {
     throwSuppressed(first)
   }
 }
@@ -122,11 +118,11 @@ export function leavingOut(message: NewMessage, suppressed: Suppressed): NewMess
   const recipients: Recipient[] = []
   const left_out: LeftOut[] = []
   for (const recipient of message.recipients) {
-    const row = suppressed.get(comparable(recipient.email))
+    const row = suppressed.get(comparable(addressOf(recipient)))
     if (!row) recipients.push(recipient)
     else {
-      const { email, name, kind } = recipient
-      left_out.push({ email, name, kind, text: textOf(row) })
+      const { status: _, status_reason: __, ...named } = recipient
+      left_out.push({ ...named, text: textOf(row) })
     }
   }
   if (left_out.length === 0) return message
@@ -167,20 +163,20 @@ export async function suppressedMeanwhile(
 ): Promise<RecipientOutcome[]> {
   if (message.source === OWN_SOURCE) return []
   const open = message.recipients.filter(({ status }) => isOpen(status))
-  const addresses = open.map(({ email }) => comparable(email))
+  const addresses = open.map((one) => comparable(addressOf(one)))
   const suppressed = await suppressedAmong(db, message, addresses, scopeOf(message))
   if (suppressed.size === 0) return []
-  const rowOf = ({ email }: Addressee) => suppressed.get(comparable(email))
+  const rowOf = (one: Addressed) => suppressed.get(comparable(addressOf(one)))
   const to = open.find(({ kind }) => kind === "to")
   const whole = to && rowOf(to)
   return open.flatMap((one): RecipientOutcome[] => {
     const row = rowOf(one) ?? whole
-    return row ? [outcomeFor(one.email, row)] : []
+    return row ? [outcomeFor(addressOf(one), row)] : []
   })
 }
 
-const outcomeFor = (email: string, row: SuppressionRow): RecipientOutcome => ({
-  email,
+const outcomeFor = (address: string, row: SuppressionRow): RecipientOutcome => ({
+  address,
   status: "failed",
   reason: SUPPRESSED,
   code: SUPPRESSED,
@@ -211,8 +207,8 @@ export async function audienceObstacle(
   if (is_allowed) return undefined
   const { reason, text } = refusalOf(decision)
   const open = message.recipients.filter(({ status }) => isOpen(status))
-  const outcomes = open.map(({ email }) => ({
-    ...{ email, reason, text },
+  const outcomes = open.map((one) => ({
+    ...{ address: addressOf(one), reason, text },
     status: "failed" as const,
     code: reason,
     bounce_subtype: null,

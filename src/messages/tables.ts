@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm"
 import { workColumns, workIndexes } from "../jobs/tables"
 import type { Mailbox } from "../lib/address"
+import type { AudienceChannel } from "../lib/preferences"
 import {
   bool,
   bytes,
@@ -16,7 +17,7 @@ import {
 } from "../store/columns"
 import { life } from "../store/life"
 
-export type ChannelName = "email" | "push" | "sms" | "in_app"
+export type ChannelName = AudienceChannel
 
 /** Each channel knows some of them (`transitions.ts`). No row has `sending`: answers give it to a queued message that is claimed. */
 export type Status =
@@ -45,6 +46,12 @@ export interface Recipient {
   status: Status
   status_reason: string | null
 }
+
+/** Anything with the address of a recipient, as rows keep it. */
+export type Addressed = Pick<Recipient, "email">
+
+/** Where it goes. */
+export const addressOf = ({ email: address }: Addressed): string => address
 
 export interface MessageError {
   code: string
@@ -137,7 +144,7 @@ export const messages = table(
     status: text<Status>().notNull(),
     status_reason: text(),
     /** In the form in which addresses compare: lower case, A-label domain. */
-    recipient: text().notNull(),
+    address: text().notNull(),
     sender: text(),
     sender_domain: text(),
     subject: text(),
@@ -181,7 +188,7 @@ export const messages = table(
   (message) => [
     index("messages_by_project").on(message.project_id, message.channel, message.id),
     index("messages_by_status").on(message.project_id, message.status, message.id),
-    index("messages_by_recipient").on(message.project_id, message.recipient, message.id),
+    index("messages_by_recipient").on(message.project_id, message.address, message.id),
     // Of every other source, the Message-ID begins with the id.
     index("messages_by_message_id")
       .on(message.project_id, message.rfc_message_id)
@@ -205,7 +212,7 @@ life(messages, {
   owner: "project",
   ends: "messages_days",
   personal: {
-    found_by: { subscriber_id: "subscriber_id", address: "recipient", phone: "recipient" },
+    found_by: { subscriber_id: "subscriber_id", address: "address", phone: "address" },
     searched: ["recipients", "envelope", "metadata"],
   },
 })

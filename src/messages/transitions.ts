@@ -13,6 +13,8 @@ interface StatusRow {
 }
 
 interface ChannelTable {
+  /** The field of its events that names the recipient; absent where none does. */
+  address_field?: string
   /** The first word of its event types. */
   prefix: string
   statuses: Partial<Record<Status, StatusRow>>
@@ -31,6 +33,7 @@ const OPEN = ["queued", "sending"] as const
  */
 const CHANNELS: Record<ChannelName, ChannelTable> = {
   email: {
+    address_field: "recipient_email",
     prefix: "email",
     statuses: {
       queued: { rank: 0 },
@@ -45,6 +48,7 @@ const CHANNELS: Record<ChannelName, ChannelTable> = {
     bounces_count: true,
   },
   push: {
+    address_field: "device_id",
     prefix: "push",
     statuses: {
       queued: { rank: 0 },
@@ -58,6 +62,7 @@ const CHANNELS: Record<ChannelName, ChannelTable> = {
     queued_told: "at_release",
   },
   sms: {
+    address_field: "to",
     prefix: "sms",
     statuses: {
       queued: { rank: 0 },
@@ -123,6 +128,10 @@ export const knowsFact = (channel: ChannelName, fact: string): boolean =>
 export const bouncesCount = (channel: ChannelName): boolean =>
   CHANNELS[channel].bounces_count === true
 
+/** The recipient that an event of the channel names. */
+export const addressIn = (channel: ChannelName, data: Record<string, unknown>): unknown =>
+  data[CHANNELS[channel].address_field ?? ""]
+
 /** Whether a message that is scheduled tells `queued` already when it is accepted. */
 export const tellsScheduled = (channel: ChannelName): boolean =>
   CHANNELS[channel].queued_told === "at_accept"
@@ -155,7 +164,7 @@ type DataOf = (message: EventSubject, fact: Fact, at: string) => Record<string, 
 const DATA: Record<ChannelName, DataOf> = {
   email: ({ id, tags, metadata, subject }, fact, timestamp) => ({
     message_id: id,
-    recipient_email: fact.recipient_email,
+    recipient_email: fact.address,
     timestamp,
     bounce_type: fact.bounce_type ?? null,
     bounce_subtype: fact.bounce_subtype ?? null,
@@ -170,12 +179,12 @@ const DATA: Record<ChannelName, DataOf> = {
     provider,
     timestamp,
     ...errorOf(fact),
-    device_id: fact.recipient_email,
+    device_id: fact.address,
     metadata,
   }),
   sms: ({ id, sender = null, provider = null, metadata }, fact, timestamp) => ({
     sms_message_id: id,
-    to: fact.recipient_email,
+    to: fact.address,
     from: sender,
     timestamp,
     provider,

@@ -107,8 +107,8 @@ async function heldPage(db: Reader, part: HeldPart, after: string, most: number)
   const { rows, which, domain } = part
   const { id } = rows.table
   const held = and(underHold(rows, RESTORE_HOLD), which, gt(id, after))
-  const { recipient, recipients } = messages
-  const columns = domain === undefined ? { id } : { id, recipient, recipients }
+  const { address, recipients } = messages
+  const columns = domain === undefined ? { id } : { id, address, recipients }
   const found = await readOfAll<{ id: string } & Partial<Recipients>>(db, (reader) =>
     reader.select(columns).from(rows.table).where(held).orderBy(asc(id)).limit(most),
   )
@@ -116,10 +116,10 @@ async function heldPage(db: Reader, part: HeldPart, after: string, most: number)
   return { ids: ours.map((row) => row.id), last: found.at(-1)?.id, looked_at: found.length }
 }
 
-type Recipients = Pick<typeof messages.$inferSelect, "recipient" | "recipients">
+type Recipients = Pick<typeof messages.$inferSelect, "address" | "recipients">
 
-const isTo = (domain: string, { recipient = "", recipients = [] }: Partial<Recipients>) =>
-  [recipient, ...recipients.map(({ email }) => email)].some((one) => domainOf(one) === domain)
+const isTo = (domain: string, { address = "", recipients = [] }: Partial<Recipients>) =>
+  [address, ...recipients.map(({ email }) => email)].some((one) => domainOf(one) === domain)
 
 type Change = (store: Store, part: HeldPart, ids: string[]) => Promise<number>
 

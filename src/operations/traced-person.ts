@@ -151,7 +151,7 @@ export async function* messagesOf(
   person: TracedPerson,
 ): AsyncGenerator<string[], undefined> {
   const { project_id, until } = person
-  const { id, recipient, subscriber_id } = messages
+  const { id, address, subscriber_id } = messages
   const ours = eq(messages.project_id, project_id)
   const [last = "", ...former] = namesIn(person, "subscriber_id")
   const owners = [...former, last] // a job may be moving messages to the ones behind
@@ -159,7 +159,7 @@ export async function* messagesOf(
   yield* idsWhere(db, { id, among: ofOwners }, until)
   const unnamed = or(isNull(subscriber_id), notInArray(subscriber_id, owners))
   for (const one of [...namesIn(person, "address"), ...namesIn(person, "phone")]) {
-    yield* idsWhere(db, { id, among: [and(ours, eq(recipient, one), unnamed)] }, until)
+    yield* idsWhere(db, { id, among: [and(ours, eq(address, one), unnamed)] }, until)
   }
 }
 

@@ -342,9 +342,9 @@ class FailoverAttempt<Message extends OutgoingMessage> {
     this.#asked++
     if (this.#asked > 1) this.#transcript.push(`* trying the next provider: ${name}`)
     this.#transcript.push(...outcome.transcript)
-    for (const one of final) this.#final.set(one.email, [plain(one), outcome])
+    for (const one of final) this.#final.set(one.address, [plain(one), outcome])
     for (const one of faults) {
-      this.#faults.set(one.email, [...(this.#faults.get(one.email) ?? []), [one, outcome]])
+      this.#faults.set(one.address, [...(this.#faults.get(one.address) ?? []), [one, outcome]])
     }
     const [fault] = faults
     if (this.#asked > 1 || !fault) return

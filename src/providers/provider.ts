@@ -20,7 +20,7 @@ export type Fault = "connection" | "authentication" | "infrastructure"
 
 export interface RecipientOutcome {
   /** The address as the message names it; of other channels than email a number or an id. */
-  email: string
+  address: string
   /** `expired`: the time in which it was wanted is over. Only some channels know it. */
   status: "sent" | "delivered" | "retry" | "bounced" | "failed" | "expired"
   reason: string | null
@@ -148,6 +148,9 @@ export type ProviderKind = (typeof PROVIDER_KINDS)[number]
 
 export const channelOf = (kind: ProviderKind): ProviderChannel =>
   kind.replace(/_provider$/, "") as ProviderChannel
+
+/** The kind of the providers of a channel. */
+export const kindOf = (channel: string): ProviderKind => `${channel}_provider` as ProviderKind
 
 /** Credentials as they are stored; each provider knows its own fields. */
 export type Credentials = Record<string, unknown>

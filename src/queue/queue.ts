@@ -115,12 +115,12 @@ async function countIn(
   return row?.n ?? 0
 }
 
-const { id, status, status_reason, created_at, recipient, recipients } = messages
+const { id, status, status_reason, created_at, address, recipients } = messages
 const { state, run_at, attempt, owner, lease_until } = messages
 const { scheduled_at, last_event_type } = messages
 
 const WAITING_MAIL = {
-  ...{ id, status, status_reason, created_at, recipient, recipients },
+  ...{ id, status, status_reason, created_at, address, recipients },
   ...{ state, run_at, attempt, owner, lease_until },
   ...{ scheduled_at, last_event_type },
 }
@@ -189,7 +189,7 @@ const dueWork = (row: WaitingMail, state: WorkState): OpenWork => ({
   since: wantedSince(row),
   next_attempt_at: state === "running" ? null : nextAttemptAt(row),
   lease_until: state === "running" ? row.lease_until : null,
-  domain: row.recipient.slice(row.recipient.lastIndexOf("@") + 1),
+  domain: row.address.slice(row.address.lastIndexOf("@") + 1),
 })
 
 const {

@@ -21,7 +21,7 @@ export const hourOf = (epoch_ms: number): number => Math.floor(epoch_ms / HOUR_M
 export const startOfHour = (hour: number): number => hour * HOUR_MILLISECONDS
 
 /** What became of some recipients of one email. */
-export interface CountedEmail {
+export interface CountedMessage {
   account_id: string
   project_id: string
   sender_domain: string | null
@@ -38,7 +38,7 @@ type HourRow = typeof reputationHours.$inferInsert
  * Counts emails, in the transaction that settles them: one row for all of a project, domain, tag or
  * template in an hour.
  */
-export async function count(tx: Tx, list: CountedEmail[]): Promise<void> {
+export async function count(tx: Tx, list: CountedMessage[]): Promise<void> {
   if (list.length === 0) return
   const shard = tx.isAlone ? 0 : Math.floor(Math.random() * SHARDS)
   const known = knownNames(tx)
@@ -61,7 +61,7 @@ export async function count(tx: Tx, list: CountedEmail[]): Promise<void> {
 
 function add(
   rows: Map<string, HourRow>,
-  { account_id, project_id, hour, counts }: CountedEmail,
+  { account_id, project_id, hour, counts }: CountedMessage,
   dimension: Dimension,
   name: string,
   shard: number,
@@ -82,7 +82,7 @@ class KnownNames {
   #accounts = new Map<string, { hour: number; names: Set<string> }>()
 
   /** Whether the name is counted. One that was bounced or complained about always is. */
-  has({ account_id, hour, counts }: CountedEmail, dimension: Dimension, name: string): boolean {
+  has({ account_id, hour, counts }: CountedMessage, dimension: Dimension, name: string): boolean {
     const known = this.#accounts.get(account_id)
     if (!known || known.hour !== hour || known.names.size < MOST_NAMES_AN_HOUR) return true
     return counts.bounced + counts.complained > 0 || known.names.has(`${dimension} ${name}`)

@@ -163,7 +163,7 @@ const submissionEntry = (
   mail: SubmittedMail,
 ): SubmissionEntry => ({
   ...entryOf(message, caller),
-  claim: claimOf(mail, caller, message.recipient),
+  claim: claimOf(mail, caller, message.address),
 })
 
 /**

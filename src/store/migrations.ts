@@ -23,6 +23,7 @@ import sqlite20 from "../../migrations/sqlite/0020_request_log_by_request.sql" w
 import sqlite21 from "../../migrations/sqlite/0021_stored_bytes.sql" with { type: "text" }
 import sqlite22 from "../../migrations/sqlite/0022_stored_deliveries.sql" with { type: "text" }
 import sqlite23 from "../../migrations/sqlite/0023_drop_consent_heads.sql" with { type: "text" }
+import sqlite24 from "../../migrations/sqlite/0024_message_address.sql" with { type: "text" }
 import postgres0 from "../../migrations/postgres/0000_initial_schema.sql" with { type: "text" }
 import postgres1 from "../../migrations/postgres/0001_inbound_mail.sql" with { type: "text" }
 import postgres2 from "../../migrations/postgres/0002_message_schedule_and_template.sql" with { type: "text" }
@@ -47,6 +48,7 @@ import postgres20 from "../../migrations/postgres/0020_request_log_by_request.sq
 import postgres21 from "../../migrations/postgres/0021_stored_bytes.sql" with { type: "text" }
 import postgres22 from "../../migrations/postgres/0022_stored_deliveries.sql" with { type: "text" }
 import postgres23 from "../../migrations/postgres/0023_drop_consent_heads.sql" with { type: "text" }
+import postgres24 from "../../migrations/postgres/0024_message_address.sql" with { type: "text" }
 
 /** One step of the schema. `when` decides the order: milliseconds since 1970. */
 export interface Migration {
@@ -82,6 +84,7 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0021_stored_bytes", when: 1795867215686, sql: sqlite21 },
     { tag: "0022_stored_deliveries", when: 1795875703708, sql: sqlite22 },
     { tag: "0023_drop_consent_heads", when: 1795895179992, sql: sqlite23 },
+    { tag: "0024_message_address", when: 1795898477254, sql: sqlite24 },
   ],
   postgres: [
     { tag: "0000_initial_schema", when: 1795360094293, sql: postgres0 },
@@ -108,5 +111,6 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0021_stored_bytes", when: 1795867217030, sql: postgres21 },
     { tag: "0022_stored_deliveries", when: 1795875705533, sql: postgres22 },
     { tag: "0023_drop_consent_heads", when: 1795895180601, sql: postgres23 },
+    { tag: "0024_message_address", when: 1795898477272, sql: postgres24 },
   ],
 }

@@ -1,7 +1,7 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { invalid, type Problems } from "../core/errors"
 import { isTimeZone } from "../lib/locale"
-import { QUIET_CHANNELS, type QuietHours } from "../lib/preferences"
+import { OUTGOING_CHANNELS, type QuietHours } from "../lib/preferences"
 import { isTimeOfDay } from "../lib/quiet-hours"
 import { flag, maybe, rarely, text, word } from "../lib/record-fields"
 
@@ -27,7 +27,7 @@ export const quietHoursAnswer = rarely(
       timezone: maybe(
         text("Europe/Vienna", "Null: the zone of the subscriber, else that of the project."),
       ),
-      channels: t.Array(word(QUIET_CHANNELS), { examples: [["push", "sms"]] }),
+      channels: t.Array(word(OUTGOING_CHANNELS), { examples: [["push", "sms"]] }),
     },
     {
       title: "QuietHours",
@@ -50,10 +50,10 @@ export const quietHoursPatch = t.Union([
     channels: t.Optional(
       t.Array(
         t.Unsafe<QuietHours["channels"][number]>(
-          t.Union(QUIET_CHANNELS.map((one) => t.Literal(one))),
+          t.Union(OUTGOING_CHANNELS.map((one) => t.Literal(one))),
         ),
         {
-          maxItems: QUIET_CHANNELS.length,
+          maxItems: OUTGOING_CHANNELS.length,
         },
       ),
     ),
@@ -78,7 +78,7 @@ const FIELDS: { [Name in keyof QuietHours]: { fits: (value: unknown) => boolean;
     },
     channels: {
       fits: areChannels,
-      hint: `The value must be a list of ${QUIET_CHANNELS.join(", ")}, each at most once.`,
+      hint: `The value must be a list of ${OUTGOING_CHANNELS.join(", ")}, each at most once.`,
     },
   }
 
@@ -94,7 +94,7 @@ function areChannels(value: unknown): boolean {
   return (
     Array.isArray(value) &&
     new Set(value).size === value.length &&
-    value.every((one) => QUIET_CHANNELS.includes(one))
+    value.every((one) => OUTGOING_CHANNELS.includes(one))
   )
 }
 

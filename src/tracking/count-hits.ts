@@ -222,10 +222,10 @@ function hitEvents(
 ): NewEvent[] {
   // All recipients have the same pixel and links.
   const [to, ...copies] = message.recipients
-  const recipient_email = copies.length > 0 ? "" : (to?.email ?? "")
-  const fact = { type: type === "open" ? "opened" : "clicked", recipient_email }
+  const address = copies.length > 0 ? "" : (to?.email ?? "")
+  const fact = { type: type === "open" ? "opened" : "clicked", address }
   return eventsOf(message, fact, isoFrom(at)).map((event) => {
-    const data = { ...event.data, recipient_email: recipient_email || null, url, actor, user_agent }
+    const data = { ...event.data, recipient_email: address || null, url, actor, user_agent }
     return { ...event, data }
   })
 }

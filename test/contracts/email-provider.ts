@@ -72,7 +72,7 @@ export function emailProviderContract(name: string, open: () => Promise<EmailPro
       const { accepted, other, deferred, refused } = it.addresses
 
       const outcome = await it.provider.send(mailTo(refused, accepted, deferred, other))
-      const all = [outcome, ...outcome.others].map(({ email, status }) => [email, status])
+      const all = [outcome, ...outcome.others].map(({ address: email, status }) => [email, status])
       expect(all).toEqual([
         [refused, "bounced"],
         [accepted, it.success],

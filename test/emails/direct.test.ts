@@ -27,7 +27,7 @@ async function rowsTo({ store }: TestService, domain: string) {
   const rows = await store.read
     .select()
     .from(messages)
-    .where(like(messages.recipient, `%@${domain}`))
+    .where(like(messages.address, `%@${domain}`))
     .orderBy(asc(messages.id))
   const views = await asTheyStand(store.read, rows)
   return rows.map((row, at) => ({ ...row, ...views[at] }))

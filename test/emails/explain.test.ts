@@ -110,7 +110,7 @@ describe("stages by what is known", () => {
       project_id,
       status: "queued",
       status_reason: null,
-      recipient: "ann@example.test",
+      address: "ann@example.test",
       recipients: [
         {
           email: "ann@example.test",

@@ -104,10 +104,12 @@ test("one recipient is refused for good, the other goes on to the next provider"
   await it.add("smtp", at(refusing), { priority: 1 })
   await it.add("smtp", at(second), { priority: 2 })
   const outcome = await it.send(ANN, BOB)
-  expect([outcome, ...outcome.others].map(({ email, status }) => [email, status])).toEqual([
-    [ANN, "bounced"],
-    [BOB, "sent"],
-  ])
+  expect([outcome, ...outcome.others].map(({ address: email, status }) => [email, status])).toEqual(
+    [
+      [ANN, "bounced"],
+      [BOB, "sent"],
+    ],
+  )
   expect(second.lines.filter((line) => line.startsWith("RCPT"))).toEqual([`RCPT TO:<${BOB}>`])
   expect(first.received).toEqual([])
 })
@@ -247,10 +249,12 @@ test("the next provider has no room: what the first one said is not lost", async
   await it.add("smtp", at(first), { priority: 1 })
   await it.add("direct", {}, { priority: 2 })
   const outcome = await it.send(ANN, BOB)
-  expect([outcome, ...outcome.others].map(({ email, status }) => [email, status])).toEqual([
-    [ANN, "sent"],
-    [BOB, "failed"],
-  ])
+  expect([outcome, ...outcome.others].map(({ address: email, status }) => [email, status])).toEqual(
+    [
+      [ANN, "sent"],
+      [BOB, "failed"],
+    ],
+  )
 })
 
 test("a provider that is deleted while it carries a message ends that one, and gets no other", async () => {

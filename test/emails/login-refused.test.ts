@@ -252,7 +252,7 @@ test("refused logins move the schedule of the recipient's server no further", as
 })
 
 const DEFERRED = {
-  email: "ann@example.test",
+  address: "ann@example.test",
   status: "retry" as const,
   reason: "450 4.2.0 grey",
   bounce_subtype: null,

@@ -20,7 +20,7 @@ const bounce = (address: string, fields: Partial<NewSuppression> = {}): NewSuppr
 const add = ({ project_id }: TestProject, address: string, fields: Partial<NewSuppression> = {}) =>
   store.tx((tx) => suppress(tx, project_id, bounce(address, fields)))
 
-const accepted: Omit<RecipientOutcome, "email"> = {
+const accepted: Omit<RecipientOutcome, "address"> = {
   status: "sent",
   reason: null,
   bounce_subtype: null,
@@ -36,7 +36,7 @@ async function delivered({ project_id }: TestProject) {
     schedule: () => undefined,
     send: async (one) => {
       handed.push(one)
-      const each = one.to.map((email) => ({ ...accepted, email }))
+      const each = one.to.map((address) => ({ ...accepted, address }))
       return outcomeOf(each, { provider: "smtp", schedule: () => undefined })
     },
     close: async () => {},

@@ -61,7 +61,7 @@ async function everythingThereIs(project: TestProject) {
   await deliverAll(service, answer)
   const complaint = { type: "complained", complaint_feedback_type: "abuse" } as const
   await store.tx((tx) =>
-    feedback(tx, complainer ?? "", { ...complaint, recipient_email: "ann@example.test" }),
+    feedback(tx, complainer ?? "", { ...complaint, address: "ann@example.test" }),
   )
   const { id } = await endpoint(project)
   await project.post(`/v1/webhooks/${id}/test`)

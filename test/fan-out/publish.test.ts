@@ -211,7 +211,7 @@ test("it waits before a member that no provider can deliver to, and goes on when
   })
   expect(await walk.step()).toEqual({ wait_seconds: 60 })
   const before = await messagesOf(unprovided.parts, project, id)
-  expect(before.map(({ recipient }) => recipient)).toEqual(["ann@mailbox.test"])
+  expect(before.map(({ address: recipient }) => recipient)).toEqual(["ann@mailbox.test"])
 
   provider = "smtp"
   await walkAll(unprovided)

@@ -77,7 +77,7 @@ const reply: RecipientOutcome["reply"] = {
 }
 
 export const delivered = (email: string): RecipientOutcome => ({
-  email,
+  address: email,
   status: "delivered",
   reason: null,
   bounce_subtype: null,

@@ -60,7 +60,7 @@ const growths = (ids: GrownIds): Record<string, Growth> => {
   const address = "ann@mailbox.test"
   const subject = { subject: "Your receipt", subject_key: "your receipt" }
   const sender = { sender: "me@mailbox.test", sender_domain: "mailbox.test" }
-  const message = { channel: "email", status: "delivered", recipient: address, state: 4 }
+  const message = { channel: "email", status: "delivered", address, state: 4 }
   const named = { template_id, subscriber_id, category: "news", batch_id: newId() }
   return {
     messages: {

@@ -24,7 +24,7 @@ test("a reset token reaches the mailbox, and no key and no member ever sees it",
   await workOff(service, project_id)
 
   const instance = await findInstance(store.read)
-  const [message] = await store.read.select().from(messages).where(eq(messages.recipient, email))
+  const [message] = await store.read.select().from(messages).where(eq(messages.address, email))
   expect(message).toMatchObject({ project_id: instance?.project_id, tags: ["password_reset"] })
   expect(message?.envelope?.from).toEqual({ email: "belfry@mailbox.test", name: "Belfry" })
   const [mail] = await store.read.select().from(mailboxMails)

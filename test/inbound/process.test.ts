@@ -45,7 +45,7 @@ const typesOf = async (subject_id: string) => (await eventsOf(subject_id)).map((
 /** An email of the project that was handed over. */
 async function sent(project: TestProject, more: Record<string, unknown> = {}) {
   const { body } = await project.post("/v1/emails", mail(more))
-  await deliverAll(service, (email) => ({ ...SENT, email }))
+  await deliverAll(service, (email) => ({ ...SENT, address: email }))
   const [row] = await store.read.select().from(messages).where(eq(messages.id, body.id))
   if (!row) throw new Error("the email is not there")
   return row
@@ -491,7 +491,7 @@ describe("a delivery report to the return path", () => {
     const { body } = await project.post("/v1/emails", mail({ to: "to@elsewhere.test" }))
     const reply = await server.offer({ to: pathOf(body.id), raw: dsn(), from: "" })
     expect(await server.work()).toEqual([expect.stringContaining("not settled yet")])
-    await deliverAll(service, (email) => ({ ...SENT, email }))
+    await deliverAll(service, (email) => ({ ...SENT, address: email }))
     expect(await server.work()).toEqual([])
     expect(await statusOf(body.id)).toBe("bounced")
     expect(await server.rowsOf(idsIn(reply))).toMatchObject([{ status: "processed" }])

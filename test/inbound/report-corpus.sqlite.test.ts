@@ -39,7 +39,7 @@ beforeAll(async () => {
     const { body } = await project.post("/v1/emails", mail({ to: "ann@example.com" }))
     ids.set(name, body.id)
   }
-  await deliverAll(service, (email) => ({ ...SENT, email }))
+  await deliverAll(service, (email) => ({ ...SENT, address: email }))
 })
 
 const SENT = {
@@ -109,7 +109,7 @@ describe("through port 25 an email is settled by a report of", () => {
 test("the same reports with a wrong token change nothing", async () => {
   const other = await service.project() // where Ann's address is not suppressed
   const { body } = await other.post("/v1/emails", mail({ to: "ann@example.com" }))
-  await deliverAll(service, (email) => ({ ...SENT, email }))
+  await deliverAll(service, (email) => ({ ...SENT, address: email }))
   const local = localPartFor(secrets, "b", body.id)
   const wrong = local.replace(/.$/, local.endsWith("a") ? "b" : "a")
   const refusal = await server.offer({ from: "", to: `${wrong}@${HOST}`, raw: DSNS[0]?.raw ?? "" })

@@ -185,7 +185,7 @@ describe("a route", () => {
       .where(eq(messages.project_id, project.project_id))
     expect(sent).toMatchObject([
       {
-        recipient: target,
+        address: target,
         sender: `a@${domain}`,
         source: "inbound_reply",
         thread_id: row.thread_id,

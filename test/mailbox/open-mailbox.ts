@@ -84,7 +84,7 @@ async function addMessage(store: Store, project_id: string): Promise<string> {
     project_id,
     channel: "email",
     status: "queued",
-    recipient: "ann@example.test",
+    address: "ann@example.test",
     recipients: [],
     stream: "transactional",
     source: "api",

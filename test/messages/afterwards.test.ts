@@ -21,7 +21,7 @@ const CC = "cc@example.test"
 const delivered = () => outcome([told(TO, { status: "delivered" })])
 
 const hear = (office: PostOffice, id: string, type: Status, recipient_email = TO) =>
-  office.store.tx((tx) => feedback(tx, id, { type, recipient_email }))
+  office.store.tx((tx) => feedback(tx, id, { type, address: recipient_email }))
 
 const cancelled = (office: PostOffice, id: string) => cancel(office.store, PROJECT, id)
 
@@ -55,7 +55,7 @@ test("a late bounce outranks a delivery", async () => {
   await office.store.tx((tx) =>
     feedback(tx, id, {
       type: "bounced",
-      recipient_email: TO,
+      address: TO,
       bounce_type: "Permanent",
       bounce_subtype: "MailboxFull",
       error: { code: "bounced", message: "552 5.2.2 full" },

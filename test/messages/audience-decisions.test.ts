@@ -88,7 +88,7 @@ async function addMessage(row: OwnedMessage): Promise<string> {
 type OwnedMessage = Partial<MessageRow> & Pick<MessageRow, "account_id" | "project_id">
 
 const messageRow = (row: OwnedMessage): MessageRow => ({
-  ...{ id: newId(), channel: "email", status: "sent", recipient: "ann@example.test" },
+  ...{ id: newId(), channel: "email", status: "sent", address: "ann@example.test" },
   ...{ recipients: [], stream: "transactional", source: "api", tags: [], metadata: {} },
   ...{ sandbox: false, priority: 0, state: OVER, run_at: now(), attempt: 1, category: null },
   ...{ created_at: now(), updated_at: now() },

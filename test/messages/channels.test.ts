@@ -24,7 +24,7 @@ function note(channel: ChannelName, address: string, more: Partial<NewMessage> =
   const recipient = { email: address, name: null, kind: "to", status: "queued" } as const
   return letter({
     channel,
-    recipient: address,
+    address,
     recipients: [{ ...recipient, status_reason: null }],
     envelope: null,
     sender: channel === "sms" ? "+14155550199" : null,
@@ -61,7 +61,7 @@ describe("a push message", () => {
       data: { push_message_id: id, device_id: DEVICE, provider: "smtp", error_code: null },
     })
     expect(more).toEqual([])
-    expect(await office.read(id)).toMatchObject({ status: "sent", recipient: DEVICE })
+    expect(await office.read(id)).toMatchObject({ status: "sent", address: DEVICE })
   })
 
   test("that is tried again tells nothing of it, and keeps the provider's words", async () => {
@@ -81,7 +81,7 @@ describe("a push message", () => {
     const id = await office.accept(note("push", DEVICE))
     await office.runDue()
     expect(await office.read(id)).toMatchObject({ status: "expired", status_reason: "too late" })
-    const fact = { type: "delivered", recipient_email: DEVICE } as const
+    const fact = { type: "delivered", address: DEVICE } as const
     await office.store.tx((tx) => feedback(tx, id, fact))
     expect(await office.read(id)).toMatchObject({ status: "expired" })
     expect(await countsOf(office, "push")).toEqual({ all: 1, "push.expired": 1 })
@@ -91,7 +91,7 @@ describe("a push message", () => {
     await using office = await postOffice(ended(DEVICE, "sent"))
     const id = await office.accept(note("push", DEVICE))
     await office.runDue()
-    const fact = { type: "expired", recipient_email: DEVICE } as const
+    const fact = { type: "expired", address: DEVICE } as const
     await office.store.tx((tx) => feedback(tx, id, fact))
     expect(await typesOf(office, id)).toEqual(["push.sent", "push.expired"])
     expect(await countsOf(office, "push")).toEqual({ all: 1, "push.expired": 1 })
@@ -133,7 +133,7 @@ describe("an SMS", () => {
     const id = await office.accept(note("sms", NUMBER))
     await office.runDue()
     const error = { code: "30005", message: "The number is not in use." }
-    const fact = { type: "undelivered", recipient_email: NUMBER, error } as const
+    const fact = { type: "undelivered", address: NUMBER, error } as const
     await office.store.tx((tx) => feedback(tx, id, fact))
     const common = { sms_message_id: id, to: NUMBER, from: "+14155550199", metadata: { order: 7 } }
     expect(await toldOf(office, id)).toMatchObject([

@@ -93,7 +93,7 @@ test("counters equal what the events tell, whatever became of the recipients", a
         for (const fact of [later, again]) {
           if (!fact) continue
           const recipient_email = fact.type === "complained" ? "to@example.test" : "cc@example.test"
-          const late = { ...fact, recipient_email, detail: null } as LateFact
+          const late = { ...fact, address: recipient_email, detail: null } as LateFact
           await store.tx((tx) => feedback(tx, ids[at] ?? "", late))
         }
       }
@@ -123,7 +123,7 @@ test("by domain, tag and template: each message once, in the hour in which it wa
     [`template ${template_id}`]: [1, 1, 0, 0],
   })
   const { sent_at } = await office.read(late)
-  const complaint = { type: "complained", recipient_email: "to@example.test" } as const
+  const complaint = { type: "complained", address: "to@example.test" } as const
   await office.store.tx((tx) => feedback(tx, late, complaint))
   const rows = await office.store.read.select().from(reputationHours)
   expect(rows.find(({ complained }) => complained > 0)?.hour).toBe(

@@ -17,7 +17,7 @@ import { letter, PROJECT, read } from "./letters"
 quietLog()
 
 function to(email: string, cc: string[] = [], more: Parameters<typeof letter>[0] = {}) {
-  const made = letter({ recipient: email, ...more }, cc)
+  const made = letter({ address: email, ...more }, cc)
   const recipients = made.recipients.map((one, n) => (n === 0 ? { ...one, email } : one))
   return { ...made, recipients }
 }

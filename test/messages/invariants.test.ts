@@ -133,7 +133,7 @@ const endOf = (end: RecipientOutcome["status"] | "broken" | undefined) =>
 async function hear(store: Store, id: string, { who, type }: News) {
   const { recipients } = await read(store.read, id)
   const recipient_email = recipients[who]?.email ?? "stranger@example.test"
-  await store.tx((tx) => feedback(tx, id, { type, recipient_email }))
+  await store.tx((tx) => feedback(tx, id, { type, address: recipient_email }))
 }
 
 interface Moment {
@@ -202,7 +202,7 @@ test("a settle and a complaint at the same moment lose neither", async () => {
     const result = await pipeline.deliver(store, channels, claimed, async () => claimed)
     await Promise.all([
       concluded(store, claimed, result),
-      store.tx((tx) => feedback(tx, message.id, { type: "complained", recipient_email: copy })),
+      store.tx((tx) => feedback(tx, message.id, { type: "complained", address: copy })),
     ])
     const { recipients } = await read(store.read, message.id)
     expect(recipients.map(({ status }) => status)).toEqual(["sent", "complained"])

@@ -31,7 +31,7 @@ export function letter(more: Partial<NewMessage> = {}, cc: string[] = [], bcc: s
     account_id: idFor("account_1"),
     project_id: PROJECT,
     channel: "email",
-    recipient: to,
+    address: to,
     sender: "bell@example.test",
     sender_domain: "example.test",
     subject: "Ding",
@@ -65,7 +65,7 @@ export function told(email: string, { status, ...more }: Told): RecipientOutcome
   const response =
     status === "retry" ? "451 4.2.0 later" : status === "bounced" ? "550 5.1.1 no" : null
   return {
-    email,
+    address: email,
     status,
     reason: status === "retry" || status === "bounced" ? response : null,
     bounce_subtype: status === "bounced" ? "NoEmail" : null,

@@ -31,7 +31,7 @@ async function scheduledIn(
   const recipient = ADDRESSES[channel]
   const to = { email: recipient, name: null, kind: "to", status: "queued" } as const
   const message = letter({
-    ...{ account_id, project_id, channel, recipient },
+    ...{ account_id, project_id, channel, address: recipient },
     recipients: [{ ...to, status_reason: null }],
     scheduled_at: secondsFromNow(3600),
   })
@@ -88,7 +88,7 @@ test("a push that was sent and expired later has left the list, and one that exp
   const handed = { status: "sent", sent_at: now(), state: OVER } as const
   await service.store.tx(async (tx) => {
     await tx.update(messages).set(handed).where(eq(messages.id, sent))
-    await feedback(tx, sent, { type: "expired", recipient_email: ADDRESSES.push })
+    await feedback(tx, sent, { type: "expired", address: ADDRESSES.push })
     await expire(tx, await read(tx, unsent), "Its time is over.")
   })
   expect(await read(service.store.read, sent)).toMatchObject({ status: "expired" })

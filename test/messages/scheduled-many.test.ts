@@ -31,7 +31,7 @@ function counting() {
   const channel: Channel = {
     async deliver(message) {
       handed.set(message.id, (handed.get(message.id) ?? 0) + 1)
-      return outcome([told(message.recipient, { status: "delivered" })])
+      return outcome([told(message.address, { status: "delivered" })])
     },
   }
   return { handed, channels: { email: channel, push: channel, sms: channel, in_app: channel } }

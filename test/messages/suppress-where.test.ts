@@ -224,11 +224,11 @@ describe("what is told later", () => {
     ...reply,
   })
 
-  const later = async (fact: Omit<LateFact, "recipient_email">, times = 1) => {
+  const later = async (fact: Omit<LateFact, "address">, times = 1) => {
     const project = await service.project()
     for (let at = 0; at < times; at++) {
       const [id = ""] = await send(project, ["ann@example.test"], delivered)
-      await store.tx((tx) => feedback(tx, id, { ...fact, recipient_email: "ann@example.test" }))
+      await store.tx((tx) => feedback(tx, id, { ...fact, address: "ann@example.test" }))
     }
     return listed(project)
   }

@@ -36,7 +36,7 @@ test("what is said of a message while it is delivered stays, though its row is n
     office.store.tx((tx) =>
       feedback(tx, id, {
         type: "complained",
-        recipient_email: TO,
+        address: TO,
         complaint_feedback_type: "abuse",
       }),
     )

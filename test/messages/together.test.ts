@@ -89,7 +89,7 @@ test("among many, what a complaint said before stays, and is not counted away", 
   await using office = await postOffice()
   const ids = [await office.accept(), await office.accept(), await office.accept()]
   const [, complained = ""] = ids
-  const word = { type: "complained" as const, recipient_email: TO }
+  const word = { type: "complained" as const, address: TO }
   await office.store.tx((tx) => feedback(tx, complained, word))
   await settled(office, ...ids.map((id) => attempted(id)))
 

@@ -35,7 +35,7 @@ async function heldOffice() {
   const recipients = ["a@one.test", "b@two.test", "c@sub.one.test"]
   const ids: string[] = []
   for (const recipient of recipients) {
-    ids.push(await office.accept(letter({ id: idFor(recipient), recipient })))
+    ids.push(await office.accept(letter({ id: idFor(recipient), address: recipient })))
   }
   const project_id = idFor("project_1")
   const work = [1, 2].map(() => ({ payload: {}, project_id }))
@@ -82,14 +82,14 @@ test("a part is resumed, and the rest stays", async () => {
   const resumed = await changeHeld(store, { action: "resume", filter: { domain: "one.test" } })
   expect(resumed).toEqual({ counts: { ...none, messages: 1 }, next: null })
   const free = await store.read.select().from(messages).where(eq(messages.state, READY))
-  expect(free.map(({ recipient }) => recipient)).toEqual(["a@one.test"])
+  expect(free.map(({ address: recipient }) => recipient)).toEqual(["a@one.test"])
   expect(await count({})).toEqual({ ...none, messages: 2, jobs: 2 })
 })
 
 test("a domain names a message by any of its recipients, copies too, and drops it whole", async () => {
   await using office = await postOffice()
   const { store } = office
-  const fields = { recipient: "a@d0.test" }
+  const fields = { address: "a@d0.test" }
   await office.accept(
     letter({ ...fields, id: idFor("copied") }, ["c@Other.test"], ["d@b\u00fccher.test"]),
   )

@@ -56,7 +56,7 @@ async function followed(fields: object = {}) {
 
 /** A message of a channel, past its API: so the project uses the channel. */
 async function sendIn({ account_id, project_id }: TestProject, channel: "push" | "sms") {
-  const message = letter({ account_id, project_id, channel, recipient: `a device of ${channel}` })
+  const message = letter({ account_id, project_id, channel, address: `a device of ${channel}` })
   await store.tx((tx) => accept(tx, [message]))
 }
 

@@ -54,7 +54,7 @@ async function linkedEverywhere(branding: object | null) {
   await addSubscriber(project, { email: "ann@example.test" })
   await addCategory(service, project, "News and offers of all our shops")
   const messages = (["push", "sms", "in_app"] as const).map((channel) =>
-    letter({ account_id, project_id, channel, recipient: "ann" }),
+    letter({ account_id, project_id, channel, address: "ann" }),
   )
   await service.store.tx((tx) => accept(tx, messages))
   return token

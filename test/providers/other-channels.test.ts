@@ -58,7 +58,7 @@ const pigeon: ProviderDescriptor<TextAccess, TextContext, Text, { account: strin
         reply: NO_REPLY,
       }
       const status = fault ? ("retry" as const) : ("sent" as const)
-      const results = to.map((email) => ({ ...one, email, status, ...(fault && { fault }) }))
+      const results = to.map((address) => ({ ...one, address, status, ...(fault && { fault }) }))
       return outcomeOf(results, { provider: "pigeon", schedule: () => 5 })
     },
     close: async () => {},

@@ -25,12 +25,12 @@ const setMail = (project: TestProject, recipient: string, change: Change) =>
     tx
       .update(messages)
       .set(change)
-      .where(and(eq(messages.project_id, project.project_id), eq(messages.recipient, recipient))),
+      .where(and(eq(messages.project_id, project.project_id), eq(messages.address, recipient))),
   )
 
 /** Claims a mail, in memory where this process is alone. Returns whether it is. */
 async function claimed({ project_id }: TestProject, recipient: string, lease_until: string) {
-  const one = and(eq(messages.project_id, project_id), eq(messages.recipient, recipient))
+  const one = and(eq(messages.project_id, project_id), eq(messages.address, recipient))
   const [row] = await store.read.select().from(messages).where(one)
   const inFlight = inFlightOf(store.read, "messages")
   if (row && inFlight) inFlight.claim(row.id, row.priority, row)

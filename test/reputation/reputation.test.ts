@@ -275,7 +275,7 @@ describe("a frozen account", () => {
     const post = async (to: string) =>
       (await project.post("/v1/emails", { ...mail, to })).body.id as string
     const tell = (id: string, type: "bounced" | "complained", recipient_email: string) =>
-      own.store.tx((tx) => feedback(tx, id, { type, recipient_email }))
+      own.store.tx((tx) => feedback(tx, id, { type, address: recipient_email }))
     // Each address is another one: what bounced or complained is suppressed.
     const [ann, ben, eve] = ["ann@example.test", "ben@example.test", "eve@example.test"] as const
     const [early, complained] = [await post(ann), await post(ben)]

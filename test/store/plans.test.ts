@@ -230,7 +230,7 @@ const paths: Path[] = [
 /** Many projects, most of their work done: as a planner meets it. */
 async function fillTables(store: Store) {
   const letters = Array.from({ length: ROWS }, (_, n) =>
-    letter({ project_id: idFor(`project_${n % 40}`), recipient: `to${n % 50}@example.test` }),
+    letter({ project_id: idFor(`project_${n % 40}`), address: `to${n % 50}@example.test` }),
   )
   await store.tx(async (tx) => {
     await pipeline.accept(tx, letters)

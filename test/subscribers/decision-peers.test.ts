@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { AUDIENCE_CHANNELS, QUIET_CHANNELS, type QuietHours } from "../../src/lib/preferences"
+import { AUDIENCE_CHANNELS, OUTGOING_CHANNELS, type QuietHours } from "../../src/lib/preferences"
 import { quietUntil } from "../../src/lib/quiet-hours"
 import { type DecisionInput, decide } from "../../src/subscribers/decision"
 import { missingZones } from "../harness/peers"
@@ -43,7 +43,7 @@ const quietHours: fc.Arbitrary<QuietHours> = fc
     start: timeOfDay,
     end: timeOfDay,
     timezone: orNull(zone),
-    channels: fc.subarray([...QUIET_CHANNELS]),
+    channels: fc.subarray([...OUTGOING_CHANNELS]),
   })
   .filter(({ start, end }) => start !== end)
 

@@ -165,17 +165,19 @@ async function sendAll(
     transcript.push(...lines)
     for (const [index, email] of to.entries()) {
       const result = part.results[index]
-      if (result) found.set(email, { ...result, email })
+      if (result) found.set(email, { ...result, address: email })
     }
   })
   await Promise.all(parts)
   for (const { domain, reason } of denials) {
     for (const email of mail.to.filter((one) => domainOf(one) === domain)) {
-      found.set(email, { ...NOT_TRIED, email, reason })
+      found.set(email, { ...NOT_TRIED, address: email, reason })
     }
   }
   // A recipient that became open after the message was admitted has no permit until the next attempt.
-  const outcomes = mail.to.map((email) => found.get(email) ?? { ...NOT_TRIED, email, reason: null })
+  const outcomes = mail.to.map(
+    (email) => found.get(email) ?? { ...NOT_TRIED, address: email, reason: null },
+  )
   const only_held = outcomes.every(({ status, held }) => status !== "retry" || held)
   const soon: RetrySchedule = () => Math.max(1, soonest(admission)?.seconds ?? 0)
   return outcomeOf(outcomes, {

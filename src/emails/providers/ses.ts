@@ -139,7 +139,7 @@ function recipientOutcome(
 ): RecipientOutcome {
   const enhanced_code = verdict.bounce_subtype === WIDE.bounce_subtype && !said ? "5.6.7" : null
   const reply = { smtp_code: null, enhanced_code, response: said, mx, tls: null }
-  return { ...verdict, email, reply }
+  return { ...verdict, address: email, reply }
 }
 
 /** SES does not know SMTPUTF8 (RFC 6531). */
@@ -199,7 +199,7 @@ async function checked(access: SesAccess, endpoint: SesEndpoint): Promise<string
 }
 
 /** What an answer of SES means, and its words. */
-type SesVerdict = Omit<RecipientOutcome, "email" | "reply"> & { said: string | null }
+type SesVerdict = Omit<RecipientOutcome, "address" | "reply"> & { said: string | null }
 
 type Meaning = Omit<SesVerdict, "reason" | "said">
 

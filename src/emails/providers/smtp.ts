@@ -75,7 +75,7 @@ export function relay(
         return attemptRelay(target, { ...mail, from, wants_reports }, transcript)
       }
       const { results, return_path } = await return_paths.attempt(mail, transcript, ask)
-      const outcomes = results.map((one, index) => ({ ...one, email: mail.to[index] ?? "" }))
+      const outcomes = results.map((one, index) => ({ ...one, address: mail.to[index] ?? "" }))
       return { ...outcomeOf(outcomes, { provider: name, schedule, transcript }), return_path }
     },
   }

@@ -7,7 +7,7 @@ import { SmtpRefusal } from "./session"
 import { isGood, SmtpConnectionError, type SmtpReply } from "./wire"
 
 /** What one attempt came to for one recipient. */
-export type RecipientResult = Omit<RecipientOutcome, "email">
+export type RecipientResult = Omit<RecipientOutcome, "address">
 
 /** Where in the dialogue the server said it. */
 export type SmtpPhase = SmtpRefusal["phase"] | "RCPT" | "DATA" | "message"

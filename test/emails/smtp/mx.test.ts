@@ -171,7 +171,9 @@ describe("one message", () => {
     }
     await using it = await directOn(names, { port: sink.port })
     const outcome = await it.send("ann@b.test", "kim@c.test", "no@b.test", "sam@B.test", "x@d.test")
-    expect([outcome, ...outcome.others].map(({ email, status }) => [email, status])).toEqual([
+    expect(
+      [outcome, ...outcome.others].map(({ address: email, status }) => [email, status]),
+    ).toEqual([
       ["ann@b.test", "delivered"],
       ["kim@c.test", "delivered"],
       ["no@b.test", "bounced"],

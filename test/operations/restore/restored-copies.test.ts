@@ -164,7 +164,7 @@ async function judge(running: Running, relay: ReturnType<typeof countingRelay>, 
   expect(await broken(store)).toEqual([])
 
   const open = await heldMail(store)
-  const wanted = open.filter(({ recipient }) => recipient.endsWith("@even.test"))
+  const wanted = open.filter(({ address: recipient }) => recipient.endsWith("@even.test"))
   const dropped = { action: "purge", filter: { kind: "email", domain: "odd.test" } } as const
   expect((await changeHeld(store, dropped)).counts.messages).toBe(open.length - wanted.length)
   const { counts } = await changeHeld(store, { action: "resume", filter: {} })
