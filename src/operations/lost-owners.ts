@@ -23,12 +23,14 @@ const OWNERS = {
  * an id of their own, or belong to an account. Of what else a lost project had, there is nothing to read without these.
  */
 export async function* rowsWithoutOwner(db: Reader): AsyncGenerator<RowsWithoutOwner> {
-  for (const { table, owner, ends, late } of tableLives) {
-    if (late || ends === "with row" || (owner !== "project" && owner !== "account")) continue
-    const named = columnOf(table, OWNERS[owner].name)
-    const is_listed = owner === "account" || keyOf(table)[0]?.name === "id"
-    if (named && is_listed && indexFrom(named))
-      yield* withoutOwner(db, named, { owner, of: OWNERS[owner].id })
+  for (const owner of ["project", "account"] as const) {
+    const { id, name } = OWNERS[owner]
+    for (const { table, ends, late, ...its } of tableLives) {
+      const named = its.owner === owner && columnOf(table, name)
+      if (!named || late || ends === "with row" || !indexFrom(named)) continue
+      const is_listed = owner === "account" || keyOf(table)[0]?.name === "id"
+      if (is_listed) yield* withoutOwner(db, named, { owner, of: id })
+    }
   }
 }
 
