@@ -272,6 +272,10 @@ const GONE: [string, RegExp][] = [
     /operations\/(table-ends|subscriber-traces|deleted-subscriber)|\b(tableEnds|OF_PROJECTS|OF_ACCOUNTS)\b/,
   ],
   ["sealed heads of consents", /consents\/(chain|fill)-heads|\bconsentHeads\b/],
+  [
+    "a second description of tables and records in the monitor",
+    /MonitorColumn|cli\/tui\/(cells|table-lines|details|subscriber-lines|audience-loads|box-loads)\./,
+  ],
 ]
 
 test("each table declares its life behind it, and the operations know every one", () => {

@@ -8,9 +8,9 @@ import { given } from "../lib/input"
 import { limitOf, listUpTo } from "../lib/paging"
 import { groupOf, ID } from "../lib/resource"
 import { examples, run, several } from "../lib/run"
-import { ago, type Columns, fields, idColumn, wide } from "../lib/table"
+import { ago, type Columns, count, fields, idColumn, wide } from "../lib/table"
 import type { Paint } from "../lib/terminal"
-import { moment } from "../lib/time"
+import { age, moment } from "../lib/time"
 import { startedJob } from "./webhooks"
 
 type Delivery = Components["Delivery"]
@@ -59,15 +59,22 @@ export function define(program: Command): void {
     .action(run(retry))
 }
 
-const columns: Columns<Delivery> = {
+export const deliveryColumns: Columns<Delivery> = {
   ID: idColumn("delivery"),
   EVENT: wide(({ event_type }) => event_type),
-  STATUS: { cell: ({ status }) => status, paint: paintStatus },
+  STATUS: { cell: ({ status }) => status, paint: paintStatus, least: 9 },
   TRIES: ({ attempts, max_attempts }) => `${attempts}/${max_attempts}`,
-  ANSWER: answerOf,
-  MS: { cell: ({ latency_ms }) => String(latency_ms ?? ""), spare: 3 },
-  NEXT: { cell: ago(({ next_attempt_at }) => next_attempt_at), spare: 1 },
+  ANSWER: { cell: answerOf, least: 8 },
+  MS: count(({ latency_ms }) => latency_ms, 3),
+  NEXT: { cell: nextOf, spare: 1, least: 7 },
   AGE: { cell: ago(({ created_at }) => created_at), spare: 2 },
+}
+
+/** When it is attempted again. What is held is not; it shows how long it is still kept. */
+function nextOf({ next_attempt_at, status }: Delivery): string {
+  if (status === "success" || status === "exhausted") return ""
+  const next = age(next_attempt_at)
+  return status === "held" ? next.replace(/^in (.*)$/, "$1 left") : next
 }
 
 function answerOf({ last_response_status, last_error }: Delivery): string {
@@ -100,7 +107,7 @@ const deliveries: Action<ListOptions> = async (context, options, id = "", delive
   const name = "GET /v1/webhooks/{webhook_id}/deliveries"
   const input = { params: { webhook_id: id }, query }
   const found = await listUpTo(context.client(), name, limitOf(limit), input)
-  await context.output.list(found.rows, columns)
+  await context.output.list(found.rows, deliveryColumns)
   if (found.more) {
     const words = optionWords({ ...options, limit: String(2 * limitOf(limit)) })
     await context.output.next(`belfry webhooks deliveries ${id}${words}`)
@@ -115,13 +122,14 @@ async function showOne(
   const { data } = await context.call("GET /v1/webhooks/{webhook_id}/deliveries/{delivery_id}", {
     params: { webhook_id, delivery_id },
   })
-  await context.output.record(data, () => shown(data, context.paint))
+  await context.output.record(data, () => deliveryText(data, context.paint))
   if (data.status === "exhausted") {
     await context.output.next(`belfry webhooks retry ${webhook_id} ${delivery_id}`)
   }
 }
 
-function shown(delivery: Components["DeliveryDetail"], paint: Paint): string {
+/** One delivery: what was sent, what came back, and each attempt. */
+export function deliveryText(delivery: Components["DeliveryDetail"], paint: Paint): string {
   const head = fields(
     [
       ["id", delivery.id],
@@ -130,6 +138,7 @@ function shown(delivery: Components["DeliveryDetail"], paint: Paint): string {
       ["attempts", `${delivery.attempts} of ${delivery.max_attempts}`],
       ["next", delivery.next_attempt_at],
       ["url", delivery.url],
+      ["trigger", delivery.trigger],
       ["answer", answerOf(delivery)],
       ["body", delivery.last_response_body],
     ],

@@ -90,7 +90,8 @@ function shownPreferences(chosen: Preferences, paint: Paint): string {
   )
 }
 
-function shownReachability(found: Reachability, paint: Paint): string {
+/** Each channel, and why and until when nothing may be sent to it. */
+export function reachabilityText(found: Reachability, paint: Paint): string {
   const lines = CHANNELS.map((channel): [string, string] => {
     const { allowed, reason, next_allowed_at } = found[channel]
     const mark = allowed ? paint.green("✓") : paint.red("✗")
@@ -155,6 +156,6 @@ export const reachabilityRow = row(
     about: "show by which channels a subscriber would get a message now, and why not",
     word: "user-42",
     example: "--category newsletter",
-    shown: shownReachability,
+    shown: reachabilityText,
   },
 )

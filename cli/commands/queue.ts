@@ -8,7 +8,9 @@ import { HELD_QUEUE } from "../lib/message-status"
 import { listUpTo } from "../lib/paging"
 import { groupOf, row } from "../lib/resource"
 import { examples, run, several } from "../lib/run"
-import { ago, type Columns, table, wide } from "../lib/table"
+import { ago, type Columns, count, table, wide } from "../lib/table"
+import type { Paint } from "../lib/terminal"
+import { span } from "../lib/time"
 import type { HeldOptions } from "../local/held"
 
 type OpenWork = Components["OpenWork"]
@@ -18,9 +20,13 @@ const MOST_QUEUES = 1000
 
 const stateColumns: Columns<OpenWork["by_state"][number]> = {
   QUEUE: "queue",
-  STATE: "state",
-  COUNT: "count",
-  OLDEST: ({ oldest_seconds: seconds }) => (seconds === null ? "" : `${seconds} s`),
+  STATE: {
+    cell: ({ state }) => state,
+    paint: (text, { state }, paint) =>
+      state === "running" ? paint.green(text) : paint.yellow(text),
+  },
+  COUNT: count(({ count }) => count),
+  OLDEST: ({ oldest_seconds: seconds }) => (seconds === null ? "" : span(seconds)),
   NEXT: ago(({ next_attempt_at }) => next_attempt_at),
   LEASE: ago(({ lease_until }) => lease_until),
   REASON: wide(({ reason }) => reason),
@@ -28,8 +34,8 @@ const stateColumns: Columns<OpenWork["by_state"][number]> = {
 
 const domainColumns: Columns<OpenWork["by_domain"][number]> = {
   DOMAIN: "domain",
-  WAITING: "waiting",
-  RUNNING: "running",
+  WAITING: count(({ waiting }) => waiting),
+  RUNNING: count(({ running }) => running),
   PAUSED: ago(({ paused_until }) => paused_until),
   REASON: wide(({ reason }) => reason),
 }
@@ -37,14 +43,21 @@ const domainColumns: Columns<OpenWork["by_domain"][number]> = {
 export const queueRows = [
   row("list", "GET /v1/queue", {
     about: "list the project's open work by queue, state, reason and domain",
-    shown: ({ by_state = [], by_domain = [] }, paint, width) => {
-      if (by_state.length === 0) return paint.dim("nothing waits")
-      const parts = [table(by_state, stateColumns, width, paint)]
-      if (by_domain.length > 0) parts.push(table(by_domain, domainColumns, width, paint))
-      return parts.join("\n\n")
-    },
+    shown: openWorkText,
   }),
 ]
+
+/** What waits, why, and until when: first by state and reason, then by domain. */
+export function openWorkText(
+  { by_state = [], by_domain = [] }: Partial<OpenWork>,
+  paint: Paint,
+  width: number,
+): string {
+  if (by_state.length === 0) return paint.dim("nothing waits")
+  const parts = [table(by_state, stateColumns, width, paint)]
+  if (by_domain.length > 0) parts.push(table(by_domain, domainColumns, width, paint))
+  return parts.join("\n\n")
+}
 
 /** Work that waits: of the project, and of the whole instance for its operator. */
 export function define(program: Command): void {

@@ -1,6 +1,7 @@
 import type { Components } from "../../src/client/components"
+import { bar, number, percent } from "../lib/cells"
 import { type Resource, row } from "../lib/resource"
-import { type Columns, fields, table, wide } from "../lib/table"
+import { type Columns, count, fields, table, wide } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import { age } from "../lib/time"
 
@@ -15,7 +16,7 @@ export const reputation: Resource = {
     row("show", "GET /v1/accounts/me/reputation", {
       about: "show the sending status, the rates beside their thresholds, and a forecast",
       example: ["", "--json=status,bounce_rate,complaint_rate"],
-      shown,
+      shown: reputationText,
       next: ({ held: [first] }) => (first ? `reputation release ${whichOf(first)}` : undefined),
     }),
     row("release", "POST /v1/accounts/me/reputation/release", {
@@ -38,8 +39,10 @@ const whichOf = ({ tag, template_id }: Held) =>
   tag === null ? `--template ${template_id}` : `--tag ${tag}`
 
 const MOST_SHOWN = 10
+const BAR_CELLS = 20
 
-function shown(reputation: Reputation, paint: Paint, width: number): string {
+/** Rates beside their thresholds, what comes next, what is held, and the names that stand out. */
+export function reputationText(reputation: Reputation, paint: Paint, width: number): string {
   const parts = [summary(reputation, paint)]
   const { held, by_domain, by_tag } = reputation
   if (held.length > 0) parts.push(table(held, heldColumns, width, paint))
@@ -55,31 +58,33 @@ function shown(reputation: Reputation, paint: Paint, width: number): string {
 }
 
 function summary(reputation: Reputation, paint: Paint): string {
-  const { status, reason, would_be, rejected_share, window_days, sent, warning, thresholds } =
+  const { status, reason, would_be, rejected_share, window_days, sent, hour_sent, warning } =
     reputation
+  const { thresholds } = reputation
   const { throttled, frozen } = thresholds
+  // The bar is full at the threshold of freezing. The numbers say the same.
   const rate = (name: "bounce_rate" | "complaint_rate") =>
-    `${percent(reputation[name])} (throttled at ${percent(throttled[name])}, frozen at ${percent(frozen[name])})`
-  const paintStatus = { active: paint.green, throttled: paint.yellow, frozen: paint.red }[status]
+    `${bar(reputation[name] / frozen[name], BAR_CELLS)} ${percent(reputation[name])} (throttled at ${percent(throttled[name])}, frozen at ${percent(frozen[name])})`
+  const brush = (name: "bounce_rate" | "complaint_rate") => {
+    const is_over = sent >= throttled.min_sent && reputation[name] >= throttled[name]
+    return is_over ? paint.red : String
+  }
   const lines = [
-    ["status", paintStatus(status)],
+    ["status", status, { active: paint.green, throttled: paint.yellow, frozen: paint.red }[status]],
     ["reason", reason],
     ["would be", would_be && `${would_be}, if reputation.enforced were on`],
     ["rejected", rejected_share > 0 ? `${percent(rejected_share)} of new sends` : null],
-    ["warning", warning && `close to ${warning.next}: ${warning.reason}`],
-    ["sent", `${sent} in ${window_days} days`],
-    ["bounces", rate("bounce_rate")],
-    ["complaints", rate("complaint_rate")],
+    ["warning", warning && `close to ${warning.next}: ${warning.reason}`, paint.yellow],
+    ["sent", `${number(sent)} in ${window_days} days, ${number(hour_sent)} this hour`],
+    ["bounces", rate("bounce_rate"), brush("bounce_rate")],
+    ["complaints", rate("complaint_rate"), brush("complaint_rate")],
     ["forecast", forecastText(reputation)],
   ] as const
   return fields(lines, paint)
 }
 
 /** What comes next, in one line. */
-export function forecastText({
-  status,
-  forecast,
-}: Pick<Reputation, "status" | "forecast">): string {
+function forecastText({ status, forecast }: Reputation): string {
   const { status: next, expected_at, bounces_left, complaints_left } = forecast
   if (status === "frozen") return "only the operator can lift the freeze"
   if (next !== null && expected_at !== null) return `${next} ${age(expected_at)}`
@@ -87,17 +92,11 @@ export function forecastText({
   return `stays ${status}; ${bounces_left} more bounces or ${complaints_left} more complaints: ${step}`
 }
 
-/** A share as a percentage: `6.1 %`, `0.12 %`. */
-export function percent(share: number): string {
-  const value = share * 100
-  return `${value >= 1 ? Math.round(value * 10) / 10 : Number(value.toPrecision(2))} %`
-}
-
 const heldColumns: Columns<Held> = {
   HELD: wide(({ tag, template_id }) => (tag === null ? `template ${template_id}` : `tag ${tag}`)),
   COMPLAINTS: ({ complaint_rate }) => percent(complaint_rate),
   SINCE: ({ held_at }) => age(held_at),
-  WAITING: "waiting",
+  WAITING: count(({ waiting }) => waiting),
 }
 
 type Counted = Pick<
@@ -106,7 +105,7 @@ type Counted = Pick<
 >
 
 const numbers: Columns<Counted> = {
-  SENT: "sent",
+  SENT: count(({ sent }) => sent),
   BOUNCED: ({ bounced, bounce_rate }) => `${bounced} (${percent(bounce_rate)})`,
   COMPLAINED: ({ complained, complaint_rate }) => `${complained} (${percent(complaint_rate)})`,
 }

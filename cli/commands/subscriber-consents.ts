@@ -24,13 +24,13 @@ const unsubscribeColumns: Columns<Components["Unsubscribe"]> = {
   AGE: ago(({ created_at }) => created_at),
 }
 
-const consentColumns: Columns<Consent> = {
-  NUMBER: "number",
+export const consentColumns: Columns<Consent> = {
+  NUMBER: { cell: ({ number }) => String(number), spare: 2 },
   ACTION: "action",
   CHANNEL: "channel",
   FOR: ({ scope }) => (scope === null ? "all" : [scope.type, scope.key].filter(Boolean).join(" ")),
   SOURCE: "source",
-  PROOF: wide(({ proof }) => proof ?? "", "first"),
+  PROOF: { ...wide(({ proof }) => proof ?? "", "first"), spare: 1 },
   AGE: ago(({ created_at }) => created_at),
 }
 

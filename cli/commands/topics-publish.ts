@@ -5,6 +5,7 @@ import type { Action, Context } from "../lib/context"
 import { exits, usage } from "../lib/errors"
 import { IDEMPOTENCY_KEY, LIMIT, VARIABLE } from "../lib/flags"
 import { given, pairs, readJson } from "../lib/input"
+import { isHeld } from "../lib/message-status"
 import { limitOf, listUpTo } from "../lib/paging"
 import { confirm } from "../lib/prompts"
 import {
@@ -19,7 +20,7 @@ import {
 } from "../lib/publish-progress"
 import { ID } from "../lib/resource"
 import { examples, run, several } from "../lib/run"
-import { ago, type Columns, fields, idColumn } from "../lib/table"
+import { ago, type Columns, count, fields, idColumn } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import { millis, momentAhead, pause } from "../lib/time"
 import { contentOf } from "./emails-send"
@@ -213,15 +214,34 @@ function shownPublish(publish: Publish, paint: Paint): string {
   )
 }
 
-const columns: Columns<Publish> = {
+export const publishColumns: Columns<Publish> = {
   ID: idColumn("publish"),
-  STATUS: ({ status, status_reason }) => [status, status_reason].filter(Boolean).join(" "),
-  AUDIENCE: ({ audience }) => String(audience),
-  SENT: (row) => String(totalsOf(row).sent),
-  SKIPPED: (row) => String(totalsOf(row).skipped),
-  FAILED: (row) => String(totalsOf(row).failed),
-  LEFT: (row) => String(isOver(row) ? 0 : totalsOf(row).left),
+  STATUS: {
+    cell: ({ status, status_reason }) => [status, status_reason].filter(Boolean).join(" "),
+    paint: paintPublish,
+  },
+  AUDIENCE: count(({ audience }) => audience, 3),
+  SENT: count((row) => totalsOf(row).sent),
+  SKIPPED: count((row) => totalsOf(row).skipped),
+  FAILED: {
+    ...count((row: Publish) => totalsOf(row).failed),
+    paint: (text, row, paint) => (totalsOf(row).failed > 0 ? paint.red(text) : text),
+  },
+  LEFT: count((row) => (isOver(row) ? 0 : totalsOf(row).left)),
   AGE: ago(({ created_at }) => created_at),
+}
+
+const BRUSHES: Partial<Record<string, keyof Paint>> = {
+  completed: "green",
+  fanning_out: "cyan",
+  paused: "yellow",
+  failed: "red",
+}
+
+/** By how it goes; work that is held since a restore waits like a paused one. */
+export function paintPublish(text: string, { status, status_reason }: Publish, paint: Paint) {
+  const brush = isHeld(status_reason) ? "yellow" : BRUSHES[status]
+  return brush ? paint[brush](text) : text
 }
 
 const publishes: Action<WaitOptions & { limit?: string }> = async (
@@ -241,7 +261,7 @@ const publishes: Action<WaitOptions & { limit?: string }> = async (
   const route = "GET /v1/topics/{topic_key}/publishes"
   const params = { topic_key }
   const { rows } = await listUpTo(client, route, limitOf(options.limit), { params })
-  await context.output.list(rows, columns)
+  await context.output.list(rows, publishColumns)
   return exits.done
 }
 

@@ -7,17 +7,24 @@ import { readText } from "../lib/input"
 import { confirm } from "../lib/prompts"
 import { asks, groupOf, type Resource, row } from "../lib/resource"
 import { examples, run } from "../lib/run"
-import { ago, type Columns, wide } from "../lib/table"
+import { ago, type Columns, count, wide } from "../lib/table"
 import { cleanLine } from "../lib/terminal"
 import { definePublishing } from "./topics-publish"
 
-const columns: Columns<Components["Topic"]> = {
+export const topicColumns: Columns<Components["Topic"]> = {
   KEY: wide(({ key }) => key, "last"),
   NAME: wide(({ name }) => name),
-  MEMBERS: ({ subscriber_count }) => String(subscriber_count),
+  MEMBERS: count(({ subscriber_count }) => subscriber_count),
   DEFAULT: "default",
-  VISIBILITY: "visibility",
-  AGE: ago(({ created_at }) => created_at),
+  VISIBILITY: { cell: ({ visibility }) => visibility, spare: 2 },
+  AGE: { cell: ago(({ created_at }) => created_at), spare: 1 },
+}
+
+/** Of the topics of a subscriber. */
+export const subscribedColumns: Columns<Components["SubscribedTopic"]> = {
+  KEY: wide(({ key }) => key, "last"),
+  NAME: wide(({ name }) => name),
+  SINCE: ago(({ subscribed_at }) => subscribed_at),
 }
 
 const FIELDS = {
@@ -34,7 +41,7 @@ const rows = [
   row("list", "GET /v1/topics", {
     about: "list the topics of the project, newest first",
     example: "--search news",
-    columns,
+    columns: topicColumns,
     next: ([first]) => first && `topics members ${first.key}`,
   }),
   row("create <key>", "POST /v1/topics", {
@@ -76,11 +83,7 @@ const rows = [
     word: "user-1042",
     about: "list the topics of a subscriber, named by its id or its external id",
     example: "--limit 100",
-    columns: {
-      KEY: wide(({ key }) => key, "last"),
-      NAME: wide(({ name }) => name),
-      SINCE: ago(({ subscribed_at }) => subscribed_at),
-    },
+    columns: subscribedColumns,
   }),
 ]
 

@@ -17,22 +17,23 @@ import type { ListWarning } from "../lib/paging"
 import { confirm } from "../lib/prompts"
 import { asks, groupOf, type PlainFlags, type PlainOptions, row } from "../lib/resource"
 import { examples, lazily, several } from "../lib/run"
-import { ago, type Columns, fields, idColumn, wide } from "../lib/table"
+import { ago, type Columns, count, fields, idColumn, wide } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import { duration } from "../lib/time"
 
 type Webhook = Components["Webhook"]
 
-const columns: Columns<Webhook> = {
+export const webhookColumns: Columns<Webhook> = {
   ID: idColumn("webhook"),
   URL: wide(({ url }) => url),
   EVENTS: { ...wide(({ events }) => events.join(" "), "first"), spare: 3 },
   STATUS: {
     cell: shortState,
     paint: (text, { status }, paint) => (status === "active" ? paint.green(text) : paint.red(text)),
+    least: 12,
   },
-  FAILED: { cell: ({ consecutive_failures }) => String(consecutive_failures), spare: 1 },
-  HELD: "held_count",
+  FAILED: count(({ consecutive_failures }) => consecutive_failures, 1),
+  HELD: count(({ held_count }) => held_count),
   AGE: { cell: ago(({ created_at }) => created_at), spare: 2 },
 }
 
@@ -182,7 +183,7 @@ export const webhookRows = [
   }),
   row("list", "GET /v1/webhooks", {
     example: "--status disabled",
-    columns,
+    columns: webhookColumns,
     after: warn,
   }),
   row("get <id>", "GET /v1/webhooks/{webhook_id}", {

@@ -2,7 +2,7 @@ import type { Components } from "../../src/client/components"
 import { exits, Failure } from "./errors"
 import { given } from "./input"
 import { isBad, isGood, isHeld } from "./message-status"
-import { ago, type Columns, fields, idColumn, wide } from "./table"
+import { ago, type Columns, count, fields, idColumn, wide } from "./table"
 import { cleanLine, cleanText, type Paint } from "./terminal"
 import { age, clockTime, moment } from "./time"
 
@@ -13,10 +13,16 @@ interface EmailStatus {
   status_reason: string | null
 }
 
-interface TimelineLine {
-  type: string
-  timestamp: string
-  recipient_email: string | null
+type TimelineLine = Pick<TimelineEntry, "type" | "timestamp" | "recipient_email">
+type TimelineEntry = Email["timeline"][number]
+
+/** What a list shows of an email. */
+interface EmailLine extends EmailStatus {
+  id: string
+  to: Components["NamedAddress"] | string
+  subject: string | null
+  attempts: number
+  created_at: string | number
 }
 
 /** `Ann <a@b.c>` of either form in which an address may arrive. */
@@ -40,12 +46,12 @@ const paintStatus = (text: string, { status }: { status: string }, paint: Paint)
   return isBad(status) ? paint.red(text) : paint.yellow(text)
 }
 
-export const emailColumns: Columns<Components["EmailSummary"]> = {
+export const emailColumns: Columns<EmailLine> = {
   ID: idColumn("email"),
   TO: wide(({ to }) => address(to), "last"),
   SUBJECT: wide(({ subject }) => subject, "first"),
-  STATUS: { cell: statusCell, paint: paintStatus },
-  TRY: { cell: ({ attempts }) => String(attempts), spare: 1 },
+  STATUS: { cell: statusCell, paint: paintStatus, least: 12 },
+  TRY: count(({ attempts }) => attempts, 1),
   AGE: ago(({ created_at }) => created_at),
 }
 
@@ -71,13 +77,14 @@ function statusCell({ status, status_reason }: EmailStatus): string {
 }
 
 export function emailText(email: Email, paint: Paint): string {
-  const { error, next_attempt_at } = email
+  const { error, next_attempt_at, template } = email
   const head = fields(
     [
       ["id", email.id],
       ["from", address(email.from)],
       ["to", address(email.to)],
       ["subject", email.subject],
+      ["template", template && `${template.name}, version ${template.version}`],
       ["provider", email.provider],
       ["attempts", email.attempts],
       ["scheduled", email.scheduled_at && `${email.scheduled_at} (${age(email.scheduled_at)})`],
@@ -85,14 +92,28 @@ export function emailText(email: Email, paint: Paint): string {
       ["error", error ? `${error.code}: ${error.message}` : null],
       ["copies", copiesText(email)],
       ["attached", (email.attachments ?? []).map(({ filename }) => filename).join(", ")],
+      ["opened", hitsText(email.open_count, email.opened_at)],
+      ["clicked", hitsText(email.click_count, email.clicked_at)],
       ["accepted", `${email.created_at} (${age(email.created_at)} ago)`],
     ],
     paint,
   )
-  const lines = (email.timeline ?? []).map(({ type, timestamp, recipient_email }) =>
-    eventText({ type, timestamp, recipient_email }, paint),
-  )
+  const lines = (email.timeline ?? []).flatMap((entry) => [
+    eventText(entry, paint),
+    ...serverWords(entry).map((words) => paint.dim(`  ${words}`)),
+  ])
   return [statusMark(email, paint), head, ...lines].join("\n")
+}
+
+/** How often, and when first; null for never. */
+const hitsText = (count: number, first_at: string | null) =>
+  first_at && `${count} × since ${clockTime(first_at)}`
+
+/** What the server said that caused a bad end. */
+function serverWords({ type, detail }: TimelineEntry): string[] {
+  const { response, mx } = detail ?? {}
+  if (!response || !/bounced|complained|failed/.test(type)) return []
+  return [cleanLine(mx ? `${mx}: ${response}` : response)]
 }
 
 export function eventText(

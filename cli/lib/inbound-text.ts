@@ -36,14 +36,23 @@ const factsOf = ({ report }: Pick<InboundSummary, "report">): ReportFacts => ({
 const ID = idColumn<InboundSummary>("inbound")
 const AGE = ago<InboundSummary>(({ created_at }) => created_at)
 
-const usual: Columns<InboundSummary> = {
+/** Of received mail of all kinds. */
+export const receivedColumns: Columns<InboundSummary> = {
   ID,
   FROM: wide(({ from, envelope }) => (from ? address(from) : envelope.from), "first"),
   TO: wide(({ to_email }) => to_email, "last"),
   SUBJECT: wide(({ subject }) => subject, "first"),
-  KIND: "kind",
-  VERIFIED: { cell: ({ verified }) => yesOrNo(verified), paint: paintVerified, spare: 1 },
-  SPAM: { cell: ({ spam }) => (spam.flagged ? `${spam.score} ✗` : String(spam.score)), spare: 2 },
+  KIND: {
+    cell: ({ kind, status }) => (status === "processed" ? kind : status),
+    paint: (text, { kind }, paint) => (BAD_KINDS.includes(kind) ? paint.red(text) : text),
+    least: 9,
+  },
+  VERIFIED: { cell: verifiedCell, paint: paintVerified, spare: 1 },
+  SPAM: {
+    cell: ({ spam }) => (spam.flagged ? `${spam.score} ✗` : String(spam.score)),
+    paint: (text, { spam }, paint) => (spam.flagged ? paint.red(text) : text),
+    spare: 2,
+  },
   AGE,
 }
 
@@ -98,7 +107,9 @@ const by_kind: Partial<Record<string, Columns<InboundSummary>>> = {
 
 /** Columns of a list of received mail; of one kind of report, what these reports say. */
 export const inboundColumns = (kind: string | undefined): Columns<InboundSummary> =>
-  by_kind[kind ?? ""] ?? usual
+  by_kind[kind ?? ""] ?? receivedColumns
+
+const BAD_KINDS = ["bounce", "complaint"]
 
 const textOf = (value: unknown) => String(value ?? "")
 
@@ -171,9 +182,12 @@ export function inboundText(mail: Shown, paint: Paint): string {
   return [head, ...said, ...(body ? [body] : [])].join("\n\n")
 }
 
-/** Of the checks that decide whether a mail is verified, those that failed. */
-export const failedChecks = (mail: Pick<InboundSummary, "spf_verdict" | "dmarc_verdict">) =>
-  (["spf", "dmarc"] as const).filter((name) => mail[`${name}_verdict`] === "fail")
+/** `yes`, or the checks that decide about it and failed: `spf dmarc ✗`. */
+function verifiedCell(mail: InboundSummary): string {
+  const failed = (["spf", "dmarc"] as const).filter((name) => mail[`${name}_verdict`] === "fail")
+  if (mail.verified !== false || failed.length === 0) return yesOrNo(mail.verified)
+  return `${failed.join(" ")} ✗`
+}
 
 const MOST_LINES = 20
 

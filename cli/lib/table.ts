@@ -1,3 +1,4 @@
+import { fitted, number, rightAligned, widthOf } from "./cells"
 import type { IdKindName } from "./id-kinds"
 import { cleanLine, type Paint } from "./terminal"
 import { age } from "./time"
@@ -15,6 +16,10 @@ interface Column<Row> {
   ids?: { kind: IdKindName; of: (row: Row) => string | null }
   /** Left out where the terminal has no room for all: the higher, the sooner. */
   spare?: number
+  /** At the right edge, for numbers. */
+  right?: true
+  /** Cells that a list which stands on the screen keeps for it, so that its columns do not move. */
+  least?: number
   paint?: (text: string, row: Row, paint: Paint) => string
 }
 
@@ -48,6 +53,16 @@ export const ago =
   (row: Row): string =>
     age(at(row)) || never
 
+/** A number of things. */
+export const count = <Row>(of: (row: Row) => number | null | undefined, spare?: number) => ({
+  cell: (row: Row) => {
+    const value = of(row)
+    return value === null || value === undefined ? "" : number(value)
+  },
+  right: true as const,
+  ...(spare !== undefined && { spare }),
+})
+
 const GAP = "  "
 const LEAST_WIDTH = 8
 
@@ -58,26 +73,43 @@ const FAIR_WIDTH = 14
 const ADDRESS_WIDTH = 46
 
 /** Columns as wide as their content; spare and flexible ones give way when the terminal is narrow. */
-export function table<Row>(
+export const table = <Row>(
+  rows: readonly Row[],
+  columns: Columns<Row>,
+  width: number,
+  paint: Paint,
+): string =>
+  tableLines(rows, columns, width, paint)
+    .map((line) => line.trimEnd())
+    .join("\n")
+
+/**
+ * A head, and a line for each row. A list that `stands` on the screen has lines of exactly `width` cells: there
+ * its flexible columns share what the others leave, whatever is in them, and ids give way first.
+ */
+export function tableLines<Row>(
   rows: readonly Row[],
   all: Columns<Row>,
   width: number,
   paint: Paint,
-): string {
+  stands = false,
+): string[] {
   const columns = affordable(
-    columnsOf(all).map((column) => written(column, rows)),
+    columnsOf(all).map((column) => written(column, rows, stands)),
     width,
   )
-  const widths = fit(columns, width)
-  const line = (cells: string[]) => cells.join(GAP).trimEnd()
-  const head = columns.map(({ title }, index) => paint.dim(padded(title, widths[index] ?? 0)))
-  const body = rows.map((row, at) =>
-    columns.map((column, index) => {
-      const text = padded(column.cells[at] ?? "", widths[index] ?? 0)
+  const widths = stands ? shared(columns, width) : fit(columns, width)
+  const aligned = ({ right }: Column<Row>, text: string, at: number) =>
+    right ? rightAligned(text, widths[at] ?? 0) : fitted(text, widths[at] ?? 0)
+  const line = (cells: string[]) => (stands ? fitted(cells.join(GAP), width) : cells.join(GAP))
+  const head = columns.map((column, at) => paint.dim(aligned(column, column.title, at)))
+  const body = rows.map((row, index) =>
+    columns.map((column, at) => {
+      const text = aligned(column, column.cells[index] ?? "", at)
       return column.paint ? column.paint(text, row, paint) : text
     }),
   )
-  return [head, ...body].map(line).join("\n")
+  return [head, ...body].map(line)
 }
 
 interface Written<Row> extends Column<Row> {
@@ -85,10 +117,15 @@ interface Written<Row> extends Column<Row> {
   size: number
 }
 
-function written<Row>(column: Column<Row>, rows: readonly Row[]): Written<Row> {
+/** Ids are copied by a key where a list stands on the screen. */
+const SPARE_ID = 9
+
+function written<Row>(column: Column<Row>, rows: readonly Row[], stands: boolean): Written<Row> {
   const cells = rows.map((row) => cleanLine(column.cell(row)))
-  const size = Math.max(column.title.length, ...cells.map((text) => Bun.stringWidth(text)))
-  return { ...column, cells, size }
+  if (stands && column.flexible) return { ...column, cells, size: FAIR_WIDTH }
+  const least = stands ? (column.least ?? 0) : 0
+  const size = Math.max(least, column.title.length, ...cells.map(widthOf))
+  return { ...column, cells, size, ...(stands && column.ids && { spare: SPARE_ID }) }
 }
 
 function affordable<Row>(columns: Written<Row>[], width: number): Written<Row>[] {
@@ -106,6 +143,19 @@ function affordable<Row>(columns: Written<Row>[], width: number): Written<Row>[]
 
 const together = (widths: readonly number[]): number =>
   widths.reduce((sum, one) => sum + one + GAP.length, -GAP.length)
+
+/** What the others leave is shared by the flexible ones. */
+function shared(columns: readonly { flexible?: Flexible; size: number }[], width: number) {
+  let open = columns.filter(({ flexible }) => flexible).length
+  let left = width - together(columns.map(({ flexible, size }) => (flexible ? 0 : size)))
+  return columns.map(({ flexible, size }) => {
+    if (!flexible) return size
+    const part = Math.max(0, Math.ceil(left / open))
+    left -= part
+    open -= 1
+    return part
+  })
+}
 
 function fit(columns: readonly { flexible?: Flexible; size: number }[], width: number) {
   const widths = columns.map(({ size }) => size)
@@ -134,22 +184,6 @@ function widestOf(
   return widest
 }
 
-function padded(text: string, width: number): string {
-  const short = shortened(text, width)
-  return short + " ".repeat(Math.max(0, width - Bun.stringWidth(short)))
-}
-
-/** Cut to a width in terminal cells, with an ellipsis where something is missing. */
-export function shortened(text: string, width: number): string {
-  if (Bun.stringWidth(text) <= width) return text
-  let short = ""
-  for (const character of text) {
-    if (Bun.stringWidth(short + character) > width - 1) break
-    short += character
-  }
-  return `${short}…`
-}
-
 const SHOWN_CHARACTERS = 8
 
 /** The end of an id, which is random: its beginning is the time, and the same in its neighbours. */
@@ -167,14 +201,19 @@ export const idColumn = <Row extends object>(
   of = (row: Row): string | null => ("id" in row ? String(row.id) : null),
 ): Omit<Column<Row>, "title"> => ({ cell: (row) => shortId(of(row) ?? ""), ids: { kind, of } })
 
+/** A name, its value, and the colour of it. */
+export type Field = readonly [string, unknown, ((text: string) => string)?]
+
 /** Names on the left, values on the right; empty values are left out. */
-export function fields(pairs: readonly (readonly [string, unknown])[], paint: Paint): string {
+export function fields(pairs: readonly Field[], paint: Paint): string {
   const shown = pairs
-    .map(([name, value]) => [name, fieldText(value)] as const)
+    .map(([name, value, brush]) => [name, fieldText(value), brush] as const)
     .filter(([, text]) => text !== "")
   const width = Math.max(0, ...shown.map(([name]) => name.length))
   return shown
-    .map(([name, text]) => `${paint.dim(name.padEnd(width))}  ${cleanLine(text)}`)
+    .map(([name, text, brush = String]) => {
+      return `${paint.dim(fitted(name, width))}  ${brush(cleanLine(text))}`
+    })
     .join("\n")
 }
 

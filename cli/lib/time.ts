@@ -52,17 +52,25 @@ export function month(text: string | undefined, option: string): string | undefi
   throw usage(`${option}: "${text}" is not a month`, `write the year and the month: ${now}`)
 }
 
-/** `3 s`, `5 min`, `2 h`, `4 d`: how long ago, for people. */
-export function age(iso: unknown, now = millis()): string {
-  const at = typeof iso === "string" ? new Date(iso).getTime() : Number.NaN
+/** `3 s`, `5 min`, `2 h`, `4 d`: how long ago a time was, for people. */
+export function age(time: unknown, now = millis()): string {
+  const at = typeof time === "string" ? new Date(time).getTime() : Number.NaN
   if (Number.isNaN(at)) return ""
   const seconds = Math.round((now - at) / 1000)
   const distance = span(Math.abs(seconds))
   return seconds < 0 ? `in ${distance}` : distance
 }
 
-function span(seconds: number): string {
-  if (seconds < 60) return `${seconds} s`
+/** `38 ms`, `2.4 s`, `3 min`: how long something took. */
+export function tookText(milliseconds: number): string {
+  const took = Math.max(0, milliseconds)
+  if (took < 1000) return `${Math.round(took)} ms`
+  return took < 10_000 ? `${(took / 1000).toFixed(1)} s` : span(Math.floor(took / 1000))
+}
+
+/** `3 s`, `12 min`, `2 h`, `4 d`. */
+export function span(seconds: number): string {
+  if (seconds < 60) return `${Math.round(seconds)} s`
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`
   if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h`
   return `${Math.floor(seconds / 86_400)} d`
@@ -75,5 +83,8 @@ export function clockTime(iso: string): string {
   const seconds = `${two(at.getSeconds())}.${String(at.getMilliseconds()).padStart(3, "0")}`
   return `${two(at.getHours())}:${two(at.getMinutes())}:${seconds}`
 }
+
+/** `12:00:01`; empty for no time. */
+export const clockSecond = (iso: string | null): string => (iso ? clockTime(iso).slice(0, 8) : "")
 
 export const pause = (milliseconds: number): Promise<void> => Bun.sleep(milliseconds)

@@ -1,10 +1,10 @@
 import { isSecret, signedHeaders } from "../../src/lib/signature"
+import { shortened } from "../lib/cells"
 import type { Action } from "../lib/context"
 import { exits, usage } from "../lib/errors"
 import { onInterrupt } from "../lib/interrupt"
 import { listenSecret, receiverAddress } from "../lib/listen-secret"
 import { type PostResult, post, RECEIVER_MILLISECONDS } from "../lib/post"
-import { shortened } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { millis, pause } from "../lib/time"
 

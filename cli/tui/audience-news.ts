@@ -1,66 +1,58 @@
 import type { Components } from "../../src/client/components"
 import { isOver, type Publish, totalsOf, withSample } from "../lib/publish-progress"
-import {
-  chosen,
-  kept,
-  type ListPosition,
-  layoutOf,
-  moved,
-  TOP_OF_LIST,
-  tableRows,
-  webhookHeights,
-} from "./layout"
-import {
-  type AudienceState,
-  type Intent,
-  type State,
-  type StateStep,
-  type SubscriberFacts,
-  step,
-  withAudience,
-} from "./state"
+import { kept, type ListPosition, moved, TOP_OF_LIST } from "./layout"
+import { chosen, rowsOf, visibleRows, withDetail, withList, withLower } from "./lists"
+import { type Intent, type State, type StateStep, step } from "./state"
 
 type Topic = Components["Topic"]
 
 interface TopicsNews {
-  search?: string
-  topics?: readonly Topic[]
-  more?: boolean
-  problem?: string
+  is: "topics"
+  search: string
+  rows: readonly Topic[]
+  /** Whether the server has more of them. */
+  more: boolean
 }
 
+interface PublishesNews {
+  is: "publishes"
+  topic_key: string
+  rows: readonly Publish[]
+}
+
+export type AudienceNews = TopicsNews | PublishesNews
+
 /** Asks for the topics that the search finds. */
-export const loadTopics = ({ search }: AudienceState): Intent =>
+export const loadTopics = ({ audience: { search } }: State): Intent =>
   search === "" ? { do: "load_topics" } : { do: "load_topics", search }
+
+/** Asks for the newest publishes to a topic. */
+export const loadPublishes = (topic_key: string): Intent => ({ do: "load_publishes", topic_key })
+
+const UNREAD = { rows: null, position: TOP_OF_LIST, of: null }
 
 /** Shows the topics with this text, or all of them for "". */
 export function searchTopics(state: State, search: string): StateStep {
-  const emptied = { publishes: [], publishes_of: null, samples: {}, detail: null }
-  const unread = { topics: null, more: false, problem: null, position: TOP_OF_LIST, next_look: 0 }
-  const changes = { ...emptied, ...unread, search, focus: "topics" as const }
-  const next = withAudience({ ...state, screen: "audience" }, changes)
-  return step(next, loadTopics(next.audience))
+  const audience = { ...state.audience, more: false, search, next_look: 0, samples: {} }
+  const lists = { ...state.lists, topics: UNREAD, publishes: UNREAD }
+  const emptied = { lower: { ...state.lower, audience: false }, problems: {} }
+  const begun = { ...state, screen: "audience" as const, audience, lists, ...emptied }
+  return step(withDetail(begun, "audience", undefined), loadTopics(begun))
 }
 
 /**
  * A new topic does not change the selection. The publishes of the chosen one are asked for, and those of some
  * others, so that open ones are marked. What another search found came too late.
  */
-export function withTopics(state: State, news: TopicsNews): StateStep {
-  const before = state.audience
-  if ((news.search ?? "") !== before.search) return step(state)
-  const { topics: read = before.topics, more = before.more, problem = null } = news
-  const { keys, next_look } = nextLooks(before, news.topics ?? [])
-  const topics = read && openFirst(read, before.open)
-  const position = keptTopics(state, topics)
-  const next = withAudience(state, { topics, more, problem, position, next_look })
-  const topic = chosen(topics ?? [], position)
+export function withTopics(state: State, { search, rows, more }: TopicsNews): StateStep {
+  if (search !== state.audience.search) return step(state)
+  const { keys, next_look } = nextLooks(state, rows)
+  const marked = { ...state, audience: { ...state.audience, more, next_look } }
+  const next = withTopicRows(marked, rows)
+  const topic = chosen(next, "topics")
   const asked = new Set([...(topic ? [topic.key] : []), ...keys])
-  return step(next, ...[...asked].map((topic_key) => loadPublishes(topic_key)))
+  return step(next, ...[...asked].map(loadPublishes))
 }
-
-/** Asks for the newest publishes to a topic. */
-export const loadPublishes = (topic_key: string): Intent => ({ do: "load_publishes", topic_key })
 
 /** About as many topics as a large terminal shows are looked at when the list is new. */
 const FIRST_LOOKS = 20
@@ -68,92 +60,49 @@ const FIRST_LOOKS = 20
 /** Later a few at a time, because a plan limits the requests of a minute. */
 const LOOKS = 2
 
-function nextLooks({ topics, next_look }: AudienceState, read: readonly Topic[]) {
+function nextLooks({ audience: { next_look }, lists }: State, read: readonly Topic[]) {
   if (read.length === 0) return { keys: [], next_look }
-  const count = Math.min(read.length, topics === null ? FIRST_LOOKS : LOOKS)
-  const all = Array.from({ length: count }, (_, at) => read[(next_look + at) % read.length])
+  const looks = Math.min(read.length, lists.topics.rows === null ? FIRST_LOOKS : LOOKS)
+  const all = Array.from({ length: looks }, (_, at) => read[(next_look + at) % read.length])
   const keys = all.flatMap((topic) => topic?.key ?? [])
-  return { keys, next_look: (next_look + count) % read.length }
+  return { keys, next_look: (next_look + looks) % read.length }
 }
 
-function openFirst(topics: readonly Topic[], open: AudienceState["open"]): readonly Topic[] {
-  const isOpen = ({ key }: Topic) => (open[key] ?? []).length > 0
-  return [...topics.filter(isOpen), ...topics.filter((topic) => !isOpen(topic))]
-}
-
-/** The chosen topic stays chosen. A list at its top stays there, so that open publishes are seen. */
-function keptTopics(state: State, topics: readonly Topic[] | null): ListPosition {
-  const { position: before, topics: known } = state.audience
-  const after = topics ?? []
-  const [upper] = webhookHeights(layoutOf(state).height, after.length)
-  const rows = tableRows(upper)
+/** Those with an open publish first. A list at its top stays there, so that these are seen. */
+function withTopicRows(state: State, read: readonly Topic[]): State {
+  const isOpen = ({ key }: Topic) => (state.audience.open[key] ?? []).length > 0
+  const topics = [...read.filter(isOpen), ...read.filter((topic) => !isOpen(topic))]
+  const before = state.lists.topics.position
+  const next = withList(state, "topics", { rows: topics })
+  const seen = visibleRows(next, "topics")
   const held = { ...before, follows: before.selected === null }
-  const position = { ...kept(held, known ?? [], after, rows), follows: false }
-  return before.top === 0 ? moved({ ...position, top: 0 }, after, 0, rows) : position
-}
-
-interface PublishesNews {
-  topic_key: string
-  publishes: readonly Publish[]
+  const place: ListPosition = {
+    ...kept(held, rowsOf(state, "topics"), topics, seen),
+    follows: false,
+  }
+  const position = before.top === 0 ? moved({ ...place, top: 0 }, topics, 0, seen) : place
+  return withList(next, "topics", { position })
 }
 
 /** Publishes to another topic than the chosen one only mark it. */
-export function withPublishes(before: State, { topic_key, publishes }: PublishesNews): State {
-  const state = withOpen(before, topic_key, publishes)
-  const { audience } = state
-  if (chosen(audience.topics ?? [], audience.position)?.key !== topic_key) return state
-  const is_same = audience.publishes_of === topic_key
-  const shown = is_same ? audience.publishes : []
-  const place = is_same ? audience.publish_position : { selected: null, top: 0, follows: true }
-  const [, lower] = webhookHeights(layoutOf(state).height, audience.topics?.length ?? 0)
-  const publish_position = kept(place, shown, publishes, tableRows(lower))
-  const samples = samplesOf(audience, publishes, state.now)
-  const changes = { publishes, publishes_of: topic_key, publish_position, samples }
-  return withAudience(state, changes)
+export function withPublishes(before: State, { topic_key, rows }: PublishesNews): State {
+  const running = rows.filter((publish) => !isOver(publish))
+  const open = { ...before.audience.open, [topic_key]: running }
+  const marked = { ...before, audience: { ...before.audience, open } }
+  const { topics } = marked.lists
+  const state = topics.rows ? withTopicRows(marked, topics.rows) : marked
+  const topic = chosen(state, "topics")
+  if (topic?.key !== topic_key) return state
+  const samples = samplesOf(state, running)
+  const next = { ...state, audience: { ...state.audience, samples } }
+  return withLower(next, "topics", "publishes", topic.id, rows)
 }
 
-function withOpen(state: State, topic_key: string, publishes: readonly Publish[]): State {
-  const { audience } = state
-  const running = publishes.filter((publish) => !isOver(publish))
-  const open = { ...audience.open, [topic_key]: running }
-  const topics = audience.topics && openFirst(audience.topics, open)
-  return withAudience(state, { open, topics, position: keptTopics(state, topics) })
-}
-
-/** Of those that run. */
-function samplesOf({ samples }: AudienceState, publishes: readonly Publish[], at: number) {
-  const running = publishes.filter((publish) => !isOver(publish))
+function samplesOf({ audience: { samples }, now }: State, running: readonly Publish[]) {
   return Object.fromEntries(
     running.map((publish) => {
-      const { done } = totalsOf(publish)
-      return [publish.id, withSample(samples[publish.id] ?? [], { at, done })]
+      const sample = { at: now, done: totalsOf(publish).done }
+      return [publish.id, withSample(samples[publish.id] ?? [], sample)]
     }),
   )
-}
-
-interface SubscriberNews {
-  name: string
-  found: SubscriberFacts | null
-  problem?: string
-}
-
-/** What came of another subscriber than the opened one came too late. */
-export function withSubscriber(state: State, { name, found, problem }: SubscriberNews): State {
-  const { detail } = state.audience
-  if (detail?.name !== name) return state
-  const next = { ...detail, found: found ?? detail.found, problem: problem ?? null }
-  return withAudience(state, { detail: next })
-}
-
-/** Both lists at their places, after the terminal got another size. */
-export function keptAudience(state: State): AudienceState {
-  const { audience } = state
-  const { topics, publishes, position, publish_position } = audience
-  const list = topics ?? []
-  const [upper, lower] = webhookHeights(layoutOf(state).height, list.length)
-  return {
-    ...audience,
-    position: kept(position, list, list, tableRows(upper)),
-    publish_position: kept(publish_position, publishes, publishes, tableRows(lower)),
-  }
 }

@@ -1,134 +1,121 @@
 import type { Components } from "../../src/client/components"
 import { byteSize } from "../lib/byte-size"
+import { counted, fitted, number, wrapped } from "../lib/cells"
+import { ago, type Columns, table } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
-import { age } from "../lib/time"
-import { ageText, fitted, number, wrapped } from "./cells"
-import { layoutOf } from "./layout"
-import { type BoxFacts, type State, type StateStep, scrolled, step, whether } from "./state"
-import type { Brush } from "./table-lines"
-import { told } from "./webhooks-screen"
+import { age, span } from "../lib/time"
+import { key, scrolling } from "./keys"
+import { ask, type BoxFacts, type Key, type Screen, said, step } from "./state"
 
 type DoctorCheck = Components["DoctorReport"]["checks"][number]
 type Backup = Components["Backup"]
-type Queue = Components["Queue"]
 
 const LABEL = 12
 const SHOWN_BACKUPS = 30
 
-interface ScreenLine {
-  text: string
-  brush?: Brush | undefined
-}
-
 /** The checks with the forecast of the disk, the held work, and the backups. */
-export function boxLines(state: State, width: number, paint: Paint): string[] {
-  const { found, problem, top } = state.box
-  const { height } = layoutOf(state)
-  if (found === null) return told(problem ?? "loading…", width, height)
-  const lines = contentOf(found, width, state.now).slice(top, top + height)
-  const shown = lines.map(({ text, brush }) => {
-    const line = fitted(cleanLine(text), width)
-    return brush ? paint[brush](line) : line
-  })
-  const blank = Array.from({ length: height - shown.length }, () => " ".repeat(width))
-  return [...shown, ...blank]
-}
-
-function contentOf({ checks, backups, held }: BoxFacts, width: number, now: number): ScreenLine[] {
-  const operators =
-    backups === undefined ? [{ text: "" }, ...labelled("", FOR_OPERATORS, width)] : []
+function boxText({ checks, backups, held }: BoxFacts, paint: Paint, width: number): string {
+  const kept = backups?.slice(0, SHOWN_BACKUPS) ?? []
+  const newest =
+    kept.length > 0
+      ? table(kept, backupColumns, width, paint)
+      : paint.yellow("no backup yet: b makes one")
   return [
-    ...checks.flatMap((check) => checkLines(check, width)),
-    ...(held === undefined ? [] : [{ text: "" }, ...heldLines(held, width)]),
-    ...(backups === undefined ? [] : [{ text: "" }, ...backupLines(backups, now)]),
-    ...operators,
-  ]
+    checks.flatMap((check) => checkLines(check, width, paint)).join("\n"),
+    ...(held === undefined ? [] : [heldText(held, width, paint)]),
+    backups === undefined ? labelled("", FOR_OPERATORS, width) : newest,
+  ].join("\n\n")
 }
 
 const FOR_OPERATORS =
   "Disk, held work and backups are for operators: sign in with belfry login, and open the monitor without a key."
 
 const MARKS = { pass: "✓", warn: "!", fail: "✗" } as const
-const BRUSHES = { pass: undefined, warn: "yellow", fail: "red" } as const
 
-function checkLines({ name, outcome, detail, fix }: DoctorCheck, width: number): ScreenLine[] {
-  const brush = BRUSHES[outcome]
-  const lines = labelled(name, `${MARKS[outcome]} ${detail}`, width, brush)
-  return fix === null ? lines : [...lines, ...labelled("", `  ${fix}`, width, brush)]
+function checkLines(check: DoctorCheck, width: number, paint: Paint): string[] {
+  const { name, outcome, detail, fix } = check
+  const brush = { pass: (text: string) => text, warn: paint.yellow, fail: paint.red }[outcome]
+  const text = labelled(name, `${MARKS[outcome]} ${detail}`, width)
+  const more = fix === null ? "" : `\n${labelled("", `  ${fix}`, width)}`
+  return `${text}${more}`.split("\n").map(brush)
 }
 
 /** As many lines as the text needs, the label before the first. */
-function labelled(label: string, text: string, width: number, brush?: Brush): ScreenLine[] {
-  return wrapped(cleanLine(text), width - LABEL).map((part, at) => ({
-    text: `${fitted(at === 0 ? label : "", LABEL)}${part}`,
-    brush,
-  }))
-}
+const labelled = (label: string, text: string, width: number): string =>
+  wrapped(cleanLine(text), width - LABEL)
+    .map((part, at) => fitted(at === 0 ? label : "", LABEL) + part)
+    .join("\n")
 
-function heldLines(held: Queue | null, width: number): ScreenLine[] {
+function heldText(held: NonNullable<BoxFacts["held"]> | null, width: number, paint: Paint): string {
   if (held === null) return labelled("held", "nothing is held since a restore", width)
-  const { depth, oldest_seconds } = held
-  const text = `${number(depth)} wait since a restore, the oldest for ${ageText(oldest_seconds)}`
-  return [
-    ...labelled("held", text, width, "yellow"),
-    ...labelled("", "r releases all of it; D drops all of it, on the machine of the server", width),
-  ]
+  const oldest = span(held.oldest_seconds)
+  const text = `${number(held.depth)} wait since a restore, the oldest for ${oldest}`
+  const keys = "r releases all of it; D drops all of it, on the machine of the server"
+  return `${paint.yellow(labelled("held", text, width))}\n${labelled("", keys, width)}`
 }
 
-function backupLines(backups: readonly Backup[], now: number): ScreenLine[] {
-  if (backups.length === 0) return [{ text: "no backup yet: b makes one", brush: "yellow" }]
-  const line = (id: string, size: string, checked: string, made: string) =>
-    `${fitted(id, 36)} ${size.padStart(10)}  ${fitted(checked, 7)} ${made.padStart(8)}`
-  return [
-    { text: line("BACKUP", "SIZE", "CHECKED", "AGE"), brush: "dim" },
-    ...backups.slice(0, SHOWN_BACKUPS).map(({ id, size, verified, missing = 0, created_at }) => ({
-      text: `${line(id, byteSize(size), verified ? "✓" : "✗", age(created_at, now))}${lacks(missing)}`,
-      brush: !verified ? ("red" as const) : missing > 0 ? ("yellow" as const) : undefined,
-    })),
-  ]
+const backupColumns: Columns<Backup> = {
+  BACKUP: "id",
+  SIZE: { cell: ({ size }) => byteSize(size), right: true },
+  CHECKED: {
+    cell: ({ verified }) => (verified ? "✓" : "✗"),
+    paint: (text, { verified }, paint) => (verified ? text : paint.red(text)),
+  },
+  AGE: ago(({ created_at }) => created_at),
+  "": {
+    cell: ({ missing = 0 }) => (missing === 0 ? "" : `lacks ${counted(missing, "file")}`),
+    paint: (text, _, paint) => paint.yellow(text),
+  },
 }
 
-const lacks = (missing: number): string =>
-  missing === 0 ? "" : `  lacks ${missing === 1 ? "1 file" : `${number(missing)} files`}`
-
-/** The newest backup and the worst check, in one line; empty before it was read. */
-export function boxInfo({ now, box: { found, problem } }: State): string {
-  if (problem !== null) return problem
-  if (found === null) return ""
-  const failed = found.checks.filter(({ outcome }) => outcome === "fail").length
-  const warned = found.checks.filter(({ outcome }) => outcome === "warn").length
-  const [newest] = found.backups ?? []
-  const parts = [
-    failed > 0 ? `${number(failed)} failed` : "nothing failed",
-    ...(warned > 0 ? [`${number(warned)} warn`] : []),
-    ...(newest ? [`newest backup ${age(newest.created_at, now)} old`] : []),
-  ]
-  return parts.join("   ")
+const release: Key = {
+  ...key("r", "release", "send everything that is held since a restore (asks first)"),
+  word: "release",
+  press(state) {
+    const held = state.pages.box.found?.held
+    if (!held) return said(state, "nothing is held")
+    const text = `Send all ${number(held.depth)} held messages, deliveries and jobs?`
+    return ask(state, text, { do: "release_held" })
+  },
 }
 
-export function pressOnBox(state: State, key: string): StateStep {
-  const { found, top } = state.box
-  switch (key) {
-    case "r": {
-      if (!found?.held) return step(notice(state, "nothing is held"))
-      const question = `Send all ${number(found.held.depth)} held messages, deliveries and jobs?`
-      return step({ ...state, question: whether(question, { do: "release_held" }) })
-    }
-    case "D":
-      if (!found?.held || !found.server) return step(notice(state, "nothing is held"))
-      return step(state, { do: "ask_drop", server: found.server })
-    case "b": {
-      if (found?.backups === undefined) return step(notice(state, "backups are for operators"))
-      return step({ ...state, question: whether("Make a backup now?", { do: "make_backup" }) })
-    }
-    default: {
-      const length = found === null ? 0 : contentOf(found, layoutOf(state).width, state.now).length
-      return step({ ...state, box: { ...state.box, top: scrolled(top, length, key) } })
-    }
-  }
+const DROP =
+  "drop everything that is held (asks first); elsewhere, copy the command for its machine"
+
+const drop: Key = {
+  ...key("D", "drop", DROP),
+  word: "drop",
+  press(state) {
+    const { held, server } = state.pages.box.found ?? {}
+    return held && server ? step(state, { do: "ask_drop", server }) : said(state, "nothing is held")
+  },
 }
 
-const notice = (state: State, text: string): State => ({
-  ...state,
-  notice: { text, at: state.now },
-})
+const backup: Key = {
+  ...key("b", "backup", "make a backup now (asks first)"),
+  word: "backup",
+  press: (state) =>
+    state.pages.box.found?.backups === undefined
+      ? said(state, "backups are for operators")
+      : ask(state, "Make a backup now?", { do: "make_backup" }),
+}
+
+export const boxScreen: Screen = {
+  load: () => [{ do: "load_box" }],
+  /** The newest backup and the worst check. */
+  info({ now, pages: { box } }) {
+    if (box.found === null) return ""
+    const { checks, backups = [] } = box.found
+    const failed = checks.filter(({ outcome }) => outcome === "fail").length
+    const warned = checks.filter(({ outcome }) => outcome === "warn").length
+    const [newest] = backups
+    return [
+      failed > 0 ? `${number(failed)} failed` : "nothing failed",
+      ...(warned > 0 ? [`${number(warned)} warn`] : []),
+      ...(newest ? [`newest backup ${age(newest.created_at, now)} old`] : []),
+    ].join("   ")
+  },
+  page: boxText,
+  keys: () => [scrolling, release, drop, backup],
+  actions: [release, drop, backup],
+}

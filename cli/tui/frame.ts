@@ -1,19 +1,24 @@
+import { fitted, head, number, percent, sparkline, widthOf, wrapped } from "../lib/cells"
 import { cleanLine, type Paint } from "../lib/terminal"
-import { audienceInfo, audienceLines } from "./audience-screen"
-import { boxInfo, boxLines } from "./box-screen"
-import { ageText, fitted, head, number, percent, sparkline, widthOf, wrapped } from "./cells"
-import { deliveryLines, inboundLines, messageLines } from "./details"
-import { inboundInfo, inboundTable } from "./inbound-screen"
-import { everywhere, type KeyHelp, keysOf } from "./keys"
+import { span } from "../lib/time"
+import { detailLines } from "./detail-lines"
 import { layoutOf } from "./layout"
+import { filled, told } from "./list-lines"
+import { detailOf, heightsOf } from "./lists"
 import { perSecond } from "./message-rows"
-import { listInfo, listLines } from "./messages-screen"
-import { backlog, queueInfo, queueLines } from "./queue-screen"
-import { reputationInfo, reputationLines } from "./reputation-screen"
-import { type PromptState, type Question, type State, screens, tabs } from "./state"
-import { subscriberLines } from "./subscriber-lines"
-import type { Brush } from "./table-lines"
-import { webhookInfo, webhookLines } from "./webhooks-screen"
+import { backlog } from "./queue-screen"
+import { everywhere, keysOf, screenOf } from "./screens"
+import {
+  type Detail,
+  type Key,
+  listsOf,
+  type PageScreen,
+  type PromptState,
+  type Question,
+  type State,
+  screens,
+  tabs,
+} from "./state"
 
 const SPARK_SECONDS = 12
 const NARROW_SPARK_SECONDS = 5
@@ -22,7 +27,7 @@ const NARROW_COLUMNS = 100
 /** `┌ belfry · acme/prod ── active ─ 182 msg/s ▂▃▅▇▆ ─ …┐`: as much of it as there is room for. */
 export function statusLine(state: State, paint: Paint): string {
   const { columns, sending } = state
-  const parts: [string, Brush?][] = [[` ${cleanLine(`belfry · ${state.title}`)} `, "bold"]]
+  const parts: [string, (keyof Paint)?][] = [[` ${cleanLine(`belfry · ${state.title}`)} `, "bold"]]
   if (sending.status) {
     const why = sending.reason ? ` (${sending.reason})` : ""
     const brush = sending.status === "active" ? "green" : "red"
@@ -41,7 +46,7 @@ export function statusLine(state: State, paint: Paint): string {
   return line + paint.dim(`${"─".repeat(left)}┐`)
 }
 
-function figures({ rates, queue, columns }: State): string[] {
+function figures({ rates, pages: { queue }, columns }: State): string[] {
   const { settled, bounced, complained } = rates
   const length = columns < NARROW_COLUMNS ? NARROW_SPARK_SECONDS : SPARK_SECONDS
   const seconds = rates.seconds.slice(-1 - length, -1)
@@ -50,16 +55,16 @@ function figures({ rates, queue, columns }: State): string[] {
   const rate = perSecond(rates)
   const shown = rate > 0 && rate < 10 ? rate.toFixed(1) : number(rate)
   const list = [`${shown} msg/s ${spark}`]
-  if (queue.work) {
-    const { count, oldest_seconds } = backlog(queue.work)
-    const oldest = count > 0 ? ` (oldest ${ageText(oldest_seconds)})` : ""
+  if (queue.found) {
+    const { count, oldest_seconds } = backlog(queue.found)
+    const oldest = count > 0 ? ` (oldest ${span(oldest_seconds)})` : ""
     list.push(`queue ${number(count)}${oldest}`)
   }
   if (settled === 0) return list
   return [
     ...list,
-    `bounce ${percent(bounced, settled)}`,
-    `complaint ${percent(complained, settled)}`,
+    `bounce ${percent(bounced / settled)}`,
+    `complaint ${percent(complained / settled)}`,
   ]
 }
 
@@ -119,7 +124,8 @@ export function infoLine(state: State, paint: Paint): string {
   if (question) return paint.yellow(questionLine(question, width))
   if (prompt) return promptLine(prompt, width, paint)
   if (notice) return paint.cyan(fitted(cleanLine(notice.text), width))
-  return paint.dim(fitted(cleanLine(infoOf(state)), width))
+  const info = state.problems[state.screen] ?? screenOf(state).info(state)
+  return paint.dim(fitted(cleanLine(info), width))
 }
 
 /** What can be answered is always seen: a long address gives way to it. */
@@ -129,20 +135,6 @@ function questionLine({ text, choices }: Question, width: number): string {
   const asked = cleanLine(text)
   const room = width - widthOf(end)
   return fitted(widthOf(asked) > room ? `${head(asked, room - 1)}…${end}` : `${asked}${end}`, width)
-}
-
-function infoOf(state: State): string {
-  return INFO[state.screen](state)
-}
-
-const INFO = {
-  messages: listInfo,
-  webhooks: webhookInfo,
-  queue: queueInfo,
-  inbound: inboundInfo,
-  reputation: reputationInfo,
-  audience: audienceInfo,
-  box: boxInfo,
 }
 
 const asked = {
@@ -192,98 +184,77 @@ export function keyLine(state: State, paint: Paint): string {
 
 /** Everything between tabs and the last two lines, each line as wide as the space between borders. */
 export function bodyLines(state: State, paint: Paint, colour: boolean): string[] {
-  const { width, height } = layoutOf(state)
+  const { width, height, is_wide, list_width } = layoutOf(state)
   if (state.help) return helpLines(state, width, height, paint)
-  const opened = openedLines(state, paint, colour)
-  if (!opened) return screenLines(state, width, paint)
-  const { is_wide, list_width } = layoutOf(state)
-  if (!is_wide) return opened
-  const left = screenLines(state, list_width, paint)
-  return left.map((line, at) => `${line} ${paint.dim("│")} ${opened[at] ?? ""}`)
+  const detail = detailOf(state)
+  if (detail) {
+    const opened = openedLines(state, detail, paint, colour)
+    if (!is_wide) return opened
+    const left = listScreen(state, list_width, paint)
+    return left.map((line, at) => `${line} ${paint.dim("│")} ${opened[at] ?? ""}`)
+  }
+  if (listsOf[state.screen].length > 0) return listScreen(state, width, paint)
+  const { top } = state.pages[state.screen as PageScreen]
+  return filled(detailLines(state, width, colour).slice(top, top + height), width, height)
 }
 
-function screenLines(state: State, width: number, paint: Paint): string[] {
-  switch (state.screen) {
-    case "messages":
-      return listLines(state, width, paint)
-    case "webhooks":
-      return webhookLines(state, width, paint)
-    case "queue":
-      return queueLines(state, width, paint)
-    case "reputation":
-      return reputationLines(state, width, paint)
-    case "inbound":
-      return inboundTable(state, width, paint)
-    case "audience":
-      return audienceLines(state, width, paint)
-    case "box":
-      return boxLines(state, width, paint)
-  }
+/** The lists of a screen, with a line between two of them. Without rows it says why there are none. */
+function listScreen(state: State, width: number, paint: Paint): string[] {
+  const { lists: drawn = [], none } = screenOf(state)
+  const has_detail = detailOf(state) !== undefined
+  const heights = heightsOf(state, state.screen)
+  const names = listsOf[state.screen]
+  const focused = state.lower[state.screen] ? 1 : 0
+  const parts = names.map((name, at) => {
+    const height = heights[at] ?? 0
+    const has_focus = at === focused && !has_detail
+    const lines = drawn[at]?.(state, { width, height, has_focus }, paint) ?? []
+    const { rows } = state.lists[name]
+    if (rows !== null && rows.length > 0) return lines
+    const problem = at === 0 ? state.problems[state.screen] : undefined
+    const why = problem ?? (rows === null ? "loading…" : (none?.(state, name) ?? ""))
+    return told(lines[0] ?? "", why, width, height)
+  })
+  const [upper = [], lower] = parts
+  if (!lower) return upper
+  const { rows } = state.lists[names[0] ?? "messages"]
+  // What belongs to a row of the upper list is not there without one.
+  if (!rows?.length) return filled(upper, width, layoutOf(state).height)
+  return [...upper, paint.dim("─".repeat(width)), ...lower]
 }
 
-/** What is opened: a message, a received mail, a subscriber or a delivery; undefined when nothing is. */
-function openedLines(state: State, paint: Paint, colour: boolean): string[] | undefined {
-  const { detail_width: width } = layoutOf(state)
-  const message = state.screen === "messages" ? state.messages.detail : null
-  if (message) {
-    const names = tabs.map((tab) => (tab === message.tab ? paint.bold(`[${tab}]`) : ` ${tab} `))
-    const size = tabs.reduce((sum, tab) => sum + tab.length + 3, -1)
-    const title = names.join(" ") + " ".repeat(Math.max(0, width - size))
-    const lines = messageLines(message, width, colour)
-    return withTitle(state, message.id, title, lines, message.top, paint)
-  }
-  const mail = state.screen === "inbound" ? state.inbound.detail : null
-  if (mail) {
-    const under = paint.dim(fitted(mail.found ? cleanLine(mail.found.kind) : "", width))
-    const lines = inboundLines(mail, width, colour)
-    return withTitle(state, `received mail ${mail.id}`, under, lines, mail.top, paint)
-  }
-  const subscriber = state.screen === "audience" ? state.audience.detail : null
-  if (subscriber) {
-    const status = subscriber.found?.subscriber.status ?? ""
-    const under = paint.dim(fitted(cleanLine(status), width))
-    const lines = subscriberLines(subscriber, width, colour)
-    const name = `subscriber ${subscriber.name}`
-    return withTitle(state, name, under, lines, subscriber.top, paint)
-  }
-  const delivery = state.screen === "webhooks" ? state.webhooks.detail : null
-  if (!delivery) return undefined
-  const lines = deliveryLines(delivery, width, colour)
-  const under = paint.dim(fitted(delivery.found ? cleanLine(delivery.found.event_type) : "", width))
-  return withTitle(state, `delivery ${delivery.id}`, under, lines, delivery.top, paint)
-}
-
-function withTitle(
-  state: State,
-  name: string,
-  under: string,
-  lines: readonly string[],
-  top: number,
-  paint: Paint,
-): string[] {
+/** What is opened: its name and where in it one is, its tabs or its kind, and its lines. */
+function openedLines(state: State, detail: Detail, paint: Paint, colour: boolean): string[] {
   const { detail_width: width, height } = layoutOf(state)
+  const form = screenOf(state).detail
+  const lines = detailLines(state, width, colour)
   const rows = height - 2
-  const last = Math.min(lines.length, top + rows)
-  const where = lines.length > rows ? `${top + 1}–${last} of ${lines.length}` : ""
-  const id = fitted(cleanLine(name), Math.max(0, width - widthOf(where) - 1))
-  const blank = Array.from({ length: Math.max(0, rows - (last - top)) }, () => " ".repeat(width))
-  return [`${paint.bold(id)} ${paint.dim(where)}`, under, ...lines.slice(top, last), ...blank]
+  const last = Math.min(lines.length, detail.top + rows)
+  const where = lines.length > rows ? `${detail.top + 1}–${last} of ${lines.length}` : ""
+  const name = cleanLine(form?.title(detail) ?? "")
+  const title = fitted(name, Math.max(0, width - widthOf(where) - 1))
+  const names = tabs.map((tab) => (tab === detail.tab ? paint.bold(`[${tab}]`) : ` ${tab} `))
+  const kind = detail.found && form?.under ? form.under(detail.found) : ""
+  const under = form?.under ? paint.dim(fitted(cleanLine(kind), width)) : names.join(" ")
+  return [
+    `${paint.bold(title)} ${paint.dim(where)}`,
+    fitted(under, width),
+    ...filled(lines.slice(detail.top, last), width, rows),
+  ]
 }
 
 function helpLines(state: State, width: number, height: number, paint: Paint): string[] {
-  const here = keysOf(state)
   const lines = [
     paint.bold(fitted("Keys on this screen", width)),
-    ...here.flatMap((key) => helpLine(key, width, paint)),
+    ...keysOf(state).flatMap((key) => helpLine(key, width, paint)),
     " ".repeat(width),
     paint.bold(fitted("Keys on all screens", width)),
     ...everywhere.flatMap((key) => helpLine(key, width, paint)),
   ]
-  const blank = Array.from({ length: Math.max(0, height - lines.length) }, () => " ".repeat(width))
-  return [...lines, ...blank].slice(0, height)
+  return filled(lines, width, height)
 }
 
-const helpLine = ({ key, long }: KeyHelp, width: number, paint: Paint): string[] =>
+const helpLine = ({ key, long }: Key, width: number, paint: Paint): string[] =>
   wrapped(long, width - 10).map(
     (text, at) => `  ${paint.cyan(fitted(at === 0 ? key : "", 7))} ${fitted(text, width - 10)}`,
   )

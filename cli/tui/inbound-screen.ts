@@ -1,166 +1,91 @@
 import type { Components } from "../../src/client/components"
+import { counted, number } from "../lib/cells"
 import { address } from "../lib/email-text"
-import { failedChecks } from "../lib/inbound-text"
+import { inboundText, receivedColumns } from "../lib/inbound-text"
 import { shortId } from "../lib/table"
-import type { Paint } from "../lib/terminal"
-import { clockTime } from "../lib/time"
-import { number } from "./cells"
-import { inboundLines } from "./details"
-import { chosen, layoutOf, moved, stepsOf, tableRows, turnedDetail } from "./layout"
-import {
-  type InboundView,
-  type State,
-  type StateStep,
-  step,
-  whether,
-  withInbound,
-  withMessages,
-} from "./state"
-import { type MonitorColumn, tableLines } from "./table-lines"
-import { told } from "./webhooks-screen"
+import { clockSecond } from "../lib/time"
+import { back, copy, key, moving, neighbours, scrolling } from "./keys"
+import { drawList } from "./list-lines"
+import { chosen, rowsOf, withDetail, withList } from "./lists"
+import { ask, type Key, type Screen, type State, said, step } from "./state"
+import { textOfHtml } from "./text-of-html"
 
 type InboundSummary = Components["InboundEmailSummary"]
 
-const columns: MonitorColumn<InboundSummary>[] = [
-  { title: "TIME", width: 8, cell: ({ created_at }) => clockTime(created_at).slice(0, 8) },
-  { title: "ID", width: 8, from: 110, cell: ({ id }) => shortId(id) },
-  {
-    title: "FROM",
-    width: 0,
-    share: 4,
-    cell: ({ from, envelope }) => address(from) || envelope.from || "<>",
-  },
-  { title: "TO", width: 0, share: 4, from: 80, cell: ({ to_email }) => to_email },
-  { title: "SUBJECT", width: 0, share: 5, cell: ({ subject }) => subject ?? "" },
-  {
-    title: "KIND",
-    width: 12,
-    cell: ({ kind, status }) => (status === "processed" ? kind : status),
-    brush: ({ kind }) => (BAD.includes(kind) ? "red" : undefined),
-  },
-  {
-    title: "CHECKED",
-    width: 11,
-    cell: ({ verified, ...mail }) => checkedCell(verified, failedChecks(mail)),
-    brush: ({ verified }) =>
-      verified === null ? undefined : verified ? ("green" as const) : ("red" as const),
-  },
-  {
-    title: "SPAM",
-    width: 6,
-    from: 100,
-    right: true,
-    cell: ({ spam }) => (spam.flagged ? `${spam.score} ✗` : String(spam.score)),
-    brush: ({ spam }) => (spam.flagged ? "red" : undefined),
-  },
-  {
-    title: "ANSWERS",
-    width: 8,
-    from: 76,
-    cell: ({ replied_to_message_id: id }) => (id ? shortId(id) : ""),
-  },
-]
+const { AGE: _, ...columns } = receivedColumns
 
-const BAD = ["bounce", "complaint"]
-
-/** `verified`, or which of SPF and DMARC failed. */
-function checkedCell(verified: boolean | null, failed: readonly string[]): string {
-  if (verified === null) return ""
-  return verified ? "verified" : `${failed.join(" ")} ✗`
-}
-
-/** The table of received mail, each line exactly `width` cells. */
-export function inboundTable(state: State, width: number, paint: Paint): string[] {
-  const { mails, problem, position, detail } = state.inbound
-  const { height } = layoutOf(state)
-  if (mails === null || mails.length === 0) {
-    return told(problem ?? (mails ? NONE : "loading…"), width, height)
-  }
-  const { selected, top } = position
-  const has_focus = detail === null
-  return tableLines({
-    ...{ columns, rows: mails, width, height, top, selected, now: state.now, paint, has_focus },
-  })
-}
-
-const NONE = "no mail came in yet: belfry domains update DOMAIN --receiving on"
+const list = drawList("inbound", () => ({
+  TIME: ({ created_at }: InboundSummary) => clockSecond(created_at),
+  ...columns,
+  ANSWERS: {
+    cell: ({ replied_to_message_id: id }: InboundSummary) => (id ? shortId(id) : ""),
+    least: 8,
+    spare: 3,
+  },
+}))
 
 /** How many there are, in one line. */
-export function inboundInfo({ inbound: { mails, problem } }: State): string {
-  if (problem !== null) return problem
-  const all = mails ?? []
+function info(state: State): string {
+  const all = rowsOf(state, "inbound")
   const unverified = all.filter(({ verified }) => verified === false).length
-  const count = `${number(all.length)} newest ${all.length === 1 ? "mail" : "mails"}`
-  return unverified > 0 ? `${count}   ${number(unverified)} not verified` : count
+  const newest = counted(all.length, "newest mail")
+  return unverified > 0 ? `${newest}   ${number(unverified)} not verified` : newest
 }
 
-/** Keys of the Inbound screen: in the list, or in the mail that is opened. */
-export function pressOnInbound(state: State, key: string): StateStep {
-  const { mails, position, detail } = state.inbound
-  if (detail) return pressInMail(state, detail, key)
-  const rows = tableRows(layoutOf(state).height)
-  const by = stepsOf(key, rows)
-  if (by !== undefined) {
-    return step(withInbound(state, { position: moved(position, mails ?? [], by, rows) }))
-  }
-  return key === "<enter>" ? withMailOpen(state) : pressOnMail(state, key)
-}
-
-function withMailOpen(state: State): StateStep {
-  const { mails, position } = state.inbound
-  const row = chosen(mails ?? [], position)
-  if (!row) return step(state)
-  const detail = { id: row.id, top: 0, found: null, problem: null }
-  // An opened mail stays selected when newer ones come.
-  const held = { ...position, follows: false }
-  const next = withInbound(state, { position: held, detail })
-  return step(next, { do: "load_inbound_mail", id: row.id })
-}
-
-/** Keys that do the same in the list and in the opened mail. */
-function pressOnMail(state: State, key: string): StateStep {
-  const row = chosen(state.inbound.mails ?? [], state.inbound.position)
-  if (!row) return step(state)
-  switch (key) {
-    case "y":
-      return step(state, { do: "copy", text: row.id })
-    case "m":
-      return answeredMessage(state, row)
-    case "R": {
-      const text = `Send the event of the mail from ${address(row.from) || "<>"} again?`
-      return step({ ...state, question: whether(text, { do: "redeliver", id: row.id }) })
-    }
-    default:
-      return step(state)
-  }
+const redeliver: Key = {
+  ...key("R", "redeliver", "send the event of this mail to the endpoints again (asks first)"),
+  word: "redeliver",
+  press(state) {
+    const row = chosen(state, "inbound")
+    if (!row) return step(state)
+    const text = `Send the event of the mail from ${address(row.from) || "<>"} again?`
+    return ask(state, text, { do: "redeliver", id: row.id })
+  },
 }
 
 /** Opens the message on its own screen, also where its list does not have it. */
-function answeredMessage(state: State, { replied_to_message_id: id }: InboundSummary): StateStep {
-  if (id === null) {
-    const notice = { text: "this mail answers no message of the project", at: state.now }
-    return step({ ...state, notice })
-  }
-  const position = { ...state.messages.position, selected: id, follows: false }
-  const detail = { id, tab: "Timeline" as const, top: 0, parts: {} }
-  const next = withMessages({ ...state, screen: "messages" }, { position, detail })
-  return step(next, { do: "load_message", id, tab: "Timeline" })
+const answered: Key = {
+  ...key("m", "answered", "open the message that this mail answers or reports on"),
+  word: "answered",
+  press(state) {
+    const row = chosen(state, "inbound")
+    if (!row) return step(state)
+    const { replied_to_message_id: id } = row
+    if (id === null) return said(state, "this mail answers no message of the project")
+    const position = { ...state.lists.messages.position, selected: id, follows: false }
+    const there = withList({ ...state, screen: "messages" }, "messages", { position })
+    const tab = "Timeline"
+    const detail = { id, of: null, tab, top: 0, found: null, problem: null } as const
+    return step(withDetail(there, "messages", detail), { do: "load_message", id, tab })
+  },
 }
 
-function pressInMail(state: State, detail: InboundView, key: string): StateStep {
-  const turned_detail = turnedDetail(state, detail, key, inboundLines)
-  if (turned_detail !== undefined) return step(withInbound(state, { detail: turned_detail }))
-  switch (key) {
-    case "n":
-    case "p":
-      return neighbour(state, key === "n" ? 1 : -1)
-    default:
-      return pressOnMail(state, key)
-  }
-}
+const inList: Key[] = [
+  moving,
+  key("⏎", "detail", "open the mail: verdicts, spam score, report and text"),
+  ...[answered, redeliver, copy()],
+]
 
-function neighbour(state: State, by: number): StateStep {
-  const { mails, position } = state.inbound
-  const next = moved(position, mails ?? [], by, tableRows(layoutOf(state).height))
-  return withMailOpen(withInbound(state, { position: next }))
+const inMail: Key[] = [
+  ...[back("the list"), scrolling, answered, redeliver, ...neighbours("mail"), copy()],
+]
+
+export const inboundScreen: Screen = {
+  load: () => [{ do: "load_inbound" }],
+  info,
+  lists: [list],
+  none: () => "no mail came in yet: belfry domains update DOMAIN --receiving on",
+  detail: {
+    opens: "inbound",
+    title: ({ id }) => `received mail ${id}`,
+    under: ({ kind }: Components["InboundEmail"]) => kind,
+    text(mail: Components["InboundEmail"], paint) {
+      const { text_body, html_body, stripped_text } = mail
+      const body = text_body ?? (html_body && textOfHtml(html_body)) ?? stripped_text
+      return inboundText({ ...mail, text_body: body }, paint)
+    },
+    load: ({ id }) => ({ do: "load_inbound_mail", id }),
+  },
+  keys: ({ details }) => (details.inbound ? inMail : inList),
+  actions: [answered, redeliver, copy()],
 }

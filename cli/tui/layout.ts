@@ -32,16 +32,13 @@ export function layoutOf({ columns, lines }: { columns: number; lines: number })
   }
 }
 
-/** Rows of a table below its head. */
-export const tableRows = (height: number): number => Math.max(1, height - 1)
-
 /** Lines of a detail below its own head of two lines. */
 export const detailRows = (height: number): number => Math.max(1, height - 2)
 
-/** How the webhooks screen shares its height between endpoints and their deliveries. */
-export function webhookHeights(height: number, endpoints: number): [number, number] {
+/** How two lists share a height: the upper one has so many rows. A line stands between them. */
+export function sharedHeights(height: number, upper_rows: number): [number, number] {
   const most = Math.floor(height / 2) - 1
-  const upper = Math.max(3, Math.min(most, endpoints + 1))
+  const upper = Math.max(3, Math.min(most, upper_rows + 1))
   return [upper, height - upper - 1]
 }
 
@@ -61,11 +58,6 @@ type Items = readonly { id: string }[]
 
 export const indexOf = (items: Items, { selected }: ListPosition): number =>
   items.findIndex(({ id }) => id === selected)
-
-export const chosen = <Item extends { id: string }>(
-  items: readonly Item[],
-  position: ListPosition,
-) => items[indexOf(items, position)]
 
 /**
  * Moves the selection by a number of rows and keeps it inside the list. `rows` is how many rows are
@@ -147,25 +139,4 @@ export function stepsOf(key: string, page: number): number | undefined {
     default:
       return undefined
   }
-}
-
-type LinesOf<View> = (detail: View, width: number, colour: boolean) => readonly string[]
-
-/**
- * The opened record after a key: at another line, or null when the key closes it. Undefined for a key
- * without a meaning here.
- */
-export function turnedDetail<View extends { top: number }>(
-  window: { columns: number; lines: number },
-  detail: View,
-  key: string,
-  linesOf: LinesOf<View>,
-): View | null | undefined {
-  if (key === "<escape>" || key === "<backspace>") return null
-  const { height, detail_width } = layoutOf(window)
-  const rows = detailRows(height)
-  const by = stepsOf(key, rows)
-  if (by === undefined) return undefined
-  const lines = linesOf(detail, detail_width, false).length
-  return { ...detail, top: scrolled(detail.top, by, lines, rows) }
 }

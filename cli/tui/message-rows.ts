@@ -14,9 +14,8 @@ export interface MessageRow {
   to: string
   subject: string
   status: string
-  reason: string
-  /** Waits since a restore: nothing is sent before an operator releases it. */
-  is_held: boolean
+  /** Of a message that waits since a restore it names the queue of held work. */
+  status_reason: string
   attempts: number
   /** Of a message that waits for its time, epoch milliseconds. */
   scheduled_at: number | null
@@ -84,8 +83,7 @@ export function updateOfEmail(email: Email): RowUpdate {
     to: clean(email.to.email),
     subject: clean(email.subject),
     status: clean(email.status),
-    reason: clean(email.status_reason),
-    is_held: isHeld(email.status_reason),
+    status_reason: clean(email.status_reason),
     attempts: email.attempts,
     scheduled_at: waitsUntil(email),
     tags: tagsOf(email.tags),
@@ -111,7 +109,7 @@ export function updateOfEvent({ type, data, created_at }: EventEnvelope): RowUpd
     ...(typeof subject === "string" ? { subject: clean(subject) } : {}),
     ...(Array.isArray(tags) ? { tags: tagsOf(tags) } : {}),
     ...(status === undefined ? {} : { status }),
-    ...(typeof bounce_subtype === "string" ? { reason: clean(bounce_subtype) } : {}),
+    ...(typeof bounce_subtype === "string" ? { status_reason: clean(bounce_subtype) } : {}),
   }
 }
 
@@ -122,7 +120,7 @@ export const updateOfActivity = (activity: ActivityFrame): RowUpdate => ({
   channel: clean(activity.channel),
   to: clean(activity.recipient),
   status: clean(activity.status),
-  ...(activity.status_reason === null ? {} : { reason: clean(activity.status_reason) }),
+  ...(activity.status_reason === null ? {} : { status_reason: clean(activity.status_reason) }),
 })
 
 const tagsOf = (tags: unknown): string[] => (Array.isArray(tags) ? tags.map(clean) : [])
@@ -202,8 +200,8 @@ function positionOf(rows: readonly { id: string }[], id: string): number {
 function begun({ id, at }: RowUpdate, is_news: boolean): MessageRow {
   const made = madeAt(id)
   const created_at = Number.isFinite(made) ? made : at
-  const text = { channel: "email", to: "", subject: "", status: "", reason: "" }
-  const blank = { ...text, is_held: false, tags: [], template: [], scheduled_at: null }
+  const text = { channel: "email", to: "", subject: "", status: "", status_reason: "" }
+  const blank = { ...text, tags: [], template: [], scheduled_at: null }
   const is_new = is_news && at - created_at < JUST_NOW
   return { ...blank, id, created_at, attempts: 0, changed_at: created_at, is_new }
 }
@@ -214,13 +212,16 @@ function merged(row: MessageRow, { at, attempts, status, ...fact }: RowUpdate): 
   return {
     ...row,
     ...fact,
-    reason: moves ? (fact.reason ?? "") : row.reason,
-    is_held: moves ? (fact.is_held ?? (row.is_held && status === "queued")) : row.is_held,
+    status_reason: moves ? (fact.status_reason ?? reasonAfter(row, status)) : row.status_reason,
     status: moves ? status : row.status,
     changed_at: moves && status !== row.status ? at : row.changed_at,
     attempts: Math.max(attempts ?? 0, tries),
   }
 }
+
+/** What is held stays so until it moves. */
+const reasonAfter = ({ status_reason }: MessageRow, status: string): string =>
+  status === "queued" && isHeld(status_reason) ? status_reason : ""
 
 function mayFollow(before: string, status: string): boolean {
   if (before === "sending" && status === "queued") return true

@@ -1,186 +1,216 @@
-import type { Paint } from "../lib/terminal"
-import { clockTime } from "../lib/time"
-import { number, spanText, until } from "./cells"
-import { messageLines } from "./details"
+import type { Components } from "../../src/client/components"
+import { number } from "../lib/cells"
+import { attemptColumns, emailColumns, emailText, eventText } from "../lib/email-text"
+import { reportLines } from "../lib/inbound-text"
+import { table } from "../lib/table"
+import { cleanLine, cleanText, type Paint } from "../lib/terminal"
+import { age, clockSecond, clockTime, tookText } from "../lib/time"
+import { trackingText } from "../lib/tracking-text"
 import { NO_FILTER } from "./filter"
-import {
-  chosen,
-  followed,
-  indexOf,
-  layoutOf,
-  moved,
-  stepsOf,
-  tableRows,
-  turnedDetail,
-} from "./layout"
+import { back, copy, key, moving, neighbours, scrolling } from "./keys"
+import { followed, indexOf } from "./layout"
+import { drawList } from "./list-lines"
+import { chosen, rowsOf, visibleRows, withList } from "./lists"
 import type { MessageRow } from "./message-rows"
 import {
-  type MessageDetail,
-  type MessagesState,
+  ask,
+  type Key,
+  type MessageParts,
+  type Screen,
   type State,
   type StateStep,
   step,
-  tabs,
-  whether,
-  withMessages,
+  type Tab,
 } from "./state"
-import { type MonitorColumn, statusBrush, statusWord, tableLines } from "./table-lines"
+import { textOfHtml } from "./text-of-html"
 import { withFilter, withShown } from "./update"
-
-const columns: MonitorColumn<MessageRow>[] = [
-  { title: "TIME", width: 8, cell: ({ created_at }) => clockTime(iso(created_at)).slice(0, 8) },
-  { title: "ID", width: 8, from: 100, cell: ({ id }) => id.slice(-8) }, // the random part
-  {
-    title: "CH",
-    width: 5,
-    from: 140,
-    cell: ({ channel }) => (channel === "email" ? "mail" : channel),
-  },
-  { title: "TO", width: 0, share: 1, cell: ({ to }) => to },
-  { title: "SUBJECT", width: 0, share: 1, cell: ({ subject }) => subject },
-  {
-    title: "STATUS",
-    width: 12,
-    cell: ({ status, is_held }) => (is_held ? "held" : statusWord(status)),
-    brush: ({ status }) => statusBrush(status),
-  },
-  { title: "TRY", width: 3, right: true, cell: ({ attempts }) => String(attempts) },
-  { title: "AGE", width: 9, right: true, cell: ageOf },
-]
 
 const iso = (milliseconds: number) => new Date(milliseconds).toISOString()
 
 /** How long it took, or, of what is still open, how long it has taken so far, or when it is due. */
 function ageOf({ created_at, changed_at, status, scheduled_at }: MessageRow, now: number): string {
   const is_open = status === "queued" || status === "sending"
-  if (is_open && scheduled_at !== null && scheduled_at > now) return until(iso(scheduled_at), now)
-  return spanText((is_open ? now : changed_at) - created_at)
+  if (is_open && scheduled_at !== null && scheduled_at > now) return age(iso(scheduled_at), now)
+  return tookText((is_open ? now : changed_at) - created_at)
 }
 
-/** The table of messages, each line exactly `width` cells. */
-export function listLines(state: State, width: number, paint: Paint): string[] {
-  const { messages, now } = state
-  const { height } = layoutOf(state)
-  const { selected, top } = messages.position
-  const has_focus = messages.detail === null
-  const rows = messages.shown
-  return tableLines({ columns, rows, width, height, top, selected, now, paint, has_focus })
-}
+const list = drawList("messages", ({ now }) => ({
+  TIME: ({ created_at }: MessageRow) => clockSecond(iso(created_at)),
+  CH: {
+    cell: ({ channel }: MessageRow) => (channel === "email" ? "mail" : channel),
+    spare: 10,
+  },
+  ...emailColumns,
+  AGE: { cell: (row: MessageRow) => ageOf(row, now), right: true, least: 9 },
+}))
 
 /** What is seen, of how many, and whether it moves. */
-export function listInfo({ messages }: State): string {
-  const { shown, rows, filter, paused, unseen, position, older } = messages
+function info(state: State): string {
+  const { rows, filter, paused, unseen, older } = state.messages
   const all = `${number(rows.length)}${older === "none" ? "" : "+"}`
-  const noun = all === "1" ? "message" : "messages"
   const many =
     filter.text === ""
-      ? `${all} ${noun}`
-      : `filter: ${filter.text}   ${number(shown.length)} of ${all}`
-  const moves = paused ? `paused, ${number(unseen)} new` : position.follows ? "following" : ""
+      ? `${all} ${all === "1" ? "message" : "messages"}`
+      : `filter: ${filter.text}   ${number(rowsOf(state, "messages").length)} of ${all}`
+  const { follows } = state.lists.messages.position
+  const moves = paused ? `paused, ${number(unseen)} new` : follows ? "following" : ""
   return [many, older === "loading" ? "loading…" : "", moves].filter(Boolean).join("   ")
 }
 
 /** Rows left below the reader when older ones are fetched. */
 const AHEAD = 50
 
-/** Keys of the Messages screen: in the list, or in the message that is opened. */
-export function pressOnMessages(state: State, key: string): StateStep {
-  const { messages } = state
-  if (messages.detail) return pressInDetail(state, messages.detail, key)
-  const rows = tableRows(layoutOf(state).height)
-  const by = stepsOf(key, rows)
-  if (by !== undefined) {
-    const position = moved(messages.position, messages.shown, by, rows)
-    return withOlderAsked(withMessages(state, { position }))
-  }
-  switch (key) {
-    case " ":
-      return step({ ...state, messages: pausedOrNot(state) })
-    case "f":
-      return step({ ...state, messages: followedOrNot(state, rows) })
-    case "<enter>":
-      return withDetail(state, "Timeline")
-    case "<escape>":
-      return messages.filter.text === "" ? step(state) : withFilter(state, NO_FILTER)
-    default:
-      return pressOnOne(state, key)
-  }
-}
-
 function withOlderAsked(state: State): StateStep {
-  const { older, position, shown, filter } = state.messages
-  const left = shown.length - indexOf(shown, position)
+  const { older, filter } = state.messages
+  const rows = rowsOf(state, "messages")
+  const left = rows.length - indexOf(rows, state.lists.messages.position)
   if (older !== "more" || left > AHEAD) return step(state)
-  return step(withMessages(state, { older: "loading" }), { do: "load_older", filter })
+  const messages = { ...state.messages, older: "loading" as const }
+  return step({ ...state, messages }, { do: "load_older", filter })
 }
 
-function pausedOrNot(state: State): MessagesState {
+function pausedOrNot(state: State): State {
   const { messages } = state
-  if (!messages.paused) return { ...messages, paused: true, unseen: 0 }
-  return withShown({ ...messages, paused: false, unseen: 0 }, state)
+  const next = { ...state, messages: { ...messages, paused: !messages.paused, unseen: 0 } }
+  return withShown(next)
 }
 
-function followedOrNot(state: State, rows: number): MessagesState {
-  const { messages } = state
-  if (messages.position.follows)
-    return { ...messages, position: { ...messages.position, follows: false } }
-  const running = messages.paused ? pausedOrNot(state) : messages
-  return { ...running, position: followed(running.shown, rows) }
+function followedOrNot(state: State): State {
+  const { position } = state.lists.messages
+  if (position.follows) {
+    return withList(state, "messages", { position: { ...position, follows: false } })
+  }
+  const running = state.messages.paused ? pausedOrNot(state) : state
+  const rows = rowsOf(running, "messages")
+  return withList(running, "messages", { position: followed(rows, visibleRows(state, "messages")) })
 }
 
-function withDetail(state: State, tab: MessageDetail["tab"]): StateStep {
-  const { shown, position } = state.messages
-  const row = chosen(shown, position)
-  if (!row) return step(state)
-  const detail = { id: row.id, tab, top: 0, parts: {} }
-  // An open message stays selected when newer ones arrive.
-  const held = { ...position, follows: false }
-  return step(withMessages(state, { position: held, detail }), {
-    do: "load_message",
-    id: row.id,
-    tab,
-  })
+const resend: Key = {
+  ...key("r", "resend", "send this message again (asks first)"),
+  word: "resend",
+  press(state) {
+    const row = chosen(state, "messages")
+    if (!row) return step(state)
+    const name = `${row.id.slice(0, 8)}…${row.id.slice(-4)}`
+    const text = `Send ${name} to ${row.to} again, with its copies?`
+    return ask(state, text, { do: "resend", id: row.id })
+  },
 }
 
-/** Keys that do the same in the list and in the detail. */
-function pressOnOne(state: State, key: string): StateStep {
-  const row = chosen(state.messages.shown, state.messages.position)
-  if (!row) return step(state)
-  if (key === "y") return step(state, { do: "copy", text: row.id })
-  if (key !== "r") return step(state)
-  const text = `Send ${row.id.slice(0, 8)}…${row.id.slice(-4)} to ${row.to} again, with its copies?`
-  return step({ ...state, question: whether(text, { do: "resend", id: row.id }) })
+const pause: Key = {
+  ...key("Space", "pause", "pause the list, or continue it"),
+  word: "pause",
+  press: (state) => step(pausedOrNot(state)),
 }
 
-function pressInDetail(state: State, detail: MessageDetail, key: string): StateStep {
-  const turned_detail = turnedDetail(state, detail, key, messageLines)
-  if (turned_detail !== undefined) return step(withMessages(state, { detail: turned_detail }))
-  switch (key) {
-    case "<tab>":
-    case "<right>":
-    case "l":
-      return turned(state, detail, 1)
-    case "<left>":
-    case "h":
-      return turned(state, detail, -1)
-    case "n":
-      return neighbour(state, detail, 1)
-    case "p":
-      return neighbour(state, detail, -1)
-    default:
-      return pressOnOne(state, key)
+const follow: Key = {
+  ...key("f", "follow", "follow the newest message, or stop following"),
+  word: "follow",
+  press: (state) => step(followedOrNot(state)),
+}
+
+const FILTER = "filter: status:bounced to:*@x.test since:1h tag:y template:n subject:z -word word"
+
+const inList: Key[] = [
+  moving,
+  key("⏎", "detail", "open the message: timeline, headers, text, raw, events"),
+  key("/", "filter", FILTER),
+  pause,
+  follow,
+  resend,
+  copy(),
+  {
+    ...key("Esc", "", ""),
+    press: (state) =>
+      state.messages.filter.text === "" ? step(state) : withFilter(state, NO_FILTER),
+  },
+]
+
+const inDetail: Key[] = [
+  back("the list"),
+  key("←→", "tab", "open another tab: ← → or Tab"),
+  scrolling,
+  ...neighbours("message"),
+  resend,
+  copy(),
+]
+
+/** A longer text is cut. */
+const SHOWN_CHARACTERS = 200_000
+
+/** What stands on a tab; undefined while it is not read yet. */
+export function messageText(
+  parts: MessageParts,
+  paint: Paint,
+  width: number,
+  tab: Tab,
+): string | undefined {
+  const { email, attempts = [], reports = [], raw, content, events, tracking } = parts
+  switch (tab) {
+    case "Timeline": {
+      if (!email) return undefined
+      const tried = attempts.length > 0 ? [table(attempts, attemptColumns, width, paint)] : []
+      const reported = reports.map((mail) => reportText(mail, paint))
+      return [emailText(email, paint), ...tried, ...reported].join("\n\n")
+    }
+    case "Headers":
+      return raw === undefined ? undefined : wholeText(raw.split(/\r?\n\r?\n/, 1)[0], paint)
+    case "Text":
+      return content && wholeText(content.html ? textOfHtml(content.html) : content.text, paint)
+    case "Raw":
+      return raw === undefined ? undefined : wholeText(raw, paint)
+    case "Events":
+      return events?.events.map((event) => eventLines(event, paint).join("\n")).join("\n")
+    case "Tracking":
+      return tracking && trackingText(tracking, paint)
   }
 }
 
-function turned(state: State, detail: MessageDetail, by: number): StateStep {
-  const at = (tabs.indexOf(detail.tab) + by + tabs.length) % tabs.length
-  const tab = tabs[at] ?? "Timeline"
-  const messages = { ...state.messages, detail: { ...detail, tab, top: 0 } }
-  return step({ ...state, messages }, { do: "load_message", id: detail.id, tab })
+/** What a receiving server reported afterwards (RFC 3464). */
+function reportText(mail: Components["InboundEmailSummary"], paint: Paint): string {
+  const title = paint.bold(`DSN  ${clockTime(mail.created_at)}  ${cleanLine(mail.id)}`)
+  return [title, ...reportLines(mail).map((line) => `  ${line}`)].join("\n")
 }
 
-function neighbour(state: State, detail: MessageDetail, by: number): StateStep {
-  const { messages } = state
-  const position = moved(messages.position, messages.shown, by, tableRows(layoutOf(state).height))
-  return withDetail(withMessages(state, { position }), detail.tab)
+function eventLines(event: Components["EmailEvents"]["events"][number], paint: Paint): string[] {
+  const { id, bounce_type, bounce_subtype, detail, url, actor, user_agent } = event
+  const known = Object.entries(detail ?? {}).filter(([, value]) => value !== null)
+  const facts = [
+    [bounce_type, bounce_subtype].filter(Boolean).join(" "),
+    url ?? "",
+    actor ? [actor, user_agent].filter(Boolean).join(", ") : "",
+    ...known.map(([name, value]) => `${name}: ${plain(value)}`),
+  ].filter(Boolean)
+  const lines = facts.map((fact) => `  ${cleanLine(fact)}`)
+  return [eventText(event, paint), paint.dim(`  ${cleanLine(id)}`), ...lines]
+}
+
+const plain = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value))
+
+function wholeText(found: string | null | undefined, paint: Paint): string {
+  if (!found) return paint.dim("there is none")
+  const rest = found.length - SHOWN_CHARACTERS
+  const more = rest > 0 ? `\n${paint.dim(`… ${number(rest)} more characters`)}` : ""
+  return cleanText(found.slice(0, SHOWN_CHARACTERS)) + more
+}
+
+export const messagesScreen: Screen = {
+  // Which template a mail was made from, no event tells.
+  load({ messages: { filter }, details }) {
+    const is_of_template = filter.query.template_id !== undefined && !details.messages
+    return is_of_template ? [{ do: "load_newest", filter }] : []
+  },
+  info,
+  lists: [list],
+  none: ({ messages: { filter } }) =>
+    filter.text === "" ? "no message yet" : "no message passes the filter: Esc removes it",
+  moved: withOlderAsked,
+  detail: {
+    opens: "messages",
+    title: ({ id }) => id,
+    text: messageText,
+    load: ({ id, tab }) => ({ do: "load_message", id, tab }),
+  },
+  keys: ({ details }) => (details.messages ? inDetail : inList),
+  actions: [resend, pause, follow, copy()],
 }

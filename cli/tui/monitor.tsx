@@ -10,13 +10,13 @@ import { onInterrupt } from "../lib/interrupt"
 import { painter } from "../lib/terminal"
 import { millis } from "../lib/time"
 import { openActions } from "./actions"
-import { loadTopics } from "./audience-news"
 import { NO_FILTER } from "./filter"
 import { firstCursor, followNews } from "./follow"
 import { bodyLines, bordered, infoLine, keyLine, statusLine, tabLine } from "./frame"
 import { keysFrom } from "./keys"
 import { LEAST } from "./layout"
 import { openScreen, RESTORED } from "./screen"
+import { screenOf } from "./screens"
 import { initialState, type State } from "./state"
 import { FRAME_MILLISECONDS, type MonitorStore, openStore } from "./store"
 
@@ -201,19 +201,7 @@ async function shown(colour: boolean, store: MonitorStore, life: MonitorRun): Pr
 
 /** What is not told by the stream is asked for, as far as it is on the screen. */
 function ask(store: MonitorStore): void {
-  const { screen, webhooks, messages, audience } = store.state()
-  const { filter, detail } = messages
-  store.ask({ do: "load_queue" })
-  // Which template a mail was made from, no event tells.
-  const is_of_template = filter.query.template_id !== undefined
-  if (screen === "messages" && is_of_template && !detail) store.ask({ do: "load_newest", filter })
-  if (screen === "inbound") store.ask({ do: "load_inbound" })
-  if (screen === "reputation") store.ask({ do: "load_reputation" })
-  if (screen === "box") store.ask({ do: "load_box" })
-  if (screen === "audience" && !audience.detail) store.ask(loadTopics(audience))
-  if (screen !== "webhooks") return
-  store.ask({ do: "load_endpoints" })
-  if (webhooks.detail) store.ask({ do: "load_delivery", ...idsOf(webhooks.detail) })
+  const state = store.state()
+  if (state.screen !== "queue") store.ask({ do: "load_queue" })
+  for (const intent of screenOf(state).load(state)) store.ask(intent)
 }
-
-const idsOf = ({ webhook_id, id }: { webhook_id: string; id: string }) => ({ webhook_id, id })

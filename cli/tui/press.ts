@@ -1,26 +1,30 @@
+import { withoutLast } from "../lib/cells"
 import { Failure } from "../lib/errors"
 import { moment } from "../lib/time"
-import { loadTopics, searchTopics } from "./audience-news"
-import { askTopics, openSubscriber, pressOnAudience } from "./audience-screen"
-import { pressOnBox } from "./box-screen"
-import { withoutLast } from "./cells"
+import { searchTopics } from "./audience-news"
+import { openSubscriber } from "./audience-screen"
+import { detailLines } from "./detail-lines"
 import { type MessageFilter, parseFilter } from "./filter"
-import { pressOnInbound } from "./inbound-screen"
-import { chosen } from "./layout"
-import { pressOnMessages } from "./messages-screen"
-import { reputationLength } from "./reputation-screen"
+import { ownKey } from "./keys"
+import { detailRows, layoutOf, moved, scrolled, stepsOf, TOP_OF_LIST } from "./layout"
+import { chosen, detailOf, focusedList, rowsOf, visibleRows, withDetail, withList } from "./lists"
+import { command_words, SCREENS, screenOf } from "./screens"
 import {
+  ask,
+  type Detail,
+  listsOf,
+  type PageScreen,
   type PromptState,
   replay_portions,
+  type ScreenName,
   type State,
   type StateStep,
+  said,
   screens,
-  scrolled,
   step,
-  whether,
+  tabs,
 } from "./state"
 import { withFilter, withShown } from "./update"
-import { pressOnEither, pressOnWebhooks } from "./webhooks-screen"
 
 /** What one key does: a character, or the name of a key in angle brackets, `<up>`. */
 export function press(before: State, key: string): StateStep {
@@ -32,7 +36,7 @@ export function press(before: State, key: string): StateStep {
   if (state.question) return answered(state, key)
   if (state.prompt) return pressInPrompt(state, state.prompt, key)
   if (state.help) return key === "q" ? step(state, { do: "quit" }) : step({ ...state, help: false })
-  return pressAnywhere(state, key) ?? pressOnScreen(state, key)
+  return pressOnScreen(state, key === "<backspace>" ? "<escape>" : key)
 }
 
 /**
@@ -49,77 +53,133 @@ function pressedBehindEscape(before: State, key: string): StateStep {
 /** Only a clear yes is one. */
 function answered(state: State, key: string): StateStep {
   const next = { ...state, question: null }
-  const chosen = state.question?.choices.find((choice) => choice.key === key.toLowerCase())
-  if (chosen) return step(next, chosen.action)
-  return step({ ...next, notice: { text: "nothing was done", at: state.now } })
+  const choice = state.question?.choices.find((one) => one.key === key.toLowerCase())
+  return choice ? step(next, choice.action) : said(next, "nothing was done")
 }
 
-function pressAnywhere(state: State, key: string): StateStep | undefined {
+/** What a screen says of a key counts before what the key does everywhere. */
+function pressOnScreen(state: State, key: string): StateStep {
+  const own = ownKey(screenOf(state).keys(state), key)
+  if (own?.press) return own.press(state)
   const screen = screens[Number(key) - 1]
-  if (/^[1-9]$/.test(key)) return screen ? opened(state, screen) : step(state)
+  if (screen) return opened(state, screen)
   switch (key) {
     case "q":
       return step(state, { do: "quit" })
     case "?":
       return step({ ...state, help: true })
     case "/": {
-      if (state.screen === "audience") return askTopics(state)
       const { filter: before } = state.messages
       const prompt = { asks: "filter" as const, text: before.text, problem: null, before }
-      return step({ ...opened(state, "messages").state, prompt })
+      return step({ ...state, screen: "messages", prompt })
     }
     case ":":
       return step({ ...state, prompt: { asks: "command", text: "", problem: null } })
+  }
+  const detail = detailOf(state)
+  if (detail) return pressInDetail(state, detail, key)
+  return focusedList(state) ? pressInList(state, key) : pressOnPage(state, key)
+}
+
+function opened(state: State, name: ScreenName): StateStep {
+  const next = { ...state, screen: name }
+  return step(next, ...SCREENS[name].load(next))
+}
+
+function pressOnPage(state: State, key: string): StateStep {
+  const { height, width } = layoutOf(state)
+  const by = stepsOf(key, height)
+  if (by === undefined) return step(state)
+  const name = state.screen as PageScreen
+  const page = state.pages[name]
+  const lines = detailLines(state, width, false).length
+  const next = { ...page, top: scrolled(page.top, by, lines, height) }
+  return step({ ...state, pages: { ...state.pages, [name]: next } })
+}
+
+function pressInList(state: State, key: string): StateStep {
+  const [, lower] = listsOf[state.screen]
+  const is_below = state.lower[state.screen] === true
+  const focused = (below: boolean) =>
+    step({ ...state, lower: { ...state.lower, [state.screen]: below } })
+  if (lower) {
+    if (key === "<tab>") return focused(!is_below)
+    if (key === "<escape>" || key === "<left>") return focused(false)
+    if (key === "<right>" || (key === "<enter>" && !is_below)) return focused(true)
+  }
+  return key === "<enter>" ? withOpened(state) : movedBy(state, key)
+}
+
+function movedBy(state: State, key: string): StateStep {
+  const name = focusedList(state)
+  const rows = name ? visibleRows(state, name) : 0
+  const by = stepsOf(key, rows)
+  if (name === undefined || by === undefined) return step(state)
+  const { position } = state.lists[name]
+  const next = withList(state, name, { position: moved(position, rowsOf(state, name), by, rows) })
+  const [upper, lower] = listsOf[state.screen]
+  const is_other = next.lists[name].position.selected !== position.selected
+  if (!lower) return screenOf(state).moved?.(next) ?? step(next)
+  if (name !== upper || !is_other) return step(next)
+  // What is below the row before does not belong to this one.
+  const emptied = withList(next, lower, { rows: null, of: null, position: TOP_OF_LIST })
+  return step(emptied, ...(screenOf(state).below?.(emptied) ?? []))
+}
+
+/** Opens the chosen row. It stays selected when newer ones arrive. */
+function withOpened(state: State, tab: Detail["tab"] = "Timeline"): StateStep {
+  const { detail: form } = screenOf(state)
+  const name = form?.opens
+  const row = name && chosen(state, name)
+  if (!form || !row) return step(state)
+  const { position, of } = state.lists[name]
+  const detail = { id: row.id, of, tab, top: 0, found: null, problem: null }
+  const held = withList(state, name, { position: { ...position, follows: false } })
+  return step(withDetail(held, state.screen, detail), form.load(detail))
+}
+
+function pressInDetail(state: State, detail: Detail, key: string): StateStep {
+  const { height, detail_width } = layoutOf(state)
+  const rows = detailRows(height)
+  const by = stepsOf(key, rows)
+  if (by !== undefined) {
+    const lines = detailLines(state, detail_width, false).length
+    const top = scrolled(detail.top, by, lines, rows)
+    return step(withDetail(state, state.screen, { ...detail, top }))
+  }
+  switch (key) {
+    case "<escape>":
+      return step(withDetail(state, state.screen, undefined))
+    case "<tab>":
+    case "<right>":
+    case "l":
+      return turned(state, detail, 1)
+    case "<left>":
+    case "h":
+      return turned(state, detail, -1)
+    case "n":
+    case "p":
+      return neighbour(state, detail, key === "n" ? 1 : -1)
     default:
-      return undefined
+      return step(state)
   }
 }
 
-function opened(state: State, screen: State["screen"]): StateStep {
-  const next = { ...state, screen }
-  switch (screen) {
-    case "webhooks":
-      return step(next, { do: "load_endpoints" })
-    case "queue":
-      return step(next, { do: "load_queue" })
-    case "inbound":
-      return step(next, { do: "load_inbound" })
-    case "reputation":
-      return step(next, { do: "load_reputation" })
-    case "audience":
-      return step(next, loadTopics(state.audience))
-    case "box":
-      return step(next, { do: "load_box" })
-    case "messages":
-      return step(next)
-  }
+/** Only messages have tabs. */
+function turned(state: State, detail: Detail, by: number): StateStep {
+  const { detail: form } = screenOf(state)
+  if (!form || state.screen !== "messages") return step(state)
+  const tab = tabs[(tabs.indexOf(detail.tab) + by + tabs.length) % tabs.length] ?? "Timeline"
+  const next = { ...detail, tab, top: 0, problem: null }
+  return step(withDetail(state, state.screen, next), form.load(next))
 }
 
-function pressOnScreen(state: State, key: string): StateStep {
-  switch (state.screen) {
-    case "messages":
-      return pressOnMessages(state, key)
-    case "webhooks":
-      return pressOnWebhooks(state, key)
-    case "inbound":
-      return pressOnInbound(state, key)
-    case "audience":
-      return pressOnAudience(state, key)
-    case "box":
-      return pressOnBox(state, key)
-    case "queue":
-      return step({ ...state, queue: { ...state.queue, top: queueTop(state, key) } })
-    case "reputation": {
-      const { found, top } = state.reputation
-      const next = scrolled(top, reputationLength(found), key)
-      return step({ ...state, reputation: { ...state.reputation, top: next } })
-    }
-  }
-}
-
-function queueTop({ queue: { top, work } }: State, key: string): number {
-  const lines = (work?.by_state.length ?? 0) + (work?.by_domain.length ?? 0)
-  return scrolled(top, lines, key)
+function neighbour(state: State, { tab }: Detail, by: number): StateStep {
+  const name = screenOf(state).detail?.opens
+  if (!name) return step(state)
+  const { position } = state.lists[name]
+  const next = moved(position, rowsOf(state, name), by, visibleRows(state, name))
+  return withOpened(withList(state, name, { position: next }), tab)
 }
 
 /** A key while a line is being typed. Esc leaves everything as it was. */
@@ -129,8 +189,10 @@ function pressInPrompt(state: State, prompt: PromptState, key: string): StateSte
   switch (key) {
     case "<escape>":
       return step(withTypedFilter({ ...state, prompt: null }, prompt.before))
-    case "<enter>":
-      return finish({ ...state, prompt: null }, prompt)
+    case "<enter>": {
+      const refused = (problem: string) => step({ ...state, prompt: { ...prompt, problem } })
+      return finished[prompt.asks]({ ...state, prompt: null }, prompt.text.trim(), refused)
+    }
     case "<backspace>":
     case "<delete>":
       return typed(withoutLast(prompt.text))
@@ -156,26 +218,21 @@ function filteredSoFar(state: State, { asks }: PromptState, text: string): State
 function withTypedFilter(state: State, filter: MessageFilter | undefined): State {
   const { messages } = state
   if (!filter || messages.paused || filter.text === messages.filter.text) return state
-  return { ...state, messages: withShown({ ...messages, filter }, state) }
-}
-
-function finish(state: State, prompt: PromptState): StateStep {
-  const refused = (problem: string) => step({ ...state, prompt: { ...prompt, problem } })
-  switch (prompt.asks) {
-    case "filter":
-      return applyFilter(state, prompt.text, refused)
-    case "replay":
-      return askReplay(state, prompt.text, refused)
-    case "command":
-      return command(state, prompt.text.trim(), refused)
-    case "subscriber":
-      return openSubscriber(state, prompt.text.trim())
-    case "topics":
-      return searchTopics(state, prompt.text.trim())
-  }
+  return withShown({ ...state, messages: { ...messages, filter } })
 }
 
 type Refuse = (problem: string) => StateStep
+
+const finished: Record<
+  PromptState["asks"],
+  (state: State, text: string, refused: Refuse) => StateStep
+> = {
+  filter: applyFilter,
+  replay: askReplay,
+  command,
+  subscriber: openSubscriber,
+  topics: searchTopics,
+}
 
 function applyFilter(state: State, text: string, refused: Refuse): StateStep {
   const filter = parseFilter(text)
@@ -183,11 +240,10 @@ function applyFilter(state: State, text: string, refused: Refuse): StateStep {
 }
 
 function askReplay(state: State, text: string, refused: Refuse): StateStep {
-  const endpoint = chosen(state.webhooks.endpoints ?? [], state.webhooks.position)
+  const endpoint = chosen(state, "endpoints")
   if (!endpoint) return step(state)
-  const { read_only } = state.webhooks
-  if (read_only !== null) return refused(read_only)
-  const [since = "", word = "held", ...more] = text.trim().split(/\s+/)
+  if (state.read_only !== null) return refused(state.read_only)
+  const [since = "", word = "held", ...more] = text.split(/\s+/)
   const status = replay_portions.find((one) => one === word)
   if (!status || more.length > 0) {
     return refused(`write a time, then ${replay_portions.join(", ")}, as: 1h held`)
@@ -198,55 +254,14 @@ function askReplay(state: State, text: string, refused: Refuse): StateStep {
     if (error instanceof Failure) return refused(error.message)
     throw error
   }
-  const what = `${status} events`
-  const asking = `Send ${what} since ${since} to ${endpoint.url} again?`
-  const question = whether(asking, { do: "replay", webhook_id: endpoint.id, since, status })
-  return step({ ...state, question })
-}
-
-const on_both = { copy: "y", resend: "r", retry: "r" }
-const on_messages = { ...on_both, follow: "f", pause: " " }
-const on_webhooks = { ...on_both, disable: "d", enable: "e", pause: "p", test: "t" }
-
-const on_inbound = { copy: "y", redeliver: "R", answered: "m" }
-
-const on_audience = { copy: "y", cancel: "c" }
-
-const on_box = { release: "r", drop: "D", backup: "b" }
-
-/** Words behind `:`, and the key that does the same, by the screen where they mean something. */
-const as_keys = {
-  messages: new Map(Object.entries(on_messages)),
-  webhooks: new Map(Object.entries(on_webhooks)),
-  queue: new Map<string, string>(),
-  reputation: new Map<string, string>(),
-  inbound: new Map(Object.entries(on_inbound)),
-  audience: new Map(Object.entries(on_audience)),
-  box: new Map(Object.entries(on_box)),
-}
-
-export const command_words = [
-  ...new Set([
-    ...[...screens, "filter", "clear", "replay", "help", "quit"],
-    ...Object.keys({ ...on_messages, ...on_webhooks, ...on_inbound, ...on_audience, ...on_box }),
-  ]),
-].sort()
-
-function asKey(state: State, word: string, places: string[], refused: Refuse): StateStep {
-  const key = as_keys[state.screen].get(word)
-  if (key === undefined) return refused(`${word} works in ${places.join(" and ")}: open it first`)
-  if (state.screen === "inbound") return pressOnInbound(state, key)
-  if (state.screen === "audience") return pressOnAudience(state, key)
-  if (state.screen === "box") return pressOnBox(state, key)
-  return state.screen === "webhooks" ? pressOnEither(state, key) : pressOnMessages(state, key)
+  const asking = `Send ${status} events since ${since} to ${endpoint.url} again?`
+  return ask(state, asking, { do: "replay", webhook_id: endpoint.id, since, status })
 }
 
 function command(state: State, text: string, refused: Refuse): StateStep {
   const [word = "", ...rest] = text.split(/\s+/)
   const screen = screens.find((name) => name === word)
   if (screen) return opened(state, screen)
-  const places = screens.filter((name) => as_keys[name].has(word))
-  if (places.length > 0) return asKey(state, word, places, refused)
   switch (word) {
     case "":
       return step(state)
@@ -261,7 +276,11 @@ function command(state: State, text: string, refused: Refuse): StateStep {
       return applyFilter(state, "", refused)
     case "replay":
       return askReplay({ ...state, screen: "webhooks" }, rest.join(" ") || "1h", refused)
-    default:
-      return refused(`there is no command ${word}; the commands are ${command_words.join(", ")}`)
   }
+  const actionOn = (name: ScreenName) => SCREENS[name].actions.find((one) => one.word === word)
+  const action = actionOn(state.screen)
+  if (action?.press) return action.press(state)
+  const places = screens.filter(actionOn)
+  if (places.length > 0) return refused(`${word} works in ${places.join(" and ")}: open it first`)
+  return refused(`there is no command ${word}; the commands are ${command_words.join(", ")}`)
 }

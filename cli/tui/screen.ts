@@ -1,4 +1,4 @@
-import { widthOf } from "./cells"
+import { widthOf } from "../lib/cells"
 
 /** Control sequences of ECMA-48 and of xterm. Terminals ignore private modes that they do not know. */
 const ESC = "\u001b["

@@ -1,35 +1,17 @@
 import type { Components } from "../../src/client/components"
 import type { ProgressSample, Publish } from "../lib/publish-progress"
+import type { Paint } from "../lib/terminal"
 import type { ServerRun } from "../local/held"
 import { type MessageFilter, NO_FILTER } from "./filter"
 import { type ListPosition, TOP_OF_LIST } from "./layout"
-import type { MessageRow } from "./message-rows"
-import { NO_RATES, type Rates } from "./message-rows"
-
-type EmailAttempt = Components["EmailAttempt"]
-type EmailContent = Components["EmailContent"]
-type Delivery = Components["Delivery"]
-type DeliveryDetail = Components["DeliveryDetail"]
-type Email = Components["Email"]
-type EmailEvents = Components["EmailEvents"]
-type Webhook = Components["Webhook"]
-type OpenWork = Components["OpenWork"]
-type InboundEmail = Components["InboundEmail"]
-type Reputation = Components["Reputation"]
-type InboundSummary = Components["InboundEmailSummary"]
-type Topic = Components["Topic"]
+import { type MessageRow, NO_RATES, type Rates } from "./message-rows"
 
 /** In the order of their number keys. */
 export const screens = [
-  "messages",
-  "webhooks",
-  "queue",
-  "inbound",
-  "reputation",
-  "audience",
-  "box",
+  ...(["messages", "webhooks", "queue", "inbound"] as const),
+  ...(["reputation", "audience", "box"] as const),
 ] as const
-type ScreenName = (typeof screens)[number]
+export type ScreenName = (typeof screens)[number]
 
 export const tabs = ["Timeline", "Headers", "Text", "Raw", "Events", "Tracking"] as const
 export type Tab = (typeof tabs)[number]
@@ -37,67 +19,77 @@ export type Tab = (typeof tabs)[number]
 /** How news arrive: by the socket, by asking again and again, or not at all. */
 export type Link = "connecting" | "live" | "polling" | "lost"
 
-/** What is fetched about one message. What is not there yet, or not any more, is left out. */
-export interface MessageParts {
-  email?: Email
-  attempts?: EmailAttempt[]
-  events?: EmailEvents
-  tracking?: Components["EmailTracking"]
-  content?: EmailContent
-  raw?: string
-  /** Reports of other servers about the message (DSN). */
-  reports?: InboundSummary[]
-  /** Why a tab could not be loaded. */
-  problems?: Partial<Record<Tab, string>>
+/** The rows of each list. */
+export interface Rows {
+  messages: MessageRow
+  endpoints: Components["Webhook"]
+  deliveries: Components["Delivery"]
+  inbound: Components["InboundEmailSummary"]
+  /** Those with an open publish first. */
+  topics: Components["Topic"]
+  publishes: Publish
 }
 
-export interface MessageDetail {
+export type ListName = keyof Rows
+
+/** From top to bottom. What is in the lower list belongs to the row that is chosen above. */
+export const listsOf: Readonly<Record<ScreenName, readonly ListName[]>> = {
+  messages: ["messages"],
+  webhooks: ["endpoints", "deliveries"],
+  inbound: ["inbound"],
+  audience: ["topics", "publishes"],
+  queue: [],
+  reputation: [],
+  box: [],
+}
+
+export interface ListState<Row> {
+  /** Null: not read yet. */
+  rows: readonly Row[] | null
+  position: ListPosition
+  /** The row above that these belong to. */
+  of: string | null
+}
+
+/** What is fetched about one message. What is not there yet, or not any more, is left out. */
+export interface MessageParts {
+  email?: Components["Email"]
+  attempts?: Components["EmailAttempt"][]
+  events?: Components["EmailEvents"]
+  tracking?: Components["EmailTracking"]
+  content?: Components["EmailContent"]
+  raw?: string
+  /** Reports of other servers about the message (DSN). */
+  reports?: Components["InboundEmailSummary"][]
+}
+
+/** What is fetched about one subscriber. What the key may not read is undefined. */
+export interface SubscriberFacts {
+  subscriber: Components["Subscriber"]
+  reachability: Components["Reachability"] | undefined
+  topics: readonly Components["SubscribedTopic"][] | undefined
+  consents: readonly Components["Consent"][] | undefined
+  messages: readonly Components["EmailSummary"][] | undefined
+}
+
+/** What is opened on a screen, by what is fetched for it. */
+export interface Opened {
+  messages: MessageParts
+  webhooks: Components["DeliveryDetail"]
+  inbound: Components["InboundEmail"]
+  audience: SubscriberFacts
+}
+
+export interface Detail<Found = object> {
+  /** Of a subscriber its external id, as it was typed, or its id. */
   id: string
+  /** The endpoint of a delivery. */
+  of: string | null
   tab: Tab
   /** Of the first line that is seen. */
   top: number
-  parts: MessageParts
-}
-
-export interface MessagesState {
-  rows: readonly MessageRow[]
-  /** Those that the filter lets through; while paused those of that moment. */
-  shown: readonly MessageRow[]
-  position: ListPosition
-  filter: MessageFilter
-  paused: boolean
-  /** What came while paused. */
-  unseen: number
-  older: "more" | "loading" | "none"
-  detail: MessageDetail | null
-}
-
-export interface DeliveryView {
-  webhook_id: string
-  id: string
-  top: number
-  found: DeliveryDetail | null
+  found: Found | null
   problem: string | null
-}
-
-export interface WebhooksState {
-  /** Null: not read yet. */
-  endpoints: readonly Webhook[] | null
-  problem: string | null
-  position: ListPosition
-  focus: "endpoints" | "deliveries"
-  deliveries_of: string | null
-  deliveries: readonly Delivery[]
-  delivery_position: ListPosition
-  detail: DeliveryView | null
-  /** Why the key may not change anything here; null while the server has not refused. */
-  read_only: string | null
-}
-
-interface QueueState {
-  work: OpenWork | null
-  problem: string | null
-  top: number
 }
 
 /** What the monitor knows about the machine. Parts for operators are undefined for others. */
@@ -110,55 +102,33 @@ export interface BoxFacts {
   server?: ServerRun | undefined
 }
 
-interface BoxState {
-  found: BoxFacts | null
-  problem: string | null
+/** Screens that are a text, by what is fetched for them. */
+export interface Pages {
+  queue: Components["OpenWork"]
+  reputation: Components["Reputation"]
+  box: BoxFacts
+}
+
+export type PageScreen = keyof Pages
+
+interface Page<Found> {
+  found: Found | null
   top: number
 }
 
-interface ReputationState {
-  found: Reputation | null
-  problem: string | null
-  top: number
+/** What the list of messages shows is in `lists`; while paused that of this moment. */
+interface MessagesState {
+  /** All that are known. */
+  rows: readonly MessageRow[]
+  filter: MessageFilter
+  paused: boolean
+  /** What came while paused. */
+  unseen: number
+  older: "more" | "loading" | "none"
 }
 
-export interface InboundView {
-  id: string
-  top: number
-  found: InboundEmail | null
-  problem: string | null
-}
-
-export interface InboundState {
-  /** Null: not read yet. */
-  mails: readonly InboundSummary[] | null
-  problem: string | null
-  position: ListPosition
-  detail: InboundView | null
-}
-
-/** What is fetched about one subscriber. What the key may not read is undefined. */
-export interface SubscriberFacts {
-  subscriber: Components["Subscriber"]
-  reachability: Components["Reachability"] | undefined
-  topics: readonly Components["SubscribedTopic"][] | undefined
-  consents: readonly Components["Consent"][] | undefined
-  messages: readonly Components["EmailSummary"][] | undefined
-}
-
-export interface SubscriberView {
-  /** Its id or its external id, as it was typed. */
-  name: string
-  /** Of the first line that is seen. */
-  top: number
-  found: SubscriberFacts | null
-  problem: string | null
-}
-
-export interface AudienceState {
-  /** Those with an open publish first. Null: not read yet. */
-  topics: readonly Topic[] | null
-  /** Whether the server has more of them. */
+interface AudienceState {
+  /** Whether the server has more topics. */
   more: boolean
   /** What is looked for in topics; "" for all of them. */
   search: string
@@ -166,16 +136,8 @@ export interface AudienceState {
   open: Readonly<Record<string, readonly Publish[]>>
   /** Where the next look at publishes begins in the list of the server. */
   next_look: number
-  problem: string | null
-  position: ListPosition
-  focus: "topics" | "publishes"
-  /** The key of the topic whose publishes are here. */
-  publishes_of: string | null
-  publishes: readonly Publish[]
-  publish_position: ListPosition
   /** What was done at the last looks, by publish: how fast those that run are. */
   samples: Readonly<Record<string, readonly ProgressSample[]>>
-  detail: SubscriberView | null
 }
 
 /** One line that is being typed. */
@@ -228,73 +190,42 @@ export interface State {
   sending: { status: string; reason: string }
   link: Link
   rates: Rates
+  lists: { readonly [Name in ListName]: ListState<Rows[Name]> }
+  /** The screens on which keys go to the lower list. */
+  lower: Partial<Record<ScreenName, boolean>>
+  details: { readonly [Name in keyof Opened]?: Detail<Opened[Name]> | undefined }
+  pages: { readonly [Name in PageScreen]: Page<Pages[Name]> }
+  /** Why a screen could not be read at the last look. */
+  problems: Partial<Record<ScreenName, string | undefined>>
   messages: MessagesState
-  webhooks: WebhooksState
-  queue: QueueState
-  inbound: InboundState
-  reputation: ReputationState
   audience: AudienceState
-  box: BoxState
+  /** Why the key may not change webhooks; null while the server has not refused. */
+  read_only: string | null
   prompt: PromptState | null
   question: Question | null
   help: boolean
   notice: { text: string; at: number } | null
 }
 
+const UNREAD = { rows: null, position: TOP_OF_LIST, of: null }
+const NO_PAGE = { found: null, top: 0 }
+
 export function initialState(columns: number, lines: number, now: number, title: string): State {
   return {
-    columns,
-    lines,
-    now,
-    screen: "messages",
-    title,
+    ...{ columns, lines, now, title, screen: "messages", link: "connecting", rates: NO_RATES },
     sending: { status: "", reason: "" },
-    link: "connecting",
-    rates: NO_RATES,
-    messages: {
-      rows: [],
-      shown: [],
-      position: TOP_OF_LIST,
-      filter: NO_FILTER,
-      paused: false,
-      unseen: 0,
-      older: "loading",
-      detail: null,
+    lists: {
+      messages: { ...UNREAD, rows: [] },
+      ...{ endpoints: UNREAD, deliveries: UNREAD, inbound: UNREAD },
+      ...{ topics: UNREAD, publishes: UNREAD },
     },
-    webhooks: {
-      endpoints: null,
-      problem: null,
-      position: TOP_OF_LIST,
-      focus: "endpoints",
-      deliveries_of: null,
-      deliveries: [],
-      delivery_position: TOP_OF_LIST,
-      detail: null,
-      read_only: null,
-    },
-    queue: { work: null, problem: null, top: 0 },
-    reputation: { found: null, problem: null, top: 0 },
-    inbound: { mails: null, problem: null, position: TOP_OF_LIST, detail: null },
-    audience: {
-      topics: null,
-      more: false,
-      search: "",
-      open: {},
-      next_look: 0,
-      problem: null,
-      position: TOP_OF_LIST,
-      focus: "topics",
-      publishes_of: null,
-      publishes: [],
-      publish_position: TOP_OF_LIST,
-      samples: {},
-      detail: null,
-    },
-    box: { found: null, problem: null, top: 0 },
-    prompt: null,
-    question: null,
-    help: false,
-    notice: null,
+    lower: {},
+    details: {},
+    pages: { queue: NO_PAGE, reputation: NO_PAGE, box: NO_PAGE },
+    problems: {},
+    messages: { rows: [], filter: NO_FILTER, paused: false, unseen: 0, older: "loading" },
+    audience: { more: false, search: "", open: {}, next_look: 0, samples: {} },
+    ...{ read_only: null, prompt: null, question: null, help: false, notice: null },
   }
 }
 
@@ -302,15 +233,10 @@ export function initialState(columns: number, lines: number, now: number, title:
 export type Intent =
   | AskedAction
   | { do: "load_message"; id: string; tab: Tab }
-  | { do: "load_older"; filter: MessageFilter }
-  | { do: "load_newest"; filter: MessageFilter }
-  | { do: "load_endpoints" }
+  | { do: "load_older" | "load_newest"; filter: MessageFilter }
+  | { do: "load_endpoints" | "load_queue" | "load_inbound" | "load_reputation" | "load_box" }
   | { do: "load_deliveries"; webhook_id: string }
   | { do: "load_delivery"; webhook_id: string; id: string }
-  | { do: "load_queue" }
-  | { do: "load_inbound" }
-  | { do: "load_reputation" }
-  | { do: "load_box" }
   | { do: "ask_drop"; server: ServerRun }
   | { do: "load_inbound_mail"; id: string }
   | { do: "load_topics"; search?: string }
@@ -326,36 +252,69 @@ export interface StateStep {
   intents: Intent[]
 }
 
-/** A question with one yes, on the key y. */
+export const step = (state: State, ...intents: Intent[]): StateStep => ({ state, intents })
+
+/** One line that says what has just happened. */
+export const said = (state: State, text: string): StateStep =>
+  step({ ...state, notice: { text, at: state.now } })
+
+/** Asks a question with one yes, on the key y. */
+export const ask = (state: State, text: string, action: AskedAction): StateStep =>
+  step({ ...state, question: whether(text, action) })
+
 export const whether = (text: string, action: AskedAction): Question => ({
   text,
   choices: [{ key: "y", word: "", action }],
 })
 
-export const step = (state: State, ...intents: Intent[]): StateStep => ({ state, intents })
+/** What a key does, and how it is told. A key without `press` does what it does on all screens. */
+export interface Key {
+  key: string
+  /** Two words for the line of keys; empty: told in the help only. */
+  short: string
+  /** Empty: not told. */
+  long: string
+  /** The command behind `:` that does the same. */
+  word?: string
+  /** Whether it changes something, which not every API key may. */
+  changes?: true
+  press?: (state: State) => StateStep
+}
 
-export const withMessages = (state: State, changes: Partial<MessagesState>): State => ({
-  ...state,
-  messages: { ...state.messages, ...changes },
-})
+/** The lines of a list, each exactly `width` cells. */
+export type DrawList = (
+  state: State,
+  size: { width: number; height: number; has_focus: boolean },
+  paint: Paint,
+) => string[]
 
-export const withWebhooks = (state: State, changes: Partial<WebhooksState>): State => ({
-  ...state,
-  webhooks: { ...state.webhooks, ...changes },
-})
-
-export const withAudience = (state: State, changes: Partial<AudienceState>): State => ({
-  ...state,
-  audience: { ...state.audience, ...changes },
-})
-
-export const withInbound = (state: State, changes: Partial<InboundState>): State => ({
-  ...state,
-  inbound: { ...state.inbound, ...changes },
-})
-
-/** Where the first line is after a key of scrolling. */
-export function scrolled(top: number, lines: number, key: string): number {
-  if (key === "j" || key === "<down>") return Math.min(Math.max(0, lines - 1), top + 1)
-  return key === "k" || key === "<up>" ? Math.max(0, top - 1) : top
+/** What a screen shows, as the CLI describes it, and what its keys do. */
+export interface Screen {
+  /** What is asked for when it is opened, and again and again while it is seen. */
+  load(state: State): Intent[]
+  /** All of it in one line. */
+  info(state: State): string
+  /** Its lists; what stands there where the first of them, or any of them, is empty. */
+  lists?: readonly DrawList[]
+  none?(state: State, list: ListName): string
+  /** After a key moved in its only list. */
+  moved?(state: State): StateStep
+  /** Asks for the lower list, after another row of the upper one was chosen. */
+  below?(state: State): Intent[]
+  /** A screen without lists: its text. */
+  page?(found: object, paint: Paint, width: number): string
+  detail?: {
+    /** The list whose rows are opened by Enter. */
+    opens?: ListName
+    title(detail: Detail): string
+    /** Below the title; where it has tabs, they stand there. */
+    under?(found: object): string
+    /** Undefined: not read yet. */
+    text(found: object, paint: Paint, width: number, tab: Tab): string | undefined
+    load(detail: Detail): Intent
+  }
+  /** What the keys do now, the most useful first. */
+  keys(state: State): readonly Key[]
+  /** The keys that are commands, too, wherever on this screen they are typed. */
+  actions: readonly Key[]
 }

@@ -1,33 +1,35 @@
-import type { Components } from "../../src/client/components"
-import type { Publish } from "../lib/publish-progress"
-import { keptAudience, withPublishes, withSubscriber, withTopics } from "./audience-news"
+import { isHeld } from "../lib/message-status"
+import { type AudienceNews, withPublishes, withTopics } from "./audience-news"
 import type { MessageFilter } from "./filter"
-import { kept, layoutOf, tableRows, webhookHeights } from "./layout"
+import { rowsOf, withDetail, withList, withLower, withRows } from "./lists"
 import { counted, mergeUpdates, type RowUpdate, upTo } from "./message-rows"
 import {
-  type BoxFacts,
+  type Detail,
   type Link,
-  type MessageParts,
-  type MessagesState,
+  type ListName,
+  type Opened,
+  type PageScreen,
+  type Pages,
   type Question,
+  type Rows,
+  type ScreenName,
   type State,
   type StateStep,
-  type SubscriberFacts,
+  said,
   step,
   type Tab,
-  withInbound,
-  withMessages,
-  withWebhooks,
 } from "./state"
 
-type Delivery = Components["Delivery"]
-type DeliveryDetail = Components["DeliveryDetail"]
-type Webhook = Components["Webhook"]
-type OpenWork = Components["OpenWork"]
-type Reputation = Components["Reputation"]
-type InboundEmail = Components["InboundEmail"]
-type InboundSummary = Components["InboundEmailSummary"]
-type Topic = Components["Topic"]
+type DetailNews = {
+  [Name in keyof Opened]: {
+    is: "detail"
+    screen: Name
+    id: string
+    tab?: Tab
+    found: Opened[Name] | null
+    problem?: string
+  }
+}[keyof Opened]
 
 /** Everything that changes the state, except keys. */
 export type News =
@@ -38,20 +40,15 @@ export type News =
   | { is: "link"; link: Link }
   | { is: "titled"; title: string }
   | { is: "sending"; status: string; reason: string }
-  | { is: "message"; id: string; tab: Tab; parts: MessageParts; problem?: string }
-  | { is: "endpoints"; endpoints?: readonly Webhook[]; problem?: string }
-  | { is: "deliveries"; webhook_id: string; deliveries: readonly Delivery[] }
-  | { is: "delivery"; id: string; found: DeliveryDetail | null; problem?: string }
+  | { is: "endpoints"; rows: readonly Rows["endpoints"][] }
+  | { is: "deliveries"; webhook_id: string; rows: readonly Rows["deliveries"][] }
+  | { is: "inbound"; rows: readonly Rows["inbound"][] }
+  | AudienceNews
+  | { [Name in PageScreen]: { is: "page"; screen: Name; found: Pages[Name] } }[PageScreen]
+  | DetailNews
+  | { is: "problem"; screen: ScreenName; problem: string }
   | { is: "read_only"; why: string }
-  | { is: "queue"; work?: OpenWork; problem?: string }
-  | { is: "box"; found?: BoxFacts; problem?: string }
-  | { is: "reputation"; found?: Reputation; problem?: string }
-  | { is: "inbound"; mails?: readonly InboundSummary[]; problem?: string }
-  | { is: "inbound_mail"; id: string; found: InboundEmail | null; problem?: string }
-  | { is: "topics"; search?: string; topics?: readonly Topic[]; more?: boolean; problem?: string }
-  | { is: "publishes"; topic_key: string; publishes: readonly Publish[] }
-  | { is: "subscriber"; name: string; found: SubscriberFacts | null; problem?: string }
-  | { is: "asked"; screen: State["screen"]; question: Question }
+  | { is: "asked"; screen: ScreenName; question: Question }
   | { is: "notice"; text: string }
 
 type NewsOf<Kind extends News["is"]> = Extract<News, { is: Kind }>
@@ -62,7 +59,7 @@ export function applyNews(state: State, news: News): StateStep {
     case "facts":
       return heardFacts(state, news.facts)
     case "older":
-      return step({ ...state, messages: withOlder(state, news) })
+      return step(withOlder(state, news))
     case "tick":
       return step(ticked(state, news.now))
     case "resized":
@@ -73,98 +70,113 @@ export function applyNews(state: State, news: News): StateStep {
       return step({ ...state, title: news.title })
     case "sending":
       return step({ ...state, sending: { status: news.status, reason: news.reason } })
-    case "notice":
-      return step({ ...state, notice: { text: news.text, at: state.now } })
+    case "endpoints":
+      return withEndpoints(state, news)
+    case "deliveries":
+      return step(withLower(state, "endpoints", "deliveries", news.webhook_id, news.rows))
+    case "inbound":
+      return step(withRows(read(state, "inbound"), "inbound", news.rows))
+    case "topics":
+      return withTopics(read(state, "audience"), news)
+    case "publishes":
+      return step(withPublishes(state, news))
+    case "page":
+      return step(withPage(read(state, news.screen), news))
+    case "detail":
+      return step(withFound(state, news))
+    case "problem":
+      return step({ ...state, problems: { ...state.problems, [news.screen]: news.problem } })
+    case "read_only":
+      return said({ ...state, read_only: news.why }, news.why)
     case "asked": {
       // What a person has turned to meanwhile is not interrupted.
       const { screen, question, prompt } = state
       const is_free = screen === news.screen && question === null && prompt === null
       return step(is_free ? { ...state, question: news.question } : state)
     }
-    case "read_only": {
-      const notice = { text: news.why, at: state.now }
-      return step({ ...withWebhooks(state, { read_only: news.why }), notice })
-    }
-    case "queue": {
-      const { work = state.queue.work, problem = null } = news
-      return step({ ...state, queue: { ...state.queue, work, problem } })
-    }
-    case "reputation": {
-      const { found = state.reputation.found, problem = null } = news
-      return step({ ...state, reputation: { ...state.reputation, found, problem } })
-    }
-    case "box": {
-      const { found = state.box.found, problem = null } = news
-      const next = { ...state, box: { ...state.box, found, problem } }
-      return step(found?.held === null ? { ...next, messages: withoutHeld(next) } : next)
-    }
-    case "inbound":
-      return step(withMails(state, news))
-    case "inbound_mail":
-      return step(withMail(state, news))
-    case "message":
-      return step(withParts(state, news))
-    case "endpoints":
-      return withEndpoints(state, news)
-    case "deliveries":
-      return step(withDeliveries(state, news))
-    case "topics":
-      return withTopics(state, news)
-    case "publishes":
-      return step(withPublishes(state, news))
-    case "subscriber":
-      return step(withSubscriber(state, news))
-    case "delivery":
-      return step(withDelivery(state, news))
+    case "notice":
+      return said(state, news.text)
   }
+}
+
+const read = (state: State, screen: ScreenName): State => ({
+  ...state,
+  problems: { ...state.problems, [screen]: undefined },
+})
+
+/** In the upper one of two lists a new row does not change the selection. */
+function withEndpoints(state: State, { rows }: NewsOf<"endpoints">): StateStep {
+  const { position } = state.lists.endpoints
+  const held = { ...position, follows: position.selected === null }
+  const next = withRows(
+    withList(read(state, "webhooks"), "endpoints", { position: held }),
+    "endpoints",
+    rows,
+  )
+  const still = { ...next.lists.endpoints.position, follows: false }
+  const webhook_id = still.selected
+  const load = webhook_id === null ? [] : [{ do: "load_deliveries" as const, webhook_id }]
+  return step(withList(next, "endpoints", { position: still }), ...load)
+}
+
+function withPage(state: State, { screen, found }: NewsOf<"page">): State {
+  const pages = { ...state.pages, [screen]: { ...state.pages[screen], found } }
+  const next = { ...state, pages }
+  return screen === "box" && found.held === null ? withoutHeld(next) : next
+}
+
+/** What is read of another record than the opened one came too late. Parts of a message come one by one. */
+function withFound(state: State, { screen, id, tab, found, problem }: DetailNews): State {
+  const detail: Detail | undefined = state.details[screen]
+  if (detail?.id !== id) return state
+  const is_seen = tab === undefined || tab === detail.tab
+  const parts = found ? { ...detail.found, ...found } : detail.found
+  const next = { ...detail, found: parts, problem: is_seen ? (problem ?? null) : detail.problem }
+  return withDetail(state, screen, next)
 }
 
 function heardFacts(state: State, facts: readonly RowUpdate[]): StateStep {
   const { rows, counts } = mergeUpdates(state.messages.rows, facts)
-  const { detail, paused, unseen } = state.messages
+  const { paused, unseen } = state.messages
   const messages = { ...state.messages, rows, unseen: paused ? unseen + counts.added : 0 }
-  const next = {
-    ...state,
-    rates: counted(state.rates, counts, state.now),
-    messages: withShown(messages, state),
-  }
-  const is_open = detail !== null && facts.some(({ id }) => id === detail.id)
+  const next = withShown({ ...state, rates: counted(state.rates, counts, state.now), messages })
+  const detail = state.details.messages
+  const is_open = detail !== undefined && facts.some(({ id }) => id === detail.id)
   if (!is_open || !["Timeline", "Events", "Tracking"].includes(detail.tab)) return step(next)
   return step(next, { do: "load_message", id: detail.id, tab: detail.tab })
 }
 
 /** Nothing is held since a restore any more, also where no event has told of a message yet. */
-function withoutHeld(state: State): MessagesState {
-  const { rows } = state.messages
-  if (!rows.some(({ is_held }) => is_held)) return state.messages
-  return withShown(
-    { ...state.messages, rows: rows.map((row) => ({ ...row, is_held: false })) },
-    state,
+function withoutHeld(state: State): State {
+  const { messages } = state
+  if (!messages.rows.some(({ status_reason }) => isHeld(status_reason))) return state
+  const rows = messages.rows.map((row) =>
+    isHeld(row.status_reason) ? { ...row, status_reason: "" } : row,
   )
+  return withShown({ ...state, messages: { ...messages, rows } })
 }
 
-function withOlder(state: State, { facts, more, filter }: NewsOf<"older">): MessagesState {
+function withOlder(state: State, { facts, more, filter }: NewsOf<"older">): State {
   const { rows } = mergeUpdates(state.messages.rows, facts, false)
   // A page that was asked for with another filter says nothing about the end of this list.
   const is_same = filter === state.messages.filter.text
   const older = is_same ? (more ? "more" : "none") : state.messages.older
-  return withShown({ ...state.messages, rows, older }, state)
+  return withShown({ ...state, messages: { ...state.messages, rows, older } })
 }
 
 /** Filters again, unless paused. The selected row stays where it is. */
-export function withShown(messages: MessagesState, state: State): MessagesState {
-  if (messages.paused) return messages
-  const { filter, rows } = messages
+export function withShown(state: State): State {
+  const { paused, filter, rows } = state.messages
+  if (paused) return state
   const shown = filter.text === "" ? rows : rows.filter((row) => filter.matches(row, state.now))
-  const position = kept(messages.position, messages.shown, shown, tableRows(layoutOf(state).height))
-  return { ...messages, shown, position }
+  return withRows(state, "messages", shown)
 }
 
 /** What is here already is filtered at once; the server is asked for what is not. */
 export function withFilter(state: State, filter: MessageFilter): StateStep {
   const running = { filter, paused: false, unseen: 0, older: "loading" as const }
   const messages = { ...state.messages, ...running }
-  const next = { ...state, screen: "messages" as const, messages: withShown(messages, state) }
+  const next = withShown({ ...state, screen: "messages", messages })
   return step(next, { do: "load_older", filter })
 }
 
@@ -174,84 +186,11 @@ function ticked(state: State, now: number): State {
   const old = state.notice !== null && now - state.notice.at > NOTICE_MILLISECONDS
   const next = { ...state, now, rates: upTo(state.rates, now), notice: old ? null : state.notice }
   // With `since:` rows that are too old leave by themselves.
-  return state.messages.filter.query.since === undefined
-    ? next
-    : { ...next, messages: withShown(state.messages, next) }
+  return state.messages.filter.query.since === undefined ? next : withShown(next)
 }
 
+/** Each list with its chosen row on the screen. */
 function resized(state: State): State {
-  const { messages, webhooks, inbound } = state
-  const { height } = layoutOf(state)
-  const mails = inbound.mails ?? []
-  const [upper, lower] = webhookHeights(height, webhooks.endpoints?.length ?? 0)
-  const { position, shown } = messages
-  const { endpoints, deliveries } = webhooks
-  const list = endpoints ?? []
-  return {
-    ...state,
-    audience: keptAudience(state),
-    messages: { ...messages, position: kept(position, shown, shown, tableRows(height)) },
-    inbound: { ...inbound, position: kept(inbound.position, mails, mails, tableRows(height)) },
-    webhooks: {
-      ...webhooks,
-      position: kept(webhooks.position, list, list, tableRows(upper)),
-      delivery_position: kept(webhooks.delivery_position, deliveries, deliveries, tableRows(lower)),
-    },
-  }
-}
-
-/** The chosen mail stays chosen when newer ones come; at the top of the list the newest is. */
-function withMails(state: State, news: NewsOf<"inbound">): State {
-  const before = state.inbound
-  const { mails = before.mails, problem = null } = news
-  const rows = tableRows(layoutOf(state).height)
-  const position = kept(before.position, before.mails ?? [], mails ?? [], rows)
-  return withInbound(state, { mails, problem, position })
-}
-
-function withMail(state: State, { id, found, problem }: NewsOf<"inbound_mail">): State {
-  const { detail } = state.inbound
-  if (detail?.id !== id) return state
-  const next = { ...detail, found: found ?? detail.found, problem: problem ?? null }
-  return withInbound(state, { detail: next })
-}
-
-function withParts(state: State, { id, tab, parts, problem }: NewsOf<"message">): State {
-  const { detail } = state.messages
-  if (detail?.id !== id) return state
-  const { [tab]: _, ...others } = detail.parts.problems ?? {}
-  const problems = problem === undefined ? others : { ...others, [tab]: problem }
-  const next = { ...detail, parts: { ...detail.parts, ...parts, problems } }
-  return withMessages(state, { detail: next })
-}
-
-function withEndpoints(state: State, news: NewsOf<"endpoints">): StateStep {
-  const before = state.webhooks
-  const { endpoints = before.endpoints, problem = null } = news
-  const [upper] = webhookHeights(layoutOf(state).height, endpoints?.length ?? 0)
-  // A new endpoint does not change the selection.
-  const held = { ...before.position, follows: before.position.selected === null }
-  const position = kept(held, before.endpoints ?? [], endpoints ?? [], tableRows(upper))
-  const still = { ...position, follows: false }
-  const next = withWebhooks(state, { endpoints, problem, position: still })
-  if (position.selected === null) return step(next)
-  return step(next, { do: "load_deliveries", webhook_id: position.selected })
-}
-
-function withDeliveries(state: State, { webhook_id, deliveries }: NewsOf<"deliveries">): State {
-  const { webhooks } = state
-  if (webhooks.position.selected !== webhook_id) return state
-  const is_same = webhooks.deliveries_of === webhook_id
-  const [, lower] = webhookHeights(layoutOf(state).height, webhooks.endpoints?.length ?? 0)
-  const before = is_same ? webhooks.deliveries : []
-  const position = is_same ? webhooks.delivery_position : { selected: null, top: 0, follows: true }
-  const delivery_position = kept(position, before, deliveries, tableRows(lower))
-  return withWebhooks(state, { deliveries, deliveries_of: webhook_id, delivery_position })
-}
-
-function withDelivery(state: State, { id, found, problem }: NewsOf<"delivery">): State {
-  const { detail } = state.webhooks
-  if (detail?.id !== id) return state
-  const next = { ...detail, found: found ?? detail.found, problem: problem ?? null }
-  return withWebhooks(state, { detail: next })
+  const names = Object.keys(state.lists) as ListName[]
+  return names.reduce((next, name) => withRows(next, name, rowsOf(next, name)), state)
 }

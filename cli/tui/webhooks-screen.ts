@@ -1,283 +1,177 @@
 import type { Components } from "../../src/client/components"
+import { deliveryColumns, deliveryText } from "../commands/deliveries"
+import { webhookColumns } from "../commands/webhooks"
+import { bar, counted, number } from "../lib/cells"
 import { shortId } from "../lib/table"
-import { cleanLine, type Paint } from "../lib/terminal"
-import { clockTime } from "../lib/time"
-import { fitted, meter, number, spanText, until } from "./cells"
-import { deliveryLines } from "./details"
-import { chosen, layoutOf, moved, stepsOf, tableRows, turnedDetail, webhookHeights } from "./layout"
+import { clockSecond } from "../lib/time"
+import { back, copy, key, moving, neighbours, scrolling, untold } from "./keys"
+import { drawList } from "./list-lines"
+import { chosen, rowsOf } from "./lists"
 import {
-  type DeliveryView,
+  ask,
+  type Key,
+  type Rows,
+  type Screen,
   type State,
   type StateStep,
+  said,
   step,
-  type WebhooksState,
-  whether,
-  withWebhooks,
 } from "./state"
-import { deliveryBrush, deliveryWord, type MonitorColumn, tableLines } from "./table-lines"
 
-type Delivery = Components["Delivery"]
 type Webhook = Components["Webhook"]
 
 /** Failed attempts in a row that switch an endpoint off (contract 30, 2). */
 const BREAKER = 10
 
-const endpointColumns: MonitorColumn<Webhook>[] = [
-  { title: "ENDPOINT", width: 0, share: 5, cell: ({ url }) => url },
-  { title: "EVENTS", width: 0, share: 2, from: 100, cell: ({ events }) => events.join(" ") },
-  {
-    title: "STATUS",
-    width: 17,
-    cell: statusOf,
-    brush: ({ status }) => (status === "active" ? "green" : "red"),
+const { AGE: _, FAILED: __, ...endpointColumns } = webhookColumns
+
+const endpoints = drawList("endpoints", () => ({
+  ...endpointColumns,
+  BREAKER: {
+    cell: ({ consecutive_failures: failures }: Webhook) =>
+      `${bar(failures / BREAKER, BREAKER)} ${failures}/${BREAKER}`,
+    paint: (text, { consecutive_failures: failures }, paint) =>
+      failures >= 8 ? paint.red(text) : failures >= 5 ? paint.yellow(text) : text,
+    least: 16,
+    spare: 1,
   },
-  {
-    title: "BREAKER",
-    width: 16,
-    cell: ({ consecutive_failures }) => meter(consecutive_failures, BREAKER),
-    brush: ({ consecutive_failures: failures }) =>
-      failures >= 8 ? "red" : failures >= 5 ? "yellow" : undefined,
-  },
-  { title: "HELD", width: 6, right: true, cell: ({ held_count }) => number(held_count ?? 0) },
-  { title: "LAST OK", width: 8, from: 100, cell: ({ last_success_at: at }) => timeOf(at) },
-]
+  "LAST OK": { cell: ({ last_success_at }) => clockSecond(last_success_at), least: 8, spare: 2 },
+}))
 
-const reasons: Partial<Record<string, string>> = {
-  circuit_breaker: "breaker ✗",
-  gone: "gone ✗",
-  manual: "by hand",
-  paused: "paused",
-}
+const { AGE: ___, ...columns } = deliveryColumns
 
-function statusOf({ status, disabled_reason }: Webhook): string {
-  if (status === "active") return status
-  return `off: ${reasons[disabled_reason ?? ""] ?? disabled_reason ?? ""}`
-}
-
-const timeOf = (iso: string | null) => (iso ? clockTime(iso).slice(0, 8) : "")
-
-const deliveryColumns: MonitorColumn<Delivery>[] = [
-  { title: "TIME", width: 8, cell: ({ created_at }) => timeOf(created_at) },
-  { title: "EVENT", width: 0, share: 5, cell: ({ event_type }) => event_type },
-  { title: "ID", width: 8, from: 100, cell: ({ event_id }) => shortId(event_id) },
-  {
-    title: "STATUS",
-    width: 11,
-    cell: ({ status }) => deliveryWord(status),
-    brush: ({ status }) => deliveryBrush(status),
-  },
-  { title: "ANSWER", width: 0, share: 3, cell: answerOf },
-  {
-    title: "TOOK",
-    width: 6,
-    from: 90,
-    right: true,
-    cell: ({ latency_ms: took }) => (took === null ? "" : spanText(took)),
-  },
-  {
-    title: "TRY",
-    width: 5,
-    right: true,
-    cell: ({ attempts, max_attempts }) => `${attempts}/${max_attempts}`,
-  },
-  {
-    title: "NEXT",
-    width: 9,
-    cell: nextOf,
-  },
-]
-
-/** A held delivery is not attempted. It shows how long it is still kept. */
-function nextOf({ next_attempt_at, status }: Delivery, now: number): string {
-  if (status === "held") return until(next_attempt_at, now).replace(/^in (.*)$/, "$1 left")
-  return status === "success" || status === "exhausted" ? "" : until(next_attempt_at, now)
-}
-
-function answerOf({ last_response_status, last_error }: Delivery): string {
-  const error = last_error === "http_status" && last_response_status !== null ? null : last_error
-  return [last_response_status, error].filter(Boolean).join(" ")
-}
-
-/** Endpoints above, what goes to the chosen one below; each line exactly `width` cells. */
-export function webhookLines(state: State, width: number, paint: Paint): string[] {
-  const { webhooks, now } = state
-  const { height } = layoutOf(state)
-  const { endpoints, problem, position, focus, deliveries, delivery_position, detail } = webhooks
-  if (endpoints === null || endpoints.length === 0) {
-    return told(problem ?? (endpoints ? NONE : "loading…"), width, height)
-  }
-  const [upper, lower] = webhookHeights(height, endpoints.length)
-  const both = { width, now, paint }
-  const above = tableLines({
-    ...both,
-    columns: endpointColumns,
-    rows: endpoints,
-    height: upper,
-    top: position.top,
-    selected: position.selected,
-    has_focus: focus === "endpoints" && detail === null,
-  })
-  const below = tableLines({
-    ...both,
-    columns: deliveryColumns,
-    rows: deliveries,
-    height: lower,
-    top: delivery_position.top,
-    selected: delivery_position.selected,
-    has_focus: focus === "deliveries" && detail === null,
-  })
-  return [...above, paint.dim("─".repeat(width)), ...below]
-}
-
-const NONE = "there is no endpoint yet: belfry webhooks create https://… --event '*'"
-
-/** One sentence instead of a table. */
-export function told(text: string, width: number, height: number): string[] {
-  const blank = " ".repeat(width)
-  const rest = Array.from({ length: Math.max(0, height - 2) }, () => blank)
-  return [blank, fitted(`  ${cleanLine(text)}`, width), ...rest].slice(0, height)
-}
+const deliveries = drawList("deliveries", () => ({
+  TIME: ({ created_at }: Rows["deliveries"]) => clockSecond(created_at),
+  ...columns,
+  // A receiver knows the id of the event.
+  ID: { cell: ({ event_id }: Rows["deliveries"]) => shortId(event_id), spare: 9 },
+}))
 
 /** How many there are, in one line. */
-export function webhookInfo({ webhooks }: State): string {
-  const { endpoints, deliveries, problem } = webhooks
-  if (problem !== null) return problem
-  const off = (endpoints ?? []).filter(({ status }) => status !== "active").length
-  const count = endpoints?.length ?? 0
-  const many = `${count} ${count === 1 ? "endpoint" : "endpoints"}${off > 0 ? `, ${off} off` : ""}`
-  return `${many}   ${deliveries.length} newest deliveries`
+function info(state: State): string {
+  const all = rowsOf(state, "endpoints")
+  const off = all.filter(({ status }) => status !== "active").length
+  const some = off > 0 ? `, ${off} off` : ""
+  const below = rowsOf(state, "deliveries").length
+  return `${counted(all.length, "endpoint")}${some}   ${below} newest deliveries`
 }
 
-/** Keys of the Webhooks screen: on endpoints, on deliveries, or in the one that is opened. */
-export function pressOnWebhooks(state: State, key: string): StateStep {
-  const { webhooks } = state
-  if (webhooks.detail) return pressInDelivery(state, webhooks.detail, key)
-  const [upper, lower] = webhookHeights(layoutOf(state).height, webhooks.endpoints?.length ?? 0)
-  const rows = tableRows(webhooks.focus === "endpoints" ? upper : lower)
-  const by = stepsOf(key, rows)
-  if (by !== undefined) return movedBy(state, by, rows)
-  const focused = (focus: WebhooksState["focus"]) => step(withWebhooks(state, { focus }))
-  switch (key) {
-    case "<tab>":
-      return focused(webhooks.focus === "endpoints" ? "deliveries" : "endpoints")
-    case "<escape>":
-    case "<left>":
-      return focused("endpoints")
-    case "<right>":
-      return focused("deliveries")
-    case "<enter>":
-      return webhooks.focus === "endpoints" ? focused("deliveries") : withDelivery(state)
-    default:
-      return pressOnEither(state, key)
-  }
-}
+const delivery = (state: State) => (state.lower.webhooks ? chosen(state, "deliveries") : undefined)
 
-function movedBy(state: State, by: number, rows: number): StateStep {
-  const { webhooks } = state
-  if (webhooks.focus === "deliveries") {
-    const delivery_position = moved(webhooks.delivery_position, webhooks.deliveries, by, rows)
-    return step(withWebhooks(state, { delivery_position }))
-  }
-  const position = moved(webhooks.position, webhooks.endpoints ?? [], by, rows)
-  const next = withWebhooks(state, { position })
-  if (position.selected === null || position.selected === webhooks.position.selected)
-    return step(next)
-  return step(next, { do: "load_deliveries", webhook_id: position.selected })
-}
+/** A change of the chosen endpoint, which is refused without a scope that may write. */
+const change = (
+  name: string,
+  word: string,
+  long: string,
+  press: (state: State, endpoint: Webhook) => StateStep,
+): Key => ({
+  ...key(name, word, long),
+  ...{ word, changes: true },
+  press(state) {
+    const endpoint = chosen(state, "endpoints")
+    if (!endpoint) return step(state)
+    return state.read_only === null ? press(state, endpoint) : said(state, state.read_only)
+  },
+})
 
-function withDelivery(state: State): StateStep {
-  const { webhooks } = state
-  const found = chosen(webhooks.deliveries, webhooks.delivery_position)
-  if (!found) return step(state)
-  const { id, webhook_id } = found
-  const detail = { id, webhook_id, top: 0, found: null, problem: null }
-  const delivery_position = { ...webhooks.delivery_position, follows: false }
-  const next = withWebhooks(state, { detail, delivery_position })
-  return step(next, { do: "load_delivery", webhook_id, id })
-}
+const test = change("t", "test", "send a test event to this endpoint", (state, { id }) =>
+  step(state, { do: "test", webhook_id: id }),
+)
 
-/** Keys for the chosen endpoint or delivery, wherever they are pressed. */
-export function pressOnEither(state: State, key: string): StateStep {
-  const { webhooks } = state
-  const endpoint = chosen(webhooks.endpoints ?? [], webhooks.position)
-  if (!endpoint) return step(state)
-  const in_deliveries = webhooks.focus === "deliveries"
-  const delivery = in_deliveries
-    ? chosen(webhooks.deliveries, webhooks.delivery_position)
-    : undefined
-  if (key === "y") return step(state, { do: "copy", text: delivery?.id ?? endpoint.id })
-  const { read_only } = webhooks
-  if (read_only !== null && CHANGING.includes(key)) return said(state, read_only)
-  switch (key) {
-    case "t":
-      return step(state, { do: "test", webhook_id: endpoint.id })
-    case "R":
-      return step({ ...state, prompt: { asks: "replay", text: "1h held", problem: null } })
-    case "r":
-      return delivery ? askRetry(state, delivery.webhook_id, delivery.id) : said(state, NO_DELIVERY)
-    case "e":
-      return askEnable(state, endpoint)
-    case "d":
-      return askOff(state, endpoint, "disable")
-    case "p":
-      return askOff(state, endpoint, "pause")
-    default:
-      return step(state)
-  }
-}
+const REPLAY = "send held or failed events again, from a given time (asks first)"
 
-/** Keys that are refused without a scope that may write. */
-const CHANGING = ["t", "R", "r", "e", "d", "p"]
+const replay = change("R", "replay", REPLAY, (state) =>
+  step({ ...state, prompt: { asks: "replay", text: "1h held", problem: null } }),
+)
 
-const NO_DELIVERY = "choose a delivery first: press Tab"
-
-const said = (state: State, text: string) => step({ ...state, notice: { text, at: state.now } })
+const retry = change("r", "retry", "attempt this delivery again now (asks first)", (state) => {
+  const found = delivery(state)
+  if (!found) return said(state, "choose a delivery first: press Tab")
+  const { webhook_id, id, event_type } = found
+  return ask(state, `Attempt the delivery of ${event_type} again?`, { do: "retry", webhook_id, id })
+})
 
 /** Held events leave at once, or wait for a replay: the question asks for one of the two. */
-function askEnable(state: State, { id: webhook_id, url, status, held_count }: Webhook): StateStep {
-  if (status === "active") return said(state, "the endpoint is active: p pauses it, d disables it")
-  const enable = (replay: "held" | "none") => ({ do: "enable" as const, webhook_id, replay })
-  if (held_count === 0) {
-    return step({ ...state, question: whether(`Enable ${url}?`, enable("none")) })
+const enable = change(
+  "e",
+  "enable",
+  "enable this endpoint, with or without its held events (asks first)",
+  (state, { id: webhook_id, url, status, held_count }) => {
+    if (status === "active") {
+      return said(state, "the endpoint is active: p pauses it, d disables it")
+    }
+    const enabled = (portion: "held" | "none") =>
+      ({ do: "enable", webhook_id, replay: portion }) as const
+    if (held_count === 0) return ask(state, `Enable ${url}?`, enabled("none"))
+    const choices = [
+      { key: "y", word: "send them", action: enabled("held") },
+      { key: "o", word: "only enable", action: enabled("none") },
+    ]
+    const text = `Enable it and send ${number(held_count)} held events? ${url}`
+    return step({ ...state, question: { text, choices } })
+  },
+)
+
+const off = (name: string, word: "pause" | "disable", long: string) =>
+  change(name, word, `${long}: its events are held for 7 days (asks first)`, (state, endpoint) => {
+    if (endpoint.status !== "active") return said(state, "the endpoint is off: e enables it")
+    const verb = word === "pause" ? "Pause" : "Disable"
+    const text = `${verb} it, and hold its events for 7 days? ${endpoint.url}`
+    return ask(state, text, { do: word, webhook_id: endpoint.id })
+  })
+
+const pause = off("p", "pause", "pause it")
+const disable = off("d", "disable", "disable it for good")
+
+const copied = copy(
+  (state) => state.details.webhooks?.id ?? (delivery(state) ?? chosen(state, "endpoints"))?.id,
+)
+
+/** The line of keys names what may be done now; the help tells all three switches. */
+function keys(state: State): readonly Key[] {
+  if (state.details.webhooks) {
+    const told = [back("the deliveries"), scrolling, retry, ...neighbours("delivery"), copied]
+    return [...told, ...[test, replay, enable, disable].map(untold)]
   }
-  const choices = [
-    { key: "y", word: "send them", action: enable("held") },
-    { key: "o", word: "only enable", action: enable("none") },
-  ]
-  const text = `Enable it and send ${number(held_count)} held events? ${url}`
-  return step({ ...state, question: { text, choices } })
+  const endpoint = chosen(state, "endpoints")
+  const inHelp = (one: Key): Key => ({ ...one, short: "" })
+  const is_off = endpoint !== undefined && endpoint.status !== "active"
+  const first = is_off ? enable : pause
+  const others = is_off ? [pause, disable].map(inHelp) : [disable, inHelp(enable)]
+  const tab = (to: string) =>
+    key("Tab", to, "move between endpoints and deliveries; ⏎ goes down, Esc up")
+  const opening = key("⏎", "detail", "open the delivery: request, answer, timing, next attempt")
+  const told = state.lower.webhooks
+    ? [moving, opening, retry, replay, first, test, tab("endpoints"), ...others, copied]
+    : [moving, tab("deliveries"), test, first, replay, ...others, copied, untold(retry)]
+  // Without an endpoint, as before the first answer, they do nothing yet.
+  return endpoint ? told : told.map(inHelp)
 }
 
-function askOff(state: State, { id, url, status }: Webhook, verb: "disable" | "pause"): StateStep {
-  if (status !== "active") return said(state, "the endpoint is off: e enables it")
-  const word = verb === "pause" ? "Pause" : "Disable"
-  const text = `${word} it, and hold its events for 7 days? ${url}`
-  return step({ ...state, question: whether(text, { do: verb, webhook_id: id }) })
-}
-
-function askRetry(state: State, webhook_id: string, id: string): StateStep {
-  const { webhooks } = state
-  const what = webhooks.deliveries.find((delivery) => delivery.id === id)?.event_type ?? id
-  const text = `Attempt the delivery of ${what} again?`
-  return step({ ...state, question: whether(text, { do: "retry", webhook_id, id }) })
-}
-
-function pressInDelivery(state: State, detail: DeliveryView, key: string): StateStep {
-  const turned_detail = turnedDetail(state, detail, key, deliveryLines)
-  if (turned_detail !== undefined) return step(withWebhooks(state, { detail: turned_detail }))
-  switch (key) {
-    case "n":
-    case "p":
-      return neighbour(state, key === "n" ? 1 : -1)
-    default:
-      return pressOnEither(state, key)
-  }
-}
-
-function neighbour(state: State, by: number): StateStep {
-  const { webhooks } = state
-  const [, lower] = webhookHeights(layoutOf(state).height, webhooks.endpoints?.length ?? 0)
-  const { delivery_position: position, deliveries } = webhooks
-  const delivery_position = moved(position, deliveries, by, tableRows(lower))
-  return withDelivery(withWebhooks(state, { delivery_position }))
+export const webhooksScreen: Screen = {
+  load: ({ details: { webhooks: opened } }) => [
+    { do: "load_endpoints" },
+    ...(opened
+      ? [{ do: "load_delivery", webhook_id: opened.of ?? "", id: opened.id } as const]
+      : []),
+  ],
+  info,
+  lists: [endpoints, deliveries],
+  none: (_, list) =>
+    list === "endpoints"
+      ? "there is no endpoint yet: belfry webhooks create https://… --event '*'"
+      : "no delivery to this endpoint yet",
+  below(state) {
+    const webhook_id = state.lists.endpoints.position.selected
+    return webhook_id === null ? [] : [{ do: "load_deliveries", webhook_id }]
+  },
+  detail: {
+    opens: "deliveries",
+    title: ({ id }) => `delivery ${id}`,
+    under: ({ event_type }: Components["DeliveryDetail"]) => event_type,
+    text: (found: Components["DeliveryDetail"], paint) => deliveryText(found, paint),
+    load: ({ id, of }) => ({ do: "load_delivery", webhook_id: of ?? "", id }),
+  },
+  keys,
+  actions: [test, replay, retry, enable, pause, disable, copied],
 }

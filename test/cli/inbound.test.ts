@@ -25,7 +25,7 @@ describe("the list of received mail", () => {
     api.data(LIST, [received(), received({ verified: true, from: null, kind: "bounce" })])
     const out = await screen(api, "list", "--to", "support@in.acme.test", "--since", "1d")
     expect(out).toMatch(/ID +FROM +TO +SUBJECT +KIND +VERIFIED/)
-    expect(out).toMatch(/Ann <ann@elsewhere.*new +no ✗/)
+    expect(out).toMatch(/Ann <ann@elsewhere.*new +dmarc ✗/)
     expect(out).toMatch(/bounce +yes/)
     expect(api.seen[0]?.query).toMatchObject({ to: "support@in.acme.test" })
   })

@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test"
-import { everywhere, keysOf } from "../../cli/tui/keys"
+import { press } from "../../cli/tui/press"
+import { everywhere, keysOf } from "../../cli/tui/screens"
 import { actionOf, MAILBOX_KEYS } from "../../src/console/mail/mailbox-keys"
+import { monitorWith } from "../cli/tui/rows"
 
 test("a key has one meaning in each place", () => {
   for (const place of ["list", "mail"] as const) {
@@ -18,8 +20,8 @@ test("arrows move in the list, and choose a tab in a mail", () => {
 })
 
 test("the keys of the monitor's messages do the same here", () => {
-  const lists = [keysOf({ screen: "messages", messages: { detail: null }, webhooks: {} } as never)]
-  lists.push(keysOf({ screen: "messages", messages: { detail: {} }, webhooks: {} } as never))
+  const list = monitorWith(1)
+  const lists = [keysOf(list), keysOf(press(list, "<enter>").state)]
   const named = [...lists.flat(), ...everywhere].flatMap(({ key }) => key.split(" "))
   for (const key of ["⏎", "/", "Space", "f", "r", "y", "Esc", "n", "p", "?"]) {
     expect(named).toContain(key)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { widthOf } from "../../cli/tui/cells"
+import { widthOf } from "../../cli/lib/cells"
 import { startBelfry } from "../harness/binary"
 import { missing } from "../harness/peers"
 import { sizes } from "../harness/sizes"

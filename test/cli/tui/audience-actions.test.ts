@@ -20,7 +20,7 @@ test("a subscriber named by a step of a path is refused, and nothing is asked fo
   using api = new FakeApi()
   const news = await newsOf(api, { do: "load_subscriber", name: ".." })
   const problem = "subscriber_id: A URL cannot hold .. as a name, because it is a step of its path."
-  expect(news).toEqual({ is: "subscriber", name: "..", found: null, problem })
+  expect(news).toEqual({ is: "detail", screen: "audience", id: "..", found: null, problem })
   expect(api.seen).toEqual([])
 })
 
@@ -28,7 +28,7 @@ test("topics are looked for by the server, which says whether there are more", a
   using api = new FakeApi()
   api.data("GET /v1/topics", [], { has_more: true })
   const news = await newsOf(api, { do: "load_topics", search: "old" })
-  expect(news).toEqual({ is: "topics", search: "old", topics: [], more: true })
+  expect(news).toEqual({ is: "topics", search: "old", rows: [], more: true })
   await newsOf(api, { do: "load_topics" })
   expect(api.seen.map(({ query }) => query)).toEqual([
     { per_page: "100", search: "old" },

@@ -6,13 +6,15 @@ import type { State } from "../../../cli/tui/state"
 import { applyNews } from "../../../cli/tui/update"
 import { consentRow, monitorWith, NOW, publishRow, subscriberRow, topicRow } from "./rows"
 
+const READ = { is: "topics", search: "", more: false } as const
+const OPENED = { is: "detail", screen: "audience", id: "user-1042" } as const
 const TOPICS = [topicRow("news", { subscriber_count: 100_000 }), topicRow("offers")]
 
 /** On the screen, with two topics and these publishes to the first one. */
 function open(publishes: Publish[], columns = 120, lines = 24): State {
   const screen = press(monitorWith(1, columns, lines), "6").state
-  const known = applyNews(screen, { is: "topics", topics: TOPICS }).state
-  return applyNews(known, { is: "publishes", topic_key: "news", publishes }).state
+  const known = applyNews(screen, { ...READ, rows: TOPICS }).state
+  return applyNews(known, { is: "publishes", topic_key: "news", rows: publishes }).state
 }
 
 const after = (state: State, ...keys: string[]) =>
@@ -24,22 +26,22 @@ describe("the Audience screen", () => {
   test("asks for the topics, and for the publishes to the chosen one and to others", () => {
     const opened = press(monitorWith(1), "6")
     expect(opened.intents).toEqual([{ do: "load_topics" }])
-    const known = applyNews(opened.state, { is: "topics", topics: TOPICS })
+    const known = applyNews(opened.state, { ...READ, rows: TOPICS })
     expect(known.intents).toEqual([
       { do: "load_publishes", topic_key: "news" },
       { do: "load_publishes", topic_key: "offers" },
     ])
     const below = press(known.state, "j")
     expect(below.intents).toEqual([{ do: "load_publishes", topic_key: "offers" }])
-    const late = { is: "publishes" as const, topic_key: "news", publishes: [publishRow("p1")] }
-    expect(applyNews(below.state, late).state.audience.publishes).toEqual([])
+    const late = { is: "publishes" as const, topic_key: "news", rows: [publishRow("p1")] }
+    expect(applyNews(below.state, late).state.lists.publishes.rows).toBeNull()
   })
 
   test("shows topics with their members, and publishes with what became of them", () => {
     const text = drawn(open([publishRow("p1")]))
     expect(text).toContain("[6 Audience]")
     expect(text).toMatch(/▸ news +News +100,000 +on +private/)
-    expect(text).toMatch(/12:00:00 +completed +▓{10} 100 % +1,250 +12:01:00 +46 +4/)
+    expect(text).toMatch(/12:00:00 +completed +▓{10} 100 % +1,204 +46 +4 +0 +12:01:00/)
     expect(text).toContain("2 topics   1 newest publishes")
   })
 
@@ -50,8 +52,8 @@ describe("the Audience screen", () => {
     })
     const first = open([at(100)])
     const later = applyNews(first, { is: "tick", now: NOW + 2000 }).state
-    const second = applyNews(later, { is: "publishes", topic_key: "news", publishes: [at(300)] })
-    expect(drawn(second.state)).toMatch(/sending +▓▓▓░{7} 30 % +300 +700 +100\/s +in 7 s/)
+    const second = applyNews(later, { is: "publishes", topic_key: "news", rows: [at(300)] })
+    expect(drawn(second.state)).toMatch(/sending +▓▓▓░{7} 30 % +300 +0 +0 +700 +100\/s +in 7 s/)
     expect(drawn(second.state)).toContain("1 running")
   })
 
@@ -69,9 +71,9 @@ describe("the Audience screen", () => {
         publishRow("p4", { ...open_, status: "queued", status_reason: "held_after_restore" }),
       ]),
     )
-    expect(text).toMatch(/held +since a restore/)
-    expect(text).toMatch(/scheduled +in 2/)
-    expect(text).toMatch(/paused +account_frozen/)
+    expect(text).toMatch(/held [0 ]+since a restore/)
+    expect(text).toMatch(/scheduled [0 ]+in 2/)
+    expect(text).toMatch(/paused [0 ]+account_frozen/)
     expect(text).toMatch(/failed ✗ .*12:01:00 expired/)
   })
 
@@ -102,25 +104,25 @@ describe("the Audience screen", () => {
     const running = publishRow("p2", { ...open_, status: "fanning_out" })
     const planned = publishRow("p3", { ...open_, status: "scheduled" })
     const publishes = [planned, running, publishRow("p1", { topic_key: "offers" })]
-    const news = { is: "publishes" as const, topic_key: "offers", publishes }
+    const news = { is: "publishes" as const, topic_key: "offers", rows: publishes }
     const state = applyNews(open([]), news).state
     const text = drawn(state)
-    expect(text).toMatch(/TOPIC .*PUBLISHING/)
-    expect(text).toMatch(/ {2}offers +Offers +2 +sending \+1 [\s\S]*▸ news +News/)
+    expect(text).toMatch(/KEY .*PUBLISHING/)
+    expect(text).toMatch(/ {2}offers +Offers +2 +on +private +sending \+1 [\s\S]*▸ news +News/)
     expect(text).toContain("2 topics   1 publishing   0 newest publishes")
-    expect(state.audience.publishes).toEqual([])
+    expect(state.lists.publishes.rows).toEqual([])
     const above = press(state, "k")
     expect(above.intents).toEqual([{ do: "load_publishes", topic_key: "offers" }])
-    const again = applyNews(above.state, { is: "topics", topics: TOPICS }).state
-    expect(again.audience.topics?.map(({ key }) => key)).toEqual(["offers", "news"])
-    const over = applyNews(again, { ...news, publishes: [publishRow("p2", open_over)] }).state
+    const again = applyNews(above.state, { ...READ, rows: TOPICS }).state
+    expect(again.lists.topics.rows?.map(({ key }) => key)).toEqual(["offers", "news"])
+    const over = applyNews(again, { ...news, rows: [publishRow("p2", open_over)] }).state
     expect(drawn(over)).not.toContain("sending")
   })
 
   test("sees an open publish to a topic that is far below the others", () => {
     const many = Array.from({ length: 60 }, (_, at) => topicRow(`topic-${at}`))
     const screen = press(monitorWith(1, 120, 24), "6").state
-    const news = { is: "topics" as const, topics: many }
+    const news = { ...READ, rows: many }
     let { state, intents } = applyNews(screen, news)
     const asked = new Set<string>()
     for (let looks = 0; looks < 25; looks++) {
@@ -131,8 +133,8 @@ describe("the Audience screen", () => {
     expect(asked.size).toBe(60)
     const topic_key = "topic-59"
     const planned = publishRow("p1", { topic_key, completed_at: null, status: "scheduled" })
-    const marked = applyNews(state, { is: "publishes", topic_key, publishes: [planned] }).state
-    expect(drawn(marked)).toMatch(/topic-59 +Topic-59 +2 +scheduled [\s\S]*▸ topic-0 /)
+    const marked = applyNews(state, { is: "publishes", topic_key, rows: [planned] }).state
+    expect(drawn(marked)).toMatch(/topic-59 +Topic-59 +2 +on +private +scheduled [\s\S]*▸ topic-0 /)
   })
 
   test("says that a topic has no publish yet, once it is known", () => {
@@ -143,19 +145,19 @@ describe("the Audience screen", () => {
 
   test("finds topics that are not among the newest, and Esc shows all again", () => {
     const screen = press(monitorWith(1), "6").state
-    const news = { is: "topics" as const, topics: TOPICS, more: true }
+    const news = { ...READ, rows: TOPICS, more: true }
     const state = applyNews(screen, news).state
     expect(drawn(state)).toContain("2+ topics (/ finds others)")
     const typed = after(state, "/", ..."old")
     expect(drawn(typed)).toContain("topics with: old")
     const asked = press(typed, "<enter>")
     expect(asked.intents).toEqual([{ do: "load_topics", search: "old" }])
-    expect(applyNews(asked.state, news).state.audience.topics).toBeNull()
-    const found = { ...news, search: "old", topics: [topicRow("old-news")], more: false }
+    expect(applyNews(asked.state, news).state.lists.topics.rows).toBeNull()
+    const found = { ...news, search: "old", rows: [topicRow("old-news")], more: false }
     const shown = applyNews(asked.state, found).state
     expect(drawn(shown)).toMatch(/▸ old-news/)
     expect(drawn(shown)).toContain("search: old   1 topic ")
-    const nothing = applyNews(asked.state, { ...found, topics: [] }).state
+    const nothing = applyNews(asked.state, { ...found, rows: [] }).state
     expect(drawn(nothing)).toContain('no topic has "old" in it: Esc shows all topics')
     expect(press(nothing, "<escape>").intents).toEqual([{ do: "load_topics" }])
     expect(press(shown, "6").intents).toEqual([{ do: "load_topics", search: "old" }])
@@ -163,10 +165,12 @@ describe("the Audience screen", () => {
 
   test("says what to do where there is no topic, or no scope", () => {
     const screen = press(monitorWith(1), "6").state
-    const none = applyNews(screen, { is: "topics", topics: [] }).state
+    const none = applyNews(screen, { ...READ, rows: [] }).state
     expect(drawn(none)).toContain("belfry topics create")
     const problem = "this needs a key with the scope topics:read"
-    expect(drawn(applyNews(screen, { is: "topics", problem }).state)).toContain(problem)
+    expect(
+      drawn(applyNews(screen, { is: "problem", screen: "audience", problem }).state),
+    ).toContain(problem)
   })
 })
 
@@ -199,24 +203,24 @@ describe("a subscriber on the Audience screen", () => {
     const opened = press(asked(), "<enter>")
     expect(opened.intents).toEqual([{ do: "load_subscriber", name: "user-1042" }])
     expect(press(after(open([]), "s"), "<enter>").intents).toEqual([])
-    expect(after(asked(), "<escape>").audience.detail).toBeNull()
+    expect(after(asked(), "<escape>").details.audience).toBeUndefined()
   })
 
   test("shows reachability with its reasons, consents, topics and what the key may not read", () => {
     const opened = after(asked(), "<enter>")
     expect(drawn(opened)).toContain("loading…")
-    const news = { is: "subscriber" as const, name: "user-1042", found: found() }
+    const news = { ...OPENED, found: found() }
     const text = drawn(applyNews({ ...opened, columns: 140, lines: 40 }, news).state)
-    expect(text).toMatch(/external +user-1042/)
-    expect(text).toMatch(/email +no ✗ \(unsubscribed\)/)
-    expect(text).toMatch(/push +no ✗ \(no address\)/)
-    expect(text).toMatch(/sms +yes \(quiet hours\)/)
-    expect(text).toMatch(/in_app +yes/)
-    expect(text).toMatch(/2026-11-21 +granted +email category newsletter +by api/)
+    expect(text).toMatch(/external_id +user-1042/)
+    expect(text).toMatch(/email +✗ unsubscribed/)
+    expect(text).toMatch(/push +✗ no_address/)
+    expect(text).toMatch(/sms +✓ quiet_hours until/)
+    expect(text).toMatch(/in_app +✓/)
+    expect(text).toMatch(/granted +email +category newsletter +api/)
     expect(text).toMatch(/LAST MESSAGES/)
     expect(text).toContain("this key may not read it")
-    const late = applyNews(opened, { ...news, name: "other" }).state
-    expect(late.audience.detail?.found).toBeNull()
+    const late = applyNews(opened, { ...news, id: "other" }).state
+    expect(late.details.audience?.found).toBeNull()
   })
 
   test("tells the end of one topic from the end of a whole channel", () => {
@@ -227,18 +231,18 @@ describe("a subscriber on the Audience screen", () => {
     ]
     const opened = after(asked(), "<enter>")
     const all = { ...found(), consents }
-    const news = { is: "subscriber" as const, name: "user-1042", found: all }
+    const news = { ...OPENED, found: all }
     const text = drawn(applyNews({ ...opened, lines: 40 }, news).state)
-    expect(text).toMatch(/withdrawn +email topic news +by one_click/)
-    expect(text).toMatch(/withdrawn +all email +by one_click/)
+    expect(text).toMatch(/withdrawn +email +topic news +one_click/)
+    expect(text).toMatch(/withdrawn +email +all +one_click/)
   })
 
   test("is closed by Esc, copied by y, and says where it is not there", () => {
     const opened = after(asked(), "<enter>")
     expect(press(opened, "y").intents).toEqual([{ do: "copy", text: "user-1042" }])
-    expect(after(opened, "<escape>").audience.detail).toBeNull()
+    expect(after(opened, "<escape>").details.audience).toBeUndefined()
     const problem = "There is no such subscriber in this project."
-    const news = { is: "subscriber" as const, name: "user-1042", found: null, problem }
+    const news = { ...OPENED, found: null, problem }
     expect(drawn(applyNews(opened, news).state)).toContain(problem)
   })
 })

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
-import { dropCommand } from "../../../cli/tui/box-loads"
-import { widthOf } from "../../../cli/tui/cells"
+import { widthOf } from "../../../cli/lib/cells"
+import { dropCommand } from "../../../cli/tui/loads"
 import { screenLines as linesOf } from "../../../cli/tui/monitor"
 import { press } from "../../../cli/tui/press"
 import { type BoxFacts, type State, whether } from "../../../cli/tui/state"
@@ -9,7 +9,7 @@ import { boxFacts, monitorWith } from "./rows"
 
 const open = (found: BoxFacts = boxFacts(), columns = 110, lines = 24) => {
   const screen = press(monitorWith(1, columns, lines), "7").state
-  return applyNews(screen, { is: "box", found }).state
+  return applyNews(screen, { is: "page", screen: "box", found }).state
 }
 
 const drawn = (state: State) => linesOf(state, false).map((line) => line.replace(/^│ | +│$/g, ""))
@@ -27,7 +27,7 @@ test("the box shows its checks with the forecast of the disk, held work and back
   expect(text).toMatch(/warning +! Invariant I4 is broken in 2 places/)
   expect(text).toMatch(/held +1,204 wait since a restore, the oldest for 3 h/)
   expect(text).toMatch(/BACKUP +SIZE +CHECKED +AGE/)
-  expect(text).toMatch(/70\.0 MB +✓ +3 h {2}lacks 2 files/)
+  expect(text).toMatch(/70\.0 MB +✓ +\d+ \w+ {2}lacks 2 files/)
   expect(text).toMatch(/12\.0 KB +✗/)
   expect(text).toMatch(/1 failed +2 warn +newest backup/)
 })
@@ -83,5 +83,5 @@ test("every line fits, also on a narrow terminal, and the screen scrolls to its 
   for (let n = 0; n < 50; n++) state = press(state, "j").state
   expect(textOf(state)).toContain("12.0 KB")
   for (let n = 0; n < 50; n++) state = press(state, "k").state
-  expect(state.box.top).toBe(0)
+  expect(state.pages.box.top).toBe(0)
 })

@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test"
 import { createElement } from "react"
+import { widthOf } from "../../../cli/lib/cells"
 import { painter } from "../../../cli/lib/terminal"
-import { widthOf } from "../../../cli/tui/cells"
 import { infoLine, tabLine } from "../../../cli/tui/frame"
+import { withList } from "../../../cli/tui/lists"
 import { screenLines as linesOf, Monitor } from "../../../cli/tui/monitor"
 import { press } from "../../../cli/tui/press"
 import type { State } from "../../../cli/tui/state"
@@ -27,7 +28,7 @@ function withEndpoint(state: State): State {
   const off = { status: "disabled", disabled_reason: "paused", held_count: 1_234_567 } as const
   const url = `https://例え.test/${"hook/".repeat(30)}`
   const endpoints = [endpoint("a", { url, ...off })]
-  return applyNews(after(state, "2"), { is: "endpoints", endpoints }).state
+  return applyNews(after(state, "2"), { is: "endpoints", rows: endpoints }).state
 }
 
 const HARD = inboundMail("m1", {
@@ -40,7 +41,7 @@ const HARD = inboundMail("m1", {
 
 /** On the screen of received mail, with some that is hard to measure. */
 const withMail = (state: State): State =>
-  applyNews(after(state, "4"), { is: "inbound", mails: [HARD, inboundMail("m2")] }).state
+  applyNews(after(state, "4"), { is: "inbound", rows: [HARD, inboundMail("m2")] }).state
 
 /** On the screen of the audience, with a name that is hard to measure and a publish that runs. */
 function withAudience(state: State): State {
@@ -48,10 +49,15 @@ function withAudience(state: State): State {
     topicRow("news", { name: "漢字 🎉 👩‍👩‍👧 é", subscriber_count: 1_234_567 }),
     topicRow("b"),
   ]
-  const known = applyNews(after(state, "6"), { is: "topics", topics }).state
+  const known = applyNews(after(state, "6"), {
+    is: "topics",
+    search: "",
+    rows: topics,
+    more: false,
+  }).state
   const running = publishRow("p1", { status: "fanning_out", completed_at: null })
   const publishes = [running, publishRow("p2", { status: "failed", status_reason: "expired" })]
-  return applyNews(known, { is: "publishes", topic_key: "news", publishes }).state
+  return applyNews(known, { is: "publishes", topic_key: "news", rows: publishes }).state
 }
 
 /** A monitor in every posture, with text that is hard to measure. */
@@ -80,22 +86,23 @@ function postures(columns: number, lines: number): State[] {
     after(start, "2"),
     after(withEndpoint(start), "?"),
     after(withEndpoint(start), "e"),
-    applyNews(after(start, "3"), { is: "queue", work: empty }).state,
-    applyNews(after(start, "3"), { is: "queue", work: busy }).state,
+    applyNews(after(start, "3"), { is: "page", screen: "queue", found: empty }).state,
+    applyNews(after(start, "3"), { is: "page", screen: "queue", found: busy }).state,
     after(start, "4"),
     after(start, "5"),
-    applyNews(after(start, "5"), { is: "reputation", found: troubled() }).state,
+    applyNews(after(start, "5"), { is: "page", screen: "reputation", found: troubled() }).state,
     after(start, "6"),
     withAudience(start),
     after(start, "7"),
-    applyNews(after(start, "7"), { is: "box", found: boxFacts() }).state,
+    applyNews(after(start, "7"), { is: "page", screen: "box", found: boxFacts() }).state,
     after(withAudience(start), "<tab>", "c"),
     after(withAudience(start), "?"),
     after(withMail(start), "?"),
     withMail(start),
     after(withMail(start), "<enter>"),
-    applyNews(after(withMail(start), "<enter>"), { is: "inbound_mail", id: HARD.id, found: HARD })
-      .state,
+    applyNews(after(withMail(start), "<enter>"), {
+      ...{ is: "detail", screen: "inbound", id: HARD.id, found: HARD },
+    }).state,
     after(withMail(start), "R"),
   ]
 }
@@ -166,13 +173,13 @@ test("what the status line tells fits, the most important first", () => {
 test("ten thousand rows cost no more to draw than thirty", () => {
   const state = after(monitorWith(10_000), "G")
   let looked = 0
-  const counting = new Proxy(state.messages.shown, {
+  const counting = new Proxy(state.lists.messages.rows ?? [], {
     get(rows, name, self) {
       if (typeof name === "string" && /^\d+$/.test(name)) looked += 1
       return Reflect.get(rows, name, self)
     },
   })
-  const drawn = linesOf({ ...state, messages: { ...state.messages, shown: counting } }, false)
+  const drawn = linesOf(withList(state, "messages", { rows: counting }), false)
   expect(drawn.join("")).toContain("Number 0 ")
   expect(looked).toBeLessThan(40)
 })

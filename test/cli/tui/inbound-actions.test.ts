@@ -36,18 +36,26 @@ test("a bounced message brings the reports about it, oldest first, and those of 
   const other = received({ id: "3", replied_to_message_id: "another" })
   api.data("GET /v1/inbound-emails", [newest, other, oldest])
   const news = await newsOf(api, openMessage)
-  expect(news).toMatchObject({ is: "message", parts: { reports: [{ id: "1" }, { id: "2" }] } })
+  expect(news).toMatchObject({
+    is: "detail",
+    screen: "messages",
+    found: { reports: [{ id: "1" }, { id: "2" }] },
+  })
   const asked = api.seen.find(({ path }) => path === "/v1/inbound-emails")
   expect(asked?.query).toEqual({ thread_id: ID, kind: "bounce", per_page: "100" })
 })
 
 test("a message that did not bounce asks for none, and a key without the scope gets none", async () => {
   using fine = withEmail({ timeline: timeline("email.delivered") })
-  expect(await newsOf(fine, openMessage)).toMatchObject({ parts: { reports: [] } })
+  expect(await newsOf(fine, openMessage)).toMatchObject({ found: { reports: [] } })
   expect(fine.seen.map(({ path }) => path)).not.toContain("/v1/inbound-emails")
   using api = withEmail({ status: "bounced", timeline: timeline("email.bounced") })
   api.error("GET /v1/inbound-emails", 403, "forbidden", { required_scope: "inbound:read" })
-  expect(await newsOf(api, openMessage)).toMatchObject({ is: "message", parts: { reports: [] } })
+  expect(await newsOf(api, openMessage)).toMatchObject({
+    is: "detail",
+    screen: "messages",
+    found: { reports: [] },
+  })
 })
 
 test("received mail is read, and opened, and its event sent again", async () => {
@@ -56,9 +64,9 @@ test("received mail is read, and opened, and its event sent again", async () => 
   api.data(`GET /v1/inbound-emails/${ID}`, received())
   api.data(`POST /v1/inbound-emails/${ID}/redeliver`, { deliveries: [{}, {}] })
   const list = await newsOf(api, { do: "load_inbound" })
-  expect(list).toMatchObject({ is: "inbound", mails: [{ id: ID }] })
+  expect(list).toMatchObject({ is: "inbound", rows: [{ id: ID }] })
   const one = await newsOf(api, { do: "load_inbound_mail", id: ID })
-  expect(one).toMatchObject({ is: "inbound_mail", id: ID, found: { id: ID } })
+  expect(one).toMatchObject({ is: "detail", screen: "inbound", id: ID, found: { id: ID } })
   const sent = await newsOf(api, { do: "redeliver", id: ID })
   expect(sent).toEqual({ is: "notice", text: "2 deliveries are sent again" })
 })
@@ -67,8 +75,16 @@ test("a key without the scope, and an older server, are told where the mail woul
   using api = new FakeApi()
   api.error("GET /v1/inbound-emails", 403, "forbidden", { required_scope: "inbound:read" })
   const problem = "this needs a key with the scope inbound:read"
-  expect(await newsOf(api, { do: "load_inbound" })).toEqual({ is: "inbound", problem })
+  expect(await newsOf(api, { do: "load_inbound" })).toEqual({
+    is: "problem",
+    screen: "inbound",
+    problem,
+  })
   api.error("GET /v1/inbound-emails", 404, "not_found")
   const absent = "this server does not have this screen"
-  expect(await newsOf(api, { do: "load_inbound" })).toEqual({ is: "inbound", problem: absent })
+  expect(await newsOf(api, { do: "load_inbound" })).toEqual({
+    is: "problem",
+    screen: "inbound",
+    problem: absent,
+  })
 })

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test"
 import { painter } from "../../../cli/lib/terminal"
-import { inboundLines, messageLines } from "../../../cli/tui/details"
-import { infoLine } from "../../../cli/tui/frame"
-import { inboundTable } from "../../../cli/tui/inbound-screen"
+import { detailLines } from "../../../cli/tui/detail-lines"
+import { bodyLines, infoLine } from "../../../cli/tui/frame"
+import { messageText } from "../../../cli/tui/messages-screen"
 import { screenLines } from "../../../cli/tui/monitor"
 import { press } from "../../../cli/tui/press"
 import type { Intent, State } from "../../../cli/tui/state"
@@ -32,9 +32,11 @@ const mails = [
   inboundMail("m1"),
 ]
 
+const OPENED = { is: "detail", screen: "inbound", id: "m3" } as const
+
 /** The inbound screen with three mails; the newest is chosen. */
 const screen = (columns = 130): State =>
-  applyNews(press(monitorWith(0, columns), "4").state, { is: "inbound", mails }).state
+  applyNews(press(monitorWith(0, columns), "4").state, { is: "inbound", rows: mails }).state
 
 function pressed(state: State, ...keys: string[]): { state: State; intents: Intent[] } {
   const intents: Intent[] = []
@@ -49,55 +51,53 @@ function pressed(state: State, ...keys: string[]): { state: State; intents: Inte
 
 describe("the screen of received mail", () => {
   test("shows verdicts, kind and the message that a mail answers", () => {
-    const text = inboundTable(screen(), 126, plain).join("\n")
-    expect(text).toMatch(/TIME +ID +FROM +TO +SUBJECT +KIND +CHECKED +SPAM +ANSWERS/)
-    expect(text).toMatch(new RegExp(`bounce +verified +0 +${MESSAGE.slice(-8)}`))
+    const text = bodyLines(screen(), plain, false).join("\n")
+    expect(text).toMatch(/TIME +ID +FROM +TO +SUBJECT +KIND +VERIFIED +SPAM +ANSWERS/)
+    expect(text).toMatch(new RegExp(`bounce +yes +0 +${MESSAGE.slice(-8)}`))
     expect(text).toMatch(/new +spf dmarc ✗/)
     expect(infoLine(screen(), plain)).toContain("3 newest mails   1 not verified")
   })
 
   test("says that it loads, that there is none, and why it cannot be read", () => {
     const empty = press(monitorWith(0), "4").state
-    expect(inboundTable(empty, 76, plain).join("")).toContain("loading…")
-    const none = applyNews(empty, { is: "inbound", mails: [] }).state
-    expect(inboundTable(none, 76, plain).join("")).toContain("no mail came in yet")
+    expect(bodyLines(empty, plain, false).join("")).toContain("loading…")
+    const none = applyNews(empty, { is: "inbound", rows: [] }).state
+    expect(bodyLines(none, plain, false).join("")).toContain("no mail came in yet")
     const problem = "this needs a key with the scope inbound:read"
-    const refused = applyNews(empty, { is: "inbound", problem }).state
-    expect(inboundTable(refused, 76, plain).join("")).toContain(problem)
+    const refused = applyNews(empty, { is: "problem", screen: "inbound", problem }).state
+    expect(bodyLines(refused, plain, false).join("")).toContain(problem)
   })
 
   test("stays at the newest mail until another one is chosen", () => {
     const newer = [inboundMail("m4"), ...mails]
-    const followed = applyNews(screen(), { is: "inbound", mails: newer }).state
-    expect(followed.inbound.position.selected).toBe("m4")
+    const followed = applyNews(screen(), { is: "inbound", rows: newer }).state
+    expect(followed.lists.inbound.position.selected).toBe("m4")
     const { state } = pressed(screen(), "j")
-    const kept = applyNews(state, { is: "inbound", mails: newer }).state
-    expect(kept.inbound.position.selected).toBe("m2")
+    const kept = applyNews(state, { is: "inbound", rows: newer }).state
+    expect(kept.lists.inbound.position.selected).toBe("m2")
   })
 
   test("opens a mail, shows what it reports, and goes on to its neighbours", () => {
     const opened = pressed(screen(), "<enter>")
     expect(opened.intents).toEqual([{ do: "load_inbound_mail", id: "m3" }])
     const found = mails[0] ?? null
-    const { state } = applyNews(opened.state, { is: "inbound_mail", id: "m3", found })
-    const lines = inboundLines(state.inbound.detail ?? never(), 90, false).map((line) =>
-      line.trim(),
-    )
+    const { state } = applyNews(opened.state, { ...OPENED, found })
+    const lines = detailLines(state, 90, false).map((line) => line.trim())
     expect(lines).toContain("ann@elsewhere.test  failed  5.1.1")
     expect(lines).toContain("550 5.1.1 No such user here")
     expect(lines).toContain("at mx2.elsewhere.test")
-    expect(lines).toContain("checked    spf pass  dkim pass  dmarc pass  arc none")
+    expect(lines).toContain("checked   spf pass  dkim pass  dmarc pass  arc none")
     expect(lines).toContain("Where is my order?")
     expect(pressed(state, "n").intents).toEqual([{ do: "load_inbound_mail", id: "m2" }])
-    expect(pressed(state, "<escape>").state.inbound.detail).toBeNull()
-    const late = applyNews(pressed(state, "n").state, { is: "inbound_mail", id: "m3", found }).state
-    expect(late.inbound.detail?.found).toBeNull()
+    expect(pressed(state, "<escape>").state.details.inbound).toBeUndefined()
+    const late = applyNews(pressed(state, "n").state, { ...OPENED, found }).state
+    expect(late.details.inbound?.found).toBeNull()
   })
 
   test("m opens the message that the mail answers, and says so where there is none", () => {
     const { state, intents } = pressed(screen(), "m")
     expect(intents).toEqual([{ do: "load_message", id: MESSAGE, tab: "Timeline" }])
-    expect([state.screen, state.messages.detail?.id]).toEqual(["messages", MESSAGE])
+    expect([state.screen, state.details.messages?.id]).toEqual(["messages", MESSAGE])
     const none = pressed(screen(), "j", "m")
     expect(none.intents).toEqual([])
     expect(none.state.notice?.text).toContain("answers no message")
@@ -150,8 +150,8 @@ describe("the detail of a bounced message", () => {
 
   const linesOf = (reports: (typeof mails)[number][]) => {
     const parts = { email, attempts: [], reports }
-    const view = { id: MESSAGE, tab: "Timeline" as const, top: 0, parts }
-    return messageLines(view, 100, false).map((line) => line.trim())
+    const text = messageText(parts, plain, 100, "Timeline") ?? ""
+    return text.split("\n").map((line) => line.trim())
   }
 
   test("has the words of the server that refused it", () => {
@@ -173,13 +173,9 @@ describe("the detail of a bounced message", () => {
 test("the whole screen beside an opened mail", () => {
   const opened = pressed(screen(130), "<enter>").state
   const found = mails[0] ?? null
-  const { state } = applyNews(opened, { is: "inbound_mail", id: "m3", found })
+  const { state } = applyNews(opened, { ...OPENED, found })
   const drawn = screenLines(state, false).join("\n")
   expect(drawn).toContain("[4 Inbound]")
   expect(drawn).toContain("received mail m3")
   expect(drawn).toContain("reporting mta: mx.elsewhere.test")
 })
-
-function never(): never {
-  throw new Error("no mail is open")
-}

@@ -1,5 +1,7 @@
 import { expect, test } from "bun:test"
+import { isHeld } from "../../../cli/lib/message-status"
 import { painter } from "../../../cli/lib/terminal"
+import { bodyLines } from "../../../cli/tui/frame"
 import {
   MOST_ROWS,
   mergeUpdates,
@@ -7,7 +9,6 @@ import {
   updateOfEmail,
   updateOfEvent,
 } from "../../../cli/tui/message-rows"
-import { listLines } from "../../../cli/tui/messages-screen"
 import type { State } from "../../../cli/tui/state"
 import { applyNews } from "../../../cli/tui/update"
 import { email } from "../fake-api"
@@ -110,7 +111,7 @@ test("a message that waits for its time shows when it is due, until it has an ev
     const one = email({ ...queued, scheduled_at, last_event: null, ...more })
     const facts = [updateOfEmail(one as never)]
     const { state } = applyNews(monitorWith(0, 120, 30), { is: "facts", facts })
-    return listLines({ ...state, now: NOW }, 120, painter(false)).join("\n")
+    return bodyLines({ ...state, now: NOW }, painter(false), false).join("\n")
   }
   expect(shown({})).toContain("in 9 d")
   expect(shown({ last_event: { type: "email.queued", timestamp: scheduled_at } })).not.toContain(
@@ -128,19 +129,20 @@ test("a message that waits since a restore is shown as held, until it moves or n
     is: "facts",
     facts: [updateOfEmail(mail as never)],
   }).state
-  const shown = (state: State) => listLines(state, 120, painter(false)).join("\n")
+  const shown = (state: State) => bodyLines(state, painter(false), false).join("\n")
   expect(shown(held)).toMatch(/ held +0 /)
   const moved = (status: string) =>
     applyNews(held, { is: "facts", facts: [{ id, at: NOW + 1, status }] }).state
   expect(shown(moved("queued"))).toMatch(/ held +0 /)
   expect(shown(moved("sending"))).toMatch(/ sending +1 /)
   const late = mergeUpdates(moved("sent").messages.rows, [updateOfEmail(mail as never)])
-  expect(late.rows[0]?.is_held).toBe(false)
+  expect(isHeld(late.rows[0]?.status_reason)).toBe(false)
+  const read = { is: "page", screen: "box" } as const
   const box = { checks: [], backups: [] }
   const queue = { queue: "held_after_restore", depth: 1, oldest_seconds: 1, running: 0 }
   const some = { ...box, held: { ...queue, failed_24h: 0, paused: true } }
-  expect(shown(applyNews(held, { is: "box", found: some }).state)).toMatch(/ held +0 /)
-  expect(shown(applyNews(held, { is: "box", found: { ...box, held: null } }).state)).toMatch(
+  expect(shown(applyNews(held, { ...read, found: some }).state)).toMatch(/ held +0 /)
+  expect(shown(applyNews(held, { ...read, found: { ...box, held: null } }).state)).toMatch(
     / queued +0 /,
   )
 })

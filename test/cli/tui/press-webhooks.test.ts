@@ -1,15 +1,16 @@
 import { expect, test } from "bun:test"
 import { painter } from "../../../cli/lib/terminal"
-import { infoLine, keyLine } from "../../../cli/tui/frame"
+import { bodyLines, infoLine, keyLine } from "../../../cli/tui/frame"
 import { press } from "../../../cli/tui/press"
 import type { Intent, State } from "../../../cli/tui/state"
 import { applyNews } from "../../../cli/tui/update"
-import { webhookLines } from "../../../cli/tui/webhooks-screen"
 import type { Components } from "../../../src/client/components"
 import { endpoint, monitorWith } from "./rows"
 
 type Webhook = Components["Webhook"]
 type Delivery = Components["Delivery"]
+
+const PROBLEM = { is: "problem", screen: "webhooks" } as const
 
 const delivery = (id: string, webhook_id: string): Delivery => ({
   id,
@@ -35,10 +36,10 @@ const delivery = (id: string, webhook_id: string): Delivery => ({
 function screen(): State {
   const on = press(monitorWith(0), "2").state
   const endpoints = [endpoint("a"), endpoint("b")]
-  const there = applyNews(on, { is: "endpoints", endpoints })
+  const there = applyNews(on, { is: "endpoints", rows: endpoints })
   expect(there.intents).toEqual([{ do: "load_deliveries", webhook_id: "a" }])
   const deliveries = [delivery("d2", "a"), delivery("d1", "a")]
-  return applyNews(there.state, { is: "deliveries", webhook_id: "a", deliveries }).state
+  return applyNews(there.state, { is: "deliveries", webhook_id: "a", rows: deliveries }).state
 }
 
 function pressed(state: State, ...keys: string[]): { state: State; intents: Intent[] } {
@@ -55,16 +56,16 @@ function pressed(state: State, ...keys: string[]): { state: State; intents: Inte
 test("another endpoint brings its own deliveries, and late ones of the other are not taken", () => {
   const { state, intents } = pressed(screen(), "j")
   expect(intents).toEqual([{ do: "load_deliveries", webhook_id: "b" }])
-  const late = { is: "deliveries" as const, webhook_id: "a", deliveries: [delivery("d3", "a")] }
-  expect(applyNews(state, late).state.webhooks.deliveries).toHaveLength(2)
+  const late = { is: "deliveries" as const, webhook_id: "a", rows: [delivery("d3", "a")] }
+  expect(applyNews(state, late).state.lists.deliveries.rows).toBeNull()
 })
 
 test("the chosen endpoint stays chosen when others are made before it", () => {
   const { state } = pressed(screen(), "j")
   const endpoints = [endpoint("c"), endpoint("a"), endpoint("b")]
-  expect(applyNews(state, { is: "endpoints", endpoints }).state.webhooks.position.selected).toBe(
-    "b",
-  )
+  expect(
+    applyNews(state, { is: "endpoints", rows: endpoints }).state.lists.endpoints.position.selected,
+  ).toBe("b")
 })
 
 test("deliveries show the end of their event's id, which tells them apart", () => {
@@ -73,10 +74,10 @@ test("deliveries show the end of their event's id, which tells them apart", () =
     event_id: `evt_0199a1c2-0000-7000-8000-0000${end}`,
   }))
   const deliveries = [first as Delivery, second as Delivery]
-  const { state } = applyNews(screen(), { is: "deliveries", webhook_id: "a", deliveries })
-  for (const width of [100, 138]) {
-    const text = webhookLines(state, width, painter(false)).join("\n")
-    expect(text).toMatch(/email\.sent +11112222 .*\n.*email\.sent +33334444 /)
+  const { state } = applyNews(screen(), { is: "deliveries", webhook_id: "a", rows: deliveries })
+  for (const columns of [104, 142]) {
+    const text = bodyLines({ ...state, columns }, painter(false), false).join("\n")
+    expect(text).toMatch(/11112222 +email\.sent .*\n.*33334444 +email\.sent /)
     expect(text).not.toContain("evt_")
   }
 })
@@ -84,9 +85,9 @@ test("deliveries show the end of their event's id, which tells them apart", () =
 test("a delivery is opened from below, and Esc goes back step by step", () => {
   const opened = pressed(screen(), "<enter>", "j", "<enter>")
   expect(opened.intents).toEqual([{ do: "load_delivery", webhook_id: "a", id: "d1" }])
-  const back = pressed(opened.state, "<escape>").state.webhooks
-  expect([back.detail, back.focus]).toEqual([null, "deliveries"])
-  expect(pressed(opened.state, "<escape>", "<escape>").state.webhooks.focus).toBe("endpoints")
+  const back = pressed(opened.state, "<escape>").state
+  expect([back.details.webhooks, back.lower.webhooks]).toEqual([undefined, true])
+  expect(pressed(opened.state, "<escape>", "<escape>").state.lower.webhooks).toBe(false)
 })
 
 test("a retry needs a delivery, and a yes", () => {
@@ -119,7 +120,7 @@ test("a test goes to the chosen endpoint at once", () => {
 test("what is held goes out or waits, as whoever enables it says", () => {
   const off = { status: "disabled", disabled_reason: "paused", held_count: 1204 } as const
   const on = (more: Partial<Webhook>) =>
-    applyNews(screen(), { is: "endpoints", endpoints: [endpoint("a", more)] }).state
+    applyNews(screen(), { is: "endpoints", rows: [endpoint("a", more)] }).state
   const asked = pressed(on(off), "e")
   expect(asked.state.question?.text).toBe(
     "Enable it and send 1,204 held events? https://a.test/hook",
@@ -145,7 +146,7 @@ test("pausing and disabling ask first, and what is so already is said", () => {
     "the endpoint is active: p pauses it, d disables it",
   ])
   const endpoints = [endpoint("a", { status: "disabled", disabled_reason: "gone" })]
-  const off = applyNews(screen(), { is: "endpoints", endpoints }).state
+  const off = applyNews(screen(), { is: "endpoints", rows: endpoints }).state
   expect(pressed(off, "p").state.notice?.text).toBe("the endpoint is off: e enables it")
 })
 
@@ -162,14 +163,14 @@ test("the line of keys names what may be done with the endpoint now", () => {
   const line = (state: State) => keyLine(state, painter(false))
   expect(line(screen())).toContain("p pause")
   const endpoints = [endpoint("a", { status: "disabled", disabled_reason: "manual" })]
-  const off = applyNews(screen(), { is: "endpoints", endpoints }).state
+  const off = applyNews(screen(), { is: "endpoints", rows: endpoints }).state
   expect(line(off)).toContain("e enable")
   expect(line(off)).not.toContain("pause")
 })
 
 test("the line of keys names none that does nothing before an endpoint is there", () => {
   const opened = press(monitorWith(0), "2").state
-  const none = applyNews(opened, { is: "endpoints", endpoints: [] }).state
+  const none = applyNews(opened, { is: "endpoints", rows: [] }).state
   for (const state of [opened, none]) {
     const keys = keyLine(state, painter(false)).replace(/[└┘─]/g, "").trim()
     expect(keys).toBe("? help  q quit")
@@ -198,8 +199,9 @@ test("a key that may only read is told so once, and is offered no change any mor
 
 test("a problem is said where the list would stand, and the list stays when it comes later", () => {
   const on = press(monitorWith(0), "2").state
-  const refused = applyNews(on, { is: "endpoints", problem: "this needs a key" }).state
-  expect([refused.webhooks.endpoints, refused.webhooks.problem]).toEqual([null, "this needs a key"])
-  const later = applyNews(screen(), { is: "endpoints", problem: "gone" }).state
-  expect(later.webhooks.endpoints).toHaveLength(2)
+  const refused = applyNews(on, { ...PROBLEM, problem: "this needs a key" }).state
+  expect(refused.lists.endpoints.rows).toBeNull()
+  expect(bodyLines(refused, painter(false), false).join("\n")).toContain("this needs a key")
+  const later = applyNews(screen(), { ...PROBLEM, problem: "gone" }).state
+  expect(later.lists.endpoints.rows).toHaveLength(2)
 })

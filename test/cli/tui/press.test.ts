@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
-import { everywhere, keysFrom } from "../../../cli/tui/keys"
-import { command_words, press } from "../../../cli/tui/press"
+import { keysFrom } from "../../../cli/tui/keys"
+import { press } from "../../../cli/tui/press"
+import { command_words, everywhere } from "../../../cli/tui/screens"
 import type { Intent, State } from "../../../cli/tui/state"
 import { applyNews } from "../../../cli/tui/update"
 import { fact, idAt, monitorWith, NOW } from "./rows"
@@ -18,7 +19,8 @@ function pressed(state: State, ...keys: string[]): { state: State; intents: Inte
 }
 
 const typed = (text: string) => [...text]
-const shownOf = ({ messages }: State) => messages.shown.map(({ subject }) => subject)
+const rowsOf = ({ lists }: State) => lists.messages.rows ?? []
+const shownOf = (state: State) => rowsOf(state).map(({ subject }) => subject)
 
 test("number keys are the screens that exist, and the others do nothing", () => {
   const start = monitorWith(1)
@@ -50,7 +52,7 @@ test("Esc and a key right behind it are two keys, which a terminal cannot tell f
   expect(keysFrom("", { meta: true })).toEqual([])
   const opened = pressed(monitorWith(3), "<enter>").state
   const { state, intents } = pressed(opened, "<alt-q>")
-  expect([state.messages.detail, intents]).toEqual([null, [{ do: "quit" }]])
+  expect([state.details.messages, intents]).toEqual([undefined, [{ do: "quit" }]])
   const typing = pressed(monitorWith(3), "/", "a").state
   expect(pressed(typing, "<alt-b>").state.prompt?.text).toBe("a")
 })
@@ -58,17 +60,17 @@ test("Esc and a key right behind it are two keys, which a terminal cannot tell f
 test("a filter is typed, mended, applied and taken away", () => {
   const start = monitorWith(20)
   const wrong = pressed(start, "/", ..."subject:*12x", "<enter>")
-  expect(wrong.state.messages.shown).toEqual([])
+  expect(rowsOf(wrong.state)).toEqual([])
   const right = pressed(wrong.state, "/", "<backspace>", "<enter>")
   expect(shownOf(right.state)).toEqual(["Number 12"])
   expect(right.intents.map((intent) => intent.do)).toEqual(["load_older"])
-  expect(pressed(right.state, "<escape>").state.messages.shown).toHaveLength(20)
+  expect(rowsOf(pressed(right.state, "<escape>").state)).toHaveLength(20)
 })
 
 test("a filter that cannot be understood stays in the prompt with its problem", () => {
   const { state, intents } = pressed(monitorWith(3), "/", ...typed("status:lost"), "<enter>")
   expect(state.prompt?.problem).toContain("there is no status lost")
-  expect([state.messages.shown.length, intents]).toEqual([3, []])
+  expect([rowsOf(state).length, intents]).toEqual([3, []])
   expect(pressed(state, "<escape>").state.prompt).toBeNull()
 })
 
@@ -117,13 +119,13 @@ test("paused, the list stands still and counts what came; then it goes on", () =
 
 test("who moves does not follow any more, and f follows again", () => {
   const moved = pressed(monitorWith(30), "j", "j").state
-  expect([moved.messages.position.selected, moved.messages.position.follows]).toEqual([
+  expect([moved.lists.messages.position.selected, moved.lists.messages.position.follows]).toEqual([
     idAt(NOW + 27, 27),
     false,
   ])
   const later = applyNews(moved, { is: "facts", facts: [fact(50, "queued")] }).state
-  expect(later.messages.position.selected).toBe(idAt(NOW + 27, 27))
-  const { position } = pressed(later, "f").state.messages
+  expect(later.lists.messages.position.selected).toBe(idAt(NOW + 27, 27))
+  const { position } = pressed(later, "f").state.lists.messages
   expect([position.selected, position.follows, position.top]).toEqual([idAt(NOW + 50, 50), true, 0])
 })
 
@@ -140,10 +142,13 @@ test("a message is opened, its tabs are walked in a circle, and Esc goes back", 
   const opened = pressed(monitorWith(3), "<enter>")
   expect(opened.intents).toEqual([{ do: "load_message", id: idAt(NOW + 2, 2), tab: "Timeline" }])
   const walked = pressed(opened.state, "<left>", "<right>", "<tab>", "l", "<right>", "<right>")
-  expect(walked.state.messages.detail?.tab).toBe("Events")
-  expect(pressed(walked.state, "<escape>").state.messages.detail).toBeNull()
-  const next = pressed(opened.state, "n").state.messages
-  expect([next.detail?.id, next.position.selected]).toEqual([idAt(NOW + 1, 1), idAt(NOW + 1, 1)])
+  expect(walked.state.details.messages?.tab).toBe("Events")
+  expect(pressed(walked.state, "<escape>").state.details.messages).toBeUndefined()
+  const { details, lists } = pressed(opened.state, "n").state
+  expect([details.messages?.id, lists.messages.position.selected]).toEqual([
+    idAt(NOW + 1, 1),
+    idAt(NOW + 1, 1),
+  ])
 })
 
 test("what happens to an opened message has it read again", () => {
@@ -175,7 +180,7 @@ test("commands do what their keys do, and unknown ones are told", () => {
   expect(pressed(start, ":", ...typed("pause"), "<enter>").state.messages.paused).toBe(true)
   const filtered = pressed(start, ":", ...typed("filter Number 1"), "<enter>").state
   expect(filtered.messages.filter.text).toBe("Number 1")
-  expect(pressed(filtered, ":", ...typed("clear"), "<enter>").state.messages.shown).toHaveLength(3)
+  expect(rowsOf(pressed(filtered, ":", ...typed("clear"), "<enter>").state)).toHaveLength(3)
   expect(pressed(start, ":", ...typed("q"), "<enter>").intents).toEqual([{ do: "quit" }])
   expect(pressed(start, ":", ...typed("dance"), "<enter>").state.prompt?.problem).toContain("dance")
 })
@@ -205,7 +210,8 @@ test("whatever is pressed in whatever order, the state stays sound", () => {
   for (let n = 0; n < 5000; n++) {
     seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648
     state = press(state, all[seed % all.length] ?? "j").state
-    const { shown, position } = state.messages
+    const { position } = state.lists.messages
+    const shown = rowsOf(state)
     expect(position.top).toBeGreaterThanOrEqual(0)
     expect(position.top).toBeLessThanOrEqual(Math.max(0, shown.length - 1))
     if (position.selected !== null)

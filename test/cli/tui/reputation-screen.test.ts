@@ -6,7 +6,7 @@ import { monitorWith, troubled } from "./rows"
 
 const open = (found = troubled(), columns = 110, lines = 24) => {
   const screen = press(monitorWith(1, columns, lines), "5").state
-  return applyNews(screen, { is: "reputation", found }).state
+  return applyNews(screen, { is: "page", screen: "reputation", found }).state
 }
 
 const drawn = (state: ReturnType<typeof open>) =>
@@ -16,13 +16,15 @@ test("rates stand beside their thresholds, with a bar, a forecast and what is he
   const lines = drawn(open())
   const text = lines.join("\n")
   expect(text).toContain("[5 Reputation]")
-  expect(text).toContain("throttled, rejects 39.3 % of new sends  (bounce_rate=6.1%;threshold=5%")
+  expect(text).toMatch(/status +throttled\n/)
+  expect(text).toMatch(/reason +bounce_rate=6.1%;threshold=5%/)
+  expect(text).toMatch(/rejected +39.3 % of new sends/)
   expect(text).toContain("4,200 in 7 days, 120 this hour")
-  expect(text).toContain("▓▓▓▓▓▓▓▓▓▓▓▓░░░░░░░░ 6.1 %   throttled at 5 %, frozen at 10 %")
-  expect(text).toContain("▓▓░░░░░░░░░░░░░░░░░░ 0.04 %  throttled at 0.1 %, frozen at 0.5 %")
+  expect(text).toContain("▓▓▓▓▓▓▓▓▓▓▓▓░░░░░░░░ 6.1 % (throttled at 5 %, frozen at 10 %)")
+  expect(text).toContain("▓▓░░░░░░░░░░░░░░░░░░ 0.04 % (throttled at 0.1 %, frozen at 0.5 %)")
   expect(text).toContain("stays throttled; 182 more bounces or 19 more complaints: frozen")
-  expect(text).toMatch(/held +tag 漢字 news: for .+, 0.8 % complaints, 120 wait/)
-  expect(text).toMatch(/例え.test +400 +6.1 % +0.04 %/)
+  expect(text).toMatch(/tag 漢字 news +0.8 % +.+ +120/)
+  expect(text).toMatch(/例え.test +400 +20 \(6.1 %\) +1 \(0.04 %\)/)
 })
 
 test("a forecast names the next status and its time, and a freeze the person that lifts it", () => {
@@ -37,13 +39,17 @@ test("the screen scrolls to its last line, and not past it", () => {
   let state = open(troubled(), 80, 12)
   for (let n = 0; n < 50; n++) state = press(state, "j").state
   expect(drawn(state).join("\n")).toContain("漢字 news")
-  expect(state.reputation.top).toBeLessThan(20)
+  expect(state.pages.reputation.top).toBeLessThan(20)
   for (let n = 0; n < 50; n++) state = press(state, "k").state
-  expect(state.reputation.top).toBe(0)
+  expect(state.pages.reputation.top).toBe(0)
 })
 
 test("a key without the scope is told which one it needs", () => {
   const problem = "this needs a key with the scope usage:read"
-  const state = applyNews(press(monitorWith(1), "5").state, { is: "reputation", problem }).state
+  const state = applyNews(press(monitorWith(1), "5").state, {
+    is: "problem",
+    screen: "reputation",
+    problem,
+  }).state
   expect(drawn(state).join("\n")).toContain(problem)
 })

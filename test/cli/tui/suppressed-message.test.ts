@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test"
-import { messageLines } from "../../../cli/tui/details"
+import { painter } from "../../../cli/lib/terminal"
+import { messageText } from "../../../cli/tui/messages-screen"
 import type { Components } from "../../../src/client/components"
 
 const ID = "0199a1c2-0000-7000-8000-000000000001"
@@ -14,8 +15,8 @@ const linesOf = (fields: object) => {
     to: { email: "ann@acme.test", name: null },
     ...fields,
   } as unknown as Components["Email"]
-  const view = { id: ID, tab: "Timeline" as const, top: 0, parts: { email, attempts: [] } }
-  return messageLines(view, 110, false).map((line) => line.trim())
+  const text = messageText({ email, attempts: [] }, painter(false), 110, "Timeline") ?? ""
+  return text.split("\n").map((line) => line.trim())
 }
 
 test("a message to a suppressed address shows why it is suppressed, and since when", () => {

@@ -1,9 +1,10 @@
 import { expect, test } from "bun:test"
 import { openClient } from "../../../cli/lib/client"
 import { NOBODY } from "../../../cli/lib/profiles"
+import { painter } from "../../../cli/lib/terminal"
 import { openActions } from "../../../cli/tui/actions"
-import { messageLines } from "../../../cli/tui/details"
 import { parseFilter } from "../../../cli/tui/filter"
+import { messageText } from "../../../cli/tui/messages-screen"
 import type { MessageParts } from "../../../cli/tui/state"
 import type { News } from "../../../cli/tui/update"
 import { email, FakeApi, ID, KEY } from "../fake-api"
@@ -35,6 +36,5 @@ test("the newest emails of a template are read from the server, as often as aske
 
 test("an opened message tells its template and version", () => {
   const parts = { email: email({ template }), attempts: [] } as unknown as MessageParts
-  const lines = messageLines({ id: ID, tab: "Timeline", top: 0, parts }, 80, false)
-  expect(lines.join("\n")).toMatch(/template +receipt, version 3/)
+  expect(messageText(parts, painter(false), 80, "Timeline")).toMatch(/template +receipt, version 3/)
 })

@@ -1,14 +1,13 @@
 import { expect, test } from "bun:test"
-import { messageLines } from "../../../cli/tui/details"
+import { painter } from "../../../cli/lib/terminal"
+import { messageText } from "../../../cli/tui/messages-screen"
 import type { MessageParts, Tab } from "../../../cli/tui/state"
 
 const ID = "0199a1c2-0000-7000-8000-000000000001"
 const AT = "2026-11-21T10:30:00.000Z"
 
 const linesOf = (tab: Tab, parts: object) =>
-  messageLines({ id: ID, tab, top: 0, parts: parts as MessageParts }, 110, false)
-    .map((line) => line.trimEnd())
-    .join("\n")
+  messageText(parts as MessageParts, painter(false), 110, tab) ?? ""
 
 test("the timeline tells openings and clicks, and how often", () => {
   const email = {

@@ -1,14 +1,14 @@
 import { expect, test } from "bun:test"
 import {
+  bar,
   fitted,
   head,
-  meter,
   rightAligned,
   sparkline,
   widthOf,
   withoutLast,
   wrapped,
-} from "../../../cli/tui/cells"
+} from "../../cli/lib/cells"
 
 const samples = ["", "hello", "漢字かな", "a漢b字", "🎉 party 🎉", "👩‍👩‍👧 family", "é́", "ﬀ…"]
 
@@ -39,9 +39,18 @@ test("long lines break between words where they can, and lose nothing", () => {
   expect(wrapped("漢", 1)).toEqual(["漢"])
 })
 
-test("a sparkline is as high as its highest, and a meter says its number too", () => {
+test("a line with colours is as wide as without, and a break ends the colour and takes it up again", () => {
+  const red = "\u001b[31mone two\u001b[0m three"
+  expect([widthOf(red), widthOf(fitted(red, 20)), widthOf(fitted(red, 5))]).toEqual([13, 20, 5])
+  const lines = wrapped(red, 5)
+  expect(lines.map(Bun.stripANSI)).toEqual(["one", "two", "three"])
+  expect(lines[1]).toBe("\u001b[31mtwo\u001b[0m")
+  expect(lines[2]).toBe("three")
+})
+
+test("a sparkline is as high as its highest, and a bar is full at its end", () => {
   expect(sparkline([0, 4, 8])).toBe("▁▅█")
   expect(sparkline([0, 0])).toBe("▁▁")
-  expect(meter(7, 10)).toBe("▓▓▓▓▓▓▓░░░ 7/10")
-  expect(meter(12, 10)).toBe("▓▓▓▓▓▓▓▓▓▓ 12/10")
+  expect(bar(0.7, 10)).toBe("▓▓▓▓▓▓▓░░░")
+  expect(bar(1.2, 10)).toBe("▓▓▓▓▓▓▓▓▓▓")
 })
