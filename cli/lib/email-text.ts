@@ -4,7 +4,7 @@ import { given } from "./input"
 import { isBad, isGood, isHeld } from "./message-status"
 import { ago, type Columns, count, fields, idColumn, wide } from "./table"
 import { cleanLine, cleanText, type Paint } from "./terminal"
-import { age, clockTime, moment } from "./time"
+import { age, clockTime, moment, tookText } from "./time"
 
 type Email = Components["Email"]
 
@@ -103,6 +103,15 @@ export function emailText(email: Email, paint: Paint): string {
     ...serverWords(entry).map((words) => paint.dim(`  ${words}`)),
   ])
   return [statusMark(email, paint), head, ...lines].join("\n")
+}
+
+/** One attempt with all of what the server answered, for a narrow place. */
+export function attemptText(tried: Components["EmailAttempt"], paint: Paint): string {
+  const { attempt, started_at, duration_ms, outcome, mx, provider, tls, response } = tried
+  const where = [mx ?? provider, tls].filter(Boolean).join(", ")
+  const took = tookText(duration_ms)
+  const head = cleanLine(`try ${attempt}  ${clockTime(started_at)}  ${took}  ${outcome}  ${where}`)
+  return response ? `${head}\n${paint.dim(`  ${cleanLine(response)}`)}` : head
 }
 
 /** How often, and when first; null for never. */

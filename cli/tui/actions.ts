@@ -60,8 +60,6 @@ async function perform(world: ActionParts, cursors: OlderCursors, intent: Intent
   if (intent.do === "ask_drop") return await askDrop(world, intent.server)
   if (intent.do === "copy" || intent.do === "redraw" || intent.do === "quit") return
   dispatch({ is: "notice", text: await change(client, intent) })
-  const seen = seenAfter(intent)
-  if (seen) dispatch(await newsOf(client, cursors, seen))
 }
 
 /** On the machine of the server it asks first. Elsewhere it copies the command, which asks by itself. */
@@ -77,24 +75,6 @@ async function askDrop(world: ActionParts, server: ServerRun): Promise<void> {
 }
 
 type Change = Exclude<Intent, Load | { do: "ask_drop" | "copy" | "redraw" | "quit" }>
-
-/** What a change lets see anew. */
-function seenAfter(intent: Change): Load | undefined {
-  switch (intent.do) {
-    case "enable":
-    case "disable":
-    case "pause":
-      return { do: "load_endpoints" }
-    case "cancel_publish":
-      return { do: "load_publishes", topic_key: intent.topic_key }
-    case "release_held":
-    case "drop_held":
-    case "make_backup":
-      return { do: "load_box" }
-    default:
-      return undefined
-  }
-}
 
 /** Does it, and answers what to say about it. */
 async function change(client: Client, intent: Change): Promise<string> {

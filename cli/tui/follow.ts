@@ -1,7 +1,6 @@
 import type { Client } from "../lib/client"
 import { exits, Failure } from "../lib/errors"
-import { type Start, serverTime, startAt } from "../lib/feed"
-import { given } from "../lib/input"
+import { follow, serverTime, startAt } from "../lib/feed"
 import { type Frame, NoUpgrade, openEventStream } from "../lib/stream"
 import { millis, pause } from "../lib/time"
 import {
@@ -15,8 +14,6 @@ import type { MonitorStore } from "./store"
 
 const TYPES = "email.*"
 const PAGE = 100
-const WAIT_SECONDS = 5
-const WAIT_SLACK = 10_000
 
 /** So long it is asked again and again before the socket is tried once more. */
 const POLLING_MILLISECONDS = 30_000
@@ -109,17 +106,16 @@ async function otherwise(follower: Follower, reason: Failure): Promise<void> {
 
 async function poll(follower: Follower, until: number): Promise<void> {
   const { client, store, after, stop } = follower
-  let start: Start = { after, not_before: undefined }
-  if (after === undefined) start = await startAt(client, await serverTime(client))
-  while (!stop.aborted && millis() < until) {
-    const after = start.after || undefined
-    const query = given({ after, types: TYPES, wait: WAIT_SECONDS, limit: PAGE })
-    const limit = WAIT_SECONDS * 1000 + WAIT_SLACK
-    const { data, meta } = await client.within(limit).call("GET /v1/events", { query })
-    store.dispatch({ is: "link", link: "polling" })
-    store.facts(data.flatMap((event) => updateOfEvent(event) ?? []))
-    start = { ...start, after: meta.next_after ?? data.at(-1)?.id ?? start.after }
-    follower.after = start.after
+  const start =
+    after === undefined
+      ? await startAt(client, await serverTime(client))
+      : { after: after || undefined, not_before: undefined }
+  store.dispatch({ is: "link", link: "polling" })
+  for await (const event of follow(client, start, TYPES, until)) {
+    if (stop.aborted) return
+    follower.after = event.id
+    const fact = updateOfEvent(event)
+    if (fact) store.facts([fact])
   }
 }
 

@@ -1,8 +1,7 @@
 import type { Components } from "../../src/client/components"
 import { number } from "../lib/cells"
-import { attemptColumns, emailColumns, emailText, eventText } from "../lib/email-text"
+import { attemptText, emailColumns, emailText, eventText } from "../lib/email-text"
 import { reportLines } from "../lib/inbound-text"
-import { table } from "../lib/table"
 import { cleanLine, cleanText, type Paint } from "../lib/terminal"
 import { age, clockSecond, clockTime, tookText } from "../lib/time"
 import { trackingText } from "../lib/tracking-text"
@@ -142,16 +141,16 @@ const SHOWN_CHARACTERS = 200_000
 export function messageText(
   parts: MessageParts,
   paint: Paint,
-  width: number,
+  _: number,
   tab: Tab,
 ): string | undefined {
   const { email, attempts = [], reports = [], raw, content, events, tracking } = parts
   switch (tab) {
     case "Timeline": {
       if (!email) return undefined
-      const tried = attempts.length > 0 ? [table(attempts, attemptColumns, width, paint)] : []
+      const tried = attempts.map((one) => attemptText(one, paint)).join("\n")
       const reported = reports.map((mail) => reportText(mail, paint))
-      return [emailText(email, paint), ...tried, ...reported].join("\n\n")
+      return [emailText(email, paint), tried, ...reported].filter(Boolean).join("\n\n")
     }
     case "Headers":
       return raw === undefined ? undefined : wholeText(raw.split(/\r?\n\r?\n/, 1)[0], paint)

@@ -80,7 +80,10 @@ export const open: Action<object> = async (context) => {
   const screen = { redraw: () => {} } // until the screen is taken
   const deeds = openActions({
     client,
-    dispatch: (news) => store.dispatch(news),
+    dispatch(news) {
+      store.dispatch(news)
+      if (news.is === "notice") ask(store) // a change is to be seen at once
+    },
     copy: (text) => void process.stdout.write(copying(text)),
     redraw: () => screen.redraw(),
     quit: () => end(exits.done),
