@@ -1,13 +1,12 @@
 import { accountRows } from "./commands/accounts"
 import { categoryRows } from "./commands/categories"
 import { domainRows } from "./commands/domains"
-import { emailRows } from "./commands/email-rows"
+import { emailRows } from "./commands/emails"
 import { triggerRow } from "./commands/events"
-import { inboundRouteRows, inboundRows } from "./commands/inbound-rows"
-import { inboxRows } from "./commands/inbox"
+import { inboundRouteRows, inboundRows } from "./commands/inbound"
 import { shownJob } from "./commands/jobs"
 import { keyRows } from "./commands/keys"
-import { mailboxRows } from "./commands/mailbox-rows"
+import { mailboxRows } from "./commands/mailbox"
 import { preferenceRows } from "./commands/preferences"
 import { isMember, memberId, projectRows } from "./commands/projects"
 import { providerRows } from "./commands/providers"
@@ -75,7 +74,14 @@ export const resources: readonly Resource[] = [
   {
     noun: "inbox",
     about: "give apps access to the in-app inbox of a subscriber",
-    rows: inboxRows,
+    rows: [
+      row("token", "POST /v1/subscriber-inbox/token", {
+        about: "make a token with which an app acts for one subscriber",
+        example: "--external-id user_42 --ttl-seconds 3600",
+        shown: ({ token }) => token,
+        brief: ({ token }) => token,
+      }),
+    ],
   },
   {
     noun: "suppressions",

@@ -1,18 +1,60 @@
 import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
+import { explanationText } from "../lib/checks-text"
 import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
-import { eventText, statusMark } from "../lib/email-text"
+import { attemptColumns, emailColumns, emailText, eventText, statusMark } from "../lib/email-text"
 import { exits, Failure } from "../lib/errors"
 import { follow, serverTime, startAt } from "../lib/feed"
-import { SINCE } from "../lib/flags"
+import { FIRST_EMAIL, optionWords, SINCE } from "../lib/flags"
 import { printRaw, saveAttachment } from "../lib/mail-files"
-import { groupOf, ID } from "../lib/resource"
+import { groupOf, ID, row } from "../lib/resource"
 import { examples, run } from "../lib/run"
 import { cleanLine, cleanText } from "../lib/terminal"
 import { millis, moment, pause } from "../lib/time"
+import { trackingText } from "../lib/tracking-text"
 import { defineSending, settled } from "./emails-send"
 import { eventLine } from "./events"
+import { rescheduleRow } from "./scheduled"
+
+/** Email: the commands that are plain. */
+export const emailRows = [
+  row("list", "GET /v1/emails", {
+    example: "--status bounced --json=id,to.email,status_reason",
+    aliases: { domain: "domain", template_id: "template", subscriber_id: "subscriber" },
+    flags: { template_id: "show only emails of this template, by id or name", stream: false },
+    columns: emailColumns,
+    next: ([first], _, options) => {
+      if (first) return `emails get ${first.id}`
+      return optionWords({ ...options, limit: undefined }) === ""
+        ? FIRST_EMAIL.slice("belfry ".length)
+        : undefined
+    },
+  }),
+  row("get <id>", "GET /v1/emails/{email_id}", {
+    shown: emailText,
+    next: ({ id }) => `emails attempts ${id}`,
+  }),
+  row("attempts <id>", "GET /v1/emails/{email_id}/attempts", {
+    about: "list the delivery attempts of an email with the servers' answers, oldest first",
+    columns: attemptColumns,
+  }),
+  row("explain <id>", "GET /v1/emails/{email_id}/explain", {
+    about: "explain what happened to an email, and why, stage by stage",
+    shown: explanationText,
+    next: ({ email_id }) => `emails attempts ${email_id}`,
+  }),
+  row("tracking <id>", "GET /v1/emails/{email_id}/tracking", {
+    about: "show the openings and clicks of an email",
+    shown: trackingText,
+    next: ({ email_id }) => `emails events ${email_id}`,
+  }),
+  row("cancel <id>", "POST /v1/emails/{email_id}/cancel", {
+    done: () => "cancelled",
+    shown: emailText,
+  }),
+  rescheduleRow,
+]
 
 /** Reading and following email. */
 export function define(program: Command): void {

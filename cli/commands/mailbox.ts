@@ -1,4 +1,6 @@
 import type { Command } from "commander"
+import type { Components } from "../../src/client/components"
+import { mailCheckText } from "../lib/checks-text"
 import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import {
@@ -12,12 +14,61 @@ import {
 } from "../lib/email-text"
 import { exits, type Failure, usage } from "../lib/errors"
 import { DATA_DIR, FIRST_EMAIL, LIMIT, optionWords, SINCE } from "../lib/flags"
+import { given, wholeNumber } from "../lib/input"
 import { fileColumns, printRaw, saveAttachment } from "../lib/mail-files"
 import { limitOf, listUpTo } from "../lib/paging"
-import { groupOf, ID } from "../lib/resource"
+import { confirm } from "../lib/prompts"
+import { asks, groupOf, ID, row } from "../lib/resource"
 import { examples, lazily, run } from "../lib/run"
+import { fields } from "../lib/table"
 import { millis, pause } from "../lib/time"
-import { defineChaos } from "./mailbox-chaos"
+
+/** The embedded mailbox: the commands that are plain. */
+export const mailboxRows = [
+  row("read <id>", "PATCH /v1/mailbox/{mail_id}", {
+    about: "mark a mail as read, or with --unread as unread again",
+    flags: { read: false },
+    options: (command) => command.option("--unread", "mark it as unread"),
+    body: ({ unread }) => ({ read: unread !== true }),
+    done: ({ id, read }) => `marked ${id} as ${read ? "read" : "unread"}`,
+  }),
+  row("rm <id>", "DELETE /v1/mailbox/{mail_id}", {
+    about: "delete one mail from the mailbox",
+    example: "--yes",
+    confirm: asks((id) => `The mail ${id} will be deleted from the mailbox now.`, "delete"),
+    done: ({ id }) => `deleted ${id}`,
+  }),
+  row("check <id>", "POST /v1/mailbox/{mail_id}/check", {
+    about: "check a mail: programs that lack what it uses, content, size; exit 1 for a dead link",
+    example: ["--links", ""],
+    flags: { links: false },
+    options: (command) => command.option("--links", "ask the servers of the links, too"),
+    body: ({ links }) => ({ links: links === true }),
+    shown: mailCheckText,
+    exit: ({ links }) => (links?.some(({ ok }) => ok === false) ? exits.failed : exits.done),
+  }),
+  row("release <id>", "POST /v1/mailbox/{mail_id}/release", {
+    about: "send a caught mail to a real provider, as it stands",
+    example: "--to ann@acme.test",
+    flags: {
+      to: "recipient (default: that of the mail)",
+      provider: "id of the provider (default: the first one that is no mailbox)",
+    },
+    done: ({ status, id }) => `${status}  ${id}`,
+    next: ({ id }) => `emails tail ${id}`,
+  }),
+  row("clear", "DELETE /v1/mailbox", {
+    about: "delete the project's mail from the mailbox, or only that to one recipient",
+    example: ["--yes", "--to ann@mailbox.test --yes"],
+    flags: { to: "delete only mail to this address" },
+    confirm: async (context, _, __, { to }) => {
+      const which = to ? `all mail to ${to}` : "all mail of the project"
+      await confirm(context, `This deletes ${which} from the mailbox.`, "clear")
+      return undefined
+    },
+    done: ({ deleted }) => `deleted ${deleted} ${deleted === 1 ? "mail" : "mails"}`,
+  }),
+]
 
 /** The embedded mailbox: what arrived there instead of in the world. */
 export function define(program: Command): void {
@@ -168,4 +219,65 @@ function nothingCame(context: Context, options: MailFilters, limit: number): Fai
     limit,
     `\`${there}\` lists the mailbox, \`${why}\` shows what happened to the mail`,
   )
+}
+
+interface ChaosOptions {
+  bounce?: string
+  defer?: string
+  refuse?: string
+  delay?: string
+  off?: true
+}
+
+/** Makes mail go wrong in the embedded mailbox, or shows what goes wrong there. */
+function defineChaos(mailbox: Command): void {
+  mailbox
+    .command("chaos")
+    .description("make a share of the project's mail go wrong; without flags, show the shares")
+    .option("--bounce <share>", "share of the recipients whose mail bounces, from 0 to 1")
+    .option("--defer <share>", "share of the recipients whose mail is deferred once")
+    .option("--refuse <share>", "share of the recipients whose mail is refused by policy")
+    .option("--delay <ms>", "milliseconds before each mail is answered, at most 60000")
+    .option("--off", "end it: all mail is delivered again")
+    .addHelpText(
+      "after",
+      examples("mailbox chaos --bounce 0.1 --defer 0.2 --delay 500", "mailbox chaos --off"),
+    )
+    .action(run(chaos))
+}
+
+/** Flags that are absent are 0, as in the route. */
+const chaos: Action<ChaosOptions> = async (context, { off, ...flags }) => {
+  const wanted = given({
+    bounce_rate: shareOf(flags.bounce, "--bounce"),
+    defer_rate: shareOf(flags.defer, "--defer"),
+    refuse_rate: shareOf(flags.refuse, "--refuse"),
+    delay_ms: flags.delay === undefined ? undefined : wholeNumber(flags.delay, "--delay"),
+  })
+  const is_change = Object.keys(wanted).length > 0
+  if (off && is_change) throw usage("--off ends the chaos", "leave out the other flags")
+  const { data } =
+    off || is_change
+      ? await context.call("PUT /v1/mailbox/chaos", { body: wanted })
+      : await context.call("GET /v1/mailbox/chaos")
+  await context.output.record(data, () => fields(linesOf(data), context.paint))
+}
+
+const linesOf = ({ bounce_rate, defer_rate, refuse_rate, delay_ms }: Components["MailboxChaos"]) =>
+  Object.entries({
+    bounces: percent(bounce_rate),
+    deferred: percent(defer_rate),
+    refused: percent(refuse_rate),
+    delay: `${delay_ms} ms`,
+  })
+
+const percent = (share: number) => `${Math.round(share * 1000) / 10} %`
+
+function shareOf(text: string | undefined, option: string): number | undefined {
+  if (text === undefined) return undefined
+  const value = Number(text)
+  if (text.trim() === "" || !(value >= 0 && value <= 1)) {
+    throw usage(`${option}: "${text}" is no share`, "give a number from 0 to 1, such as 0.1")
+  }
+  return value
 }

@@ -4,13 +4,16 @@ import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { CsvReader, type CsvRecord, plainCell } from "../lib/csv"
 import { exits, Failure, usage, wasThere } from "../lib/errors"
+import { patiently } from "../lib/file-import"
 import { SINCE } from "../lib/flags"
-import { contactOf } from "../lib/input"
+import { contactOf, given } from "../lib/input"
+import { ALL, listUpTo } from "../lib/paging"
 import { confirm } from "../lib/prompts"
 import { groupOf, ID, row } from "../lib/resource"
 import { examples, lazily, run } from "../lib/run"
 import { ago, type Columns, fields, idColumn, wide } from "../lib/table"
-import type { Paint } from "../lib/terminal"
+import { cleanLine, type Paint } from "../lib/terminal"
+import { moment } from "../lib/time"
 
 type Suppression = Components["Suppression"]
 
@@ -114,7 +117,7 @@ export function define(program: Command): void {
         "suppressions lift --diagnostic OFR_506 --since 7d",
       ),
     )
-    .action(lazily(async () => (await import("./suppressions-lift")).lift))
+    .action(run(lift))
 
   suppressions
     .command("export")
@@ -244,4 +247,46 @@ function recordOf(names: string[], cells: string[]) {
   const { scope_type: type, scope_key: key, ...rest } = all
   const { id, channel, address, reason, origin, ...more } = rest
   return { id, channel, address, reason, origin, scope: { type, key }, ...more }
+}
+
+interface LiftOptions {
+  diagnostic: string
+  since?: string
+}
+
+const SAMPLES = 5
+
+/**
+ * Removes the suppressions of bounces whose reply has a text in it. Each goes by its own id: another suppression of
+ * the same address, such as one of a category, stays.
+ */
+const lift: Action<LiftOptions> = async (context, { diagnostic, since }) => {
+  const { output, paint, flags } = context
+  output.promises(["found", "lifted", "samples"])
+  const created_after = since === undefined ? undefined : moment(since, "--since")
+  const query = given({ reason: "bounce", origin: "event", diagnostic, created_after })
+  const client = context.client()
+  const { rows } = await listUpTo(client, "GET /v1/suppressions", ALL, { query })
+  const samples = rows.slice(0, SAMPLES).map(({ address, diagnostic: said }) => ({ address, said }))
+  const counted = rows.length === 1 ? "1 suppression" : `${rows.length} suppressions`
+  const shown = samples.map(({ address, said }) => `  ${cleanLine(`${address}   ${said}`)}`)
+  if (flags.dryRun || rows.length === 0) {
+    const text = [`${counted} with "${diagnostic}" in the reply`, ...shown].join("\n")
+    await output.record({ found: rows.length, lifted: 0, samples }, () => text)
+    return
+  }
+  if (!flags.yes) await output.note(shown.join("\n"))
+  const what = `This removes ${counted}. Mail is sent there again.`
+  await confirm(context, what, String(rows.length))
+  let lifted = 0
+  for (const { id } of rows) {
+    const input = { params: { suppression_id: id } }
+    const remove = () => client.call("DELETE /v1/suppressions/{suppression_id}", input)
+    if (await wasThere(patiently(context, remove))) lifted += 1 // else somebody removed it meanwhile
+    output.passing(`${lifted} of ${rows.length}`)
+  }
+  output.passing("")
+  await output.record({ found: rows.length, lifted, samples }, () => {
+    return `${paint.green("✓")} lifted ${lifted} of ${counted}`
+  })
 }
