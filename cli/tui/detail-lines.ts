@@ -8,13 +8,16 @@ import type { Detail, PageScreen, Screen, State, Tab } from "./state"
 export function detailLines(state: State, width: number, colour: boolean): string[] {
   const screen = screenOf(state)
   const detail = detailOf(state)
-  if (detail) return linesOf(screen, detail.found, detail.problem, detail.tab, width, colour)
+  const minute = Math.floor(state.now / 60_000)
+  if (detail) {
+    return linesOf(screen, detail.found, detail.problem, detail.tab, width, colour, minute)
+  }
   const { found } = state.pages[state.screen as PageScreen]
   const problem = found ? null : (state.problems[state.screen] ?? null)
-  return linesOf(screen, found, problem, undefined, width, colour)
+  return linesOf(screen, found, problem, undefined, width, colour, minute)
 }
 
-/** A screen is drawn again and again while what is opened in it stays the same. */
+/** A screen is drawn again and again while what is opened in it stays the same. Ages change by the minute. */
 const linesOf = remembered(
   (
     screen: Screen,
@@ -23,6 +26,7 @@ const linesOf = remembered(
     tab: Tab | undefined,
     width: number,
     colour: boolean,
+    _: number,
   ) => {
     const paint = painter(colour)
     const text = () =>

@@ -109,22 +109,19 @@ export function problemOf(intent: Intent, { exit, message, details }: Failure): 
       ? "this server does not have this screen"
       : message
   if (screen) return { is: "problem", screen, problem }
+  const none = { is: "detail", found: null, problem } as const
   switch (intent.do) {
-    case "load_message": {
-      const { id, tab } = intent
-      return { is: "detail", screen: "messages", id, tab, found: null, problem }
-    }
+    case "load_message":
+      return { ...none, screen: "messages", id: intent.id, tab: intent.tab }
     case "load_delivery":
-      return { is: "detail", screen: "webhooks", id: intent.id, found: null, problem }
+      return { ...none, screen: "webhooks", id: intent.id }
     case "load_inbound_mail":
-      return { is: "detail", screen: "inbound", id: intent.id, found: null, problem }
+      return { ...none, screen: "inbound", id: intent.id }
     case "load_subscriber":
-      return { is: "detail", screen: "audience", id: intent.name, found: null, problem }
-    default:
-      return scope === "webhooks:write"
-        ? { is: "read_only", why: problem }
-        : { is: "notice", text: problem }
+      return { ...none, screen: "audience", id: intent.name }
   }
+  if (scope === "webhooks:write") return { is: "read_only", why: problem }
+  return { is: "notice", text: problem }
 }
 
 /** Pages are walked by cursor, one walk for each filter; at its end nothing more is asked for. */
