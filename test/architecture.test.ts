@@ -252,7 +252,7 @@ const GONE: [string, RegExp][] = [
   ["a recipient has an address", /messages\.recipient\b|outcome\.email\b/],
   [
     "what is neutral stands in messages",
-    /^src\/emails\/(accept|batch|suppressed|audience-obstacle|email-audience|email-category|provider-jobs)\.ts$/,
+    /^src\/(messages\/defer|fan-out\/email-texts|emails\/(accept|batch|suppressed|audience-obstacle|email-audience|email-category|provider-jobs))\.ts$/,
   ],
   ["zones as words in a time of the command line", /zoneNamed/],
   [
@@ -261,10 +261,6 @@ const GONE: [string, RegExp][] = [
   ],
   ["a file of its own for the held part of a fan-out", /held-fan-outs|dropHeld\(/],
   ["a second reader of links or their surroundings", /link-surroundings|host-names|\blinksOf\(/],
-  [
-    "page-level recovery of SQLite: the newest verified backup is the way back",
-    /store\/recover|sqlite-format|db-recover|db recover/,
-  ],
   ["a second SMTP client in the command line", /\bSmtpWire\b|smtp-wire/],
   ["the page of `templates preview`", /\btemplate-preview\b|templates preview/],
   [

@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm"
+import { routing } from "../providers/open-providers"
 import { refusedReturnPaths } from "../providers/refused-return-paths"
-import { routing } from "../providers/routing"
 import type { Reader } from "../store/store"
 import { returnPathHost } from "./return-path"
 import { covering } from "./sending-domains"

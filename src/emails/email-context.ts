@@ -177,7 +177,6 @@ const isAnswered = (outcome: Outcome): boolean =>
 
 /** Due messages that are looked at in one go, and how many of them get the same time. */
 const AT_ONCE = 2_000
-
 const TOGETHER = 100
 
 /** When the next `count` messages may be tried, and why not now. */

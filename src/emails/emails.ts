@@ -1,40 +1,17 @@
-import { and, desc, eq, exists, isNotNull, or, type SQL, sql } from "drizzle-orm"
+import { desc, eq } from "drizzle-orm"
 import { fail } from "../core/errors"
-import { isUuid } from "../core/ids"
 import * as feed from "../events/feed"
-import type { Page } from "../http/page"
 import { changeUnclaimed } from "../jobs/claims"
-import { partOf } from "../lib/text"
 import { isShared, type SharedContent } from "../messages/contents"
 import { isOpen, type Message } from "../messages/facts"
+import * as messageList from "../messages/message-list"
+import { lookupIn, type MessageListFilter } from "../messages/message-list"
 import { keepsContent } from "../messages/message-retention"
 import { messageRows } from "../messages/pipeline"
 import { cancel as cancelMessage } from "../messages/settle"
-import { asTheyStand, hasStatus, isClaimed } from "../messages/standing"
-import {
-  attempts,
-  messageContents,
-  messageRaws,
-  messages,
-  messageTags,
-  type Status,
-  type Stream,
-} from "../messages/tables"
-import { settledCounters } from "../messages/transitions"
-import type { Outcome } from "../providers/provider"
-import { totals } from "../store/counters"
-import { eqUnindexed, isAskedId } from "../store/dialect"
-import {
-  type BoundedList,
-  boundedList,
-  countAlong,
-  countUpTo,
-  type IdSource,
-  idsBetween,
-  type ListWindow,
-  oldestFirst,
-  timesBetween,
-} from "../store/rows"
+import { asTheyStand } from "../messages/standing"
+import { messageContents, messageRaws } from "../messages/tables"
+import type { ListWindow } from "../store/rows"
 import type { Reader, Store } from "../store/store"
 import { summaries } from "../tracking/tracking"
 import { type SharedParts, sharedAgain } from "./compose-email"
@@ -56,14 +33,7 @@ const gone = () => fail("not_found", "There is no such email.")
 
 /** A message of the project, or 404: an absent one and a foreign one answer alike. */
 export async function find(db: Reader, project_id: string, id: string): Promise<Message> {
-  if (!isUuid(id)) return gone()
-  const ours = and(
-    eq(messages.id, id),
-    eq(messages.project_id, project_id),
-    eq(messages.channel, "email"),
-  )
-  const [message] = await db.select().from(messages).where(ours)
-  return message ?? gone()
+  return (await lookupIn(db, { project_id, channel: "email" }, id)) ?? gone()
 }
 
 /** What reads messages, and takes those apart that came as bytes. */
@@ -153,33 +123,6 @@ interface FileIds {
   attachment_id: string
 }
 
-/** Oldest first. An attempt's id in a page is its number. */
-export async function attemptsOf(db: Reader, project_id: string, id: string, window: ListWindow) {
-  await find(db, project_id, id)
-  const ours = eq(attempts.message_id, id)
-  const { where, order } = oldestFirst(attempts.attempt, window)
-  const some = db.select().from(attempts).where(and(ours, where)).orderBy(order)
-  const found = await some.limit(window.limit).offset(window.offset)
-  const rows = found.map(({ message_id: _, ...row }) => ({
-    id: String(row.attempt),
-    ...row,
-    outcome: row.outcome as AttemptOutcome,
-  }))
-  const total = () => countAlong(db, { rows: attempts, id: attempts.attempt, where: ours })
-  return { rows, total }
-}
-
-/** `login_refused` says that the provider refused our credentials. */
-type AttemptOutcome = Exclude<Outcome["status"], "expired"> | "login_refused"
-
-/** Throws 404 for a number that no attempt of the message has. */
-export async function attemptOf(db: Reader, message_id: string, number: string) {
-  const attempt = /^\d{1,9}$/.test(number) ? Number(number) : -1
-  const one = and(eq(attempts.message_id, message_id), eq(attempts.attempt, attempt))
-  const [row] = await db.select().from(attempts).where(one)
-  return row ?? fail("not_found", "There is no such attempt.")
-}
-
 /** Ends a message that still waits. One that is on its way, or settled, is a 409. */
 export async function cancel(store: Store, project_id: string, id: string): Promise<void> {
   await find(store.read, project_id, id)
@@ -239,154 +182,14 @@ async function readContent(reading: EmailReading, message: Message) {
   return { ...content, text: await textOfHtml(workers, content.html) }
 }
 
-/** Addresses and the domain in the form in which they compare. */
-export interface EmailFilter {
-  status?: Status | undefined
-  to?: string | undefined
-  from?: string | undefined
-  tag?: string | undefined
-  domain?: string | undefined
-  subject?: string | undefined
-  stream?: Stream | undefined
-  batch_id?: string | undefined
-  template_id?: string | undefined
-  /** With those that were merged into the subscriber. */
-  subscriber_ids?: string[] | undefined
-  category?: string | undefined
-  after: string | undefined
-  before: string | undefined
-}
-
-/** The project's emails, newest first: ids rise with time, so the index is walked backwards. */
-export async function list(
+/** The project's emails, newest first. */
+export const list = (
   db: Reader,
   project_id: string,
-  filter: EmailFilter,
+  filter: MessageListFilter,
   window: ListWindow,
-) {
-  const place = placeOf(db, project_id, filter)
-  const found = boundedList<Message>(db, { owner: project_id, table: messages, ...place })
-  const { rows, end } = await found.list(window)
-  const total = () => countEmails(db, project_id, filter, found.total)
-  const waiting = await asTheyStand(db, rows)
-  const hits = await summaries(db, waiting)
-  const shown = waiting.map((message) => listed(message, hits.get(message.id)))
-  return { rows: shown, end, total } satisfies Page<object>
-}
-
-/** The index of one filter, the narrowest as a rule, and what it does not know. */
-function placeOf(db: Reader, project_id: string, filter: EmailFilter): EmailPlace {
-  const { to, subscriber_ids = [], template_id, tag, status } = filter
-  const within = idsBetween(messages.id, filter)
-  const along = (...indexed: (SQL | undefined)[]): IdSource => ({
-    rows: messages,
-    id: messages.id,
-    where: and(eq(messages.project_id, project_id), ...indexed, within),
+) =>
+  messageList.list(db, { project_id, channel: "email" }, filter, window, async (rows) => {
+    const hits = await summaries(db, rows)
+    return rows.map((message) => listed(message, hits.get(message.id)))
   })
-  const rest = (known: Partial<EmailFilter>) =>
-    and(OF_CHANNEL, conditionsOf(db, project_id, { ...filter, ...known }))
-  const [subscriber, ...merged] = subscriber_ids
-  if (status === "sending") {
-    return { along: beingSent(db, project_id), filter: rest({ status: undefined }) }
-  }
-  if (to !== undefined) {
-    return { along: along(eq(messages.address, to)), filter: rest({ to: undefined }) }
-  }
-  if (subscriber !== undefined && merged.length === 0) {
-    const own = ofSubscribers(subscriber_ids)
-    return { along: along(own), filter: rest({ subscriber_ids: undefined }) }
-  }
-  if (template_id !== undefined) {
-    return { along: along(ofTemplate(template_id)), filter: rest({ template_id: undefined }) }
-  }
-  if (tag !== undefined) {
-    return { along: taggedWith(project_id, tag, filter), filter: rest({ tag: undefined }) }
-  }
-  if (status === undefined) {
-    return { along: along(OF_CHANNEL), filter: conditionsOf(db, project_id, filter) }
-  }
-  // A claim is not in the index.
-  const known = status === "queued" ? {} : { status: undefined }
-  return { along: along(eq(messages.status, status)), filter: rest(known) }
-}
-
-type EmailPlace = Pick<BoundedList<Message>, "along" | "filter">
-
-const OF_CHANNEL = eq(messages.channel, "email")
-
-function conditionsOf(db: Reader, project_id: string, filter: EmailFilter): SQL | undefined {
-  const { status, to, from, tag, domain, subject, stream, batch_id } = filter
-  return and(
-    status && hasStatus(db, status),
-    to === undefined ? undefined : eq(messages.address, to),
-    from === undefined ? undefined : eq(messages.sender, from),
-    domain === undefined ? undefined : eq(messages.sender_domain, domain),
-    subject === undefined ? undefined : contains(subject),
-    stream && eq(messages.stream, stream),
-    batch_id === undefined ? undefined : isAskedId(messages.batch_id, batch_id),
-    filter.template_id === undefined ? undefined : ofTemplate(filter.template_id),
-    filter.subscriber_ids === undefined ? undefined : ofSubscribers(filter.subscriber_ids),
-    filter.category === undefined ? undefined : eq(messages.category, filter.category),
-    tag === undefined ? undefined : exists(tagged(db, project_id, tag)),
-    timesBetween(messages.created_at, filter),
-  )
-}
-
-/** As text of its own, the condition lets both engines take the partial index. */
-const ofTemplate = (id: string) =>
-  and(isAskedId(messages.template_id, id), isNotNull(messages.template_id))
-
-const ofSubscribers = (ids: string[]) =>
-  and(
-    or(...ids.map((id) => isAskedId(messages.subscriber_id, id))),
-    isNotNull(messages.subscriber_id),
-  )
-
-const contains = (text: string) => sql`${messages.subject_key} LIKE ${partOf(text)} ESCAPE '\\'`
-
-const ofTag = (project_id: string, tag: string) =>
-  and(eq(messageTags.project_id, project_id), eq(messageTags.tag, tag))
-
-const taggedWith = (project_id: string, tag: string, times: EmailFilter): IdSource => ({
-  rows: messageTags,
-  id: messageTags.message_id,
-  where: and(ofTag(project_id, tag), idsBetween(messageTags.message_id, times)),
-})
-
-const tagged = (db: Reader, project_id: string, tag: string) =>
-  db
-    .select({ one: sql`1` })
-    .from(messageTags)
-    .where(and(ofTag(project_id, tag), eq(messageTags.message_id, messages.id)))
-
-/** No more than the nodes deliver at once. Where their ids are in memory, no index of the project is faster. */
-function beingSent(db: Reader, project_id: string): IdSource {
-  const ours = eqUnindexed(db, messages.project_id, project_id)
-  return { rows: messages, id: messages.id, where: and(isClaimed(db), ours) }
-}
-
-/** Far more than the nodes deliver at once. */
-const MOST_IN_FLIGHT = 10_000
-
-const SETTLED = settledCounters("email")
-
-/** From the counters where they know it. */
-async function countEmails(
-  db: Reader,
-  project_id: string,
-  filter: EmailFilter,
-  counted: () => Promise<number | null>,
-) {
-  const names = Object.entries(filter).filter(([, value]) => value !== undefined)
-  const only = names.length === 1 ? filter.status : undefined
-  if ((names.length > 0 && !only) || only === "sending") return counted()
-
-  const sums = await totals(db, project_id, ["email", ...SETTLED])
-  if (!only) return sums.get("email") ?? 0
-  const settled = sums.get(`email.${only}`)
-  if (settled !== undefined) return settled
-  const sent_now = beingSent(db, project_id)
-  const in_flight = await countUpTo(db, sent_now, MOST_IN_FLIGHT)
-  const done = SETTLED.reduce((sum, name) => sum + (sums.get(name) ?? 0), 0)
-  return Math.max(0, (sums.get("email") ?? 0) - done - in_flight)
-}

@@ -290,7 +290,6 @@ export const TEMPLATE_FIELDS = ["template", "template_id", "variables", "templat
 const LONGEST_NAME = 100
 
 const name = (description: string) => t.String({ maxLength: LONGEST_NAME, description })
-
 const values = (description: string) =>
   t.Optional(t.Record(t.String(), t.Unknown(), { description }))
 

@@ -14,7 +14,6 @@ import {
   windowOf,
 } from "../http/page"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
-
 import type { Mailbox } from "../lib/address"
 import { accept, entryOf, type Intake, isFrozen, refuseFrozen } from "../messages/accept"
 import {
@@ -25,6 +24,7 @@ import {
   type SendBatch,
   settled,
 } from "../messages/batch"
+import { attemptOf, attemptsOf, type MessageListFilter } from "../messages/message-list"
 import { reschedule } from "../messages/scheduled"
 import { RescheduleRequest } from "../messages/schemas"
 import { isBlocked, subscriberIdsOf, subscriberOf, subscribersOf } from "../messages/send-fields"
@@ -251,9 +251,10 @@ const attemptQuery = pageQuery({})
 
 async function listAttempts({ store, cursors }: EmailParts, call: OfEmail<unknown, PageQuery>) {
   const { email_id } = call.params
-  const byNumber = keyById((number) => emails.attemptOf(store.read, email_id, number))
+  await emails.find(store.read, ...named(call))
+  const byNumber = keyById((number) => attemptOf(store.read, email_id, number))
   const window = await windowOf(call, cursors, byNumber)
-  const page = await emails.attemptsOf(store.read, ...named(call), window)
+  const page = await attemptsOf(store.read, email_id, window)
   return asPage(call, cursors, page, ({ id: _, ...attempt }) => attempt)
 }
 
@@ -342,7 +343,7 @@ async function list({ store, cursors }: EmailParts, call: Call<unknown, EmailQue
   const subscriber_ids = await subscriberIdsOf(store.read, project_id, query.subscriber_id)
   const of = { template_id, subscriber_ids, category }
   const plain = { status, tag, domain, subject, stream, batch_id, ...of }
-  const wanted = { ...plain, ...comparableFilters(query), ...datesOf(query) } as emails.EmailFilter
+  const wanted = { ...plain, ...comparableFilters(query), ...datesOf(query) } as MessageListFilter
   const byId = keyById((id) => emails.find(store.read, project_id, id))
   const window = await windowOf(call, cursors, byId)
   const page = await emails.list(store.read, project_id, wanted, window)

@@ -14,9 +14,9 @@ import { skipLocked } from "../store/dialect"
 import type { Tx } from "../store/store"
 import type { SendDecision } from "../subscribers/decision"
 import { holdLimits, type SendBucket, takeFromBucket } from "../tenancy/quotas"
-import { audienceSourceOf } from "./audience-source"
+import { audienceSourceOf, nextStretch, type WalkedRecipient } from "./audience-source"
 import { FOUND, sentName, skippedName } from "./fan-out-counts"
-import { nextStretch, type WalkedRecipient } from "./recipients"
+
 import { type FanOutRow, fanOuts } from "./tables"
 import { holdPart, lookupFanOut, moveCursor } from "./walk-rows"
 

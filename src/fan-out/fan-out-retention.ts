@@ -6,7 +6,7 @@ import { keepsContent } from "../messages/message-retention"
 import { fanOutContents, messageContents } from "../messages/tables"
 import type { Reader, Store } from "../store/store"
 import { counters } from "../store/tables"
-import { messagesBelow } from "./fan-out-messages"
+import { messagesBelow } from "./stopped"
 import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
 
 /** Fan-outs, and messages of one, that are looked at together. */

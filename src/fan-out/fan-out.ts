@@ -2,6 +2,7 @@ import { and, eq, inArray, isNull } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { isPast, now } from "../core/time"
+import { emit } from "../events/emit"
 import type { Caller } from "../identity/caller"
 import { underHold } from "../jobs/holds"
 import { DROPPED, enqueue, jobRows } from "../jobs/jobs"
@@ -12,12 +13,14 @@ import { refuseFrozen } from "../messages/accept"
 import { keepShared, type SharedValues } from "../messages/contents"
 import type { ChannelPlanner, FrozenIntent, Planners, PreparedChannel } from "../messages/planner"
 import { type AudienceRules, findAudience } from "../messages/send-fields"
+import { bumpAll } from "../store/counters"
 import { held } from "../store/dialect"
-import { rowById } from "../store/rows"
+import { holdById, rowById } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import type { TemplateSources } from "../templates/render-templates-task"
 import { projectName } from "../templates/rendering"
-import { countsOf } from "./fan-out-counts"
+import { countsOf, foundOf, skippedName } from "./fan-out-counts"
+
 import { fanOutPart, fanOutStart, fanOutStopped } from "./fan-out-jobs"
 import type { PublishIntent } from "./publish-input"
 import { type FanOutRow, type FanOutStatus, fanOutParts, fanOuts } from "./tables"
@@ -220,4 +223,43 @@ async function heldFanOuts(db: Reader, rows: FanOutRow[]): Promise<Set<string>> 
   const of_restore = and(underHold(jobRows, RESTORE_HOLD), ours)
   const held = await db.select({ payload }).from(jobs).where(of_restore)
   return new Set(held.map((job) => (job.payload as { fan_out_id: string }).fan_out_id))
+}
+
+/** Ends a part that is walked through, and with the last one the fan-out. */
+export async function endPart(tx: Tx, fan_out_id: string, part: number): Promise<void> {
+  await holdById(tx, fanOuts, fan_out_id) // before the part, as whatever ends a fan-out
+  const ours = and(eq(fanOutParts.fan_out_id, fan_out_id), eq(fanOutParts.part, part))
+  await tx.delete(fanOutParts).where(ours)
+  await completeIfDone(tx, fan_out_id)
+}
+
+/**
+ * Completes a fan-out of which no part is left. What the walk has not met of its audience left the topic
+ * before.
+ */
+export async function completeIfDone(tx: Tx, id: string): Promise<void> {
+  const row = await holdById(tx, fanOuts, id)
+  if (!row || row.completed_at !== null) return
+  const left = tx.select({ part: fanOutParts.part }).from(fanOutParts)
+  if ((await left.where(eq(fanOutParts.fan_out_id, id)).limit(1)).length > 0) return
+  const gone = Math.max(0, (row.audience ?? 0) - (await foundOf(tx, id)))
+  const changes = row.channels.map((channel) => [skippedName(channel, "preference"), gone] as const)
+  await bumpAll(tx, id, new Map(changes))
+  const ended = await end(tx, id, "completed", null)
+  if (!ended) return
+  const counts = await countsOf(tx, [ended])
+  const { account_id, project_id, topic_key, audience, completed_at } = ended
+  await emit(tx, {
+    account_id,
+    project_id,
+    subject_id: id,
+    type: "topic.publish_completed",
+    data: {
+      publish_id: id,
+      topic_key,
+      audience,
+      counts: counts.get(id) ?? {},
+      timestamp: completed_at,
+    },
+  })
 }

@@ -8,8 +8,8 @@ import type { Planners } from "../messages/planner"
 import { holdById, rowById } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { audienceSourceOf } from "./audience-source"
-import { completeIfDone } from "./complete"
-import { end, type FanOutParts, giveUp, plannerOf } from "./fan-out"
+import { completeIfDone, end, type FanOutParts, giveUp, plannerOf } from "./fan-out"
+
 import { fanOutPart, type fanOutStart, partWork } from "./fan-out-jobs"
 import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
 

@@ -1,4 +1,4 @@
-import { and, eq } from "drizzle-orm"
+import { and, desc, eq, isNotNull, lt } from "drizzle-orm"
 import { isPast, monotonic, nextTurn } from "../core/time"
 import { changeUnclaimed } from "../jobs/claims"
 import { enqueue, type JobHandler } from "../jobs/jobs"
@@ -6,12 +6,14 @@ import { EXPIRED, loadAll } from "../messages/change"
 import { isOpen } from "../messages/facts"
 import { messageRows, type StopLookup } from "../messages/pipeline"
 import { CANCELLED, type MessageStop, stopAll } from "../messages/settle"
+import { messages } from "../messages/tables"
 import { cached } from "../store/cached"
 import { rowById } from "../store/rows"
-import type { Store, Tx } from "../store/store"
+import type { Reader, Store, Tx } from "../store/store"
+
 import { CHUNK } from "./audience-source"
 import { fanOutStopped } from "./fan-out-jobs"
-import { messagesBelow } from "./fan-out-messages"
+
 import { type FanOutRow, fanOuts } from "./tables"
 
 const BY_CANCEL: MessageStop = {
@@ -87,3 +89,20 @@ const endSome = (store: Store, ids: string[], stop: MessageStop): Promise<void> 
     const found = await loadAll(tx, unclaimed)
     await stopAll(tx, [...found.values()], stop)
   })
+
+/** The messages of a fan-out, newest first, at most `limit`: those before `below`. */
+export function messagesBelow(
+  db: Reader,
+  { project_id, id }: FanOutRow,
+  below: string | undefined,
+  limit: number,
+) {
+  const theirs = and(
+    eq(messages.project_id, project_id),
+    eq(messages.fan_out_id, id),
+    isNotNull(messages.fan_out_id),
+    below === undefined ? undefined : lt(messages.id, below),
+  )
+  const rows = db.select({ id: messages.id, status: messages.status }).from(messages)
+  return rows.where(theirs).orderBy(desc(messages.id)).limit(limit)
+}

@@ -1,17 +1,21 @@
 import { edenGC } from "bun:jsc"
 import { monotonic, nextTurn, now, secondsFromNow } from "../core/time"
 import { enqueue, type JobHandler, type JobResult } from "../jobs/jobs"
+import { DeferredError } from "../jobs/work-item"
+import { Semaphore } from "../lib/semaphore"
 import { type SharedLanguages, sharedLanguages } from "../messages/contents"
+import { perStore } from "../store/cached"
 import { rowById } from "../store/rows"
+import type { Reader } from "../store/store"
 import { audienceOf } from "../subscribers/audience"
 import { audienceSourceOf } from "./audience-source"
 import { type ChannelPlan, type ChunkInput, type ChunkResult, writeChunk } from "./chunk"
-import { endPart } from "./complete"
-import { end, giveUp, plannerOf } from "./fan-out"
+import { end, endPart, giveUp, plannerOf } from "./fan-out"
+
 import { fanOutPart, partWork } from "./fan-out-jobs"
 import { refusalNow, type WalkParts } from "./start"
 import { type FanOutRow, fanOuts } from "./tables"
-import { acquireWalk, LOOK_AGAIN_SECONDS, type WalkPermit } from "./walk-permits"
+
 import { lookupPart } from "./walk-rows"
 
 type Payload = NonNullable<(typeof fanOutPart)["payload"]>
@@ -116,4 +120,49 @@ async function inputOf(
     plans.push({ channel, chunk: await plannerOf(planners, channel).begin(next) })
   }
   return { fan_out_id: id, part, plans }
+}
+
+/** Parts that a process walks in at the same time: on SQLite all of them share one writer. */
+const walksAtOnce = (db: Reader) => (db.isAlone ? 1 : 2)
+
+/** Parts that wait in the process, each in the place of a job. They go on as soon as a permit is free. */
+const MOST_WAITING = 4
+
+/** Until a part beyond them looks again: as long as one part walks at a time. */
+export const LOOK_AGAIN_SECONDS = 1
+
+interface Walks {
+  permits: Semaphore
+  waiting: number
+}
+
+const walksOf = perStore((db): Walks => ({ permits: new Semaphore(walksAtOnce(db)), waiting: 0 }))
+
+/** The right to walk in a part. */
+export interface WalkPermit {
+  /** Whether another part waits for it. */
+  isAwaited(): boolean
+  release(): void
+}
+
+/**
+ * Resolves when the part may be walked in, in the order of the questions. Rejects with DeferredError where
+ * enough parts wait already.
+ */
+export async function acquireWalk(db: Reader): Promise<WalkPermit> {
+  const walks = walksOf(db)
+  const release = walks.permits.tryAcquire() ?? (await nextPermit(walks))
+  return { isAwaited: () => walks.waiting > 0, release }
+}
+
+async function nextPermit(walks: Walks): Promise<() => void> {
+  if (walks.waiting >= MOST_WAITING) {
+    throw new DeferredError("Other parts of publishes are walked.", LOOK_AGAIN_SECONDS)
+  }
+  walks.waiting += 1
+  try {
+    return await walks.permits.acquire()
+  } finally {
+    walks.waiting -= 1
+  }
 }

@@ -4,9 +4,9 @@ import { now, secondsFromNow } from "../core/time"
 import { short } from "../lib/text"
 import { inserter, remover, updater } from "../store/statements"
 import type { Store, Tx } from "../store/store"
-import { recentRowsOf } from "./in-flight"
+import { recentRowsOf, wakeUpOf } from "./in-flight"
 import { jobs } from "./tables"
-import { wakeUpOf } from "./wake-ups"
+
 import {
   DEAD,
   OVER,

@@ -4,8 +4,8 @@ import { isoFrom, millis, monotonic, nextTurn, sleep } from "../core/time"
 import type { Store } from "../store/store"
 import { type Claims, claimsOf } from "./claims"
 import { CRASH_HOLD, type CrashGuard } from "./crash-guard"
+import { wakeUpOf } from "./in-flight"
 import { Settler } from "./settler"
-import { wakeUpOf } from "./wake-ups"
 import {
   DeferredError,
   HELD,

@@ -266,7 +266,6 @@ export async function accept(
 }
 
 const MOST_IN_BATCH = 200
-
 const MOST_WAITING = 5000
 
 /** What the answer to a send may tell of the message. */

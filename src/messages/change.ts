@@ -8,15 +8,17 @@ import { held, idList, isAmong } from "../store/dialect"
 import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
 import { countForReputation, suppressWhere } from "./consequences"
-import { announce, type Fact, isOpen, type Message, OWN_SOURCE, type Tracked } from "./facts"
 import {
   addressOf,
-  type ChannelName,
-  messageContents,
-  messages,
-  type Recipient,
-  type Status,
-} from "./tables"
+  announce,
+  type Fact,
+  isOpen,
+  type Message,
+  OWN_SOURCE,
+  type Tracked,
+} from "./facts"
+import { type ChannelName, messageContents, messages, type Recipient, type Status } from "./tables"
+
 import { counterOf, eventsOf, eventTypeOf, factName, knowsFact, mayFollow } from "./transitions"
 
 /** Something that happened to a message: the message as it was loaded, and the new status of its recipients. */

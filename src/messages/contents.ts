@@ -68,9 +68,7 @@ export class RecentContents {
 
 /** What a text takes beside its characters, an object beside its fields, and any other value. */
 const TEXT_BYTES = 48
-
 const OBJECT_BYTES = 128
-
 const VALUE_BYTES = 8
 
 /** In bytes, near enough: most of a short content is not its characters. */
@@ -143,7 +141,6 @@ export type Kept = Buffer | { file: string }
 
 /** No mail begins so, and no frame of Zstandard. */
 const MARK = "file:"
-
 const FORM = /^file:([0-9a-f]{64})$/
 
 /** What stands in the row. */

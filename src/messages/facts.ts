@@ -4,7 +4,7 @@ import type { EventDetail } from "../events/tables"
 import { LEASED, READY, type WorkColumns } from "../jobs/work-item"
 import { perStore } from "../store/cached"
 import type { Reader, Tx } from "../store/store"
-import type { ChannelName, messages, Status } from "./tables"
+import type { Addressed, ChannelName, messages, Status } from "./tables"
 
 export type Message = typeof messages.$inferSelect
 
@@ -172,3 +172,6 @@ export function tell(db: Reader, activity: MessageActivity) {
     }
   }
 }
+
+/** Where it goes. */
+export const addressOf = ({ email: address }: Addressed): string => address

@@ -3,8 +3,8 @@ import { log } from "../core/log"
 import { monotonic, now } from "../core/time"
 import { emitAll, type NewEvent } from "../events/emit"
 import { countTable } from "../jobs/counts"
-import { recentRowsOf } from "../jobs/in-flight"
-import { wakeUpOf } from "../jobs/wake-ups"
+import { recentRowsOf, wakeUpOf } from "../jobs/in-flight"
+
 import {
   DeferredError,
   type Hold,

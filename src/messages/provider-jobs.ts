@@ -3,9 +3,15 @@ import { heldProject, holders, providerHold, unhold, unholdOne } from "../jobs/h
 import type { JobHandler } from "../jobs/jobs"
 import { isHeld } from "../jobs/work-rows"
 import { isDue, type Probe, probeAgain, resume } from "../providers/health"
-import type { OpenProviders } from "../providers/open-providers"
+import {
+  isOwn,
+  isUsable,
+  type OpenProviders,
+  refusalFor,
+  routing,
+} from "../providers/open-providers"
 import { ProviderError, type ProviderKind } from "../providers/provider"
-import { isOwn, isUsable, refusalFor, routing } from "../providers/routing"
+
 import { type ConfigRow, INSTANCE, providerConfigs } from "../providers/tables"
 import type { Reader, Store, Tx } from "../store/store"
 import { messageRows } from "./pipeline"

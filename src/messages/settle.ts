@@ -20,8 +20,9 @@ import {
   stepsOf,
 } from "./change"
 import { type Kept, rowOf } from "./contents"
-import { type Fact, isOpen, isScheduled, type Message, type Tracked } from "./facts"
-import { addressOf, attempts, messageFiles, messageRaws, type Status } from "./tables"
+import { addressOf, type Fact, isOpen, isScheduled, type Message, type Tracked } from "./facts"
+import { attempts, messageFiles, messageRaws, type Status } from "./tables"
+
 import { addressIn, eventTypeOf, knowsStatus, tellsScheduled } from "./transitions"
 
 /** The outcome of an attempt that ended with our login. */

@@ -21,9 +21,9 @@ import {
 } from "../suppressions/look-up"
 import type { SuppressionChannel, SuppressionRow } from "../suppressions/tables"
 import { decidedAgain, QUIET_HOURS, refusalOf } from "./decided"
-import { isOpen, type Message, OWN_SOURCE } from "./facts"
+import { addressOf, isOpen, type Message, OWN_SOURCE } from "./facts"
 import type { NewMessage } from "./pipeline"
-import { type Addressed, addressOf, type LeftOut, type Recipient } from "./tables"
+import type { Addressed, LeftOut, Recipient } from "./tables"
 
 /** The code of the refusal, and the reason of a recipient that was found suppressed later. */
 const SUPPRESSED = "suppressed_recipient"
@@ -42,7 +42,6 @@ export const suppressionRules = (db: Reader, channel: SuppressionChannel): Suppr
 })
 
 const NONE: SuppressionRow[] = []
-
 const NOBODY: Suppressed = new Map()
 
 /** What is suppressed of these addresses; nothing is asked for a project that suppresses none. */

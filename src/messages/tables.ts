@@ -50,9 +50,6 @@ export interface Recipient {
 /** Anything with the address of a recipient, as rows keep it. */
 export type Addressed = Pick<Recipient, "email">
 
-/** Where it goes. */
-export const addressOf = ({ email: address }: Addressed): string => address
-
 export interface MessageError {
   code: string
   message: string

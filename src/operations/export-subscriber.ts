@@ -13,6 +13,7 @@ import { events } from "../events/tables"
 import { streamedFile } from "../http/streamed-file"
 import * as inbound from "../inbound/inbound-emails"
 import { inboundEmails } from "../inbound/tables"
+import { attemptsOf } from "../messages/message-list"
 import type { PersonalName } from "../store/life"
 import type { Reader } from "../store/store"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
@@ -169,7 +170,7 @@ async function wholeMessage(parts: ExportParts, project_id: string, id: string) 
   const { timeline: _, ...message } = await emails.get(parts, project_id, id)
   const { events: told } = await emails.events(db, project_id, id)
   const window = { limit: MOST_ATTEMPTS, offset: 0, after: undefined, before: undefined }
-  const { rows } = await emails.attemptsOf(db, project_id, id, window)
+  const { rows } = await attemptsOf(db, id, window)
   const files: unknown[] = []
   for (const { id: attachment_id } of message.attachments) {
     const ids = { email_id: id, attachment_id }

@@ -6,12 +6,13 @@ import { log } from "../core/log"
 import { now, secondsFromNow } from "../core/time"
 import { changeUnclaimed } from "../jobs/claims"
 import { type AnyWorkRows, underHold, unholdThese } from "../jobs/holds"
+import { wakeUpOf } from "../jobs/in-flight"
 import { DROPPED, jobRows } from "../jobs/jobs"
 import { jobs } from "../jobs/tables"
-import { wakeUpOf } from "../jobs/wake-ups"
 import { READY, RESTORE_HOLD } from "../jobs/work-item"
 import { domainOf, wireDomain } from "../lib/address"
 import { loadAll } from "../messages/change"
+import { addressOf } from "../messages/facts"
 import { messageRows } from "../messages/pipeline"
 import { CANCELLED, stopAll } from "../messages/settle"
 import { messages } from "../messages/tables"
@@ -119,7 +120,7 @@ async function heldPage(db: Reader, part: HeldPart, after: string, most: number)
 type Recipients = Pick<typeof messages.$inferSelect, "address" | "recipients">
 
 const isTo = (domain: string, { address = "", recipients = [] }: Partial<Recipients>) =>
-  [address, ...recipients.map(({ email }) => email)].some((one) => domainOf(one) === domain)
+  [address, ...recipients.map(addressOf)].some((one) => domainOf(one) === domain)
 
 type Change = (store: Store, part: HeldPart, ids: string[]) => Promise<number>
 

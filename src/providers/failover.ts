@@ -3,7 +3,15 @@ import { DeferredError } from "../jobs/work-item"
 import type { Store } from "../store/store"
 import { keepReceipt, shownId } from "./callbacks"
 import { ProviderMonitor } from "./monitor"
-import type { OpenProviders, ProviderLease } from "./open-providers"
+import {
+  heldBy,
+  isOwn,
+  type OpenProviders,
+  type ProviderLease,
+  refusalFor,
+  routing,
+  usable,
+} from "./open-providers"
 import {
   type Fault,
   type Outcome,
@@ -13,7 +21,7 @@ import {
   type ProviderKind,
   type RecipientOutcome,
 } from "./provider"
-import { heldBy, isOwn, refusalFor, routing, usable } from "./routing"
+
 import { type ConfigRow, INSTANCE } from "./tables"
 
 const WAIT_SECONDS = 60

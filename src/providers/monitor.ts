@@ -13,7 +13,7 @@ import {
   showTrouble,
   type TroubleKind,
 } from "./health"
-import type { OpenProviders, ProviderLease } from "./open-providers"
+import { type OpenProviders, type ProviderLease, routing } from "./open-providers"
 import {
   type Provider,
   ProviderError,
@@ -22,7 +22,7 @@ import {
   type ReturnPathAnswer,
 } from "./provider"
 import { isNews, keepReturnPath } from "./refused-return-paths"
-import { routing } from "./routing"
+
 import type { ConfigRow } from "./tables"
 
 const AGAIN_MS = 60_000

@@ -13,6 +13,7 @@ import { callbackRoutes } from "./callbacks-routes"
 import { instanceRecord, record } from "./config-record"
 import * as configs from "./configs"
 import { readCredentials } from "./credentials"
+import { routing } from "./open-providers"
 import {
   type Credentials,
   channelOf,
@@ -22,7 +23,6 @@ import {
   type ProviderEnvironment,
   type ProviderKind,
 } from "./provider"
-import { routing } from "./routing"
 import * as schemas from "./schemas"
 import { type ConfigRow, INSTANCE } from "./tables"
 

@@ -1,6 +1,6 @@
 import * as fanOut from "../fan-out/fan-out"
-import { newPublish, type PublishContents, readPublish } from "../fan-out/publish-input"
-import { Publish } from "../fan-out/publish-record"
+import { newPublish, Publish, type PublishContents, readPublish } from "../fan-out/publish-input"
+
 import * as publishing from "../fan-out/publishing"
 import { asPage, keyById, type ListParts, pageQuery, windowOf } from "../http/page"
 import { type AnyRoute, projectRow, route } from "../http/route"

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { acquireWalk, LOOK_AGAIN_SECONDS, type WalkPermit } from "../../src/fan-out/walk-permits"
+import { acquireWalk, LOOK_AGAIN_SECONDS, type WalkPermit } from "../../src/fan-out/walk"
 import { DeferredError } from "../../src/jobs/work-item"
 import { sharedService } from "../harness/shared-service"
 

@@ -11,6 +11,7 @@ import { purgeInbound } from "../../src/inbound/inbound-retention"
 import { holders, unhold } from "../../src/jobs/holds"
 import { purgeDead } from "../../src/jobs/jobs"
 import { RESTORE_HOLD } from "../../src/jobs/work-item"
+import type { MessageListFilter } from "../../src/messages/message-list"
 import { expireContents, removeMessages } from "../../src/messages/message-retention"
 import * as pipeline from "../../src/messages/pipeline"
 import * as scheduled from "../../src/messages/scheduled"
@@ -46,7 +47,7 @@ const lease = { owner: "me", lease_ms: 30_000 }
 const page = { limit: 25, offset: 0, after: undefined, before: undefined }
 const all = { after: undefined, before: undefined }
 
-const list = (filter: Partial<emails.EmailFilter>) => (store: Store) =>
+const list = (filter: Partial<MessageListFilter>) => (store: Store) =>
   emails.list(store.read, PROJECT, { ...all, ...filter }, page)
 
 const follow = async (store: Store) => {

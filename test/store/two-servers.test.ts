@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { onEmitted } from "../../src/events/emit"
-import { wakeUpOf } from "../../src/jobs/wake-ups"
+import { wakeUpOf } from "../../src/jobs/in-flight"
 import { watch } from "../../src/messages/facts"
 import { accept } from "../../src/messages/pipeline"
 import { testStore } from "../harness/store"

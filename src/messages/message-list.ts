@@ -1,0 +1,236 @@
+import { and, eq, exists, isNotNull, or, type SQL, sql } from "drizzle-orm"
+import { fail } from "../core/errors"
+import { isUuid } from "../core/ids"
+import type { Page } from "../http/page"
+import { partOf } from "../lib/text"
+import type { Outcome } from "../providers/provider"
+import { totals } from "../store/counters"
+import { eqUnindexed, isAskedId } from "../store/dialect"
+import {
+  type BoundedList,
+  boundedList,
+  countAlong,
+  countUpTo,
+  type IdSource,
+  idsBetween,
+  type ListWindow,
+  oldestFirst,
+  timesBetween,
+} from "../store/rows"
+import type { Reader } from "../store/store"
+import type { Message } from "./facts"
+import { asTheyStand, hasStatus, isClaimed, type MessageView } from "./standing"
+import {
+  attempts,
+  type ChannelName,
+  messages,
+  messageTags,
+  type Status,
+  type Stream,
+} from "./tables"
+import { counterOf, settledCounters } from "./transitions"
+
+/** The messages of a project in one channel. */
+export interface ChannelScope {
+  project_id: string
+  channel: ChannelName
+}
+
+/** The message with this id; undefined for an absent one and for a foreign one alike. */
+export async function lookupIn(
+  db: Reader,
+  { project_id, channel }: ChannelScope,
+  id: string,
+): Promise<Message | undefined> {
+  if (!isUuid(id)) return undefined
+  const ours = and(
+    eq(messages.id, id),
+    eq(messages.project_id, project_id),
+    eq(messages.channel, channel),
+  )
+  const [message] = await db.select().from(messages).where(ours)
+  return message
+}
+
+/** Oldest first. An attempt's id in a page is its number. */
+export async function attemptsOf(db: Reader, id: string, window: ListWindow) {
+  const ours = eq(attempts.message_id, id)
+  const { where, order } = oldestFirst(attempts.attempt, window)
+  const some = db.select().from(attempts).where(and(ours, where)).orderBy(order)
+  const found = await some.limit(window.limit).offset(window.offset)
+  const rows = found.map(({ message_id: _, ...row }) => ({
+    id: String(row.attempt),
+    ...row,
+    outcome: row.outcome as AttemptOutcome,
+  }))
+  const total = () => countAlong(db, { rows: attempts, id: attempts.attempt, where: ours })
+  return { rows, total }
+}
+
+/** `login_refused` says that the provider refused our credentials. */
+type AttemptOutcome = Exclude<Outcome["status"], "expired"> | "login_refused"
+
+/** Throws 404 for a number that no attempt of the message has. */
+export async function attemptOf(db: Reader, message_id: string, number: string) {
+  const attempt = /^\d{1,9}$/.test(number) ? Number(number) : -1
+  const one = and(eq(attempts.message_id, message_id), eq(attempts.attempt, attempt))
+  const [row] = await db.select().from(attempts).where(one)
+  return row ?? fail("not_found", "There is no such attempt.")
+}
+
+/** Addresses and the domain in the form in which they compare. */
+export interface MessageListFilter {
+  status?: Status | undefined
+  to?: string | undefined
+  from?: string | undefined
+  tag?: string | undefined
+  domain?: string | undefined
+  subject?: string | undefined
+  stream?: Stream | undefined
+  batch_id?: string | undefined
+  template_id?: string | undefined
+  /** With those that were merged into the subscriber. */
+  subscriber_ids?: string[] | undefined
+  category?: string | undefined
+  after: string | undefined
+  before: string | undefined
+}
+
+/**
+ * The messages, newest first: ids rise with time, so the index is walked backwards. `answer` makes of them what
+ * the channel answers.
+ */
+export async function list<Shown extends object>(
+  db: Reader,
+  scope: ChannelScope,
+  filter: MessageListFilter,
+  window: ListWindow,
+  answer: (rows: MessageView[]) => Promise<Shown[]>,
+) {
+  const { project_id } = scope
+  const place = placeOf(db, scope, filter)
+  const found = boundedList<Message>(db, { owner: project_id, table: messages, ...place })
+  const { rows, end } = await found.list(window)
+  const total = () => countMessages(db, scope, filter, found.total)
+  const shown = await answer(await asTheyStand(db, rows))
+  return { rows: shown, end, total } satisfies Page<Shown>
+}
+
+/** The index of one filter, the narrowest as a rule, and what it does not know. */
+function placeOf(
+  db: Reader,
+  { project_id, channel }: ChannelScope,
+  filter: MessageListFilter,
+): MessagePlace {
+  const { to, subscriber_ids = [], template_id, tag, status } = filter
+  const of_channel = eq(messages.channel, channel)
+  const within = idsBetween(messages.id, filter)
+  const along = (...indexed: (SQL | undefined)[]): IdSource => ({
+    rows: messages,
+    id: messages.id,
+    where: and(eq(messages.project_id, project_id), ...indexed, within),
+  })
+  const rest = (known: Partial<MessageListFilter>) =>
+    and(of_channel, conditionsOf(db, project_id, { ...filter, ...known }))
+  const [subscriber, ...merged] = subscriber_ids
+  if (status === "sending") {
+    return { along: beingSent(db, project_id), filter: rest({ status: undefined }) }
+  }
+  if (to !== undefined) {
+    return { along: along(eq(messages.address, to)), filter: rest({ to: undefined }) }
+  }
+  if (subscriber !== undefined && merged.length === 0) {
+    const own = ofSubscribers(subscriber_ids)
+    return { along: along(own), filter: rest({ subscriber_ids: undefined }) }
+  }
+  if (template_id !== undefined) {
+    return { along: along(ofTemplate(template_id)), filter: rest({ template_id: undefined }) }
+  }
+  if (tag !== undefined) {
+    return { along: taggedWith(project_id, tag, filter), filter: rest({ tag: undefined }) }
+  }
+  if (status === undefined) {
+    return { along: along(of_channel), filter: conditionsOf(db, project_id, filter) }
+  }
+  // A claim is not in the index.
+  const known = status === "queued" ? {} : { status: undefined }
+  return { along: along(eq(messages.status, status)), filter: rest(known) }
+}
+
+type MessagePlace = Pick<BoundedList<Message>, "along" | "filter">
+
+function conditionsOf(db: Reader, project_id: string, filter: MessageListFilter): SQL | undefined {
+  const { status, to, from, tag, domain, subject, stream, batch_id } = filter
+  return and(
+    status && hasStatus(db, status),
+    to === undefined ? undefined : eq(messages.address, to),
+    from === undefined ? undefined : eq(messages.sender, from),
+    domain === undefined ? undefined : eq(messages.sender_domain, domain),
+    subject === undefined ? undefined : contains(subject),
+    stream && eq(messages.stream, stream),
+    batch_id === undefined ? undefined : isAskedId(messages.batch_id, batch_id),
+    filter.template_id === undefined ? undefined : ofTemplate(filter.template_id),
+    filter.subscriber_ids === undefined ? undefined : ofSubscribers(filter.subscriber_ids),
+    filter.category === undefined ? undefined : eq(messages.category, filter.category),
+    tag === undefined ? undefined : exists(tagged(db, project_id, tag)),
+    timesBetween(messages.created_at, filter),
+  )
+}
+
+/** As text of its own, the condition lets both engines take the partial index. */
+const ofTemplate = (id: string) =>
+  and(isAskedId(messages.template_id, id), isNotNull(messages.template_id))
+
+const ofSubscribers = (ids: string[]) =>
+  and(
+    or(...ids.map((id) => isAskedId(messages.subscriber_id, id))),
+    isNotNull(messages.subscriber_id),
+  )
+
+const contains = (text: string) => sql`${messages.subject_key} LIKE ${partOf(text)} ESCAPE '\\'`
+
+const ofTag = (project_id: string, tag: string) =>
+  and(eq(messageTags.project_id, project_id), eq(messageTags.tag, tag))
+
+const taggedWith = (project_id: string, tag: string, times: MessageListFilter): IdSource => ({
+  rows: messageTags,
+  id: messageTags.message_id,
+  where: and(ofTag(project_id, tag), idsBetween(messageTags.message_id, times)),
+})
+
+const tagged = (db: Reader, project_id: string, tag: string) =>
+  db
+    .select({ one: sql`1` })
+    .from(messageTags)
+    .where(and(ofTag(project_id, tag), eq(messageTags.message_id, messages.id)))
+
+/** No more than the nodes deliver at once. Where their ids are in memory, no index of the project is faster. */
+function beingSent(db: Reader, project_id: string): IdSource {
+  const ours = eqUnindexed(db, messages.project_id, project_id)
+  return { rows: messages, id: messages.id, where: and(isClaimed(db), ours) }
+}
+
+/** Far more than the nodes deliver at once. */
+const MOST_IN_FLIGHT = 10_000
+
+/** From the counters where they know it. */
+async function countMessages(
+  db: Reader,
+  { project_id, channel }: ChannelScope,
+  filter: MessageListFilter,
+  counted: () => Promise<number | null>,
+) {
+  const names = Object.entries(filter).filter(([, value]) => value !== undefined)
+  const only = names.length === 1 ? filter.status : undefined
+  if ((names.length > 0 && !only) || only === "sending") return counted()
+
+  const settled_names = settledCounters(channel)
+  const sums = await totals(db, project_id, [channel, ...settled_names])
+  if (!only) return sums.get(channel) ?? 0
+  const settled = sums.get(counterOf(channel, only))
+  if (settled !== undefined) return settled
+  const sent_now = beingSent(db, project_id)
+  const in_flight = await countUpTo(db, sent_now, MOST_IN_FLIGHT)
+  const done = settled_names.reduce((sum, name) => sum + (sums.get(name) ?? 0), 0)
+  return Math.max(0, (sums.get(channel) ?? 0) - done - in_flight)
+}
