@@ -1,7 +1,6 @@
 import type { FunctionComponent } from "preact"
 import { useEffect, useState } from "preact/hooks"
-import { type FoundPage, findPage, type PageName } from "./page-paths"
-import type { PageProps } from "./page-props"
+import { type FoundPage, findPage, type PageName, type PageProps } from "./page-paths"
 import { project, session } from "./page-session"
 import { CodeBlock } from "./parts/code-block"
 import { Empty, Waiting } from "./parts/empty"

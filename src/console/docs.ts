@@ -1,9 +1,10 @@
 import { addCopyButtons, nameThisServer } from "./docs/copy-buttons"
-import { keepLanguage } from "./docs/language-choice"
-import { openOldAddress, openPlace } from "./docs/old-addresses"
+import { element } from "./docs/elements"
 import { startSearch } from "./docs/search-box"
-import { addThemeButton } from "./docs/theme-button"
 import { mayBeSignedIn } from "./known-browser"
+import { chooseTheme, keptTheme, THEME_SIGNS, type ThemeChoice } from "./theme-choice"
+
+const LANGUAGE_KEY = "belfry-docs-language"
 
 /** The script of the reference. The pages are whole without it. */
 openOldAddress()
@@ -27,4 +28,64 @@ function showPlace(): void {
   if (!contents || !link) return
   const distance = link.getBoundingClientRect().top - contents.getBoundingClientRect().top
   contents.scrollTop += distance - contents.clientHeight / 2
+}
+
+/** The reference was one page once: `/docs#getEmails` now has a page of its own. */
+function openOldAddress(): void {
+  if (location.pathname !== "/docs") return
+  const name = location.hash.slice(1)
+  const selector = `a[href="/docs/${CSS.escape(name)}"]`
+  const link = document.getElementById(name)?.querySelector<HTMLAnchorElement>(selector)
+  if (link) location.replace(link.href)
+}
+
+/** A place inside of what is closed is opened, also where the browser does not do it by itself. */
+function openPlace(): void {
+  const place = document.getElementById(decodeURIComponent(location.hash.slice(1)))
+  if (place instanceof HTMLDetailsElement) place.open = true
+}
+
+/** The chosen language of the examples holds for every page of this browser. */
+function keepLanguage(): void {
+  const choices = document.querySelectorAll<HTMLInputElement>('input[name="language"]')
+  const kept = keptLanguage()
+  for (const choice of choices) {
+    if (choice.value === kept) choice.checked = true
+    choice.addEventListener("change", () => keep(choice.value))
+  }
+}
+
+function keptLanguage(): string | null {
+  try {
+    return localStorage.getItem(LANGUAGE_KEY)
+  } catch {
+    return null // a browser may refuse to store anything
+  }
+}
+
+function keep(language: string): void {
+  try {
+    localStorage.setItem(LANGUAGE_KEY, language)
+  } catch {
+    // Not kept; it holds until the page is left.
+  }
+}
+
+/** The switch of the console, at the end of the bar. */
+function addThemeButton(): void {
+  const sign = element("span", { "aria-hidden": "true" })
+  const button = element("button", { type: "button", class: "icon" }, sign)
+  const show = (choice: ThemeChoice) => {
+    const { sign: shown, text } = THEME_SIGNS[choice]
+    sign.textContent = shown
+    button.setAttribute("aria-label", text)
+    button.title = text
+  }
+  button.addEventListener("click", () => {
+    const { next } = THEME_SIGNS[keptTheme()]
+    chooseTheme(next)
+    show(next)
+  })
+  show(keptTheme())
+  document.querySelector(".bar")?.append(button)
 }

@@ -3,6 +3,7 @@ import {
   addressesOf,
   agoText,
   namedAddress,
+  programsText,
   recipientsOf,
   sizeText,
 } from "../../src/console/mail/describe"
@@ -46,4 +47,10 @@ test("a field with the recipient among others names all of them", () => {
   expect(recipientsOf("bob@x.test", all.join(", "))).toEqual(all)
   for (const field of ["Ann <ann@x.test>", all.join(", "), undefined])
     expect(recipientsOf("eve@x.test", field)).toEqual(["eve@x.test"])
+})
+
+test("the systems of a program stand in one bracket", () => {
+  const names = ["Gmail (webmail)", "Outlook.com", "Gmail (iOS)", "Outlook (Windows)"]
+  expect(programsText(names)).toBe("Gmail (webmail, iOS), Outlook.com, Outlook (Windows)")
+  expect(programsText([])).toBe("")
 })

@@ -4,9 +4,13 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { requestOf } from "../../src/client/client"
 import { curlOf } from "../../src/console/curl"
-import { bodyOf, firstMail, sendCommand } from "../../src/console/mail/first-mail"
-import { mailCommands } from "../../src/console/mail/mail-commands"
-import type { OpenMail } from "../../src/console/mail/mail-records"
+import {
+  bodyOf,
+  firstMail,
+  mailCommands,
+  type OpenMail,
+  sendCommand,
+} from "../../src/console/mail/mail-commands"
 import { environment } from "../cli/belfry"
 import { everything } from "../cli/every-command"
 import { ID, KEY } from "../cli/fake-api"

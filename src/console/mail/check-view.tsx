@@ -1,5 +1,5 @@
+import type { ComponentProps } from "preact"
 import { useCallback, useState } from "preact/hooks"
-import { requestOf } from "../../client/client"
 import type { Components } from "../../client/components"
 import { Badge, type BadgeTone } from "../parts/badge"
 import { Button } from "../parts/button"
@@ -10,23 +10,17 @@ import { Prose } from "../parts/prose"
 import { Table } from "../parts/table"
 import { call } from "../transport"
 import { useLoaded } from "../use-loaded"
-import { sizeText } from "./describe"
-import { programsText } from "./describe-programs"
-import type { OpenMail } from "./mail-records"
+import { counted, programsText, sizeText } from "./describe"
+import { checkCommand, type OpenMail } from "./mail-commands"
 
 type MailCheck = Components["MailCheck"]
 
 /** What receivers make of the mail. Servers of its links are asked only when a person wants it. */
 export function CheckView({ mail: { id } }: { mail: OpenMail }) {
   const [with_links, setLinks] = useState(false)
-  const input = { params: { mail_id: id }, body: { links: with_links } }
   const read = useCallback(async () => {
-    const body = { links: with_links }
-    const { data } = await call("POST /v1/mailbox/{mail_id}/check", {
-      params: { mail_id: id },
-      body,
-    })
-    return data
+    const input = { params: { mail_id: id }, body: { links: with_links } }
+    return (await call("POST /v1/mailbox/{mail_id}/check", input)).data
   }, [id, with_links])
   const { value: check, error, again } = useLoaded(read)
   if (error !== undefined) return <Trouble error={error} onRetry={again} />
@@ -38,10 +32,7 @@ export function CheckView({ mail: { id } }: { mail: OpenMail }) {
       <Links links={check.links} onAsk={() => setLinks(true)} onAgain={again} />
       <Content content={check.content} />
       <Features features={check.html} />
-      <Commands
-        belfry={`belfry mailbox check ${id}${with_links ? " --links" : ""}`}
-        request={requestOf("POST /v1/mailbox/{mail_id}/check", input)}
-      />
+      <Commands {...checkCommand(id, with_links)} />
     </>
   )
 }
@@ -57,8 +48,7 @@ const Size = ({ size: { bytes, html_bytes, clipped } }: { size: MailCheck["size"
   </Notice>
 )
 
-interface LinksProps {
-  links: MailCheck["links"]
+interface LinksProps extends Pick<MailCheck, "links"> {
   onAsk: () => void
   onAgain: () => void
 }
@@ -80,7 +70,7 @@ function Links({ links, onAsk, onAgain }: LinksProps) {
       <h3>
         Links{" "}
         <Badge tone={dead > 0 ? "bad" : "good"}>
-          {dead === 0 ? "no dead link" : `${dead} dead ${dead === 1 ? "link" : "links"}`}
+          {dead === 0 ? "no dead link" : counted(dead, "dead link")}
         </Badge>
       </h3>
       {links.length === 0 ? (
@@ -101,13 +91,9 @@ function Links({ links, onAsk, onAgain }: LinksProps) {
   )
 }
 
-interface LinkResultProps {
-  ok: boolean | null
-  status: number | null
-  error: string | null
-}
+type CheckedLink = NonNullable<MailCheck["links"]>[number]
 
-function LinkResult({ ok, status, error }: LinkResultProps) {
+function LinkResult({ ok, status, error }: Omit<CheckedLink, "url">) {
   if (ok) return <Badge tone="good">answers {status}</Badge>
   return (
     <>
@@ -118,46 +104,47 @@ function LinkResult({ ok, status, error }: LinkResultProps) {
 }
 
 const Content = ({ content }: { content: MailCheck["content"] }) => (
-  <section>
-    <h3>
-      Content <Badge tone={content.length > 0 ? "warn" : "good"}>{foundText(content.length)}</Badge>
-    </h3>
-    {content.length > 0 && (
-      <Table
-        caption="What filters count, and faults of the markup"
-        columns={["Rule", "Detail"]}
-        is_stacked
-        rows={content.map(({ rule, detail }, at) => ({
-          id: `${at} ${rule}`,
-          cells: [<code key="rule">{rule}</code>, <Prose key="detail" text={detail} />],
-        }))}
-      />
-    )}
-  </section>
+  <Findings
+    title="Content"
+    tone={content.length > 0 ? "warn" : "good"}
+    caption="What filters count, and faults of the markup"
+    columns={["Rule", "Detail"]}
+    rows={content.map(({ rule, detail }, at) => ({
+      id: `${at} ${rule}`,
+      cells: [<code key="rule">{rule}</code>, <Prose key="detail" text={detail} />],
+    }))}
+  />
 )
 
 const Features = ({ features }: { features: MailCheck["html"] }) => (
+  <Findings
+    title="Mail programs"
+    tone={toneOf(features)}
+    caption="Features of the HTML that some mail programs do not show"
+    columns={["Feature", "Programs"]}
+    rows={features.map(({ feature, count, programs }) => ({
+      id: feature,
+      cells: [
+        <>
+          <code>{feature}</code> <span class="soft">{counted(count, "use")}</span>
+        </>,
+        <Programs key="programs" programs={programs} />,
+      ],
+    }))}
+  />
+)
+
+interface FindingsProps extends ComponentProps<typeof Table> {
+  title: string
+  tone: BadgeTone
+}
+
+const Findings = ({ title, tone, ...table }: FindingsProps) => (
   <section>
     <h3>
-      Mail programs <Badge tone={toneOf(features)}>{foundText(features.length)}</Badge>
+      {title} <Badge tone={tone}>{foundText(table.rows.length)}</Badge>
     </h3>
-    {features.length > 0 && (
-      <Table
-        caption="Features of the HTML that some mail programs do not show"
-        columns={["Feature", "Programs"]}
-        is_stacked
-        rows={features.map(({ feature, count, programs }) => ({
-          id: feature,
-          cells: [
-            <>
-              <code>{feature}</code>{" "}
-              <span class="soft">{count === 1 ? "1 use" : `${count} uses`}</span>
-            </>,
-            <Programs key="programs" programs={programs} />,
-          ],
-        }))}
-      />
-    )}
+    {table.rows.length > 0 && <Table {...table} is_stacked />}
   </section>
 )
 

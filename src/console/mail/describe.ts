@@ -1,3 +1,7 @@
+/** `1 mail`, `2,000 mails`. */
+export const counted = (count: number, noun: string): string =>
+  `${count.toLocaleString()} ${noun}${count === 1 ? "" : "s"}`
+
 /** `4.1 KB`: as people read a number of bytes. */
 export function sizeText(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`
@@ -28,8 +32,10 @@ export function agoText(at: string, now_ms: number): string {
 /** The time to the second, in the words of the reader's system. */
 export const timeText = (at: string): string => new Date(at).toLocaleString()
 
+type Field = string | string[] | undefined
+
 /** The addresses of a header field. A comma inside a quoted name separates none. */
-export function addressesOf(field: string | string[] | undefined): string[] {
+export function addressesOf(field: Field): string[] {
   const found = [""]
   let is_quoted = false
   for (const part of [field ?? ""].flat().join(",").split(",")) {
@@ -43,7 +49,7 @@ export function addressesOf(field: string | string[] | undefined): string[] {
 const hasOpenQuote = (text: string) => text.replaceAll(/\\./g, "").split('"').length % 2 === 0
 
 /** The addresses that the field names beside `address`, which it names as well; else that address alone. */
-export function recipientsOf(address: string, field: string | string[] | undefined): string[] {
+export function recipientsOf(address: string, field: Field): string[] {
   const named = addressesOf(field)
   const is_among = named.some((one) => bareAddress(one) === address.toLowerCase())
   return named.length > 1 && is_among ? named : [address]
@@ -58,8 +64,19 @@ const bareAddress = (named: string) =>
 const LONGEST_NAMED = 320
 
 /** The address with the name that a header field gives it, where the field is about this address alone. */
-export function namedAddress(address: string, field: string | string[] | undefined): string {
+export function namedAddress(address: string, field: Field): string {
   const [value = ""] = [field ?? ""].flat()
   const is_named = value.toLowerCase().endsWith(`<${address.toLowerCase()}>`)
   return is_named && !value.includes(">,") && value.length <= LONGEST_NAMED ? value : address
+}
+
+/** `Gmail (webmail, iOS), Outlook.com`: programs with the systems of each in one bracket, in their order. */
+export function programsText(names: readonly string[]): string {
+  const parts = names.map((name) => /^(.+) \(([^()]+)\)$/.exec(name) ?? [name, name])
+  return [...Map.groupBy(parts, ([, program]) => program)]
+    .map(([program, rows]) => {
+      const systems = rows.flatMap(([, , system]) => system ?? [])
+      return systems.length > 0 ? `${program} (${systems.join(", ")})` : program
+    })
+    .join(", ")
 }

@@ -15,16 +15,9 @@ export interface SenderFact {
   tone: "good" | "warn" | "plain"
 }
 
-const first = (headers: MailHeaders, name: string): string => {
-  const value = headers[name]
-  return (Array.isArray(value) ? value[0] : value) ?? ""
-}
+const all = (headers: MailHeaders, name: string): string[] => [headers[name] ?? []].flat()
 
-const all = (headers: MailHeaders, name: string): string[] => {
-  const value = headers[name]
-  if (value === undefined) return []
-  return Array.isArray(value) ? value : [value]
-}
+const first = (headers: MailHeaders, name: string): string => all(headers, name)[0] ?? ""
 
 /** The domain of an address, in lower case. In a header the name may look like an address, so `<…>` wins. */
 function domainIn(text: string): string | undefined {
@@ -52,80 +45,60 @@ export interface SenderOfMail {
   organizations: Record<string, string>
 }
 
-type IsAligned = (one: string, other: string | undefined) => boolean
-
-/** DMARC's relaxed alignment: two domains of one organization belong together (RFC 7489, 3.1). */
-function alignment(organizations: Record<string, string>): IsAligned {
-  const of = (domain: string) =>
-    Object.hasOwn(organizations, domain) ? organizations[domain] : domain
-  return (one, other) => other !== undefined && of(one) === of(other)
-}
-
 /** DKIM, SPF, the name of the mail and its thread. */
-export function senderFacts(mail: SenderOfMail): SenderFact[] {
-  const { headers } = mail
+export function senderFacts({ headers, ...mail }: SenderOfMail): SenderFact[] {
   const from = domainIn(first(headers, "from"))
-  const isAligned = alignment(mail.organizations)
+  const organizationOf = (domain: string) =>
+    Object.hasOwn(mail.organizations, domain) ? mail.organizations[domain] : domain
+  /** DMARC's relaxed alignment: two domains of one organization belong together (RFC 7489, 3.1). */
+  const isOfAuthor = (domain: string) =>
+    from !== undefined && organizationOf(domain) === organizationOf(from)
+  const [envelope = mail.envelope_from] = all(headers, "return-path")
   return [
-    ...dkimFacts(headers, from, isAligned),
-    spfFact(mail, from, isAligned),
-    messageIdFact(headers, from, isAligned),
+    ...dkimFacts(all(headers, "dkim-signature"), isOfAuthor),
+    spfFact(domainIn(envelope), isOfAuthor),
+    messageIdFact(first(headers, "message-id"), isOfAuthor),
     threadFact(headers),
   ]
 }
 
-function dkimFacts(
-  headers: MailHeaders,
-  from: string | undefined,
-  isAligned: IsAligned,
-): SenderFact[] {
-  const signatures = all(headers, "dkim-signature")
+type IsOfAuthor = (domain: string) => boolean
+
+function dkimFacts(signatures: string[], isOfAuthor: IsOfAuthor): SenderFact[] {
   if (signatures.length === 0) {
     const text =
       "No signature. Receivers cannot check the sender. Add and verify a domain, and Belfry signs."
     return [{ name: "DKIM", text, tone: "warn" }]
   }
-  return signatures.map((signature): SenderFact => {
+  return signatures.map((signature) => {
     const { d = "?", s = "?", a = "?", h = "" } = signatureTags(signature)
-    const signed = h.split(":").filter(Boolean)
-    const is_aligned = isAligned(d.toLowerCase(), from)
-    const whose = is_aligned ? "the domain of From, as DMARC wants it" : `not the domain of From`
-    const text = `Signed by ${d}, ${whose}. The key is at ${s}._domainkey.${d} (${a}). It covers the body and ${signed.length} header fields.`
-    return { name: "DKIM", text, tone: is_aligned ? "good" : "warn" }
+    const signed = h.split(":").filter(Boolean).length
+    const is_own = isOfAuthor(d.toLowerCase())
+    const whose = is_own ? "the domain of From, as DMARC wants it" : "not the domain of From"
+    const text = `Signed by ${d}, ${whose}. The key is at ${s}._domainkey.${d} (${a}). It covers the body and ${signed} header fields.`
+    return { name: "DKIM", text, tone: is_own ? "good" : "warn" }
   })
 }
 
-function spfFact(
-  { headers, envelope_from }: SenderOfMail,
-  from: string | undefined,
-  isAligned: IsAligned,
-): SenderFact {
-  const [returned = envelope_from] = all(headers, "return-path")
-  const envelope = domainIn(returned)
+function spfFact(envelope: string | undefined, isOfAuthor: IsOfAuthor): SenderFact {
   if (envelope === undefined) {
     const text =
       "The envelope has no sender, as that of a bounce. Receivers look up the SPF record of the sending server's name."
     return { name: "SPF", text, tone: "plain" }
   }
-  const is_aligned = isAligned(envelope, from)
-  const rest = is_aligned ? "It belongs to the domain of From." : "It is not the domain of From."
+  const is_own = isOfAuthor(envelope)
+  const rest = is_own ? "It belongs to the domain of From." : "It is not the domain of From."
   const text = `Receivers look up the SPF record of ${envelope}, the domain of the envelope sender. ${rest}`
-  return { name: "SPF", text, tone: is_aligned ? "good" : "warn" }
+  return { name: "SPF", text, tone: is_own ? "good" : "warn" }
 }
 
-function messageIdFact(
-  headers: MailHeaders,
-  from: string | undefined,
-  isAligned: IsAligned,
-): SenderFact {
-  const id = first(headers, "message-id")
+function messageIdFact(id: string, isOfAuthor: IsOfAuthor): SenderFact {
   if (id === "") {
     const text =
       "The mail has no name of its own. Replies cannot refer to it, and spam filters mind."
     return { name: "Message-ID", text, tone: "warn" }
   }
-  const domain = domainIn(id)
-  const is_own = domain !== undefined && isAligned(domain, from)
+  const is_own = isOfAuthor(domainIn(id) ?? "")
   const whose = is_own ? "It has the domain of From." : "Its domain is not that of From."
   return { name: "Message-ID", text: `${id} names this mail for ever. ${whose}`, tone: "plain" }
 }
@@ -133,9 +106,10 @@ function messageIdFact(
 function threadFact(headers: MailHeaders): SenderFact {
   const answered = first(headers, "in-reply-to").trim()
   const [root] = first(headers, "references").trim().split(/\s+/)
-  if (!answered && !root)
-    return { name: "Thread", text: "This mail begins a thread.", tone: "plain" }
-  const text = `It answers ${answered || "an earlier mail"}. The thread began with ${root || answered}.`
+  const text =
+    answered || root
+      ? `It answers ${answered || "an earlier mail"}. The thread began with ${root || answered}.`
+      : "This mail begins a thread."
   return { name: "Thread", text, tone: "plain" }
 }
 
@@ -169,10 +143,8 @@ const NOTES: Record<string, string> = {
 }
 
 /** Each field with its meaning, in the order of the mail. */
-export function explainHeaders(headers: MailHeaders): HeaderNote[] {
-  return Object.entries(headers).flatMap(([name]) =>
-    all(headers, name).map((value): HeaderNote => {
-      return { name, value, note: Object.hasOwn(NOTES, name) ? (NOTES[name] ?? "") : "" }
-    }),
-  )
-}
+export const explainHeaders = (headers: MailHeaders): HeaderNote[] =>
+  Object.keys(headers).flatMap((name) => {
+    const note = Object.hasOwn(NOTES, name) ? (NOTES[name] ?? "") : ""
+    return all(headers, name).map((value) => ({ name, value, note }))
+  })

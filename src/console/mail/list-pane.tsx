@@ -5,10 +5,9 @@ import { Empty, Waiting } from "../parts/empty"
 import { Check, Field } from "../parts/field"
 import { Trouble } from "../parts/notice"
 import { VirtualList } from "../parts/virtual-list"
+import { agoText, counted, sizeText, timeText } from "./describe"
 import { unheeded } from "./mail-filter"
-import { MailRow } from "./mail-row"
-import type { FilterState } from "./use-filter"
-import type { MailList } from "./use-mail-list"
+import type { FilterState, MailList, MailSummary } from "./mail-list"
 
 export type MailboxDialog = "compose" | "chaos" | "clear" | "keys"
 
@@ -79,10 +78,7 @@ export function ListPane({ list, filter, position, onOpen, onDialog, ...rest }: 
 const hintOf = ([word]: string[]) =>
   word === undefined ? undefined : `${word} needs a whole address beside other words.`
 
-interface RowsProps {
-  list: MailList
-  position: number | undefined
-  onOpen: (place: number) => void
+interface RowsProps extends Pick<ListPaneProps, "list" | "position" | "onOpen"> {
   onWrite: () => void
   is_filtered: boolean
 }
@@ -117,6 +113,41 @@ function Rows({ list, position, onOpen, onWrite, is_filtered }: RowsProps) {
   )
 }
 
+interface MailRowProps {
+  mail: MailSummary | undefined
+  now_ms: number
+}
+
+/** Two lines: the recipient and the time, the subject and the sender. */
+function MailRow({ mail, now_ms }: MailRowProps) {
+  if (!mail) return <div class="mail-row loading">…</div>
+  const { to, from, subject, created_at, read, attachments, size } = mail
+  return (
+    <div class={read ? "mail-row" : "mail-row unread"}>
+      <span class="to">
+        {!read && <span class="unseen">Unread. </span>}
+        <bdi>{to}</bdi>
+      </span>
+      <time dateTime={created_at} title={timeText(created_at)}>
+        {agoText(created_at, now_ms)}
+      </time>
+      {/* In its own direction, so that a narrow column cuts the end and not the beginning: of `bdi` no direction is
+      taken. */}
+      <span class="subject" dir="auto">
+        <span class="words">{subject || "(no subject)"}</span>
+        <span class="soft">
+          {" "}
+          · <bdi>{from}</bdi>
+        </span>
+      </span>
+      <span class="soft size">
+        {attachments ? `${counted(attachments, "file")} · ` : ""}
+        {sizeText(size)}
+      </span>
+    </div>
+  )
+}
+
 const LIVE = {
   live: { tone: "good", text: "Live" },
   lost: { tone: "warn", text: "Polling" },
@@ -144,5 +175,5 @@ function countText({ pages, is_loaded }: MailList): string {
   if (!is_loaded) return ""
   const { total, count } = pages
   if (total > count) return `Newest ${count.toLocaleString()} of ${total.toLocaleString()} mails`
-  return `${total.toLocaleString()} ${total === 1 ? "mail" : "mails"}`
+  return counted(total, "mail")
 }

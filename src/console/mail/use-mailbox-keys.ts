@@ -1,28 +1,37 @@
 import { useEffect, useRef } from "preact/hooks"
+import { place } from "../router"
 import { actionOf, type MailboxAction } from "./mailbox-keys"
 
-/** Hands each key that means something to the page, unless somebody types into a field or a dialog is open. */
-export function useMailboxKeys(is_open: boolean, act: (action: MailboxAction) => void): void {
-  const latest = useRef({ is_open, act })
-  latest.current = { is_open, act }
+/**
+ * Calls what a part of the page does for a key, unless somebody types into a field or a dialog is open. What a part
+ * does not name is for the other parts.
+ */
+export function useMailboxKeys(actions: Partial<Record<MailboxAction, () => unknown>>): void {
+  const latest = useRef(actions)
+  latest.current = actions
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
       const target = event.target instanceof Element ? event.target : null
       if (document.querySelector("dialog[open]")) return
       if (isTyping(target, event)) return
-      const is_in_list = target?.closest("[role=listbox]") != null
-      const { is_open } = latest.current
-      // In the list beside an open mail the keys of the mail work, too.
-      const of_list = is_in_list || !is_open ? actionOf(event.key, "list") : undefined
-      const action = of_list ?? (is_open ? actionOf(event.key, "mail") : undefined)
-      if (!action || isOwn(target, event.key)) return
+      const action = actionAt(event.key, target)
+      const act = action && latest.current[action]
+      if (!act || isOwn(target, event.key)) return
       event.preventDefault()
-      latest.current.act(action)
+      act()
     }
     document.addEventListener("keydown", press)
     return () => document.removeEventListener("keydown", press)
   }, [])
+}
+
+/** In the list beside an open mail the keys of the mail work, too. */
+function actionAt(key: string, target: Element | null): MailboxAction | undefined {
+  const is_open = place.value.path.startsWith("/mailbox/")
+  const is_in_list = target?.closest("[role=listbox]") != null
+  const of_list = is_in_list || !is_open ? actionOf(key, "list") : undefined
+  return of_list ?? (is_open ? actionOf(key, "mail") : undefined)
 }
 
 /** Escape leaves a field, and then works as everywhere. Enter in the search goes to what it found. */

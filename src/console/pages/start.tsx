@@ -1,22 +1,20 @@
 import { useState } from "preact/hooks"
-import { NOTHING_DONE, readSteps, type StepName, type StepStates } from "../checklist"
 import { ComposeDialog } from "../mail/compose-dialog"
 import { type PageSession, project, session } from "../page-session"
+import type { DialogProps } from "../parts/action-dialog"
 import { Badge } from "../parts/badge"
 import { Button } from "../parts/button"
 import { CodeBlock } from "../parts/code-block"
 import { Notice, Trouble } from "../parts/notice"
 import { Prose } from "../parts/prose"
+import { messageOf, RequestError } from "../request-error"
 import { serverMode } from "../server-mode"
-import { DomainDialog } from "../steps/domain-dialog"
-import { InviteDialog } from "../steps/invite-dialog"
-import type { StepDialogProps } from "../steps/step-dialogs"
-import { WebhookDialog } from "../steps/webhook-dialog"
 import { call } from "../transport"
 import { useLoaded } from "../use-loaded"
 import { useObservable } from "../use-observable"
 import { usePoll } from "../use-poll"
 import { useTitle } from "../use-title"
+import { DomainDialog, InviteDialog, WebhookDialog } from "./step-dialogs"
 
 /** `/`: what this is and where to go, and under `up` the first steps. */
 export function Page() {
@@ -139,11 +137,11 @@ function progressText(states: StepStates): string {
 }
 
 /** What the button of a step opens. */
-function StepDialog({ name, onClose, onDone }: StepDialogProps & { name: StepName }) {
-  if (name === "webhook") return <WebhookDialog onClose={onClose} onDone={onDone} />
-  if (name === "domain") return <DomainDialog onClose={onClose} onDone={onDone} />
-  if (name === "invite") return <InviteDialog onClose={onClose} onDone={onDone} />
-  return <ComposeDialog onClose={onClose} onSent={onDone} />
+function StepDialog({ name, ...then }: DialogProps & { name: StepName }) {
+  if (name === "webhook") return <WebhookDialog {...then} />
+  if (name === "domain") return <DomainDialog {...then} />
+  if (name === "invite") return <InviteDialog {...then} />
+  return <ComposeDialog {...then} />
 }
 
 interface StepTexts {
@@ -274,3 +272,58 @@ function InviteHelp() {
 
 /** Whether the server still waits for its first owner. */
 const readSetup = async () => (await call("GET /v1/setup")).data
+
+/** `unknown`: these credentials may not see it. */
+type StepState = "open" | "done" | "unknown"
+
+type StepName = "send" | "look" | "webhook" | "domain" | "invite"
+
+type StepStates = Record<StepName, StepState>
+
+const NOTHING_DONE: StepStates = {
+  send: "open",
+  look: "open",
+  webhook: "open",
+  domain: "open",
+  invite: "open",
+}
+
+const ONE = { per_page: 1 }
+
+/** How far the project is. A step that was done once is not asked for again. Throws where nothing answers. */
+async function readSteps(
+  is_person: boolean,
+  known: StepStates = NOTHING_DONE,
+): Promise<StepStates> {
+  const anyOf = async (name: StepName, count: () => Promise<number>): Promise<StepState> =>
+    known[name] === "done" ? "done" : stateOf(count)
+  const [send, look, webhook, domain, invite] = await Promise.all([
+    anyOf("send", async () => (await call("GET /v1/mailbox", { query: ONE })).data.length),
+    anyOf(
+      "look",
+      async () => (await call("GET /v1/mailbox", { query: { unread: false, ...ONE } })).data.length,
+    ),
+    anyOf("webhook", async () => (await call("GET /v1/webhooks", { query: ONE })).data.length),
+    anyOf("domain", async () => (await call("GET /v1/domains", { query: ONE })).data.length),
+    is_person ? anyOf("invite", countColleagues) : ("unknown" as const),
+  ])
+  return { send, look, webhook, domain, invite }
+}
+
+async function stateOf(count: () => Promise<number>): Promise<StepState> {
+  try {
+    return (await count()) > 0 ? "done" : "open"
+  } catch (error) {
+    if (error instanceof RequestError && error.status === 403) return "unknown"
+    throw error instanceof Error ? error : new Error(messageOf(error))
+  }
+}
+
+/** Members beside oneself, and invitations. */
+async function countColleagues(): Promise<number> {
+  const [members, invitations] = await Promise.all([
+    call("GET /v1/accounts/me/members", { query: { per_page: 2 } }),
+    call("GET /v1/accounts/me/invitations", { query: ONE }),
+  ])
+  return members.data.length - 1 + invitations.data.length
+}

@@ -1,13 +1,27 @@
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
-import type { ApiRequest } from "../../client/client"
+import {
+  type AnswerOf,
+  type AnyInput,
+  type OperationInput,
+  type OperationName,
+  requestOf,
+} from "../../client/client"
+import { call } from "../transport"
 import { Button } from "./button"
 import { Commands } from "./commands"
 import { Dialog } from "./dialog"
 import { Trouble } from "./notice"
 import { tell } from "./toast"
 
-interface ActionDialogProps<Made> {
+/** What every dialog that does something gets. */
+export interface DialogProps {
+  onClose: () => void
+  /** Called when it is done. */
+  onDone: () => unknown
+}
+
+interface ActionDialogProps<Name extends OperationName> extends DialogProps {
   title: string
   children: ComponentChildren
   /** The word on the button that does it. */
@@ -15,21 +29,21 @@ interface ActionDialogProps<Made> {
   look?: "go" | "danger"
   /** Told when it is done, unless the dialog shows the result. */
   said?: string
-  run: () => Promise<Made>
-  /** What the dialog shows of the result until a person closes it. Without it, it closes when all is done. */
-  shown?: (made: Made) => ComponentChildren
+  /** What it asks the API for. */
+  operation: Name
+  input: NonNullable<OperationInput<Name>[0]>
+  /** What the dialog shows of the answer until a person closes it. Without it, it closes when all is done. */
+  shown?: (answer: AnswerOf<Name>) => ComponentChildren
   belfry: string
-  request: ApiRequest
+  is_wide?: boolean
   /** What to do about a refusal, beside the server's own words. */
   explain?: (error: unknown) => ComponentChildren
-  onClose: () => void
-  onDone: () => void
 }
 
 /** Asks, does one thing, says how it went, and shows how a terminal and a program do the same. */
-export function ActionDialog<Made>(props: ActionDialogProps<Made>) {
-  const { title, children, action, look = "go", said, run, belfry, request } = props
-  const { explain, shown, onClose, onDone } = props
+export function ActionDialog<Name extends OperationName>(props: ActionDialogProps<Name>) {
+  const { title, children, action, look = "go", said, operation, input, belfry } = props
+  const { explain, shown, is_wide = false, onClose, onDone } = props
   const [made, setMade] = useState<{ content: ComponentChildren }>()
   const [error, setError] = useState<unknown>()
   const [is_busy, setBusy] = useState(false)
@@ -42,8 +56,8 @@ export function ActionDialog<Made>(props: ActionDialogProps<Made>) {
     setBusy(true)
     setError(undefined)
     try {
-      const value = await run()
-      if (shown) setMade({ content: shown(value) })
+      const answer = await call(operation, ...([input] as OperationInput<Name>))
+      if (shown) setMade({ content: shown(answer) })
       else onClose()
       if (said !== undefined) tell(said)
     } catch (thrown) {
@@ -66,12 +80,12 @@ export function ActionDialog<Made>(props: ActionDialogProps<Made>) {
     )
   }
   return (
-    <Dialog key="form" title={title} onClose={leave}>
+    <Dialog key="form" title={title} onClose={leave} is_wide={is_wide}>
       <form onSubmit={act}>
         {error !== undefined && <Trouble error={error} />}
         {error !== undefined && explain?.(error)}
         {children}
-        <Commands belfry={belfry} request={request} />
+        <Commands belfry={belfry} request={requestOf(operation, input as AnyInput)} />
         <div class="buttons end">
           <Button onClick={leave}>Cancel</Button>
           <Button type="submit" look={look} is_busy={is_busy}>

@@ -1,0 +1,169 @@
+import { useState } from "preact/hooks"
+import { curlOf, quoted } from "../curl"
+import { ActionDialog, type DialogProps } from "../parts/action-dialog"
+import { CodeBlock } from "../parts/code-block"
+import { Dialog } from "../parts/dialog"
+import { Choice, Field } from "../parts/field"
+import { Notice } from "../parts/notice"
+import { RequestError } from "../request-error"
+import { serverMode } from "../server-mode"
+import { call } from "../transport"
+import { useLoaded } from "../use-loaded"
+import { mailCommands, type OpenMail } from "./mail-commands"
+
+interface MailDialogProps extends DialogProps {
+  mail: OpenMail
+}
+
+/** All that the page does with a mail, for a terminal and for a program. */
+export const CommandsDialog = ({ mail, onClose }: Omit<MailDialogProps, "onDone">) => (
+  <Dialog title="From a terminal or a program" onClose={onClose} is_wide>
+    {mailCommands(mail).map(({ title, belfry, request }) => (
+      <section key={title}>
+        <h3>{title}</h3>
+        <CodeBlock label={`belfry: ${title}`} text={belfry} />
+        <CodeBlock label={`curl: ${title}`} text={curlOf(request, location.origin)} />
+      </section>
+    ))}
+  </Dialog>
+)
+
+/** Deletes one mail. */
+export const DeleteDialog = ({ mail: { id, subject }, ...then }: MailDialogProps) => (
+  <ActionDialog
+    title="Delete this mail?"
+    action="Delete"
+    look="danger"
+    said="the mail was deleted"
+    operation="DELETE /v1/mailbox/{mail_id}"
+    input={{ params: { mail_id: id } }}
+    belfry={`belfry mailbox rm ${id} --yes`}
+    {...then}
+  >
+    <p>
+      “<bdi>{subject}</bdi>” leaves the mailbox for good. The message and its events stay.
+    </p>
+  </ActionDialog>
+)
+
+/** Sends the content of the message again, as a new message. */
+export function ResendDialog({ mail, ...then }: MailDialogProps) {
+  const [to, setTo] = useState(mail.to)
+  const email_id = mail.email_id ?? ""
+  return (
+    <ActionDialog
+      title="Send this mail again?"
+      action="Send again"
+      said={`the mail goes to ${to} again`}
+      operation="POST /v1/emails/{email_id}/resend"
+      input={{ params: { email_id }, body: { to } }}
+      belfry={`belfry emails resend ${email_id} --to ${quoted(to)}`}
+      {...then}
+    >
+      <p>The same content goes out as a new message, with a new Message-ID.</p>
+      <Field label="To" value={to} onInput={setTo} required is_code />
+    </ActionDialog>
+  )
+}
+
+const FIRST = "first"
+
+/** Hands the mail as it stands to a real provider. */
+export function ReleaseDialog({ mail, ...then }: MailDialogProps) {
+  const [to, setTo] = useState(mail.to)
+  const [provider, setProvider] = useState(FIRST)
+  const { value: providers } = useLoaded(readRelays)
+  const flag = provider === FIRST ? "" : ` --provider ${provider}`
+  const options = [
+    { value: FIRST, text: "The first one that is ready" },
+    ...(providers ?? []).map((one) => ({ value: one.id, text: `${one.name} (${one.provider})` })),
+  ]
+  return (
+    <ActionDialog
+      title="Release this mail to a relay?"
+      action="Release"
+      said={`the mail goes to ${to} through a relay`}
+      operation="POST /v1/mailbox/{mail_id}/release"
+      input={{
+        params: { mail_id: mail.id },
+        body: { to, ...(provider !== FIRST && { provider }) },
+      }}
+      belfry={`belfry mailbox release ${mail.id} --to ${quoted(to)}${flag}`}
+      explain={(error) => <ReleaseObstacle error={error} sender={mail.from} />}
+      {...then}
+    >
+      <p>The mail leaves this server as it stands, and reaches a real mailbox.</p>
+      <Field label="To" value={to} onInput={setTo} required is_code />
+      {options.length > 1 && (
+        <Choice label="Relay" value={provider} onChoose={setProvider} options={options} />
+      )}
+    </ActionDialog>
+  )
+}
+
+/** Providers of email that leave the machine. A key that may not see them sees none. */
+async function readRelays() {
+  const query = { kind: "email_provider", per_page: 100 } as const
+  const { data } = await call("GET /v1/providers", { query }).catch(() => ({ data: [] }))
+  return data.filter(({ provider, enabled }) => enabled && provider !== "mailbox")
+}
+
+/** What a person does about a refused release: the commands, ready to copy. */
+function ReleaseObstacle({ error, sender }: { error: unknown; sender: string }) {
+  if (!(error instanceof RequestError)) return null
+  if (error.details.reason === "no_provider") return <NoRelay />
+  // Of `Acme <hello@acme.test>`: `acme.test`.
+  const domain = /@([^\s<>@]+)>?\s*$/.exec(sender)?.[1] ?? ""
+  return error.code === "domain_not_verified" ? <NotVerified domain={domain} /> : null
+}
+
+/** Neither the project nor the server delivers to anything but the mailbox. */
+const NoRelay = () => (
+  <Notice tone="warn">
+    <p>
+      {serverMode() === "up"
+        ? "This server delivers to its mailbox alone. Start it with a relay; all other mail stays in the sandbox:"
+        : "This project delivers to the mailbox alone. An admin adds a relay; all other mail stays in the sandbox:"}
+    </p>
+    <CodeBlock label="In a terminal" text={serverMode() === "up" ? RELAY_OF_UP : RELAY} />
+    <p class="hint">
+      <a href="/docs/guides/providers">All providers</a>
+    </p>
+  </Notice>
+)
+
+const RELAY = `belfry settings set sandbox=true
+belfry providers set smtp --host smtp.example.com --username apikey --secret-stdin < relay-password`
+
+const RELAY_OF_UP = `belfry settings set sandbox=true
+BELFRY_SENDING_DOMAINS=example.com BELFRY_DELIVERY_PROVIDER=smtp \\
+  BELFRY_PROVIDERS_SMTP_HOST=smtp.example.com BELFRY_PROVIDERS_SMTP_USERNAME=apikey \\
+  BELFRY_PROVIDERS_SMTP_PASSWORD=secret belfry up    # in place of the one that runs`
+
+const MAILBOX_DOMAIN = "mailbox.test"
+
+/** Relays take mail from domains that belong to the sender. */
+function NotVerified({ domain }: { domain: string }) {
+  const own = domain === "" || domain === MAILBOX_DOMAIN ? "example.com" : domain
+  const commands = [
+    `belfry domains add ${quoted(own)}`,
+    `belfry domains check ${quoted(own)} --watch`,
+  ].join("\n")
+  return (
+    <Notice tone="warn">
+      <p>
+        {own === domain
+          ? `The domain ${domain} is not verified, so no mail leaves under its name.`
+          : "mailbox.test is for tests only. Write a mail from a domain of yours, and release that one."}
+      </p>
+      <CodeBlock label="Add and verify a domain" text={commands} />
+      <CodeBlock
+        label="Or allow it without a check, on your own machine"
+        text={`BELFRY_SENDING_DOMAINS=${quoted(own)} belfry up`}
+      />
+      <p class="hint">
+        <a href="/docs/guides/domains">What the records of a domain are for</a>
+      </p>
+    </Notice>
+  )
+}

@@ -1,0 +1,281 @@
+import { useCallback, useEffect, useReducer, useRef, useState } from "preact/hooks"
+import type { Components } from "../../client/components"
+import { now, wait } from "../clock"
+import { followEvents } from "../event-stream"
+import { navigate, place } from "../router"
+import { call } from "../transport"
+import { usePoll } from "../use-poll"
+import { type MailQuery, readFilter, widerQuery } from "./mail-filter"
+import { MailPages, PAGE_ROWS, withNeighbours } from "./mail-pages"
+import type { MailboxAction } from "./mailbox-keys"
+
+/** A mail as the list has it. */
+export type MailSummary = Components["MailboxMailSummary"]
+
+/** Mail of a message arrives with these. Mail of another program is found by the poll. */
+const TYPES = "email.sent,email.delivered"
+
+const POLL_LIVE = 30_000
+const POLL_ALONE = 4000
+
+/** A scroll bar that is dragged passes pages by; only those that it shows at such moments are asked for. */
+const SCROLL_PAUSE = 60
+
+/** The event tells of a message; its mail is in the mailbox a moment later. */
+const FIRST_LOOK = 100
+
+/** Pages of many people hear of an event at one moment, and look one after the other. */
+const SPREAD = 300
+
+/** Requests for one page of a filter that finds few mails. */
+const MOST_LOOKS = 10
+
+/** Between two looks, however much happens. */
+const LEAST_GAP = 600
+
+/** The same where more mail comes in than a page of the list shows: nobody reads along. */
+const LONG_GAP = 3000
+
+/** Rows are to follow a key within 200 ms, in a large mailbox as well. */
+const FILTER_PAUSE = 40
+
+/** The search line and the unread switch, kept in the address. */
+export function useFilter() {
+  const [first] = useState(() => new URLSearchParams(place.value.query))
+  const [line, setLine] = useState(first.get("q") ?? "")
+  const [is_unread, setUnread] = useState(first.get("unread") === "true")
+  const [query, setQuery] = useState<MailQuery>(() => readFilter(line, is_unread, now()))
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      setQuery(readFilter(line, is_unread, now()))
+      const search = new URLSearchParams({
+        ...(line && { q: line }),
+        ...(is_unread && { unread: "true" }),
+      })
+      const path = place.value.path
+      navigate(search.size === 0 ? path : `${path}?${search}`, { replace: true })
+    }, FILTER_PAUSE)
+    return () => clearTimeout(timer)
+  }, [line, is_unread])
+  const clear = () => {
+    setLine("")
+    setUnread(false)
+  }
+  return { line, setLine, is_unread, setUnread, query, clear, is_set: line !== "" || is_unread }
+}
+
+export type FilterState = ReturnType<typeof useFilter>
+
+/** The list of the mailbox: loaded by pages as they come into view, and kept up to date. */
+export function useMailList(query: MailQuery): MailList {
+  const [, onChange] = useReducer((version: number) => version + 1, 0)
+  const [list] = useState(() => new MailList(() => onChange(undefined)))
+  const key = JSON.stringify(query)
+  useEffect(() => list.ask(JSON.parse(key) as MailQuery), [list, key])
+  const { state } = list
+  const is_paused = state === "paused"
+  useEffect(() => (is_paused ? undefined : list.follow()), [list, is_paused])
+  usePoll(is_paused ? undefined : state === "live" ? POLL_LIVE : POLL_ALONE, list.refresh)
+  return list
+}
+
+/** What is loaded of the list. `onChange` is called for each change. */
+export class MailList {
+  pages = new MailPages<MailSummary>()
+  /** Rows that came in above the others since the list began: what is in view stays in place. */
+  added = 0
+  state: "live" | "lost" | "paused" = "lost"
+  error: unknown
+  is_loaded = false
+  now_ms = now()
+  #query: MailQuery = {}
+  #in_view = { from: 0, to: 0 }
+  #timer: ReturnType<typeof setTimeout> | undefined
+  readonly #onChange: () => void
+
+  constructor(onChange: () => void) {
+    this.#onChange = onChange
+  }
+
+  /** Another query begins anew; late answers of the old one are dropped. */
+  ask(query: MailQuery): void {
+    this.#query = query
+    this.pages = new MailPages()
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    void this.refresh()
+  }
+
+  setPaused(is_paused: boolean): void {
+    this.state = is_paused ? "paused" : "lost"
+    this.#onChange()
+  }
+
+  /** Looks at once. */
+  readonly refresh = (): Promise<void> =>
+    this.#load(1, (page) => {
+      this.added += this.pages.merge(page) ?? 0
+    })
+
+  /** Loads the rows of these places, and their neighbours, unless they are there. */
+  readonly load = (from: number, to: number): void => {
+    this.#in_view = { from, to }
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      for (const number of this.pages.claimMissing(...withNeighbours(this.#in_view)))
+        void this.#load(number, (page) => this.pages.put(number, page))
+    }, SCROLL_PAUSE)
+  }
+
+  /** Shows a change that this page made. */
+  change(id: string, change: Partial<MailSummary>): void {
+    this.pages.change(id, change)
+    this.#show()
+  }
+
+  remove(id: string): void {
+    this.pages.remove(id)
+    this.#show()
+  }
+
+  async #load(number: number, take: (page: Awaited<ReturnType<typeof readPage>>) => void) {
+    const { pages } = this
+    try {
+      const page = await readPage(this.#query, number)
+      if (pages !== this.pages) return
+      take(page)
+      this.#show()
+    } catch (error) {
+      pages.release(number)
+      if (pages !== this.pages) return
+      this.error = error
+      this.#onChange()
+    }
+  }
+
+  #show(): void {
+    this.error = undefined
+    this.is_loaded = true
+    this.now_ms = now()
+    this.#onChange()
+  }
+
+  /** Looks after each event, and some time after the look before: many events are one look. Returns how it ends. */
+  follow(): () => void {
+    let has_news = false
+    let is_looking = false
+    let is_over = false
+    const lookAgain = async () => {
+      is_looking = true
+      while (has_news && !is_over) {
+        await wait(FIRST_LOOK + Math.random() * SPREAD)
+        has_news = false
+        const before = this.pages.total
+        // What comes while the tab is hidden is looked at when it shows again.
+        if (!is_over && document.visibilityState === "visible") await this.refresh()
+        await wait(this.pages.total - before > PAGE_ROWS ? LONG_GAP : LEAST_GAP)
+      }
+      is_looking = false
+    }
+    const onEvent = () => {
+      has_news = true
+      if (!is_looking) void lookAgain()
+    }
+    const onState = (state: "live" | "lost") => {
+      this.state = state
+      this.#onChange()
+    }
+    const unfollow = followEvents({ types: TYPES, onEvent, onState })
+    return () => {
+      is_over = true
+      unfollow()
+    }
+  }
+}
+
+/** What is typed of an address may look whole, and finds as a part what it does not find as an address. */
+async function readPage(query: MailQuery, page: number) {
+  const found = await askForPage(query, page)
+  const wider = found.total === 0 ? widerQuery(query) : undefined
+  return wider ? askForPage(wider, page) : found
+}
+
+/** In a long mailbox a filter stops before the end. The page goes on for some time, and shows what it found. */
+async function askForPage(query: MailQuery, page: number) {
+  let { data, meta } = await call("GET /v1/mailbox", {
+    query: { ...query, page, per_page: PAGE_ROWS },
+  })
+  const rows = [...data]
+  for (let looks = 1; looks < MOST_LOOKS && meta.incomplete && meta.next_cursor; looks++) {
+    const per_page = PAGE_ROWS - rows.length
+    if (per_page === 0) break
+    const further = { ...query, per_page, cursor: meta.next_cursor }
+    ;({ data, meta } = await call("GET /v1/mailbox", { query: further }))
+    rows.push(...data)
+  }
+  return { rows, total: meta.total ?? rows.length }
+}
+
+const PAGE_STEP = 10
+
+/** The row that the keyboard is on: by its mail, so that it stays when mail comes in above. */
+export function usePosition(list: MailList, mail_id: string | undefined) {
+  const { pages } = list
+  const [at, setAt] = useState<number>()
+  const [is_following, setFollowing] = useState(false)
+  const added = useRef(list.added)
+  const shift = list.added - added.current
+  useEffect(() => {
+    if (shift !== 0) setAt((old) => (old === undefined ? old : old + shift))
+    added.current = list.added
+  }, [shift, list.added])
+  const known = mail_id === undefined ? undefined : pages.placeOf(mail_id)
+  const position = is_following ? 0 : (known ?? (at === undefined ? undefined : at + shift))
+  const open = useCallback(
+    (row: number) => {
+      const mail = pages.at(row)
+      setAt(row)
+      if (mail) openMail(mail.id)
+    },
+    [pages],
+  )
+  const moveTo = (to: number) => {
+    setFollowing(false)
+    setAt(Math.max(0, Math.min(pages.count - 1, to)))
+  }
+  const step = (by: number) => {
+    const to = (position ?? -1) + by
+    if (to >= 0 && to < pages.count) open(to)
+  }
+  /** The mail at this place is gone: the next one opens where the list stands beside it, and the list has the focus. */
+  const goOn = (gone: number | undefined) => {
+    const next = Math.min(gone ?? pages.count, pages.count - 1)
+    if (next >= 0 && pages.at(next) && listBox()?.checkVisibility()) open(next)
+    else openMail(undefined)
+    setTimeout(() => listBox()?.focus()) // after the dialog gave it back to a button that is gone
+  }
+  const from = position ?? -1
+  const keys = {
+    down: () => moveTo(from + 1),
+    up: () => moveTo(from - 1),
+    page_down: () => moveTo(from + PAGE_STEP),
+    page_up: () => moveTo(from - PAGE_STEP),
+    first: () => moveTo(0),
+    last: () => moveTo(pages.count - 1),
+    open: () => open(from),
+    next: () => step(1),
+    previous: () => step(-1),
+    follow: () => setFollowing((old) => !old),
+  } satisfies Partial<Record<MailboxAction, () => void>>
+  return { position, open, step, goOn, keys }
+}
+
+/** The list, where it stands on the page. */
+export const listBox = () => document.querySelector<HTMLElement>("[role=listbox]")
+
+/** Opens a mail, or the list alone; the filter stays in the address. */
+export function openMail(id: string | undefined): void {
+  const { query } = place.value
+  const search = query ? `?${query}` : ""
+  navigate(id === undefined ? `/mailbox${search}` : `/mailbox/${id}${search}`)
+}

@@ -1,0 +1,282 @@
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks"
+import { imageType } from "../../lib/image-type"
+import { observable } from "../observable"
+import { Badge } from "../parts/badge"
+import { Button } from "../parts/button"
+import { Waiting } from "../parts/empty"
+import { Trouble } from "../parts/notice"
+import { REACHABLE } from "../parts/reachable"
+import { saveBytes } from "../save-file"
+import { call } from "../transport"
+import { useLoaded } from "../use-loaded"
+import { useMedia, useWidth } from "../use-media"
+import { useObservable } from "../use-observable"
+import { usePoll } from "../use-poll"
+import { sizeText } from "./describe"
+import { explainHeaders, senderFacts } from "./explain-headers"
+import type { OpenMail, TabName } from "./mail-commands"
+import {
+  remoteParts,
+  remoteText,
+  type SourceLine,
+  sourceLines,
+  textPieces,
+  withoutOwnPixel,
+} from "./readable-parts"
+
+const WIDTHS = [
+  { name: "phone", text: "Phone", pixels: 390 },
+  { name: "tablet", text: "Tablet", pixels: 768 },
+  { name: "desktop", text: "Desktop", pixels: 1200 },
+  { name: "fit", text: "Fit", pixels: undefined },
+] as const
+
+/** How a person looks at mails: it stays from one mail to the next, until the page is left. */
+interface ViewChoice {
+  /** Undefined: the HTML, or the text of a mail without it. */
+  tab: TabName | undefined
+  width: (typeof WIDTHS)[number]["name"]
+  is_dark: boolean
+}
+
+export const view_choice = observable<ViewChoice>({ tab: undefined, width: "fit", is_dark: false })
+
+export const changeView = (change: Partial<ViewChoice>): void =>
+  view_choice.set({ ...view_choice.value, ...change })
+
+/** The address of the HTML is valid for ten minutes; a mail that stays open gets a new one before. */
+const RENEWAL_MILLISECONDS = 9 * 60_000
+
+/**
+ * The HTML in a frame: no script, no form, no network, an origin of its own. Only a link that somebody presses
+ * opens, in a tab of its own. The HTML is shown at the width of a device, and as programs with dark colors ask for it.
+ */
+export function HtmlView({ mail, again }: { mail: OpenMail; again: () => Promise<void> }) {
+  const { width: chosen, is_dark } = useObservable(view_choice)
+  const is_narrow = useMedia("(max-width: 40rem)") // there all of the page is a phone already
+  const width = is_narrow && chosen === "phone" ? "fit" : chosen
+  const place = useRef<HTMLDivElement>(null)
+  const place_width = useWidth(place)
+  const [opened_at] = useState(() => performance.now())
+  usePoll(RENEWAL_MILLISECONDS, () => {
+    if (performance.now() - opened_at > RENEWAL_MILLISECONDS / 2) void again()
+  })
+  const { html_url } = mail
+  if (html_url === null) return <p class="soft">This mail has no HTML.</p>
+  const html = mail.html ?? ""
+  const missing = remoteText(remoteParts(mail.email_id === null ? html : withoutOwnPixel(html)))
+  const pixels = WIDTHS.find(({ name }) => name === width)?.pixels
+  // What is wider than the page is shown smaller, and whole.
+  const scale = Math.min(1, pixels && place_width ? place_width / pixels : 1)
+  return (
+    <>
+      <fieldset class="buttons">
+        <legend class="unseen">Width and colors of the preview</legend>
+        {WIDTHS.filter(({ name }) => name !== "phone" || !is_narrow).map(({ name, text }) => (
+          <Button key={name} pressed={name === width} onClick={() => changeView({ width: name })}>
+            {text}
+          </Button>
+        ))}
+        <Button pressed={is_dark} onClick={() => changeView({ is_dark: !is_dark })}>
+          Dark
+        </Button>
+        {scale < 1 && <span class="soft">at {Math.floor(scale * 100)} %</span>}
+      </fieldset>
+      {missing && <p class="hint">{missing}</p>}
+      <div class={is_dark ? "preview dark" : "preview"} ref={place}>
+        <iframe
+          title="HTML of the mail"
+          sandbox="allow-popups allow-popups-to-escape-sandbox"
+          referrerpolicy="no-referrer"
+          src={`${html_url}?scheme=${is_dark ? "dark" : "light"}`}
+          style={{ width: pixels === undefined ? "100%" : `${pixels}px`, zoom: scale }}
+        />
+      </div>
+    </>
+  )
+}
+
+/** The text as programs without HTML show it. Addresses open in a tab of their own, which learns nothing of the mail. */
+export function TextView({ mail: { text } }: { mail: OpenMail }) {
+  const pieces = useMemo(() => textPieces(text ?? ""), [text])
+  if (!text) return <p class="soft">This mail has no text.</p>
+  return (
+    <pre class="mail-text" {...REACHABLE}>
+      {pieces.map((piece) =>
+        piece.url === undefined ? (
+          piece.text
+        ) : (
+          <a key={piece.start} href={piece.url} target="_blank" rel="noopener noreferrer">
+            {piece.text}
+          </a>
+        ),
+      )}
+    </pre>
+  )
+}
+
+const LINES_AT_ONCE = 1000
+
+/** Behind them there are attachments, which nobody reads. */
+const MOST_BYTES = 1_000_000
+
+/** The mail as it came over the wire. */
+export function SourceView({ mail: { id } }: { mail: OpenMail }) {
+  const [most, setMost] = useState(LINES_AT_ONCE)
+  const { value: bytes, error, again } = useLoaded(useCallback(() => rawMail(id), [id]))
+  const lines = useMemo(
+    () => sourceLines(new TextDecoder().decode(bytes?.subarray(0, MOST_BYTES))),
+    [bytes],
+  )
+  if (error !== undefined) return <Trouble error={error} onRetry={again} />
+  if (!bytes) return <Waiting />
+  const hidden = lines.length - most
+  const rest = bytes.length - MOST_BYTES
+  return (
+    <>
+      <div class="buttons">
+        <Button onClick={() => saveMail(id, bytes)}>Download .eml</Button>
+      </div>
+      <pre class="source" dir="ltr" {...REACHABLE}>
+        {lines.slice(0, most).map(lineView)}
+      </pre>
+      {hidden > 0 && (
+        <Button onClick={() => setMost(most + LINES_AT_ONCE)}>
+          Show more: {hidden.toLocaleString()} lines
+        </Button>
+      )}
+      {hidden <= 0 && rest > 0 && <p class="hint">{sizeText(rest)} more are in the download.</p>}
+    </>
+  )
+}
+
+/** The bytes of the mail. */
+export const rawMail = (mail_id: string): Promise<Uint8Array> =>
+  call("GET /v1/mailbox/{mail_id}/raw", { params: { mail_id } })
+
+/** Offers the bytes of the mail as a download. */
+export const saveMail = (id: string, bytes: Uint8Array): void =>
+  saveBytes(bytes, `${id}.eml`, "message/rfc822")
+
+/** Lines have no name of their own, and never change their order. */
+const lineView = ({ kind, name, text }: SourceLine, at: number) => (
+  <span key={at} class={kind}>
+    {name && <b>{name}</b>}
+    {text}
+    {"\n"}
+  </span>
+)
+
+const TONES = { good: "good", warn: "look at it", plain: "fact" }
+
+/** First what the headers say of the sender, then each field with its meaning. */
+export const HeadersView = ({ mail }: { mail: OpenMail }) => (
+  <>
+    <ul class="facts-list">
+      {senderFacts(mail).map(({ name, text, tone }) => (
+        <li key={`${name} ${text}`}>
+          <b>{name}</b> <Badge tone={tone}>{TONES[tone]}</Badge>
+          <br />
+          <bdi>{text}</bdi>
+        </li>
+      ))}
+    </ul>
+    <h3>All header fields</h3>
+    <dl class="headers">
+      {explainHeaders(mail.headers).map(({ name, value, note }, at) => (
+        <div class="pair" key={`${at} ${name}`}>
+          <dt>
+            <code>{name}</code>
+          </dt>
+          <dd>
+            <bdi class="value">{value}</bdi>
+            {note && <p class="hint">{note}</p>}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  </>
+)
+
+type Attachment = OpenMail["attachments"][number]
+
+/** What may be an image; its bytes say whether it is one. */
+const MAYBE_IMAGE = /^(image\/|application\/octet-stream)/i
+const MOST_PREVIEW_BYTES = 5_000_000
+
+/** The files of a mail, with those that stand in its HTML. */
+export function FilesView({ mail: { id, attachments } }: { mail: OpenMail }) {
+  const [error, setError] = useState<unknown>()
+  return (
+    <>
+      {error !== undefined && <Trouble error={error} />}
+      <ul class="files">
+        {attachments.map((file) => (
+          <li key={file.id}>
+            <Preview mail_id={id} file={file} />
+            <div>
+              <p class="file-name">
+                <bdi>{nameOf(file)}</bdi>
+              </p>
+              <p class="hint">
+                {file.content_type} · {sizeText(file.size)}
+                {file.content_id && (
+                  <>
+                    {" "}
+                    · stands in the HTML as <code>cid:{file.content_id}</code>
+                  </>
+                )}
+              </p>
+            </div>
+            <Button
+              label={`Download ${nameOf(file)}`}
+              onClick={() => save(id, file).catch(setError)}
+            >
+              Download
+            </Button>
+          </li>
+        ))}
+      </ul>
+    </>
+  )
+}
+
+const nameOf = ({ filename, id }: Attachment) => filename ?? `file ${id}`
+
+/** `PDF`: what stands in the place of a preview. */
+const endingOf = (name: string) => /\.(\w{1,4})$/.exec(name)?.[1]?.toUpperCase() ?? "FILE"
+
+const bytesOf = (mail_id: string, { id }: Attachment): Promise<Uint8Array> =>
+  call("GET /v1/mailbox/{mail_id}/attachments/{attachment_id}", {
+    params: { mail_id, attachment_id: id },
+  })
+
+const save = async (mail_id: string, file: Attachment) =>
+  saveBytes(await bytesOf(mail_id, file), nameOf(file), "application/octet-stream")
+
+function Preview({ mail_id, file }: { mail_id: string; file: Attachment }) {
+  const [url, setUrl] = useState<string>()
+  const is_shown = MAYBE_IMAGE.test(file.content_type) && file.size <= MOST_PREVIEW_BYTES
+  useEffect(() => {
+    if (!is_shown) return undefined
+    let made: string | undefined
+    let is_over = false
+    const show = (bytes: Uint8Array) => {
+      const type = imageType(bytes)
+      if (is_over || !type) return
+      made = URL.createObjectURL(new Blob([bytes as Uint8Array<ArrayBuffer>], { type }))
+      setUrl(made)
+    }
+    bytesOf(mail_id, file).then(show, () => undefined) // the name and the size stand there anyway
+    return () => {
+      is_over = true
+      if (made) URL.revokeObjectURL(made)
+    }
+  }, [mail_id, file, is_shown])
+  if (url) return <img src={url} alt={`Preview of ${nameOf(file)}`} />
+  return (
+    <span class="no-preview" aria-hidden="true">
+      {endingOf(nameOf(file))}
+    </span>
+  )
+}
