@@ -260,6 +260,12 @@ const GONE: [string, RegExp][] = [
     /store\/recover|sqlite-format|db-recover|db recover/,
   ],
   ["a file of its own for the held part of a fan-out", /held-fan-outs|dropHeld\(/],
+  ["a second reader of html, or turns by a map", /\breadTag\(html|asciiLower|limited</],
+  ["the signing of a release in the program itself", /signDigest|secretKeyText/],
+  [
+    "a fragment of a screen of the mailbox",
+    /^src\/console\/(steps\/|mail\/(\w+-row|(html|text|source|headers|attachments)-view|use-asked|mail-actions)\.)/,
+  ],
   ["a second reader of links or their surroundings", /link-surroundings|host-names|\blinksOf\(/],
   ["a second SMTP client in the command line", /\bSmtpWire\b|smtp-wire/],
   ["the page of `templates preview`", /\btemplate-preview\b|templates preview/],

@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks"
 
-export interface LoadedValue<Value> {
+interface LoadedValue<Value> {
   value: Value | undefined
   error: unknown
   /** Loads again; the old value stands until the new one is there. */

@@ -10,12 +10,15 @@ import {
   flag,
   folder,
   hostName,
+  key,
   key32,
   listen,
   mailbox,
   nameServers,
   networks,
   oneOf,
+  optional,
+  type SettingKey,
   spfMechanisms,
   text,
   webUrl,
@@ -23,7 +26,6 @@ import {
 } from "./config-kinds"
 import { PLAN_NAMES, type PlanLimit, planLimits, routeLimits } from "./config-plans"
 import { reputationKeys } from "./config-reputation"
-import { key, optional, type SettingKey } from "./config-setting"
 import { smtpKeys } from "./config-smtp"
 
 const SECOND = 1000

@@ -1,5 +1,4 @@
-import { type SettingKind, whole } from "./config-kinds"
-import { key } from "./config-setting"
+import { key, type SettingKind, whole } from "./config-kinds"
 
 /** The names are fixed; every number behind them is the operator's to change. */
 export const PLAN_NAMES = ["free", "starter", "pro", "scale", "enterprise"] as const

@@ -1,5 +1,4 @@
-import { durationFrom, flag, percent, whole } from "./config-kinds"
-import { key } from "./config-setting"
+import { durationFrom, flag, key, percent, whole } from "./config-kinds"
 
 const HOUR = 3_600_000
 const MOST = 1_000_000_000

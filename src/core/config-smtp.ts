@@ -1,5 +1,4 @@
-import { flag, folder, hostName, listen, networks, whole } from "./config-kinds"
-import { key, optional } from "./config-setting"
+import { flag, folder, hostName, key, listen, networks, optional, whole } from "./config-kinds"
 
 /** The settings of the mail servers, and of their certificate. */
 export const smtpKeys = {

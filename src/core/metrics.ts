@@ -13,7 +13,7 @@ interface Family {
 }
 
 /** A number that only rises, from 0 at the start of the process. */
-export interface MetricCounter {
+interface MetricCounter {
   add(labels: Labels, by: number): void
   /** 0 for labels that were never added to. */
   value(labels: Labels): number
@@ -29,7 +29,7 @@ export function metricCounter(name: string, help: string): MetricCounter {
 }
 
 /** A number that is set as it is found; nothing before. */
-export interface MetricGauge {
+interface MetricGauge {
   set(labels: Labels, value: number): void
 }
 

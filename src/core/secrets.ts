@@ -42,7 +42,7 @@ export interface Secrets {
 }
 
 /** While a master key is replaced, values of both open. New ones are sealed with the one in use. */
-export interface KeyRing {
+interface KeyRing {
   /** Seals with this key from now on. False where no file of the data folder has it. */
   use(key_id: string, options?: { also_for_macs?: boolean }): boolean
   /**

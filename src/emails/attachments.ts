@@ -1,7 +1,7 @@
 import type { Problems } from "../core/errors"
 import { ApiError, invalid } from "../core/errors"
 import { type AddressPolicy, NetError, type NetErrorKind, request } from "../core/net"
-import { Semaphore } from "../lib/semaphore"
+import { OwnerTurns } from "../lib/owner-turns"
 import { isLonger } from "../lib/text"
 import { strictBase64 } from "../lib/transport-encoding"
 import { vetForm } from "../webhooks/endpoint-url"
@@ -140,19 +140,19 @@ interface Fetching {
 export async function fetchFiles(files: AttachedInput[], fetching: Fetching): Promise<GivenFile[]> {
   if (!files.some(isRemote)) return files as GivenFile[]
   const { project_id, rules, signal } = fetching
-  return limited(project_id, async () => {
+  const release = await turns.acquire(project_id)
+  try {
     const found: GivenFile[] = []
     for (let at = 0; at < files.length && bytesOf(found) <= MAX_FILE_BYTES; at += AT_ONCE) {
       signal?.throwIfAborted()
       const some = files.slice(at, at + AT_ONCE)
-      found.push(
-        ...(await Promise.all(
-          some.map((file) => (isRemote(file) ? fetchFile(file, rules) : file)),
-        )),
-      )
+      const fetched = some.map((file) => (isRemote(file) ? fetchFile(file, rules) : file))
+      found.push(...(await Promise.all(fetched)))
     }
     return found
-  })
+  } finally {
+    release?.()
+  }
 }
 
 const bytesOf = (files: GivenFile[]) => files.reduce((sum, { bytes }) => sum + bytes.length, 0)
@@ -160,21 +160,7 @@ const bytesOf = (files: GivenFile[]) => files.reduce((sum, { bytes }) => sum + b
 /** Messages of one project that wait for their files at the same time: files fill the memory. */
 const MESSAGES_AT_ONCE = 2
 
-const limits = new Map<string, { semaphore: Semaphore; users: number }>()
-
-async function limited<Result>(project_id: string, work: () => Promise<Result>): Promise<Result> {
-  const limit = limits.get(project_id) ?? { semaphore: new Semaphore(MESSAGES_AT_ONCE), users: 0 }
-  limits.set(project_id, limit)
-  limit.users += 1
-  const release = await limit.semaphore.acquire()
-  try {
-    return await work()
-  } finally {
-    release()
-    limit.users -= 1
-    if (limit.users === 0) limits.delete(project_id)
-  }
-}
+const turns = new OwnerTurns(Number.POSITIVE_INFINITY, {}, MESSAGES_AT_ONCE)
 
 async function fetchFile(file: RemoteFile, rules: FileRules): Promise<GivenFile> {
   const { url, path, filename, content_id } = file

@@ -1,7 +1,8 @@
 import { getDomain } from "tldts"
 import { readAddressList } from "../lib/address-list"
+import { linksInHtml } from "../lib/mail-links"
 import { firstOf, type MailPart, type SeenMail } from "../lib/seen-mail"
-import { attributeOf, decodeEntities, readTag, textFromHtml } from "../lib/text-from-html"
+import { textFromHtml } from "../lib/text-from-html"
 import type { AuthVerdict } from "./tables"
 
 /** What was found of the sender's authenticity. */
@@ -38,7 +39,6 @@ export interface SpamLink {
 const MOST_BODY = 64 * 1024
 const MOST_HTML = 256 * 1024
 const MOST_LINKS = 300
-const MOST_ANCHOR = 2_000
 const MOST_VALUE = 1_000
 
 export const INVISIBLE = /\u034f|[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]/g
@@ -79,21 +79,10 @@ export const registrable = (host: string): string => getDomain(host) ?? host.toL
 const nameOf = ({ filename, params }: MailPart) =>
   (filename ?? params.name ?? "").slice(0, 300).trim().toLowerCase()
 
-function linksOfHtml(html: string): SpamLink[] {
-  const links: SpamLink[] = []
-  let seen = 0
-  for (const { index } of html.matchAll(/<(?:a|area)(?=[\s/])/gi)) {
-    if (++seen > MOST_LINKS) break
-    const part = html.slice(index, index + MOST_ANCHOR)
-    const tag = readTag(part, 0)
-    if (!tag) continue
-    const rest = part.slice(tag.end)
-    const end = rest.search(/<\/a\b/i)
-    const href = decodeEntities(attributeOf(tag.attributes, "href")).trim()
-    if (href !== "") links.push(linkOf(href, textFromHtml(end === -1 ? rest : rest.slice(0, end))))
-  }
-  return links
-}
+const linksOfHtml = (html: string): SpamLink[] =>
+  linksInHtml(html)
+    .slice(0, MOST_LINKS)
+    .flatMap(({ href, text }) => (href === "" ? [] : [linkOf(href, text)]))
 
 function linksOfText(text: string): SpamLink[] {
   const found = text.match(/https?:\/\/[^\s<>"']{1,500}/gi) ?? []

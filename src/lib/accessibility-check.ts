@@ -1,8 +1,7 @@
 import { type Color, contrast, parseColor } from "./color"
 import { type ContentFinding, type PlacedFinding, withLines } from "./content-finding"
-import { type HtmlTag, htmlTokens } from "./html-tokens"
+import { attributeOf, decodeEntities, type HtmlTag, htmlTokens } from "./html-tokens"
 import { linksInHtml } from "./mail-links"
-import { attributeOf, decodeEntities } from "./text-from-html"
 
 /**
  * What makes an html mail hard to read for people with a screen reader or weak sight: language,
@@ -100,7 +99,7 @@ const LEAST_CONTRAST_LARGE = 3
 const LARGE_PIXELS = 24
 
 const MOST_OPEN = 1_000
-const IS_VOID = /^(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr|[!?].*)$/
+const IS_VOID = /^(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)$/
 
 /** Each pair of colors is told once. */
 function paleTexts(html: string): PlacedFinding[] {

@@ -1,7 +1,7 @@
 import { gunzipSync, inflateRawSync } from "node:zlib"
 
 /** What an attachment may grow to before it is given up. */
-export interface ExpansionLimits {
+interface ExpansionLimits {
   /** Bytes when unpacked. */
   bytes: number
   /** Unpacked bytes for each packed one. Reports reach 60; a bomb reaches 1,000. */

@@ -29,7 +29,7 @@ export interface DmarcReport {
   truncated: boolean
 }
 
-export interface DmarcRecord {
+interface DmarcRecord {
   source_ip: string | null
   count: number
   disposition: string | null

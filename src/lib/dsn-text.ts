@@ -4,7 +4,7 @@ import { addressIn, onOneLine } from "./report-fields"
 import { firstOf, type HeaderLists, headersIn, type SeenMail } from "./seen-mail"
 
 /** What a bounce without machine-readable part says. */
-export interface TextBounce {
+interface TextBounce {
   recipients: DsnRecipient[]
   reporting_mta: string | null
   /** The header of the message, from behind the words; empty when none follows. */

@@ -1,5 +1,4 @@
-import { htmlTokens } from "./html-tokens"
-import { decodeEntities } from "./text-from-html"
+import { attributesIn, decodeEntities, htmlTokens } from "./html-tokens"
 
 /** How the html of a stranger is made harmless. */
 export interface HarmlessOptions {
@@ -30,7 +29,7 @@ export function harmlessHtml(html: string, options: HarmlessOptions): string {
   for (const token of htmlTokens(html)) {
     if (token.kind === "text") parts.push(plainText(token.text))
     else if (token.kind === "raw") parts.push(rawText(token.name, token.text, options))
-    else if (ELEMENTS.test(token.name) && token.end <= html.length) {
+    else if (token.kind === "tag" && ELEMENTS.test(token.name) && token.end <= html.length) {
       const { name, closing, attributes } = token
       parts.push(closing ? `</${name}>` : `<${name}${attributesOf(name, attributes, options)}>`)
     }
@@ -46,14 +45,10 @@ function rawText(name: string, text: string, options: HarmlessOptions): string {
   return name === "style" ? harmlessCss(text, options) : plainText(text)
 }
 
-const ATTRIBUTE = /([^\s"'<>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/g
-
 function attributesOf(element: string, source: string, options: HarmlessOptions): string {
   const parts: string[] = []
-  for (const [, given = "", double, single, bare] of source.matchAll(ATTRIBUTE)) {
-    const name = given.toLowerCase()
-    const value = decodeEntities(double ?? single ?? bare ?? "")
-    const kept = shownValue(element, name, value, options)
+  for (const { name, value } of attributesIn(source)) {
+    const kept = shownValue(element, name, decodeEntities(value), options)
     if (kept !== undefined) parts.push(` ${name}="${escaped(kept)}"`)
   }
   if (element === "a") parts.push(IN_NEW_TAB)

@@ -1,5 +1,6 @@
 import type { ReadableMail } from "./code-extraction"
-import { attributeOf, decodeEntities, readTag, textFromHtml } from "./text-from-html"
+import { attributeOf, decodeEntities, type HtmlTag, htmlTokens } from "./html-tokens"
+import { textFromHtml } from "./text-from-html"
 
 const MOST_CHARACTERS = 128 * 1024
 const MOST_HTML = 512 * 1024
@@ -40,28 +41,33 @@ const MOST_ANCHOR = 4_000
 
 function linksOfHtml(html: string): LinkCandidate[] {
   const links: LinkCandidate[] = []
+  let open: HtmlTag | undefined
   let seen = 0
-  for (const { index } of html.matchAll(/<a(?=[\s/])/gi)) {
-    if (++seen > MOST_ANCHORS || links.length === MOST_CANDIDATES) break
-    // The cut keeps an endless tag from being read again and again.
-    const part = html.slice(index, index + MOST_ANCHOR)
-    const tag = readTag(part, 0)
-    const url = tag && usable(decodeEntities(attributeOf(tag.attributes, "href")))
-    if (!tag || !url) continue
-    const rest = part.slice(tag.end)
-    const end = rest.search(/<\/a\b/i)
-    const inner = end === -1 ? rest : rest.slice(0, end)
-    const words = textFromHtml(inner)
-    const style = `${attributeOf(tag.attributes, "class")} ${attributeOf(tag.attributes, "style")}`
-    links.push({
-      url,
-      words: words.slice(0, 200),
-      before: textFromHtml(html.slice(Math.max(0, index - 600), index)).slice(-200),
-      is_button: /\bbtn|button|background(?:-color)?\s*:/i.test(style),
-      is_picture: /<img\b/i.test(inner) && textFromHtml(inner.replace(/<img[^>]*>/gi, "")) === "",
-    })
+  for (const token of htmlTokens(html)) {
+    if (token.kind !== "tag" || token.name !== "a") continue
+    const link = open && candidate(html, open, token.start)
+    if (link) links.push(link)
+    open = token.closing ? undefined : token
+    if (open && (++seen > MOST_ANCHORS || links.length === MOST_CANDIDATES)) return links
   }
-  return links
+  const last = open && candidate(html, open, html.length)
+  return last ? [...links, last] : links
+}
+
+/** The link of a tag, whose content ends at `end` or before. */
+function candidate(html: string, tag: HtmlTag, end: number): LinkCandidate | undefined {
+  const { attributes, start } = tag
+  const url = usable(decodeEntities(attributeOf(attributes, "href")))
+  if (!url) return undefined
+  const inner = html.slice(tag.end, Math.min(end, start + MOST_ANCHOR))
+  const style = `${attributeOf(attributes, "class")} ${attributeOf(attributes, "style")}`
+  return {
+    url,
+    words: textFromHtml(inner).slice(0, 200),
+    before: textFromHtml(html.slice(Math.max(0, start - 600), start)).slice(-200),
+    is_button: /\bbtn|button|background(?:-color)?\s*:/i.test(style),
+    is_picture: /<img\b/i.test(inner) && textFromHtml(inner.replace(/<img[^>]*>/gi, "")) === "",
+  }
 }
 
 function linksOfText(text: string): LinkCandidate[] {

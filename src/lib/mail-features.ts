@@ -1,5 +1,4 @@
-import { htmlTokens } from "./html-tokens"
-import { decodeEntities } from "./text-from-html"
+import { attributesIn, decodeEntities, htmlTokens } from "./html-tokens"
 
 /**
  * What an html source uses of HTML and CSS, and how often. The names are a kind and a word: `element
@@ -16,8 +15,6 @@ export function featuresIn(html: string): Map<string, number> {
   }
   return found.counts
 }
-
-const ATTRIBUTE = /([^\s"'<>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/g
 
 /** `prelude {`, `name: value;` or the end of a block. */
 const PIECE = /([^{};]*)([{};]|$)/g
@@ -40,9 +37,8 @@ class FeatureCount {
   }
 
   readAttributes(element: string, source: string): void {
-    for (const [, given = "", double, single, bare] of source.matchAll(ATTRIBUTE)) {
-      const name = given.toLowerCase()
-      const value = decodeEntities(double ?? single ?? bare ?? "")
+    for (const { name, value: encoded } of attributesIn(source)) {
+      const value = decodeEntities(encoded)
       this.add(`attribute ${name}`)
       if (name === "style") this.#readDeclarations(value)
       if (name === "type" && element === "input") this.add(`input ${value.toLowerCase()}`)

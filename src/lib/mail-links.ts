@@ -1,5 +1,4 @@
-import { htmlTokens } from "./html-tokens"
-import { attributeOf, decodeEntities } from "./text-from-html"
+import { attributeOf, decodeEntities, htmlTokens } from "./html-tokens"
 
 /** A link of a body, with all that tells a reader what it is for. */
 export interface MailLink {

@@ -27,7 +27,7 @@ export interface MailLeaf {
 }
 
 /** Why a message cannot be read; `boundary`: a multipart that does not say how its parts are told apart. */
-export type MailTreeProblem = "depth" | "parts" | "fields" | "boundary"
+type MailTreeProblem = "depth" | "parts" | "fields" | "boundary"
 
 /** The same for people. */
 export const TREE_PROBLEMS: Record<MailTreeProblem, string> = {

@@ -3,7 +3,7 @@ import { htmlTokens } from "./html-tokens"
 import { featuresIn } from "./mail-features"
 
 const VOID = new Set(
-  "area base br col embed hr img input link meta param source track wbr !doctype".split(" "),
+  "area base br col embed hr img input link meta param source track wbr".split(" "),
 )
 
 /** HTML lets their end tags be left out (HTML Living Standard, 13.1.2.4). */
@@ -23,19 +23,20 @@ interface OpenTag {
 export function markupFaults(html: string): ContentFinding[] {
   const found: PlacedFinding[] = []
   const open: OpenTag[] = []
+  let unended: number | undefined
   for (const token of htmlTokens(html)) {
+    if (token.kind === "comment" && token.end > html.length) unended = token.start
     if (token.kind !== "tag") continue
     const { name, closing, attributes, start, end } = token
     if (end > html.length) {
       found.push(fault(start, `<${name}> has no end. Add the missing > or quote.`))
       break
     }
-    if (VOID.has(name) || /^[!?]/.test(name)) continue
+    if (VOID.has(name)) continue
     if (closing) closeTag(open, token, found)
     else if (!attributes.endsWith("/") && open.length < MOST_OPEN) open.push({ name, start })
   }
   for (const { name, start } of open) if (!OPTIONAL.has(name)) found.push(unclosed(name, start))
-  const unended = unendedComment(html)
   if (unended !== undefined) found.push(fault(unended, "A comment has no end."))
   return withLines(html, found)
 }
@@ -55,11 +56,6 @@ function closeTag(open: OpenTag[], { name, start }: OpenTag, found: PlacedFindin
 const unclosed = (name: string, at: number) => fault(at, `<${name}> is not closed. Add </${name}>.`)
 
 const fault = (at: number, detail: string): PlacedFinding => ({ rule: "markup", at, detail })
-
-function unendedComment(html: string): number | undefined {
-  const last = html.lastIndexOf("<!--")
-  return last !== -1 && html.indexOf("-->", last) === -1 ? last : undefined
-}
 
 /** A feature that common mail programs leave out, and how often the source has it. */
 export interface UnsupportedFeature {

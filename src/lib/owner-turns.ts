@@ -1,11 +1,12 @@
 import { Semaphore } from "./semaphore"
 
 /**
- * So many owners have a turn at the same time, and each of them has one. Waiting owners follow one another. What
- * else an owner asked for waits behind its own turn.
+ * So many turns are taken at the same time, and so many of one owner (one, if nothing is said). What else an owner asked
+ * for waits behind its own turns. Of those that may begin, the first that asked is the first that begins.
  */
 export class OwnerTurns {
   readonly #permits: Semaphore
+  readonly #turns: number
   readonly #most: { of_one: number; of_all: number }
   /** What runs or waits, of all owners. */
   #count = 0
@@ -13,16 +14,21 @@ export class OwnerTurns {
   readonly #owners = new Map<string, { turn: Semaphore; count: number }>()
 
   /** The second says how many may wait, beside those that have their turn. */
-  constructor(most_at_once: number, most_waiting: { of_one?: number; of_all?: number } = {}) {
+  constructor(
+    most_at_once: number,
+    most_waiting: { of_one?: number; of_all?: number } = {},
+    turns_of_one = 1,
+  ) {
     const { of_one = Number.POSITIVE_INFINITY, of_all = Number.POSITIVE_INFINITY } = most_waiting
     this.#permits = new Semaphore(most_at_once)
-    this.#most = { of_one, of_all: of_all + most_at_once }
+    this.#turns = turns_of_one
+    this.#most = { of_one: of_one + turns_of_one, of_all: of_all + most_at_once }
   }
 
   /** Resolves with what ends the turn, at its first call. Undefined where too many wait already. */
   acquire(owner: string): Promise<() => void> | undefined {
-    const own = this.#owners.get(owner) ?? { turn: new Semaphore(1), count: 0 }
-    if (own.count > this.#most.of_one || this.#count >= this.#most.of_all) return undefined
+    const own = this.#owners.get(owner) ?? { turn: new Semaphore(this.#turns), count: 0 }
+    if (own.count >= this.#most.of_one || this.#count >= this.#most.of_all) return undefined
     this.#owners.set(owner, own)
     own.count += 1
     this.#count += 1

@@ -5,7 +5,7 @@ import ipaddr from "ipaddr.js"
  * `more` where the header is not complete, `bad` where it is none, `done` with its length. The
  * client is undefined where the proxy speaks for itself (`UNKNOWN`, `LOCAL`).
  */
-export type ProxyHeader =
+type ProxyHeader =
   | { state: "more" }
   | { state: "bad"; reason: string }
   | { state: "done"; length: number; client: { address: string; port: number } | undefined }

@@ -14,7 +14,7 @@ export interface ProvingKey {
 }
 
 /** What a token must say, beside a signature that is right. */
-export interface TokenRules {
+interface TokenRules {
   issuer: string
   audience: string
   /** The header `typ`. */

@@ -1,5 +1,5 @@
 /** How a text is sent by SMS. */
-export interface SmsSegments {
+interface SmsSegments {
   encoding: "gsm7" | "ucs2"
   segments: number
 }

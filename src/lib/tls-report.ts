@@ -17,7 +17,7 @@ export interface TlsReport {
   truncated: boolean
 }
 
-export interface TlsPolicyResult {
+interface TlsPolicyResult {
   policy_type: string | null
   policy_domain: string | null
   policy_string: string[]
@@ -27,7 +27,7 @@ export interface TlsPolicyResult {
   failures: TlsFailure[]
 }
 
-export interface TlsFailure {
+interface TlsFailure {
   result_type: string | null
   sending_mta_ip: string | null
   receiving_mx_hostname: string | null

@@ -1,4 +1,4 @@
-import { decodeEntities } from "./text-from-html"
+import { decodeEntities } from "./html-tokens"
 
 /** An element without its attributes. `text` is its own, without that of its children. */
 export interface XmlElement {
@@ -8,7 +8,7 @@ export interface XmlElement {
   children: XmlElement[]
 }
 
-export interface XmlLimits {
+interface XmlLimits {
   elements: number
   depth: number
 }

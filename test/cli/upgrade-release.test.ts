@@ -4,9 +4,10 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { checkRelease } from "../../cli/local/upgrade-release"
 import { ELF_HEAD_BYTES, platformOf } from "../../src/lib/elf"
-import { digestOf, newKeyPair, publicKeyText, signDigest } from "../../src/lib/minisign"
+import { digestOf } from "../../src/lib/minisign"
 import { releaseComment } from "../../src/operations/upgrade/release-comment"
 import { leftover } from "../harness/leftovers"
+import { newKeyPair, publicKeyText, signDigest } from "../harness/minisign-signing"
 
 const version = "99.1.0"
 

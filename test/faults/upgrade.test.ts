@@ -87,7 +87,7 @@ test("what is not a newer release for this machine is refused, and the server go
 })
 
 const keyOnly = async () => {
-  const { newKeyPair, publicKeyText } = await import("../../src/lib/minisign")
+  const { newKeyPair, publicKeyText } = await import("../harness/minisign-signing")
   return { public_key: publicKeyText(newKeyPair()).split("\n")[1] ?? "" }
 }
 

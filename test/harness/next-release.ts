@@ -10,21 +10,21 @@ import {
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { platformOf } from "../../src/lib/elf"
-import {
-  digestOf,
-  type MinisignSecretKey,
-  newKeyPair,
-  publicKeyText,
-  readSecretKey,
-  secretKeyText,
-  signDigest,
-} from "../../src/lib/minisign"
+import { digestOf } from "../../src/lib/minisign"
 import { writeRelease } from "../../src/operations/upgrade/release-archive"
 import { archiveName, releaseComment } from "../../src/operations/upgrade/release-comment"
 import { writeConsole } from "./console"
 import { keptForRun } from "./kept-for-run"
 import { leftover } from "./leftovers"
 import { root } from "./migrations"
+import {
+  type MinisignSecretKey,
+  newKeyPair,
+  publicKeyText,
+  readSecretKey,
+  secretKeyText,
+  signDigest,
+} from "./minisign-signing"
 
 export const NEXT_VERSION = "99.1.0"
 

@@ -3,17 +3,11 @@ import { createReadStream, mkdtempSync, readFileSync, writeFileSync } from "node
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import manifest from "../../package.json" with { type: "json" }
-import {
-  digestOf,
-  newKeyPair,
-  readPublicKey,
-  readSignature,
-  secretKeyText,
-  verifyDigest,
-} from "../../src/lib/minisign"
+import { digestOf, readPublicKey, readSignature, verifyDigest } from "../../src/lib/minisign"
 import { readReleaseComment } from "../../src/operations/upgrade/release-comment"
 import { leftover } from "./leftovers"
 import { root } from "./migrations"
+import { newKeyPair, secretKeyText } from "./minisign-signing"
 import { sizes } from "./sizes"
 
 setDefaultTimeout(900_000) // it compiles twice, and starts what it compiled

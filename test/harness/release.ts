@@ -17,17 +17,17 @@ import { basename, join, resolve } from "node:path"
 import { parseArgs } from "node:util"
 import manifest from "../../package.json" with { type: "json" }
 import { platformOf } from "../../src/lib/elf"
-import {
-  digestOf,
-  type MinisignSecretKey,
-  publicKeyText,
-  readSecretKey,
-  signDigest,
-} from "../../src/lib/minisign"
+import { digestOf } from "../../src/lib/minisign"
 import { PROGRAM, writeRelease } from "../../src/operations/upgrade/release-archive"
 import { archiveName, releaseComment } from "../../src/operations/upgrade/release-comment"
 import { productionTree } from "./licences"
 import { root } from "./migrations"
+import {
+  type MinisignSecretKey,
+  publicKeyText,
+  readSecretKey,
+  signDigest,
+} from "./minisign-signing"
 import { sbom } from "./sbom"
 
 /** Our platforms, and the package that has Bun's program for each. */

@@ -5,17 +5,18 @@ import { markupFaults, unsupportedFeatures } from "../../src/lib/markup-check"
 const details = (html: string) => markupFaults(html).map(({ detail }) => detail)
 
 describe("tokens of html", () => {
-  test("are tags, texts and raw texts, without comments, and together the source", () => {
+  test("are tags, texts, raw texts and comments, and together the source", () => {
     const html = "a < b<p class='x>y'>one<!-- <b> --><style>p>a{}</style>two</p>&amp;"
     const tokens = [...htmlTokens(html)].map((token) =>
       token.kind === "tag"
         ? `${token.closing ? "/" : ""}${token.name}`
-        : `${token.kind}:${token.text}`,
+        : `${token.kind}:${html.slice(token.start, token.end)}`,
     )
     expect(tokens).toEqual([
       "text:a < b",
       "p",
       "text:one",
+      "comment:<!-- <b> -->",
       "style",
       "raw:p>a{}",
       "/style",

@@ -2,15 +2,17 @@ import { expect, test } from "bun:test"
 import {
   digestOf,
   MinisignError,
-  newKeyPair,
-  publicKeyText,
   readPublicKey,
-  readSecretKey,
   readSignature,
-  secretKeyText,
-  signDigest,
   verifyDigest,
 } from "../../src/lib/minisign"
+import {
+  newKeyPair,
+  publicKeyText,
+  readSecretKey,
+  secretKeyText,
+  signDigest,
+} from "../harness/minisign-signing"
 
 /** The vectors in the documentation of the Rust crate minisign-verify. */
 const KEY = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3"

@@ -1,6 +1,11 @@
 import { expect, test } from "bun:test"
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
-import { compressedAnswer, compressedText, plainText } from "../../src/pages/compressed-text"
+import {
+  compressedAnswer,
+  compressedText,
+  plainText,
+  takesCoding,
+} from "../../src/pages/compressed-text"
 
 const TEXT = "Ünï 🙂 text. ".repeat(50)
 const packed = await compressedText(TEXT, { quality: 5 })
@@ -59,4 +64,22 @@ test("other work goes on while a text is compressed", async () => {
   }
   await compressing
   expect(turns).toBeGreaterThan(3)
+})
+
+test.each<[string | null, string, boolean]>([
+  [null, "br", false],
+  ["", "br", false],
+  ["gzip, deflate, br, zstd", "br", true],
+  ["gzip,BR", "br", true],
+  ["gzip;q=0.5, br ; q=0.1", "br", true],
+  ["br;q=0, gzip", "br", false],
+  ["br;q=0.000, *", "br", false],
+  ["gzip; q=0", "gzip", false],
+  ["x-br, brotli", "br", false],
+  ["*", "gzip", true],
+  ["*;q=0", "gzip", false],
+  ["br;q=no", "br", true],
+  ["br;q=.", "br", false],
+])("Accept-Encoding %p and %s: %p", (field, coding, taken) => {
+  expect(takesCoding(field, coding)).toBe(taken)
 })

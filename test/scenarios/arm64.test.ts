@@ -3,10 +3,10 @@ import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import manifest from "../../package.json" with { type: "json" }
-import { newKeyPair, secretKeyText } from "../../src/lib/minisign"
 import { makeHome, runBinary, startBelfry } from "../harness/binary"
 import { leftover } from "../harness/leftovers"
 import { root } from "../harness/migrations"
+import { newKeyPair, secretKeyText } from "../harness/minisign-signing"
 import { missing, note } from "../harness/peers"
 import { sizes } from "../harness/sizes"
 import { lean } from "./serve"

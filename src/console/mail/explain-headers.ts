@@ -1,7 +1,7 @@
 /** Header fields of a mail, with names in lower case. */
 export type MailHeaders = Record<string, string | string[]>
 
-export interface HeaderNote {
+interface HeaderNote {
   name: string
   value: string
   /** What the field means here; empty for a field that is not known. */
@@ -9,7 +9,7 @@ export interface HeaderNote {
 }
 
 /** What a reader wants to know of the sender, in one line each. */
-export interface SenderFact {
+interface SenderFact {
   name: string
   text: string
   tone: "good" | "warn" | "plain"
@@ -37,7 +37,7 @@ export function signatureTags(signature: string): Record<string, string> {
 }
 
 /** What the answer of a mail says of its sender. */
-export interface SenderOfMail {
+interface SenderOfMail {
   headers: MailHeaders
   /** The sender of the envelope. A receiver writes it into Return-Path. */
   envelope_from: string

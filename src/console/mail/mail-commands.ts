@@ -6,7 +6,7 @@ import { quoted } from "../curl"
 export type OpenMail = Components["MailboxMail"]
 
 /** What the page does, as a terminal and a program do it. */
-export interface MailCommand {
+interface MailCommand {
   belfry: string
   request: ApiRequest
 }

@@ -6,7 +6,7 @@ import { counted } from "./describe"
  */
 
 /** What a line of a mail is: the colors of the source follow from it. */
-export type SourceKind = "name" | "more" | "boundary" | "encoded" | "body"
+type SourceKind = "name" | "more" | "boundary" | "encoded" | "body"
 
 export interface SourceLine {
   kind: SourceKind
@@ -52,7 +52,7 @@ function isBoundary(line: string, boundaries: Set<string>): boolean {
 }
 
 /** A part of a text; with `url` it is a link to there. */
-export interface TextPiece {
+interface TextPiece {
   /** Where it stands in the text. */
   start: number
   text: string
@@ -97,7 +97,7 @@ function withoutEnding(address: string): string {
 }
 
 /** What the HTML of a mail would load from other servers; the preview loads none of it. */
-export interface RemoteParts {
+interface RemoteParts {
   images: number
   styles: number
 }

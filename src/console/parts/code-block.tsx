@@ -24,7 +24,7 @@ export function CodeBlock({ label, text }: CodeBlockProps) {
 }
 
 /** Copies a text, and says so. */
-export function CopyButton({ text, label }: { text: string; label: string }) {
+function CopyButton({ text, label }: { text: string; label: string }) {
   const [said, setSaid] = useState<string>()
   const copy = async () => {
     setSaid((await copyText(text)) ? "Copied" : "Select it yourself")
