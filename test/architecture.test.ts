@@ -255,10 +255,6 @@ const GONE: [string, RegExp][] = [
     /^src\/(messages\/defer|fan-out\/email-texts|emails\/(accept|batch|suppressed|audience-obstacle|email-audience|email-category|provider-jobs))\.ts$/,
   ],
   ["zones as words in a time of the command line", /zoneNamed/],
-  [
-    "page-level recovery of SQLite: the newest verified backup is the way back",
-    /store\/recover|sqlite-format|db-recover|db recover/,
-  ],
   ["a file of its own for the held part of a fan-out", /held-fan-outs|dropHeld\(/],
   ["a second reader of html, or turns by a map", /\breadTag\(html|asciiLower|limited</],
   ["the signing of a release in the program itself", /signDigest|secretKeyText/],

@@ -13,6 +13,7 @@ import { findAudience, isBlocked, NO_AUDIENCE, namesAudience } from "../messages
 import { throwSuppressed } from "../messages/suppressed"
 import { refusalText } from "../providers/refused-return-paths"
 import { frozenRefusal } from "../reputation/gate"
+import type { Reader } from "../store/store"
 import { suppressedAmong } from "../suppressions/look-up"
 import { demandRoomFor } from "../tenancy/quotas"
 import { fullRefusal } from "../tenancy/stored-share"
@@ -79,6 +80,8 @@ export async function inquire(parts: PreflightParts, caller: Caller, email: Send
   return {
     ...{ parts, caller, from, domain, rules, audience, rendered, email: whole },
     authentication: domain && (await senderAuthentication(parts.store.read, project_id, domain)),
+    // A blocked subscriber is refused before anybody asks for suppressions.
+    suppressed: isBlocked(known) ? undefined : await suppressedOf(parts.store.read, caller, email),
     findings: rendered.value && (await contentFindings(parts, whole)),
     size_bytes: await sizeOnWire(parts, caller, whole, from.value),
     address: await parts.rules.publicAddress(project_id, domain ?? null),
@@ -151,24 +154,27 @@ export async function domain({ caller, domain, email, rules }: Inquiry): Promise
   return "The project may send from this domain."
 }
 
-export async function suppression({ parts, caller, email, audience }: Inquiry): Promise<Answer> {
-  if (audience.value && isBlocked(audience.value)) {
-    return "The subscriber is blocked, so suppressions are not asked."
-  }
-  const { project_id } = caller
-  const copies = [...email.cc, ...email.bcc].map((one) => comparable(one.email))
-  const address = comparable(email.to.email)
-  const scope = email.category === null ? {} : { category: email.category }
-  const found = await suppressedAmong(
-    parts.store.read,
-    { project_id, channel: "email" },
-    [address, ...copies],
-    scope,
-  )
-  const row = found.get(address)
+const address = ({ email }: Mailbox) => comparable(email)
+
+/** Which of its recipients are suppressed. */
+async function suppressedOf(db: Reader, { project_id }: Caller, email: SendEmail) {
+  const { to, cc, bcc, category } = email
+  const scope = category === null ? {} : { category }
+  const people = [to, ...cc, ...bcc].map(address)
+  return suppressedAmong(db, { project_id, channel: "email" }, people, scope)
+}
+
+export function suppression({ email, suppressed }: Inquiry): Answer {
+  if (!suppressed) return "The subscriber is blocked, so suppressions are not asked."
+  const row = suppressed.get(address(email.to))
   if (row) throwSuppressed(row)
-  const left_out = [...new Set(copies)].filter((one) => found.has(one))
-  if (left_out.length === 0) return "No recipient is suppressed."
+  return "No recipient is suppressed."
+}
+
+export function copies({ email, suppressed }: Inquiry): Answer {
+  const named = new Set([...email.cc, ...email.bcc].map(address))
+  const left_out = [...named].filter((one) => suppressed?.has(one))
+  if (left_out.length === 0) return "No copy is left out."
   return left_out.map((one) => `${one} is suppressed and will be left out of the mail.`)
 }
 

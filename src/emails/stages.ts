@@ -23,6 +23,7 @@ const WAY = [
   { name: "domain", ask: asked.domain },
   { name: "template", read: told.template },
   { name: "suppression", ask: asked.suppression, read: told.suppression },
+  { name: "suppression", ask: asked.copies },
   { name: "preference", ask: asked.preference, read: told.preference },
   { name: "quiet_hours", read: told.quietHours },
   { name: "authentication", ask: asked.authentication },

@@ -154,6 +154,17 @@ describe("a preflight", () => {
     ])
   })
 
+  test("warns of copies that are left out also where the recipient is refused", async () => {
+    const project = await service.project()
+    for (const address of ["ann@mailbox.test", "ben@mailbox.test"]) {
+      const given = { channel: "email", address, reason: "manual", origin: "api" } as const
+      await service.store.tx((tx) => suppress(tx, project.project_id, given))
+    }
+    const { errors, warnings } = await check(project, { cc: "ben@mailbox.test" })
+    const codes = [...errors, ...warnings].map(({ code }) => code)
+    expect(codes).toEqual(["suppressed_recipient", "suppression"])
+  })
+
   test("a foreign project's suppression counts nothing", async () => {
     const [project, other] = [await service.project(), await service.project()]
     const given = { channel: "email", address: "ann@mailbox.test" } as const
