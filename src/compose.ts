@@ -24,6 +24,7 @@ import { ServerHealth, type Vitals } from "./http/server-health"
 import { inboundHandlers } from "./inbound/inbound-server"
 import { InboxTokens } from "./inbox/inbox-tokens"
 import { countJobs } from "./jobs/counts"
+import type { EveryRow } from "./jobs/every"
 import { QueuePauses } from "./jobs/holds"
 import { jobRows, jobTable } from "./jobs/jobs"
 import { WorkLoop } from "./jobs/loop"
@@ -43,8 +44,7 @@ import { Failover } from "./providers/failover"
 import { openInstance } from "./providers/health"
 import { emailIdentities, firstProvider, OpenProviders } from "./providers/open-providers"
 import { ownEmailProvider, type ProviderEnvironment } from "./providers/provider"
-
-import { watchReputation } from "./reputation/reputation-watch"
+import { judgeAfterTrouble } from "./reputation/reputation-watch"
 import { RequestLog } from "./request-log/request-log"
 import type { Store } from "./store/store"
 import { TemplateRenderer } from "./templates/template-renderer"
@@ -54,7 +54,7 @@ import { Meter } from "./tenancy/usage"
 import { Hits } from "./tracking/hits"
 import { countDeliveries, deliveryRows, WEBHOOKS } from "./webhooks/delivery-rows"
 import { openWebhooks } from "./webhooks/open-webhooks"
-import { jobHandlers } from "./work"
+import { jobHandlers, recurringWork } from "./work"
 
 /** Messages in flight for each permit to send: some are composed, some recorded, while others are sent. */
 const PER_PERMIT = 2
@@ -102,6 +102,7 @@ interface Composition {
   inbound: ReturnType<typeof inboundHandlers>
   /** Starts what stands around the loops, and pushes what stops it. */
   start(undo: (() => unknown)[]): Promise<void>
+  recurring: EveryRow[]
   close(): Promise<void>
 }
 
@@ -166,15 +167,33 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     parts,
     loops,
     inbound: inboundHandlers(inbound),
-    async start(undo) {
-      undo.push(parts.meter.start(), parts.requests.start(), parts.hits.start())
-      undo.push(parts.watching.start())
-      undo.push(watch(store.read, (activity) => parts.watching.tell(activity)))
-      undo.push(watchReputation(store, messageRows))
-      undo.push(await pauses.start(), await node.join([messageRows, deliveryRows, jobRows]))
-    },
+    start: (undo) => startAround({ store, parts, pauses, node }, undo),
+    recurring: recurringWork({ ...ground, ...parts, node }),
     close: email.close,
   }
+}
+
+interface AroundLoops {
+  store: Store
+  parts: AppParts
+  pauses: QueuePauses
+  node: WorkNode
+}
+
+async function startAround(
+  { store, parts, pauses, node }: AroundLoops,
+  undo: (() => unknown)[],
+): Promise<void> {
+  const { meter, requests, hits, watching } = parts
+  undo.push(() => Promise.all([meter.flush(), requests.flush(), hits.flush()]))
+  undo.push(
+    watching.start(),
+    watch(store.read, (activity) => watching.tell(activity)),
+  )
+  undo.push(judgeAfterTrouble(store))
+  await pauses.load()
+  await node.join()
+  undo.push(node.leave)
 }
 
 type WarningSource = () => Promise<string[]>

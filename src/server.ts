@@ -18,11 +18,12 @@ import { connectionLimits } from "./http/connection-limits"
 import { type Listener, listen } from "./http/listener"
 import type { ServerHealth } from "./http/server-health"
 import type { LinkSessions } from "./identity/link-sessions"
+import { keepRunning } from "./jobs/every"
 import { shareWakeUps, wakeUpOf } from "./jobs/in-flight"
 import { startMailbox } from "./mailbox/smtp-server"
 import { type MessageActivity, watch } from "./messages/facts"
 import { openAdminSocket } from "./operations/admin"
-import { keepBackups } from "./operations/backup/backup-schedule"
+import { tryRaiseMark } from "./operations/database-mark"
 import { claimFolders } from "./operations/folder-owner"
 import {
   demandMasterKey,
@@ -34,9 +35,7 @@ import {
 import { keepInvariants } from "./operations/invariant-sweep"
 import { type KeptCheck, keepChecked } from "./operations/keep-checked"
 import { blobsDir } from "./operations/restore/restore-target"
-import { followMasterKey } from "./operations/rotate-master-key"
 import { startInTurn } from "./operations/start-held"
-import { keepTidy } from "./operations/tidy"
 import {
   type MailHandlers,
   type MailServers,
@@ -121,8 +120,8 @@ async function assemble(
   const { checking, ...storage } = await openStorage(settings, begin, workers, undo)
   const { store, secrets, disk } = storage
   undo.push(() => workers.close())
-  const started = await startInTurn(store, settings, { is_asked: hold, runs_on: RUNS_ON })
-  undo.push(started.stopMark, started.endStart)
+  const endStart = await startInTurn(store, settings, { is_asked: hold, runs_on: RUNS_ON })
+  undo.push(() => tryRaiseMark(store, data_dir), endStart)
   const mailbox = await startMailbox(settings, { ...storage, mode }, undo)
   const address = { url: settings.base_url }
   const mail: { servers?: MailServers } = {}
@@ -155,7 +154,7 @@ async function assemble(
   await admit?.()
   undo.push(openAdminSocket(join(data_dir, "admin.sock"), parts))
   await composed.start(undo)
-  await started.endStart()
+  await endStart()
   await demandTurn?.()
   accept()
   for (const loop of loops) {
@@ -165,8 +164,9 @@ async function assemble(
   void disk.damaged.then(() => Promise.all(loops.map((loop) => loop.stop(DRAIN_MILLISECONDS))))
   const { read } = store
   const works = [wakeUpOf(read, "messages"), wakeUpOf(read, "jobs"), deliveryWakeUp(read)]
-  undo.push(shareWakeUps(store, [...works, emitted(read)]), keepTidy(store, settings, storage))
-  undo.push(...keepRunning(store, secrets, settings))
+  undo.push(shareWakeUps(store, [...works, emitted(read)]))
+  undo.push(keepPosted(store), keepFilled(store), keepInvariants(store).stop)
+  undo.push(keepRunning(store, composed.recurring))
   // What only the start needed goes: compiled code and the collector's reserve, some 5 MB.
   undo.push(onceIdle(() => Bun.shrink()))
 
@@ -180,15 +180,6 @@ async function assemble(
     reload: () => mail_servers.reload(),
     stop: stopper(parts.health, { listener, loops, mail_servers }, undo),
   }
-}
-
-/** What runs at its own times, beside the loops. Answers how each of them is stopped. */
-function keepRunning(store: Store, secrets: Secrets, settings: Settings): (() => unknown)[] {
-  const backups = keepBackups(store, settings)
-  const invariants = keepInvariants(store)
-  const key = followMasterKey({ store, secrets })
-  const filling = [keepPosted(store), keepFilled(store)]
-  return [backups.stop, key, () => invariants.stop(), ...filling]
 }
 
 /** Throws where a server that has to be admitted could not work. */

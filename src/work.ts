@@ -1,9 +1,13 @@
 import type { Blobs } from "./core/blobs"
+import type { Settings } from "./core/config"
+import type { Disk } from "./core/disk"
+import type { Secrets } from "./core/secrets"
 import { type CheckParts, runCheck } from "./domains/check-job"
 import { domainCheck } from "./domains/check-schedule"
 import { domainRemoved } from "./domains/domains"
 import type { SendRules } from "./emails/prepare"
 import { applyFeedback } from "./emails/provider-feedback"
+import type { MessageWatchers } from "./events/message-watchers"
 import { fanOutPart, fanOutStart, fanOutStopped } from "./fan-out/fan-out-jobs"
 import { start } from "./fan-out/start"
 import { endWaiting } from "./fan-out/stopped"
@@ -12,20 +16,26 @@ import { passwordForgotten, sendReset } from "./identity/password-recovery"
 import type { ConsoleMail } from "./identity/system-mail"
 import { type ProcessParts, processInbound } from "./inbound/process"
 import { inboundProcess } from "./inbound/process-job"
-import { bind, type JobHandlers } from "./jobs/jobs"
+import type { EveryRow } from "./jobs/every"
+import type { QueuePauses } from "./jobs/holds"
+import { bind, type JobHandlers, jobRows } from "./jobs/jobs"
+import { BEAT_MILLISECONDS, type WorkNode } from "./jobs/work-nodes"
 import { complain, mailboxComplain } from "./mailbox/simulator"
+import { messageRows } from "./messages/pipeline"
 import type { Planners } from "./messages/planner"
-import { probeProvider, wakeWaiting } from "./messages/provider-jobs"
+import { probeProvider, wakeStranded, wakeWaiting } from "./messages/provider-jobs"
 import { failMailFrom } from "./messages/removed-domain-mail"
 import {
   backupCreate,
   backupFailed,
   backupLacksFiles,
+  requestDueBackup,
   runBackup,
   tellOfLackingFiles,
   tellOperators,
 } from "./operations/backup/backup-job"
 import type { Backups } from "./operations/backup/create-backup"
+import { raiseMark } from "./operations/database-mark"
 import {
   type ErasureParts,
   eraseRest,
@@ -35,16 +45,25 @@ import {
 import { erasedFiles } from "./operations/erased-rows"
 import { moveRest, subscriberMerged } from "./operations/merged-messages"
 import { type PurgeParts, purgeAccountNow, purgeProjectNow } from "./operations/purge"
+import { masterKeyFollower } from "./operations/rotate-master-key"
+import { tidyRounds } from "./operations/tidy"
 import * as providerAlerts from "./providers/alerts"
 import { providerFeedback } from "./providers/callbacks"
 import { providerProbe, providerRefused, providersResumed } from "./providers/health"
 import type { OpenProviders } from "./providers/open-providers"
+import { releaseStranded } from "./reputation/complaint-holds"
 import * as ownerMail from "./reputation/owner-mail"
+import { judgeAll } from "./reputation/reputation-watch"
+import type { RequestLog } from "./request-log/request-log"
+import type { Store } from "./store/store"
 import { removeFromProviders, suppressionRemoved } from "./suppressions/provider-lists"
 import { purgeAccount } from "./tenancy/accounts"
 import { purgeProject } from "./tenancy/projects"
 import { tellOwners, usageAlert } from "./tenancy/quotas"
+import type { Meter } from "./tenancy/usage"
 import { removeMembers, topicRemoved } from "./topics/topics"
+import type { Hits } from "./tracking/hits"
+import { deliveryRows } from "./webhooks/delivery-rows"
 import { tellAdmins, webhookWarning } from "./webhooks/failure-mail"
 import { resend, webhookResend } from "./webhooks/resend"
 
@@ -131,3 +150,54 @@ export const jobHandlers = (
     },
   }),
 })
+
+interface RecurringParts {
+  store: Store
+  settings: Settings
+  secrets: Secrets
+  blobs: Blobs
+  inbound_blobs: Blobs
+  disk: Pick<Disk, "free_bytes">
+  node: WorkNode
+  queues: QueuePauses
+  watching: MessageWatchers
+  requests: RequestLog
+  hits: Hits
+  meter: Meter
+}
+
+const SECOND = 1000
+const MINUTE = 60 * SECOND
+
+/** Everything that comes again and again in a running server. Nothing else has a timer of its own. */
+export function recurringWork(parts: RecurringParts): EveryRow[] {
+  const { store, settings, secrets, node, queues, watching, requests, hits, meter } = parts
+  const own = (name: string, every_ms: number, run: EveryRow["run"]): EveryRow => ({
+    ...{ name, every_ms, run },
+    by: "node",
+  })
+  const shared = (name: string, every_ms: number, run: EveryRow["run"]): EveryRow => ({
+    ...own(name, every_ms, run),
+    by: "all",
+  })
+  const between_nodes = [
+    own("life sign", BEAT_MILLISECONDS, () => node.beat([messageRows, deliveryRows, jobRows])),
+    own("watched projects", 10 * SECOND, watching.wantAgain),
+    own("master key of other nodes", 5 * SECOND, masterKeyFollower({ store, secrets })),
+  ]
+  return [
+    ...(store.isAlone ? [] : between_nodes),
+    own("paused queues", SECOND, () => queues.follow()),
+    own("request log", SECOND / 2, () => requests.flush()),
+    own("openings and clicks", SECOND / 2, hits.flushRipe),
+    own("counted requests", 5 * SECOND, () => meter.flush()),
+    own("database mark", MINUTE, () => raiseMark(store, settings.data_dir)),
+    own("retention", MINUTE, tidyRounds(store, settings, parts)),
+    shared("stranded mail", MINUTE, () => wakeStranded(store, "email_provider")),
+    shared("scheduled backup", MINUTE, () => requestDueBackup(store, settings)),
+    shared("reputation", MINUTE, async () => {
+      await judgeAll(store)
+      await releaseStranded(store, messageRows)
+    }),
+  ]
+}

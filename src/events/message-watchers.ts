@@ -6,7 +6,6 @@ import type { Store } from "../store/store"
 const WANTED = "belfry_wanted"
 const MESSAGES = "belfry_messages"
 
-const WANT_MILLISECONDS = 10_000
 const WANTED_FOR_MILLISECONDS = 30_000
 const PACKET_MILLISECONDS = 50
 
@@ -57,12 +56,11 @@ export class MessageWatchers {
     void this.#store.listen(MESSAGES, (payload) => this.#hearMessages(payload))
     const heard = this.#store.listen(WANTED, (payload) => this.#hearWanted(payload))
     void heard.then(() => this.#want([WHO, ...this.#watched.keys()]))
-    const timer = setInterval(() => this.#want([...this.#watched.keys()]), WANT_MILLISECONDS)
-    return () => {
-      clearInterval(timer)
-      clearTimeout(this.#timer)
-    }
+    return () => clearTimeout(this.#timer)
   }
+
+  /** Says to the other nodes which projects are watched here: now and then, because they forget it. */
+  wantAgain = () => this.#want([...this.#watched.keys()])
 
   /**
    * Calls `listener` with every change of a message of the project, within 50 ms, until the function is

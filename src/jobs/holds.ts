@@ -88,8 +88,6 @@ export const providerHold = (project_id: string) => `${PROVIDER_HOLD}${project_i
 export const heldProject = (by: string): string | undefined =>
   by.startsWith(PROVIDER_HOLD) ? by.slice(PROVIDER_HOLD.length) : undefined
 
-const LOOK_MILLISECONDS = 1000
-
 export const pauseReason = (queue: string) => `The queue ${queue} is paused by an operator.`
 
 /** The queue of what goes to one domain, which can be paused alone. */
@@ -142,23 +140,16 @@ export class QueuePauses {
     this.#names = new Set([...this.#names, ...names])
   }
 
-  /** Knows the pauses when it resolves, and follows them until the returned function is called. */
-  async start(): Promise<() => void> {
-    await this.#load()
-    let looking = false
-    const look = async () => {
-      if (looking) return
-      looking = true
-      try {
-        await this.#load()
-        await this.#release()
-      } catch (error) {
-        log.warn("the paused queues could not be read", { error })
-      }
-      looking = false
-    }
-    const timer = setInterval(look, LOOK_MILLISECONDS)
-    return () => clearInterval(timer)
+  /** Learns which queues are paused, also by another node. */
+  async load() {
+    const rows = await this.#store.read.select().from(pausedQueues)
+    this.#paused = new Set(rows.map(({ queue }) => queue))
+  }
+
+  /** Each second: learns the pauses, and releases what is held by one that ended. */
+  async follow() {
+    await this.load()
+    await this.#release()
   }
 
   /** Why work of the queue waits; undefined while it does not. */
@@ -179,7 +170,7 @@ export class QueuePauses {
     })
     if (made.length === 0) fail("conflict", `The queue ${queue} is paused.`, { reason: "paused" })
     log.info("a queue was paused", { queue, paused_by })
-    await this.#load()
+    await this.load()
     return this.#find(queue)
   }
 
@@ -195,8 +186,8 @@ export class QueuePauses {
       fail("conflict", `The queue ${queue} is not paused.`, { reason: "not_paused" })
     }
     log.info("a queue was resumed", { queue })
-    await this.#load()
-    // The first of them now, all others by `start`, within a second.
+    await this.load()
+    // The first of them now, all others by `follow`, within a second.
     for (const rows of this.#tables) await unhold(this.#store, rows, queue)
     return this.#find(queue)
   }
@@ -240,11 +231,6 @@ export class QueuePauses {
     return fail("not_found", `"${text}" is not a domain name. Give one such as example.com.`)
   }
 
-  async #load() {
-    const rows = await this.#store.read.select().from(pausedQueues)
-    this.#paused = new Set(rows.map(({ queue }) => queue))
-  }
-
   /** What is held by a pause that ended while a process died, or on another node. */
   async #release() {
     let has_restored = false
@@ -265,6 +251,6 @@ export class QueuePauses {
     const { queue } = pausedQueues
     await this.#store.tx((tx) => tx.delete(pausedQueues).where(eq(queue, RESTORE_HOLD)))
     log.info("nothing is held after the restore any more")
-    await this.#load()
+    await this.load()
   }
 }

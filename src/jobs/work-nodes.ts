@@ -1,14 +1,16 @@
 import { join } from "node:path"
-import { gte, inArray, lt, type SQL, sql } from "drizzle-orm"
+import { eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm"
 import { newId } from "../core/ids"
 import { log } from "../core/log"
 import { monotonic, sleep } from "../core/time"
 import type { Store } from "../store/store"
 import { AloneFirst, CrashGuard } from "./crash-guard"
+import { keepRunning } from "./every"
 import type { AnyWorkRows } from "./holds"
 import { nodes } from "./tables"
 
-const BEAT_MILLISECONDS = 5000
+/** How often a node shows life. */
+export const BEAT_MILLISECONDS = 5000
 const SILENT_MILLISECONDS = 20_000
 const LOOK_MILLISECONDS = 500
 
@@ -40,47 +42,35 @@ export function workNode({ store, alone, data_dir, isAsked }: NodeOptions) {
     /** Where the process is alone, what remembers its work across its death. */
     guardFor: ({ name }: AnyWorkRows) =>
       alone ? new CrashGuard(join(data_dir, `in-flight-${name}.slots`), alone_first) : undefined,
-    /** Shows life to the other processes. Resolves with how to leave them. */
-    join: async (tables: AnyWorkRows[]) =>
-      alone ? async () => {} : joinAsNode(store, owner, tables),
+    /** Shows life to the other processes. The loops may work from then on. */
+    join: async () => (alone ? undefined : showLife(store, owner)),
+    /** Where several processes share a database: shows life, and releases what silent nodes have claimed. */
+    beat: async (tables: AnyWorkRows[]) => {
+      await showLife(store, owner)
+      await releaseSilent(store, tables)
+    },
+    /** Once no work of this node runs any more. */
+    leave: async () => (alone ? undefined : forget(store, owner)),
   }
-}
-
-/**
- * Where several processes share a database (Postgres): each shows life every 5 seconds, and releases
- * what a node has claimed that was silent for 20. Resolves with how to leave, once no work of this
- * node runs any more.
- */
-export async function joinAsNode(store: Store, node_id: string, tables: AnyWorkRows[]) {
-  return keepLiving(store, node_id, async () => {
-    await showLife(store, node_id)
-    await releaseSilent(store, tables)
-  })
 }
 
 /** A node that starts shows life before it works, so that no other one holds the work. Resolves with how to end it. */
 export async function showStart(store: Store): Promise<() => Promise<void>> {
+  if (store.isAlone) return async () => {}
   const id = newId()
-  return store.isAlone ? async () => {} : keepLiving(store, id, () => showLife(store, id))
-}
-
-async function keepLiving(store: Store, node_id: string, beat: () => Promise<void>) {
-  await showLife(store, node_id)
-  let beating = false
-  const timer = setInterval(() => {
-    if (beating) return
-    beating = true
-    void beat()
-      .catch((error) => log.warn("the life sign of this node could not be written", { error }))
-      .finally(() => {
-        beating = false
-      })
-  }, BEAT_MILLISECONDS)
+  const run = () => showLife(store, id)
+  await run()
+  const stop = keepRunning(store, [
+    { name: "life sign of this start", every_ms: BEAT_MILLISECONDS, by: "node", run },
+  ])
   return async () => {
-    clearInterval(timer)
-    await store.tx((tx) => tx.delete(nodes).where(inArray(nodes.id, [node_id])))
+    await stop()
+    await forget(store, id)
   }
 }
+
+const forget = (store: Store, id: string) =>
+  store.tx((tx) => tx.delete(nodes).where(eq(nodes.id, id)))
 
 /** The node lives, by the clock of the database. */
 export const showLife = (store: Store, node_id: string) =>

@@ -17,9 +17,9 @@ const AT_ONCE = 50
  * bytes that are gone. Each call goes through some projects, until
  * all had their turn of the day (UTC).
  */
-export function counterSweeper(store: Store, signal?: AbortSignal): () => Promise<void> {
+export function counterSweeper(store: Store): (signal?: AbortSignal) => Promise<void> {
   let [after, day] = ["", ""]
-  return async () => {
+  return async (signal) => {
     if (after === "" && day === today()) return
     day = today()
     const { id, account_id } = projects

@@ -11,9 +11,6 @@ import type { Store, Tx } from "../store/store"
 const MARK = "database_mark"
 export const MARK_FILE = "database-mark"
 
-/** Each minute while a server runs. A copy is recognized from the first raise after it was made. */
-const RAISE_MILLISECONDS = 60_000
-
 /** How far a database has come: a number that only rises. */
 interface DatabaseMark {
   /** Which database: each has an id of its own. */
@@ -119,16 +116,8 @@ export const raiseMarkAboveAll = (store: Store, data_dir: string, to = data_dir)
 export const leaveFolder = (tx: Tx): Promise<void> =>
   instanceValues.set(tx, MARK, textOf({ database: newId(), count: 0 }))
 
-/** Raises the mark now, each minute, and once more when the returned function is called. */
-export async function keepMark(store: Store, data_dir: string): Promise<() => Promise<void>> {
-  const raise = () =>
-    raiseMark(store, data_dir).catch((error) =>
-      log.warn("the mark of the database could not be raised", { error }),
-    )
-  await raise()
-  const timer = setInterval(() => void raise(), RAISE_MILLISECONDS)
-  return async () => {
-    clearInterval(timer)
-    await raise()
-  }
-}
+/** As `raiseMark`, at the start and at the end of a server: neither fails where the mark cannot be raised. */
+export const tryRaiseMark = (store: Store, data_dir: string): Promise<void> =>
+  raiseMark(store, data_dir).catch((error) =>
+    log.warn("the mark of the database could not be raised", { error }),
+  )

@@ -41,14 +41,13 @@ interface Progress {
 export function retentionSweeper(
   store: Store,
   ceilings: Ceilings,
-  signal?: AbortSignal,
-): () => Promise<void> {
+): (signal?: AbortSignal) => Promise<void> {
   const progress: Progress = {
     ...{ project_id: "", webhook_id: "", day: today() },
     ...{ contents: new Map(), needing_texts: new Map() },
   }
-  const sweep: Sweep = { store, ceilings, signal, all: (step) => inSteps(step, signal) }
-  return async () => {
+  return async (signal) => {
+    const sweep: Sweep = { store, ceilings, signal, all: (step) => inSteps(step, signal) }
     // What was too young, or scheduled, when the sweep came by is found on another day.
     if (progress.day !== today()) {
       progress.contents.clear()

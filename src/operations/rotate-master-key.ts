@@ -214,33 +214,22 @@ export async function* sealedRows(store: Store, sealed: SealedColumn): AsyncGene
   }
 }
 
-/**
- * Follows a rotation that another node made, until the returned function is called. Where this process
- * is alone, there is nothing to follow.
- */
-export function followMasterKey({ store, secrets }: RotateParts, every_ms = FOLLOW_MS): () => void {
-  if (store.isAlone) return () => {}
+/** Each call follows a rotation that another node made, if there was one. */
+export function masterKeyFollower({ store, secrets }: RotateParts): () => Promise<void> {
   let is_following = false
-  const look = async () => {
-    try {
-      const { read } = store
-      const next = await instanceValues.find(read, NEXT_MASTER_KEY)
-      const current = await instanceValues.find(read, MASTER_KEY)
-      const wanted = next ?? current ?? secrets.key_id
-      if (wanted !== secrets.key_id) {
-        if (next !== undefined) secrets.keys.useForMacs(secrets.keys.forMacs())
-        if (!secrets.keys.use(wanted)) return log.error(UNKNOWN, { key: wanted })
-        is_following = true
-      }
-      if (!is_following || next !== undefined) return
-      await demandMasterKey(store, secrets) // it has ended: its file gets its name, and links their key
-      is_following = false
-    } catch (error) {
-      log.warn("the master key of the database could not be looked up", { error })
+  return async () => {
+    const next = await instanceValues.find(store.read, NEXT_MASTER_KEY)
+    const current = await instanceValues.find(store.read, MASTER_KEY)
+    const wanted = next ?? current ?? secrets.key_id
+    if (wanted !== secrets.key_id) {
+      if (next !== undefined) secrets.keys.useForMacs(secrets.keys.forMacs())
+      if (!secrets.keys.use(wanted)) return log.error(UNKNOWN, { key: wanted })
+      is_following = true
     }
+    if (!is_following || next !== undefined) return
+    await demandMasterKey(store, secrets) // it has ended: its file gets its name, and links their key
+    is_following = false
   }
-  const timer = setInterval(() => void look(), every_ms)
-  return () => clearInterval(timer)
 }
 
 const UNKNOWN =

@@ -12,7 +12,7 @@ import { inTurn } from "../store/in-turn"
 import type { Store } from "../store/store"
 import { deliveryRows } from "../webhooks/delivery-rows"
 import { noneHeld } from "../webhooks/totals"
-import { keepMark, raiseMarkAboveAll, whyPutBack } from "./database-mark"
+import { raiseMarkAboveAll, tryRaiseMark, whyPutBack } from "./database-mark"
 
 interface StartHeldOptions {
   data_dir: string
@@ -25,18 +25,18 @@ interface StartHeldOptions {
 /**
  * `startHeld`, then the mark and the sign of life of this start. On Postgres one node does this after the
  * other: of two that start at once, none may work while the other one still holds what is open. Returns how to
- * stop the mark, and how to end the sign of life once the node works.
+ * end the sign of life once the node works.
  */
 export function startInTurn(
   store: Store,
   settings: Pick<Settings, "data_dir" | "database_url" | "database_direct_url">,
   options: Pick<StartHeldOptions, "is_asked" | "runs_on">,
-): Promise<{ stopMark: () => Promise<void>; endStart: () => Promise<void> }> {
+): Promise<() => Promise<void>> {
   const { data_dir, database_url, database_direct_url } = settings
   const start = async () => {
     await startHeld(store, { ...options, data_dir })
-    const stopMark = await keepMark(store, data_dir)
-    return { stopMark, endStart: await showStart(store) }
+    await tryRaiseMark(store, data_dir)
+    return showStart(store)
   }
   const url = database_direct_url ?? database_url
   return url === null ? start() : inTurn(url, start)

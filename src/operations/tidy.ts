@@ -2,8 +2,7 @@ import { purgeAuditLog } from "../audit-log/audit-retention"
 import type { Blobs } from "../core/blobs"
 import type { Settings } from "../core/config"
 import type { Disk } from "../core/disk"
-import { log } from "../core/log"
-import { secondsFromNow, sleep, today } from "../core/time"
+import { secondsFromNow, today } from "../core/time"
 import { purgePolicies } from "../emails/email-context"
 import * as idempotency from "../http/idempotency"
 import { purgeWindows } from "../http/rate-limits"
@@ -12,7 +11,6 @@ import { purgeSessions } from "../identity/sessions"
 import { inboundFiles } from "../inbound/tables"
 import { purgeDead } from "../jobs/jobs"
 import { purgeEnded } from "../jobs/long-jobs"
-import { wakeStranded } from "../messages/provider-jobs"
 import { messageFiles } from "../messages/tables"
 import { purgeReleased } from "../reputation/complaint-holds"
 import { purgeHours } from "../reputation/hour-counts"
@@ -33,68 +31,37 @@ import { giveBack } from "./give-back"
 import { retentionSweeper } from "./retention-sweep"
 import { tightDiskSweeper } from "./tight-disk"
 
-const PURGE_MILLISECONDS = 60_000
-
-/** How long the end waits for the transaction that runs. */
-const END_MILLISECONDS = 2000
-
 interface TidyParts {
   blobs: Blobs
   inbound_blobs: Blobs
   disk: Pick<Disk, "free_bytes">
 }
 
-/** Forgets what is past its time, a little at a time, until the returned function is called. */
-export function keepTidy(store: Store, settings: Settings, parts: TidyParts): () => Promise<void> {
-  const end = new AbortController()
-  const round = tidyRounds(store, settings, parts, end.signal)
-  let running: Promise<void> | undefined
-  const run = () => {
-    void wakeStranded(store, "email_provider").catch((error) =>
-      log.warn("held mail could not be checked", { error }),
-    )
-    // Where one runs, much is past its time, and goes on from here.
-    running ??= round()
-      .catch((error) => log.warn("old rows could not be removed", { error }))
-      .finally(() => {
-        running = undefined
-      })
-  }
-  const timer = setInterval(run, PURGE_MILLISECONDS)
-  return async () => {
-    clearInterval(timer)
-    end.abort()
-    await Promise.race([running, sleep(END_MILLISECONDS)])
-  }
-}
-
-/** One call is one round over every table that has an end (`store/life.ts`). */
+/** One call is one round over every table that has an end (`store/life.ts`), a little at a time, until the signal. */
 export function tidyRounds(
   store: Store,
   settings: Settings,
   { blobs, inbound_blobs, disk }: TidyParts,
-  signal?: AbortSignal,
-): () => Promise<void> {
+): (signal?: AbortSignal) => Promise<void> {
   const files = fileSweeper(store, blobs, messageFiles)
   const received_files = fileSweeper(store, inbound_blobs, inboundFiles)
-  const sweepRetention = retentionSweeper(store, settings, signal)
+  const sweepRetention = retentionSweeper(store, settings)
   const relieveDisk = tightDiskSweeper(store, {
     disk,
     min_free_mb: settings["storage.min_free_mb"],
     sweepFiles: () => files.all(),
-    ...(signal && { signal }),
   })
-  const sweepCounters = counterSweeper(store, signal)
-  const all = (step: () => Promise<number>) => inSteps(step, signal)
+  const sweepCounters = counterSweeper(store)
   let day = ""
-  return async () => {
-    await relieveDisk()
+  return async (signal) => {
+    const all: All = (step) => inSteps(step, signal)
+    await relieveDisk(signal)
     await purgeShortLived(store, all)
     await all(() => purgeRequestLog(store, before(settings["retention.request_log"])))
     if (day !== today()) await purgeLongLived(store, settings, all)
     day = today()
-    await sweepRetention()
-    await sweepCounters()
+    await sweepRetention(signal)
+    await sweepCounters(signal)
     await files.next()
     await received_files.next()
     await giveBack(store, { signal })

@@ -37,30 +37,30 @@ interface TightDiskOptions {
   min_free_mb: number
   /** Removes the files that no message names any more. */
   sweepFiles: () => Promise<void>
-  signal?: AbortSignal
 }
 
 /**
  * Each call removes contents of settled messages, the oldest first, until twice the floor of the disk
  * is free. The messages stay. It does nothing on Postgres, whose rows are on another disk.
  */
-export function tightDiskSweeper(store: Store, options: TightDiskOptions): () => Promise<void> {
-  const { disk, min_free_mb, sweepFiles, signal } = options
+export function tightDiskSweeper(
+  store: Store,
+  { disk, min_free_mb, sweepFiles }: TightDiskOptions,
+): (signal?: AbortSignal) => Promise<void> {
   const enough = FLOORS * min_free_mb * MB
-  const isTight = () => disk.free_bytes() < enough && !signal?.aborted
+  const isTight = () => disk.free_bytes() < enough
   /** By age, project and channel: no settled message up to this id has a content. */
   const places = new Map<string, string>()
   let begun_at = Number.NEGATIVE_INFINITY
   let swept_at = Number.NEGATIVE_INFINITY
   let is_told = false
 
-  const relieve = async () => {
-    await giveBack(store, { everything: true, signal })
-    await sleep(READ_AGAIN_MS, signal)
-    return !isTight()
-  }
-
-  return async () => {
+  return async (signal) => {
+    const relieve = async () => {
+      await giveBack(store, { everything: true, signal })
+      await sleep(READ_AGAIN_MS, signal)
+      return !isTight() || signal?.aborted === true
+    }
     if (!store.file || !isTight()) {
       is_told = false
       return

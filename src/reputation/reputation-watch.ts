@@ -1,25 +1,15 @@
 import { ne } from "drizzle-orm"
 import { log } from "../core/log"
-import { isoFrom, millis, millisFrom, sleep } from "../core/time"
+import { millis, sleep } from "../core/time"
 import { accounts } from "../identity/tables"
-import type { AnyWorkRows } from "../jobs/holds"
 import { perStore } from "../store/cached"
-import * as instance from "../store/instance-values"
 import type { Store, Tx } from "../store/store"
-import { holdComplained, releaseStranded } from "./complaint-holds"
+import { holdComplained } from "./complaint-holds"
 import { evaluate } from "./evaluate"
 import { hourOf, SENDERS_AT_ONCE, sendersIn } from "./hour-counts"
 
-const LOOK_MILLISECONDS = 60_000
-
 /** Bounces come in bursts: accounts are judged after them so often at most. */
 const PAUSE_MILLISECONDS = 200
-
-/** How much earlier than a minute a timer may fire. */
-const SLACK_MILLISECONDS = 1000
-
-/** When a node last judged all accounts, for the others. */
-const LOOKED_AT = "reputation.looked_at"
 
 const troubled = perStore(() => ({ accounts: new Set<string>(), listeners: new Set<() => void>() }))
 
@@ -44,9 +34,8 @@ export async function judgeTroubled(store: Store): Promise<void> {
   }
 }
 
-/** Accounts that sent lately, and those that are not active. Only one node does it in a minute. */
+/** Judges the accounts that sent lately, and those that are not active. */
 export async function judgeAll(store: Store): Promise<void> {
-  if (!(await isOurs(store))) return
   const present = hourOf(millis())
   const seen = new Set<string>()
   const judgeNew = async (ids: string[]) => {
@@ -68,19 +57,6 @@ export async function judgeAll(store: Store): Promise<void> {
   }
 }
 
-/** Whether this node is the first to ask in this minute. A clock that was set back is no obstacle. */
-function isOurs(store: Store): Promise<boolean> {
-  if (store.isAlone) return Promise.resolve(true)
-  return store.tx(async (tx) => {
-    const at_ms = millis()
-    const last = await instance.hold(tx, LOOKED_AT)
-    const age = last === undefined ? Number.POSITIVE_INFINITY : at_ms - millisFrom(last)
-    if (age >= 0 && age < LOOK_MILLISECONDS - SLACK_MILLISECONDS) return false
-    await instance.set(tx, LOOKED_AT, isoFrom(at_ms))
-    return true
-  })
-}
-
 /**
  * Its tags and templates first: one of them may be the only trouble. An account that cannot be judged
  * keeps no other from it.
@@ -94,11 +70,8 @@ async function judgeOne(store: Store, account_id: string) {
   }
 }
 
-/**
- * Judges every minute and after each bounce or complaint, until the returned function is called. `rows`
- * are those that a held tag or template holds.
- */
-export function watchReputation(store: Store, rows: AnyWorkRows): () => Promise<void> {
+/** Judges after each bounce or complaint, until the returned function is called. */
+export function judgeAfterTrouble(store: Store): () => Promise<void> {
   const { listeners } = troubled(store.read)
   const stop = new AbortController()
   let running: Promise<void> | undefined
@@ -113,14 +86,8 @@ export function watchReputation(store: Store, rows: AnyWorkRows): () => Promise<
     })
   }
   listeners.add(hear)
-  const look = () =>
-    void judgeAll(store)
-      .then(() => releaseStranded(store, rows))
-      .catch((error) => log.warn("reputations could not be judged", { error }))
-  const timer = setInterval(look, LOOK_MILLISECONDS)
   return async () => {
     listeners.delete(hear)
-    clearInterval(timer)
     stop.abort()
     await running
   }

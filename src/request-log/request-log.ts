@@ -24,7 +24,6 @@ export interface AnsweredRequest {
   error_code: string | null
 }
 
-const FLUSH_MILLISECONDS = 500
 const AT_ONCE = 250
 const MOST_WAITING = 20_000
 const STRANGERS_PER_FLUSH = 10
@@ -72,15 +71,6 @@ export class RequestLog {
       return
     }
     this.#waiting.push({ ...answered, id: newId(), at: millis() })
-  }
-
-  /** Writes what waits, now and then. The returned function writes the rest and ends it. */
-  start(): () => Promise<void> {
-    const timer = setInterval(() => void this.flush(), FLUSH_MILLISECONDS)
-    return () => {
-      clearInterval(timer)
-      return this.flush()
-    }
   }
 
   /** Resolves when everything noted so far is written, or given up. */

@@ -215,8 +215,6 @@ export async function usageOfAccount(db: Reader, account: typeof accounts.$infer
   return shares(own, all, limitsOf(account))
 }
 
-const FLUSH_MILLISECONDS = 5000
-
 /**
  * Counts requests in memory and writes them now and then: a number for people to look at, which
  * no limit depends on and which is not worth a write a request.
@@ -247,15 +245,6 @@ export class Meter {
       await this.#store.tx((tx) => add(tx, counted))
     } catch (error) {
       log.warn("some requests were not counted", { error })
-    }
-  }
-
-  /** Flushes every few seconds. The returned function stops that, with a last flush. */
-  start(): () => Promise<void> {
-    const timer = setInterval(() => void this.flush(), FLUSH_MILLISECONDS)
-    return () => {
-      clearInterval(timer)
-      return this.flush()
     }
   }
 }

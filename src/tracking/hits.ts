@@ -7,8 +7,6 @@ import type { Store } from "../store/store"
 import { BURST_MS, isPrefetch } from "./actor"
 import { countHits, type MessageHits } from "./count-hits"
 
-const FLUSH_MILLISECONDS = 500
-
 /** Hits wait so long: only then it is known whether they belong to a burst. */
 const HOLD_MILLISECONDS = BURST_MS + 500
 
@@ -107,14 +105,8 @@ export class Hits {
       .toString("base64url", 0, VISITOR_BYTES)
   }
 
-  /** Counts what has waited long enough, now and then. The returned function counts the rest and ends it. */
-  start(): () => Promise<void> {
-    const timer = setInterval(() => void this.#flush(HOLD_MILLISECONDS), FLUSH_MILLISECONDS)
-    return () => {
-      clearInterval(timer)
-      return this.flush()
-    }
-  }
+  /** Counts what has waited long enough. */
+  flushRipe = (): Promise<void> => this.#flush(HOLD_MILLISECONDS)
 
   /** Resolves when everything noted so far is counted, or given up. */
   async flush(): Promise<void> {

@@ -1,4 +1,5 @@
 import { type CountQueues, countJobs } from "../../src/jobs/counts"
+import { keepRunning } from "../../src/jobs/every"
 import { QueuePauses } from "../../src/jobs/holds"
 import { jobRows } from "../../src/jobs/jobs"
 import { countMessages, messageRows } from "../../src/messages/pipeline"
@@ -11,3 +12,10 @@ export const testPauses = (
   names = ["email"],
   counts: CountQueues[] = [countMessages(), countJobs(), countDeliveries],
 ) => new QueuePauses(store, { names, tables: [messageRows, deliveryRows, jobRows], counts })
+
+/** As a running server follows them. Returns how to stop that. */
+export async function followPauses(store: Store, pauses: QueuePauses) {
+  await pauses.load()
+  const run = () => pauses.follow()
+  return keepRunning(store, [{ name: "paused queues", every_ms: 200, by: "node", run }])
+}

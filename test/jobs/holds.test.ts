@@ -11,7 +11,7 @@ import { DEAD, HELD, LEASED, READY } from "../../src/jobs/work-item"
 import { accept, countMessages } from "../../src/messages/pipeline"
 import { messages } from "../../src/messages/tables"
 import { idFor } from "../harness/ids"
-import { testPauses } from "../harness/pauses"
+import { followPauses, testPauses } from "../harness/pauses"
 import { person, team } from "../harness/people"
 import { quietLog } from "../harness/quiet"
 import { testService } from "../harness/service"
@@ -38,7 +38,7 @@ describe("a queue that an operator pauses", () => {
   test("holds its work where it is seen, uses up no attempt, and goes on at once", async () => {
     await using office = await postOffice(delivered(), delivered())
     const control = testPauses(office.store)
-    const stop = await control.start()
+    const stop = await followPauses(office.store, control)
     const id = await office.accept()
 
     expect(await control.pause("email", null)).toMatchObject({ queue: "email", paused: true })
@@ -86,7 +86,7 @@ describe("a queue that an operator pauses", () => {
     await office.store.tx((tx) => enqueueAll(tx, { name: "any", schedule: () => 1 }, [work]))
     await office.store.tx((tx) => tx.update(jobs).set(other).where(eq(jobs.name, "any")))
 
-    const stop = await testPauses(office.store).start()
+    const stop = await followPauses(office.store, testPauses(office.store))
     const email = async () => (await office.jobs())[0]
     while ((await email())?.state === HELD) await Bun.sleep(20)
     stop()
@@ -230,7 +230,7 @@ test("a queue of thousands goes on whole, though the answer does not wait for it
     ),
   )
   const control = testPauses(store)
-  const stop = await control.start()
+  const stop = await followPauses(office.store, control)
   await control.pause("email", null)
   await store.tx((tx) => tx.update(messages).set({ state: HELD, owner: "email" }))
   expect(await control.resume("email")).toMatchObject({ depth: 1200, paused: false })

@@ -20,7 +20,7 @@ import { RUNS_ON } from "../../src/work"
 import { receiver } from "../fakes/receiver"
 import { testHooks, until } from "../harness/hooks"
 import { idFor } from "../harness/ids"
-import { testPauses } from "../harness/pauses"
+import { followPauses, testPauses } from "../harness/pauses"
 import { person } from "../harness/people"
 import { quietLog } from "../harness/quiet"
 import { testService } from "../harness/service"
@@ -65,7 +65,7 @@ test("open messages are held whatever they waited for, and leave only once they 
   expect(await office.read(refused)).toMatchObject(view)
 
   const control = testPauses(store)
-  const stop = await control.start()
+  const stop = await followPauses(store, control)
   const loop = new WorkLoops({ store, work: office.work, pauses: control, ...options })
   await loop.start()
   const fresh = await office.accept(letter({ id: idFor("fresh") }))
@@ -93,7 +93,7 @@ test("the pause ends by itself when the last of it is gone", async () => {
   const id = await office.accept()
   await holdAll(store)
   const control = testPauses(store)
-  const stop = await control.start()
+  const stop = await followPauses(store, control)
   const paused = () => store.read.select().from(pausedQueues)
   await Bun.sleep(1500)
   expect(await paused()).toMatchObject([{ queue: RESTORE_HOLD }])
@@ -167,7 +167,7 @@ test("deliveries are held, also those that their endpoint held, and none leaves 
   expect(fake.received.map(({ headers }) => headers["webhook-id"])).toEqual(fresh)
 
   const control = testPauses(store, ["email"], [countDeliveries])
-  const stop = await control.start()
+  const stop = await followPauses(store, control)
   await control.resume(RESTORE_HOLD)
   await fake.arrived(5)
   const isOver = async () =>
@@ -195,7 +195,7 @@ test("an operator sees what is held and resumes it over HTTP", async () => {
   const listed = await project.get("/v1/emails")
   expect(listed.body.data[0].status_reason).toBe(RESTORE_REASON)
 
-  const stop = await service.parts.queues.start()
+  const stop = await followPauses(service.store, service.parts.queues)
   const operator = await person(service, undefined, true)
   const path = `/v1/admin/queues/${RESTORE_HOLD}`
   expect((await operator.post(`${path}/pause`)).body.error.details.reason).toBe("no_pause")

@@ -4,7 +4,7 @@ import { newId } from "../../src/core/ids"
 import { jobRows } from "../../src/jobs/jobs"
 import { nodes } from "../../src/jobs/tables"
 import { LEASED, READY } from "../../src/jobs/work-item"
-import { joinAsNode, releaseSilent, showLife } from "../../src/jobs/work-nodes"
+import { releaseSilent, showLife, workNode } from "../../src/jobs/work-nodes"
 import type { Store } from "../../src/store/store"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
@@ -52,13 +52,14 @@ test("what a silent node had claimed is released to the others; what a living on
 test("a node that was forgotten shows life again, and one that leaves is gone at once", async () => {
   await using it = await testStore()
   const { store } = it
-  const node = newId()
-  const leave = await joinAsNode(store, node, [jobRows])
+  const own = workNode({ store, alone: false, data_dir: it.folder, isAsked: () => false })
+  await own.join()
+  const node = own.loop.owner
   await silentFor(store, node, 60)
   await releaseSilent(store, [jobRows])
   expect(await store.read.select().from(nodes)).toEqual([])
-  await showLife(store, node)
+  await own.beat([jobRows])
   expect(await store.read.select({ id: nodes.id }).from(nodes)).toEqual([{ id: node }])
-  await leave()
+  await own.leave()
   expect(await store.read.select().from(nodes)).toEqual([])
 })

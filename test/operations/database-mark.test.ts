@@ -2,12 +2,7 @@ import { expect, test } from "bun:test"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import {
-  keepMark,
-  raiseMark,
-  raiseMarkAboveAll,
-  whyPutBack,
-} from "../../src/operations/database-mark"
+import { raiseMark, raiseMarkAboveAll, whyPutBack } from "../../src/operations/database-mark"
 import * as instanceValues from "../../src/store/instance-values"
 import type { Store } from "../../src/store/store"
 import { testStore } from "../harness/store"
@@ -22,11 +17,11 @@ test("a database of an earlier version is nothing that was put back, and gets a 
   await using base = await testStore()
   const { store, folder } = base
   expect(await whyPutBack(store, folder)).toBeUndefined()
-  const stop = await keepMark(store, folder)
+  await raiseMark(store, folder)
   const first = await markOf(store)
   expect(first).toEndWith(" 1")
   expect(readFileSync(join(folder, "database-mark"), "utf8")).toBe(`${first}\n`)
-  await stop()
+  await raiseMark(store, folder)
   expect(await markOf(store)).toEndWith(" 2")
   expect(await whyPutBack(store, folder)).toBeUndefined()
 })

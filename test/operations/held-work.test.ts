@@ -15,7 +15,7 @@ import { receiver } from "../fakes/receiver"
 import { audience, begun, publish, record, walker } from "../fan-out/audiences"
 import { testHooks } from "../harness/hooks"
 import { idFor } from "../harness/ids"
-import { testPauses } from "../harness/pauses"
+import { followPauses, testPauses } from "../harness/pauses"
 import { quietLog } from "../harness/quiet"
 import { testService } from "../harness/service"
 import { WorkLoops } from "../harness/work-loops"
@@ -132,7 +132,7 @@ test("a dropped job stays dropped through a pause of its kind", async () => {
   await using office = await heldOffice()
   const { store, work } = office
   const pauses = testPauses(store, [alert.name])
-  const stop = await pauses.start()
+  const stop = await followPauses(store, pauses)
   await pauses.pause(alert.name, null)
   await changeHeld(store, { action: "purge", filter: { kind: "job" } })
   const options = { concurrency: 5, lease_ms: 30_000, alone: false }

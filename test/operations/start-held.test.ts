@@ -87,10 +87,9 @@ if (engine === "postgres") {
       await store.tx((tx) => instanceValues.set(tx, "database_mark", `${here} 9`))
       order.push("first")
     })
-    const { stopMark, endStart } = (await second) ?? {}
+    const endStart = await second
     expect(order).toEqual(["first", "second"])
     expect(await office.work()).toEqual([READY, null])
-    await stopMark?.()
     await endStart?.()
   })
 
@@ -116,9 +115,9 @@ if (engine === "postgres") {
 
     // Each of them shows life from then on, and until it works.
     const [one] = started
-    await one?.endStart()
+    await one?.()
     expect(await store.read.select().from(nodeRows)).toHaveLength(2)
-    for (const { stopMark, endStart } of started) await Promise.all([stopMark(), endStart()])
+    for (const endStart of started) await endStart()
     expect(await store.read.select().from(nodeRows)).toEqual([])
   })
 
@@ -141,8 +140,7 @@ if (engine === "postgres") {
     const first = await start(behind) // it is alive from now on
     const second = await start(ahead)
     expect(await office.work()).toEqual([HELD, RESTORE_HOLD])
-    for (const { stopMark, endStart } of [first, second])
-      await Promise.all([stopMark(), endStart()])
+    for (const endStart of [first, second]) await endStart()
 
     await putBack()
     expect(await whyPutBack(store, ahead)).toContain("older than its folder knows it")

@@ -184,14 +184,13 @@ test("what the storage cannot take is dropped, and nothing waits or grows", asyn
 test("ten thousand notes are kept whole, whoever flushes meanwhile", async () => {
   await using it = await testStore()
   const log = new RequestLog({ store: it.store, hasRoom: () => true })
-  const stop = log.start()
   const flushes: Promise<void>[] = []
   for (let n = 0; n < 10_000; n++) {
     log.add(note({ request_id: `req_${n}`, status: 404, path: `/v1/${"x".repeat(500)}` }))
     if (n % 1000 === 0) flushes.push(log.flush())
   }
   await Promise.all(flushes)
-  await stop()
+  await log.flush()
   const rows = await rowsOf(it)
   expect(new Set(rows.map(({ request_id }) => request_id)).size).toBe(10_000)
   expect(rows[0]?.path).toHaveLength(200)

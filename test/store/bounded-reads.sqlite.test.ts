@@ -7,6 +7,7 @@ import { changeHeld } from "../../src/operations/held-work"
 import { bytesOfId } from "../../src/store/id-bytes"
 import { rawSqlite } from "../../src/store/statements"
 import { growProject } from "../harness/grown-project"
+import { followPauses } from "../harness/pauses"
 import { team } from "../harness/people"
 import { readCalls } from "../harness/read-calls"
 import { sharedService } from "../harness/shared-service"
@@ -109,7 +110,7 @@ test("nor one for an operator or a load balancer, though work of many is held", 
   for (const table of ["messages", "webhook_deliveries", "jobs"])
     database.run(`UPDATE ${table} SET state = 3, owner = '${RESTORE_HOLD}'`)
   database.run(`INSERT INTO paused_queues VALUES ('${RESTORE_HOLD}', NULL, 0)`)
-  const stop = await service.parts.queues.start()
+  const stop = await followPauses(service.store, service.parts.queues)
   await service.store.tx((tx) => tx.update(consoleUsers).set({ operator: true }))
   const operator = { get: (path: string) => owner.get(path, { "x-account-id": account_id }) }
   ran.clear()

@@ -1,5 +1,6 @@
 import { and, eq, gt, ne } from "drizzle-orm"
-import { fail } from "../../core/errors"
+import type { Settings } from "../../core/config"
+import { ApiError, fail } from "../../core/errors"
 import { log } from "../../core/log"
 import { metricGauge } from "../../core/metrics"
 import { millis, millisFrom, now, secondsFromNow } from "../../core/time"
@@ -16,7 +17,14 @@ import type { Reader, Store, Tx } from "../../store/store"
 import { raiseMark } from "../database-mark"
 import { namedAmong } from "../file-sweep"
 import { type Backup, BackupRunning } from "./backup-folder"
-import { backupState, holdState, type LackingBackup, lacksText, setState } from "./backup-state"
+import {
+  backupState,
+  dueAt,
+  holdState,
+  type LackingBackup,
+  lacksText,
+  setState,
+} from "./backup-state"
 import type { BackupProgress, Backups } from "./create-backup"
 import type { MissingFiles } from "./pack-task"
 
@@ -62,6 +70,23 @@ export async function requestBackup(tx: Tx): Promise<longJobs.Job> {
   await setState(tx, { ...state, job_id: job.id, started_at: now() })
   await enqueue(tx, backupCreate, { payload: { job_id: job.id }, project_id: null })
   return job
+}
+
+/** Begins a backup where the schedule says so. A backup that runs already is no error. */
+export async function requestDueBackup(
+  store: Store,
+  { "backup.schedule": schedule }: Pick<Settings, "backup.schedule">,
+): Promise<void> {
+  if (schedule === "off") return
+  const isDue = (due: number | undefined) => due !== undefined && millis() >= due
+  const known = await backupState(store.read)
+  if (known && !isDue(dueAt(schedule, known))) return
+  const request = store.tx(async (tx) => {
+    if (isDue(dueAt(schedule, await holdState(tx)))) await requestBackup(tx)
+  })
+  await request.catch((error) => {
+    if (!(error instanceof ApiError)) throw error
+  })
 }
 
 /** Far more than a retry waits. */

@@ -12,11 +12,11 @@ import {
   backupFailed,
   backupLacksFiles,
   requestBackup,
+  requestDueBackup,
   runBackup,
   tellOfLackingFiles,
   tellOperators,
 } from "../../../src/operations/backup/backup-job"
-import { keepBackups } from "../../../src/operations/backup/backup-schedule"
 import { backupWarnings } from "../../../src/operations/backup/backup-state"
 import { seat } from "../../../src/tenancy/accounts"
 import { refusal } from "../../harness/client"
@@ -46,7 +46,8 @@ async function backedUp(schedule = "daily") {
   return {
     ...service,
     operator,
-    schedule: keepBackups(store, { "backup.schedule": schedule }),
+    /** What a server does each minute. */
+    look: () => requestDueBackup(store, { "backup.schedule": schedule }),
     /** Runs what is due. Returns the kinds of it. */
     async work() {
       const due = await claim(store, 10, { owner: newId(), lease_ms: 60_000 })
@@ -159,21 +160,20 @@ test("the list is read page by page, the newest first", async () => {
 
 test("a daily schedule makes the first one after an hour, then one each day", async () => {
   await using it = await backedUp()
-  await it.schedule.look()
+  await it.look()
   clock.advance({ seconds: HOUR - 60 })
-  await it.schedule.look()
+  await it.look()
   expect(await it.work()).toEqual([])
   clock.advance({ seconds: 120 })
-  await it.schedule.look()
-  await it.schedule.look() // another node
+  await it.look()
+  await it.look() // another node
   expect(await it.work()).toEqual(["backup.create"])
   clock.advance({ seconds: 23 * HOUR })
-  await it.schedule.look()
+  await it.look()
   expect(await it.work()).toEqual([])
   clock.advance({ seconds: HOUR })
-  await it.schedule.look()
+  await it.look()
   expect(await it.work()).toEqual(["backup.create"])
-  it.schedule.stop()
 })
 
 test("a failed backup is told once a day, seen by /readyz, and tried again each hour", async () => {
@@ -192,22 +192,21 @@ test("a failed backup is told once a day, seen by /readyz, and tried again each 
   expect(lines().join()).toContain("the backup failed")
 
   clock.advance({ seconds: HOUR + 1 })
-  await it.schedule.look()
+  await it.look()
   expect(await it.work()).toEqual(["backup.create"])
   expect(await it.work()).toEqual([]) // told already
   clock.advance({ seconds: 24 * HOUR })
-  await it.schedule.look()
+  await it.look()
   await it.work()
   expect(await it.work()).toEqual(["backup.failed"])
   expect(it.mails).toHaveLength(2)
 
   rmSync(dir)
   clock.advance({ seconds: HOUR + 1 })
-  await it.schedule.look()
+  await it.look()
   await it.work()
   expect(await it.warnings()).toEqual([])
   expect(await it.parts.backups.list()).toHaveLength(1)
-  it.schedule.stop()
 })
 
 /** A file of a message, which is gone from its folder. */
@@ -262,10 +261,9 @@ test("a file that went with its row while the backup was made is told to nobody"
 
 test("a backup that does not come is warned of", async () => {
   await using it = await backedUp()
-  await it.schedule.look()
+  await it.look()
   clock.advance({ seconds: 8 * HOUR })
   expect(await it.warnings()).toEqual([expect.stringContaining("No backup was made since")])
-  it.schedule.stop()
 })
 
 test("where the clock was ahead and is put right, the next backup comes at once, then by the schedule", async () => {
@@ -275,15 +273,14 @@ test("where the clock was ahead and is put right, the next backup comes at once,
     await it.store.tx(requestBackup)
     expect(await it.work()).toEqual(["backup.create"])
     clock.advance({ seconds: -400 * 24 * HOUR })
-    await it.schedule.look()
+    await it.look()
     expect(await it.work()).toEqual(["backup.create"])
-    await it.schedule.look()
+    await it.look()
     expect(await it.work()).toEqual([])
     clock.advance({ seconds: 24 * HOUR })
-    await it.schedule.look()
+    await it.look()
     expect(await it.work()).toEqual(["backup.create"])
     clock.advance({ seconds: -24 * HOUR })
-    it.schedule.stop()
   }
 })
 
@@ -299,7 +296,6 @@ test("a backup that was queued while the clock was ahead gives way to the next o
   expect(refusal(await it.operator.post(BACKUPS))).toEqual([409, "conflict"])
   expect(await it.work()).toEqual(["backup.create"])
   expect(await listed(it.operator)).toHaveLength(1)
-  it.schedule.stop()
 })
 
 test("a backup whose work was lost with a damaged database gives way to the next one", async () => {
@@ -318,7 +314,6 @@ test("clocks of two nodes that differ a little make no backup twice", async () =
   await it.operator.post(BACKUPS)
   expect(await it.work()).toEqual(["backup.create"])
   clock.advance({ seconds: -60 })
-  await it.schedule.look()
+  await it.look()
   expect(await it.work()).toEqual([])
-  it.schedule.stop()
 })
