@@ -38,7 +38,7 @@ import { suppressionRules } from "./messages/suppressed"
 
 import { backupWarnings } from "./operations/backup/backup-state"
 import { openBackups } from "./operations/backup/create-backup"
-import { invariantWarnings } from "./operations/invariant-sweep"
+import { invariantWarnings, type NightlyCheck, nightlyCheck } from "./operations/nightly-check"
 import { providerWarnings } from "./providers/alerts"
 import { Failover } from "./providers/failover"
 import { openInstance } from "./providers/health"
@@ -127,7 +127,8 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
   const hooks = openWebhooks({ store, secrets, workers, settings, node, isPaused })
   const loops = [...openLoops(ground, { node, pauses }, email.channels, handlers), hooks.loop]
 
-  const health = serverHealth(ground, loops, {
+  const nightly = nightlyCheck(store, disk)
+  const health = serverHealth(ground, loops, nightly, {
     warnings: [
       () => providerWarnings(store.read, email.provider.monitor.troubles()),
       () => pauses.warnings(),
@@ -167,8 +168,8 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     parts,
     loops,
     inbound: inboundHandlers(inbound),
-    start: (undo) => startAround({ store, parts, pauses, node }, undo),
-    recurring: recurringWork({ ...ground, ...parts, node }),
+    start: (undo) => startAround({ store, parts, pauses, node, nightly }, undo),
+    recurring: recurringWork({ ...parts, ...ground, node, nightly }),
     close: email.close,
   }
 }
@@ -178,10 +179,11 @@ interface AroundLoops {
   parts: AppParts
   pauses: QueuePauses
   node: WorkNode
+  nightly: NightlyCheck
 }
 
 async function startAround(
-  { store, parts, pauses, node }: AroundLoops,
+  { store, parts, pauses, node, nightly }: AroundLoops,
   undo: (() => unknown)[],
 ): Promise<void> {
   const { meter, requests, hits, watching } = parts
@@ -190,7 +192,8 @@ async function startAround(
     watching.start(),
     watch(store.read, (activity) => watching.tell(activity)),
   )
-  undo.push(judgeAfterTrouble(store))
+  undo.push(judgeAfterTrouble(store), nightly.stop)
+  nightly.begin()
   await pauses.load()
   await node.join()
   undo.push(node.leave)
@@ -205,6 +208,7 @@ const unreachable = (public_url: Ground["public_url"]) =>
 function serverHealth(
   { store, disk, health, public_url }: Ground,
   loops: Loop[],
+  checking: NightlyCheck,
   { warnings, degradations }: Record<"warnings" | "degradations", WarningSource[]>,
 ): ServerHealth {
   const allOf = async (sources: WarningSource[]) =>
@@ -215,6 +219,7 @@ function serverHealth(
     ask: () => firstProject(store.read),
     warnings: async () => [...(await allOf(warnings)), ...unreachable(public_url)],
     degradations: () => allOf(degradations),
+    checking,
     smtp: () => "ok",
     ...health,
   })

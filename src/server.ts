@@ -32,8 +32,6 @@ import {
   openSecretsFor,
   probe,
 } from "./operations/instance"
-import { keepInvariants } from "./operations/invariant-sweep"
-import { type KeptCheck, keepChecked } from "./operations/keep-checked"
 import { blobsDir } from "./operations/restore/restore-target"
 import { startInTurn } from "./operations/start-held"
 import {
@@ -117,7 +115,7 @@ async function assemble(
   const { values: settings } = loaded
   const { data_dir } = settings
   const workers = openWorkers({ size: WORKER_THREADS, niceness: WORKER_NICENESS })
-  const { checking, ...storage } = await openStorage(settings, begin, workers, undo)
+  const storage = await openStorage(settings, begin, workers, undo)
   const { store, secrets, disk } = storage
   undo.push(() => workers.close())
   const endStart = await startInTurn(store, settings, { is_asked: hold, runs_on: RUNS_ON })
@@ -133,7 +131,7 @@ async function assemble(
     base_url: () => address.url ?? "",
     public_url: () => (mode === "up" ? address.url : settings.base_url) ?? undefined,
     mailbox_port: mailbox?.port ?? null,
-    health: { checking, smtp: () => smtpState(mailbox, mail.servers) },
+    health: { smtp: () => smtpState(mailbox, mail.servers) },
   })
   undo.push(composed.close)
   if (mode === "serve") warnOfHost(parts.domains.targets.host)
@@ -165,8 +163,7 @@ async function assemble(
   const { read } = store
   const works = [wakeUpOf(read, "messages"), wakeUpOf(read, "jobs"), deliveryWakeUp(read)]
   undo.push(shareWakeUps(store, [...works, emitted(read)]))
-  undo.push(keepPosted(store), keepFilled(store), keepInvariants(store).stop)
-  undo.push(keepRunning(store, composed.recurring))
+  undo.push(keepPosted(store), keepFilled(store), keepRunning(store, composed.recurring))
   // What only the start needed goes: compiled code and the collector's reserve, some 5 MB.
   undo.push(onceIdle(() => Bun.shrink()))
 
@@ -238,7 +235,6 @@ interface Storage {
   /** Of received mail, apart: those files go when no mail names them any more. */
   inbound_blobs: Blobs
   disk: Disk
-  checking: KeptCheck | undefined
 }
 
 async function openStorage(
@@ -279,9 +275,7 @@ async function openStorage(
   const blobs = openBlobs(folder, onBlobFault)
   const inbound_blobs = openBlobs(join(folder, "inbound"), onBlobFault)
   if (settings.database_url) await demandSharedBlobs(store, blobs)
-  const checking = keepChecked(store, disk)
-  undo.push(() => checking?.stop())
-  return { store, secrets, blobs, inbound_blobs, disk, checking }
+  return { store, secrets, blobs, inbound_blobs, disk }
 }
 
 function openListener(app: Elysia, settings: Settings): Listener {

@@ -44,6 +44,7 @@ import {
 } from "./operations/erase-subscriber"
 import { erasedFiles } from "./operations/erased-rows"
 import { moveRest, subscriberMerged } from "./operations/merged-messages"
+import { fileWatch, type NightlyCheck } from "./operations/nightly-check"
 import { type PurgeParts, purgeAccountNow, purgeProjectNow } from "./operations/purge"
 import { masterKeyFollower } from "./operations/rotate-master-key"
 import { tidyRounds } from "./operations/tidy"
@@ -157,13 +158,14 @@ interface RecurringParts {
   secrets: Secrets
   blobs: Blobs
   inbound_blobs: Blobs
-  disk: Pick<Disk, "free_bytes">
+  disk: Disk
   node: WorkNode
   queues: QueuePauses
   watching: MessageWatchers
   requests: RequestLog
   hits: Hits
   meter: Meter
+  nightly: NightlyCheck
 }
 
 const SECOND = 1000
@@ -172,6 +174,7 @@ const MINUTE = 60 * SECOND
 /** Everything that comes again and again in a running server. Nothing else has a timer of its own. */
 export function recurringWork(parts: RecurringParts): EveryRow[] {
   const { store, settings, secrets, node, queues, watching, requests, hits, meter } = parts
+  const { disk, nightly } = parts
   const own = (name: string, every_ms: number, run: EveryRow["run"]): EveryRow => ({
     ...{ name, every_ms, run },
     by: "node",
@@ -185,13 +188,17 @@ export function recurringWork(parts: RecurringParts): EveryRow[] {
     own("watched projects", 10 * SECOND, watching.wantAgain),
     own("master key of other nodes", 5 * SECOND, masterKeyFollower({ store, secrets })),
   ]
+  const { path } = store.file ?? {}
+  const missed = path && fileWatch(path, (error) => void disk.failed(error))
   return [
+    ...(missed ? [own("database file", SECOND, missed)] : []),
     ...(store.isAlone ? [] : between_nodes),
     own("paused queues", SECOND, () => queues.follow()),
     own("request log", SECOND / 2, () => requests.flush()),
     own("openings and clicks", SECOND / 2, hits.flushRipe),
     own("counted requests", 5 * SECOND, () => meter.flush()),
     own("database mark", MINUTE, () => raiseMark(store, settings.data_dir)),
+    own("nightly check", MINUTE, nightly.look),
     own("retention", MINUTE, tidyRounds(store, settings, parts)),
     shared("stranded mail", MINUTE, () => wakeStranded(store, "email_provider")),
     shared("scheduled backup", MINUTE, () => requestDueBackup(store, settings)),

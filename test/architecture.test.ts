@@ -254,6 +254,14 @@ const GONE: [string, RegExp][] = [
     "what is neutral stands in messages",
     /^src\/(messages\/defer|fan-out\/email-texts|emails\/(accept|batch|suppressed|audience-obstacle|email-audience|email-category|provider-jobs))\.ts$/,
   ],
+  [
+    "an hourly sweep of invariants, or a second daily check",
+    /invariant-sweep|keep-checked|webhook-totals/,
+  ],
+  [
+    "a loop with a timer of its own for what is a row of recurring work",
+    /\bkeep(Tidy|Backups|Invariants)\(|backup-schedule|followMasterKey|joinAsNode/,
+  ],
   ["zones as words in a time of the command line", /zoneNamed/],
   ["a file of its own for the held part of a fan-out", /held-fan-outs|dropHeld\(/],
   ["a second reader of html, or turns by a map", /\breadTag\(html|asciiLower|limited</],

@@ -1,16 +1,12 @@
 import { join } from "node:path"
 import { type Loaded, type Settings, useSettings } from "../../src/core/config"
 import type { DatabaseFinding } from "../../src/operations/check-database"
-import type { FileToCheck } from "../../src/store/file-tasks"
 import type { Action, Context } from "../lib/context"
 import { exits, Failure, usage } from "../lib/errors"
 import { type Columns, wide } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import { type LocalOptions, localSettings, sameData } from "./settings"
 import { startFailure } from "./start-errors"
-
-/** SQLite cannot stop a check before its end, so the deadline is a whole day. */
-const CHECK_TASK = { deadline_ms: 24 * 3_600_000, left: true }
 
 /**
  * Checks the database and the files beside it, and changes nothing. A server may run meanwhile. Exit 0 when
@@ -96,15 +92,11 @@ async function faultsOf(settings: Settings, { output }: Context): Promise<string
   const path = sqlitePath(settings)
   if (!hasBegun(settings) || inspectFile(path) !== "there") throw nothingIn(settings.data_dir)
   const { openWorkers } = await import("../../src/core/workers")
-  const { faultOf } = await import("../../src/core/faults")
+  const { faultsIn } = await import("../../src/store/file-check")
   const workers = openWorkers({ size: 1 })
   output.passing("checking: every page and index of the file")
   try {
-    const file: FileToCheck = { path, how: "full", readonly: true }
-    return await workers.run<string[]>("check-file", file, CHECK_TASK)
-  } catch (error) {
-    if (faultOf(error) !== "damaged") throw error
-    return [error instanceof Error ? error.message : String(error)]
+    return await faultsIn(workers, { path, how: "full", readonly: true })
   } finally {
     await workers.close()
   }

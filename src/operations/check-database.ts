@@ -1,4 +1,4 @@
-import { asc, gt, sql } from "drizzle-orm"
+import { asc, count, gt, sql } from "drizzle-orm"
 import { type Blobs, FOLDERS } from "../core/blobs"
 import { codeOf } from "../core/faults"
 import { millis, nextTurn } from "../core/time"
@@ -8,15 +8,7 @@ import * as instanceValues from "../store/instance-values"
 import type { Reader } from "../store/store"
 import { type FileTable, namedAmong } from "./file-sweep"
 import { BLOB_MARKER } from "./instance"
-import {
-  allOwners,
-  type BrokenInvariant,
-  brokenDeliveries,
-  brokenInAccount,
-  brokenInProject,
-  INVARIANTS,
-  type InvariantName,
-} from "./invariants"
+import { brokenIn, INVARIANTS, type InvariantName, lookedAt } from "./invariants"
 import { rowsWithoutOwner } from "./lost-owners"
 
 /** One check and what it found. */
@@ -39,6 +31,13 @@ export interface CheckedDatabase {
   onProgress: (text: string) => void
 }
 
+/** What a check says where it found nothing, and where it found something. */
+interface CheckTexts {
+  right: string
+  wrong: string
+  outcome?: "warn"
+}
+
 const FILES = 200
 const NAMED = 10
 
@@ -47,11 +46,23 @@ const NAMED = 10
  * yielded as soon as its check ends.
  */
 export async function* checkDatabase(parts: CheckedDatabase): AsyncGenerator<DatabaseFinding> {
-  if (parts.db.isAlone) yield await checkReferences(parts)
-  yield await checkOwners(parts)
-  yield* checkInvariants(parts)
-  yield* checkFiles(parts, "blobs", messageFiles)
-  yield* checkFiles(parts, "inbound_blobs", inboundFiles)
+  const { db } = parts
+  if (db.isAlone) yield finding("references", REFERENCES, await missingReferences(parts))
+  // The invariants are looked at by project and account, so rows without one come before.
+  yield finding("owners", OWNERS, await withoutOwners(parts))
+  const broken = await brokenInvariants(parts)
+  for (const name of Object.keys(INVARIANTS) as InvariantName[]) {
+    const text = `${INVARIANTS[name]}.${LEFT_OUT[name] ?? ""}`
+    yield finding(name, { right: text, wrong: text }, broken[name])
+  }
+  for (const [name, table] of [
+    ["blobs", messageFiles],
+    ["inbound_blobs", inboundFiles],
+  ] as const) {
+    const files = { ...parts, blobs: parts[name], table }
+    yield finding(`${name}_missing`, MISSING, await missingFiles(files))
+    yield finding(`${name}_unnamed`, UNNAMED, await unnamedFiles(files))
+  }
 }
 
 /**
@@ -59,91 +70,26 @@ export async function* checkDatabase(parts: CheckedDatabase): AsyncGenerator<Dat
  * file can be trusted, so this comes before every other check.
  */
 export function integrityOf(faults: string[] | undefined): DatabaseFinding {
-  const check = "integrity"
-  if (!faults) {
-    const detail = "Postgres checks its own files. `pg_amcheck` looks at every page."
-    return { check, outcome: "skip", found: 0, detail, examples: [] }
-  }
-  if (faults.length === 0) return passed(check, "Every page and every index is sound.")
-  const detail = "The file is damaged. Stop the server, and put back the newest verified backup."
-  return { check, outcome: "fail", found: faults.length, detail, examples: faults.slice(0, NAMED) }
+  if (faults) return finding("integrity", INTEGRITY, new Places(faults))
+  const detail = "Postgres checks its own files. `pg_amcheck` looks at every page."
+  return { check: "integrity", outcome: "skip", found: 0, detail, examples: [] }
 }
 
-const passed = (check: string, detail: string): DatabaseFinding => ({
-  check,
-  outcome: "pass",
-  found: 0,
-  detail,
-  examples: [],
-})
-
-/** On Postgres the database itself refuses a row that refers to none. */
-async function checkReferences({ db, onProgress }: CheckedDatabase): Promise<DatabaseFinding> {
-  onProgress("rows that refer to others")
-  const table = sql<string>`"table"`
-  const rows = await db.select({ table }).from(sql`pragma_foreign_key_check`)
-  if (rows.length === 0) return passed("references", "Every row refers to one that is there.")
-  const tables = [...new Set(rows.map((row) => row.table))]
-  const detail = "Rows refer to others that are missing."
-  const examples = tables.slice(0, NAMED)
-  return { check: "references", outcome: "fail", found: rows.length, detail, examples }
+const INTEGRITY = {
+  right: "Every page and every index is sound.",
+  wrong: "The file is damaged. Stop the server, and put back the newest verified backup.",
 }
 
-/** The invariants are looked at by project and account, so rows without one come before. */
-async function checkOwners({ db, onProgress }: CheckedDatabase): Promise<DatabaseFinding> {
-  onProgress("rows without a project or account")
-  const examples: string[] = []
-  let found = 0
-  for await (const { table, owner, owner_id, rows } of rowsWithoutOwner(db)) {
-    found += rows
-    if (examples.length < NAMED) examples.push(`${table}: ${rows} rows of the ${owner} ${owner_id}`)
-  }
-  if (found === 0)
-    return passed("owners", "Every row has its project, and every project its account.")
-  const detail =
+const REFERENCES = {
+  right: "Every row refers to one that is there.",
+  wrong: "Rows refer to others that are missing.",
+}
+
+const OWNERS = {
+  right: "Every row has its project, and every project its account.",
+  wrong:
     "Rows belong to a project or account that is missing: nobody can read them, and retention does not " +
-    "remove them. A backup from before still has it."
-  return { check: "owners", outcome: "fail", found, detail, examples }
-}
-
-/** How many places there are, and the first few: all of them may be millions. */
-type FoundPlaces = Pick<DatabaseFinding, "examples"> & { count: number }
-
-const noPlaces = (): FoundPlaces => ({ count: 0, examples: [] })
-
-function add(found: FoundPlaces, place: string): void {
-  found.count += 1
-  if (found.examples.length < NAMED) found.examples.push(place)
-}
-
-async function* checkInvariants(parts: CheckedDatabase): AsyncGenerator<DatabaseFinding> {
-  const { db, onProgress } = parts
-  const found = new Map<InvariantName, FoundPlaces>()
-  const look = { db, pause: nextTurn, since: null, overdue_before: null, is_thorough: true }
-  const note = async (places: AsyncGenerator<BrokenInvariant>) => {
-    for await (const { name, owner_id, id, what } of places) {
-      const all = found.get(name) ?? noPlaces()
-      found.set(name, all)
-      add(all, `${id ?? owner_id}: ${what}`)
-    }
-  }
-  for (const kind of ["project", "account"] as const) {
-    const brokenIn = kind === "project" ? brokenInProject : brokenInAccount
-    let looked = 0
-    for await (const id of allOwners(db, kind)) {
-      looked += 1
-      onProgress(`invariants of ${kind} ${looked}`)
-      await note(brokenIn(look, id))
-    }
-  }
-  onProgress("webhook deliveries")
-  await note(brokenDeliveries(look))
-  for (const name of Object.keys(INVARIANTS) as InvariantName[]) {
-    const { count = 0, examples = [] } = found.get(name) ?? {}
-    const outcome = count === 0 ? "pass" : "fail"
-    const detail = `${INVARIANTS[name]}.${LEFT_OUT[name] ?? ""}`
-    yield { check: name, outcome, found: count, detail, examples }
-  }
+    "remove them. A backup from before still has it.",
 }
 
 /** What the rule would ask for, and nobody can tell from the rows. */
@@ -151,49 +97,91 @@ const LEFT_OUT: Partial<Record<InvariantName, string>> = {
   I4: " Left out: endpoints with a filter, and events before the last change of an endpoint.",
 }
 
-/** Rows that name a file that is missing, and files that no row names. */
-async function* checkFiles(
-  parts: CheckedDatabase,
-  name: "blobs" | "inbound_blobs",
-  table: FileTable,
-): AsyncGenerator<DatabaseFinding> {
-  const missing = await missingFiles(parts, name, table)
-  yield missing.count === 0
-    ? passed(`${name}_missing`, "Every file that a row names is there.")
-    : {
-        check: `${name}_missing`,
-        outcome: "fail",
-        found: missing.count,
-        detail: "Rows name files that are missing. Put them back from a backup.",
-        examples: missing.examples,
-      }
-  const unnamed = await unnamedFiles(parts, name, table)
-  yield unnamed.count === 0
-    ? passed(`${name}_unnamed`, "Every file is named by a row, or is younger than an hour.")
-    : {
-        check: `${name}_unnamed`,
-        outcome: "warn",
-        found: unnamed.count,
-        detail: "No row names these files. The running server removes them within hours.",
-        examples: unnamed.examples,
-      }
+const MISSING = {
+  right: "Every file that a row names is there.",
+  wrong: "Rows name files that are missing. Put them back from a backup.",
 }
 
-async function missingFiles(
-  parts: CheckedDatabase,
-  name: "blobs" | "inbound_blobs",
-  table: FileTable,
-) {
-  const { db, onProgress } = parts
-  const blobs = parts[name]
+const UNNAMED: CheckTexts = {
+  right: "Every file is named by a row, or is younger than an hour.",
+  wrong: "No row names these files. The running server removes them within hours.",
+  outcome: "warn",
+}
+
+/** How many places there are, and the first few: all of them may be millions. */
+class Places {
+  count = 0
+  readonly examples: string[] = []
+
+  constructor(places: string[] = []) {
+    for (const place of places) this.add(place)
+  }
+
+  add(place: string, rows = 1) {
+    this.count += rows
+    if (this.examples.length < NAMED) this.examples.push(place)
+  }
+}
+
+function finding(
+  check: string,
+  { right, wrong, outcome }: CheckTexts,
+  { count: found, examples }: Places,
+): DatabaseFinding {
+  if (found === 0) return { check, outcome: "pass", found, detail: right, examples }
+  return { check, outcome: outcome ?? "fail", found, detail: wrong, examples }
+}
+
+/** On Postgres the database itself refuses a row that refers to none. */
+async function missingReferences({ db, onProgress }: CheckedDatabase): Promise<Places> {
+  onProgress("rows that refer to others")
+  const table = sql<string>`"table"`
+  const all = db.select({ table, rows: count() }).from(sql`pragma_foreign_key_check`)
+  const places = new Places()
+  for (const row of await all.groupBy(table)) places.add(row.table, row.rows)
+  return places
+}
+
+async function withoutOwners({ db, onProgress }: CheckedDatabase): Promise<Places> {
+  onProgress("rows without a project or account")
+  const places = new Places()
+  for await (const { table, owner, owner_id, rows } of rowsWithoutOwner(db))
+    places.add(`${table}: ${rows} rows of the ${owner} ${owner_id}`, rows)
+  return places
+}
+
+async function brokenInvariants({ db, onProgress }: CheckedDatabase) {
+  const found = { I1: new Places(), I4: new Places(), I5: new Places() }
+  const look = { db, pause: nextTurn, since: null, overdue_before: null, is_thorough: true }
+  const looked = { project: 0, account: 0, deliveries: 0 }
+  for await (const part of lookedAt(db)) {
+    looked[part.kind] += 1
+    onProgress(
+      part.kind === "deliveries"
+        ? "webhook deliveries"
+        : `invariants of ${part.kind} ${looked[part.kind]}`,
+    )
+    for await (const { name, owner_id, id, what } of brokenIn(look, part))
+      found[name].add(`${id ?? owner_id}: ${what}`)
+  }
+  return found
+}
+
+/** A folder with files, and the table whose rows name them. */
+interface NamedFiles extends Pick<CheckedDatabase, "db" | "blobs" | "onProgress"> {
+  table: FileTable
+}
+
+/** Rows that name a file that is missing. */
+async function missingFiles({ db, blobs, table, onProgress }: NamedFiles): Promise<Places> {
   const { sha256 } = table
-  const missing = noPlaces()
+  const missing = new Places()
   let looked = 0
   for (let after = ""; ; ) {
     const next = db.selectDistinct({ sha256 }).from(table).where(gt(sha256, after))
     const rows = await next.orderBy(asc(sha256)).limit(FILES)
     for (const row of rows) {
-      if (!(await Bun.file(blobs.path(row.sha256)).exists())) add(missing, row.sha256)
+      if (!(await Bun.file(blobs.path(row.sha256)).exists())) missing.add(row.sha256)
     }
     looked += rows.length
     onProgress(`${looked} files that rows name`)
@@ -205,15 +193,10 @@ async function missingFiles(
 /** A request stores its file before it commits the row that names it. */
 const YOUNG_MS = 3_600_000
 
-async function unnamedFiles(
-  parts: CheckedDatabase,
-  name: "blobs" | "inbound_blobs",
-  table: FileTable,
-) {
-  const { db, onProgress } = parts
-  const blobs = parts[name]
+/** Files that no row names. */
+async function unnamedFiles({ db, blobs, table, onProgress }: NamedFiles): Promise<Places> {
   const marker = await instanceValues.find(db, BLOB_MARKER)
-  const unnamed = noPlaces()
+  const unnamed = new Places()
   for (let folder = 0; folder < FOLDERS; folder++) {
     onProgress(`folder ${folder + 1} of ${FOLDERS} with files`)
     const files = await filesIn(blobs, folder)
@@ -223,7 +206,7 @@ async function unnamedFiles(
       for (const file of some) {
         if (named.has(file) || file === marker) continue
         const { lastModified } = Bun.file(blobs.path(file))
-        if (millis() - lastModified > YOUNG_MS) add(unnamed, file)
+        if (millis() - lastModified > YOUNG_MS) unnamed.add(file)
       }
     }
   }

@@ -2,7 +2,7 @@ import type { Disk } from "../core/disk"
 import type { ServerHealth } from "../http/server-health"
 import type { Reader } from "../store/store"
 import { diskForecast } from "./disk-forecast"
-import { invariantWarnings, lastSweep } from "./invariant-sweep"
+import { invariantWarnings, lastCheck } from "./nightly-check"
 
 /** Fewer days than this are a reason to act. */
 const SHORT_DAYS = 14
@@ -59,12 +59,12 @@ const warningOf = (detail: string): DoctorCheck => ({
   fix: null,
 })
 
-/** What the hourly sweep of any node found last. */
+/** What the nightly check of any node found last. */
 async function checkInvariants(db: Reader, broken: string[]): Promise<DoctorCheck> {
   const name = "invariants"
   if (broken.length > 0) return { name, outcome: "warn", detail: broken.join(" "), fix: null }
-  const swept = await lastSweep(db)
-  const detail = swept ? `hold, checked at ${swept.at}` : "not checked yet: once an hour"
+  const last = await lastCheck(db)
+  const detail = last ? `hold, checked at ${last.at}` : "not checked yet: once a day"
   return { name, outcome: "pass", detail, fix: null }
 }
 

@@ -1,9 +1,9 @@
-import { and, asc, eq, gt, inArray, type SQL, sql } from "drizzle-orm"
+import { and, asc, count, eq, gt, inArray, isNull, lte, type SQL, sql } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
 import { millisFrom } from "../core/time"
 import { events } from "../events/tables"
 import { accounts, projects } from "../identity/tables"
-import { DEAD, OVER, READY } from "../jobs/work-item"
+import { DEAD, HELD, LEASED, OVER, READY } from "../jobs/work-item"
 import { type ChannelName, messageContents, messages, type Recipient } from "../messages/tables"
 import { eventTypeOf } from "../messages/transitions"
 import { STORED } from "../plans/stored-bytes"
@@ -11,7 +11,9 @@ import { total } from "../store/counters"
 import type { Reader } from "../store/store"
 import { counters } from "../store/tables"
 import { missingDeliveries } from "../webhooks/missing-deliveries"
-import { deliveries } from "../webhooks/tables"
+import { storedBytes } from "../webhooks/stored-deliveries"
+import { deliveries, webhooks, webhookTotals } from "../webhooks/tables"
+import { totalsOfOne } from "../webhooks/totals"
 import {
   type CounterOwner,
   countedRows,
@@ -19,7 +21,6 @@ import {
   namesInRows,
   PLAIN_COUNTERS,
 } from "./counted-rows"
-import { storedByDeliveries, wrongTotals } from "./webhook-totals"
 
 /** What must hold, by the names under which it is counted. */
 export const INVARIANTS = {
@@ -53,45 +54,54 @@ export interface InvariantLook {
   is_thorough?: boolean
 }
 
-/** Ids of one page of projects or accounts behind `after`. */
-async function nextOwners(db: Reader, kind: CounterOwner, after: string, limit: number) {
-  const { id } = kind === "project" ? projects : accounts
-  const rows = db.select({ id }).from(id.table).where(gt(id, after)).orderBy(asc(id)).limit(limit)
-  return (await rows).map((row) => row.id)
+/** What one look is about: all that a project has, the counters of an account, or the webhook deliveries of all. */
+export interface LookedAt {
+  kind: CounterOwner | "deliveries"
+  /** Of the project or account. */
+  id: string
 }
 
 const OWNERS = 200
 
-/** Every project or account. */
-export async function* allOwners(db: Reader, kind: CounterOwner): AsyncGenerator<string> {
-  for (let after = ""; ; ) {
-    const ids = await nextOwners(db, kind, after, OWNERS)
-    yield* ids
-    after = ids.at(-1) ?? ""
-    if (ids.length < OWNERS) return
+/** Everything that can be looked at, so that each may be read at a moment of its own. */
+export async function* lookedAt(db: Reader): AsyncGenerator<LookedAt> {
+  for (const kind of ["project", "account"] as const) {
+    const { id } = kind === "project" ? projects : accounts
+    const next = (after: string) =>
+      db.select({ id }).from(id.table).where(gt(id, after)).orderBy(asc(id)).limit(OWNERS)
+    for await (const rows of inPages(OWNERS, next))
+      for (const row of rows) yield { kind, id: row.id }
   }
+  yield { kind: "deliveries", id: "" }
 }
 
-/** Looks at all that belongs to one project, in bounded steps. */
-export async function* brokenInProject(
+/** The places in it where an invariant does not hold, looked for in bounded steps. */
+export async function* brokenIn(
   look: InvariantLook,
-  project_id: string,
+  { kind, id }: LookedAt,
 ): AsyncGenerator<BrokenInvariant> {
-  yield* openWithoutEnd(look, project_id)
-  yield* withoutEvents(look, project_id)
-  yield* withoutDeliveries(look, project_id)
-  yield* wrongCounters(look, "project", project_id)
-  for await (const { webhook_id, told, counted } of wrongTotals(look.db, project_id, look.pause)) {
-    const [wrong, right] = [JSON.stringify(told), JSON.stringify(counted)]
-    const what = `The totals of the deliveries of an endpoint are ${wrong}, but its rows give ${right}.`
-    yield { name: "I5", owner_id: project_id, id: webhook_id, what }
-  }
-  yield* wrongDeliveryBytes(look, project_id)
+  if (kind === "deliveries") return yield* brokenDeliveries(look)
+  if (kind === "account") return yield* wrongCounters(look, kind, id)
+  yield* openWithoutEnd(look, id)
+  yield* withoutEvents(look, id)
+  yield* withoutDeliveries(look, id)
+  yield* wrongCounters(look, kind, id)
+  yield* wrongTotals(look, id)
 }
 
-/** Looks at the counters of one account. */
-export const brokenInAccount = (look: InvariantLook, account_id: string) =>
-  wrongCounters(look, "account", account_id)
+/** Pages of rows in the order of their ids; `next` reads the one behind an id. */
+async function* inPages<Row extends { id: string }>(
+  size: number,
+  next: (after: string) => PromiseLike<Row[]>,
+  first = "",
+): AsyncGenerator<Row[]> {
+  for (let after = first; ; ) {
+    const rows = await next(after)
+    yield rows
+    after = rows.at(-1)?.id ?? ""
+    if (rows.length < size) return
+  }
+}
 
 const STEP = 500
 
@@ -103,20 +113,19 @@ async function* openWithoutEnd(
   const { id, state, run_at } = messages
   const waiting = and(eq(messages.project_id, project_id), eq(messages.status, "queued"))
   const content = messageContents.message_id
-  for (let after = ""; ; ) {
-    const rows = await db
+  const next = (after: string) =>
+    db
       .select({ id, state, run_at, content })
       .from(messages)
       .leftJoin(messageContents, eq(content, id))
       .where(and(waiting, gt(id, after)))
       .orderBy(asc(id))
       .limit(STEP)
+  for await (const rows of inPages(STEP, next)) {
     for (const row of rows) {
       const what = troubleOf(row, overdue_before)
       if (what !== undefined) yield { name: "I1", owner_id: project_id, id: row.id, what }
     }
-    after = rows.at(-1)?.id ?? ""
-    if (rows.length < STEP) return
     await pause()
   }
 }
@@ -153,22 +162,20 @@ async function* withoutEvents(
   const { id, channel, recipients } = messages
   for (const name of CHANNELS) {
     const ours = and(eq(messages.project_id, project_id), eq(channel, name))
-    for (let after = first; ; ) {
-      const page = db
-        .select({ id, recipients })
-        .from(messages)
+    const next = (after: string) => {
+      const rows = db.select({ id, recipients }).from(messages)
+      return rows
         .where(and(ours, gt(id, after)))
-      const rows = await page.orderBy(asc(id)).limit(MESSAGES_STEP)
-      const told = await toldOf(
-        db,
-        rows.map((row) => row.id),
-      )
+        .orderBy(asc(id))
+        .limit(MESSAGES_STEP)
+    }
+    for await (const rows of inPages(MESSAGES_STEP, next, first)) {
+      const ids = rows.map((row) => row.id)
+      const told = await toldOf(db, ids)
       for (const row of rows) {
         const what = untoldIn(name, row.recipients, told.get(row.id) ?? [])
         if (what !== undefined) yield { name: "I4", owner_id: project_id, id: row.id, what }
       }
-      after = rows.at(-1)?.id ?? ""
-      if (rows.length < MESSAGES_STEP) break
       await pause()
     }
   }
@@ -235,47 +242,56 @@ async function* withoutDeliveries(
 }
 
 /** I4, third part: no endpoint gets an event twice of itself. And I1 of deliveries. */
-export async function* brokenDeliveries({
+async function* brokenDeliveries({
   db,
   pause,
   since,
 }: InvariantLook): AsyncGenerator<BrokenInvariant> {
+  const { id, project_id } = deliveries
   const first = since === null ? "" : firstIdAt(millisFrom(since))
-  for (let after = first; ; ) {
-    const { id } = deliveries
-    const ahead = db.select({ last: id }).from(deliveries).where(gt(id, after)).orderBy(asc(id))
-    const [edge] = await ahead.limit(1).offset(STEP - 1)
-    const within = and(gt(id, after), edge && sql`${id} <= ${sql.param(edge.last, id)}`)
-    yield* plannedTwice(db, within)
-    yield* endedUnsettled(db, within)
-    if (!edge) return
-    after = edge.last
-    await pause()
+  for await (const step of deliverySteps(db, pause, undefined, first)) {
+    for (const { name, what, where } of brokenDelivery()) {
+      const rows = db.select({ id, project_id }).from(deliveries).where(and(step, where))
+      for (const row of await rows) yield { name, what, owner_id: row.project_id, id: row.id }
+    }
   }
 }
 
-async function* plannedTwice(db: Reader, within: SQL | undefined): AsyncGenerator<BrokenInvariant> {
-  const { id, project_id, event_id, webhook_id, trigger } = deliveries
+function brokenDelivery(): { name: InvariantName; what: string; where: SQL | undefined }[] {
+  const { id, event_id, webhook_id, trigger, status, state } = deliveries
   const earlier = sql`EXISTS (SELECT 1 FROM ${deliveries} AS other
     WHERE other.event_id = ${event_id} AND other.webhook_id = ${webhook_id}
       AND other."trigger" = 'event' AND other.id < ${id})`
-  const rows = db.select({ id, project_id }).from(deliveries)
-  for (const row of await rows.where(and(within, eq(trigger, "event"), earlier))) {
-    const what = "The delivery is the second one of its event to its endpoint."
-    yield { name: "I4", owner_id: row.project_id, id: row.id, what }
-  }
+  return [
+    {
+      name: "I4",
+      what: "The delivery is the second one of its event to its endpoint.",
+      where: and(eq(trigger, "event"), earlier),
+    },
+    {
+      name: "I1",
+      what: "The delivery waits, but nothing will try it again.",
+      where: and(inArray(status, ["pending", "failed"]), inArray(state, [OVER, DEAD])),
+    },
+  ]
 }
 
-async function* endedUnsettled(
+/** Conditions that together give the deliveries in question, each some of them, with a pause behind each. */
+async function* deliverySteps(
   db: Reader,
-  within: SQL | undefined,
-): AsyncGenerator<BrokenInvariant> {
-  const { id, project_id, status, state } = deliveries
-  const unsettled = and(inArray(status, ["pending", "failed"]), inArray(state, [OVER, DEAD]))
-  const rows = db.select({ id, project_id }).from(deliveries).where(and(within, unsettled))
-  for (const row of await rows) {
-    const what = "The delivery waits, but nothing will try it again."
-    yield { name: "I1", owner_id: row.project_id, id: row.id, what }
+  pause: () => Promise<void>,
+  which: SQL | undefined,
+  first = "",
+): AsyncGenerator<SQL | undefined> {
+  const { id } = deliveries
+  for (let after = first; ; ) {
+    const rest = and(which, gt(id, after))
+    const ahead = db.select({ last: id }).from(deliveries).where(rest).orderBy(asc(id))
+    const [edge] = await ahead.limit(1).offset(STEP - 1)
+    yield and(rest, edge && lte(id, edge.last))
+    if (!edge) return
+    after = edge.last
+    await pause()
   }
 }
 
@@ -299,12 +315,56 @@ async function* wrongCounters(
   }
 }
 
-/** No index has the deliveries of a project, so this counter is not among `countedRows`. */
-async function* wrongDeliveryBytes({ db, pause }: InvariantLook, project_id: string) {
-  const name = STORED.deliveries
-  const told = await total(db, project_id, name)
-  const counted = await storedByDeliveries(db, project_id, pause)
-  if (counted !== told) yield wrongCounter(project_id, name, told, `its rows hold ${counted}`)
+/** I5 of deliveries: the totals of each endpoint, and the bytes that the project stores by them. */
+async function* wrongTotals({ db, pause }: InvariantLook, project_id: string) {
+  let bytes = 0
+  for (const webhook_id of await endpointsOf(db, project_id)) {
+    const told = await totalsOfOne(db, webhook_id)
+    const { stored, ...counted } = await countDeliveries(db, webhook_id, pause)
+    bytes += stored
+    await pause()
+    if (Bun.deepEquals(told, counted)) continue
+    const [wrong, right] = [JSON.stringify(told), JSON.stringify(counted)]
+    const what = `The totals of the deliveries of an endpoint are ${wrong}, but its rows give ${right}.`
+    yield { name: "I5" as const, owner_id: project_id, id: webhook_id, what }
+  }
+  const told = await total(db, project_id, STORED.deliveries)
+  if (bytes !== told)
+    yield wrongCounter(project_id, STORED.deliveries, told, `its rows hold ${bytes}`)
+}
+
+/** Endpoints that are there, and deleted ones with deliveries. */
+async function endpointsOf(db: Reader, project_id: string): Promise<Set<string>> {
+  const { webhook_id } = webhookTotals
+  const counted = db.selectDistinct({ webhook_id }).from(webhookTotals)
+  const there = db.select({ webhook_id: webhooks.id }).from(webhooks)
+  const rows = [
+    ...(await counted.where(eq(webhookTotals.project_id, project_id))),
+    ...(await there.where(eq(webhooks.project_id, project_id))),
+  ]
+  return new Set(rows.map((row) => row.webhook_id))
+}
+
+async function countDeliveries(db: Reader, webhook_id: string, pause: () => Promise<void>) {
+  const { state, owner } = deliveries
+  // Added up, not filtered: a step that looks for open ones would pass all that have ended.
+  const sumOf = (each: SQL) => sql<number>`coalesce(sum(${each}), 0)`.mapWith(Number)
+  const numberOf = (which: SQL | undefined) => sumOf(sql`CASE WHEN ${which} THEN 1 ELSE 0 END`)
+  const sums = {
+    deliveries: count(),
+    open: numberOf(inArray(state, [READY, LEASED, HELD])),
+    held: numberOf(and(eq(state, HELD), isNull(owner))),
+    stored: sumOf(storedBytes),
+  }
+  const all = { deliveries: 0, open: 0, held: 0, stored: 0 }
+  for await (const step of deliverySteps(db, pause, eq(deliveries.webhook_id, webhook_id))) {
+    const [found] = await db.select(sums).from(deliveries).where(step)
+    all.deliveries += found?.deliveries ?? 0
+    all.open += found?.open ?? 0
+    all.held += found?.held ?? 0
+    all.stored += found?.stored ?? 0
+  }
+  return all
 }
 
 function wrongCounter(

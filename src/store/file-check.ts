@@ -98,19 +98,20 @@ export class FileCheck {
   }
 
   async #isBad(file: FileToCheck): Promise<boolean> {
-    const faults = await this.#faults(file)
+    const faults = this.#workers ? await faultsIn(this.#workers, file) : []
     if (faults.length === 0) return false
     const said = `${file.path} is damaged: ${faults.join("; ")}.`
     this.#options.onDamage(new DamagedDatabase(said, file.path))
     return true
   }
+}
 
-  async #faults(file: FileToCheck): Promise<string[]> {
-    try {
-      return (await this.#workers?.run<string[]>("check-file", file, TASK)) ?? []
-    } catch (error) {
-      if (this.#stopped || faultOf(error) !== "damaged") throw error
-      return [error instanceof Error ? error.message : String(error)]
-    }
+/** What SQLite finds wrong with the file, by a thread. Throws what keeps the thread from looking. */
+export async function faultsIn(workers: Workers, file: FileToCheck): Promise<string[]> {
+  try {
+    return await workers.run<string[]>("check-file", file, TASK)
+  } catch (error) {
+    if (faultOf(error) !== "damaged") throw error
+    return [error instanceof Error ? error.message : String(error)]
   }
 }

@@ -51,7 +51,7 @@ test("the invariants are a check of their own, with what the last sweep found", 
   const note = (found: object) =>
     store.tx((tx) => instanceValues.set(tx, "invariants_swept", JSON.stringify(found)))
   const pass = { name: "invariants", outcome: "pass" as const, fix: null }
-  expect(await invariants()).toEqual([{ ...pass, detail: "not checked yet: once an hour" }])
+  expect(await invariants()).toEqual([{ ...pass, detail: "not checked yet: once a day" }])
   const at = "2026-11-23T10:00:00.000Z"
   await note({ at, found: { I1: 0, I4: 0, I5: 0 } })
   expect(await invariants()).toEqual([{ ...pass, detail: `hold, checked at ${at}` }])

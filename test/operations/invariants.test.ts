@@ -6,18 +6,13 @@ import { events } from "../../src/events/tables"
 import { DEAD, OVER } from "../../src/jobs/work-item"
 import { messageContents, messages } from "../../src/messages/tables"
 import { countedRows } from "../../src/operations/counted-rows"
+import { type BrokenInvariant, brokenIn } from "../../src/operations/invariants"
 import {
+  checkInvariants,
   invariantWarnings,
-  keepInvariants,
-  lastSweep,
-  sweepInvariants,
-} from "../../src/operations/invariant-sweep"
-import {
-  type BrokenInvariant,
-  brokenDeliveries,
-  brokenInAccount,
-  brokenInProject,
-} from "../../src/operations/invariants"
+  lastCheck,
+  nightlyCheck,
+} from "../../src/operations/nightly-check"
 import { STORED } from "../../src/plans/stored-bytes"
 import { bump } from "../../src/store/counters"
 import { counters } from "../../src/store/tables"
@@ -64,14 +59,20 @@ async function busyProject() {
   return { project, sent, refused, open }
 }
 
-async function brokenIn(project: TestProject, overdue_before: string | null = null) {
+async function brokenOf(project: TestProject, overdue_before: string | null = null) {
   const found: BrokenInvariant[] = []
   await store.snapshot(async (db) => {
     const look = { db, pause: async () => {}, since: null, overdue_before }
-    for await (const place of brokenInProject(look, project.project_id)) found.push(place)
-    for await (const place of brokenInAccount(look, project.account_id)) found.push(place)
-    for await (const place of brokenDeliveries(look)) {
-      if (place.owner_id === project.project_id) found.push(place)
+    const { project_id, account_id } = project
+    const parts = [
+      { kind: "project", id: project_id },
+      { kind: "account", id: account_id },
+      { kind: "deliveries", id: "" },
+    ] as const
+    for (const part of parts) {
+      for await (const place of brokenIn(look, part)) {
+        if ([project_id, account_id].includes(place.owner_id)) found.push(place)
+      }
     }
   })
   return found
@@ -79,7 +80,7 @@ async function brokenIn(project: TestProject, overdue_before: string | null = nu
 
 test("nothing is broken where everything happened in the usual way", async () => {
   const { project } = await busyProject()
-  expect(await brokenIn(project)).toEqual([])
+  expect(await brokenOf(project)).toEqual([])
 })
 
 test("every counter that the service keeps is known, or counts no rows", async () => {
@@ -118,12 +119,12 @@ describe("an event without a delivery", () => {
 
   test("is found, also where it is the only one of its endpoint", async () => {
     const { project, webhook_id, event_id } = await told()
-    expect(await brokenIn(project)).toEqual([])
+    expect(await brokenOf(project)).toEqual([])
     await lose(event_id)
     const place = { name: "I4", id: event_id, owner_id: project.project_id }
-    expect(await brokenIn(project)).toMatchObject([place])
-    expect((await brokenIn(project))[0]?.what).toContain(webhook_id)
-    const swept = await sweepInvariants(store, now())
+    expect(await brokenOf(project)).toMatchObject([place])
+    expect((await brokenOf(project))[0]?.what).toContain(webhook_id)
+    const swept = await checkInvariants(store, now())
     expect(swept.found.I4).toBeGreaterThan(0)
   })
 
@@ -133,9 +134,9 @@ describe("an event without a delivery", () => {
     clock.advance({ seconds: 300 })
     const { id } = await happens(project)
     clock.advance({ seconds: 300 })
-    expect(await brokenIn(project)).toEqual([])
+    expect(await brokenOf(project)).toEqual([])
     await lose(id)
-    expect(await brokenIn(project)).toMatchObject([{ name: "I4", id }])
+    expect(await brokenOf(project)).toMatchObject([{ name: "I4", id }])
   })
 
   test("is no fault where the endpoint did not ask for it, or may not have", async () => {
@@ -146,8 +147,8 @@ describe("an event without a delivery", () => {
     clock.advance({ seconds: 300 })
     expect((await project.post(`/v1/webhooks/${webhook_id}/test`, {})).status).toBe(200)
     const other = await told({ filter })
-    expect(await brokenIn(project)).toEqual([])
-    expect(await brokenIn(other.project)).toEqual([])
+    expect(await brokenOf(project)).toEqual([])
+    expect(await brokenOf(other.project)).toEqual([])
   })
 
   test("is no fault from before the last change of its endpoint", async () => {
@@ -156,7 +157,7 @@ describe("an event without a delivery", () => {
     const body = { events: ["*"] }
     const changed = await project.call("PATCH", `/v1/webhooks/${webhook_id}`, { body })
     expect(changed.status).toBe(200)
-    expect(await brokenIn(project)).toEqual([])
+    expect(await brokenOf(project)).toEqual([])
   })
 
   test("is no fault where retention removed the delivery, and a younger one is kept", async () => {
@@ -167,10 +168,10 @@ describe("an event without a delivery", () => {
     await settle(kept.id)
     await lose(event_id)
     clock.advance({ seconds: 10 * HOUR })
-    const found = await brokenIn(project)
+    const found = await brokenOf(project)
     expect(found).toEqual([])
     await lose(kept.id) // now nothing shows since when all are kept
-    expect(await brokenIn(project)).toEqual([])
+    expect(await brokenOf(project)).toEqual([])
   })
 
   /** As if the delivery of the event had succeeded at once. */
@@ -191,13 +192,13 @@ describe("a broken place is found", () => {
   test.each([OVER, DEAD])("I1: a message that waits in state %i", async (state) => {
     const { project, open } = await busyProject()
     await change(open, { state })
-    expect(await brokenIn(project)).toMatchObject([{ name: "I1", id: open }])
+    expect(await brokenOf(project)).toMatchObject([{ name: "I1", id: open }])
   })
 
   test("I1: a message that waits without its content", async () => {
     const { project, open } = await busyProject()
     await store.tx((tx) => tx.delete(messageContents).where(eq(messageContents.message_id, open)))
-    const [place] = await brokenIn(project)
+    const [place] = await brokenOf(project)
     expect(place).toMatchObject({ name: "I1", id: open, owner_id: project.project_id })
     expect(place?.what).toContain("content is gone")
   })
@@ -205,7 +206,7 @@ describe("a broken place is found", () => {
   test("I1: a message that was due long ago, where a server should have tried it", async () => {
     const { project, open } = await busyProject()
     const later = isoFrom(millis() + HOUR * 1000)
-    expect(await brokenIn(project, later)).toMatchObject([{ name: "I1", id: open }])
+    expect(await brokenOf(project, later)).toMatchObject([{ name: "I1", id: open }])
   })
 
   test("I1: a delivery that waits and is over", async () => {
@@ -216,7 +217,7 @@ describe("a broken place is found", () => {
     await store.tx((tx) =>
       tx.update(deliveries).set({ status: "pending", state: OVER }).where(eq(deliveries.id, id)),
     )
-    expect(await brokenIn(project)).toMatchObject([WRONG_TOTALS, { name: "I1", id }])
+    expect(await brokenOf(project)).toMatchObject([WRONG_TOTALS, { name: "I1", id }])
   })
 
   test("I4: an ending without its event, and one with two", async () => {
@@ -232,7 +233,7 @@ describe("a broken place is found", () => {
       await tx.delete(events).where(eq(events.id, bounce.id))
       await tx.insert(events).values({ ...last, id: second })
     })
-    const found = await brokenIn(project)
+    const found = await brokenOf(project)
     expect(found.map(({ name, id }) => [name, id]).sort()).toEqual(
       [["I4", sent], ["I4", refused], ...missed(second)].sort(),
     )
@@ -245,7 +246,7 @@ describe("a broken place is found", () => {
     if (!row) throw new Error("a delivery is there")
     const id = Bun.randomUUIDv7()
     await store.tx((tx) => tx.insert(deliveries).values({ ...row, id }))
-    expect(await brokenIn(project)).toMatchObject([
+    expect(await brokenOf(project)).toMatchObject([
       WRONG_TOTALS,
       { name: "I5", what: expect.stringContaining(`The counter ${STORED.deliveries} is`) },
       { name: "I4", id },
@@ -262,7 +263,7 @@ describe("a broken place is found", () => {
   ])("I5: a counter %s that is one too high", async (name) => {
     const { project } = await busyProject()
     await store.tx((tx) => bump(tx, project.project_id, name, 1))
-    const [place, ...others] = await brokenIn(project)
+    const [place, ...others] = await brokenOf(project)
     expect(others).toEqual([])
     const [, counter, told, counted] =
       /^The counter (\S+) is (\d+), but \D+ (\d+)/.exec(place?.what ?? "") ?? []
@@ -276,10 +277,10 @@ describe("the sweep", () => {
 
   test("counts what it found, logs it loudly, and warns until a sweep finds nothing", async () => {
     const { project, open } = await busyProject()
-    const before = (await sweepInvariants(store, now())).found
+    const before = (await checkInvariants(store, now())).found
     await store.tx((tx) => tx.update(messages).set({ state: OVER }).where(eq(messages.id, open)))
     const counted = counter.value({ name: "I1" })
-    const swept = await sweepInvariants(store, now())
+    const swept = await checkInvariants(store, now())
     expect(swept.found.I1).toBe(before.I1 + 1)
     expect(counter.value({ name: "I1" })).toBe(counted + swept.found.I1)
     expect(metricsText()).toContain('belfry_invariant_violations_total{name="I1"} ')
@@ -292,21 +293,22 @@ describe("the sweep", () => {
     )
   })
 
-  test("comes once an hour, by one of two nodes", async () => {
-    const nodes = [keepInvariants(store), keepInvariants(store)]
+  test("comes once a day, by one of two nodes", async () => {
+    const disk = { failed: () => undefined, isDamaged: () => false, healthy: () => true }
+    const nodes = [nightlyCheck(store, disk), nightlyCheck(store, disk)]
     const look = () => Promise.all(nodes.map((node) => node.look()))
-    const sweptAt = async () => (await lastSweep(store.read))?.at
+    const checkedAt = async () => (await lastCheck(store.read))?.at
     clock.freeze()
-    const first = await sweptAt()
+    const first = await checkedAt()
     await look()
-    expect(await sweptAt()).toBe(first) // an hour after the start
-    clock.advance({ seconds: HOUR })
+    expect(await checkedAt()).toBe(first) // a day after the first look
+    clock.advance({ seconds: 24 * HOUR })
     await look()
-    const second = await sweptAt()
+    const second = await checkedAt()
     expect(second).toBe(now())
-    clock.advance({ seconds: HOUR - 1 })
+    clock.advance({ seconds: 24 * HOUR - 1 })
     await look()
-    expect(await sweptAt()).toBe(second)
+    expect(await checkedAt()).toBe(second)
     for (const node of nodes) await node.stop()
   })
 })

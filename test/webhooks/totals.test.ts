@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { wrongTotals } from "../../src/operations/webhook-totals"
 import { MOST_OPEN } from "../../src/webhooks/backlog"
 import { exhaustAll, releaseHeld } from "../../src/webhooks/held"
 import { purgeDeliveries, removeOfEvents } from "../../src/webhooks/retention"
@@ -9,12 +8,9 @@ import { webhooks, webhookTotals } from "../../src/webhooks/tables"
 import { count, totalsOfOne } from "../../src/webhooks/totals"
 import { receiver } from "../fakes/receiver"
 import { type TestHooks, testHooks, until } from "../harness/hooks"
+import { wrongTotals } from "../harness/wrong-totals"
 
-async function wrong({ store, project_id }: TestHooks) {
-  const found: object[] = []
-  for await (const one of wrongTotals(store.read, project_id, async () => {})) found.push(one)
-  return found
-}
+const wrong = ({ store, project_id }: TestHooks) => wrongTotals(store.read, project_id)
 
 describe("the totals of an endpoint", () => {
   test("are those of its rows, whatever became of them", async () => {

@@ -11,11 +11,7 @@ import { messages } from "../../../src/messages/tables"
 import { openArchive } from "../../../src/operations/backup/archive-reader"
 import { createBackup } from "../../../src/operations/backup/create-backup"
 import { changeHeld } from "../../../src/operations/held-work"
-import {
-  type BrokenInvariant,
-  brokenInAccount,
-  brokenInProject,
-} from "../../../src/operations/invariants"
+import { type BrokenInvariant, brokenIn } from "../../../src/operations/invariants"
 import { restore } from "../../../src/operations/restore/restore"
 import { type Running, start } from "../../../src/server"
 import type { Store } from "../../../src/store/store"
@@ -128,8 +124,8 @@ async function broken(store: Store): Promise<BrokenInvariant[]> {
   await store.snapshot(async (db) => {
     const look = { db, pause: async () => {}, since: null, overdue_before: null }
     for (const { id, account_id } of await db.select().from(projects)) {
-      for await (const one of brokenInProject(look, id)) found.push(one)
-      for await (const one of brokenInAccount(look, account_id)) found.push(one)
+      for await (const one of brokenIn(look, { kind: "project", id })) found.push(one)
+      for await (const one of brokenIn(look, { kind: "account", id: account_id })) found.push(one)
     }
   })
   return found
