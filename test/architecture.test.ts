@@ -263,6 +263,14 @@ const GONE: [string, RegExp][] = [
     /\bkeep(Tidy|Backups|Invariants)\(|backup-schedule|followMasterKey|joinAsNode/,
   ],
   ["zones as words in a time of the command line", /zoneNamed/],
+  [
+    "page-level recovery of SQLite: the newest verified backup is the way back",
+    /store\/recover|sqlite-format|db-recover|db recover/,
+  ],
+  [
+    "an upgrade that tries the new version on a copy, or has a process that watches over it",
+    /upgrade-trial|trialFolder|pauseQueues|upgrade-guard|--guard/,
+  ],
   ["a file of its own for the held part of a fan-out", /held-fan-outs|dropHeld\(/],
   ["a second reader of html, or turns by a map", /\breadTag\(html|asciiLower|limited</],
   ["the signing of a release in the program itself", /signDigest|secretKeyText/],

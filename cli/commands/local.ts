@@ -99,7 +99,6 @@ function defineUpgrade(program: Command): void {
     .option("--public-key <key>", "key of the releases: a file minisign.pub, or its second line")
     .option(...DATA_DIR)
     .option(...SET, several)
-    .addOption(new Option("--guard").hideHelp())
     .addHelpText(
       "after",
       examples(

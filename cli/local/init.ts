@@ -8,7 +8,7 @@ import { usage } from "../lib/errors"
 import { fields } from "../lib/table"
 import { type BeginOptions, begins, type LocalOptions, localSettings, sameData } from "./settings"
 import { startFailure } from "./start-errors"
-import { demandNoUpgrade, demandStillNone, enterMigration } from "./upgrade-entry"
+import { demandNoUpgrade, enterMigration } from "./upgrade-entry"
 
 /** Makes master key, account, project and key where there is none. A second time changes nothing. */
 export const init: Action<BeginOptions> = async (context, options) => {
@@ -115,10 +115,9 @@ export async function withStore<Result>(
     const { startRouting } = await import("../../src/webhooks/route-events")
     startRouting() // an act without a server, such as a purge of held work, is told to endpoints, too
     const patience_ms = waits ? BOOT_PATIENCE_MS : 0
-    if (!in_upgrade) demandNoUpgrade(values)
     const store = await openStore(values, { begin, patience_ms })
     try {
-      if (!in_upgrade) await demandStillNone(values)
+      if (!in_upgrade) await demandNoUpgrade(values)
       const makes = begin !== "never"
       return await act(store, () => openSecretsFor(store, values, { makes }))
     } finally {

@@ -19,6 +19,7 @@ export async function startServer(
   useSettings(loaded)
   outliveReaders()
   keepLogWhole()
+  for (const setting of loaded.gone) log.warn("a setting that has gone is ignored", { setting })
   let running: Running | undefined
   process.on("SIGHUP", () => void reloadSettings(loaded).then(() => running?.reload()))
   try {

@@ -83,15 +83,6 @@ function linkOf(path: string): string | undefined {
 /** Linux appends this to the path of a program whose file was removed. */
 const GONE = / \(deleted\)$/
 
-/** Every process that was started with this folder as its `--data-dir`. */
-export function processesOn(data_dir: string): number[] {
-  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name))
-  return pids.map(Number).filter((pid) => {
-    const words = wordsOf(pid)
-    return words.some((word, at) => word === "--data-dir" && words[at + 1] === data_dir)
-  })
-}
-
 /** What the process was started with; nothing of one that has ended or belongs to another user. */
 function wordsOf(pid: number): string[] {
   try {

@@ -8,7 +8,7 @@ import {
   rmSync,
   statSync,
 } from "node:fs"
-import { copyFile, stat } from "node:fs/promises"
+import { copyFile, stat, writeFile } from "node:fs/promises"
 import { basename, resolve } from "node:path"
 import { ELF_HEAD_BYTES, platformOf } from "../../src/lib/elf"
 import {
@@ -19,15 +19,18 @@ import {
   readSignature,
   verifyDigest,
 } from "../../src/lib/minisign"
-import { PROGRAM, ReleaseError, unpackProgram } from "../../src/operations/upgrade/release-archive"
-import { type ReleaseFacts, readReleaseComment } from "../../src/operations/upgrade/release-comment"
-import { releaseKey } from "../../src/operations/upgrade/release-key"
-import { SIGNATURE } from "../../src/operations/upgrade/trial-files"
 import { download } from "../lib/download"
 import { version } from "../lib/environment"
 import { exits, Failure, usage } from "../lib/errors"
 import { unreadable } from "../lib/input"
 
+/** Put there by the build of a release: the second line of the maintainers' `minisign.pub`. */
+declare const BELFRY_RELEASE_KEY: string | undefined
+
+/** The program in the archive of a release. */
+const PROGRAM = "belfry"
+/** The end of the name of a signature. */
+export const SIGNATURE = ".minisig"
 const MOST_SIGNATURE_BYTES = 16_384
 const MOST_ARCHIVE_BYTES = 512 * 1024 * 1024
 
@@ -41,8 +44,13 @@ interface WantedRelease {
   onBytes: (bytes: number) => void
 }
 
-/** A release whose signature is right and that is meant for this machine. */
-export interface CheckedRelease extends ReleaseFacts {
+/** A release whose signature is right and that is meant for this machine, by the facts that are signed with it. */
+export interface CheckedRelease {
+  version: string
+  /** `linux-x64`, `linux-arm64-musl` … */
+  platform: string
+  /** The name of the archive. */
+  file: string
   /** The archive on this machine. */
   path: string
   key_id: string
@@ -64,9 +72,11 @@ export async function checkRelease(wanted: WantedRelease): Promise<CheckedReleas
 
 function keyFor(given: string | undefined): MinisignPublicKey {
   if (given === undefined) {
-    const own = releaseKey()
-    if (own === null) throw usage(NO_KEY, "give the key of your releases with --public-key")
-    return readPublicKey(own)
+    if (typeof BELFRY_RELEASE_KEY === "string") return readPublicKey(BELFRY_RELEASE_KEY)
+    throw usage(
+      "This binary was built from sources, so it knows no key of releases.",
+      "give the key of your releases with --public-key",
+    )
   }
   try {
     const is_file = statSync(given, { throwIfNoEntry: false })?.isFile()
@@ -76,8 +86,6 @@ function keyFor(given: string | undefined): MinisignPublicKey {
     throw usage(`--public-key: ${error.message}`, "give a file minisign.pub, or its second line")
   }
 }
-
-const NO_KEY = "This binary was built from sources, so it knows no key of releases."
 
 const isUrl = (source: string) => /^https?:\/\//i.test(source)
 
@@ -112,6 +120,8 @@ async function copyArchive(source: string, target: string): Promise<void> {
   await copyFile(path, target, files.COPYFILE_FICLONE).catch(refuse)
 }
 
+type ReleaseFacts = Omit<CheckedRelease, "path" | "key_id">
+
 async function signedFacts(
   path: string,
   source: string,
@@ -119,13 +129,7 @@ async function signedFacts(
 ): Promise<ReleaseFacts> {
   try {
     const signature = readSignature(readFileSync(path + SIGNATURE, "utf8"))
-    const comment = verifyDigest(key, signature, await digestOf(createReadStream(path)))
-    const facts = readReleaseComment(comment)
-    if (facts) return facts
-    throw new MinisignError(
-      "malformed",
-      "The signature names no version and platform of a release.",
-    )
+    return factsIn(verifyDigest(key, signature, await digestOf(createReadStream(path))))
   } catch (error) {
     if (!(error instanceof MinisignError)) throw error
     const name = basename(isUrl(source) ? new URL(source).pathname : source)
@@ -133,6 +137,15 @@ async function signedFacts(
     const hint = "download the archive and its .minisig again, from the page of the release"
     throw new Failure(exits.failed, "bad_signature", message, { hint })
   }
+}
+
+/** `version:0.2.0`, `platform:linux-x64`, `file:…`, with tabs between them as minisign has them. */
+function factsIn(comment: string): ReleaseFacts {
+  const pairs = comment.split("\t").map((part) => part.split(/:(.*)/s))
+  const { version, platform, file } = Object.fromEntries(pairs) as Partial<ReleaseFacts>
+  if (version && platform && file && /^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
+    return { version, platform, file }
+  throw new MinisignError("malformed", "The signature names no version and platform of a release.")
 }
 
 function demandPlatform({ platform, file }: ReleaseFacts): void {
@@ -169,18 +182,24 @@ function demandNewer({ version: there }: ReleaseFacts): void {
  */
 export async function stageProgram(release: CheckedRelease, target: string): Promise<void> {
   rmSync(target, { force: true })
-  try {
-    await unpackProgram(release.path, target)
-  } catch (error) {
-    rmSync(target, { force: true })
-    if (!(error instanceof ReleaseError)) throw error
-    throw new Failure(exits.failed, "bad_release", error.message)
-  }
+  const program = await programIn(release.path)
+  await writeFile(target, program.stream(), { mode: 0o755, flush: true })
   const said = Bun.spawnSync([target, "--version"], { stdin: "ignore", timeout: 30_000 })
   const found = said.stdout.toString().trim()
   if (said.success && found === release.version) return
-  rmSync(target, { force: true })
   const reason = said.success ? `it calls itself "${found}"` : said.stderr.toString().trim()
-  const message = `The ${PROGRAM} of ${release.file} does not run here: ${reason || "it ends at once"}.`
-  throw new Failure(exits.failed, "bad_release", message)
+  throw bad(`The ${PROGRAM} of ${release.file} does not run here: ${reason || "it ends at once"}.`)
 }
+
+async function programIn(archive: string): Promise<File> {
+  try {
+    const files = await new Bun.Archive(await Bun.file(archive).bytes()).files(PROGRAM)
+    const program = files.get(PROGRAM)
+    if (program) return program
+  } catch (error) {
+    throw bad(`The archive is damaged: ${(error as Error).message}.`)
+  }
+  throw bad(`The archive has no file "${PROGRAM}".`)
+}
+
+const bad = (message: string) => new Failure(exits.failed, "bad_release", message)

@@ -1,27 +1,43 @@
-import { statSync } from "node:fs"
-import { type Loaded, useSettings } from "../../src/core/config"
+import { copyFileSync, realpathSync, rmSync, statSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { type Loaded, type Settings, useSettings } from "../../src/core/config"
+import { newId } from "../../src/core/ids"
+import { openSecrets } from "../../src/core/secrets"
 import { monotonic } from "../../src/core/time"
-import { lockUpgrade } from "../../src/operations/upgrade/exchange"
-import { readJournal } from "../../src/operations/upgrade/journal"
+import { backupDir } from "../../src/operations/backup/backup-folder"
+import { createBackup, databaseBytes } from "../../src/operations/backup/create-backup"
+import { spaceFault } from "../../src/operations/free-space"
+import { readJournal, syncPath, upgradeFolder } from "../../src/operations/upgrade/journal"
+import { sqlitePath } from "../../src/store/open"
 import type { Action, Context } from "../lib/context"
+import { environment, version } from "../lib/environment"
 import { exits, Failure, usage } from "../lib/errors"
 import { pause } from "../lib/time"
 import { isCompiled } from "./own-binary"
-import { serverOf } from "./server-process"
-import { localSettings } from "./settings"
+import { isContainer, type ServerProcess, serverOf } from "./server-process"
+import { type LocalOptions, localSettings } from "./settings"
 import { startFailure } from "./start-errors"
-import { guardUpgrade } from "./upgrade-guard"
-import { endTrial, endUpgrade } from "./upgrade-recovery"
-import { type UpgradeOptions, type UpgradeRecord, upgradeNow } from "./upgrade-work"
+import { endUpgrade, lockUpgrade, previousOf } from "./upgrade-end"
+import { demandAlone, exchange } from "./upgrade-exchange"
+import { type CheckedRelease, checkRelease, SIGNATURE, stageProgram } from "./upgrade-release"
+
+interface UpgradeOptions extends LocalOptions {
+  check?: boolean
+  /** False for `--no-migrate`. */
+  migrate?: boolean
+  publicKey?: string
+}
 
 const LOCK_MILLISECONDS = 3000
 const LOOK_MILLISECONDS = 100
+/** A migration of a large database takes minutes. */
+const MIGRATE_MILLISECONDS = 3_600_000
 
 const FIELDS = ["from_version", "to_version", "platform", "key_id", "migrations", "done"]
 
 /**
- * Puts a newer release in the place of this program. Signature, backup and trial come before anything is
- * stopped; whatever fails afterwards brings the old program and its database back.
+ * Puts a newer release in the place of this program. Signature and backup come before anything is stopped; whatever
+ * fails afterwards brings the old program and its database back.
  */
 export const upgrade: Action<UpgradeOptions> = async (context, options, source = "") => {
   if (context.flags.dryRun)
@@ -30,22 +46,21 @@ export const upgrade: Action<UpgradeOptions> = async (context, options, source =
   if (!isCompiled()) throw usage("Only the compiled binary can be upgraded.", "update the sources")
   const loaded = settingsOfServer(context, options)
   useSettings(loaded)
-  const { data_dir } = loaded.values
-  if (options.guard) return guardUpgrade(loaded.values)
-  await demandData(loaded)
-  demandUser(data_dir)
-  const release = await lockSoon(data_dir)
+  const { values } = loaded
+  await demandData(values)
+  demandUser(values.data_dir)
+  const release = await lockSoon(values.data_dir)
   try {
-    await endLeftOver(loaded)
-    const record = await upgradeNow({ context, options, loaded, source })
-    await tell(context, record)
+    const left = readJournal(values.data_dir) // of a command that was killed
+    if (left) await endUpgrade(values, left)
+    await upgradeNow({ context, options, settings: values, source })
     return exits.done
   } finally {
     release()
   }
 }
 
-/** What watches over an upgrade of before, or a server that starts, may have the lock for a moment. */
+/** A server that starts may have the lock for a moment. */
 async function lockSoon(data_dir: string): Promise<() => void> {
   const deadline = monotonic() + LOCK_MILLISECONDS
   for (;;) {
@@ -68,10 +83,11 @@ function settingsOfServer({ flags }: Context, options: UpgradeOptions): Loaded {
 }
 
 /** An upgrade makes no folder and no database. */
-async function demandData({ values }: Loaded): Promise<void> {
+async function demandData(settings: Settings): Promise<void> {
   const { hasBegun } = await import("../../src/store/open")
   const { nothingIn } = await import("../../src/store/database-file")
-  if (!hasBegun(values)) throw startFailure(nothingIn(values.data_dir), { listen: "", ...values })
+  if (!hasBegun(settings))
+    throw startFailure(nothingIn(settings.data_dir), { listen: "", ...settings })
 }
 
 /**
@@ -86,21 +102,184 @@ export function demandUser(data_dir: string, user = process.getuid?.()): void {
   throw usage(message, "run the command as the user of the server")
 }
 
-/** One that a crash has cut off is ended first: the next one must begin with one version and its data. */
-async function endLeftOver({ values }: Loaded): Promise<void> {
-  const left = readJournal(values.data_dir)
-  if (left) await endUpgrade(values, left)
-  await endTrial(values.data_dir)
+interface UpgradeWork {
+  context: Context
+  options: UpgradeOptions
+  settings: Settings
+  /** A file or an URL. */
+  source: string
+}
+
+/** The whole way from the signature to the new version. With --check it ends before anything changes. */
+async function upgradeNow(work: UpgradeWork): Promise<void> {
+  const { context, options, settings, source } = work
+  const { data_dir } = settings
+  const { output } = context
+  const note = async (text: string) => {
+    output.passing("")
+    await output.note(`${context.paint.dim("·")} ${text}`)
+  }
+  const server = serverOf(data_dir)
+  const program = server?.program ?? realpathSync(process.execPath)
+  if (server && isContainer(server)) {
+    const hint = "start a container of the newer image with the same volume"
+    throw usage("The server is the first process of a container, so it cannot be exchanged.", hint)
+  }
+  const archive = join(upgradeFolder(data_dir), "release.tar.gz")
+  const [staged, kept] = [`${program}.new`, previousOf(program)]
+  try {
+    const found = await checkRelease({
+      source,
+      public_key: options.publicKey,
+      target: archive,
+      onBytes: (bytes) => output.passing(`fetched ${Math.floor(bytes / 1e6)} MB`),
+    })
+    await note(`the signature of ${found.file} is right (key ${found.key_id})`)
+    await demandSpace(settings, program)
+    await stageProgram(found, staged).catch((error) => notWritten(program, error))
+    const run = runner(work, staged, server)
+    const { pending } = await run<{ pending: string[] }>("--dry-run")
+    const keeps_database = pending.length > 0
+    if (keeps_database && options.migrate === false) throw unwanted(pending)
+    if (keeps_database) await demandAlone(settings, server ? 1 : 0)
+    if (options.check) return await tell(context, found, pending)
+    await note(`backup ${await backUp(settings, (text) => output.passing(text))}`)
+    keepProgram(program, kept)
+    const id = newId()
+    const downtime_ms = await exchange({
+      settings,
+      upgrade: {
+        ...{ format: 1, id, from_version: version, to_version: found.version },
+        ...{ program, staged, kept, keeps_database },
+      },
+      // It may have ended during the backup, and been started again by another program.
+      server: serverOf(data_dir) ?? server,
+      migrate: () => run("--upgrade", id),
+      onStep: note,
+    })
+    await tell(context, found, pending, { downtime_ms })
+  } finally {
+    for (const path of [archive, archive + SIGNATURE, staged]) rmSync(path, { force: true })
+  }
+}
+
+/** Throws Failure where a disk would be full, or below the floor of the server that goes on. */
+async function demandSpace(settings: Settings, program: string): Promise<void> {
+  const bytes = await databaseBytes(settings)
+  const fault = await spaceFault(
+    settings,
+    [
+      { dir: dirname(program), bytes: 2 * statSync(program).size },
+      { dir: backupDir(settings), bytes: 2 * bytes },
+      // The database of before is kept aside: on Postgres by its server.
+      ...(settings.database_url === null ? [{ dir: dirname(sqlitePath(settings)), bytes }] : []),
+    ],
+    "the upgrade",
+  )
+  if (!fault) return
+  throw new Failure(exits.storage, "storage", fault, { hint: "free some space, then try again" })
+}
+
+/** Whole or not at all: an undone upgrade puts it in the place of the program. */
+function keepProgram(program: string, kept: string): void {
+  try {
+    copyFileSync(program, kept)
+    syncPath(kept)
+  } catch (error) {
+    rmSync(kept, { force: true })
+    notWritten(program, error)
+  }
+}
+
+function notWritten(program: string, error: unknown): never {
+  if (error instanceof Failure) throw error
+  const reason = error instanceof Error ? error.message : String(error)
+  const message = `A file in ${dirname(program)}, the folder of the program, cannot be written: ${reason}.`
+  const hint = "let the user of the server write to that folder"
+  throw new Failure(exits.storage, "storage", message, { hint })
+}
+
+/** Runs `migrate` of the new program on the same data, in the environment of the server. Answers what it tells. */
+function runner(work: UpgradeWork, program: string, server: ServerProcess | undefined) {
+  const { config } = work.context.flags
+  const same = [
+    ...(config === undefined ? [] : ["--config", config]),
+    ...(work.options.set ?? []).flatMap((pair) => ["--set", pair]),
+    ...["--data-dir", work.settings.data_dir],
+  ]
+  return async <Told>(...words: string[]): Promise<Told> => {
+    const child = Bun.spawn([program, "migrate", "--json", ...words, ...same], {
+      env: server?.environment ?? environment,
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+      timeout: MIGRATE_MILLISECONDS,
+    })
+    const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+    if (child.exitCode === 0) return JSON.parse(out) as Told
+    const lines = err.trim().split("\n")
+    const body = lines.findLast((line) => line.startsWith('{"error":'))
+    const reason = body ? (JSON.parse(body) as ErrorBody).error.message : lines.at(-1)
+    const message = `The new version cannot migrate the data: ${reason || "it ended at once"}`
+    throw new Failure(exits.failed, "migration_failed", message, {
+      hint: "the version of before goes on",
+    })
+  }
+}
+
+interface ErrorBody {
+  error: { message: string }
+}
+
+const unwanted = (pending: string[]) =>
+  new Failure(
+    exits.conflict,
+    "migrations_needed",
+    `The new version needs migrations: ${pending.join(", ")}.`,
+    { hint: "upgrade without --no-migrate" },
+  )
+
+/** Makes a backup, as it is made each day. Answers its path. */
+async function backUp(settings: Settings, say: (text: string) => void): Promise<string> {
+  try {
+    const { data_dir, "security.master_key": master_key } = settings
+    const secrets = openSecrets({ data_dir, master_key, make: false })
+    const share = (done: number, total: number) => Math.min(100, Math.floor((100 * done) / total))
+    const { path } = await createBackup(
+      { settings, secrets },
+      {
+        onProgress: ({ step, done, total }) => say(`backup, ${step}: ${share(done, total || 1)} %`),
+      },
+    )
+    return path
+  } catch (error) {
+    throw startFailure(error, { listen: "", ...settings })
+  }
 }
 
 /** What was done, or with --check what would be. */
-async function tell({ output, paint }: Context, record: UpgradeRecord): Promise<void> {
-  const { from_version, to_version, migrations, done, downtime_ms } = record
+async function tell(
+  { output, paint }: Context,
+  { version: to_version, platform, key_id }: CheckedRelease,
+  migrations: string[],
+  result?: { downtime_ms: number | null },
+): Promise<void> {
+  const downtime_ms = result?.downtime_ms ?? null
+  const done = result !== undefined
   const steps = migrations.length === 0 ? "no migration" : `migrations ${migrations.join(", ")}`
   const pause = downtime_ms === null ? "" : `; nothing was accepted for ${downtime_ms} ms`
   const human = done
-    ? `${paint.green("✓")} ${from_version} → ${to_version} (${steps})${pause}`
-    : `${paint.green("✓")} ${to_version} can take the place of ${from_version} (${steps})`
+    ? `${paint.green("✓")} ${version} → ${to_version} (${steps})${pause}`
+    : `${paint.green("✓")} ${to_version} can take the place of ${version} (${steps})`
+  const record = {
+    from_version: version,
+    to_version,
+    platform,
+    key_id,
+    migrations,
+    done,
+    downtime_ms,
+  }
   await output.record(record, () => human, to_version)
   if (done) await output.next("belfry smoke")
 }

@@ -291,11 +291,6 @@ export const keys = {
     64,
     "Memory in MB for the page cache of the SQLite connection that reads. The one that writes has a quarter of it.",
   ),
-  "upgrade.trial": key(
-    duration,
-    60 * SECOND,
-    "How long `belfry upgrade` runs the new version on a copy of the data, before it takes the place of the old one.",
-  ),
   "upgrade.ready": key(
     durationFrom("1s", "10m"),
     30 * SECOND,
@@ -357,8 +352,11 @@ export type Settings = { [K in KeyName]: ValueOf<(typeof keys)[K]> }
 
 export const keyNames = Object.keys(keys) as KeyName[]
 
+/** Settings of earlier versions. A machine that still has one starts, and its log says that nothing reads it. */
+export const goneNames: readonly string[] = ["upgrade.trial"]
+
 /** `log.level` → `BELFRY_LOG_LEVEL`; the urls of the database keep the names that hosts give them. */
-export const variableOf = (name: KeyName): string =>
+export const variableOf = (name: string): string =>
   name.startsWith("database_")
     ? name.toUpperCase()
     : `BELFRY_${name.toUpperCase().replaceAll(".", "_")}`

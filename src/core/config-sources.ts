@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { userInfo } from "node:os"
 import { join } from "node:path"
-import { type KeyName, keyNames, variableOf } from "./config-keys"
+import { goneNames, type KeyName, keyNames, variableOf } from "./config-keys"
 
 export type Variables = Record<string, string | undefined>
 
@@ -21,6 +21,8 @@ const own_flags: Partial<Record<string, string>> = {
   "http.listen": "--listen",
 }
 
+const allNames = [...keyNames, ...goneNames]
+
 export function fromFlags(flags: Record<string, unknown>): Given[] {
   return Object.entries(flags).flatMap(([name, raw]) => {
     const source = `flag ${own_flags[name] ?? `--set ${name}`}`
@@ -30,7 +32,7 @@ export function fromFlags(flags: Record<string, unknown>): Given[] {
 
 /** An empty variable counts as not set: that is how shells and unit files switch one off. */
 export function fromEnvironment(environment: Variables): Given[] {
-  return keyNames.flatMap((name) => {
+  return allNames.flatMap((name) => {
     const variable = variableOf(name)
     const raw = environment[variable]
     return raw ? [{ name, raw, source: `environment ${variable}` }] : []
@@ -40,7 +42,7 @@ export function fromEnvironment(environment: Variables): Given[] {
 /** `BELFRY_…_FILE` first, then a file named like the key in the service manager's credentials. */
 export function fromFiles(environment: Variables, faults: string[]): Given[] {
   const folder = environment.CREDENTIALS_DIRECTORY
-  return keyNames.flatMap((name) => {
+  return allNames.flatMap((name) => {
     const variable = `${variableOf(name)}_FILE`
     const path = environment[variable]
     if (path) {
@@ -71,7 +73,7 @@ export function fromToml(path: string, faults: string[]): Given[] {
 
 /** Variables that look like ours and are not, so that a typing error cannot pass unseen. */
 export function unknownVariables(environment: Variables): string[] {
-  const known = new Set(keyNames.map(variableOf).flatMap((name) => [name, `${name}_FILE`]))
+  const known = new Set(allNames.map(variableOf).flatMap((name) => [name, `${name}_FILE`]))
   return Object.keys(environment).filter(
     (name) => name.startsWith("BELFRY_") && !known.has(name) && !foreign.test(name),
   )

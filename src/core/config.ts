@@ -1,4 +1,12 @@
-import { guessKey, guessVariable, type KeyName, keyNames, keys, type Settings } from "./config-keys"
+import {
+  goneNames,
+  guessKey,
+  guessVariable,
+  type KeyName,
+  keyNames,
+  keys,
+  type Settings,
+} from "./config-keys"
 import {
   defaultDataDir,
   fromEnvironment,
@@ -36,6 +44,8 @@ export interface Explanation {
 
 export interface Loaded {
   values: Settings
+  /** What is set and was a setting of an earlier version, each with its source. Nothing reads it. */
+  gone: readonly string[]
   /** Where a value comes from. Throws ConfigError for an unknown key, naming the nearest one. */
   explain(key: string): Explanation
   all(): Explanation[]
@@ -60,6 +70,7 @@ export interface Sources {
 export function loadSettings(sources: Sources = {}): Loaded {
   const environment = sources.environment ?? process.env
   const faults: string[] = []
+  const gone: string[] = []
   const given = collect(sources, environment, faults)
   const fallbacks: Settings = { ...factory(environment), ...sources.defaults }
   const values = { ...fallbacks }
@@ -67,6 +78,10 @@ export function loadSettings(sources: Sources = {}): Loaded {
 
   // The weakest source first, so that a stronger one overwrites it; each is checked all the same.
   for (const { name, raw, source } of given.toReversed()) {
+    if (goneNames.includes(name)) {
+      gone.push(`${name} (${source})`)
+      continue
+    }
     if (!isKeyName(name)) {
       faults.push(`${name} (${source}) is not a setting; ${guessKey(name)}`)
       continue
@@ -80,7 +95,7 @@ export function loadSettings(sources: Sources = {}): Loaded {
   }
   faults.push(...contradictions(values))
   if (faults.length > 0) throw new ConfigError(faults)
-  return { ...loaded(values, fallbacks, origins), again: () => loadSettings(sources) }
+  return { ...loaded(values, fallbacks, origins), gone, again: () => loadSettings(sources) }
 }
 
 let process_settings: Loaded | undefined
@@ -158,7 +173,7 @@ function loaded(
   values: Settings,
   fallbacks: Settings,
   origins: Partial<Record<KeyName, string>>,
-): Omit<Loaded, "again"> {
+): Omit<Loaded, "again" | "gone"> {
   const explain = (name: string): Explanation => {
     if (!isKeyName(name)) {
       throw new ConfigError([`${name} is not a setting; ${guessKey(name)}`])

@@ -74,12 +74,9 @@ function paxRecord(keyword: string, value: string): Buffer {
 /**
  * The entry that a header describes: of the first block, or of the three blocks where the first one is a
  * pax header. `blocks_needed` are wanted before it can be told. `undefined` for every header that
- * `tarHeader` would not have written so: links, folders, a mode that is not in `modes`, a wrong checksum.
+ * `tarHeader` would not have written so: links, folders, another mode than 0600, a wrong checksum.
  */
-export function readTarHeader(
-  header: Buffer,
-  modes: readonly number[] = [OWN_FILE],
-): TarEntry | { blocks_needed: number } | undefined {
+export function readTarHeader(header: Buffer): TarEntry | { blocks_needed: number } | undefined {
   const type = header.toString("latin1", 156, 157)
   if (type === EXTENDED && header.length < 3 * BLOCK_BYTES) return { blocks_needed: 3 }
   const last = type === EXTENDED ? header.subarray(2 * BLOCK_BYTES) : header
@@ -91,11 +88,8 @@ export function readTarHeader(
     size: type === EXTENDED ? size : numberIn(last.toString("latin1", 124, 135), 8),
     modified: numberIn(last.toString("latin1", 136, 147), 8),
   }
-  const mode = numberIn(last.toString("latin1", 100, 107), 8)
-  if (!modes.includes(mode)) return undefined
   const is_known = Number.isSafeInteger(entry.size) && Number.isSafeInteger(entry.modified)
-  if (!is_known || !tarHeader({ ...entry, mode }).equals(header)) return undefined
-  return mode === OWN_FILE ? entry : { ...entry, mode }
+  return is_known && tarHeader(entry).equals(header) ? entry : undefined
 }
 
 const numberIn = (digits = "", base: number) =>

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test"
 import { enterUpgrade } from "../../cli/local/upgrade-entry"
-import { dropKeptSchema, keepSchema } from "../../src/operations/upgrade/kept-schema"
-import { servingNodes } from "../../src/operations/upgrade/serving-nodes"
+import { dropKeptSchema, keepSchema, servingNodes } from "../../src/operations/upgrade/kept-schema"
 import { start } from "../../src/server"
 import { freshDatabase } from "../harness/postgres"
 import { quietLog } from "../harness/quiet"

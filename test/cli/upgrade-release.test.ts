@@ -5,9 +5,9 @@ import { join } from "node:path"
 import { checkRelease } from "../../cli/local/upgrade-release"
 import { ELF_HEAD_BYTES, platformOf } from "../../src/lib/elf"
 import { digestOf } from "../../src/lib/minisign"
-import { releaseComment } from "../../src/operations/upgrade/release-comment"
 import { leftover } from "../harness/leftovers"
 import { newKeyPair, publicKeyText, signDigest } from "../harness/minisign-signing"
+import { releaseComment } from "../harness/release-archive"
 
 const version = "99.1.0"
 

@@ -12,7 +12,6 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { SQL } from "bun"
 import { readJournal, type UpgradeStep } from "../../src/operations/upgrade/journal"
-import { trialFolder } from "../../src/operations/upgrade/trial-files"
 import { binary } from "../harness/binary"
 import { leftover } from "../harness/leftovers"
 import type { NextRelease } from "../harness/next-release"
@@ -50,7 +49,6 @@ export async function upgradeBox(options: BoxOptions) {
     PATH: process.env.PATH ?? "",
     HOME: join(folder, "home"),
     BELFRY_MAILBOX_LISTEN: "127.0.0.1:0",
-    BELFRY_UPGRADE_TRIAL: "500ms",
     // Where a version hangs or the command is killed, the end of this is waited for.
     BELFRY_UPGRADE_READY: fault === "" ? "90s" : "20s",
     BELFRY_UPGRADE_SUPERVISOR: is_supervised ? "yes" : "auto",
@@ -92,6 +90,15 @@ export async function upgradeBox(options: BoxOptions) {
       Object.assign(env, other)
       start(serve)
     },
+    /** The version that serves in the end: a person, or the supervisor, starts the server whenever none runs. */
+    async restarted() {
+      while ((await fetch(`${url}/readyz`).catch(() => undefined))?.status !== 200) {
+        if (!is_supervised && !processesIn(folder).some((pid) => wordsOf(pid).includes("serve")))
+          start(serve)
+        await Bun.sleep(10 * LOOK_MILLISECONDS)
+      }
+      return served(url, log)
+    },
     traffic: (domain?: string) => traffic(url, api_key, domain),
     /** Which of the messages are not there any more. */
     async missing(ids: readonly string[]) {
@@ -109,11 +116,6 @@ export async function upgradeBox(options: BoxOptions) {
         if (backupsIn(data_dir, ".tar").length > before) return
         await Bun.sleep(1)
       }
-    },
-    /** Resolves when the new version serves the copy. */
-    async trial() {
-      while (!existsSync(join(trialFolder(data_dir), "admin.sock")))
-        await Bun.sleep(LOOK_MILLISECONDS)
     },
     /** Resolves when the upgrade has come to the step. */
     async step(wanted: UpgradeStep) {

@@ -1,8 +1,5 @@
-import { existsSync } from "node:fs"
 import { serverOf } from "../../cli/local/server-process"
 import { probationOf, type UpgradeStep } from "../../src/operations/upgrade/journal"
-import { trialFolder } from "../../src/operations/upgrade/trial-files"
-import type { NextRelease } from "../harness/next-release"
 import { ended, type UpgradeBox } from "./upgrade-box"
 
 /** Who is killed at which step of an upgrade to a later version with this fault. */
@@ -20,7 +17,7 @@ export const KILLS: UpgradeKill[] = [
   { who: "command", at: "changing", fault: "slow", is_supervised: true },
   { who: "command", at: "stopping", fault: "slow" },
   { who: "command", at: "copying", fault: "slow" },
-  { who: "command", at: "returning", fault: "sick-later" },
+  { who: "command", at: "returning", fault: "sick" },
   { who: "command", at: "starting", fault: "slow", is_supervised: true },
   { who: "migration", at: "changing", fault: "slow" },
   { who: "migration", at: "changing", fault: "long-migration" },
@@ -40,9 +37,13 @@ export async function upgradeKilled(box: UpgradeBox, kill: UpgradeKill) {
     "SIGKILL",
   )
   await ended(command)
+  let version = await box.restarted()
+  if (kill.who === "command" && kill.at === "stopping") {
+    await box.stop() // it may not have been asked to stop before, and its next start ends the upgrade
+    version = await box.restarted()
+  }
   await box.over()
   while (box.processes("migrate").length > 0) await Bun.sleep(20) // it may begin after all is over
-  const version = await box.served()
   return { version, missing: await box.missing(await load.stop()) }
 }
 
@@ -72,49 +73,34 @@ async function newProgram(box: UpgradeBox, word: "migrate" | "serve"): Promise<n
   }
 }
 
-/** Kills the new version while it serves the copy, under load. Answers how the upgrade ended, and the mail that is lost. */
-export async function killedInTrial(box: UpgradeBox) {
-  const load = box.traffic()
-  const folder = trialFolder(box.data_dir)
-  const command = box.upgrade()
-  await box.trial()
-  for (const pid of box.processes(folder)) process.kill(pid, "SIGKILL")
-  const done = await ended(command)
-  const left = [...box.processes(folder), ...(existsSync(folder) ? [folder] : [])]
-  const version = await box.served()
-  return { done, left, version, missing: await box.missing(await load.stop()) }
-}
-
 /**
  * Kills the command while it makes its backup, under load, then upgrades. Answers the version that serves between,
  * what became of the upgrade, and the mail that is lost.
  */
-export async function killedInBackup(box: UpgradeBox, { archive }: Pick<NextRelease, "archive">) {
+export async function killedInBackup(box: UpgradeBox) {
   const load = box.traffic()
-  const upgrade = (trial: string) => box.upgrade(archive, "--set", `upgrade.trial=${trial}`)
+  let between: string
   do {
-    const command = upgrade("60s")
+    const command = box.upgrade()
     await box.backup()
     command.kill("SIGKILL")
     await ended(command)
-    while (box.processes("upgrade").length > 0) await Bun.sleep(20) // what watches over it
+    between = await box.restarted()
   } while (box.drafts().length === 0) // the backup may have been over
-  const between = await box.served()
-  const { code } = await ended(upgrade("500ms"))
+  const { code } = await ended(box.upgrade())
   const after = await box.served()
   const verified = await box.run("backup", "verify")
   const missing = await box.missing(await load.stop())
   return { code, between, after, missing, drafts: box.drafts(), verified: verified.code }
 }
 
-/** Kills the old server at a moment of the upgrade, under load. Answers the mail that is lost. */
-export async function oldServerKilled(box: UpgradeBox, at: "backup" | "trial" = "trial") {
+/** Kills the old server while the command makes its backup, under load. Answers the mail that is lost. */
+export async function oldServerKilled(box: UpgradeBox) {
   const load = box.traffic()
   const command = box.upgrade()
-  await box[at]()
+  await box.backup()
   process.kill(idOf(serverOf(box.data_dir)?.pid), "SIGKILL")
-  const between = await box.served()
   const { code } = await ended(command)
   const after = await box.served()
-  return { code, between, after, missing: await box.missing(await load.stop()) }
+  return { code, after, missing: await box.missing(await load.stop()) }
 }

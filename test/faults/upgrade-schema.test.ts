@@ -94,7 +94,7 @@ test.skipIf(sizes.upgraded_schemas === 0)(
   "a folder with the oldest schema has every byte of it again where the last migration fails",
   async () => {
     const [{ path } = { path: "" }] = fixturesOf("sqlite")
-    const box = await boxOf(path, "bad-migration-later")
+    const box = await boxOf(path, "bad-migration")
     const bytes = () => readFileSync(join(box.data_dir, "belfry.db"))
     const before = bytes()
     const failed = await ended(box.upgrade())

@@ -2,20 +2,13 @@ import { afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 
 import { existsSync, readdirSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import manifest from "../../package.json" with { type: "json" }
-import { trialFolder } from "../../src/operations/upgrade/trial-files"
 import { receiver } from "../fakes/receiver"
 import { NEXT_VERSION, type NextRelease, nextRelease } from "../harness/next-release"
 import { expectNoneLost } from "../harness/nothing-lost"
 import { PLANTED_SETTINGS, plant } from "../harness/planted"
 import { sizes } from "../harness/sizes"
 import { ended, type UpgradeBox, upgradeBox } from "./upgrade-box"
-import {
-  KILLS,
-  killedInBackup,
-  killedInTrial,
-  oldServerKilled,
-  upgradeKilled,
-} from "./upgrade-kills"
+import { KILLS, killedInBackup, oldServerKilled, upgradeKilled } from "./upgrade-kills"
 
 setDefaultTimeout(180_000)
 
@@ -134,21 +127,6 @@ test.skipIf(sizes.upgrade_kills === 0)(
   },
 )
 
-test.each(["sick", "bad-migration"].slice(0, sizes.upgrade_faults))(
-  "a new version that is %s in its trial changes nothing",
-  async (fault) => {
-    const box = await newBox({ fault })
-    const before = await uptime(box)
-    const failed = await ended(box.upgrade())
-    expect([failed.code, problemOf(failed).code]).toEqual([1, "trial_failed"])
-    expect(await box.served()).toBe(OLD)
-    expect(await uptime(box)).toBeGreaterThanOrEqual(before)
-  },
-)
-
-const uptime = async ({ url }: UpgradeBox) =>
-  ((await (await fetch(`${url}/healthz`)).json()) as { uptime_seconds: number }).uptime_seconds
-
 /** The program and the database are those of before. */
 async function demandReturn(box: UpgradeBox) {
   await box.over()
@@ -157,12 +135,12 @@ async function demandReturn(box: UpgradeBox) {
   expect(JSON.parse(pending.stdout)).toEqual({ engine: "sqlite", pending: [] })
 }
 
-const LATE = ["sick-later", "bad-migration-later", "hangs-later"]
+const FAULTS = ["sick", "bad-migration", "hangs"]
 
-test.each(LATE.slice(0, sizes.upgrade_faults))(
+test.each(FAULTS.slice(0, sizes.upgrade_faults))(
   "a new version that is %s gives its place back with the database of before",
   async (fault) => {
-    const is_seen = fault !== "hangs-later" // as soon as it has ended
+    const is_seen = fault !== "hangs" // as soon as it has ended
     const box = await newBox({ fault, env: { BELFRY_UPGRADE_READY: is_seen ? "90s" : "20s" } })
     const load = box.traffic()
     const failed = await ended(box.upgrade())
@@ -173,7 +151,7 @@ test.each(LATE.slice(0, sizes.upgrade_faults))(
 )
 
 const SUPERVISED = [
-  ["sick", "sick-later", OLD],
+  ["sick", "sick", OLD],
   ["healthy", "", NEXT_VERSION],
 ] as const
 
@@ -214,69 +192,19 @@ describe("kill -9", () => {
     "of the command in its backup: the old one serves, and the next upgrade works",
     async () => {
       const box = await newBox()
-      expect(await killedInBackup(box, release)).toEqual({
+      expect(await killedInBackup(box)).toEqual({
         ...{ code: 0, between: OLD, after: NEXT_VERSION },
         ...{ missing: [], drafts: [], verified: 0 },
       })
     },
   )
 
-  test.skipIf(sizes.upgrade_kills === 0)(
-    "of the new version in its trial: the old one serves on, and nothing of the trial stays",
-    async () => {
-      const box = await newBox({ env: { BELFRY_UPGRADE_TRIAL: "10s" } })
-      const before = await uptime(box)
-      const { done, ...rest } = await killedInTrial(box)
-      expect([done.code, problemOf(done).code]).toEqual([1, "trial_failed"])
-      expect(rest).toEqual({ left: [], version: OLD, missing: [] })
-      expect(await uptime(box)).toBeGreaterThanOrEqual(before)
-      expect(readdirSync(join(box.folder, "bin"))).toEqual(["belfry"])
-    },
-  )
-
-  const OLD_SERVER = [
-    ["the old server", "trial", false],
-    ["the old server under a supervisor", "trial", true],
-    ["the old server", "backup", false],
-  ] as const
-  test.each(OLD_SERVER.slice(0, sizes.upgrade_faults - 1))(
-    "of %s in the %s: it serves again, and the new one takes over",
-    async (_, at, is_supervised) => {
-      const box = await newBox({ is_supervised, env: { BELFRY_UPGRADE_TRIAL: "3s" } })
-      expect(await oldServerKilled(box, at)).toEqual({
-        code: 0,
-        between: OLD,
-        after: NEXT_VERSION,
-        missing: [],
-      })
+  test.each([false, true].slice(0, sizes.upgrade_faults))(
+    "of the old server in the backup: the new one takes over (under a supervisor: %p)",
+    async (is_supervised) => {
+      const box = await newBox({ is_supervised })
+      expect(await oldServerKilled(box)).toEqual({ code: 0, after: NEXT_VERSION, missing: [] })
+      expect(readdirSync(join(box.folder, "bin")).sort()).toEqual(["belfry", "belfry.previous"])
     },
   )
 })
-
-const IN_TRIAL = [
-  ["the command", false],
-  ["the command and of what watches over it", true],
-] as const
-
-test.each(IN_TRIAL.slice(0, sizes.upgrade_kills))(
-  "kill -9 of %s in the trial: nothing of the trial stays, and the next upgrade works",
-  async (_, is_unwatched) => {
-    const box = await newBox({ env: { BELFRY_UPGRADE_TRIAL: "3s" } })
-    const { data_dir } = box
-    const command = box.upgrade()
-    await box.trial()
-    if (is_unwatched) process.kill(Number(box.processes("--guard")[0]), "SIGKILL")
-    command.kill("SIGKILL")
-    await ended(command)
-    const folder = trialFolder(data_dir)
-    if (!is_unwatched) while (box.processes("upgrade").length > 0) await Bun.sleep(20)
-    expect([box.processes(folder).length, existsSync(folder)]).toEqual(
-      is_unwatched ? [1, true] : [0, false],
-    )
-    expect(await ended(box.upgrade())).toMatchObject({ code: 0 })
-    expect(await box.served()).toBe(NEXT_VERSION)
-    while (box.processes("upgrade").length > 0) await Bun.sleep(20)
-    expect(box.processes().length).toBe(1)
-    expect(readdirSync(join(box.folder, "bin")).sort()).toEqual(["belfry", "belfry.previous"])
-  },
-)

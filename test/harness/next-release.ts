@@ -11,8 +11,6 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { platformOf } from "../../src/lib/elf"
 import { digestOf } from "../../src/lib/minisign"
-import { writeRelease } from "../../src/operations/upgrade/release-archive"
-import { archiveName, releaseComment } from "../../src/operations/upgrade/release-comment"
 import { writeConsole } from "./console"
 import { keptForRun } from "./kept-for-run"
 import { leftover } from "./leftovers"
@@ -25,6 +23,7 @@ import {
   secretKeyText,
   signDigest,
 } from "./minisign-signing"
+import { archiveName, PROGRAM, releaseComment, writeRelease } from "./release-archive"
 
 export const NEXT_VERSION = "99.1.0"
 
@@ -53,7 +52,6 @@ export async function nextRelease(): Promise<NextRelease> {
   return { archive: join(folder, file), public_key, platform, folder, sign }
 }
 
-const PROGRAM = "belfry"
 const KEY = "key"
 
 async function build(folder: string) {

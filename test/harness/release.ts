@@ -18,8 +18,6 @@ import { parseArgs } from "node:util"
 import manifest from "../../package.json" with { type: "json" }
 import { platformOf } from "../../src/lib/elf"
 import { digestOf } from "../../src/lib/minisign"
-import { PROGRAM, writeRelease } from "../../src/operations/upgrade/release-archive"
-import { archiveName, releaseComment } from "../../src/operations/upgrade/release-comment"
 import { productionTree } from "./licences"
 import { root } from "./migrations"
 import {
@@ -28,6 +26,7 @@ import {
   readSecretKey,
   signDigest,
 } from "./minisign-signing"
+import { archiveName, PROGRAM, releaseComment, writeRelease } from "./release-archive"
 import { sbom } from "./sbom"
 
 /** Our platforms, and the package that has Bun's program for each. */

@@ -9,7 +9,6 @@ import { createBackup } from "../../src/operations/backup/create-backup"
 import { raiseMark, whyPutBack } from "../../src/operations/database-mark"
 import { claimFolders } from "../../src/operations/folder-owner"
 import { probationOf, readJournal, readVerdict } from "../../src/operations/upgrade/journal"
-import { removeTrial } from "../../src/operations/upgrade/trial-files"
 import { lockFolder } from "../../src/store/database-file"
 import { quietLog } from "../harness/quiet"
 import { instance } from "./backup/instance"
@@ -41,7 +40,6 @@ const FILES: [file: string, use: (box: Box) => unknown, harmless: InPlace[]][] =
   ["upgrade.json", ({ folder }) => readJournal(folder), []],
   ["upgrade-verdict", ({ folder }) => readVerdict(folder, "1"), ["nothing", "junk"]],
   ["upgrade/probation.pid", ({ folder }) => probationOf(folder), ["nothing", "junk"]],
-  ["upgrade/staged", ({ folder }) => removeTrial(folder), ["nothing"]],
   // These are made anew, or done without.
   ["slots", ({ folder }) => guardIn(join(folder, "slots")), all()],
   ["tls/key.pem", ({ folder }) => certificateIn(folder), ["nothing", "junk"]],

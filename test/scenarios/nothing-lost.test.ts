@@ -65,7 +65,6 @@ function machine(program: string, { port }: CountingRelay): Machine {
     BELFRY_DNS_SERVERS: "127.0.0.1:9",
     BELFRY_WEBHOOKS_REQUIRE_HTTPS: "false",
     BELFRY_WEBHOOKS_ALLOW_PRIVATE: "127.0.0.0/8",
-    BELFRY_UPGRADE_TRIAL: "500ms",
   })
   return { home, data_dir, path: join(data_dir, "belfry.db"), program: own, env }
 }

@@ -20,10 +20,13 @@ import { openDraft, readSmallFile, UnusableFile } from "../../core/small-file"
  * - `starting`: the new version may start. It accepts nothing before the verdict.
  * - `returning`: the database and the program of before come back.
  */
-export const UPGRADE_STEPS = ["stopping", "copying", "changing", "starting", "returning"] as const
+const UPGRADE_STEPS = ["stopping", "copying", "changing", "starting", "returning"] as const
 export type UpgradeStep = (typeof UPGRADE_STEPS)[number]
 
-/** What must be known to finish or to undo an upgrade, in a file of the data folder. */
+/**
+ * What must be known to finish or to undo an upgrade, in a file of the data folder. The old and the new version both
+ * read it, so its form and that of the verdict stay as they are. Earlier versions write more into it.
+ */
 export interface UpgradeJournal {
   format: 1
   id: string
@@ -36,12 +39,8 @@ export interface UpgradeJournal {
   staged: string
   /** Where the old program is kept. */
   kept: string
-  /** Whether the database of before is kept: not where no migration is missing and other nodes serve. */
+  /** Whether the database of before is kept: only where a migration is missing. */
   keeps_database: boolean
-  /** How the server was started; null where none ran. Its environment is in no file. */
-  server: { pid: number; words: string[]; cwd: string } | null
-  /** Another program starts the server again when it ends. */
-  is_supervised: boolean
 }
 
 /** Of the two only one can be written: whether the new version accepts, or the old one comes back. */
@@ -49,13 +48,13 @@ export type UpgradeVerdict = "kept" | "undone"
 
 const JOURNAL = "upgrade.json"
 const VERDICT = "upgrade-verdict"
-const FOLDER = "upgrade"
 
-/** Copies and programs of an upgrade, until it is over. */
-export const upgradeFolder = (data_dir: string): string => join(data_dir, FOLDER)
+/** What an upgrade needs until it is over. */
+export const upgradeFolder = (data_dir: string): string => join(data_dir, "upgrade")
 
-/** What one upgrade of a data folder locks, by the process that carries it on. */
-export const upgradeLock = (data_dir: string): string => join(data_dir, FOLDER, "running")
+export const makeUpgradeFolder = (data_dir: string): void => {
+  mkdirSync(upgradeFolder(data_dir), { recursive: true, mode: 0o700 })
+}
 
 /** The upgrade that is not over; undefined where there is none. */
 export function readJournal(data_dir: string): UpgradeJournal | undefined {
@@ -162,8 +161,4 @@ export function syncPath(path: string): void {
   } finally {
     closeSync(opened)
   }
-}
-
-export const makeUpgradeFolder = (data_dir: string): void => {
-  mkdirSync(upgradeFolder(data_dir), { recursive: true, mode: 0o700 })
 }

@@ -6,35 +6,33 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs"
-import { copyFile, open } from "node:fs/promises"
+import { copyFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import type { Settings } from "../../core/config"
-import { codeOf } from "../../core/faults"
 import { lockFolder } from "../../store/database-file"
 import { sqlitePath } from "../../store/open"
+import { MARK_FILE } from "../database-mark"
 import { syncPath, upgradeFolder } from "./journal"
 import { dropKeptSchema, keepSchema, returnSchema } from "./kept-schema"
 
-/** Where the database of before an upgrade lies: in this schema on Postgres, else beside the file. */
+/** The database of before an upgrade lies beside its file under this name, and on Postgres in a schema. */
 const SUFFIX = ".before-upgrade"
 
-/** Files of the data folder that say how new the database is. They go back together with it. */
-const MARKS = ["database-mark"]
-
 /**
- * Keeps the whole database aside, on disk when it resolves. Nothing may have it open. What an earlier
- * attempt kept is replaced. Throws FolderInUse where a process holds the SQLite file.
+ * Keeps the whole database aside, on disk when it resolves, with the mark that says how new it is. Nothing may have it
+ * open. What an earlier attempt kept is replaced. Throws FolderInUse where a process holds the SQLite file.
  */
 export async function keepDatabase(settings: Settings): Promise<void> {
   const { data_dir, database_url } = settings
-  for (const name of MARKS) keepMark(data_dir, name)
+  const mark = join(data_dir, MARK_FILE)
+  const text = existsSync(mark) ? readFileSync(mark) : "" // an empty file stands for none
+  writeFileSync(keptMark(data_dir), text, { mode: 0o600, flush: true })
   if (database_url !== null) return keepSchema(database_url)
   const path = sqlitePath(settings)
   const release = lockFolder(path)
   try {
     // With its log, which a server that was killed leaves, and which is nobody's to copy with Litestream.
-    await copySynced(`${path}-wal`, `${path}${SUFFIX}-wal`)
-    await copySynced(path, `${path}${SUFFIX}`)
+    for (const end of ["-wal", ""]) await copySynced(path + end, path + SUFFIX + end)
     syncPath(dirname(path))
   } finally {
     release()
@@ -49,17 +47,24 @@ export async function returnDatabase(settings: Settings): Promise<void> {
   const { data_dir, database_url } = settings
   if (database_url !== null) await returnSchema(database_url)
   else returnFiles(sqlitePath(settings))
-  for (const name of MARKS) returnMark(data_dir, name)
+  const kept = keptMark(data_dir)
+  if (!existsSync(kept)) return
+  const text = readFileSync(kept)
+  const mark = join(data_dir, MARK_FILE)
+  if (text.length === 0) rmSync(mark, { force: true })
+  else {
+    writeFileSync(`${mark}.new`, text, { mode: 0o600, flush: true })
+    renameSync(`${mark}.new`, mark)
+  }
   syncPath(data_dir)
 }
 
 function returnFiles(path: string): void {
   const release = lockFolder(path)
   try {
-    if (existsSync(`${path}${SUFFIX}`)) {
-      rmSync(`${path}-wal`, { force: true })
-      rmSync(`${path}-shm`, { force: true })
-      renameSync(`${path}${SUFFIX}`, path)
+    if (existsSync(path + SUFFIX)) {
+      for (const end of ["-wal", "-shm"]) rmSync(path + end, { force: true })
+      renameSync(path + SUFFIX, path)
     }
     if (existsSync(`${path}${SUFFIX}-wal`)) renameSync(`${path}${SUFFIX}-wal`, `${path}-wal`)
     syncPath(dirname(path))
@@ -71,48 +76,17 @@ function returnFiles(path: string): void {
 /** The upgrade is over, so the database of before goes. */
 export async function dropKeptDatabase(settings: Settings): Promise<void> {
   const { data_dir, database_url } = settings
-  for (const name of MARKS) rmSync(keptMark(data_dir, name), { force: true })
+  rmSync(keptMark(data_dir), { force: true })
   if (database_url !== null) return dropKeptSchema(database_url)
-  const path = sqlitePath(settings)
-  rmSync(`${path}${SUFFIX}`, { force: true })
-  rmSync(`${path}${SUFFIX}-wal`, { force: true })
+  for (const end of ["", "-wal"]) rmSync(sqlitePath(settings) + SUFFIX + end, { force: true })
 }
 
-/** An empty file stands for one that was not there. */
-function keepMark(data_dir: string, name: string): void {
-  const path = join(data_dir, name)
-  const text = existsSync(path) ? readFileSync(path) : ""
-  writeFileSync(keptMark(data_dir, name), text, { mode: 0o600, flush: true })
-}
-
-function returnMark(data_dir: string, name: string): void {
-  const kept = keptMark(data_dir, name)
-  if (!existsSync(kept)) return
-  const text = readFileSync(kept)
-  const path = join(data_dir, name)
-  if (text.length === 0) rmSync(path, { force: true })
-  else {
-    writeFileSync(`${path}.new`, text, { mode: 0o600, flush: true })
-    renameSync(`${path}.new`, path)
-  }
-}
-
-const keptMark = (data_dir: string, name: string) =>
-  join(upgradeFolder(data_dir), `${name}${SUFFIX}`)
+const keptMark = (data_dir: string) => join(upgradeFolder(data_dir), MARK_FILE + SUFFIX)
 
 /** Where there is no such file, there is none at the target either. */
 async function copySynced(from: string, to: string): Promise<void> {
   rmSync(to, { force: true })
-  try {
-    await copyFile(from, to, files.COPYFILE_FICLONE)
-  } catch (error) {
-    if (codeOf(error) === "ENOENT" && !existsSync(from)) return
-    throw error
-  }
-  const copy = await open(to, "r+")
-  try {
-    await copy.sync()
-  } finally {
-    await copy.close()
-  }
+  if (!existsSync(from)) return
+  await copyFile(from, to, files.COPYFILE_FICLONE)
+  syncPath(to)
 }

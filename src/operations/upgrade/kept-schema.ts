@@ -101,6 +101,17 @@ export const dropKeptSchema = (url: string): Promise<void> =>
     }),
   )
 
+/** Longer than a node may be silent before its work is released. */
+const ALIVE = "20 seconds"
+
+/** How many nodes serve the database, this machine's own one included. */
+export const servingNodes = (url: string): Promise<number> =>
+  withServer(url, async (pool) => {
+    const since = `(extract(epoch FROM clock_timestamp() - interval '${ALIVE}') * 1000)::bigint`
+    const [row] = await pool.unsafe(`SELECT count(*)::int AS n FROM nodes WHERE seen_at > ${since}`)
+    return Number(row?.n ?? 0)
+  })
+
 async function withServer<Answer>(
   url: string,
   act: (pool: SQL) => Promise<Answer>,

@@ -6,8 +6,8 @@ import {
   hasKeptSchema,
   keepSchema,
   returnSchema,
+  servingNodes,
 } from "../../../src/operations/upgrade/kept-schema"
-import { servingNodes } from "../../../src/operations/upgrade/serving-nodes"
 import { openStore } from "../../../src/store/open"
 import { freshDatabase } from "../../harness/postgres"
 import { quietLog } from "../../harness/quiet"
