@@ -1,6 +1,6 @@
 import { and, asc, count, eq, gt, inArray, isNull, lte, type SQL, sql } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
-import { millisFrom } from "../core/time"
+import { millisFrom, nextTurn } from "../core/time"
 import { events } from "../events/tables"
 import { accounts, projects } from "../identity/tables"
 import { DEAD, HELD, LEASED, OVER, READY } from "../jobs/work-item"
@@ -89,17 +89,18 @@ export async function* brokenIn(
   yield* wrongTotals(look, id)
 }
 
-/** Pages of rows in the order of their ids; `next` reads the one behind an id. */
+/** Pages of rows in the order of their ids, with a pause between two; `next` reads the one behind an id. */
 async function* inPages<Row extends { id: string }>(
   size: number,
   next: (after: string) => PromiseLike<Row[]>,
-  first = "",
+  { first = "", pause = nextTurn }: { first?: string; pause?: () => Promise<void> } = {},
 ): AsyncGenerator<Row[]> {
   for (let after = first; ; ) {
     const rows = await next(after)
     yield rows
     after = rows.at(-1)?.id ?? ""
     if (rows.length < size) return
+    await pause()
   }
 }
 
@@ -121,12 +122,11 @@ async function* openWithoutEnd(
       .where(and(waiting, gt(id, after)))
       .orderBy(asc(id))
       .limit(STEP)
-  for await (const rows of inPages(STEP, next)) {
+  for await (const rows of inPages(STEP, next, { pause })) {
     for (const row of rows) {
       const what = troubleOf(row, overdue_before)
       if (what !== undefined) yield { name: "I1", owner_id: project_id, id: row.id, what }
     }
-    await pause()
   }
 }
 
@@ -169,14 +169,13 @@ async function* withoutEvents(
         .orderBy(asc(id))
         .limit(MESSAGES_STEP)
     }
-    for await (const rows of inPages(MESSAGES_STEP, next, first)) {
+    for await (const rows of inPages(MESSAGES_STEP, next, { first, pause })) {
       const ids = rows.map((row) => row.id)
       const told = await toldOf(db, ids)
       for (const row of rows) {
         const what = untoldIn(name, row.recipients, told.get(row.id) ?? [])
         if (what !== undefined) yield { name: "I4", owner_id: project_id, id: row.id, what }
       }
-      await pause()
     }
   }
 }
