@@ -32,6 +32,7 @@ import * as topics from "./commands/topics"
 import * as tui from "./commands/tui"
 import * as usage from "./commands/usage"
 import * as webhooks from "./commands/webhooks"
+import { plainNouns } from "./lib/plain-nouns"
 import { addResources } from "./lib/resource"
 import { resources } from "./resources"
 import { createRoot, finishRoot } from "./root"
@@ -68,7 +69,7 @@ export function createProgram(
   const people = [login, setup, me, accounts, usage, admin, queue]
   const box = [local, backup, restore, db, tui]
   const nouns = [...box, ...mail, ...people, profiles, config, listen, completion]
-  addResources(program, resources, isNeeded)
+  addResources(program, [...resources, ...plainNouns(resources)], isNeeded)
   for (const noun of nouns) noun.define(program)
   return finishRoot(program, isNeeded)
 }

@@ -162,7 +162,8 @@ function writingOf<Table extends NounTable>(declared: NounDeclaration<Table, unk
     changes: Partial<Row>,
     verb = "updated",
   ): Promise<Row> {
-    const written = { ...changes, updated_at: now() }
+    const { id, project_id } = before
+    const written = { ...changes, id, project_id, updated_at: now() }
     const after: Row = { ...before, ...written }
     if (unique && after[unique.column] !== before[unique.column])
       await refuseTaken(tx, declared, after)

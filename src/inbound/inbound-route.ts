@@ -43,7 +43,12 @@ export function readRouteChange(body: unknown, problems: Problems): Partial<Rout
 }
 
 function readFields(body: unknown, problems: Problems): Partial<RouteFields> {
-  const { match, ...rest } = body as Static<typeof schemas.InboundRouteChange>
+  const { match, action, target, priority } = body as Static<typeof schemas.InboundRouteChange>
+  const rest = {
+    ...(action !== undefined && { action }),
+    ...(target !== undefined && { target }),
+    ...(priority !== undefined && { priority }),
+  }
   if (!match) return rest
   const match_to = comparableMatch(match.to) ?? problems.add("match.to", "invalid", BAD_MATCH)
   return { ...rest, match_to: match_to ?? "" }

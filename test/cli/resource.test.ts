@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
 import { Command } from "commander"
 import { fieldValue } from "../../cli/lib/field-flags"
+import { plainNouns } from "../../cli/lib/plain-nouns"
 import { addResources, row } from "../../cli/lib/resource"
 import { resources } from "../../cli/resources"
 import { operations } from "../../src/client/operations"
@@ -97,4 +98,22 @@ test("a list that has more names the command for more, with the flags that were 
 test("every noun stands in the table once", () => {
   const nouns = resources.map(({ noun }) => noun)
   expect(nouns.filter((noun, at) => nouns.indexOf(noun) !== at)).toEqual([])
+})
+
+test("a plain noun that no row names gets its commands from its routes", () => {
+  expect(plainNouns(resources)).toEqual([])
+  const [noun] = plainNouns(resources.filter(({ noun }) => noun !== "categories"))
+  const item = "/v1/subscribers/categories/{category_id}"
+  expect(noun?.noun).toBe("categories")
+  expect(noun?.rows.map(({ use, route }) => `${use}: ${route}`)).toEqual([
+    "list: GET /v1/subscribers/categories",
+    "create: POST /v1/subscribers/categories",
+    `get <id>: GET ${item}`,
+    `update <id>: PATCH ${item}`,
+    `rm <id>: DELETE ${item}`,
+  ])
+  const program = new Command("belfry")
+  addResources(program, noun ? [noun] : [], () => true)
+  const create = program.commands[0]?.commands.find((command) => command.name() === "create")
+  expect(create && flagsOf(create)).toContain("--name <name>")
 })

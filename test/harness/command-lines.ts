@@ -1,3 +1,4 @@
+import { plainNouns } from "../../cli/lib/plain-nouns"
 import { exampleLines, ID } from "../../cli/lib/resource"
 import { resources } from "../../cli/resources"
 
@@ -101,7 +102,7 @@ export const SAME_AS: Readonly<Record<string, string>> = {
 
 /** One line of `belfry` for each operation that a command sends, by `METHOD /path`. */
 export function commandLines(): Record<string, string> {
-  const plain = resources.flatMap(({ noun, rows }) =>
+  const plain = [...resources, ...plainNouns(resources)].flatMap(({ noun, rows }) =>
     rows.map((row) => [row.route, exampleLines(noun, row)[0] ?? ""] as const),
   )
   const own = [...plain, ...Object.entries(BY_HAND)]
