@@ -240,6 +240,13 @@ test.each<[string, RegExp, RegExp]>([
     /^(src\/core\/net|src\/console\/(reach|development)|cli\/lib\/(client|download|post))\.ts$/,
   ],
   ["drizzle's transaction", /\.transaction\(/, /^src\/store\//],
+  // What a running server does again and again is a row of `recurringWork` in `src/work.ts`. These timers live
+  // shorter or longer than it: of a listener, a mail server, open sockets, a loop, a backup, or of the disk.
+  [
+    "a timer that repeats",
+    /setInterval\(/,
+    /^(cli|src\/console)\/|^src\/(core\/(time|idle|disk|certificate)|jobs\/loop|smtp\/mail-server|http\/(connection-limits|sockets)|operations\/backup\/create-backup|webhooks\/delivery-work)\.ts$/,
+  ],
   ["a database driver", /"bun:sqlite"|drizzle-orm\/bun-|new SQL\(/, /^src\/store\//],
 ])("%s is used in its own place only", (_, pattern, place) => {
   const users = paths(sources.filter(({ code }) => pattern.test(code)))
