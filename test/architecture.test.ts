@@ -324,7 +324,7 @@ test("a list of records comes of a declared noun, or stands among the others wit
 })
 
 test("each table declares its life behind it, and the operations know every one", () => {
-  const gathering = sources.find(({ path }) => path === "src/operations/table-lives.ts")?.text ?? ""
+  const gathering = sources.find(({ path }) => path === "src/operations/table-files.ts")?.text ?? ""
   const wrong = src
     .filter(({ path }) => path.endsWith("/tables.ts"))
     .flatMap(({ path, text }) => [

@@ -9,14 +9,14 @@ export interface EventField {
 }
 
 /** A field with the value that it has in the example. */
-interface ExampleField extends EventField {
+export interface ExampleField extends EventField {
   example: unknown
 }
 
 /** Of every example, so that the same question always has the same answer. */
 export const EXAMPLE_TIME = "2026-02-01T10:30:00.000Z"
 
-const EXAMPLE_ID = "0199a1c2-0000-7000-8000-0000000000"
+export const EXAMPLE_ID = "0199a1c2-0000-7000-8000-0000000000"
 
 const typeOf = (example: unknown): FieldType => {
   if (Array.isArray(example)) return "array"
@@ -25,7 +25,7 @@ const typeOf = (example: unknown): FieldType => {
 }
 
 /** A field that is never null; its type is that of the example. */
-const always = (name: string, example: unknown, description: string): ExampleField => ({
+export const always = (name: string, example: unknown, description: string): ExampleField => ({
   name,
   type: typeOf(example),
   nullable: false,
@@ -34,7 +34,7 @@ const always = (name: string, example: unknown, description: string): ExampleFie
 })
 
 /** A field that may be null, and is in the example unless the type says otherwise. */
-const maybe = (
+export const maybe = (
   name: string,
   description: string,
   example: unknown = null,
@@ -42,7 +42,11 @@ const maybe = (
 ): ExampleField => ({ name, type, nullable: true, description, example })
 
 /** The moment of the fact itself; `created_at` of the envelope is when it was written down. */
-const timestamp = always("timestamp", EXAMPLE_TIME, "The time of the event itself, ISO 8601.")
+export const timestamp = always(
+  "timestamp",
+  EXAMPLE_TIME,
+  "The time of the event itself, ISO 8601.",
+)
 
 const metadata = always(
   "metadata",
@@ -264,16 +268,6 @@ const degraded: ExampleField[] = [
   always("missing", ["dkim"], "The DNS records that are missing."),
 ]
 
-const counts = { email: { sent: 120, skipped: 3 } }
-
-const topic: ExampleField[] = [
-  always("publish_id", `${EXAMPLE_ID}12`, "The id of the publication."),
-  always("topic_key", "releases", "The key of the topic."),
-  always("audience", 123, "The number of subscribers in the audience."),
-  always("counts", counts, "The results by channel."),
-  timestamp,
-]
-
 const workflow: ExampleField[] = [
   always("execution_id", `${EXAMPLE_ID}13`, "The id of the execution."),
   always("workflow_id", `${EXAMPLE_ID}14`, "The id of the workflow."),
@@ -308,16 +302,6 @@ const test: ExampleField[] = [
   timestamp,
 ]
 
-const account: ExampleField[] = [
-  always("account_id", `${EXAMPLE_ID}17`, "The id of the account."),
-  always("from", "active", "The old status: `active`, `throttled` or `frozen`."),
-  always("to", "throttled", "The new status."),
-  maybe("reason", "The reason of the change.", "bounce_rate=6.1%;threshold=5%;window=7d"),
-  maybe("bounce_rate", "Share of bounces, 0 to 1.", 0.061),
-  maybe("complaint_rate", "Share of complaints, 0 to 1.", 0.0004),
-  timestamp,
-]
-
 /** The fields of every type, by type or by the word in front of its dot. */
 export const fieldsByType: Record<string, ExampleField[]> = {
   email: sent,
@@ -335,12 +319,10 @@ export const fieldsByType: Record<string, ExampleField[]> = {
   suppression,
   domain,
   "domain.degraded": degraded,
-  topic,
   workflow,
   broadcast,
   "webhook.disabled": disabled,
   "webhook.test": test,
-  account,
 }
 
 /** Where an example says more than its fields do by themselves. */

@@ -1,6 +1,17 @@
 import { invalid } from "../core/errors"
 import { nearest } from "../lib/text"
-import { dataOf, type EventField, EXAMPLE_TIME, examplesByType, fieldsByType } from "./event-fields"
+import {
+  always,
+  dataOf,
+  type EventField,
+  EXAMPLE_ID,
+  EXAMPLE_TIME,
+  type ExampleField,
+  examplesByType,
+  fieldsByType,
+  maybe,
+  timestamp,
+} from "./event-fields"
 
 /** Of the payload of every event; an endpoint keeps the version it was created with. */
 export const API_VERSION = "2026-02-01"
@@ -42,8 +53,13 @@ export interface Example {
   data: Record<string, unknown>
 }
 
-function eventType(category: Category, type: string, description: string): EventType {
-  const fields = fieldsByType[type] ?? fieldsByType[type.split(".", 1)[0] ?? ""] ?? []
+function eventType(
+  category: Category,
+  type: string,
+  description: string,
+  own: ExampleField[] | undefined,
+): EventType {
+  const fields = own ?? fieldsByType[type] ?? fieldsByType[type.split(".", 1)[0] ?? ""] ?? []
   // Made of the type, so that types to come change no other example.
   const id = `evt_0199a1c2-0000-7000-8000-${Bun.SHA256.hash(type, "hex").slice(0, 12)}`
   const data = { ...dataOf(fields), ...examplesByType[type] }
@@ -52,9 +68,15 @@ function eventType(category: Category, type: string, description: string): Event
   return { type, category, description, api_version: API_VERSION, fields: shown, example }
 }
 
-const group = (category: Category, prefix: string, events: Record<string, string>): EventType[] =>
+/** Events of one noun. `fields` are those of each of them, where they do not stand in `event-fields.ts`. */
+const group = (
+  category: Category,
+  prefix: string,
+  events: Record<string, string>,
+  fields?: ExampleField[],
+): EventType[] =>
   Object.entries(events).map(([name, description]) =>
-    eventType(category, `${prefix}.${name}`, description),
+    eventType(category, `${prefix}.${name}`, description, fields),
   )
 
 /** Every type of event that this service speaks of, also those of features that are to come. */
@@ -120,7 +142,13 @@ export const eventTypes: readonly EventType[] = [
     created: "An address was added to the suppression list.",
     deleted: "An address was removed from the suppression list.",
   }),
-  ...group("topic", "topic", { publish_completed: "A publication reached its whole audience." }),
+  ...group("topic", "topic", { publish_completed: "A publication reached its whole audience." }, [
+    always("publish_id", `${EXAMPLE_ID}12`, "The id of the publication."),
+    always("topic_key", "releases", "The key of the topic."),
+    always("audience", 123, "The number of subscribers in the audience."),
+    always("counts", { email: { sent: 120, skipped: 3 } }, "The results by channel."),
+    timestamp,
+  ]),
   ...group("workflow", "workflow", {
     execution_completed: "An execution of a workflow ended.",
     execution_failed: "An execution of a workflow failed.",
@@ -133,9 +161,22 @@ export const eventTypes: readonly EventType[] = [
     disabled: "The circuit breaker, an answer 410 or a person disabled an endpoint.",
     test: "A test of an endpoint was requested.",
   }),
-  ...group("account", "account", {
-    sending_status_changed: "The sending status became active, throttled or frozen.",
-  }),
+  ...group(
+    "account",
+    "account",
+    {
+      sending_status_changed: "The sending status became active, throttled or frozen.",
+    },
+    [
+      always("account_id", `${EXAMPLE_ID}17`, "The id of the account."),
+      always("from", "active", "The old status: `active`, `throttled` or `frozen`."),
+      always("to", "throttled", "The new status."),
+      maybe("reason", "The reason of the change.", "bounce_rate=6.1%;threshold=5%;window=7d"),
+      maybe("bounce_rate", "Share of bounces, 0 to 1.", 0.061),
+      maybe("complaint_rate", "Share of complaints, 0 to 1.", 0.0004),
+      timestamp,
+    ],
+  ),
 ]
 
 const byType = new Map(eventTypes.map((entry) => [entry.type, entry]))

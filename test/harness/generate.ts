@@ -22,6 +22,8 @@ import {
   journal,
   keepNewestSnapshot,
   root,
+  TABLE_FILES,
+  tableFilesSource,
 } from "./migrations"
 import { published } from "./published"
 import { FIXTURES } from "./upgrade"
@@ -42,6 +44,7 @@ for (const engine of ENGINES) {
 }
 if (!is_initial && before !== undefined && before !== lastTag("sqlite"))
   await keepDatabaseOf(before)
+await Bun.write(join(root, TABLE_FILES), tableFilesSource())
 await Bun.write(join(root, EMBEDDED), embeddedSource())
 console.log(`${EMBEDDED} written`)
 const written = { ...clientSources(await published()), [COMMAND_LINES]: commandLinesSource() }

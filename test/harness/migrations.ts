@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { join, relative } from "node:path"
+import { Glob } from "bun"
 
 export const ENGINES = ["sqlite", "postgres"] as const
 export type Engine = (typeof ENGINES)[number]
@@ -106,4 +107,13 @@ export function embeddedSource(): string {
     "}",
     "",
   ].join("\n")
+}
+
+export const TABLE_FILES = "src/operations/table-files.ts"
+
+/** Imports every `tables.ts`, so that each table has told its life. */
+export function tableFilesSource(): string {
+  const files = [...new Glob("src/*/tables.ts").scanSync(root)].sort()
+  const lines = files.map((path) => `import "../${path.slice("src/".length, -".ts".length)}"\n`)
+  return `// Written by \`bun run generate\`: every file of tables.\n${lines.join("")}`
 }
