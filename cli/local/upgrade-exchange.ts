@@ -19,6 +19,7 @@ import {
   isAlive,
   isSupervised,
   outputsOf,
+  programOf,
   type ServerProcess,
   serverOf,
   startDetached,
@@ -66,7 +67,7 @@ export async function exchange(plan: ExchangePlan): Promise<number | null> {
   const began = monotonic()
   try {
     await onStep("stopping the server")
-    await stopServers(data_dir)
+    await stopServers(plan)
     step("copying")
     if (keeps_database) {
       await onStep("keeping the database")
@@ -111,8 +112,12 @@ function starter(server: ServerProcess, program: string, settings: Settings) {
     is_supervised ? undefined : startDetached({ program, words, cwd, environment, outputs })
 }
 
-/** Also what another program started again before it could see the journal. */
-async function stopServers(data_dir: string): Promise<void> {
+/** Also one that dies already, and what another program started again before it could see the journal. */
+async function stopServers({ settings, server, upgrade }: ExchangePlan): Promise<void> {
+  const { data_dir } = settings
+  // A process that was killed has no program any more, and the lock of the database for a moment longer.
+  if (server && [undefined, upgrade.program].includes(programOf(server.pid)))
+    await stopProcess(server.pid, STOP_MILLISECONDS)
   for (;;) {
     const found = serverOf(data_dir)
     if (!found) return
