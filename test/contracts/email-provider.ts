@@ -42,7 +42,7 @@ export function emailProviderContract(name: string, open: () => Promise<EmailPro
 
       const outcome = await it.provider.send(mailTo(it.addresses.accepted))
       expect(outcome).toMatchObject({
-        email: it.addresses.accepted,
+        address: it.addresses.accepted,
         status: it.success,
         provider: it.provider.name,
         reason: null,

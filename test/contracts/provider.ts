@@ -123,7 +123,7 @@ export function providerContract(
       await using it = await open()
       const { accepted } = it.messages
       expect(await attempt(it, accepted)).toMatchObject({
-        email: accepted.to[0] ?? "",
+        address: accepted.to[0] ?? "",
         status: it.success,
         provider: name,
         reason: null,

@@ -13,7 +13,7 @@ describe("at mailbox.test,", () => {
     await using it = await openTestMailbox()
 
     const outcome = await it.send(newId(), to)
-    expect(outcome).toMatchObject({ status, bounce_subtype, email: to })
+    expect(outcome).toMatchObject({ status, bounce_subtype, address: to })
     expect(outcome.reason).toStartWith(words)
     expect((await it.list()).rows).toEqual([])
   })
@@ -56,9 +56,9 @@ describe("at mailbox.test,", () => {
       "defer+2@mailbox.test",
     )
     expect([outcome, ...outcome.others]).toMatchObject([
-      { email: "ann@mailbox.test", status: "delivered" },
-      { email: "defer@mailbox.test", status: "retry", reply: { smtp_code: 451 } },
-      { email: "defer+2@mailbox.test", status: "retry" },
+      { address: "ann@mailbox.test", status: "delivered" },
+      { address: "defer@mailbox.test", status: "retry", reply: { smtp_code: 451 } },
+      { address: "defer+2@mailbox.test", status: "retry" },
     ])
     expect(await it.send(id, "defer@mailbox.test")).toMatchObject({ status: "delivered" })
   })

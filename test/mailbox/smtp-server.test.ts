@@ -64,7 +64,7 @@ test("addresses outside ASCII and the null sender are welcome", async () => {
   await using it = await openTestMailbox()
 
   const wide = await it.send(newId(), "jörg@münchen.de")
-  expect(wide).toMatchObject({ status: "delivered", email: "jörg@münchen.de" })
+  expect(wide).toMatchObject({ status: "delivered", address: "jörg@münchen.de" })
   expect((await it.list({ to: "jörg@münchen.de" })).total).toBe(1)
   const said = await talk(it.server.port, [
     "EHLO me.test",

@@ -80,8 +80,8 @@ describe("a relay behind delivery by MX", () => {
     using host = smtpSink()
     await using it = await project(host.port)
     const outcome = await it.send(ANN, "kim@c.test")
-    expect(outcome).toMatchObject({ email: ANN, status: "delivered" })
-    expect(outcome.others).toMatchObject([{ email: "kim@c.test", status: "sent" }])
+    expect(outcome).toMatchObject({ address: ANN, status: "delivered" })
+    expect(outcome.others).toMatchObject([{ address: "kim@c.test", status: "sent" }])
     expect(it.relay.lines.filter((line) => line.startsWith("RCPT"))).toEqual([
       "RCPT TO:<kim@c.test>",
     ])

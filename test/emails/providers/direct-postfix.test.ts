@@ -22,14 +22,14 @@ describe.skipIf(withoutReceiver())("a real Postfix, found by MX,", () => {
       reply: { mx: "mx.b.test", tls: "TLSv1.3", smtp_code: 250 },
     })
     expect(outcome.others).toMatchObject([
-      { email: "kim@b.test", status: "delivered" },
+      { address: "kim@b.test", status: "delivered" },
       {
-        email: "nobody@b.test",
+        address: "nobody@b.test",
         status: "bounced",
         bounce_subtype: "NoEmail",
         reply: { smtp_code: 550, enhanced_code: "5.1.1" },
       },
-      { email: "sam@c.test", status: "delivered" },
+      { address: "sam@c.test", status: "delivered" },
     ])
     for (const address of ["ann@b.test", "kim@b.test", "sam@c.test"]) {
       const [stored = ""] = await receiver.mails(address, 1)

@@ -115,7 +115,7 @@ describe("a mail server that", () => {
     await using it = await directOn(NAMES, { port: sink.port })
     const outcome = await it.send("no@b.test", ANN)
     expect(outcome).toMatchObject({ status: "bounced", bounce_subtype: "NoEmail" })
-    expect(outcome.others).toMatchObject([{ email: ANN, status: "retry" }])
+    expect(outcome.others).toMatchObject([{ address: ANN, status: "retry" }])
   })
 
   test("has hung up between two messages gets the second over a new connection", async () => {

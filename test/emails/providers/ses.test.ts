@@ -77,11 +77,11 @@ test("what SES takes is sent, under the id that its notifications will name", as
   using server = sesServer(access.secret_access_key)
   const outcome = await at(server.url).send(mail)
   expect(outcome).toMatchObject({
-    email: ANN,
+    address: ANN,
     status: "sent",
     provider: "ses",
     provider_message_id: "ses-1",
-    others: [{ email: "bob@example.test", status: "sent" }],
+    others: [{ address: "bob@example.test", status: "sent" }],
     reply: { response: "200 ses-1", mx: new URL(server.url).host },
   })
   expect(JSON.stringify(outcome)).not.toContain(access.secret_access_key)
@@ -147,10 +147,10 @@ test("domains go as A-labels; an address that SES cannot write bounces alone", a
   const outcome = await at(server.url).send(mailTo("ann@münchen.de", "jörg@example.test"))
   const { Destination } = JSON.parse(server.requests[0]?.body ?? "{}")
   expect(Destination.ToAddresses).toEqual(["ann@xn--mnchen-3ya.de"])
-  expect(outcome).toMatchObject({ email: "ann@münchen.de", status: "sent" })
+  expect(outcome).toMatchObject({ address: "ann@münchen.de", status: "sent" })
   expect(outcome.others).toMatchObject([
     {
-      email: "jörg@example.test",
+      address: "jörg@example.test",
       status: "bounced",
       bounce_subtype: "ContentRejected",
       reply: { enhanced_code: "5.6.7" },

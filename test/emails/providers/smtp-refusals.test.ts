@@ -70,15 +70,15 @@ describe("a relay that", () => {
     const mail = mailTo("no@example.test", "ann@example.test")
     const outcome = await sendTo({ RCPT, end: "drop" }, mail)
     expect(outcome).toMatchObject({ status: "bounced", bounce_subtype: "NoEmail" })
-    expect(outcome.others).toMatchObject([{ email: "ann@example.test", status: "retry" }])
+    expect(outcome.others).toMatchObject([{ address: "ann@example.test", status: "retry" }])
   })
 
   test("closes at one recipient has said so to all without an answer, and may be asked again", async () => {
     const RCPT = (line: string) => (line.includes("no@") ? "421 4.3.2 closing" : undefined)
     const outcome = await sendTo({ RCPT }, mailTo("ann@example.test", "no@example.test"))
     const closing = { status: "retry", reason: "421 4.3.2 closing", fault: "infrastructure" }
-    expect(outcome).toMatchObject({ email: "ann@example.test", ...closing })
-    expect(outcome.others).toMatchObject([{ email: "no@example.test", ...closing }])
+    expect(outcome).toMatchObject({ address: "ann@example.test", ...closing })
+    expect(outcome.others).toMatchObject([{ address: "no@example.test", ...closing }])
     expect(outcome.received).toEqual([])
   })
 
@@ -106,7 +106,7 @@ describe("the message itself", () => {
     for (const EHLO of ["250 sink.test", "250-sink.test\r\n250 PIPELINING"]) {
       const outcome = await sendTo({ EHLO }, mail)
       expect(outcome).toMatchObject({ status: "bounced", reply: { enhanced_code: "5.6.7" } })
-      expect(outcome.others).toMatchObject([{ email: "ann@example.test", status: "sent" }])
+      expect(outcome.others).toMatchObject([{ address: "ann@example.test", status: "sent" }])
       expect(outcome.lines.filter((line) => line.startsWith("RCPT"))).toHaveLength(1)
     }
     const whole = await sendTo({}, { ...mail, smtputf8: true })
@@ -122,7 +122,7 @@ describe("the message itself", () => {
   test("says SMTPUTF8 where it is needed and offered, and gives domains as A-labels", async () => {
     const EHLO = "250-sink.test\r\n250-8BITMIME\r\n250 SMTPUTF8"
     const wide = await sendTo({ EHLO }, mailTo("jörg@münchen.de"))
-    expect(wide).toMatchObject({ status: "sent", email: "jörg@münchen.de" })
+    expect(wide).toMatchObject({ status: "sent", address: "jörg@münchen.de" })
     expect(wide.lines).toContain("MAIL FROM:<bell@example.test> BODY=8BITMIME SMTPUTF8")
     expect(wide.lines).toContain("RCPT TO:<jörg@xn--mnchen-3ya.de>")
 

@@ -196,9 +196,9 @@ test("one domain that breaks takes nothing back from the others", async () => {
   const policies = { find, keep: async () => {} }
   await using it = await directOn(names, { port: sink.port, policies })
   const outcome = await it.send("kim@c.test", "ann@b.test")
-  expect(outcome).toMatchObject({ email: "kim@c.test", status: "retry", code: null })
+  expect(outcome).toMatchObject({ address: "kim@c.test", status: "retry", code: null })
   expect(outcome.reason).toBe("An internal error stopped the attempt. The log has the reason.")
-  expect(outcome.others).toMatchObject([{ email: "ann@b.test", status: "delivered" }])
+  expect(outcome.others).toMatchObject([{ address: "ann@b.test", status: "delivered" }])
   await expect(it.send("kim@c.test")).rejects.toThrow("the disk is full")
   expect(await it.send("ann@b.test", "sam@c.test")).toMatchObject({ status: "delivered" })
 })
@@ -213,9 +213,9 @@ test("who finds no room is held, is told when to come, and keeps nobody else bac
   while (slow.connections() < 2) await Bun.sleep(1)
 
   const outcome = await it.send("kim@c.test", "ann@b.test")
-  expect(outcome).toMatchObject({ email: "kim@c.test", status: "retry", held: true })
+  expect(outcome).toMatchObject({ address: "kim@c.test", status: "retry", held: true })
   expect(outcome.reason).toContain("c.test takes at most 2 messages at a time")
-  expect(outcome.others).toMatchObject([{ email: "ann@b.test", status: "delivered" }])
+  expect(outcome.others).toMatchObject([{ address: "ann@b.test", status: "delivered" }])
   expect(outcome.schedule(1, 0)).toBeLessThanOrEqual(2)
   expect(await Promise.all(stuck)).toMatchObject([{ status: "retry" }, { status: "retry" }])
   const alone = it.send("sam@c.test")

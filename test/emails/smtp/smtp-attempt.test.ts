@@ -70,25 +70,25 @@ describe("the next host of a domain", () => {
   test("is asked for those alone who have no word of the first", async () => {
     const RCPT = (line: string) => (line.includes("ann@") ? "550 5.1.1 nobody" : undefined)
     const outcome = await sendTo({ EHLO: PLAIN, RCPT, DATA: "421 4.3.2 bye" }, {}, [ANN, BOB])
-    expect(outcome).toMatchObject({ email: ANN, status: "bounced", reply: { mx: "one.b.test" } })
-    expect(outcome.others).toMatchObject([{ email: BOB, status: "delivered" }])
+    expect(outcome).toMatchObject({ address: ANN, status: "bounced", reply: { mx: "one.b.test" } })
+    expect(outcome.others).toMatchObject([{ address: BOB, status: "delivered" }])
     expect(outcome.rcpt).toEqual([`RCPT TO:<${BOB}>`])
   })
 
   test("that fares no better leaves everybody with a word of his own, to be tried again", async () => {
     const RCPT = (line: string) => (line.includes("ann@") ? "550 5.1.1 nobody" : "421 4.3.2 bye")
     const outcome = await sendTo({ EHLO: PLAIN, RCPT }, { greeting: "554 no" }, [ANN, BOB])
-    expect(outcome).toMatchObject({ email: ANN, status: "bounced", bounce_subtype: "NoEmail" })
+    expect(outcome).toMatchObject({ address: ANN, status: "bounced", bounce_subtype: "NoEmail" })
     expect(outcome.others).toMatchObject([
-      { email: BOB, status: "retry", reason: "421 4.3.2 bye", reply: { mx: "one.b.test" } },
+      { address: BOB, status: "retry", reason: "421 4.3.2 bye", reply: { mx: "one.b.test" } },
     ])
   })
 
   test("that loses its reply to the message is the end for those it was asked for", async () => {
     const RCPT = (line: string) => (line.includes("ann@") ? "450 4.2.0 grey" : undefined)
     const outcome = await sendTo({ EHLO: PLAIN, RCPT, DATA: "drop" }, { end: "drop" }, [ANN, BOB])
-    expect(outcome).toMatchObject({ email: ANN, status: "retry", reason: "450 4.2.0 grey" })
-    expect(outcome.others).toMatchObject([{ email: BOB, status: "retry" }])
+    expect(outcome).toMatchObject({ address: ANN, status: "retry", reason: "450 4.2.0 grey" })
+    expect(outcome.others).toMatchObject([{ address: BOB, status: "retry" }])
     expect(outcome.others[0]).not.toHaveProperty("fault")
   })
 })
