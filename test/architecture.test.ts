@@ -255,6 +255,11 @@ test.each<[string, RegExp, RegExp]>([
 
 /** Forms that have gone, by the row of the clean-up that took them out: a pattern of a path or of code. */
 const GONE: [string, RegExp][] = [
+  ["a page that a route puts together by hand", /\b(asPage|keyById)\b/],
+  [
+    "a file of its own for each setting that is an object",
+    /tenancy\/(branding|retention|origins|quiet-hours|frequency-cap)-setting/,
+  ],
   ["a list of stages for each of preflight and explain", /explain-decision|PREFLIGHT_CHECKS/],
   ["a recipient has an address", /messages\.recipient\b|outcome\.email\b/],
   [

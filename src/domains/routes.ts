@@ -3,7 +3,7 @@ import { Problems } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { Deleted, deleted, oneOf } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import { asPage, type Cursors, keyById, windowOf } from "../http/page"
+import { type Cursors, listPage } from "../http/page"
 import type { Call } from "../http/route"
 import { type AnyRoute, type Method, projectRow, route } from "../http/route"
 import type { Caller } from "../identity/caller"
@@ -119,12 +119,16 @@ async function list(parts: DomainParts, call: Call<unknown, Static<typeof schema
   const { store, cursors } = parts
   const { project_id, query } = call
   const { status, domain } = query
-  const found = domains.list(store.read, project_id, { status, domain })
-  const { rows, end } = await found.list(await windowOf(call, cursors, keyById(found.find)))
-  const keys = await domains.keysOfAll(store.read, rows)
   const targets = await targetsOfProject(store.read, project_id, parts.domains.targets)
-  const records = rows.map((row) => domainRecord(row, keys.get(row.id) ?? [], targets))
-  return asPage(call, cursors, { rows: records, end, total: found.total })
+  const { list, ...found } = domains.list(store.read, project_id, { status, domain })
+  return listPage(call, cursors, {
+    ...found,
+    list: async (window) => {
+      const { rows, end } = await list(window)
+      const keys = await domains.keysOfAll(store.read, rows)
+      return { rows: rows.map((row) => domainRecord(row, keys.get(row.id) ?? [], targets)), end }
+    },
+  })
 }
 
 const zoneQuery = t.Object({ format: t.Optional(oneOf(...FORMATS)) })

@@ -4,14 +4,12 @@ import { newId } from "../core/ids"
 import { download, rawMessage } from "../http/download"
 import { keepAnswer } from "../http/idempotency"
 import {
-  asPage,
   type Cursors,
   comparableFilters,
   datesOf,
-  keyById,
+  listPage,
   type PageQuery,
   pageQuery,
-  windowOf,
 } from "../http/page"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
 import type { Mailbox } from "../lib/address"
@@ -29,6 +27,7 @@ import { reschedule } from "../messages/scheduled"
 import { RescheduleRequest } from "../messages/schemas"
 import { isBlocked, subscriberIdsOf, subscriberOf, subscribersOf } from "../messages/send-fields"
 import { suppressionsOf, withoutSuppressed } from "../messages/suppressed"
+import type { ListWindow } from "../store/rows"
 import type { Store } from "../store/store"
 import { templateIdOf } from "../templates/templates"
 import { EmailTracking } from "../tracking/schemas"
@@ -252,10 +251,11 @@ const attemptQuery = pageQuery({})
 async function listAttempts({ store, cursors }: EmailParts, call: OfEmail<unknown, PageQuery>) {
   const { email_id } = call.params
   await emails.find(store.read, ...named(call))
-  const byNumber = keyById((number) => attemptOf(store.read, email_id, number))
-  const window = await windowOf(call, cursors, byNumber)
-  const page = await attemptsOf(store.read, email_id, window)
-  return asPage(call, cursors, page, ({ id: _, ...attempt }) => attempt)
+  const rows = {
+    find: (number: string) => attemptOf(store.read, email_id, number),
+    list: (window: ListWindow) => attemptsOf(store.read, email_id, window),
+  }
+  return listPage(call, cursors, rows, ({ id: _, ...attempt }) => attempt)
 }
 
 type EmailQuery = Static<typeof schemas.emailQuery>
@@ -344,8 +344,8 @@ async function list({ store, cursors }: EmailParts, call: Call<unknown, EmailQue
   const of = { template_id, subscriber_ids, category }
   const plain = { status, tag, domain, subject, stream, batch_id, ...of }
   const wanted = { ...plain, ...comparableFilters(query), ...datesOf(query) } as MessageListFilter
-  const byId = keyById((id) => emails.find(store.read, project_id, id))
-  const window = await windowOf(call, cursors, byId)
-  const page = await emails.list(store.read, project_id, wanted, window)
-  return asPage(call, cursors, page)
+  return listPage(call, cursors, {
+    find: (id) => emails.find(store.read, project_id, id),
+    list: (window) => emails.list(store.read, project_id, wanted, window),
+  })
 }

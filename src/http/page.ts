@@ -3,7 +3,7 @@ import { ApiError, invalid, Problems } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { isoFrom, millisFrom } from "../core/time"
 import { comparable, domainOf, notOneAddress, parseMailbox } from "../lib/address"
-import type { FoundRows, ListWindow, RowList } from "../store/rows"
+import type { FoundRows, Keyset, ListWindow } from "../store/rows"
 import type { Store } from "../store/store"
 import { aliasOf } from "./field-schemas"
 import type { Call, Enveloped } from "./route"
@@ -42,16 +42,16 @@ export const dateFilters = {
 export const pageQuery = <Fields extends TObject["properties"]>(fields: Fields) =>
   t.Object({ ...paging, ...fields })
 
-/** The key of the record with that id, in the list's order. Throws 404 where there is none. */
-type KeyOf = (id: string) => Promise<string>
-
-/** Most lists are in the order of their ids. */
-export const keyById =
-  (find: (id: string) => Promise<unknown>): KeyOf =>
-  async (id) => {
-    await find(id)
-    return id
-  }
+/** A list that pages are read of. */
+interface PagedList<Row> {
+  /** Throws 404 where the list has no record of this id. */
+  find?: (id: string) => Promise<unknown>
+  /** The same where the list is not in the order of its ids: resolves with the key of the record in its order. */
+  keyOf?: (id: string) => Promise<string>
+  /** May bring the total of its own. */
+  list: (window: ListWindow) => Promise<FoundRows<Row> | Page<Row>>
+  total?: Page<Row>["total"]
+}
 
 /**
  * What a `list` function returns; `total` is asked for only where the page needs it. Null: there are
@@ -73,21 +73,29 @@ function listOf({ request, caller }: ListCall): string {
 }
 
 /** One row more than shown is read, which tells whether there is a next page. */
-export async function windowOf(
+async function windowOf<Row>(
   call: ListCall,
   cursors: Cursors,
-  keyOf: KeyOf,
+  { find, keyOf }: PagedList<Row>,
 ): Promise<ListWindow> {
-  const { query } = call
-  const limit = query.per_page + 1
+  const { page, per_page, cursor, after, before } = call.query
+  const limit = per_page + 1
   refuseTwoPlaces(call)
-  const place = await placeOf(call, cursors, keyOf)
-  if (place) {
-    const { key, back } = place
-    return { limit, offset: 0, after: back ? undefined : key, before: back ? key : undefined }
+  if (cursor !== undefined) {
+    return { limit, offset: 0, ...keysetOf(cursors.read(listOf(call), cursor)) }
   }
-  if (query.page * query.per_page > DEEPEST_ROW) throw tooDeep()
-  return { limit, offset: (query.page - 1) * query.per_page, after: undefined, before: undefined }
+  const id = after ?? before
+  if (id === undefined) {
+    if (page * per_page > DEEPEST_ROW) throw tooDeep()
+    return { limit, offset: (page - 1) * per_page }
+  }
+  const name = after === undefined ? "before" : "after"
+  try {
+    const found = keyOf ? await keyOf(id) : await find?.(id)
+    return { limit, offset: 0, [name]: keyOf ? found : id }
+  } catch (error) {
+    return refuseStranger(name, id, error)
+  }
 }
 
 /** A list begins in one place. */
@@ -99,54 +107,30 @@ function refuseTwoPlaces({ request }: ListCall) {
   throw invalid(second, "invalid", `Give either ${first} or ${second}, not both.`)
 }
 
-/** A row beside which the page begins, and whether it goes back from there. */
-interface Beside {
-  key: string
-  back: boolean
-}
-
-async function placeOf(call: ListCall, cursors: Cursors, keyOf: KeyOf) {
-  const { cursor, after, before } = call.query
-  if (cursor !== undefined) return readPlace(cursors.read(listOf(call), cursor))
-  const id = after ?? before
-  if (id === undefined) return undefined
-  const back = after === undefined
-  const key = await keyOf(id).catch((error) => refuseStranger(back ? "before" : "after", id, error))
-  return { key, back }
-}
-
 function refuseStranger(name: string, id: string, error: unknown): never {
   if (!(error instanceof ApiError) || error.status !== 404) throw error
   throw invalid(name, "invalid", `This list has no record with the id ${id}.`)
 }
 
-/** In a cursor; no key begins like this. */
+/** In a cursor that goes back; no key begins like this. */
 const BACK = "<"
 
-const readPlace = (text: string): Beside =>
-  text.startsWith(BACK) ? { key: text.slice(1), back: true } : { key: text, back: false }
+const keysetOf = (text: string): Keyset =>
+  text.startsWith(BACK) ? { before: text.slice(1) } : { after: text }
 
-/** The page that a call asks for, of a list in the order of its ids. */
+/** The page that a call asks for: the one way to answer with a list. `shown` makes the answer of a row. */
 export async function listPage<Row extends { id: string }, Shown = Row>(
   call: ListCall,
   cursors: Cursors,
-  { find, list, total }: RowList<Row>,
-  shown?: (row: Row) => Shown,
-): Promise<Enveloped<Shown[]>> {
-  const found = await list(await windowOf(call, cursors, keyById(find)))
-  return asPage(call, cursors, { ...found, total }, shown)
-}
-
-/** A page of rows with ids, as every list answers it. */
-export async function asPage<Row extends { id: string }, Shown = Row>(
-  call: ListCall,
-  cursors: Cursors,
-  page: Page<Row>,
+  list: PagedList<Row>,
   shown: (row: Row) => Shown = (row) => row as unknown as Shown,
 ): Promise<Enveloped<Shown[]>> {
+  const window = await windowOf(call, cursors, list)
+  const found = await list.list(window)
+  const page = { total: list.total, ...found } as Page<Row>
   const { request, query } = call
   const { per_page } = query
-  const back = goesBack(call, cursors)
+  const back = window.before !== undefined
   const rows = page.rows.slice(0, per_page)
   const is_full = page.rows.length > per_page
   const incomplete = !is_full && page.end !== undefined
@@ -162,12 +146,6 @@ export async function asPage<Row extends { id: string }, Shown = Row>(
     : {}
   if (back) rows.reverse()
   return { top: { has_more }, data: rows.map(shown), meta, headers }
-}
-
-function goesBack(call: ListCall, cursors: Cursors): boolean {
-  const { cursor, before } = call.query
-  if (cursor === undefined) return before !== undefined
-  return readPlace(cursors.read(listOf(call), cursor)).back
 }
 
 const isNumbered = ({ cursor, after, before }: PageQuery) =>

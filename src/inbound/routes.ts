@@ -11,15 +11,7 @@ import { Accepted, acceptedTop, SEND_ERRORS } from "../emails/schemas"
 import { download, rawMessage } from "../http/download"
 import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import {
-  asPage,
-  type Cursors,
-  comparableFilters,
-  datesOf,
-  keyById,
-  readTime,
-  windowOf,
-} from "../http/page"
+import { type Cursors, comparableFilters, datesOf, listPage, readTime } from "../http/page"
 import { type AnyRoute, type Call, type Method, projectRow, route } from "../http/route"
 import type { ServerHealth } from "../http/server-health"
 import type { Mailbox } from "../lib/address"
@@ -108,9 +100,10 @@ async function list(
   const { project_id, query } = call
   const { kind, thread_id } = query
   const filter = { kind, thread_id, ...comparableFilters(query), ...datesOf(query) }
-  const byId = keyById((id) => inbound.find(store.read, project_id, id))
-  const window = await windowOf(call, cursors, byId)
-  return asPage(call, cursors, await inbound.list(store.read, project_id, filter, window))
+  return listPage(call, cursors, {
+    find: (id) => inbound.find(store.read, project_id, id),
+    list: (window) => inbound.list(store.read, project_id, filter, window),
+  })
 }
 
 async function wait(

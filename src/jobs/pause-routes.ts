@@ -1,11 +1,11 @@
 import { Type as t } from "@sinclair/typebox"
 import { fail } from "../core/errors"
-import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
+import { type Cursors, listPage, pageQuery } from "../http/page"
 import { type AnyRoute, consoleRow, type Method, route } from "../http/route"
 import type { Caller } from "../identity/caller"
 import { recordInAccounts } from "../identity/users"
 import { count, flag, text } from "../lib/record-fields"
-import { pageInMemory } from "../store/rows"
+import { listInMemory } from "../store/rows"
 import type { QueuePauses, TellPause } from "./holds"
 
 const Queue = t.Object(
@@ -43,14 +43,12 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
     query: queueQuery,
     handle: async (call) => {
       const all = (await queues.list()).map((line) => ({ ...line, id: line.queue }))
-      const named = keyById(
-        async (name) =>
-          all.find(({ id }) => id === name) ?? fail("not_found", `There is no queue ${name}.`),
-      )
-      const window = await windowOf(call, cursors, named)
-      const rows = pageInMemory(all, { nameOf: ({ id }) => id, order: "rising" }, window)
-      const page = { rows, total: async () => all.length }
-      return asPage(call, cursors, page, ({ id: _, ...line }) => line)
+      const rows = listInMemory(all, {
+        nameOf: ({ id }) => id,
+        order: "rising",
+        missing: (name) => fail("not_found", `There is no queue ${name}.`),
+      })
+      return listPage(call, cursors, rows, ({ id: _, ...line }) => line)
     },
   }),
   route({

@@ -4,7 +4,7 @@ import { fail, Problems } from "../core/errors"
 import { MEDIA_TYPE } from "../emails/attachments"
 import { download, rawMessage } from "../http/download"
 import { Deleted, deleted } from "../http/field-schemas"
-import { asPage, type Cursors, comparableFilters, keyById, readTime, windowOf } from "../http/page"
+import { type Cursors, comparableFilters, listPage, readTime } from "../http/page"
 import { type AnyRoute, type Call, type Method, projectRow, route } from "../http/route"
 import { refusalPage } from "../pages/small-page"
 import { type MailActionParts, mailActionRoutes } from "./action-routes"
@@ -69,9 +69,10 @@ async function list(
   const { project_id, query } = call
   const { search, unread } = query
   const filter = { ...comparableFilters(query), search, unread, since: sinceOf(query.since) }
-  const byId = keyById((id) => mailbox.demand(store.read, project_id, id))
-  const window = await windowOf(call, cursors, byId)
-  return asPage(call, cursors, await mailbox.list(store.read, project_id, filter, window))
+  return listPage(call, cursors, {
+    find: (id) => mailbox.demand(store.read, project_id, id),
+    list: (window) => mailbox.list(store.read, project_id, filter, window),
+  })
 }
 
 function sinceOf(text: string | undefined): string | undefined {

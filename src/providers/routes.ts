@@ -5,8 +5,9 @@ import type { Secrets } from "../core/secrets"
 import { type TestParts, tryProvider } from "../emails/try-provider"
 import { Deleted, deleted } from "../http/field-schemas"
 import { keepAnswer } from "../http/idempotency"
-import { asPage, type Cursors, keyById, windowOf } from "../http/page"
+import { type Cursors, listPage } from "../http/page"
 import { type AnyRoute, type Call, consoleRow, projectRow, route } from "../http/route"
+import type { ListWindow } from "../store/rows"
 import type { Store } from "../store/store"
 import { INSTANCE_NAME } from "./callbacks"
 import { callbackRoutes } from "./callbacks-routes"
@@ -108,9 +109,14 @@ type ListCall = Call<unknown, Static<typeof schemas.configQuery>>
 async function list(parts: ProviderParts, call: ListCall) {
   const { store, cursors } = parts
   const { project_id } = call
-  const { kind } = call.query
-  const byId = keyById((id) => configs.find(store.read, project_id, { id }))
-  const window = await windowOf(call, cursors, byId)
+  const find = (id: string) => configs.find(store.read, project_id, { id })
+  return listPage(call, cursors, { find, list: (window) => withInstance(parts, call, window) })
+}
+
+async function withInstance(parts: ProviderParts, call: ListCall, window: ListWindow) {
+  const { store } = parts
+  const { project_id, query } = call
+  const { kind } = query
   const rows = await configs.list(store.read, project_id, kind, window)
   const records = rows.map((row) => shown(parts, row))
   const { offset, after, before } = window
@@ -120,7 +126,7 @@ async function list(parts: ProviderParts, call: ListCall) {
   const asked = await Promise.all(kinds.map((one) => instanceTrouble(parts, one, project_id)))
   const own = asked.flatMap((one) => one ?? [])
   const total = async () => (await configs.count(store.read, project_id, kind)) + own.length
-  return asPage(call, cursors, { rows: [...own, ...records], total })
+  return { rows: [...own, ...records], total }
 }
 
 function writingRoutes(parts: ProviderParts, table: readonly ProviderDescriptor[]): AnyRoute[] {

@@ -1,6 +1,6 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { invalid } from "../core/errors"
-import { asPage, type Cursors, pageQuery, windowOf } from "../http/page"
+import { type Cursors, listPage, pageQuery } from "../http/page"
 import { type AnyRoute, projectRow, route } from "../http/route"
 import type { Caller } from "../identity/caller"
 import { count, id, maybe, rarely, text, time } from "../lib/record-fields"
@@ -52,10 +52,8 @@ export const requestLogRoutes = ({ store, cursors }: RequestLogParts): AnyRoute[
     response: Entry,
     handle: async (call) => {
       const filter = filterOf(call.caller, call.query)
-      const byId = async (id: string) => (await find(store.read, filter, id)).id
-      const rows = list(store.read, filter)
-      const found = await rows.list(await windowOf(call, cursors, byId))
-      return asPage(call, cursors, { ...found, total: rows.total }, shown)
+      const keyOf = async (id: string) => (await find(store.read, filter, id)).id
+      return listPage(call, cursors, { keyOf, ...list(store.read, filter) }, shown)
     },
   }),
 ]

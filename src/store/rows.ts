@@ -342,8 +342,18 @@ interface InMemory<Row> {
   order: "rising" | "falling"
 }
 
-/** The same of a list that is in memory, in the order of its names. A name may be gone by now. */
-export function pageInMemory<Row>(
+/** A list that is in memory, in the order of its names. */
+export const listInMemory = <Row>(
+  rows: Row[],
+  { missing, ...names }: InMemory<Row> & { missing: (name: string) => never },
+): RowList<Row> => ({
+  find: async (name) => rows.find((row) => names.nameOf(row) === name) ?? missing(name),
+  list: async (window) => ({ rows: pageInMemory(rows, names, window) }),
+  total: async () => rows.length,
+})
+
+/** A name may be gone by now. */
+function pageInMemory<Row>(
   rows: Row[],
   { nameOf, order }: InMemory<Row>,
   { after, before, offset, limit }: Keyset & { offset: number; limit: number },

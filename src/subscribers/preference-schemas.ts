@@ -2,7 +2,7 @@ import { type TSchema, Type as t } from "@sinclair/typebox"
 import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { flag, maybe, time, word } from "../lib/record-fields"
 import { CATEGORY_SLUG } from "../lib/text"
-import { quietHoursAnswer, quietHoursPatch } from "../tenancy/quiet-hours-setting"
+import { quietHoursAnswer, quietHoursPatch } from "../tenancy/setting-groups"
 import { DECISION_REASONS } from "./decision"
 
 /** The same schema for each channel. */

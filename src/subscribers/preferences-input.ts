@@ -4,7 +4,7 @@ import { check } from "../http/validate"
 import { AUDIENCE_CHANNELS, type AudienceChannel, type ChosenPreferences } from "../lib/preferences"
 import { reservedProblem } from "../lib/reserved-names"
 import { shortened } from "../lib/text"
-import { changedQuietHours, isQuietField, readQuietHours } from "../tenancy/quiet-hours-setting"
+import { changedQuietHours, isQuietField, readQuietHours } from "../tenancy/setting-groups"
 import { noSuchCategory, UNKNOWN_CATEGORY } from "./categories"
 import { PreferencesBody } from "./preference-schemas"
 

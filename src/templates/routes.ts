@@ -2,9 +2,10 @@ import type { Static } from "@sinclair/typebox"
 import type { Workers } from "../core/workers"
 import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import { asPage, type Cursors, keyById, windowOf } from "../http/page"
+import { type Cursors, listPage } from "../http/page"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
 import { lastSent } from "../messages/subscriber-messages"
+import type { ListWindow } from "../store/rows"
 import type { Reader, Store } from "../store/store"
 import * as schemas from "./schemas"
 import { readTemplate, readTemplateChanges } from "./template-input"
@@ -116,19 +117,22 @@ const readingRoutes = (parts: TemplateParts): AnyRoute[] => [
 async function list(parts: TemplateParts, call: Call<unknown, TemplateQuery>) {
   const { store, cursors, template_uses } = parts
   const { project_id, query } = call
-  const { find, list, total } = templates.template.list(store.read, project_id, {
+  const { list: read, ...found } = templates.template.list(store.read, project_id, {
     filter: templates.matching(query),
   })
-  const page = await list(await windowOf(call, cursors, keyById(find)))
-  const ids = page.rows.map(({ id }) => id)
-  const sent = await lastSent(store.read, project_id, ids)
-  const rows = await Promise.all(
-    page.rows.map(async (row) => {
-      const used_by = await template_uses(store.read, project_id, row.id)
-      return listedTemplate(row, { used_by, last_sent_at: sent.get(row.id) ?? null })
-    }),
-  )
-  return asPage(call, cursors, { ...page, rows, total })
+  return listPage(call, cursors, {
+    ...found,
+    list: async (window) => {
+      const { rows, end } = await read(window)
+      const ids = rows.map(({ id }) => id)
+      const sent = await lastSent(store.read, project_id, ids)
+      const shown = rows.map(async (row) => {
+        const used_by = await template_uses(store.read, project_id, row.id)
+        return listedTemplate(row, { used_by, last_sent_at: sent.get(row.id) ?? null })
+      })
+      return { rows: await Promise.all(shown), end }
+    },
+  })
 }
 
 const changingRoutes = (parts: TemplateParts): AnyRoute[] => [
@@ -253,16 +257,21 @@ async function listVersions(
   call: OfTemplate<unknown, VersionQuery>,
 ) {
   const row = await templates.find(store.read, call.project_id, call.params.template_id)
-  const byNumber = keyById(async (number) =>
-    versions.findVersion(store.read, row, versions.versionOf(number)),
+  const rows = {
+    find: async (number: string) =>
+      versions.findVersion(store.read, row, versions.versionOf(number)),
+    list: (window: ListWindow) => versions.listVersions(store.read, row, window),
+  }
+  return listPage(
+    call,
+    cursors,
+    rows,
+    ({ version, created_by: { type, id }, created_at, note }) => ({
+      version,
+      published: row.status === "published" && row.published_version === version,
+      created_by: { type, id },
+      created_at,
+      note,
+    }),
   )
-  const window = await windowOf(call, cursors, byNumber)
-  const page = await versions.listVersions(store.read, row, window)
-  return asPage(call, cursors, page, ({ version, created_by: { type, id }, created_at, note }) => ({
-    version,
-    published: row.status === "published" && row.published_version === version,
-    created_by: { type, id },
-    created_at,
-    note,
-  }))
 }

@@ -10,7 +10,7 @@ import { type AnyRoute, consoleRow, route } from "../http/route"
 import * as users from "../identity/users"
 import { EXAMPLE_ID } from "../lib/record-fields"
 import { defaultPlan, featuresOf, limitsOf, type PlanName } from "../plans/plans"
-import { pageInMemory } from "../store/rows"
+import { listInMemory } from "../store/rows"
 import type { Store, Tx } from "../store/store"
 import * as accounts from "./accounts"
 import * as members from "./members"
@@ -109,7 +109,11 @@ export function accountRoutes(parts: ListParts): AnyRoute[] {
 }
 
 type Joined = Awaited<ReturnType<typeof members.accountsOf>>[number]
-const BY_ID = { nameOf: ({ account }: Joined) => account.id, order: "falling" as const }
+const BY_ID = {
+  nameOf: ({ account }: Joined) => account.id,
+  order: "falling" as const,
+  missing: () => fail("not_found", "There is no such account."),
+}
 
 const listRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
   route({
@@ -133,15 +137,12 @@ const listRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     handle: async (call) => {
       const user_id = call.caller.user_id ?? ""
       const mine = await members.accountsOf(store.read, user_id) // few: a person's, not a table's
-      const isNamed = (id: string) => mine.some(({ account }) => account.id === id)
       const shown = ({ account, role }: Joined) =>
         accounts.accountRecord(store.read, account).then((record) => ({ ...record, role }))
+      const { list, ...rows } = listInMemory(mine, BY_ID)
       return listPage(call, cursors, {
-        find: async (id) => isNamed(id) || fail("not_found", "There is no such account."),
-        list: async (window) => ({
-          rows: await Promise.all(pageInMemory(mine, BY_ID, window).map(shown)),
-        }),
-        total: async () => mine.length,
+        ...rows,
+        list: async (window) => ({ rows: await Promise.all((await list(window)).rows.map(shown)) }),
       })
     },
   }),

@@ -2,21 +2,14 @@ import { Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import {
-  asPage,
-  type Cursors,
-  type ListCall,
-  type ListParts,
-  pageQuery,
-  windowOf,
-} from "../http/page"
+import { type Cursors, type ListCall, type ListParts, listPage, pageQuery } from "../http/page"
 import type { Call } from "../http/route"
 import { type AnyRoute, consoleRow, route } from "../http/route"
 import { check } from "../http/validate"
 import { isMailbox, notOneAddress } from "../lib/address"
 import { flag, id, maybe, text, time } from "../lib/record-fields"
 import { cursorText } from "../store/moment-cursor"
-import type { RowList } from "../store/rows"
+import type { ListWindow, RowList } from "../store/rows"
 import * as members from "./members"
 import * as projectMembers from "./project-members"
 import type { ProjectHome } from "./projects"
@@ -77,10 +70,15 @@ async function memberPage<Member extends { user_id: string }>(
   { find, list, total, at }: MemberList<Member>,
 ) {
   const keyOf = (member: Member) => cursorText({ at: at(member), id: member.user_id })
-  const window = await windowOf(call, cursors, async (user_id) => keyOf(await find(user_id)))
-  const found = await list(window)
-  const rows = found.rows.map((member) => ({ id: keyOf(member), member }))
-  return asPage(call, cursors, { rows, total }, ({ member }) => member)
+  const people = {
+    keyOf: async (user_id: string) => keyOf(await find(user_id)),
+    list: async (window: ListWindow) => {
+      const { rows } = await list(window)
+      return { rows: rows.map((member) => ({ id: keyOf(member), member })) }
+    },
+    total,
+  }
+  return listPage(call, cursors, people, ({ member }) => member)
 }
 
 const accountMemberRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [

@@ -10,11 +10,7 @@ import { isLocale } from "../lib/locale"
 import { flag, maybe, rarely, text, word } from "../lib/record-fields"
 import { featuresOf, upgradeRequired } from "../plans/plans"
 import type { Store } from "../store/store"
-import { brandingAnswer, brandingPatch, readBranding } from "./branding-setting"
-import { frequencyCapAnswer, frequencyCapPatch, readFrequencyCap } from "./frequency-cap-setting"
-import { originsAnswer, originsPatch, readOrigins } from "./origins-setting"
-import { isZone, quietHoursAnswer, quietHoursPatch, readQuietHours } from "./quiet-hours-setting"
-import { readRetention, retentionAnswer, retentionPatch } from "./retention-setting"
+import * as groups from "./setting-groups"
 import { type PatchOf, type ProjectSettingsChange, patch } from "./settings"
 
 /** One setting of a project: how answers show it, what a change may give, and how that is read. */
@@ -52,6 +48,9 @@ const inheritedRow = (description: string): SettingRow<boolean | null> => {
 const address = t.String({ description: "An email address, such as a@example.com." })
 const sender = t.Object({ email: address, name: t.Optional(orNull(t.String())) })
 
+const MOST_ORIGINS = 100
+const MOST_CHARACTERS = 300
+
 /** Every setting that this server acts upon, in the order of answers. Another one is refused. */
 const SETTING_ROWS: SettingRows = {
   default_from: {
@@ -75,7 +74,19 @@ const SETTING_ROWS: SettingRows = {
   track_clicks: inheritedRow(
     "Whether links of html mail tell of clicks. Null is the setting of the account.",
   ),
-  allowed_origins: { answer: originsAnswer, patch: originsPatch, read: readOrigins },
+  allowed_origins: {
+    answer: t.Array(text("https://app.example.com"), {
+      description:
+        "The origins of web pages that may use the token of a subscriber. With an empty list, every page may.",
+    }),
+    patch: t.Union([
+      t.Array(t.String({ description: "An origin, such as https://app.example.com." }), {
+        maxItems: MOST_ORIGINS,
+      }),
+      t.Null(),
+    ]),
+    read: readOrigins,
+  },
   tracking_domain: {
     answer: rarely(
       text(
@@ -106,8 +117,16 @@ const SETTING_ROWS: SettingRows = {
     patch: t.Union([t.Object({ mode: oneOf(...INBOUND_MODES) }), t.Null()]),
     read: readInbound,
   },
-  branding: { answer: brandingAnswer, patch: brandingPatch, read: readBranding },
-  retention: { answer: retentionAnswer, patch: retentionPatch, read: readRetention },
+  branding: {
+    answer: groups.brandingAnswer,
+    patch: groups.brandingPatch,
+    read: groups.readBranding,
+  },
+  retention: {
+    answer: groups.retentionAnswer,
+    patch: groups.retentionPatch,
+    read: groups.readRetention,
+  },
   emit_machine_events: flagRow(
     false,
     "Whether `email.opened` and `email.clicked` are also emitted for hits of machines.",
@@ -124,16 +143,51 @@ const SETTING_ROWS: SettingRows = {
     answer: text("UTC", "The time zone of subscribers without one, from the IANA database."),
     patch: orNull(t.String({ description: "A time zone, such as Europe/Vienna." })),
     read: (given, path, problems) =>
-      isZone(given)
+      groups.isZone(given)
         ? given
         : problems.add(path, "invalid", "The value must be a time zone, such as Europe/Vienna."),
   },
-  quiet_hours: { answer: quietHoursAnswer, patch: quietHoursPatch, read: readQuietHours },
-  frequency_cap: { answer: frequencyCapAnswer, patch: frequencyCapPatch, read: readFrequencyCap },
+  quiet_hours: {
+    answer: groups.quietHoursAnswer,
+    patch: groups.quietHoursPatch,
+    read: groups.readQuietHours,
+  },
+  frequency_cap: {
+    answer: groups.frequencyCapAnswer,
+    patch: groups.frequencyCapPatch,
+    read: groups.readFrequencyCap,
+  },
   auto_link_users: flagRow(
     false,
     "Whether a verified end user becomes a subscriber whose `external_id` is the id of the user.",
   ),
+}
+
+/** Reads origins in the form in which browsers send them (RFC 6454, section 6.2), each once. */
+function readOrigins(given: unknown, path: string, problems: Problems): string[] | undefined {
+  if (!Array.isArray(given)) {
+    return problems.add(path, "invalid", "The value must be a list of origins, or null.")
+  }
+  if (given.length > MOST_ORIGINS) {
+    return problems.add(path, "too_many", `The list must have at most ${MOST_ORIGINS} origins.`)
+  }
+  const origins = given.map((one: unknown) => originOf(one))
+  for (const [at, origin] of origins.entries()) {
+    if (origin === undefined) problems.add(`${path}.${at}`, "invalid", HINT)
+  }
+  return [...new Set(origins.filter((origin) => origin !== undefined))]
+}
+
+const HINT =
+  "The value must be one origin without a path and without *, such as https://app.example.com."
+
+/** A scheme with a host, and nothing behind them; apps in a shell have schemes of their own. A `*` would match no page. */
+function originOf(given: unknown): string | undefined {
+  if (typeof given !== "string" || given.length > MOST_CHARACTERS) return undefined
+  const url = URL.parse(given)
+  if (!url || url.host === "" || url.username !== "" || url.password !== "") return undefined
+  if (/[?#*\\\s]/.test(given) || !["", "/"].includes(url.pathname)) return undefined
+  return `${url.protocol}//${url.host}`
 }
 
 const MOST_LOCALE_CHARACTERS = 35

@@ -7,8 +7,7 @@ import { PROJECT_DEFAULTS, withDefaults } from "../identity/caller"
 import { type ProjectSettings, projects } from "../identity/tables"
 import { held } from "../store/dialect"
 import type { Tx } from "../store/store"
-import { changedFrequencyCap } from "./frequency-cap-setting"
-import { changedQuietHours } from "./quiet-hours-setting"
+import { changedFrequencyCap, changedQuietHours } from "./setting-groups"
 
 /** Null is the default again. */
 export type ProjectSettingsChange = Partial<{

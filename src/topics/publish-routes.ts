@@ -2,7 +2,7 @@ import * as fanOut from "../fan-out/fan-out"
 import { newPublish, Publish, type PublishContents, readPublish } from "../fan-out/publish-input"
 
 import * as publishing from "../fan-out/publishing"
-import { asPage, keyById, type ListParts, pageQuery, windowOf } from "../http/page"
+import { type ListParts, listPage, pageQuery } from "../http/page"
 import { type AnyRoute, projectRow, route } from "../http/route"
 import * as topics from "./topics"
 
@@ -60,10 +60,13 @@ const readRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     errors: ["topic_not_found"],
     handle: async (call) => {
       const topic = await topics.find(store.read, call.project_id, call.params.topic_key)
-      const { find, list, total } = publishing.list(store.read, topic)
-      const { rows } = await list(await windowOf(call, cursors, keyById(find)))
-      const records = await fanOut.records(store.read, rows)
-      return asPage(call, cursors, { rows: records, total })
+      const { list, ...publishes } = publishing.list(store.read, topic)
+      return listPage(call, cursors, {
+        ...publishes,
+        list: async (window) => ({
+          rows: await fanOut.records(store.read, (await list(window)).rows),
+        }),
+      })
     },
   }),
   route({

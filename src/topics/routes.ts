@@ -2,8 +2,9 @@ import { isPublishing } from "../fan-out/open-publishes"
 import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { nounRows } from "../http/noun-rows"
-import { asPage, type ListParts, windowOf } from "../http/page"
+import { type ListParts, listPage } from "../http/page"
 import { type AnyRoute, projectRow, route } from "../http/route"
+import type { ListWindow } from "../store/rows"
 import { find } from "../subscribers/find-subscriber"
 import * as members from "./memberships"
 import * as schemas from "./schemas"
@@ -75,9 +76,8 @@ const memberRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     handle: async (call) => {
       const topic = await topics.find(store.read, call.project_id, call.params.topic_key)
       const keyOf = (name: string) => members.numberOf(store.read, topic, name)
-      const window = await windowOf(call, cursors, keyOf)
-      const page = await members.listMembers(store.read, topic, window)
-      return asPage(call, cursors, page, ({ id: _, ...member }) => member)
+      const list = (window: ListWindow) => members.listMembers(store.read, topic, window)
+      return listPage(call, cursors, { keyOf, list }, ({ id: _, ...member }) => member)
     },
   }),
   route({
@@ -147,9 +147,8 @@ const subscribedRoute = ({ store, cursors }: ListParts): AnyRoute =>
         const topic = await topics.find(store.read, project_id, key)
         return members.momentOf(store.read, id, topic.id)
       }
-      const window = await windowOf(call, cursors, keyOf)
-      const page = await members.topicsOf(store.read, id, window)
-      return asPage(call, cursors, page, ({ key, name, subscribed_at }) => {
+      const list = (window: ListWindow) => members.topicsOf(store.read, id, window)
+      return listPage(call, cursors, { keyOf, list }, ({ key, name, subscribed_at }) => {
         return { key, name, subscribed_at }
       })
     },

@@ -9,7 +9,7 @@ import {
   lookup as typeOf,
 } from "../events/registry"
 import { answerOnce, keepAnswer, refuseAnswered } from "../http/idempotency"
-import { asPage, type Cursors, keyById, readTime, windowOf } from "../http/page"
+import { type Cursors, listPage, readTime } from "../http/page"
 import { RateLimits, SharedWindows } from "../http/rate-limits"
 import {
   type AnyRoute,
@@ -163,10 +163,10 @@ async function list(
   const filter = { status: query.status, event_type, event_id: query.event_id, since }
   const counted = byOffset(query, request)
   const paged = { ...call, query: counted.query }
-  const byId = keyById((id) => deliveries.find(store.read, of, id))
-  const window = { ...(await windowOf(paged, cursors, byId)), ...counted.window }
-  const page = await deliveries.list(store.read, of, filter, window)
-  const answer = await asPage(paged, cursors, page)
+  const answer = await listPage(paged, cursors, {
+    find: (id) => deliveries.find(store.read, of, id),
+    list: (window) => deliveries.list(store.read, of, filter, { ...window, ...counted.window }),
+  })
   return counted.meta ? withMeta(answer, counted.meta, request) : answer
 }
 

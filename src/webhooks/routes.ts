@@ -3,7 +3,7 @@ import type { Secrets } from "../core/secrets"
 import type { Workers } from "../core/workers"
 import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import { asPage, type Cursors, keyById, windowOf } from "../http/page"
+import { type Cursors, listPage } from "../http/page"
 import { type AnyRoute, type Enveloped, route } from "../http/route"
 import type { Store } from "../store/store"
 import { checkTransform } from "./delivery-body"
@@ -106,10 +106,16 @@ const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
     meta: schemas.webhookListMeta,
     handle: async (call) => {
       const { project_id } = call
-      const byId = keyById((id) => webhooks.find(store.read, project_id, id))
-      const window = await windowOf(call, cursors, byId)
-      const page = await webhooks.list(store.read, project_id, call.query.status, window)
-      return withWarnings(await asPage(call, cursors, page), page.warnings)
+      let warnings: Awaited<ReturnType<typeof webhooks.list>>["warnings"] = new Map()
+      const page = await listPage(call, cursors, {
+        find: (id) => webhooks.find(store.read, project_id, id),
+        list: async (window) => {
+          const found = await webhooks.list(store.read, project_id, call.query.status, window)
+          warnings = found.warnings
+          return found
+        },
+      })
+      return withWarnings(page, warnings)
     },
   }),
   route({

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test"
 import { Problems } from "../../src/core/errors"
-import { asPage, Cursors, datesOf, readTime } from "../../src/http/page"
+import { Cursors, datesOf, listPage, readTime } from "../../src/http/page"
 import { complaints, refusal } from "../harness/client"
 import { mail } from "../harness/mail"
 import fc from "../harness/properties"
@@ -161,9 +161,9 @@ test("the deepest page by number links to the one behind it by cursor", async ()
   const rows = Array.from({ length: 101 }, (_, at) => ({ id: String(at) }))
   const link = async (page: number) => {
     const request = new Request(`http://localhost/v1/emails?page=${page}&per_page=100&tag=a`)
-    const all = { rows, total: async () => 20_000 }
+    const all = { list: async () => ({ rows }), total: async () => 20_000 }
     const caller = { project_id: "p", account_id: "a", user_id: null }
-    const answer = await asPage({ request, query: { page, per_page: 100 }, caller }, cursors, all)
+    const answer = await listPage({ request, query: { page, per_page: 100 }, caller }, cursors, all)
     return answer.headers?.link
   }
   expect(await link(99)).toBe('</v1/emails?page=100&per_page=100&tag=a>; rel="next"')

@@ -1,11 +1,11 @@
 import { Type as t } from "@sinclair/typebox"
 import { fail } from "../../core/errors"
-import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../../http/page"
+import { type Cursors, listPage, pageQuery } from "../../http/page"
 import { type AnyRoute, consoleRow, route } from "../../http/route"
 import { recordInAccounts } from "../../identity/users"
 import { Job } from "../../jobs/schemas"
 import { count, flag, id, time } from "../../lib/record-fields"
-import { pageInMemory } from "../../store/rows"
+import { listInMemory } from "../../store/rows"
 import type { Store } from "../../store/store"
 import { requestBackup } from "./backup-job"
 import type { Backups } from "./create-backup"
@@ -47,12 +47,12 @@ export const backupRoutes = ({ store, cursors, backups }: BackupRouteParts): Any
     query: backupQuery,
     handle: async (call) => {
       const all = await backups.list()
-      const found = async (wanted: string) =>
-        all.find((backup) => backup.id === wanted) ?? fail("not_found", "There is no such backup.")
-      const window = await windowOf(call, cursors, keyById(found))
-      const rows = pageInMemory(all, { nameOf: (backup) => backup.id, order: "falling" }, window)
-      const page = { rows, total: async () => all.length }
-      return asPage(call, cursors, page, ({ path: _, missing, ...record }) =>
+      const rows = listInMemory(all, {
+        nameOf: (backup) => backup.id,
+        order: "falling",
+        missing: () => fail("not_found", "There is no such backup."),
+      })
+      return listPage(call, cursors, rows, ({ path: _, missing, ...record }) =>
         missing === 0 ? record : { ...record, missing },
       )
     },
