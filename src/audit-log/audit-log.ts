@@ -1,16 +1,16 @@
-import { and, eq, type SQL } from "drizzle-orm"
+import { and, asc, eq, inArray, lt, type SQL } from "drizzle-orm"
 import { fail } from "../core/errors"
-import { newId } from "../core/ids"
-import { now } from "../core/time"
-import { bump, total } from "../store/counters"
+import { firstIdAt, newId } from "../core/ids"
+import { millisFrom, now } from "../core/time"
+import { bump, bumpEach, total } from "../store/counters"
 import { isAskedId } from "../store/dialect"
 import { idsBetween, type RowList, rowList, timesBetween } from "../store/rows"
 import { inserter } from "../store/statements"
-import type { Reader, Tx } from "../store/store"
+import type { Reader, Store, Tx } from "../store/store"
 import { type Actor, auditLog } from "./tables"
 
 /** The total of an account. */
-export const COUNTER = "audit_log"
+const COUNTER = "audit_log"
 
 /** The actor of a change and their address; a caller of the API serves as one. */
 export interface By {
@@ -161,4 +161,25 @@ export function auditRecord(row: AuditRow) {
   const { id, actor, action, target_type, target_id, project_id, ip, before, after } = row
   const target = { type: target_type, id: target_id }
   return { id, actor, action, target, project_id, ip, before, after, created_at: row.created_at }
+}
+
+/** Rows of one transaction, so that other transactions run between two of them. */
+const BATCH = 200
+
+/** Removes up to 200 entries that are older than this moment (ISO 8601). Returns how many. */
+export async function purgeAuditLog(store: Store, before: string): Promise<number> {
+  const { id, account_id } = auditLog
+  const old = lt(id, firstIdAt(millisFrom(before)))
+  const some = store.read.select({ id }).from(auditLog).where(old).orderBy(asc(id))
+  const ids = (await some.limit(BATCH)).map((row) => row.id)
+  if (ids.length === 0) return 0
+  await store.tx(async (tx) => {
+    const gone = await tx.delete(auditLog).where(inArray(id, ids)).returning({ account_id })
+    const accounts = Map.groupBy(gone, (row) => row.account_id)
+    await bumpEach(
+      tx,
+      new Map([...accounts].map(([one, { length }]) => [one, new Map([[COUNTER, -length]])])),
+    )
+  })
+  return ids.length
 }

@@ -12,8 +12,8 @@ import {
   type SQLWrapper,
 } from "drizzle-orm"
 import { tooMany } from "../core/errors"
-import { holdProject } from "../identity/hold-project"
-import { countRows } from "../store/rows"
+import { projects } from "../identity/tables"
+import { countRows, holdById } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import type { MemberPlace } from "../topics/memberships"
 import { fanOutParts, fanOuts } from "./tables"
@@ -26,7 +26,7 @@ const isOpen = (project_id: string) =>
 
 /** Throws 409 `conflict`, reason `too_many`, where the project cannot have one more publish now. */
 export async function demandRoomForPublish(tx: Tx, project_id: string): Promise<void> {
-  await holdProject(tx, project_id)
+  await holdById(tx, projects, project_id)
   if ((await countRows(tx, fanOuts, isOpen(project_id))) < MOST_OPEN_PUBLISHES) return
   const text = `A project has at most ${MOST_OPEN_PUBLISHES} publishes that are not over. Wait for the end of one, or cancel one.`
   tooMany(text, MOST_OPEN_PUBLISHES)

@@ -70,7 +70,7 @@ export function mountRoutes(app: Elysia, routes: AnyRoute[], options: RequestHan
   const reasonFor = absence(routes)
   app.onError(({ code, request, server, error }) => {
     if (code === "NOT_FOUND")
-      return handler.absent(request, server as Peer | null, reasonFor(request))
+      return handler.absent(request, server as Upgrader | null, reasonFor(request))
     return respondError(error, requestId(request), {}, { path: pathOf(request) })
   })
   for (const route of routes) {
@@ -102,7 +102,7 @@ interface Context {
   request: Request
   /** Absent where the path has none. */
   params: Record<string, string | null> | undefined
-  server: Peer | null
+  server: Upgrader | null
 }
 
 /** Says why there is no answer: no such path, or a path that names its methods in `Allow`. */
@@ -126,9 +126,6 @@ export function absence(routes: AnyRoute[]) {
 
 const shapeOf = (path: string) =>
   new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/\{\w+\}/g, "[^/]+")}$`)
-
-/** The server, as far as a request needs it. */
-export type Peer = Upgrader
 
 interface State extends Admission {
   id: string
@@ -159,7 +156,7 @@ class RequestHandler {
     route: AnyRoute,
     request: Request,
     params: Record<string, string>,
-    server: Peer | null,
+    server: Upgrader | null,
   ): Promise<Response> {
     const started = monotonic()
     this.#options.traffic.note()
@@ -170,7 +167,7 @@ class RequestHandler {
     return response
   }
 
-  async #respond(state: State, server: Peer | null): Promise<Response> {
+  async #respond(state: State, server: Upgrader | null): Promise<Response> {
     const { route, request, id, ip } = state
     try {
       const answer = await withDeadline(this.#time_limit_ms, (signal) => this.#run(state, signal))
@@ -187,7 +184,7 @@ class RequestHandler {
   }
 
   /** Hands the connection over, to be closed when its credential ends. */
-  #switch(state: State, { conversation }: Upgrade, server: Peer | null): Response {
+  #switch(state: State, { conversation }: Upgrade, server: Upgrader | null): Response {
     const { route, request, caller, id } = state
     this.#sockets.open({
       request,
@@ -218,7 +215,7 @@ class RequestHandler {
   }
 
   /** The answer for what is not in the table, with the headers of every other answer. */
-  absent(request: Request, server: Peer | null, error: ApiError): Response {
+  absent(request: Request, server: Upgrader | null, error: ApiError): Response {
     const ip = this.#addressOf(request, server)
     const path = pathOf(request)
     const headers = path.startsWith("/v1") ? quotaHeaders(this.#limits.see(ip)) : {}
@@ -227,7 +224,11 @@ class RequestHandler {
   }
 
   /** Undefined where the browser asks for nothing that a page may do. */
-  answerPreflight(routes: AnyRoute[], request: Request, server: Peer | null): Response | undefined {
+  answerPreflight(
+    routes: AnyRoute[],
+    request: Request,
+    server: Upgrader | null,
+  ): Response | undefined {
     const headers = preflight(request, routes)
     if (!headers) return undefined
     const id = requestId(request)
@@ -240,7 +241,7 @@ class RequestHandler {
     }
   }
 
-  #addressOf(request: Request, server: Peer | null): string {
+  #addressOf(request: Request, server: Upgrader | null): string {
     const peer = server?.requestIP(request)?.address ?? "127.0.0.1"
     return clientAddress(peer, request.headers, this.#options.trusted_proxies())
   }

@@ -6,9 +6,9 @@ import { isUuid, newId } from "../core/ids"
 import { now } from "../core/time"
 import { bump, total } from "../store/counters"
 import { held } from "../store/dialect"
-import { type RowList, rowList } from "../store/rows"
+import { holdById, type RowList, rowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
-import { holdProject } from "./hold-project"
+import { projects } from "./tables"
 
 type NounTable = SQLiteTable & { id: SQLiteColumn; project_id: SQLiteColumn }
 
@@ -222,7 +222,7 @@ async function demandRoom<Table extends NounTable>(
   project_id: string,
 ) {
   if (most === undefined) return
-  await holdProject(tx, project_id)
+  await holdById(tx, projects, project_id) // two requests at once must not pass the limit together
   if ((await total(tx, project_id, counter)) < most) return
   tooMany(`A project has at most ${most} ${name}s. Delete one first.`, most)
 }

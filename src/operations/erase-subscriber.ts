@@ -7,13 +7,14 @@ import { invalid } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { now, secondsFromNow } from "../core/time"
 import type { Caller } from "../identity/caller"
-import { holdProject } from "../identity/hold-project"
+import { projects } from "../identity/tables"
 import { inboundFiles } from "../inbound/tables"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
 import { jobs } from "../jobs/tables"
 import { isDead } from "../jobs/work-rows"
 import { messageFiles } from "../messages/tables"
 import { removeEmptyOf } from "../store/counters"
+import { holdById } from "../store/rows"
 import type { Store, Tx } from "../store/store"
 import { hold, noSubscriber, type SubscriberRow } from "../subscribers/find-subscriber"
 import { counterOf, removeRows } from "../subscribers/subscribers"
@@ -105,7 +106,8 @@ export async function eraseSubscriber(
 /** The row is undefined where the subscriber was deleted. Throws 404 where nothing of it is left either. */
 async function holdPerson(tx: Tx, project_id: string, name: string) {
   if (await lookupDeleted(tx, project_id, name)) {
-    await holdProject(tx, project_id) // there is no row to hold, and another request may erase the same
+    // There is no row to hold, and another request may erase the same.
+    await holdById(tx, projects, project_id)
     const deleted = (await lookupDeleted(tx, project_id, name)) ?? noSubscriber()
     return { row: undefined, person: await deletedPerson(tx, deleted, now()) }
   }

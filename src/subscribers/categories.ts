@@ -1,12 +1,12 @@
 import { eq } from "drizzle-orm"
 import { fail, invalid } from "../core/errors"
 import type { Caller } from "../identity/caller"
-import { holdProject } from "../identity/hold-project"
 import { noun } from "../identity/noun"
+import { projects } from "../identity/tables"
 import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { nearest, shortened, slugFrom } from "../lib/text"
 import { cached } from "../store/cached"
-import { countRows } from "../store/rows"
+import { countRows, holdById } from "../store/rows"
 import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import type { CategoryChanges, NewCategory } from "./category-schemas"
@@ -83,7 +83,7 @@ export const category = noun({
 
 /** Throws 409 `conflict` where the slug is taken, and 422 at the limit. */
 export async function create(tx: Tx, caller: Caller, given: NewCategory): Promise<CategoryRow> {
-  await holdProject(tx, caller.project_id)
+  await holdById(tx, projects, caller.project_id)
   await demandRoom(tx, caller.project_id)
   const { name, slug = slugFrom(name) } = given
   if (slug === "") throw invalid("slug", "required", NO_SLUG)

@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, gt, lte } from "drizzle-orm"
-import { streamedFile } from "../http/streamed-file"
+import { streamedFile } from "../http/download"
 import type { Reader } from "../store/store"
 import { type SuppressionRow, suppressions } from "./tables"
 

@@ -5,12 +5,11 @@ import { answerOnce } from "../http/idempotency"
 import { type ListParts, listPage, pageQuery } from "../http/page"
 import type { Call } from "../http/route"
 import { type AnyRoute, consoleRow, route } from "../http/route"
-import { check } from "../http/validate"
+import { withEmail } from "../http/validate"
 import { Password, PER_MINUTE, Session } from "../identity/schemas"
 import { clientOf, type SessionReply, type Sessions } from "../identity/sessions"
 import type { ConsoleMail } from "../identity/system-mail"
 import * as users from "../identity/users"
-import { isMailbox, notOneAddress } from "../lib/address"
 import { flag, id, maybe, text, time, word } from "../lib/record-fields"
 import * as invitations from "./invitations"
 import { AccountRole, ProjectRole } from "./schemas"
@@ -130,11 +129,11 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
 }
 
 function readInvitation(body: unknown, problems: Problems): invitations.NewInvitation {
-  check(NewInvitation, body, problems)
-  const { email, role, projects = [] } = (body ?? {}) as Static<typeof NewInvitation>
-  if (typeof email === "string" && !isMailbox(email)) {
-    problems.add("email", "invalid_email", notOneAddress(email))
-  }
+  const {
+    email,
+    role,
+    projects = [],
+  } = (withEmail(NewInvitation)(body, problems) ?? {}) as Static<typeof NewInvitation>
   if (role === "billing_admin" && Array.isArray(projects) && projects.length > 0) {
     problems.add(
       "projects",
