@@ -217,11 +217,7 @@ async function restored(box: Machine, { archive, master_key, manifest, accepted 
 
 /** Recipients of the mail that is held and due. */
 const heldOf = (box: Machine): string[] =>
-  column(
-    box,
-    "SELECT recipient FROM messages WHERE owner = ? AND scheduled_at IS NULL",
-    RESTORE_HOLD,
-  )
+  column(box, "SELECT address FROM messages WHERE owner = ? AND scheduled_at IS NULL", RESTORE_HOLD)
 
 const isEven = (recipient: string) => recipient.endsWith("@even.test")
 const recipientsOf = ({ receipts }: CountingRelay) => receipts.flatMap((one) => one.recipients)
@@ -266,7 +262,7 @@ async function released(box: Machine, { api_key }: Kept, relay: CountingRelay, h
   await until("the webhooks", () => column(box, open)[0] === 0, 600_000)
   await Bun.sleep(SILENCE_MS)
   expect(recipientsOf(relay).sort()).toEqual(wanted.sort())
-  const cancelled = "SELECT recipient FROM messages WHERE status_reason = 'cancelled'"
+  const cancelled = "SELECT address FROM messages WHERE status_reason = 'cancelled'"
   expect(column<string>(box, cancelled).sort()).toEqual(
     held.filter((recipient) => !isEven(recipient)).sort(),
   )

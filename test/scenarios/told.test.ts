@@ -79,7 +79,7 @@ describe.skipIf(missing("tmux"))("everyone is told", () => {
 
     await sendTo(server, "bob", "kim", "lee")
     await monitor.press("2")
-    await monitor.until("it is off", (text) => /off: breaker ✗ +▓{10} 10\/10/.test(text))
+    await monitor.until("it is off", (text) => /off: breaker +\d+ +▓{10} 10\/10/.test(text))
     await sendTo(server, "mia") // nothing of it is tried
     const events = await json<{ id: string }[]>(
       server,
@@ -115,8 +115,8 @@ describe.skipIf(missing("tmux"))("everyone is told", () => {
     const told = [...ids, ...own.map((event) => event.id)] // by listen everything is told
     expect(own).toHaveLength(1)
     expect(here.state.taken.toSorted()).toEqual(told.toSorted())
-    await monitor.until("it is on", (text) => /active +░{10} 0\/10 +0 │/.test(text))
-    await monitor.until("what it took", (text) => /email\.delivered +success +200/.test(text))
+    await monitor.until("it is on", (text) => /active +0 +░{10} 0\/10/.test(text))
+    await monitor.until("what it took", (text) => /email\.delivered +success +1\/6 +200/.test(text))
     listen.kill("SIGINT")
     await listen.shows("exit 130")
   })

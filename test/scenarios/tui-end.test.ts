@@ -60,7 +60,7 @@ describe.skipIf(missing("tmux"))("however the monitor ends", () => {
     await using screen = await openMonitor(server, SMALL, { NO_COLOR: "1" })
     await screen.shows("subject red")
     await screen.press("Enter")
-    await screen.shows("provider   red")
+    await screen.shows("provider  red")
     expect(screen.coloured()).not.toContain("\u001b")
     expect(screen.lines()).toHaveLength(SMALL.lines)
   })
