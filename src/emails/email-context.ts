@@ -12,6 +12,7 @@ import { messages } from "../messages/tables"
 import type { PermitSource, ProviderPermit } from "../providers/failover"
 import type { Outcome } from "../providers/provider"
 import type { ConfigRow } from "../providers/tables"
+import { removeSome } from "../store/rows"
 import type { Reader, Store } from "../store/store"
 
 import { type EmailContext, smtpSchedule } from "./providers/provider"
@@ -80,19 +81,10 @@ export function deferBacklogs(
 const POLICIES_AT_ONCE = 500
 
 /** Forgets policies that are in force no more, some at a time. Returns how many went. */
-export async function purgePolicies(store: Store): Promise<number> {
+export function purgePolicies(store: Store): Promise<number> {
   const { domain, expires_at } = mtaStsPolicies
-  const over = lt(expires_at, now())
-  const some = await store.read
-    .select({ domain })
-    .from(mtaStsPolicies)
-    .where(over)
-    .limit(POLICIES_AT_ONCE)
-  const names = some.map((one) => one.domain)
-  // Renewed meanwhile, it stays.
-  const gone = and(inArray(domain, names), over)
-  if (names.length > 0) await store.tx((tx) => tx.delete(mtaStsPolicies).where(gone))
-  return names.length
+  const old = lt(expires_at, now())
+  return removeSome(store, mtaStsPolicies, { id: domain, old, most: POLICIES_AT_ONCE })
 }
 
 /** Policies in the database, one a domain. They are public, so they belong to no project. */

@@ -1,10 +1,10 @@
-import { and, eq, gt, inArray, isNotNull, isNull, lt, lte, or, type SQL } from "drizzle-orm"
+import { and, eq, gt, isNotNull, isNull, lt, lte, or, type SQL } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail, invalid } from "../core/errors"
 import { firstIdAt, newId } from "../core/ids"
 import { isoFrom, isPast, millis, millisFrom, now, secondsFromNow } from "../core/time"
 import { isInside } from "../lib/ip-ranges"
-import { holdById, rowById, rowList } from "../store/rows"
+import { holdById, removeSome, rowById, rowList } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { hashOf, lookupOf, newKeyText, visibleParts } from "./authenticate"
 import type { Caller } from "./caller"
@@ -259,14 +259,11 @@ const KEPT_SECONDS = 365 * 86_400
 const PURGE_LIMIT = 200
 
 /** Forgets up to 200 keys that were revoked, or expired, a year ago. Returns how many. */
-export async function purgeEndedKeys(store: Store): Promise<number> {
+export function purgeEndedKeys(store: Store): Promise<number> {
   const { id, revoked_at, expires_at } = apiKeys
   const before = secondsFromNow(-KEPT_SECONDS)
   const is_over = or(lt(revoked_at, before), lt(expires_at, before))
   // An id is made before the key ends, so the walk ends with the keys that are old enough.
   const old = and(lt(id, firstIdAt(millisFrom(before))), is_over)
-  const rows = await store.read.select({ id }).from(apiKeys).where(old).limit(PURGE_LIMIT)
-  const ids = rows.map((row) => row.id)
-  if (ids.length > 0) await store.tx((tx) => tx.delete(apiKeys).where(inArray(id, ids)))
-  return ids.length
+  return removeSome(store, apiKeys, { id, old, most: PURGE_LIMIT })
 }

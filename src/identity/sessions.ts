@@ -4,7 +4,7 @@ import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { isPast, millis, millisFrom, now, secondsFromNow } from "../core/time"
 import { held } from "../store/dialect"
-import { rowById, rowList } from "../store/rows"
+import { removeSome, rowById, rowList } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { ACCESS_SECONDS, type AccessTokens } from "./access-token"
 import {
@@ -254,17 +254,8 @@ export async function purgeSessions(store: Store): Promise<number> {
     { rows: passwordResets, id: passwordResets.token_hash, end: passwordResets.expires_at },
     { rows: throttles, id: throttles.subject, end: throttles.ends_at },
   ]
-  for (const { rows, id, end } of kinds) {
-    const old = await store.read
-      .select({ id })
-      .from(rows)
-      .where(lt(end, past))
-      .limit(PURGED_AT_ONCE)
-    if (old.length === 0) continue
-    const ids = old.map((row) => row.id)
-    await store.tx((tx) => tx.delete(rows).where(inArray(id, ids)))
-    gone += ids.length
-  }
+  for (const { rows, id, end } of kinds)
+    gone += await removeSome(store, rows, { id, old: lt(end, past), most: PURGED_AT_ONCE })
   return gone
 }
 

@@ -1,7 +1,8 @@
-import { and, inArray, lt } from "drizzle-orm"
+import { and, lt } from "drizzle-orm"
 import { newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
 import { short } from "../lib/text"
+import { removeSome } from "../store/rows"
 import { inserter, remover, updater } from "../store/statements"
 import type { Store, Tx } from "../store/store"
 import { recentRowsOf, wakeUpOf } from "./in-flight"
@@ -142,12 +143,9 @@ export const jobTable = (handlers: JobHandlers): WorkTable<JobRow> => ({
 const isOver = ({ after }: Settled<JobRow, unknown>) => after.state === OVER
 
 /** Forgets what was buried long ago, some at a time. Returns how many jobs went. */
-export async function purgeDead(store: Store): Promise<number> {
+export function purgeDead(store: Store): Promise<number> {
   const old = and(isDead, lt(jobs.run_at, secondsFromNow(-DEAD_SECONDS)))
-  const some = await store.read.select({ id: jobs.id }).from(jobs).where(old).limit(PURGE_LIMIT)
-  const ids = some.map(({ id }) => id)
-  if (ids.length > 0) await store.tx((tx) => tx.delete(jobs).where(inArray(jobs.id, ids)))
-  return ids.length
+  return removeSome(store, jobs, { id: jobs.id, old, most: PURGE_LIMIT })
 }
 
 const insertJobs = inserter(jobs, { quiet: true }) // see `jobs/in-flight.ts`

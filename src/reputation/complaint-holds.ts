@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, isNotNull, isNull, lt, type SQL } from "drizzle-orm"
+import { and, desc, eq, isNotNull, isNull, lt, type SQL } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { settings } from "../core/config"
 import { fail } from "../core/errors"
@@ -9,6 +9,7 @@ import { enqueue } from "../jobs/jobs"
 import { DeferredError } from "../jobs/work-item"
 import { cached } from "../store/cached"
 import { held } from "../store/dialect"
+import { removeSome } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { type CountedName, complainedOf, countsOf, hourOf, KEPT_HOURS } from "./hour-counts"
 import { reputationAlert } from "./owner-mail"
@@ -217,12 +218,8 @@ const PURGE_LIMIT = 200
  * Forgets up to 200 names that were released so long ago that none of their counts is kept. Returns how
  * many.
  */
-export async function purgeReleased(store: Store): Promise<number> {
+export function purgeReleased(store: Store): Promise<number> {
   const { id, held_at, window_start } = complaintHolds
   const old = and(isNull(held_at), lt(window_start, secondsFromNow(-KEPT_HOURS * 3600)))
-  const rows = await store.read.select({ id }).from(complaintHolds).where(old).limit(PURGE_LIMIT)
-  const ids = rows.map((row) => row.id)
-  if (ids.length > 0)
-    await store.tx((tx) => tx.delete(complaintHolds).where(and(inArray(id, ids), old)))
-  return ids.length
+  return removeSome(store, complaintHolds, { id, old, most: PURGE_LIMIT })
 }

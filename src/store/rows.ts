@@ -19,7 +19,7 @@ import { firstIdAt, isUuid } from "../core/ids"
 import { millisFrom } from "../core/time"
 import { held } from "./dialect"
 import { readHeavy } from "./heavy-reads"
-import type { HeavyRead, Reader, Select, Tx } from "./store"
+import type { HeavyRead, Reader, Select, Store, Tx } from "./store"
 
 type TableWithId = SQLiteTable & { id: Column }
 
@@ -52,6 +52,25 @@ export async function holdById<Table extends TableWithId>(
 ): Promise<Table["$inferSelect"] | undefined> {
   const [row] = isUuid(id) ? await held(rowsOf(tx, table, and(among, eq(table.id, id)))) : []
   return row
+}
+
+interface RowsToRemove {
+  id: SQLiteColumn
+  /** Also asked when they are removed: a row that was renewed meanwhile stays. */
+  old: SQL | undefined
+  most: number
+}
+
+/** Removes some old rows of a table, so that a sweep never holds the writer for long. Returns how many were found. */
+export async function removeSome(
+  store: Store,
+  table: SQLiteTable,
+  { id, old, most }: RowsToRemove,
+): Promise<number> {
+  const some = await store.read.select({ id }).from(table).where(old).limit(most)
+  const ids = some.map((row) => row.id)
+  if (ids.length > 0) await store.tx((tx) => tx.delete(table).where(and(inArray(id, ids), old)))
+  return ids.length
 }
 
 /** Counts the rows one by one: for lists that stay short. Long ones keep a counter. */

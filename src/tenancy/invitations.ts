@@ -1,4 +1,4 @@
-import { and, eq, gt, inArray, like, lt, lte, ne, type SQL } from "drizzle-orm"
+import { and, eq, gt, like, lt, lte, ne, type SQL } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { firstIdAt, newId } from "../core/ids"
@@ -10,7 +10,7 @@ import * as users from "../identity/users"
 import { comparable } from "../lib/address"
 import { bump, total as counted } from "../store/counters"
 import { held } from "../store/dialect"
-import { rowById, rowList } from "../store/rows"
+import { removeSome, rowById, rowList } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { counters } from "../store/tables"
 import * as accounts from "./accounts"
@@ -307,13 +307,10 @@ const KEPT_SECONDS = 90 * DAY_SECONDS
 const PURGE_LIMIT = 500
 
 /** Forgets up to 500 invitations that expired 90 days ago, also accepted and revoked ones. Returns how many. */
-export async function purgeInvitations(store: Store): Promise<number> {
+export function purgeInvitations(store: Store): Promise<number> {
   const { id, expires_at } = invitations
   const before = secondsFromNow(-KEPT_SECONDS)
   // An id is made before its invitation expires, so the walk ends with the old ones.
   const old = and(lt(id, firstIdAt(millisFrom(before))), lt(expires_at, before))
-  const some = await store.read.select({ id }).from(invitations).where(old).limit(PURGE_LIMIT)
-  const ids = some.map((row) => row.id)
-  if (ids.length > 0) await store.tx((tx) => tx.delete(invitations).where(inArray(id, ids)))
-  return ids.length
+  return removeSome(store, invitations, { id, old, most: PURGE_LIMIT })
 }
