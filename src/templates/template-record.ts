@@ -1,4 +1,5 @@
 import type { Static } from "@sinclair/typebox"
+import type { Reader } from "../store/store"
 import type * as schemas from "./schemas"
 import type { ChannelTexts, TemplateContent, TemplateSummary, templates } from "./tables"
 
@@ -6,6 +7,12 @@ export type TemplateRow = typeof templates.$inferSelect
 
 /** What uses a template, by kind. */
 export type TemplateUse = Static<typeof schemas.TemplateRecord>["used_by"]
+
+/** Finds what uses a template. The features that use templates are wired in as such a function. */
+export type FindUses = (db: Reader, project_id: string, template_id: string) => Promise<TemplateUse>
+
+/** Where no feature of the server uses templates but sends, which name them each time. */
+export const noUses: FindUses = async () => ({ workflows: [], broadcasts: [] })
 
 /** What a record says that stands in no column of the template. */
 export interface TemplateAround {

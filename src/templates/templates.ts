@@ -8,8 +8,8 @@ import { partOf, searchable } from "../lib/text"
 import type { Reader, Tx } from "../store/store"
 import { TEMPLATE_NAME } from "./limits"
 import { type TemplateContent, type TemplateStatus, templates, templateVersions } from "./tables"
+import type { FindUses } from "./template-record"
 import { summaryOf, type TemplateRow } from "./template-record"
-import type { FindUses } from "./template-uses"
 
 /** Of this project and no other. */
 export const ours = (project_id: string): SQL => eq(templates.project_id, project_id)

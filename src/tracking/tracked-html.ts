@@ -12,7 +12,7 @@ import {
   mapParts,
   shortLines,
 } from "../lib/transport-encoding"
-import { clickTokenOf, openTokenOf } from "./tracking-tokens"
+import { clickTokenOf, openTokenOf, readClickToken, readOpenToken } from "./tracking-tokens"
 
 /** What of a mail is tracked, as it travels to the thread that composes the mail. */
 export interface HtmlTracking {
@@ -49,6 +49,26 @@ export function trackedHtml(html: string, tracking: HtmlTracking, is_unicode = t
 const pixel = (address: string) =>
   `<img src="${address}" width="1" height="1" alt="" style="display:block;width:1px;height:1px;border:0">`
 
+const PIXEL = /<img src="https?:\/\/[^\s"'<>]{1,500}\/t\/o\/([\w.-]{1,200})"[^<>]{0,200}>/g
+
+/**
+ * The html as `trackedHtml` got it: links lead where they led, and the pixel is gone. What another
+ * server tracks stays. `key` is that of the tokens.
+ */
+export function untrackedHtml(html: string, key: Uint8Array): string {
+  const keys = keysOf(key)
+  const linkFor = (target: string) => {
+    const [, token] = /\/t\/c\/([\w-]+)$/.exec(target) ?? []
+    return token === undefined ? undefined : escaped(readClickToken(keys, token)?.url)
+  }
+  return rewriteHtml(html, { linkFor, ending: "" }).replace(PIXEL, (image, token: string) =>
+    readOpenToken(keys, token) ? "" : image,
+  )
+}
+
+const escaped = (url: string | undefined) =>
+  url?.replace(/[&"'<>\s]/g, (char) => `&#${char.charCodeAt(0)};`)
+
 /**
  * As `trackedHtml` for a message that was submitted as bytes: its first html gets the pixel, and every
  * html tracked links. Lines become no longer than SMTP allows.
@@ -73,7 +93,7 @@ export const linksToUnsubscribe = (value: string): string[] =>
 let known: { text: string; keys: TokenKeys } | undefined
 
 /** The keys of a base key. The last ones are remembered. */
-export function keysOf(key: Uint8Array): TokenKeys {
+function keysOf(key: Uint8Array): TokenKeys {
   const text = Buffer.from(key).toString("base64")
   if (known?.text !== text) known = { text, keys: tokenKeys(key) }
   return known.keys

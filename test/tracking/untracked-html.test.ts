@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test"
-import { trackedHtml } from "../../src/tracking/tracked-html"
-import { untrackedHtml } from "../../src/tracking/untracked-html"
+import { trackedHtml, untrackedHtml } from "../../src/tracking/tracked-html"
 
 const KEY = new Uint8Array(32).fill(7)
 
