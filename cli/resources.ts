@@ -6,6 +6,7 @@ import { triggerRow } from "./commands/events"
 import { inboundRouteRows, inboundRows } from "./commands/inbound"
 import { shownJob } from "./commands/jobs"
 import { keyRows } from "./commands/keys"
+import { logRows } from "./commands/logs"
 import { mailboxRows } from "./commands/mailbox"
 import { preferenceRows } from "./commands/preferences"
 import { isMember, memberId, projectRows } from "./commands/projects"
@@ -82,6 +83,12 @@ export const resources: readonly Resource[] = [
         brief: ({ token }) => token,
       }),
     ],
+  },
+  {
+    noun: "logs",
+    about: "list and follow the API requests of the last days",
+    example: "logs tail --status 4xx",
+    rows: logRows,
   },
   {
     noun: "suppressions",

@@ -266,6 +266,10 @@ const GONE: [string, RegExp][] = [
     /tenancy\/(branding|retention|origins|quiet-hours|frequency-cap)-setting/,
   ],
   ["a list of stages for each of preflight and explain", /explain-decision|PREFLIGHT_CHECKS/],
+  [
+    "a part of a command that has a file of its own",
+    /domain-checks|subscriber-columns|template-neighbours|child-output|restore-unknown|reputation-screen/,
+  ],
   ["a recipient has an address", /messages\.recipient\b|outcome\.email\b/],
   [
     "what is neutral stands in messages",

@@ -3,46 +3,55 @@ import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { exits, Failure } from "../lib/errors"
-import { LIMIT } from "../lib/flags"
 import { given } from "../lib/input"
 import { limitOf, listUpTo } from "../lib/paging"
+import { groupOf, row } from "../lib/resource"
 import { examples, run } from "../lib/run"
 import { ago, type Columns, wide } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { clockTime, millis, pause } from "../lib/time"
 
-/** Requests at the API. */
+type Entry = Components["RequestLogEntry"]
+
+const columns: Columns<Entry> = {
+  METHOD: "method",
+  PATH: wide(({ path }) => path),
+  STATUS: {
+    cell: ({ status, error_code }) => [status, error_code].filter(Boolean).join(" "),
+    paint: (text, { status }, paint) => painted(text, status, paint),
+  },
+  TIME: { cell: ({ duration_ms }) => `${duration_ms} ms`, spare: 2 },
+  REQUEST: "request_id",
+  AGE: { cell: ago(({ created_at }) => created_at), spare: 1 },
+}
+
+export const logRows = [
+  row("list", "GET /v1/request-log", {
+    about: "list requests with their answers, newest first",
+    example: ["--path /v1/emails", "--status 5xx --json"],
+    flags: {
+      status: "show only this status code or class: 404, 4xx",
+      path: "show only this path and the paths below it",
+      request_id: "show only the request with this id",
+      key_id: "show only requests with this API key",
+    },
+    aliases: { key_id: "key" },
+    columns,
+  }),
+]
+
+/** Requests at the API, as they arrive. */
 export function define(program: Command): void {
-  const logs = program
-    .command("logs")
-    .description("list and follow the API requests of the last days")
-    .addHelpText("after", examples("logs tail --status 4xx"))
-  const commands = [
-    [
-      "list",
-      "list requests with their answers, newest first",
-      LIMIT[1],
-      "logs list --path /v1/emails",
-    ],
-    [
-      "tail",
-      "follow requests as they arrive, until Ctrl-C",
-      "end after this number of requests",
-      "logs tail",
-    ],
-  ] as const
-  for (const [name, about, limit, example] of commands) {
-    logs
-      .command(name)
-      .description(about)
-      .option("--status <status>", "show only this status code or class: 404, 4xx")
-      .option("--path <path>", "show only this path and the paths below it")
-      .option("--request-id <id>", "show only the request with this id")
-      .option("--key <id>", "show only requests with this API key")
-      .option("--limit <number>", limit)
-      .addHelpText("after", examples(example, `logs ${name} --status 5xx --json`))
-      .action(run({ list, tail }[name]))
-  }
+  groupOf(program, "logs")
+    .command("tail")
+    .description("follow requests as they arrive, until Ctrl-C")
+    .option("--status <status>", "show only this status code or class: 404, 4xx")
+    .option("--path <path>", "show only this path and the paths below it")
+    .option("--request-id <id>", "show only the request with this id")
+    .option("--key <id>", "show only requests with this API key")
+    .option("--limit <number>", "end after this number of requests")
+    .addHelpText("after", examples("logs tail", "logs tail --status 5xx --json"))
+    .action(run(tail))
 }
 
 const LOG = "GET /v1/request-log"
@@ -62,26 +71,6 @@ interface LogOptions {
   requestId?: string
   key?: string
   limit?: string
-}
-
-type Entry = Components["RequestLogEntry"]
-
-const columns: Columns<Entry> = {
-  METHOD: "method",
-  PATH: wide(({ path }) => path),
-  STATUS: {
-    cell: ({ status, error_code }) => [status, error_code].filter(Boolean).join(" "),
-    paint: (text, { status }, paint) => painted(text, status, paint),
-  },
-  TIME: { cell: ({ duration_ms }) => `${duration_ms} ms`, spare: 2 },
-  REQUEST: "request_id",
-  AGE: { cell: ago(({ created_at }) => created_at), spare: 1 },
-}
-
-const list: Action<LogOptions> = async (context, options) => {
-  const client = context.client()
-  const { rows } = await listUpTo(client, LOG, limitOf(options.limit), { query: queryOf(options) })
-  await context.output.list(rows, columns)
 }
 
 /**

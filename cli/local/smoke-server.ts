@@ -2,7 +2,6 @@ import { join } from "node:path"
 import { type Client, openClient } from "../lib/client"
 import { NOBODY } from "../lib/profiles"
 import { millis, pause } from "../lib/time"
-import { firstLine, lastOf } from "./child-output"
 import { ownCommand, scratchEnvironment } from "./own-binary"
 
 const POLL_MILLISECONDS = 25
@@ -117,3 +116,40 @@ const spawnOwn = (
   })
 
 const endOf = ({ exitCode, signalCode }: Bun.Subprocess) => String(exitCode ?? signalCode)
+
+const KEPT_CHARACTERS = 4000
+
+/**
+ * The first line that a process prints, without its end; undefined where it ends before. The rest is read
+ * and forgotten: a pipe that is full would stop the process.
+ */
+async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string | undefined> {
+  const reader = stream.getReader()
+  const decoder = new TextDecoder()
+  let text = ""
+  for (;;) {
+    const { value, done } = await reader.read()
+    if (done) return undefined
+    text += decoder.decode(value, { stream: true })
+    const end = text.indexOf("\n")
+    if (end < 0) continue
+    void drain(reader)
+    return text.slice(0, end)
+  }
+}
+
+async function drain(reader: { read(): Promise<{ done: boolean }> }): Promise<void> {
+  while (!(await reader.read()).done);
+}
+
+/** Reads what a process prints to its end. Answers how to ask for the last of it. */
+function lastOf(stream: ReadableStream<Uint8Array>): () => string {
+  let text = ""
+  const read = async () => {
+    const decoder = new TextDecoder()
+    for await (const part of stream)
+      text = (text + decoder.decode(part, { stream: true })).slice(-KEPT_CHARACTERS)
+  }
+  void read()
+  return () => text.trim()
+}

@@ -1,12 +1,26 @@
+import { reputationText } from "../commands/reputation"
+import { percent } from "../lib/cells"
 import { audienceScreen } from "./audience-screen"
 import { boxScreen } from "./box-screen"
 import { inboundScreen } from "./inbound-screen"
-import { key } from "./keys"
+import { key, scrolling } from "./keys"
 import { messagesScreen } from "./messages-screen"
 import { queueScreen } from "./queue-screen"
-import { reputationScreen } from "./reputation-screen"
 import { type Key, type Screen, type ScreenName, type State, screens } from "./state"
 import { webhooksScreen } from "./webhooks-screen"
+
+const reputationScreen: Screen = {
+  load: () => [{ do: "load_reputation" }],
+  info({ pages: { reputation } }) {
+    if (reputation.found === null) return ""
+    const { status, bounce_rate, complaint_rate, held } = reputation.found
+    const some = held.length > 0 ? `   ${held.length} held: belfry reputation release` : ""
+    return `${status}: bounces ${percent(bounce_rate)}, complaints ${percent(complaint_rate)}${some}`
+  },
+  page: reputationText,
+  keys: () => [scrolling],
+  actions: [],
+}
 
 /** Every screen of the monitor. */
 export const SCREENS: Readonly<Record<ScreenName, Screen>> = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { pauseAfter } from "../../cli/commands/domain-checks"
+import { pauseAfter } from "../../cli/commands/domains"
 import { countLine, differenceLines, foundOf, recordLine } from "../../cli/lib/dns-records"
 import { painter } from "../../cli/lib/terminal"
 import type { Components } from "../../src/client/components"

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test"
+import { scheduledTime } from "../../cli/commands/scheduled"
 import { Failure } from "../../cli/lib/errors"
-import { scheduledTime } from "../../cli/lib/schedule-time"
 import { changesOf, HOUR, MINUTE, shownIn, ZONES } from "../harness/clock-changes"
 
 /** A Sunday. */

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test"
 import { mkdtempSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
-import { WaitingLines } from "../../cli/lib/waiting-lines"
+import { WaitingLines } from "../../cli/local/up"
 import { leftover } from "../harness/leftovers"
 
 test("lines wait up to the limit, and there is room again when they are written", () => {
@@ -25,7 +25,7 @@ test("lines wait up to the limit, and there is room again when they are written"
   expect(lines.isFull).toBe(false)
 })
 
-const MODULE = join(import.meta.dir, "../../cli/lib/waiting-lines.ts")
+const MODULE = join(import.meta.dir, "../../cli/local/up.ts")
 
 /** Adds lines of 1 KB until the limit is reached; says on stderr how many that were, and again after a while. */
 const SCRIPT = `

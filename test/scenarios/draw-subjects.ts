@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { openScreen } from "../../cli/tui/screen"
+import { openScreen } from "../../cli/tui/monitor"
 import { pageLines } from "./subjects"
 
 const [folder = "", columns = "", lines = ""] = process.argv.slice(2)
