@@ -284,9 +284,6 @@ export interface TemplateFields {
   template_version?: number
 }
 
-/** The fields of a request that name a template or give variables. */
-export const TEMPLATE_FIELDS = ["template", "template_id", "variables", "template_data"] as const
-
 const LONGEST_NAME = 100
 
 const name = (description: string) => t.String({ maxLength: LONGEST_NAME, description })

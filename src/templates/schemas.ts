@@ -1,18 +1,8 @@
-import { type Static, Type as t } from "@sinclair/typebox"
+import { Type as t } from "@sinclair/typebox"
 import { ACTOR_TYPES } from "../audit-log/tables"
 import { aliasOf, nameText, notOffered, oneOf } from "../http/field-schemas"
 import { pageQuery } from "../http/page"
-import {
-  count,
-  EXAMPLE_ID,
-  flag,
-  id,
-  maybe,
-  rarely,
-  text as sample,
-  time,
-  word,
-} from "../lib/record-fields"
+import { count, flag, id, maybe, rarely, text as sample, time, word } from "../lib/record-fields"
 import { TEMPLATE_NAME } from "./limits"
 import { TEMPLATE_STATUSES, VARIABLE_TYPES } from "./tables"
 
@@ -315,8 +305,6 @@ export const Rendered = t.Object(
 
 export const TestSent = t.Object({ id: id(), status: t.Literal("queued") }, { title: "TestSent" })
 
-export type TemplateAnswer = Static<typeof TemplateRecord>
-
 export const EXAMPLE = {
   name: "receipt",
   subject: SUBJECT,
@@ -324,5 +312,3 @@ export const EXAMPLE = {
   variables: [{ key: "name", type: "string", required: true }],
   tags: ["orders"],
 }
-
-export const EXAMPLE_LAYOUT = EXAMPLE_ID
