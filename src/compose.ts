@@ -30,10 +30,10 @@ import { jobRows, jobTable } from "./jobs/jobs"
 import { WorkLoop } from "./jobs/loop"
 import { type WorkNode, workNode } from "./jobs/work-nodes"
 import { isMailbox } from "./lib/address"
-import { Intake } from "./messages/accept"
-import { watch } from "./messages/facts"
+import { SendBatcher } from "./messages/accept"
 import { type Channels, countMessages, messageRows, messageTable } from "./messages/pipeline"
 import { audienceRules } from "./messages/send-fields"
+import { watch } from "./messages/status-changes"
 import { suppressionRules } from "./messages/suppressed"
 
 import { backupWarnings } from "./operations/backup/backup-state"
@@ -44,7 +44,7 @@ import { Failover } from "./providers/failover"
 import { openInstance } from "./providers/health"
 import { emailIdentities, firstProvider, OpenProviders } from "./providers/open-providers"
 import { ownEmailProvider, type ProviderEnvironment } from "./providers/provider"
-import { judgeAfterTrouble } from "./reputation/reputation-watch"
+import { assessAfterTrouble } from "./reputation/reputation-watch"
 import { RequestLog } from "./request-log/request-log"
 import type { Store } from "./store/store"
 import { noUses } from "./templates/template-record"
@@ -62,7 +62,7 @@ const PER_PERMIT = 2
 const EMAIL = "email_provider" as const
 
 /** What is open before anything is wired, and what a test opens in its own way. */
-export interface Ground {
+export interface ServerContext {
   settings: Settings
   mode: "up" | "serve"
   store: Store
@@ -107,7 +107,10 @@ interface Composition {
 }
 
 /** Wires everything from the settings, for the server and for tests. Nothing listens or works yet. */
-export async function compose(ground: Ground, overrides: Overrides = {}): Promise<Composition> {
+export async function compose(
+  ground: ServerContext,
+  overrides: Overrides = {},
+): Promise<Composition> {
   const { settings, store, secrets, workers, blobs, inbound_blobs, disk, base_url } = ground
   const link_base = () => ground.public_url() ?? ""
   const { data_dir, sign_up } = settings
@@ -151,7 +154,7 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     hits: new Hits({ store, secrets, hasRoom }),
     watching: new MessageWatchers(store),
     webhooks: hooks.parts,
-    intake: new Intake(store),
+    intake: new SendBatcher(store),
     limits: new RateLimits(store.isAlone ? undefined : new SharedWindows(store)),
     cursors: new Cursors(secrets),
     backups,
@@ -192,7 +195,7 @@ async function startAround(
     watching.start(),
     watch(store.read, (activity) => watching.tell(activity)),
   )
-  undo.push(judgeAfterTrouble(store), nightly.stop)
+  undo.push(assessAfterTrouble(store), nightly.stop)
   nightly.begin()
   await pauses.load()
   await node.join()
@@ -201,12 +204,12 @@ async function startAround(
 
 type WarningSource = () => Promise<string[]>
 
-const unreachable = (public_url: Ground["public_url"]) =>
+const unreachable = (public_url: ServerContext["public_url"]) =>
   public_url() === undefined ? [NO_PUBLIC_ADDRESS] : []
 
 /** What `/readyz` looks at. */
 function serverHealth(
-  { store, disk, health, public_url }: Ground,
+  { store, disk, health, public_url }: ServerContext,
   loops: Loop[],
   checking: NightlyCheck,
   { warnings, degradations }: Record<"warnings" | "degradations", WarningSource[]>,
@@ -226,7 +229,7 @@ function serverHealth(
 }
 
 /** How received mail is judged, and under which names this server has addresses. */
-function inboundParts({ settings, workers }: Ground, { net, targets }: AppParts["domains"]) {
+function inboundParts({ settings, workers }: ServerContext, { net, targets }: AppParts["domains"]) {
   const { host } = targets
   const hosts = [settings["smtp.host"] ?? host, host].map((name) => name.toLowerCase())
   return {
@@ -238,7 +241,7 @@ function inboundParts({ settings, workers }: Ground, { net, targets }: AppParts[
 }
 
 /** Providers, rules and channels of email. */
-async function composeEmail(ground: Ground, overrides: Overrides, queues: QueuePauses) {
+async function composeEmail(ground: ServerContext, overrides: Overrides, queues: QueuePauses) {
   const { settings, mode, store, secrets, workers, mailbox_port } = ground
   const opened = await openEmailProviders(settings, ground, overrides.providers)
   const { provider, open_providers, providers, identityOf } = opened
@@ -278,7 +281,7 @@ async function composeEmail(ground: Ground, overrides: Overrides, queues: QueueP
 /** The instance's own provider of email, and those that projects configure. */
 export async function openEmailProviders(
   settings: Settings,
-  parts: Pick<Ground, "store" | "secrets" | "mailbox_port">,
+  parts: Pick<ServerContext, "store" | "secrets" | "mailbox_port">,
   given?: ProviderEnvironment,
 ) {
   const { store, secrets } = parts
@@ -333,7 +336,7 @@ const queuePauses = (store: Store) =>
 
 /** The loops over messages and over jobs. */
 function openLoops(
-  { settings, store }: Ground,
+  { settings, store }: ServerContext,
   { node, pauses }: { node: WorkNode; pauses: QueuePauses },
   channels: Channels,
   handlers: ReturnType<typeof jobHandlers>,

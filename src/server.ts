@@ -21,16 +21,16 @@ import type { LinkSessions } from "./identity/link-sessions"
 import { keepRunning } from "./jobs/every"
 import { shareWakeUps, wakeUpOf } from "./jobs/in-flight"
 import { startMailbox } from "./mailbox/smtp-server"
-import { type MessageActivity, watch } from "./messages/facts"
+import { type MessageActivity, watch } from "./messages/status-changes"
 import { openAdminSocket } from "./operations/admin"
 import { tryRaiseMark } from "./operations/database-mark"
 import { claimFolders } from "./operations/folder-owner"
 import {
-  demandMasterKey,
-  demandSharedBlobs,
   followCluster,
   openSecretsFor,
   probe,
+  requireMasterKey,
+  requireSharedBlobs,
 } from "./operations/instance"
 import { blobsDir } from "./operations/restore/restore-target"
 import { startInTurn } from "./operations/start-held"
@@ -48,7 +48,7 @@ import { keepPosted } from "./subscribers/fill-postings"
 import { keepFilled } from "./suppressions/fill-diagnostics"
 import type { SetupToken } from "./tenancy/setup"
 import { deliveryWakeUp } from "./webhooks/delivery-rows"
-import { RUNS_ON } from "./work"
+import { ALLOWED_WHILE_HELD } from "./work"
 
 const WORKER_THREADS = 2
 /** They give way to the event loop: parsing and composing large mail held up everybody's short requests. */
@@ -91,7 +91,7 @@ export interface StartOptions {
    */
   admit?: (() => Promise<void>) | undefined
   /** Called when other processes can find this one, before it accepts. Throws where it must not. */
-  demandTurn?: () => void | Promise<void>
+  requireTurn?: () => void | Promise<void>
 }
 
 /** Starts everything in the order of need; `stop` goes back in the reverse order. */
@@ -109,7 +109,7 @@ export async function start(options: StartOptions): Promise<Running> {
 }
 
 async function assemble(
-  { loaded, mode, begin = "if_new", hold = false, admit, demandTurn }: StartOptions,
+  { loaded, mode, begin = "if_new", hold = false, admit, requireTurn }: StartOptions,
   undo: (() => unknown)[],
 ): Promise<Running> {
   const { values: settings } = loaded
@@ -118,7 +118,8 @@ async function assemble(
   const storage = await openStorage(settings, begin, workers, undo)
   const { store, secrets, disk } = storage
   undo.push(() => workers.close())
-  const endStart = await startInTurn(store, settings, { is_asked: hold, runs_on: RUNS_ON })
+  const holding = { is_asked: hold, runs_on: ALLOWED_WHILE_HELD }
+  const endStart = await startInTurn(store, settings, holding)
   undo.push(() => tryRaiseMark(store, data_dir), endStart)
   const mailbox = await startMailbox(settings, { ...storage, mode }, undo)
   const address = { url: settings.base_url }
@@ -142,18 +143,16 @@ async function assemble(
   const listener = openListener(createApp(parts) as unknown as Elysia, settings)
   undo.push(() => listener.stop())
   address.url ??= listener.url
-  const mail_servers = await startMailServers(loaded, mode, parts, {
-    inbound: composed.inbound,
-    disk,
-  })
+  const around = { inbound: composed.inbound, disk }
+  const mail_servers = await startMailServers(loaded, mode, parts, around)
   mail.servers = mail_servers
   undo.push(() => mail_servers.close(0))
-  if (admit) await demandReady(store, parts.health)
+  if (admit) await requireReady(store, parts.health)
   await admit?.()
   undo.push(openAdminSocket(join(data_dir, "admin.sock"), parts))
   await composed.start(undo)
   await endStart()
-  await demandTurn?.()
+  await requireTurn?.()
   accept()
   for (const loop of loops) {
     await loop.start()
@@ -180,7 +179,7 @@ async function assemble(
 }
 
 /** Throws where a server that has to be admitted could not work. */
-async function demandReady(store: Store, health: ServerHealth): Promise<void> {
+async function requireReady(store: Store, health: ServerHealth): Promise<void> {
   await probe(store)
   await health.look()
   const { faults } = health
@@ -267,14 +266,14 @@ async function openStorage(
   await disk.keepBallast()
 
   const secrets = await openSecretsFor(store, settings)
-  await demandMasterKey(store, secrets)
+  await requireMasterKey(store, secrets)
   await followCluster(store)
   await claimFolders(store, settings)
   const folder = blobsDir(settings)
   const onBlobFault = (error: unknown) => void disk.failed(error)
   const blobs = openBlobs(folder, onBlobFault)
   const inbound_blobs = openBlobs(join(folder, "inbound"), onBlobFault)
-  if (settings.database_url) await demandSharedBlobs(store, blobs)
+  if (settings.database_url) await requireSharedBlobs(store, blobs)
   return { store, secrets, blobs, inbound_blobs, disk }
 }
 

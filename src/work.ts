@@ -29,10 +29,10 @@ import {
   backupCreate,
   backupFailed,
   backupLacksFiles,
+  notifyOfLackingFiles,
+  notifyOperators,
   requestDueBackup,
   runBackup,
-  tellOfLackingFiles,
-  tellOperators,
 } from "./operations/backup/backup-job"
 import type { Backups } from "./operations/backup/create-backup"
 import { raiseMark } from "./operations/database-mark"
@@ -54,18 +54,18 @@ import { providerProbe, providerRefused, providersResumed } from "./providers/he
 import type { OpenProviders } from "./providers/open-providers"
 import { releaseStranded } from "./reputation/complaint-holds"
 import * as ownerMail from "./reputation/owner-mail"
-import { judgeAll } from "./reputation/reputation-watch"
+import { assessAll } from "./reputation/reputation-watch"
 import type { RequestLog } from "./request-log/request-log"
 import type { Store } from "./store/store"
 import { removeFromProviders, suppressionRemoved } from "./suppressions/provider-lists"
 import { purgeAccount } from "./tenancy/accounts"
 import { purgeProject } from "./tenancy/projects"
-import { tellOwners, usageAlert } from "./tenancy/quotas"
+import { notifyOwners, usageAlert } from "./tenancy/quotas"
 import type { Meter } from "./tenancy/usage"
 import { removeMembers, topicRemoved } from "./topics/topics"
 import type { Hits } from "./tracking/hits"
 import { deliveryRows } from "./webhooks/delivery-rows"
-import { tellAdmins, webhookWarning } from "./webhooks/failure-mail"
+import { notifyAdmins, webhookWarning } from "./webhooks/failure-mail"
 import { resend, webhookResend } from "./webhooks/resend"
 
 interface JobParts extends PurgeParts, ErasureParts {
@@ -82,7 +82,7 @@ interface JobParts extends PurgeParts, ErasureParts {
  * What goes on in a restored copy by itself: it tidies, or asks without sending. Every other kind sends
  * something or causes it, and is held there like the messages.
  */
-export const RUNS_ON: readonly string[] = [
+export const ALLOWED_WHILE_HELD: readonly string[] = [
   domainCheck,
   providerProbe,
   providersResumed,
@@ -115,11 +115,11 @@ export const jobHandlers = (
   post: ConsoleMail,
 ): JobHandlers => ({
   ...bind(mailboxComplain, complain(store)),
-  ...bind(usageAlert, tellOwners(store, post.mail)),
-  ...bind(ownerMail.reputationAlert, ownerMail.tellOwners(store, post.mail)),
+  ...bind(usageAlert, notifyOwners(store, post.mail)),
+  ...bind(ownerMail.reputationAlert, ownerMail.notifyOwners(store, post.mail)),
   ...bind(domainCheck, runCheck(domains)),
   ...bind(domainRemoved, failMailFrom(store, rules)),
-  ...bind(providerRefused, providerAlerts.tellAdmins(store, post.mail)),
+  ...bind(providerRefused, providerAlerts.notifyAdmins(store, post.mail)),
   ...bind(providerProbe, probeProvider(store, open_providers)),
   ...bind(providersResumed, wakeWaiting(store, "email_provider")),
   ...bind(providerFeedback, applyFeedback(store)),
@@ -130,14 +130,14 @@ export const jobHandlers = (
   ...bind(fanOutPart, walk({ store, planners })),
   ...bind(fanOutStopped, endWaiting(store)),
   ...bind(webhookResend, resend),
-  ...bind(webhookWarning, tellAdmins(store, post.mail)),
+  ...bind(webhookWarning, notifyAdmins(store, post.mail)),
   ...bind(passwordForgotten, sendReset(store, post)),
   ...bind(subscriberMerged, moveRest(store)),
   ...bind(subscriberErased, eraseRest({ store, secrets })),
   ...bind(erasedFiles, removeErasedFiles({ store, blobs, inbound_blobs })),
   ...bind(backupCreate, runBackup(store, backups)),
-  ...bind(backupFailed, tellOperators(store, post.mail)),
-  ...bind(backupLacksFiles, tellOfLackingFiles(store, post.mail)),
+  ...bind(backupFailed, notifyOperators(store, post.mail)),
+  ...bind(backupLacksFiles, notifyOfLackingFiles(store, post.mail)),
   ...bind(purgeProject, {
     run: async ({ id }) => {
       await purgeProjectNow({ store, blobs }, id)
@@ -203,7 +203,7 @@ export function recurringWork(parts: RecurringParts): EveryRow[] {
     shared("stranded mail", MINUTE, () => wakeStranded(store, "email_provider")),
     shared("scheduled backup", MINUTE, () => requestDueBackup(store, settings)),
     shared("reputation", MINUTE, async () => {
-      await judgeAll(store)
+      await assessAll(store)
       await releaseStranded(store, messageRows)
     }),
   ]

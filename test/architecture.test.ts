@@ -256,6 +256,10 @@ test.each<[string, RegExp, RegExp]>([
 /** Forms that have gone, by the row of the clean-up that took them out: a pattern of a path or of code. */
 const GONE: [string, RegExp][] = [
   [
+    "a private word: require, forUpdate, mergedIds, readSnapshot, startLock, SendBatcher, anonymousRow",
+    /\bdemand[A-Z]|\b(heldForShare|heldInPlace|lockForUpdate|heirsOf|readOneMoment|inTurn|RUNS_ON|strangerRow|Intake|vetUrl)\b/,
+  ],
+  [
     "a half of a thought of templates or tracking in a file of its own",
     /^src\/(templates\/(slow-templates|template-uses)|tracking\/untracked-html)\.ts$/,
   ],

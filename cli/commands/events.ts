@@ -10,7 +10,7 @@ import { parsedObject } from "../lib/input"
 import { limitOf } from "../lib/paging"
 import { groupOf, row } from "../lib/resource"
 import { examples, run, several } from "../lib/run"
-import { NoUpgrade, openEventStream, tellLink } from "../lib/stream"
+import { NoUpgrade, notifyLink, openEventStream } from "../lib/stream"
 import { ago, type Columns, idColumn, lineId, shortId, wide } from "../lib/table"
 import { cleanLine } from "../lib/terminal"
 import { clockTime, millis, moment } from "../lib/time"
@@ -173,7 +173,7 @@ export const tail: Action<TailOptions> = async (context, options) => {
     left -= 1
     return left > 0
   }
-  const onState = tellLink(context)
+  const onState = notifyLink(context)
   const all = { client, start, types: options.event?.join(","), timeout, onState, show }
   await output.note(paint.dim("following events; Ctrl-C stops"))
   try {

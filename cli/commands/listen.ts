@@ -7,7 +7,7 @@ import { listenSecret, receiverAddress } from "../lib/listen-secret"
 import { limitOf } from "../lib/paging"
 import { type PostResult, post } from "../lib/post"
 import { examples, run, several } from "../lib/run"
-import { type EventStream, type Frame, openEventStream, tellLink } from "../lib/stream"
+import { type EventStream, type Frame, notifyLink, openEventStream } from "../lib/stream"
 import { lineId } from "../lib/table"
 import { cleanLine } from "../lib/terminal"
 import { clockTime, millis } from "../lib/time"
@@ -98,7 +98,7 @@ class Listening {
       ...(after !== undefined && { start: { after, not_before: undefined } }),
       cursor: () => this.#cursor,
       onFrame: (frame) => this.#onFrame(frame),
-      onState: tellLink(this.#context),
+      onState: notifyLink(this.#context),
     })
     this.#stream = stream
     let exit: number = exits.done

@@ -121,7 +121,7 @@ interface SetupOptions extends SignUpFlags {
 const setup: Action<SetupOptions> = async (context, options, given_url = "") => {
   context.output.promises(["user", "account", "project", "api_key"])
   const url = whereOf(context, given_url)
-  await demandNoOwner(context, url)
+  await requireNoOwner(context, url)
   const hint = "give it with --setup-token; the first start printed it"
   const setup_token = options.setupToken ?? (await askHidden(context, "Setup token", hint))
   const email = await emailOf(context, options)
@@ -151,7 +151,7 @@ const setup: Action<SetupOptions> = async (context, options, given_url = "") => 
 }
 
 /** Refuses early, before the person types anything: there is one first owner. */
-async function demandNoOwner(context: Context, url: string) {
+async function requireNoOwner(context: Context, url: string) {
   const { data } = await context.anonymous(url).call("GET /v1/setup")
   if (data.required) return
   const hint = context.output.again(`belfry login ${quoted(url)}`)

@@ -39,7 +39,7 @@ export const importSubscribers: Action<SubscriberImport> = async (context, optio
     counts: { created: 0, updated: 0, skipped: 0 },
     lines: () => linesOf(reading),
     async enter(lines, key, counts) {
-      await tellLeftOut(context, reading)
+      await notifyLeftOut(context, reading)
       return save(context, lines, { key, mode, counts })
     },
     done: ({ created, updated, skipped }) =>
@@ -48,7 +48,7 @@ export const importSubscribers: Action<SubscriberImport> = async (context, optio
 }
 
 /** Once: the file was read to its end before, or at least its head. */
-async function tellLeftOut({ output }: Context, { left_out }: Reading): Promise<void> {
+async function notifyLeftOut({ output }: Context, { left_out }: Reading): Promise<void> {
   if (left_out.size > 0)
     await output.note(`not read, because no field is called so: ${namesOf(left_out)}`)
   left_out.clear()
@@ -136,7 +136,7 @@ function csvLines({ mapped, left_out }: Reading) {
       if (fields !== undefined) return [ofCells(record, fields)]
       fields = fieldsOf(record.cells, mapped)
       for (const head of unreadHeads(record.cells, fields, mapped)) left_out.add(head)
-      demandExternalId(record.cells, fields)
+      requireExternalId(record.cells, fields)
       return []
     })
   return { read: (text: string) => lines(reader.push(text)), end: () => lines(reader.end()) }
@@ -350,7 +350,7 @@ function twoColumns(field: string, heads: string[]): Failure {
 }
 
 /** Throws exit 7 where no column names the subscribers. */
-function demandExternalId(heads: string[], fields: string[]): void {
+function requireExternalId(heads: string[], fields: string[]): void {
   if (fields.includes("external_id")) return
   const columns = heads.slice(0, 20).join(", ")
   throw new Failure(

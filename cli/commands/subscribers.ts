@@ -1,6 +1,6 @@
 import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
-import { type Client, demandParams } from "../lib/client"
+import { type Client, requireParams } from "../lib/client"
 import type { Action } from "../lib/context"
 import { exits, wasThere } from "../lib/errors"
 import { METADATA } from "../lib/flags"
@@ -181,7 +181,7 @@ const get: Action<NamingOptions> = async (context, { external }, name = "") => {
 /** Exit 3 where one of them was not there. */
 const remove: Action<NamingOptions> = async (context, { external }, ...names) => {
   const { output, paint } = context
-  for (const subscriber_id of names) demandParams({ subscriber_id })
+  for (const subscriber_id of names) requireParams({ subscriber_id })
   const what = names.length === 1 ? `the subscriber ${names[0]}` : `${names.length} subscribers`
   await confirm(context, `This removes ${what}. It cannot be undone.`, "remove")
   const client = context.client()

@@ -1,6 +1,6 @@
 import type { Command } from "commander"
 import type { AnswerOf } from "../../src/client/client"
-import { type Client, demandParams, fieldsOf } from "../lib/client"
+import { type Client, fieldsOf, requireParams } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { exits, usage } from "../lib/errors"
 import { IDEMPOTENCY_KEY, LIMIT, VARIABLE } from "../lib/flags"
@@ -268,7 +268,7 @@ const publishes: Action<WaitOptions & { limit?: string }> = async (
 const cancel: Action<object> = async (context, _, topic_key = "", publish_id = "") => {
   const name = "POST /v1/topics/{topic_key}/publishes/{publish_id}/cancel"
   context.output.promises(fieldsOf(name))
-  demandParams({ topic_key, publish_id })
+  requireParams({ topic_key, publish_id })
   await confirm(context, `The rest of the publish ${publish_id} will not be sent.`, "cancel")
   const { data } = await context.call(name, { params: { topic_key, publish_id } })
   await context.output.record(data, () => shownPublish(data, context.paint))

@@ -1,6 +1,6 @@
 import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
-import { type Client, demandParams } from "../lib/client"
+import { type Client, requireParams } from "../lib/client"
 import type { Action } from "../lib/context"
 import { exits, usage } from "../lib/errors"
 import { readText } from "../lib/input"
@@ -183,7 +183,7 @@ const leave: Action<MembersOptions> = async (context, options, topic_key = "", .
   const all = await subscribersIn(options, words)
   const [only = ""] = all
   const is_one = all.length === 1
-  demandParams({ topic_key, ...(is_one && { subscriber_id: only }) })
+  requireParams({ topic_key, ...(is_one && { subscriber_id: only }) })
   const what = is_one ? only : `${all.length} subscribers`
   await confirm(context, `This removes ${what} from the topic ${topic_key}.`, "remove")
   const result = await removed(context.client(), topic_key, all)

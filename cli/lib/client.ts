@@ -83,8 +83,8 @@ interface Answer {
  */
 export function openClient(connection: Connection, options: ClientOptions): Client {
   const send = async (name: OperationName, input: AnyInput = {}): Promise<unknown> => {
-    demandQuery(name, input.query ?? {})
-    demandParams(input.params ?? {})
+    requireQuery(name, input.query ?? {})
+    requireParams(input.params ?? {})
     const { accept, ...call } = requestOf(name, input)
     const answer = await patiently(connection, options, call)
     if (answer.status < 200 || answer.status > 299) throw refusal(answer, connection.url)
@@ -98,7 +98,7 @@ export function openClient(connection: Connection, options: ClientOptions): Clie
     call: async <Name extends OperationName>(name: Name, ...[input]: OperationInput<Name>) =>
       (await send(name, input as AnyInput | undefined)) as AnswerOf<Name>,
     async stream(name, input = {}) {
-      demandParams(input.params ?? {})
+      requireParams(input.params ?? {})
       const { accept: _, ...call } = requestOf(name, input)
       const token = connection.signed_in ? await options.access?.() : undefined
       return streamed(connection, options, { ...call, token })
@@ -129,7 +129,7 @@ export function fieldsOf(name: OperationName): string[] {
  * Throws exit 2 for a value that no path can hold, before a question is asked or a request is sent. An empty
  * one comes from a script whose variable is not set.
  */
-export function demandParams(params: Readonly<Record<string, string>>): void {
+export function requireParams(params: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(params)) {
     if (value === "") throw usage(`${name} is empty: give an id or a name`)
     const problem = stepProblem(value)
@@ -140,7 +140,7 @@ export function demandParams(params: Readonly<Record<string, string>>): void {
 const PAGING = ["per_page", "cursor"]
 
 /** What the operation does not take never gets into an address, which logs keep. */
-function demandQuery(name: OperationName, query: object): void {
+function requireQuery(name: OperationName, query: object): void {
   const { query: known = {}, paged }: OperationRow = operations[name]
   const allowed = [...Object.keys(known), ...(paged ? PAGING : [])]
   const wrong = Object.keys(query).find((field) => !allowed.includes(field))

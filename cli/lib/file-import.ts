@@ -83,14 +83,14 @@ export async function importLines<Line extends ImportLine>(
   file: FileImport<Line>,
 ): Promise<Exit> {
   const files = filesFor(file)
-  demandOther(file.path, files.errors)
+  requireOther(file.path, files.errors)
   const { sha256, total } = await lookOver(file)
   const known = file.options.restart ? undefined : before(files.progress, sha256)
   const at = known ?? {
     ...{ sha256, import_id: crypto.randomUUID(), lines: 0, failed: 0 },
     counts: { ...file.counts },
   }
-  demandWritable(files, at)
+  requireWritable(files, at)
   if (at.failed === 0) removeFile(files.errors)
   if (known) await context.output.note(`goes on behind line ${at.lines}`)
   for await (const chunk of chunksOf(file.lines(), at.lines)) {
@@ -151,7 +151,7 @@ const isReadOnce = (path: string): boolean =>
   path === "-" || statSync(path, { throwIfNoEntry: false })?.isFIFO() === true
 
 /** An error file begins empty, so it is never the file that is imported. */
-function demandOther(path: string, errors: string): void {
+function requireOther(path: string, errors: string): void {
   if (path !== "-" && placeOf(path) === placeOf(errors))
     throw usage("--errors names FILE itself, which would be overwritten")
 }
@@ -168,7 +168,7 @@ function placeOf(path: string): string {
 const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK } = constants
 
 /** Before anything is sent: what was imported and could not be noted would be imported again. */
-function demandWritable({ errors, progress }: ImportFiles, at: ImportProgress): void {
+function requireWritable({ errors, progress }: ImportFiles, at: ImportProgress): void {
   try {
     closeSync(openSync(errors, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK)) // a pipe that nobody reads would wait
   } catch (error) {

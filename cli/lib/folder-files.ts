@@ -33,7 +33,7 @@ const WORDS = {
 } as const
 
 /** Throws exit 66 where the path is there and is not what it should be. Answers whether it is there. */
-export function demandKind(path: string, wanted: "file" | "folder"): boolean {
+export function requireKind(path: string, wanted: "file" | "folder"): boolean {
   const kind = kindOf(path)
   if (kind !== wanted && kind !== "missing") throw notPlain(path, WORDS[kind], wanted)
   return kind === wanted
@@ -56,7 +56,7 @@ export function namesIn(folder: string): string[] {
 
 /** The folder below one that was named; made where it is missing. Throws exit 66 for a link. */
 export function makeFolder(path: string): void {
-  if (!demandKind(path, "folder")) mkdirSync(path, { recursive: true })
+  if (!requireKind(path, "folder")) mkdirSync(path, { recursive: true })
 }
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants
@@ -110,7 +110,7 @@ function withFile<Result>(
   flags: number,
   act: (file: number, size: number) => Result,
 ): Result {
-  demandKind(path, "file")
+  requireKind(path, "file")
   let file: number
   try {
     file = openSync(path, flags | O_NOFOLLOW | O_NONBLOCK, 0o666)

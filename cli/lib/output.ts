@@ -56,7 +56,7 @@ export function openOutput(parts: OutputParts): Output {
     if (id !== "") await print(id)
   }
   const check = (records: readonly Json[]) => {
-    if (!is_checked && fields) demandFields(records, fields)
+    if (!is_checked && fields) requireFields(records, fields)
   }
   const warnOnce = async (record: Json) => {
     const unknown = is_checked ? [] : unknownFields([record], fields ?? [])
@@ -171,7 +171,7 @@ function isPossible(value: unknown, [part = "", ...rest]: string[]): boolean {
 }
 
 /** Throws with exit 2, naming the fields there are, unless every one that is asked for is known. */
-function demandFields(records: readonly Json[], fields: readonly string[]): void {
+function requireFields(records: readonly Json[], fields: readonly string[]): void {
   if (records.length === 0) return
   const [first, ...more] = unknownFields(records, fields)
   if (first === undefined) return

@@ -10,7 +10,7 @@ const ERASE = ["\u007f", "\b"]
 
 /** One line from a person; off a terminal `hint` says how to give it otherwise. */
 export async function ask(context: Context, question: string, hint: string): Promise<string> {
-  demandPerson(context, question, hint)
+  requirePerson(context, question, hint)
   const prompt = createInterface({ input: process.stdin, output: process.stderr })
   prompt.once("SIGINT", () => process.exit(exits.interrupted))
   const text = await prompt.question(`${cleanLine(question)}: `)
@@ -20,7 +20,7 @@ export async function ask(context: Context, question: string, hint: string): Pro
 
 /** As `ask`, but nothing is shown of what is typed. */
 export async function askHidden(context: Context, question: string, hint: string) {
-  demandPerson(context, question, hint)
+  requirePerson(context, question, hint)
   await write(process.stderr, `${cleanLine(question)}: `)
   const { stdin } = process
   stdin.setRawMode(true)
@@ -81,7 +81,7 @@ export async function twoPasswords(
   return [present, wanted]
 }
 
-function demandPerson({ terminal }: Context, question: string, hint: string) {
+function requirePerson({ terminal }: Context, question: string, hint: string) {
   if (terminal.in && terminal.err) return
   throw usage(`${question}: there is no terminal for this question`, hint)
 }

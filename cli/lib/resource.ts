@@ -2,7 +2,7 @@ import type { Command } from "commander"
 import { type AnswerOf, addressOf, type OperationName, paramsOf } from "../../src/client/client"
 import type { OperationField, OperationRow } from "../../src/client/operation"
 import { operations } from "../../src/client/operations"
-import { type Client, demandParams } from "./client"
+import { type Client, requireParams } from "./client"
 import type { Action, Context } from "./context"
 import { type Exit, exits, usage } from "./errors"
 import { fieldOption, fieldValue, uncapitalized } from "./field-flags"
@@ -269,7 +269,7 @@ function actionOf(noun: string, one: PlainCommand): Action<PlainOptions> {
     }
     const client = clientOf(context, one, words)
     const params = await paramsFrom(one, client, words)
-    demandParams(params)
+    requireParams(params)
     const asked = await parts.confirm?.(context, words, client, options)
     const key = options.idempotencyKey
     const sent = body && { ...body, ...asked }

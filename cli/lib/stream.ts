@@ -229,7 +229,7 @@ const MAY_PASS: ReadonlySet<number> = new Set([
 ])
 
 /** Notes on a terminal that the connection broke, and that it is back. */
-export function tellLink({ output, paint }: Context): (state: "open" | "lost") => void {
+export function notifyLink({ output, paint }: Context): (state: "open" | "lost") => void {
   let was_lost = false
   return (state) => {
     if (state === "lost") {

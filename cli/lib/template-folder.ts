@@ -2,7 +2,7 @@ import { existsSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import type { Components } from "../../src/client/components"
 import { exits, Failure } from "./errors"
-import { demandKind, kindOf, makeFolder, namesIn, readFileIn, writeFileIn } from "./folder-files"
+import { kindOf, makeFolder, namesIn, readFileIn, requireKind, writeFileIn } from "./folder-files"
 
 /** A template as its folder holds it, and as `push` sends it. */
 export interface LocalTemplate {
@@ -52,7 +52,7 @@ export function readTemplates(folder: string): LocalTemplate[] {
 /** A link to a folder with a template would be one, so it is refused. Other links are nobody's business. */
 function isTemplate(place: string): boolean {
   const kind = kindOf(place)
-  if (kind === "link" && existsSync(join(place, SETTINGS))) demandKind(place, "folder")
+  if (kind === "link" && existsSync(join(place, SETTINGS))) requireKind(place, "folder")
   return kind === "folder" && kindOf(join(place, SETTINGS)) !== "missing"
 }
 
@@ -68,7 +68,7 @@ function readTemplate(place: string, name: string): LocalTemplate {
   }
   const bodies = readBodies(place)
   const settings = settingsOf(fields, bodies, path)
-  const example = demandKind(join(place, EXAMPLE), "file") ? readObject(join(place, EXAMPLE)) : {}
+  const example = requireKind(join(place, EXAMPLE), "file") ? readObject(join(place, EXAMPLE)) : {}
   return { name, settings, bodies, example }
 }
 
@@ -182,17 +182,17 @@ type ShownTexts = Pick<Components["Template"], "subject" | "html" | "text" | "ch
  * changed. Throws with exit 66 for a link in its way: what it leads to is not written over.
  */
 export function writeTemplate(folder: string, template: LocalTemplate): boolean {
-  demandNames(template)
+  requireNames(template)
   const place = join(folder, template.name)
   makeFolder(place)
   const files = filesOf(template)
-  for (const file of files.keys()) demandKind(join(place, file), "file")
+  for (const file of files.keys()) requireKind(join(place, file), "file")
   const stale = namesIn(place).filter((file) => BODY.test(file) && !files.has(file))
   for (const file of stale) rmSync(join(place, file))
   let changed = stale.length > 0
   for (const [file, text] of files) {
     const path = join(place, file)
-    if (demandKind(path, "file") && readFileIn(path, MOST_BYTES) === text) continue
+    if (requireKind(path, "file") && readFileIn(path, MOST_BYTES) === text) continue
     writeFileIn(path, text)
     changed = true
   }
@@ -200,7 +200,7 @@ export function writeTemplate(folder: string, template: LocalTemplate): boolean 
 }
 
 /** What a server says becomes names of files, and must not lead out of the folder. */
-function demandNames({ name, settings, bodies }: LocalTemplate) {
+function requireNames({ name, settings, bodies }: LocalTemplate) {
   const wrong = Object.keys(settings.locales ?? {}).find((locale) => !LOCALE.test(locale))
   const file = Object.keys(bodies).find((one) => !BODY.test(one))
   if (!NAME.test(name)) throw invalid(JSON.stringify(name), "is no name of a template")

@@ -22,7 +22,7 @@ export const check: Action<LocalOptions> = async (context, options) => {
     const findings = await checked(loaded, context)
     output.passing("")
     await output.list(findings, columnsOf(context.paint))
-    await tellExamples(context, findings)
+    await notifyExamples(context, findings)
     const exit = exitOf(findings)
     if (exit === exits.storage) await output.next(`belfry backup verify${sameData(options)}`)
     return exit
@@ -48,7 +48,7 @@ const MARKS: Record<DatabaseFinding["outcome"], (paint: Paint) => string> = {
   skip: (paint) => paint.dim("·"),
 }
 
-async function tellExamples({ output, paint }: Context, findings: FindingRow[]) {
+async function notifyExamples({ output, paint }: Context, findings: FindingRow[]) {
   if (output.form !== "human") return
   for (const { check: name, examples } of findings) {
     for (const text of examples) await output.raw(`${paint.dim(name)}  ${text}\n`)
@@ -70,7 +70,7 @@ async function checked({ values }: Loaded, context: Context): Promise<FindingRow
   const integrity = integrityOf(await faultsOf(values, context))
   const findings: FindingRow[] = [{ ...integrity }]
   if (integrity.outcome === "fail") return findings
-  await demandSchema(values)
+  await requireSchema(values)
   const folder = values["storage.blobs.dir"] ?? join(values.data_dir, "blobs")
   await readDatabase(values, async (db) => {
     const parts = {
@@ -103,7 +103,7 @@ async function faultsOf(settings: Settings, { output }: Context): Promise<string
 }
 
 /** Throws Failure for an older schema, because its rows would be misread. */
-export async function demandSchema(settings: Settings): Promise<void> {
+export async function requireSchema(settings: Settings): Promise<void> {
   const { pendingMigrations } = await import("../../src/store/open")
   const [first] = await pendingMigrations(settings)
   if (first === undefined) return

@@ -5,7 +5,7 @@ import { byteSize } from "../lib/byte-size"
 import type { Action, Context } from "../lib/context"
 import { usage } from "../lib/errors"
 import { fields, table, wide } from "../lib/table"
-import { demandSchema } from "./db-check"
+import { requireSchema } from "./db-check"
 import { type LocalOptions, localSettings } from "./settings"
 import { startFailure } from "./start-errors"
 
@@ -34,7 +34,7 @@ export const stats: Action<LocalOptions> = async (context, options) => {
   const { values } = prepared(context, options)
   const { output } = context
   try {
-    await demandSchema(values)
+    await requireSchema(values)
     const { readDatabase } = await import("../../src/store/open")
     const { databaseStats } = await import("../../src/operations/database-stats")
     const found = await readDatabase(values, (db) =>

@@ -8,7 +8,7 @@ import { usage } from "../lib/errors"
 import { fields } from "../lib/table"
 import { type BeginOptions, begins, type LocalOptions, localSettings, sameData } from "./settings"
 import { startFailure } from "./start-errors"
-import { demandNoUpgrade, enterMigration } from "./upgrade-entry"
+import { enterMigration, requireNoUpgrade } from "./upgrade-entry"
 
 /** Makes master key, account, project and key where there is none. A second time changes nothing. */
 export const init: Action<BeginOptions> = async (context, options) => {
@@ -117,7 +117,7 @@ export async function withStore<Result>(
     const patience_ms = waits ? BOOT_PATIENCE_MS : 0
     const store = await openStore(values, { begin, patience_ms })
     try {
-      if (!in_upgrade) await demandNoUpgrade(values)
+      if (!in_upgrade) await requireNoUpgrade(values)
       const makes = begin !== "never"
       return await act(store, () => openSecretsFor(store, values, { makes }))
     } finally {

@@ -51,7 +51,7 @@ export const restore: Action<RestoreCommandOptions> = async (context, options, f
     const { openSecrets } = await import("../../src/core/secrets")
     const secrets = openSecrets({ data_dir: values.data_dir, master_key: key, make: false })
     const whole = { archive, settings: values, secrets, key }
-    demandKey(whole, options)
+    requireKey(whole, options)
     if (dryRun) return await rehearse(context, whole)
     return await carryOut(context, { ...whole, options })
   } catch (error) {
@@ -60,7 +60,7 @@ export const restore: Action<RestoreCommandOptions> = async (context, options, f
 }
 
 /** Throws exit 5 where the backup belongs to another master key. A backup from a rotation has two. */
-function demandKey({ archive, settings, secrets }: Whole, { masterKey: file }: KeyOption): void {
+function requireKey({ archive, settings, secrets }: Whole, { masterKey: file }: KeyOption): void {
   const { master_key_id, next_master_key_id } = archive.manifest
   const ids = [master_key_id, next_master_key_id].filter((id) => id !== undefined)
   const { key_id } = secrets
@@ -94,9 +94,9 @@ async function rehearse(
   context: Context,
   { archive, settings, secrets }: Whole,
 ): Promise<undefined> {
-  const { demandRestorable } = await import("../../src/operations/restore/restore")
+  const { requireRestorable } = await import("../../src/operations/restore/restore")
   const { verifyArchive } = await import("../../src/operations/backup/verify-archive")
-  await demandRestorable(archive, { settings, secrets })
+  await requireRestorable(archive, { settings, secrets })
   const tell = progressOf(context)
   const scratch = [dirname(archive.path), tmpdir()]
   const onProgress = (done: number, total: number) => tell({ step: "extracting", done, total })
@@ -118,7 +118,7 @@ async function carryOut(
   { archive, settings, secrets, key, options }: Whole & { options: RestoreCommandOptions },
 ): Promise<undefined> {
   const operations = await import("../../src/operations/restore/restore")
-  const { RUNS_ON } = await import("../../src/work")
+  const { ALLOWED_WHILE_HELD } = await import("../../src/work")
   const stop = new AbortController()
   const interrupted = new Failure(
     exits.interrupted,
@@ -127,7 +127,7 @@ async function carryOut(
   )
   onInterrupt(() => stop.abort(interrupted))
   const { revokeKeys: revoke_keys = false } = options
-  const parts = { settings, secrets, master_key: key, runs_on: RUNS_ON, revoke_keys }
+  const parts = { settings, secrets, master_key: key, runs_on: ALLOWED_WHILE_HELD, revoke_keys }
   const told = { onProgress: progressOf(context), signal: stop.signal }
   const changed = await operations.restore(archive, parts, told)
   context.output.passing("")

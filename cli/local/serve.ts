@@ -43,8 +43,8 @@ async function run(context: Context, options: ServeOptions): Promise<Exit> {
   }
   if (mailbox !== undefined)
     log.warn(OTHER_MAILBOX, { usual: base.values["mailbox.listen"], port: smtp.mailbox })
-  await tellNobodyHasKey(running, context.output.again(`belfry init${sameData(options)}`))
-  if (running.setup) tellSetup(running.setup, url)
+  await notifyNobodyHasKey(running, context.output.again(`belfry init${sameData(options)}`))
+  if (running.setup) notifySetup(running.setup, url)
   await stopped
   return exitAfterStop(data_dir)
 }
@@ -54,7 +54,7 @@ const OTHER_MAILBOX =
   "The usual port of the embedded mailbox is taken, so the mailbox uses a free one."
 
 /** Also off a terminal: in a container the log is the only console there is. */
-function tellSetup({ token, path }: SetupToken, url: string) {
+function notifySetup({ token, path }: SetupToken, url: string) {
   const next = `belfry setup ${url}`
   if (isJsonLog())
     return announce("This instance has no owner yet.", { setup_token: token, path, next })
@@ -65,7 +65,7 @@ function tellSetup({ token, path }: SetupToken, url: string) {
 }
 
 /** Without an account every request is 401: what makes one should not have to be guessed. */
-async function tellNobodyHasKey({ store }: Running, next: string): Promise<void> {
+async function notifyNobodyHasKey({ store }: Running, next: string): Promise<void> {
   const { firstProject } = await import("../../src/tenancy/setup")
   const [project] = await firstProject(store.read)
   if (!project)

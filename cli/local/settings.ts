@@ -41,7 +41,7 @@ export function localSettings(
     ...(options.listen === undefined ? {} : { "http.listen": options.listen }),
     ...(options.dataDir === undefined ? {} : { data_dir: resolve(options.dataDir) }),
   }
-  demandFile(flags.config)
+  requireFile(flags.config)
   try {
     // An unknown name in --set is found there, together with every other fault.
     const named = given as NonNullable<Sources["flags"]>
@@ -52,7 +52,7 @@ export function localSettings(
 }
 
 /** A file that is named and missing is told as such, before anything else. */
-function demandFile(path: string | undefined): void {
+function requireFile(path: string | undefined): void {
   if (path === undefined) return
   try {
     closeSync(openSync(path, "r"))

@@ -69,7 +69,7 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
         async () => heard,
         ([one]) => one,
       )
-      demandSigned(first, secret, id)
+      requireSigned(first, secret, id)
     },
   },
   {
@@ -203,7 +203,7 @@ interface HeardDelivery {
   body: string
 }
 
-function demandSigned({ headers, body }: HeardDelivery, secret: string, id: string): void {
+function requireSigned({ headers, body }: HeardDelivery, secret: string, id: string): void {
   const verdict = verify({ secret, headers, body, now_seconds: millis() / 1000 })
   if (verdict !== "ok") throw new Error(`the signature of the delivery is wrong: ${verdict}`)
   const { type, data } = JSON.parse(body) as { type: string; data: { message_id?: string } }

@@ -59,7 +59,7 @@ export const smtpTest: Action<SmtpTestOptions> = async (context, options, server
   if ((from === undefined) !== (to === undefined)) {
     throw usage("--from and --to belong together", "give both, or none to end after the login")
   }
-  for (const address of [from, to]) demandAddress(address)
+  for (const address of [from, to]) requireAddress(address)
   const target = submissionServer(context, server, options.tls)
   const login = options.login === false ? undefined : await loginOf(context, options)
   const ca = options.ca && Buffer.from(await readBytes(options.ca, "--ca")).toString("utf8")
@@ -76,7 +76,7 @@ export const smtpTest: Action<SmtpTestOptions> = async (context, options, server
 }
 
 /** Only what would break the line apart is refused: the server judges the rest. */
-function demandAddress(address: string | undefined) {
+function requireAddress(address: string | undefined) {
   if (address === undefined || /^[^\s<>\p{Cc}]+@[^\s<>\p{Cc}]+$/u.test(address)) return
   throw usage(`"${cleanLine(address)}" is not an email address`)
 }

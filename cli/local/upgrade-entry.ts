@@ -16,7 +16,7 @@ import { isReplaced } from "./server-process"
 const LOOK_MILLISECONDS = 200
 const FINISH_MILLISECONDS = 2000
 
-type UpgradeEntry = Pick<StartOptions, "admit" | "demandTurn">
+type UpgradeEntry = Pick<StartOptions, "admit" | "requireTurn">
 
 /**
  * To be called before a server opens its data. While an upgrade of the folder runs, it waits; what was left
@@ -32,7 +32,7 @@ export async function enterUpgrade({ values }: Loaded): Promise<UpgradeEntry> {
     // The other program has the turn, also where the upgrade ended since this process was started. What
     // starts this service again starts that one.
     if (isReplaced()) throw replaced()
-    if (!journal) return { demandTurn: () => demandNoUpgrade(values) }
+    if (!journal) return { requireTurn: () => requireNoUpgrade(values) }
     const { id, step, to_version } = journal
     const verdict = step === "starting" ? readVerdict(data_dir, id) : undefined
     const is_new = step === "starting" && version === to_version
@@ -51,7 +51,7 @@ export async function enterUpgrade({ values }: Loaded): Promise<UpgradeEntry> {
  * upgrade is not over, because what they changed would be lost with an undone one. The upgrade command writes its
  * journal, then looks for servers; on Postgres it keeps the tables, then looks for nodes. So one of the two sees the other.
  */
-export async function demandNoUpgrade({ data_dir, database_url }: Settings): Promise<void> {
+export async function requireNoUpgrade({ data_dir, database_url }: Settings): Promise<void> {
   if (readJournal(data_dir))
     throw upgrading(
       "An upgrade of this data folder is not over. Start this again afterwards.",
@@ -98,14 +98,14 @@ async function finishLater(settings: Settings): Promise<void> {
  * either the one that undoes sees it and ends this process, or this one sees that the old version comes back.
  */
 export function enterMigration(data_dir: string, id: string): void {
-  const demandStep = () => {
+  const requireStep = () => {
     const journal = readJournal(data_dir)
     if (journal?.id !== id || journal.step !== "changing")
       throw upgrading("The upgrade was undone before its migrations began. Nothing was changed.")
   }
-  demandStep()
+  requireStep()
   noteProbation(data_dir, process.pid)
-  demandStep()
+  requireStep()
 }
 
 const upgrading = (message: string, hint?: string) =>

@@ -61,7 +61,7 @@ export async function exchange(plan: ExchangePlan): Promise<number | null> {
     journal = { ...journal, step: name }
     writeJournal(data_dir, journal)
   }
-  if (keeps_database) await demandAlone(settings, server ? 1 : 0)
+  if (keeps_database) await requireAlone(settings, server ? 1 : 0)
   forgetUpgrade(data_dir)
   step("stopping")
   const began = monotonic()
@@ -72,7 +72,7 @@ export async function exchange(plan: ExchangePlan): Promise<number | null> {
     if (keeps_database) {
       await onStep("keeping the database")
       await keepDatabase(settings)
-      await demandAlone(settings, 0) // what a node accepted since then would be lost with an undone upgrade
+      await requireAlone(settings, 0) // what a node accepted since then would be lost with an undone upgrade
     }
     step("changing")
     if (keeps_database) {
@@ -140,7 +140,7 @@ async function waitUntilKept(settings: Settings, id: string, pid: number | undef
  * Resolves when no node but `own` of this folder serves the database. Throws Failure where another one goes on: the
  * tables would change under it, and what it accepts could be lost.
  */
-export async function demandAlone({ database_url }: Settings, own: number): Promise<void> {
+export async function requireAlone({ database_url }: Settings, own: number): Promise<void> {
   if (database_url === null) return
   const deadline = monotonic() + SILENT_MILLISECONDS
   for (;;) {

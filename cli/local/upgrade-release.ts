@@ -65,8 +65,8 @@ export async function checkRelease(wanted: WantedRelease): Promise<CheckedReleas
   const { target: path, source } = wanted
   await fetchArchive(wanted)
   const facts = await signedFacts(path, source, key)
-  demandPlatform(facts)
-  demandNewer(facts)
+  requirePlatform(facts)
+  requireNewer(facts)
   return { ...facts, path, key_id: key.id }
 }
 
@@ -148,7 +148,7 @@ function factsIn(comment: string): ReleaseFacts {
   throw new MinisignError("malformed", "The signature names no version and platform of a release.")
 }
 
-function demandPlatform({ platform, file }: ReleaseFacts): void {
+function requirePlatform({ platform, file }: ReleaseFacts): void {
   const own = platformOf(headOf(process.execPath))
   if (own === platform) return
   const message = `${file} is for ${platform}, but this machine runs ${own ?? process.platform}.`
@@ -167,7 +167,7 @@ function headOf(path: string): Buffer {
 }
 
 /** An old release with its right signature may have a hole that a newer one mended. */
-function demandNewer({ version: there }: ReleaseFacts): void {
+function requireNewer({ version: there }: ReleaseFacts): void {
   const order = Bun.semver.order(there, version)
   if (order > 0) return
   const message =

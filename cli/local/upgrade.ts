@@ -18,7 +18,7 @@ import { isContainer, type ServerProcess, serverOf } from "./server-process"
 import { type LocalOptions, localSettings } from "./settings"
 import { startFailure } from "./start-errors"
 import { endUpgrade, lockUpgrade, previousOf } from "./upgrade-end"
-import { demandAlone, exchange } from "./upgrade-exchange"
+import { exchange, requireAlone } from "./upgrade-exchange"
 import { type CheckedRelease, checkRelease, SIGNATURE, stageProgram } from "./upgrade-release"
 
 interface UpgradeOptions extends LocalOptions {
@@ -47,8 +47,8 @@ export const upgrade: Action<UpgradeOptions> = async (context, options, source =
   const loaded = settingsOfServer(context, options)
   useSettings(loaded)
   const { values } = loaded
-  await demandData(values)
-  demandUser(values.data_dir)
+  await requireData(values)
+  requireUser(values.data_dir)
   const release = await lockSoon(values.data_dir)
   try {
     const left = readJournal(values.data_dir) // of a command that was killed
@@ -83,7 +83,7 @@ function settingsOfServer({ flags }: Context, options: UpgradeOptions): Loaded {
 }
 
 /** An upgrade makes no folder and no database. */
-async function demandData(settings: Settings): Promise<void> {
+async function requireData(settings: Settings): Promise<void> {
   const { hasBegun } = await import("../../src/store/open")
   const { nothingIn } = await import("../../src/store/database-file")
   if (!hasBegun(settings))
@@ -94,7 +94,7 @@ async function demandData(settings: Settings): Promise<void> {
  * Throws Failure for another user than that of the server: files of an upgrade that the server may not read
  * would keep every version from starting.
  */
-export function demandUser(data_dir: string, user = process.getuid?.()): void {
+export function requireUser(data_dir: string, user = process.getuid?.()): void {
   const server = serverOf(data_dir)
   const { uid } = statSync(server ? `/proc/${server.pid}` : data_dir)
   if (user === undefined || user === uid) return
@@ -135,13 +135,13 @@ async function upgradeNow(work: UpgradeWork): Promise<void> {
       onBytes: (bytes) => output.passing(`fetched ${Math.floor(bytes / 1e6)} MB`),
     })
     await note(`the signature of ${found.file} is right (key ${found.key_id})`)
-    await demandSpace(settings, program)
+    await requireSpace(settings, program)
     await stageProgram(found, staged).catch((error) => notWritten(program, error))
     const run = runner(work, staged, server)
     const { pending } = await run<{ pending: string[] }>("--dry-run")
     const keeps_database = pending.length > 0
     if (keeps_database && options.migrate === false) throw unwanted(pending)
-    if (keeps_database) await demandAlone(settings, server ? 1 : 0)
+    if (keeps_database) await requireAlone(settings, server ? 1 : 0)
     if (options.check) return await tell(context, found, pending)
     await note(`backup ${await backUp(settings, (text) => output.passing(text))}`)
     keepProgram(program, kept)
@@ -164,7 +164,7 @@ async function upgradeNow(work: UpgradeWork): Promise<void> {
 }
 
 /** Throws Failure where a disk would be full, or below the floor of the server that goes on. */
-async function demandSpace(settings: Settings, program: string): Promise<void> {
+async function requireSpace(settings: Settings, program: string): Promise<void> {
   const bytes = await databaseBytes(settings)
   const fault = await spaceFault(
     settings,

@@ -154,7 +154,7 @@ export const replay_portions = ["held", "failed", "all"] as const
 type ReplayPortion = (typeof replay_portions)[number]
 
 /** Done by a key that asked first. */
-type AskedAction =
+type RequestedAction =
   | { do: "resend"; id: string }
   | { do: "redeliver"; id: string }
   | { do: "retry"; webhook_id: string; id: string }
@@ -171,7 +171,7 @@ interface Choice {
   key: string
   /** What it means, where there is more than one. */
   word: string
-  action: AskedAction
+  action: RequestedAction
 }
 
 export interface Question {
@@ -231,7 +231,7 @@ export function initialState(columns: number, lines: number, now: number, title:
 
 /** What is to be done outside of the state. */
 export type Intent =
-  | AskedAction
+  | RequestedAction
   | { do: "load_message"; id: string; tab: Tab }
   | { do: "load_older" | "load_newest"; filter: MessageFilter }
   | { do: "load_endpoints" | "load_queue" | "load_inbound" | "load_reputation" | "load_box" }
@@ -259,10 +259,10 @@ export const said = (state: State, text: string): StateStep =>
   step({ ...state, notice: { text, at: state.now } })
 
 /** Asks a question with one yes, on the key y. */
-export const ask = (state: State, text: string, action: AskedAction): StateStep =>
+export const ask = (state: State, text: string, action: RequestedAction): StateStep =>
   step({ ...state, question: whether(text, action) })
 
-export const whether = (text: string, action: AskedAction): Question => ({
+export const whether = (text: string, action: RequestedAction): Question => ({
   text,
   choices: [{ key: "y", word: "", action }],
 })

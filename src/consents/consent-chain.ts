@@ -3,7 +3,7 @@ import { fail } from "../core/errors"
 import type { AudienceChannel } from "../lib/preferences"
 import { type RowList, rowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
-import { demandCategory } from "../subscribers/categories"
+import { requireCategory } from "../subscribers/categories"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
 import { type ConsentRow, type ConsentSecrets, recordConsent } from "./consents"
 import { scopeOfChoice } from "./subscriber-choices"
@@ -30,7 +30,7 @@ export async function lengthOfChain(db: Reader, subscriber: Subject): Promise<nu
   return row?.number ?? 0
 }
 
-interface GivenConsent {
+interface ConsentInput {
   channel: AudienceChannel
   category?: string | null | undefined
   action: "granted" | "withdrawn"
@@ -46,10 +46,10 @@ export async function addConsent(
   tx: Tx,
   secrets: ConsentSecrets,
   { id: subscriber_id, project_id }: Subject,
-  given: GivenConsent,
+  given: ConsentInput,
 ): Promise<ConsentRow> {
   const { channel, category, action, source, proof = null } = given
-  await demandCategory(tx, project_id, category)
+  await requireCategory(tx, project_id, category)
   const said = { channel, scope: scopeOfChoice(given), action, source, proof, ip: null }
   return recordConsent(tx, secrets, { project_id, subscriber_id, ...said })
 }

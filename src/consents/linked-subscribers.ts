@@ -2,7 +2,7 @@ import { and, asc, eq, inArray } from "drizzle-orm"
 import { millis, now } from "../core/time"
 import { comparable } from "../lib/address"
 import type { AudienceChannel, ChosenPreferences } from "../lib/preferences"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import type { Reader, Tx } from "../store/store"
 import { type DecidedCategory, decide } from "../subscribers/decision"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
@@ -35,7 +35,7 @@ export const subscribersAt = async (
 export const holdSubscribersAt = async (
   tx: Tx,
   about: LinkedAddress,
-): Promise<LinkedSubscriber[]> => withEnded(tx, await held(sharing(tx, about)))
+): Promise<LinkedSubscriber[]> => withEnded(tx, await forUpdate(sharing(tx, about)))
 
 const sharing = (db: Reader, { project_id, address }: LinkedAddress) =>
   db

@@ -17,7 +17,7 @@ const chainOf = ({ id, project_id }: Owner) =>
 export const MOST_MOVED = 10_000
 
 /** Throws 409 `conflict`, reason `too_many`, for a chain that is too long to be moved at once. */
-export async function demandMovable(
+export async function requireMovable(
   db: Reader,
   owner: Pick<SubscriberRow, "id" | "project_id" | "external_id">,
 ): Promise<void> {

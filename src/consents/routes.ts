@@ -6,7 +6,7 @@ import { type ListParts, listPage } from "../http/page"
 import { type AnyRoute, type Method, projectRow, route } from "../http/route"
 import { rowList } from "../store/rows"
 import type { Reader } from "../store/store"
-import { find, hold } from "../subscribers/find-subscriber"
+import { find, findForUpdate } from "../subscribers/find-subscriber"
 import { unsubscribes } from "../subscribers/tables"
 import { addConsent, listConsents, shownConsent } from "./consent-chain"
 import * as schemas from "./schemas"
@@ -52,7 +52,7 @@ const choiceRoutes = ({ store, cursors, secrets }: ConsentParts): AnyRoute[] => 
     idempotent: true,
     handle: ({ caller, project_id, params, body, claim }) =>
       answerOnce(store, claim, async (tx) => {
-        const row = await hold(tx, project_id, params.subscriber_id)
+        const row = await findForUpdate(tx, project_id, params.subscriber_id)
         const added = await choices.unsubscribeSubscriber(tx, secrets, caller, row, body)
         return choices.shownUnsubscribe(added)
       }),
@@ -68,7 +68,7 @@ const choiceRoutes = ({ store, cursors, secrets }: ConsentParts): AnyRoute[] => 
     errors: ["subscriber_not_found"],
     handle: async ({ caller, project_id, params, body }) => ({
       data: await store.tx(async (tx) => {
-        const row = await hold(tx, project_id, params.subscriber_id)
+        const row = await findForUpdate(tx, project_id, params.subscriber_id)
         return { removed: await choices.resubscribeSubscriber(tx, secrets, caller, row, body) }
       }),
     }),
@@ -108,7 +108,7 @@ const chainRoutes = ({ store, cursors, secrets }: ConsentParts): AnyRoute[] => [
     idempotent: true,
     handle: ({ project_id, params, body, claim }) =>
       answerOnce(store, claim, async (tx) => {
-        const subscriber = await hold(tx, project_id, params.subscriber_id)
+        const subscriber = await findForUpdate(tx, project_id, params.subscriber_id)
         return shownConsent(await addConsent(tx, secrets, subscriber, body))
       }),
   }),

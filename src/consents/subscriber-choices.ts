@@ -6,8 +6,8 @@ import type { Caller } from "../identity/caller"
 import type { AudienceChannel } from "../lib/preferences"
 import { newRowInserter } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
-import { demandCategory } from "../subscribers/categories"
-import { tellChoice } from "../subscribers/choice-events"
+import { requireCategory } from "../subscribers/categories"
+import { notifyChoice } from "../subscribers/choice-events"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
 import { subscribers, unsubscribes } from "../subscribers/tables"
 import { unsuppress } from "../suppressions/suppressions"
@@ -40,18 +40,18 @@ export async function unsubscribeSubscriber(
   given: SubscriberChoice,
 ): Promise<UnsubscribeRow> {
   const category = given.category ?? ""
-  await demandCategory(tx, project_id, given.category)
+  await requireCategory(tx, project_id, given.category)
   const added = await addUnsubscribe(tx, subscriber, { ...given, category })
   if (!added) return await hasEnded(tx, subscriber, given)
-  if (category !== "") await demandFewUnsubscribes(tx, [subscriber])
+  if (category !== "") await requireFewUnsubscribes(tx, [subscriber])
   const reason = given.reason ?? null
   await recordChoice(tx, secrets, subscriber, given, { action: "withdrawn", proof: reason })
-  await tellChoice(tx, { account_id, subscriber, type: "unsubscribed", ...toldOf(given) })
+  await notifyChoice(tx, { account_id, subscriber, type: "unsubscribed", ...toldOf(given) })
   return added
 }
 
 /** Throws 409 `conflict`, reason `too_many`, where the subscribers together ended too much. */
-export async function demandFewUnsubscribes(
+export async function requireFewUnsubscribes(
   db: Reader,
   people: Pick<SubscriberRow, "id" | "external_id">[],
 ): Promise<void> {
@@ -130,7 +130,7 @@ export async function resubscribeSubscriber(
   const proof = given.reason ?? null
   await recordChoice(tx, secrets, subscriber, given, { action: "granted", proof })
   const { account_id } = caller
-  await tellChoice(tx, { account_id, subscriber, type: "resubscribed", ...toldOf(given) })
+  await notifyChoice(tx, { account_id, subscriber, type: "resubscribed", ...toldOf(given) })
   return removed
 }
 

@@ -2,7 +2,7 @@ import { now } from "../core/time"
 import { emit } from "../events/emit"
 import type { AudienceChannel } from "../lib/preferences"
 import type { Store, Tx } from "../store/store"
-import { tellChoice } from "../subscribers/choice-events"
+import { notifyChoice } from "../subscribers/choice-events"
 import { suppress, unsuppress } from "../suppressions/suppressions"
 import { type ConsentSecrets, type NewConsent, recordConsent } from "./consents"
 import {
@@ -196,7 +196,7 @@ async function recordAll(
     const said = { project_id, channel, scope, action, ...way }
     await recordConsent(tx, secrets, { subscriber_id: subscriber.id, ...said })
     const choice = { channel, reason: way.source, scope }
-    await tellChoice(tx, { account_id, subscriber, type, ...choice })
+    await notifyChoice(tx, { account_id, subscriber, type, ...choice })
   }
   if (people.length > 0 || scope === null) return
   await recordConsent(tx, secrets, { project_id, address, scope, action, ...way })

@@ -2,13 +2,13 @@ import { type Observable, observable } from "./observable"
 import { findPage } from "./page-paths"
 
 /** Where the page is: the path, and the query without its question mark. */
-export interface Place {
+export interface Position {
   path: string
   query: string
 }
 
 /** Where this tab is. */
-export const place: Observable<Place> = observable<Place>({ path: "/", query: "" })
+export const place: Observable<Position> = observable<Position>({ path: "/", query: "" })
 
 /** Opens a page of the console. With `replace` the way back passes this one by. */
 export function navigate(to: string, { replace = false } = {}): void {

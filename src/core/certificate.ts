@@ -6,7 +6,7 @@ import { createSecureContext } from "node:tls"
 import { selfSignedPair } from "../lib/self-signed"
 import { ConfigError } from "./config"
 import { log } from "./log"
-import { demandFile } from "./small-file"
+import { requireFile } from "./small-file"
 import { millis } from "./time"
 
 /** A pair in PEM. The certificate may carry its chain behind it. */
@@ -61,7 +61,7 @@ export function openCertificate(options: CertificateOptions): KeptCertificate {
   const given = givenFiles(options)
   const own = { cert: join(data_dir, FOLDER, "cert.pem"), key: join(data_dir, FOLDER, "key.pem") }
   const first = given ? readPair(given) : ownPair(own, host)
-  if (given) tellAge(first.cert, given.cert)
+  if (given) notifyAge(first.cert, given.cert)
   const kept = { pair: first, state: given ? stateOf(given) : "", is_own: !given }
   const listeners = new Set<() => void>()
 
@@ -146,7 +146,7 @@ function readPair(files: PairFiles): KeyPair {
 
 function readPem(setting: string, path: string): string {
   try {
-    demandFile(path, "")
+    requireFile(path, "")
     return readFileSync(path, "utf8")
   } catch (error) {
     throw new ConfigError([`${setting}: ${path} cannot be read: ${(error as Error).message}`])
@@ -167,7 +167,7 @@ const isPastDate = (cert: string) =>
   new Date(new X509Certificate(cert).validTo).getTime() < millis()
 
 /** A server that does not start would be worse than a certificate that some clients refuse. */
-function tellAge(cert: string, file: string) {
+function notifyAge(cert: string, file: string) {
   const { validTo: valid_to, validFrom: valid_from } = new X509Certificate(cert)
   const fields = { file, valid_from, valid_to }
   if (isPastDate(cert)) {
@@ -188,7 +188,7 @@ function ownPair(files: PairFiles, host: string): KeyPair {
   mkdirSync(dirname(files.key), { recursive: true, mode: 0o700 })
   for (const part of ["key", "cert"] as const) {
     const draft = `${files[part]}.new`
-    demandFile(files[part], "Remove it: the next start makes it anew.")
+    requireFile(files[part], "Remove it: the next start makes it anew.")
     rmSync(draft, { force: true })
     writeFileSync(draft, pair[part], { mode: 0o600 })
     renameSync(draft, files[part])

@@ -6,7 +6,7 @@ import { goneNames, type KeyName, keyNames, variableOf } from "./config-keys"
 export type Variables = Record<string, string | undefined>
 
 /** One given value and its source. `source` completes "from …". */
-export interface Given {
+export interface Input {
   name: string
   raw: unknown
   source: string
@@ -23,7 +23,7 @@ const own_flags: Partial<Record<string, string>> = {
 
 const allNames = [...keyNames, ...goneNames]
 
-export function fromFlags(flags: Record<string, unknown>): Given[] {
+export function fromFlags(flags: Record<string, unknown>): Input[] {
   return Object.entries(flags).flatMap(([name, raw]) => {
     const source = `flag ${own_flags[name] ?? `--set ${name}`}`
     return raw === undefined ? [] : [{ name, raw, source }]
@@ -31,7 +31,7 @@ export function fromFlags(flags: Record<string, unknown>): Given[] {
 }
 
 /** An empty variable counts as not set: that is how shells and unit files switch one off. */
-export function fromEnvironment(environment: Variables): Given[] {
+export function fromEnvironment(environment: Variables): Input[] {
   return allNames.flatMap((name) => {
     const variable = variableOf(name)
     const raw = environment[variable]
@@ -40,7 +40,7 @@ export function fromEnvironment(environment: Variables): Given[] {
 }
 
 /** `BELFRY_…_FILE` first, then a file named like the key in the service manager's credentials. */
-export function fromFiles(environment: Variables, faults: string[]): Given[] {
+export function fromFiles(environment: Variables, faults: string[]): Input[] {
   const folder = environment.CREDENTIALS_DIRECTORY
   return allNames.flatMap((name) => {
     const variable = `${variableOf(name)}_FILE`
@@ -56,7 +56,7 @@ export function fromFiles(environment: Variables, faults: string[]): Given[] {
 }
 
 /** The TOML file with nested tables written as dotted keys. Missing or broken: one fault. */
-export function fromToml(path: string, faults: string[]): Given[] {
+export function fromToml(path: string, faults: string[]): Input[] {
   const text = readText(path)
   if (text === undefined) {
     faults.push(`the configuration file ${path} cannot be read`)
@@ -97,7 +97,7 @@ function homeOfUser(): string {
   }
 }
 
-function flatten(table: object, prefix: string, source: string): Given[] {
+function flatten(table: object, prefix: string, source: string): Input[] {
   return Object.entries(table).flatMap(([part, raw]: [string, unknown]) => {
     const name = prefix + part
     const nested = typeof raw === "object" && raw !== null && !Array.isArray(raw)

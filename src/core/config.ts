@@ -13,7 +13,7 @@ import {
   fromFiles,
   fromFlags,
   fromToml,
-  type Given,
+  type Input,
   isKeyName,
   unknownVariables,
   type Variables,
@@ -114,7 +114,7 @@ export function settings(): Settings {
 /** The settings if they are decided. Never throws, so that early code may ask. */
 export const decidedSettings = (): Settings | undefined => process_settings?.values
 
-function collect(sources: Sources, environment: Variables, faults: string[]): Given[] {
+function collect(sources: Sources, environment: Variables, faults: string[]): Input[] {
   for (const name of unknownVariables(environment)) {
     faults.push(`${name} (environment) is not a setting; ${guessVariable(name)}`)
   }

@@ -219,7 +219,7 @@ function openBallast(path: string, size: number): Ballast {
   let drops = 0
   let not_before = 0
   let last: Promise<void> = Promise.resolve()
-  const inTurn = (work: () => Promise<void>) => {
+  const oneAfterAnother = (work: () => Promise<void>) => {
     last = last.then(work, work)
     return last
   }
@@ -242,11 +242,11 @@ function openBallast(path: string, size: number): Ballast {
   return {
     keep: (free, floor) => {
       wanted = true
-      return inTurn(() => make(free, floor))
+      return oneAfterAnother(() => make(free, floor))
     },
     restore: (free, floor) => {
       if (size === 0 || !wanted || there) return Promise.resolve()
-      return inTurn(() => make(free, floor))
+      return oneAfterAnother(() => make(free, floor))
     },
     drop: () => {
       there = false

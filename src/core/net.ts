@@ -89,7 +89,7 @@ export async function request(options: NetRequest): Promise<NetAnswer> {
  * Throws NetError: `invalid_url`, `dns` (no address, or no answer) or `blocked_address`; `timeout`
  * when the signal came first.
  */
-export async function vet(
+export async function assertPublic(
   text: string,
   options: AddressPolicy,
   signal: AbortSignal,

@@ -22,7 +22,7 @@ import {
 import { join } from "node:path"
 import { codeOf } from "./faults"
 import { newId } from "./ids"
-import { demandFile, readSmallFile } from "./small-file"
+import { readSmallFile, requireFile } from "./small-file"
 
 const VERSION = "v1"
 const IV_BYTES = 12
@@ -318,7 +318,7 @@ const PUT_KEY =
 
 function read(path: string): Buffer {
   const mode = statSync(path).mode & 0o777
-  demandFile(path, PUT_KEY)
+  requireFile(path, PUT_KEY)
   if ((mode & 0o077) !== 0) {
     throw new MasterKeyError(
       `${path} can be read by other users (mode ${mode.toString(8)}). Run: chmod 600 ${path}`,

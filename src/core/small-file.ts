@@ -24,7 +24,7 @@ export function readSmallFile(path: string, next: string): string | undefined {
   } catch (error) {
     const code = codeOf(error)
     if (code === "ENOENT" || code === "ENOTDIR") return undefined
-    demandFile(path, next)
+    requireFile(path, next)
     throw new UnusableFile(path, `cannot be read: ${code}`, next)
   }
   try {
@@ -39,7 +39,7 @@ export function readSmallFile(path: string, next: string): string | undefined {
 }
 
 /** Before a file is written, or opened by others: throws UnusableFile where something else has its name. */
-export function demandFile(path: string, next: string): void {
+export function requireFile(path: string, next: string): void {
   const found = statSync(path, { throwIfNoEntry: false })
   if (found && !found.isFile()) throw noFile(path, found.isDirectory(), next)
 }

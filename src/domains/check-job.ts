@@ -6,7 +6,7 @@ import { millis, now } from "../core/time"
 import { emit } from "../events/emit"
 import type { JobHandler } from "../jobs/jobs"
 import type { ProviderDescriptor } from "../providers/provider"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import type { Store, Tx } from "../store/store"
 import type { NameServers } from "./authoritative"
 import { checkRecords, endOfCheck } from "./check"
@@ -23,7 +23,7 @@ import {
   identityShown,
 } from "./provider-identity"
 import { type RecordTargets, recordTargets, targetsOfProject } from "./record-targets"
-import { type AskedChecks, type RecordChecks, domains as table } from "./tables"
+import { type ChecksQuery, type RecordChecks, domains as table } from "./tables"
 import { type DomainEvent, kept, transition } from "./transition"
 
 const HOUR_MS = 3_600_000
@@ -87,7 +87,7 @@ async function begin(tx: Tx, project_id: string, id: string): Promise<DomainRow>
   return { ...after, ...changes }
 }
 
-function counted(before: AskedChecks | null): AskedChecks {
+function counted(before: ChecksQuery | null): ChecksQuery {
   const at = millis()
   const fresh = { last_at: at, hour_began_at: at, count: 1 }
   if (!before || at < before.last_at) return fresh // the clock stepped back
@@ -168,7 +168,7 @@ async function settle(tx: Tx, looked: DomainRow, found: Looked) {
  * no other project verified. Only this and `create` ask about other projects.
  */
 const holdNamesakes = (tx: Tx, domain: string): Promise<DomainRow[]> =>
-  held(tx.select().from(table).where(eq(table.domain, domain)).orderBy(asc(table.id)))
+  forUpdate(tx.select().from(table).where(eq(table.domain, domain)).orderBy(asc(table.id)))
 
 interface News {
   targets: RecordTargets

@@ -48,7 +48,7 @@ interface OfDomain {
 const idOf = ({ params }: OfDomain) => params.domain_id
 
 /** The record, with the records that this project's own provider asks for. */
-async function shown(
+async function toResponse(
   { store, domains: { targets } }: DomainParts,
   row: DomainRow,
   keys?: KeyRow[],
@@ -86,7 +86,7 @@ async function create(parts: DomainParts, call: Call<domains.NewDomain>) {
   const { store, secrets } = parts
   const { caller, body, claim } = call
   refuseUnavailable(parts.domains.targets, body)
-  demandTracking(caller, body.tracking_subdomain)
+  requireTracking(caller, body.tracking_subdomain)
   const { project_id } = caller
   await domains.refuseTaken(store.read, project_id, body.domain)
   const targets = await targetsOfProject(store.read, project_id, parts.domains.targets)
@@ -110,7 +110,7 @@ async function firstStanding(
   return identityShown({ ...NO_IDENTITY, ...said }, targets)
 }
 
-function demandTracking({ plan }: Caller, subdomain: string | null | undefined) {
+function requireTracking({ plan }: Caller, subdomain: string | null | undefined) {
   if (!subdomain || featuresOf(plan).tracking_domain) return
   throw upgradeRequired("tracking_domain", plan, "starter", 402)
 }
@@ -139,7 +139,7 @@ const readingRoutes = (parts: DomainParts): AnyRoute[] => [
     summary: "Show one domain, with its records and the results of the last check",
     description: "Each record has the result of the last check. Its `hint` says what to do.",
     response: schemas.Domain,
-    handle: async (call) => ({ data: await shown(parts, await found(parts, call)) }),
+    handle: async (call) => ({ data: await toResponse(parts, await found(parts, call)) }),
   }),
   route({
     ...may("GET", `${ONE}/status`),
@@ -204,13 +204,13 @@ async function patch(parts: DomainParts, call: Call<domains.DomainPatch> & OfDom
   const { caller, body } = call
   const before = await found(parts, call)
   refuseUnavailable(parts.domains.targets, body)
-  demandTracking(caller, body.tracking_subdomain)
+  requireTracking(caller, body.tracking_subdomain)
   const problems = new Problems()
   const { return_path, tracking_subdomain } = { ...before, ...body }
   refuseSame(return_path, tracking_subdomain, problems)
   problems.throwIfAny()
   const row = await parts.store.tx((tx) => domains.patch(tx, caller, idOf(call), body))
-  return { data: await shown(parts, row) }
+  return { data: await toResponse(parts, row) }
 }
 
 const CHECK = "Check the records of a domain now, within ten seconds"
@@ -227,7 +227,7 @@ const checkRoutes = (parts: DomainParts): AnyRoute[] => [
       errors: ["already_verified"],
       handle: async (call) => {
         const row = await checkNow(parts.domains, call.project_id, idOf(call))
-        return { data: await shown(parts, row) }
+        return { data: await toResponse(parts, row) }
       },
     }),
   ),
@@ -271,5 +271,5 @@ async function rotateKey(
   const keys = made.filter(({ algorithm }) => algorithm === "rsa" || own.targets.ed25519)
   const wanted = { selector: body.selector, keys, secrets }
   const turned = await store.tx((tx) => rotate(tx, caller, idOf(call), wanted))
-  return { data: await shown(parts, turned.row, turned.keys) }
+  return { data: await toResponse(parts, turned.row, turned.keys) }
 }

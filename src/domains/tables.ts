@@ -59,7 +59,7 @@ export interface DkimAlias {
 }
 
 /** Checks on request: when the current hour began, and how many there were since. */
-export interface AskedChecks {
+export interface ChecksQuery {
   last_at: number
   hour_began_at: number
   count: number
@@ -89,7 +89,7 @@ export const domains = table(
     /** What such a provider signs with, where it does; together they are the DKIM record. */
     provider_dkim: json<DkimAlias[] | null>(),
     warning: text(),
-    asked: json<AskedChecks | null>(),
+    asked: json<ChecksQuery | null>(),
     /** Since when a verified domain lacks a required record; null while it lacks none. */
     missing_since: time(),
     last_checked_at: time(),

@@ -7,7 +7,7 @@ import { strictBase64 } from "../lib/transport-encoding"
 import { vetForm } from "../webhooks/endpoint-url"
 
 /** One file as the request gives it, decoded. */
-export interface GivenFile {
+export interface AttachmentInput {
   filename: string
   content_type: string
   content_id: string | null
@@ -26,7 +26,7 @@ interface RemoteFile {
 }
 
 /** An attachment, as the request names it. */
-export type AttachedInput = GivenFile | RemoteFile
+export type AttachedInput = AttachmentInput | RemoteFile
 
 const isRemote = (file: AttachedInput): file is RemoteFile => "url" in file
 
@@ -137,12 +137,15 @@ interface Fetching {
  * they are too much for a message already, the rest is left out. Throws `invalid_url` for what cannot
  * be fetched, and the signal's reason.
  */
-export async function fetchFiles(files: AttachedInput[], fetching: Fetching): Promise<GivenFile[]> {
-  if (!files.some(isRemote)) return files as GivenFile[]
+export async function fetchFiles(
+  files: AttachedInput[],
+  fetching: Fetching,
+): Promise<AttachmentInput[]> {
+  if (!files.some(isRemote)) return files as AttachmentInput[]
   const { project_id, rules, signal } = fetching
   const release = await turns.acquire(project_id)
   try {
-    const found: GivenFile[] = []
+    const found: AttachmentInput[] = []
     for (let at = 0; at < files.length && bytesOf(found) <= MAX_FILE_BYTES; at += AT_ONCE) {
       signal?.throwIfAborted()
       const some = files.slice(at, at + AT_ONCE)
@@ -155,14 +158,15 @@ export async function fetchFiles(files: AttachedInput[], fetching: Fetching): Pr
   }
 }
 
-const bytesOf = (files: GivenFile[]) => files.reduce((sum, { bytes }) => sum + bytes.length, 0)
+const bytesOf = (files: AttachmentInput[]) =>
+  files.reduce((sum, { bytes }) => sum + bytes.length, 0)
 
 /** Messages of one project that wait for their files at the same time: files fill the memory. */
 const MESSAGES_AT_ONCE = 2
 
 const turns = new OwnerTurns(Number.POSITIVE_INFINITY, {}, MESSAGES_AT_ONCE)
 
-async function fetchFile(file: RemoteFile, rules: FileRules): Promise<GivenFile> {
+async function fetchFile(file: RemoteFile, rules: FileRules): Promise<AttachmentInput> {
   const { url, path, filename, content_id } = file
   const { status, headers, body, truncated } = await ask(url, path, rules)
   if (status !== 200)

@@ -10,11 +10,11 @@ import { Semaphore } from "../lib/semaphore"
 import type { AcceptedMessage } from "../messages/accept"
 import type { Channel } from "../messages/channel"
 import { asksAudience } from "../messages/decided"
-import { addressOf, isOpen, type Message, OWN_SOURCE } from "../messages/facts"
+import { addressOf, isOpen, type Message, OWN_SOURCE } from "../messages/status-changes"
 import { audienceObstacle, suppressedMeanwhile } from "../messages/suppressed"
 
 import { NO_REPLY, type Outcome, outcomeOf, type RecipientOutcome } from "../providers/provider"
-import { demandReleased } from "../reputation/complaint-holds"
+import { requireReleased } from "../reputation/complaint-holds"
 import type { Reader, Store } from "../store/store"
 import {
   bytesOf,
@@ -55,7 +55,7 @@ export function emailChannel(parts: EmailChannelParts): Channel {
      */
     async prepare(message, content, attempt) {
       const { id, stream, project_id, sandbox, envelope } = message
-      if (!sandbox) await demandReleased(store.read, message)
+      if (!sandbox) await requireReleased(store.read, message)
       const { to } = triedNow(queues, message)
       const is_urgent = stream === "auth"
       await providerOf(message)?.admit?.(id, to, is_urgent, project_id, envelope?.released_to)

@@ -11,7 +11,7 @@ import { DeferredError } from "../jobs/work-item"
 import { textField } from "../lib/mime"
 import type { Ready } from "../messages/channel"
 import { isShared, type SharedContent } from "../messages/contents"
-import { type Message, OWN_SOURCE, wantedSince } from "../messages/facts"
+import { type Message, OWN_SOURCE, wantedSince } from "../messages/status-changes"
 import { messageRaws, type Recipient } from "../messages/tables"
 import { firstProvider } from "../providers/open-providers"
 import { prepared } from "../store/statements"
@@ -103,7 +103,7 @@ async function sharedBytes(
   const [kept] = attempt === 1 ? [] : await findRaw(parts.store.read, { message_id: message.id })
   if (kept) return { content: await sharedAgain(parts, message, content, kept.raw) }
   const address = await addressFor(parts.rules, message)
-  const rendered = await demandRendered(parts, message, content, address)
+  const rendered = await requireRendered(parts, message, content, address)
   if (!isRendered(rendered)) return { content: noBytes(rendered) }
   const dkim = await keysOf(parts, message)
   await warnUnsigned(message, dkim)
@@ -136,7 +136,7 @@ export async function sharedAgain(
 ): Promise<MessageBytes> {
   const end = kept.indexOf("\n")
   const address = kept.toString("utf8", 0, end) || undefined
-  const rendered = await demandRendered(parts, message, content, address)
+  const rendered = await requireRendered(parts, message, content, address)
   if (!isRendered(rendered)) return noBytes(rendered)
   const mail = toCompose(message, rendered, { ...parts, address })
   const signatures = new Uint8Array(kept.subarray(end + 1))
@@ -147,7 +147,7 @@ export async function sharedAgain(
 const noBytes = ({ message: reason, ...why }: NotRendered): NoBytes => ({ reason, ...why })
 
 /** The message waits while too many templates do. */
-async function demandRendered(
+async function requireRendered(
   { rules }: Pick<SharedParts, "rules">,
   message: Message,
   content: SharedContent,

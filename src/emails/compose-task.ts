@@ -105,7 +105,7 @@ export async function composeMail(input: MailToCompose): Promise<Uint8Array> {
       ? composePlain(input, bodies, boundaryOf(input))
       : await composeWithFiles(input, bodies)
   if (!isClean(raw)) throw new Uncomposable("the message holds a bare CR, LF or NUL")
-  demandFields(raw, input)
+  requireFields(raw, input)
   if (input.signatures) return Buffer.concat([input.signatures, raw])
   return signed(raw, input.dkim, Math.floor(Date.parse(input.created_at) / 1000))
 }
@@ -195,7 +195,7 @@ async function composeWithFiles(
 }
 
 /** Not one field more or less than was asked for. Those of the content follow from the parts. */
-function demandFields(raw: Uint8Array, { cc, reply_to, headers }: MailToCompose) {
+function requireFields(raw: Uint8Array, { cc, reply_to, headers }: MailToCompose) {
   const own = Object.keys(headers).filter((name) => !/^content-/i.test(name)).length
   const asked = ALWAYS + Number(cc.length > 0) + Number(reply_to.length > 0) + own
   const found = countFields(raw)

@@ -9,9 +9,9 @@ import { nameFor } from "../messages/contents"
 import { keptOf } from "../messages/decided"
 import type { NewMessage } from "../messages/pipeline"
 import type {
-  AskedContent,
   ChannelPlanner,
   ChunkPlan,
+  ContentQuery,
   NextRecipients,
   PublishContent,
 } from "../messages/planner"
@@ -40,7 +40,7 @@ import {
   rulesFor,
   type SendRules,
 } from "./prepare"
-import { demandSubject, inlineTexts } from "./render-email"
+import { inlineTexts, requireSubject } from "./render-email"
 import { commonSubjects, renderSubjects } from "./shared-email"
 
 const EMAIL = "email" as const
@@ -99,8 +99,8 @@ export const emailPlanner = (rules: SendRules): ChannelPlanner => ({
     const { from = null } = (asked.content ?? {}) as Partial<InlineEmail>
     return { texts: found.texts, freeze: () => freeze(rules, caller, from, found) }
   },
-  demandReady: async (caller, frozen) =>
-    void (await demandSendable(rules, caller, (frozen as FrozenEmail).from)),
+  requireReady: async (caller, frozen) =>
+    void (await requireSendable(rules, caller, (frozen as FrozenEmail).from)),
   begin: (next) => begin(rules, next),
 })
 
@@ -113,13 +113,13 @@ async function freeze(
 ): Promise<FrozenEmail> {
   const { project_id, project_settings } = caller
   const from = given ?? project_settings.default_from ?? noSender()
-  const sendable = await demandSendable(rules, caller, from)
+  const sendable = await requireSendable(rules, caller, from)
   const chosen = chosenTracking(
     { html: has_html ? "html" : null, track_opens: null, track_clicks: null },
     caller,
   )
   const own = isTrusted(domainOf(from.email), sendable) ? null : domainOf(from.email)
-  await demandWayOut(rules, project_id, own)
+  await requireWayOut(rules, project_id, own)
   const track = (chosen && (await trackingAtHost(chosen, caller, own, rules))) ?? null
   const { default_reply_to, reply_tracking } = project_settings
   const is_untracked = default_reply_to !== null && !(reply_tracking && rules.replyAddress)
@@ -128,7 +128,7 @@ async function freeze(
 }
 
 /** Nobody gets mail of a topic that they cannot end. */
-async function demandWayOut(
+async function requireWayOut(
   { unsubscribe, publicAddress }: SendRules,
   project_id: string,
   domain: string | null,
@@ -148,7 +148,7 @@ const noSender = () =>
   )
 
 /** Throws where the project may not send from this mailbox now. Returns the rules of the project. */
-async function demandSendable(rules: SendRules, caller: Caller, from: Mailbox) {
+async function requireSendable(rules: SendRules, caller: Caller, from: Mailbox) {
   const sendable = await rulesFor(rules, caller.project_id, caller.project_settings.sandbox)
   await refuseUnsendable(caller, domainOf(from.email), [], sendable)
   return sendable
@@ -268,11 +268,11 @@ interface EmailTexts {
 async function emailTexts(
   rules: Pick<SendRules, "templates">,
   project_id: string,
-  asked: AskedContent,
+  asked: ContentQuery,
 ): Promise<EmailTexts> {
   try {
     const found = await textsOf(rules, project_id, asked)
-    for (const sources of found.texts.values()) demandPlainSubject(sources)
+    for (const sources of found.texts.values()) requirePlainSubject(sources)
     return found
   } catch (error) {
     throw asked.content ? placedInContent(error) : error
@@ -291,19 +291,23 @@ function placedInContent(error: unknown): unknown {
 async function textsOf(
   rules: Pick<SendRules, "templates">,
   project_id: string,
-  { template, content }: AskedContent,
+  { template, content }: ContentQuery,
 ): Promise<EmailTexts> {
   if (template !== null) return textsOfTemplate(rules.templates.read, project_id, template)
   if (!content) return fail("template_render_failed", NOTHING, { missing: [], reason: "empty" })
   const keyed = inlineTexts(content as InlineEmail)
-  await demandSyntax(rules, project_id, keyed)
-  return { ...demandParts(keyed.sources), texts: new Map([[EMAIL, keyed.sources]]), template: null }
+  await requireSyntax(rules, project_id, keyed)
+  return {
+    ...requireParts(keyed.sources),
+    texts: new Map([[EMAIL, keyed.sources]]),
+    template: null,
+  }
 }
 
 const NOTHING = "The publish has neither a template nor a content for email."
 
 /** Values may be missing, because nobody is written to yet; a mistake in the texts is one for everybody. */
-async function demandSyntax(
+async function requireSyntax(
   { templates }: Pick<SendRules, "templates">,
   project_id: string,
   keyed: KeyedSources,
@@ -334,7 +338,7 @@ async function textsOfTemplate(db: Reader, project_id: string, asked: string): P
     if (says(other.sources) !== says(fallback ?? sources))
       texts.set(`${EMAIL}:${locale.toLowerCase()}`, other.sources)
   }
-  return { ...demandParts(sources), texts, template }
+  return { ...requireParts(sources), texts, template }
 }
 
 const byLength = (one: string, other: string): number => one.length - other.length
@@ -358,12 +362,12 @@ async function languagesOf(
 }
 
 /** A subject that says the same to each recipient is known now. */
-function demandPlainSubject({ texts }: TemplateSources): void {
+function requirePlainSubject({ texts }: TemplateSources): void {
   const subject = texts.find(({ part }) => part === "subject")?.source
-  if (subject !== undefined && !subject.includes("{{")) demandSubject(subject)
+  if (subject !== undefined && !subject.includes("{{")) requireSubject(subject)
 }
 
-function demandParts({ texts }: TemplateSources): { has_html: boolean } {
+function requireParts({ texts }: TemplateSources): { has_html: boolean } {
   const parts = new Set(texts.map(({ part }) => part))
   const has_html = parts.has("html")
   if (!parts.has("subject")) refuseWithout("subject")

@@ -11,12 +11,12 @@ export interface ReadParts {
 }
 
 /** The bytes, or the file that holds them. */
-type Place = Uint8Array | string
+type Position = Uint8Array | string
 
-const bytesAt = async (place: Place) => (typeof place === "string" ? readFile(place) : place)
+const bytesAt = async (place: Position) => (typeof place === "string" ? readFile(place) : place)
 
 /** Runs in the worker. Bodies are those of all parts that are no files; null where there is none. */
-export async function readParts(place: Place): Promise<ReadParts> {
+export async function readParts(place: Position): Promise<ReadParts> {
   const raw = await bytesAt(place)
   const bodies = readTree(raw).leaves.filter((leaf) => !isFile(leaf))
   return {
@@ -27,7 +27,7 @@ export async function readParts(place: Place): Promise<ReadParts> {
 }
 
 /** One file of the message by its number, in the order in which its record lists them. */
-export async function readMailFile({ place, number }: { place: Place; number: number }) {
+export async function readMailFile({ place, number }: { place: Position; number: number }) {
   const files = readTree(await bytesAt(place)).leaves.filter(isFile)
   const leaf = files[number]
   return leaf && new Uint8Array(contentOf(leaf))

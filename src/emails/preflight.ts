@@ -15,7 +15,7 @@ import { refusalText } from "../providers/refused-return-paths"
 import { frozenRefusal } from "../reputation/gate"
 import type { Reader } from "../store/store"
 import { suppressedAmong } from "../suppressions/look-up"
-import { demandRoomFor } from "../tenancy/quotas"
+import { requireRoomFor } from "../tenancy/quotas"
 import { fullRefusal } from "../tenancy/stored-share"
 import { chosenTracking } from "../tracking/choice"
 import { compose } from "./compose-email"
@@ -133,7 +133,7 @@ export async function account({ parts: { store }, caller, email }: Inquiry): Pro
   const full = await fullRefusal(store.read, storedShareOf(caller, caller.project_id))
   if (full) throw full
   if (caller.project_settings.sandbox) return "The mail stays in the sandbox."
-  await demandRoomFor(
+  await requireRoomFor(
     store.read,
     allowanceOf(caller, "email"),
     1 + email.cc.length + email.bcc.length,

@@ -28,7 +28,7 @@ import {
 import type { AttachmentRow, Envelope, Recipient } from "../messages/tables"
 import type { SuppressionRow } from "../suppressions/tables"
 import { chosenTracking, trackingAtHost } from "../tracking/choice"
-import { type FileRules, fetchFiles, type GivenFile } from "./attachments"
+import { type AttachmentInput, type FileRules, fetchFiles } from "./attachments"
 import type { SendEmail } from "./fields"
 import type { EmailContent, SubmittedContent } from "./filed-content"
 import * as filed from "./filed-content"
@@ -233,7 +233,7 @@ export const isReachable = (
 /** Decoded attachments, html and text together. */
 export function sizeOf(
   { html, text }: Pick<SendEmail, "html" | "text">,
-  attachments: GivenFile[],
+  attachments: AttachmentInput[],
 ): number {
   const bodies = Buffer.byteLength(html ?? "") + Buffer.byteLength(text ?? "")
   return bodies + attachments.reduce((sum, { bytes }) => sum + bytes.length, 0)
@@ -249,7 +249,7 @@ export function refuseSize(received_bytes: number) {
   )
 }
 
-async function store(attachments: GivenFile[], blobs: Blobs): Promise<AttachmentRow[]> {
+async function store(attachments: AttachmentInput[], blobs: Blobs): Promise<AttachmentRow[]> {
   const rows: AttachmentRow[] = []
   for (const { bytes, ...file } of attachments) {
     rows.push({ id: newId(), ...file, ...(await blobs.put(bytes)) })

@@ -3,8 +3,8 @@ import { log } from "../core/log"
 import type { JobHandler, JobResult } from "../jobs/jobs"
 import { ageSeconds } from "../jobs/work-rows"
 import { comparable } from "../lib/address"
-import { type Fact, isOpen, type Message } from "../messages/facts"
 import { feedback, wasTold } from "../messages/settle"
+import { isOpen, type Message, type StatusChange } from "../messages/status-changes"
 import { messages, type Status } from "../messages/tables"
 import { INSTANCE_NAME, messageFor, type ProviderFeedback } from "../providers/callbacks"
 import type { ProviderNotice } from "../providers/provider"
@@ -49,7 +49,10 @@ async function find(
 }
 
 /** Addresses come back in other letters than they were given in. */
-function factsOf({ recipients }: Message, notices: ProviderNotice[]): (Fact & { type: Status })[] {
+function factsOf(
+  { recipients }: Message,
+  notices: ProviderNotice[],
+): (StatusChange & { type: Status })[] {
   const known = new Map(recipients.map(({ email }) => [comparable(email), email]))
   return notices.flatMap(({ recipient_email: told, ...notice }) => {
     const address = known.get(comparable(told))

@@ -62,7 +62,7 @@ export async function renderEmail(
       pages,
       recipient,
     )
-    return demandContent(texts)
+    return requireContent(texts)
   }
   if (template == null) return render(inlineTexts(email, locale ?? project_settings.locale))
   const { read } = rules.templates
@@ -117,8 +117,8 @@ export function inlineTexts(
 const MAX_SUBJECT = 998
 
 /** What every email has, looked at after its texts were rendered. */
-export function demandContent({ subject = "", html, text, preheader }: Record<string, string>) {
-  demandSubject(subject)
+export function requireContent({ subject = "", html, text, preheader }: Record<string, string>) {
+  requireSubject(subject)
   if (!html && !text) {
     const message = "The rendered email has neither html nor text."
     fail("template_render_failed", message, { missing: [], reason: "empty", field: "html" })
@@ -127,7 +127,7 @@ export function demandContent({ subject = "", html, text, preheader }: Record<st
 }
 
 /** Throws 422 `template_render_failed` for a subject that no email can have. */
-export function demandSubject(subject: string): void {
+export function requireSubject(subject: string): void {
   if (subject.trim() !== "" && !isLonger(subject, MAX_SUBJECT)) return
   const message = `The rendered subject must have 1 to ${MAX_SUBJECT} characters.`
   fail("template_render_failed", message, { missing: [], reason: "subject", field: "subject" })

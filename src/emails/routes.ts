@@ -13,7 +13,7 @@ import {
 } from "../http/page"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
 import type { Mailbox } from "../lib/address"
-import { accept, entryOf, type Intake, isFrozen, refuseFrozen } from "../messages/accept"
+import { accept, entryOf, isFrozen, refuseFrozen, type SendBatcher } from "../messages/accept"
 import {
   batchReply,
   modeOf,
@@ -51,7 +51,7 @@ const BATCH_LIMIT_BYTES = 33_554_432
 
 export interface EmailParts extends emails.EmailReading {
   store: Store
-  intake: Intake
+  intake: SendBatcher
   rules: SendRules
   cursors: Cursors
 }

@@ -1,12 +1,12 @@
 import { ApiError } from "../core/errors"
 import { type SharedContent, type SharedTexts, sharedTexts } from "../messages/contents"
-import { type Message, wantedSince } from "../messages/facts"
+import { type Message, wantedSince } from "../messages/status-changes"
 import { wholeSubscriber } from "../subscribers/template-subscriber"
 import { type RecipientPages, renderWith } from "../templates/rendering"
 import type { KeyedSources } from "../templates/template-renderer"
 import type { EmailContent } from "./filed-content"
 import type { SendRules } from "./prepare"
-import { demandContent } from "./render-email"
+import { requireContent } from "./render-email"
 
 export type SharedRules = Pick<SendRules, "templates" | "unsubscribe" | "publicAddress">
 
@@ -38,7 +38,7 @@ export async function renderShared(
   const texts = inPlace(found, subscriber)
   try {
     const rendered = await renderWith(templates.renderer, texts, given, variables, pages)
-    const { html, text } = demandContent(rendered.texts)
+    const { html, text } = requireContent(rendered.texts)
     return { html, text, headers: {} }
   } catch (error) {
     if (!(error instanceof ApiError) || error.code === "service_unavailable") throw error

@@ -46,10 +46,10 @@ const WAY = [
 ] as const satisfies Stage[]
 
 type Row = (typeof WAY)[number]
-type Asked = Extract<Row, { ask: unknown }>
+type Query = Extract<Row, { ask: unknown }>
 type Told = Extract<Row, { read: unknown }>
 
-const ASKED = WAY.filter((stage): stage is Asked => "ask" in stage)
+const ASKED = WAY.filter((stage): stage is Query => "ask" in stage)
 const TOLD = WAY.filter((stage): stage is Told => "read" in stage)
 
 /** The names of what a preflight asks, and of what an explanation tells, each once. */
@@ -62,7 +62,7 @@ export const STEP_OUTCOMES = ["pass", "wait", "fail", "none"] as const satisfies
 const SEVERITY = { pass: 0, warn: 1, fail: 2 }
 
 interface Check {
-  name: Asked["name"]
+  name: Query["name"]
   /** `fail` is what accept would refuse. */
   outcome: (typeof CHECK_OUTCOMES)[number]
   detail: string

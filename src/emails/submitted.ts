@@ -6,7 +6,6 @@ import type { Workers } from "../core/workers"
 import { domainOf, type Mailbox } from "../lib/address"
 import { unpack, withEnd } from "../lib/compression"
 import { fileIn, type Kept } from "../messages/contents"
-import type { Message } from "../messages/facts"
 import type { NewMessage } from "../messages/pipeline"
 import {
   type AudienceFields,
@@ -16,6 +15,7 @@ import {
   NO_AUDIENCE,
   namesAudience,
 } from "../messages/send-fields"
+import type { Message } from "../messages/status-changes"
 import { refuseAllSuppressed } from "../messages/suppressed"
 import type { Envelope } from "../messages/tables"
 import { chosenForBytes, trackingAtHost } from "../tracking/choice"

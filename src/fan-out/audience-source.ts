@@ -5,7 +5,7 @@ import type { ProjectSettings } from "../identity/tables"
 import { lockFor } from "../messages/audience-decisions"
 import { messages } from "../messages/tables"
 import { idList, isAmong } from "../store/dialect"
-import { holdById } from "../store/rows"
+import { rowForUpdate } from "../store/rows"
 import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { type AudienceMember, audienceOf } from "../subscribers/audience"
@@ -51,7 +51,7 @@ interface AudienceSource {
 /** The members of a topic, in the order of their joining. */
 const topicAudience: AudienceSource = {
   async fix(tx, { topic_id, intent }) {
-    const topic = await holdById(tx, topics, topic_id ?? "")
+    const topic = await rowForUpdate(tx, topics, topic_id ?? "")
     if (!topic) return undefined
     const excluded = await countMembers(tx, topic.id, intent.exclude)
     return { size: topic.subscriber_count - excluded, last_number: topic.last_number }

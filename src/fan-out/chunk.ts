@@ -5,7 +5,7 @@ import type { Caller } from "../identity/caller"
 import { codeOfSilence, projectCaller } from "../identity/project-caller"
 import type { AudienceChannel } from "../lib/preferences"
 import { accept, allowanceOf, type MessageEntry, storedShareOf } from "../messages/accept"
-import { type AskedMessage, decideAll } from "../messages/audience-decisions"
+import { decideAll, type MessageQuery } from "../messages/audience-decisions"
 import type { NewMessage } from "../messages/pipeline"
 import type { ChunkPlan, SkipReason } from "../messages/planner"
 import { throttledRefusal } from "../reputation/gate"
@@ -127,7 +127,7 @@ function cursorAfter(
 interface Walk extends ChunkInput {
   fan_out: FanOutRow
   caller: Caller
-  topic: AskedMessage["topic"]
+  topic: MessageQuery["topic"]
   recipients: WalkedRecipient[]
 }
 
@@ -209,7 +209,7 @@ function decisionsOf(
 ): Promise<SendDecision[]> {
   const { category, respect_preferences } = fan_out.intent
   const asked = recipients.map(
-    ({ member }): AskedMessage => ({
+    ({ member }): MessageQuery => ({
       subscriber: member,
       address: chunk.addressOf(member),
       channel,

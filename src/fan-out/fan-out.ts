@@ -14,8 +14,8 @@ import { keepShared, type SharedValues } from "../messages/contents"
 import type { ChannelPlanner, FrozenIntent, Planners, PreparedChannel } from "../messages/planner"
 import { type AudienceRules, findAudience } from "../messages/send-fields"
 import { bumpAll } from "../store/counters"
-import { held } from "../store/dialect"
-import { holdById, rowById } from "../store/rows"
+import { forUpdate } from "../store/dialect"
+import { rowById, rowForUpdate } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import type { TemplateSources } from "../templates/render-templates-task"
 import { projectName } from "../templates/rendering"
@@ -168,10 +168,10 @@ export async function end(
   status_reason: string | null,
 ): Promise<FanOutRow | undefined> {
   const open = and(eq(fanOuts.id, id), isNull(fanOuts.completed_at))
-  const [row] = await held(tx.select().from(fanOuts).where(open))
+  const [row] = await forUpdate(tx.select().from(fanOuts).where(open))
   if (!row) return undefined
   const parts = eq(fanOutParts.fan_out_id, id)
-  await held(tx.select().from(fanOutParts).where(parts).orderBy(fanOutParts.part))
+  await forUpdate(tx.select().from(fanOutParts).where(parts).orderBy(fanOutParts.part))
   await tx.delete(fanOutParts).where(parts)
   const change = { status, status_reason, completed_at: now() }
   await tx.update(fanOuts).set(change).where(open)
@@ -227,7 +227,7 @@ async function heldFanOuts(db: Reader, rows: FanOutRow[]): Promise<Set<string>> 
 
 /** Ends a part that is walked through, and with the last one the fan-out. */
 export async function endPart(tx: Tx, fan_out_id: string, part: number): Promise<void> {
-  await holdById(tx, fanOuts, fan_out_id) // before the part, as whatever ends a fan-out
+  await rowForUpdate(tx, fanOuts, fan_out_id) // before the part, as whatever ends a fan-out
   const ours = and(eq(fanOutParts.fan_out_id, fan_out_id), eq(fanOutParts.part, part))
   await tx.delete(fanOutParts).where(ours)
   await completeIfDone(tx, fan_out_id)
@@ -238,7 +238,7 @@ export async function endPart(tx: Tx, fan_out_id: string, part: number): Promise
  * before.
  */
 export async function completeIfDone(tx: Tx, id: string): Promise<void> {
-  const row = await holdById(tx, fanOuts, id)
+  const row = await rowForUpdate(tx, fanOuts, id)
   if (!row || row.completed_at !== null) return
   const left = tx.select({ part: fanOutParts.part }).from(fanOutParts)
   if ((await left.where(eq(fanOutParts.fan_out_id, id)).limit(1)).length > 0) return

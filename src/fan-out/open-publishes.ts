@@ -13,7 +13,7 @@ import {
 } from "drizzle-orm"
 import { tooMany } from "../core/errors"
 import { projects } from "../identity/tables"
-import { countRows, holdById } from "../store/rows"
+import { countRows, rowForUpdate } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import type { MemberPlace } from "../topics/memberships"
 import { fanOutParts, fanOuts } from "./tables"
@@ -25,8 +25,8 @@ const isOpen = (project_id: string) =>
   and(eq(fanOuts.project_id, project_id), isNull(fanOuts.completed_at))
 
 /** Throws 409 `conflict`, reason `too_many`, where the project cannot have one more publish now. */
-export async function demandRoomForPublish(tx: Tx, project_id: string): Promise<void> {
-  await holdById(tx, projects, project_id)
+export async function requireRoomForPublish(tx: Tx, project_id: string): Promise<void> {
+  await rowForUpdate(tx, projects, project_id)
   if ((await countRows(tx, fanOuts, isOpen(project_id))) < MOST_OPEN_PUBLISHES) return
   const text = `A project has at most ${MOST_OPEN_PUBLISHES} publishes that are not over. Wait for the end of one, or cancel one.`
   tooMany(text, MOST_OPEN_PUBLISHES)

@@ -92,7 +92,7 @@ export const newPublish = (contents: PublishContents) =>
     ),
   })
 
-type Given = Static<ReturnType<typeof newPublish>>
+type Input = Static<ReturnType<typeof newPublish>>
 
 /** What is to be published, as it was asked for. */
 export interface PublishIntent {
@@ -123,10 +123,10 @@ export function readPublish(
   problems: Problems,
 ): PublishInput {
   check(schema, body, problems)
-  const given: Given = problems.any ? { channels: [] } : (body as Given)
+  const given: Input = problems.any ? { channels: [] } : (body as Input)
   const channels = [...new Set(given.channels)]
   const template = given.template_id ?? null
-  demandContent(contents, given, channels, problems)
+  requireContent(contents, given, channels, problems)
   const scheduled_at = readScheduledAt(given.scheduled_at, "scheduled_at", problems)
   const expires_at = readExpiry(given.expires_at, scheduled_at, problems)
   const dedupe_key = given.dedupe_key ?? null
@@ -145,9 +145,9 @@ export function readPublish(
   }
 }
 
-function demandContent(
+function requireContent(
   contents: PublishContents,
-  given: Given,
+  given: Input,
   channels: AudienceChannel[],
   problems: Problems,
 ): void {
@@ -169,7 +169,7 @@ function demandContent(
 
 function readContents(
   contents: PublishContents,
-  { content }: Given,
+  { content }: Input,
   channels: AudienceChannel[],
   problems: Problems,
 ): PublishInput["content"] {
@@ -203,7 +203,7 @@ const EXPIRED = "The time has passed. Give a later one."
  * Throws 422 for a new publish whose time has passed. A request with a `dedupe_key` is asked only where it begins
  * a publish: repeated later, it still has the first one as its answer.
  */
-export function demandUnexpired({ expires_at }: Pick<PublishInput, "expires_at">): void {
+export function requireUnexpired({ expires_at }: Pick<PublishInput, "expires_at">): void {
   if (hasExpired(expires_at)) throw invalid("expires_at", "invalid", EXPIRED)
 }
 

@@ -9,8 +9,8 @@ import { lookupAll } from "../subscribers/find-subscriber"
 import type { TopicRow } from "../topics/tables"
 import * as topics from "../topics/topics"
 import * as fanOut from "./fan-out"
-import { demandRoomForPublish } from "./open-publishes"
-import { demandUnexpired, type PublishInput } from "./publish-input"
+import { requireRoomForPublish } from "./open-publishes"
+import { type PublishInput, requireUnexpired } from "./publish-input"
 import { type FanOutRow, fanOuts } from "./tables"
 
 /** For how long a `dedupe_key` starts nothing more. */
@@ -37,12 +37,12 @@ export async function publish(
   const { project_id } = caller
   const topic = await topics.find(store.read, project_id, topic_key)
   const known = await firstOf(store.read, topic, input.dedupe_key)
-  if (!known) demandUnexpired(input)
+  if (!known) requireUnexpired(input)
   const prepared = known ? undefined : await prepare(parts, caller, topic, input)
   return store.tx(async (tx) => {
     const held = await topics.forUpdate(tx, project_id, topic_key)
     const first = await firstOf(tx, held, input.dedupe_key)
-    if (!first) await demandRoomForPublish(tx, project_id)
+    if (!first) await requireRoomForPublish(tx, project_id)
     const row = first ?? (prepared && (await fanOut.create(tx, caller, held, prepared, input)))
     if (!row) return fail("conflict", FORGOTTEN, { reason: "dedupe_key_ended" })
     const answer = { data: await recordOf(tx, row), status: first ? 200 : 201 }

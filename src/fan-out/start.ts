@@ -5,7 +5,7 @@ import { isPast, now } from "../core/time"
 import { codeOfSilence, projectCaller } from "../identity/project-caller"
 import { enqueueAll, type JobHandler } from "../jobs/jobs"
 import type { Planners } from "../messages/planner"
-import { holdById, rowById } from "../store/rows"
+import { rowById, rowForUpdate } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { audienceSourceOf } from "./audience-source"
 import { completeIfDone, end, type FanOutParts, giveUp, plannerOf } from "./fan-out"
@@ -49,7 +49,7 @@ export async function refusalNow(
   if (!caller) return codeOfSilence(db, project_id)
   try {
     for (const channel of channels) {
-      await plannerOf(planners, channel).demandReady(caller, intent[channel])
+      await plannerOf(planners, channel).requireReady(caller, intent[channel])
     }
     return undefined
   } catch (error) {
@@ -60,7 +60,7 @@ export async function refusalNow(
 }
 
 async function begin(tx: Tx, id: string): Promise<void> {
-  const row = await holdById(tx, fanOuts, id)
+  const row = await rowForUpdate(tx, fanOuts, id)
   if (!row || row.completed_at !== null || row.started_at !== null) return
   if (row.expires_at !== null && isPast(row.expires_at)) {
     await end(tx, id, "failed", "expired")

@@ -1,5 +1,5 @@
 import { and, eq } from "drizzle-orm"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { fanOutParts, fanOuts } from "./tables"
@@ -43,7 +43,7 @@ export async function holdPart(tx: Tx, place: PlaceOfPart) {
 }
 
 const findHeldPart = prepared({ fan_out_id, part }, (tx: Tx, slot) =>
-  held(
+  forUpdate(
     tx
       .select()
       .from(fanOutParts)

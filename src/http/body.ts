@@ -52,7 +52,7 @@ export async function readJson(request: Request, reading: BodyReading): Promise<
   const scan = new JsonScan(reading.most_keys)
   const onPart = (bytes: Uint8Array) => {
     if (!reading.any_type)
-      demandType(request, JSON_TYPE, "The body needs the header Content-Type: application/json.")
+      requireType(request, JSON_TYPE, "The body needs the header Content-Type: application/json.")
     scan.feed(bytes)
   }
   const parts = await readParts(request, { ...reading, onPart })
@@ -66,7 +66,7 @@ export async function readJson(request: Request, reading: BodyReading): Promise<
 
 /** The fields of a form, without files; of a name that comes twice the last one counts. */
 export async function readForm(request: Request, reading: BodyReading): Promise<RequestBody> {
-  const onPart = () => demandType(request, FORM_TYPE, "This page accepts only its own form.")
+  const onPart = () => requireType(request, FORM_TYPE, "This page accepts only its own form.")
   const parts = await readParts(request, { ...reading, onPart })
   arrived.add(request)
   const bytes = Buffer.concat(parts)
@@ -97,7 +97,7 @@ const JSON_TYPE = /^application\/json\s*(;|$)/i
 const FORM_TYPE = /^(?:application\/x-www-form-urlencoded|multipart\/form-data)\s*(;|$)/i
 const MULTIPART = /^multipart\//i
 
-function demandType({ headers }: Request, type: RegExp, message: string) {
+function requireType({ headers }: Request, type: RegExp, message: string) {
   if (!type.test(headers.get("content-type") ?? "")) throw unreadable("content_type", message)
 }
 

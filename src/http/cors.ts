@@ -10,7 +10,7 @@ export const isForBrowsers = ({ callers }: Pick<AnyRoute, "callers">): boolean =
   callers.some((kind) => BROWSER_CALLERS.includes(kind))
 
 /** Throws 403 `forbidden` for a page of an origin that may not speak for the caller. */
-export function demandOrigin({ headers }: Request, allowed: AllowedOrigins | null): void {
+export function requireOrigin({ headers }: Request, allowed: AllowedOrigins | null): void {
   const origin = headers.get("origin")
   if (origin === null || allowed === null || isAllowed(origin, allowed)) return
   const message = `Pages of the origin ${origin} may not use this token. Add the origin to the setting allowed_origins.`

@@ -9,7 +9,7 @@ import * as consoles from "../identity/console-caller"
 import { isWithin } from "../lib/ip-ranges"
 import type { Store } from "../store/store"
 import { authorize, mayStayOutside, needOf } from "./authorize"
-import { demandOrigin } from "./cors"
+import { requireOrigin } from "./cors"
 import type { Quota, RateLimits } from "./rate-limits"
 import type { AnyRoute } from "./route"
 import { offeredTokens } from "./sockets"
@@ -77,7 +77,7 @@ export class Guard {
     asking.allowed_origins = caller.allowed_origins
     asking.quota = this.#limits.peek(...windowOf(caller))
     refuseAddress(caller)
-    demandOrigin(asking.request, caller.allowed_origins)
+    requireOrigin(asking.request, caller.allowed_origins)
     refuseAccount(caller)
     asking.quota = await this.countRequest(caller)
     refuseDelivery(asking)
@@ -105,7 +105,7 @@ export class Guard {
     try {
       const known = await this.#identify(asking)
       refuseAddress(known.caller)
-      demandOrigin(asking.request, known.caller.allowed_origins)
+      requireOrigin(asking.request, known.caller.allowed_origins)
       refuseAccount(known.caller)
       authorize(await known.settle(), asking.route, asking.params)
       return true
@@ -190,7 +190,7 @@ export class Guard {
     if (caller instanceof Error)
       return { caller: person.caller, settle: () => Promise.reject(caller) }
     const settle = async () => {
-      if (need !== "user") consoles.demandMfa(caller, person)
+      if (need !== "user") consoles.requireMfa(caller, person)
       if (need !== "project") return caller
       const project_id =
         params.project_id ?? asked(asking, "project_id") ?? headers.get("x-project-id")

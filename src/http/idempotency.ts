@@ -54,7 +54,7 @@ export function claimOf(
 ): Claim | undefined {
   const key = request.headers.get("idempotency-key")
   if (key === null) return undefined
-  demandKeyForm(key)
+  requireKeyForm(key)
   const { project_id, account_id, user_id, key_id, subscriber_id } = caller
   const { status, sealed } = route
   const owner_id = project_id || account_id || (user_id ?? "")
@@ -73,7 +73,7 @@ export function claimOf(
 }
 
 /** Throws 422 `validation_error`. */
-export function demandKeyForm(key: string): void {
+export function requireKeyForm(key: string): void {
   if (!FORM.test(key)) throw invalid("Idempotency-Key", "invalid", KEY_RULE)
 }
 

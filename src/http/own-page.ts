@@ -8,7 +8,7 @@ const PAGE_HEADER = "x-belfry-csrf"
  * Throws 403 `forbidden` for a request that no page of this server made. The browser says where it is from
  * in `Sec-Fetch-Site` (Fetch Metadata), an older one in `Origin` (RFC 6454, section 7).
  */
-export function demandOwnPage({ headers }: Request, base_url: string): void {
+export function requireOwnPage({ headers }: Request, base_url: string): void {
   if (!isOwnOrigin(headers, base_url)) {
     const message =
       "Only pages of this server may call this route, and the request is from elsewhere. Programs call POST /v1/session."
@@ -37,7 +37,7 @@ const OF_PROXIES = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-
  * tunnel, or under a name that only points here. A proxy may put this machine's name in `Host`, and say
  * nothing of itself; but `Origin` stays the page's.
  */
-export function demandThisMachine({ headers }: Request, ip: string): void {
+export function requireThisMachine({ headers }: Request, ip: string): void {
   const is_passed_on = OF_PROXIES.some((name) => headers.has(name))
   const origin = headers.get("origin")
   const names = [

@@ -3,7 +3,7 @@ import { ApiError } from "../core/errors"
 import { log } from "../core/log"
 import { isoFrom, millis } from "../core/time"
 import { subscriberOf } from "../lib/ip-ranges"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import type { Store, Tx } from "../store/store"
 import { rateWindows } from "./tables"
 
@@ -185,7 +185,7 @@ async function take(
 ) {
   const mine = and(eq(rateWindows.name, name), eq(rateWindows.ends, ends))
   await tx.insert(rateWindows).values({ name, ends, given: 0 }).onConflictDoNothing()
-  const [row] = await held(tx.select().from(rateWindows).where(mine))
+  const [row] = await forUpdate(tx.select().from(rateWindows).where(mine))
   const rest = Math.max(0, ceiling - (row?.given ?? 0))
   const granted = Math.min(rest, Math.max(1, Math.floor(rest / PART)))
   const given = (row?.given ?? 0) + granted

@@ -23,11 +23,11 @@ import { asApiError, type HeaderFields, respond, respondError } from "./envelope
 import { type Admission, Guard, type TokenVerifiers } from "./guard"
 import * as idempotency from "./idempotency"
 import type { RecentTraffic } from "./listener"
-import { demandOwnPage } from "./own-page"
+import { requireOwnPage } from "./own-page"
 import { quotaHeaders, type RateLimits } from "./rate-limits"
 import type { AnyRoute, Call, RouteAnswer } from "./route"
 import type { ServerHealth } from "./server-health"
-import { demandUpgrade, Sockets, type SocketTimes, Upgrade, type Upgrader } from "./sockets"
+import { requireUpgrade, Sockets, type SocketTimes, Upgrade, type Upgrader } from "./sockets"
 import { asksForPage, clientAddress, looksOf, pathOf, shownAnyway, shownPath } from "./target"
 import { readBody, readSearch } from "./validate"
 
@@ -251,12 +251,12 @@ class RequestHandler {
     const { route, request } = state
     const limit_bytes = route.limit ?? DEFAULT_LIMIT_BYTES
     refuseDeclared(request, limit_bytes)
-    if (route.own_page) demandOwnPage(request, this.#options.base_url())
+    if (route.own_page) requireOwnPage(request, this.#options.base_url())
     if (route.callers.includes("none")) await this.#guard.admitAnybody(state)
     else await this.#guard.admit(state)
     refuseOther(state)
     this.#options.health.refuse(route)
-    if (route.socket) demandUpgrade(request, route.socket)
+    if (route.socket) requireUpgrade(request, route.socket)
 
     if (route.method === "GET") return this.#perform(state, bodyOf({}), signal)
     const { workers } = this.#options

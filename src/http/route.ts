@@ -219,7 +219,7 @@ export const consoleRow = <const Path extends string>(
 ): BaseRow<Path> => ({ method, path, scope, callers: ["console"], status: [status] })
 
 /** What rows without a credential have in common: short bodies, few requests of one address. */
-export const strangerRow = <const Path extends string>(
+export const anonymousRow = <const Path extends string>(
   method: Method,
   path: Path,
   status = 200,

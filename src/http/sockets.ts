@@ -127,7 +127,7 @@ export class Sockets {
 }
 
 /** Before anything else of the route is looked at: a mere GET is told what this is. */
-export function demandUpgrade({ headers }: Request, protocol: string): void {
+export function requireUpgrade({ headers }: Request, protocol: string): void {
   if (headers.get("upgrade")?.toLowerCase() !== "websocket")
     refuseUpgrade("upgrade_required", PLAIN)
   if (offeredProtocols(headers).includes(protocol)) return

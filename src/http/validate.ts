@@ -29,7 +29,7 @@ export function readBody(
   if (strict) refuseUnknown(route.body ?? NOTHING, raw, problems)
   const body = route.read ? route.read(given, problems) : given
   if (route.body && !route.read) check(route.body, given, problems)
-  if (route.method === "PATCH" || route.changes) demandChange(route.body, raw, problems)
+  if (route.method === "PATCH" || route.changes) requireChange(route.body, raw, problems)
   return body
 }
 
@@ -294,7 +294,7 @@ function rename(body: Record<string, unknown>, { name, real, value }: Alias, pro
 }
 
 /** A change that changes nothing is a mistake: most often a field is spelled wrong. */
-function demandChange(schema: TSchema | undefined, body: unknown, problems: Problems) {
+function requireChange(schema: TSchema | undefined, body: unknown, problems: Problems) {
   const { properties } = (schema ?? {}) as Partial<TObject>
   if (!properties || !isObject(body)) return
   const known = Object.keys(properties).filter((name) => !properties[name]?.[NOT_OFFERED])

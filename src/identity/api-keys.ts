@@ -4,7 +4,7 @@ import { fail, invalid } from "../core/errors"
 import { firstIdAt, newId } from "../core/ids"
 import { isoFrom, isPast, millis, millisFrom, now, secondsFromNow } from "../core/time"
 import { isInside } from "../lib/ip-ranges"
-import { holdById, removeSome, rowById, rowList } from "../store/rows"
+import { removeSome, rowById, rowForUpdate, rowList } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { hashOf, lookupOf, newKeyText, visibleParts } from "./authenticate"
 import type { Caller } from "./caller"
@@ -68,9 +68,9 @@ export async function create(
  */
 export function grantable(caller: Caller, wanted: WantedApiKey): NewApiKey {
   const { expires_at = caller.expires_at, ip_addresses = caller.ip_addresses } = wanted
-  demandOutlives(caller, expires_at)
-  demandScopes(caller, wanted.scopes, "You cannot grant scopes that you do not have")
-  demandReach(caller, ip_addresses)
+  requireOutlives(caller, expires_at)
+  requireScopes(caller, wanted.scopes, "You cannot grant scopes that you do not have")
+  requireReach(caller, ip_addresses)
   return { ...wanted, expires_at, ip_addresses }
 }
 
@@ -96,20 +96,20 @@ export async function find(db: Reader, project_id: string, id: string): Promise<
 const gone = () => fail("not_found", "There is no such API key.")
 
 /** The row itself, locked until the transaction ends. Throws 404. */
-const hold = async (tx: Tx, project_id: string, id: string): Promise<ApiKeyRow> =>
-  (await holdById(tx, apiKeys, id, ofProject(project_id))) ?? gone()
+const findForUpdate = async (tx: Tx, project_id: string, id: string): Promise<ApiKeyRow> =>
+  (await rowForUpdate(tx, apiKeys, id, ofProject(project_id))) ?? gone()
 
 /** Acts on the next request. Doing it again changes nothing and answers the same. */
 export async function revoke(tx: Tx, project_id: string, id: string, by: audit.By = audit.LOCAL) {
-  const before = await hold(tx, project_id, id)
+  const before = await findForUpdate(tx, project_id, id)
   if (before.revoked_at) return apiKeyRecord(before)
   return change(tx, before, { revoked_at: now() }, "api_key.revoked", by)
 }
 
 /** As `revoke`. Throws 403 for another key with scopes that the caller lacks. */
 export async function revokeAs(tx: Tx, caller: Caller, id: string): Promise<ApiKey> {
-  const row = await hold(tx, caller.project_id, id)
-  if (caller.key_id !== id) demandPower(caller, row)
+  const row = await findForUpdate(tx, caller.project_id, id)
+  if (caller.key_id !== id) requirePower(caller, row)
   return revoke(tx, caller.project_id, id, caller)
 }
 
@@ -126,7 +126,7 @@ export interface ApiKeyPatch {
  */
 export async function patch(tx: Tx, caller: Caller, id: string, wanted: ApiKeyPatch) {
   const before = await alive(tx, caller, id)
-  if (wanted.expires_at !== undefined) demandOutlives(caller, wanted.expires_at)
+  if (wanted.expires_at !== undefined) requireOutlives(caller, wanted.expires_at)
   const wider = wanted.scopes?.filter((scope) => !isWithinOwn(before.scopes, [scope])) ?? []
   if (wider.length > 0) {
     const text = `You can only remove scopes from a key. This key does not have ${wider.join(", ")}.`
@@ -143,7 +143,7 @@ export async function patch(tx: Tx, caller: Caller, id: string, wanted: ApiKeyPa
  */
 export async function rotate(tx: Tx, caller: Caller, id: string, overlap_hours: number) {
   const before = await alive(tx, caller, id)
-  demandReach(caller, before.ip_addresses)
+  requireReach(caller, before.ip_addresses)
   refuseRotated(before)
   const { name, scopes, domain_id, ip_addresses } = before
   const expires_at = earlier(sameLife(before), caller.expires_at)
@@ -174,13 +174,13 @@ const earlier = (one: string | null, other: string | null): string | null =>
 /** Replaces the list; an empty one lets in every address. */
 export async function allowlist(tx: Tx, caller: Caller, id: string, ip_addresses: string[]) {
   const before = await alive(tx, caller, id)
-  demandReach(caller, ip_addresses)
+  requireReach(caller, ip_addresses)
   return change(tx, before, { ip_addresses }, "api_key.allowlist_changed", caller)
 }
 
 async function alive(tx: Tx, caller: Caller, id: string): Promise<ApiKeyRow> {
-  const row = await hold(tx, caller.project_id, id)
-  demandPower(caller, row)
+  const row = await findForUpdate(tx, caller.project_id, id)
+  requirePower(caller, row)
   const { status } = apiKeyRecord(row)
   if (status === "active") return row
   return fail("conflict", `This key is ${status}. It cannot be changed.`, { reason: status, id })
@@ -204,17 +204,17 @@ async function change(
  * A key is changed by callers that could do everything it does: otherwise a narrow key could lift
  * the allowlist or the end of a broad one.
  */
-const demandPower = (caller: Caller, { scopes }: ApiKeyRow) =>
-  demandScopes(caller, scopes, "To change this key, you need every scope that it has. Missing")
+const requirePower = (caller: Caller, { scopes }: ApiKeyRow) =>
+  requireScopes(caller, scopes, "To change this key, you need every scope that it has. Missing")
 
-function demandScopes(caller: Caller, scopes: string[], text: string) {
+function requireScopes(caller: Caller, scopes: string[], text: string) {
   if (isWithinOwn(caller.scopes, scopes)) return
   const missing = scopes.filter((scope) => !caller.scopes.includes(scope))
   fail("forbidden", `${text}: ${missing.join(", ")}.`, { required_scope: missing[0] })
 }
 
 /** A key with an allowlist makes none that works from other addresses. */
-function demandReach({ ip_addresses: own }: Caller, ranges: string[]) {
+function requireReach({ ip_addresses: own }: Caller, ranges: string[]) {
   if (own.length === 0) return
   const outside = ranges.find((range) => !own.some((wide) => isInside(range, wide)))
   if (ranges.length > 0 && outside === undefined) return
@@ -225,7 +225,7 @@ function demandReach({ ip_addresses: own }: Caller, ranges: string[]) {
 }
 
 /** A key that ends makes none, itself included, that outlives it. */
-function demandOutlives({ expires_at: own }: Caller, wished: string | null) {
+function requireOutlives({ expires_at: own }: Caller, wished: string | null) {
   if (own === null || (wished !== null && wished <= own)) return
   const message = `The key that you use expires at ${own}. Give that time or an earlier one.`
   throw invalid("expires_at", "invalid", message)

@@ -139,7 +139,7 @@ export async function touch(tx: Tx, { session_id, user_id, account_id }: Caller)
 }
 
 /** Throws 403 `mfa_required` where the account asks for a second factor and the person has none. */
-export function demandMfa({ account_settings }: Caller, { mfa }: SignedIn) {
+export function requireMfa({ account_settings }: Caller, { mfa }: SignedIn) {
   if (!account_settings.require_mfa || mfa) return
   fail("mfa_required", "This account requires a second factor. Turn yours on first.")
 }

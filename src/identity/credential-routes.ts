@@ -1,10 +1,10 @@
 import { Type as t } from "@sinclair/typebox"
-import { type AnyRoute, consoleRow, type Method, route, strangerRow } from "../http/route"
+import { type AnyRoute, anonymousRow, consoleRow, type Method, route } from "../http/route"
 import { text } from "../lib/record-fields"
 import * as mfa from "./mfa"
 import * as recovery from "./password-recovery"
 import { Email, LIMIT_BYTES, Password, Success, Token } from "./schemas"
-import { demandCode, demandPassword, forgiveProof, type ProofParts, refuseCode } from "./sign-in"
+import { forgiveProof, type ProofParts, refuseCode, requireCode, requirePassword } from "./sign-in"
 import { BUCKETS } from "./sign-in-throttle"
 import * as users from "./users"
 
@@ -86,7 +86,7 @@ const mfaRoutes = (parts: CredentialParts): AnyRoute[] => [
     response: t.Object({ enabled: t.Literal(false) }),
     errors: ["mfa_not_enabled", "invalid_verification", "login_rate_limit_exceeded"],
     handle: async ({ body, caller, ip }) => {
-      const { user, proof } = await demandCode(parts, caller.user_id ?? "", body.code)
+      const { user, proof } = await requireCode(parts, caller.user_id ?? "", body.code)
       await parts.store.tx(async (tx) => {
         if (!(await mfa.spend(tx, user.id, proof))) refuseCode()
         await mfa.clear(tx, user.id)
@@ -117,7 +117,7 @@ const passwordRoutes = (parts: CredentialParts): AnyRoute[] => [
     ],
     handle: async ({ body, caller, ip }) => {
       const { current_password, new_password } = body
-      const user = await demandPassword(parts, caller.user_id ?? "", current_password)
+      const user = await requirePassword(parts, caller.user_id ?? "", current_password)
       const session_id = caller.session_id ?? ""
       await recovery.change(parts.store, { user, session_id, new_password, ip })
       await parts.store.tx((tx) => forgiveProof(parts, tx, user.id))
@@ -125,7 +125,7 @@ const passwordRoutes = (parts: CredentialParts): AnyRoute[] => [
     },
   }),
   route({
-    ...strangerRow("POST", "/v1/password/forgot"),
+    ...anonymousRow("POST", "/v1/password/forgot"),
     summary: "Ask for a mail with a link to set a new password",
     description:
       "The answer is the same for addresses with and without a user. The mail has a link that works once.",
@@ -141,7 +141,7 @@ const passwordRoutes = (parts: CredentialParts): AnyRoute[] => [
     },
   }),
   route({
-    ...strangerRow("POST", "/v1/password/reset"),
+    ...anonymousRow("POST", "/v1/password/reset"),
     summary: "Set a new password with the token of the mail; all your sessions end",
     description: "The token comes from the mail and works once. All sessions of the person end.",
     body: Reset,

@@ -3,7 +3,7 @@ import { ApiError, fail } from "../core/errors"
 import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { isPast, millis, millisFrom, now, secondsFromNow } from "../core/time"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
 import type { SessionClient, SessionReply, Sessions } from "./sessions"
 import { consoleUsers, deviceCodes } from "./tables"
@@ -71,7 +71,7 @@ export async function collect(
   // What a refusal writes must be committed, so the error is thrown outside of the transaction.
   const answer = await store.tx(async (tx): Promise<SessionReply | DeviceRefusal> => {
     const own = eq(deviceCodes.device_code_hash, hashOfToken(device_code))
-    const [row] = await held(tx.select().from(deviceCodes).where(own))
+    const [row] = await forUpdate(tx.select().from(deviceCodes).where(own))
     if (!row || row.status === "used" || isPast(row.expires_at)) return { reason: "expired" }
     if (row.status === "denied") return { reason: "denied" }
     if (row.status === "pending") return poll(tx, row)

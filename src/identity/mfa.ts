@@ -105,7 +105,7 @@ export async function begin(
   user_id: string,
   issuer: string,
 ): Promise<MfaEnrolment> {
-  const user = await users.hold(tx, user_id)
+  const user = await users.findForUpdate(tx, user_id)
   if (user.mfa_secret)
     fail(
       "mfa_already_enabled",
@@ -158,7 +158,7 @@ export async function complete(
   { id, mfa_pending }: users.UserRow,
   { pending, step, ip }: { pending: PendingEnrolment; step: number; ip: string },
 ): Promise<void> {
-  const user = await users.hold(tx, id)
+  const user = await users.findForUpdate(tx, id)
   // Another enrolment may have begun meanwhile, or this one ended: the code was not for that.
   if (!mfa_pending || user.mfa_pending !== mfa_pending) nonePending()
   const mfa_secret = secrets.seal(pending.secret, mfaContext(id, "mfa_secret"))

@@ -5,8 +5,8 @@ import { fail, tooMany } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
 import { now } from "../core/time"
 import { bump, total } from "../store/counters"
-import { held } from "../store/dialect"
-import { holdById, type RowList, rowList } from "../store/rows"
+import { forUpdate } from "../store/dialect"
+import { type RowList, rowForUpdate, rowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { projects } from "./tables"
 
@@ -113,9 +113,9 @@ function readingOf<Table extends NounTable>(declared: NounDeclaration<Table, unk
     (await lookup(db, project_id, path_name)) ?? missing()
 
   /** As `find`, and locks the row until the transaction ends. */
-  async function forUpdate(tx: Tx, project_id: string, path_name: string): Promise<Row> {
+  async function findForUpdate(tx: Tx, project_id: string, path_name: string): Promise<Row> {
     const query = selectNamed(tx, project_id, path_name)
-    const [row] = query ? await held(query) : []
+    const [row] = query ? await forUpdate(query) : []
     return (row as Row | undefined) ?? missing()
   }
 
@@ -128,7 +128,7 @@ function readingOf<Table extends NounTable>(declared: NounDeclaration<Table, unk
     return counter && is_all ? { ...rows, total: () => total(db, project_id, counter) } : rows
   }
 
-  return { lookup, find, forUpdate, list }
+  return { lookup, find, forUpdate: findForUpdate, list }
 }
 
 const BY_ID = { column: "id", isName: isUuid }
@@ -148,7 +148,7 @@ function writingOf<Table extends NounTable>(declared: NounDeclaration<Table, unk
     const query = tx.insert(table).values(row as never)
     const added = unique ? await query.onConflictDoNothing().returning() : [await query]
     if (added.length === 0) await refuseTaken(tx, declared, row, true)
-    await demandRoom(tx, declared, project_id)
+    await requireRoom(tx, declared, project_id)
     if (counter) await bump(tx, project_id, counter, 1)
     await log(tx, by, row, "created", { after: audited(row) })
     return row
@@ -216,13 +216,13 @@ async function refuseTaken<Table extends NounTable>(
 }
 
 /** Throws 409 `conflict` with the reason `too_many`. The counter does not count the new one yet. */
-async function demandRoom<Table extends NounTable>(
+async function requireRoom<Table extends NounTable>(
   tx: Tx,
   { name, most, counter = "" }: NounDeclaration<Table, unknown>,
   project_id: string,
 ) {
   if (most === undefined) return
-  await holdById(tx, projects, project_id) // two requests at once must not pass the limit together
+  await rowForUpdate(tx, projects, project_id) // two requests at once must not pass the limit together
   if ((await total(tx, project_id, counter)) < most) return
   tooMany(`A project has at most ${most} ${name}s. Delete one first.`, most)
 }

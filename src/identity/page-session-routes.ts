@@ -1,9 +1,9 @@
 import { Type as t } from "@sinclair/typebox"
 import { ApiError } from "../core/errors"
 import { log } from "../core/log"
-import { demandThisMachine } from "../http/own-page"
+import { requireThisMachine } from "../http/own-page"
 import type { Call, Method } from "../http/route"
-import { type AnyRoute, route, strangerRow } from "../http/route"
+import { type AnyRoute, anonymousRow, route } from "../http/route"
 import { type HostCookie, readCookie, setCookie } from "../lib/cookie"
 import { count, id, maybe, text } from "../lib/record-fields"
 import * as pages from "./page-sessions"
@@ -67,7 +67,7 @@ export const pageSessionRoutes = (parts: pages.PageSessionParts): AnyRoute[] => 
 /** Guesses are worth a try here, so that an address has few of them. */
 const entryRoutes = (parts: pages.PageSessionParts): AnyRoute[] => [
   route({
-    ...strangerRow("POST", "/session"),
+    ...anonymousRow("POST", "/session"),
     own_page: true,
     summary: "Sign in with email and password",
     body: Credentials,
@@ -80,7 +80,7 @@ const entryRoutes = (parts: pages.PageSessionParts): AnyRoute[] => [
     },
   }),
   route({
-    ...strangerRow("POST", "/session/mfa"),
+    ...anonymousRow("POST", "/session/mfa"),
     own_page: true,
     summary: "Complete a sign-in with a code of the second factor",
     body: MfaAnswer,
@@ -91,13 +91,13 @@ const entryRoutes = (parts: pages.PageSessionParts): AnyRoute[] => [
     },
   }),
   route({
-    ...strangerRow("POST", "/session/link"),
+    ...anonymousRow("POST", "/session/link"),
     own_page: true,
     summary: "Sign in with the link that `belfry up` prints",
     body: LinkCode,
     response: PageSession,
     handle: async (call) => {
-      demandThisMachine(call.request, call.ip)
+      requireThisMachine(call.request, call.ip)
       const kept = await pages.redeem(parts, call.body.code, call.ip)
       log.info("a page signed in with a link", { ip: call.ip })
       return begin(parts, call, kept)

@@ -91,7 +91,7 @@ export async function reset(
   await store.tx(async (tx) => {
     const taking = tx.update(passwordResets).set({ used_at: now() }).where(isOpen(token))
     if ((await taking.returning({ user_id: passwordResets.user_id })).length === 0) expired()
-    const user = await users.hold(tx, id)
+    const user = await users.findForUpdate(tx, id)
     await passwords.set(tx, id, password_hash)
     await revokeAll(tx, id)
     await users.recordOwn(tx, user, ip, "password.reset")
@@ -113,7 +113,7 @@ export async function change(
   const { new_password, ip } = wanted
   const password_hash = await passwords.hashNext(store.read, user.id, new_password)
   await store.tx(async (tx) => {
-    const now_is = await users.hold(tx, user.id)
+    const now_is = await users.findForUpdate(tx, user.id)
     if (now_is.password_hash !== user.password_hash) {
       fail(
         "invalid_current_password",

@@ -28,14 +28,14 @@ let pending = 0
 
 /** The hash of a password that a person chose. Throws 422 `weak_password`. */
 export function hashNew(password: string): Promise<string> {
-  demandStrength(password)
+  requireStrength(password)
   return hash(password)
 }
 
 /** As `hashNew`, for a user with a password. Throws 422 `password_recently_used` as well. */
 export async function hashNext(db: Reader, user_id: string, password: string): Promise<string> {
-  demandStrength(password)
-  await demandUnused(db, user_id, password)
+  requireStrength(password)
+  await requireUnused(db, user_id, password)
   return hash(password)
 }
 
@@ -73,7 +73,7 @@ const busy = () =>
   )
 
 /** Throws 422 `weak_password` with what is missing. */
-function demandStrength(password: string): void {
+function requireStrength(password: string): void {
   const missing = lacking(password)
   if (missing.length === 0) return
   const text =
@@ -99,7 +99,7 @@ export const lacking = (password: string): string[] =>
   RULES.filter(([, met]) => !met(password)).map(([name]) => name)
 
 /** Throws 422 `password_recently_used` for one of the last five, the present one included. */
-async function demandUnused(db: Reader, user_id: string, password: string): Promise<void> {
+async function requireUnused(db: Reader, user_id: string, password: string): Promise<void> {
   for (const { password_hash } of await remembered(db, user_id)) {
     if (await verify(password, password_hash)) {
       fail(

@@ -1,7 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
 import { Deleted, deleted, nameText } from "../http/field-schemas"
 import type { Call } from "../http/route"
-import { type AnyRoute, consoleRow, route, strangerRow } from "../http/route"
+import { type AnyRoute, anonymousRow, consoleRow, route } from "../http/route"
 import { count, flag, text } from "../lib/record-fields"
 import * as device from "./device-sign-in"
 import {
@@ -51,7 +51,7 @@ export const sessionRoutes = (parts: SessionParts): AnyRoute[] => [
 
 const entryRoutes = (parts: SessionParts): AnyRoute[] => [
   route({
-    ...strangerRow("POST", PATH),
+    ...anonymousRow("POST", PATH),
     summary: "Sign in with email and password",
     description:
       "The answer is a session. If a second factor is on, it is a challenge, which `POST /v1/session/mfa` completes. A wrong address and a wrong password get the same answer.",
@@ -62,7 +62,7 @@ const entryRoutes = (parts: SessionParts): AnyRoute[] => [
     handle: async (call) => ({ data: await signIn(parts, call.body, sessions.clientOf(call)) }),
   }),
   route({
-    ...strangerRow("POST", `${PATH}/mfa`),
+    ...anonymousRow("POST", `${PATH}/mfa`),
     summary: "Complete a sign-in with a code of the second factor",
     description:
       "Send the token of the challenge and a code. The code comes from the authenticator app, or is one of the backup codes. A challenge allows only a few attempts.",
@@ -75,7 +75,7 @@ const entryRoutes = (parts: SessionParts): AnyRoute[] => [
     }),
   }),
   route({
-    ...strangerRow("POST", `${PATH}/refresh`),
+    ...anonymousRow("POST", `${PATH}/refresh`),
     summary: "Exchange a refresh token for new tokens",
     description:
       "A refresh token works once. The answer has the next one. If a used token is sent again, the whole session ends, because the token may be stolen.",
@@ -134,7 +134,7 @@ const own = ({ user_id, session_id }: Call["caller"]) => ({
 /** Sign-in of a program on a machine without a browser (RFC 8628). */
 const deviceRoutes = (parts: device.DeviceParts): AnyRoute[] => [
   route({
-    ...strangerRow("POST", `${PATH}/device`, 201),
+    ...anonymousRow("POST", `${PATH}/device`, 201),
     summary: "Begin a sign-in that is approved on another device",
     description:
       "For programs on machines without a browser (RFC 8628). Show `user_code` and `verification_uri` to the person, then ask `POST /v1/session/device/token` every `interval` seconds.",
@@ -144,7 +144,7 @@ const deviceRoutes = (parts: device.DeviceParts): AnyRoute[] => [
     handle: async ({ body, ip }) => ({ data: await device.begin(parts, body.client_name, ip) }),
   }),
   route({
-    ...strangerRow("POST", `${PATH}/device/token`),
+    ...anonymousRow("POST", `${PATH}/device/token`),
     summary: "Ask whether the person approved the sign-in",
     description:
       "Answers 422 until the person approves the sign-in. `details.reason` is `authorization_pending`, `slow_down`, `expired` or `denied`. After the approval, the first answer has the session.",

@@ -3,7 +3,7 @@ import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { isPast, millis, millisFrom, now, secondsFromNow } from "../core/time"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import { removeSome, rowById, rowList } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { ACCESS_SECONDS, type AccessTokens } from "./access-token"
@@ -176,10 +176,10 @@ const contextOf = (token_hash: string) => `refresh_tokens:${token_hash}:successo
 
 async function byToken(tx: Tx, token_hash: string) {
   const own = eq(refreshTokens.token_hash, token_hash)
-  const [found] = await held(tx.select().from(refreshTokens).where(own))
+  const [found] = await forUpdate(tx.select().from(refreshTokens).where(own))
   const { id } = consoleSessions
   const [session] = found
-    ? await held(tx.select().from(consoleSessions).where(eq(id, found.session_id)))
+    ? await forUpdate(tx.select().from(consoleSessions).where(eq(id, found.session_id)))
     : []
   return { found, session }
 }

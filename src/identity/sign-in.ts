@@ -40,7 +40,7 @@ export async function signIn(
 ): Promise<SessionReply | MfaQuestion> {
   const { user, attempts } = await provePassword(parts, email, password, client.ip ?? "")
   return parts.store.tx(async (tx) => {
-    const same = await demandUnchanged(tx, user)
+    const same = await requireUnchanged(tx, user)
     if (same.mfa_secret) return challenge(tx, same.id)
     await forgive(tx, parts.throttle, attempts)
     return parts.sessions.start(tx, same, client)
@@ -74,7 +74,7 @@ export async function identify(
   if (needs_code && !proof) return wrongCode(code)
 
   return async (tx) => {
-    const same = await demandUnchanged(tx, user)
+    const same = await requireUnchanged(tx, user)
     if (same.mfa_secret !== user.mfa_secret) return wrong()
     if (proof && !(await spend(tx, user.id, proof))) return wrongCode(code)
     await forgive(tx, throttle, attempts)
@@ -100,7 +100,7 @@ async function provePassword(
 const wrong = () => fail("unauthorized", "The email or the password is not right.")
 
 /** The password may have been changed, or the user locked, while it was being compared. */
-async function demandUnchanged(tx: Tx, { id, password_hash }: users.UserRow) {
+async function requireUnchanged(tx: Tx, { id, password_hash }: users.UserRow) {
   const [user] = await tx.select().from(consoleUsers).where(eq(consoleUsers.id, id))
   return user?.password_hash === password_hash && user.status === "active" ? user : wrong()
 }
@@ -164,7 +164,7 @@ export async function answerChallenge(
   const proof = await prove(secrets, user, code)
   if (!proof) return wrongCode(code)
   return store.tx(async (tx) => {
-    const same = await demandUnchanged(tx, user)
+    const same = await requireUnchanged(tx, user)
     await closeChallenge(tx, token_hash)
     if (same.mfa_secret !== user.mfa_secret) return noChallenge()
     if (!(await spend(tx, user_id, proof))) return wrongCode(code)
@@ -218,7 +218,7 @@ const wrongCode = (code: string) =>
  * A signed-in person proves their identity again. Throws 422 `invalid_current_password`, and 429 for
  * guessing, which a stolen session could be used for.
  */
-export async function demandPassword(
+export async function requirePassword(
   { store, throttle }: ProofParts,
   user_id: string,
   password: string,
@@ -232,7 +232,7 @@ export async function demandPassword(
 }
 
 /** Throws 400 `mfa_not_enabled`, 401 `invalid_verification`. The proof is still to be spent. */
-export async function demandCode(
+export async function requireCode(
   { store, secrets, throttle }: ProofParts,
   user_id: string,
   code: string,

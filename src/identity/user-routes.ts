@@ -2,15 +2,15 @@ import { type Static, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { Deleted, deleted, nameText } from "../http/field-schemas"
 import { type ListParts, listPage, pageQuery } from "../http/page"
-import { type AnyRoute, consoleRow, type Method, route, strangerRow } from "../http/route"
+import { type AnyRoute, anonymousRow, consoleRow, type Method, route } from "../http/route"
 import { check, withEmail } from "../http/validate"
 import { comparable } from "../lib/address"
 import { isLocale, isTimeZone } from "../lib/locale"
 import { removeUser } from "../tenancy/members"
-import { demandSignUp, type SignUp, signUp } from "../tenancy/sign-up"
+import { requireSignUp, type SignUp, signUp } from "../tenancy/sign-up"
 import { ConsoleUser, Email, LIMIT_BYTES, Password, Session, SessionRecord, Token } from "./schemas"
 import * as sessions from "./sessions"
-import { demandPassword, type ProofParts } from "./sign-in"
+import { type ProofParts, requirePassword } from "./sign-in"
 import { BUCKETS } from "./sign-in-throttle"
 import * as users from "./users"
 
@@ -55,7 +55,7 @@ export const userRoutes = (parts: UserParts): AnyRoute[] => [
 
 const signUpRoute = (parts: UserParts) =>
   route({
-    ...strangerRow("POST", "/v1/users", 201),
+    ...anonymousRow("POST", "/v1/users", 201),
     summary: "Sign up as a console user",
     description:
       "The person gets no account of their own. The operator's setting `sign_up` decides whether this works without an invitation.",
@@ -73,7 +73,7 @@ const signUpRoute = (parts: UserParts) =>
     ],
     handle: async (call) => {
       const { email, password, name = null, invitation_token } = call.body
-      demandSignUp(parts.sign_up, invitation_token !== undefined)
+      requireSignUp(parts.sign_up, invitation_token !== undefined)
       await parts.throttle.consume(
         [BUCKETS.sign_up_address, call.ip],
         [BUCKETS.sign_up, comparable(email)],
@@ -123,7 +123,7 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
     response: Deleted,
     errors: ["conflict", "invalid_current_password", "login_rate_limit_exceeded"],
     handle: async ({ body, caller, ip }) => {
-      const user = await demandPassword(parts, caller.user_id ?? "", body.password)
+      const user = await requirePassword(parts, caller.user_id ?? "", body.password)
       await parts.store.tx((tx) => removeUser(tx, user.id, users.asUser(user, ip)))
       return deleted(user.id)
     },

@@ -4,8 +4,8 @@ import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
 import { comparable, isName } from "../lib/address"
-import { held } from "../store/dialect"
-import { holdById, rowById } from "../store/rows"
+import { forUpdate } from "../store/dialect"
+import { rowById, rowForUpdate } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as passwords from "./passwords"
 import {
@@ -74,8 +74,8 @@ export const find = async (db: Reader, id: string): Promise<UserRow> =>
   (await rowById(db, consoleUsers, id)) ?? noUser()
 
 /** As `find`, with the row locked until the transaction ends. */
-export const hold = async (tx: Tx, id: string): Promise<UserRow> =>
-  (await holdById(tx, consoleUsers, id)) ?? noUser()
+export const findForUpdate = async (tx: Tx, id: string): Promise<UserRow> =>
+  (await rowForUpdate(tx, consoleUsers, id)) ?? noUser()
 
 const noUser = () => fail("user_not_found", "There is no such user.")
 
@@ -147,9 +147,9 @@ export async function emailsInAccount(
 }
 
 /** Throws 409 `conflict` unless another user runs the instance too. */
-export async function demandOtherOperator(tx: Tx) {
+export async function requireOtherOperator(tx: Tx) {
   const runs = and(eq(consoleUsers.operator, true), eq(consoleUsers.status, "active"))
-  const all = await held(tx.select({ id: consoleUsers.id }).from(consoleUsers).where(runs))
+  const all = await forUpdate(tx.select({ id: consoleUsers.id }).from(consoleUsers).where(runs))
   if (all.length > 1) return
   fail(
     "conflict",

@@ -1,5 +1,5 @@
 import { fail, type Problems } from "../core/errors"
-import { CONTENT_ID, type GivenFile, MEDIA_TYPE } from "../emails/attachments"
+import { type AttachmentInput, CONTENT_ID, MEDIA_TYPE } from "../emails/attachments"
 import { readAddress, type SendEmail } from "../emails/fields"
 import type { Mailbox } from "../lib/address"
 import { safeFilename } from "../lib/file-names"
@@ -33,7 +33,7 @@ export async function forwardOf(
   const is_unread = parse_error || !parsed
   const own = is_unread ? [] : parsed.attachments
   const is_whole = is_unread || own.length > MOST_FILES
-  const attachments: GivenFile[] = []
+  const attachments: AttachmentInput[] = []
   if (is_whole) attachments.push(givenFile(WHOLE, await rawMail(stored, row)))
   else for (const file of own) attachments.push(givenFile(file, await bytesOf(file, stored)))
   const said = provenance(row)
@@ -93,7 +93,7 @@ const bytesOf = ({ sha256 }: InboundFile, { inbound_blobs }: RawMailParts) =>
 type KnownFile = Pick<InboundFile, "filename" | "content_type" | "content_id">
 
 /** As a request could name it: what a stranger wrote as name, type or id may be anything. */
-function givenFile(file: KnownFile, stored: Uint8Array | undefined): GivenFile {
+function givenFile(file: KnownFile, stored: Uint8Array | undefined): AttachmentInput {
   const bytes = stored ?? fail("not_found", "An attachment of this mail is no longer stored.")
   const content_id = file.content_id?.replace(/^<|>$/g, "") ?? ""
   const [type = ""] = file.content_type.split(";")

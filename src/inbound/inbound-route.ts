@@ -77,7 +77,7 @@ export const inboundRoute = noun({
 /** Throws 409 where the project has a route for the same match, 422 for a loop, and 404 for an unknown endpoint. */
 export async function create(tx: Tx, caller: Caller, fields: RouteFields) {
   const { account_id, project_id } = caller
-  await accounts.hold(tx, account_id) // one change of routes at a time
+  await accounts.findForUpdate(tx, account_id) // one change of routes at a time
   const all = (await inboundRoute.list(tx, project_id).total()) ?? MOST_ROUTES
   if (all >= MOST_ROUTES) fail("conflict", TOO_MANY, FULL)
   const row = { id: newId(), project_id, ...fields }
@@ -91,7 +91,7 @@ export async function update(
   before: InboundRoute,
   changes: Partial<RouteFields>,
 ) {
-  await accounts.hold(tx, caller.account_id) // one change of routes at a time
+  await accounts.findForUpdate(tx, caller.account_id) // one change of routes at a time
   const is_other = changes.action !== undefined && changes.action !== before.action
   const after = { ...before, ...(is_other && { target: null }), ...changes }
   return inboundRoute.update(tx, caller, before, await checked(tx, after))

@@ -26,7 +26,7 @@ import { arrivedMailsOf } from "./arrived-mail"
 import { costOf, DeliveringShares } from "./delivering-shares"
 import type { MailVerdicts } from "./mail-verdicts"
 import { inboundProcess } from "./process-job"
-import { demandSpace } from "./project-space"
+import { requireSpace } from "./project-space"
 import { MOST_REPORT_BYTES, quotesProof } from "./quoted-proof"
 import { keepRaw, type StoredRaw } from "./raw-mail"
 import { type InboundRow, inboundEmails, inboundFiles, inboundRaws } from "./tables"
@@ -65,7 +65,7 @@ export function inboundHandlers(parts: InboundServerParts): Handlers {
     async onRecipient(address, session) {
       const target = await inboundTarget(addresses, address)
       if ("enhanced" in target) throw refused(target.enhanced, target.text)
-      if (!isProof(target)) await demandSpace(store, target.owner?.project_id)
+      if (!isProof(target)) await requireSpace(store, target.owner?.project_id)
       const size = declared.get(session) ?? 0
       if (isProof(target) || shares.hasRoom(session.address, costOf(size, 1))) return
       // It may be a complaint: what it quotes decides when it is here.

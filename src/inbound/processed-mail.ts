@@ -6,7 +6,7 @@ import { emitAll, emitted, type NewEvent, type Recorded } from "../events/emit"
 import { feedback, type LateFact, wasTold } from "../messages/settle"
 import { messages } from "../messages/tables"
 import { bumpEach } from "../store/counters"
-import { held, idList, isAmong } from "../store/dialect"
+import { forUpdate, idList, isAmong } from "../store/dialect"
 import { inserter, prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
 import type { SeenMessage } from "./correlate"
@@ -46,7 +46,7 @@ export async function finishAll(tx: Tx, secrets: Secrets, list: ProcessedMail[])
     changes.map(({ row, stored }) => ({ inbound_id: row.id, content: stored.mail.content })),
   )
   await insertFiles(tx, changes.flatMap(filesOf))
-  const told = await tellAll(tx, changes)
+  const told = await notifyAll(tx, changes)
   await updateRows(
     tx,
     changes.map((change, at) => ({ ...change, event_id: told[at]?.id ?? null })),
@@ -69,7 +69,7 @@ const filesOf = ({ row, stored }: ProcessedMail) =>
     .map((sha256) => ({ sha256, inbound_id: row.id }))
 
 /** The event of each mail, where it has one. */
-async function tellAll(tx: Tx, changes: ProcessedMail[]): Promise<(Recorded | undefined)[]> {
+async function notifyAll(tx: Tx, changes: ProcessedMail[]): Promise<(Recorded | undefined)[]> {
   if (changes.every(({ decision }) => decision.action === "tell")) {
     return emitAll(
       tx,
@@ -106,7 +106,7 @@ const beginThread = (tx: Tx, id: string) =>
     .where(and(eq(messages.id, id), isNull(messages.thread_id)))
 
 const holdWaiting = prepared({ ids: idList }, (tx: Tx, slot) =>
-  held(
+  forUpdate(
     tx
       .select({ id: inboundEmails.id })
       .from(inboundEmails)

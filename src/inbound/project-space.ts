@@ -6,7 +6,7 @@ import { refusalText, SmtpReplyError } from "../smtp/mail-session"
 import { cached } from "../store/cached"
 import type { Reader, Store } from "../store/store"
 import { firstProject } from "../tenancy/setup"
-import { passedShare, tellOfShare } from "../tenancy/stored-share"
+import { notifyOfShare, passedShare } from "../tenancy/stored-share"
 
 /** How long another node may go on believing what this one knows to have changed. */
 const TRUSTED_MS = 1000
@@ -15,7 +15,7 @@ const TRUSTED_MS = 1000
  * Throws 452 4.2.2 where the project stores all that its plan allows, and tells its owners when that comes
  * near. Without a project it is the first one, which the mail to the instance itself belongs to.
  */
-export async function demandSpace(store: Store, project_id = ""): Promise<void> {
+export async function requireSpace(store: Store, project_id = ""): Promise<void> {
   const { read } = store
   const owner = await known(read, project_id, () => ownerOf(read, project_id), TRUSTED_MS)
   const limit_mb = owner ? limitsOf(owner).stored_mb : null
@@ -23,7 +23,7 @@ export async function demandSpace(store: Store, project_id = ""): Promise<void> 
   const share = { ...owner, limit_mb }
   const total = await storedTotal(read, owner.project_id)
   if (passedShare(share, total.used) > total.told) {
-    await store.tx((tx) => tellOfShare(tx, share, total))
+    await store.tx((tx) => notifyOfShare(tx, share, total))
   }
   if (total.used < limit_mb * MB) return
   const text = "The storage of the recipient is full. Try again later"

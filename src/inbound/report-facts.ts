@@ -3,8 +3,8 @@ import type { FeedbackReport } from "../lib/arf"
 import { bounceSubtype } from "../lib/bounce-subtype"
 import type { Dsn } from "../lib/dsn"
 import type { DsnRecipient } from "../lib/dsn-recipient"
-import type { Message } from "../messages/facts"
 import type { LateFact } from "../messages/settle"
+import type { Message } from "../messages/status-changes"
 
 type Reported = Pick<Message, "recipients">
 

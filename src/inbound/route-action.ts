@@ -93,7 +93,7 @@ export async function carryOut(
   event: NewEvent,
 ): Promise<Recorded | undefined> {
   if (decision.action === "drop") return undefined
-  if (decision.action === "tell_one") return tellOne(tx, decision.webhook_id, event)
+  if (decision.action === "tell_one") return notifyOne(tx, decision.webhook_id, event)
   if (decision.action === "forward") {
     const [answer] = await accept(tx, [decision.entry])
     if (!(answer instanceof ApiError)) return (await record(tx, [event]))[0]
@@ -104,7 +104,7 @@ export async function carryOut(
 }
 
 /** The endpoint of a route is told whatever it subscribes to. Where it is gone, no endpoint is. */
-async function tellOne(tx: Tx, webhook_id: string, event: NewEvent) {
+async function notifyOne(tx: Tx, webhook_id: string, event: NewEvent) {
   const [recorded] = await record(tx, [event])
   const { id, project_id } = webhooks
   const ours = and(eq(id, webhook_id), eq(project_id, event.project_id))

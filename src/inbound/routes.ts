@@ -16,7 +16,7 @@ import { type AnyRoute, type Call, type Method, projectRow, route } from "../htt
 import type { ServerHealth } from "../http/server-health"
 import type { Mailbox } from "../lib/address"
 import { safeFilename } from "../lib/file-names"
-import { entryOf, type Intake, isFrozen, refuseFrozen } from "../messages/accept"
+import { entryOf, isFrozen, refuseFrozen, type SendBatcher } from "../messages/accept"
 import type { Store } from "../store/store"
 import { Delivery } from "../webhooks/schemas"
 import { fileUrl, readFileToken } from "./file-tokens"
@@ -38,7 +38,7 @@ export interface InboundParts {
   blobs: Blobs
   /** Of received mail. */
   inbound_blobs: Blobs
-  intake: Intake
+  intake: SendBatcher
   rules: SendRules
   link_base: () => string
 }

@@ -108,7 +108,7 @@ function keyName({ signingDomain, selector }: { signingDomain: string; selector:
  * DKIM (RFC 6376, 8301, 8463) and ARC (RFC 8617) of a whole message, judged as of `now`. What DNS
  * has not been asked for is put into `missing`, and then the result is worth nothing yet.
  */
-export async function judgeSignatures(
+export async function validateSignatures(
   raw: Uint8Array,
   now: Date,
   answers: DnsAnswers,

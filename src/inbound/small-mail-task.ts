@@ -3,7 +3,7 @@ import { type DnsAnswer, type DnsAnswers, type DnsQuestion, keyOf } from "./dns-
 import { UNSIGNED, type VerdictWords, wordsOf } from "./mail-verdicts"
 import { type ReadMail, readInbound } from "./parse-inbound-task"
 import { evaluateSpf, type SpfSender } from "./sender-policy"
-import { judgeSignatures, readHeader } from "./signatures"
+import { readHeader, validateSignatures } from "./signatures"
 
 /** A small mail that is judged and read in one go. */
 export interface SmallMail {
@@ -59,7 +59,7 @@ async function judged(
   const is_early = header.is_unsigned || missing.length > 0
   const { dkim, arc } = is_early
     ? UNSIGNED
-    : await judgeSignatures(raw, new Date(now), answers, missing)
+    : await validateSignatures(raw, new Date(now), answers, missing)
   const lookUp = async (name: string): Promise<DnsAnswer> => {
     const question = { name, type: "TXT" } as const
     const answer = answers[keyOf(question)]

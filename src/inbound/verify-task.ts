@@ -2,7 +2,12 @@ import { open, readFile } from "node:fs/promises"
 import type { DnsAnswers, DnsQuestion } from "./dns-answers"
 import { HEAD_BYTES } from "./header-rows"
 import { evaluateSpf, type SpfResult, type SpfSender } from "./sender-policy"
-import { type JudgedSignatures, judgeSignatures, type ReadHeader, readHeader } from "./signatures"
+import {
+  type JudgedSignatures,
+  type ReadHeader,
+  readHeader,
+  validateSignatures,
+} from "./signatures"
 
 /** A mail, or the file that holds it: then its bytes never come to the main thread. */
 export type MailSource = Uint8Array | { path: string }
@@ -33,7 +38,7 @@ export async function verifyStep(
     return { missing, value }
   }
   const { mail, now, answers } = given
-  const value = await judgeSignatures(await wholeMail(mail), new Date(now), answers, missing)
+  const value = await validateSignatures(await wholeMail(mail), new Date(now), answers, missing)
   return { missing, value }
 }
 

@@ -1,6 +1,6 @@
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs"
 import { log } from "../core/log"
-import { demandFile } from "../core/small-file"
+import { requireFile } from "../core/small-file"
 import { monotonic, sleep } from "../core/time"
 import type { WorkRow } from "./work-item"
 
@@ -254,7 +254,7 @@ function slotsOf(bytes: Buffer): Slot[] {
 /** A full disk must not keep the server from its start. */
 function openOrNothing(path: string): number | undefined {
   try {
-    demandFile(path, "Remove it: the next start makes it anew.")
+    requireFile(path, "Remove it: the next start makes it anew.")
     return openSync(path, "w+", 0o600)
   } catch (error) {
     log.warn("what is in flight cannot be noted: a message that ends the server is not found", {
@@ -266,7 +266,7 @@ function openOrNothing(path: string): number | undefined {
 
 function readOrNothing(path: string): Buffer {
   try {
-    demandFile(path, "")
+    requireFile(path, "")
     return readFileSync(path)
   } catch {
     return Buffer.alloc(0)

@@ -67,7 +67,7 @@ export function isOurs(
   return store.tx(async (tx) => {
     const key = `every.${name}`
     await instanceValues.initialize(tx, key, NEVER) // a row that every node can lock
-    const age = millis() - millisFrom((await instanceValues.hold(tx, key)) ?? NEVER)
+    const age = millis() - millisFrom((await instanceValues.findForUpdate(tx, key)) ?? NEVER)
     if (age >= 0 && age < SAME_PERIOD * every_ms) return false
     await instanceValues.set(tx, key, isoFrom(millis()))
     return true

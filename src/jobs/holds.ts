@@ -107,7 +107,7 @@ export type TellPause = (
   queue: string,
 ) => Promise<void>
 
-const tellNobody: TellPause = async () => {}
+const notifyNobody: TellPause = async () => {}
 
 interface Paused {
   /** The queues that can be paused, besides single domains. */
@@ -159,7 +159,7 @@ export class QueuePauses {
   }
 
   /** Throws 404 for a queue there is none of, 409 for one that is paused. */
-  async pause(given: string, paused_by: string | null, tell = tellNobody): Promise<QueueLine> {
+  async pause(given: string, paused_by: string | null, tell = notifyNobody): Promise<QueueLine> {
     if (given === RESTORE_HOLD) return fail("conflict", FILLED_AT_START, { reason: "no_pause" })
     const queue = this.#demand(given)
     const row = { queue, paused_by, paused_at: now() }
@@ -175,7 +175,7 @@ export class QueuePauses {
   }
 
   /** Throws 404 for a queue there is none of, 409 for one that is not paused. */
-  async resume(given: string, tell = tellNobody): Promise<QueueLine> {
+  async resume(given: string, tell = notifyNobody): Promise<QueueLine> {
     const queue = this.#demand(given)
     const ended = await this.#store.tx(async (tx) => {
       const rows = await tx.delete(pausedQueues).where(eq(pausedQueues.queue, queue)).returning()

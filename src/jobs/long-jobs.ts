@@ -3,7 +3,7 @@ import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
 import { short } from "../lib/text"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
 import { type JobError, longJobs } from "./tables"
 
@@ -147,7 +147,7 @@ const ours = (project_id: string, id: string) =>
 
 async function hold(tx: Tx, project_id: string, id: string): Promise<Row | undefined> {
   if (!isUuid(id)) return undefined
-  const [row] = await held(tx.select().from(longJobs).where(ours(project_id, id)))
+  const [row] = await forUpdate(tx.select().from(longJobs).where(ours(project_id, id)))
   return row
 }
 

@@ -57,7 +57,7 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
     summary: "Begin nothing more of a queue (`email`), or of one domain (`email:example.com`)",
     description: "Running work goes on to its end. Waiting work stays until `resume`.",
     handle: async ({ params, caller }) => ({
-      data: await queues.pause(params.queue, caller.user_id, tellAccounts(caller)),
+      data: await queues.pause(params.queue, caller.user_id, notifyAccounts(caller)),
     }),
   }),
   route({
@@ -67,13 +67,13 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
     description:
       "Waiting work goes on at once. `held_after_restore` is there while work of a restored copy is held, and resuming it sends all of that.",
     handle: async ({ params, caller }) => ({
-      data: await queues.resume(params.queue, tellAccounts(caller)),
+      data: await queues.resume(params.queue, notifyAccounts(caller)),
     }),
   }),
 ]
 
 /** A pause concerns everybody, so each account of the operator records it. */
-const tellAccounts =
+const notifyAccounts =
   (caller: Caller): TellPause =>
   async (tx, action, queue) => {
     const entry = { action, target: { type: "queue", id: queue } }

@@ -92,7 +92,7 @@ export class OtherNodeRuns extends Error {
 }
 
 /** Waits until a node that died counts as silent. Throws OtherNodeRuns while one shows life. */
-export async function demandNoOtherNode(store: Store): Promise<void> {
+export async function requireNoOtherNode(store: Store): Promise<void> {
   if (store.isAlone) return
   const lives = hasLived(SILENT_MILLISECONDS)
   const until = monotonic() + SILENT_MILLISECONDS + BEAT_MILLISECONDS

@@ -14,7 +14,7 @@ import {
   sql,
 } from "drizzle-orm"
 import { millis, now, secondsFromNow } from "../core/time"
-import { held, idList, isAmong, skipLocked } from "../store/dialect"
+import { forUpdate, idList, isAmong, skipLocked } from "../store/dialect"
 import { prepared, preparedAtOnce } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import type { jobs } from "./tables"
@@ -192,7 +192,7 @@ export class WorkRows<Row extends WorkRow> {
   async unclaimed(tx: Tx, ids: string[]): Promise<string[]> {
     const { id, state } = this.table
     const free = and(inArray(id, ids), ne(state, LEASED))
-    const found = await held(tx.select({ id }).from(this.table).where(free).orderBy(id))
+    const found = await forUpdate(tx.select({ id }).from(this.table).where(free).orderBy(id))
     return found.map((row) => row.id)
   }
 
@@ -266,7 +266,7 @@ export class WorkRows<Row extends WorkRow> {
   /** The same rows, locked by their ids: two that lock many in another order would deadlock. */
   #inOrder(tx: Tx, which: SQL | undefined) {
     const { id } = this.table
-    return inArray(id, held(tx.select({ id }).from(this.table).where(which).orderBy(id)))
+    return inArray(id, forUpdate(tx.select({ id }).from(this.table).where(which).orderBy(id)))
   }
 }
 
@@ -339,7 +339,7 @@ function statementsOf(table: Table, partition: Table["priority"], claimed: Claim
         .limit(1),
     ),
     findHeld: prepared({ ids: idList, owner }, (tx: Tx, slot) =>
-      held(
+      forUpdate(
         tx
           .select({ id, attempt })
           .from(table)

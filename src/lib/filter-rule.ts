@@ -124,7 +124,7 @@ class Wrong extends Error {
  */
 export function parseRule(value: unknown): Rule | { problem: RuleProblem } {
   try {
-    demandRule(value, "", 1, { leaves: 0 })
+    requireRule(value, "", 1, { leaves: 0 })
     return value as Rule
   } catch (error) {
     if (!(error instanceof Wrong)) throw error
@@ -132,22 +132,22 @@ export function parseRule(value: unknown): Rule | { problem: RuleProblem } {
   }
 }
 
-function demandRule(value: unknown, path: string, level: number, count: { leaves: number }) {
+function requireRule(value: unknown, path: string, level: number, count: { leaves: number }) {
   if (!isRecord(value)) throw new Wrong(path, "A rule must be an object.")
   if (level > MOST_LEVELS) throw new Wrong(path, `A rule may have at most ${MOST_LEVELS} levels.`)
   const [name = "", more] = Object.keys(value)
-  if (!["all", "any", "not"].includes(name)) return demandComparison(value, path, count)
+  if (!["all", "any", "not"].includes(name)) return requireComparison(value, path, count)
   if (more !== undefined)
     throw new Wrong(at(path, more), `A rule with "${name}" must have no other member.`)
   const inner = value[name]
-  if (name === "not") return demandRule(inner, at(path, name), level + 1, count)
+  if (name === "not") return requireRule(inner, at(path, name), level + 1, count)
   if (!Array.isArray(inner) || inner.length === 0) {
     throw new Wrong(at(path, name), "The value must be a list of at least one rule.")
   }
-  inner.forEach((rule, index) => void demandRule(rule, at(path, name, index), level + 1, count))
+  inner.forEach((rule, index) => void requireRule(rule, at(path, name, index), level + 1, count))
 }
 
-function demandComparison(
+function requireComparison(
   value: Record<string, unknown>,
   path: string,
   count: { leaves: number },

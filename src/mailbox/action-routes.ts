@@ -3,7 +3,7 @@ import { reply } from "../emails/channel"
 import { Accepted, acceptedTop, address, SEND_ERRORS } from "../emails/schemas"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
 import { count, flag, maybe, rarely, text, word } from "../lib/record-fields"
-import { entryOf, type Intake, isFrozen, refuseFrozen } from "../messages/accept"
+import { entryOf, isFrozen, refuseFrozen, type SendBatcher } from "../messages/accept"
 import type { Store } from "../store/store"
 import * as settings from "../tenancy/settings"
 import { chaosOf, wholeChaos } from "./chaos"
@@ -13,7 +13,7 @@ import { type ReleaseParts, type ReleaseWish, readRelease, release, releasing } 
 
 export interface MailActionParts extends MailCheckParts, ReleaseParts {
   store: Store
-  intake: Intake
+  intake: SendBatcher
 }
 
 export const mailActionRoutes = (parts: MailActionParts): AnyRoute[] => [

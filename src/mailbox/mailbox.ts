@@ -144,7 +144,7 @@ export async function findRow(db: Reader, project_id: string, id: string): Promi
 }
 
 /** As `find`, without the bytes. */
-export async function demand(
+export async function requireAllowed(
   db: Reader,
   project_id: string,
   id: string,

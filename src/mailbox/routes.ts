@@ -70,7 +70,7 @@ async function list(
   const { search, unread } = query
   const filter = { ...comparableFilters(query), search, unread, since: sinceOf(query.since) }
   return listPage(call, cursors, {
-    find: (id) => mailbox.demand(store.read, project_id, id),
+    find: (id) => mailbox.requireAllowed(store.read, project_id, id),
     list: (window) => mailbox.list(store.read, project_id, filter, window),
   })
 }

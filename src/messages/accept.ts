@@ -14,9 +14,9 @@ import { frozenRefusal, type SendingCaller, throttledRefusal } from "../reputati
 import { Batcher } from "../store/batcher"
 import type { Reader, Store, Tx } from "../store/store"
 import {
-  demandRoomFor,
   giveBack,
   type QuotaAllowance,
+  requireRoomFor,
   reserveEach,
   takeFromBucket,
 } from "../tenancy/quotas"
@@ -232,7 +232,8 @@ export async function refuseFrozen(
 ): Promise<void> {
   const refusal = frozenRefusal(caller)
   if (!refusal) return
-  if (!caller.project_settings.sandbox) await demandRoomFor(db, allowanceOf(caller, channel), units)
+  if (!caller.project_settings.sandbox)
+    await requireRoomFor(db, allowanceOf(caller, channel), units)
   throw refusal
 }
 
@@ -290,7 +291,7 @@ const TOO_MANY = "Too many requests wait for the storage. This one was not accep
  * Single sends that arrive together enter together: one transaction, a few statements for all of
  * them. On Postgres that is the difference between a thousand and several thousand a second.
  */
-export class Intake {
+export class SendBatcher {
   readonly #batcher: Batcher<WaitingSend, Error | messages.Message>
 
   constructor(store: Store) {

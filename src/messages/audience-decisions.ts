@@ -17,7 +17,7 @@ import { firstIdAt, madeAt, newId } from "../core/ids"
 import { isoFrom, millis, millisFrom } from "../core/time"
 import type { ProjectSettings } from "../identity/tables"
 import type { AudienceChannel, FrequencyCap } from "../lib/preferences"
-import { held, heldInPlace, isAmong } from "../store/dialect"
+import { forKeyShare, forUpdate, isAmong } from "../store/dialect"
 import type { Reader } from "../store/store"
 import type { AudienceMember } from "../subscribers/audience"
 import { type CategoryRow, knownCategories } from "../subscribers/categories"
@@ -35,7 +35,7 @@ import { isUncounted } from "./contents"
 import { messages } from "./tables"
 
 /** One message to one recipient, of which is asked whether it may go out. */
-export interface AskedMessage
+export interface MessageQuery
   extends Pick<DecisionInput, "topic" | "channel" | "stream" | "at" | "ignores_preferences"> {
   /** Null: a raw address. */
   subscriber: AudienceMember | null
@@ -62,7 +62,7 @@ export interface AskingProject {
 export async function decideAll(
   db: Reader,
   project: AskingProject,
-  asked: readonly AskedMessage[],
+  asked: readonly MessageQuery[],
 ): Promise<SendDecision[]> {
   const known = await knownCategories(db, project.id)
   const suppressed = await suppressedOf(db, project.id, asked)
@@ -91,10 +91,10 @@ export async function decideAll(
  * everywhere the same: a part of a fan-out, the quota, the bucket, subscribers, then what counts.
  */
 export const lockFor = ({ frequency_cap }: Pick<ProjectSettings, "frequency_cap">) =>
-  frequency_cap ? held : heldInPlace
+  frequency_cap ? forUpdate : forKeyShare
 
 /** Of a message to each other in the same call, too. */
-const counts = ({ is_allowed, row }: SendDecision, { stream }: AskedMessage) =>
+const counts = ({ is_allowed, row }: SendDecision, { stream }: MessageQuery) =>
   is_allowed && row !== 4 && stream !== "auth"
 
 /** What a category means, also to a project without categories. */
@@ -103,26 +103,26 @@ export const categoryOf = (
   slug: string | null,
 ): DecidedCategory | null => (slug === null ? null : (known.get(slug) ?? plainCategory(slug)))
 
-const scopeOf = ({ category, topic, stream }: AskedMessage): MailScope => ({
+const scopeOf = ({ category, topic, stream }: MessageQuery): MailScope => ({
   category,
   topic: topic?.key,
   broadcast: stream === "broadcast" && topic === null,
 })
 
 /** The key of a topic stands last, because it is the only part that may have spaces. */
-const scopeName = ({ channel, stream, category, topic }: AskedMessage) =>
+const scopeName = ({ channel, stream, category, topic }: MessageQuery) =>
   `${channel} ${stream} ${category ?? ""} ${topic === null ? "" : `${topic.key}.`}`
 
 type SuppressedByScope = ReadonlyMap<string, ReadonlyMap<string, unknown>>
 
-const isSuppressed = (suppressed: SuppressedByScope, one: AskedMessage): boolean =>
+const isSuppressed = (suppressed: SuppressedByScope, one: MessageQuery): boolean =>
   suppressed.size > 0 && (suppressed.get(scopeName(one))?.has(one.address ?? "") ?? false)
 
 /** One question for each channel and kind of mail. */
 async function suppressedOf(
   db: Reader,
   project_id: string,
-  asked: readonly AskedMessage[],
+  asked: readonly MessageQuery[],
 ): Promise<SuppressedByScope> {
   const found = new Map<string, ReadonlyMap<string, unknown>>()
   for (const [name, group] of Map.groupBy(asked, scopeName)) {
@@ -137,15 +137,15 @@ async function suppressedOf(
 }
 
 /** What the cap counts together: no category is one of its own. */
-const countedPlace = (one: AskedMessage): string => `${one.subscriber?.id} ${countedKind(one)}`
+const countedPlace = (one: MessageQuery): string => `${one.subscriber?.id} ${countedKind(one)}`
 
-const countedKind = ({ channel, category, message_id }: AskedMessage): string =>
+const countedKind = ({ channel, category, message_id }: MessageQuery): string =>
   `${channel} ${category ?? ""} ${message_id ?? ""}`
 
 async function recentOf(
   db: Reader,
   project_id: string,
-  asked: readonly AskedMessage[],
+  asked: readonly MessageQuery[],
   cap: FrequencyCap,
 ): Promise<Map<string, number>> {
   const capped = asked.filter(({ subscriber, stream }) => subscriber && stream !== "auth")
@@ -211,7 +211,7 @@ function countRecent(
 export async function capEnds(
   db: Reader,
   { id: project_id, settings }: AskingProject,
-  { subscriber, channel, category }: AskedMessage,
+  { subscriber, channel, category }: MessageQuery,
 ): Promise<string | null> {
   const cap = settings.frequency_cap
   if (!cap || !subscriber) return null

@@ -4,25 +4,25 @@ import { emitAll } from "../events/emit"
 import type { WorkColumns } from "../jobs/work-item"
 import type { RecipientOutcome } from "../providers/provider"
 import { bumpEach, type Changes } from "../store/counters"
-import { held, idList, isAmong } from "../store/dialect"
+import { forUpdate, idList, isAmong } from "../store/dialect"
 import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
 import { countForReputation, suppressWhere } from "./consequences"
 import {
   addressOf,
   announce,
-  type Fact,
   isOpen,
   type Message,
   OWN_SOURCE,
+  type StatusChange,
   type Tracked,
-} from "./facts"
+} from "./status-changes"
 import { type ChannelName, messageContents, messages, type Recipient, type Status } from "./tables"
 
 import { counterOf, eventsOf, eventTypeOf, factName, knowsFact, mayFollow } from "./transitions"
 
 /** Something that happened to a message: the message as it was loaded, and the new status of its recipients. */
-export interface StatusChange {
+export interface StatusTransition {
   before: Tracked
   steps: Step[]
   /** The work columns as they become; without it they stay. */
@@ -48,7 +48,7 @@ export const load = async (tx: Tx, message_id: string) =>
  */
 export async function changeAll(
   tx: Tx,
-  list: StatusChange[],
+  list: StatusTransition[],
   { are_claimed = false }: { are_claimed?: boolean } = {},
 ) {
   const changed = list.flatMap(changeOf)
@@ -69,15 +69,15 @@ export async function changeAll(
   await suppressWhere(tx, changed, are_claimed)
   await countForReputation(tx, changed)
   await forget(tx, changed.filter(isOver))
-  for (const one of changed) tellAll(tx, one)
+  for (const one of changed) notifyAll(tx, one)
 }
 
-interface Changed extends Omit<StatusChange, "after"> {
+interface Changed extends Omit<StatusTransition, "after"> {
   after: Tracked & Pick<Message, "updated_at">
-  facts: Fact[]
+  facts: StatusChange[]
 }
 
-function changeOf(change: StatusChange): Changed[] {
+function changeOf(change: StatusTransition): Changed[] {
   const { before, steps, after: work, waits_for } = change
   const moved = new Map(steps.map((step) => [step.address, step]))
   const { channel } = before
@@ -173,7 +173,7 @@ async function forget(tx: Tx, list: Changed[]) {
 }
 
 /** A message that was sent and delivered in one breath is told both. */
-function tellAll(tx: Tx, { after, steps }: Changed) {
+function notifyAll(tx: Tx, { after, steps }: Changed) {
   const [first] = after.recipients
   const of_first = steps.filter(({ address }) => first && address === addressOf(first))
   const facts = of_first.flatMap((step) => step.facts)
@@ -189,7 +189,7 @@ export interface Step {
   address: string
   status: Status
   reason: string | null
-  facts: Fact[]
+  facts: StatusChange[]
   error?: Message["error"]
 }
 
@@ -205,7 +205,7 @@ export function stepsOf(message: Pick<Message, "recipients">, outcome: Recipient
   return [{ address, status, reason: why, facts: factsOf(recipient, outcome), ...errorOf(outcome) }]
 }
 
-function factsOf(recipient: Recipient, outcome: RecipientOutcome): Fact[] {
+function factsOf(recipient: Recipient, outcome: RecipientOutcome): StatusChange[] {
   const { address, reply: detail, bounce_subtype, status } = outcome
   const fact = { address, detail }
   if (status === "sent") return [{ ...fact, type: "sent" }]
@@ -317,7 +317,7 @@ const tracked = {
 }
 
 const findMessages = prepared({ ids: idList }, (tx: Tx, slot) =>
-  held(
+  forUpdate(
     tx
       .select(tracked)
       .from(messages)

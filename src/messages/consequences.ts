@@ -11,7 +11,7 @@ import { repeatedly } from "../suppressions/general-bounces"
 import { hasAddressesToSuppress } from "../suppressions/look-up"
 import { noteSoftFailures, type SoftFailure } from "../suppressions/soft-failures"
 import { type NewSuppression, suppressAll } from "../suppressions/suppressions"
-import { type Fact, isOpen, OWN_SOURCE, type Tracked } from "./facts"
+import { isOpen, OWN_SOURCE, type StatusChange, type Tracked } from "./status-changes"
 import type { Recipient } from "./tables"
 import { bouncesCount, mayFollow } from "./transitions"
 
@@ -19,7 +19,7 @@ import { bouncesCount, mayFollow } from "./transitions"
 interface ChangedMessage {
   before: Tracked
   after: Tracked
-  facts: Fact[]
+  facts: StatusChange[]
 }
 
 /** Of one project. */
@@ -63,7 +63,7 @@ const NOTHING: Lesson = { lasting: [], general: [], soft: [] }
 
 const BAD = new Set(["bounced", "complained", "failed"])
 
-function learn(lessons: Map<string, Lesson>, message: ChangedMessage["after"], fact: Fact) {
+function learn(lessons: Map<string, Lesson>, message: ChangedMessage["after"], fact: StatusChange) {
   const { id, project_id, channel, source } = message
   if (!bouncesCount(channel) || !hasAddressesToSuppress(channel)) return
   if (source === OWN_SOURCE) return
@@ -81,10 +81,10 @@ function learn(lessons: Map<string, Lesson>, message: ChangedMessage["after"], f
 }
 
 /** What the embedded mailbox answers for an address elsewhere is no word of that address. */
-const isSimulated = ({ provider }: ChangedMessage["after"], { address }: Fact): boolean =>
+const isSimulated = ({ provider }: ChangedMessage["after"], { address }: StatusChange): boolean =>
   provider === "mailbox" && domainOf(address) !== MAILBOX_DOMAIN
 
-function meaningOf(fact: Fact): "bounce" | "general" | "complaint" | "soft" | undefined {
+function meaningOf(fact: StatusChange): "bounce" | "general" | "complaint" | "soft" | undefined {
   if (fact.type === "complained") {
     return fact.complaint_feedback_type === "not-spam" ? undefined : "complaint"
   }
@@ -95,7 +95,7 @@ function meaningOf(fact: Fact): "bounce" | "general" | "complaint" | "soft" | un
 }
 
 /** A bounce of a mail that was deferred until it was given up, by a relay or a provider. */
-function isTemporary({ bounce_type, detail }: Fact): boolean {
+function isTemporary({ bounce_type, detail }: StatusChange): boolean {
   if (bounce_type === "Transient") return true
   const code = detail?.smtp_code ?? null
   return code === null ? detail?.enhanced_code?.startsWith("4.") === true : code < 500
@@ -165,7 +165,7 @@ function addStep(
   counts: CountedMessage["counts"],
   was: Recipient,
   { email: address, status }: Recipient,
-  facts: Fact[],
+  facts: StatusChange[],
 ) {
   const is_first = isOpen(was.status) || was.status === "failed"
   if (status === "bounced" && isExcluded(address, facts)) return
@@ -176,7 +176,7 @@ function addStep(
   if (status === "complained") counts.complained += 1
 }
 
-const isExcluded = (address: string, facts: Fact[]): boolean =>
+const isExcluded = (address: string, facts: StatusChange[]): boolean =>
   facts.some(
     (fact) =>
       fact.type === "bounced" &&

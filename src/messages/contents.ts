@@ -5,7 +5,7 @@ import type { Reader, Tx } from "../store/store"
 import type { TemplateSources } from "../templates/render-templates-task"
 import type { KeyedSources } from "../templates/template-renderer"
 import { keyed } from "../templates/usable-template"
-import type { Message } from "./facts"
+import type { Message } from "./status-changes"
 import { type Envelope, fanOutContents } from "./tables"
 
 /** Those of this store. */

@@ -9,16 +9,16 @@ import type { Reader, Tx } from "../store/store"
 import { type AudienceMember, audienceOf, heirsIncluded } from "../subscribers/audience"
 import type { DecisionReason, SendDecision } from "../subscribers/decision"
 import { topics } from "../topics/tables"
-import { type AskedMessage, type AskingProject, decideAll, lockFor } from "./audience-decisions"
-import type { Message } from "./facts"
+import { type AskingProject, decideAll, lockFor, type MessageQuery } from "./audience-decisions"
 import type { MessageRefusal, NewMessage } from "./pipeline"
+import type { Message } from "./status-changes"
 import type { Envelope, EnvelopeDecision } from "./tables"
 
 /** Whether anything is asked of the recipient: a plain message names neither subscriber nor category. */
-export const asksAudience = ({ subscriber_id, category, envelope }: Asked): boolean =>
+export const asksAudience = ({ subscriber_id, category, envelope }: Query): boolean =>
   subscriber_id != null || category != null || envelope?.category !== undefined
 
-type Asked = Pick<NewMessage, "subscriber_id" | "category" | "envelope">
+type Query = Pick<NewMessage, "subscriber_id" | "category" | "envelope">
 
 /**
  * The messages as the decision about their recipients leaves them (contract 43, section 2), in the
@@ -85,9 +85,9 @@ async function decisionsOf(
   project: AskingProject,
   messages: Question[],
   members: Members,
-  at_send: (place: number) => Pick<AskedMessage, "message_id"> = () => ({}),
+  at_send: (place: number) => Pick<MessageQuery, "message_id"> = () => ({}),
 ): Promise<MessageDecision[]> {
-  const asked: { place: number; question: AskedMessage }[] = []
+  const asked: { place: number; question: MessageQuery }[] = []
   for (const [place, message] of messages.entries()) {
     const subscriber = members.get(message.subscriber_id ?? "") ?? null
     if (message.subscriber_id != null && !subscriber) continue
@@ -105,7 +105,7 @@ async function questionOf(
   project_id: string,
   { channel, stream, address, envelope, ...message }: Question,
   subscriber: AudienceMember | null,
-): Promise<AskedMessage> {
+): Promise<MessageQuery> {
   const { topic, ignores_preferences = false } = envelope ?? NOTHING
   return {
     ...{ subscriber, address, channel, stream, ignores_preferences },

@@ -18,8 +18,8 @@ import {
   timesBetween,
 } from "../store/rows"
 import type { Reader } from "../store/store"
-import type { Message } from "./facts"
-import { asTheyStand, hasStatus, isClaimed, type MessageView } from "./standing"
+import { asTheyStand, hasStatus, isClaimed, type MessageView } from "./live-status"
+import type { Message } from "./status-changes"
 import {
   attempts,
   type ChannelName,

@@ -5,7 +5,7 @@ import { millisFrom, monotonic } from "../core/time"
 import { DEAD, OVER } from "../jobs/work-item"
 import { STORED } from "../plans/stored-bytes"
 import { bumpEach, type Changes } from "../store/counters"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import { rest } from "../store/in-steps"
 import type { Reader, Store, Tx } from "../store/store"
 import {
@@ -77,7 +77,7 @@ async function removeContents(tx: Tx, ids: string[]): Promise<void> {
   const { id, project_id, channel, stored_bytes } = messages
   const storing = and(inArray(id, ids), gt(stored_bytes, 0))
   const found = tx.select({ project_id, channel, stored_bytes }).from(messages)
-  const rows = await held(found.where(storing).orderBy(id))
+  const rows = await forUpdate(found.where(storing).orderBy(id))
   for (const { message_id } of PARTS) {
     await tx.delete(message_id.table).where(inArray(message_id, ids))
   }
@@ -129,7 +129,7 @@ export async function removeByIds(tx: Tx, ids: string[], named_by: SQLiteColumn[
   const { id, project_id, channel, status, tags, stored_bytes } = messages
   const known = { id, project_id, channel, status, tags, stored_bytes }
   // In the order in which others lock them. Another node may have been faster.
-  const rows = await held(tx.select(known).from(messages).where(inArray(id, ids)).orderBy(id))
+  const rows = await forUpdate(tx.select(known).from(messages).where(inArray(id, ids)).orderBy(id))
   const there = rows.map((row) => row.id)
   if (there.length === 0) return
   for (const column of named_by) await tx.delete(column.table).where(inArray(column, there))

@@ -26,9 +26,8 @@ import type { Reader, Store, Tx } from "../store/store"
 import { load } from "./change"
 import type { Channel, Ready } from "./channel"
 import { filesOf, recentOf, type StoredSize, storedSizes } from "./contents"
-import { announce, announceStatus, isOpen, type Message } from "./facts"
-
 import { type DeliveryAttempt, LOGIN_REFUSED, type MessageStop, settle, stopAll } from "./settle"
+import { announce, announceStatus, isOpen, type Message } from "./status-changes"
 
 import {
   attempts,
@@ -41,7 +40,7 @@ import {
 } from "./tables"
 import { counterOf, eventsOf, eventTypeOf, factName, tellsScheduled } from "./transitions"
 
-export { type Message, OWN_SOURCE } from "./facts"
+export { type Message, OWN_SOURCE } from "./status-changes"
 
 export type Channels = Record<ChannelName, Channel>
 

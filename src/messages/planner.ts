@@ -26,7 +26,7 @@ export interface PublishContent {
 }
 
 /** What a request says in one channel. */
-export interface AskedContent {
+export interface ContentQuery {
   /** The id or name of a template; null where `content` says it. */
   template: string | null
   /** As the channel read it. */
@@ -70,9 +70,9 @@ export interface NextRecipients {
 /** How the messages of a fan-out are made in one channel. */
 export interface ChannelPlanner {
   /** The texts of a fan-out as they are now. Throws what a send of them would throw. */
-  prepare(caller: Caller, asked: AskedContent): Promise<PreparedChannel>
+  prepare(caller: Caller, asked: ContentQuery): Promise<PreparedChannel>
   /** Throws where the project may not send what was frozen now. */
-  demandReady(caller: Caller, frozen: unknown): Promise<void>
+  requireReady(caller: Caller, frozen: unknown): Promise<void>
   /** What a transaction may not wait for: texts from other threads, and what is known of the recipients. */
   begin(next: NextRecipients): Promise<ChunkPlan>
 }

@@ -14,8 +14,8 @@ import { ProviderError, type ProviderKind } from "../providers/provider"
 
 import { type ConfigRow, INSTANCE, providerConfigs } from "../providers/tables"
 import type { Reader, Store, Tx } from "../store/store"
+import { isClaimed } from "./live-status"
 import { messageRows } from "./pipeline"
-import { isClaimed } from "./standing"
 import { messages } from "./tables"
 
 interface HeldMessage {

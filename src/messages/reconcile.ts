@@ -8,7 +8,7 @@ import { METRICS } from "../plans/plans"
 import { lengthOf } from "../store/dialect"
 import { readHeavy } from "../store/heavy-reads"
 import type { Reader, Store, Tx } from "../store/store"
-import { hold } from "../tenancy/accounts"
+import { findForUpdate } from "../tenancy/accounts"
 import { correct } from "../tenancy/quotas"
 import { usageDays } from "../tenancy/tables"
 import { add, daysOf, totals, type UsageTotals, type UsageUnits } from "../tenancy/usage"
@@ -19,7 +19,7 @@ const DAY_MILLISECONDS = 86_400_000
 /** Ids are made a moment before or after the message's own time. */
 const MARGIN_MILLISECONDS = 60_000
 
-interface Asked {
+interface Query {
   account_id: string
   quota_subject: string
   period: string
@@ -29,7 +29,7 @@ interface Asked {
  * Counts a month again from the messages themselves, and corrects the counters by the difference,
  * day by day, while sending goes on.
  */
-export async function reconcile(store: Store, { account_id, quota_subject, period }: Asked) {
+export async function reconcile(store: Store, { account_id, quota_subject, period }: Query) {
   const range = { account_ids: [account_id], period }
   const before = await totals(store.read, range)
   const { id, settings } = projects
@@ -62,13 +62,13 @@ function lastDeletedDay(settings: (typeof projects.$inferSelect)["settings"]): s
   return isoFrom(millis() - messages_days * DAY_MILLISECONDS).slice(0, "2026-11-22".length)
 }
 
-type Place = Pick<UsageUnits, "account_id" | "project_id" | "day">
+type Position = Pick<UsageUnits, "account_id" | "project_id" | "day">
 
 /**
  * One day at a time, because a month of messages would keep every other writer waiting. Two at once would both make
  * up for the same drift: where this process is alone the project's turn among the heavy reads keeps them apart.
  */
-const correctDay = (store: Store, place: Place): Promise<0 | 1> =>
+const correctDay = (store: Store, place: Position): Promise<0 | 1> =>
   store.isAlone
     ? readHeavy(store.read, place.project_id, async (read) => {
         const drifts = await driftsOf(place, async (metric) =>
@@ -77,7 +77,7 @@ const correctDay = (store: Store, place: Place): Promise<0 | 1> =>
         return store.tx((tx) => correctBy(tx, drifts))
       })
     : store.tx(async (tx) => {
-        await hold(tx, place.account_id)
+        await findForUpdate(tx, place.account_id)
         const drifts = await driftsOf(place, async (metric) => unitsOf(tx, { ...place, metric }))
         return correctBy(tx, drifts)
       })
@@ -93,7 +93,7 @@ interface DayUnits {
 }
 
 async function driftsOf(
-  { account_id, project_id, day }: Place,
+  { account_id, project_id, day }: Position,
   look: (metric: Counted["metric"]) => Promise<DayUnits[]>,
 ): Promise<UsageUnits[]> {
   const drifts: UsageUnits[] = []
@@ -105,7 +105,7 @@ async function driftsOf(
   return drifts
 }
 
-type Counted = Omit<Place, "account_id"> & { metric: (typeof AUDIENCE_CHANNELS)[number] }
+type Counted = Omit<Position, "account_id"> & { metric: (typeof AUDIENCE_CHANNELS)[number] }
 
 const only = (all: UsageTotals) =>
   Object.fromEntries(METRICS.map((metric) => [metric, all[metric]]))

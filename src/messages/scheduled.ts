@@ -8,10 +8,10 @@ import { RESTORE_REASON } from "../jobs/work-item"
 import { type RowList, rowById, rowList } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { rescheduled } from "./decided"
-import { addressOf, isScheduled, type Message } from "./facts"
+import { asTheyStand, isClaimed, type MessageView } from "./live-status"
 import { messageRows } from "./pipeline"
 import { CANCELLED, cancel as cancelMessage } from "./settle"
-import { asTheyStand, isClaimed, type MessageView } from "./standing"
+import { addressOf, isScheduled, type Message } from "./status-changes"
 import { type ChannelName, messages } from "./tables"
 
 export const SCHEDULED_STATUSES = [

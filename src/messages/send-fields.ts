@@ -5,7 +5,7 @@ import { isPast, secondsFromNow } from "../core/time"
 import { readTime } from "../http/page"
 import { CATEGORY_SLUG, isLonger } from "../lib/text"
 import type { Reader } from "../store/store"
-import { type CategoryRow, demandAmong, knownCategories } from "../subscribers/categories"
+import { type CategoryRow, knownCategories, requireAmong } from "../subscribers/categories"
 import {
   byIds,
   find,
@@ -89,7 +89,7 @@ export async function findAudience(
   known?: KnownSubscribers,
 ): Promise<SendAudience> {
   const categories = category === null ? undefined : await rules.categories(project_id)
-  if (categories && category !== null) demandAmong(categories, category)
+  if (categories && category !== null) requireAmong(categories, category)
   const is_endable = categories?.get(category ?? "")?.critical !== true
   if (subscriber_id == null) return { subscriber: null, is_endable }
   const subscriber = known

@@ -15,12 +15,19 @@ import {
   failAll,
   load,
   loadAll,
-  type StatusChange,
+  type StatusTransition,
   type Step,
   stepsOf,
 } from "./change"
 import { type Kept, rowOf } from "./contents"
-import { addressOf, type Fact, isOpen, isScheduled, type Message, type Tracked } from "./facts"
+import {
+  addressOf,
+  isOpen,
+  isScheduled,
+  type Message,
+  type StatusChange,
+  type Tracked,
+} from "./status-changes"
 import { attempts, messageFiles, messageRaws, type Status } from "./tables"
 
 import { addressIn, eventTypeOf, knowsStatus, tellsScheduled } from "./transitions"
@@ -82,7 +89,7 @@ async function subjectsOf(tx: Tx, list: SettledMessage[]): Promise<Map<string, T
  */
 const isRefused = ({ tried }: Known) => tried?.outcome.login_refused !== undefined
 
-function changeOf(one: Known): StatusChange {
+function changeOf(one: Known): StatusTransition {
   const change = changeByResult(one)
   const { message, tried } = one
   if (!isScheduled(message)) return change
@@ -98,7 +105,7 @@ function releaseSteps({ channel, recipients }: Tracked, at = now()): Step[] {
   })
 }
 
-function changeByResult(one: Known): StatusChange {
+function changeByResult(one: Known): StatusTransition {
   const { message, tried, after, reason } = one
   if (!tried) return { before: message, ...untried(one) }
   const { outcome } = tried
@@ -116,7 +123,7 @@ function lasting(tried: DeliveryAttempt, { state }: WorkColumns): DeliveryAttemp
 }
 
 /** Nothing was tried: it was deferred, our own fault stopped it, or no recipient was left. */
-function untried({ message, after, reason, row }: Known): Omit<StatusChange, "before"> {
+function untried({ message, after, reason, row }: Known): Omit<StatusTransition, "before"> {
   if (after.state === OVER) return { steps: [], after }
   if (after.state === DEAD) {
     const error = { code: "provider_error", message: short(reason) ?? "" }
@@ -174,14 +181,14 @@ export async function stopAll(tx: Tx, list: Tracked[], { status, text }: Message
   )
 }
 
-function endedBy(message: Tracked, steps: Step[]): StatusChange {
+function endedBy(message: Tracked, steps: Step[]): StatusTransition {
   const { run_at, attempt } = message
   const after: WorkColumns = { state: OVER, run_at, attempt, owner: null, lease_until: null }
   return { before: message, steps, after }
 }
 
 /** Something that is found out after a message left. A deferral on its further way changes no status. */
-export type LateFact = Fact & { type: Status | "soft_bounced" }
+export type LateFact = StatusChange & { type: Status | "soft_bounced" }
 
 /**
  * What the world says after the fact: a complaint, a late bounce, a delivery report. What is known
@@ -198,7 +205,7 @@ export async function feedback(tx: Tx, message_id: string, fact: LateFact) {
   await changeAll(tx, [{ before: message, steps }])
 }
 
-function errorIn({ error, detail }: Fact): Pick<Step, "error"> {
+function errorIn({ error, detail }: StatusChange): Pick<Step, "error"> {
   if (!error) return {}
   const { smtp_code = null, enhanced_code = null } = detail ?? {}
   return { error: { ...error, smtp_code, enhanced_code } }
@@ -208,7 +215,7 @@ function errorIn({ error, detail }: Fact): Pick<Step, "error"> {
 export async function wasTold(
   db: Reader,
   { id, channel }: Pick<Message, "id" | "channel">,
-  { type, address }: Fact,
+  { type, address }: StatusChange,
 ): Promise<boolean> {
   const event_type = eventTypeOf(channel, type)
   if (event_type === undefined) return false

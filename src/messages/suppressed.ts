@@ -21,8 +21,8 @@ import {
 } from "../suppressions/look-up"
 import type { SuppressionChannel, SuppressionRow } from "../suppressions/tables"
 import { decidedAgain, QUIET_HOURS, refusalOf } from "./decided"
-import { addressOf, isOpen, type Message, OWN_SOURCE } from "./facts"
 import type { NewMessage } from "./pipeline"
+import { addressOf, isOpen, type Message, OWN_SOURCE } from "./status-changes"
 import type { Addressed, LeftOut, Recipient } from "./tables"
 
 /** The code of the refusal, and the reason of a recipient that was found suppressed later. */

@@ -1,6 +1,6 @@
 import type { NewEvent } from "../events/emit"
 import { lookup } from "../events/registry"
-import { type Fact, isOpen, type Message } from "./facts"
+import { isOpen, type Message, type StatusChange } from "./status-changes"
 
 import type { ChannelName, Status } from "./tables"
 
@@ -150,7 +150,7 @@ type NotOfEmail = Pick<Message, "provider" | "sender" | "subscriber_id" | "categ
  * The event of a fact, with the data fields of its type; none where no type is registered for it. `at` is
  * the time of it in the message's row.
  */
-export function eventsOf(message: EventSubject, fact: Fact, at: string): NewEvent[] {
+export function eventsOf(message: EventSubject, fact: StatusChange, at: string): NewEvent[] {
   const type = eventTypeOf(message.channel, fact.type)
   if (type === undefined) return []
   const { account_id, project_id, id: subject_id, channel } = message
@@ -158,7 +158,7 @@ export function eventsOf(message: EventSubject, fact: Fact, at: string): NewEven
   return [{ account_id, project_id, subject_id, type, data, detail: fact.detail ?? null }]
 }
 
-type DataOf = (message: EventSubject, fact: Fact, at: string) => Record<string, unknown>
+type DataOf = (message: EventSubject, fact: StatusChange, at: string) => Record<string, unknown>
 
 /** The fields of contract 30, section 6. */
 const DATA: Record<ChannelName, DataOf> = {
@@ -200,7 +200,7 @@ const DATA: Record<ChannelName, DataOf> = {
   }),
 }
 
-const errorOf = ({ error }: Fact) => ({
+const errorOf = ({ error }: StatusChange) => ({
   error_code: error?.code ?? null,
   error_message: error?.message ?? null,
 })

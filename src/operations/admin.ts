@@ -122,14 +122,14 @@ export async function administer(parts: AdminParts, order: AdminOrder): Promise<
     case "reset_owner":
       return operator.resetOwner(store, order)
     case "set_status":
-      return shown(store, await store.tx((tx) => operator.setStatus(tx, order.account, order)))
+      return toResponse(store, await store.tx((tx) => operator.setStatus(tx, order.account, order)))
     case "freeze":
     case "unfreeze":
-      return shown(store, await store.tx((tx) => setFrozen(tx, order)))
+      return toResponse(store, await store.tx((tx) => setFrozen(tx, order)))
     case "set_plan":
-      return shown(store, await store.tx((tx) => operator.setPlan(tx, order.account, order)))
+      return toResponse(store, await store.tx((tx) => operator.setPlan(tx, order.account, order)))
     case "accounts":
-      return Promise.all((await operator.listAll(store.read)).map((row) => shown(store, row)))
+      return Promise.all((await operator.listAll(store.read)).map((row) => toResponse(store, row)))
     case "users":
       return operator.listUsers(store)
     case "lock_user":
@@ -145,10 +145,10 @@ export async function administer(parts: AdminParts, order: AdminOrder): Promise<
     case "ses_callback":
       return providerCallback(parts)
     case "held_work":
-      demandRun(order.run_id)
+      requireRun(order.run_id)
       return changeHeld(store, order)
     case "create_backup":
-      demandDir(parts.backups.dir, order.dir)
+      requireDir(parts.backups.dir, order.dir)
       return store.tx(requestBackup)
     case "backups":
       return parts.backups.list()
@@ -161,11 +161,11 @@ export async function administer(parts: AdminParts, order: AdminOrder): Promise<
   }
 }
 
-function demandRun(run_id: string = RUN_ID): void {
+function requireRun(run_id: string = RUN_ID): void {
   if (run_id !== RUN_ID) fail("conflict", "Another server runs in this data folder.")
 }
 
-function demandDir(own: string, wanted = own): void {
+function requireDir(own: string, wanted = own): void {
   if (resolve(wanted) === resolve(own)) return
   const message = `The running server writes its backups to ${own}, not to ${wanted}. Leave backup.dir out, or set it for the server.`
   fail("conflict", message)
@@ -232,14 +232,14 @@ function providerCallback({ secrets, link_base, providers }: AdminParts) {
 async function bootstrap(parts: AdminParts, order: NewOwner) {
   const { email, password, name, account_name, project_name } = order
   const wanted = { email, password, name, account_name, project_name }
-  demandOwner(wanted)
+  requireOwner(wanted)
   const made = await operator.bootstrap(parts, wanted)
   const { session, ...rest } = await setupRecord(parts.store.read, made)
   await parts.store.tx((tx) => revokeAll(tx, session.user.id))
   return { user: session.user, ...rest }
 }
 
-const shown = async ({ read }: Store, row: accounts.AccountRow) => ({
+const toResponse = async ({ read }: Store, row: accounts.AccountRow) => ({
   ...(await accounts.accountRecord(read, row)),
   status_reason: row.status_reason,
   deleting_at: row.deleting_at,
@@ -257,7 +257,7 @@ const readOwner = withEmail(
 )
 
 /** Setup at the machine itself is as strict as the route, and throws 422 as it does. */
-function demandOwner(owner: Record<string, unknown>): void {
+function requireOwner(owner: Record<string, unknown>): void {
   const given = Object.entries(owner).filter(([, value]) => value !== null)
   const problems = new Problems()
   readOwner(Object.fromEntries(given), problems)

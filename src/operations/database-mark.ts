@@ -71,7 +71,7 @@ export async function raiseMark(
 ): Promise<void> {
   const here = markToReplace(data_dir)
   const mark = await store.tx(async (tx) => {
-    const kept = markFrom(await instanceValues.hold(tx, MARK))
+    const kept = markFrom(await instanceValues.findForUpdate(tx, MARK))
     const { database, count } = kept ?? { database: newId(), count: 0 }
     const known = here?.database === database ? here.count : 0
     const raised = { database, count: Math.max(count, known, above) + 1 }

@@ -14,9 +14,9 @@ import { jobs } from "../jobs/tables"
 import { isDead } from "../jobs/work-rows"
 import { messageFiles } from "../messages/tables"
 import { removeEmptyOf } from "../store/counters"
-import { holdById } from "../store/rows"
+import { rowForUpdate } from "../store/rows"
 import type { Store, Tx } from "../store/store"
-import { hold, noSubscriber, type SubscriberRow } from "../subscribers/find-subscriber"
+import { findForUpdate, noSubscriber, type SubscriberRow } from "../subscribers/find-subscriber"
 import { counterOf, removeRows } from "../subscribers/subscribers"
 import { unsubscribes } from "../subscribers/tables"
 import { forgetAddress } from "../suppressions/suppressions"
@@ -107,11 +107,11 @@ export async function eraseSubscriber(
 async function holdPerson(tx: Tx, project_id: string, name: string) {
   if (await lookupDeleted(tx, project_id, name)) {
     // There is no row to hold, and another request may erase the same.
-    await holdById(tx, projects, project_id)
+    await rowForUpdate(tx, projects, project_id)
     const deleted = (await lookupDeleted(tx, project_id, name)) ?? noSubscriber()
     return { row: undefined, person: await deletedPerson(tx, deleted, now()) }
   }
-  const row = await hold(tx, project_id, name)
+  const row = await findForUpdate(tx, project_id, name)
   return { row, person: await personOf(tx, row, now()) }
 }
 

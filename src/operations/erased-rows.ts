@@ -14,7 +14,7 @@ import { messageRows } from "../messages/pipeline"
 import { messageFiles, messages, messageTags } from "../messages/tables"
 import { reputationHours } from "../reputation/tables"
 import { requestLog } from "../request-log/tables"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import type { Store, Tx } from "../store/store"
 import { removeOfEvents } from "../webhooks/retention"
 import { namedByMessages } from "./table-lives"
@@ -175,7 +175,7 @@ async function removeCapturesOf({ store, person, removed }: Removal, ids: string
 async function removeReceivedOf({ store, removed }: Removal, ids: string[]) {
   const done = await store.tx(async (tx) => {
     const { id } = inboundEmails
-    const rows = await held(
+    const rows = await forUpdate(
       tx.select({ id }).from(inboundEmails).where(inArray(id, ids)).orderBy(id),
     )
     const there = rows.map((row) => row.id)

@@ -20,7 +20,7 @@ import type { SubscriberRow } from "../subscribers/find-subscriber"
 import { shownMerged } from "../subscribers/merged-subscribers"
 import { subscriberRecord } from "../subscribers/subscribers"
 import { mergedSubscribers, unsubscribes } from "../subscribers/tables"
-import { shown as shownSuppression } from "../suppressions/suppressions"
+import { toResponse as shownSuppression } from "../suppressions/suppressions"
 import { suppressions } from "../suppressions/tables"
 import { topicMembers, topics } from "../topics/tables"
 import {

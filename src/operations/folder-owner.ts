@@ -57,7 +57,7 @@ export async function claimFolders(store: Store, settings: FolderSettings): Prom
   const here = ownerOf(data_dir)?.id ?? newId()
   const { isAlone, read } = store
   const known = isAlone ? undefined : await instanceValues.find(read, INSTANCE_ID)
-  demandFolders(settings, known ?? here)
+  requireFolders(settings, known ?? here)
   const id = isAlone ? here : await instanceValues.findOrInitialize(store, INSTANCE_ID, here)
   if (ownerOf(data_dir)?.id !== id) write(data_dir, data_dir, id, renameSync)
   if (ownerOf(data_dir)?.id !== id) return // the next start would not know its own folders
@@ -71,8 +71,8 @@ export async function claimFolders(store: Store, settings: FolderSettings): Prom
  * Throws FolderOfAnother for a folder that is not of the instance with this id. Default: of the one in the
  * data folder, which may be none yet.
  */
-export function demandFolders(settings: FolderSettings, id = ownerOf(settings.data_dir)?.id) {
-  for (const name of ["storage.blobs.dir", "backup.dir"] as const) demandFolder(settings, name, id)
+export function requireFolders(settings: FolderSettings, id = ownerOf(settings.data_dir)?.id) {
+  for (const name of ["storage.blobs.dir", "backup.dir"] as const) requireFolder(settings, name, id)
 }
 
 /** Makes the folder of the backups the one of this data folder. Throws FolderOfAnother. */
@@ -80,16 +80,16 @@ export function claimBackups(settings: FolderSettings & Pick<Settings, "database
   const id = ownerOf(settings.data_dir)?.id
   if (id !== undefined) claim(settings, "backup.dir", id)
   // On Postgres it may be that of the other nodes: a server that starts here will know.
-  else if (settings.database_url === null) demandFolder(settings, "backup.dir", id)
+  else if (settings.database_url === null) requireFolder(settings, "backup.dir", id)
 }
 
 function claim(settings: FolderSettings, name: OwnFolder, id: string): void {
   const dir = folderOf(settings, name)
   if (!ownerOf(dir)) write(dir, settings.data_dir, id, linkSync)
-  demandFolder(settings, name, id) // of two that claim at once, one wins
+  requireFolder(settings, name, id) // of two that claim at once, one wins
 }
 
-function demandFolder(settings: FolderSettings, name: OwnFolder, id: string | undefined): void {
+function requireFolder(settings: FolderSettings, name: OwnFolder, id: string | undefined): void {
   const dir = folderOf(settings, name)
   const owner = ownerOf(dir)
   if (owner && owner.id !== id) throw new FolderOfAnother(dir, name, owner.place)

@@ -12,9 +12,9 @@ import { jobs } from "../jobs/tables"
 import { READY, RESTORE_HOLD } from "../jobs/work-item"
 import { domainOf, wireDomain } from "../lib/address"
 import { loadAll } from "../messages/change"
-import { addressOf } from "../messages/facts"
 import { messageRows } from "../messages/pipeline"
 import { CANCELLED, stopAll } from "../messages/settle"
+import { addressOf } from "../messages/status-changes"
 import { messages } from "../messages/tables"
 import { readOfAll } from "../store/heavy-reads"
 import type { Reader, Store } from "../store/store"
@@ -179,7 +179,7 @@ async function partsOf(db: Reader, filter: HeldFilter): Promise<HeldPart[]> {
   if (project !== undefined && !isUuid(project)) {
     fail("validation_error", `project: "${project}" is not the id of a project.`)
   }
-  const domain = filter.domain === undefined ? undefined : demandDomain(filter.domain)
+  const domain = filter.domain === undefined ? undefined : requireDomain(filter.domain)
   const before = older_than === undefined ? undefined : secondsFromNow(-older_than)
   const part = (name: HeldPart["name"], rows: AnyWorkRows, which: SQL | undefined): HeldPart => {
     const { project_id, created_at } = rows.table
@@ -233,7 +233,7 @@ const hostOf = (url: string) => (URL.canParse(url) ? bare(new URL(url).hostname)
 const bare = (name: string) => name.replace(/\.$/, "")
 
 /** A domain, or whatever else may be the host of an endpoint: `localhost`, or an IP address. No pattern of names. */
-function demandDomain(text: string): string {
+function requireDomain(text: string): string {
   const host = isIP(text) === 6 ? `[${text}]` : text
   const found = wireDomain(bare(text)) ?? (HOST.test(host) ? hostOf(`http://${host}`) : "")
   if (found !== "") return found

@@ -63,7 +63,7 @@ export async function openSecretsFor(
  * The first start decides which master key belongs to the database; every node needs that one. After a
  * rotation it may still lie beside the key that was used before: then it is used from here on.
  */
-export async function demandMasterKey(store: Store, secrets: Secrets): Promise<void> {
+export async function requireMasterKey(store: Store, secrets: Secrets): Promise<void> {
   const { key_id, keys } = secrets
   const expected = await instanceValues.findOrInitialize(store, MASTER_KEY, key_id)
   const link_key = await instanceValues.find(store.read, LINK_KEY)
@@ -84,7 +84,7 @@ export async function demandMasterKey(store: Store, secrets: Secrets): Promise<v
 }
 
 /** The first node leaves a marker in its blob folder, and every other one must find it in its own. */
-export async function demandSharedBlobs(store: Store, blobs: Blobs): Promise<void> {
+export async function requireSharedBlobs(store: Store, blobs: Blobs): Promise<void> {
   const known = await instanceValues.find(store.read, BLOB_MARKER)
   const marker =
     known ?? (await instanceValues.findOrInitialize(store, BLOB_MARKER, await newMarker(blobs)))
@@ -109,7 +109,7 @@ export async function followCluster(store: Store): Promise<void> {
   if (here === undefined) return
   const left = await store.tx(async (tx) => {
     await instanceValues.initialize(tx, CLUSTER, here)
-    const kept = await instanceValues.hold(tx, CLUSTER)
+    const kept = await instanceValues.findForUpdate(tx, CLUSTER)
     if (kept === here) return undefined
     await tx.update(events).set({ position: 0 }).where(ne(events.position, 0))
     await instanceValues.set(tx, CLUSTER, here)

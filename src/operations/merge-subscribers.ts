@@ -1,13 +1,13 @@
 import { eq } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
-import { demandMovable, moveConsents } from "../consents/moved-consents"
-import { addUnsubscribes, demandFewUnsubscribes } from "../consents/subscriber-choices"
+import { moveConsents, requireMovable } from "../consents/moved-consents"
+import { addUnsubscribes, requireFewUnsubscribes } from "../consents/subscriber-choices"
 import { fail } from "../core/errors"
 import { isYetToCome } from "../fan-out/open-publishes"
 import type { Caller } from "../identity/caller"
 import type { Reader, Store, Tx } from "../store/store"
-import { find, hold, type SubscriberRow } from "../subscribers/find-subscriber"
-import { demandMergeable, keepNames, mergedInto } from "../subscribers/merged-subscribers"
+import { find, findForUpdate, type SubscriberRow } from "../subscribers/find-subscriber"
+import { keepNames, mergedInto, requireMergeable } from "../subscribers/merged-subscribers"
 import { stricterPreferences, stricterStatus } from "../subscribers/stricter"
 import { change, removeRows } from "../subscribers/subscribers"
 import { unsubscribes } from "../subscribers/tables"
@@ -38,9 +38,10 @@ export async function mergeSubscribers(
   return store.tx(async (tx) => {
     // In one order everywhere, so that two merges of the same pair do not wait for each other.
     const rows = new Map<string, SubscriberRow>()
-    for (const id of [into.id, from.id].sort()) rows.set(id, await hold(tx, project_id, id))
+    for (const id of [into.id, from.id].sort())
+      rows.set(id, await findForUpdate(tx, project_id, id))
     const [kept, gone] = [rows.get(into.id) ?? into, rows.get(from.id) ?? from]
-    await demandRoom(tx, kept, gone)
+    await requireRoom(tx, kept, gone)
     const former = (await mergedInto(tx, gone.id)).map(({ id }) => id)
     await moveFirstMessages(tx, { project_id, into: kept.id, from: [...former, gone.id] })
     await moveAll(tx, gone.id, kept.id, (other, own) => isYetToCome(tx, project_id, other, own))
@@ -56,10 +57,10 @@ export async function mergeSubscribers(
   })
 }
 
-async function demandRoom(db: Reader, into: SubscriberRow, from: SubscriberRow): Promise<void> {
-  await demandMergeable(db, into, from)
-  await demandFewUnsubscribes(db, [into, from])
-  await demandMovable(db, from)
+async function requireRoom(db: Reader, into: SubscriberRow, from: SubscriberRow): Promise<void> {
+  await requireMergeable(db, into, from)
+  await requireFewUnsubscribes(db, [into, from])
+  await requireMovable(db, from)
 }
 
 const refuseItself = ({ id, external_id }: SubscriberRow): never =>

@@ -6,9 +6,9 @@ import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
 import { jobs } from "../jobs/tables"
 import { havingMessages, ofSubscriber } from "../messages/subscriber-messages"
 import { messages } from "../messages/tables"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
-import { heirsOf } from "../subscribers/merged-subscribers"
+import { mergedIds } from "../subscribers/merged-subscribers"
 
 /** Messages of one transaction: others work in between. */
 const AT_ONCE = 500
@@ -80,7 +80,7 @@ export const moveRest = (store: Store): JobHandler<MergedMessages> => ({
  * what it left finds them there.
  */
 async function moveToHeir(tx: Tx, { project_id, from, into }: Move): Promise<number> {
-  const [heir] = await heirsOf(tx, { project_id, ids: [from] })
+  const [heir] = await mergedIds(tx, { project_id, ids: [from] })
   return moveSome(tx, { project_id, from, into: heir?.subscriber_id ?? into })
 }
 
@@ -107,7 +107,9 @@ async function moveSome(tx: Tx, { project_id, from, into, which }: Move): Promis
     newest.map((row) => row.id),
   )
   // Rows are held in the order of their ids, as everywhere.
-  const rows = await held(tx.select({ id }).from(messages).where(and(theirs, among)).orderBy(id))
+  const rows = await forUpdate(
+    tx.select({ id }).from(messages).where(and(theirs, among)).orderBy(id),
+  )
   const ids = rows.map((row) => row.id)
   if (ids.length > 0) {
     await tx.update(messages).set({ subscriber_id: into }).where(inArray(id, ids))

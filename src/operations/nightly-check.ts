@@ -82,7 +82,7 @@ async function isDue(store: Store, is_quiet: boolean): Promise<boolean> {
   const known = await instanceValues.find(store.read, CHECKED_AT)
   if (known !== undefined && !isDueAt(known)) return false
   return store.tx(async (tx) => {
-    const checked_at = await instanceValues.hold(tx, CHECKED_AT)
+    const checked_at = await instanceValues.findForUpdate(tx, CHECKED_AT)
     const is_due = isDueAt(checked_at)
     if (is_due || checked_at === undefined) await instanceValues.set(tx, CHECKED_AT, now())
     return is_due

@@ -3,7 +3,7 @@ import type { ChosenPreferences } from "../lib/preferences"
 import type { Reader } from "../store/store"
 import { knownCategories } from "../subscribers/categories"
 import { shownPreferences } from "../subscribers/chosen-preferences"
-import { demandKnown, namesIn, type PreferencesChange } from "../subscribers/preferences-input"
+import { namesIn, type PreferencesChange, requireKnown } from "../subscribers/preferences-input"
 import { keysAmong } from "../topics/known-topics"
 
 /** Throws 422 for a category or topic that the project does not have. */
@@ -13,7 +13,7 @@ export async function refuseUnknownNames(
   change: PreferencesChange,
 ): Promise<void> {
   const problems = new Problems()
-  demandKnown(change, await knownNames(db, project_id, namesIn(change).topics), problems)
+  requireKnown(change, await knownNames(db, project_id, namesIn(change).topics), problems)
   problems.throwIfAny()
 }
 

@@ -6,7 +6,7 @@ import { accounts, projects } from "../identity/tables"
 import { jobs } from "../jobs/tables"
 import { messageFiles } from "../messages/tables"
 import { quotas } from "../plans/tables"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
 import { counters } from "../store/tables"
 import { purgeAccount } from "../tenancy/accounts"
@@ -106,7 +106,7 @@ async function removeSome(tx: Tx, table: SQLiteTable, ours: SQL, order: SQLiteCo
     others.length === 0
       ? inArray(id, valuesOf(id))
       : or(...rows.map((row) => and(...key.map((column) => eq(column, row[column.name])))))
-  await held(
+  await forUpdate(
     tx
       .select(columns)
       .from(table)

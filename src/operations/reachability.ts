@@ -1,14 +1,14 @@
 import { millis, millisFrom } from "../core/time"
 import { AUDIENCE_CHANNELS, type AudienceChannel } from "../lib/preferences"
 import {
-  type AskedMessage,
   type AskingProject,
   capEnds,
   decideAll,
+  type MessageQuery,
 } from "../messages/audience-decisions"
 import type { Reader } from "../store/store"
 import { type AudienceMember, audienceOf } from "../subscribers/audience"
-import { demandCategory } from "../subscribers/categories"
+import { requireCategory } from "../subscribers/categories"
 import type { DecisionReason, SendDecision } from "../subscribers/decision"
 import { noSubscriber } from "../subscribers/find-subscriber"
 
@@ -31,7 +31,7 @@ export async function reachabilityOf(
   subscriber_id: string,
   category: string | null,
 ): Promise<Record<AudienceChannel, ChannelReach>> {
-  await demandCategory(db, project.id, category)
+  await requireCategory(db, project.id, category)
   const subscriber = (await audienceOf(db, project.id, [subscriber_id])).get(subscriber_id)
   if (!subscriber) return noSubscriber()
   const asked = AUDIENCE_CHANNELS.map((channel) => askedOf(subscriber, channel, category))
@@ -46,7 +46,7 @@ const askedOf = (
   subscriber: AudienceMember,
   channel: AudienceChannel,
   category: string | null,
-): AskedMessage => ({
+): MessageQuery => ({
   subscriber,
   channel,
   category,
@@ -66,7 +66,7 @@ function addressOf(subscriber: AudienceMember, channel: AudienceChannel): string
 async function reachOf(
   db: Reader,
   project: AskingProject,
-  asked: AskedMessage,
+  asked: MessageQuery,
   decision: SendDecision | undefined,
 ): Promise<ChannelReach> {
   if (!decision) throw new Error("a message was not decided")
@@ -83,7 +83,7 @@ async function reachOf(
 async function afterCap(
   db: Reader,
   { id, settings }: AskingProject,
-  asked: AskedMessage,
+  asked: MessageQuery,
 ): Promise<string | null> {
   const end = await capEnds(db, { id, settings }, asked)
   if (end === null) return null

@@ -6,7 +6,7 @@ import { nodes } from "../jobs/tables"
 import { hasLived } from "../jobs/work-nodes"
 import * as instanceValues from "../store/instance-values"
 import type { Store } from "../store/store"
-import { demandMasterKey, LINK_KEY, MASTER_KEY, NEXT_MASTER_KEY, PREVIOUS_KEY } from "./instance"
+import { LINK_KEY, MASTER_KEY, NEXT_MASTER_KEY, PREVIOUS_KEY, requireMasterKey } from "./instance"
 import {
   mayBeSealed,
   SEALED_COLUMNS,
@@ -72,7 +72,7 @@ const RUNNING =
 
 async function rotate(parts: RotateParts, { new_key, end_links }: RotateOptions) {
   const { store, secrets } = parts
-  await demandMasterKey(store, secrets) // of a rotation that ended without its last step
+  await requireMasterKey(store, secrets) // of a rotation that ended without its last step
   const { keys, key_id: from } = secrets
   const has_others = await hasOtherNodes(parts)
   if (has_others && !keys.hasNext()) throw new MasterKeyError(SEVERAL_NODES)
@@ -126,7 +126,7 @@ const inUse = (key_id: string) =>
 /** Throws MasterKeyError where a rotation to another key has begun, on this node or another one. */
 const beginWith = (store: Store, to: string, previous: string): Promise<void> =>
   store.tx(async (tx) => {
-    const begun = (await instanceValues.hold(tx, NEXT_MASTER_KEY)) ?? to
+    const begun = (await instanceValues.findForUpdate(tx, NEXT_MASTER_KEY)) ?? to
     if (begun !== to) throw new MasterKeyError(otherKey(begun))
     await instanceValues.set(tx, NEXT_MASTER_KEY, to)
     await instanceValues.set(tx, PREVIOUS_KEY, previous)
@@ -227,7 +227,7 @@ export function masterKeyFollower({ store, secrets }: RotateParts): () => Promis
       is_following = true
     }
     if (!is_following || next !== undefined) return
-    await demandMasterKey(store, secrets) // it has ended: its file gets its name, and links their key
+    await requireMasterKey(store, secrets) // it has ended: its file gets its name, and links their key
     is_following = false
   }
 }

@@ -6,9 +6,9 @@ import { jobRows } from "../jobs/jobs"
 import { type HeldTable, holdOpenWork } from "../jobs/restore-hold"
 import { jobs } from "../jobs/tables"
 import { RESTORE_HOLD } from "../jobs/work-item"
-import { demandNoOtherNode, showStart } from "../jobs/work-nodes"
+import { requireNoOtherNode, showStart } from "../jobs/work-nodes"
 import { messageRows } from "../messages/pipeline"
-import { inTurn } from "../store/in-turn"
+import { startLock } from "../store/start-lock"
 import type { Store } from "../store/store"
 import { deliveryRows } from "../webhooks/delivery-rows"
 import { noneHeld } from "../webhooks/totals"
@@ -39,7 +39,7 @@ export function startInTurn(
     return showStart(store)
   }
   const url = database_direct_url ?? database_url
-  return url === null ? start() : inTurn(url, start)
+  return url === null ? start() : startLock(url, start)
 }
 
 /** Everything that may send something, or cause it. */
@@ -58,7 +58,7 @@ export async function startHeld(store: Store, options: StartHeldOptions): Promis
   const { data_dir, is_asked, runs_on } = options
   const reason = is_asked ? "The start was asked to hold it." : await whyPutBack(store, data_dir)
   if (reason === undefined) return
-  await demandNoOtherNode(store)
+  await requireNoOtherNode(store)
   await store.tx(noteLostEvents)
   const told = (held: number) => log.info("open work is being held", { held })
   const held = await holdOpenWork(store, heldTables(runs_on), told)

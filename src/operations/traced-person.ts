@@ -24,7 +24,7 @@ import { lifeOf, type PersonalName } from "../store/life"
 import { rowById } from "../store/rows"
 import type { Reader } from "../store/store"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
-import { heirsOf, mergedInto } from "../subscribers/merged-subscribers"
+import { mergedIds, mergedInto } from "../subscribers/merged-subscribers"
 import { mergedSubscribers, subscribers } from "../subscribers/tables"
 import { unmovedTo } from "./merged-messages"
 import { columnOf } from "./table-lives"
@@ -213,7 +213,7 @@ export async function lookupDeleted(
 ): Promise<DeletedSubscriber | undefined> {
   if (!isUuid(id)) return undefined
   if (await rowById(db, subscribers, id)) return undefined
-  if ((await heirsOf(db, { project_id, ids: [id] })).length > 0) return undefined
+  if ((await mergedIds(db, { project_id, ids: [id] })).length > 0) return undefined
   return (await holdsAnything(db, { id, project_id })) ? { id, project_id } : undefined
 }
 

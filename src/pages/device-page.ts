@@ -8,7 +8,7 @@ import { type DeviceRow, decide, waitingFor } from "../identity/device-sign-in"
 import { identify, type ProofParts } from "../identity/sign-in"
 import { consoleUsers } from "../identity/tables"
 import type * as users from "../identity/users"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import { html } from "./html"
 import { complaint, field, proofFields, smallPage, timeText } from "./small-page"
 
@@ -105,9 +105,9 @@ async function settle({ store, secrets }: DevicePageParts, form: DeviceForm, ip:
   const approve = decision === "approve"
   await store.tx(async (tx) => {
     const own = eq(consoleUsers.id, user_id)
-    const [user] = isUuid(user_id) ? await held(tx.select().from(consoleUsers).where(own)) : []
+    const [user] = isUuid(user_id) ? await forUpdate(tx.select().from(consoleUsers).where(own)) : []
     if (user?.status !== "active") return expired()
-    demandTicket(secrets, user, { ticket, user_code })
+    requireTicket(secrets, user, { ticket, user_code })
     return decide(tx, secrets, user, { user_code, approve, ip })
   })
   const text = approve
@@ -121,7 +121,7 @@ interface Ticket {
   user_code: string
 }
 
-function demandTicket(secrets: Secrets, user: users.UserRow, { ticket, user_code }: Ticket) {
+function requireTicket(secrets: Secrets, user: users.UserRow, { ticket, user_code }: Ticket) {
   const [, until = "", mac = ""] = ticket.split(".")
   const given = Buffer.from(mac)
   const right = Buffer.from(macOf(secrets, user, Number(until), user_code))

@@ -8,7 +8,7 @@ import { asUser } from "../identity/users"
 import { isLonger } from "../lib/text"
 import type { Store, Tx } from "../store/store"
 import { accept, type OpenInvitation, open } from "../tenancy/invitations"
-import { demandSignUp, type SignUp } from "../tenancy/sign-up"
+import { requireSignUp, type SignUp } from "../tenancy/sign-up"
 import { html } from "./html"
 import {
   complaint,
@@ -111,7 +111,7 @@ async function newcomer(
   { invitation }: OpenInvitation,
   { name = "", password = "" }: InvitationForm,
 ): Promise<Who> {
-  demandSignUp(sign_up, true)
+  requireSignUp(sign_up, true)
   const plain = name.trim()
   if (
     plain === "" ||

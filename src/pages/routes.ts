@@ -59,22 +59,22 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
   return [
     ...routes,
     // People type the slash; the reference names nothing relative to itself.
-    shown("/docs/", "The reference", ({ request }) => page(request, "/docs")),
-    shown("/docs/search", "What a search in the reference finds", async ({ request }) => {
+    toResponse("/docs/", "The reference", ({ request }) => page(request, "/docs")),
+    toResponse("/docs/search", "What a search in the reference finds", async ({ request }) => {
       const query = new URL(request.url).searchParams.get("q") ?? ""
       return (await site()).search(request, query.slice(0, LONGEST_QUERY))
     }),
-    shown("/docs/search-index", "What a search looks in", async ({ request }) =>
+    toResponse("/docs/search-index", "What a search looks in", async ({ request }) =>
       (await site()).searchIndex(request),
     ),
-    shown("/docs/errors", "Every error code", ({ request }) => page(request, "/docs/errors")),
-    shown("/docs/{name}", "An operation, or a part of the API", ({ request, params }) =>
+    toResponse("/docs/errors", "Every error code", ({ request }) => page(request, "/docs/errors")),
+    toResponse("/docs/{name}", "An operation, or a part of the API", ({ request, params }) =>
       page(request, `/docs/${params.name}`),
     ),
-    shown("/docs/guides/{name}", "A guide", ({ request, params }) =>
+    toResponse("/docs/guides/{name}", "A guide", ({ request, params }) =>
       page(request, `/docs/guides/${params.name}`),
     ),
-    shown("/docs/errors/{name}", "What an error code means", ({ request, params }) =>
+    toResponse("/docs/errors/{name}", "What an error code means", ({ request, params }) =>
       page(request, `/docs/errors/${params.name}`),
     ),
   ]
@@ -96,7 +96,7 @@ function once<Value>(make: () => Value): () => Value {
 }
 
 /** A page that only shows something. */
-const shown = <const Path extends string>(
+const toResponse = <const Path extends string>(
   path: Path,
   summary: string,
   handle: (call: CallAt<Path>) => Promise<Response>,

@@ -143,7 +143,7 @@ function question(
 ): Response {
   const { words, language } = look
   const content = html`
-<p>${words.question(nameFor(kind, words), shown(address))}</p>
+<p>${words.question(nameFor(kind, words), toResponse(address))}</p>
 <form method="post" action="?lang=${language}">
 <button class="go" name="action" value="unsubscribe">${words.unsubscribe}</button>
 </form>`
@@ -158,7 +158,7 @@ function done(
 ): Response {
   const { words, language } = look
   const content = html`
-<p>${words.done(nameFor(kind, words), shown(address))}</p>
+<p>${words.done(nameFor(kind, words), toResponse(address))}</p>
 <p><a href="/p/${token}?lang=${language}">${words.to_preferences}</a></p>`
   return recipientPage(look, { title: words.done_title, content })
 }
@@ -173,7 +173,7 @@ function choicesPage(
   const has_others = all.length > 1
   const content = html`
 ${notice && html`<p class="notice" role="status">${notice}</p>`}
-<p>${(has_others ? words.choose_messages : words.choose)(shown(address))}</p>
+<p>${(has_others ? words.choose_messages : words.choose)(toResponse(address))}</p>
 <form method="post" action="?lang=${language}">
 ${all.map((one) => channelChoices(one, words))}
 <button class="go" name="action" value="save">${words.save}</button>
@@ -207,7 +207,7 @@ const nameFor = ({ scope, name }: SubscriptionKind, words: UnsubscribeWords): Ma
   html`<bdi>${name ?? scope.key ?? words.broadcast}</bdi>`
 
 /** The address, hidden in part: a mail may have been passed on, and its link with it. */
-function shown(address: string): Markup {
+function toResponse(address: string): Markup {
   const at = address.lastIndexOf("@")
   const [first = ""] = address
   return html`<bdi dir="ltr">${at > 1 ? first : ""}•••${address.slice(at)}</bdi>`

@@ -80,7 +80,7 @@ export function featuresOf(plan: string): Features {
 }
 
 /** Throws 403 `plan_limit_exceeded` when there is no room for one more. */
-export function demandRoom({
+export function requireRoom({
   resource,
   used,
   limit,

@@ -9,7 +9,7 @@ import type { ProviderTrouble } from "./monitor"
 import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
 
 /** Tells every admin of the project that a provider refuses its credentials, and what follows. */
-export const tellAdmins = (store: Store, mail: SystemMail): JobHandler<ProviderRefused> => ({
+export const notifyAdmins = (store: Store, mail: SystemMail): JobHandler<ProviderRefused> => ({
   run: async (refused) => {
     const { project_id, config_id, reason } = refused
     const ours = and(eq(providerConfigs.id, config_id), eq(providerConfigs.project_id, project_id))

@@ -5,7 +5,7 @@ import { log } from "../core/log"
 import { type AnyRoute, route } from "../http/route"
 import { check } from "../http/validate"
 import { enqueue } from "../jobs/jobs"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import type { Store } from "../store/store"
 import { findByToken, providerFeedback, shownId } from "./callbacks"
 import {
@@ -105,7 +105,7 @@ const refuse = (): never =>
 function standingAccount(store: Store, { id, project_id }: ConfigRow, account: string) {
   return store.tx(async (tx) => {
     const ours = and(eq(providerConfigs.id, id), eq(providerConfigs.project_id, project_id))
-    const [row] = await held(tx.select().from(providerConfigs).where(ours))
+    const [row] = await forUpdate(tx.select().from(providerConfigs).where(ours))
     if (!row || row.settings.callback_account !== undefined) return row?.settings.callback_account
     const settings = { ...row.settings, callback_account: account }
     await tx.update(providerConfigs).set({ settings }).where(ours)

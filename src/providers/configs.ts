@@ -4,7 +4,7 @@ import { fail, tooMany } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import { type Keyset, newestFirst } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { callbackHash, callbackToken } from "./callbacks"
@@ -129,7 +129,7 @@ export async function patch(
   change: ProviderConfigChange,
   maker: ConfigMaker,
 ) {
-  const before = await hold(tx, owner.project_id, config)
+  const before = await findForUpdate(tx, owner.project_id, config)
   if (change.name !== undefined && change.name !== before.name) {
     const other = await named(tx, owner, { ...before, name: change.name })
     if (other) {
@@ -183,7 +183,7 @@ export async function remove(
   config: { kind: ProviderKind; id: string },
   by: audit.By,
 ) {
-  const row = await hold(tx, owner.project_id, config)
+  const row = await findForUpdate(tx, owner.project_id, config)
   await tx.delete(providerConfigs).where(eq(providerConfigs.id, row.id))
   await tell(tx, by, "provider.deleted", { before: row })
   await enqueueResumed(tx, row.project_id)
@@ -226,13 +226,13 @@ export async function find(
   return rows[0] ?? gone()
 }
 
-async function hold(
+async function findForUpdate(
   tx: Tx,
   project_id: string,
   { kind, id: config_id }: { kind: ProviderKind; id: string },
 ): Promise<ConfigRow> {
   const ours = and(matching(project_id, kind), eq(id, config_id))
-  const query = () => held(tx.select().from(providerConfigs).where(ours))
+  const query = () => forUpdate(tx.select().from(providerConfigs).where(ours))
   const [row] = isUuid(config_id) ? await query() : []
   return row ?? gone()
 }
@@ -249,7 +249,7 @@ async function named(
     .select()
     .from(providerConfigs)
     .where(and(matching(project_id, kind), same))
-  const [row] = await held(query)
+  const [row] = await forUpdate(query)
   return row
 }
 

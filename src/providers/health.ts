@@ -6,7 +6,7 @@ import { millis, millisFrom, now, secondsFromNow } from "../core/time"
 import { enqueue, type JobKind } from "../jobs/jobs"
 import { PRIORITIES } from "../jobs/work-item"
 import { short } from "../lib/text"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import type { Store, Tx } from "../store/store"
 import { callbackHash, callbackToken, shownId } from "./callbacks"
 import { callbackPath, tell } from "./config-record"
@@ -204,7 +204,9 @@ export async function openInstance(
   }
   await store.tx(async (tx) => {
     await tx.insert(providerConfigs).values(fresh).onConflictDoNothing()
-    const [row] = await held(tx.select().from(providerConfigs).where(eq(providerConfigs.id, id)))
+    const [row] = await forUpdate(
+      tx.select().from(providerConfigs).where(eq(providerConfigs.id, id)),
+    )
     if (!row) return
     const settings = row.credentials === version ? row.settings : {}
     const health =
@@ -234,7 +236,7 @@ export async function write(tx: Tx, { id }: ConfigId, change: Partial<ConfigRow>
 /** The row as it is now, held; undefined where it has other credentials by now. */
 export async function current(tx: Tx, { id, project_id, credentials }: TriedConfig) {
   const ours = and(eq(providerConfigs.id, id), eq(providerConfigs.project_id, project_id))
-  const [row] = await held(tx.select().from(providerConfigs).where(ours))
+  const [row] = await forUpdate(tx.select().from(providerConfigs).where(ours))
   return row?.credentials === credentials ? row : undefined
 }
 

@@ -71,13 +71,13 @@ function readingRoutes(parts: ProviderParts): AnyRoute[] {
       handle: async (call) => ({
         data:
           (await ownOf(parts, call)) ??
-          shown(parts, await configs.find(parts.store.read, call.project_id, named(call))),
+          toResponse(parts, await configs.find(parts.store.read, call.project_id, named(call))),
       }),
     }),
   ]
 }
 
-const shown = ({ secrets, link_base, providers: { table } }: ProviderParts, row: ConfigRow) =>
+const toResponse = ({ secrets, link_base, providers: { table } }: ProviderParts, row: ConfigRow) =>
   record(row, { secrets, link_base: link_base(), table })
 
 interface OfConfig {
@@ -91,7 +91,10 @@ const ownOf = (parts: ProviderParts, call: Pick<Call, "project_id"> & OfConfig) 
   isOwn(call) ? instanceTrouble(parts, call.params.kind, call.project_id) : undefined
 
 /** The row of the instance's own provider. Throws 404 for a project that has providers of its own. */
-async function demandInstance({ store }: ProviderParts, call: Pick<Call, "project_id"> & OfConfig) {
+async function requireInstance(
+  { store }: ProviderParts,
+  call: Pick<Call, "project_id"> & OfConfig,
+) {
   const [first] = await routing(store.read, call.params.kind, call.project_id)
   if (first?.project_id === INSTANCE) return first
   return fail("not_found", "There is no such provider configuration.")
@@ -118,7 +121,7 @@ async function withInstance(parts: ProviderParts, call: ListCall, window: ListWi
   const { project_id, query } = call
   const { kind } = query
   const rows = await configs.list(store.read, project_id, kind, window)
-  const records = rows.map((row) => shown(parts, row))
+  const records = rows.map((row) => toResponse(parts, row))
   const { offset, after, before } = window
   const is_first = offset === 0 && after === undefined && before === undefined
   const has_room = is_first && rows.length < window.limit - 1
@@ -206,7 +209,7 @@ function endingRoutes(parts: ProviderParts): AnyRoute[] {
       handle: async (call) => {
         const { caller, project_id, body } = call
         const row = isOwn(call)
-          ? await demandInstance(parts, call)
+          ? await requireInstance(parts, call)
           : await configs.find(store.read, project_id, named(call))
         return { data: await tryProvider(parts, { caller, row, project_id }, body.to) }
       },
@@ -228,7 +231,7 @@ async function set(
   const maker = { secrets, by: caller, table: parts.providers.table }
   return store.tx(async (tx) => {
     const { row, made } = await configs.set(tx, ownerOf(call), wanted, maker)
-    const answer = { data: shown(parts, row), status: made ? 201 : 200 }
+    const answer = { data: toResponse(parts, row), status: made ? 201 : 200 }
     await keepAnswer(tx, claim, answer)
     return answer
   })
@@ -250,7 +253,7 @@ async function patch(
   }
   const maker = { secrets, by: call.caller, table: parts.providers.table }
   const after = await store.tx((tx) => configs.patch(tx, ownerOf(call), named(call), change, maker))
-  return { data: shown(parts, after) }
+  return { data: toResponse(parts, after) }
 }
 
 /** Complete credentials of a provider that is built here, and that leads nowhere it should not. */
@@ -261,7 +264,7 @@ async function judged(
   given: unknown,
 ): Promise<Credentials> {
   const problems = new Problems()
-  const descriptor = demandProvider(providers, kind, provider)
+  const descriptor = requireProvider(providers, kind, provider)
   const obstacle = descriptor.obstacle?.(providers.contexts[channelOf(kind)])
   if (obstacle !== undefined) problems.add("provider", "invalid", obstacle)
   const credentials = readCredentials(descriptor, given, problems)
@@ -272,7 +275,7 @@ async function judged(
 }
 
 /** Throws `validation_error`, with the providers of this kind that there are. */
-function demandProvider(
+function requireProvider(
   { table }: ProviderEnvironment,
   kind: ProviderKind,
   provider: string,

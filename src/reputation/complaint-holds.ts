@@ -8,7 +8,7 @@ import { type AnyWorkRows, holders, unhold } from "../jobs/holds"
 import { enqueue } from "../jobs/jobs"
 import { DeferredError } from "../jobs/work-item"
 import { cached } from "../store/cached"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import { removeSome } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { type CountedName, complainedOf, countsOf, hourOf, KEPT_HOURS } from "./hour-counts"
@@ -79,7 +79,7 @@ interface Tagged {
 }
 
 /** Throws DeferredError for a message whose tag or template is held. */
-export async function demandReleased(db: Reader, message: Tagged): Promise<void> {
+export async function requireReleased(db: Reader, message: Tagged): Promise<void> {
   const { project_id, tags, template_id } = message
   if (tags.length === 0 && template_id === null) return
   if (!settings()["reputation.enforced"]) return
@@ -154,7 +154,7 @@ export async function release(
   by: audit.By,
 ): Promise<number> {
   const id = await store.tx(async (tx) => {
-    const [hold] = await held(
+    const [hold] = await forUpdate(
       tx
         .select()
         .from(complaintHolds)

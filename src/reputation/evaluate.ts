@@ -79,16 +79,16 @@ export async function usualHour(
 export async function evaluate(store: Store, account_id: string): Promise<void> {
   const [account] = await store.read.select().from(accounts).where(eq(accounts.id, account_id))
   if (!account || account.deleting_at) return
-  const found = await judge(store.read, account)
+  const found = await assess(store.read, account)
   if (!differs(account, found)) return
   await store.tx(async (tx) => {
-    const before = await tenancy.hold(tx, account_id)
-    const decision = await judge(tx, before)
+    const before = await tenancy.findForUpdate(tx, account_id)
+    const decision = await assess(tx, before)
     if (differs(before, decision)) await write(tx, before, decision)
   })
 }
 
-async function judge(db: Reader, account: AccountRow): Promise<StatusDecision> {
+async function assess(db: Reader, account: AccountRow): Promise<StatusDecision> {
   const limits = thresholds()
   const at_ms = millis()
   const standing = standingOf(account)

@@ -2,7 +2,7 @@ import type * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { isoFrom, millis } from "../core/time"
 import { accounts } from "../identity/tables"
-import { holdById } from "../store/rows"
+import { rowForUpdate } from "../store/rows"
 import type { Tx } from "../store/store"
 import { type AccountRow, find } from "../tenancy/accounts"
 import { INSTANCE_SLUG } from "../tenancy/projects"
@@ -12,7 +12,7 @@ import { BLANK } from "./sending-status"
 
 /** Stops all sending of an account. Throws 404, and 409 where it is frozen already. */
 export async function freeze(tx: Tx, account_id: string, reason: string, by: audit.By) {
-  const before = await hold(tx, account_id)
+  const before = await findForUpdate(tx, account_id)
   if (before.sending_status === "frozen") {
     const details = { reason: "frozen", id: account_id }
     fail("conflict", "This account is frozen already.", details)
@@ -28,7 +28,7 @@ export async function freeze(tx: Tx, account_id: string, reason: string, by: aud
  * Throws 404, and 409 where it is not frozen. The audit log keeps the reason.
  */
 export async function unfreeze(tx: Tx, account_id: string, why: string, by: audit.By) {
-  const before = await hold(tx, account_id)
+  const before = await findForUpdate(tx, account_id)
   if (before.sending_status !== "frozen") {
     const text = `This account is ${before.sending_status}, not frozen. A throttled account becomes active by itself.`
     fail("conflict", text, { reason: "not_frozen", id: account_id })
@@ -42,8 +42,8 @@ export async function unfreeze(tx: Tx, account_id: string, why: string, by: audi
 }
 
 /** Not the account of the instance itself, which no route names. */
-async function hold(tx: Tx, account_id: string): Promise<AccountRow> {
-  const account = await holdById(tx, accounts, account_id)
+async function findForUpdate(tx: Tx, account_id: string): Promise<AccountRow> {
+  const account = await rowForUpdate(tx, accounts, account_id)
   const is_hidden = account === undefined || account.slug === INSTANCE_SLUG
   return is_hidden ? find(tx, "") : account
 }

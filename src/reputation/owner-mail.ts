@@ -26,7 +26,7 @@ export const reputationAlert: JobKind<ReputationAlert> = {
 }
 
 /** Tells every owner of the account what changed, or is about to, and what to do. */
-export const tellOwners = (store: Store, mail: SystemMail): JobHandler<ReputationAlert> => ({
+export const notifyOwners = (store: Store, mail: SystemMail): JobHandler<ReputationAlert> => ({
   run: async (alert) => {
     await store.tx(async (tx) => {
       const account = await rowById(tx, accounts, alert.account_id)

@@ -16,14 +16,14 @@ import { firstHour, type Thresholds, thresholds } from "./thresholds"
 const DAY_HOURS = 24
 const HISTORY_DAYS = 30
 
-interface Asked {
+interface Query {
   account_id: string
   /** Names and holds of this project only; of all without it. */
   project_id: string | undefined
 }
 
 /** The Reputation record: the status and the numbers of the account, and the names that stand out. */
-export async function report(db: Reader, rows: AnyWorkRows, asked: Asked) {
+export async function report(db: Reader, rows: AnyWorkRows, asked: Query) {
   const limits = thresholds()
   const at_ms = millis()
   const account = await find(db, asked.account_id)
@@ -58,7 +58,7 @@ export async function report(db: Reader, rows: AnyWorkRows, asked: Asked) {
     ...ratesOf(counts),
     hour_sent,
     usual_hour: await usualHour(db, account, at_ms),
-    thresholds: shown(limits),
+    thresholds: toResponse(limits),
     warning: warningOf(standing, readings, limits),
     forecast: forecast({ ...standing, hours, counts, base }, limits, at_ms),
     held,
@@ -74,7 +74,7 @@ export async function report(db: Reader, rows: AnyWorkRows, asked: Asked) {
 
 const rated = <Named extends ReputationCounts>(one: Named) => ({ ...one, ...ratesOf(one) })
 
-const shown = ({ throttled, frozen, held, recovery }: Thresholds) => ({
+const toResponse = ({ throttled, frozen, held, recovery }: Thresholds) => ({
   throttled,
   frozen,
   held,

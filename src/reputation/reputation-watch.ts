@@ -25,22 +25,22 @@ export function noteTrouble(tx: Tx, account_ids: Iterable<string>) {
 }
 
 /** Judges the accounts that have waited since the last time. */
-export async function judgeTroubled(store: Store): Promise<void> {
+export async function assessTroubled(store: Store): Promise<void> {
   const { accounts: waiting } = troubled(store.read)
   while (waiting.size > 0) {
     const ids = [...waiting]
     waiting.clear()
-    for (const id of ids) await judgeOne(store, id)
+    for (const id of ids) await assessOne(store, id)
   }
 }
 
 /** Judges the accounts that sent lately, and those that are not active. */
-export async function judgeAll(store: Store): Promise<void> {
+export async function assessAll(store: Store): Promise<void> {
   const present = hourOf(millis())
   const seen = new Set<string>()
   const judgeNew = async (ids: string[]) => {
     for (const id of ids) {
-      if (!seen.has(id)) await judgeOne(store, id)
+      if (!seen.has(id)) await assessOne(store, id)
       seen.add(id)
     }
   }
@@ -61,7 +61,7 @@ export async function judgeAll(store: Store): Promise<void> {
  * Its tags and templates first: one of them may be the only trouble. An account that cannot be judged
  * keeps no other from it.
  */
-async function judgeOne(store: Store, account_id: string) {
+async function assessOne(store: Store, account_id: string) {
   try {
     await holdComplained(store, account_id)
     await evaluate(store, account_id)
@@ -71,13 +71,13 @@ async function judgeOne(store: Store, account_id: string) {
 }
 
 /** Judges after each bounce or complaint, until the returned function is called. */
-export function judgeAfterTrouble(store: Store): () => Promise<void> {
+export function assessAfterTrouble(store: Store): () => Promise<void> {
   const { listeners } = troubled(store.read)
   const stop = new AbortController()
   let running: Promise<void> | undefined
   const run = async () => {
     await sleep(PAUSE_MILLISECONDS, stop.signal)
-    await judgeTroubled(store)
+    await assessTroubled(store)
   }
   const hear = () => {
     running ??= run().finally(() => {

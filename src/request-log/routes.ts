@@ -53,7 +53,7 @@ export const requestLogRoutes = ({ store, cursors }: RequestLogParts): AnyRoute[
     handle: async (call) => {
       const filter = filterOf(call.caller, call.query)
       const keyOf = async (id: string) => (await find(store.read, filter, id)).id
-      return listPage(call, cursors, { keyOf, ...list(store.read, filter) }, shown)
+      return listPage(call, cursors, { keyOf, ...list(store.read, filter) }, toResponse)
     },
   }),
 ]
@@ -86,4 +86,4 @@ function statuses(status: string | undefined) {
   return { least_status, most_status: least_status + 99 }
 }
 
-const shown = ({ id: _, project_id: __, ...entry }: RequestLogRow) => entry
+const toResponse = ({ id: _, project_id: __, ...entry }: RequestLogRow) => entry

@@ -7,7 +7,7 @@ import { millis, millisFrom, now } from "../core/time"
 import { projects } from "../identity/tables"
 import type { ProvingKey } from "../lib/signed-token"
 import { cached } from "../store/cached"
-import { holdById } from "../store/rows"
+import { rowForUpdate } from "../store/rows"
 import { prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { type KeyUse, type PublicJwk, signingKeys } from "./tables"
@@ -81,7 +81,7 @@ async function makeOnce(
   project_id: string,
   use: KeyUse,
 ): Promise<KeyRow> {
-  const project = await holdById(tx, projects, project_id)
+  const project = await rowForUpdate(tx, projects, project_id)
   if (!project) return fail("not_found", "There is no such project.")
   const rows = await keysOf(tx, project_id)
   const known = signing(rows, use)

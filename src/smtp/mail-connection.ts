@@ -128,7 +128,7 @@ export class MailConnection extends SMTPConnection {
   }
 
   /** What `isReady` says, and whether there is memory for a message of this size. */
-  demandRoom(size = 0): void {
+  requireRoom(size = 0): void {
     const not_ready = this.#context.options.isReady()
     if (not_ready) throw asError(not_ready)
     if (!this.#room.hasRoom(size)) throw noMemory()

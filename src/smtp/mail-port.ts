@@ -251,7 +251,7 @@ class Library extends SMTPServer {
     const declared = sender.args ? Number((sender.args as { SIZE?: string }).SIZE) : Number.NaN
     const size = Number.isFinite(declared) ? declared : undefined
     const work = async () => {
-      connection.demandRoom(size)
+      connection.requireRoom(size)
       const { onSender } = this.#context.options
       await onSender?.({ address: sender.address, size }, connection.mail_session)
     }

@@ -5,7 +5,7 @@ const MOST_LINE_BYTES = 480
 /** An enhanced status code at the start of a text (RFC 3463). */
 export const ENHANCED = /^[245]\.\d{1,3}\.\d{1,3} /
 
-interface Place {
+interface Position {
   kind: "submission" | "inbound"
   secure: boolean
   /** Whether STARTTLS would work. */
@@ -21,7 +21,7 @@ export function inWords(
   code: number,
   data: string | string[] | null | undefined,
   context: string | false | undefined,
-  place: Place,
+  place: Position,
 ): [code: number, lines: string[]] {
   if (Array.isArray(data)) return [code, offered(data, place)]
   const text = data ?? ""
@@ -32,14 +32,14 @@ export function inWords(
 }
 
 /** Of EHLO: a login is offered only where TLS protects it, and TLS only where there is one. */
-const offered = (lines: string[], { secure, has_tls }: Place) =>
+const offered = (lines: string[], { secure, has_tls }: Position) =>
   lines.filter((line) => (line === "STARTTLS" ? has_tls : secure || !line.startsWith("AUTH ")))
 
 function reworded(
   code: number,
   text: string,
   context: string,
-  { kind, secure }: Place,
+  { kind, secure }: Position,
 ): [code: number, enhanced: string, text: string] {
   if (code === 530) return [530, "5.7.0", refusalText("unauthorized", secure ? LOG_IN : START_TLS)]
   if (code === 538) return [538, "5.7.11", refusalText("unauthorized", START_TLS)]

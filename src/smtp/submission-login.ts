@@ -61,7 +61,7 @@ export class SubmissionLogin {
 
   async #admit(key: string, address: string): Promise<Caller> {
     const caller = await this.#guard.admitKey(key, address, SCOPE)
-    demandPlan(caller)
+    requirePlan(caller)
     return caller
   }
 
@@ -74,7 +74,7 @@ export class SubmissionLogin {
   }
 }
 
-function demandPlan({ plan }: Caller) {
+function requirePlan({ plan }: Caller) {
   if (featuresOf(plan).smtp_submission) return
   const message = `The plan ${plan} does not include SMTP submission. Send by the HTTP API, or use a larger plan.`
   fail("plan_limit_exceeded", message, { resource: "smtp_submission", used: 0, limit: 0, plan })

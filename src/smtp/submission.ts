@@ -4,7 +4,7 @@ import type { Caller } from "../identity/caller"
 import { isMailbox, notOneAddress } from "../lib/address"
 import { allowanceOf, isFrozen, refuseFrozen, storedShareOf } from "../messages/accept"
 import { refuseAllSuppressed } from "../messages/suppressed"
-import { demandRoomFor } from "../tenancy/quotas"
+import { requireRoomFor } from "../tenancy/quotas"
 import { fullRefusal } from "../tenancy/stored-share"
 import { type MailServerOptions, type MailSession, SmtpReplyError } from "./mail-session"
 import { type SubmissionIdentity, SubmissionLogin } from "./submission-login"
@@ -77,7 +77,7 @@ async function admitRecipient(
   }
   if (isFrozen(caller)) await refuseFrozen(store.read, caller, "email", identity.recipients + 1)
   if (!isSandboxed(caller)) {
-    await demandRoomFor(store.read, allowanceOf(caller, "email"), identity.recipients + 1)
+    await requireRoomFor(store.read, allowanceOf(caller, "email"), identity.recipients + 1)
   }
   const full = await fullRefusal(store.read, storedShareOf(caller, caller.project_id))
   if (full) throw full

@@ -7,11 +7,11 @@ import type { Workers } from "../core/workers"
 import { NOT_OFFERED, readMetadata, readTags } from "../emails/fields"
 import type { SendRules } from "../emails/prepare"
 import { prepareBytes } from "../emails/submitted"
-import { AlreadyAnswered, type Claim, demandKeyForm, lookup, take } from "../http/idempotency"
+import { AlreadyAnswered, type Claim, lookup, requireKeyForm, take } from "../http/idempotency"
 import { refuseNotOffered } from "../http/validate"
 import type { Caller } from "../identity/caller"
 import { comparable, type Mailbox } from "../lib/address"
-import { accept, entryOf, type Intake, type MessageEntry } from "../messages/accept"
+import { accept, entryOf, type MessageEntry, type SendBatcher } from "../messages/accept"
 import type { NewMessage } from "../messages/pipeline"
 import { readCategory, readScheduledAt, readSubscriberId } from "../messages/send-fields"
 
@@ -32,7 +32,7 @@ export interface SubmitParts {
   store: Store
   blobs: Blobs
   workers: Workers
-  intake: Intake
+  intake: SendBatcher
   rules: SendRules
   /** The name of this instance in the `Received` header that it adds. */
   host: string
@@ -131,7 +131,7 @@ function readOptions(mail: SubmittedMail) {
   const metadata = readMetadata(values, problems)
   try {
     problems.throwIfAny()
-    if (idempotency_key !== null) demandKeyForm(idempotency_key)
+    if (idempotency_key !== null) requireKeyForm(idempotency_key)
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     throw new SubmissionRefusal(501, "5.5.4", "validation_error", error.message)

@@ -1,5 +1,5 @@
 import { and, eq, inArray, like, sql, sum } from "drizzle-orm"
-import { held } from "./dialect"
+import { forUpdate } from "./dialect"
 import { adder, prepared, remover } from "./statements"
 import type { Reader, Store, Tx } from "./store"
 import { counters } from "./tables"
@@ -90,7 +90,7 @@ export async function removeEmpty(store: Store, owner: string, prefix: string): 
  */
 export async function removeEmptyOf(tx: Tx, owner: string, names: string[]): Promise<number> {
   const ours = and(eq(counters.project_id, owner), inArray(counters.name, names))
-  const rows = await held(
+  const rows = await forUpdate(
     tx.select().from(counters).where(ours).orderBy(counters.name, counters.shard),
   )
   const all = Map.groupBy(rows, (row) => row.name)

@@ -13,7 +13,7 @@ import {
 import { dirname, join } from "node:path"
 import { codeOf } from "../core/faults"
 import { log } from "../core/log"
-import { demandFile, readSmallFile, UnusableFile } from "../core/small-file"
+import { readSmallFile, requireFile, UnusableFile } from "../core/small-file"
 
 /** Left in the data folder by the first commit, so that a lost database is missed. */
 const MARKER = "database-began"
@@ -210,7 +210,7 @@ export function lockFolder(path: string): () => void {
   try {
     guard.run("PRAGMA locking_mode = EXCLUSIVE")
     guard.run("BEGIN EXCLUSIVE")
-    demandFile(pidFile, NO_SERVER)
+    requireFile(pidFile, NO_SERVER)
     writeFileSync(pidFile, `${process.pid}\n`)
   } catch (error) {
     guard.close()
@@ -225,7 +225,7 @@ const NO_SERVER = "Make sure that no server uses this folder. Then remove it: Be
 
 /** SQLite does not tell which file it could not open, or why. */
 function openGuard(path: string): Database {
-  demandFile(path, NO_SERVER)
+  requireFile(path, NO_SERVER)
   try {
     return new Database(path, { create: true })
   } catch (error) {

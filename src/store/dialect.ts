@@ -9,15 +9,15 @@ interface Locking<Query> {
 }
 
 /** Holds the rows until the end of the transaction, so that what was read is still true then. */
-export const held = <Query extends object>(query: Query): Query =>
+export const forUpdate = <Query extends object>(query: Query): Query =>
   (query as Locking<Query>).for?.("update") ?? query
 
 /** As `held`, but others may hold the rows so at the same time: only a change has to wait. */
-export const heldForShare = <Query extends object>(query: Query): Query =>
+export const forShare = <Query extends object>(query: Query): Query =>
   (query as Locking<Query>).for?.("share") ?? query
 
 /** Nobody removes the rows before the end of the transaction. Other changes of them need not wait. */
-export const heldInPlace = <Query extends object>(query: Query): Query =>
+export const forKeyShare = <Query extends object>(query: Query): Query =>
   (query as Locking<Query>).for?.("key share") ?? query
 
 /** Lets several nodes claim from one queue. SQLite has one writer, so it has nothing to skip. */

@@ -2,7 +2,7 @@ import type { Statement as Compiled } from "bun:sqlite"
 import { Column, is, Param, Placeholder, SQL } from "drizzle-orm"
 import { isPlain } from "./columns"
 
-type Given = Record<string, unknown>
+type Input = Record<string, unknown>
 
 /** What drizzle's prepared query for bun:sqlite consists of (0.45); it keeps these to itself. */
 interface Innards {
@@ -16,7 +16,7 @@ interface Innards {
 }
 
 type Decoder = (value: never) => unknown
-type Execute = (values: Given) => unknown
+type Execute = (values: Input) => unknown
 
 /**
  * The same statement without the interpreter around it: drizzle walks the fields of a query anew for
@@ -27,7 +27,7 @@ export function directly(statement: object): Execute | undefined {
   const { executeMethod, query, stmt, logger, ...rest } = statement as Innards
   if (!stmt || !logger || rest.customResultMapper) return undefined
   const encode = valuesOf(query.params)
-  const run = (values: Given, way: "run" | "values") => {
+  const run = (values: Input, way: "run" | "values") => {
     logger.logQuery(query.sql, query.params)
     return stmt[way](...(encode(values) as never[]))
   }
@@ -48,8 +48,8 @@ export function takenApart(statement: object) {
   return { text: query.sql, values: valuesOf(query.params)({}), decode }
 }
 
-function valuesOf(params: unknown[]): (values: Given) => unknown[] {
-  const encoders = params.map((param): ((values: Given) => unknown) => {
+function valuesOf(params: unknown[]): (values: Input) => unknown[] {
+  const encoders = params.map((param): ((values: Input) => unknown) => {
     if (is(param, Placeholder)) return (values) => values[param.name]
     if (!is(param, Param)) return () => param
     const { value, encoder } = param
@@ -76,17 +76,17 @@ function decoderOf(
     columns.push({ table: path.length === 2 ? path[0] : undefined, name, ...decoder })
   }
   // A copy of this has room for all fields at once.
-  const empty: Given = {}
+  const empty: Input = {}
   if (tables.size === 0) for (const { name } of columns) empty[name] = null
   return (row) => {
-    const result: Given = { ...empty }
+    const result: Input = { ...empty }
     for (const table of tables) result[table] = {}
     for (let index = 0; index < columns.length; index++) {
       const column = columns[index]
       if (!column) continue
       const { table, name, decode } = column
       const value = row[index] ?? null
-      const place = table === undefined ? result : (result[table] as Given)
+      const place = table === undefined ? result : (result[table] as Input)
       place[name] = value === null || !decode ? value : decode(value as never)
     }
     return result

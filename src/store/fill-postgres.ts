@@ -6,7 +6,7 @@ import type { PostgresConnection } from "./shared-tables"
 
 interface FillOptions {
   /** Throws where there are rows already. Nobody else fills the database until all is over. */
-  demandEmpty: (tx: PostgresConnection) => Promise<void>
+  requireEmpty: (tx: PostgresConnection) => Promise<void>
   /** Hears of each part that was copied. What it throws ends the copying. */
   onRows: (rows: number) => void
   /** Changes what was copied, before it counts. */
@@ -20,14 +20,14 @@ interface FillOptions {
 export async function fillPostgres(
   path: string,
   url: string,
-  { demandEmpty, onRows, finish }: FillOptions,
+  { requireEmpty, onRows, finish }: FillOptions,
 ) {
   const source = new Database(path, { readonly: true, strict: true })
   const pool = connect(url, { max: 1, prepare: false })
   try {
     await pool.begin(async (tx) => {
       await lockMigrations(tx)
-      await demandEmpty(tx)
+      await requireEmpty(tx)
       await copyToPostgres(source, tx, { onRows: (_, rows) => onRows(rows) })
       await finish(tx)
     })

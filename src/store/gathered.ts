@@ -1,7 +1,7 @@
 import { perStore } from "./cached"
 import type { Reader } from "./store"
 
-interface Asked<Key, Value> {
+interface Query<Key, Value> {
   key: Key
   resolve: (value: Value) => void
   reject: (error: unknown) => void
@@ -15,7 +15,7 @@ interface Asked<Key, Value> {
 export function gathered<Key, Value>(
   read: (db: Reader, keys: Key[]) => Promise<Value[]>,
 ): (db: Reader, key: Key) => Promise<Value> {
-  const waitingOf = perStore(() => ({ list: [] as Asked<Key, Value>[] }))
+  const waitingOf = perStore(() => ({ list: [] as Query<Key, Value>[] }))
 
   async function flush(db: Reader) {
     const waiting = waitingOf(db)

@@ -30,7 +30,7 @@ interface Permit {
 const permits = new AsyncLocalStorage<Permit>()
 
 /** Throws where no closure of a group is running: the statement's `await` is missing. */
-export function demandPermit(): Permit {
+export function requirePermit(): Permit {
   const permit = permits.getStore()
   if (permit?.open) return permit
   throw new Error("A statement ran outside its transaction: is an `await` missing?")
@@ -114,7 +114,7 @@ export class GroupCommit {
 
   /** drizzle calls its logger before each statement, which makes this the place for a guard. */
   logQuery(text: string) {
-    const { effects, changes } = demandPermit()
+    const { effects, changes } = requirePermit()
     if (changes !== this.changes) throw new Error("A closure used the transaction of another store")
     changes.noteStatement(text, effects)
   }

@@ -1,5 +1,5 @@
 import { eq } from "drizzle-orm"
-import { held } from "./dialect"
+import { forUpdate } from "./dialect"
 import type { Reader, Store, Tx } from "./store"
 import { instanceValues } from "./tables"
 
@@ -10,9 +10,9 @@ export async function find(db: Pick<Reader, "select">, name: string): Promise<st
 }
 
 /** As `find`, and no other transaction changes the value before this one ends. */
-export async function hold(tx: Tx, name: string): Promise<string | undefined> {
+export async function findForUpdate(tx: Tx, name: string): Promise<string | undefined> {
   const own = eq(instanceValues.name, name)
-  const [kept] = await held(tx.select().from(instanceValues).where(own))
+  const [kept] = await forUpdate(tx.select().from(instanceValues).where(own))
   return kept?.value
 }
 

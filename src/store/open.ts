@@ -6,9 +6,9 @@ import { faultOf } from "../core/faults"
 import { pendingPostgres } from "./apply-migrations"
 import { type BeginMode, explained as explainedFile, NoDatabase, nothingIn } from "./database-file"
 import { pendingSqlite } from "./migrate"
-import { apart, readOneMoment } from "./one-moment"
 import { openPostgres, readPostgresMoment } from "./postgres"
 import { connect } from "./postgres-pool"
+import { apart, readSnapshot } from "./snapshot"
 import type { CopyLog } from "./sqlite"
 import { openSqlite } from "./sqlite"
 import type { Reader, Store } from "./store"
@@ -105,5 +105,5 @@ export function readDatabase<Result>(
   const { database_url } = settings
   return database_url
     ? readPostgresMoment(database_url, look)
-    : readOneMoment(sqlitePath(settings), apart(true), look)
+    : readSnapshot(sqlitePath(settings), apart(true), look)
 }

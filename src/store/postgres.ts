@@ -14,8 +14,8 @@ import { NoDatabase } from "./database-file"
 import { HEAVY_READ_MS, type HeavyPlace, HeavyReads, tookTooLong } from "./heavy-reads"
 import { uuidOfBytes } from "./id-bytes"
 import { migratePostgres } from "./migrate"
-import { apart } from "./one-moment"
 import { connect, POOL } from "./postgres-pool"
+import { apart } from "./snapshot"
 import type { Closure, Reader, Store, Tx } from "./store"
 
 /** Connections that search for long. The others are for everything else. */
@@ -65,7 +65,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   }
   try {
     if (direct_url) direct = await connectPatiently(direct_url, MAX_DIRECT, options)
-    if (options.demand) await demandBegun(pool, url)
+    if (options.demand) await requireBegun(pool, url)
     await migratePostgres(direct ?? pool)
     await tuneAutovacuum(direct ?? pool)
   } catch (error) {
@@ -201,7 +201,7 @@ function once(act: () => void): () => void {
   }
 }
 
-async function demandBegun(pool: SQL, url: string) {
+async function requireBegun(pool: SQL, url: string) {
   const [ledger] = await pool`SELECT to_regclass('belfry_migrations') AS oid`
   if (!ledger?.oid) throw new NoDatabase(`${nameOf(url)} ${EMPTY}`)
 }

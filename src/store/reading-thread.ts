@@ -4,8 +4,8 @@ import { faultOf } from "../core/faults"
 import { openWorkers, WorkerTimeout } from "../core/workers"
 import { takenApart } from "./direct-statements"
 import { HEAVY_READ_MS, HeavyReads, tookTooLong } from "./heavy-reads"
-import type { ReaderAccess } from "./one-moment"
 import type { ReadOrder } from "./read-task"
+import type { ReaderAccess } from "./snapshot"
 import type { HeavyRead, Reader } from "./store"
 
 /** Of the thread, as of `nice`: what is accepted and sent goes first. */

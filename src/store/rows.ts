@@ -17,7 +17,7 @@ import {
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import { firstIdAt, isUuid } from "../core/ids"
 import { millisFrom } from "../core/time"
-import { held } from "./dialect"
+import { forUpdate } from "./dialect"
 import { readHeavy } from "./heavy-reads"
 import type { HeavyRead, Reader, Select, Store, Tx } from "./store"
 
@@ -44,13 +44,13 @@ export async function rowById<Table extends TableWithId>(
 }
 
 /** As `rowById`, and no other transaction changes the row before this one ends. */
-export async function holdById<Table extends TableWithId>(
+export async function rowForUpdate<Table extends TableWithId>(
   tx: Tx,
   table: Table,
   id: string,
   among?: SQL,
 ): Promise<Table["$inferSelect"] | undefined> {
-  const [row] = isUuid(id) ? await held(rowsOf(tx, table, and(among, eq(table.id, id)))) : []
+  const [row] = isUuid(id) ? await forUpdate(rowsOf(tx, table, and(among, eq(table.id, id)))) : []
   return row
 }
 

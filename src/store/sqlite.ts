@@ -18,10 +18,10 @@ import {
 } from "./database-file"
 import { CHECKED_AT_OPEN_BYTES } from "./file-check"
 import { checkFile, type LogState } from "./file-tasks"
-import { demandPermit, GroupCommit } from "./group-commit"
+import { GroupCommit, requirePermit } from "./group-commit"
 import { migrateSqlite } from "./migrate"
-import { readOneMoment } from "./one-moment"
 import { openReadingThread } from "./reading-thread"
+import { readSnapshot } from "./snapshot"
 import { rawSqlite } from "./statements"
 import type { Reader, Store, Tx } from "./store"
 import { leaveLog } from "./uncopied-log"
@@ -97,8 +97,8 @@ function open(options: SqliteOptions, release: () => void): Store {
   const tx: Tx = Object.assign(drizzle(writer, { logger: group }) as unknown as Tx, {
     ...access,
     changeCount: (table: string) => group.changes.countOf(table),
-    afterCommit: (effect: () => void) => void demandPermit().effects.push(effect),
-    noteChange: (table: string) => group.changes.note(table, demandPermit().effects),
+    afterCommit: (effect: () => void) => void requirePermit().effects.push(effect),
+    noteChange: (table: string) => group.changes.note(table, requirePermit().effects),
   })
   rawSqlite.set(tx, writer)
   const committed = {
@@ -114,7 +114,7 @@ function open(options: SqliteOptions, release: () => void): Store {
     read,
     isAlone: true,
     tx: (closure, large_of) => group.run(() => closure(tx), large_of),
-    snapshot: (look) => readOneMoment(path, { ...access, changeCount: () => undefined }, look),
+    snapshot: (look) => readSnapshot(path, { ...access, changeCount: () => undefined }, look),
     async notify() {}, // one process holds the file: what is in its memory reaches everybody
     async listen() {},
     file: { path, is_checked },
@@ -191,7 +191,7 @@ function openWriter(path: string, tuning: Tuning, found: { is_there: boolean; is
   writer.run("PRAGMA temp_store = MEMORY")
   writer.run(`PRAGMA wal_autocheckpoint = ${tuning.wal_autocheckpoint}`)
   writer.run(`PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}`)
-  if (found.is_there && found.is_small) demandSound(path)
+  if (found.is_there && found.is_small) requireSound(path)
   migrateSqlite(writer)
   writer.run("PRAGMA foreign_keys = ON") // after migrations: a rebuilt table needs it off
   writer.run(`PRAGMA busy_timeout = ${BUSY_MILLISECONDS}`) // it blocks the event loop: short
@@ -200,7 +200,7 @@ function openWriter(path: string, tuning: Tuning, found: { is_there: boolean; is
 }
 
 /** On a connection of its own: the cache of the writer would keep every page that was read. */
-function demandSound(path: string) {
+function requireSound(path: string) {
   const faults = checkFile({ path, how: "quick" })
   if (faults.length === 0) return
   throw new DamagedDatabase(`${path} is damaged: ${faults.join("; ")}.`, path)

@@ -10,7 +10,7 @@ import {
 import type { SQLiteTable } from "drizzle-orm/sqlite-core"
 import { isPlain, postgresType } from "./columns"
 import { directly } from "./direct-statements"
-import { demandPermit } from "./group-commit"
+import { requirePermit } from "./group-commit"
 import { uuidOfBytes } from "./id-bytes"
 import type { Reader, Tx } from "./store"
 
@@ -18,10 +18,10 @@ type Holes = Record<string, Column>
 type Slots<Named extends Holes> = { [Name in keyof Named]: SQL<GetColumnData<Named[Name]>> }
 type Values<Named extends Holes> = { [Name in keyof Named]: GetColumnData<Named[Name]> }
 
-type Given = Record<string, unknown>
+type Input = Record<string, unknown>
 
 interface Statement<Rows> {
-  execute(values: Given): Promise<Rows>
+  execute(values: Input): Promise<Rows>
 }
 
 /** The driver's connection behind a SQLite `Reader` or `Tx`; `sqlite.ts` enters both. */
@@ -37,7 +37,7 @@ export function prepared<Db extends Reader, Named extends Holes, Rows>(
   holes: Named,
   build: (database: Db, slots: Slots<Named>) => { prepare(): Statement<Rows> },
 ) {
-  const compiled = new WeakMap<Db, (values: Given) => Promise<Rows> | Rows>()
+  const compiled = new WeakMap<Db, (values: Input) => Promise<Rows> | Rows>()
   const slots = slotsFor(holes)
 
   return async (database: Db, values: Values<Named>): Promise<Rows> => {
@@ -60,14 +60,14 @@ export function preparedAtOnce<Named extends Holes, Row>(
   holes: Named,
   build: (database: Reader, slots: Slots<Named>) => { prepare(): Statement<Row[]> },
 ) {
-  const compiled = new WeakMap<Reader, (values: Given) => Row[]>()
+  const compiled = new WeakMap<Reader, (values: Input) => Row[]>()
   const slots = slotsFor(holes)
 
   return (database: Reader, values: Values<Named>): Row[] => {
     const known = compiled.get(database)
     if (known) return known(values)
     const execute = directly(build(database, slots).prepare()) as
-      | ((values: Given) => Row[])
+      | ((values: Input) => Row[])
       | undefined
     if (!execute) throw new Error("This statement cannot be read at once")
     compiled.set(database, execute)
@@ -236,7 +236,7 @@ function rowsRunner(written: string, columns: [string, Column][], texts: Texts) 
     if (rows.length === 0) return fresh
     const database = rawSqlite.get(tx)
     if (database) {
-      const { changes, effects } = demandPermit()
+      const { changes, effects } = requirePermit()
       if (!quiet) changes.note(written, effects)
       const statement = compiled.get(database) ?? database.prepare(one)
       compiled.set(database, statement)

@@ -4,7 +4,7 @@ import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
 import type { DecidedSubscriber } from "./decision"
 import { byIds } from "./find-subscriber"
-import { heirsOf } from "./merged-subscribers"
+import { mergedIds } from "./merged-subscribers"
 import { subscribers, unsubscribes } from "./tables"
 
 /** A subscriber with everything that the decision asks of it. */
@@ -49,7 +49,7 @@ export async function heirsIncluded(
   const members = await audienceOf(db, project_id, ids, lock)
   for (let looks = 0; looks < MOST_LOOKS; looks++) {
     const missing = ids.filter((id) => !members.has(id))
-    const heirs = missing.length > 0 ? await heirsOf(db, { project_id, ids: missing }) : []
+    const heirs = missing.length > 0 ? await mergedIds(db, { project_id, ids: missing }) : []
     if (heirs.length === 0) break
     const theirs = heirs.map(({ subscriber_id }) => subscriber_id)
     const kept = await audienceOf(db, project_id, theirs, lock)

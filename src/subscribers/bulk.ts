@@ -1,17 +1,17 @@
 import type { Problems } from "../core/errors"
 import { type BulkItems, readItems, shownFailures } from "../http/bulk-items"
 import { check } from "../http/validate"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import type { Tx } from "../store/store"
 import { rowsByExternalId, type SubscriberRow } from "./find-subscriber"
 import * as schemas from "./schemas"
-import { type GivenSubscriber, readNew } from "./subscriber-input"
+import { readNew, type SubscriberInput } from "./subscriber-input"
 import { changed, insertAll, newRow, type SubscriberChange, updateAll } from "./subscribers"
 
 type BulkMode = "upsert" | "skip"
 
 /** A list of subscribers, as it was read. */
-export interface SubscriberBulk extends BulkItems<GivenSubscriber> {
+export interface SubscriberBulk extends BulkItems<SubscriberInput> {
   mode: BulkMode
 }
 
@@ -42,14 +42,14 @@ interface Saving {
   project_id: string
   mode: BulkMode
   /** By external id. */
-  left: Map<string, GivenSubscriber[]>
+  left: Map<string, SubscriberInput[]>
   counts: { created: number; updated: number; skipped: number }
 }
 
 /** Returns what another transaction added meanwhile: it is found when it is looked for again. */
 async function saveSome(tx: Tx, { project_id, mode, left, counts }: Saving) {
   const names = [...left.keys()].sort() // everywhere the same order of locks
-  const rows = await held(rowsByExternalId(tx, project_id, names))
+  const rows = await forUpdate(rowsByExternalId(tx, project_id, names))
   const known = new Map(rows.map((row) => [row.external_id, row]))
   const changes: SubscriberChange[] = []
   const fresh: SubscriberRow[] = []

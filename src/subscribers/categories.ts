@@ -6,7 +6,7 @@ import { projects } from "../identity/tables"
 import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { nearest, shortened, slugFrom } from "../lib/text"
 import { cached } from "../store/cached"
-import { countRows, holdById } from "../store/rows"
+import { countRows, rowForUpdate } from "../store/rows"
 import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import type { CategoryChanges, NewCategory } from "./category-schemas"
@@ -46,16 +46,16 @@ const findAll = prepared({ project_id: categories.project_id }, (db: Reader, slo
 )
 
 /** Throws 422 `unknown_category` where the project has categories, and not this one. */
-export async function demandCategory(
+export async function requireCategory(
   db: Reader,
   project_id: string,
   slug: string | null | undefined,
 ): Promise<void> {
-  if (slug != null) demandAmong(await knownCategories(db, project_id), slug)
+  if (slug != null) requireAmong(await knownCategories(db, project_id), slug)
 }
 
-/** As `demandCategory`, of categories that were read. */
-export function demandAmong(known: ReadonlyMap<string, unknown>, slug: string): void {
+/** As `requireCategory`, of categories that were read. */
+export function requireAmong(known: ReadonlyMap<string, unknown>, slug: string): void {
   if (known.size === 0 || known.has(slug)) return
   throw invalid("category", UNKNOWN_CATEGORY, noSuchCategory(slug, known.keys()))
 }
@@ -83,8 +83,8 @@ export const category = noun({
 
 /** Throws 409 `conflict` where the slug is taken, and 422 at the limit. */
 export async function create(tx: Tx, caller: Caller, given: NewCategory): Promise<CategoryRow> {
-  await holdById(tx, projects, caller.project_id)
-  await demandRoom(tx, caller.project_id)
+  await rowForUpdate(tx, projects, caller.project_id)
+  await requireRoom(tx, caller.project_id)
   const { name, slug = slugFrom(name) } = given
   if (slug === "") throw invalid("slug", "required", NO_SLUG)
   return category.insert(tx, caller, { ...DEFAULTS, ...given, ...channelsOf(given), slug })
@@ -108,7 +108,7 @@ const DEFAULTS = {
 
 const NO_SLUG = "The name has no letter from a to z and no digit to make a slug of. Give a slug."
 
-async function demandRoom(tx: Tx, project_id: string) {
+async function requireRoom(tx: Tx, project_id: string) {
   const used = await countRows(tx, categories, eq(categories.project_id, project_id))
   if (used < MOST_CATEGORIES) return
   const text = `A project has at most ${MOST_CATEGORIES} categories. Delete one first.`

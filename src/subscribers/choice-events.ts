@@ -17,10 +17,10 @@ export interface ToldChoice {
 }
 
 /** Emits the event of a choice, in the transaction that makes it (contract 30, section 6). */
-export const tellChoice = (tx: Tx, told: ToldChoice): Promise<void> => tellChoices(tx, [told])
+export const notifyChoice = (tx: Tx, told: ToldChoice): Promise<void> => notifyChoices(tx, [told])
 
 /** As `tellChoice`, for all that one request chooses: that may be thousands. */
-export async function tellChoices(tx: Tx, list: ToldChoice[]): Promise<void> {
+export async function notifyChoices(tx: Tx, list: ToldChoice[]): Promise<void> {
   if (list.length > 0) await emitAll(tx, list.map(eventOf))
 }
 

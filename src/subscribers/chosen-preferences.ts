@@ -5,9 +5,9 @@ import { now } from "../core/time"
 import type { Caller } from "../identity/caller"
 import { projects } from "../identity/tables"
 import { AUDIENCE_CHANNELS, type AudienceChannel, type ChosenPreferences } from "../lib/preferences"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import type { Tx } from "../store/store"
-import { type ToldChoice, tellChoices } from "./choice-events"
+import { notifyChoices, type ToldChoice } from "./choice-events"
 import type { SubscriberRow } from "./find-subscriber"
 import { subscribers } from "./tables"
 
@@ -32,7 +32,7 @@ export async function choose(
   })
   const ended = [...after].filter(([name]) => !before.has(name))
   const begun = [...before].filter(([name]) => !after.has(name))
-  await tellChoices(tx, [
+  await notifyChoices(tx, [
     ...ended.map(([, one]) => tell("unsubscribed", one)),
     ...begun.map(([, one]) => tell("resubscribed", one)),
   ])
@@ -67,7 +67,7 @@ export async function chooseDefault(
 ): Promise<void> {
   const { account_id, project_id } = caller
   const ours = and(eq(projects.id, project_id), eq(projects.account_id, account_id))
-  const [row] = await held(tx.select().from(projects).where(ours))
+  const [row] = await forUpdate(tx.select().from(projects).where(ours))
   if (!row) return fail("not_found", "There is no such project.")
   const { quiet_hours: _, default_preferences: __, ...others } = row.settings
   const settings = {

@@ -1,8 +1,8 @@
 import { and, eq, inArray } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
-import { held, idList, isAmong } from "../store/dialect"
-import { holdById, rowById } from "../store/rows"
+import { forUpdate, idList, isAmong } from "../store/dialect"
+import { rowById, rowForUpdate } from "../store/rows"
 import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { subscribers } from "./tables"
@@ -33,13 +33,13 @@ export const lookup = (
     : lookupExternal(db, project_id, id_or_external)
 
 /** As `find`, and no other transaction changes the row before this one ends. */
-export const hold = async (
+export const findForUpdate = async (
   tx: Tx,
   project_id: string,
   id_or_external: string,
 ): Promise<SubscriberRow> =>
   (isUuid(id_or_external)
-    ? await holdById(tx, subscribers, id_or_external, ofProject(project_id))
+    ? await rowForUpdate(tx, subscribers, id_or_external, ofProject(project_id))
     : await holdExternal(tx, project_id, id_or_external)) ?? noSubscriber()
 
 /** By its external id, which may look like a UUID here. Throws 404 `subscriber_not_found`. */
@@ -68,7 +68,7 @@ export async function holdExternal(
 ): Promise<SubscriberRow | undefined> {
   if (external_id.includes(NUL)) return undefined
   const wanted = and(ofProject(project_id), eq(subscribers.external_id, external_id))
-  const [row] = await held(tx.select().from(subscribers).where(wanted))
+  const [row] = await forUpdate(tx.select().from(subscribers).where(wanted))
   return row
 }
 

@@ -36,7 +36,7 @@ export const takenInBy = prepared({ project_id, ids: idList }, (db: Reader, slot
 )
 
 /** The subscriber that took in each of these removed ones. One that no merge removed is missing. */
-export const heirsOf = prepared({ project_id, ids: idList }, (db: Reader, slot) =>
+export const mergedIds = prepared({ project_id, ids: idList }, (db: Reader, slot) =>
   db
     .select({ id, subscriber_id })
     .from(mergedSubscribers)
@@ -44,7 +44,7 @@ export const heirsOf = prepared({ project_id, ids: idList }, (db: Reader, slot) 
 )
 
 /** Throws 409 `conflict` where the merge of `gone` into `kept` makes more than `MOST_MERGED`. */
-export async function demandMergeable(
+export async function requireMergeable(
   db: Reader,
   kept: SubscriberRow,
   gone: SubscriberRow,

@@ -3,7 +3,7 @@ import { refuseUnknownNames, shownNow } from "../operations/preference-names"
 import { reachabilityOf } from "../operations/reachability"
 import type { Store } from "../store/store"
 import { choose, chooseDefault } from "./chosen-preferences"
-import { find, hold } from "./find-subscriber"
+import { find, findForUpdate } from "./find-subscriber"
 import {
   EXAMPLE,
   Preferences,
@@ -116,7 +116,7 @@ async function changed(
 ) {
   const chosen = await store.tx(async (tx) => {
     await refuseUnknownNames(tx, project_id, body)
-    const subscriber = await hold(tx, project_id, params.subscriber_id)
+    const subscriber = await findForUpdate(tx, project_id, params.subscriber_id)
     const before = mode === "merge" ? subscriber.preferences : null
     const after = mergedPreferences(before, body)
     await choose(tx, caller, subscriber, after)

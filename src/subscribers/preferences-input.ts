@@ -16,7 +16,7 @@ const WORKFLOW_KEY = /^[a-z0-9][a-z0-9-]{0,63}$/
 /** Entries for topics, and for workflows, of one subscriber. */
 export const MOST_ENTRIES = 1000
 
-/** Reads preferences. Whether the categories and topics exist is asked later, with `demandKnown`. */
+/** Reads preferences. Whether the categories and topics exist is asked later, with `requireKnown`. */
 export function readPreferences(body: unknown, problems: Problems): PreferencesChange {
   check(PreferencesBody, body, problems)
   if (problems.any) return {}
@@ -44,7 +44,7 @@ export function namesIn(change: PreferencesChange): { categories: string[]; topi
 }
 
 /** Adds a problem for each category and topic that the project does not have. */
-export function demandKnown(
+export function requireKnown(
   change: PreferencesChange,
   known: { categories: ReadonlySet<string>; topics: ReadonlySet<string> },
   problems: Problems,

@@ -16,7 +16,7 @@ import { readBulk, saveAll } from "./bulk"
 import {
   find,
   findExternal,
-  hold,
+  findForUpdate,
   holdExternal,
   noSubscriber,
   type SubscriberRow,
@@ -225,7 +225,7 @@ const oneRoutes = (parts: ListParts): AnyRoute[] => [
     ],
     handle: async ({ project_id, params, body }) => ({
       data: await parts.store.tx(async (tx) => {
-        const before = await hold(tx, project_id, params.subscriber_id)
+        const before = await findForUpdate(tx, project_id, params.subscriber_id)
         return shown(await subscribers.patch(tx, before, body))
       }),
     }),
@@ -237,6 +237,6 @@ const oneRoutes = (parts: ListParts): AnyRoute[] => [
     response: Deleted,
     errors: ["subscriber_not_found"],
     handle: (call) =>
-      remove(parts, call, (tx) => hold(tx, call.project_id, call.params.subscriber_id)),
+      remove(parts, call, (tx) => findForUpdate(tx, call.project_id, call.params.subscriber_id)),
   }),
 ]

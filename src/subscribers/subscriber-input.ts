@@ -18,18 +18,18 @@ export type SubscriberFields = Partial<
 >
 
 /** A subscriber as a body describes it. */
-export interface GivenSubscriber {
+export interface SubscriberInput {
   external_id: string
   fields: SubscriberFields
 }
 
 /** What a change of a subscriber says. */
-export interface GivenChanges {
+export interface ChangesInput {
   fields: SubscriberFields & Partial<Pick<SubscriberRow, "external_id" | "status">>
 }
 
 /** Reads a new subscriber, or an item of a list of them. */
-export function readNew(body: unknown, problems: Problems): GivenSubscriber {
+export function readNew(body: unknown, problems: Problems): SubscriberInput {
   const { external_id = "", ...rest } = readAs(schemas.NewSubscriber, body, problems)
   checkExternalId(external_id, problems)
   return { external_id, fields: readFields(rest, problems) }
@@ -42,7 +42,7 @@ export function readUpsert(body: unknown, problems: Problems) {
 }
 
 /** Reads a change. */
-export function readChanges(body: unknown, problems: Problems): GivenChanges {
+export function readChanges(body: unknown, problems: Problems): ChangesInput {
   const { external_id, status, ...rest } = readAs(schemas.SubscriberPatch, body, problems)
   if (external_id !== undefined) checkExternalId(external_id, problems)
   const own = { ...(external_id !== undefined && { external_id }), ...(status && { status }) }
@@ -70,9 +70,9 @@ function checkExternalId(external_id: string, problems: Problems): void {
   if (problem !== undefined) problems.add("external_id", "reserved", problem)
 }
 
-type GivenFields = Omit<Static<typeof schemas.NewSubscriber>, "external_id">
+type FieldsInput = Omit<Static<typeof schemas.NewSubscriber>, "external_id">
 
-function readFields(given: Partial<GivenFields>, problems: Problems): SubscriberFields {
+function readFields(given: Partial<FieldsInput>, problems: Problems): SubscriberFields {
   const { email, phone, name, avatar_url, locale, timezone, metadata, tags } = given
   if (phone != null && !isPhone(phone)) problems.add("phone", "invalid_phone_number", NOT_A_PHONE)
   if (avatar_url != null && !isWebAddress(avatar_url))

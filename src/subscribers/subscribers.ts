@@ -13,7 +13,7 @@ import type { Tx } from "../store/store"
 import { holdExternal, lookupExternal, type SubscriberRow } from "./find-subscriber"
 import { type PostedRow, postChanges } from "./postings"
 import { entriesOf, searchKeyOf } from "./search-words"
-import type { GivenChanges, GivenSubscriber } from "./subscriber-input"
+import type { ChangesInput, SubscriberInput } from "./subscriber-input"
 import {
   mergedSubscribers,
   subscribers,
@@ -26,7 +26,7 @@ import {
 export async function create(
   tx: Tx,
   project_id: string,
-  given: GivenSubscriber,
+  given: SubscriberInput,
 ): Promise<SubscriberRow> {
   const [row] = await insertAll(tx, project_id, [newRow(project_id, given)])
   return row ?? taken(tx, project_id, given.external_id)
@@ -42,7 +42,7 @@ async function taken(tx: Tx, project_id: string, external_id: string): Promise<n
 export async function put(
   tx: Tx,
   project_id: string,
-  given: GivenSubscriber,
+  given: SubscriberInput,
 ): Promise<{ row: SubscriberRow; is_new: boolean }> {
   const known = await holdExternal(tx, project_id, given.external_id)
   if (known) return { row: await change(tx, known, given.fields), is_new: false }
@@ -84,7 +84,7 @@ async function takeName(tx: Tx, project_id: string, external_id: string): Promis
  * As `change`, for what a request says: the keys of its metadata are added to those that are there, and
  * null removes one. Throws 422 where they become too many.
  */
-export async function patch(tx: Tx, before: SubscriberRow, { fields }: GivenChanges) {
+export async function patch(tx: Tx, before: SubscriberRow, { fields }: ChangesInput) {
   const { metadata: given } = fields
   if (!given) return change(tx, before, fields)
   const keys = Object.entries({ ...before.metadata, ...given })

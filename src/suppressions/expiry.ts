@@ -1,6 +1,6 @@
 import { and, asc, inArray, isNotNull, lte } from "drizzle-orm"
 import { now } from "../core/time"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import type { Store } from "../store/store"
 import { removeRows } from "./suppressions"
 import { suppressions } from "./tables"
@@ -22,7 +22,7 @@ export async function purgeExpired(store: Store): Promise<number> {
       .select()
       .from(suppressions)
       .where(and(inArray(id, ids), over))
-    const rows = await held(found.orderBy(asc(id)))
+    const rows = await forUpdate(found.orderBy(asc(id)))
     const projects = Map.groupBy(rows, ({ project_id }) => project_id)
     for (const owner of [...projects.keys()].sort()) {
       await removeRows(tx, owner, projects.get(owner) ?? [])

@@ -1,6 +1,6 @@
 import { and, eq, inArray, lte, sql } from "drizzle-orm"
 import { now, secondsFromNow } from "../core/time"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import { newRowInserter } from "../store/statements"
 import type { Store, Tx } from "../store/store"
 import { generalBounces } from "./tables"
@@ -30,7 +30,9 @@ export async function repeatedly(
   const { address, first_at, latest_at } = generalBounces
   const ours = (some: string[]) =>
     and(eq(generalBounces.project_id, project_id), inArray(address, some))
-  const before = await held(tx.select().from(generalBounces).where(ours(known)).orderBy(address))
+  const before = await forUpdate(
+    tx.select().from(generalBounces).where(ours(known)).orderBy(address),
+  )
   const since = secondsFromNow(-WITHIN_SECONDS)
   const until = secondsFromNow(-APART_SECONDS)
   const counts = (time: string) => time > since && time <= until

@@ -74,13 +74,13 @@ export async function standing(
   return rows.filter(({ expires_at }) => expires_at === null || !isPast(expires_at))
 }
 
-interface AskedAddresses {
+interface AddressesQuery {
   project_id: string
   channel: SuppressionChannel
   addresses: readonly string[]
 }
 
-function inProject(db: Reader, { addresses, ...of }: AskedAddresses): Promise<SuppressionRow[]> {
+function inProject(db: Reader, { addresses, ...of }: AddressesQuery): Promise<SuppressionRow[]> {
   const [only] = addresses
   if (only === undefined) return NONE
   return addresses.length === 1
@@ -91,7 +91,7 @@ function inProject(db: Reader, { addresses, ...of }: AskedAddresses): Promise<Su
 const NONE: Promise<SuppressionRow[]> = Promise.resolve([])
 
 /** On Postgres what several messages ask at once is one round trip. */
-const together = gathered<AskedAddresses, SuppressionRow[]>(async (db, asked) => {
+const together = gathered<AddressesQuery, SuppressionRow[]>(async (db, asked) => {
   const places = asked.flatMap(({ project_id, channel, addresses }) =>
     addresses.map((address) => ({ project_id, channel, address })),
   )
@@ -103,9 +103,10 @@ const together = gathered<AskedAddresses, SuppressionRow[]>(async (db, asked) =>
   )
 })
 
-type Place = Pick<SuppressionRow, "project_id" | "channel" | "address">
+type Position = Pick<SuppressionRow, "project_id" | "channel" | "address">
 
-const placeOf = ({ project_id, channel, address }: Place) => [project_id, channel, address].join()
+const placeOf = ({ project_id, channel, address }: Position) =>
+  [project_id, channel, address].join()
 
 /** Those of the rows that count for a message. What holds for the whole project comes first. */
 export function amongRows(rows: SuppressionRow[], scope: MailScope): Suppressed {

@@ -29,7 +29,7 @@ export const suppressionRemoved: JobKind<RemovedAddresses> = {
 }
 
 /** Plans to tell the project's providers, where one of them has a list of its own. */
-export async function tellProviders(
+export async function notifyProviders(
   tx: Tx,
   project_id: string,
   rows: SuppressionRow[],

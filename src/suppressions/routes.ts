@@ -7,7 +7,7 @@ import { type AnyRoute, type Call, projectRow, route } from "../http/route"
 import { exported } from "./export"
 import * as schemas from "./schemas"
 import * as list from "./suppression-list"
-import { shown } from "./suppressions"
+import { toResponse } from "./suppressions"
 
 const BULK_LIMIT_BYTES = 8_388_608
 
@@ -60,7 +60,7 @@ const listRoute = ({ store, cursors }: ListParts): AnyRoute =>
       const { reason, channel, address, origin, diagnostic } = call.query
       const { after: created_after } = datesOf(call.query)
       const filter = { reason, channel, address, origin, diagnostic, created_after }
-      return listPage(call, cursors, list.list(store.read, call.project_id, filter), shown)
+      return listPage(call, cursors, list.list(store.read, call.project_id, filter), toResponse)
     },
   })
 

@@ -11,7 +11,7 @@ import { comparable, notOneAddress, parseMailbox } from "../lib/address"
 import { isPhone, NOT_A_PHONE } from "../lib/phone"
 import { anywhere } from "../lib/text"
 import { total } from "../store/counters"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import { idsBetween, timesBetween } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { amongRows, type MailScope, standing } from "./look-up"
@@ -20,9 +20,9 @@ import {
   counterOf,
   type NewSuppression,
   removeRows,
-  shown,
   suppress,
   suppressAll,
+  toResponse,
 } from "./suppressions"
 import {
   type SuppressionChannel,
@@ -58,10 +58,10 @@ export function readContact(
   return problems.add("email", "invalid_email", notOneAddress(email))
 }
 
-type GivenSuppression = Omit<NewSuppression, "origin">
+type SuppressionInput = Omit<NewSuppression, "origin">
 
 /** Reads the body of a new suppression. */
-export function readSuppression(body: unknown, problems: Problems): GivenSuppression {
+export function readSuppression(body: unknown, problems: Problems): SuppressionInput {
   checkFields(schemas.NewSuppression, body, problems)
   const given = (problems.any ? {} : body) as Static<typeof schemas.NewSuppression>
   const contact = problems.any ? undefined : readContact(given, problems)
@@ -95,11 +95,11 @@ export const suppression = noun({
   table: suppressions,
   missing: () => fail("not_found", "There is no such suppression."),
   counter: counterOf(),
-  toResponse: shown,
+  toResponse: toResponse,
 })
 
 /** Throws 409 where the address is suppressed in the whole project already. */
-export async function create(tx: Tx, caller: Caller, given: GivenSuppression) {
+export async function create(tx: Tx, caller: Caller, given: SuppressionInput) {
   const { project_id } = caller
   const [known] = await ofWholeProject(tx, project_id, given)
   if (known) return isThere(known)
@@ -117,13 +117,13 @@ const ofWholeProject = async (db: Reader, project_id: string, { channel, address
 const isThere = ({ id, address }: SuppressionRow): never =>
   fail("conflict", `${address} is suppressed already.`, { reason: "exists", id })
 
-type SuppressionBulk = BulkItems<GivenSuppression>
+type SuppressionBulk = BulkItems<SuppressionInput>
 
 /** Only the size of the list is checked as a whole; each address keeps its own problems. */
 export const readBulk = (body: unknown, problems: Problems): SuppressionBulk =>
   readItems(body, { name: "emails", most: schemas.MOST_AT_ONCE, read: readItem }, problems)
 
-function readItem(item: object, problems: Problems): GivenSuppression {
+function readItem(item: object, problems: Problems): SuppressionInput {
   checkFields(schemas.BulkSuppression, item, problems)
   const {
     email,
@@ -157,7 +157,7 @@ export async function removeAll(tx: Tx, caller: Caller, emails: string[]) {
     eq(suppressions.channel, "email"),
     inArray(suppressions.address, wanted),
   )
-  const rows = await held(tx.select().from(suppressions).where(ours).orderBy(suppressions.id))
+  const rows = await forUpdate(tx.select().from(suppressions).where(ours).orderBy(suppressions.id))
   await removeRows(tx, project_id, rows, caller)
   const removed = new Set(rows.map(({ address }) => address))
   const not_found = [...addresses].flatMap(([email, address]) =>
@@ -183,7 +183,7 @@ export async function check(
   scope: MailScope,
 ) {
   const found = amongRows(await standing(db, project_id, channel, [address]), scope).get(address)
-  return { address, suppressed: found !== undefined, suppression: found ? shown(found) : null }
+  return { address, suppressed: found !== undefined, suppression: found ? toResponse(found) : null }
 }
 
 interface SuppressionFilter {

@@ -6,10 +6,10 @@ import { emitAll } from "../events/emit"
 import { projects } from "../identity/tables"
 import { comparable } from "../lib/address"
 import { bumpAll, type Changes } from "../store/counters"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import { newRowInserter, prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
-import { tellProviders } from "./provider-lists"
+import { notifyProviders } from "./provider-lists"
 import {
   generalBounces,
   type SuppressionChannel,
@@ -105,7 +105,7 @@ export async function unsuppress(
   { channel, address, scope, reason, is_partial = false }: Unsuppressed,
   by: audit.By = audit.SYSTEM,
 ): Promise<SuppressionRow[]> {
-  const all = await held(rowsOf(tx, project_id, channel, [comparable(address)]))
+  const all = await forUpdate(rowsOf(tx, project_id, channel, [comparable(address)]))
   const meant = all.filter(
     (row) =>
       (reason === undefined || row.reason === reason) &&
@@ -138,7 +138,7 @@ export async function removeRows(
     rows.map((row) => eventOf(account_id, row, "deleted", at)),
   )
   if (!by) return
-  await tellProviders(tx, project_id, rows)
+  await notifyProviders(tx, project_id, rows)
   const entries = rows.map((row) => ({
     project_id,
     action: "suppression.deleted",
@@ -158,7 +158,7 @@ export async function forgetAddress(
   channel: SuppressionChannel,
   address: string,
 ): Promise<number> {
-  const rows = await held(rowsOf(tx, project_id, channel, [address]))
+  const rows = await forUpdate(rowsOf(tx, project_id, channel, [address]))
   const ids = rows.map(({ id }) => id)
   await tx.delete(suppressions).where(inArray(suppressions.id, ids))
   await count(tx, project_id, rows, -1)
@@ -184,7 +184,7 @@ const audited = ({ scope_type, scope_key, ...row }: SuppressionRow) => ({
 })
 
 /** The Suppression record of the contract (20, section 5). */
-export function shown({ project_id: _, scope_type: type, scope_key, ...row }: SuppressionRow) {
+export function toResponse({ project_id: _, scope_type: type, scope_key, ...row }: SuppressionRow) {
   const { id, channel, address, reason, origin, ...rest } = row
   return { id, channel, address, reason, origin, scope: scopeOf(type, scope_key), ...rest }
 }
@@ -242,7 +242,7 @@ async function makeWay(tx: Tx, project_id: string, rows: SuppressionRow[]) {
   const standing = new Map<string, SuppressionRow>()
   for (const channel of new Set(rows.map((row) => row.channel))) {
     const ours = rows.filter((row) => row.channel === channel).map(({ address }) => address)
-    const found = await held(rowsOf(tx, project_id, channel, ours))
+    const found = await forUpdate(rowsOf(tx, project_id, channel, ours))
     for (const row of found) standing.set(placeOf(row), row)
   }
   const outlasting = rows.filter((row) => {

@@ -21,24 +21,24 @@ const isZone = remembered((zone = "") => isTimeZone(zone))
 
 function localeOf(given: unknown): string {
   if (typeof given === "string" && isTag(given)) return given
-  throw new Unfit("failed", `"${shown(given)}" is not a language tag, such as en or de-AT.`)
+  throw new Unfit("failed", `"${toResponse(given)}" is not a language tag, such as en or de-AT.`)
 }
 
 function timezoneOf(given: unknown): string {
   if (typeof given === "string" && isZone(given)) return given
-  throw new Unfit("failed", `"${shown(given)}" is not a time zone, such as Europe/Vienna.`)
+  throw new Unfit("failed", `"${toResponse(given)}" is not a time zone, such as Europe/Vienna.`)
 }
 
 const MOST_SHOWN = 50
 
 /** A value in a message: short, and never an object. */
-const shown = (value: unknown) =>
+const toResponse = (value: unknown) =>
   (typeof value === "object" && value !== null ? "an object" : String(value)).slice(0, MOST_SHOWN)
 
 function numberOf(given: unknown, helper: string): number {
   const value = typeof given === "string" && given.trim() !== "" ? Number(given) : given
   if (typeof value === "number" && Number.isFinite(value)) return value
-  throw new Unfit("failed", `${helper} needs a number, but "${shown(given)}" is none.`)
+  throw new Unfit("failed", `${helper} needs a number, but "${toResponse(given)}" is none.`)
 }
 
 const STYLES = ["short", "medium", "long", "full"] as const
@@ -65,7 +65,7 @@ export function asDate(
 ): string {
   const moment = new Date(momentFrom(given))
   if (Number.isNaN(moment.getTime())) {
-    throw new Unfit("failed", `date needs a time of ISO 8601, but "${shown(given)}" is none.`)
+    throw new Unfit("failed", `date needs a time of ISO 8601, but "${toResponse(given)}" is none.`)
   }
   const word = String(format)
   const place = [localeOf(locale), timezoneOf(timezone)] as const
@@ -86,7 +86,7 @@ function inPattern(moment: Date, pattern: string, locale: string, timezone: stri
     const names = `short, medium, long, full, time, datetime, iso`
     throw new Unfit(
       "failed",
-      `"${shown(pattern)}" is no format of date. Use ${names}, or a pattern.`,
+      `"${toResponse(pattern)}" is no format of date. Use ${names}, or a pattern.`,
     )
   }
   const parts = numericParts(moment, timezone)

@@ -2,7 +2,6 @@ import type { Static } from "@sinclair/typebox"
 import type { Workers } from "../core/workers"
 import { smsSegments } from "../lib/sms-segments"
 import { textFromHtml } from "../lib/text-from-html"
-import { judgeTexts } from "./judge"
 import { GIVEN, type RenderedTexts, renderTexts, type TemplateRendering } from "./rendering"
 import type { Rendered } from "./schemas"
 import { afterChanges, type TemplateChanges } from "./template-input"
@@ -13,6 +12,7 @@ import {
   usableTexts,
   type WantedTexts,
 } from "./usable-template"
+import { validateTexts } from "./validate-template"
 
 /** The addresses of the pages of nobody, which a preview shows. */
 export interface PreviewPages {
@@ -35,7 +35,7 @@ export async function preview(
   variables: Record<string, unknown>,
 ): Promise<Preview> {
   const usable = await usableTemplate(parts.read, project_id, { ...wanted, preview: true })
-  return shown(usable, variables, await render(parts, project_id, usable, variables))
+  return toResponse(usable, variables, await render(parts, project_id, usable, variables))
 }
 
 export interface DraftToRender extends Pick<WantedTexts, "channel" | "locale"> {
@@ -50,7 +50,7 @@ export async function previewDraft(
   { template, variables, channel, locale }: DraftToRender,
 ): Promise<Preview> {
   const texts = afterChanges(template)
-  const { names, partials } = await judgeTexts(parts.workers, textsOf(texts))
+  const { names, partials } = await validateTexts(parts.workers, textsOf(texts))
   const own = {
     ...texts,
     ...{ id: null, name: template.name ?? "", version: 0 },
@@ -58,7 +58,7 @@ export async function previewDraft(
     detected_variables: names,
   }
   const usable = await usableTexts(parts.read, project_id, own, { channel, locale })
-  const made = shown(usable, variables, await render(parts, project_id, usable, variables))
+  const made = toResponse(usable, variables, await render(parts, project_id, usable, variables))
   return { ...made, template_id: null, version: null }
 }
 
@@ -69,7 +69,7 @@ const render = (
   variables: Record<string, unknown>,
 ) => renderTexts(parts, project_id, usable, variables, parts.pages)
 
-function shown(
+function toResponse(
   { template, channel, names, sources }: UsableTemplate,
   variables: Record<string, unknown>,
   { texts, without_value }: RenderedTexts,

@@ -9,7 +9,7 @@ import type { RateLimits } from "../http/rate-limits"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
 import { check } from "../http/validate"
 import { notOneAddress, parseMailbox } from "../lib/address"
-import { entryOf, type Intake, isFrozen, refuseFrozen } from "../messages/accept"
+import { entryOf, isFrozen, refuseFrozen, type SendBatcher } from "../messages/accept"
 import type { Store } from "../store/store"
 import { type DraftToRender, type PreviewParts, preview, previewDraft } from "./preview"
 import * as schemas from "./schemas"
@@ -21,7 +21,7 @@ export interface TemplateRenderParts {
   workers: Workers
   rules: SendRules
   blobs: Blobs
-  intake: Intake
+  intake: SendBatcher
   limits: RateLimits
 }
 

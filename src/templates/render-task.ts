@@ -9,7 +9,7 @@ import {
   Unfit,
 } from "./handlebars"
 import type { Rendered, RenderTask } from "./render"
-import { demandShallow } from "./syntax"
+import { requireShallow } from "./syntax"
 
 const MOST_COMPILED = 64
 
@@ -61,8 +61,8 @@ function compile(mode: RenderMode, source: string): Template {
   }
   const own = environments[mode]
   const tree = own.parse(source)
-  demandShallow(tree)
-  demandPlain(tree)
+  requireShallow(tree)
+  requirePlain(tree)
   const options = { strict: true, knownHelpersOnly: true, knownHelpers: knownHelpers(mode) }
   own.precompile(tree, options) // `compile` alone waits for the first call to find mistakes
   const template: Template = own.compile(tree, options)
@@ -76,11 +76,11 @@ const knownHelpers = (mode: RenderMode) => (mode === "json" ? { ...HELPERS, json
 
 const REFUSED = /^(Partial|Decorator)/
 
-function demandPlain(node: unknown) {
+function requirePlain(node: unknown) {
   if (typeof node !== "object" || node === null) return
   const { type, loc } = node as Partial<hbs.AST.Node>
   if (typeof type === "string" && REFUSED.test(type)) {
     throw new Unfit("syntax", "Partials and decorators are not available. Remove them.", loc)
   }
-  for (const [name, value] of Object.entries(node)) if (name !== "loc") demandPlain(value)
+  for (const [name, value] of Object.entries(node)) if (name !== "loc") requirePlain(value)
 }

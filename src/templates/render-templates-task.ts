@@ -10,11 +10,11 @@ import {
   Unfit,
 } from "./handlebars"
 import { type HelperSetting, handlebarsHelpers } from "./handlebars-helpers"
-import { COMPILER, CONTENT } from "./judge-task"
 import { DEADLINE_MS, LONG_MS, OUTPUT_BYTES } from "./limits"
 import { type Noticing, parseText, VALUE } from "./syntax"
 import type { TemplateVariable } from "./tables"
 import type { TemplateText } from "./texts"
+import { COMPILER, CONTENT } from "./validate-template-task"
 import { isOfType } from "./variables"
 
 /** All that is needed to render one channel of a template in one language. */

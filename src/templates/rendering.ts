@@ -5,9 +5,9 @@ import { projects } from "../identity/tables"
 import { cached } from "../store/cached"
 import type { Reader } from "../store/store"
 import type { TemplateSubscriber } from "../subscribers/template-subscriber"
-import { invalidTemplate } from "./judge"
 import type { RenderAnswer } from "./render-templates-task"
 import type { KeyedSources, TemplateRenderer } from "./template-renderer"
+import { invalidTemplate } from "./validate-template"
 
 /** What renders templates: where they are read, and the threads. */
 export interface TemplateRendering {
@@ -47,7 +47,7 @@ export async function renderTexts(
 }
 
 /** What every template is given, beside the pages of its recipient. */
-export interface GivenValues {
+export interface ValuesInput {
   subscriber: Record<string, unknown> | null
   project: { id: string; name: string }
   /** The moment of rendering, in ISO 8601. */
@@ -58,7 +58,7 @@ export interface GivenValues {
 export async function renderWith(
   renderer: TemplateRenderer,
   keyed: KeyedSources,
-  given: GivenValues,
+  given: ValuesInput,
   variables: Record<string, unknown>,
   pages: RecipientPages = {},
 ): Promise<RenderedTexts> {

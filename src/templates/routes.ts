@@ -38,7 +38,7 @@ export const templateRoutes = (parts: TemplateParts): AnyRoute[] => [
 type OfTemplate<Body = unknown, Query = unknown> = Call<Body, Query, { template_id: string }>
 
 /** The record as it is now, with the texts of its newest version or of another one. */
-async function shown(
+async function toResponse(
   { template_uses }: TemplateParts,
   db: Reader,
   row: TemplateRow,
@@ -66,9 +66,9 @@ const makingRoutes = (parts: TemplateParts): AnyRoute[] => [
     errors: ["conflict", "invalid_template"],
     idempotent: true,
     handle: async (call) => {
-      const { labels, written } = await writing.judgeNew(parts, call.caller, call.body)
+      const { labels, written } = await writing.validateNew(parts, call.caller, call.body)
       return answerOnce(parts.store, call.claim, async (tx) =>
-        shown(parts, tx, await templates.create(tx, call.caller, labels, written)),
+        toResponse(parts, tx, await templates.create(tx, call.caller, labels, written)),
       )
     },
   }),
@@ -84,7 +84,7 @@ const makingRoutes = (parts: TemplateParts): AnyRoute[] => [
     idempotent: true,
     handle: ({ caller, params, body, claim }) =>
       answerOnce(parts.store, claim, async (tx) =>
-        shown(parts, tx, await versions.duplicate(tx, caller, params.template_id, body.name)),
+        toResponse(parts, tx, await versions.duplicate(tx, caller, params.template_id, body.name)),
       ),
   }),
 ]
@@ -109,7 +109,7 @@ const readingRoutes = (parts: TemplateParts): AnyRoute[] => [
     handle: async ({ project_id, params }) => {
       const { read } = parts.store
       const row = await templates.find(read, project_id, params.template_id)
-      return { data: await shown(parts, read, row) }
+      return { data: await toResponse(parts, read, row) }
     },
   }),
 ]
@@ -181,7 +181,7 @@ async function change(
   whole: boolean,
 ) {
   const row = await writing.change(parts, caller, params.template_id, body, whole)
-  return { data: await shown(parts, parts.store.read, row) }
+  return { data: await toResponse(parts, parts.store.read, row) }
 }
 
 const versionRoutes = (parts: TemplateParts): AnyRoute[] => [
@@ -195,9 +195,9 @@ const versionRoutes = (parts: TemplateParts): AnyRoute[] => [
     errors: ["template_not_found", "not_found", "conflict"],
     handle: ({ caller, params: { template_id }, body: { version } }) =>
       parts.store.tx(async (tx) => {
-        await writing.demandPublishable(tx, caller.project_id, template_id, version)
+        await writing.requirePublishable(tx, caller.project_id, template_id, version)
         const row = await versions.publish(tx, caller, template_id, version)
-        return { data: await shown(parts, tx, row) }
+        return { data: await toResponse(parts, tx, row) }
       }),
   }),
   route({
@@ -209,7 +209,7 @@ const versionRoutes = (parts: TemplateParts): AnyRoute[] => [
     handle: ({ caller, params }) =>
       parts.store.tx(async (tx) => {
         const row = await templates.archive(tx, caller, params.template_id, parts.template_uses)
-        return { data: await shown(parts, tx, row) }
+        return { data: await toResponse(parts, tx, row) }
       }),
   }),
   route({
@@ -230,7 +230,7 @@ const versionRoutes = (parts: TemplateParts): AnyRoute[] => [
     handle: async ({ project_id, params }) => {
       const { read } = parts.store
       const row = await templates.find(read, project_id, params.template_id)
-      return { data: await shown(parts, read, row, versions.versionOf(params.version)) }
+      return { data: await toResponse(parts, read, row, versions.versionOf(params.version)) }
     },
   }),
   route({
@@ -243,9 +243,9 @@ const versionRoutes = (parts: TemplateParts): AnyRoute[] => [
     errors: ["template_not_found", "not_found", "conflict"],
     handle: ({ caller, params: { template_id }, body: { version } }) =>
       parts.store.tx(async (tx) => {
-        await writing.demandPublishable(tx, caller.project_id, template_id, version)
+        await writing.requirePublishable(tx, caller.project_id, template_id, version)
         const row = await versions.rollBack(tx, caller, template_id, version)
-        return { data: await shown(parts, tx, row) }
+        return { data: await toResponse(parts, tx, row) }
       }),
   }),
 ]

@@ -27,12 +27,12 @@ interface Scope {
 const ROOT: Scope = { depth: 0, path: "", locals: [] }
 
 /** Throws where the tree is nested too deeply: what walks through it works by recursion. */
-export function demandShallow(node: unknown, depth = 0): void {
+export function requireShallow(node: unknown, depth = 0): void {
   if (typeof node !== "object" || node === null) return
   const { type, loc } = node as Partial<hbs.AST.Node>
   if (depth > MOST_NODES_DEEP) throw new Unfit("syntax", "The template is nested too deeply.", loc)
   const inner = typeof type === "string" ? depth + 1 : depth
-  for (const [name, value] of Object.entries(node)) if (name !== "loc") demandShallow(value, inner)
+  for (const [name, value] of Object.entries(node)) if (name !== "loc") requireShallow(value, inner)
 }
 
 /**
@@ -53,7 +53,7 @@ export function parseText(
   if (typeof source !== "string") throw new Unfit("syntax", "A template must be a text.")
   refuseDeepBlocks(source)
   const tree = Handlebars.parse(source)
-  demandShallow(tree)
+  requireShallow(tree)
   const facts: TextFacts = { names: new Set(), partials: new Map() }
   new Walk(facts, noticing).program(tree, ROOT)
   return { tree, facts }
@@ -107,7 +107,7 @@ class Walk {
       node.params = (value as hbs.AST.SubExpression).params
       return
     }
-    demandHelper(target)
+    requireHelper(target)
     this.#arguments(node, scope, false)
   }
 
@@ -162,7 +162,7 @@ class Walk {
     }
     if (node.type === "SubExpression") {
       const call = node as hbs.AST.SubExpression
-      demandHelper(call.path as hbs.AST.PathExpression)
+      requireHelper(call.path as hbs.AST.PathExpression)
       this.#arguments(call, scope, is_soft)
     }
     return node
@@ -231,7 +231,7 @@ const isPlain = ({ type, data, depth, parts }: hbs.AST.PathExpression) =>
 const isCalledAsHelper = (path: hbs.AST.PathExpression) =>
   isPlain(path) && (VALUE_HELPERS.has(path.original) || BLOCKS.has(path.original))
 
-function demandHelper(path: hbs.AST.PathExpression): void {
+function requireHelper(path: hbs.AST.PathExpression): void {
   const { original, loc } = path
   if (isPlain(path) && VALUE_HELPERS.has(original)) return
   if (BLOCKS.has(original)) {

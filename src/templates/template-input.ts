@@ -59,7 +59,7 @@ export function readDraft(template: unknown, problems: Problems): TemplateChange
 
 const NO_TEXTS = "A template needs html, text, or the texts of a channel."
 
-type Given = Partial<Static<typeof TemplateInput>>
+type Input = Partial<Static<typeof TemplateInput>>
 
 function read(
   schema: typeof TemplateInput | typeof TemplatePatch,
@@ -69,7 +69,7 @@ function read(
   const settled = withFallbacks(body, problems)
   check(schema, settled, problems)
   if (problems.any) return { channels: {}, email: {}, draft: undefined }
-  const given = settled as Given
+  const given = settled as Input
   refuseNul(given, "", problems)
   const { description, tags, layout_id, locale, locales, variables, draft } = given
   if (layout_id && !isUuid(layout_id)) {
@@ -117,10 +117,10 @@ function refuseNul(value: unknown, path: string, problems: Problems) {
   }
 }
 
-type GivenTexts = Pick<Given, "subject" | "html" | "text" | "channels">
+type TextsInput = Pick<Input, "subject" | "html" | "text" | "channels">
 
 /** The flat fields are those of the channel email: given twice, they must be equal. */
-function readChannels(given: GivenTexts, prefix: string, problems: Problems) {
+function readChannels(given: TextsInput, prefix: string, problems: Problems) {
   const channels: ChannelChanges = {}
   for (const name of CHANNELS) {
     const texts = given.channels?.[name]
@@ -148,7 +148,7 @@ const BLANK = {
   in_app: { title: "", body: null, action_url: null, action_label: null },
 } satisfies Required<ChannelTexts>
 
-function readLocales(given: NonNullable<Given["locales"]>, problems: Problems) {
+function readLocales(given: NonNullable<Input["locales"]>, problems: Problems) {
   const read = Object.entries(given).map(([tag, texts]) => {
     const changes = readChannels(texts, `locales.${tag}.`, problems)
     return [Intl.getCanonicalLocales(safe(tag))[0] ?? tag, merged({}, changes)] as const
@@ -159,7 +159,7 @@ function readLocales(given: NonNullable<Given["locales"]>, problems: Problems) {
 /** What is no tag was refused already. */
 const safe = (tag: string) => (isLocale(tag) ? tag : "en")
 
-function readVariables(given: NonNullable<Given["variables"]>, problems: Problems) {
+function readVariables(given: NonNullable<Input["variables"]>, problems: Problems) {
   const seen = new Set<string>()
   return given.map(({ key, type, required = false, fallback = null, description = null }, at) => {
     const path = `variables.${at}`
@@ -211,7 +211,7 @@ function merged(
 }
 
 /** Throws 422 where a change would leave nothing to send. */
-export function demandTexts({ channels }: TemplateTexts): void {
+export function requireTexts({ channels }: TemplateTexts): void {
   if (Object.keys(channels).length > 0) return
   throw invalid("html", "required", NO_TEXTS)
 }

@@ -2,13 +2,11 @@ import { fail } from "../core/errors"
 import type { Workers } from "../core/workers"
 import type { Caller } from "../identity/caller"
 import type { Reader, Store, Tx } from "../store/store"
-import { invalidTemplate, judgeTexts } from "./judge"
-import type { UsedPartial } from "./judge-task"
 import type { TemplateContent } from "./tables"
 import {
   afterChanges,
-  demandTexts,
   type NewTemplate,
+  requireTexts,
   type TemplateChanges,
   type TemplateTexts,
 } from "./template-input"
@@ -16,6 +14,8 @@ import type { TemplateRow } from "./template-record"
 import { included } from "./template-sources"
 import * as rows from "./templates"
 import { textsOf } from "./texts"
+import { invalidTemplate, validateTexts } from "./validate-template"
+import type { UsedPartial } from "./validate-template-task"
 import { findVersion } from "./versions"
 
 interface WritingParts {
@@ -30,14 +30,19 @@ export interface JudgedTemplate {
 }
 
 /** Judges a new template. Throws 422 `invalid_template`. */
-export async function judgeNew(
+export async function validateNew(
   parts: WritingParts,
   { project_id }: Caller,
   input: NewTemplate,
 ): Promise<JudgedTemplate> {
   const { name, description = null, tags = [], draft = false } = input
   const publish = !draft
-  const content = await judge(parts, { project_id, id: null, name }, afterChanges(input), publish)
+  const content = await validate(
+    parts,
+    { project_id, id: null, name },
+    afterChanges(input),
+    publish,
+  )
   return { labels: { name, description, tags }, written: { content, publish, note: null } }
 }
 
@@ -59,7 +64,13 @@ export async function change(
   for (let tries = 0; tries < MOST_TRIES; tries++) {
     const known = await rows.find(store.read, caller.project_id, id)
     const { content } = await findVersion(store.read, known, known.version)
-    const { labels, written } = await judgeChange({ store, workers }, known, content, input, whole)
+    const { labels, written } = await validateChange(
+      { store, workers },
+      known,
+      content,
+      input,
+      whole,
+    )
     const row = await store.tx(async (tx) => {
       const before = await rows.forUpdate(tx, caller.project_id, id)
       const is_same =
@@ -74,7 +85,7 @@ export async function change(
   })
 }
 
-async function judgeChange(
+async function validateChange(
   parts: WritingParts,
   row: TemplateRow,
   content: TemplateContent,
@@ -82,32 +93,36 @@ async function judgeChange(
   whole: boolean,
 ): Promise<JudgedTemplate> {
   const texts = afterChanges(input, whole ? undefined : content)
-  demandTexts(texts)
+  requireTexts(texts)
   const is_current = row.status === "published" && row.published_version === row.version
   const publish = whole ? input.draft !== true : is_current && input.draft !== true
   const before = whole ? { description: null, tags: [] } : row
   const { name = row.name, description = before.description, tags = before.tags } = input
   return {
     labels: { name, description, tags },
-    written: { content: await judge(parts, { ...row, name }, texts, publish), publish, note: null },
+    written: {
+      content: await validate(parts, { ...row, name }, texts, publish),
+      publish,
+      note: null,
+    },
   }
 }
 
 /** What is published must be complete: its layout and all that it includes are published, too. */
-async function judge(
+async function validate(
   { store, workers }: WritingParts,
   template: NamedTemplate,
   texts: TemplateTexts,
   publish: boolean,
 ): Promise<TemplateContent> {
   const all = textsOf(texts)
-  const { names, partials, content_fields } = await judgeTexts(workers, all)
+  const { names, partials, content_fields } = await validateTexts(workers, all)
   const content = {
     ...texts,
     detected_variables: names,
     partials: [...new Set(partials.map(({ name }) => name))].sort(),
   }
-  if (publish) await demandIncluded(store.read, template, content, partials)
+  if (publish) await requireIncluded(store.read, template, content, partials)
   const hiding = all.find(({ field }) => IN_LAYOUT.test(field) && !content_fields.includes(field))
   if (publish && hiding && (await rows.isLayout(store.read, template))) throw noPlace(hiding.field)
   return content
@@ -124,14 +139,14 @@ interface NamedTemplate {
 }
 
 /** Throws 422 `invalid_template` where something that the template includes is not published. */
-async function demandIncluded(
+async function requireIncluded(
   db: Reader,
   { project_id, id, name }: NamedTemplate,
   content: TemplateContent,
   partials: UsedPartial[],
 ): Promise<void> {
   const found = await included(db, project_id, { ...content, id, name })
-  if (!("missing" in found)) return demandPlace(content, found.layouts[0]?.content)
+  if (!("missing" in found)) return requirePlace(content, found.layouts[0]?.content)
   const { missing, reason } = found
   const place = partials.find(({ name }) => name === missing)
   const { line = null, column = null } = place ?? {}
@@ -145,7 +160,7 @@ const notThere = (name: string) =>
   `This project has no published template ${name}. Publish it first, or write a draft.`
 
 /** A layout that has no place for the text would hide it. */
-function demandPlace({ channels }: TemplateContent, layout: TemplateContent | undefined): void {
+function requirePlace({ channels }: TemplateContent, layout: TemplateContent | undefined): void {
   if (!layout || !channels.email?.html) return
   if (layout.detected_variables.includes("content")) return
   throw noPlace("layout_id")
@@ -157,7 +172,7 @@ const noPlace = (field: string) => {
 }
 
 /** Publishing shows what is missing as a 409: the template itself is not at fault. */
-export async function demandPublishable(
+export async function requirePublishable(
   tx: Tx,
   project_id: string,
   id: string,

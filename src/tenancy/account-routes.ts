@@ -153,7 +153,7 @@ function create(store: Store, call: Call<Static<typeof NewAccount>>) {
   const owner_user_id = caller.user_id ?? ""
   const wanted = { ...body, slug: body.slug, plan: defaultPlan(), owner_user_id }
   return answerOnce(store, call.claim, async (tx) => {
-    await accounts.demandRoomForFree(tx, owner_user_id, wanted)
+    await accounts.requireRoomForFree(tx, owner_user_id, wanted)
     return accounts.accountRecord(tx, await accounts.create(tx, wanted, caller))
   })
 }
@@ -161,12 +161,12 @@ function create(store: Store, call: Call<Static<typeof NewAccount>>) {
 /** A person that requires a second factor of all members needs one, too, or they lock themselves out. */
 function patch(store: Store, { caller, body }: Call<accounts.AccountPatch>) {
   return store.tx(async (tx) => {
-    if (body.settings?.require_mfa) await demandOwnMfa(tx, caller.user_id ?? "")
+    if (body.settings?.require_mfa) await requireOwnMfa(tx, caller.user_id ?? "")
     return accounts.patch(tx, caller.account_id, body, caller)
   })
 }
 
-async function demandOwnMfa(tx: Tx, user_id: string) {
+async function requireOwnMfa(tx: Tx, user_id: string) {
   const { mfa_secret } = await users.find(tx, user_id)
   if (mfa_secret === null)
     fail(

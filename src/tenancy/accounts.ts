@@ -17,8 +17,8 @@ import type { RetrySchedule } from "../jobs/work-item"
 import { slugFrom } from "../lib/text"
 import { limitsOf, type PlanName } from "../plans/plans"
 import { bump } from "../store/counters"
-import { held } from "../store/dialect"
-import { holdById, rowById } from "../store/rows"
+import { forUpdate } from "../store/dialect"
+import { rowById, rowForUpdate } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as quotas from "./quotas"
 import { usageOfAccount } from "./usage"
@@ -105,15 +105,15 @@ export const find = async (db: Reader, id: string): Promise<AccountRow> =>
   (await rowById(db, accounts, id)) ?? noAccount()
 
 /** As `find`, with the account and its seats locked until this transaction ends. */
-export const hold = async (tx: Tx, id: string): Promise<AccountRow> =>
-  (await holdById(tx, accounts, id)) ?? noAccount()
+export const findForUpdate = async (tx: Tx, id: string): Promise<AccountRow> =>
+  (await rowForUpdate(tx, accounts, id)) ?? noAccount()
 
 const noAccount = () => fail("not_found", "There is no such account.")
 
 /** With another plan, limits or owner, what is used up is counted afresh. */
 export async function set(tx: Tx, id: string, changes: Partial<AccountRow>): Promise<AccountRow> {
   const limited = LIMITING.some((field) => field in changes)
-  const before = limited ? await hold(tx, id) : undefined
+  const before = limited ? await findForUpdate(tx, id) : undefined
   await tx
     .update(accounts)
     .set({ ...changes, updated_at: now() })
@@ -140,7 +140,7 @@ export interface AccountPatch {
 }
 
 export async function patch(tx: Tx, id: string, wanted: AccountPatch, by: audit.By) {
-  const before = await hold(tx, id)
+  const before = await findForUpdate(tx, id)
   const { track_opens, track_clicks, require_mfa } = { ...before.settings, ...wanted.settings }
   const settings = { track_opens, track_clicks, require_mfa }
   const changes = { name: wanted.name ?? before.name, settings }
@@ -149,7 +149,7 @@ export async function patch(tx: Tx, id: string, wanted: AccountPatch, by: audit.
 
 /** Everything of it stops at once; it can be restored for a week, then it is purged. */
 export async function remove(tx: Tx, id: string, by: audit.By) {
-  const before = await hold(tx, id)
+  const before = await findForUpdate(tx, id)
   if (before.deleting_at) noAccount()
   const deleting_at = secondsFromNow(KEPT_SECONDS)
   await enqueue(tx, purgeAccount, { payload: { id }, project_id: null, run_at: deleting_at })
@@ -159,8 +159,8 @@ export async function remove(tx: Tx, id: string, by: audit.By) {
 /** Throws 409 for an account that is not being deleted, 403 where its owner has no room for it. */
 export async function restore(tx: Tx, id: string, by: audit.By) {
   const { deleting_at, owner_user_id, plan } = await find(tx, id)
-  if (deleting_at && owner_user_id) await demandRoomForFree(tx, owner_user_id, { plan })
-  const before = await hold(tx, id)
+  if (deleting_at && owner_user_id) await requireRoomForFree(tx, owner_user_id, { plan })
+  const before = await findForUpdate(tx, id)
   if (!before.deleting_at) {
     fail("conflict", "This account is not being deleted, so there is nothing to restore.", {
       reason: "not_deleted",
@@ -174,10 +174,10 @@ export async function restore(tx: Tx, id: string, by: audit.By) {
 const MOST_FREE = 2
 
 /** Throws 403 `plan_limit_exceeded` where the person would own a third free account. */
-export async function demandRoomForFree(tx: Tx, user_id: string, { plan }: { plan: string }) {
+export async function requireRoomForFree(tx: Tx, user_id: string, { plan }: { plan: string }) {
   if (plan !== "free") return
   // Two at once, of one person, must not both find the last room.
-  await held(tx.select().from(consoleUsers).where(eq(consoleUsers.id, user_id)))
+  await forUpdate(tx.select().from(consoleUsers).where(eq(consoleUsers.id, user_id)))
   const used = (await freeAccountsOf(tx, user_id)).length
   if (used < MOST_FREE) return
   const text = `A person can own at most ${MOST_FREE} free accounts. Use a larger plan for one of them.`

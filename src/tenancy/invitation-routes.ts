@@ -13,7 +13,7 @@ import * as users from "../identity/users"
 import { flag, id, maybe, text, time, word } from "../lib/record-fields"
 import * as invitations from "./invitations"
 import { AccountRole, ProjectRole } from "./schemas"
-import { demandSignUp, type SignUp, signUp } from "./sign-up"
+import { requireSignUp, type SignUp, signUp } from "./sign-up"
 
 const MOST_PROJECTS = 50
 
@@ -183,7 +183,7 @@ const acceptRoutes = (parts: InvitationParts): AnyRoute[] => [
     handle: async (call) => {
       const seen = await invitations.open(parts.store.read, call.params.token)
       if (!seen.user) return { data: await acceptAnew(parts, call, seen.invitation.email) }
-      demandSelf(call, seen.user.id)
+      requireSelf(call, seen.user.id)
       return { data: await acceptAsUser(parts, call) }
     },
   }),
@@ -192,7 +192,7 @@ const acceptRoutes = (parts: InvitationParts): AnyRoute[] => [
 type AcceptCall = Call<Static<typeof Acceptance>, unknown, { token: string }>
 
 /** The token proves that mail arrived, not that the user with its address wants to join. */
-function demandSelf({ caller }: AcceptCall, user_id: string) {
+function requireSelf({ caller }: AcceptCall, user_id: string) {
   if (caller.user_id === user_id) return
   const [reason, text] =
     caller.kind === "console"
@@ -206,7 +206,7 @@ const SIGN_IN_FIRST =
   "accept with that access token and an empty body, or open the page /invitation/{token}."
 
 function acceptAnew(parts: InvitationParts, call: AcceptCall, email: string) {
-  demandSignUp(parts.sign_up, true) // an invitation opens no door that the operator shut
+  requireSignUp(parts.sign_up, true) // an invitation opens no door that the operator shut
   if (call.caller.kind === "console") {
     const text =
       "The invitation is for another address. Send the request without your access token."
@@ -224,7 +224,7 @@ function acceptAnew(parts: InvitationParts, call: AcceptCall, email: string) {
 
 function acceptAsUser({ store, sessions }: InvitationParts, call: AcceptCall) {
   return store.tx(async (tx): Promise<SessionReply> => {
-    const user = await users.hold(tx, call.caller.user_id ?? "")
+    const user = await users.findForUpdate(tx, call.caller.user_id ?? "")
     await invitations.accept(tx, call.params.token, user, users.asUser(user, call.ip))
     return sessions.start(tx, user, clientOf(call))
   })

@@ -9,12 +9,12 @@ import { hashOfToken, newToken } from "../identity/tokens"
 import * as users from "../identity/users"
 import { comparable } from "../lib/address"
 import { bump, total as counted } from "../store/counters"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import { removeSome, rowById, rowList } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { counters } from "../store/tables"
 import * as accounts from "./accounts"
-import { type ActingMember, demandOwnerFor, role as roleOf } from "./members"
+import { type ActingMember, requireOwnerFor, role as roleOf } from "./members"
 import { grantAll } from "./project-members"
 import * as projects from "./projects"
 import { invitations, type ProjectGrant } from "./tables"
@@ -47,8 +47,8 @@ export async function invite(
   wanted: NewInvitation,
   by: ActingMember & { user_id: string | null },
 ): Promise<InvitationRecord> {
-  const account = await accounts.hold(tx, account_id)
-  demandOwnerFor(by, wanted.role)
+  const account = await accounts.findForUpdate(tx, account_id)
+  requireOwnerFor(by, wanted.role)
   const email_key = comparable(wanted.email)
   for (const { project_id } of wanted.projects) await projects.find(tx, account_id, project_id)
   await refuseMember(tx, account_id, email_key)
@@ -134,9 +134,9 @@ export async function renew(
   id: string,
   by: ActingMember,
 ): Promise<InvitationRecord> {
-  const account = await accounts.hold(tx, account_id)
+  const account = await accounts.findForUpdate(tx, account_id)
   const before = await find(tx, account_id, id)
-  demandOwnerFor(by, before.role)
+  requireOwnerFor(by, before.role)
   refuseSettled(before)
   await refuseMember(tx, account_id, before.email_key)
   await refusePending(tx, account_id, before)
@@ -159,7 +159,7 @@ function refuseSettled({ id, status }: InvitationRow) {
 
 /** Its link stops working. Throws 404 when that was done before. */
 export async function revoke(tx: Tx, account_id: string, id: string, by: ActingMember) {
-  await accounts.hold(tx, account_id)
+  await accounts.findForUpdate(tx, account_id)
   const before = await find(tx, account_id, id)
   if (before.status === "revoked") gone()
   refuseSettled(before)
@@ -257,8 +257,8 @@ export async function accept(
   by: audit.By,
 ): Promise<InvitationRow> {
   const seen = await open(tx, token)
-  const account = await accounts.hold(tx, seen.invitation.account_id)
-  const [before] = await held(byToken(tx, token)) // it may have been taken or revoked meanwhile
+  const account = await accounts.findForUpdate(tx, seen.invitation.account_id)
+  const [before] = await forUpdate(byToken(tx, token)) // it may have been taken or revoked meanwhile
   if (before?.status !== "pending") return none()
   if (before.email_key !== user.email_key) {
     fail("conflict", "This invitation is for another address. Sign in with the invited address.", {
@@ -271,7 +271,7 @@ export async function accept(
     const details = { reason: "already_member", id: user.id }
     fail("conflict", "You are a member of this account already.", details)
   }
-  if (role === "owner") await accounts.demandRoomForFree(tx, user.id, account)
+  if (role === "owner") await accounts.requireRoomForFree(tx, user.id, account)
   await accounts.seat(tx, account_id, user.id, role)
   await grantAll(tx, account_id, user.id, before.projects)
   const after = await set(tx, before, { status: "accepted", accepted_at: now() })

@@ -79,7 +79,7 @@ export interface ActingMember extends audit.By {
 }
 
 /** Owners and admins are made and unmade by owners. Throws 403 `forbidden`. */
-export function demandOwnerFor(chief: ActingMember, ...roles: AccountRole[]) {
+export function requireOwnerFor(chief: ActingMember, ...roles: AccountRole[]) {
   const high = roles.some((role) => role === "owner" || role === "admin")
   if (!high || chief.account_role === "owner") return
   fail("forbidden", "Only an owner can make, change or remove owners and admins.", {
@@ -99,12 +99,12 @@ export async function setRole(
   { account_id, user_id, role }: RoleChange,
   chief: ActingMember,
 ) {
-  const account = await accounts.hold(tx, account_id)
+  const account = await accounts.findForUpdate(tx, account_id)
   const before = await find(tx, account_id, user_id)
-  demandOwnerFor(chief, before.role, role)
-  if (before.role === "owner" && role !== "owner") await demandAnotherOwner(tx, account, user_id)
+  requireOwnerFor(chief, before.role, role)
+  if (before.role === "owner" && role !== "owner") await requireAnotherOwner(tx, account, user_id)
   if (before.role !== "owner" && role === "owner")
-    await accounts.demandRoomForFree(tx, user_id, account)
+    await accounts.requireRoomForFree(tx, user_id, account)
   await tx.update(accountMembers).set({ role }).where(seatOf(account_id, user_id))
   if (role === "billing_admin") await leaveProjects(tx, account_id, user_id) // which has no part in them
   await settleOwner(tx, account)
@@ -115,10 +115,10 @@ export async function setRole(
 
 /** Members may leave; people that may change a member may also remove them. */
 export async function remove(tx: Tx, account_id: string, user_id: string, chief: ActingMember) {
-  const account = await accounts.hold(tx, account_id)
+  const account = await accounts.findForUpdate(tx, account_id)
   const before = await find(tx, account_id, user_id)
-  if (chief.actor.id !== user_id) demandOwnerFor(chief, before.role)
-  if (before.role === "owner") await demandAnotherOwner(tx, account, user_id)
+  if (chief.actor.id !== user_id) requireOwnerFor(chief, before.role)
+  if (before.role === "owner") await requireAnotherOwner(tx, account, user_id)
   await unseat(tx, account, before, chief)
 }
 
@@ -134,15 +134,15 @@ async function unseat(tx: Tx, account: accounts.AccountRow, before: AccountMembe
  * Forgets a person. They leave all accounts. Throws 409 `conflict` for the last owner of an account (they have to transfer or delete it first), and for the last operator.
  */
 export async function removeUser(tx: Tx, id: string, by: audit.By): Promise<void> {
-  const user = await users.hold(tx, id)
+  const user = await users.findForUpdate(tx, id)
   const left: Left[] = []
   const seats = tx.select().from(accountMembers).where(eq(accountMembers.user_id, id))
   for (const seat of await seats.orderBy(accountMembers.account_id)) {
-    const account = await accounts.hold(tx, seat.account_id)
-    if (seat.role === "owner" && !account.deleting_at) await demandHeir(tx, account, id)
+    const account = await accounts.findForUpdate(tx, seat.account_id)
+    if (seat.role === "owner" && !account.deleting_at) await requireHeir(tx, account, id)
     left.push({ account, member: await find(tx, account.id, id) })
   }
-  if (user.operator) await users.demandOtherOperator(tx)
+  if (user.operator) await users.requireOtherOperator(tx)
   await users.record(tx, user, by, "user.deleted", { before: users.userRecord(user) })
   for (const { account, member } of left) await unseat(tx, account, member, by)
   await users.remove(tx, id)
@@ -153,13 +153,13 @@ interface Left {
   member: AccountMember
 }
 
-async function demandHeir(tx: Tx, { id, name }: accounts.AccountRow, user_id: string) {
+async function requireHeir(tx: Tx, { id, name }: accounts.AccountRow, user_id: string) {
   if (await hasAnotherOwner(tx, id, user_id)) return
   const text = `You are the last owner of ${name}. Transfer or delete the account first.`
   fail("conflict", text, { reason: "last_owner", id })
 }
 
-async function demandAnotherOwner(tx: Tx, { id }: accounts.AccountRow, user_id: string) {
+async function requireAnotherOwner(tx: Tx, { id }: accounts.AccountRow, user_id: string) {
   if (await hasAnotherOwner(tx, id, user_id)) return
   fail("conflict", "An account needs an owner. Make another member an owner first.", {
     reason: "last_owner",
@@ -193,13 +193,13 @@ export async function transfer(
   { from, to }: { from: string; to: string },
   by: audit.By,
 ) {
-  const before = await accounts.hold(tx, account_id)
+  const before = await accounts.findForUpdate(tx, account_id)
   const heir = isUuid(to) ? await role(tx, account_id, to) : undefined
   if (!heir) fail("user_not_found", "There is no such member of the account.")
   if (to === from) {
     fail("conflict", "You own this account already.", { reason: "already_owner", id: to })
   }
-  if (heir !== "owner") await accounts.demandRoomForFree(tx, to, before)
+  if (heir !== "owner") await accounts.requireRoomForFree(tx, to, before)
   await tx.update(accountMembers).set({ role: "owner" }).where(seatOf(account_id, to))
   await tx.update(accountMembers).set({ role: "admin" }).where(seatOf(account_id, from))
   return accounts.change(tx, before, { owner_user_id: to }, "account.transferred", by)

@@ -12,7 +12,7 @@ import { isPlan, PLAN_NAMES } from "../plans/plans"
 import type { Reader, Store, Tx } from "../store/store"
 import * as accounts from "./accounts"
 import { INSTANCE_SLUG } from "./projects"
-import { demandUnowned, establish, type FirstOwner, type SetupParts } from "./setup"
+import { establish, type FirstOwner, requireUnowned, type SetupParts } from "./setup"
 
 // What the operator of the instance does to accounts and users, with access to its data folder.
 // None of these asks for a credential: they are for the local command only, never for a route.
@@ -47,7 +47,7 @@ interface StatusChange {
 
 /** Acts on the next request of every key and every person of the account. */
 export async function setStatus(tx: Tx, name: string, { status, reason }: StatusChange) {
-  const before = await accounts.hold(tx, (await named(tx, name)).id)
+  const before = await accounts.findForUpdate(tx, (await named(tx, name)).id)
   const status_reason = status === "active" ? null : reason
   const action = status === "active" ? "account.unlocked" : `account.${status}`
   return accounts.change(tx, before, { status, status_reason }, action, LOCAL)
@@ -71,7 +71,7 @@ export async function setPlan(tx: Tx, name: string, { plan, limits }: PlanChange
     if (!fits)
       refuse(`limits.${limit}`, "The limit must be a whole number from 0, or null for unlimited.")
   }
-  const before = await accounts.hold(tx, (await named(tx, name)).id)
+  const before = await accounts.findForUpdate(tx, (await named(tx, name)).id)
   const changes = limits === undefined ? { plan } : { plan, limits }
   return accounts.change(tx, before, changes, "account.plan_changed", LOCAL)
 }
@@ -88,7 +88,7 @@ export async function bootstrap(
 ) {
   const password_hash = await passwords.hashNew(password)
   return parts.store.tx(async (tx) => {
-    await demandUnowned(tx)
+    await requireUnowned(tx)
     const client = { ip: null, user_agent: null, client_name: "belfry admin" }
     return establish(tx, parts, { ...owner, password_hash }, client)
   })
@@ -114,7 +114,7 @@ export async function resetOwner(
 /** A locked user is signed out everywhere and cannot sign in. Throws 409 for the last operator. */
 export const lockUser = (store: Store, email: string) =>
   changeUser(store, email, "user.locked", async (tx, { id, operator, status }) => {
-    if (operator && status === "active") await users.demandOtherOperator(tx)
+    if (operator && status === "active") await users.requireOtherOperator(tx)
     await users.set(tx, id, { status: "locked" })
     await revokeAll(tx, id)
   })
@@ -130,7 +130,7 @@ export const unlockUser = (store: Store, email: string) =>
  */
 export const setOperator = (store: Store, email: string, operator: boolean) =>
   changeUser(store, email, "user.operator_changed", async (tx, user) => {
-    if (user.operator && !operator) await users.demandOtherOperator(tx)
+    if (user.operator && !operator) await users.requireOtherOperator(tx)
     await users.set(tx, user.id, { operator })
   })
 
@@ -150,7 +150,7 @@ function changeUser(
     const { id } =
       (await users.byEmail(tx, email)) ??
       fail("user_not_found", `There is no user with the email ${email}.`)
-    const before = await users.hold(tx, id)
+    const before = await users.findForUpdate(tx, id)
     await make(tx, before)
     const after = await users.find(tx, id)
     const shown = { before: statusOf(before), after: statusOf(after) }

@@ -124,7 +124,7 @@ export interface NewProjectMember {
 
 /** Throws 404 `user_not_found` for a person outside the account. */
 export async function add(tx: Tx, home: ProjectHome, wanted: NewProjectMember, by: audit.By) {
-  await accounts.hold(tx, home.account_id)
+  await accounts.findForUpdate(tx, home.account_id)
   const person = await colleague(tx, home, wanted)
   const { user_id, role } = person.seat
   if (INHERITING.includes(role)) throw conflict("inherited", user_id)
@@ -182,7 +182,7 @@ export async function remove(tx: Tx, home: ProjectHome, user_id: string, by: aud
 }
 
 async function changeable(tx: Tx, home: ProjectHome, user_id: string): Promise<ProjectMember> {
-  await accounts.hold(tx, home.account_id)
+  await accounts.findForUpdate(tx, home.account_id)
   const member = await find(tx, home, user_id)
   return member.inherited ? conflict("inherited", user_id) : member
 }

@@ -6,7 +6,7 @@ import { now, secondsFromNow } from "../core/time"
 import { accounts as accountTable, projects } from "../identity/tables"
 import { enqueue, type JobKind } from "../jobs/jobs"
 import { slugFrom } from "../lib/text"
-import { demandRoom } from "../plans/plans"
+import { requireRoom } from "../plans/plans"
 import { countRows, rowById, rowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as accounts from "./accounts"
@@ -37,8 +37,8 @@ export interface NewProject {
 /** Throws 403 `plan_limit_exceeded` or 409 `conflict` when the slug is taken. */
 export async function create(tx: Tx, wanted: NewProject, by: audit.By): Promise<ProjectRow> {
   const { account_id, name } = wanted
-  await accounts.hold(tx, account_id) // two at once must not pass the limit together
-  await demandRoomForOne(tx, wanted)
+  await accounts.findForUpdate(tx, account_id) // two at once must not pass the limit together
+  await requireRoomForOne(tx, wanted)
   const slug = await freeSlug(tx, account_id, wanted)
   const row: ProjectRow = {
     id: newId(),
@@ -59,9 +59,9 @@ export async function create(tx: Tx, wanted: NewProject, by: audit.By): Promise<
 
 type ProjectLimit = Pick<NewProject, "account_id" | "limit" | "plan">
 
-async function demandRoomForOne(tx: Tx, { account_id, limit, plan }: ProjectLimit) {
+async function requireRoomForOne(tx: Tx, { account_id, limit, plan }: ProjectLimit) {
   const used = await countActive(tx, account_id)
-  demandRoom({ resource: "projects", used, limit, plan })
+  requireRoom({ resource: "projects", used, limit, plan })
 }
 
 /** An account has few projects, so counting them is cheaper than keeping a total. */
@@ -123,7 +123,7 @@ export async function patch(
   wanted: { name?: string; slug?: string },
   by: audit.By,
 ): Promise<ProjectRow> {
-  await accounts.hold(tx, account_id)
+  await accounts.findForUpdate(tx, account_id)
   const before = await find(tx, account_id, id)
   const { name = before.name, slug = before.slug } = wanted
   const [taken] = await bySlug(tx, account_id, slug)
@@ -147,7 +147,7 @@ async function change(
 
 /** Its keys stop at once; it can be restored for a week. The last one of an account stays. */
 export async function remove(tx: Tx, account_id: string, id: string, by: audit.By) {
-  await accounts.hold(tx, account_id)
+  await accounts.findForUpdate(tx, account_id)
   const before = await find(tx, account_id, id)
   if (before.status === "deleting") noProject()
   if ((await countActive(tx, account_id)) <= 1) {
@@ -164,7 +164,7 @@ export async function remove(tx: Tx, account_id: string, id: string, by: audit.B
 
 /** Throws 403 `plan_limit_exceeded` when others took its place meanwhile. */
 export async function restore(tx: Tx, id: string, ceiling: ProjectLimit, by: audit.By) {
-  await accounts.hold(tx, ceiling.account_id)
+  await accounts.findForUpdate(tx, ceiling.account_id)
   const before = await find(tx, ceiling.account_id, id)
   if (before.status === "active") {
     fail("conflict", "This project is not being deleted, so there is nothing to restore.", {
@@ -172,7 +172,7 @@ export async function restore(tx: Tx, id: string, ceiling: ProjectLimit, by: aud
       id,
     })
   }
-  await demandRoomForOne(tx, ceiling)
+  await requireRoomForOne(tx, ceiling)
   return change(tx, before, { status: "active", deleting_at: null }, "project.restored", by)
 }
 

@@ -6,7 +6,7 @@ import { accounts, projects } from "../identity/tables"
 import { emailsInAccount } from "../identity/users"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
 import { type Metric, quotas, sendBuckets } from "../plans/tables"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import { rowById } from "../store/rows"
 import { prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
@@ -41,7 +41,7 @@ export async function reserveEach(tx: Tx, allowance: QuotaAllowance, wishes: num
 }
 
 /** Throws 402 where the month has no room for so many more. Reserves nothing. */
-export async function demandRoomFor(db: Reader, allowance: QuotaAllowance, units: number) {
+export async function requireRoomFor(db: Reader, allowance: QuotaAllowance, units: number) {
   const { limit, subject, metric } = allowance
   if (limit === null) return
   const [row] = await look(db, { subject, metric, period: currentPeriod() })
@@ -67,7 +67,7 @@ export async function reserve(
 ): Promise<Reservation> {
   if (limit === null) return { admitted: wishes.map(() => true), used: 0, passed: [] }
   const key = { subject, metric, period: currentPeriod() }
-  const row = await hold(tx, key)
+  const row = await findForUpdate(tx, key)
   let { used } = row
   const admitted = wishes.map((units) => {
     const fits = units <= Math.max(0, limit - used)
@@ -91,7 +91,7 @@ export async function giveBack(tx: Tx, { subject, metric, limit }: MonthlyQuota,
 /** Corrects the rows of a month by what was counted; what owners were told of stays told. */
 export async function correct(tx: Tx, subject: string, period: string) {
   const ours = and(eq(quotas.subject, subject), eq(quotas.period, period))
-  for (const row of await held(tx.select().from(quotas).where(ours))) {
+  for (const row of await forUpdate(tx.select().from(quotas).where(ours))) {
     await write(tx, { ...row, used: await recount(tx, row) })
   }
 }
@@ -132,7 +132,7 @@ interface QuotaKey {
   period: string
 }
 
-async function hold(tx: Tx, key: QuotaKey) {
+async function findForUpdate(tx: Tx, key: QuotaKey) {
   for (;;) {
     const [row] = await find(tx, key)
     if (row) return row
@@ -149,7 +149,7 @@ async function hold(tx: Tx, key: QuotaKey) {
 const { subject, metric, period, used, alerted } = quotas
 
 const find = prepared({ subject, metric, period }, (tx: Tx, slot) =>
-  held(tx.select().from(quotas).where(isRow(slot))),
+  forUpdate(tx.select().from(quotas).where(isRow(slot))),
 )
 
 const look = prepared({ subject, metric, period }, (db: Reader, slot) =>
@@ -191,7 +191,7 @@ async function alertOwners(tx: Tx, nearly: NearlyFull, passed: number[]) {
 }
 
 /** Tells every owner of the account that a quota is nearly, or wholly, used up. */
-export const tellOwners = (store: Store, mail: SystemMail): JobHandler<UsageAlert> => ({
+export const notifyOwners = (store: Store, mail: SystemMail): JobHandler<UsageAlert> => ({
   run: async (alert) => {
     await store.tx(async (tx) => {
       const account = await rowById(tx, accounts, alert.account_id)
@@ -282,7 +282,7 @@ export async function holdLimits(
   { subject, metric, limit }: MonthlyQuota,
   { project_id, channel, limit: sends_per_second }: SendBucket,
 ) {
-  if (limit !== null) await hold(tx, { subject, metric, period: currentPeriod() })
+  if (limit !== null) await findForUpdate(tx, { subject, metric, period: currentPeriod() })
   if (sends_per_second !== null) await holdBucket(tx, { project_id, channel }, millis() * 1000)
 }
 
@@ -312,7 +312,7 @@ async function holdBucket(tx: Tx, key: { project_id: string; channel: string }, 
 const { project_id, channel, drained } = sendBuckets
 
 const findBucket = prepared({ project_id, channel }, (tx: Tx, slot) =>
-  held(
+  forUpdate(
     tx
       .select()
       .from(sendBuckets)

@@ -202,7 +202,7 @@ function readHost(given: unknown, path: string, problems: Problems) {
 const NO_HOST = "The value must be a host name, such as links.example.com, or null."
 
 /** Throws 402 where the plan has no tracking domain of its own. */
-function demandTrackingDomain({ plan }: Caller, { tracking_domain }: ProjectSettingsChange) {
+function requireTrackingDomain({ plan }: Caller, { tracking_domain }: ProjectSettingsChange) {
   if (!tracking_domain || featuresOf(plan).tracking_domain) return
   throw upgradeRequired("tracking_domain", plan, "starter", 402)
 }
@@ -231,7 +231,7 @@ const Settings = t.Unsafe<ShownSettings>(
 
 type ShownSettings = Omit<ProjectSettings, OtherSetting>
 
-const shown = ({
+const toResponse = ({
   default_preferences: _,
   mailbox_chaos: __,
   ...settings
@@ -245,7 +245,7 @@ export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     summary: "Show the settings of the project",
     description: "Shows every setting, with its default if the project has not set it.",
     response: Settings,
-    handle: ({ caller }) => ({ data: shown(caller.project_settings) }),
+    handle: ({ caller }) => ({ data: toResponse(caller.project_settings) }),
   }),
   route({
     ...projectRow("PATCH", "/v1/settings", "settings:write"),
@@ -258,8 +258,8 @@ export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     response: Settings,
     errors: ["invalid_email", ["plan_upgrade_required", 402]],
     handle: async ({ caller, body }) => {
-      demandTrackingDomain(caller, body)
-      return { data: shown(await store.tx((tx) => patch(tx, caller, body))) }
+      requireTrackingDomain(caller, body)
+      return { data: toResponse(await store.tx((tx) => patch(tx, caller, body))) }
     },
   }),
 ]

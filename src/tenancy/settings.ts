@@ -5,7 +5,7 @@ import { now } from "../core/time"
 import type { Caller } from "../identity/caller"
 import { PROJECT_DEFAULTS, withDefaults } from "../identity/caller"
 import { type ProjectSettings, projects } from "../identity/tables"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import type { Tx } from "../store/store"
 import { changedFrequencyCap, changedQuietHours } from "./setting-groups"
 
@@ -30,7 +30,7 @@ export async function patch(
 ): Promise<ProjectSettings> {
   const { account_id, project_id } = caller
   const ours = and(eq(projects.id, project_id), eq(projects.account_id, account_id))
-  const [row] = await held(tx.select().from(projects).where(ours))
+  const [row] = await forUpdate(tx.select().from(projects).where(ours))
   if (!row) return fail("not_found", "There is no such project.")
 
   const merged = Object.entries({ ...row.settings, ...wanted, ...groupsOf(row.settings, wanted) })

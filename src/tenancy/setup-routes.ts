@@ -1,7 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
 import { VERSION } from "../core/version"
 import { nameText } from "../http/field-schemas"
-import { type AnyRoute, route, strangerRow } from "../http/route"
+import { type AnyRoute, anonymousRow, route } from "../http/route"
 import { withEmail } from "../http/validate"
 import * as passwords from "../identity/passwords"
 import { ApiKeyWithSecret, Email, Password, Session, Token } from "../identity/schemas"
@@ -31,7 +31,7 @@ const SetupResult = t.Object(
 
 export const setupRoutes = ({ store, setup, ...parts }: SetupParts): AnyRoute[] => [
   route({
-    ...strangerRow("GET", "/v1/setup"),
+    ...anonymousRow("GET", "/v1/setup"),
     summary: "Show whether this instance still waits for its first owner",
     description:
       "A fresh server has no owner. Until it has one, `required` is true and `POST /v1/setup` works.",
@@ -39,7 +39,7 @@ export const setupRoutes = ({ store, setup, ...parts }: SetupParts): AnyRoute[] 
     handle: async () => ({ data: { required: !(await isSetUp(store.read)), version: VERSION } }),
   }),
   route({
-    ...strangerRow("POST", "/v1/setup", 201),
+    ...anonymousRow("POST", "/v1/setup", 201),
     summary: "Make the first owner with the setup token",
     description:
       "Makes the first person, an account, a project and an API key. The first start printed the setup token. It works once. Only this answer shows the API key.",

@@ -6,7 +6,7 @@ import { type By, LOCAL } from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
-import { demandFile } from "../core/small-file"
+import { requireFile } from "../core/small-file"
 import { AccessTokens } from "../identity/access-token"
 import * as apiKeys from "../identity/api-keys"
 import { LinkSessions } from "../identity/link-sessions"
@@ -69,7 +69,7 @@ export class Setup {
       return undefined
     })
     if (token === undefined) return undefined
-    demandFile(this.#path, "Move it away: the setup token is written there.")
+    requireFile(this.#path, "Move it away: the setup token is written there.")
     writeFileSync(this.#path, `${token}\n`, { mode: 0o600 })
     chmodSync(this.#path, 0o600) // an older file keeps the mode it had
     return { token, path: this.#path }
@@ -78,7 +78,7 @@ export class Setup {
   /** Throws 404 once the instance has an owner, 401 for a wrong token. Holds off other setups. */
   async demand(tx: Tx, token: string): Promise<void> {
     await oneAtATime(tx)
-    await demandUnowned(tx)
+    await requireUnowned(tx)
     const right = await this.#read(tx)
     if (right === undefined || !isEqual(token, right)) {
       fail(
@@ -122,7 +122,7 @@ export class Setup {
 }
 
 /** Throws 404: a finished setup is no route any more. */
-export async function demandUnowned(tx: Tx): Promise<void> {
+export async function requireUnowned(tx: Tx): Promise<void> {
   if (await isSetUp(tx)) fail("not_found", "This instance is set up already. Sign in instead.")
 }
 

@@ -16,7 +16,7 @@ interface NewPerson {
 }
 
 /** Throws 403 `forbidden`. */
-export function demandSignUp(sign_up: SignUp, is_invited: boolean): void {
+export function requireSignUp(sign_up: SignUp, is_invited: boolean): void {
   if (sign_up === "open" || (sign_up === "invite" && is_invited)) return
   const text =
     sign_up === "invite"

@@ -5,7 +5,7 @@ import { projects } from "../identity/tables"
 import { enqueue } from "../jobs/jobs"
 import { MB, STORED_TOLD, storedTotal } from "../plans/stored-bytes"
 import { bump } from "../store/counters"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import type { Reader, Tx } from "../store/store"
 import { usageAlert } from "./quotas"
 
@@ -36,7 +36,7 @@ export async function admitBytes(tx: Tx, share: StoredShare, wishes: number[]) {
     return null
   })
   const is_full = refusals.some((refusal) => refusal !== null)
-  await tellOfShare(tx, share, { told, used: is_full ? limit : after })
+  await notifyOfShare(tx, share, { told, used: is_full ? limit : after })
   return refusals
 }
 
@@ -61,7 +61,7 @@ export function passedShare({ limit_mb }: Pick<StoredShare, "limit_mb">, used: n
 }
 
 /** Enqueues one mail to the owners for each share that is passed. `used` is in bytes. */
-export async function tellOfShare(
+export async function notifyOfShare(
   tx: Tx,
   { account_id, project_id, limit_mb }: StoredShare,
   { told, used }: { told: number; used: number },
@@ -69,7 +69,7 @@ export async function tellOfShare(
   const passed = passedShare({ limit_mb }, used)
   if (limit_mb === null || passed <= told) return
   // One at a time, also on several nodes: the row of the project is the lock.
-  await held(tx.select({ id: projects.id }).from(projects).where(eq(projects.id, project_id)))
+  await forUpdate(tx.select({ id: projects.id }).from(projects).where(eq(projects.id, project_id)))
   const { told: now_told } = await storedTotal(tx, project_id)
   if (passed <= now_told) return
   await bump(tx, project_id, STORED_TOLD, passed - now_told)

@@ -2,7 +2,7 @@ import { and, asc, desc, eq, gt, inArray, lt, lte, type SQL, sql } from "drizzle
 import { fail } from "../core/errors"
 import { now } from "../core/time"
 import type { Page } from "../http/page"
-import { held, heldForShare } from "../store/dialect"
+import { forShare, forUpdate } from "../store/dialect"
 import { byMoment, cursorText } from "../store/moment-cursor"
 import { countAlong, type ListWindow } from "../store/rows"
 import { inserter } from "../store/statements"
@@ -27,7 +27,7 @@ export async function join(
   names: readonly string[],
 ): Promise<{ added: number; already: number; not_found: string[] }> {
   const { id: topic_id, project_id } = topic
-  const found = await lookupAll(tx, project_id, names, heldForShare)
+  const found = await lookupAll(tx, project_id, names, forShare)
   const ids = [...new Set([...found.values()].map(({ id }) => id))]
   const row = await holdTopic(tx, topic_id)
   const known = await tx
@@ -55,7 +55,7 @@ const missingIn = (names: readonly string[], found: Map<string, unknown>): strin
 ]
 
 async function holdTopic(tx: Tx, id: string): Promise<TopicRow> {
-  const [row] = await held(tx.select().from(topics).where(eq(topics.id, id)))
+  const [row] = await forUpdate(tx.select().from(topics).where(eq(topics.id, id)))
   return row ?? fail("topic_not_found", "The topic was deleted.")
 }
 
@@ -121,7 +121,7 @@ async function holdTopicsOf(tx: Tx, among: SQL): Promise<void> {
     .where(among)
   const ids = named.map(({ id }) => id)
   if (ids.length === 0) return
-  await held(
+  await forUpdate(
     tx.select({ id: topics.id }).from(topics).where(inArray(topics.id, ids)).orderBy(topics.id),
   )
 }

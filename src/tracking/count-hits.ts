@@ -7,7 +7,7 @@ import { projects } from "../identity/tables"
 import { mailClientOf } from "../lib/mail-client"
 import { messages } from "../messages/tables"
 import { eventsOf } from "../messages/transitions"
-import { held, heldForShare, idList, isAmong } from "../store/dialect"
+import { forShare, forUpdate, idList, isAmong } from "../store/dialect"
 import { inserter, newRowInserter, prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
 import { actorOf, BURST_MS, burstsIn, type JudgedHit, type TimedHit } from "./actor"
@@ -58,7 +58,7 @@ export async function countHits(tx: Tx, batch: MessageHits[]): Promise<undefined
   const rows = await heldRows(tx, found)
   const judged = found.map((message) => {
     const recent = rows.get(message.id)?.recent ?? []
-    return { message, hits: judge(message, given.get(message.id) ?? [], recent) }
+    return { message, hits: classify(message, given.get(message.id) ?? [], recent) }
   })
   const events = await eventsFor(tx, judged, rows)
   for (const { message, hits } of judged) {
@@ -88,7 +88,7 @@ async function heldRows(tx: Tx, found: HitMessage[]): Promise<Map<string, Tracki
 }
 
 /** In the order in which they came. */
-function judge(message: HitMessage, given: RepeatedHit[], recent: RecentHit[]): CountedHit[] {
+function classify(message: HitMessage, given: RepeatedHit[], recent: RecentHit[]): CountedHit[] {
   const { delivered_at, sent_at, created_at } = message
   const hits = given.flatMap(({ moments, times, ...hit }) =>
     moments.map((at, index) => ({
@@ -268,7 +268,7 @@ const NO_HITS: Omit<TrackingRow, "message_id"> = {
 
 /** Held, so that the retention deletes none of them before its hits are written. */
 const findMessages = prepared({ ids: idList }, (tx: Tx, slot) =>
-  heldForShare(
+  forShare(
     tx
       .select({
         id: messages.id,
@@ -290,7 +290,7 @@ const findMessages = prepared({ ids: idList }, (tx: Tx, slot) =>
 )
 
 const findTracking = prepared({ ids: idList }, (tx: Tx, slot) =>
-  held(
+  forUpdate(
     tx
       .select()
       .from(messageTracking)

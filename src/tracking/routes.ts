@@ -2,7 +2,7 @@ import type { ApiError } from "../core/errors"
 import { fail } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import type { AnyRoute, Call } from "../http/route"
-import { strangerRow } from "../http/route"
+import { anonymousRow } from "../http/route"
 import { type TokenKeys, tokenKeys } from "../lib/sealed-token"
 import { refusalPage } from "../pages/small-page"
 import type { Hits } from "./hits"
@@ -61,7 +61,7 @@ const NOT_OURS = "This link is not valid. Copy the whole link from the email."
 
 /** Pictures and links have 6,000 requests a minute of one address each. */
 function row(path: string) {
-  const { per_minute: _, ...plain } = strangerRow("GET", path)
+  const { per_minute: _, ...plain } = anonymousRow("GET", path)
   return { ...plain, credentials: ["token"], unlogged: true as const }
 }
 

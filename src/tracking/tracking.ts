@@ -1,5 +1,5 @@
 import { desc, eq, inArray } from "drizzle-orm"
-import type { Message } from "../messages/facts"
+import type { Message } from "../messages/status-changes"
 import type { Reader } from "../store/store"
 import { messageTracking, trackingLinks } from "./tables"
 

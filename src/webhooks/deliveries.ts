@@ -7,7 +7,7 @@ import { envelopeOf } from "../events/feed"
 import { events } from "../events/tables"
 import type { Page } from "../http/page"
 import { DEAD, HELD, OVER, READY, RESTORE_HOLD, RESTORE_REASON } from "../jobs/work-item"
-import { eqUnindexed, held, isAskedId } from "../store/dialect"
+import { eqUnindexed, forUpdate, isAskedId } from "../store/dialect"
 import { boundedList, idsBetween, type ListWindow, timesBetween } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { deliveryWakeUp, isInFlight } from "./delivery-rows"
@@ -142,7 +142,7 @@ export const oneMore = sql<number>`CASE WHEN ${deliveries.status} IN ('success',
  * Throws 409 while an attempt runs, when the event has expired, and while a restored copy holds it.
  */
 export async function retry(tx: Tx, of: OfWebhook, id: string) {
-  const query = () => held(tx.select().from(deliveries).where(ours(of, id)))
+  const query = () => forUpdate(tx.select().from(deliveries).where(ours(of, id)))
   const [row] = isUuid(id) ? await query() : []
   if (!row) return gone()
   if (isInFlight(tx, row)) {

@@ -2,7 +2,7 @@ import { eq, type SQL, sql } from "drizzle-orm"
 import { millis, millisFrom, monotonic, secondsFromNow } from "../core/time"
 import { isReady } from "../jobs/work-rows"
 import type { Picker, Share } from "../jobs/work-table"
-import { held } from "../store/dialect"
+import { forUpdate } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { endBacklogs } from "./backlog"
@@ -143,7 +143,7 @@ async function admitByRate(
 ) {
   const theirs = eq(webhooks.id, webhook_id)
   const row = tx.select({ at: webhooks.next_slot_at }).from(webhooks).where(theirs)
-  const [found] = await held(row)
+  const [found] = await forUpdate(row)
   if (!found || (found.at !== null && millisFrom(found.at) > millis())) return
   // A tenth of a second's deliveries are claimed together: a slot each would be a commit each.
   const claimed = await claim(Math.min(limit, Math.max(1, Math.floor(rate_limit / 10))))

@@ -262,7 +262,7 @@ function readReplay(body: unknown, problems: Problems): Replay {
   return { status: given.status ?? "held", ...readSpan(given, problems) }
 }
 
-interface GivenSpan {
+interface SpanInput {
   event_types?: string[]
   since?: string
   until?: string
@@ -270,7 +270,7 @@ interface GivenSpan {
 
 /** Patterns become exact types. No type means all of them. */
 function readSpan(
-  { event_types = [], since, until }: GivenSpan,
+  { event_types = [], since, until }: SpanInput,
   problems: Problems,
 ): resend.ResendSpan {
   for (const [at, pattern] of event_types.entries()) {

@@ -102,10 +102,10 @@ export function refuseOtherStatus(given: unknown, stored: WebhookStatus) {
   if (isOtherStatus(given, stored)) throw invalid("status", "not_available", WRITE_ENABLED)
 }
 
-type GivenFields = Static<typeof WebhookPatch>
+type FieldsInput = Static<typeof WebhookPatch>
 
 /** The rules that a schema cannot express. */
-function checkFields(given: GivenFields, problems: Problems) {
+function checkFields(given: FieldsInput, problems: Problems) {
   for (const [at, pattern] of (given.events ?? []).entries()) {
     if (isPattern(ownTypeOf(pattern))) continue
     problems.add(`events.${at}`, "unknown_type", noSuchType(pattern))
@@ -121,7 +121,7 @@ function checkFields(given: GivenFields, problems: Problems) {
 }
 
 /** Refuses text that a database cannot keep unchanged. */
-function refuseBroken({ description, transform }: GivenFields, problems: Problems) {
+function refuseBroken({ description, transform }: FieldsInput, problems: Problems) {
   for (const [name, text] of Object.entries({ description, transform })) {
     if (text?.includes("\0") || text?.isWellFormed() === false) {
       problems.add(name, "invalid", "The text must not contain NUL or half of a surrogate pair.")
@@ -137,7 +137,7 @@ function policyOf({ max_attempts, intervals }: Partial<RetryPolicy>): RetryPolic
   }
 }
 
-function fieldsOf({ enabled: _, retry_policy, ...given }: GivenFields): Partial<EndpointFields> {
+function fieldsOf({ enabled: _, retry_policy, ...given }: FieldsInput): Partial<EndpointFields> {
   const policy = retry_policy && policyOf(retry_policy)
   const own = Object.entries(given).filter(
     ([name, value]) => Object.hasOwn(EMPTY, name) && value !== undefined,

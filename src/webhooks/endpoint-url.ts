@@ -1,5 +1,5 @@
 import { fail } from "../core/errors"
-import { type AddressPolicy, NetError, vet } from "../core/net"
+import { type AddressPolicy, assertPublic, NetError } from "../core/net"
 
 const LONGEST = 2048
 const NAMES_MS = 3000
@@ -17,10 +17,10 @@ type Reason = "malformed" | "https_required" | "userinfo" | "port" | "blocked_ad
  * or one of our own listeners: `invalid_url`, with `field` and `reason`. A name without an address
  * passes, because its addresses are checked again before each attempt.
  */
-export async function vetUrl(url: string, rules: EndpointUrlRules): Promise<boolean> {
+export async function assertPublicUrl(url: string, rules: EndpointUrlRules): Promise<boolean> {
   vetForm(url, rules)
   try {
-    await vet(url, rules, AbortSignal.timeout(NAMES_MS))
+    await assertPublic(url, rules, AbortSignal.timeout(NAMES_MS))
     return true
   } catch (error) {
     if (!(error instanceof NetError)) throw error

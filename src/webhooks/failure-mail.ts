@@ -40,7 +40,7 @@ export async function warn(
 }
 
 /** Mails every admin of the project that an endpoint fails, or was disabled for its failures. */
-export const tellAdmins = (store: Store, mail: SystemMail): JobHandler<WebhookFailure> => ({
+export const notifyAdmins = (store: Store, mail: SystemMail): JobHandler<WebhookFailure> => ({
   run: async (warning) => {
     const kind = "webhook_warning"
     await store.tx((tx) =>

@@ -325,16 +325,16 @@ async function statesOf(tx: Tx, webhook: webhooks.WebhookRow, chosen: { id: stri
   }
 }
 
-type Asked = Omit<ResendPayload, "job_id">
+type Query = Omit<ResendPayload, "job_id">
 
-const walkOf = (db: Reader, asked: Asked): Walk =>
+const walkOf = (db: Reader, asked: Query): Walk =>
   asked.what === "all"
     ? eventsOf(db, asked)
     : asked.what === "held"
       ? heldOf(asked)
       : endedOf(asked)
 
-function endedOf(asked: Asked): Walk {
+function endedOf(asked: Query): Walk {
   const { id, webhook_id, project_id, status } = deliveries
   return {
     rows: deliveries,
@@ -348,7 +348,7 @@ function endedOf(asked: Asked): Walk {
   }
 }
 
-function heldOf(asked: Asked): Walk {
+function heldOf(asked: Query): Walk {
   const { id, webhook_id, project_id, run_at } = deliveries
   return {
     rows: deliveries,
@@ -361,7 +361,7 @@ function heldOf(asked: Asked): Walk {
   }
 }
 
-function eventsOf(db: Reader, asked: Asked): Walk {
+function eventsOf(db: Reader, asked: Query): Walk {
   const { id, project_id, position } = events
   // On SQLite the index is in the order of ids, so it skips the older rows.
   const from = asked.since !== null && db.isAlone ? fromId(asked.since) : undefined
@@ -373,9 +373,9 @@ function eventsOf(db: Reader, asked: Asked): Walk {
   }
 }
 
-const spanOf = ({ since, until }: Asked) => ({ after: since ?? undefined, before: until })
+const spanOf = ({ since, until }: Query) => ({ after: since ?? undefined, before: until })
 
-const isOfSpan = (created_at: SQLiteColumn, type: SQLiteColumn, asked: Asked) =>
+const isOfSpan = (created_at: SQLiteColumn, type: SQLiteColumn, asked: Query) =>
   and(
     timesBetween(created_at, spanOf(asked)),
     asked.event_types.length === 0 ? undefined : inArray(type, asked.event_types),

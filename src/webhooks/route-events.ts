@@ -7,7 +7,7 @@ import { matchesType } from "../events/registry"
 import { HELD, READY } from "../jobs/work-item"
 import { matches, type Rule } from "../lib/filter-rule"
 import { perStore } from "../store/cached"
-import { heldForShare } from "../store/dialect"
+import { forShare } from "../store/dialect"
 import { inserter, prepared } from "../store/statements"
 import type { Tx } from "../store/store"
 import { backlogsOf } from "./backlog"
@@ -176,4 +176,4 @@ const selectEndpoints = prepared({ project_id }, (tx: Tx, slot) =>
 
 /** By id alone: the transaction before may have changed the status. */
 const lockedFor = (tx: Tx, ids: string[]) =>
-  heldForShare(tx.select(columns).from(webhooks).where(inArray(id, ids)).orderBy(id))
+  forShare(tx.select(columns).from(webhooks).where(inArray(id, ids)).orderBy(id))

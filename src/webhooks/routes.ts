@@ -9,7 +9,7 @@ import type { Store } from "../store/store"
 import { checkTransform } from "./delivery-body"
 import { by, deliveryRoutes } from "./delivery-routes"
 import { type EndpointChanges, readPatch, readWebhook } from "./endpoint-input"
-import { vetUrl } from "./endpoint-url"
+import { assertPublicUrl } from "./endpoint-url"
 import type { WebhookParts } from "./open-webhooks"
 import * as schemas from "./schemas"
 import * as status from "./status"
@@ -51,7 +51,7 @@ const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
     idempotent: true,
     sealed: true,
     handle: async (call) => {
-      const context = await vet(parts, call.body)
+      const context = await assertPublic(parts, call.body)
       const answer = await answerOnce(parts.store, call.claim, (tx) =>
         webhooks.create(tx, context, call.caller, call.body),
       )
@@ -81,11 +81,11 @@ const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
 ]
 
 /** The checks that leave the transaction: where the host leads to, and whether the transform compiles. */
-async function vet(
+async function assertPublic(
   { webhooks, workers, secrets }: WebhookRouteParts,
   { url, transform }: EndpointChanges,
 ): Promise<webhooks.EndpointContext> {
-  const resolved = url === undefined ? undefined : await vetUrl(url, webhooks.address)
+  const resolved = url === undefined ? undefined : await assertPublicUrl(url, webhooks.address)
   if (transform) await checkTransform(workers, transform)
   return { secrets, resolved }
 }
@@ -156,7 +156,7 @@ const changingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
       response: schemas.WithWarnings,
       errors: ["webhook_not_found", "invalid_url", "invalid_template"],
       handle: async (call) => {
-        const context = await vet(parts, call.body)
+        const context = await assertPublic(parts, call.body)
         const { caller, body } = call
         const data = await parts.store.tx((tx) =>
           status.patch(tx, context, caller, idOf(call), body),

@@ -1,7 +1,7 @@
 import { and, eq, inArray, isNull, lte, ne, or } from "drizzle-orm"
 import { isoFrom, millis, now } from "../core/time"
 import { DEAD, OVER, type Settled } from "../jobs/work-item"
-import { held, idList, isAmong } from "../store/dialect"
+import { forUpdate, idList, isAmong } from "../store/dialect"
 import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
 import type { ClaimedDelivery } from "./delivery-rows"
@@ -103,7 +103,7 @@ async function settleFailing(tx: Tx, list: Ended[], failures: number) {
   const byEndpoint = Map.groupBy(list, ({ row }) => row.webhook_id)
   const ids = [...byEndpoint.keys()].sort()
   const query = tx.select().from(webhooks).where(inArray(webhooks.id, ids)).orderBy(webhooks.id)
-  const found = new Map((await held(query)).map((webhook) => [webhook.id, webhook]))
+  const found = new Map((await forUpdate(query)).map((webhook) => [webhook.id, webhook]))
   for (const id of ids) {
     const webhook = found.get(id)
     const ends = byEndpoint.get(id) ?? []

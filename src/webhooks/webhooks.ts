@@ -8,7 +8,7 @@ import type { Page } from "../http/page"
 import type { Caller } from "../identity/caller"
 import { noun } from "../identity/noun"
 import { newSecret } from "../lib/signature"
-import { demandRoom } from "../plans/plans"
+import { requireRoom } from "../plans/plans"
 import { total } from "../store/counters"
 import type { ListWindow } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
@@ -56,7 +56,7 @@ export async function create(
   caller: Caller,
   input: NewEndpoint,
 ) {
-  await demandQuota(tx, caller)
+  await requireQuota(tx, caller)
   const { secret = newSecret(), ...fields } = input
   const id = newId()
   const row = await webhook.insert(tx, caller, {
@@ -80,13 +80,13 @@ export async function create(
 }
 
 /** The limit is the account's, over all of its projects. Two requests at once must not pass it together. */
-async function demandQuota(tx: Tx, { account_id, limits, plan }: Caller) {
+async function requireQuota(tx: Tx, { account_id, limits, plan }: Caller) {
   const limit = limits.webhooks
   if (limit === null) return
-  await accounts.hold(tx, account_id)
+  await accounts.findForUpdate(tx, account_id)
   let used = 0
   for (const { id } of await projects.active(tx, account_id)) used += await total(tx, id, COUNTER)
-  demandRoom({ resource: "webhooks", used, limit, plan })
+  requireRoom({ resource: "webhooks", used, limit, plan })
 }
 
 const sealedSecret = (secrets: Secrets, id: string, secret: string) => ({

@@ -15,7 +15,7 @@ import { readSendEmail } from "../../src/emails/fields"
 import { prepare } from "../../src/emails/prepare"
 import { type Claim, keepAnswer } from "../../src/http/idempotency"
 import { authenticate } from "../../src/identity/authenticate"
-import { accept, entryOf, Intake } from "../../src/messages/accept"
+import { accept, entryOf, SendBatcher } from "../../src/messages/accept"
 import type { NewMessage } from "../../src/messages/pipeline"
 import { audienceRules } from "../../src/messages/send-fields"
 import { suppressionRules } from "../../src/messages/suppressed"
@@ -48,7 +48,7 @@ const rules = {
   unsubscribe: testLinks,
   publicAddress: testAddress,
 }
-const intake = new Intake(store)
+const intake = new SendBatcher(store)
 const email = readSendEmail(await Bun.file(body).json(), new Problems())
 const { signal } = new AbortController()
 const together = (...[message, claim]: Arrival) =>

@@ -1,5 +1,5 @@
 import { freshDatabase, postgresFolder, startPostgres } from "../harness/postgres"
-import { atLeast, type Bench, demandEqual, ratioOf, series } from "./bench"
+import { atLeast, type Bench, ratioOf, requireEqual, series } from "./bench"
 import { oneMail } from "./mail"
 import { scratchFolder } from "./scratch"
 
@@ -53,6 +53,6 @@ export async function acceptFor(
   const text = await child.stdout.text()
   if ((await child.exited) !== 0) throw new Error(`accepting ${way} failed`)
   const told = JSON.parse(text) as { per_second: number; accepted: number; stored: number }
-  demandEqual(`rows, accepted ${way}`, told.accepted, told.stored)
+  requireEqual(`rows, accepted ${way}`, told.accepted, told.stored)
   return told.per_second
 }

@@ -1,5 +1,5 @@
 import { readLines } from "../harness/lines"
-import { atLeast, atMost, type Bench, demandEqual, median, ratioOf, series } from "./bench"
+import { atLeast, atMost, type Bench, median, ratioOf, requireEqual, series } from "./bench"
 import { heldRelay } from "./held-relay"
 import { oneMail } from "./mail"
 import { postfixAccepts, withoutPostfix } from "./postfix"
@@ -80,8 +80,8 @@ export async function acceptHeld(
   const answers = await send(scratch, emails(server), relay.from, seconds)
   await server.kill()
   using database = databaseOf(scratch.path)
-  demandStored(database, answers.answered)
-  demandEqual("waiting", answers.answered, countRows(database, "messages WHERE state = 0"))
+  requireStored(database, answers.answered)
+  requireEqual("waiting", answers.answered, countRows(database, "messages WHERE state = 0"))
   return answers
 }
 
@@ -92,19 +92,19 @@ async function acceptDelivering(seconds: number) {
   const answers = await send(scratch, emails(server), "shop@mailbox.test", seconds)
   await server.kill()
   using database = databaseOf(scratch.path)
-  demandStored(database, answers.answered)
+  requireStored(database, answers.answered)
   const delivered = countRows(database, "messages WHERE status = 'delivered'")
   const mails = countRows(database, "mailbox_mails")
   if (mails < delivered) throw new Error(`${delivered} messages delivered, ${mails} mails arrived`)
   return { ...answers, delivered }
 }
 
-function demandStored(database: ReturnType<typeof databaseOf>, answered: number) {
-  demandEqual("messages", answered, countRows(database, "messages"))
-  demandEqual("contents", answered, countRows(database, "message_contents"))
-  demandEqual("idempotency keys", answered, countRows(database, "idempotency"))
+function requireStored(database: ReturnType<typeof databaseOf>, answered: number) {
+  requireEqual("messages", answered, countRows(database, "messages"))
+  requireEqual("contents", answered, countRows(database, "message_contents"))
+  requireEqual("idempotency keys", answered, countRows(database, "idempotency"))
   const queued = countRows(database, "events WHERE type = 'email.queued'")
-  demandEqual("events", answered, queued)
+  requireEqual("events", answered, queued)
 }
 
 interface Target {

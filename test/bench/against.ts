@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path"
 import { binary } from "../harness/binary"
 import { root } from "../harness/migrations"
-import { type Bench, demandEqual, median, type Report, type Series, show } from "./bench"
+import { type Bench, median, type Report, requireEqual, type Series, show } from "./bench"
 import { heldRelay } from "./held-relay"
 import { textOf } from "./mail"
 import { relayTo } from "./relayed"
@@ -75,7 +75,7 @@ export const against = (commit: string): Bench => ({
       ended: async (messages: number) => {
         sent += messages
         const moment = await sink.received(sent)
-        demandEqual("messages at the sink", sent, sink.messages())
+        requireEqual("messages at the sink", sent, sink.messages())
         return moment
       },
     }

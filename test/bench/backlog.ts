@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs"
-import { atLeast, atMost, type Bench, demandEqual, median, ratioOf, series } from "./bench"
+import { atLeast, atMost, type Bench, median, ratioOf, requireEqual, series } from "./bench"
 import { heldRelay } from "./held-relay"
 import { manyLetters, oneLetter } from "./mail"
 import { residentMegabytes } from "./memory"
@@ -80,8 +80,8 @@ async function drain(seconds: number) {
   await sink.has(expected)
   await server.stop() // the sink has them a moment before we have written that it does
   using database = databaseOf(scratch.path)
-  demandEqual("messages sent", expected, countRows(database, "messages WHERE status = 'sent'"))
-  demandEqual("messages that wait", 0, countRows(database, "messages WHERE state <> 4"))
+  requireEqual("messages sent", expected, countRows(database, "messages WHERE status = 'sent'"))
+  requireEqual("messages that wait", 0, countRows(database, "messages WHERE state <> 4"))
   return {
     per_second: rate,
     beside_per_second: beside,

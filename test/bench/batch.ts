@@ -1,5 +1,5 @@
 import { join } from "node:path"
-import { atLeast, type Bench, demandEqual, ratioOf, series } from "./bench"
+import { atLeast, type Bench, ratioOf, requireEqual, series } from "./bench"
 import { type HeldRelay, heldRelay } from "./held-relay"
 import { manyMails } from "./mail"
 import { scratchFolder } from "./scratch"
@@ -57,9 +57,9 @@ async function sendBatches(folder: string, relay: HeldRelay, seconds: number): P
   using database = databaseOf(folder)
   const sent = answers.answered * A_BATCH
   for (const table of ["messages", "message_contents", "events"]) {
-    demandEqual(table, sent, countRows(database, table))
+    requireEqual(table, sent, countRows(database, table))
   }
-  demandEqual("idempotency keys", answers.answered, countRows(database, "idempotency"))
+  requireEqual("idempotency keys", answers.answered, countRows(database, "idempotency"))
   return answers
 }
 
@@ -86,6 +86,6 @@ export async function bareInserts(
   const text = await child.stdout.text()
   if ((await child.exited) !== 0) throw new Error("the bare inserts failed")
   const { per_second, stored } = JSON.parse(text) as { per_second: number; stored: number }
-  demandEqual("bare rows", count, stored)
+  requireEqual("bare rows", count, stored)
   return per_second
 }

@@ -69,6 +69,6 @@ export function show(value: number): string {
 export const series = (name: string, unit: string): Series => ({ name, unit, values: [] })
 
 /** The counts of a benchmark are part of its result: a difference ends it. */
-export function demandEqual(what: string, expected: number, found: number) {
+export function requireEqual(what: string, expected: number, found: number) {
   if (expected !== found) throw new Error(`${what}: ${found} instead of ${expected}`)
 }

@@ -5,7 +5,7 @@ import { projects } from "../../src/identity/tables"
 import { openStore } from "../../src/store/open"
 import { audience } from "../fan-out/audiences"
 import { bareInserts } from "./batch"
-import { atLeast, atMost, type Bench, demandEqual, median, ratioOf, series } from "./bench"
+import { atLeast, atMost, type Bench, median, ratioOf, requireEqual, series } from "./bench"
 import { heldRelay } from "./held-relay"
 import { oneLetter, textOf } from "./mail"
 import { residentMegabytes } from "./memory"
@@ -144,9 +144,9 @@ async function write(scratch: Scratch) {
   await server.kill()
   using database = databaseOf(scratch.path)
   for (const table of ["messages", "message_contents"]) {
-    demandEqual(table, RECIPIENTS, countRows(database, table))
+    requireEqual(table, RECIPIENTS, countRows(database, table))
   }
-  demandEqual("sent", RECIPIENTS, state.channels.email.sent)
+  requireEqual("sent", RECIPIENTS, state.channels.email.sent)
   const lasted = Date.parse(state.completed_at ?? "") - Date.parse(state.created_at)
   return { per_second: (RECIPIENTS / lasted) * 1000, grown_mb: most - before }
 }
@@ -191,7 +191,7 @@ async function deliver() {
   await sink.has(DELIVERED)
   await server.stop()
   using database = databaseOf(scratch.path)
-  demandEqual("messages sent", DELIVERED, countRows(database, "messages WHERE status = 'sent'"))
-  demandEqual("messages", DELIVERED, sink.different())
+  requireEqual("messages sent", DELIVERED, countRows(database, "messages WHERE status = 'sent'"))
+  requireEqual("messages", DELIVERED, sink.different())
   return { first_ms, bytes: (statSync(file).size - before) / DELIVERED }
 }

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { noKnot, startKnot } from "../harness/knot"
 import { freePort } from "../harness/ports"
 import { bareInserts } from "./batch"
-import { atLeast, type Bench, demandEqual, ratioOf, series } from "./bench"
+import { atLeast, type Bench, ratioOf, requireEqual, series } from "./bench"
 import { type Scratch, scratchFolder } from "./scratch"
 import { countRows, databaseOf, initialise, type Serving, serve } from "./serving"
 import { addSigningDomain } from "./signing-domain"
@@ -106,7 +106,7 @@ async function oursTakes(folder: string, dns: string, seconds: number) {
   await server.kill()
   using database = databaseOf(folder)
   const processed = "inbound_emails WHERE status = 'processed'"
-  demandEqual("processed mails", warm.taken + told.taken, countRows(database, processed))
+  requireEqual("processed mails", warm.taken + told.taken, countRows(database, processed))
   return {
     per_second: told.taken / taken_s,
     accepted_per_second: told.taken / told.seconds,
@@ -133,7 +133,7 @@ async function makeWebhook({ url, headers }: Serving, target: string) {
   const body = JSON.stringify({ url: target, events: ["email.received"] })
   const json = { ...headers, "Content-Type": "application/json" }
   const { status } = await fetch(`${url}/v1/webhooks`, { method: "POST", headers: json, body })
-  demandEqual("the status of POST /v1/webhooks", 201, status)
+  requireEqual("the status of POST /v1/webhooks", 201, status)
 }
 
 /** Resolves when so many different webhooks came since the last time. */
@@ -145,7 +145,7 @@ async function arrived(receiver: { port: number }, wanted: number) {
     if (performance.now() > deadline) throw new Error(`${keys.size} of ${wanted} webhooks came`)
     if (keys.size < wanted) await Bun.sleep(POLL_MS)
   }
-  demandEqual("different webhooks", wanted, keys.size)
+  requireEqual("different webhooks", wanted, keys.size)
 }
 
 function installMaildev(): Scratch {

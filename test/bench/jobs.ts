@@ -1,7 +1,7 @@
 import { copyFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { freshDatabase, postgresFolder, startPostgres } from "../harness/postgres"
-import { atLeast, type Bench, demandEqual, median, ratioOf, series } from "./bench"
+import { atLeast, type Bench, median, ratioOf, requireEqual, series } from "./bench"
 import { scratchFolder } from "./scratch"
 
 /** As released at the time of writing; its own newest dependencies may not resolve everywhere. */
@@ -101,6 +101,6 @@ async function measured(who: string, jobs: number, { cmd, cwd, url }: Child): Pr
   const text = await child.stdout.text()
   if ((await child.exited) !== 0) throw new Error(`${who} failed: ${await child.stderr.text()}`)
   const told = JSON.parse(text) as { per_second: number; ran: number }
-  demandEqual(`runs of jobs, ${who}`, jobs, told.ran)
+  requireEqual(`runs of jobs, ${who}`, jobs, told.ran)
   return told.per_second
 }

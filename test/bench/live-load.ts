@@ -1,4 +1,4 @@
-import { atMost, demandEqual, type Report, ratioOf, type Series, series } from "./bench"
+import { atMost, type Report, ratioOf, requireEqual, type Series, series } from "./bench"
 import { LivePages } from "./live-pages"
 import { nanosecondsOf } from "./processor"
 import type { Serving } from "./serving"
@@ -38,11 +38,11 @@ export async function liveLoad(server: Serving, rounds: number): Promise<Report>
         await using open = new LivePages(server, LIVE)
         await open.ready
         await measure(server, seconds, pages)
-        open.demandLooks()
+        open.requireLooks()
       }
       await using all = await StreamClients.open(server, LIVE)
       await measure(server, seconds, clients)
-      await all.demandAll()
+      await all.requireAll()
     }
     for (const { p99, cost } of [alone, pages, clients]) report.series.push(p99, cost)
     const ratio = ratioOf(pages.p99, alone.p99)
@@ -87,7 +87,7 @@ async function acceptance({ url, headers }: Serving, seconds: number): Promise<n
           body,
         })
         await answer.arrayBuffer()
-        demandEqual("status of a message", 201, answer.status)
+        requireEqual("status of a message", 201, answer.status)
         times.push(performance.now() - asked)
       })(),
     )

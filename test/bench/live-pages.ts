@@ -53,7 +53,7 @@ export class LivePages implements AsyncDisposable {
   }
 
   /** Throws unless the pages looked again, so that their figures mean something. */
-  demandLooks(): void {
+  requireLooks(): void {
     if (this.#looks >= 2 * this.#count) return
     throw new Error(`${this.#count} live pages have looked ${this.#looks} times`)
   }

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { binary } from "../harness/binary"
-import { atMost, type Bench, demandEqual, median, series } from "./bench"
+import { atMost, type Bench, median, requireEqual, series } from "./bench"
 import { residentMegabytes } from "./memory"
 import { scratchFolder } from "./scratch"
 import { initialise, type Serving, serve } from "./serving"
@@ -43,7 +43,7 @@ export const monitor: Bench = {
         redraws.values.push(screen.redraws() / took)
         before = now
       }
-      demandEqual("messages that were accepted", seconds * RATE, await sending)
+      requireEqual("messages that were accepted", seconds * RATE, await sending)
     } finally {
       await screen.end()
     }

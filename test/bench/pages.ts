@@ -1,6 +1,6 @@
 import { PredefinedNetworkConditions } from "puppeteer-core"
 import { type BrowserPage, startBrowser, type TestBrowser } from "../harness/browser"
-import { atMost, type Bench, demandEqual, median, series } from "./bench"
+import { atMost, type Bench, median, requireEqual, series } from "./bench"
 import { letter, liveLoad } from "./live-load"
 import { LivePages } from "./live-pages"
 import { nanosecondsOf } from "./processor"
@@ -134,7 +134,7 @@ async function fill({ url, headers }: Serving, mails: number) {
         body,
       })
       const { data } = (await answer.json()) as { data: { succeeded: number } }
-      demandEqual("mails of a batch", BATCH, data.succeeded)
+      requireEqual("mails of a batch", BATCH, data.succeeded)
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, send))

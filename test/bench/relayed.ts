@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite"
 import { unpack } from "../../src/lib/compression"
-import { demandEqual } from "./bench"
+import { requireEqual } from "./bench"
 import { oneLetter } from "./mail"
 import { scratchFolder } from "./scratch"
 import { countRows, databaseOf, initialise, serve } from "./serving"
@@ -78,12 +78,12 @@ export async function relayed(sink: Sink, { bytes, seconds, signed }: Load): Pro
   // Not when the load generator ends: it looks for stragglers a second longer.
   const taken = ((await sink.received(before + messages)) - begun) / 1000
   await server.kill()
-  demandEqual("messages at the sink", messages, sink.messages() - before)
+  requireEqual("messages at the sink", messages, sink.messages() - before)
   using database = databaseOf(scratch.path)
-  demandEqual("messages stored", messages, countRows(database, "messages"))
+  requireEqual("messages stored", messages, countRows(database, "messages"))
   // The bytes are kept with the outcome; the kill may have come before the last ones were written.
   const told = countRows(database, "messages WHERE status = 'sent'")
-  demandEqual("outcomes that are missing", 0, Math.max(0, messages - told - CONNECTIONS))
-  demandEqual("messages signed", signed ? told : 0, signedIn(database))
+  requireEqual("outcomes that are missing", 0, Math.max(0, messages - told - CONNECTIONS))
+  requireEqual("messages signed", signed ? told : 0, signedIn(database))
   return { per_second: answers.answered / taken, accepted_per_second: answers.per_second }
 }

@@ -31,7 +31,7 @@ export class StreamClients implements AsyncDisposable {
   }
 
   /** Rejects unless each of them has heard each event once and in order. */
-  async demandAll(): Promise<void> {
+  async requireAll(): Promise<void> {
     this.#child.stdin.write("end\n")
     this.#child.stdin.flush()
     const line = await this.#lines.first((text) => /^(complete|broken)/.test(text), WAIT_MS)

@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { freePort } from "../harness/ports"
 import { noPostfix } from "../harness/scratch-postfix"
-import { atLeast, type Bench, demandEqual, ratioOf, series } from "./bench"
+import { atLeast, type Bench, ratioOf, requireEqual, series } from "./bench"
 import { heldRelay } from "./held-relay"
 import { scratchFolder } from "./scratch"
 import { countRows, databaseOf, initialise, serve } from "./serving"
@@ -123,7 +123,7 @@ async function oursTakes(seconds: number): Promise<TakenMail> {
   await server.kill()
   using database = databaseOf(scratch.path)
   for (const table of ["messages", "message_contents", "events WHERE type = 'email.queued'"]) {
-    demandEqual(table, taken.all, countRows(database, table))
+    requireEqual(table, taken.all, countRows(database, table))
   }
   return taken
 }
@@ -132,7 +132,7 @@ async function harakaTakes(installed: string, seconds: number): Promise<TakenMai
   using scratch = scratchFolder()
   await using server = await startHaraka(installed, scratch.path)
   const taken = await takes(server, PASSWORD, seconds)
-  demandEqual("files of Haraka", taken.all, readdirSync(join(scratch.path, "queue")).length)
+  requireEqual("files of Haraka", taken.all, readdirSync(join(scratch.path, "queue")).length)
   return taken
 }
 

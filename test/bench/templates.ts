@@ -4,7 +4,7 @@ import Handlebars from "handlebars"
 import { openWorkers } from "../../src/core/workers"
 import { TemplateRenderer } from "../../src/templates/template-renderer"
 import { keyed } from "../../src/templates/usable-template"
-import { atLeast, atMost, type Bench, demandEqual, median, ratioOf, series } from "./bench"
+import { atLeast, atMost, type Bench, median, ratioOf, requireEqual, series } from "./bench"
 import { heldRelay } from "./held-relay"
 import { scratchFolder } from "./scratch"
 import { countRows, databaseOf, initialise, type Serving, serve } from "./serving"
@@ -134,7 +134,7 @@ async function accept(seconds: number, content: object): Promise<Answers> {
   const answers = await post(load)
   await server.kill()
   using database = databaseOf(scratch.path)
-  demandEqual("messages", warm.answered + answers.answered, countRows(database, "messages"))
+  requireEqual("messages", warm.answered + answers.answered, countRows(database, "messages"))
   return answers
 }
 

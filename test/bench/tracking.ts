@@ -2,7 +2,7 @@ import { openSecrets } from "../../src/core/secrets"
 import { tokenKeys } from "../../src/lib/sealed-token"
 import { openTokenOf, TOKEN_PURPOSE } from "../../src/tracking/tracking-tokens"
 import { readLines } from "../harness/lines"
-import { atLeast, atMost, type Bench, demandEqual, median, ratioOf, series } from "./bench"
+import { atLeast, atMost, type Bench, median, ratioOf, requireEqual, series } from "./bench"
 import { heldRelay } from "./held-relay"
 import { oneMail } from "./mail"
 import { residentMegabytes } from "./memory"
@@ -45,11 +45,11 @@ export const tracking: Bench = {
       during.values.push((await send()).p99_ms)
       memory.values.push(residentMegabytes(server.pid) - before)
       const { asked, loaded, seconds: lasted } = await flood.stop()
-      demandEqual("pictures that came", asked, loaded)
+      requireEqual("pictures that came", asked, loaded)
       rate.values.push(loaded / lasted)
       await Bun.sleep(COUNTED_MS)
       await server.stop()
-      demandEqual("hits that were counted", loaded, countedHits(scratch.path))
+      requireEqual("hits that were counted", loaded, countedHits(scratch.path))
     }
     return {
       series: [quiet, during, rate, memory],

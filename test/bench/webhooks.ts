@@ -2,7 +2,7 @@ import { copyFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { readLines } from "../harness/lines"
 import { freePort } from "../harness/ports"
-import { atLeast, atMost, type Bench, demandEqual, median, ratioOf, series, show } from "./bench"
+import { atLeast, atMost, type Bench, median, ratioOf, requireEqual, series, show } from "./bench"
 import { scratchFolder } from "./scratch"
 
 /** As released at the time of writing; their own newest dependencies may not resolve everywhere. */
@@ -124,9 +124,9 @@ export async function arrivals({ port }: Receiver): Promise<Map<string, number>>
     arrivals: { key: string; at: number }[]
     signed: number
   }
-  demandEqual("signed deliveries", told.arrivals.length, told.signed)
+  requireEqual("signed deliveries", told.arrivals.length, told.signed)
   const by_key = new Map(told.arrivals.map(({ key, at }) => [key, at]))
-  demandEqual("different deliveries", told.arrivals.length, by_key.size)
+  requireEqual("different deliveries", told.arrivals.length, by_key.size)
   return by_key
 }
 
@@ -139,14 +139,14 @@ export async function bareRuns(
   const cmd = [process.execPath, join(import.meta.dir, "bare-hooks.ts")]
   const args = [receiver.port, ENDPOINTS, wanted, characters]
   const told = await measured([...cmd, ...args], process.cwd())
-  demandEqual("bare deliveries", wanted, (await arrivals(receiver)).size)
+  requireEqual("bare deliveries", wanted, (await arrivals(receiver)).size)
   return told.per_second
 }
 
 async function oursRuns(receiver: Receiver, wanted: number): Promise<number> {
   using scratch = scratchFolder()
   const told = await measured([...lanes, "burst", receiver.port, ENDPOINTS, wanted], scratch.path)
-  demandEqual("deliveries stored", (await arrivals(receiver)).size, told.stored)
+  requireEqual("deliveries stored", (await arrivals(receiver)).size, told.stored)
   return told.per_second
 }
 
@@ -155,7 +155,7 @@ async function peerRuns(folder: string, redis: number, receiver: Receiver, wante
     ["node", "bullmq.mjs", redis, receiver.port, ENDPOINTS, wanted],
     folder,
   )
-  demandEqual("the peer's deliveries", wanted, (await arrivals(receiver)).size)
+  requireEqual("the peer's deliveries", wanted, (await arrivals(receiver)).size)
   return told.per_second
 }
 
@@ -164,7 +164,7 @@ async function latencies(receiver: Receiver, endpoints: number, seconds: number,
   const way = ["steady", receiver.port, endpoints, STEADY_PER_SECOND, seconds, hanging]
   const { committed } = await measured([...lanes, ...way], scratch.path)
   const arrived = await arrivals(receiver)
-  demandEqual("deliveries of committed events", committed.length, arrived.size)
+  requireEqual("deliveries of committed events", committed.length, arrived.size)
   const waits = committed.map(([key, at]) => Math.max(0, (arrived.get(key) ?? Number.NaN) - at))
   const sorted = waits.sort((a, b) => a - b)
   const part = (share: number) => sorted[Math.floor(sorted.length * share)] ?? Number.NaN

@@ -10,7 +10,7 @@ export interface Ended {
   err: string
 }
 
-export interface Given {
+export interface Input {
   env?: Record<string, string>
   stdin?: string
   cwd?: string
@@ -24,7 +24,7 @@ export function environment(more: Record<string, string> = {}): Record<string, s
 }
 
 /** Runs one command line with pipes, as a script would. */
-export async function belfry(words: string[], given: Given = {}): Promise<Ended> {
+export async function belfry(words: string[], given: Input = {}): Promise<Ended> {
   const child = Bun.spawn([...program, ...words], {
     env: environment(given.env),
     stdin: given.stdin === undefined ? "ignore" : new Blob([given.stdin]),

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { tellEvents } from "../events/stream-facts"
+import { notifyEvents } from "../events/stream-facts"
 import { quietLog } from "../harness/quiet"
 import { sharedService } from "../harness/shared-service"
 import { onTerminal } from "./belfry"
@@ -13,7 +13,7 @@ const { url } = service.listen()
 /** A project in which so many events happened; their ids, oldest first. */
 async function projectWith(count: number) {
   const project = await service.project()
-  const events = await tellEvents(service.store, project, Array(count).fill("email.sent"), 0)
+  const events = await notifyEvents(service.store, project, Array(count).fill("email.sent"), 0)
   const env = { BELFRY_URL: url, BELFRY_API_KEY: project.key }
   const list = async (...words: string[]) => {
     const { exit, out, err } = await belfry(["events", "list", ...words], { env })

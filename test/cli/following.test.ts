@@ -2,7 +2,7 @@ import { expect, setDefaultTimeout, test } from "bun:test"
 import { statSync } from "node:fs"
 import { join } from "node:path"
 import * as apiKeys from "../../src/identity/api-keys"
-import { tellEvents } from "../events/stream-facts"
+import { notifyEvents } from "../events/stream-facts"
 import { readLines } from "../harness/lines"
 import { program } from "../harness/program"
 import { quietLog } from "../harness/quiet"
@@ -24,7 +24,7 @@ const service = await sharedService({ socket_times: times })
 const { url, port } = service.listen()
 
 const happened = (project: TestProject, count: number, first = 0) =>
-  tellEvents(service.store, project, Array(count).fill("email.sent"), first)
+  notifyEvents(service.store, project, Array(count).fill("email.sent"), first)
 
 /** A command that goes on until it is stopped, or has enough. */
 function running(words: string[], env: Record<string, string>) {

@@ -1,6 +1,6 @@
 import { join } from "node:path"
 import type { Subprocess } from "bun"
-import { type Ended, environment, type Given } from "./belfry"
+import { type Ended, environment, type Input } from "./belfry"
 import type { Line, LineEnded } from "./one-process"
 
 let child: Subprocess | undefined
@@ -34,7 +34,7 @@ function send(line: Line): Promise<Ended> {
  * As `belfry` of `belfry.ts`, in one process for all lines of these tests, one after another: for what a line asks and
  * says. What is about the process itself, or about a server of its own, takes a process.
  */
-export function belfry(words: string[], given: Given = {}): Promise<Ended> {
+export function belfry(words: string[], given: Input = {}): Promise<Ended> {
   const { env, cwd = process.cwd(), stdin = "" } = given
   const next = before.then(() => send({ words, env: environment(env), cwd, stdin }))
   before = next.catch(() => {})

@@ -30,7 +30,7 @@ async function uncopiedServer() {
   expect(JSON.parse(new TextDecoder().decode(value))).toMatchObject({ data_dir })
   const stored = readFileSync(path)
   let length = 0
-  const demandUncopied = () => {
+  const requireUncopied = () => {
     expect(readFileSync(path).equals(stored)).toBe(true)
     const { size } = statSync(`${path}-wal`)
     expect(size).toBeGreaterThanOrEqual(length)
@@ -39,7 +39,7 @@ async function uncopiedServer() {
   const work = async (...words: string[]) => {
     const { exit, out, err } = await belfry(words, { env })
     expect({ words, exit, err: exit === 0 ? "" : err }).toEqual({ words, exit: 0, err: "" })
-    demandUncopied()
+    requireUncopied()
     return out
   }
   const onFolder = (...words: string[]) => work(...words, ...local)
@@ -49,7 +49,7 @@ async function uncopiedServer() {
     async stop() {
       child.kill("SIGTERM")
       expect(await child.exited).toBe(0)
-      demandUncopied()
+      requireUncopied()
     },
     [Symbol.dispose]: () => child.kill("SIGKILL"),
   }

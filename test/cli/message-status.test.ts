@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { isBad, isFinal, isGood } from "../../cli/lib/message-status"
-import { isOpen } from "../../src/messages/facts"
+import { isOpen } from "../../src/messages/status-changes"
 import type { ChannelName } from "../../src/messages/tables"
 import { statusesOf } from "../../src/messages/transitions"
 

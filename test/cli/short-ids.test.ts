@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { existsSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
-import { tellEvents } from "../events/stream-facts"
+import { notifyEvents } from "../events/stream-facts"
 import { quietLog } from "../harness/quiet"
 import { sharedService } from "../harness/shared-service"
 import { freshHome, onTerminal } from "./belfry"
@@ -31,7 +31,7 @@ function withEmails(...ids: string[]) {
 
 test("a table shows the random end of each id, and a command takes it", async () => {
   const project = await service.project()
-  const [event] = await tellEvents(service.store, project, ["email.sent"], 0)
+  const [event] = await notifyEvents(service.store, project, ["email.sent"], 0)
   const env = { BELFRY_URL: url, BELFRY_API_KEY: project.key, HOME: freshHome() }
   const ending = event?.id.slice(-8) ?? ""
   const shown = await onTerminal(["events", "list", "--no-color"], { env })

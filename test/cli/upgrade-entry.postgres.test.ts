@@ -13,13 +13,13 @@ test("a node accepts nothing while another one upgrades the database, and is cou
   const { loaded } = await ownServer(database.url)
   const entry = await enterUpgrade(loaded)
   const counts: number[] = []
-  const demandTurn = async () => {
+  const requireTurn = async () => {
     counts.push(await servingNodes(database.url))
-    await entry.demandTurn?.() // no upgrade yet
+    await entry.requireTurn?.() // no upgrade yet
     await keepSchema(database.url)
-    await entry.demandTurn?.()
+    await entry.requireTurn?.()
   }
-  const started = start({ loaded, mode: "serve", begin: "if_new", demandTurn })
+  const started = start({ loaded, mode: "serve", begin: "if_new", requireTurn: requireTurn })
   const end = await started.catch((error: Error) => error.message)
   expect(end).toContain("Another node upgrades this database")
   expect([...counts, await servingNodes(database.url)]).toEqual([1, 0])

@@ -27,14 +27,20 @@ test("a server accepts nothing where an upgrade began while it started, and can 
   const { data_dir, loaded, url } = await ownServer()
   const entry = await enterUpgrade(loaded)
   const seen: unknown[] = []
-  const demandTurn = async () => {
+  const requireTurn = async () => {
     const reply = await fetch(`${url}/readyz`)
     seen.push(reply.status, existsSync(join(data_dir, "admin.sock")))
-    await entry.demandTurn?.() // no upgrade yet
+    await entry.requireTurn?.() // no upgrade yet
     writeJournal(data_dir, BEGUN)
-    await entry.demandTurn?.()
+    await entry.requireTurn?.()
   }
-  const started = start({ loaded, mode: "serve", begin: "if_new", ...entry, demandTurn })
+  const started = start({
+    loaded,
+    mode: "serve",
+    begin: "if_new",
+    ...entry,
+    requireTurn: requireTurn,
+  })
   const end = await started.catch((error: Error) => error.message)
   expect(end).toContain("An upgrade of this data folder is not over")
   expect(seen).toEqual([503, true])

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test"
 import { listening } from "../../src/core/destination"
-import { vet } from "../../src/core/net"
+import { assertPublic } from "../../src/core/net"
 import { cert } from "./certificate"
 import { closeAll, closing, get, names, raw, refusal, serve } from "./net-fixture"
 
@@ -211,7 +211,7 @@ describe("names", () => {
 describe("vetting alone", () => {
   const limits = { allow_private: [] as string[] }
   const vetted = (url: string, resolver = names("9.9.9.9"), ms = 5000) =>
-    vet(url, { ...limits, resolver }, AbortSignal.timeout(ms))
+    assertPublic(url, { ...limits, resolver }, AbortSignal.timeout(ms))
 
   test("connects to nobody, and passes what is public", async () => {
     const canary = raw((socket) => socket.end())
@@ -227,7 +227,7 @@ describe("vetting alone", () => {
     expect(await refusal(vetted("http://slow.test/", { a: never, aaaa: never }, 30))).toBe(
       "timeout",
     )
-    const late = vet(
+    const late = assertPublic(
       "http://slow.test/",
       { ...limits, resolver: names("9.9.9.9") },
       AbortSignal.abort(),

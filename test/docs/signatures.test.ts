@@ -44,7 +44,7 @@ const secret = newSecret()
 const old = newSecret()
 const body = '{"id":"evt_1","data":{"subject":"Grüße 🔔","note":"$HOME `x` \\\\n"}}\n'
 
-interface Given {
+interface Input {
   format?: SignatureFormat
   secrets?: [string, ...string[]]
   timestamp?: number
@@ -53,7 +53,7 @@ interface Given {
 }
 
 /** Runs the program with a delivery, as a web server runs a CGI script. */
-async function accepts(language: Language, given: Given): Promise<boolean> {
+async function accepts(language: Language, given: Input): Promise<boolean> {
   const { format = "standard", secrets = [secret], sent = body } = given
   const timestamp = given.timestamp ?? Math.floor(Date.now() / 1000)
   const headers = signedHeaders({ id: "evt_1", timestamp, body, secrets, format })
@@ -82,7 +82,7 @@ test("the page has a program for each of the five languages, and no other", () =
 describe.each(languages)("the program in %s", (language) => {
   const able = !missing(...programs[language].needs)
 
-  test.skipIf(!able).each<[string, Given]>([
+  test.skipIf(!able).each<[string, Input]>([
     ["the standard headers", {}],
     ["the legacy headers", { format: "legacy" }],
     ["both", { format: "both" }],
@@ -92,7 +92,7 @@ describe.each(languages)("the program in %s", (language) => {
     expect(await accepts(language, given)).toBe(true)
   })
 
-  test.skipIf(!able).each<[string, Given]>([
+  test.skipIf(!able).each<[string, Input]>([
     ["another body", { sent: body.replace("Grüße", "Gruesse") }],
     ["another body with the legacy headers", { format: "legacy", sent: `${body} ` }],
     ["another secret", { secrets: [old] }],

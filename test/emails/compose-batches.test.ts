@@ -5,7 +5,7 @@ import type { ComposedMail, MailToCompose } from "../../src/emails/compose-task"
 import { composeAll } from "../../src/emails/compose-task"
 import { MAIL } from "./composed"
 
-interface Asked {
+interface Query {
   task: string
   input: unknown
   answer(): Promise<void>
@@ -13,7 +13,7 @@ interface Asked {
 
 /** Threads that answer when they are told to. */
 function slowWorkers() {
-  const asked: Asked[] = []
+  const asked: Query[] = []
   const run = (task: string, input: unknown) =>
     new Promise<unknown>((resolve) => {
       asked.push({ task, input, answer: async () => resolve(await composeAll(input as never)) })

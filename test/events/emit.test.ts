@@ -82,12 +82,12 @@ test("these types are emitted so far, each with the fields that the registry tel
 
 test("an event is what the published webhook of its type says, to the last field", async () => {
   const description = await published()
-  const judgeOf = judges(description)
+  const validatorOf = judges(description)
   const rows = await everythingThereIs(await service.project())
   const faults = rows.flatMap((row) => {
     const { post } = description.webhooks[row.type] as { post: Webhook }
     const out: string[] = []
-    judgeOf(post.requestBody.content["application/json"].schema)(envelopeOf(row), row.type, out)
+    validatorOf(post.requestBody.content["application/json"].schema)(envelopeOf(row), row.type, out)
     return out
   })
   expect(faults).toEqual([])

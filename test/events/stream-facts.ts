@@ -1,13 +1,19 @@
 import { emitAll } from "../../src/events/emit"
 import type { Store } from "../../src/store/store"
 
-interface Place {
+interface Position {
   account_id: string
   project_id: string
 }
 
 /** Events of a project, of these types in this order, numbered from `first`. */
-export const tellEvents = (store: Store, place: Place, types: string[], first = 0, padding = "") =>
+export const notifyEvents = (
+  store: Store,
+  place: Position,
+  types: string[],
+  first = 0,
+  padding = "",
+) =>
   store.tx((tx) => {
     const { account_id, project_id } = place
     const list = types.map((type, at) => ({

@@ -3,7 +3,7 @@ import { quietLog } from "../harness/quiet"
 import { testService } from "../harness/service"
 import { silentSocket } from "../harness/silent-socket"
 import { dial, type Frame } from "../harness/socket"
-import { tellEvents } from "./stream-facts"
+import { notifyEvents } from "./stream-facts"
 
 setDefaultTimeout(60_000)
 quietLog()
@@ -24,7 +24,7 @@ test("every event once and in order, though the connection breaks fifty times un
   const writing = Promise.all(
     Array.from({ length: WRITERS }, async (_, writer) => {
       for (let n = 0; n < share; n += 5) {
-        await tellEvents(store, project, Array(5).fill("email.sent"), writer * share + n)
+        await notifyEvents(store, project, Array(5).fill("email.sent"), writer * share + n)
         await Bun.sleep(1)
       }
     }),
@@ -71,7 +71,8 @@ test("who does not read is closed, and the memory for him is bounded: 1013", asy
   await slow.opened
   slow.sleep()
   const padding = "x".repeat(100_000)
-  for (let n = 0; n < 200; n++) await tellEvents(service.store, project, ["email.sent"], n, padding)
+  for (let n = 0; n < 200; n++)
+    await notifyEvents(service.store, project, ["email.sent"], n, padding)
   await quick.next(({ event }) => event?.data.n === 199) // the neighbour is not held up
   await Bun.sleep(1000)
   slow.wake()
@@ -88,7 +89,7 @@ test("who answers no ping is closed: 4408", async () => {
   using lively = await dial(url, "", project)
   await silent.ended
   expect(silent.code()).toBe(4408)
-  await tellEvents(service.store, project, ["email.sent"])
+  await notifyEvents(service.store, project, ["email.sent"])
   await lively.next(({ event }) => event !== undefined)
 })
 

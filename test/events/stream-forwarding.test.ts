@@ -7,14 +7,14 @@ import { quietLog } from "../harness/quiet"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { dial, type Frame, refusedUpgrade, type TestSocket } from "../harness/socket"
-import { tellEvents } from "./stream-facts"
+import { notifyEvents } from "./stream-facts"
 
 quietLog()
 
 const service = await sharedService()
 const { url } = service.listen()
 const happened = (project: TestProject, ...names: string[]) =>
-  tellEvents(service.store, project, names)
+  notifyEvents(service.store, project, names)
 
 const ready = async (socket: TestSocket) => {
   const { secret, after } = await socket.next(({ type }) => type === "ready")

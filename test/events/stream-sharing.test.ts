@@ -1,11 +1,11 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
-import { tell } from "../../src/messages/facts"
+import { tell } from "../../src/messages/status-changes"
 import { quietLog } from "../harness/quiet"
 import { type TestProject, testService } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { silentSocket } from "../harness/silent-socket"
 import { dial, type Frame, type TestSocket } from "../harness/socket"
-import { tellEvents } from "./stream-facts"
+import { notifyEvents } from "./stream-facts"
 
 setDefaultTimeout(60_000)
 quietLog()
@@ -28,7 +28,7 @@ const TURNS = ["email.sent", "email.delivered", "sms.sent"]
 async function write(project: TestProject, from: number, to: number) {
   for (let n = from; n < to; n += STEP) {
     const types = upTo(STEP).map((at) => TURNS[(n + at) % TURNS.length] ?? "")
-    await tellEvents(service.store, project, types, n)
+    await notifyEvents(service.store, project, types, n)
   }
 }
 
@@ -50,7 +50,7 @@ test("connections of one filter hear each event once and in order, whenever they
   const late = await dialAll(`&after=${half?.event?.id}`)
   const oldest = await dialAll("&after=")
   await writing
-  const told = await tellEvents(service.store, project, TURNS, EVENTS)
+  const told = await notifyEvents(service.store, project, TURNS, EVENTS)
   expect(told).toHaveLength(TURNS.length)
   for (const [from, sockets] of [
     [0, early],
@@ -81,12 +81,12 @@ test("who reads too slowly is let go, resumes without a loss, and holds nobody u
   const others = await Promise.all(upTo(2).map(() => dial(url, "", project)))
   using slow = silentSocket(url, "/v1/events/stream", project.key)
   await slow.opened
-  await tellEvents(slower.store, project, ["email.sent"], 0)
+  await notifyEvents(slower.store, project, ["email.sent"], 0)
   slow.sleep()
   const padding = "x".repeat(100_000)
   const count = 200
   for (let n = 1; n < count; n++)
-    await tellEvents(slower.store, project, ["email.sent"], n, padding)
+    await notifyEvents(slower.store, project, ["email.sent"], n, padding)
   for (const socket of others) {
     await hears(socket, count - 1)
     expect(numbersOf(socket.frames)).toEqual(upTo(count))

@@ -2,14 +2,14 @@ import { describe, expect, test } from "bun:test"
 import * as feed from "../../src/events/feed"
 import { SOCKETS_PER_PROJECT } from "../../src/http/sockets"
 import * as apiKeys from "../../src/identity/api-keys"
-import { tell } from "../../src/messages/facts"
+import { tell } from "../../src/messages/status-changes"
 import { seat } from "../../src/tenancy/accounts"
 import { team } from "../harness/people"
 import { quietLog } from "../harness/quiet"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { dial, type Frame, refusedUpgrade } from "../harness/socket"
-import { tellEvents } from "./stream-facts"
+import { notifyEvents } from "./stream-facts"
 
 quietLog()
 
@@ -19,7 +19,7 @@ const service = await sharedService({
 const { url } = service.listen()
 
 const happened = (project: TestProject, ...names: string[]) =>
-  tellEvents(service.store, project, names)
+  notifyEvents(service.store, project, names)
 
 const isEvent = (type: string) => (frame: Frame) => frame.event?.type === type
 
@@ -162,7 +162,7 @@ describe("what is told", () => {
     using newest = await dial(url, `?newest_every_ms=${every_ms}&types=email.*`, project)
     const begun = performance.now()
     for (let n = 0; n < 600; n += 3) {
-      await tellEvents(service.store, project, ["email.sent", "email.delivered", "sms.sent"], n)
+      await notifyEvents(service.store, project, ["email.sent", "email.delivered", "sms.sent"], n)
       tell(service.store.read, activityOf(project))
     }
     await newest.next(({ event }) => event?.data.n === 598)

@@ -4,7 +4,7 @@ import { now, today } from "../../src/core/time"
 import { newEmail } from "../../src/emails/prepare"
 import { projectCaller } from "../../src/identity/project-caller"
 import { accept, allowanceOf, entryOf } from "../../src/messages/accept"
-import { held } from "../../src/store/dialect"
+import { forUpdate } from "../../src/store/dialect"
 import type { Closure, Store } from "../../src/store/store"
 import { reserveEach, takeFromBucket } from "../../src/tenancy/quotas"
 import { usageDays } from "../../src/tenancy/tables"
@@ -95,7 +95,7 @@ test("a chunk and a single send to one subscriber with a frequency cap lock in o
 
   const [locked, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const holding = store.tx(async (open) => {
-    await held(open.select().from(usageDays).where(eq(usageDays.project_id, project_id)))
+    await forUpdate(open.select().from(usageDays).where(eq(usageDays.project_id, project_id)))
     locked.resolve()
     await go.promise // what no closure may do, but how else to meet
   })

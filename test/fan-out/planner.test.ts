@@ -10,7 +10,7 @@ const service = await sharedService()
 /** A channel that nobody built: two texts for each member with a number, and no sender. */
 const pigeons: ChannelPlanner = {
   prepare: async () => ({ texts: new Map(), freeze: async () => ({ loft: "north" }) }),
-  demandReady: async () => undefined,
+  requireReady: async () => undefined,
   begin: async ({ fan_out }) => ({
     isReady: () => true,
     addressOf: ({ phone }) => phone,

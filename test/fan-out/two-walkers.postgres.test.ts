@@ -5,7 +5,7 @@ import { CHUNK } from "../../src/fan-out/audience-source"
 import * as fanOut from "../../src/fan-out/fan-out"
 import { fanOutParts, fanOuts } from "../../src/fan-out/tables"
 import { accounts } from "../../src/identity/tables"
-import { held } from "../../src/store/dialect"
+import { forUpdate } from "../../src/store/dialect"
 import type { Closure, Store } from "../../src/store/store"
 import { movableClock } from "../harness/clock"
 import { untilLocked } from "../harness/lock-waits"
@@ -71,7 +71,7 @@ async function whileHeld<Result>(
     part === undefined ? undefined : eq(fanOutParts.part, part),
   )
   const holding = store.tx(async (tx) => {
-    await held(tx.select().from(fanOutParts).where(ours))
+    await forUpdate(tx.select().from(fanOutParts).where(ours))
     locked.resolve()
     await go.promise // what no closure may do, but how else to meet
   })

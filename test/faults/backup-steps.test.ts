@@ -37,7 +37,7 @@ interface Listed {
 const known_good = new Set<string>()
 
 /** Each archive that is there is listed as whole, and verifies; a name that was there has the bytes of before. */
-async function demandWhole(box: BackupBox, before: ReturnType<BackupBox["hashes"]>) {
+async function requireWhole(box: BackupBox, before: ReturnType<BackupBox["hashes"]>) {
   const listed = await box.run(["backup", "list", "--json"])
   const all = JSON.parse(listed.stdout) as Listed[]
   const hashes = box.hashes()
@@ -61,7 +61,7 @@ async function demandWhole(box: BackupBox, before: ReturnType<BackupBox["hashes"
 }
 
 /** The next backup works. No draft stays, and as many archives as are wanted. */
-async function demandNext(box: BackupBox) {
+async function requireNext(box: BackupBox) {
   expect(await create(box)).toMatchObject({ code: 0 })
   expect([box.drafts(), box.archives().length]).toEqual([[], KEEP])
 }
@@ -78,11 +78,11 @@ describe.skipIf(cannot_trace)("at each step of a backup", () => {
       const { calls } = kind
       const at = { calls, does: "signal=SIGKILL", step, ...pathOf(box, kind) }
       const { code } = await create(box, [strace, ...tampered(at)])
-      await demandWhole(box, before)
+      await requireWhole(box, before)
       if (code === 0) break
       expect(code).toBe(137)
       kills++
-      await demandNext(box)
+      await requireNext(box)
     }
     expect(kills).toBeGreaterThan(0)
   })
@@ -94,13 +94,13 @@ describe.skipIf(cannot_trace)("at each step of a backup", () => {
       const { calls, what } = kind
       const at = { calls, does: "error=ENOSPC", step, ...pathOf(box, kind) }
       const { code, stderr } = await create(box, [strace, ...tampered(at)])
-      const fresh = await demandWhole(box, before)
+      const fresh = await requireWhole(box, before)
       // An archive that cannot be removed makes no backup fail.
       const is_removal = what.startsWith("the removal")
       if (step === 1 && !is_removal) expect([code, stderr]).toEqual([74, stderr])
       if (code === 0) expect(fresh).toHaveLength(1)
       else expect([code, stderr]).toEqual([74, expect.stringContaining(`"code":"storage"`)])
-      await demandNext(box)
+      await requireNext(box)
     }
   })
 })
@@ -132,8 +132,8 @@ test.skipIf(sizes.backup_kinds === 1)(
     child.kill("SIGKILL")
     await child.exited
     expect(box.drafts()).toHaveLength(1)
-    expect(await demandWhole(box, before)).toEqual([])
-    await demandNext(box)
+    expect(await requireWhole(box, before)).toEqual([])
+    await requireNext(box)
   },
 )
 
@@ -154,6 +154,6 @@ test("a disk that is full from the check on is told with its name and what is ne
   ])
   expect(box.drafts()).toEqual([])
   disk.free() // a verification needs space
-  expect(await demandWhole(box, before)).toEqual([])
-  await demandNext(box)
+  expect(await requireWhole(box, before)).toEqual([])
+  await requireNext(box)
 })

@@ -163,7 +163,7 @@ async function cancelAmidKills(to: Stage, relay: ReturnType<typeof countingRelay
     expect(ended.channels.email.sent).toBeLessThan(sizes.published)
     for (const one of running.splice(0)) await one.stop()
     expect(relay.receipts.length).toBe(taken) // nothing of it leaves after the cancel
-    await change(to, (store) => judgeCancelled(store, { id, project_id }, ended, relay))
+    await change(to, (store) => validateCancelled(store, { id, project_id }, ended, relay))
   } finally {
     for (const one of running) one.kill("SIGKILL")
     for (const home of to.homes) rmSync(home, { recursive: true, force: true })
@@ -171,7 +171,7 @@ async function cancelAmidKills(to: Stage, relay: ReturnType<typeof countingRelay
 }
 
 /** Nobody twice, and each message either left or ended as cancelled, as the counts say. */
-async function judgeCancelled(
+async function validateCancelled(
   store: Store,
   { id, project_id }: Pick<Expected, "id" | "project_id">,
   { channels: { email } }: Publish,

@@ -120,8 +120,8 @@ async function survive(kills: number, env: Record<string, string>, check: (home:
     await using last = await startBelfry(options)
     await offerAgain(last, ledgers)
     await drained(last, 120_000)
-    await judgeSubmitted(last, ledgers.submission, relay)
-    await judgeReceived(last, ledgers.inbound)
+    await validateSubmitted(last, ledgers.submission, relay)
+    await validateReceived(last, ledgers.inbound)
     expect(await last.stop()).toBe(0)
     check(home)
     const [submitted, received] = PORTS.map((port) => ledgers[port].acknowledged.size)
@@ -131,7 +131,7 @@ async function survive(kills: number, env: Record<string, string>, check: (home:
   }
 }
 
-async function judgeSubmitted(server: Belfry, { acknowledged }: Ledger, relay: CountingRelay) {
+async function validateSubmitted(server: Belfry, { acknowledged }: Ledger, relay: CountingRelay) {
   expect(acknowledged.size).toBeGreaterThanOrEqual((sizes.mail_kills * CLIENTS_OF_A_PORT) / 2)
   expect(await countOf(server, "sent")).toBe(acknowledged.size) // nothing lost, nothing twice
   expect(await countOf(server)).toBe(acknowledged.size)
@@ -156,7 +156,7 @@ const allRead = (server: Belfry, ids: string[]) =>
     return ids.every((id) => read.has(id)) && mails
   })
 
-async function judgeReceived(server: Belfry, { acknowledged, offered }: Ledger) {
+async function validateReceived(server: Belfry, { acknowledged, offered }: Ledger) {
   expect(acknowledged.size).toBeGreaterThanOrEqual((sizes.mail_kills * CLIENTS_OF_A_PORT) / 2)
   const all = await allRead(server, [...acknowledged.values()])
   const ids = all.map(({ id }) => id)

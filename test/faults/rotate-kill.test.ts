@@ -70,7 +70,7 @@ const keysIn = (folder: string): string[] =>
     .map((name) => readFileSync(join(folder, name), "utf8").trim())
 
 /** All that was sealed opens, and no key that was ever in use is gone. */
-async function demandWhole(folder: string, keys: Set<string>) {
+async function requireWhole(folder: string, keys: Set<string>) {
   const { plain } = await inStore(folder, (store) => openedAnew(store, folder))
   expect(plain).toBe(SEALED)
   const there = keysIn(folder)
@@ -89,11 +89,11 @@ describe.skipIf(cannot_trace)("kill -9 at each step of a rotation of the master 
       if (code === 0) break
       expect({ code, stderr }).toMatchObject({ code: 137 })
       kills++
-      await demandWhole(folder, keys)
+      await requireWhole(folder, keys)
       const to = await rotated(home, folder)
       const { key_ids } = await inStore(folder, (store) => openedAnew(store, folder))
       expect(key_ids).toEqual([to])
-      await demandWhole(folder, keys)
+      await requireWhole(folder, keys)
     }
     expect(kills * sizes.rotation_steps).toBeGreaterThan(15)
   })
@@ -117,14 +117,14 @@ describe.skipIf(cannot_trace)("kill -9 at each step of a rotation of the master 
       expect(await server.exited).toBe(137)
       // A server that was killed by a write of its own was asked nothing.
       if (code !== 0) kills++
-      await demandWhole(folder, keys)
+      await requireWhole(folder, keys)
       await using again = await startServe({ home, api_key, env: lean })
       const to = await rotated(home, folder)
       expect((await again.request("/v1/webhooks")).status).toBe(200)
       await again[Symbol.asyncDispose]()
       const { key_ids } = await inStore(folder, (store) => openedAnew(store, folder))
       expect(key_ids).toEqual([to])
-      await demandWhole(folder, keys)
+      await requireWhole(folder, keys)
     }
     expect(kills * sizes.rotation_steps).toBeGreaterThan(10)
   })

@@ -128,7 +128,7 @@ test.skipIf(sizes.upgrade_kills === 0)(
 )
 
 /** The program and the database are those of before. */
-async function demandReturn(box: UpgradeBox) {
+async function requireReturn(box: UpgradeBox) {
   await box.over()
   expect(await box.served()).toBe(OLD)
   const pending = await box.run("migrate", "--dry-run", "--json")
@@ -145,7 +145,7 @@ test.each(FAULTS.slice(0, sizes.upgrade_faults))(
     const load = box.traffic()
     const failed = await ended(box.upgrade())
     expect([failed.code, problemOf(failed).code]).toEqual([1, "upgrade_undone"])
-    await demandReturn(box)
+    await requireReturn(box)
     expect(await box.missing(await load.stop())).toEqual([])
   },
 )

@@ -78,7 +78,7 @@ test(`${ROUNDS} times kill -9 between events and their deliveries, and every eve
     expect(await last.stop()).toBe(0)
     expect(acknowledged.length).toBeGreaterThan(ROUNDS)
     judge(fake.received, acknowledged, endpoint?.secret ?? "")
-    judgeRows(home, acknowledged)
+    validateRows(home, acknowledged)
   } finally {
     rmSync(home, { recursive: true, force: true })
   }
@@ -96,7 +96,7 @@ function judge(received: Received[], acknowledged: string[], secret: string) {
   }
 }
 
-function judgeRows(home: string, acknowledged: string[]) {
+function validateRows(home: string, acknowledged: string[]) {
   using database = new Database(join(home, "belfry/belfry.db"), { readonly: true })
   const rows = database.query("SELECT event_id, status FROM webhook_deliveries").all() as {
     event_id: Uint8Array

@@ -121,7 +121,7 @@ export async function startBrowser(
       await using page = await open(url, look)
       const value = await act(page)
       await page.settled()
-      page.demandNoProblem(look.expected ?? [])
+      page.requireNoProblem(look.expected ?? [])
       return value
     },
     async [Symbol.asyncDispose]() {
@@ -354,7 +354,7 @@ export class BrowserPage implements AsyncDisposable {
     return await this.tab.screenshot({ type: "png" })
   }
 
-  demandNoProblem(expected: RegExp[] = []) {
+  requireNoProblem(expected: RegExp[] = []) {
     const found = this.problems.filter((one) => !expected.some((form) => form.test(one)))
     if (found.length > 0) throw new Error(`problems at ${this.tab.url()}:\n${found.join("\n")}`)
   }

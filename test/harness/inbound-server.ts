@@ -16,7 +16,7 @@ import { SmtpDialogue } from "./smtp-dialogue"
 
 export const HOST = "mx.belfry.test"
 
-interface GivenMail {
+interface MailInput {
   from?: string
   to: string | string[]
   /** Lines end with "\n" here. */
@@ -54,7 +54,7 @@ export async function inboundServer(
     to,
     raw,
     helo = "elsewhere.test",
-  }: GivenMail) {
+  }: MailInput) {
     using dialogue = await SmtpDialogue.open(it.server.port)
     const recipients = [to].flat().map((address) => `RCPT TO:<${address}>`)
     const lines = [`EHLO ${helo}`, `MAIL FROM:<${from}>`, ...recipients, "DATA"]
@@ -104,7 +104,7 @@ export async function inboundServer(
     ended,
     rowsOf,
     /** Delivers, processes, and answers with the rows, one a recipient. */
-    async receive(mail: GivenMail): Promise<InboundRow[]> {
+    async receive(mail: MailInput): Promise<InboundRow[]> {
       const ids = idsIn(await offer(mail))
       await work()
       return rowsOf(ids)

@@ -36,24 +36,24 @@ export function judges(root: object) {
 }
 
 type JudgeOf = (schema: JsonSchema) => Judge
-type Keyword = (given: never, schema: JsonSchema, judgeOf: JudgeOf) => Judge
+type Keyword = (given: never, schema: JsonSchema, validatorOf: JudgeOf) => Judge
 
 function compile(
   schema: JsonSchema,
-  judgeOf: JudgeOf,
+  validatorOf: JudgeOf,
   lookup: (ref: string) => JsonSchema | undefined,
 ): Judge {
   const { $ref } = schema
   if (typeof $ref === "string") {
     const target = lookup($ref)
     if (!target) throw new Error(`${$ref} leads nowhere`)
-    return judgeOf(target)
+    return validatorOf(target)
   }
   const parts = Object.entries(schema).flatMap(([name, given]) => {
     if (ANNOTATIONS.includes(name) || name.startsWith("x-")) return []
     const keyword = KEYWORDS[name]
     if (!keyword) throw new Error(`no test knows the keyword ${name}`)
-    return keyword(given as never, schema, judgeOf)
+    return keyword(given as never, schema, validatorOf)
   })
   return (value, path, out) => {
     for (const part of parts) part(value, path, out)
@@ -126,14 +126,14 @@ const KEYWORDS: Record<string, Keyword> = {
     if (!isObject(value)) return
     for (const name of names) if (value[name] === undefined) out.push(`${path}.${name}: missing`)
   },
-  items: (given: JsonSchema, _, judgeOf) => {
-    const judge = judgeOf(given)
+  items: (given: JsonSchema, _, validatorOf) => {
+    const judge = validatorOf(given)
     return (value, path, out) => {
       if (Array.isArray(value)) value.forEach((one, at) => void judge(one, `${path}[${at}]`, out))
     }
   },
-  properties: (given: Record<string, JsonSchema>, { additionalProperties }, judgeOf) => {
-    const fields = new Map(Object.entries(given).map(([name, field]) => [name, judgeOf(field)]))
+  properties: (given: Record<string, JsonSchema>, { additionalProperties }, validatorOf) => {
+    const fields = new Map(Object.entries(given).map(([name, field]) => [name, validatorOf(field)]))
     return (value, path, out) => {
       if (!isObject(value)) return
       for (const [name, inner] of Object.entries(value)) {
@@ -145,8 +145,8 @@ const KEYWORDS: Record<string, Keyword> = {
       }
     }
   },
-  additionalProperties: (given: JsonSchema | boolean, { properties = {} }, judgeOf) => {
-    const judge = given === true ? undefined : judgeOf(given as JsonSchema)
+  additionalProperties: (given: JsonSchema | boolean, { properties = {} }, validatorOf) => {
+    const judge = given === true ? undefined : validatorOf(given as JsonSchema)
     return (value, path, out) => {
       if (!judge || !isObject(value)) return
       for (const [name, inner] of Object.entries(value)) {
@@ -154,8 +154,8 @@ const KEYWORDS: Record<string, Keyword> = {
       }
     }
   },
-  anyOf: (forms: JsonSchema[], _, judgeOf) => someOf(forms.map(judgeOf)),
-  oneOf: (forms: JsonSchema[], _, judgeOf) => someOf(forms.map(judgeOf)),
+  anyOf: (forms: JsonSchema[], _, validatorOf) => someOf(forms.map(validatorOf)),
+  oneOf: (forms: JsonSchema[], _, validatorOf) => someOf(forms.map(validatorOf)),
 }
 
 /** Of a value that fits no form, the nearest form says why. */

@@ -59,7 +59,7 @@ function lookups(document: OpenApi) {
     }),
   )
   rows.sort((a, b) => a.parameters - b.parameters) // a literal wins over a parameter
-  const judgeOf = judges(document)
+  const validatorOf = judges(document)
   const { Error: failure } = document.components.schemas
   const rowOf = (method: string, path: string) =>
     rows.find((row) => row.method === method && row.shape.test(path))
@@ -68,7 +68,7 @@ function lookups(document: OpenApi) {
     const name = found?.$ref?.split("/").at(-1)
     return name ? (document.components.responses[name] as Published) : found
   }
-  return { rowOf, responseOf, judgeOf, failure: failure as JsonSchema }
+  return { rowOf, responseOf, judgeOf: validatorOf, failure: failure as JsonSchema }
 }
 
 /** The same answer, held against what is published: the test that saw another one fails. */

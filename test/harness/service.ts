@@ -1,7 +1,7 @@
 import type { Elysia } from "elysia"
 import { createApp } from "../../src/app"
 import { PROVIDERS } from "../../src/channels"
-import { compose, type Ground } from "../../src/compose"
+import { compose, type ServerContext } from "../../src/compose"
 import { type Settings, settings } from "../../src/core/config"
 import type { Disk } from "../../src/core/disk"
 import { resolver } from "../../src/core/dns"
@@ -16,7 +16,7 @@ import type { SocketTimes } from "../../src/http/sockets"
 import { pathOf } from "../../src/http/target"
 import * as apiKeys from "../../src/identity/api-keys"
 import type { SystemMail as Post } from "../../src/identity/system-mail"
-import { watch } from "../../src/messages/facts"
+import { watch } from "../../src/messages/status-changes"
 import type { Store } from "../../src/store/store"
 import { fillSome } from "../../src/subscribers/fill-postings"
 import type { SignUp } from "../../src/tenancy/sign-up"
@@ -138,7 +138,7 @@ export async function testService(options: ServiceOptions = {}) {
   const disk: FakeDisk = { healthy: true, low: false }
   const base_url = () => "http://belfry.test"
   const mails: SystemMail[] = []
-  const ground: Ground = {
+  const ground: ServerContext = {
     settings: {
       ...settings(),
       ...LOOPBACK_HOOKS,

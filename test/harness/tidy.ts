@@ -6,7 +6,7 @@ import { afterAll, afterEach, setDefaultTimeout } from "bun:test"
 import { removeLeftovers } from "./leftovers"
 import { root } from "./migrations"
 import { noPostgres, serverUrl, stopOwnServer } from "./postgres"
-import { demandTold } from "./untold"
+import { requireTold } from "./untold"
 
 const TIMEOUT_MS = 40_000
 /** A test of the compiled binary starts processes and waits for them. */
@@ -50,9 +50,9 @@ async function choosePostgres() {
   process.env.DATABASE_URL = await serverUrl()
 }
 
-afterEach(demandTold)
+afterEach(requireTold)
 afterAll(async () => {
   removeLeftovers()
-  demandTold() // of what was answered outside of any test
+  requireTold() // of what was answered outside of any test
   await stopOwnServer()
 })

@@ -7,7 +7,7 @@ export function remember(faults: string[]) {
 }
 
 /** Throws what was remembered, so that the test which saw it fails. */
-export function demandTold() {
+export function requireTold() {
   const all = [...new Set(untold.splice(0))]
   if (all.length > 0) throw new Error(`not as published:\n${all.join("\n")}`)
 }

@@ -12,13 +12,13 @@ export interface TestWork {
   handlers: JobHandlers
 }
 
-type Given = Parameters<typeof jobHandlers>
+type Input = Parameters<typeof jobHandlers>
 
 /** The work of the server, with other channels. No mail comes in. */
 export const workOf = (
-  parts: Omit<Given[0], "inbound"> & { rules: object },
+  parts: Omit<Input[0], "inbound"> & { rules: object },
   channels: Channels,
-  post: Given[1],
+  post: Input[1],
 ): TestWork => ({
   channels,
   handlers: jobHandlers({ ...parts, inbound: {} as never }, post),

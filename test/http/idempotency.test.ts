@@ -3,7 +3,7 @@ import { eq } from "drizzle-orm"
 import { createApp } from "../../src/app"
 import * as idempotency from "../../src/http/idempotency"
 import { idempotency as rows } from "../../src/http/tables"
-import { Intake } from "../../src/messages/accept"
+import { SendBatcher } from "../../src/messages/accept"
 import { client, type Reply, refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
 import { mail } from "../harness/mail"
@@ -148,7 +148,7 @@ test("a bare batch is replayed in its own form", async () => {
 test("a hundred at once make one message, on two nodes too", async () => {
   const project = await service.project()
   const { parts } = service
-  const node = createApp({ ...parts, intake: new Intake(parts.store) })
+  const node = createApp({ ...parts, intake: new SendBatcher(parts.store) })
   const other = client(node as never, project.key)
   const answers = await Promise.all(
     Array.from({ length: 100 }, (_, at) =>

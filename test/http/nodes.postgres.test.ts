@@ -4,7 +4,7 @@ import type { Elysia } from "elysia"
 import { createApp } from "../../src/app"
 import { settings } from "../../src/core/config"
 import { clock } from "../../src/core/time"
-import { Intake } from "../../src/messages/accept"
+import { SendBatcher } from "../../src/messages/accept"
 import { messages } from "../../src/messages/tables"
 import { openStore } from "../../src/store/open"
 import { setPlan, setStatus } from "../../src/tenancy/operator"
@@ -18,7 +18,7 @@ const first = await sharedService()
 
 /** Another node on the same database, which knows nothing of the first one. */
 const store = await openStore({ ...settings(), database_url: first.database_url })
-const parts = { ...first.parts, store, intake: new Intake(store), meter: new Meter(store) }
+const parts = { ...first.parts, store, intake: new SendBatcher(store), meter: new Meter(store) }
 const second = createApp(parts) as unknown as Elysia
 
 const { read } = clock

@@ -8,7 +8,7 @@ import { type JsonSchema, judges } from "../harness/json-schema"
 import { published } from "../harness/published"
 
 const description = await published()
-const judgeOf = judges(description)
+const validatorOf = judges(description)
 const table = routeTable({} as AppParts).filter(({ page }) => page === undefined)
 
 interface Content {
@@ -30,7 +30,7 @@ const operations = Object.entries(description.paths).flatMap(([path, methods]) =
 
 function faults({ schema, example }: Content): string[] {
   const out: string[] = []
-  judgeOf(schema)(example, "example", out)
+  validatorOf(schema)(example, "example", out)
   return out
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { demandOwnPage, demandThisMachine } from "../../src/http/own-page"
+import { requireOwnPage, requireThisMachine } from "../../src/http/own-page"
 
 const asking = (headers: Record<string, string>) =>
   new Request("http://localhost/session", { method: "POST", headers })
@@ -39,7 +39,7 @@ test.each<[string, string, Record<string, string>, true | string]>([
   ["127.0.0.1", "127.0.0.1@evil.test", {}, "not_this_machine"],
   ["127.0.0.1", "", {}, "not_this_machine"],
 ])("a link from %s at %p with %j: %p", (ip, host, headers, expected) => {
-  expect(isTaken(() => demandThisMachine(asking({ host, ...headers }), ip))).toBe(expected)
+  expect(isTaken(() => requireThisMachine(asking({ host, ...headers }), ip))).toBe(expected)
 })
 
 const BASE = "https://mail.example.com"
@@ -58,10 +58,10 @@ test.each<[Record<string, string>, true | string]>([
   [{ ...OWN, referer: `${BASE}/`, host: "mail.example.com" }, "cross_origin"],
   [{ ...OWN }, "cross_origin"],
 ])("a page that sends %j: %p", (headers, expected) => {
-  expect(isTaken(() => demandOwnPage(asking(headers), BASE))).toBe(expected)
+  expect(isTaken(() => requireOwnPage(asking(headers), BASE))).toBe(expected)
 })
 
 test("where the public address is not known, the name of the request counts", () => {
   const headers = { ...OWN, origin: "http://127.0.0.1:8080", host: "127.0.0.1:8080" }
-  expect(isTaken(() => demandOwnPage(asking(headers), ""))).toBe(true)
+  expect(isTaken(() => requireOwnPage(asking(headers), ""))).toBe(true)
 })

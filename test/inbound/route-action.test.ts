@@ -23,14 +23,14 @@ const { store, parts } = service
 const server = await inboundServer(service)
 afterAll(() => server[Symbol.asyncDispose]())
 
-interface GivenRoute {
+interface RouteInput {
   match_to: string
   action?: RouteAction
   target?: string | null
   priority?: number
 }
 
-const addRoutes = async ({ project_id }: TestProject, ...routes: GivenRoute[]) => {
+const addRoutes = async ({ project_id }: TestProject, ...routes: RouteInput[]) => {
   const fresh = { action: "webhook" as const, target: null, priority: 100 }
   const rows = routes.map((route) => {
     return { id: newId(), project_id, ...fresh, ...route, created_at: now(), updated_at: now() }

@@ -16,7 +16,7 @@ import { countDeliveries } from "../../src/webhooks/delivery-rows"
 import { releaseHeld } from "../../src/webhooks/held"
 import { expireHeld } from "../../src/webhooks/retention"
 import { deliveries } from "../../src/webhooks/tables"
-import { RUNS_ON } from "../../src/work"
+import { ALLOWED_WHILE_HELD } from "../../src/work"
 import { receiver } from "../fakes/receiver"
 import { testHooks, until } from "../harness/hooks"
 import { idFor } from "../harness/ids"
@@ -32,7 +32,7 @@ quietLog()
 
 const delivered = () => outcome([told("to@example.test", { status: "delivered" })])
 
-const holdAll = (store: Store) => holdOpenWork(store, heldTables(RUNS_ON))
+const holdAll = (store: Store) => holdOpenWork(store, heldTables(ALLOWED_WHILE_HELD))
 
 const options = { concurrency: 5, lease_ms: 30_000, alone: false }
 
@@ -117,14 +117,14 @@ test("jobs that only tidy run on; every other kind is held", async () => {
   const { store, work } = office
   const schedule = () => 1
   const kinds = Object.keys(work.handlers)
-  expect(RUNS_ON.filter((name) => !kinds.includes(name))).toEqual([])
+  expect(ALLOWED_WHILE_HELD.filter((name) => !kinds.includes(name))).toEqual([])
   for (const name of kinds) {
     const one = { payload: {}, project_id: idFor("project_1") }
     await store.tx((tx) => enqueueAll(tx, { name, schedule }, [one]))
   }
-  expect(await holdAll(store)).toBe(kinds.length - RUNS_ON.length)
+  expect(await holdAll(store)).toBe(kinds.length - ALLOWED_WHILE_HELD.length)
   const rows = await store.read.select().from(jobs).where(eq(jobs.state, READY))
-  expect(rows.map(({ name }) => name).sort()).toEqual([...RUNS_ON].sort())
+  expect(rows.map(({ name }) => name).sort()).toEqual([...ALLOWED_WHILE_HELD].sort())
 })
 
 test("deliveries are held, also those that their endpoint held, and none leaves or ends meanwhile", async () => {

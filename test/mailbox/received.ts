@@ -8,7 +8,7 @@ import type { TestProject, TestService } from "../harness/service"
 
 type Owner = Pick<TestProject, "project_id" | "account_id">
 
-interface Given {
+interface Input {
   raw: string | Kept
   subject?: string
   to?: string
@@ -21,7 +21,7 @@ interface Given {
 export async function putMail(
   { store }: Pick<TestService, "store">,
   { project_id, account_id }: Owner,
-  { raw, subject = "Ding", to = "ann@example.test", recipients = [to], ...given }: Given,
+  { raw, subject = "Ding", to = "ann@example.test", recipients = [to], ...given }: Input,
 ): Promise<string> {
   const { from = "bell@example.test", email_id = null } = given
   const id = newId()

@@ -4,7 +4,7 @@ import { millis, now } from "../../src/core/time"
 import { PROJECT_DEFAULTS } from "../../src/identity/caller"
 import type { ProjectSettings } from "../../src/identity/tables"
 import { OVER } from "../../src/jobs/work-item"
-import { type AskedMessage, decideAll, lockFor } from "../../src/messages/audience-decisions"
+import { decideAll, lockFor, type MessageQuery } from "../../src/messages/audience-decisions"
 import { messages } from "../../src/messages/tables"
 import { audienceOf } from "../../src/subscribers/audience"
 import {
@@ -30,7 +30,7 @@ async function audience(settings: Partial<ProjectSettings> = {}, fields: Partial
   const id = await addSubscriber(project_id, fields)
   const project = { id: project_id, settings: { ...PROJECT_DEFAULTS, ...settings } }
 
-  async function plain(fields: Partial<AskedMessage> = {}): Promise<AskedMessage> {
+  async function plain(fields: Partial<MessageQuery> = {}): Promise<MessageQuery> {
     const subscriber = (await audienceOf(store.read, project_id, [id])).get(id) ?? null
     return {
       subscriber,
@@ -50,7 +50,7 @@ async function audience(settings: Partial<ProjectSettings> = {}, fields: Partial
     id,
     plain,
     /** The rows that decided. */
-    async ask(...list: Partial<AskedMessage>[]) {
+    async ask(...list: Partial<MessageQuery>[]) {
       const asked = await Promise.all(list.map(plain))
       const decisions = await store.tx((tx) => decideAll(tx, project, asked))
       return decisions.map(({ row, reason }) => `${row} ${reason ?? "yes"}`)

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { Intake } from "../../src/messages/accept"
+import { SendBatcher } from "../../src/messages/accept"
 import { messages } from "../../src/messages/tables"
 import type { Store } from "../../src/store/store"
 import { testStore } from "../harness/store"
@@ -16,7 +16,7 @@ const stored = async (store: Store) =>
 test("sends that arrive together are all stored", async () => {
   await using it = await testStore()
   const { store } = it
-  const intake = new Intake(store)
+  const intake = new SendBatcher(store)
   const list = Array.from({ length: 300 }, () => entry())
 
   await Promise.all(
@@ -28,7 +28,7 @@ test("sends that arrive together are all stored", async () => {
 test("what was given up before its turn is not stored, and harms no neighbour", async () => {
   await using it = await testStore()
   const { store } = it
-  const intake = new Intake(store)
+  const intake = new SendBatcher(store)
   const late = new AbortController()
   const [given_up, wanted] = [entry(), entry()]
 
@@ -43,7 +43,7 @@ test("what was given up before its turn is not stored, and harms no neighbour", 
 test("one that cannot be stored does not spoil the others of its group", async () => {
   await using it = await testStore()
   const { store } = it
-  const intake = new Intake(store)
+  const intake = new SendBatcher(store)
   const good = [entry(), entry()]
   const twice = good[0] ?? entry()
 
@@ -63,7 +63,7 @@ test("storage trouble refuses the whole group at once instead of one by one", as
       return Promise.reject(full)
     },
   } as unknown as Store
-  const intake = new Intake(store)
+  const intake = new SendBatcher(store)
 
   const sends = Array.from({ length: 50 }, () =>
     intake.submit(entry(), { claim: undefined, signal: never }, answer),
@@ -75,7 +75,7 @@ test("storage trouble refuses the whole group at once instead of one by one", as
 
 test("too many waiting sends are refused with 503 instead of kept in memory", async () => {
   const store = { tx: () => new Promise(() => {}) } as unknown as Store
-  const intake = new Intake(store)
+  const intake = new SendBatcher(store)
   const one = entry()
   const submit = () => intake.submit(one, { claim: undefined, signal: never }, answer)
 

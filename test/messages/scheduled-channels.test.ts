@@ -9,7 +9,7 @@ import { expire, feedback } from "../../src/messages/settle"
 import { type ChannelName, messages } from "../../src/messages/tables"
 import { changeHeld } from "../../src/operations/held-work"
 import { heldTables } from "../../src/operations/start-held"
-import { RUNS_ON } from "../../src/work"
+import { ALLOWED_WHILE_HELD } from "../../src/work"
 import { client, refusal } from "../harness/client"
 import { type TestProject, testService } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
@@ -105,7 +105,7 @@ test("a message that waits since a restore says so until it is resumed, and can 
   const { store } = office
   const project = await office.project()
   const ids = [await scheduledIn(project, "email", store), await scheduledIn(project, "sms", store)]
-  await holdOpenWork(store, heldTables(RUNS_ON))
+  await holdOpenWork(store, heldTables(ALLOWED_WHILE_HELD))
   const reasons = async () =>
     (await project.get("/v1/scheduled")).body.data.map(
       (one: { status: string; status_reason?: string }) => [one.status, one.status_reason],

@@ -10,7 +10,7 @@ import { messages } from "../../src/messages/tables"
 import { changeHeld, type HeldFilter } from "../../src/operations/held-work"
 import { heldTables } from "../../src/operations/start-held"
 import { deliveries } from "../../src/webhooks/tables"
-import { RUNS_ON } from "../../src/work"
+import { ALLOWED_WHILE_HELD } from "../../src/work"
 import { receiver } from "../fakes/receiver"
 import { audience, begun, publish, record, walker } from "../fan-out/audiences"
 import { testHooks } from "../harness/hooks"
@@ -40,7 +40,7 @@ async function heldOffice() {
   const project_id = idFor("project_1")
   const work = [1, 2].map(() => ({ payload: {}, project_id }))
   await store.tx((tx) => enqueueAll(tx, alert, work))
-  await holdOpenWork(store, heldTables(RUNS_ON))
+  await holdOpenWork(store, heldTables(ALLOWED_WHILE_HELD))
   const count = async (filter: HeldFilter) =>
     (await changeHeld(store, { action: "count", filter })).counts
   return Object.assign(office, { ids, count, project_id })
@@ -94,7 +94,7 @@ test("a domain names a message by any of its recipients, copies too, and drops i
     letter({ ...fields, id: idFor("copied") }, ["c@Other.test"], ["d@b\u00fccher.test"]),
   )
   for (let n = 0; n < 250; n++) await office.accept(letter({ ...fields, id: idFor(`plain ${n}`) }))
-  await holdOpenWork(store, heldTables(RUNS_ON))
+  await holdOpenWork(store, heldTables(ALLOWED_WHILE_HELD))
   const counted = async (domain: string) =>
     (await changeHeld(store, { action: "count", filter: { domain } })).counts.messages
   expect(await counted("other.test")).toBe(1)
@@ -158,7 +158,7 @@ test.each([
   const { id } = await publish(service, project, topic)
   if (kind === "fan_out.part") await begun(service, id)
   expect<string>((await record(parts, id)).status).toBe(status)
-  await holdOpenWork(store, heldTables(RUNS_ON))
+  await holdOpenWork(store, heldTables(ALLOWED_WHILE_HELD))
   const dropped = await changeHeld(store, { action: "purge", filter: { kind } })
   expect(dropped.counts.jobs).toBe(1)
   const loop = walker(service)
@@ -182,7 +182,7 @@ test("a publish says that it waits since a restore, in the list too, until it is
   const other = await audience(store, foreign, [{}])
   const other_publish = await publish(service, foreign, other.topic, later)
   await store.tx((tx) => enqueueAll(tx, alert, [{ payload: {}, project_id: project.project_id }]))
-  await holdOpenWork(store, heldTables(RUNS_ON))
+  await holdOpenWork(store, heldTables(ALLOWED_WHILE_HELD))
   const all = `/v1/topics/${topic.key}/publishes`
   const told = async () =>
     (await project.get(all)).body.data.map(
@@ -215,7 +215,7 @@ test("deliveries are chosen by the host of their endpoint, and end exhausted", a
   const here = await hooks.endpoint({ url: fake.url })
   const there = await hooks.endpoint({ url: "https://hooks.one.test/in?of=127.0.0.1" })
   await hooks.emit(3)
-  await holdOpenWork(store, heldTables(RUNS_ON))
+  await holdOpenWork(store, heldTables(ALLOWED_WHILE_HELD))
   const filter = { kind: "webhook", domain: "hooks.one.test" }
   const dropped = await changeHeld(store, { action: "purge", filter })
   expect(dropped.counts).toEqual({ ...none, webhook_deliveries: 3 })
@@ -240,7 +240,7 @@ test("the host of an endpoint is known in capitals, encoded, in another script, 
   ]
   for (const url of urls) await hooks.endpoint({ url })
   await hooks.emit(1)
-  await holdOpenWork(store, heldTables(RUNS_ON))
+  await holdOpenWork(store, heldTables(ALLOWED_WHILE_HELD))
   for (const domain of [
     ...["hooks.two.test", "hooks.two.test."],
     "b\u00fccher.test",

@@ -9,10 +9,10 @@ import { enqueue } from "../../src/jobs/jobs"
 import { showLife } from "../../src/jobs/work-nodes"
 import { ERASED, subscriberErased } from "../../src/operations/erase-subscriber"
 import {
-  demandMasterKey,
   LINK_KEY,
   MASTER_KEY,
   NEXT_MASTER_KEY,
+  requireMasterKey,
 } from "../../src/operations/instance"
 import { acceptLostKey, lostSecrets } from "../../src/operations/lost-key"
 import {
@@ -42,7 +42,7 @@ const NO_CHANGE = { new_key: null, end_links: false }
 async function sealedStore() {
   const base: TestStore = await testStore()
   const secrets = secretsOf(base.folder)
-  await demandMasterKey(base.store, secrets)
+  await requireMasterKey(base.store, secrets)
   const seal = (context: string) => secrets.seal(PLAIN, context)
   await base.store.tx(async (tx) => {
     await instanceValues.set(tx, "setup_token", seal("setup_token"))
@@ -108,7 +108,7 @@ describe("a rotation", () => {
     const key = (name: string) => readFileSync(join(it.folder, name), "utf8").trim()
     const master_key = key("master.key")
     const secrets = openSecrets({ data_dir: it.folder, master_key })
-    await demandMasterKey(it.store, secrets)
+    await requireMasterKey(it.store, secrets)
     const made: { id: string; text: string }[] = []
     for (let round = 0; round < 3; round++) {
       await rotateMasterKey({ store: it.store, secrets }, NO_CHANGE)
@@ -146,7 +146,7 @@ describe("a rotation", () => {
 test("the service works on while its key is rotated, and all it seals opens afterwards", async () => {
   await using service = await testService()
   const { store, parts, folder } = service
-  await demandMasterKey(store, parts.secrets)
+  await requireMasterKey(store, parts.secrets)
   const project = await service.project()
   const made = Array.from({ length: 30 }, () => endpoint(project))
   const [rotated] = await Promise.all([rotateMasterKey(parts, NO_CHANGE), ...made])
@@ -158,7 +158,7 @@ test("another node follows to the key that its folder has, and keeps its links",
   await using it = await sealedStore()
   if (it.store.isAlone) return // there is no other node
   const node = { store: it.store, secrets: secretsOf(it.folder) }
-  await demandMasterKey(node.store, node.secrets)
+  await requireMasterKey(node.store, node.secrets)
   const mac = node.secrets.mac("unsubscribe", "ann")
   const follow = masterKeyFollower(node)
   const { to } = await rotateMasterKey(it, NO_CHANGE)
@@ -170,10 +170,10 @@ test("another node follows to the key that its folder has, and keeps its links",
 test("a node that kept the key of links while it followed lets it go where links end", async () => {
   await using it = await sealedStore()
   const node = secretsOf(it.folder)
-  await demandMasterKey(it.store, node)
+  await requireMasterKey(it.store, node)
   node.keys.useForMacs(node.keys.forMacs())
   await rotateMasterKey(it, { new_key: null, end_links: true })
-  await demandMasterKey(it.store, node)
+  await requireMasterKey(it.store, node)
   expect(node.mac("unsubscribe", "ann")).toEqual(it.secrets.mac("unsubscribe", "ann"))
 })
 
@@ -196,7 +196,7 @@ test("a kill at any step leaves a database that opens, and the next call ends th
   let steps = 0
   for (let is_killed = true; is_killed; steps++) {
     const secrets = secretsOf(it.folder) // as a process that starts now
-    await demandMasterKey(it.store, secrets)
+    await requireMasterKey(it.store, secrets)
     const stopped = await rotateMasterKey(
       { store: dying(it.store, steps), secrets },
       { new_key: NEW_KEY, end_links: false },
@@ -265,7 +265,7 @@ test("a kill in a second rotation loses no key, also where the settings still ha
   const master_key = readFileSync(join(it.folder, "master.key"), "utf8").trim()
   const start = async () => {
     const secrets = openSecrets({ data_dir: it.folder, master_key })
-    await demandMasterKey(it.store, secrets)
+    await requireMasterKey(it.store, secrets)
     return secrets
   }
   const secrets = await start()
@@ -363,11 +363,11 @@ describe("a lost key", () => {
     await using it = await sealedStore()
     writeFileSync(join(it.folder, "master.key"), `${NEW_KEY}\n`)
     const secrets = secretsOf(it.folder)
-    expect(await demandMasterKey(it.store, secrets).catch((error: Error) => error.name)).toBe(
+    expect(await requireMasterKey(it.store, secrets).catch((error: Error) => error.name)).toBe(
       "WrongMasterKey",
     )
     await acceptLostKey(it.store, secrets)
-    await demandMasterKey(it.store, secrets)
+    await requireMasterKey(it.store, secrets)
     const left = await lostSecrets(it.store, secrets)
     expect(left.map(({ column, count }) => [column, count])).toEqual([["webhooks.secret", 250]])
     const [row] = await it.store.read.select().from(webhooks).limit(1)

@@ -1,5 +1,5 @@
 import { keyIdOf, openSecrets, type Secrets } from "../../src/core/secrets"
-import { demandMasterKey } from "../../src/operations/instance"
+import { requireMasterKey } from "../../src/operations/instance"
 import { sealedRows } from "../../src/operations/rotate-master-key"
 import { SEALED_COLUMNS } from "../../src/operations/sealed-columns"
 import type { Store } from "../../src/store/store"
@@ -34,7 +34,7 @@ export const sealWebhooks = (store: Store, secrets: Secrets, count: number): Pro
 /** Every sealed value of the database, opened by a process that starts now. */
 export async function openedAnew(store: Store, folder: string) {
   const secrets = secretsOf(folder)
-  await demandMasterKey(store, secrets)
+  await requireMasterKey(store, secrets)
   const texts: string[] = []
   const key_ids = new Set<string | undefined>()
   for (const sealed of SEALED_COLUMNS) {

@@ -9,10 +9,10 @@ import { showLife } from "../../src/jobs/work-nodes"
 import { messages } from "../../src/messages/tables"
 import { raiseMark, whyPutBack } from "../../src/operations/database-mark"
 import { startHeld, startInTurn } from "../../src/operations/start-held"
-import { inTurn } from "../../src/store/in-turn"
 import * as instanceValues from "../../src/store/instance-values"
+import { startLock } from "../../src/store/start-lock"
 import type { Store } from "../../src/store/store"
-import { RUNS_ON } from "../../src/work"
+import { ALLOWED_WHILE_HELD } from "../../src/work"
 import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { engine } from "../harness/store"
@@ -34,7 +34,8 @@ async function begun() {
   const id = await office.accept()
   const { store, folder: data_dir } = office
   return Object.assign(office, {
-    begin: (is_asked: boolean) => startHeld(store, { data_dir, is_asked, runs_on: RUNS_ON }),
+    begin: (is_asked: boolean) =>
+      startHeld(store, { data_dir, is_asked, runs_on: ALLOWED_WHILE_HELD }),
     raise: () => raiseMark(store, data_dir),
     mark: () => instanceValues.find(store.read, "database_mark"),
     async work() {
@@ -80,8 +81,8 @@ if (engine === "postgres") {
     const order: string[] = []
     const settings = { data_dir, database_url, database_direct_url: null }
     let second: ReturnType<typeof startInTurn> | undefined
-    await inTurn(database_url ?? "", async () => {
-      second = startInTurn(store, settings, { is_asked: false, runs_on: RUNS_ON })
+    await startLock(database_url ?? "", async () => {
+      second = startInTurn(store, settings, { is_asked: false, runs_on: ALLOWED_WHILE_HELD })
       void second.then(() => order.push("second"))
       while ((await asking(store)) < 2) await sleep(5)
       await store.tx((tx) => instanceValues.set(tx, "database_mark", `${here} 9`))
@@ -104,7 +105,10 @@ if (engine === "postgres") {
     const arrived: string[] = []
     const start = async (data_dir: string) => {
       const settings = { data_dir, database_url, database_direct_url: null }
-      const started = await startInTurn(store, settings, { is_asked: false, runs_on: RUNS_ON })
+      const started = await startInTurn(store, settings, {
+        is_asked: false,
+        runs_on: ALLOWED_WHILE_HELD,
+      })
       arrived.push(await office.accept()) // what it accepts as soon as it has started
       return started
     }
@@ -134,7 +138,7 @@ if (engine === "postgres") {
     const putBack = () => store.tx((tx) => instanceValues.set(tx, "database_mark", `${here} 0`))
     const start = (data_dir: string) => {
       const settings = { data_dir, database_url, database_direct_url: null }
-      return startInTurn(store, settings, { is_asked: false, runs_on: RUNS_ON })
+      return startInTurn(store, settings, { is_asked: false, runs_on: ALLOWED_WHILE_HELD })
     }
     await putBack()
     const first = await start(behind) // it is alive from now on

@@ -6,7 +6,7 @@ import { HELD } from "../../src/jobs/work-item"
 import { messageRows } from "../../src/messages/pipeline"
 import { messages } from "../../src/messages/tables"
 import { releaseStranded } from "../../src/reputation/complaint-holds"
-import { judgeAll } from "../../src/reputation/reputation-watch"
+import { assessAll } from "../../src/reputation/reputation-watch"
 import { complaintHolds } from "../../src/reputation/tables"
 import { refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
@@ -98,7 +98,7 @@ describe("a tag that people complain about", () => {
     await run(service)
     for (const id of ids) expect((await statusOf(project, id))[0]).toBe("delivered")
 
-    await judgeAll(store)
+    await assessAll(store)
     expect((await project.get(REPUTATION)).body.data.held).toEqual([])
     await sent(store, project, { sent: 46, complained: 1, tags: ["news"] })
     expect((await project.get(REPUTATION)).body.data.held).toEqual([])
@@ -115,7 +115,7 @@ describe("a tag that people complain about", () => {
     expect(await held()).toBe(0)
     await sent(service.store, project, { sent: 1, tags: ["news"] })
     clock.advance({ seconds: 60 })
-    await judgeAll(service.store)
+    await assessAll(service.store)
     expect(await held()).toBe(1)
   })
 

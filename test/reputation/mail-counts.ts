@@ -4,7 +4,7 @@ import { events } from "../../src/events/tables"
 import type { ReputationCounts } from "../../src/identity/account-reputation"
 import { accounts } from "../../src/identity/tables"
 import { count, hourOf, NONE } from "../../src/reputation/hour-counts"
-import { judgeTroubled, noteTrouble } from "../../src/reputation/reputation-watch"
+import { assessTroubled, noteTrouble } from "../../src/reputation/reputation-watch"
 import type { Store } from "../../src/store/store"
 
 interface Home {
@@ -27,7 +27,7 @@ export async function sent(store: Store, { account_id, project_id }: Home, mail:
     await count(tx, [{ ...email, hour: hourOf(millis()), counts }])
     noteTrouble(tx, [account_id])
   })
-  await judgeTroubled(store)
+  await assessTroubled(store)
 }
 
 export async function accountOf(store: Store, { account_id }: Home) {

@@ -4,7 +4,7 @@ import { millis } from "../../src/core/time"
 import { isOurs } from "../../src/jobs/every"
 import { evaluate } from "../../src/reputation/evaluate"
 import { count, hourOf, NONE } from "../../src/reputation/hour-counts"
-import { judgeAll } from "../../src/reputation/reputation-watch"
+import { assessAll } from "../../src/reputation/reputation-watch"
 import { openStore } from "../../src/store/open"
 import type { Store } from "../../src/store/store"
 import { movableClock } from "../harness/clock"
@@ -28,7 +28,7 @@ const settled = (store: Store, home: Home, sent: number, bounced: number) =>
 
 /** As a row of the recurring work that all nodes share. */
 const judge = async (store: Store) => {
-  if (await isOurs(store, { name: "reputation", every_ms: 60_000 })) await judgeAll(store)
+  if (await isOurs(store, { name: "reputation", every_ms: 60_000 })) await assessAll(store)
 }
 
 test("what two nodes count is one number, and one of them judges in a minute", async () => {

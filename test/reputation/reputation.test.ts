@@ -7,7 +7,7 @@ import { jobs } from "../../src/jobs/tables"
 import { feedback } from "../../src/messages/settle"
 import { messages } from "../../src/messages/tables"
 import { drawOf } from "../../src/reputation/gate"
-import { judgeAll } from "../../src/reputation/reputation-watch"
+import { assessAll } from "../../src/reputation/reputation-watch"
 import { refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
 import { deliverAll } from "../harness/delivery"
@@ -159,15 +159,15 @@ describe("a throttled account", () => {
     clock.freeze()
     const project = await service.project()
     await sent(store, project, { sent: 1000, bounced: 50 })
-    await judgeAll(store)
+    await assessAll(store)
     await sent(store, project, { sent: 1000 })
-    await judgeAll(store)
+    await assessAll(store)
     expect(await show(project)).toMatchObject({ status: "throttled", bounce_rate: 0.025 })
     clock.advance({ seconds: 6 * HOUR - 60 })
-    await judgeAll(store)
+    await assessAll(store)
     expect((await accountOf(store, project)).sending_status).toBe("throttled")
     clock.advance({ seconds: 60 })
-    await judgeAll(store)
+    await assessAll(store)
     expect(headersOf(await project.get(REPUTATION))).toEqual(["active", null])
     expect(await statusEvents(store, project.project_id)).toMatchObject([
       {
@@ -240,7 +240,7 @@ describe("a frozen account", () => {
     const path = `/v1/admin/accounts/${project.account_id}`
     await sent(store, project, { sent: 500, bounced: 50, domain: "a.test" })
     clock.advance({ seconds: 48 * HOUR })
-    await judgeAll(store)
+    await assessAll(store)
     const operator = await person(service, undefined, true)
     const ask = (verb: string, reason = "we talked") => operator.post(`${path}/${verb}`, { reason })
     expect(refusal(await ask("freeze"))).toEqual([409, "conflict"])
@@ -254,7 +254,7 @@ describe("a frozen account", () => {
     })
     expect(refusal(await ask("unfreeze"))).toEqual([409, "conflict"])
     expect((await project.post("/v1/emails", EMAIL)).status).toBe(201)
-    await judgeAll(store)
+    await assessAll(store)
     expect(await show(project)).toMatchObject({ status: "active", sent: 0, bounced: 0 })
     await sent(store, project, { sent: 199, bounced: 20 })
     expect(await show(project)).toMatchObject({ status: "active", sent: 199, bounced: 20 })
@@ -360,7 +360,7 @@ describe("a sudden rise", () => {
     })
     for (let hour = 0; hour < 7; hour++) {
       clock.advance({ seconds: HOUR })
-      await judgeAll(store)
+      await assessAll(store)
     }
     expect((await show(project)).status).toBe("active")
   })
@@ -388,7 +388,7 @@ test("with reputation.enforced off nothing is throttled or held, and rates are s
     const other = await service.project()
     await sent(store, other, { sent: 1000, bounced: 500, complained: 9, tags: ["news"] })
     await sent(store, project, { sent: 1 })
-    await judgeAll(store)
+    await assessAll(store)
     for (const [one, would_be] of [
       [other, "frozen"],
       [held, "frozen"],

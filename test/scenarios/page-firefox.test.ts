@@ -32,6 +32,6 @@ test.skipIf(!sizes.firefox || missing("firefox-esr"))(
     await page.until("document.querySelector('#found')?.children.length > 0")
     await page.goto(server.url)
     await page.shows("Sign out")
-    page.demandNoProblem([/cookie|preload/i])
+    page.requireNoProblem([/cookie|preload/i])
   },
 )

@@ -153,14 +153,14 @@ describe.skipIf(missing("chromium-headless-shell"))("a hostile mail in Chromium"
         expect([link, site.asked, await otherTabs(page)]).toEqual([link, [], []])
       }
       await (await frame.$("#good"))?.click()
-      await demandStranger(page, `${site.url}good`)
+      await requireStranger(page, `${site.url}good`)
       expect(site.asked).toEqual([{ path: "/good", referer: null, cookie: null }])
       expect([page.tab.url(), frame.url(), frame.detached]).toEqual([url, address, false])
 
       await page.tab.bringToFront()
       await page.click("Text", "tab")
       await page.click(`${site.url}text`, "link")
-      await demandStranger(page, `${site.url}text`)
+      await requireStranger(page, `${site.url}text`)
       expect(site.asked.at(-1)).toEqual({ path: "/text", referer: null, cookie: null })
       expect(page.tab.url()).toBe(url)
     })
@@ -271,7 +271,7 @@ const otherTabs = async (page: BrowserPage) => {
 }
 
 /** The page at `url` stands in a tab of its own, runs its scripts, and has neither an opener nor a referrer. */
-async function demandStranger(page: BrowserPage, url: string) {
+async function requireStranger(page: BrowserPage, url: string) {
   const tab = await until(`a tab with ${url}`, async () => {
     const tabs = await page.tab.browserContext().pages()
     return tabs.find((one) => one.url() === url)

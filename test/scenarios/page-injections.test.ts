@@ -66,7 +66,7 @@ describe.skipIf(missing("chromium-headless-shell"))("60 texts that would run as 
   })
 
   /** Nothing ran, nothing was asked for, and the policy had nothing to hold back. */
-  async function demandHarmless(page: BrowserPage, what: string) {
+  async function requireHarmless(page: BrowserPage, what: string) {
     const asked = page.requests.filter((one) =>
       /^\/(.*\/)?(injected|x)$/.test(new URL(one).pathname),
     )
@@ -87,14 +87,14 @@ describe.skipIf(missing("chromium-headless-shell"))("60 texts that would run as 
       await page.keepKey(server.api_key)
       await page.goto(`${server.url}/mailbox`)
       await page.shows("60 mails")
-      await demandHarmless(page, "the list")
+      await requireHarmless(page, "the list")
       await page.goto(`${server.url}/mailbox/${mails[0]?.id}`)
       for (const [at, { subject }] of mails.entries()) {
         const heading = "document.querySelector('h2 bdi')?.textContent"
         await page.until(`${heading} === ${JSON.stringify(subject)}`)
         const views = await page.read<number>(viewsFrom(at))
         expect(views).toBeGreaterThanOrEqual(5)
-        await demandHarmless(page, subject)
+        await requireHarmless(page, subject)
         await page.press("n") // the next mail
       }
     })
@@ -112,7 +112,7 @@ describe.skipIf(missing("chromium-headless-shell"))("60 texts that would run as 
           paths.push(...paths.splice(0, at % paths.length)) // another one is the first
           for (const path of paths.slice(0, sizes.injected_places)) {
             await page.goto(`${server.url}${path}`)
-            await demandHarmless(page, path)
+            await requireHarmless(page, path)
           }
         }
       },
@@ -147,7 +147,7 @@ describe.skipIf(missing("chromium-headless-shell"))("60 texts that would run as 
           "[...document.querySelectorAll('.deliveries bdi')].map((one) => one.textContent)"
         await page.until(`${shown}.length === ${AT_ONCE}`)
         expect((await page.read<string[]>(shown)).toSorted()).toEqual(texts.map(urlOf).toSorted())
-        await demandHarmless(page, "the timeline")
+        await requireHarmless(page, "the timeline")
       }
     })
   })
@@ -187,7 +187,7 @@ describe.skipIf(missing("chromium-headless-shell"))("60 texts that would run as 
         await page.tab.select("dialog select", ids[0] ?? "")
         await page.tab.click("dialog button[type=submit]")
         await page.until("document.querySelector('dialog [role=alert]')")
-        await demandHarmless(page, "the release")
+        await requireHarmless(page, "the release")
       }
     })
   })
@@ -214,7 +214,7 @@ describe.skipIf(missing("chromium-headless-shell"))("60 texts that would run as 
           await page.until(hasAll)
           await page.tab.select("header select", id)
         }
-        await demandHarmless(page, path)
+        await requireHarmless(page, path)
       }
     })
     const guest = { email: "guest@mailbox.test", role: "member" }
@@ -225,7 +225,7 @@ describe.skipIf(missing("chromium-headless-shell"))("60 texts that would run as 
     await browser.visit(`${people.url}${link}`, {}, async (page) => {
       const heading = "document.querySelector('h1').textContent"
       expect(await page.read<string>(heading)).toBe(`Join ${name}`)
-      await demandHarmless(page, "the invitation")
+      await requireHarmless(page, "the invitation")
     })
   })
 })

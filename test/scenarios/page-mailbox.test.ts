@@ -6,7 +6,7 @@ import { sharedPages } from "../harness/shared-pages"
 import { sizes } from "../harness/sizes"
 import { until } from "./mails"
 import { drop, mailWith, sendMail } from "./page-mails"
-import { demandGoodLooks, faultsAtWidths, faultsOf, openLink, startOwned } from "./page-visits"
+import { faultsAtWidths, faultsOf, openLink, requireGoodLooks, startOwned } from "./page-visits"
 import { lean } from "./serve"
 
 setDefaultTimeout(180_000)
@@ -48,7 +48,7 @@ describe.skipIf(missing("chromium-headless-shell"))("the mailbox in Chromium", (
 
   /** A signed-in visit to a page of the mailbox, in every look. */
   const looks = (name: string, path: string, text: string) =>
-    demandGoodLooks(on, {
+    requireGoodLooks(on, {
       name,
       url: on.server.url,
       expected: [/status of 401.*session\/token/],
@@ -278,6 +278,6 @@ describe.skipIf(missing("chromium-headless-shell"))("the mailbox in Chromium", (
   })
 
   test("has met no error on the way", () => {
-    page.demandNoProblem()
+    page.requireNoProblem()
   })
 })

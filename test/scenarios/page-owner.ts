@@ -1,7 +1,7 @@
 import type { Server } from "./mails"
 import { OWNER } from "./page-visits"
 
-interface Place {
+interface Position {
   url: string
 }
 
@@ -26,7 +26,7 @@ export interface OwnerNames {
 }
 
 /** The server as it answers to a key. */
-export const keyed = ({ url }: Place, key: string): Server => ({
+export const keyed = ({ url }: Position, key: string): Server => ({
   request: (path, init = {}) =>
     fetch(`${url}${path}`, { ...init, headers: { ...JSON_BODY, "x-api-key": key } }),
 })
@@ -34,7 +34,7 @@ export const keyed = ({ url }: Place, key: string): Server => ({
 const JSON_BODY = { "content-type": "application/json" }
 
 /** Becomes the first owner by the setup token, over HTTP. The password is that of `OWNER`. */
-export async function becomeOwner({ url }: Place, setup_token: string, names: OwnerNames = {}) {
+export async function becomeOwner({ url }: Position, setup_token: string, names: OwnerNames = {}) {
   const send = async <Value>(method: string, path: string, body: object, more = {}) => {
     const headers = { ...JSON_BODY, ...more }
     const answer = await fetch(`${url}${path}`, { method, headers, body: JSON.stringify(body) })

@@ -3,7 +3,7 @@ import { codes } from "../../src/core/errors"
 import { startBelfry } from "../harness/binary"
 import { missing } from "../harness/peers"
 import { sharedPages } from "../harness/shared-pages"
-import { demandGoodLooks, SIGNED_OUT } from "./page-visits"
+import { requireGoodLooks, SIGNED_OUT } from "./page-visits"
 import { lean } from "./serve"
 
 setDefaultTimeout(180_000)
@@ -20,7 +20,7 @@ describe.skipIf(missing("chromium-headless-shell"))("the reference of the binary
     ["docs-search", "/docs/search?q=webhook"],
   ] as const
   test.each(pages)("%s looks well", async (name, path) => {
-    await demandGoodLooks(on, { name, url: `${on.server.url}${path}` })
+    await requireGoodLooks(on, { name, url: `${on.server.url}${path}` })
   })
 
   test("a person finds an operation by keyboard alone, and the examples keep the language", async () => {

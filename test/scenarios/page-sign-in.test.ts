@@ -7,11 +7,11 @@ import { sharedPages } from "../harness/shared-pages"
 import { sizes } from "../harness/sizes"
 import { until } from "./mails"
 import {
-  demandGoodLooks,
   faultsAtWidths,
   holdRequests,
   OWNER,
   openLink,
+  requireGoodLooks,
   SIGNED_OUT,
   startOwned,
 } from "./page-visits"
@@ -44,7 +44,7 @@ describe.skipIf(missing("chromium-headless-shell"))("signing in to the pages of 
 
   test("the page to sign in looks well", async () => {
     const url = `${on.server.url}/sign-in`
-    await demandGoodLooks(on, {
+    await requireGoodLooks(on, {
       name: "sign-in",
       url,
       expected: SIGNED_OUT,
@@ -54,7 +54,7 @@ describe.skipIf(missing("chromium-headless-shell"))("signing in to the pages of 
 
   test("the parts of all pages look well in every state", async () => {
     const url = `${on.server.url}/parts`
-    await demandGoodLooks(on, {
+    await requireGoodLooks(on, {
       name: "parts",
       url,
       expected: SIGNED_OUT,

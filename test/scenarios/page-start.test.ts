@@ -3,7 +3,14 @@ import { startBelfry } from "../harness/binary"
 import { missing } from "../harness/peers"
 import { sharedPages } from "../harness/shared-pages"
 import { mailWith, sendMail, write } from "./page-mails"
-import { demandGoodLooks, faultsOf, looksOf, openLink, SIGNED_OUT, startOwned } from "./page-visits"
+import {
+  faultsOf,
+  looksOf,
+  openLink,
+  requireGoodLooks,
+  SIGNED_OUT,
+  startOwned,
+} from "./page-visits"
 import { lean } from "./serve"
 
 setDefaultTimeout(180_000)
@@ -12,7 +19,7 @@ describe.skipIf(missing("chromium-headless-shell"))("the first page of the binar
   const on = sharedPages(() => startOwned({ env: lean }))
 
   test("tells a stranger what this is, in good looks", async () => {
-    await demandGoodLooks(on, {
+    await requireGoodLooks(on, {
       name: "start",
       url: on.server.url,
       expected: SIGNED_OUT,
@@ -33,7 +40,7 @@ describe.skipIf(missing("chromium-headless-shell"))("the first page of the binar
 
   test("shows the first steps under `up`, in good looks", async () => {
     for (const look of looksOf("start-steps")) {
-      await demandGoodLooks(
+      await requireGoodLooks(
         on,
         {
           name: "start-steps",

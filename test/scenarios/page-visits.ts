@@ -83,7 +83,7 @@ export async function faultsAtWidths(page: BrowserPage, name: string, pictures?:
 }
 
 /** Opens an address in every look, and demands that nothing is wrong with any. */
-export async function demandGoodLooks(
+export async function requireGoodLooks(
   { browser, pictures }: Pick<SharedPages, "browser" | "pictures">,
   { name, url, expected = [], act }: Visit,
   looks = looksOf(name),

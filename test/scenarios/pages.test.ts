@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test"
 import { missing } from "../harness/peers"
 import { sharedPages } from "../harness/shared-pages"
-import { demandGoodLooks, linkInMail, OWNER, startOwned } from "./page-visits"
+import { linkInMail, OWNER, requireGoodLooks, startOwned } from "./page-visits"
 import { lean } from "./serve"
 
 setDefaultTimeout(180_000)
@@ -14,7 +14,7 @@ describe.skipIf(missing("chromium-headless-shell"))(
     const on = sharedPages(() => startOwned({ env: lean }))
 
     const looks = (name: string, path: string, expected: RegExp[] = []) =>
-      demandGoodLooks(on, { name, url: new URL(path, on.server.url).href, expected })
+      requireGoodLooks(on, { name, url: new URL(path, on.server.url).href, expected })
 
     test("the form for a device looks well: phone and desktop, light and dark, at 200 %", async () => {
       await looks("device", "/device")

@@ -24,7 +24,7 @@ const free = { "smtp.submission.listen": "127.0.0.1:0", "smtp.inbound.listen": "
 const handlers = { onRecipient: async () => {}, onMail: async () => "2.0.0 Ok" }
 const login = { ...handlers, authenticate: async () => "me" }
 
-interface Given {
+interface Input {
   flags?: Record<string, string | boolean | number>
   defaults?: Record<string, string>
   mode?: "up" | "serve"
@@ -32,7 +32,7 @@ interface Given {
   with?: { submission?: typeof login; inbound?: typeof handlers }
 }
 
-function open({ flags = free, defaults = {}, mode = "serve", trouble, ...given }: Given = {}) {
+function open({ flags = free, defaults = {}, mode = "serve", trouble, ...given }: Input = {}) {
   const loaded = loadSettings({ environment: {}, flags: { data_dir, ...flags }, defaults })
   return openMailServers({
     settings: loaded.values,

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test"
 import { onEmitted } from "../../src/events/emit"
 import { wakeUpOf } from "../../src/jobs/in-flight"
-import { watch } from "../../src/messages/facts"
 import { accept } from "../../src/messages/pipeline"
+import { watch } from "../../src/messages/status-changes"
 import { testStore } from "../harness/store"
 import { letter } from "../messages/letters"
 

@@ -122,7 +122,7 @@ test.each(fixtures)(
     for (const { id } of await store.read.select({ id: projects.id }).from(projects)) {
       expect(await wrongTotals(store.read, id)).toEqual([])
     }
-    await demandStoredBytes(store)
+    await requireStoredBytes(store)
     await store.close()
 
     for (const [name, rows] of before) {
@@ -137,7 +137,7 @@ test.each(fixtures)(
 )
 
 /** What received and caught mail and deliveries store is counted from the rows that were there. */
-async function demandStoredBytes({ read }: Store) {
+async function requireStoredBytes({ read }: Store) {
   for (const { id } of await read.select({ id: projects.id }).from(projects)) {
     for (const name of [STORED.received, STORED.mailbox]) {
       const rows = countedRows("project", id, name)

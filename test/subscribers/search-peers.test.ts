@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import type { ListWindow } from "../../src/store/rows"
-import { hold, type SubscriberRow } from "../../src/subscribers/find-subscriber"
+import { findForUpdate, type SubscriberRow } from "../../src/subscribers/find-subscriber"
 import { areComplete } from "../../src/subscribers/postings"
 import { readSearch } from "../../src/subscribers/search"
 import { list, type SubscriberFilter } from "../../src/subscribers/subscriber-list"
@@ -81,7 +81,7 @@ function aSearch(people: SubscriberRow[]): string {
 
 const FIRST_PAGE: ListWindow = { limit: 25, offset: 0, after: undefined, before: undefined }
 
-async function demandSame(project_id: string, people: Map<string, SubscriberRow>) {
+async function requireSame(project_id: string, people: Map<string, SubscriberRow>) {
   const newest = [...people.values()].sort((one, other) => (one.id < other.id ? 1 : -1))
   for (let round = 0; round < sizes.searches; round++) {
     const search = aSearch(newest)
@@ -142,17 +142,17 @@ test("a search finds what a look at each subscriber finds, while they come, chan
   expect(await areComplete(store.read)).toBe(store.isAlone)
 
   await add(sizes.searched)
-  await demandSame(project_id, people)
+  await requireSame(project_id, people)
   for (const id of [...people.keys()]) {
     const what = below(4)
     if (what < 2) continue
     await store.tx(async (tx) => {
-      const row = await hold(tx, project_id, id)
+      const row = await findForUpdate(tx, project_id, id)
       if (what === 2) people.set(id, await change(tx, row, fields()))
       else await removeRows(tx, project_id, [row])
     })
     if (what === 3) people.delete(id)
   }
   await add(Math.floor(sizes.searched / 4))
-  await demandSame(project_id, people)
+  await requireSame(project_id, people)
 }, 120_000)

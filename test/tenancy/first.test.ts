@@ -2,7 +2,7 @@ import { expect, test } from "bun:test"
 import { openSecrets } from "../../src/core/secrets"
 import * as apiKeys from "../../src/identity/api-keys"
 import { accounts, apiKeys as keyTable, projects } from "../../src/identity/tables"
-import { demandMasterKey, WrongMasterKey } from "../../src/operations/instance"
+import { requireMasterKey, WrongMasterKey } from "../../src/operations/instance"
 import { instanceValues } from "../../src/store/tables"
 import { ensureFirst, type FirstOptions } from "../../src/tenancy/setup"
 import { quietLog } from "../harness/quiet"
@@ -123,10 +123,10 @@ test("the database belongs to the master key of its first start", async () => {
     data_dir: it.folder,
     master_key: Buffer.alloc(32, 7).toString("base64"),
   })
-  await demandMasterKey(it.store, it.secrets)
-  await demandMasterKey(it.store, it.secrets)
+  await requireMasterKey(it.store, it.secrets)
+  await requireMasterKey(it.store, it.secrets)
 
-  const error = await demandMasterKey(it.store, other).catch((one: unknown) => one)
+  const error = await requireMasterKey(it.store, other).catch((one: unknown) => one)
   expect(error).toBeInstanceOf(WrongMasterKey)
   expect((error as Error).message).toContain(it.secrets.key_id)
   expect((error as Error).message).toContain(other.key_id)

@@ -4,7 +4,7 @@ import { currentPeriod, today } from "../../src/core/time"
 import { accounts } from "../../src/identity/tables"
 import { admit, countUsage } from "../../src/messages/accept"
 import { accept } from "../../src/messages/pipeline"
-import { tellOwners } from "../../src/tenancy/quotas"
+import { notifyOwners } from "../../src/tenancy/quotas"
 import { usageDays } from "../../src/tenancy/tables"
 import { add } from "../../src/tenancy/usage"
 import { complaints, refusal } from "../harness/client"
@@ -237,7 +237,7 @@ test("an alert goes to every owner, by the instance's own mail", async () => {
   const [other] = [await join("owner"), await join("admin")]
   const alert = { account_id, metric: "email", period: "2026-11", share: 80, used: 8, limit: 10 }
   const before = service.mails.length
-  await tellOwners(store, service.parts.mail).run(alert as never, {} as never)
+  await notifyOwners(store, service.parts.mail).run(alert as never, {} as never)
   const sent = service.mails.slice(before)
   expect(sent.map(({ to }) => to).sort()).toEqual([owner.email, other?.email ?? ""].sort())
   expect(sent[0]).toMatchObject({ kind: "usage_alert", subject: expect.stringContaining("80 %") })

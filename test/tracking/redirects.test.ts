@@ -16,7 +16,7 @@ const letter = async () => {
 }
 
 /** What leads elsewhere is wrong, and so is a page that names the other place. */
-async function demandPage(path: string, method = "GET") {
+async function requirePage(path: string, method = "GET") {
   const answer = await service.app.handle(
     new Request(`http://belfry.test${path}`, { method, headers: { "user-agent": FIREFOX } }),
   )
@@ -33,10 +33,10 @@ test("a link that was changed at any place is a page that is not there, and coun
   const start = "/t/c/".length
   for (let at = start; at < path.length; at++) {
     const other = path[at] === "A" ? "B" : "A"
-    await demandPage(`${path.slice(0, at)}${other}${path.slice(at + 1)}`)
+    await requirePage(`${path.slice(0, at)}${other}${path.slice(at + 1)}`)
     const flipped = String.fromCharCode(path.charCodeAt(at) ^ 1)
     if (/[\w-]/.test(flipped))
-      await demandPage(`${path.slice(0, at)}${flipped}${path.slice(at + 1)}`)
+      await requirePage(`${path.slice(0, at)}${flipped}${path.slice(at + 1)}`)
   }
   for (let at = start; at < pixel.length - ".gif".length; at++) {
     const other = pixel[at] === "A" ? "B" : "A"
@@ -91,13 +91,13 @@ const FORMS = [
 ]
 
 test.each(FORMS)("/t/c/%s leads nowhere", async (form) => {
-  await demandPage(`/t/c/${form}`)
+  await requirePage(`/t/c/${form}`)
 })
 
 test("behind a token that is right nothing else leads elsewhere", async () => {
   const { path } = await letter()
   for (const more of ["/https://evil.test", "%2Fevil", "%00", ".evil.test", "@evil.test", "="]) {
-    await demandPage(path + more)
+    await requirePage(path + more)
   }
   for (const more of ["?url=https://evil.test", "?//evil.test"]) {
     const { status, headers } = await service.anybody.get(path + more, { "user-agent": FIREFOX })

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test"
 import { listening } from "../../src/core/destination"
 import { ApiError } from "../../src/core/errors"
-import { type EndpointUrlRules, vetForm, vetUrl } from "../../src/webhooks/endpoint-url"
+import { assertPublicUrl, type EndpointUrlRules, vetForm } from "../../src/webhooks/endpoint-url"
 
 const closing: (() => void)[] = []
 afterEach(() => {
@@ -23,7 +23,7 @@ const laptop: EndpointUrlRules = {
 /** The reason, or undefined when the URL is taken. */
 async function reasonOf(url: string, rules: EndpointUrlRules): Promise<string | undefined> {
   try {
-    await vetUrl(url, rules)
+    await assertPublicUrl(url, rules)
     return undefined
   } catch (error) {
     if (!(error instanceof ApiError)) throw error

@@ -16,7 +16,7 @@ export type SmtpPhase = SmtpRefusal["phase"] | "RCPT" | "DATA" | "message"
 type ReplyMeaning = Pick<RecipientOutcome, "status" | "bounce_subtype" | "code" | "fault">
 
 /** The server that was asked. */
-export interface AskedServer {
+export interface AnsweringServer {
   mx: string | null
   tls: string | null
 }
@@ -50,7 +50,7 @@ export function replied(
   policy: ReplyPolicy,
   reply: SmtpReply,
   phase: SmtpPhase,
-  server: AskedServer,
+  server: AnsweringServer,
 ): RecipientResult {
   if (isGood(reply)) return resultOf({ ...RETRY, status: policy.accepted }, null, server, reply)
   const reason = isEarly(phase) ? `${phase}: ${reply.text}` : reply.text
@@ -69,13 +69,13 @@ const isSoft = ({ status, fault }: ReplyMeaning, reply: SmtpReply, phase: SmtpPh
   blameOf(subtypeOf(reply, stageOf(phase))) === "recipient"
 
 /** The server refused us before any recipient was named. */
-export function refused(policy: ReplyPolicy, refusal: SmtpRefusal, server: AskedServer) {
+export function refused(policy: ReplyPolicy, refusal: SmtpRefusal, server: AnsweringServer) {
   const result = replied(policy, refusal.reply, refusal.phase, server)
   return refusal.is_spoken ? result : { ...result, reply: { ...NO_REPLY, ...server } }
 }
 
 /** The message or one address cannot be put to this server at all. */
-export function unsendable({ enhanced, message }: Unsendable, server: AskedServer) {
+export function unsendable({ enhanced, message }: Unsendable, server: AnsweringServer) {
   const subtype = enhanced === "5.3.4" ? "MessageTooLarge" : "ContentRejected"
   return bouncedByUs(subtype, enhanced, message, server)
 }
@@ -89,21 +89,26 @@ export function unrouted(error: Error): RecipientResult {
 }
 
 /** No server was asked. */
-export const NOWHERE: AskedServer = { mx: null, tls: null }
+export const NOWHERE: AnsweringServer = { mx: null, tls: null }
 
 /** The message is tried again. Whether the server has it is not known. */
-export const unanswered = (reason: string, server: AskedServer): RecipientResult =>
+export const unanswered = (reason: string, server: AnsweringServer): RecipientResult =>
   resultOf(RETRY, reason, server)
 
 /** Nothing was handed over, so another provider may be asked. */
-export const unreached = (reason: string, server: AskedServer): RecipientResult =>
+export const unreached = (reason: string, server: AnsweringServer): RecipientResult =>
   resultOf({ ...RETRY, fault: "connection" }, reason, server)
 
 /** A mistake of ours: the attempt cannot be made. */
 export const impossible = (reason: string, mx: string | null): RecipientResult =>
   resultOf({ ...FAILED, code: "internal_error" }, reason, { mx, tls: null })
 
-function bouncedByUs(subtype: string, enhanced_code: string, words: string, server: AskedServer) {
+function bouncedByUs(
+  subtype: string,
+  enhanced_code: string,
+  words: string,
+  server: AnsweringServer,
+) {
   const result = resultOf(bounced(subtype), `${enhanced_code} ${words}`, server)
   return { ...result, reply: { ...result.reply, enhanced_code } }
 }
@@ -111,7 +116,7 @@ function bouncedByUs(subtype: string, enhanced_code: string, words: string, serv
 function resultOf(
   meaning: ReplyMeaning,
   reason: string | null,
-  { mx, tls }: AskedServer,
+  { mx, tls }: AnsweringServer,
   said?: SmtpReply,
 ): RecipientResult {
   const {

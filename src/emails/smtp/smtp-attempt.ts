@@ -3,7 +3,7 @@ import type { DestinationFeedback } from "./destination-limits"
 import { isNamed, type KeptPolicy } from "./mta-sts"
 import { isRoutingError, isTemporary, type MailRoutes, Unreached, Unroutable } from "./mx"
 import {
-  type AskedServer,
+  type AnsweringServer,
   asksForLess,
   impossible,
   NOWHERE,
@@ -183,7 +183,7 @@ class SmtpAttempt {
     { fresh = false } = {},
   ): Promise<SmtpAttemptResult | undefined> {
     this.tries++
-    const server: AskedServer = { mx: host, tls: null }
+    const server: AnsweringServer = { mx: host, tls: null }
     let session: SmtpSession | undefined
     try {
       session = await pool.acquire(this.#transcript, { fresh })
@@ -235,7 +235,7 @@ class SmtpAttempt {
   }
 
   /** What is said at MAIL or of the message is final. A word before that is the server's alone. */
-  #settleError(error: Error, server: AskedServer): SmtpAttemptResult | undefined {
+  #settleError(error: Error, server: AnsweringServer): SmtpAttemptResult | undefined {
     this.#has_tls_failed ||= isOfTls(error)
     if (error instanceof Unsendable) return this.finish(unsendable(error, server), "fine")
     if (error instanceof SmtpRefusal) {
@@ -255,7 +255,7 @@ class SmtpAttempt {
   }
 
   /** Once the message travelled it is the end. Before that it is for recipients with an answer. */
-  #settle(done: Transaction, server: AskedServer): SmtpAttemptResult | undefined {
+  #settle(done: Transaction, server: AnsweringServer): SmtpAttemptResult | undefined {
     for (const [index, email] of this.#open.entries()) {
       const result = this.#answerFor(done, index, server)
       if (result) this.#answered.set(email, result)
@@ -281,7 +281,7 @@ class SmtpAttempt {
   #answerFor(
     { recipients, end, handed }: Transaction,
     index: number,
-    server: AskedServer,
+    server: AnsweringServer,
   ): RecipientResult | undefined {
     const reply = recipients[index]
     if (reply instanceof Unsendable) return unsendable(reply, server)

@@ -262,7 +262,7 @@ class ShownProgress {
 }
 
 /** One mail to each operator. */
-export const tellOperators = (
+export const notifyOperators = (
   store: Store,
   mail: SystemMail,
 ): JobHandler<{ reason: string; failing_since: string }> => ({
@@ -273,7 +273,10 @@ export const tellOperators = (
 })
 
 /** One mail to each operator, where a backup lacks more files than the one before. */
-export const tellOfLackingFiles = (store: Store, mail: SystemMail): JobHandler<LackingBackup> => ({
+export const notifyOfLackingFiles = (
+  store: Store,
+  mail: SystemMail,
+): JobHandler<LackingBackup> => ({
   run: async (backup) => {
     await mailOperators(store, mail, { kind: "backup_lacks_files", ...lackingLetter(backup) })
     return {}

@@ -179,7 +179,7 @@ class Draft {
     const { settings, dir } = this.#options
     const { task, from, bytes } = await sourceOf(settings)
     this.#expected = 2 * bytes
-    await demandSpace(dir, 2 * bytes, settings)
+    await requireSpace(dir, 2 * bytes, settings)
     try {
       await this.#run<CopyOrder>(task, { from, to: this.#database })
     } catch (error) {
@@ -202,7 +202,7 @@ class Draft {
     if (faults.length > 0) throw new BackupFailed(`The copy of the database ${listed(faults)}.`)
     const bytes = await sizeOf(this.#database)
     this.#expected = 2 * bytes + facts.blob_bytes
-    await demandSpace(dir, bytes + facts.blob_bytes, settings)
+    await requireSpace(dir, bytes + facts.blob_bytes, settings)
     return facts
   }
 
@@ -288,7 +288,7 @@ function blobFolders(settings: Settings): Record<BlobFolder, string> {
 }
 
 /** Refuses before the disk is full: a server on it goes on to the floor of its own. */
-async function demandSpace(dir: string, bytes: number, settings: Settings): Promise<void> {
+async function requireSpace(dir: string, bytes: number, settings: Settings): Promise<void> {
   const fault = await spaceFault(settings, [{ dir, bytes }], "a backup")
   if (fault)
     throw new BackupFailed(

@@ -55,16 +55,16 @@ export async function verifyArchive(
   { secrets, scratch = [dirname(path)], settings, onProgress, signal }: VerifyOptions = {},
 ): Promise<VerifiedArchive> {
   const archive = await openArchive(path)
-  demandKnownVersion(archive)
+  requireKnownVersion(archive)
   const folder = await scratchIn(scratch)
   try {
-    if (settings) await demandRoom(settings, dirname(folder), archive)
+    if (settings) await requireRoom(settings, dirname(folder), archive)
     const database = join(folder, "database.db")
     const { size, manifest } = archive
     const onBytes = (bytes: number) => onProgress?.(bytes, size)
     const stop = signal && { signal }
     await archive.check({ database, onBytes, ...stop })
-    const facts = await demandSound(archive, { database, how: "full", secrets, ...stop })
+    const facts = await requireSound(archive, { database, how: "full", secrets, ...stop })
     return {
       path,
       size,
@@ -81,7 +81,7 @@ export async function verifyArchive(
 const RELEASE = /^\d+\.\d+\.\d+(-[\w.-]+)?$/
 
 /** Throws ArchiveError for an archive of a later version, whose rows this one would misread. */
-export function demandKnownVersion({ path, manifest }: BackupArchive): void {
+export function requireKnownVersion({ path, manifest }: BackupArchive): void {
   const { version, migrations } = manifest
   const known = new Set(embedded.sqlite.map(({ tag }) => tag))
   const stranger = migrations.find((tag) => !known.has(tag))
@@ -101,7 +101,7 @@ interface CopyToCheck {
 }
 
 /** Throws ArchiveError unless the database is sound, and is the one that the manifest tells of. */
-export async function demandSound(
+export async function requireSound(
   { path, manifest }: BackupArchive,
   { database, how, secrets, signal }: CopyToCheck,
 ): Promise<CopyFacts> {
@@ -135,7 +135,7 @@ async function scratchIn([first = "", ...others]: readonly string[]): Promise<st
   }
 }
 
-async function demandRoom(settings: Settings, dir: string, { manifest, size }: BackupArchive) {
+async function requireRoom(settings: Settings, dir: string, { manifest, size }: BackupArchive) {
   const [database] = manifest.entries
   const need = { dir, bytes: Math.min(size, database?.size ?? 0) }
   const fault = await spaceFault(settings, [need], "the check")

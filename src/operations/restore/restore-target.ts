@@ -24,8 +24,8 @@ export const blobsDir = (settings: Pick<Settings, "data_dir" | "storage.blobs.di
   settings["storage.blobs.dir"] ?? join(settings.data_dir, "blobs")
 
 /** Throws TargetInUse unless the settings name a place without a database, or a database without rows. */
-export async function demandEmptyTarget(settings: Settings): Promise<void> {
-  if (settings.database_url) return demandEmptyPostgres(settings.database_url)
+export async function requireEmptyTarget(settings: Settings): Promise<void> {
+  if (settings.database_url) return requireEmptyPostgres(settings.database_url)
   const path = sqlitePath(settings)
   const is_there = inspectFile(path) === "there"
   const left = is_there ? path : [`${path}-wal`].find((file) => sizeOf(file) > 0)
@@ -36,17 +36,17 @@ export async function demandEmptyTarget(settings: Settings): Promise<void> {
   )
 }
 
-async function demandEmptyPostgres(url: string): Promise<void> {
+async function requireEmptyPostgres(url: string): Promise<void> {
   const pool = connect(url, { max: 1, prepare: false })
   try {
-    await demandNoRows(pool)
+    await requireNoRows(pool)
   } finally {
     await pool.close()
   }
 }
 
 /** Throws TargetInUse for a Postgres database that has rows, or tables of another program. */
-export async function demandNoRows(pool: PostgresConnection): Promise<void> {
+export async function requireNoRows(pool: PostgresConnection): Promise<void> {
   const used = await usedTable(pool)
   if (used === undefined) return
   throw new TargetInUse(
@@ -72,7 +72,7 @@ async function usedTable(pool: PostgresConnection): Promise<string | undefined> 
 }
 
 /** Throws NoRoomForRestore where a disk would be full, or nearly so: that of the blobs may be another one. */
-export async function demandRoom(
+export async function requireRoom(
   settings: Settings,
   { manifest, size }: Pick<BackupArchive, "manifest" | "size">,
 ): Promise<void> {

@@ -8,13 +8,13 @@ import { makeKeyFile, type Secrets } from "../../core/secrets"
 import { lockFolder, sizeOf } from "../../store/database-file"
 import { openStore, sqlitePath } from "../../store/open"
 import type { BackupArchive } from "../backup/archive-reader"
-import { demandKnownVersion, demandSound } from "../backup/verify-archive"
+import { requireKnownVersion, requireSound } from "../backup/verify-archive"
 import { leaveFolder, MARK_FILE, raiseMarkAboveAll } from "../database-mark"
-import { demandFolders } from "../folder-owner"
+import { requireFolders } from "../folder-owner"
 import { WrongMasterKey } from "../instance"
 import { type ChangedCopy, changeCopy } from "./copy-changes"
 import { endRotation } from "./end-rotation"
-import { blobsDir, demandEmptyTarget, demandRoom } from "./restore-target"
+import { blobsDir, requireEmptyTarget, requireRoom } from "./restore-target"
 import { moveToPostgres } from "./to-postgres"
 
 /** Beside the database and in the folder of the blobs, until everything has its place on the same disk. */
@@ -54,7 +54,7 @@ interface RestoreOptions {
  * What can be known before anything is written. Throws WrongMasterKey, TargetInUse, FolderOfAnother,
  * NoRoomForRestore, and ArchiveError for a later version.
  */
-export async function demandRestorable(
+export async function requireRestorable(
   archive: BackupArchive,
   { settings, secrets }: Pick<RestoreParts, "settings" | "secrets">,
 ): Promise<void> {
@@ -64,23 +64,23 @@ export async function demandRestorable(
   if (!key_ids.includes(secrets.key_id)) {
     throw new WrongMasterKey(key_ids.join(" or "), secrets.key_id)
   }
-  demandKnownVersion(archive)
-  await demandEmptyTarget(settings)
-  demandFolders(settings)
-  await demandRoom(settings, archive)
+  requireKnownVersion(archive)
+  await requireEmptyTarget(settings)
+  requireFolders(settings)
+  await requireRoom(settings, archive)
 }
 
 /**
  * Puts the archive's database and files where the settings want them, on either engine. Its open work is
  * held, and sessions, codes and links end. The database gets its place last, so a crash leaves none, and
- * the next restore begins anew. Throws what `demandRestorable` throws, and ArchiveError.
+ * the next restore begins anew. Throws what `requireRestorable` throws, and ArchiveError.
  */
 export async function restore(
   archive: BackupArchive,
   parts: RestoreParts,
   options: RestoreOptions = {},
 ): Promise<ChangedCopy> {
-  await demandRestorable(archive, parts)
+  await requireRestorable(archive, parts)
   const { settings } = parts
   const path = sqlitePath(settings)
   for (const folder of [settings.data_dir, dirname(path)]) {
@@ -93,14 +93,14 @@ export async function restore(
     for (const folder of [staging, blobs]) await rm(folder, { recursive: true, force: true })
   }
   try {
-    await demandEmptyTarget(settings) // another process may have begun a database before the lock
+    await requireEmptyTarget(settings) // another process may have begun a database before the lock
     await clear()
     await mkdir(staging, { mode: 0o700 })
     await extract(archive, { folder: staging, blobs_dir: blobs }, options)
     const database = join(staging, "database.db")
     const { signal } = options
     const { secrets } = parts
-    await demandSound(archive, { database, how: "quick", secrets, ...(signal && { signal }) })
+    await requireSound(archive, { database, how: "quick", secrets, ...(signal && { signal }) })
     const changed = await changeStaged(staging, parts, options)
     options.signal?.throwIfAborted()
     const placeRest = async () => {
@@ -108,7 +108,7 @@ export async function restore(
       await placeFiles(blobs, blobsDir(settings))
       await keepPapers(staging, settings.data_dir)
     }
-    demandWhole(database)
+    requireWhole(database)
     if (settings.database_url) await moveToPostgres(database, settings, { ...options, placeRest })
     else {
       await placeRest()
@@ -158,7 +158,7 @@ async function changeStaged(
 }
 
 /** Where the disk became full at the end, the file alone would lack what was changed in it. */
-function demandWhole(path: string): void {
+function requireWhole(path: string): void {
   if (sizeOf(`${path}-wal`) > 0) throw new Error(`${path} could not be written whole.`)
 }
 

@@ -4,7 +4,7 @@ import { fillPostgres } from "../../store/fill-postgres"
 import { BOOT_PATIENCE_MS, openStore } from "../../store/open"
 import type { PostgresConnection } from "../../store/shared-tables"
 import { lostEventsAt } from "./copy-changes"
-import { demandNoRows } from "./restore-target"
+import { requireNoRows } from "./restore-target"
 
 interface MoveOptions {
   onProgress?: (progress: { step: "copying"; done: number; total: number | null }) => void
@@ -33,7 +33,7 @@ export async function moveToPostgres(
     signal?.throwIfAborted()
     await placeRest() // nobody else is in this database, so its transaction may wait
   }
-  await fillPostgres(path, url, { demandEmpty: demandNoRows, onRows, finish })
+  await fillPostgres(path, url, { requireEmpty: requireNoRows, onRows, finish })
 }
 
 /** The copied events got the position of this transaction: readers of lost ones go on behind it. */

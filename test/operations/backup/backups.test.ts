@@ -11,11 +11,11 @@ import {
   backupCreate,
   backupFailed,
   backupLacksFiles,
+  notifyOfLackingFiles,
+  notifyOperators,
   requestBackup,
   requestDueBackup,
   runBackup,
-  tellOfLackingFiles,
-  tellOperators,
 } from "../../../src/operations/backup/backup-job"
 import { backupWarnings } from "../../../src/operations/backup/backup-state"
 import { seat } from "../../../src/tenancy/accounts"
@@ -40,8 +40,8 @@ async function backedUp(schedule = "daily") {
   const operator = await person(service, "op@people.test", true)
   const handlers = {
     [backupCreate.name]: runBackup(store, parts.backups),
-    [backupFailed.name]: tellOperators(store, parts.mail),
-    [backupLacksFiles.name]: tellOfLackingFiles(store, parts.mail),
+    [backupFailed.name]: notifyOperators(store, parts.mail),
+    [backupLacksFiles.name]: notifyOfLackingFiles(store, parts.mail),
   }
   return {
     ...service,

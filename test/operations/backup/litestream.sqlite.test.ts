@@ -6,7 +6,7 @@ import { openSecrets } from "../../../src/core/secrets"
 import { createBackup } from "../../../src/operations/backup/create-backup"
 import { verifyArchive } from "../../../src/operations/backup/verify-archive"
 import { giveBack } from "../../../src/operations/give-back"
-import { demandMasterKey } from "../../../src/operations/instance"
+import { requireMasterKey } from "../../../src/operations/instance"
 import { rotateMasterKey } from "../../../src/operations/rotate-master-key"
 import { tightDiskSweeper } from "../../../src/operations/tight-disk"
 import { filePages } from "../../../src/store/free-pages"
@@ -66,15 +66,15 @@ test("nor do a rotation, the return of space, a tight disk, a deletion and the s
   const { own, path, store, log_bytes } = await leftToLitestream(join(base.folder, "own"))
   const before = sum(path)
   let length = log_bytes()
-  const demandUncopied = () => {
+  const requireUncopied = () => {
     expect(sum(path)).toBe(before)
     expect(log_bytes()).toBeGreaterThanOrEqual(length)
     length = log_bytes()
   }
   const secrets = openSecrets({ data_dir: own.data_dir, master_key: null })
-  await demandMasterKey(store, secrets)
+  await requireMasterKey(store, secrets)
   await rotateMasterKey({ store, secrets }, { new_key: null, end_links: false })
-  demandUncopied()
+  requireUncopied()
 
   const remove = async (from: number, to: number) => {
     for (let number = from; number < to; number++) {
@@ -83,15 +83,15 @@ test("nor do a rotation, the return of space, a tight disk, a deletion and the s
   }
   await remove(0, 20)
   expect(await giveBack(store, { everything: true })).toBeGreaterThan(1_000_000)
-  demandUncopied()
+  requireUncopied()
   await remove(20, 40)
   const disk = { free_bytes: () => 0 }
   await tightDiskSweeper(store, { disk, min_free_mb: 1, sweepFiles: async () => {} })()
   expect(filePages(store)?.free).toBe(0)
-  demandUncopied()
+  requireUncopied()
 
   expect(await store.emptyLog()).toBe(false)
-  demandUncopied()
+  requireUncopied()
   await store.close()
-  demandUncopied()
+  requireUncopied()
 })

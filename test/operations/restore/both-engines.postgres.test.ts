@@ -9,7 +9,7 @@ import { openArchive } from "../../../src/operations/backup/archive-reader"
 import { createBackup } from "../../../src/operations/backup/create-backup"
 import { restore } from "../../../src/operations/restore/restore"
 import { sqlitePath } from "../../../src/store/open"
-import { RUNS_ON } from "../../../src/work"
+import { ALLOWED_WHILE_HELD } from "../../../src/work"
 import { person } from "../../harness/people"
 import { quietLog } from "../../harness/quiet"
 import { original, target } from "./original"
@@ -44,7 +44,13 @@ function rowsIn(path: string): Record<string, string[]> {
 const hexOf = (_: string, value: unknown) => (value instanceof Uint8Array ? value.toHex() : value)
 
 async function move(path: string, settings: Settings, secrets: Secrets): Promise<string> {
-  const parts = { settings, secrets, master_key: null, runs_on: RUNS_ON, revoke_keys: false }
+  const parts = {
+    settings,
+    secrets,
+    master_key: null,
+    runs_on: ALLOWED_WHILE_HELD,
+    revoke_keys: false,
+  }
   await restore(await openArchive(path), parts)
   return (await createBackup({ settings, secrets })).path
 }

@@ -11,7 +11,7 @@ import { messages } from "../../../src/messages/tables"
 import { openArchive } from "../../../src/operations/backup/archive-reader"
 import { createBackup } from "../../../src/operations/backup/create-backup"
 import { restore } from "../../../src/operations/restore/restore"
-import { RUNS_ON } from "../../../src/work"
+import { ALLOWED_WHILE_HELD } from "../../../src/work"
 import { leftover } from "../../harness/leftovers"
 import { quietLog } from "../../harness/quiet"
 import { sizes } from "../../harness/sizes"
@@ -63,7 +63,12 @@ test.each(fixturesOf("sqlite").filter((_, at) => at % sizes.schema_steps === 0))
     const { folder, secrets, rows, archive } = await archiveOf(path)
     expect(archive.manifest.migrations.at(-1)).toBe(tag)
     await using place = await target(folder)
-    const parts = { settings: place.settings, secrets, master_key: null, runs_on: RUNS_ON }
+    const parts = {
+      settings: place.settings,
+      secrets,
+      master_key: null,
+      runs_on: ALLOWED_WHILE_HELD,
+    }
     const changed = await restore(archive, { ...parts, revoke_keys: false })
     expect(changed.held.messages).toBe(1)
     const store = await place.open()

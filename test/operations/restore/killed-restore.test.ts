@@ -6,7 +6,7 @@ import { openArchive } from "../../../src/operations/backup/archive-reader"
 import { restore } from "../../../src/operations/restore/restore"
 import * as instanceValues from "../../../src/store/instance-values"
 import { sqlitePath } from "../../../src/store/open"
-import { RUNS_ON } from "../../../src/work"
+import { ALLOWED_WHILE_HELD } from "../../../src/work"
 import { leftover } from "../../harness/leftovers"
 import { program } from "../../harness/program"
 import { quietLog } from "../../harness/quiet"
@@ -76,7 +76,7 @@ test("killed at any step, a restore leaves no database or a whole one, and can b
     if (child.signalCode === "SIGKILL") killed.push(step)
 
     const master_key = readFileSync(key, "utf8").trim()
-    const parts = { settings, secrets: box.secrets, master_key, runs_on: RUNS_ON }
+    const parts = { settings, secrets: box.secrets, master_key, runs_on: ALLOWED_WHILE_HELD }
     const again = await restore(await openArchive(path), { ...parts, revoke_keys: false }).catch(
       (error) => error,
     )

@@ -30,7 +30,7 @@ import { claimFolders, INSTANCE_ID } from "../../../src/operations/folder-owner"
 import { type RestoreParts, restore } from "../../../src/operations/restore/restore"
 import * as instanceValues from "../../../src/store/instance-values"
 import { sqlitePath } from "../../../src/store/open"
-import { RUNS_ON } from "../../../src/work"
+import { ALLOWED_WHILE_HELD } from "../../../src/work"
 import { person } from "../../harness/people"
 import { quietLog } from "../../harness/quiet"
 import { engine } from "../../harness/store"
@@ -51,7 +51,7 @@ const partsFor = (
   secrets: RestoreParts["secrets"],
   changes: Partial<RestoreParts> = {},
 ): RestoreParts => ({
-  ...{ settings, secrets, master_key: null, runs_on: RUNS_ON, revoke_keys: false },
+  ...{ settings, secrets, master_key: null, runs_on: ALLOWED_WHILE_HELD, revoke_keys: false },
   ...changes,
 })
 

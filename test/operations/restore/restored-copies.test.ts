@@ -16,7 +16,7 @@ import { restore } from "../../../src/operations/restore/restore"
 import { type Running, start } from "../../../src/server"
 import type { Store } from "../../../src/store/store"
 import { deliveries } from "../../../src/webhooks/tables"
-import { RUNS_ON } from "../../../src/work"
+import { ALLOWED_WHILE_HELD } from "../../../src/work"
 import { countingRelay } from "../../fakes/counting-relay"
 import { type Receiver, receiver } from "../../fakes/receiver"
 import { freshDatabase } from "../../harness/postgres"
@@ -195,7 +195,7 @@ test("copies made under load send nothing before they are released, and then exa
     const parts = { settings: loaded.values, secrets, master_key: key.trim() }
     const changed = await restore(await openArchive(path), {
       ...parts,
-      runs_on: RUNS_ON,
+      runs_on: ALLOWED_WHILE_HELD,
       revoke_keys: false,
     })
     expect(changed.ended.sessions).toBe(1)

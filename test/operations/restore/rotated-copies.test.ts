@@ -7,12 +7,12 @@ import { openSecrets, type Secrets } from "../../../src/core/secrets"
 import { openArchive } from "../../../src/operations/backup/archive-reader"
 import { createBackup } from "../../../src/operations/backup/create-backup"
 import { verifyArchive } from "../../../src/operations/backup/verify-archive"
-import { demandMasterKey, NEXT_MASTER_KEY, PREVIOUS_KEY } from "../../../src/operations/instance"
+import { NEXT_MASTER_KEY, PREVIOUS_KEY, requireMasterKey } from "../../../src/operations/instance"
 import { lostSecrets } from "../../../src/operations/lost-key"
 import { restore } from "../../../src/operations/restore/restore"
 import { rotateMasterKey } from "../../../src/operations/rotate-master-key"
 import * as instanceValues from "../../../src/store/instance-values"
-import { RUNS_ON } from "../../../src/work"
+import { ALLOWED_WHILE_HELD } from "../../../src/work"
 import { dying } from "../../harness/dying-store"
 import { leftover } from "../../harness/leftovers"
 import { quietLog } from "../../harness/quiet"
@@ -34,7 +34,7 @@ const keyIn = (data_dir: string) => readFileSync(join(data_dir, "master.key"), "
 async function sealedBox() {
   const box = await original()
   const { store } = box.service
-  await demandMasterKey(store, box.secrets)
+  await requireMasterKey(store, box.secrets)
   await store.tx((tx) => instanceValues.set(tx, "kept", box.secrets.seal("plain", "kept")))
   for (let made = 0; made < 3; made++) await endpoint(box.project)
   return box
@@ -44,7 +44,7 @@ async function sealedBox() {
 async function killedRotation(box: Awaited<ReturnType<typeof original>>, after: number) {
   const { store, folder: data_dir } = box.service
   const secrets = openSecrets({ data_dir, master_key: null })
-  await demandMasterKey(store, secrets)
+  await requireMasterKey(store, secrets)
   const rotated = rotateMasterKey({ store: dying(store, after), secrets }, ROTATION)
   const error = await rotated.then(
     () => undefined,
@@ -62,7 +62,13 @@ async function backupOf(data_dir: string, secrets: Secrets): Promise<string> {
 
 async function restored(path: string, where: Settings, master_key: string) {
   const secrets = aloneWith(master_key)
-  const parts = { settings: where, secrets, master_key, runs_on: RUNS_ON, revoke_keys: false }
+  const parts = {
+    settings: where,
+    secrets,
+    master_key,
+    runs_on: ALLOWED_WHILE_HELD,
+    revoke_keys: false,
+  }
   await restore(await openArchive(path), parts)
 }
 
@@ -126,7 +132,7 @@ async function endedIn({ settings, open }: Awaited<ReturnType<typeof target>>, g
   const store = await open()
   try {
     const secrets = openSecrets({ data_dir: settings.data_dir, master_key: null, make: false })
-    await demandMasterKey(store, secrets)
+    await requireMasterKey(store, secrets)
     if (goes_on) await rotateMasterKey({ store, secrets }, { new_key: null, end_links: false })
     const left = [NEXT_MASTER_KEY, PREVIOUS_KEY].map((name) =>
       instanceValues.find(store.read, name),

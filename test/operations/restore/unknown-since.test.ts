@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { openArchive } from "../../../src/operations/backup/archive-reader"
 import { restore } from "../../../src/operations/restore/restore"
-import { RUNS_ON } from "../../../src/work"
+import { ALLOWED_WHILE_HELD } from "../../../src/work"
 import { team } from "../../harness/people"
 import { quietLog } from "../../harness/quiet"
 import type { TestService } from "../../harness/service"
@@ -22,7 +22,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 async function told(box: Awaited<ReturnType<typeof original>>, revoke_keys = false) {
   await using place = await target(folder)
   const { secrets } = box
-  const parts = { settings: place.settings, secrets, master_key: null, runs_on: RUNS_ON }
+  const parts = { settings: place.settings, secrets, master_key: null, runs_on: ALLOWED_WHILE_HELD }
   const archive = await openArchive(await box.archive())
   return (await restore(archive, { ...parts, revoke_keys })).unknown
 }

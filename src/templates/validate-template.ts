@@ -1,9 +1,9 @@
 import { ApiError, fail } from "../core/errors"
 import { type Workers, WorkerTimeout } from "../core/workers"
 import type { TemplateProblem } from "./handlebars"
-import type { TemplateFacts, UsedPartial } from "./judge-task"
 import { DEADLINE_MS, SOURCE_BYTES } from "./limits"
 import type { TemplateText } from "./texts"
+import type { TemplateFacts, UsedPartial } from "./validate-template-task"
 
 /** What the texts of a template use. */
 export interface UsedNames {
@@ -18,7 +18,7 @@ export interface UsedNames {
  * Reads the texts in a thread of the pool. Throws 422 `invalid_template` for the first mistake, with
  * field, line and column, and the place in the text with a caret below it.
  */
-export async function judgeTexts(workers: Workers, texts: TemplateText[]): Promise<UsedNames> {
+export async function validateTexts(workers: Workers, texts: TemplateText[]): Promise<UsedNames> {
   for (const { field, source } of texts) refuseLarge(field, source)
   const facts = await ask(workers, texts)
   if ("problem" in facts) {

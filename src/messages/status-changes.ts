@@ -46,7 +46,7 @@ export type Tracked = Pick<
 export const OWN_SOURCE = "system"
 
 /** Something that became true of one recipient of a message. */
-export interface Fact {
+export interface StatusChange {
   type: string
   /** Its address: of an email the mailbox, of an SMS the number, of a push message the device. */
   address: string

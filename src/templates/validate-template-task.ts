@@ -29,7 +29,7 @@ export const COMPILER = {
 export const CONTENT = "content"
 
 /** Runs in the worker: reads every text. Never throws. */
-export function judgeTemplate(texts: TemplateText[]): TemplateFacts {
+export function validateTemplate(texts: TemplateText[]): TemplateFacts {
   const names = new Set<string>()
   const partials: UsedPartial[] = []
   const content_fields: string[] = []

@@ -21,7 +21,7 @@ const CACHE_KB = 8192
  * Reads an SQLite file as it is at this moment, whatever is written meanwhile: on a connection of its own,
  * in one transaction. The write-ahead log cannot begin anew until `look` ends, so that should take seconds.
  */
-export async function readOneMoment<Result>(
+export async function readSnapshot<Result>(
   path: string,
   access: ReaderAccess,
   look: (db: Reader) => Promise<Result>,

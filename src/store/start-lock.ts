@@ -11,7 +11,7 @@ const LOOK_MS = 200
  * on a connection of its own. So it holds through a pooler, and ends with the process. Throws what Postgres
  * says, and what `act` throws.
  */
-export async function inTurn<Result>(url: string, act: () => Promise<Result>): Promise<Result> {
+export async function startLock<Result>(url: string, act: () => Promise<Result>): Promise<Result> {
   const pool = connect(url, { max: 1, prepare: false })
   try {
     return await pool.begin(async (tx) => {

@@ -7,7 +7,7 @@ import { refusalFor, waitingReason } from "../providers/open-providers"
 import { kindOf } from "../providers/provider"
 import { isAmong } from "../store/dialect"
 import type { Reader } from "../store/store"
-import { isOpen, type Message, nextAttemptAt } from "./facts"
+import { isOpen, type Message, nextAttemptAt } from "./status-changes"
 import { messages } from "./tables"
 
 /** A message as it stands now, for an answer. */

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { recentLines } from "../../src/core/log"
-import { watch } from "../../src/messages/facts"
 import { accept } from "../../src/messages/pipeline"
+import { watch } from "../../src/messages/status-changes"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { letter } from "./letters"

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { sleep } from "../../src/core/time"
-import { inTurn } from "../../src/store/in-turn"
+import { startLock } from "../../src/store/start-lock"
 import { freshDatabase } from "../harness/postgres"
 
 test("on one database one runs after the other, also after one that failed", async () => {
@@ -15,7 +15,7 @@ test("on one database one runs after the other, also after one that failed", asy
     if (number === 1) throw new Error("failed")
     return number
   }
-  const turns = [0, 1, 2, 3].map((number) => inTurn(database.url, () => act(number)))
+  const turns = [0, 1, 2, 3].map((number) => startLock(database.url, () => act(number)))
   const ended = await Promise.allSettled(turns)
   expect(most).toBe(1)
   expect(ended.map(({ status }) => status)).toEqual([
@@ -30,5 +30,5 @@ test("on one database one runs after the other, also after one that failed", asy
 test("of two databases neither waits for the other", async () => {
   await using one = await freshDatabase()
   await using other = await freshDatabase()
-  expect(await inTurn(one.url, () => inTurn(other.url, async () => "both"))).toBe("both")
+  expect(await startLock(one.url, () => startLock(other.url, async () => "both"))).toBe("both")
 })
