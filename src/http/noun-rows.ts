@@ -52,13 +52,6 @@ type NounCall = Call<never, never, Record<string, string>>
 /** The only parameter of a path names the record. */
 const nameIn = ({ params }: NounCall): string => Object.values(params)[0] ?? ""
 
-/** What `read` made of a body; without it the fields that the schema names, because others must not be stored. */
-function inputOf({ body, read }: Pick<AnyRoute, "body" | "read">, given: object): never {
-  const isKnown = ([name, value]: [string, unknown]) =>
-    name in (body?.properties ?? {}) && value !== undefined
-  return (read ? given : Object.fromEntries(Object.entries(given).filter(isKnown))) as never
-}
-
 /**
  * Makes the rows of a plain noun. Method and path stand where they are called; each row may bring the function that
  * differs from the noun's own.
@@ -91,8 +84,7 @@ export function nounRows<Row extends { id: string }, Schema extends TSchema>(
       idempotent: true,
       handle: ({ caller, body, claim }: NounCall) =>
         answerOnce(store, claim, async (tx) => {
-          const input = inputOf(row, body)
-          return noun.toResponse(await (create ?? noun.insert)(tx, caller, input))
+          return noun.toResponse(await (create ?? noun.insert)(tx, caller, body))
         }),
     }),
     get: (path: string, row: Described): AnyRoute => ({
@@ -112,8 +104,7 @@ export function nounRows<Row extends { id: string }, Schema extends TSchema>(
       handle: (call: NounCall) =>
         store.tx(async (tx) => {
           const before = await noun.forUpdate(tx, call.project_id, nameIn(call))
-          const input = inputOf(row, call.body)
-          return record(await (change ?? noun.update)(tx, call.caller, before, input))
+          return record(await (change ?? noun.update)(tx, call.caller, before, call.body))
         }),
     }),
     remove: (path: string, { remove = noun.remove, ...row }: RemoveRow<Row>): AnyRoute => ({

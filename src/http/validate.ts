@@ -27,11 +27,23 @@ export function readBody(
 ): unknown {
   const given = settleNames(route.body, raw, problems)
   if (strict) refuseUnknown(route.body ?? NOTHING, raw, problems)
-  const body = route.read ? route.read(given, problems) : given
+  const body = route.read ? route.read(given, problems) : knownFields(route.body, given)
   if (route.body && !route.read) check(route.body, given, problems)
   if (route.method === "PATCH" || route.changes) requireChange(route.body, raw, problems)
   return body
 }
+
+/** Without the fields that the schema does not name: a handler may store what it gets. */
+function knownFields(schema: TSchema | undefined, given: unknown): unknown {
+  const properties: object | undefined = schema?.properties
+  if (!properties || schema?.additionalProperties || !isRecord(given)) return given
+  return Object.fromEntries(
+    Object.entries(given).filter(([name]) => Object.hasOwn(properties, name)),
+  )
+}
+
+const isRecord = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
 
 export function readSearch(route: AnyRoute, request: Request, strict: boolean, problems: Problems) {
   if (!route.query && !strict) return {}

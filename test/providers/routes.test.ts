@@ -122,6 +122,20 @@ describe("configuring a provider", () => {
     expect(JSON.stringify(body)).not.toContain(SECRET)
   })
 
+  test("stays in its project, whatever a body names beside the fields of the schema", async () => {
+    const other = await team(service)
+    const foreign = { project_id: other.project_id, account_id: other.account_id }
+    const { id } = await make({ name: "stays", credentials: relay, ...foreign })
+    const at = { headers: here(home), body: { priority: 9, ...foreign } }
+    const { status, body } = await home.owner.call("PATCH", `${ALL}/${id}`, at)
+    expect([status, body.data.priority]).toEqual([200, 9])
+    expect(
+      (await other.owner.call("GET", "/v1/providers", { headers: here(other) })).body.data,
+    ).toEqual([])
+    const kept = await home.owner.call("GET", `${ALL}/${id}`, { headers: here(home) })
+    expect(kept.status).toBe(200)
+  })
+
   test("an unknown kind is 404, one that is not built yet 422", async () => {
     const wanted = { provider: "twilio", credentials: { token: SECRET } }
     const { owner } = home
