@@ -35,7 +35,6 @@ import { type Channels, countMessages, messageRows, messageTable } from "./messa
 import { audienceRules } from "./messages/send-fields"
 import { watch } from "./messages/status-changes"
 import { suppressionRules } from "./messages/suppressed"
-
 import { backupWarnings } from "./operations/backup/backup-state"
 import { openBackups } from "./operations/backup/create-backup"
 import { invariantWarnings, type NightlyCheck, nightlyCheck } from "./operations/nightly-check"

@@ -112,7 +112,7 @@ export function sparkline(values: readonly number[]): string {
   return values.map((value) => BARS[Math.round((value / top) * (BARS.length - 1))]).join("")
 }
 
-/** `▓▓▓▓▓▓▓░░░`: of so many cells the share that is full. */
+/** `▓▓▓▓▓▓▓░░░`: a bar of `cells` characters. `share` (0 to 1) of them are full. */
 export function bar(share: number, cells: number): string {
   const filled = Math.max(0, Math.min(cells, Math.round(share * cells)))
   return "▓".repeat(filled) + "░".repeat(cells - filled)

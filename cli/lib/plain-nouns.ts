@@ -8,8 +8,8 @@ import { ago, type Columns, wide } from "./table"
 const MOST_COLUMNS = 5
 
 /**
- * The commands of plain nouns: of each collection of the API that can be listed, and whose records can be made, read,
- * changed and removed, where no row of `named` has one of these routes. Texts, flags and columns are those of the routes.
+ * Makes the commands of plain nouns. A collection of the API is one when it has routes to list its records and to make,
+ * read, change and remove one, and when no row of `named` has any of these routes. The routes give texts, flags and columns.
  */
 export function plainNouns(named: readonly Resource[]): Resource[] {
   const taken = new Set<string>(named.flatMap(({ rows }) => rows.map(({ route }) => route)))

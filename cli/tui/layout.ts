@@ -35,7 +35,7 @@ export function layoutOf({ columns, lines }: { columns: number; lines: number })
 /** Lines of a detail below its own head of two lines. */
 export const detailRows = (height: number): number => Math.max(1, height - 2)
 
-/** How two lists share a height: the upper one has so many rows. A line stands between them. */
+/** The heights of two lists, one above the other, with a line between them. The upper list has `upper_rows` rows. */
 export function sharedHeights(height: number, upper_rows: number): [number, number] {
   const most = Math.floor(height / 2) - 1
   const upper = Math.max(3, Math.min(most, upper_rows + 1))

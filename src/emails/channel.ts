@@ -12,7 +12,6 @@ import type { Channel } from "../messages/channel"
 import { asksAudience } from "../messages/decided"
 import { addressOf, isOpen, type Message, OWN_SOURCE } from "../messages/status-changes"
 import { audienceObstacle, suppressedMeanwhile } from "../messages/suppressed"
-
 import { NO_REPLY, type Outcome, outcomeOf, type RecipientOutcome } from "../providers/provider"
 import { requireReleased } from "../reputation/complaint-holds"
 import type { Reader, Store } from "../store/store"

@@ -14,9 +14,7 @@ import type { Outcome } from "../providers/provider"
 import type { ConfigRow } from "../providers/tables"
 import { removeSome } from "../store/rows"
 import type { Reader, Store } from "../store/store"
-
 import { type EmailContext, smtpSchedule } from "./providers/provider"
-
 import {
   ConcurrencyLimit,
   type DeniedBacklog,

@@ -9,7 +9,6 @@ import { categoryFields, topicFields } from "../messages/send-fields"
 import type { Message } from "../messages/status-changes"
 import { CONTENT_GONE, type EmailReading, find, lookupContent } from "./emails"
 import { type EmailContent, isSubmitted, type SubmittedContent, stored } from "./filed-content"
-
 import { renamed } from "./submitted"
 
 type Repeating = Pick<EmailReading, "store" | "blobs" | "rules">

@@ -16,7 +16,6 @@ import type { SendDecision } from "../subscribers/decision"
 import { holdLimits, type SendBucket, takeFromBucket } from "../tenancy/quotas"
 import { audienceSourceOf, nextStretch, type WalkedRecipient } from "./audience-source"
 import { FOUND, sentName, skippedName } from "./fan-out-counts"
-
 import { type FanOutRow, fanOuts } from "./tables"
 import { holdPart, lookupFanOut, moveCursor } from "./walk-rows"
 

@@ -20,7 +20,6 @@ import type { Reader, Store, Tx } from "../store/store"
 import type { TemplateSources } from "../templates/render-templates-task"
 import { projectName } from "../templates/rendering"
 import { countsOf, foundOf, skippedName } from "./fan-out-counts"
-
 import { fanOutPart, fanOutStart, fanOutStopped } from "./fan-out-jobs"
 import type { PublishIntent } from "./publish-input"
 import { type FanOutRow, type FanOutStatus, fanOutParts, fanOuts } from "./tables"

@@ -9,7 +9,6 @@ import { rowById, rowForUpdate } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { audienceSourceOf } from "./audience-source"
 import { completeIfDone, end, type FanOutParts, giveUp, plannerOf } from "./fan-out"
-
 import { fanOutPart, type fanOutStart, partWork } from "./fan-out-jobs"
 import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
 

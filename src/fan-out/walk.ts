@@ -11,11 +11,9 @@ import { audienceOf } from "../subscribers/audience"
 import { audienceSourceOf } from "./audience-source"
 import { type ChannelPlan, type ChunkInput, type ChunkResult, writeChunk } from "./chunk"
 import { end, endPart, giveUp, plannerOf } from "./fan-out"
-
 import { fanOutPart, partWork } from "./fan-out-jobs"
 import { refusalNow, type WalkParts } from "./start"
 import { type FanOutRow, fanOuts } from "./tables"
-
 import { lookupPart } from "./walk-rows"
 
 type Payload = NonNullable<(typeof fanOutPart)["payload"]>

@@ -36,14 +36,11 @@ export function readBody(
 /** Without the fields that the schema does not name: a handler may store what it gets. */
 function knownFields(schema: TSchema | undefined, given: unknown): unknown {
   const properties: object | undefined = schema?.properties
-  if (!properties || schema?.additionalProperties || !isRecord(given)) return given
+  if (!properties || schema?.additionalProperties || !isObject(given)) return given
   return Object.fromEntries(
     Object.entries(given).filter(([name]) => Object.hasOwn(properties, name)),
   )
 }
-
-const isRecord = (value: unknown): value is object =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
 
 export function readSearch(route: AnyRoute, request: Request, strict: boolean, problems: Problems) {
   if (!route.query && !strict) return {}

@@ -162,7 +162,7 @@ function writingOf<Table extends NounTable>(declared: NounDeclaration<Table, unk
     changes: Partial<Row>,
     verb = "updated",
   ): Promise<Row> {
-    const { id, project_id } = before
+    const { id, project_id } = before // never those of a body
     const written = { ...changes, id, project_id, updated_at: now() }
     const after: Row = { ...before, ...written }
     if (unique && after[unique.column] !== before[unique.column])

@@ -6,7 +6,6 @@ import { prepare, type SendRules } from "../emails/prepare"
 import { emitAll, type NewEvent, type Recorded, record } from "../events/emit"
 import { projectCaller } from "../identity/project-caller"
 import { accept, entryOf, type MessageEntry } from "../messages/accept"
-
 import type { Store, Tx } from "../store/store"
 import { deliveryOf, plan } from "../webhooks/route-events"
 import { webhooks } from "../webhooks/tables"

@@ -1,5 +1,4 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-
 import type { Blobs } from "../core/blobs"
 import { Problems } from "../core/errors"
 import type { Secrets } from "../core/secrets"

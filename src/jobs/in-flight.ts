@@ -1,7 +1,6 @@
 import { monotonic } from "../core/time"
 import { perTable } from "../store/cached"
 import type { Reader, Store } from "../store/store"
-
 import type { WorkRow } from "./work-item"
 
 interface InFlightRow {

@@ -7,7 +7,6 @@ import { inserter, remover, updater } from "../store/statements"
 import type { Store, Tx } from "../store/store"
 import { recentRowsOf, wakeUpOf } from "./in-flight"
 import { jobs } from "./tables"
-
 import {
   DEAD,
   OVER,

@@ -1,8 +1,8 @@
 import { Semaphore } from "./semaphore"
 
 /**
- * So many turns are taken at the same time, and so many of one owner (one, if nothing is said). What else an owner asked
- * for waits behind its own turns. Of those that may begin, the first that asked is the first that begins.
+ * Limits how many turns are taken at the same time: in all, and of one owner (default: one). A further turn of an owner
+ * waits for the earlier turns of this owner. Among the turns that may begin, the one that was asked for first begins first.
  */
 export class OwnerTurns {
   readonly #permits: Semaphore

@@ -201,7 +201,7 @@ const VALUES = "values"
 /** The name of a row without content: the frequency cap does not count the messages of the fan-out. */
 const UNCOUNTED = "uncounted"
 
-/** Texts of these are in memory: more fan-outs are not delivered at once. */
+/** The number of fan-outs whose texts are in memory at the same time. */
 const MOST_READ = 64
 
 /** What the messages of a fan-out share. */

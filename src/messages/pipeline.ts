@@ -4,7 +4,6 @@ import { monotonic, now } from "../core/time"
 import { emitAll, type NewEvent } from "../events/emit"
 import { countTable } from "../jobs/counts"
 import { recentRowsOf, wakeUpOf } from "../jobs/in-flight"
-
 import {
   DeferredError,
   type Hold,

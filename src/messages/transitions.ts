@@ -1,7 +1,6 @@
 import type { NewEvent } from "../events/emit"
 import { lookup } from "../events/registry"
 import { isOpen, type Message, type StatusChange } from "./status-changes"
-
 import type { ChannelName, Status } from "./tables"
 
 /** One status that a message of a channel may reach. */

@@ -180,7 +180,7 @@ const conditionsOf = (table: SQLiteTable, person: TracedPerson) =>
     namesIn(person, field).map((name) => and(inProject(table, person), eq(column, name))),
   )
 
-/** The rows of a table that name the person by one of these words, or by any that the table has. */
+/** Selects the rows of a table that name the person. `by` limits the kinds of names; without it every kind counts. */
 export function ofPerson(table: SQLiteTable, person: TracedPerson, ...by: PersonalName[]) {
   const named = namedColumns(table).filter(({ field }) => by.length === 0 || by.includes(field))
   const any = named.map(({ column, field }) => inArray(column, namesIn(person, field)))

@@ -1,7 +1,6 @@
 import { log } from "../core/log"
 import { enqueueAll, type JobHandler, type JobKind } from "../jobs/jobs"
 import { type OpenProviders, routing } from "../providers/open-providers"
-
 import type { Store, Tx } from "../store/store"
 import { standing } from "./look-up"
 import type { SuppressionRow } from "./tables"

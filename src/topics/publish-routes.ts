@@ -1,6 +1,5 @@
 import * as fanOut from "../fan-out/fan-out"
 import { newPublish, Publish, type PublishContents, readPublish } from "../fan-out/publish-input"
-
 import * as publishing from "../fan-out/publishing"
 import { type ListParts, listPage, pageQuery } from "../http/page"
 import { type AnyRoute, projectRow, route } from "../http/route"

@@ -2,7 +2,6 @@ import { and, eq, gte, notInArray, type SQL, sql } from "drizzle-orm"
 import { millis, secondsFromNow } from "../core/time"
 import { blank, type QueueTotals } from "../jobs/counts"
 import { inFlightOf, wakeUpOf } from "../jobs/in-flight"
-
 import { LEASED, RESTORE_HOLD } from "../jobs/work-item"
 import { isDead, isLeased, isReady, WorkRows } from "../jobs/work-rows"
 import { readOfAll } from "../store/heavy-reads"

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test"
 import { fieldsOf } from "../../cli/lib/client"
 import { Deleted } from "../../src/http/field-schemas"
-
 import { ApiKey, ConsoleUser } from "../../src/identity/schemas"
 import { queueControlRoutes } from "../../src/jobs/pause-routes"
 import { Job } from "../../src/jobs/schemas"

@@ -4,7 +4,6 @@ import { now, secondsFromNow } from "../../src/core/time"
 import { deferAll } from "../../src/emails/email-context"
 import { READY } from "../../src/jobs/work-item"
 import { asTheyStand } from "../../src/messages/live-status"
-
 import * as pipeline from "../../src/messages/pipeline"
 import { type MessageActivity, watch } from "../../src/messages/status-changes"
 import { messages } from "../../src/messages/tables"

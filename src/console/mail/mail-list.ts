@@ -117,7 +117,7 @@ export class MailList {
       this.added += this.pages.merge(page) ?? 0
     })
 
-  /** Loads the rows of these places, and their neighbours, unless they are there. */
+  /** Loads the rows from `from` to `to` and the rows beside them. Rows that are loaded already stay. */
   readonly load = (from: number, to: number): void => {
     this.#in_view = { from, to }
     this.#timer ??= setTimeout(() => {

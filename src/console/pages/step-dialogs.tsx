@@ -28,7 +28,7 @@ export function WebhookDialog(then: DialogProps) {
       belfry={`belfry webhooks create ${quoted(input.body.url)}${flags}`}
       {...then}
     >
-      <p class="soft">Belfry posts each event of these types to the address, and signs it.</p>
+      <p class="soft">Belfry signs each event of these types and posts it to this URL.</p>
       <Field label="URL" value={url} onInput={setUrl} required is_code />
       <Field
         label="Event types"
