@@ -7,8 +7,9 @@ import {
   readSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from "node:fs"
-import { copyFile, stat, writeFile } from "node:fs/promises"
+import { copyFile, stat } from "node:fs/promises"
 import { basename, resolve } from "node:path"
 import { ELF_HEAD_BYTES, platformOf } from "../../src/lib/elf"
 import {
@@ -19,6 +20,7 @@ import {
   readSignature,
   verifyDigest,
 } from "../../src/lib/minisign"
+import { syncPath } from "../../src/operations/upgrade/journal"
 import { download } from "../lib/download"
 import { version } from "../lib/environment"
 import { exits, Failure, usage } from "../lib/errors"
@@ -183,7 +185,9 @@ function requireNewer({ version: there }: ReleaseFacts): void {
 export async function stageProgram(release: CheckedRelease, target: string): Promise<void> {
   rmSync(target, { force: true })
   const program = await programIn(release.path)
-  await writeFile(target, program.stream(), { mode: 0o755, flush: true })
+  // Closed when it returns: a file that is still open for writing cannot be started (ETXTBSY).
+  writeFileSync(target, await program.bytes(), { mode: 0o755 })
+  syncPath(target)
   const said = Bun.spawnSync([target, "--version"], { stdin: "ignore", timeout: 30_000 })
   const found = said.stdout.toString().trim()
   if (said.success && found === release.version) return
