@@ -312,6 +312,10 @@ const GONE: [string, RegExp][] = [
   ],
   ["sealed heads of consents", /consents\/(chain|fill)-heads|\bconsentHeads\b/],
   [
+    "a request of the monitor that stands apart from its screen, or its own reader of html",
+    /cli\/tui\/(loads|audience-news|(detail|list)-lines|text-of-html)\.|changeWebhook|load_endpoints/,
+  ],
+  [
     "a second description of tables and records in the monitor",
     /MonitorColumn|cli\/tui\/(cells|table-lines|details|subscriber-lines|audience-loads|box-loads)\./,
   ],

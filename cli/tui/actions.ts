@@ -1,12 +1,19 @@
-import { counted, number } from "../lib/cells"
 import type { Client } from "../lib/client"
-import { Failure } from "../lib/errors"
-import { HELD_QUEUE } from "../lib/message-status"
-import { moment, tookText } from "../lib/time"
+import { exits, Failure } from "../lib/errors"
+import { given } from "../lib/input"
+import { moment } from "../lib/time"
 import type { ServerRun } from "../local/held"
-import { dropCommand, type Load, newsOf, type OlderCursors, problemOf } from "./loads"
-import { type Intent, whether } from "./state"
+import { dropCommand } from "./box-screen"
+import type { MessageFilter } from "./filter"
+import { screenOfList } from "./lists"
+import { updateOfEmail } from "./message-rows"
+import { PAGE } from "./reading"
+import { SCREENS } from "./screens"
+import { type Intent, type Load, listsOf, whether } from "./state"
 import type { News } from "./update"
+
+/** Where reading goes on, by the text of a filter; null at the end. */
+type OlderCursors = Map<string, string | null>
 
 interface ActionParts {
   client: Client
@@ -57,9 +64,19 @@ function copied({ copy, dispatch }: ActionParts, text: string, what_for = ""): v
 async function perform(world: ActionParts, cursors: OlderCursors, intent: Intent): Promise<void> {
   const { client, dispatch } = world
   if (isLoad(intent)) return dispatch(await newsOf(client, cursors, intent))
-  if (intent.do === "ask_drop") return await askDrop(world, intent.server)
-  if (intent.do === "copy" || intent.do === "redraw" || intent.do === "quit") return
-  dispatch({ is: "notice", text: await change(client, intent) })
+  switch (intent.do) {
+    case "ask_drop":
+      return await askDrop(world, intent.server)
+    case "change": {
+      const answer = await client.send(intent.name, intent.input)
+      return dispatch({ is: "notice", text: intent.done(answer) })
+    }
+    case "drop_held": {
+      const { dropHeldHere, told } = await import("../local/held")
+      const text = `dropped: ${told(await dropHeldHere(intent.server))}`
+      return dispatch({ is: "notice", text })
+    }
+  }
 }
 
 /** On the machine of the server it asks first. Elsewhere it copies the command, which asks by itself. */
@@ -67,80 +84,89 @@ async function askDrop(world: ActionParts, server: ServerRun): Promise<void> {
   const { countHeldHere, told } = await import("../local/held")
   const counts = await countHeldHere(server)
   if (!counts) return copied(world, dropCommand(server), "for the machine of the server")
-  const question = whether(`Drop ${told(counts)}? This cannot be undone.`, {
-    do: "drop_held",
-    server,
-  })
+  const text = `Drop ${told(counts)}? This cannot be undone.`
+  const question = whether(text, { do: "drop_held", server })
   world.dispatch({ is: "asked", screen: "box", question })
 }
 
-type Change = Exclude<Intent, Load | { do: "ask_drop" | "copy" | "redraw" | "quit" }>
-
-/** Does it, and answers what to say about it. */
-async function change(client: Client, intent: Change): Promise<string> {
-  switch (intent.do) {
-    case "resend": {
-      const input = { params: { email_id: intent.id }, body: {} }
-      return `sent again as ${(await client.call("POST /v1/emails/{email_id}/resend", input)).data.id}`
+/** Reads what an intent asks for, as its screen describes it. */
+async function newsOf(client: Client, cursors: OlderCursors, load: Load): Promise<News> {
+  switch (load.do) {
+    case "load_older":
+      return await olderNews(client, cursors, load.filter)
+    case "load_newest": {
+      const { since: _, ...fields } = load.filter.query
+      const { data } = await client.call("GET /v1/emails", { query: given({ ...fields, ...PAGE }) })
+      return { is: "facts", facts: data.map(updateOfEmail) }
     }
-    case "redeliver": {
-      const name = "POST /v1/inbound-emails/{inbound_id}/redeliver"
-      const { data } = await client.call(name, { params: { inbound_id: intent.id } })
-      const { length } = data.deliveries
-      return `${counted(length, "delivery", "deliveries")} ${length === 1 ? "is" : "are"} sent again`
+    case "load_list": {
+      const { do: _, ...what } = load
+      const form = SCREENS[screenOfList(load.list)].lists?.[load.list]
+      const answer = await form?.read?.(client, load.of ?? "")
+      const more = answer?.meta.has_more === true
+      return { is: "rows", ...what, rows: answer?.data ?? [], more } as News
     }
-    case "cancel_publish": {
-      const name = "POST /v1/topics/{topic_key}/publishes/{publish_id}/cancel"
-      const { topic_key, id } = intent
-      await client.call(name, { params: { topic_key, publish_id: id } })
-      return "the rest of the publish is cancelled"
+    case "load_page": {
+      const { screen } = load
+      return { is: "page", screen, found: await SCREENS[screen].page?.read(client) } as News
     }
-    case "make_backup":
-      return `the backup runs as job ${(await client.call("POST /v1/admin/backups")).data.id}`
-    case "drop_held": {
-      const { dropHeldHere, told } = await import("../local/held")
-      return `dropped: ${told(await dropHeldHere(intent.server))}`
+    case "load_detail": {
+      const { screen, id, tab } = load
+      const found = await SCREENS[screen].detail?.read(client, load)
+      return { is: "detail", screen, id, tab, found } as News
     }
-    case "release_held":
-      await client.call("POST /v1/admin/queues/{queue}/resume", { params: { queue: HELD_QUEUE } })
-      return "the held work is sent now"
-    default:
-      return await changeWebhook(client, intent)
   }
 }
 
-async function changeWebhook(
-  client: Client,
-  intent: Extract<Change, { webhook_id: string }>,
-): Promise<string> {
-  const params = { webhook_id: intent.webhook_id }
-  const route = "POST /v1/webhooks/{webhook_id}" as const
-  switch (intent.do) {
-    case "retry": {
-      const delivery = { ...params, delivery_id: intent.id }
-      await client.call(`${route}/deliveries/{delivery_id}/retry`, { params: delivery })
-      return "the delivery is attempted again"
-    }
-    case "replay": {
-      const body = { since: moment(intent.since, "since"), status: intent.status }
-      const { data } = await client.call(`${route}/replay`, { params, body })
-      return `the replay runs as job ${data.id}`
-    }
-    case "test": {
-      const { data } = await client.call(`${route}/test`, { params, body: {} })
-      const { delivered, response_status: status, duration_ms: took, error } = data
-      const answer = [status, error].filter(Boolean).join(" ")
-      return `test ${delivered ? "delivered" : "failed ✗"}: ${answer} in ${tookText(took ?? 0)}`
-    }
-    case "enable": {
-      const body = { replay: intent.replay }
-      const { data } = await client.call(`${route}/enable`, { params, body })
-      if (intent.replay === "held") return "enabled; the held events are sent now"
-      if (data.held_count === 0) return "enabled"
-      return `enabled; ${number(data.held_count)} held events wait: R replays them`
-    }
-    default:
-      await client.call(`${route}/${intent.do}`, { params })
-      return `${intent.do}d; its events are held for 7 days`
+/** What is said where the answer would have stood. */
+function problemOf(intent: Intent, { exit, message, details }: Failure): News {
+  const scope = exit === exits.unauthorized && details.required_scope
+  const text = scope ? `this needs a key with the scope ${scope}` : message
+  if (intent.do === "load_detail") {
+    const { screen, id, tab } = intent
+    return { is: "detail", screen, id, tab, found: null, problem: text }
   }
+  const screen = screenRead(intent)
+  if (screen) {
+    const is_older = exit === exits.not_found
+    return {
+      is: "problem",
+      screen,
+      problem: is_older ? "this server does not have this screen" : text,
+    }
+  }
+  return scope === "webhooks:write" ? { is: "read_only", why: text } : { is: "notice", text }
+}
+
+/** The screen that shows nothing else than what was to be read. */
+function screenRead(intent: Intent) {
+  if (intent.do === "load_page") return intent.screen
+  if (intent.do !== "load_list") return undefined
+  const screen = screenOfList(intent.list)
+  return listsOf[screen][0] === intent.list ? screen : undefined
+}
+
+/** Requests for one page of a filter that finds few messages. */
+const MOST_LOOKS = 10
+
+/** Pages are walked by cursor, one walk for each filter; at its end nothing more is asked for. */
+async function olderNews(
+  client: Client,
+  cursors: OlderCursors,
+  filter: MessageFilter,
+): Promise<News> {
+  const cursor = cursors.get(filter.text)
+  const { since, ...fields } = filter.query
+  const created_after = since === undefined ? undefined : moment(since, "since")
+  const query = given({ ...fields, created_after, ...PAGE, cursor: cursor ?? undefined })
+  let found = cursor === null ? undefined : await client.call("GET /v1/emails", { query })
+  for (let looks = 1; looks < MOST_LOOKS && found?.meta.incomplete; looks++) {
+    if (found.data.length > 0) break
+    const further = { ...query, cursor: found.meta.next_cursor ?? undefined }
+    found = await client.call("GET /v1/emails", { query: given(further) })
+  }
+  const next = found?.meta.next_cursor ?? null
+  cursors.set(filter.text, next)
+  const facts = found?.data.map(updateOfEmail) ?? []
+  return { is: "older", facts, more: next !== null, filter: filter.text }
 }

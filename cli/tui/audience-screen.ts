@@ -3,6 +3,7 @@ import { consentColumns } from "../commands/subscriber-consents"
 import { subscribedColumns, topicColumns } from "../commands/topics"
 import { paintPublish, publishColumns } from "../commands/topics-publish"
 import { bar, counted, number, percent } from "../lib/cells"
+import type { Client } from "../lib/client"
 import { emailColumns } from "../lib/email-text"
 import { isHeld } from "../lib/message-status"
 import {
@@ -13,17 +14,20 @@ import {
   skippedText,
   spanText,
   totalsOf,
+  withSample,
 } from "../lib/publish-progress"
 import { type Columns, fields, table } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import { age, clockSecond } from "../lib/time"
-import { loadPublishes, loadTopics, searchTopics } from "./audience-news"
 import { back, copy, key, moving, scrolling, untold } from "./keys"
-import { drawList } from "./list-lines"
-import { chosen, rowsOf, withDetail } from "./lists"
+import { chosen, opened, rowsOf, withDetail, withLower, withUpper } from "./lists"
+import { PAGE, readable } from "./reading"
 import {
   ask,
+  change,
   type Key,
+  type ListForm,
+  type Load,
   type Rows,
   type Screen,
   type State,
@@ -31,7 +35,10 @@ import {
   type SubscriberFacts,
   said,
   step,
+  UNREAD,
 } from "./state"
+
+type Topic = Rows["topics"]
 
 const wordOf = ({ status, status_reason }: Publish): string => {
   if (isHeld(status_reason)) return "held"
@@ -43,44 +50,58 @@ const wordOf = ({ status, status_reason }: Publish): string => {
 const STATES: Publish["status"][] = ["fanning_out", "paused", "queued", "scheduled"]
 
 /** The publishes to a topic that are not over, the busiest first. */
-const openTo = ({ audience }: State, { key: topic_key }: Rows["topics"]): Publish[] =>
+const openTo = ({ audience }: State, { key: topic_key }: Topic): Publish[] =>
   [...(audience.open[topic_key] ?? [])].sort(
     (one, other) => STATES.indexOf(one.status) - STATES.indexOf(other.status),
   )
 
 const { AGE: _, ...columns } = topicColumns
 
-const topics = drawList("topics", (state) => ({
-  ...columns,
-  PUBLISHING: {
-    cell: (topic: Rows["topics"]) => {
-      const [first, ...others] = openTo(state, topic)
-      if (!first) return ""
-      return others.length > 0 ? `${wordOf(first)} +${others.length}` : wordOf(first)
+const topics: ListForm<Topic> = {
+  read: (client, search) =>
+    client.call("GET /v1/topics", { query: { ...PAGE, ...(search !== "" && { search }) } }),
+  columns: (state) => ({
+    ...columns,
+    PUBLISHING: {
+      cell(topic) {
+        const [first, ...others] = openTo(state, topic)
+        if (!first) return ""
+        return others.length > 0 ? `${wordOf(first)} +${others.length}` : wordOf(first)
+      },
+      paint(text, topic, paint) {
+        const [first] = openTo(state, topic)
+        return first ? paintPublish(text, first, paint) : text
+      },
+      least: 13,
     },
-    paint: (text, topic, paint) => {
-      const [first] = openTo(state, topic)
-      return first ? paintPublish(text, first, paint) : text
-    },
-    least: 13,
-  },
-}))
+  }),
+}
 
 const PROGRESS_CELLS = 10
 
 const { ID: __, AGE: ___, STATUS: ____, AUDIENCE: _____, ...counts } = publishColumns
 
-const publishes = drawList("publishes", ({ audience: { samples }, now }): Columns<Publish> => {
-  const rate = ({ id }: Publish) => rateOf(samples[id] ?? [])
-  return {
-    TIME: ({ created_at }) => clockSecond(created_at),
-    STATUS: { cell: wordOf, paint: paintPublish, least: 9 },
-    PROGRESS: { cell: progressOf, least: 15, spare: 4 },
-    ...counts,
-    RATE: { cell: (row) => rateText(row, rate(row)), right: true, least: 6, spare: 3 },
-    END: { cell: (row) => endOf(row, rate(row), now), flexible: true },
-  }
-})
+/** Each load is asked again every few seconds: the newest publishes of one topic are enough. */
+const NEWEST_PUBLISHES = { per_page: 25 }
+
+const publishes: ListForm<Publish> = {
+  read: (client, topic_key) =>
+    client.call("GET /v1/topics/{topic_key}/publishes", {
+      params: { topic_key },
+      query: NEWEST_PUBLISHES,
+    }),
+  columns({ audience: { samples }, now }) {
+    const rate = ({ id }: Publish) => rateOf(samples[id] ?? [])
+    return {
+      TIME: ({ created_at }) => clockSecond(created_at),
+      STATUS: { cell: wordOf, paint: paintPublish, least: 9 },
+      PROGRESS: { cell: progressOf, least: 15, spare: 4 },
+      ...counts,
+      RATE: { cell: (row) => rateText(row, rate(row)), right: true, least: 6, spare: 3 },
+      END: { cell: (row) => endOf(row, rate(row), now), flexible: true },
+    }
+  },
+}
 
 /** A bar and its share in words; empty before it begins. */
 function progressOf(row: Publish): string {
@@ -137,12 +158,28 @@ function none({ audience: { search } }: State, list: string): string {
 }
 
 /** Opens a subscriber by its id or its external id. */
-export function openSubscriber(state: State, name: string): StateStep {
-  if (name === "") return step(state)
-  const tab = "Timeline" as const
-  const detail = { id: name, of: null, tab, top: 0, found: null, problem: null }
-  const next = withDetail({ ...state, screen: "audience" }, "audience", detail)
-  return step(next, { do: "load_subscriber", name })
+export const openSubscriber = (state: State, name: string): StateStep =>
+  name === "" ? step(state) : opened(state, "audience", name)
+
+/** The newest consents, topics and messages of a subscriber. */
+const NEWEST = { per_page: 20 }
+
+async function subscriberFacts(
+  client: Client,
+  { id: name }: { id: string },
+): Promise<SubscriberFacts> {
+  const one = "GET /v1/subscribers/{subscriber_id}"
+  const { data: subscriber } = await client.call(one, { params: { subscriber_id: name } })
+  const subscriber_id = subscriber.id
+  const own = { params: { subscriber_id } }
+  const [reachability, topics, consents, messages] = await Promise.all([
+    readable(client.call(`${one}/reachability`, own)),
+    readable(client.call(`${one}/topics`, { ...own, query: NEWEST })),
+    readable(client.call(`${one}/consents`, { ...own, query: NEWEST })),
+    readable(client.call("GET /v1/emails", { query: { ...NEWEST, subscriber_id } })),
+  ])
+  const more = { reachability: reachability?.data, topics: topics?.data, consents: consents?.data }
+  return { subscriber, ...more, messages: messages?.data }
 }
 
 /** The subscriber, where messages reach it, its topics and consents, and its last messages. */
@@ -161,6 +198,85 @@ function subscriberText(found: SubscriberFacts, paint: Paint, width: number): st
   ].join("\n\n")
 }
 
+/** Asks for the topics that the search finds. */
+const loadTopics = ({ audience: { search } }: State): Load => ({
+  ...{ do: "load_list", list: "topics" },
+  ...(search !== "" && { of: search }),
+})
+
+const loadPublishes = (of: string): Load => ({ do: "load_list", list: "publishes", of })
+
+/** Shows the topics with this text, or all of them for "". */
+export function searchTopics(state: State, search: string): StateStep {
+  const audience = { ...state.audience, more: false, search, next_look: 0, samples: {} }
+  const lists = { ...state.lists, topics: UNREAD, publishes: UNREAD }
+  const emptied = { lower: { ...state.lower, audience: false }, problems: {} }
+  const begun = { ...state, screen: "audience" as const, audience, lists, ...emptied }
+  return step(withDetail(begun, "audience", undefined), loadTopics(begun))
+}
+
+/**
+ * A new topic does not change the selection. The publishes of the chosen one are asked for, and those of some
+ * others, so that open ones are marked. What another search found came too late.
+ */
+export function withTopics(
+  state: State,
+  search: string,
+  rows: readonly Topic[],
+  more: boolean,
+): StateStep {
+  if (search !== state.audience.search) return step(state)
+  const { keys, next_look } = nextLooks(state, rows)
+  const marked = { ...state, audience: { ...state.audience, more, next_look } }
+  const next = withTopicRows(marked, rows)
+  const topic = chosen(next, "topics")
+  const asked = new Set([...(topic ? [topic.key] : []), ...keys])
+  return step(next, ...[...asked].map(loadPublishes))
+}
+
+/** About as many topics as a large terminal shows are looked at when the list is new. */
+const FIRST_LOOKS = 20
+
+/** Later a few at a time, because a plan limits the requests of a minute. */
+const LOOKS = 2
+
+function nextLooks({ audience: { next_look }, lists }: State, read: readonly Topic[]) {
+  if (read.length === 0) return { keys: [], next_look }
+  const looks = Math.min(read.length, lists.topics.rows === null ? FIRST_LOOKS : LOOKS)
+  const all = Array.from({ length: looks }, (_, at) => read[(next_look + at) % read.length])
+  const keys = all.flatMap((topic) => topic?.key ?? [])
+  return { keys, next_look: (next_look + looks) % read.length }
+}
+
+/** Those with an open publish first, where they are seen. */
+function withTopicRows(state: State, read: readonly Topic[]): State {
+  const isOpen = ({ key }: Topic) => (state.audience.open[key] ?? []).length > 0
+  const topics = [...read.filter(isOpen), ...read.filter((topic) => !isOpen(topic))]
+  return withUpper(state, "topics", topics)
+}
+
+/** Publishes to another topic than the chosen one only mark it. */
+export function withPublishes(before: State, topic_key: string, rows: readonly Publish[]): State {
+  const running = rows.filter((publish) => !isOver(publish))
+  const open = { ...before.audience.open, [topic_key]: running }
+  const marked = { ...before, audience: { ...before.audience, open } }
+  const { topics } = marked.lists
+  const state = topics.rows ? withTopicRows(marked, topics.rows) : marked
+  if (chosen(state, "topics")?.key !== topic_key) return state
+  const samples = samplesOf(state, running)
+  const next = { ...state, audience: { ...state.audience, samples } }
+  return withLower(next, "publishes", topic_key, rows)
+}
+
+function samplesOf({ audience: { samples }, now }: State, running: readonly Publish[]) {
+  return Object.fromEntries(
+    running.map((publish) => {
+      const sample = { at: now, done: totalsOf(publish).done }
+      return [publish.id, withSample(samples[publish.id] ?? [], sample)]
+    }),
+  )
+}
+
 const cancel: Key = {
   ...key("c", "cancel", "cancel the rest of this publish (asks first)"),
   word: "cancel",
@@ -171,7 +287,9 @@ const cancel: Key = {
     if (isOver(publish)) return said(state, `the publish is over: ${status}`)
     const left = number(totalsOf(publish).left)
     const text = `Cancel the rest of this publish to ${topic_key}? ${left} recipients are left.`
-    return ask(state, text, { do: "cancel_publish", topic_key, id })
+    const name = "POST /v1/topics/{topic_key}/publishes/{publish_id}/cancel"
+    const done = () => "the rest of the publish is cancelled"
+    return ask(state, text, change(name, { params: { topic_key, publish_id: id } }, done))
   },
 }
 
@@ -204,15 +322,8 @@ const tab = (short: string, long = "") =>
   key("Tab", short, `move between topics and publishes${long}`)
 
 const onTopics: Key[] = [
-  ...[
-    moving,
-    subscriber,
-    tab("publishes", "; ⏎ goes down, Esc up"),
-    search,
-    copied,
-    shownAll,
-    untold(cancel),
-  ],
+  ...[moving, subscriber, tab("publishes", "; ⏎ goes down, Esc up")],
+  ...[search, copied, shownAll, untold(cancel)],
 ]
 
 const onPublishes: Key[] = [moving, cancel, tab("topics"), subscriber, search, copied]
@@ -220,19 +331,15 @@ const onPublishes: Key[] = [moving, cancel, tab("topics"), subscriber, search, c
 const inSubscriber: Key[] = [back("topics and publishes"), scrolling, subscriber, search, copied]
 
 export const audienceScreen: Screen = {
-  load: (state) => (state.details.audience ? [] : [loadTopics(state)]),
+  loads: (state) => (state.details.audience ? [] : [loadTopics(state)]),
   info,
-  lists: [topics, publishes],
+  lists: { topics, publishes },
   none,
-  below(state) {
-    const topic = chosen(state, "topics")
-    return topic ? [loadPublishes(topic.key)] : []
-  },
   detail: {
     title: ({ id }) => `subscriber ${id}`,
     under: ({ subscriber: { status } }: SubscriberFacts) => status,
     text: subscriberText,
-    load: ({ id }) => ({ do: "load_subscriber", name: id }),
+    read: subscriberFacts,
   },
   keys({ details, lower }) {
     if (details.audience) return inSubscriber

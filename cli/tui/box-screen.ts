@@ -1,11 +1,16 @@
 import type { Components } from "../../src/client/components"
 import { byteSize } from "../lib/byte-size"
 import { counted, fitted, number, wrapped } from "../lib/cells"
+import type { Client } from "../lib/client"
+import { optionWords } from "../lib/flags"
+import { HELD_QUEUE } from "../lib/message-status"
 import { ago, type Columns, table } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { age, span } from "../lib/time"
+import type { ServerRun } from "../local/held"
 import { key, scrolling } from "./keys"
-import { ask, type BoxFacts, type Key, type Screen, said, step } from "./state"
+import { PAGE, readable } from "./reading"
+import { ask, type BoxFacts, change, type Key, type Screen, said, step } from "./state"
 
 type DoctorCheck = Components["DoctorReport"]["checks"][number]
 type Backup = Components["Backup"]
@@ -75,7 +80,9 @@ const release: Key = {
     const held = state.pages.box.found?.held
     if (!held) return said(state, "nothing is held")
     const text = `Send all ${number(held.depth)} held messages, deliveries and jobs?`
-    return ask(state, text, { do: "release_held" })
+    const input = { params: { queue: HELD_QUEUE } }
+    const done = () => "the held work is sent now"
+    return ask(state, text, change("POST /v1/admin/queues/{queue}/resume", input, done))
   },
 }
 
@@ -94,14 +101,48 @@ const drop: Key = {
 const backup: Key = {
   ...key("b", "backup", "make a backup now (asks first)"),
   word: "backup",
-  press: (state) =>
-    state.pages.box.found?.backups === undefined
-      ? said(state, "backups are for operators")
-      : ask(state, "Make a backup now?", { do: "make_backup" }),
+  press(state) {
+    if (!state.pages.box.found?.backups) return said(state, "backups are for operators")
+    const done = ({ data }: { data: { id: string } }) => `the backup runs as job ${data.id}`
+    return ask(state, "Make a backup now?", change("POST /v1/admin/backups", undefined, done))
+  },
+}
+
+/** The command that drops the held work on the machine of the server. It asks by itself. */
+export const dropCommand = ({ data_dir }: ServerRun): string =>
+  `belfry queue purge ${HELD_QUEUE}${optionWords({ "data-dir": data_dir })}`
+
+/** What operators may read; without their rights, the report of `/readyz`. */
+async function boxFacts(client: Client): Promise<BoxFacts> {
+  const all = await readable(
+    Promise.all([
+      client.call("GET /v1/admin/doctor"),
+      client.call("GET /v1/admin/backups", { query: PAGE }),
+      client.call("GET /v1/admin/queues", { query: PAGE }),
+    ]),
+  )
+  if (!all) return { checks: await readiness(client), backups: undefined, held: undefined }
+  const [doctor, backups, queues] = all
+  const held = queues.data.find(({ queue }) => queue === HELD_QUEUE) ?? null
+  const { checks, data_dir, run_id } = doctor.data
+  return { checks, backups: backups.data, held, server: { data_dir, run_id } }
+}
+
+async function readiness(client: Client): Promise<BoxFacts["checks"]> {
+  const { body } = await client.plain("/readyz")
+  const { checks = {}, warnings = [] } = body as {
+    checks?: Record<string, string>
+    warnings?: string[]
+  }
+  const looked = Object.entries(checks).map(([name, detail]) => {
+    const outcome = /^(ok|off)\b/.test(detail) ? ("pass" as const) : ("fail" as const)
+    return { name, outcome, detail, fix: null }
+  })
+  const warned = { name: "warning", outcome: "warn" as const, fix: null }
+  return [...looked, ...warnings.map((detail) => ({ ...warned, detail }))]
 }
 
 export const boxScreen: Screen = {
-  load: () => [{ do: "load_box" }],
   /** The newest backup and the worst check. */
   info({ now, pages: { box } }) {
     if (box.found === null) return ""
@@ -115,7 +156,7 @@ export const boxScreen: Screen = {
       ...(newest ? [`newest backup ${age(newest.created_at, now)} old`] : []),
     ].join("   ")
   },
-  page: boxText,
+  page: { read: boxFacts, text: boxText },
   keys: () => [scrolling, release, drop, backup],
   actions: [release, drop, backup],
 }

@@ -61,47 +61,43 @@ function parseWord(word: string): Word | { problem: string } {
     if ("problem" in parsed) return parsed
     return { test: (row, now) => !parsed.test(row, now), query: {} }
   }
-  const [, name = "", value = ""] = /^([a-z]+):(.*)$/i.exec(word) ?? []
-  if (name === "") return { test: anywhere(word), query: {} }
-  if (value === "") return { problem: `${name}: give a value` }
-  const known = names[name.toLowerCase()]
-  if (!known)
-    return {
-      problem: `there is no filter ${name}; the filters are ${Object.keys(names).join(", ")}`,
-    }
-  return known(value)
+  const [, named = "", value = ""] = /^([a-z]+):(.*)$/i.exec(word) ?? []
+  if (named === "") return { test: anywhere(word), query: {} }
+  if (value === "") return { problem: `${named}: give a value` }
+  const name = named.toLowerCase()
+  if (name === "status") return statusWord(value)
+  if (name === "since") return sinceWord(value)
+  const field = FIELDS.get(name)
+  if (field) return fieldWord(field, value)
+  const known = ["status", ...FIELDS.keys(), "since"].join(", ")
+  return { problem: `there is no filter ${named}; the filters are ${known}` }
 }
 
-const names: Partial<Record<string, (value: string) => Word | { problem: string }>> = {
-  status: statusWord,
-  to: (value) => ({
-    test: byPattern(value, (row) => row.to),
-    query: ADDRESS.test(value) ? { to: value } : {},
-  }),
-  subject: (value) => ({
-    test: byPattern(value, (row) => row.subject),
-    query: value.includes("*") ? {} : { subject: value },
-  }),
-  tag: (value) => {
-    const is = pattern(value)
-    return {
-      test: ({ tags }) => tags.some((tag) => is.test(tag)),
-      query: value.includes("*") ? {} : { tag: value },
-    }
-  },
-  template: (value) => {
-    const is = pattern(value)
-    return {
-      test: ({ template }) => template.some((name) => is.test(name)),
-      query: value.includes("*") ? {} : { template_id: value },
-    }
-  },
-  id: (value) => ({ test: byPattern(value, (row) => row.id), query: {} }),
-  ch: (value) => ({
-    test: byPattern(value === "mail" ? "email" : value, (row) => row.channel),
-    query: {},
-  }),
-  since: sinceWord,
+/** What a word with a name looks at, and the field of the server that looks at the same. */
+interface Field {
+  of: (row: MessageRow) => readonly string[]
+  asks?: "to" | "subject" | "tag" | "template_id"
+}
+
+const FIELDS = new Map<string, Field>([
+  ["to", { of: ({ to }) => [to], asks: "to" }],
+  ["subject", { of: ({ subject }) => [subject], asks: "subject" }],
+  ["tag", { of: ({ tags }) => tags, asks: "tag" }],
+  ["template", { of: ({ template }) => template, asks: "template_id" }],
+  ["id", { of: ({ id }) => [id] }],
+  ["ch", { of: ({ channel }) => (channel === "email" ? [channel, "mail"] : [channel]) }],
+])
+
+/** An address that looks whole: one that is half typed would find nothing on the server. */
+const ADDRESS = /^[^@*]+@[^@*]+\.[a-z]{2,}$/i
+
+function fieldWord({ of, asks }: Field, value: string): Word {
+  const wanted = pattern(value)
+  const is_askable = asks === "to" ? ADDRESS.test(value) : !value.includes("*")
+  return {
+    test: (row) => of(row).some((text) => wanted.test(text)),
+    query: asks && is_askable ? { [asks]: value } : {},
+  }
 }
 
 function statusWord(value: string): Word | { problem: string } {
@@ -109,10 +105,10 @@ function statusWord(value: string): Word | { problem: string } {
   const known = STATUSES.filter((status) => wanted.includes(status))
   const wrong = wanted.find((status) => !known.some((one) => one === status))
   if (wrong !== undefined) return { problem: `there is no status ${wrong}` }
-  const [only] = known
+  const [only, ...others] = known
   return {
     test: ({ status }) => wanted.includes(status),
-    query: known.length === 1 && only !== undefined ? { status: only } : {},
+    query: only && others.length === 0 ? { status: only } : {},
   }
 }
 
@@ -126,20 +122,12 @@ function sinceWord(value: string): Word | { problem: string } {
   }
 }
 
-/** An address that looks whole: one that is half typed would find nothing on the server. */
-const ADDRESS = /^[^@*]+@[^@*]+\.[a-z]{2,}$/i
-
 /** Part of the text, or the whole of it where `*` stands for anything; case does not count. */
 function pattern(value: string): RegExp {
   const parts = (value.includes("*") ? value : `*${value}*`)
     .split("*")
     .map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"))
   return new RegExp(`^${parts.join(".*")}$`, "iu")
-}
-
-function byPattern(value: string, of: (row: MessageRow) => string): Test {
-  const wanted = pattern(value)
-  return (row) => wanted.test(of(row))
 }
 
 /** A shorter part of an id is in too many of them. */

@@ -10,10 +10,10 @@ import {
   updateOfEmail,
   updateOfEvent,
 } from "./message-rows"
+import { PAGE, readable } from "./reading"
 import type { MonitorStore } from "./store"
 
 const TYPES = "email.*"
-const PAGE = 100
 
 /** So long it is asked again and again before the socket is tried once more. */
 const POLLING_MILLISECONDS = 30_000
@@ -37,13 +37,9 @@ export async function firstCursor(
   newest: { id: string } | undefined,
 ): Promise<string | undefined> {
   if (!newest) return ""
-  try {
-    const params = { email_id: newest.id }
-    return (await client.call("GET /v1/emails/{email_id}/events", { params })).data.events[0]?.id
-  } catch (error) {
-    if (error instanceof Failure) return undefined
-    throw error
-  }
+  const params = { email_id: newest.id }
+  const events = client.call("GET /v1/emails/{email_id}/events", { params })
+  return (await readable(events, () => true))?.data.events[0]?.id
 }
 
 /**
@@ -74,7 +70,8 @@ async function overSocket(follower: Follower): Promise<void> {
   const stream = openEventStream(client, {
     ...(after === undefined ? {} : { start: { after, not_before: undefined } }),
     types: TYPES,
-    onState: (state) => store.dispatch({ is: "link", link: state === "open" ? "live" : "lost" }),
+    onState: (state) =>
+      store.dispatch({ is: "known", of: { link: state === "open" ? "live" : "lost" } }),
     onFrame(frame) {
       if (frame.type === "event") follower.after = frame.event.id
       const fact = factOf(frame)
@@ -100,7 +97,7 @@ async function otherwise(follower: Follower, reason: Failure): Promise<void> {
   } catch (error) {
     if (!(error instanceof Failure)) throw error
   }
-  follower.store.dispatch({ is: "link", link: "lost" })
+  follower.store.dispatch({ is: "known", of: { link: "lost" } })
   await pause(REPEAT_MILLISECONDS)
 }
 
@@ -110,7 +107,7 @@ async function poll(follower: Follower, until: number): Promise<void> {
     after === undefined
       ? await startAt(client, await serverTime(client))
       : { after: after || undefined, not_before: undefined }
-  store.dispatch({ is: "link", link: "polling" })
+  store.dispatch({ is: "known", of: { link: "polling" } })
   for await (const event of follow(client, start, TYPES, until)) {
     if (stop.aborted) return
     follower.after = event.id
@@ -121,8 +118,8 @@ async function poll(follower: Follower, until: number): Promise<void> {
 
 async function readNewest({ client, store, stop }: Follower, until: number): Promise<void> {
   while (!stop.aborted && millis() < until) {
-    const { data } = await client.call("GET /v1/emails", { query: { per_page: PAGE } })
-    store.dispatch({ is: "link", link: "polling" })
+    const { data } = await client.call("GET /v1/emails", { query: PAGE })
+    store.dispatch({ is: "known", of: { link: "polling" } })
     store.facts(data.map(updateOfEmail))
     await pause(REPEAT_MILLISECONDS)
   }

@@ -1,22 +1,22 @@
 import { fitted, head, number, percent, sparkline, widthOf, wrapped } from "../lib/cells"
-import { cleanLine, type Paint } from "../lib/terminal"
+import { type Columns, tableLines } from "../lib/table"
+import { cleanLine, type Paint, painter } from "../lib/terminal"
 import { span } from "../lib/time"
-import { detailLines } from "./detail-lines"
-import { layoutOf } from "./layout"
-import { filled, told } from "./list-lines"
-import { detailOf, heightsOf } from "./lists"
+import { detailOf, heightsOf, layoutOf, rowsOf } from "./lists"
 import { perSecond } from "./message-rows"
-import { backlog } from "./queue-screen"
-import { everywhere, keysOf, screenOf } from "./screens"
+import { backlog, everywhere, keysOf, screenOf } from "./screens"
 import {
   type Detail,
   type Key,
+  type ListName,
   listsOf,
   type PageScreen,
   type PromptState,
   type Question,
+  type Screen,
   type State,
   screens,
+  type Tab,
   tabs,
 } from "./state"
 
@@ -68,51 +68,31 @@ function figures({ rates, pages: { queue }, columns }: State): string[] {
   ]
 }
 
-/** How news arrive, in full and for a narrow terminal. */
+/** How news arrive. */
 const links = {
-  connecting: { long: "○ connecting", short: "○ opening", brush: "yellow" },
-  live: { long: "● live", short: "● live", brush: "green" },
-  polling: { long: "● live (polling)", short: "● polling", brush: "green" },
-  lost: { long: "○ reconnecting", short: "○ retrying", brush: "red" },
+  connecting: { word: "○ opening", brush: "yellow" },
+  live: { word: "● live", brush: "green" },
+  polling: { word: "● polling", brush: "green" },
+  lost: { word: "○ retrying", brush: "red" },
 } as const
 
-/** How the screens are named: the first way that fits is taken. */
-const TAB_STYLES = [
-  { named: "all", gap: " ", pad: " ", between: " ", link: "long" },
-  { named: "all", gap: " ", pad: " ", between: "", link: "long" },
-  { named: "all", gap: " ", pad: "", between: " ", link: "long" },
-  { named: "all", gap: " ", pad: "", between: " ", link: "short" },
-  { named: "all", gap: "", pad: "", between: " ", link: "short" },
-  { named: "present", gap: " ", pad: " ", between: " ", link: "long" },
-] as const
-
-type TabStyle = (typeof TAB_STYLES)[number]
-
-const NARROWEST: TabStyle = { named: "present", gap: " ", pad: " ", between: " ", link: "long" }
-
-/** The screens by their number keys, and how news arrive. */
+/** The screens by their number keys, and how news arrive. The first way to name them that fits is taken. */
 export function tabLine({ screen, link, columns }: State, paint: Paint): string {
-  const room = columns - 4
-  const namesFor = ({ named, gap, pad }: TabStyle) =>
+  const { word, brush } = links[link]
+  const room = columns - 4 - LONGEST_LINK - 1
+  const named = (gap: string, pad: string, has_others: boolean) =>
     screens.map((name, at) => {
-      const is_present = name === screen
       const title = `${at + 1}${gap}${name[0]?.toUpperCase()}${name.slice(1)}`
-      if (is_present) return `[${title}]`
-      return `${pad}${named === "all" ? title : at + 1}${pad}`
+      return name === screen ? `[${title}]` : `${pad}${has_others ? title : at + 1}${pad}`
     })
-  const sizeOf = (style: TabStyle) => widthOf(namesFor(style).join(style.between))
-  const fits = (style: TabStyle) => sizeOf(style) + 1 + longestLink(style.link) <= room
-  const style = TAB_STYLES.find(fits) ?? NARROWEST
-  const shown = namesFor(style).map((name) => (name.startsWith("[") ? paint.inverse(name) : name))
-  const { brush, [style.link]: word } = links[link]
-  const left = room - sizeOf(style) - 1 // the narrowest shows the beginning of the word
-  const state = widthOf(word) > left ? fitted(word, left) : word
-  const space = room - sizeOf(style) - widthOf(state)
-  return `${shown.join(style.between)}${" ".repeat(space)}${paint[brush](state)}`
+  const ways = [named(" ", " ", true), named("", "", true), named(" ", " ", false)]
+  const names = ways.find((way) => widthOf(way.join(" ")) <= room) ?? ways.at(-1) ?? []
+  const space = " ".repeat(columns - 4 - widthOf(names.join(" ")) - widthOf(word))
+  const shown = names.map((name) => (name.startsWith("[") ? paint.inverse(name) : name))
+  return `${shown.join(" ")}${space}${paint[brush](word)}`
 }
 
-const longestLink = (form: "long" | "short") =>
-  Math.max(...Object.values(links).map((link) => widthOf(link[form])))
+const LONGEST_LINK = Math.max(...Object.values(links).map(({ word }) => widthOf(word)))
 
 export const bordered = (line: string, paint: Paint): string =>
   `${paint.dim("│")} ${line} ${paint.dim("│")}`
@@ -198,24 +178,10 @@ export function bodyLines(state: State, paint: Paint, colour: boolean): string[]
   return filled(detailLines(state, width, colour).slice(top, top + height), width, height)
 }
 
-/** The lists of a screen, with a line between two of them. Without rows it says why there are none. */
+/** The lists of a screen, with a line between two of them. */
 function listScreen(state: State, width: number, paint: Paint): string[] {
-  const { lists: drawn = [], none } = screenOf(state)
-  const has_detail = detailOf(state) !== undefined
-  const heights = heightsOf(state, state.screen)
   const names = listsOf[state.screen]
-  const focused = state.lower[state.screen] ? 1 : 0
-  const parts = names.map((name, at) => {
-    const height = heights[at] ?? 0
-    const has_focus = at === focused && !has_detail
-    const lines = drawn[at]?.(state, { width, height, has_focus }, paint) ?? []
-    const { rows } = state.lists[name]
-    if (rows !== null && rows.length > 0) return lines
-    const problem = at === 0 ? state.problems[state.screen] : undefined
-    const why = problem ?? (rows === null ? "loading…" : (none?.(state, name) ?? ""))
-    return told(lines[0] ?? "", why, width, height)
-  })
-  const [upper = [], lower] = parts
+  const [upper = [], lower] = names.map((name, at) => listLines(state, name, at, width, paint))
   if (!lower) return upper
   const { rows } = state.lists[names[0] ?? "messages"]
   // What belongs to a row of the upper list is not there without one.
@@ -223,24 +189,107 @@ function listScreen(state: State, width: number, paint: Paint): string[] {
   return [...upper, paint.dim("─".repeat(width)), ...lower]
 }
 
+/** What marks the chosen row also without colour. */
+const MARK = "▸"
+
+/** The head of a list and the rows that are seen; only these are looked at. Without rows it says why. */
+function listLines(
+  state: State,
+  name: ListName,
+  at: number,
+  width: number,
+  paint: Paint,
+): string[] {
+  const { screen, problems } = state
+  const { lists, none } = screenOf(state)
+  const height = heightsOf(state, screen)[at] ?? 0
+  const { rows: all, position } = state.lists[name]
+  const rows = rowsOf(state, name).slice(position.top, position.top + height - 1)
+  const columns = (lists?.[name]?.columns(state) ?? {}) as Columns<(typeof rows)[number]>
+  const [titles = "", ...lines] = tableLines(rows, columns, width - 2, paint, true)
+  const problem = at === 0 ? problems[screen] : undefined
+  const why = problem ?? (all === null ? "loading…" : (none?.(state, name) ?? ""))
+  const has_focus = at === (state.lower[screen] ? 1 : 0) && detailOf(state) === undefined
+  const marked = lines.map((line, index) => {
+    if (rows[index]?.id !== position.selected) return `  ${line}`
+    const text = `${MARK} ${Bun.stripANSI(line)}`
+    return has_focus ? paint.inverse(text) : paint.bold(text)
+  })
+  const shown = all?.length ? marked : [fitted(`  ${cleanLine(why)}`, width)]
+  return filled([`  ${titles}`, ...shown], width, height)
+}
+
+/** As many lines as there is room for. */
+function filled(lines: readonly string[], width: number, height: number): string[] {
+  const blank = " ".repeat(width)
+  return Array.from({ length: height }, (_, at) => lines[at] ?? blank)
+}
+
 /** What is opened: its name and where in it one is, its tabs or its kind, and its lines. */
 function openedLines(state: State, detail: Detail, paint: Paint, colour: boolean): string[] {
-  const { detail_width: width, height } = layoutOf(state)
+  const { detail_width: width, detail_rows: rows } = layoutOf(state)
   const form = screenOf(state).detail
   const lines = detailLines(state, width, colour)
-  const rows = height - 2
   const last = Math.min(lines.length, detail.top + rows)
   const where = lines.length > rows ? `${detail.top + 1}–${last} of ${lines.length}` : ""
   const name = cleanLine(form?.title(detail) ?? "")
   const title = fitted(name, Math.max(0, width - widthOf(where) - 1))
   const names = tabs.map((tab) => (tab === detail.tab ? paint.bold(`[${tab}]`) : ` ${tab} `))
-  const kind = detail.found && form?.under ? form.under(detail.found) : ""
+  const kind = detail.found && form?.under ? form.under(detail.found as never) : ""
   const under = form?.under ? paint.dim(fitted(cleanLine(kind), width)) : names.join(" ")
   return [
     `${paint.bold(title)} ${paint.dim(where)}`,
     fitted(under, width),
     ...filled(lines.slice(detail.top, last), width, rows),
   ]
+}
+
+/** All lines of what is opened, or of a screen that is a text, each exactly `width` cells. */
+export function detailLines(state: State, width: number, colour: boolean): string[] {
+  const screen = screenOf(state)
+  const detail = detailOf(state)
+  const minute = Math.floor(state.now / 60_000)
+  if (detail) {
+    return linesOf(screen, detail.found, detail.problem, detail.tab, width, colour, minute)
+  }
+  const { found } = state.pages[state.screen as PageScreen]
+  const problem = found ? null : (state.problems[state.screen] ?? null)
+  return linesOf(screen, found, problem, undefined, width, colour, minute)
+}
+
+/** A screen is drawn again and again while what is opened in it stays the same. Ages change by the minute. */
+const linesOf = remembered(
+  (
+    screen: Screen,
+    found: Detail["found"],
+    problem: string | null,
+    tab: Tab | undefined,
+    width: number,
+    colour: boolean,
+    _: number,
+  ) => {
+    const paint = painter(colour)
+    const text = () =>
+      tab === undefined
+        ? screen.page?.text(found as never, paint, width)
+        : screen.detail?.text(found as never, paint, width, tab)
+    const lines = problem
+      ? paint.yellow(cleanLine(problem))
+      : ((found && text()) ?? paint.dim("loading…"))
+    return wrapped(lines, width).map((line) => fitted(line, width))
+  },
+)
+
+/** The same function, which answers its last call again as long as it gets the same arguments. */
+function remembered<Args extends readonly unknown[], Result>(
+  make: (...args: Args) => Result,
+): (...args: Args) => Result {
+  let last: { args: Args; result: Result } | undefined
+  return (...args) => {
+    const is_same = last?.args.every((value, at) => Object.is(value, args[at]))
+    if (!last || !is_same) last = { args, result: make(...args) }
+    return last.result
+  }
 }
 
 function helpLines(state: State, width: number, height: number, paint: Paint): string[] {

@@ -5,24 +5,26 @@ import { inboundText, receivedColumns } from "../lib/inbound-text"
 import { shortId } from "../lib/table"
 import { clockSecond } from "../lib/time"
 import { back, copy, key, moving, neighbours, scrolling } from "./keys"
-import { drawList } from "./list-lines"
-import { chosen, rowsOf, withDetail, withList } from "./lists"
-import { ask, type Key, type Screen, type State, said, step } from "./state"
-import { textOfHtml } from "./text-of-html"
+import { chosen, opened, rowsOf, withList } from "./lists"
+import { PAGE } from "./reading"
+import { ask, change, type Key, type ListForm, type Screen, type State, said, step } from "./state"
 
 type InboundSummary = Components["InboundEmailSummary"]
 
 const { AGE: _, ...columns } = receivedColumns
 
-const list = drawList("inbound", () => ({
-  TIME: ({ created_at }: InboundSummary) => clockSecond(created_at),
-  ...columns,
-  ANSWERS: {
-    cell: ({ replied_to_message_id: id }: InboundSummary) => (id ? shortId(id) : ""),
-    least: 8,
-    spare: 3,
-  },
-}))
+const inbound: ListForm<InboundSummary> = {
+  read: (client) => client.call("GET /v1/inbound-emails", { query: PAGE }),
+  columns: () => ({
+    TIME: ({ created_at }) => clockSecond(created_at),
+    ...columns,
+    ANSWERS: {
+      cell: ({ replied_to_message_id: id }) => (id ? shortId(id) : ""),
+      least: 8,
+      spare: 3,
+    },
+  }),
+}
 
 /** How many there are, in one line. */
 function info(state: State): string {
@@ -39,7 +41,12 @@ const redeliver: Key = {
     const row = chosen(state, "inbound")
     if (!row) return step(state)
     const text = `Send the event of the mail from ${address(row.from) || "<>"} again?`
-    return ask(state, text, { do: "redeliver", id: row.id })
+    const name = "POST /v1/inbound-emails/{inbound_id}/redeliver"
+    const sent = change(name, { params: { inbound_id: row.id } }, ({ data: { deliveries } }) => {
+      const verb = deliveries.length === 1 ? "is" : "are"
+      return `${counted(deliveries.length, "delivery", "deliveries")} ${verb} sent again`
+    })
+    return ask(state, text, sent)
   },
 }
 
@@ -53,10 +60,7 @@ const answered: Key = {
     const { replied_to_message_id: id } = row
     if (id === null) return said(state, "this mail answers no message of the project")
     const position = { ...state.lists.messages.position, selected: id, follows: false }
-    const there = withList({ ...state, screen: "messages" }, "messages", { position })
-    const tab = "Timeline"
-    const detail = { id, of: null, tab, top: 0, found: null, problem: null } as const
-    return step(withDetail(there, "messages", detail), { do: "load_message", id, tab })
+    return opened(withList(state, "messages", { position }), "messages", id)
   },
 }
 
@@ -71,20 +75,19 @@ const inMail: Key[] = [
 ]
 
 export const inboundScreen: Screen = {
-  load: () => [{ do: "load_inbound" }],
   info,
-  lists: [list],
+  lists: { inbound },
   none: () => "no mail came in yet: belfry domains update DOMAIN --receiving on",
   detail: {
     opens: "inbound",
     title: ({ id }) => `received mail ${id}`,
     under: ({ kind }: Components["InboundEmail"]) => kind,
-    text(mail: Components["InboundEmail"], paint) {
-      const { text_body, html_body, stripped_text } = mail
-      const body = text_body ?? (html_body && textOfHtml(html_body)) ?? stripped_text
-      return inboundText({ ...mail, text_body: body }, paint)
+    text: (mail: Components["InboundEmail"], paint) =>
+      inboundText({ ...mail, text_body: mail.text_body ?? mail.stripped_text }, paint),
+    async read(client, { id }) {
+      const params = { inbound_id: id }
+      return (await client.call("GET /v1/inbound-emails/{inbound_id}", { params })).data
     },
-    load: ({ id }) => ({ do: "load_inbound_mail", id }),
   },
   keys: ({ details }) => (details.inbound ? inMail : inList),
   actions: [answered, redeliver, copy()],

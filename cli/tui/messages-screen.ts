@@ -1,19 +1,22 @@
 import type { Components } from "../../src/client/components"
 import { number } from "../lib/cells"
+import type { Client } from "../lib/client"
 import { attemptText, emailColumns, emailText, eventText } from "../lib/email-text"
 import { reportLines } from "../lib/inbound-text"
+import { isHeld } from "../lib/message-status"
 import { cleanLine, cleanText, type Paint } from "../lib/terminal"
 import { age, clockSecond, clockTime, tookText } from "../lib/time"
 import { trackingText } from "../lib/tracking-text"
-import { NO_FILTER } from "./filter"
+import { type MessageFilter, NO_FILTER } from "./filter"
 import { back, copy, key, moving, neighbours, scrolling } from "./keys"
-import { followed, indexOf } from "./layout"
-import { drawList } from "./list-lines"
-import { chosen, rowsOf, visibleRows, withList } from "./lists"
-import type { MessageRow } from "./message-rows"
+import { chosen, followed, indexOf, loadOf, rowsOf, visibleRows, withList, withRows } from "./lists"
+import { counted, type MessageRow, mergeUpdates, type RowUpdate } from "./message-rows"
+import { PAGE, readable } from "./reading"
 import {
   ask,
+  change,
   type Key,
+  type ListForm,
   type MessageParts,
   type Screen,
   type State,
@@ -21,8 +24,6 @@ import {
   step,
   type Tab,
 } from "./state"
-import { textOfHtml } from "./text-of-html"
-import { withFilter, withShown } from "./update"
 
 const iso = (milliseconds: number) => new Date(milliseconds).toISOString()
 
@@ -33,15 +34,14 @@ function ageOf({ created_at, changed_at, status, scheduled_at }: MessageRow, now
   return tookText((is_open ? now : changed_at) - created_at)
 }
 
-const list = drawList("messages", ({ now }) => ({
-  TIME: ({ created_at }: MessageRow) => clockSecond(iso(created_at)),
-  CH: {
-    cell: ({ channel }: MessageRow) => (channel === "email" ? "mail" : channel),
-    spare: 10,
-  },
-  ...emailColumns,
-  AGE: { cell: (row: MessageRow) => ageOf(row, now), right: true, least: 9 },
-}))
+const messages: ListForm<MessageRow> = {
+  columns: ({ now }) => ({
+    TIME: ({ created_at }) => clockSecond(iso(created_at)),
+    CH: { cell: ({ channel }) => (channel === "email" ? "mail" : channel), spare: 10 },
+    ...emailColumns,
+    AGE: { cell: (row) => ageOf(row, now), right: true, least: 9 },
+  }),
+}
 
 /** What is seen, of how many, and whether it moves. */
 function info(state: State): string {
@@ -54,6 +54,56 @@ function info(state: State): string {
   const { follows } = state.lists.messages.position
   const moves = paused ? `paused, ${number(unseen)} new` : follows ? "following" : ""
   return [many, older === "loading" ? "loading…" : "", moves].filter(Boolean).join("   ")
+}
+
+/** The rows with what is said now. An opened message that it is about is read again. */
+export function heardFacts(state: State, facts: readonly RowUpdate[]): StateStep {
+  const { rows, counts } = mergeUpdates(state.messages.rows, facts)
+  const { paused, unseen } = state.messages
+  const messages = { ...state.messages, rows, unseen: paused ? unseen + counts.added : 0 }
+  const next = withShown({ ...state, rates: counted(state.rates, counts, state.now), messages })
+  const detail = state.details.messages
+  const is_open = detail !== undefined && facts.some(({ id }) => id === detail.id)
+  if (!is_open || !["Timeline", "Events", "Tracking"].includes(detail.tab)) return step(next)
+  return step(next, loadOf("messages", detail))
+}
+
+/** Nothing is held since a restore any more, also where no event has told of a message yet. */
+export function withoutHeld(state: State): State {
+  const { messages } = state
+  if (!messages.rows.some(({ status_reason }) => isHeld(status_reason))) return state
+  const rows = messages.rows.map((row) =>
+    isHeld(row.status_reason) ? { ...row, status_reason: "" } : row,
+  )
+  return withShown({ ...state, messages: { ...messages, rows } })
+}
+
+/** With a page of older messages, which was asked for with the filter of this text. */
+export function withOlder(
+  state: State,
+  { facts, more, filter }: { facts: readonly RowUpdate[]; more: boolean; filter: string },
+): State {
+  const { rows } = mergeUpdates(state.messages.rows, facts, false)
+  // A page that was asked for with another filter says nothing about the end of this list.
+  const is_same = filter === state.messages.filter.text
+  const older = is_same ? (more ? "more" : "none") : state.messages.older
+  return withShown({ ...state, messages: { ...state.messages, rows, older } })
+}
+
+/** Filters again, unless paused. The selected row stays where it is. */
+export function withShown(state: State): State {
+  const { paused, filter, rows } = state.messages
+  if (paused) return state
+  const shown = filter.text === "" ? rows : rows.filter((row) => filter.matches(row, state.now))
+  return withRows(state, "messages", shown)
+}
+
+/** What is here already is filtered at once; the server is asked for what is not. */
+export function withFilter(state: State, filter: MessageFilter): StateStep {
+  const running = { filter, paused: false, unseen: 0, older: "loading" as const }
+  const messages = { ...state.messages, ...running }
+  const next = withShown({ ...state, screen: "messages", messages })
+  return step(next, { do: "load_older", filter })
 }
 
 /** Rows left below the reader when older ones are fetched. */
@@ -92,7 +142,9 @@ const resend: Key = {
     if (!row) return step(state)
     const name = `${row.id.slice(0, 8)}…${row.id.slice(-4)}`
     const text = `Send ${name} to ${row.to} again, with its copies?`
-    return ask(state, text, { do: "resend", id: row.id })
+    const input = { params: { email_id: row.id }, body: {} }
+    const done = ({ data }: { data: { id: string } }) => `sent again as ${data.id}`
+    return ask(state, text, change("POST /v1/emails/{email_id}/resend", input, done))
   },
 }
 
@@ -155,7 +207,7 @@ export function messageText(
     case "Headers":
       return raw === undefined ? undefined : wholeText(raw.split(/\r?\n\r?\n/, 1)[0], paint)
     case "Text":
-      return content && wholeText(content.html ? textOfHtml(content.html) : content.text, paint)
+      return content && wholeText(content.text, paint)
     case "Raw":
       return raw === undefined ? undefined : wholeText(raw, paint)
     case "Events":
@@ -193,14 +245,52 @@ function wholeText(found: string | null | undefined, paint: Paint): string {
   return cleanText(found.slice(0, SHOWN_CHARACTERS)) + more
 }
 
+async function partsOf(
+  client: Client,
+  { id, tab }: { id: string; tab: Tab },
+): Promise<MessageParts> {
+  const input = { params: { email_id: id } }
+  switch (tab) {
+    case "Timeline": {
+      const [found, attempts] = await Promise.all([
+        client.call("GET /v1/emails/{email_id}", input),
+        client.call("GET /v1/emails/{email_id}/attempts", input),
+      ])
+      const reports = await reportsOn(client, found.data)
+      return { email: found.data, attempts: attempts.data, reports }
+    }
+    case "Events":
+      return { events: (await client.call("GET /v1/emails/{email_id}/events", input)).data }
+    case "Tracking":
+      return { tracking: (await client.call("GET /v1/emails/{email_id}/tracking", input)).data }
+    case "Text":
+      return { content: (await client.call("GET /v1/emails/{email_id}/content", input)).data }
+    default: {
+      const bytes = await client.call("GET /v1/emails/{email_id}/raw", input)
+      return { raw: new TextDecoder().decode(bytes) }
+    }
+  }
+}
+
+const REPORTED = /^email\.(soft_)?bounced$/
+
+/** Servers report on a message, at the latest when it has bounced. A key may not read received mail. */
+async function reportsOn(client: Client, { id, thread_id, timeline }: Components["Email"]) {
+  if (!timeline.some(({ type }) => REPORTED.test(type))) return []
+  const query = { thread_id: thread_id ?? id, kind: "bounce", ...PAGE } as const
+  const answer = await readable(client.call("GET /v1/inbound-emails", { query }), () => true)
+  const mails = answer?.data ?? []
+  return mails.filter(({ replied_to_message_id }) => replied_to_message_id === id).reverse()
+}
+
 export const messagesScreen: Screen = {
   // Which template a mail was made from, no event tells.
-  load({ messages: { filter }, details }) {
+  loads({ messages: { filter }, details }) {
     const is_of_template = filter.query.template_id !== undefined && !details.messages
     return is_of_template ? [{ do: "load_newest", filter }] : []
   },
   info,
-  lists: [list],
+  lists: { messages },
   none: ({ messages: { filter } }) =>
     filter.text === "" ? "no message yet" : "no message passes the filter: Esc removes it",
   moved: withOlderAsked,
@@ -208,7 +298,7 @@ export const messagesScreen: Screen = {
     opens: "messages",
     title: ({ id }) => id,
     text: messageText,
-    load: ({ id, tab }) => ({ do: "load_message", id, tab }),
+    read: partsOf,
   },
   keys: ({ details }) => (details.messages ? inDetail : inList),
   actions: [resend, pause, follow, copy()],

@@ -2,11 +2,11 @@ import { writeSync } from "node:fs"
 import { PassThrough } from "node:stream"
 import { render, useInput } from "ink"
 import { useLayoutEffect, useSyncExternalStore } from "react"
-import { widthOf } from "../lib/cells"
+import { COLOUR, widthOf } from "../lib/cells"
 import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { environment } from "../lib/environment"
-import { exits, Failure, usage } from "../lib/errors"
+import { exits, usage } from "../lib/errors"
 import { onInterrupt } from "../lib/interrupt"
 import { painter } from "../lib/terminal"
 import { millis } from "../lib/time"
@@ -15,8 +15,9 @@ import { NO_FILTER } from "./filter"
 import { firstCursor, followNews } from "./follow"
 import { bodyLines, bordered, infoLine, keyLine, statusLine, tabLine } from "./frame"
 import { keysFrom } from "./keys"
-import { LEAST } from "./layout"
-import { screenOf } from "./screens"
+import { LEAST } from "./lists"
+import { readable } from "./reading"
+import { loadsOf } from "./screens"
 import { initialState, type State } from "./state"
 import { FRAME_MILLISECONDS, type MonitorStore, openStore } from "./store"
 
@@ -109,21 +110,15 @@ async function nameProject(
   email: { project_id: string } | undefined,
   store: MonitorStore,
 ) {
-  const slugOf = async (reading: Promise<{ data: { slug: string } }>) => {
-    try {
-      return (await reading).data.slug
-    } catch (error) {
-      if (error instanceof Failure) return undefined
-      throw error
-    }
-  }
+  const slugOf = async (reading: Promise<{ data: { slug: string } }>) =>
+    (await readable(reading, () => true))?.data.slug
   const account = await slugOf(client.call("GET /v1/accounts/me"))
   const { project_id } = email ?? {}
   const project =
     project_id &&
     (await slugOf(client.call("GET /v1/projects/{project_id}", { params: { project_id } })))
   const title = [account, project].filter(Boolean).join("/")
-  if (title) store.dispatch({ is: "titled", title })
+  if (title) store.dispatch({ is: "known", of: { title } })
 }
 
 function hearSending(store: MonitorStore, headers: Headers) {
@@ -131,7 +126,7 @@ function hearSending(store: MonitorStore, headers: Headers) {
   const reason = headers.get("x-account-sending-status-reason") ?? ""
   const { sending } = store.state()
   if (status === null || (sending.status === status && sending.reason === reason)) return
-  store.dispatch({ is: "sending", status, reason })
+  store.dispatch({ is: "known", of: { sending: { status, reason } } })
 }
 
 function restore(): void {
@@ -205,8 +200,8 @@ async function shown(colour: boolean, store: MonitorStore, life: MonitorRun): Pr
 /** What is not told by the stream is asked for, as far as it is on the screen. */
 function ask(store: MonitorStore): void {
   const state = store.state()
-  if (state.screen !== "queue") store.ask({ do: "load_queue" })
-  for (const intent of screenOf(state).load(state)) store.ask(intent)
+  if (state.screen !== "queue") store.ask({ do: "load_page", screen: "queue" })
+  for (const intent of loadsOf(state)) store.ask(intent)
 }
 
 /** Control sequences of ECMA-48 and of xterm. Terminals ignore private modes that they do not know. */
@@ -270,9 +265,6 @@ export function openScreen(write: (text: string) => void): TerminalScreen {
 }
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" })
-
-/** Escapes of colour stand between texts and take no room. */
-const COLOUR = /(\u001b\[[0-9;]*m)/
 
 const ASCII = /^[ -~]*$/
 

@@ -1,30 +1,42 @@
 import { withoutLast } from "../lib/cells"
-import { Failure } from "../lib/errors"
-import { moment } from "../lib/time"
-import { searchTopics } from "./audience-news"
-import { openSubscriber } from "./audience-screen"
-import { detailLines } from "./detail-lines"
+import { openSubscriber, searchTopics } from "./audience-screen"
 import { type MessageFilter, parseFilter } from "./filter"
+import { detailLines } from "./frame"
 import { ownKey } from "./keys"
-import { detailRows, layoutOf, moved, scrolled, stepsOf, TOP_OF_LIST } from "./layout"
-import { chosen, detailOf, focusedList, rowsOf, visibleRows, withDetail, withList } from "./lists"
-import { command_words, SCREENS, screenOf } from "./screens"
 import {
-  ask,
+  chosen,
+  detailOf,
+  focusedList,
+  layoutOf,
+  loadOf,
+  loadsBelow,
+  moved,
+  opened,
+  rowsOf,
+  scrolled,
+  stepsOf,
+  visibleRows,
+  withDetail,
+  withList,
+} from "./lists"
+import { withFilter, withShown } from "./messages-screen"
+import { command_words, loadsOf, SCREENS, screenOf } from "./screens"
+import {
   type Detail,
   listsOf,
+  type Opened,
   type PageScreen,
   type PromptState,
-  replay_portions,
   type ScreenName,
   type State,
   type StateStep,
   said,
   screens,
   step,
+  TOP_OF_LIST,
   tabs,
 } from "./state"
-import { withFilter, withShown } from "./update"
+import { askReplay } from "./webhooks-screen"
 
 /** What one key does: a character, or the name of a key in angle brackets, `<up>`. */
 export function press(before: State, key: string): StateStep {
@@ -62,7 +74,7 @@ function pressOnScreen(state: State, key: string): StateStep {
   const own = ownKey(screenOf(state).keys(state), key)
   if (own?.press) return own.press(state)
   const screen = screens[Number(key) - 1]
-  if (screen) return opened(state, screen)
+  if (screen) return shown(state, screen)
   switch (key) {
     case "q":
       return step(state, { do: "quit" })
@@ -81,9 +93,9 @@ function pressOnScreen(state: State, key: string): StateStep {
   return focusedList(state) ? pressInList(state, key) : pressOnPage(state, key)
 }
 
-function opened(state: State, name: ScreenName): StateStep {
-  const next = { ...state, screen: name }
-  return step(next, ...SCREENS[name].load(next))
+function shown(state: State, screen: ScreenName): StateStep {
+  const next = { ...state, screen }
+  return step(next, ...loadsOf(next))
 }
 
 function pressOnPage(state: State, key: string): StateStep {
@@ -123,24 +135,21 @@ function movedBy(state: State, key: string): StateStep {
   if (name !== upper || !is_other) return step(next)
   // What is below the row before does not belong to this one.
   const emptied = withList(next, lower, { rows: null, of: null, position: TOP_OF_LIST })
-  return step(emptied, ...(screenOf(state).below?.(emptied) ?? []))
+  return step(emptied, ...loadsBelow(emptied, state.screen))
 }
 
 /** Opens the chosen row. It stays selected when newer ones arrive. */
-function withOpened(state: State, tab: Detail["tab"] = "Timeline"): StateStep {
-  const { detail: form } = screenOf(state)
-  const name = form?.opens
+function withOpened(state: State, tab?: Detail["tab"]): StateStep {
+  const name = screenOf(state).detail?.opens
   const row = name && chosen(state, name)
-  if (!form || !row) return step(state)
+  if (!row) return step(state)
   const { position, of } = state.lists[name]
-  const detail = { id: row.id, of, tab, top: 0, found: null, problem: null }
-  const held = withList(state, name, { position: { ...position, follows: false } })
-  return step(withDetail(held, state.screen, detail), form.load(detail))
+  const still = withList(state, name, { position: { ...position, follows: false } })
+  return opened(still, state.screen as keyof Opened, row.id, { of, ...(tab && { tab }) })
 }
 
 function pressInDetail(state: State, detail: Detail, key: string): StateStep {
-  const { height, detail_width } = layoutOf(state)
-  const rows = detailRows(height)
+  const { detail_rows: rows, detail_width } = layoutOf(state)
   const by = stepsOf(key, rows)
   if (by !== undefined) {
     const lines = detailLines(state, detail_width, false).length
@@ -167,11 +176,10 @@ function pressInDetail(state: State, detail: Detail, key: string): StateStep {
 
 /** Only messages have tabs. */
 function turned(state: State, detail: Detail, by: number): StateStep {
-  const { detail: form } = screenOf(state)
-  if (!form || state.screen !== "messages") return step(state)
+  if (state.screen !== "messages") return step(state)
   const tab = tabs[(tabs.indexOf(detail.tab) + by + tabs.length) % tabs.length] ?? "Timeline"
   const next = { ...detail, tab, top: 0, problem: null }
-  return step(withDetail(state, state.screen, next), form.load(next))
+  return step(withDetail(state, state.screen, next), loadOf(state.screen, next))
 }
 
 function neighbour(state: State, { tab }: Detail, by: number): StateStep {
@@ -239,29 +247,10 @@ function applyFilter(state: State, text: string, refused: Refuse): StateStep {
   return "problem" in filter ? refused(filter.problem) : withFilter(state, filter)
 }
 
-function askReplay(state: State, text: string, refused: Refuse): StateStep {
-  const endpoint = chosen(state, "endpoints")
-  if (!endpoint) return step(state)
-  if (state.read_only !== null) return refused(state.read_only)
-  const [since = "", word = "held", ...more] = text.split(/\s+/)
-  const status = replay_portions.find((one) => one === word)
-  if (!status || more.length > 0) {
-    return refused(`write a time, then ${replay_portions.join(", ")}, as: 1h held`)
-  }
-  try {
-    moment(since, "since")
-  } catch (error) {
-    if (error instanceof Failure) return refused(error.message)
-    throw error
-  }
-  const asking = `Send ${status} events since ${since} to ${endpoint.url} again?`
-  return ask(state, asking, { do: "replay", webhook_id: endpoint.id, since, status })
-}
-
 function command(state: State, text: string, refused: Refuse): StateStep {
   const [word = "", ...rest] = text.split(/\s+/)
   const screen = screens.find((name) => name === word)
-  if (screen) return opened(state, screen)
+  if (screen) return shown(state, screen)
   switch (word) {
     case "":
       return step(state)

@@ -1,9 +1,11 @@
+import type { AnswerOf, AnyInput, OperationInput, OperationName } from "../../src/client/client"
 import type { Components } from "../../src/client/components"
+import type { Client } from "../lib/client"
 import type { ProgressSample, Publish } from "../lib/publish-progress"
+import type { Columns } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import type { ServerRun } from "../local/held"
 import { type MessageFilter, NO_FILTER } from "./filter"
-import { type ListPosition, TOP_OF_LIST } from "./layout"
 import { type MessageRow, NO_RATES, type Rates } from "./message-rows"
 
 /** In the order of their number keys. */
@@ -43,11 +45,23 @@ export const listsOf: Readonly<Record<ScreenName, readonly ListName[]>> = {
   box: [],
 }
 
+/** The selected row of a long list, and the first row on the screen. Only visible rows are drawn. */
+export interface ListPosition {
+  /** Null: the list is empty, or nothing was chosen yet. */
+  selected: string | null
+  /** Of the first row that is seen. */
+  top: number
+  /** Stays at the newest row when rows are added. */
+  follows: boolean
+}
+
+export const TOP_OF_LIST: ListPosition = { selected: null, top: 0, follows: true }
+
 export interface ListState<Row> {
   /** Null: not read yet. */
   rows: readonly Row[] | null
   position: ListPosition
-  /** The row above that these belong to. */
+  /** The row above that these belong to, by its `nameOf`. */
   of: string | null
 }
 
@@ -149,22 +163,21 @@ export interface PromptState {
   before?: MessageFilter
 }
 
-/** Which events of the past are sent again. */
-export const replay_portions = ["held", "failed", "all"] as const
-type ReplayPortion = (typeof replay_portions)[number]
+/** A request that changes something, and what is said when it is done. */
+interface Change {
+  do: "change"
+  name: OperationName
+  input: AnyInput
+  done(answer: unknown): string
+}
 
-/** Done by a key that asked first. */
-type RequestedAction =
-  | { do: "resend"; id: string }
-  | { do: "redeliver"; id: string }
-  | { do: "retry"; webhook_id: string; id: string }
-  | { do: "replay"; webhook_id: string; since: string; status: ReplayPortion }
-  | { do: "enable"; webhook_id: string; replay: "held" | "none" }
-  | { do: "disable" | "pause"; webhook_id: string }
-  | { do: "cancel_publish"; topic_key: string; id: string }
-  | { do: "release_held" }
-  | { do: "drop_held"; server: ServerRun }
-  | { do: "make_backup" }
+export const change = <Name extends OperationName>(
+  name: Name,
+  input: OperationInput<Name>[0],
+  done: (answer: AnswerOf<Name>) => string,
+): Change => ({ do: "change", name, input: input as AnyInput, done: done as Change["done"] })
+
+type RequestedAction = Change | { do: "drop_held"; server: ServerRun }
 
 /** One clear yes to a question. Every other key is none. */
 interface Choice {
@@ -207,7 +220,7 @@ export interface State {
   notice: { text: string; at: number } | null
 }
 
-const UNREAD = { rows: null, position: TOP_OF_LIST, of: null }
+export const UNREAD = { rows: null, position: TOP_OF_LIST, of: null }
 const NO_PAGE = { found: null, top: 0 }
 
 export function initialState(columns: number, lines: number, now: number, title: string): State {
@@ -229,23 +242,20 @@ export function initialState(columns: number, lines: number, now: number, title:
   }
 }
 
+/** What is read from the server. */
+export type Load =
+  | { do: "load_list"; list: ListName; of?: string }
+  | { do: "load_page"; screen: PageScreen }
+  | ({ do: "load_detail"; screen: keyof Opened } & Pick<Detail, "id" | "of" | "tab">)
+  | { do: "load_older" | "load_newest"; filter: MessageFilter }
+
 /** What is to be done outside of the state. */
 export type Intent =
   | RequestedAction
-  | { do: "load_message"; id: string; tab: Tab }
-  | { do: "load_older" | "load_newest"; filter: MessageFilter }
-  | { do: "load_endpoints" | "load_queue" | "load_inbound" | "load_reputation" | "load_box" }
-  | { do: "load_deliveries"; webhook_id: string }
-  | { do: "load_delivery"; webhook_id: string; id: string }
+  | Load
   | { do: "ask_drop"; server: ServerRun }
-  | { do: "load_inbound_mail"; id: string }
-  | { do: "load_topics"; search?: string }
-  | { do: "load_publishes"; topic_key: string }
-  | { do: "load_subscriber"; name: string }
-  | { do: "test"; webhook_id: string }
   | { do: "copy"; text: string }
-  | { do: "redraw" }
-  | { do: "quit" }
+  | { do: "redraw" | "quit" }
 
 export interface StateStep {
   state: State
@@ -281,37 +291,39 @@ export interface Key {
   press?: (state: State) => StateStep
 }
 
-/** The lines of a list, each exactly `width` cells. */
-export type DrawList = (
-  state: State,
-  size: { width: number; height: number; has_focus: boolean },
-  paint: Paint,
-) => string[]
+/** A list with the columns of the CLI, and how it is read: the lower one of two for the row above. */
+export interface ListForm<Row = never> {
+  columns(state: State): Columns<Row>
+  read?(client: Client, of: string): Promise<{ data: Row[]; meta: { has_more?: boolean } }>
+}
+
+type ListForms = { readonly [Name in ListName]?: ListForm<Rows[Name]> }
 
 /** What a screen shows, as the CLI describes it, and what its keys do. */
 export interface Screen {
-  /** What is asked for when it is opened, and again and again while it is seen. */
-  load(state: State): Intent[]
+  /** What is asked for while it is seen, if that is not its page or its upper list. */
+  loads?(state: State): Load[]
   /** All of it in one line. */
   info(state: State): string
-  /** Its lists; what stands there where the first of them, or any of them, is empty. */
-  lists?: readonly DrawList[]
+  lists?: ListForms
+  /** What stands where a list is empty. */
   none?(state: State, list: ListName): string
   /** After a key moved in its only list. */
   moved?(state: State): StateStep
-  /** Asks for the lower list, after another row of the upper one was chosen. */
-  below?(state: State): Intent[]
   /** A screen without lists: its text. */
-  page?(found: object, paint: Paint, width: number): string
+  page?: {
+    read(client: Client): Promise<object>
+    text: (found: never, paint: Paint, width: number) => string
+  }
   detail?: {
     /** The list whose rows are opened by Enter. */
     opens?: ListName
     title(detail: Detail): string
     /** Below the title; where it has tabs, they stand there. */
-    under?(found: object): string
+    under?: (found: never) => string
     /** Undefined: not read yet. */
-    text(found: object, paint: Paint, width: number, tab: Tab): string | undefined
-    load(detail: Detail): Intent
+    text: (found: never, paint: Paint, width: number, tab: Tab) => string | undefined
+    read(client: Client, opened: Pick<Detail, "id" | "of" | "tab">): Promise<object>
   }
   /** What the keys do now, the most useful first. */
   keys(state: State): readonly Key[]

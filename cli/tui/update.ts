@@ -1,12 +1,19 @@
-import { isHeld } from "../lib/message-status"
-import { type AudienceNews, withPublishes, withTopics } from "./audience-news"
-import type { MessageFilter } from "./filter"
-import { rowsOf, withDetail, withList, withLower, withRows } from "./lists"
-import { counted, mergeUpdates, type RowUpdate, upTo } from "./message-rows"
+import { withPublishes, withTopics } from "./audience-screen"
+import {
+  loadsBelow,
+  rowsOf,
+  screenOfList,
+  withDetail,
+  withLower,
+  withRows,
+  withUpper,
+} from "./lists"
+import { type RowUpdate, upTo } from "./message-rows"
+import { heardFacts, withOlder, withoutHeld, withShown } from "./messages-screen"
 import {
   type Detail,
-  type Link,
   type ListName,
+  listsOf,
   type Opened,
   type PageScreen,
   type Pages,
@@ -20,38 +27,39 @@ import {
   type Tab,
 } from "./state"
 
-type DetailNews = {
-  [Name in keyof Opened]: {
-    is: "detail"
-    screen: Name
-    id: string
-    tab?: Tab
-    found: Opened[Name] | null
-    problem?: string
-  }
-}[keyof Opened]
-
 /** Everything that changes the state, except keys. */
 export type News =
   | { is: "facts"; facts: readonly RowUpdate[] }
   | { is: "older"; facts: readonly RowUpdate[]; more: boolean; filter: string }
   | { is: "tick"; now: number }
   | { is: "resized"; columns: number; lines: number }
-  | { is: "link"; link: Link }
-  | { is: "titled"; title: string }
-  | { is: "sending"; status: string; reason: string }
-  | { is: "endpoints"; rows: readonly Rows["endpoints"][] }
-  | { is: "deliveries"; webhook_id: string; rows: readonly Rows["deliveries"][] }
-  | { is: "inbound"; rows: readonly Rows["inbound"][] }
-  | AudienceNews
-  | { [Name in PageScreen]: { is: "page"; screen: Name; found: Pages[Name] } }[PageScreen]
+  | { is: "known"; of: Partial<Pick<State, "link" | "title" | "sending">> }
+  | RowsNews
+  | { is: "page"; screen: PageScreen; found: Pages[PageScreen] }
   | DetailNews
   | { is: "problem"; screen: ScreenName; problem: string }
   | { is: "read_only"; why: string }
   | { is: "asked"; screen: ScreenName; question: Question }
   | { is: "notice"; text: string }
 
-type NewsOf<Kind extends News["is"]> = Extract<News, { is: Kind }>
+interface RowsNews {
+  is: "rows"
+  list: ListName
+  /** The row above that they belong to; of topics the search that found them. */
+  of?: string
+  rows: readonly Rows[ListName][]
+  /** Whether the server has more of them. */
+  more?: boolean
+}
+
+interface DetailNews {
+  is: "detail"
+  screen: keyof Opened
+  id: string
+  tab: Tab
+  found: Opened[keyof Opened] | null
+  problem?: string
+}
 
 /** The state after one piece of news, and what is to be done about it. Changes nothing else. */
 export function applyNews(state: State, news: News): StateStep {
@@ -64,24 +72,12 @@ export function applyNews(state: State, news: News): StateStep {
       return step(ticked(state, news.now))
     case "resized":
       return step(resized({ ...state, columns: news.columns, lines: news.lines }))
-    case "link":
-      return step({ ...state, link: news.link })
-    case "titled":
-      return step({ ...state, title: news.title })
-    case "sending":
-      return step({ ...state, sending: { status: news.status, reason: news.reason } })
-    case "endpoints":
-      return withEndpoints(state, news)
-    case "deliveries":
-      return step(withLower(state, "endpoints", "deliveries", news.webhook_id, news.rows))
-    case "inbound":
-      return step(withRows(read(state, "inbound"), "inbound", news.rows))
-    case "topics":
-      return withTopics(read(state, "audience"), news)
-    case "publishes":
-      return step(withPublishes(state, news))
+    case "known":
+      return step({ ...state, ...news.of })
+    case "rows":
+      return withRead(state, news)
     case "page":
-      return step(withPage(read(state, news.screen), news))
+      return step(withPage(state, news.screen, news.found))
     case "detail":
       return step(withFound(state, news))
     case "problem":
@@ -104,80 +100,34 @@ const read = (state: State, screen: ScreenName): State => ({
   problems: { ...state.problems, [screen]: undefined },
 })
 
-/** In the upper one of two lists a new row does not change the selection. */
-function withEndpoints(state: State, { rows }: NewsOf<"endpoints">): StateStep {
-  const { position } = state.lists.endpoints
-  const held = { ...position, follows: position.selected === null }
-  const next = withRows(
-    withList(read(state, "webhooks"), "endpoints", { position: held }),
-    "endpoints",
-    rows,
-  )
-  const still = { ...next.lists.endpoints.position, follows: false }
-  const webhook_id = still.selected
-  const load = webhook_id === null ? [] : [{ do: "load_deliveries" as const, webhook_id }]
-  return step(withList(next, "endpoints", { position: still }), ...load)
+function withRead(before: State, news: RowsNews): StateStep {
+  const { list, rows, of = "" } = news
+  const screen = screenOfList(list)
+  const [upper, lower] = listsOf[screen]
+  if (news.list === "publishes") return step(withPublishes(before, of, rows as Rows["publishes"][]))
+  if (list !== upper) return step(withLower(before, list, of, rows))
+  const state = read(before, screen)
+  if (news.list === "topics")
+    return withTopics(state, of, rows as Rows["topics"][], news.more === true)
+  if (!lower) return step(withRows(state, list, rows))
+  const next = withUpper(state, list, rows)
+  return step(next, ...loadsBelow(next, screen))
 }
 
-function withPage(state: State, { screen, found }: NewsOf<"page">): State {
+function withPage(state: State, screen: PageScreen, found: Pages[PageScreen]): State {
   const pages = { ...state.pages, [screen]: { ...state.pages[screen], found } }
-  const next = { ...state, pages }
-  return screen === "box" && found.held === null ? withoutHeld(next) : next
+  const next = read({ ...state, pages }, screen)
+  return next.pages.box.found?.held === null ? withoutHeld(next) : next
 }
 
 /** What is read of another record than the opened one came too late. Parts of a message come one by one. */
 function withFound(state: State, { screen, id, tab, found, problem }: DetailNews): State {
   const detail: Detail | undefined = state.details[screen]
   if (detail?.id !== id) return state
-  const is_seen = tab === undefined || tab === detail.tab
+  const is_seen = tab === detail.tab
   const parts = found ? { ...detail.found, ...found } : detail.found
   const next = { ...detail, found: parts, problem: is_seen ? (problem ?? null) : detail.problem }
   return withDetail(state, screen, next)
-}
-
-function heardFacts(state: State, facts: readonly RowUpdate[]): StateStep {
-  const { rows, counts } = mergeUpdates(state.messages.rows, facts)
-  const { paused, unseen } = state.messages
-  const messages = { ...state.messages, rows, unseen: paused ? unseen + counts.added : 0 }
-  const next = withShown({ ...state, rates: counted(state.rates, counts, state.now), messages })
-  const detail = state.details.messages
-  const is_open = detail !== undefined && facts.some(({ id }) => id === detail.id)
-  if (!is_open || !["Timeline", "Events", "Tracking"].includes(detail.tab)) return step(next)
-  return step(next, { do: "load_message", id: detail.id, tab: detail.tab })
-}
-
-/** Nothing is held since a restore any more, also where no event has told of a message yet. */
-function withoutHeld(state: State): State {
-  const { messages } = state
-  if (!messages.rows.some(({ status_reason }) => isHeld(status_reason))) return state
-  const rows = messages.rows.map((row) =>
-    isHeld(row.status_reason) ? { ...row, status_reason: "" } : row,
-  )
-  return withShown({ ...state, messages: { ...messages, rows } })
-}
-
-function withOlder(state: State, { facts, more, filter }: NewsOf<"older">): State {
-  const { rows } = mergeUpdates(state.messages.rows, facts, false)
-  // A page that was asked for with another filter says nothing about the end of this list.
-  const is_same = filter === state.messages.filter.text
-  const older = is_same ? (more ? "more" : "none") : state.messages.older
-  return withShown({ ...state, messages: { ...state.messages, rows, older } })
-}
-
-/** Filters again, unless paused. The selected row stays where it is. */
-export function withShown(state: State): State {
-  const { paused, filter, rows } = state.messages
-  if (paused) return state
-  const shown = filter.text === "" ? rows : rows.filter((row) => filter.matches(row, state.now))
-  return withRows(state, "messages", shown)
-}
-
-/** What is here already is filtered at once; the server is asked for what is not. */
-export function withFilter(state: State, filter: MessageFilter): StateStep {
-  const running = { filter, paused: false, unseen: 0, older: "loading" as const }
-  const messages = { ...state.messages, ...running }
-  const next = withShown({ ...state, screen: "messages", messages })
-  return step(next, { do: "load_older", filter })
 }
 
 const NOTICE_MILLISECONDS = 6000

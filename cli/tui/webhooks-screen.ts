@@ -2,14 +2,17 @@ import type { Components } from "../../src/client/components"
 import { deliveryColumns, deliveryText } from "../commands/deliveries"
 import { webhookColumns } from "../commands/webhooks"
 import { bar, counted, number } from "../lib/cells"
+import { Failure } from "../lib/errors"
 import { shortId } from "../lib/table"
-import { clockSecond } from "../lib/time"
+import { clockSecond, moment, tookText } from "../lib/time"
 import { back, copy, key, moving, neighbours, scrolling, untold } from "./keys"
-import { drawList } from "./list-lines"
-import { chosen, rowsOf } from "./lists"
+import { chosen, loadOf, rowsOf } from "./lists"
+import { PAGE } from "./reading"
 import {
   ask,
+  change,
   type Key,
+  type ListForm,
   type Rows,
   type Screen,
   type State,
@@ -25,27 +28,37 @@ const BREAKER = 10
 
 const { AGE: _, FAILED: __, ...endpointColumns } = webhookColumns
 
-const endpoints = drawList("endpoints", () => ({
-  ...endpointColumns,
-  BREAKER: {
-    cell: ({ consecutive_failures: failures }: Webhook) =>
-      `${bar(failures / BREAKER, BREAKER)} ${failures}/${BREAKER}`,
-    paint: (text, { consecutive_failures: failures }, paint) =>
-      failures >= 8 ? paint.red(text) : failures >= 5 ? paint.yellow(text) : text,
-    least: 16,
-    spare: 1,
-  },
-  "LAST OK": { cell: ({ last_success_at }) => clockSecond(last_success_at), least: 8, spare: 2 },
-}))
+const endpoints: ListForm<Webhook> = {
+  read: (client) => client.call("GET /v1/webhooks", { query: PAGE }),
+  columns: () => ({
+    ...endpointColumns,
+    BREAKER: {
+      cell: ({ consecutive_failures: failures }) =>
+        `${bar(failures / BREAKER, BREAKER)} ${failures}/${BREAKER}`,
+      paint: (text, { consecutive_failures: failures }, paint) =>
+        failures >= 8 ? paint.red(text) : failures >= 5 ? paint.yellow(text) : text,
+      least: 16,
+      spare: 1,
+    },
+    "LAST OK": { cell: ({ last_success_at }) => clockSecond(last_success_at), least: 8, spare: 2 },
+  }),
+}
 
 const { AGE: ___, ...columns } = deliveryColumns
 
-const deliveries = drawList("deliveries", () => ({
-  TIME: ({ created_at }: Rows["deliveries"]) => clockSecond(created_at),
-  ...columns,
-  // A receiver knows the id of the event.
-  ID: { cell: ({ event_id }: Rows["deliveries"]) => shortId(event_id), spare: 9 },
-}))
+const deliveries: ListForm<Rows["deliveries"]> = {
+  read: (client, webhook_id) =>
+    client.call("GET /v1/webhooks/{webhook_id}/deliveries", {
+      params: { webhook_id },
+      query: PAGE,
+    }),
+  columns: () => ({
+    TIME: ({ created_at }) => clockSecond(created_at),
+    ...columns,
+    // A receiver knows the id of the event.
+    ID: { cell: ({ event_id }) => shortId(event_id), spare: 9 },
+  }),
+}
 
 /** How many there are, in one line. */
 function info(state: State): string {
@@ -58,8 +71,10 @@ function info(state: State): string {
 
 const delivery = (state: State) => (state.lower.webhooks ? chosen(state, "deliveries") : undefined)
 
+const ONE = "POST /v1/webhooks/{webhook_id}"
+
 /** A change of the chosen endpoint, which is refused without a scope that may write. */
-const change = (
+const changing = (
   name: string,
   word: string,
   long: string,
@@ -74,25 +89,68 @@ const change = (
   },
 })
 
-const test = change("t", "test", "send a test event to this endpoint", (state, { id }) =>
-  step(state, { do: "test", webhook_id: id }),
+const test = changing("t", "test", "send a test event to this endpoint", (state, { id }) =>
+  step(
+    state,
+    change(`${ONE}/test`, { params: { webhook_id: id }, body: {} }, ({ data }) => {
+      const { delivered, response_status: status, duration_ms: took, error } = data
+      const answer = [status, error].filter(Boolean).join(" ")
+      return `test ${delivered ? "delivered" : "failed ✗"}: ${answer} in ${tookText(took ?? 0)}`
+    }),
+  ),
 )
 
 const REPLAY = "send held or failed events again, from a given time (asks first)"
 
-const replay = change("R", "replay", REPLAY, (state) =>
+const replay = changing("R", "replay", REPLAY, (state) =>
   step({ ...state, prompt: { asks: "replay", text: "1h held", problem: null } }),
 )
 
-const retry = change("r", "retry", "attempt this delivery again now (asks first)", (state) => {
+const PORTIONS = ["held", "failed", "all"] as const
+
+/** Asks whether the events that were typed, as in `1h held`, are to be sent to the chosen endpoint again. */
+export function askReplay(
+  state: State,
+  text: string,
+  refused: (problem: string) => StateStep,
+): StateStep {
+  const endpoint = chosen(state, "endpoints")
+  if (!endpoint) return step(state)
+  if (state.read_only !== null) return refused(state.read_only)
+  const [since = "", word = "held", ...more] = text.split(/\s+/)
+  const status = PORTIONS.find((one) => one === word)
+  if (!status || more.length > 0) {
+    return refused(`write a time, then ${PORTIONS.join(", ")}, as: 1h held`)
+  }
+  try {
+    const input = {
+      params: { webhook_id: endpoint.id },
+      body: { since: moment(since, "since"), status },
+    }
+    const asking = `Send ${status} events since ${since} to ${endpoint.url} again?`
+    const done = ({ data }: { data: { id: string } }) => `the replay runs as job ${data.id}`
+    return ask(state, asking, change(`${ONE}/replay`, input, done))
+  } catch (error) {
+    if (error instanceof Failure) return refused(error.message)
+    throw error
+  }
+}
+
+const retry = changing("r", "retry", "attempt this delivery again now (asks first)", (state) => {
   const found = delivery(state)
   if (!found) return said(state, "choose a delivery first: press Tab")
-  const { webhook_id, id, event_type } = found
-  return ask(state, `Attempt the delivery of ${event_type} again?`, { do: "retry", webhook_id, id })
+  const { webhook_id, id: delivery_id, event_type } = found
+  const input = { params: { webhook_id, delivery_id } }
+  const done = () => "the delivery is attempted again"
+  return ask(
+    state,
+    `Attempt the delivery of ${event_type} again?`,
+    change(`${ONE}/deliveries/{delivery_id}/retry`, input, done),
+  )
 })
 
 /** Held events leave at once, or wait for a replay: the question asks for one of the two. */
-const enable = change(
+const enable = changing(
   "e",
   "enable",
   "enable this endpoint, with or without its held events (asks first)",
@@ -101,7 +159,11 @@ const enable = change(
       return said(state, "the endpoint is active: p pauses it, d disables it")
     }
     const enabled = (portion: "held" | "none") =>
-      ({ do: "enable", webhook_id, replay: portion }) as const
+      change(`${ONE}/enable`, { params: { webhook_id }, body: { replay: portion } }, ({ data }) => {
+        if (portion === "held") return "enabled; the held events are sent now"
+        if (data.held_count === 0) return "enabled"
+        return `enabled; ${number(data.held_count)} held events wait: R replays them`
+      })
     if (held_count === 0) return ask(state, `Enable ${url}?`, enabled("none"))
     const choices = [
       { key: "y", word: "send them", action: enabled("held") },
@@ -113,12 +175,22 @@ const enable = change(
 )
 
 const off = (name: string, word: "pause" | "disable", long: string) =>
-  change(name, word, `${long}: its events are held for 7 days (asks first)`, (state, endpoint) => {
-    if (endpoint.status !== "active") return said(state, "the endpoint is off: e enables it")
-    const verb = word === "pause" ? "Pause" : "Disable"
-    const text = `${verb} it, and hold its events for 7 days? ${endpoint.url}`
-    return ask(state, text, { do: word, webhook_id: endpoint.id })
-  })
+  changing(
+    name,
+    word,
+    `${long}: its events are held for 7 days (asks first)`,
+    (state, endpoint) => {
+      if (endpoint.status !== "active") return said(state, "the endpoint is off: e enables it")
+      const verb = word === "pause" ? "Pause" : "Disable"
+      const text = `${verb} it, and hold its events for 7 days? ${endpoint.url}`
+      const done = () => `${word}d; its events are held for 7 days`
+      return ask(
+        state,
+        text,
+        change(`${ONE}/${word}`, { params: { webhook_id: endpoint.id } }, done),
+      )
+    },
+  )
 
 const pause = off("p", "pause", "pause it")
 const disable = off("d", "disable", "disable it for good")
@@ -149,28 +221,27 @@ function keys(state: State): readonly Key[] {
 }
 
 export const webhooksScreen: Screen = {
-  load: ({ details: { webhooks: opened } }) => [
-    { do: "load_endpoints" },
-    ...(opened
-      ? [{ do: "load_delivery", webhook_id: opened.of ?? "", id: opened.id } as const]
-      : []),
+  loads: ({ details: { webhooks: opened } }) => [
+    { do: "load_list", list: "endpoints" },
+    ...(opened ? [loadOf("webhooks", opened)] : []),
   ],
   info,
-  lists: [endpoints, deliveries],
+  lists: { endpoints, deliveries },
   none: (_, list) =>
     list === "endpoints"
       ? "there is no endpoint yet: belfry webhooks create https://… --event '*'"
       : "no delivery to this endpoint yet",
-  below(state) {
-    const webhook_id = state.lists.endpoints.position.selected
-    return webhook_id === null ? [] : [{ do: "load_deliveries", webhook_id }]
-  },
   detail: {
     opens: "deliveries",
     title: ({ id }) => `delivery ${id}`,
     under: ({ event_type }: Components["DeliveryDetail"]) => event_type,
-    text: (found: Components["DeliveryDetail"], paint) => deliveryText(found, paint),
-    load: ({ id, of }) => ({ do: "load_delivery", webhook_id: of ?? "", id }),
+    text: deliveryText,
+    async read(client, { id, of }) {
+      const params = { webhook_id: of ?? "", delivery_id: id }
+      return (
+        await client.call("GET /v1/webhooks/{webhook_id}/deliveries/{delivery_id}", { params })
+      ).data
+    },
   },
   keys,
   actions: [test, replay, retry, enable, pause, disable, copied],

@@ -5,6 +5,7 @@ import { openActions } from "../../../cli/tui/actions"
 import type { Intent } from "../../../cli/tui/state"
 import type { News } from "../../../cli/tui/update"
 import { FakeApi, KEY } from "../fake-api"
+import { readOf } from "./rows"
 
 /** What comes of an intent. */
 async function newsOf(api: FakeApi, intent: Intent): Promise<News> {
@@ -18,18 +19,25 @@ async function newsOf(api: FakeApi, intent: Intent): Promise<News> {
 
 test("a subscriber named by a step of a path is refused, and nothing is asked for", async () => {
   using api = new FakeApi()
-  const news = await newsOf(api, { do: "load_subscriber", name: ".." })
+  const news = await newsOf(api, readOf("audience", ".."))
   const problem = "subscriber_id: A URL cannot hold .. as a name, because it is a step of its path."
-  expect(news).toEqual({ is: "detail", screen: "audience", id: "..", found: null, problem })
+  expect(news).toEqual({
+    is: "detail",
+    screen: "audience",
+    id: "..",
+    tab: "Timeline",
+    found: null,
+    problem,
+  })
   expect(api.seen).toEqual([])
 })
 
 test("topics are looked for by the server, which says whether there are more", async () => {
   using api = new FakeApi()
   api.data("GET /v1/topics", [], { has_more: true })
-  const news = await newsOf(api, { do: "load_topics", search: "old" })
-  expect(news).toEqual({ is: "topics", search: "old", rows: [], more: true })
-  await newsOf(api, { do: "load_topics" })
+  const news = await newsOf(api, { do: "load_list", list: "topics", of: "old" })
+  expect(news).toEqual({ is: "rows", list: "topics", of: "old", rows: [], more: true })
+  await newsOf(api, { do: "load_list", list: "topics" })
   expect(api.seen.map(({ query }) => query)).toEqual([
     { per_page: "100", search: "old" },
     { per_page: "100" },

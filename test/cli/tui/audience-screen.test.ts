@@ -4,17 +4,17 @@ import { screenLines as linesOf } from "../../../cli/tui/monitor"
 import { press } from "../../../cli/tui/press"
 import type { State } from "../../../cli/tui/state"
 import { applyNews } from "../../../cli/tui/update"
-import { consentRow, monitorWith, NOW, publishRow, subscriberRow, topicRow } from "./rows"
+import { consentRow, monitorWith, NOW, publishRow, readOf, subscriberRow, topicRow } from "./rows"
 
-const READ = { is: "topics", search: "", more: false } as const
-const OPENED = { is: "detail", screen: "audience", id: "user-1042" } as const
+const READ = { is: "rows", list: "topics", more: false } as const
+const OPENED = { is: "detail", screen: "audience", id: "user-1042", tab: "Timeline" } as const
 const TOPICS = [topicRow("news", { subscriber_count: 100_000 }), topicRow("offers")]
 
 /** On the screen, with two topics and these publishes to the first one. */
 function open(publishes: Publish[], columns = 120, lines = 24): State {
   const screen = press(monitorWith(1, columns, lines), "6").state
   const known = applyNews(screen, { ...READ, rows: TOPICS }).state
-  return applyNews(known, { is: "publishes", topic_key: "news", rows: publishes }).state
+  return applyNews(known, { is: "rows", list: "publishes", of: "news", rows: publishes }).state
 }
 
 const after = (state: State, ...keys: string[]) =>
@@ -25,15 +25,20 @@ const drawn = (state: State) => linesOf(state, false).join("\n")
 describe("the Audience screen", () => {
   test("asks for the topics, and for the publishes to the chosen one and to others", () => {
     const opened = press(monitorWith(1), "6")
-    expect(opened.intents).toEqual([{ do: "load_topics" }])
+    expect(opened.intents).toEqual([{ do: "load_list", list: "topics" }])
     const known = applyNews(opened.state, { ...READ, rows: TOPICS })
     expect(known.intents).toEqual([
-      { do: "load_publishes", topic_key: "news" },
-      { do: "load_publishes", topic_key: "offers" },
+      { do: "load_list", list: "publishes", of: "news" },
+      { do: "load_list", list: "publishes", of: "offers" },
     ])
     const below = press(known.state, "j")
-    expect(below.intents).toEqual([{ do: "load_publishes", topic_key: "offers" }])
-    const late = { is: "publishes" as const, topic_key: "news", rows: [publishRow("p1")] }
+    expect(below.intents).toEqual([{ do: "load_list", list: "publishes", of: "offers" }])
+    const late = {
+      is: "rows" as const,
+      list: "publishes" as const,
+      of: "news",
+      rows: [publishRow("p1")],
+    }
     expect(applyNews(below.state, late).state.lists.publishes.rows).toBeNull()
   })
 
@@ -52,7 +57,7 @@ describe("the Audience screen", () => {
     })
     const first = open([at(100)])
     const later = applyNews(first, { is: "tick", now: NOW + 2000 }).state
-    const second = applyNews(later, { is: "publishes", topic_key: "news", rows: [at(300)] })
+    const second = applyNews(later, { is: "rows", list: "publishes", of: "news", rows: [at(300)] })
     expect(drawn(second.state)).toMatch(/sending +▓▓▓░{7} 30 % +300 +0 +0 +700 +100\/s +in 7 s/)
     expect(drawn(second.state)).toContain("1 running")
   })
@@ -90,8 +95,11 @@ describe("the Audience screen", () => {
     const asked = after(open([running, publishRow("p2")]), "<enter>", "c")
     expect(asked.question?.text).toStartWith("Cancel the rest of this publish to news?")
     expect(press(asked, "n").intents).toEqual([])
-    expect(press(asked, "y").intents).toEqual([
-      { do: "cancel_publish", topic_key: "news", id: "p1" },
+    expect(press(asked, "y").intents).toMatchObject([
+      { name: "POST /v1/topics/{topic_key}/publishes/{publish_id}/cancel" },
+    ])
+    expect(press(asked, "y").intents).toMatchObject([
+      { input: { params: { topic_key: "news", publish_id: "p1" } } },
     ])
     const over = after(open([running, publishRow("p2")]), "<enter>", "j", "c")
     expect([over.question, over.notice?.text]).toEqual([null, "the publish is over: completed"])
@@ -104,7 +112,7 @@ describe("the Audience screen", () => {
     const running = publishRow("p2", { ...open_, status: "fanning_out" })
     const planned = publishRow("p3", { ...open_, status: "scheduled" })
     const publishes = [planned, running, publishRow("p1", { topic_key: "offers" })]
-    const news = { is: "publishes" as const, topic_key: "offers", rows: publishes }
+    const news = { is: "rows" as const, list: "publishes" as const, of: "offers", rows: publishes }
     const state = applyNews(open([]), news).state
     const text = drawn(state)
     expect(text).toMatch(/KEY .*PUBLISHING/)
@@ -112,7 +120,7 @@ describe("the Audience screen", () => {
     expect(text).toContain("2 topics   1 publishing   0 newest publishes")
     expect(state.lists.publishes.rows).toEqual([])
     const above = press(state, "k")
-    expect(above.intents).toEqual([{ do: "load_publishes", topic_key: "offers" }])
+    expect(above.intents).toEqual([{ do: "load_list", list: "publishes", of: "offers" }])
     const again = applyNews(above.state, { ...READ, rows: TOPICS }).state
     expect(again.lists.topics.rows?.map(({ key }) => key)).toEqual(["offers", "news"])
     const over = applyNews(again, { ...news, rows: [publishRow("p2", open_over)] }).state
@@ -126,14 +134,19 @@ describe("the Audience screen", () => {
     let { state, intents } = applyNews(screen, news)
     const asked = new Set<string>()
     for (let looks = 0; looks < 25; looks++) {
-      for (const one of intents) if (one.do === "load_publishes") asked.add(one.topic_key)
+      for (const one of intents) if (one.do === "load_list") asked.add(one.of ?? "")
       ;({ state, intents } = applyNews(state, news))
       expect(intents.length).toBeLessThanOrEqual(3)
     }
     expect(asked.size).toBe(60)
     const topic_key = "topic-59"
     const planned = publishRow("p1", { topic_key, completed_at: null, status: "scheduled" })
-    const marked = applyNews(state, { is: "publishes", topic_key, rows: [planned] }).state
+    const marked = applyNews(state, {
+      is: "rows",
+      list: "publishes",
+      of: topic_key,
+      rows: [planned],
+    }).state
     expect(drawn(marked)).toMatch(/topic-59 +Topic-59 +2 +on +private +scheduled [\s\S]*▸ topic-0 /)
   })
 
@@ -151,16 +164,16 @@ describe("the Audience screen", () => {
     const typed = after(state, "/", ..."old")
     expect(drawn(typed)).toContain("topics with: old")
     const asked = press(typed, "<enter>")
-    expect(asked.intents).toEqual([{ do: "load_topics", search: "old" }])
+    expect(asked.intents).toEqual([{ do: "load_list", list: "topics", of: "old" }])
     expect(applyNews(asked.state, news).state.lists.topics.rows).toBeNull()
-    const found = { ...news, search: "old", rows: [topicRow("old-news")], more: false }
+    const found = { ...news, of: "old", rows: [topicRow("old-news")], more: false }
     const shown = applyNews(asked.state, found).state
     expect(drawn(shown)).toMatch(/▸ old-news/)
     expect(drawn(shown)).toContain("search: old   1 topic ")
     const nothing = applyNews(asked.state, { ...found, rows: [] }).state
     expect(drawn(nothing)).toContain('no topic has "old" in it: Esc shows all topics')
-    expect(press(nothing, "<escape>").intents).toEqual([{ do: "load_topics" }])
-    expect(press(shown, "6").intents).toEqual([{ do: "load_topics", search: "old" }])
+    expect(press(nothing, "<escape>").intents).toEqual([{ do: "load_list", list: "topics" }])
+    expect(press(shown, "6").intents).toEqual([{ do: "load_list", list: "topics", of: "old" }])
   })
 
   test("says what to do where there is no topic, or no scope", () => {
@@ -201,7 +214,7 @@ describe("a subscriber on the Audience screen", () => {
   test("is asked for by its id or external id", () => {
     expect(drawn(asked())).toContain("subscriber: user-1042")
     const opened = press(asked(), "<enter>")
-    expect(opened.intents).toEqual([{ do: "load_subscriber", name: "user-1042" }])
+    expect(opened.intents).toEqual([readOf("audience", "user-1042")])
     expect(press(after(open([]), "s"), "<enter>").intents).toEqual([])
     expect(after(asked(), "<escape>").details.audience).toBeUndefined()
   })

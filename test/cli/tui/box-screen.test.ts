@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { widthOf } from "../../../cli/lib/cells"
-import { dropCommand } from "../../../cli/tui/loads"
+import { dropCommand } from "../../../cli/tui/box-screen"
 import { screenLines as linesOf } from "../../../cli/tui/monitor"
 import { press } from "../../../cli/tui/press"
 import { type BoxFacts, type State, whether } from "../../../cli/tui/state"
@@ -18,7 +18,7 @@ const textOf = (state: State) => drawn(state).join("\n")
 
 test("the box shows its checks with the forecast of the disk, held work and backups", () => {
   const opened = press(monitorWith(1), "7")
-  expect(opened.intents).toEqual([{ do: "load_box" }])
+  expect(opened.intents).toEqual([{ do: "load_page", screen: "box" }])
   const text = textOf(open())
   expect(text).toContain("[7 Box]")
   expect(text).toMatch(/database +✓ ok/)
@@ -36,7 +36,12 @@ test("held work is released or dropped after a question", () => {
   const asked = press(open(), "r")
   expect(asked.state.question?.text).toContain("1,204 held")
   expect(press(asked.state, "n").intents).toEqual([])
-  expect(press(asked.state, "y").intents).toEqual([{ do: "release_held" }])
+  expect(press(asked.state, "y").intents).toMatchObject([
+    {
+      name: "POST /v1/admin/queues/{queue}/resume",
+      input: { params: { queue: "held_after_restore" } },
+    },
+  ])
   const { server } = boxFacts()
   if (!server) throw new Error("this box has no server")
   const wanted = press(open(), "D")
@@ -60,7 +65,7 @@ test("held work is released or dropped after a question", () => {
 
 test("a backup is made after a question", () => {
   const asked = press(open(), "b")
-  expect(press(asked.state, "y").intents).toEqual([{ do: "make_backup" }])
+  expect(press(asked.state, "y").intents).toMatchObject([{ name: "POST /v1/admin/backups" }])
   expect(textOf(open(boxFacts({ backups: [] })))).toContain("no backup yet")
 })
 

@@ -28,7 +28,7 @@ function withEndpoint(state: State): State {
   const off = { status: "disabled", disabled_reason: "paused", held_count: 1_234_567 } as const
   const url = `https://例え.test/${"hook/".repeat(30)}`
   const endpoints = [endpoint("a", { url, ...off })]
-  return applyNews(after(state, "2"), { is: "endpoints", rows: endpoints }).state
+  return applyNews(after(state, "2"), { is: "rows", list: "endpoints", rows: endpoints }).state
 }
 
 const HARD = inboundMail("m1", {
@@ -41,7 +41,8 @@ const HARD = inboundMail("m1", {
 
 /** On the screen of received mail, with some that is hard to measure. */
 const withMail = (state: State): State =>
-  applyNews(after(state, "4"), { is: "inbound", rows: [HARD, inboundMail("m2")] }).state
+  applyNews(after(state, "4"), { is: "rows", list: "inbound", rows: [HARD, inboundMail("m2")] })
+    .state
 
 /** On the screen of the audience, with a name that is hard to measure and a publish that runs. */
 function withAudience(state: State): State {
@@ -50,14 +51,13 @@ function withAudience(state: State): State {
     topicRow("b"),
   ]
   const known = applyNews(after(state, "6"), {
-    is: "topics",
-    search: "",
+    ...{ is: "rows", list: "topics" },
     rows: topics,
     more: false,
   }).state
   const running = publishRow("p1", { status: "fanning_out", completed_at: null })
   const publishes = [running, publishRow("p2", { status: "failed", status_reason: "expired" })]
-  return applyNews(known, { is: "publishes", topic_key: "news", rows: publishes }).state
+  return applyNews(known, { is: "rows", list: "publishes", of: "news", rows: publishes }).state
 }
 
 /** A monitor in every posture, with text that is hard to measure. */
@@ -101,7 +101,7 @@ function postures(columns: number, lines: number): State[] {
     withMail(start),
     after(withMail(start), "<enter>"),
     applyNews(after(withMail(start), "<enter>"), {
-      ...{ is: "detail", screen: "inbound", id: HARD.id, found: HARD },
+      ...{ is: "detail", screen: "inbound", id: HARD.id, tab: "Timeline", found: HARD },
     }).state,
     after(withMail(start), "R"),
   ]
@@ -163,7 +163,8 @@ test("however long what is asked about, the answers are seen", () => {
 })
 
 test("what the status line tells fits, the most important first", () => {
-  const sending = { is: "sending" as const, status: "throttled", reason: "bounce_rate=6.1%" }
+  const of = { sending: { status: "throttled", reason: "bounce_rate=6.1%" } }
+  const sending = { is: "known" as const, of }
   const state = applyNews(monitorWith(5, 60, 12), sending).state
   const [line = ""] = linesOf(state, false)
   expect(line).toStartWith("┌ belfry · acme/prod ─ throttled (bounce_rate=6.1%) ")

@@ -2,9 +2,11 @@ import { expect, test } from "bun:test"
 import { openClient } from "../../../cli/lib/client"
 import { NOBODY } from "../../../cli/lib/profiles"
 import { openActions } from "../../../cli/tui/actions"
+import { press } from "../../../cli/tui/press"
 import type { Intent } from "../../../cli/tui/state"
-import type { News } from "../../../cli/tui/update"
+import { applyNews, type News } from "../../../cli/tui/update"
 import { email, FakeApi, ID, KEY, received } from "../fake-api"
+import { monitorWith, readOf } from "./rows"
 
 /** What comes of an intent. */
 async function newsOf(api: FakeApi, intent: Intent): Promise<News> {
@@ -25,7 +27,7 @@ function withEmail(more: object): FakeApi {
   return api
 }
 
-const openMessage = { do: "load_message", id: ID, tab: "Timeline" } as const
+const openMessage = readOf("messages", ID)
 
 test("a bounced message brings the reports about it, oldest first, and those of no other", async () => {
   using api = withEmail({ status: "bounced", timeline: timeline("email.bounced") })
@@ -63,11 +65,13 @@ test("received mail is read, and opened, and its event sent again", async () => 
   api.data("GET /v1/inbound-emails", [received()])
   api.data(`GET /v1/inbound-emails/${ID}`, received())
   api.data(`POST /v1/inbound-emails/${ID}/redeliver`, { deliveries: [{}, {}] })
-  const list = await newsOf(api, { do: "load_inbound" })
-  expect(list).toMatchObject({ is: "inbound", rows: [{ id: ID }] })
-  const one = await newsOf(api, { do: "load_inbound_mail", id: ID })
+  const list = await newsOf(api, { do: "load_list", list: "inbound" })
+  expect(list).toMatchObject({ is: "rows", list: "inbound", rows: [{ id: ID }] })
+  const one = await newsOf(api, readOf("inbound", ID))
   expect(one).toMatchObject({ is: "detail", screen: "inbound", id: ID, found: { id: ID } })
-  const sent = await newsOf(api, { do: "redeliver", id: ID })
+  const screen = applyNews(press(monitorWith(0), "4").state, list).state
+  const [redelivery] = press(press(screen, "R").state, "y").intents
+  const sent = redelivery && (await newsOf(api, redelivery))
   expect(sent).toEqual({ is: "notice", text: "2 deliveries are sent again" })
 })
 
@@ -75,14 +79,14 @@ test("a key without the scope, and an older server, are told where the mail woul
   using api = new FakeApi()
   api.error("GET /v1/inbound-emails", 403, "forbidden", { required_scope: "inbound:read" })
   const problem = "this needs a key with the scope inbound:read"
-  expect(await newsOf(api, { do: "load_inbound" })).toEqual({
+  expect(await newsOf(api, { do: "load_list", list: "inbound" })).toEqual({
     is: "problem",
     screen: "inbound",
     problem,
   })
   api.error("GET /v1/inbound-emails", 404, "not_found")
   const absent = "this server does not have this screen"
-  expect(await newsOf(api, { do: "load_inbound" })).toEqual({
+  expect(await newsOf(api, { do: "load_list", list: "inbound" })).toEqual({
     is: "problem",
     screen: "inbound",
     problem: absent,

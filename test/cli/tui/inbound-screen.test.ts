@@ -1,14 +1,13 @@
 import { describe, expect, test } from "bun:test"
 import { painter } from "../../../cli/lib/terminal"
-import { detailLines } from "../../../cli/tui/detail-lines"
-import { bodyLines, infoLine } from "../../../cli/tui/frame"
+import { bodyLines, detailLines, infoLine } from "../../../cli/tui/frame"
 import { messageText } from "../../../cli/tui/messages-screen"
 import { screenLines } from "../../../cli/tui/monitor"
 import { press } from "../../../cli/tui/press"
 import type { Intent, State } from "../../../cli/tui/state"
 import { applyNews } from "../../../cli/tui/update"
 import type { Components } from "../../../src/client/components"
-import { idAt, inboundMail, monitorWith, NOW } from "./rows"
+import { idAt, inboundMail, monitorWith, NOW, readOf } from "./rows"
 
 const MESSAGE = idAt(NOW, 7)
 const plain = painter(false)
@@ -32,11 +31,12 @@ const mails = [
   inboundMail("m1"),
 ]
 
-const OPENED = { is: "detail", screen: "inbound", id: "m3" } as const
+const OPENED = { is: "detail", screen: "inbound", id: "m3", tab: "Timeline" } as const
 
 /** The inbound screen with three mails; the newest is chosen. */
 const screen = (columns = 130): State =>
-  applyNews(press(monitorWith(0, columns), "4").state, { is: "inbound", rows: mails }).state
+  applyNews(press(monitorWith(0, columns), "4").state, { is: "rows", list: "inbound", rows: mails })
+    .state
 
 function pressed(state: State, ...keys: string[]): { state: State; intents: Intent[] } {
   const intents: Intent[] = []
@@ -61,7 +61,7 @@ describe("the screen of received mail", () => {
   test("says that it loads, that there is none, and why it cannot be read", () => {
     const empty = press(monitorWith(0), "4").state
     expect(bodyLines(empty, plain, false).join("")).toContain("loading…")
-    const none = applyNews(empty, { is: "inbound", rows: [] }).state
+    const none = applyNews(empty, { is: "rows", list: "inbound", rows: [] }).state
     expect(bodyLines(none, plain, false).join("")).toContain("no mail came in yet")
     const problem = "this needs a key with the scope inbound:read"
     const refused = applyNews(empty, { is: "problem", screen: "inbound", problem }).state
@@ -70,16 +70,16 @@ describe("the screen of received mail", () => {
 
   test("stays at the newest mail until another one is chosen", () => {
     const newer = [inboundMail("m4"), ...mails]
-    const followed = applyNews(screen(), { is: "inbound", rows: newer }).state
+    const followed = applyNews(screen(), { is: "rows", list: "inbound", rows: newer }).state
     expect(followed.lists.inbound.position.selected).toBe("m4")
     const { state } = pressed(screen(), "j")
-    const kept = applyNews(state, { is: "inbound", rows: newer }).state
+    const kept = applyNews(state, { is: "rows", list: "inbound", rows: newer }).state
     expect(kept.lists.inbound.position.selected).toBe("m2")
   })
 
   test("opens a mail, shows what it reports, and goes on to its neighbours", () => {
     const opened = pressed(screen(), "<enter>")
-    expect(opened.intents).toEqual([{ do: "load_inbound_mail", id: "m3" }])
+    expect(opened.intents).toEqual([readOf("inbound", "m3")])
     const found = mails[0] ?? null
     const { state } = applyNews(opened.state, { ...OPENED, found })
     const lines = detailLines(state, 90, false).map((line) => line.trim())
@@ -88,7 +88,7 @@ describe("the screen of received mail", () => {
     expect(lines).toContain("at mx2.elsewhere.test")
     expect(lines).toContain("checked   spf pass  dkim pass  dmarc pass  arc none")
     expect(lines).toContain("Where is my order?")
-    expect(pressed(state, "n").intents).toEqual([{ do: "load_inbound_mail", id: "m2" }])
+    expect(pressed(state, "n").intents).toEqual([readOf("inbound", "m2")])
     expect(pressed(state, "<escape>").state.details.inbound).toBeUndefined()
     const late = applyNews(pressed(state, "n").state, { ...OPENED, found }).state
     expect(late.details.inbound?.found).toBeNull()
@@ -96,7 +96,7 @@ describe("the screen of received mail", () => {
 
   test("m opens the message that the mail answers, and says so where there is none", () => {
     const { state, intents } = pressed(screen(), "m")
-    expect(intents).toEqual([{ do: "load_message", id: MESSAGE, tab: "Timeline" }])
+    expect(intents).toEqual([readOf("messages", MESSAGE)])
     expect([state.screen, state.details.messages?.id]).toEqual(["messages", MESSAGE])
     const none = pressed(screen(), "j", "m")
     expect(none.intents).toEqual([])
@@ -110,14 +110,16 @@ describe("the screen of received mail", () => {
       "Send the event of the mail from Ann <ann@elsewhere.test> again?",
     ])
     expect(pressed(asked.state, "n").intents).toEqual([])
-    expect(pressed(asked.state, "y").intents).toEqual([{ do: "redeliver", id: "m3" }])
+    expect(pressed(asked.state, "y").intents).toMatchObject([
+      { input: { params: { inbound_id: "m3" } } },
+    ])
     expect(pressed(screen(), ":", ..."redeliver", "<enter>").state.question).not.toBeNull()
     expect(pressed(screen(), "y").intents).toEqual([{ do: "copy", text: "m3" }])
   })
 
   test("is opened by its word, too, and asks for its mails", () => {
     const { state, intents } = pressed(monitorWith(1), ":", ..."inbound", "<enter>")
-    expect([state.screen, intents]).toEqual(["inbound", [{ do: "load_inbound" }]])
+    expect([state.screen, intents]).toEqual(["inbound", [{ do: "load_list", list: "inbound" }]])
   })
 })
 

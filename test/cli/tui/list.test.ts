@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test"
-import { followed, kept, moved, scrolled, TOP_OF_LIST } from "../../../cli/tui/layout"
+import { followed, kept, moved, scrolled } from "../../../cli/tui/lists"
+import { TOP_OF_LIST } from "../../../cli/tui/state"
 
 const items = (from: number, count: number) =>
   Array.from({ length: count }, (_, n) => ({ id: `m${from - n}` }))

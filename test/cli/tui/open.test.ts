@@ -44,7 +44,7 @@ test("a key that may not read events still shows emails", async () => {
   }
   api.data("GET /v1/health", { time: new Date().toISOString() })
   const words = ["tui", "--url", api.url, "--api-key", KEY]
-  const { exit } = await onTerminal(words, { until: "(polling)", type: "q" })
+  const { exit } = await onTerminal(words, { until: "● polling", type: "q" })
   expect(exit).toBe(0)
 })
 

@@ -5,10 +5,15 @@ import { press } from "../../../cli/tui/press"
 import type { Intent, State } from "../../../cli/tui/state"
 import { applyNews } from "../../../cli/tui/update"
 import type { Components } from "../../../src/client/components"
-import { endpoint, monitorWith } from "./rows"
+import { endpoint, monitorWith, readOf } from "./rows"
 
 type Webhook = Components["Webhook"]
 type Delivery = Components["Delivery"]
+
+const ONE = "POST /v1/webhooks/{webhook_id}"
+
+/** The chosen endpoint. */
+const A = { webhook_id: "a" }
 
 const PROBLEM = { is: "problem", screen: "webhooks" } as const
 
@@ -36,10 +41,10 @@ const delivery = (id: string, webhook_id: string): Delivery => ({
 function screen(): State {
   const on = press(monitorWith(0), "2").state
   const endpoints = [endpoint("a"), endpoint("b")]
-  const there = applyNews(on, { is: "endpoints", rows: endpoints })
-  expect(there.intents).toEqual([{ do: "load_deliveries", webhook_id: "a" }])
+  const there = applyNews(on, { is: "rows", list: "endpoints", rows: endpoints })
+  expect(there.intents).toEqual([{ do: "load_list", list: "deliveries", of: "a" }])
   const deliveries = [delivery("d2", "a"), delivery("d1", "a")]
-  return applyNews(there.state, { is: "deliveries", webhook_id: "a", rows: deliveries }).state
+  return applyNews(there.state, { is: "rows", list: "deliveries", of: "a", rows: deliveries }).state
 }
 
 function pressed(state: State, ...keys: string[]): { state: State; intents: Intent[] } {
@@ -55,8 +60,13 @@ function pressed(state: State, ...keys: string[]): { state: State; intents: Inte
 
 test("another endpoint brings its own deliveries, and late ones of the other are not taken", () => {
   const { state, intents } = pressed(screen(), "j")
-  expect(intents).toEqual([{ do: "load_deliveries", webhook_id: "b" }])
-  const late = { is: "deliveries" as const, webhook_id: "a", rows: [delivery("d3", "a")] }
+  expect(intents).toEqual([{ do: "load_list", list: "deliveries", of: "b" }])
+  const late = {
+    is: "rows" as const,
+    list: "deliveries" as const,
+    of: "a",
+    rows: [delivery("d3", "a")],
+  }
   expect(applyNews(state, late).state.lists.deliveries.rows).toBeNull()
 })
 
@@ -64,7 +74,8 @@ test("the chosen endpoint stays chosen when others are made before it", () => {
   const { state } = pressed(screen(), "j")
   const endpoints = [endpoint("c"), endpoint("a"), endpoint("b")]
   expect(
-    applyNews(state, { is: "endpoints", rows: endpoints }).state.lists.endpoints.position.selected,
+    applyNews(state, { is: "rows", list: "endpoints", rows: endpoints }).state.lists.endpoints
+      .position.selected,
   ).toBe("b")
 })
 
@@ -74,7 +85,12 @@ test("deliveries show the end of their event's id, which tells them apart", () =
     event_id: `evt_0199a1c2-0000-7000-8000-0000${end}`,
   }))
   const deliveries = [first as Delivery, second as Delivery]
-  const { state } = applyNews(screen(), { is: "deliveries", webhook_id: "a", rows: deliveries })
+  const { state } = applyNews(screen(), {
+    is: "rows",
+    list: "deliveries",
+    of: "a",
+    rows: deliveries,
+  })
   for (const columns of [104, 142]) {
     const text = bodyLines({ ...state, columns }, painter(false), false).join("\n")
     expect(text).toMatch(/11112222 +email\.sent .*\n.*33334444 +email\.sent /)
@@ -84,7 +100,7 @@ test("deliveries show the end of their event's id, which tells them apart", () =
 
 test("a delivery is opened from below, and Esc goes back step by step", () => {
   const opened = pressed(screen(), "<enter>", "j", "<enter>")
-  expect(opened.intents).toEqual([{ do: "load_delivery", webhook_id: "a", id: "d1" }])
+  expect(opened.intents).toEqual([readOf("webhooks", "d1", "a")])
   const back = pressed(opened.state, "<escape>").state
   expect([back.details.webhooks, back.lower.webhooks]).toEqual([undefined, true])
   expect(pressed(opened.state, "<escape>", "<escape>").state.lower.webhooks).toBe(false)
@@ -97,16 +113,26 @@ test("a retry needs a delivery, and a yes", () => {
     "Attempt the delivery of email.sent again?",
     [],
   ])
-  expect(pressed(asked.state, "y").intents).toEqual([{ do: "retry", webhook_id: "a", id: "d2" }])
+  expect(pressed(asked.state, "y").intents).toMatchObject([
+    {
+      name: `${ONE}/deliveries/{delivery_id}/retry`,
+      input: { params: { webhook_id: "a", delivery_id: "d2" } },
+    },
+  ])
 })
 
 test("a replay asks since when, then whether", () => {
   const asked = pressed(screen(), "R", "<enter>")
   expect(asked.state.question?.text).toBe("Send held events since 1h to https://a.test/hook again?")
-  const deed = { do: "replay", webhook_id: "a", since: "1h", status: "held" }
-  expect(pressed(asked.state, "y").intents).toEqual([deed as Intent])
-  const other = pressed(screen(), "R", "<ctrl-u>", ..."2d all", "<enter>", "y").intents
-  expect(other).toEqual([{ ...deed, since: "2d", status: "all" } as Intent])
+  expect(pressed(asked.state, "y").intents).toMatchObject([
+    { name: `${ONE}/replay`, input: { params: A, body: { status: "held" } } },
+  ])
+  const [other] = pressed(screen(), "R", "<ctrl-u>", ..."2d all", "<enter>", "y").intents
+  const body =
+    other?.do === "change" ? (other.input.body as { since: string; status: string }) : null
+  expect(body?.status).toBe("all")
+  const days = (Date.now() - Date.parse(body?.since ?? "")) / 86_400_000
+  expect(days).toBeCloseTo(2, 2)
   const wrong = pressed(screen(), "R", "<ctrl-u>", ..."soon", "<enter>").state
   expect(wrong.prompt?.problem).toContain("not a time")
   const odd = pressed(screen(), "R", "<ctrl-u>", ..."1h some", "<enter>").state
@@ -114,46 +140,54 @@ test("a replay asks since when, then whether", () => {
 })
 
 test("a test goes to the chosen endpoint at once", () => {
-  expect(pressed(screen(), "t").intents).toEqual([{ do: "test", webhook_id: "a" }])
+  expect(pressed(screen(), "t").intents).toMatchObject([
+    { name: `${ONE}/test`, input: { params: A } },
+  ])
 })
 
 test("what is held goes out or waits, as whoever enables it says", () => {
   const off = { status: "disabled", disabled_reason: "paused", held_count: 1204 } as const
   const on = (more: Partial<Webhook>) =>
-    applyNews(screen(), { is: "endpoints", rows: [endpoint("a", more)] }).state
+    applyNews(screen(), { is: "rows", list: "endpoints", rows: [endpoint("a", more)] }).state
   const asked = pressed(on(off), "e")
   expect(asked.state.question?.text).toBe(
     "Enable it and send 1,204 held events? https://a.test/hook",
   )
   expect(infoLine(asked.state, painter(false))).toContain("  y send them / o only enable / n")
-  const deed = { do: "enable", webhook_id: "a" } as const
-  expect(pressed(asked.state, "y").intents).toEqual([{ ...deed, replay: "held" }])
-  expect(pressed(asked.state, "o").intents).toEqual([{ ...deed, replay: "none" }])
+  const enabling = (replay: string) => [
+    { name: `${ONE}/enable`, input: { params: A, body: { replay } } },
+  ]
+  expect(pressed(asked.state, "y").intents).toMatchObject(enabling("held"))
+  expect(pressed(asked.state, "o").intents).toMatchObject(enabling("none"))
   for (const key of ["n", "<enter>", "<escape>", "e"]) {
     expect(pressed(asked.state, key).intents).toEqual([])
   }
   const empty = pressed(on({ ...off, held_count: 0 }), "e", "y")
-  expect(empty.intents).toEqual([{ ...deed, replay: "none" }])
+  expect(empty.intents).toMatchObject(enabling("none"))
 })
 
 test("pausing and disabling ask first, and what is so already is said", () => {
   expect(pressed(screen(), "p").state.question?.text).toStartWith("Pause it, and hold its events")
-  expect(pressed(screen(), "p", "y").intents).toEqual([{ do: "pause", webhook_id: "a" }])
-  expect(pressed(screen(), "d", "y").intents).toEqual([{ do: "disable", webhook_id: "a" }])
+  expect(pressed(screen(), "p", "y").intents).toMatchObject([
+    { name: `${ONE}/pause`, input: { params: A } },
+  ])
+  expect(pressed(screen(), "d", "y").intents).toMatchObject([
+    { name: `${ONE}/disable`, input: { params: A } },
+  ])
   const active = pressed(screen(), "e").state
   expect([active.question, active.notice?.text]).toEqual([
     null,
     "the endpoint is active: p pauses it, d disables it",
   ])
   const endpoints = [endpoint("a", { status: "disabled", disabled_reason: "gone" })]
-  const off = applyNews(screen(), { is: "endpoints", rows: endpoints }).state
+  const off = applyNews(screen(), { is: "rows", list: "endpoints", rows: endpoints }).state
   expect(pressed(off, "p").state.notice?.text).toBe("the endpoint is off: e enables it")
 })
 
 test("commands switch an endpoint also where its delivery is opened", () => {
   const opened = pressed(screen(), "<enter>", "<enter>").state
-  expect(pressed(opened, ":", ..."pause", "<enter>", "y").intents).toEqual([
-    { do: "pause", webhook_id: "a" },
+  expect(pressed(opened, ":", ..."pause", "<enter>", "y").intents).toMatchObject([
+    { name: `${ONE}/pause`, input: { params: A } },
   ])
   const elsewhere = pressed(screen(), "1", ":", ..."enable", "<enter>").state
   expect(elsewhere.prompt?.problem).toBe("enable works in webhooks: open it first")
@@ -163,14 +197,14 @@ test("the line of keys names what may be done with the endpoint now", () => {
   const line = (state: State) => keyLine(state, painter(false))
   expect(line(screen())).toContain("p pause")
   const endpoints = [endpoint("a", { status: "disabled", disabled_reason: "manual" })]
-  const off = applyNews(screen(), { is: "endpoints", rows: endpoints }).state
+  const off = applyNews(screen(), { is: "rows", list: "endpoints", rows: endpoints }).state
   expect(line(off)).toContain("e enable")
   expect(line(off)).not.toContain("pause")
 })
 
 test("the line of keys names none that does nothing before an endpoint is there", () => {
   const opened = press(monitorWith(0), "2").state
-  const none = applyNews(opened, { is: "endpoints", rows: [] }).state
+  const none = applyNews(opened, { is: "rows", list: "endpoints", rows: [] }).state
   for (const state of [opened, none]) {
     const keys = keyLine(state, painter(false)).replace(/[└┘─]/g, "").trim()
     expect(keys).toBe("? help  q quit")

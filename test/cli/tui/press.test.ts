@@ -4,7 +4,7 @@ import { press } from "../../../cli/tui/press"
 import { command_words, everywhere } from "../../../cli/tui/screens"
 import type { Intent, State } from "../../../cli/tui/state"
 import { applyNews } from "../../../cli/tui/update"
-import { fact, idAt, monitorWith, NOW } from "./rows"
+import { fact, idAt, monitorWith, NOW, readOf } from "./rows"
 
 /** Presses keys one after the other; gives where that leads and everything that was asked for. */
 function pressed(state: State, ...keys: string[]): { state: State; intents: Intent[] } {
@@ -25,17 +25,17 @@ const shownOf = (state: State) => rowsOf(state).map(({ subject }) => subject)
 test("number keys are the screens that exist, and the others do nothing", () => {
   const start = monitorWith(1)
   expect(pressed(start, "2").state.screen).toBe("webhooks")
-  expect(pressed(start, "2").intents).toEqual([{ do: "load_endpoints" }])
+  expect(pressed(start, "2").intents).toEqual([{ do: "load_list", list: "endpoints" }])
   expect(pressed(start, "3").state.screen).toBe("queue")
   expect(pressed(start, "3", "1").state.screen).toBe("messages")
   expect(pressed(start, "4").state.screen).toBe("inbound")
-  expect(pressed(start, "4").intents).toEqual([{ do: "load_inbound" }])
+  expect(pressed(start, "4").intents).toEqual([{ do: "load_list", list: "inbound" }])
   expect(pressed(start, "5").state.screen).toBe("reputation")
-  expect(pressed(start, "5").intents).toEqual([{ do: "load_reputation" }])
+  expect(pressed(start, "5").intents).toEqual([{ do: "load_page", screen: "reputation" }])
   expect(pressed(start, "6").state.screen).toBe("audience")
-  expect(pressed(start, "6").intents).toEqual([{ do: "load_topics" }])
+  expect(pressed(start, "6").intents).toEqual([{ do: "load_list", list: "topics" }])
   expect(pressed(start, "7").state.screen).toBe("box")
-  expect(pressed(start, "7").intents).toEqual([{ do: "load_box" }])
+  expect(pressed(start, "7").intents).toEqual([{ do: "load_page", screen: "box" }])
   for (const key of ["8", "9", "0"]) expect(pressed(start, key).state).toEqual(start)
 })
 
@@ -140,7 +140,7 @@ test("near the end of the list older messages are asked for, once", () => {
 
 test("a message is opened, its tabs are walked in a circle, and Esc goes back", () => {
   const opened = pressed(monitorWith(3), "<enter>")
-  expect(opened.intents).toEqual([{ do: "load_message", id: idAt(NOW + 2, 2), tab: "Timeline" }])
+  expect(opened.intents).toEqual([readOf("messages", idAt(NOW + 2, 2))])
   const walked = pressed(opened.state, "<left>", "<right>", "<tab>", "l", "<right>", "<right>")
   expect(walked.state.details.messages?.tab).toBe("Events")
   expect(pressed(walked.state, "<escape>").state.details.messages).toBeUndefined()
@@ -155,7 +155,7 @@ test("what happens to an opened message has it read again", () => {
   const { state } = pressed(monitorWith(3), "<enter>")
   const heard = (n: number) =>
     applyNews(state, { is: "facts", facts: [fact(n, "complained")] }).intents
-  expect(heard(2)).toEqual([{ do: "load_message", id: idAt(NOW + 2, 2), tab: "Timeline" }])
+  expect(heard(2)).toEqual([readOf("messages", idAt(NOW + 2, 2))])
   expect(heard(1)).toEqual([])
 })
 
@@ -165,7 +165,9 @@ test("resending asks first, and only y is a yes", () => {
   expect(asked.intents).toEqual([])
   expect(pressed(asked.state, "<enter>").intents).toEqual([])
   expect(pressed(asked.state, "n", "y").intents).toEqual([{ do: "copy", text: idAt(NOW, 0) }])
-  expect(pressed(asked.state, "y").intents).toEqual([{ do: "resend", id: idAt(NOW, 0) }])
+  expect(pressed(asked.state, "y").intents).toMatchObject([
+    { name: "POST /v1/emails/{email_id}/resend", input: { params: { email_id: idAt(NOW, 0) } } },
+  ])
 })
 
 test("keys that mean one message mean nothing where there is none", () => {

@@ -1,5 +1,11 @@
 import type { MessageRow, RowUpdate } from "../../../cli/tui/message-rows"
-import { type BoxFacts, initialState, type State } from "../../../cli/tui/state"
+import {
+  type BoxFacts,
+  initialState,
+  type Load,
+  type Opened,
+  type State,
+} from "../../../cli/tui/state"
 import { applyNews } from "../../../cli/tui/update"
 import type { Components } from "../../../src/client/components"
 
@@ -40,6 +46,11 @@ export const fact = (n: number, status: string, more: Partial<RowUpdate> = {}): 
   subject: `Number ${n}`,
   status,
   ...more,
+})
+
+/** That a record is read which was opened. */
+export const readOf = (screen: keyof Opened, id: string, of: string | null = null): Load => ({
+  ...{ do: "load_detail", screen, id, of, tab: "Timeline" },
 })
 
 /** A monitor that has heard of so many delivered messages, and has no more to load. */
