@@ -263,6 +263,10 @@ const GONE: [string, RegExp][] = [
     "a half of a thought of templates or tracking in a file of its own",
     /^src\/(templates\/(slow-templates|template-uses)|tracking\/untracked-html)\.ts$/,
   ],
+  [
+    "a reader of a body that checks the schema itself",
+    /\bwithEmail\b|\bcheck\((schemas\.)?[A-Z]\w*, body, problems\)/,
+  ],
   ["a second way to lock a project", /\bholdProject\b/],
   ["a page that a route puts together by hand", /\b(asPage|keyById)\b/],
   [

@@ -1,30 +1,24 @@
 import type { Static } from "@sinclair/typebox"
 import { Problems } from "../core/errors"
-import { check } from "../http/validate"
 import type { DomainPatch, NewDomain } from "./domains"
 import { isSelector } from "./key-rotation"
 import { isLabels, readDomain } from "./names"
 import type { RecordTargets } from "./record-targets"
-import * as schemas from "./schemas"
+import type * as schemas from "./schemas"
 
 const NO_LABEL =
   "The value must have only letters, digits and hyphens, such as bounce, and at most 63 characters."
 /** Of the embedded mailbox, which needs no records. */
 const MAILBOX = "mailbox.test"
 
-const NOTHING: NewDomain = {
-  domain: "",
-  receiving: false,
-  tracking_subdomain: null,
-  return_path: "bounce",
-  dkim_selector: "svc1",
-}
+const RETURN_PATH = "bounce"
+const SELECTOR = "svc1"
 
 /** What a domain is made of. Names become lower case and A-labels. */
-export function readNewDomain(body: unknown, problems: Problems): NewDomain {
-  check(schemas.NewDomain, body, problems)
-  if (problems.any) return NOTHING
-  const given = body as Static<typeof schemas.NewDomain>
+export function readNewDomain(
+  given: Static<typeof schemas.NewDomain>,
+  problems: Problems,
+): NewDomain {
   const read = readDomain(given.domain)
   if ("reason" in read) problems.add("domain", "invalid", read.reason)
   else if (read.name === MAILBOX)
@@ -33,7 +27,7 @@ export function readNewDomain(body: unknown, problems: Problems): NewDomain {
       "invalid",
       "mailbox.test is the embedded mailbox. It is always verified; do not add it.",
     )
-  const dkim_selector = (given.dkim_selector ?? NOTHING.dkim_selector).toLowerCase()
+  const dkim_selector = (given.dkim_selector ?? SELECTOR).toLowerCase()
   if (!isSelector(dkim_selector)) {
     problems.add(
       "dkim_selector",
@@ -41,16 +35,11 @@ export function readNewDomain(body: unknown, problems: Problems): NewDomain {
       "The value must be one label of letters, digits and hyphens, such as svc2.",
     )
   }
-  const parts = readParts(given, problems)
-  const { return_path = NOTHING.return_path, tracking_subdomain = null, receiving = false } = parts
+  const parts = readPatch(given, problems)
+  const { return_path = RETURN_PATH, tracking_subdomain = null, receiving = false } = parts
   refuseSame(return_path, tracking_subdomain, problems)
   const domain = "name" in read ? read.name : ""
   return { domain, receiving, tracking_subdomain, return_path, dkim_selector }
-}
-
-export function readPatch(body: unknown, problems: Problems): DomainPatch {
-  check(schemas.DomainPatch, body, problems)
-  return problems.any ? {} : readParts(body as Static<typeof schemas.DomainPatch>, problems)
 }
 
 /** Two records of one name would shut each other out: a CNAME stands alone. */
@@ -72,7 +61,11 @@ export function refuseUnavailable({ receives }: RecordTargets, wanted: DomainPat
   problems.throwIfAny()
 }
 
-function readParts(given: Static<typeof schemas.DomainPatch>, problems: Problems): DomainPatch {
+/** Reads what of a domain may change. */
+export function readPatch(
+  given: Static<typeof schemas.DomainPatch>,
+  problems: Problems,
+): DomainPatch {
   const { receiving, return_path, tracking_subdomain } = given
   const parts: DomainPatch = {}
   if (receiving !== undefined) parts.receiving = receiving

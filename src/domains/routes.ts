@@ -238,7 +238,7 @@ const checkRoutes = (parts: DomainParts): AnyRoute[] => [
       "Add the new record. After a check sees it, the new key signs mail. You may remove the old record after 7 days; its `hint` says when.",
     body: schemas.Rotation,
     example: { selector: "svc2" },
-    read: readRotation,
+    readRaw: readRotation,
     response: schemas.Domain,
     errors: ["conflict"],
     handle: (call) => rotateKey(parts, call),

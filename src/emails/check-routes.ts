@@ -73,7 +73,7 @@ export const checkRoutes = (parts: PreflightParts): AnyRoute[] => [
       subject: "Your receipt",
       html: '<p>Thank you for your <a href="https://example.com/orders/1042">order</a>.</p>',
     },
-    read: readSendEmail,
+    readRaw: readSendEmail,
     response: Preflight,
     limit: SEND_LIMIT_BYTES,
     handle: async ({ caller, body }) => ({ data: await preflight(parts, caller, body) }),

@@ -1,15 +1,14 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import { invalid, type Problems } from "../core/errors"
-import { oneOf } from "../http/field-schemas"
+import { invalid } from "../core/errors"
+import { oneOf, ruledText } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
 import type { ServerHealth } from "../http/server-health"
 import { type Conversation, Upgrade } from "../http/sockets"
-import { check } from "../http/validate"
 import { anything, eventId, flag, text, time, word } from "../lib/record-fields"
 import { isSecret, newSecret } from "../lib/signature"
 import type { Reader, Store } from "../store/store"
-import { type SimulatedEvent, trigger } from "./emit"
+import { trigger } from "./emit"
 import * as feed from "./feed"
 import { lastPosition, positionOf } from "./feed"
 import type { MessageWatchers } from "./message-watchers"
@@ -84,7 +83,9 @@ const feedQuery = t.Object({
 })
 
 const Trigger = t.Object({
-  type: t.String({ maxLength: 64 }),
+  type: ruledText({ maxLength: 64 }, (type) =>
+    lookup(type) ? undefined : ["unknown_type", noSuchType(type)],
+  ),
   data: t.Optional(
     t.Record(t.String(), t.Unknown(), { description: "Fields that replace those of the example." }),
   ),
@@ -120,7 +121,6 @@ export const eventRoutes = (store: Store, health: ServerHealth): AnyRoute[] => [
       "The event has the data of the example, your changes and `data.simulated: true`. It is delivered like any other event.",
     body: Trigger,
     example: { type: "email.bounced", data: { recipient_email: "ann@example.com" } },
-    read: readTrigger,
     response: Envelope,
     idempotent: true,
     handle: ({ caller, body, claim }) =>
@@ -177,14 +177,6 @@ async function read(
   const next = is_full ? rows.at(-1) : (found.end ?? feed.later(rows.at(-1), end))
   const meta = { next_after: next?.id ?? query.after ?? null, has_more }
   return { top: { has_more }, data: rows.map(feed.envelopeOf), meta }
-}
-
-function readTrigger(body: unknown, problems: Problems): SimulatedEvent {
-  check(Trigger, body, problems)
-  if (problems.any) return { type: "" }
-  const { type, data } = body as Static<typeof Trigger>
-  if (!lookup(type)) problems.add("type", "unknown_type", noSuchType(type))
-  return { type, ...(data && { data }) }
 }
 
 export interface StreamParts {

@@ -1,6 +1,7 @@
-import { Type as t } from "@sinclair/typebox"
+import { type Static, type TSchema, Type as t } from "@sinclair/typebox"
 import { type ApiError, Problems, problemError } from "../core/errors"
 import { anything, count, text } from "../lib/record-fields"
+import { check, isObject } from "./validate"
 
 /** Items of one request, with what is wrong with some of them: a bad one does not stop the others. */
 export interface BulkItems<Item> {
@@ -8,19 +9,21 @@ export interface BulkItems<Item> {
   failed: { index: number; error: ApiError }[]
 }
 
-interface BulkList<Item> {
+interface BulkList<Item, Schema extends TSchema> {
   /** The field of the body that holds the list. */
   name: string
   most: number
   least?: number
-  /** Adds what is wrong with an item to its own problems. */
-  read: (item: object, problems: Problems) => Item
+  /** Of an item. */
+  schema: Schema
+  /** Adds to the problems of an item what its schema cannot say. */
+  read: (item: Static<Schema>, problems: Problems) => Item
 }
 
 /** Only the size of the list is a problem of the request; each item keeps its own. */
-export function readItems<Item>(
+export function readItems<Item, Schema extends TSchema>(
   body: unknown,
-  { name, most, least = 0, read }: BulkList<Item>,
+  { name, most, least = 0, schema, read }: BulkList<Item, Schema>,
   problems: Problems,
 ): BulkItems<Item> {
   const items: BulkItems<Item> = { given: [], failed: [] }
@@ -29,31 +32,17 @@ export function readItems<Item>(
   else if (!Array.isArray(list) || list.length > most || list.length < least) {
     const size = least === 0 ? `at most ${most}` : `${least} to ${most}`
     problems.add(name, "invalid", `The value must be a list of ${size} items.`)
-  } else for (const [index, item] of list.entries()) readOne(items, { name, index, item, read })
-  return items
-}
-
-interface OneOfBulk<Item> {
-  name: string
-  index: number
-  item: unknown
-  read: BulkList<Item>["read"]
-}
-
-function readOne<Item>(
-  { given, failed }: BulkItems<Item>,
-  { name, index, item, read }: OneOfBulk<Item>,
-) {
-  const own = new Problems(`${name}.${index}.`)
-  if (typeof item !== "object" || item === null || Array.isArray(item)) {
-    const error = new Problems()
-    error.add(`${name}.${index}`, "invalid", "The value must be an object.")
-    failed.push({ index, error: problemError(error.list) })
-    return
+  } else {
+    for (const [index, item] of list.entries()) {
+      const own = new Problems(isObject(item) ? `${name}.${index}.` : "")
+      if (isObject(item)) check(schema, item, own)
+      else own.add(`${name}.${index}`, "invalid", "The value must be an object.")
+      const value = own.any ? undefined : read(item as Static<Schema>, own)
+      if (own.any) items.failed.push({ index, error: problemError(own.list) })
+      else items.given.push({ index, item: value as Item })
+    }
   }
-  const value = read(item, own)
-  if (own.any) failed.push({ index, error: problemError(own.list) })
-  else given.push({ index, item: value })
+  return items
 }
 
 /** The items that failed, as an answer names them. */

@@ -1,5 +1,6 @@
-import { type TSchema, Type as t } from "@sinclair/typebox"
+import { type TSchema, type TString, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
+import { isMailbox, notOneAddress } from "../lib/address"
 import { id } from "../lib/record-fields"
 import { isLonger, SLUG } from "../lib/text"
 import { isExactlyCarried } from "./json"
@@ -18,6 +19,21 @@ export const slugText = () =>
 
 export const orNull = <Schema extends ReturnType<typeof t.String>>(schema: Schema) =>
   t.Union([schema, t.Null()])
+
+/** A code and a sentence for a text that is wrong. */
+export type TextRule = (text: string) => readonly [code: string, message: string] | undefined
+
+export const RULE = Symbol("rule")
+
+/** A text with a rule that JSON Schema cannot say. */
+export const ruledText = (options: Parameters<typeof t.String>[0], rule: TextRule) =>
+  ({ ...t.String(options), [RULE]: rule }) as TString
+
+/** One mail address. */
+export const mailboxText = (options: Parameters<typeof t.String>[0] = {}) =>
+  ruledText(options, (text) =>
+    isMailbox(text) ? undefined : ["invalid_email", notOneAddress(text)],
+  )
 
 /** One of a few words. */
 export const oneOf = <const Words extends string[]>(...words: Words) =>

@@ -30,14 +30,14 @@ interface ListRow<Query extends TObject> extends Described {
 
 interface CreateRow<Row, Body extends TSchema, Input> extends Described {
   body: Body
-  read?: (body: unknown, problems: Problems) => Input
+  read?: (body: Static<Body>, problems: Problems) => Input
   /** Default: the input is stored. */
   create?: (tx: Tx, caller: Caller, input: Input) => Promise<Row>
 }
 
 interface ChangeRow<Row, Body extends TSchema, Input> extends Described {
   body: Body
-  read?: (body: unknown, problems: Problems) => Input
+  read?: (body: Static<Body>, problems: Problems) => Input
   /** Of a locked row. Default: the fields of the input are stored. */
   change?: (tx: Tx, caller: Caller, before: Row, input: Input) => Promise<Row>
 }

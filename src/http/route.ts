@@ -118,10 +118,12 @@ interface Route<
   choices?: Choices
   /** Proves the credential in the path before the body is read. Throws 401. */
   prove?: (params: PathParams<Path & string>) => Promise<void>
-  /** The body's shape, for the reference and, without `read`, for validation. */
+  /** A body is checked against it, and fields that it does not name are left out. */
   body?: Body
-  /** Reads a body that needs more than a schema can say. Problems go into the collection. */
-  read?: (body: unknown, problems: Problems) => Read
+  /** For what a schema cannot say: gets a body that the schema lets pass. Problems go into the collection. */
+  read?: (body: ValueOf<Body>, problems: Problems) => Read
+  /** In its place, for a body of which parts may be wrong or have other forms: `body` is for the reference alone. */
+  readRaw?: (body: unknown, problems: Problems) => Read
   query?: Query
   /** Of `data`, or of each row of a list; every answer that a test sees is held against it. */
   response?: Data
@@ -178,7 +180,8 @@ type Split<Whole> = Whole extends { data: infer Data; meta: infer Meta }
 type AnyChoices = Readonly<Record<string, readonly string[]>>
 
 /** A route of any body and query, as tables hold it. */
-export interface AnyRoute extends Omit<Route, "handle" | "prove"> {
+export interface AnyRoute extends Omit<Route, "handle" | "prove" | "read"> {
+  read?: (body: never, problems: Problems) => unknown
   prove?: (params: Record<string, string>) => Promise<void>
   handle: (call: Call<never, never, never>) => Eventually<RouteAnswer>
 }

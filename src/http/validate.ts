@@ -1,18 +1,10 @@
 import { isDeepStrictEqual } from "node:util"
-import {
-  Kind,
-  type Static,
-  type TObject,
-  type TSchema,
-  Type,
-  TypeRegistry,
-} from "@sinclair/typebox"
+import { Kind, type TObject, type TSchema, Type, TypeRegistry } from "@sinclair/typebox"
 import { TypeCompiler, type ValueError } from "@sinclair/typebox/compiler"
 import { ValueErrorType } from "@sinclair/typebox/errors"
 import type { Problems } from "../core/errors"
-import { isMailbox, notOneAddress } from "../lib/address"
 import { CATEGORY_SLUG, countCharacters, isLonger, SLUG, TOPIC_KEY } from "../lib/text"
-import { ALIAS_OF, MONTH, NOT_OFFERED, ONE_LINE } from "./field-schemas"
+import { ALIAS_OF, MONTH, NOT_OFFERED, ONE_LINE, RULE, type TextRule } from "./field-schemas"
 import type { AnyRoute } from "./route"
 import { queryOf } from "./target"
 
@@ -27,10 +19,16 @@ export function readBody(
 ): unknown {
   const given = settleNames(route.body, raw, problems)
   if (strict) refuseUnknown(route.body ?? NOTHING, raw, problems)
-  const body = route.read ? route.read(given, problems) : knownFields(route.body, given)
-  if (route.body && !route.read) check(route.body, given, problems)
+  const body = route.readRaw ? route.readRaw(given, problems) : checked(route, given, problems)
   if (route.method === "PATCH" || route.changes) requireChange(route.body, raw, problems)
   return body
+}
+
+/** The schema first; a body of its form goes to the function for what a schema cannot say. */
+function checked({ body: schema, read }: AnyRoute, given: unknown, problems: Problems): unknown {
+  if (schema) check(schema, given, problems)
+  const known = knownFields(schema, given)
+  return read && !problems.any ? read(known as never, problems) : known
 }
 
 /** Without the fields that the schema does not name: a handler may store what it gets. */
@@ -55,18 +53,6 @@ export function check(schema: TSchema, value: unknown, problems: Problems) {
   if (checker.Check(value)) return
   for (const error of checker.Errors(value)) problems.add(...asProblem(meant(error)))
 }
-
-/** Reads a body as its schema says, whose `email` must be one address. */
-export const withEmail =
-  <Schema extends TSchema>(schema: Schema) =>
-  (body: unknown, problems: Problems): Static<Schema> => {
-    check(schema, body, problems)
-    const { email } = (body ?? {}) as { email?: unknown }
-    if (typeof email === "string" && !isMailbox(email)) {
-      problems.add("email", "invalid_email", notOneAddress(email))
-    }
-    return body as Static<Schema>
-  }
 
 /** A string whose bounds are code points (JSON Schema, 6.3); TypeBox itself counts UTF-16 units. */
 const COUNTED = "CountedString"
@@ -152,7 +138,8 @@ TypeRegistry.Set<TSchema>(COUNTED, (schema, value) => {
   if (typeof value !== "string" || !value.isWellFormed()) return false
   if (isLonger(value, schema.maxLength ?? Number.POSITIVE_INFINITY)) return false
   if (schema.minLength && countCharacters(value) < schema.minLength) return false
-  return schema.pattern === undefined || patternOf(schema).test(value)
+  if (schema.pattern !== undefined && !patternOf(schema).test(value)) return false
+  return ruleOf(schema)?.(value) === undefined
 })
 
 /** A copy for the compiler alone: the published schema keeps its ordinary strings. */
@@ -161,8 +148,9 @@ function countingCharacters<Part>(part: Part): Part {
   if (Array.isArray(part)) return part.map(countingCharacters) as Part
   const copy = { ...part } as unknown as TSchema
   for (const name of Object.keys(copy)) copy[name] = countingCharacters(copy[name])
-  const bounded = copy.maxLength !== undefined || copy.minLength !== undefined
-  if (copy[Kind] === "String" && bounded && copy.format === undefined) copy[Kind] = COUNTED
+  const is_bounded = copy.maxLength !== undefined || copy.minLength !== undefined
+  const is_own = is_bounded || ruleOf(copy) !== undefined
+  if (copy[Kind] === "String" && is_own && copy.format === undefined) copy[Kind] = COUNTED
   return copy as Part
 }
 
@@ -177,8 +165,19 @@ function meant(error: ValueError): ValueError {
 function asProblem(error: ValueError): [string, string, string] {
   const path = error.path.slice(1).replaceAll("/", ".") || "body"
   if (MISSING.includes(error.type)) return [path, "required", "The field is required."]
+  const broken = brokenRule(error)
+  if (broken) return [path, ...broken]
   return [path, "invalid", wordsFor(error)]
 }
+
+/** Of a text that has all that its schema says. */
+function brokenRule({ schema, value }: ValueError) {
+  const rule = schema[Kind] === COUNTED ? ruleOf(schema) : undefined
+  const is_of_form = rule && checkerOf({ ...schema, [RULE]: undefined }).Check(value)
+  return is_of_form ? rule(value as string) : undefined
+}
+
+const ruleOf = (schema: TSchema) => schema[RULE as never] as TextRule | undefined
 
 /** What is wrong with a value, and what it must be: one sentence for people. */
 function wordsFor({ type, schema, value, message }: ValueError): string {
@@ -314,5 +313,5 @@ function requireChange(schema: TSchema | undefined, body: unknown, problems: Pro
   problems.add("body", "nothing_to_change", message)
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
+export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value)

@@ -2,11 +2,10 @@ import { type Static, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { isPast } from "../core/time"
 import * as domains from "../domains/domains"
-import { nameText, oneOf, orNull } from "../http/field-schemas"
+import { nameText, oneOf, orNull, ruledText } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { type ListParts, listPage, pageQuery, readTime } from "../http/page"
 import { type AnyRoute, type Method, projectRow, route } from "../http/route"
-import { check } from "../http/validate"
 import { isRange } from "../lib/ip-ranges"
 import { nearest } from "../lib/text"
 import type { Tx } from "../store/store"
@@ -17,12 +16,29 @@ import { isScope, SCOPES } from "./scopes"
 const MOST_ADDRESSES = 100
 const MOST_SCOPES = 50
 
-const scopeList = t.Array(t.String(), { minItems: 1, maxItems: MOST_SCOPES })
-const addressList = t.Array(t.String(), { maxItems: MOST_ADDRESSES })
+const named_scopes = SCOPES.filter((scope) => scope !== "*")
+
+const scopeText = ruledText({}, (scope) => {
+  if (isScope(scope)) return undefined
+  const known = nearest(scope, named_scopes)?.text
+  return ["invalid", `There is no scope ${scope}. The nearest is ${known}.`]
+})
+
+const BAD_RANGE = "The value must be an IP address or a CIDR range, such as 203.0.113.0/24."
+const rangeText = ruledText({}, (range) => (isRange(range) ? undefined : ["invalid", BAD_RANGE]))
+
+const SANDBOX = "Only live keys are issued. To try without sending, use settings.sandbox."
+const modeText = ruledText({}, (mode) => {
+  if (mode === "live") return undefined
+  return ["invalid", mode === "test" ? SANDBOX : "The mode must be `live`."]
+})
+
+const scopeList = t.Array(scopeText, { minItems: 1, maxItems: MOST_SCOPES })
+const addressList = t.Array(rangeText, { maxItems: MOST_ADDRESSES })
 
 const NewKey = t.Object({
   name: nameText(),
-  mode: t.Optional(t.String()),
+  mode: t.Optional(modeText),
   scopes: t.Optional(scopeList),
   permission: t.Optional(
     t.Union([oneOf("full_access", "sending_access"), t.Null()], {
@@ -156,11 +172,10 @@ const changingRoutes = ({ store }: ListParts): AnyRoute[] => [
       "The list has addresses and CIDR ranges, IPv4 or IPv6. Requests from other addresses get 403 `ip_not_allowed`. An empty list allows all addresses.",
     body: Allowlist,
     example: { ip_addresses: ["203.0.113.0/24", "2001:db8::7"] },
-    read: readAllowlist,
     response: ApiKey,
     errors: ["conflict"],
     handle: async ({ caller, params, body }) => ({
-      data: await store.tx((tx) => apiKeys.allowlist(tx, caller, params.key_id, body)),
+      data: await store.tx((tx) => apiKeys.allowlist(tx, caller, params.key_id, body.ip_addresses)),
     }),
   }),
   route({
@@ -177,26 +192,10 @@ const changingRoutes = ({ store }: ListParts): AnyRoute[] => [
   }),
 ]
 
-const NO_KEY: apiKeys.WantedApiKey = {
-  name: "",
-  scopes: [],
-  domain_id: null,
-  expires_at: null,
-  ip_addresses: [],
-}
-
-function readNewKey(body: unknown, problems: Problems): apiKeys.WantedApiKey {
-  check(NewKey, body, problems)
-  const wanted = (body ?? {}) as NewKey
-  const { name, mode, ip_addresses } = wanted
+function readNewKey(wanted: NewKey, problems: Problems): apiKeys.WantedApiKey {
+  const { name, ip_addresses } = wanted
   const expires_at = readExpiry(wanted.expires_at, problems)
-  if (problems.any) return NO_KEY
-  if (mode !== undefined && mode !== "live") {
-    const hint = "Only live keys are issued. To try without sending, use settings.sandbox."
-    problems.add("mode", "invalid", mode === "test" ? hint : "The mode must be `live`.")
-  }
-  const scopes = readScopes(scopesIn(wanted, problems), problems)
-  refuseOddRanges(ip_addresses ?? [], problems)
+  const scopes = [...new Set(scopesIn(wanted, problems))]
   return { name, scopes, domain_id: wanted.domain_id ?? null, expires_at, ip_addresses }
 }
 
@@ -216,24 +215,16 @@ function scopesIn({ scopes, permission, domain_id }: NewKey, problems: Problems)
   return wanted ?? []
 }
 
-function readKeyPatch(body: unknown, problems: Problems): apiKeys.ApiKeyPatch {
-  check(KeyPatch, body, problems)
-  const { name, scopes, expires_at } = (body ?? {}) as Static<typeof KeyPatch>
+function readKeyPatch(
+  { scopes, expires_at, ...rest }: Static<typeof KeyPatch>,
+  problems: Problems,
+): apiKeys.ApiKeyPatch {
   const expiry = readExpiry(expires_at, problems)
-  if (problems.any) return {}
   return {
-    ...(name !== undefined && { name }),
-    ...(scopes !== undefined && { scopes: readScopes(scopes, problems) }),
+    ...rest,
+    ...(scopes !== undefined && { scopes: [...new Set(scopes)] }),
     ...(expiry !== undefined && { expires_at: expiry }),
   }
-}
-
-function readAllowlist(body: unknown, problems: Problems): string[] {
-  check(Allowlist, body, problems)
-  if (problems.any) return []
-  const { ip_addresses } = body as Static<typeof Allowlist>
-  refuseOddRanges(ip_addresses, problems)
-  return ip_addresses
 }
 
 /** Null is "never", undefined is "not said". */
@@ -244,24 +235,4 @@ function readExpiry(given: string | null | undefined, problems: Problems) {
     problems.add("expires_at", "invalid", "This time is in the past. Give a later one.")
   }
   return expiry
-}
-
-const named_scopes = SCOPES.filter((scope) => scope !== "*")
-
-function readScopes(scopes: string[], problems: Problems): string[] {
-  for (const [at, scope] of scopes.entries()) {
-    if (isScope(scope)) continue
-    const known = nearest(scope, named_scopes)?.text
-    const message = `There is no scope ${scope}. The nearest is ${known}.`
-    problems.add(`scopes.${at}`, "invalid", message)
-  }
-  return [...new Set(scopes)]
-}
-
-function refuseOddRanges(ranges: string[], problems: Problems) {
-  for (const [at, range] of ranges.entries()) {
-    if (isRange(range)) continue
-    const message = "The value must be an IP address or a CIDR range, such as 203.0.113.0/24."
-    problems.add(`ip_addresses.${at}`, "invalid", message)
-  }
 }

@@ -13,7 +13,8 @@ export const PER_MINUTE = 60
 
 export const Password = t.String({ maxLength: MOST_PASSWORD_CHARACTERS })
 export const Token = t.String({ maxLength: MOST_TOKEN_CHARACTERS })
-export const Email = t.String({ maxLength: 1000 })
+export const LONG_EMAIL = { maxLength: 1000 }
+export const Email = t.String(LONG_EMAIL)
 
 export const ConsoleUser = t.Object(
   {

@@ -1,34 +1,46 @@
-import { type Static, Type as t } from "@sinclair/typebox"
-import type { Problems } from "../core/errors"
-import { Deleted, deleted, nameText } from "../http/field-schemas"
+import { Type as t } from "@sinclair/typebox"
+import { Deleted, deleted, mailboxText, nameText, ruledText } from "../http/field-schemas"
 import { type ListParts, listPage, pageQuery } from "../http/page"
 import { type AnyRoute, anonymousRow, consoleRow, type Method, route } from "../http/route"
-import { check, withEmail } from "../http/validate"
 import { comparable } from "../lib/address"
 import { isLocale, isTimeZone } from "../lib/locale"
 import { removeUser } from "../tenancy/members"
 import { requireSignUp, type SignUp, signUp } from "../tenancy/sign-up"
-import { ConsoleUser, Email, LIMIT_BYTES, Password, Session, SessionRecord, Token } from "./schemas"
+import {
+  ConsoleUser,
+  LIMIT_BYTES,
+  LONG_EMAIL,
+  Password,
+  Session,
+  SessionRecord,
+  Token,
+} from "./schemas"
 import * as sessions from "./sessions"
 import { type ProofParts, requirePassword } from "./sign-in"
 import { BUCKETS } from "./sign-in-throttle"
 import * as users from "./users"
 
 const Newcomer = t.Object({
-  email: Email,
+  email: mailboxText(LONG_EMAIL),
   password: Password,
   name: t.Optional(nameText()),
   invitation_token: t.Optional(Token),
 })
 
+const NO_LOCALE = "The value must be a language tag of BCP 47, such as `en` or `de-AT`."
+const NO_ZONE = "The value must be a time zone, such as `Europe/Vienna`."
+
 const Patch = t.Partial(
   t.Object({
     name: t.Union([nameText(), t.Null()]),
-    locale: t.String({
-      maxLength: 35,
-      description: "A language tag of BCP 47, such as `en` or `de-AT`.",
-    }),
-    timezone: t.String({ maxLength: 64, description: "A time zone, such as `Europe/Vienna`." }),
+    locale: ruledText(
+      { maxLength: 35, description: "A language tag of BCP 47, such as `en` or `de-AT`." },
+      (text) => (isLocale(text) ? undefined : ["invalid", NO_LOCALE]),
+    ),
+    timezone: ruledText(
+      { maxLength: 64, description: "A time zone, such as `Europe/Vienna`." },
+      (text) => (isTimeZone(text) ? undefined : ["invalid", NO_ZONE]),
+    ),
   }),
 )
 
@@ -61,7 +73,6 @@ const signUpRoute = (parts: UserParts) =>
       "The person gets no account of their own. The operator's setting `sign_up` decides whether this works without an invitation.",
     body: Newcomer,
     example: { email: "ann@example.com", password: "Quiet-River-42", name: "Ann" },
-    read: withEmail(Newcomer),
     response: Session,
     errors: [
       "forbidden",
@@ -100,16 +111,9 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
       "Fields that are absent stay as they are. You cannot change the email address here.",
     body: Patch,
     example: { name: "Ann", timezone: "Europe/Vienna" },
-    read: readPatch,
     response: ConsoleUser,
     handle: async ({ body, caller }) => {
-      const { name, locale, timezone } = body // nothing else that a body may name
-      const changes = {
-        ...(name !== undefined && { name }),
-        ...(locale !== undefined && { locale }),
-        ...(timezone !== undefined && { timezone }),
-      }
-      const user = await parts.store.tx((tx) => users.set(tx, caller.user_id ?? "", changes))
+      const user = await parts.store.tx((tx) => users.set(tx, caller.user_id ?? "", body))
       return { data: users.userRecord(user) }
     },
   }),
@@ -159,19 +163,3 @@ const sessionListRoutes = ({ store, cursors }: UserParts): AnyRoute[] => [
     },
   }),
 ]
-
-function readPatch(body: unknown, problems: Problems): Static<typeof Patch> {
-  check(Patch, body, problems)
-  const { locale, timezone } = (body ?? {}) as { locale?: unknown; timezone?: unknown }
-  if (typeof locale === "string" && !isLocale(locale)) {
-    problems.add(
-      "locale",
-      "invalid",
-      "The value must be a language tag of BCP 47, such as `en` or `de-AT`.",
-    )
-  }
-  if (typeof timezone === "string" && !isTimeZone(timezone)) {
-    problems.add("timezone", "invalid", "The value must be a time zone, such as `Europe/Vienna`.")
-  }
-  return body as Static<typeof Patch>
-}

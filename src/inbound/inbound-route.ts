@@ -1,7 +1,6 @@
 import type { Static } from "@sinclair/typebox"
 import { fail, invalid, type Problems } from "../core/errors"
 import { newId } from "../core/ids"
-import { check } from "../http/validate"
 import type { Caller } from "../identity/caller"
 import { noun } from "../identity/noun"
 import { notOneAddress, parseMailbox } from "../lib/address"
@@ -10,7 +9,7 @@ import * as accounts from "../tenancy/accounts"
 import * as webhooks from "../webhooks/webhooks"
 import { refuseLoop } from "./route-loops"
 import { comparableMatch, type InboundRoute, type RouteRule } from "./route-match"
-import * as schemas from "./schemas"
+import type * as schemas from "./schemas"
 import { inboundRoutes, type RouteAction } from "./tables"
 
 /** Routes of one project: every mail asks a few of them by name, but people read them all. */
@@ -30,25 +29,19 @@ interface RouteFields {
 }
 
 /** Reads the body of a new route. */
-export function readNewRoute(body: unknown, problems: Problems): RouteFields {
-  check(schemas.NewInboundRoute, body, problems)
-  const given = readFields(problems.any ? {} : body, problems)
+export function readNewRoute(
+  body: Static<typeof schemas.NewInboundRoute>,
+  problems: Problems,
+): RouteFields {
+  const given = readRouteChange(body, problems)
   return { match_to: "", action: "drop", target: null, priority: DEFAULT_PRIORITY, ...given }
 }
 
 /** Reads the fields of a change. */
-export function readRouteChange(body: unknown, problems: Problems): Partial<RouteFields> {
-  check(schemas.InboundRouteChange, body, problems)
-  return readFields(problems.any ? {} : body, problems)
-}
-
-function readFields(body: unknown, problems: Problems): Partial<RouteFields> {
-  const { match, action, target, priority } = body as Static<typeof schemas.InboundRouteChange>
-  const rest = {
-    ...(action !== undefined && { action }),
-    ...(target !== undefined && { target }),
-    ...(priority !== undefined && { priority }),
-  }
+export function readRouteChange(
+  { match, ...rest }: Static<typeof schemas.InboundRouteChange>,
+  problems: Problems,
+): Partial<RouteFields> {
   if (!match) return rest
   const match_to = comparableMatch(match.to) ?? problems.add("match.to", "invalid", BAD_MATCH)
   return { ...rest, match_to: match_to ?? "" }

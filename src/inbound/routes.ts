@@ -189,7 +189,7 @@ const answerRoutes = (parts: InboundParts): AnyRoute[] => [
       "Sends an email to the author, in the same thread. The sender is the address that received the mail. 409 means that the mail must not be answered: a program sent it, or it has the null sender.",
     body: schemas.Reply,
     example: { text: "Thank you for your question. Your order left this morning." },
-    read: readReply,
+    readRaw: readReply,
     limit: REPLY_LIMIT_BYTES,
     handle: async (call) => {
       const row = await inbound.find(parts.store.read, ...named(call))
@@ -204,7 +204,7 @@ const answerRoutes = (parts: InboundParts): AnyRoute[] => [
       "Sends the text of the mail with its attachments to `to`. The author of the mail gets the answers. 422 also means that the mail would come back.",
     body: schemas.Forward,
     example: { to: "kim@example.com" },
-    read: readForward,
+    readRaw: readForward,
     handle: async (call) => {
       const { store, inbound_blobs, rules } = parts
       const row = await inbound.find(store.read, ...named(call))

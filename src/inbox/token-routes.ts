@@ -2,7 +2,6 @@ import { type Static, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { ONE_LINE } from "../http/field-schemas"
 import { type AnyRoute, projectRow, route } from "../http/route"
-import { check } from "../http/validate"
 import type { Store } from "../store/store"
 import * as subscribers from "../subscribers/find-subscriber"
 import { type InboxTokens, LONGEST_SECONDS, SHORTEST_SECONDS } from "./inbox-tokens"
@@ -54,10 +53,7 @@ export const inboxTokenRoutes = ({ store, inbox_tokens }: InboxTokenRouteParts):
   }),
 ]
 
-function readWanted(body: unknown, problems: Problems): WantedToken {
-  check(WantedToken, body, problems)
-  if (problems.any) return {}
-  const wanted = (body ?? {}) as WantedToken
+function readWanted(wanted: WantedToken, problems: Problems): WantedToken {
   const { external_id, subscriber_id } = wanted
   if (external_id === undefined && subscriber_id === undefined) {
     problems.add("external_id", "required", "Give either `external_id` or `subscriber_id`.")

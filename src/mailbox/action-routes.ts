@@ -139,7 +139,7 @@ const releaseRoutes = (parts: MailActionParts): AnyRoute[] => [
     sends: true,
     body: t.Object({ to: t.Optional(address), provider: t.Optional(t.String()) }),
     example: { to: "ann@example.com" },
-    read: readRelease,
+    readRaw: readRelease,
     response: Accepted,
     top: acceptedTop,
     errors: SEND_ERRORS,

@@ -6,10 +6,10 @@ import { ApiError, fail, Problems } from "../core/errors"
 import { log } from "../core/log"
 import { MasterKeyError, type Secrets } from "../core/secrets"
 import { UnusableFile } from "../core/small-file"
-import { nameText } from "../http/field-schemas"
-import { withEmail } from "../http/validate"
+import { mailboxText, nameText } from "../http/field-schemas"
+import { check } from "../http/validate"
 import { LINK_SECONDS, type LinkSessions } from "../identity/link-sessions"
-import { Email, Password } from "../identity/schemas"
+import { LONG_EMAIL, Password } from "../identity/schemas"
 import { revokeAll } from "../identity/sessions"
 import type { AccountStatus } from "../identity/tables"
 import * as longJobs from "../jobs/long-jobs"
@@ -246,20 +246,18 @@ const toResponse = async ({ read }: Store, row: accounts.AccountRow) => ({
 })
 
 /** As `POST /v1/setup` takes it, but for the token. */
-const readOwner = withEmail(
-  t.Object({
-    email: Email,
-    password: Password,
-    name: t.Optional(nameText()),
-    account_name: nameText(),
-    project_name: t.Optional(nameText()),
-  }),
-)
+const Owner = t.Object({
+  email: mailboxText(LONG_EMAIL),
+  password: Password,
+  name: t.Optional(nameText()),
+  account_name: nameText(),
+  project_name: t.Optional(nameText()),
+})
 
 /** Setup at the machine itself is as strict as the route, and throws 422 as it does. */
 function requireOwner(owner: Record<string, unknown>): void {
   const given = Object.entries(owner).filter(([, value]) => value !== null)
   const problems = new Problems()
-  readOwner(Object.fromEntries(given), problems)
+  check(Owner, Object.fromEntries(given), problems)
   problems.throwIfAny()
 }

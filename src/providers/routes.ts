@@ -197,7 +197,6 @@ function endingRoutes(parts: ProviderParts): AnyRoute[] {
         "502 has the reason of the provider's refusal. After a success, mail that waited for this provider goes on.",
       body: schemas.TestRequest,
       example: { to: "ann@example.com" },
-      read: schemas.readTest,
       response: schemas.Tested,
       errors: [
         "invalid_email",

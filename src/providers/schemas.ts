@@ -2,7 +2,6 @@ import { type Static, Type as t } from "@sinclair/typebox"
 import { Problems } from "../core/errors"
 import { nameText, oneOf } from "../http/field-schemas"
 import { pageQuery } from "../http/page"
-import { check } from "../http/validate"
 import { anything, count, EXAMPLE_ID, flag, rarely, text, time, word } from "../lib/record-fields"
 import { OWN_MECHANISM, ownFault } from "../lib/spf"
 import { PROVIDER_KINDS, type ProviderDescriptor } from "./provider"
@@ -113,9 +112,4 @@ export function readSettings<Given extends Static<typeof SettingsPatch>>(given: 
     ...(max_per_second !== undefined && { max_per_second }),
     ...(spf !== undefined && { spf }),
   } as Given
-}
-
-export function readTest(body: unknown, problems: Problems): { to: string | undefined } {
-  check(TestRequest, body, problems)
-  return { to: (body as Static<typeof TestRequest> | undefined)?.to }
 }

@@ -19,7 +19,13 @@ export interface SubscriberBulk extends BulkItems<SubscriberInput> {
 export function readBulk(body: unknown, problems: Problems): SubscriberBulk {
   const { mode = "upsert" } = (body ?? {}) as { mode?: BulkMode }
   check(schemas.BulkMode, { mode }, problems)
-  const list = { name: "subscribers", least: 1, most: schemas.MOST_AT_ONCE, read: readNew }
+  const list = {
+    name: "subscribers",
+    least: 1,
+    most: schemas.MOST_AT_ONCE,
+    schema: schemas.NewSubscriber,
+    read: readNew,
+  }
   return { mode, ...readItems(body, list, problems) }
 }
 

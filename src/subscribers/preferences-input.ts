@@ -1,12 +1,11 @@
 import type { Static } from "@sinclair/typebox"
 import { invalid, type Problems } from "../core/errors"
-import { check } from "../http/validate"
 import { AUDIENCE_CHANNELS, type AudienceChannel, type ChosenPreferences } from "../lib/preferences"
 import { reservedProblem } from "../lib/reserved-names"
 import { shortened } from "../lib/text"
 import { changedQuietHours, isQuietField, readQuietHours } from "../tenancy/setting-groups"
 import { noSuchCategory, UNKNOWN_CATEGORY } from "./categories"
-import { PreferencesBody } from "./preference-schemas"
+import type { PreferencesBody } from "./preference-schemas"
 
 /** What a request chooses; null forgets a choice. */
 export type PreferencesChange = Static<typeof PreferencesBody>
@@ -17,10 +16,7 @@ const WORKFLOW_KEY = /^[a-z0-9][a-z0-9-]{0,63}$/
 export const MOST_ENTRIES = 1000
 
 /** Reads preferences. Whether the categories and topics exist is asked later, with `requireKnown`. */
-export function readPreferences(body: unknown, problems: Problems): PreferencesChange {
-  check(PreferencesBody, body, problems)
-  if (problems.any) return {}
-  const change = body as PreferencesChange
+export function readPreferences(change: PreferencesChange, problems: Problems): PreferencesChange {
   for (const key of Object.keys(change.workflows ?? {})) {
     const problem = reservedProblem(key)
     if (!WORKFLOW_KEY.test(key)) problems.add(`workflows.${key}`, "invalid", NO_WORKFLOW_KEY)

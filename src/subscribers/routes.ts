@@ -89,7 +89,7 @@ const bulkRoute = ({ store, limits }: SubscriberParts): AnyRoute =>
       "`failed` names those that cannot be read. At most 10 times a minute for each project, where the instance sets no other number.",
     body: schemas.BulkSubscribers,
     example: { subscribers: [{ external_id: "user-42", email: "ann@example.com" }] },
-    read: readBulk,
+    readRaw: readBulk,
     response: schemas.BulkSaved,
     limit: BULK_LIMIT_BYTES,
     most_keys: BULK_KEYS,

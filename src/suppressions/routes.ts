@@ -72,7 +72,7 @@ const bulkRoutes = ({ store }: ListParts): AnyRoute[] => [
       "Addresses that are suppressed already stay as they are. `failed` names those that cannot be read.",
     body: schemas.BulkSuppressions,
     example: { emails: [{ email: "ann@example.com", reason: "unsubscribe" }] },
-    read: list.readBulk,
+    readRaw: list.readBulk,
     response: schemas.BulkAdded,
     limit: BULK_LIMIT_BYTES,
     idempotent: true,
@@ -85,12 +85,11 @@ const bulkRoutes = ({ store }: ListParts): AnyRoute[] => [
     description: "`not_found` names the addresses that were not suppressed.",
     body: schemas.BulkRemoval,
     example: { emails: ["ann@example.com", "ben@example.com"] },
-    read: list.readRemoval,
     response: schemas.BulkRemoved,
     limit: BULK_LIMIT_BYTES,
     idempotent: true,
     handle: ({ caller, project_id, body, claim }) =>
-      answerOnce(store, claim, (tx) => list.removeAll(tx, caller, body), project_id),
+      answerOnce(store, claim, (tx) => list.removeAll(tx, caller, body.emails), project_id),
   }),
   route({
     ...projectRow("GET", `${ALL}/check`, "suppressions:read|email:read"),

@@ -4,7 +4,6 @@ import { fail, type Problems } from "../core/errors"
 import { isPast } from "../core/time"
 import { type BulkItems, readItems, shownFailures } from "../http/bulk-items"
 import { readTime } from "../http/page"
-import { check as checkFields } from "../http/validate"
 import type { Caller } from "../identity/caller"
 import { noun } from "../identity/noun"
 import { comparable, notOneAddress, parseMailbox } from "../lib/address"
@@ -61,10 +60,11 @@ export function readContact(
 type SuppressionInput = Omit<NewSuppression, "origin">
 
 /** Reads the body of a new suppression. */
-export function readSuppression(body: unknown, problems: Problems): SuppressionInput {
-  checkFields(schemas.NewSuppression, body, problems)
-  const given = (problems.any ? {} : body) as Static<typeof schemas.NewSuppression>
-  const contact = problems.any ? undefined : readContact(given, problems)
+export function readSuppression(
+  given: Static<typeof schemas.NewSuppression>,
+  problems: Problems,
+): SuppressionInput {
+  const contact = readContact(given, problems)
   const { reason = "manual", note = null } = given
   return {
     ...NO_CONTACT,
@@ -121,16 +121,17 @@ type SuppressionBulk = BulkItems<SuppressionInput>
 
 /** Only the size of the list is checked as a whole; each address keeps its own problems. */
 export const readBulk = (body: unknown, problems: Problems): SuppressionBulk =>
-  readItems(body, { name: "emails", most: schemas.MOST_AT_ONCE, read: readItem }, problems)
+  readItems(
+    body,
+    { name: "emails", most: schemas.MOST_AT_ONCE, schema: schemas.BulkSuppression, read: readItem },
+    problems,
+  )
 
-function readItem(item: object, problems: Problems): SuppressionInput {
-  checkFields(schemas.BulkSuppression, item, problems)
-  const {
-    email,
-    reason = "manual",
-    note = null,
-  } = (problems.any ? {} : item) as Static<typeof schemas.BulkSuppression>
-  const contact = problems.any ? undefined : readContact({ email }, problems)
+function readItem(
+  { email, reason = "manual", note = null }: Static<typeof schemas.BulkSuppression>,
+  problems: Problems,
+): SuppressionInput {
+  const contact = readContact({ email }, problems)
   return { ...NO_CONTACT, ...contact, reason, note }
 }
 
@@ -141,13 +142,10 @@ export async function addAll(tx: Tx, project_id: string, bulk: SuppressionBulk) 
   return { added, existing: list.length - added, failed: shownFailures(bulk) }
 }
 
-/** Reads the addresses to remove. One that is no address was never suppressed, so it is not found. */
-export function readRemoval(body: unknown, problems: Problems): string[] {
-  checkFields(schemas.BulkRemoval, body, problems)
-  return problems.any ? [] : (body as Static<typeof schemas.BulkRemoval>).emails
-}
-
-/** Removes every suppression of these email addresses, whatever its scope. */
+/**
+ * Removes every suppression of these email addresses, whatever its scope. What is no address was
+ * never suppressed, so it is not found.
+ */
 export async function removeAll(tx: Tx, caller: Caller, emails: string[]) {
   const { project_id } = caller
   const addresses = new Map(emails.map((email) => [email, addressIn(email)]))

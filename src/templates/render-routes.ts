@@ -7,7 +7,6 @@ import { prepare, type SendRules } from "../emails/prepare"
 import { acceptedTop, SEND_ERRORS } from "../emails/schemas"
 import type { RateLimits } from "../http/rate-limits"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
-import { check } from "../http/validate"
 import { notOneAddress, parseMailbox } from "../lib/address"
 import { entryOf, isFrozen, refuseFrozen, type SendBatcher } from "../messages/accept"
 import type { Store } from "../store/store"
@@ -95,12 +94,10 @@ const previewParts = ({ rules, workers }: TemplateRenderParts): PreviewParts => 
   pages: rules.unsubscribe.urlsOf(NOBODY, PREVIEW_ADDRESS),
 })
 
-function readRendering(body: unknown, problems: Problems): DraftToRender {
-  check(schemas.DraftRendering, body, problems)
-  const given = (problems.any ? { template: {} } : body) as Static<typeof schemas.DraftRendering>
-  const { variables = {}, channel, locale } = given
-  return { template: readDraft(given.template, problems), variables, channel, locale }
-}
+const readRendering = (
+  { template, variables = {}, channel, locale }: Static<typeof schemas.DraftRendering>,
+  problems: Problems,
+): DraftToRender => ({ template: readDraft(template, problems), variables, channel, locale })
 
 type TestCall = Call<Static<typeof schemas.TestSending>, unknown, { template_id: string }>
 

@@ -1,11 +1,10 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { fail, Problems } from "../core/errors"
-import { Deleted, deleted, nameText } from "../http/field-schemas"
+import { Deleted, deleted, mailboxText, nameText } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { type ListParts, listPage, pageQuery } from "../http/page"
 import type { Call } from "../http/route"
 import { type AnyRoute, consoleRow, route } from "../http/route"
-import { withEmail } from "../http/validate"
 import { Password, PER_MINUTE, Session } from "../identity/schemas"
 import { clientOf, type SessionReply, type Sessions } from "../identity/sessions"
 import type { ConsoleMail } from "../identity/system-mail"
@@ -20,7 +19,7 @@ const MOST_PROJECTS = 50
 const STATUSES = ["pending", "accepted", "revoked", "expired"] as const
 
 const NewInvitation = t.Object({
-  email: t.String(),
+  email: mailboxText(),
   role: AccountRole,
   projects: t.Optional(
     t.Array(t.Object({ project_id: t.String(), role: ProjectRole }), { maxItems: MOST_PROJECTS }),
@@ -128,13 +127,11 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
   ]
 }
 
-function readInvitation(body: unknown, problems: Problems): invitations.NewInvitation {
-  const {
-    email,
-    role,
-    projects = [],
-  } = (withEmail(NewInvitation)(body, problems) ?? {}) as Static<typeof NewInvitation>
-  if (role === "billing_admin" && Array.isArray(projects) && projects.length > 0) {
+function readInvitation(
+  { email, role, projects = [] }: Static<typeof NewInvitation>,
+  problems: Problems,
+): invitations.NewInvitation {
+  if (role === "billing_admin" && projects.length > 0) {
     problems.add(
       "projects",
       "invalid",

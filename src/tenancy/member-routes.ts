@@ -1,11 +1,10 @@
-import { Type as t } from "@sinclair/typebox"
+import { type Static, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { type Cursors, type ListCall, type ListParts, listPage, pageQuery } from "../http/page"
 import type { Call } from "../http/route"
 import { type AnyRoute, consoleRow, route } from "../http/route"
-import { check } from "../http/validate"
 import { isMailbox, notOneAddress } from "../lib/address"
 import { flag, id, maybe, text, time } from "../lib/record-fields"
 import { cursorText } from "../store/moment-cursor"
@@ -193,10 +192,10 @@ const homeOf = ({ caller }: Pick<Call, "caller">): ProjectHome => ({
 })
 
 /** A person is named by id or by address, and by one of them only. */
-function readNewMember(body: unknown, problems: Problems): projectMembers.NewProjectMember {
-  check(NewProjectMember, body, problems)
-  const wanted = (body ?? {}) as projectMembers.NewProjectMember
-  if (problems.any) return wanted
+function readNewMember(
+  wanted: Static<typeof NewProjectMember>,
+  problems: Problems,
+): projectMembers.NewProjectMember {
   const { user_id, email } = wanted
   if (!user_id && !email)
     problems.add("user_id", "required", "Name the person by `user_id` or by `email`.")

@@ -254,7 +254,7 @@ export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
       "Settings that are absent stay as they are. Null restores the default. Unknown settings are refused.",
     body: SettingsPatch,
     example: { default_from: { email: "hello@example.com", name: "Acme" }, sandbox: false },
-    read: readPatch,
+    readRaw: readPatch,
     response: Settings,
     errors: ["invalid_email", ["plan_upgrade_required", 402]],
     handle: async ({ caller, body }) => {

@@ -1,10 +1,9 @@
 import { Type as t } from "@sinclair/typebox"
 import { VERSION } from "../core/version"
-import { nameText } from "../http/field-schemas"
+import { mailboxText, nameText } from "../http/field-schemas"
 import { type AnyRoute, anonymousRow, route } from "../http/route"
-import { withEmail } from "../http/validate"
 import * as passwords from "../identity/passwords"
-import { ApiKeyWithSecret, Email, Password, Session, Token } from "../identity/schemas"
+import { ApiKeyWithSecret, LONG_EMAIL, Password, Session, Token } from "../identity/schemas"
 import { clientOf } from "../identity/sessions"
 import { flag, text } from "../lib/record-fields"
 import { Account, Project } from "./schemas"
@@ -12,7 +11,7 @@ import { establish, isSetUp, type SetupParts, setupRecord } from "./setup"
 
 const NewOwner = t.Object({
   setup_token: Token,
-  email: Email,
+  email: mailboxText(LONG_EMAIL),
   password: Password,
   name: t.Optional(nameText()),
   account_name: nameText(),
@@ -50,7 +49,6 @@ export const setupRoutes = ({ store, setup, ...parts }: SetupParts): AnyRoute[] 
       password: "Quiet-River-42",
       account_name: "Acme",
     },
-    read: withEmail(NewOwner),
     response: SetupResult,
     errors: ["unauthorized", "not_found", "weak_password", "invalid_email"],
     handle: async (call) => {

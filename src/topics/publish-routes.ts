@@ -29,7 +29,7 @@ function startRoute(parts: PublishParts, contents: PublishContents): AnyRoute {
       "Each member gets one message, unless a choice of the subscriber is against it. The audience is fixed when the publish begins. 200 means that the same `dedupe_key` was used in the last 24 hours: the answer is that publish, and nothing new begins.",
     body: schema,
     example: { channels: ["email"], template_id: "product-news", category: "news" },
-    read: (body, problems) => readPublish(schema, contents, body, problems),
+    read: (body, problems) => readPublish(contents, body, problems),
     response: Publish,
     errors: [
       "topic_not_found",

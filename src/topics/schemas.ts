@@ -2,7 +2,6 @@ import { type Static, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { nameText, ONE_LINE, oneOf, orNull } from "../http/field-schemas"
 import { pageQuery } from "../http/page"
-import { check } from "../http/validate"
 import { count, EXAMPLE_ID, id, rarely, text, time, word } from "../lib/record-fields"
 import { reservedProblem } from "../lib/reserved-names"
 import { slugFrom, TOPIC_KEY } from "../lib/text"
@@ -85,15 +84,13 @@ export type TopicChanges = Static<typeof TopicPatch>
 export type TopicInput = Pick<TopicRow, "key" | "name" | "description" | "default" | "visibility">
 
 /** Reads a new topic. Without a key it is made of the name. */
-export function readTopic(body: unknown, problems: Problems): TopicInput {
-  check(NewTopic, body, problems)
-  const given = (problems.any ? { name: "" } : body) as Static<typeof NewTopic>
+export function readTopic(given: Static<typeof NewTopic>, problems: Problems): TopicInput {
   const { name, description = null, visibility = "private" } = given
   const foreign = given.default_subscription && SUBSCRIPTIONS[given.default_subscription]
   const fallback = given.default ?? foreign ?? "on"
   if (foreign && foreign !== fallback) problems.add("default_subscription", "invalid", CONTRARY)
   const key = given.key ?? slugFrom(name)
-  if (!problems.any && key === "") problems.add("key", "required", NO_KEY)
+  if (key === "") problems.add("key", "required", NO_KEY)
   const problem = reservedProblem(key)
   if (problem !== undefined) problems.add("key", "reserved", problem)
   return { key, name, description, default: fallback, visibility }

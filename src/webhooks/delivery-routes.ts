@@ -20,7 +20,6 @@ import {
   route,
 } from "../http/route"
 import { pathOf, queryOf } from "../http/target"
-import { check } from "../http/validate"
 import { Job } from "../jobs/schemas"
 import type { Reader, Store } from "../store/store"
 import * as deliveries from "./deliveries"
@@ -98,9 +97,10 @@ function testRoute({ store, workers, webhooks: parts }: DeliveryRouteParts): Any
   })
 }
 
-function readTest(body: unknown, problems: Problems): { event_type: string } {
-  check(schemas.Test, body, problems)
-  const { event_type = "webhook.test" } = (problems.any ? {} : body) as Static<typeof schemas.Test>
+function readTest(
+  { event_type = "webhook.test" }: Static<typeof schemas.Test>,
+  problems: Problems,
+) {
   if (!typeOf(event_type)) problems.add("event_type", "unknown_type", noSuchType(event_type))
   return { event_type }
 }
@@ -247,20 +247,15 @@ const resendRoutes = ({ store }: DeliveryRouteParts): AnyRoute[] => [
   }),
 ]
 
-type BulkRetry = Parameters<typeof resend.bulkRetry>[3]
-type Replay = Parameters<typeof resend.replay>[3]
+const readBulkRetry = (
+  { status = ["failed", "exhausted"], ...span }: Static<typeof schemas.BulkRetry>,
+  problems: Problems,
+) => ({ status, ...readSpan(span, problems) })
 
-function readBulkRetry(body: unknown, problems: Problems): BulkRetry {
-  check(schemas.BulkRetry, body, problems)
-  const given = (problems.any ? {} : body) as Static<typeof schemas.BulkRetry>
-  return { status: given.status ?? ["failed", "exhausted"], ...readSpan(given, problems) }
-}
-
-function readReplay(body: unknown, problems: Problems): Replay {
-  check(schemas.Replay, body, problems)
-  const given = (problems.any ? {} : body) as Partial<Static<typeof schemas.Replay>>
-  return { status: given.status ?? "held", ...readSpan(given, problems) }
-}
+const readReplay = (
+  { status = "held", ...span }: Static<typeof schemas.Replay>,
+  problems: Problems,
+) => ({ status, ...readSpan(span, problems) })
 
 interface SpanInput {
   event_types?: string[]

@@ -2,11 +2,10 @@ import type { Static } from "@sinclair/typebox"
 import { invalid, type Problems } from "../core/errors"
 import { API_VERSION, isPattern, noSuchType } from "../events/registry"
 import { checkMetadata } from "../http/field-schemas"
-import { check } from "../http/validate"
 import { parseRule } from "../lib/filter-rule"
 import { isSecret } from "../lib/signature"
 import { MASK, NOTHING_STORED } from "./receiver"
-import { NewWebhook, WebhookPatch } from "./schemas"
+import type { NewWebhook, WebhookPatch } from "./schemas"
 import type { HeaderFormat, RetryPolicy, WebhookStatus } from "./tables"
 
 /** The schedule of the contract, 30 section 2: seconds after the attempt before. */
@@ -48,10 +47,7 @@ export const ownTypeOf = (type: string): string => OTHER_NAMES[type] ?? type
 const typesOf = (events: string[]) => [...new Set(events.map(ownTypeOf))]
 
 /** Reads a new endpoint. The address of its URL and its transform are checked later. */
-export function readWebhook(body: unknown, problems: Problems): NewEndpoint {
-  check(NewWebhook, body, problems)
-  if (problems.any) return NOTHING
-  const given = body as Static<typeof NewWebhook>
+export function readWebhook(given: Static<typeof NewWebhook>, problems: Problems): NewEndpoint {
   checkFields(given, problems)
   for (const [name, value] of Object.entries(given.headers ?? {})) {
     if (value === MASK) problems.add(`headers.${name}`, "invalid", NOTHING_STORED)
@@ -72,10 +68,7 @@ export function readWebhook(body: unknown, problems: Problems): NewEndpoint {
 }
 
 /** Reads changes of an endpoint. The secret is not among them: it rotates. */
-export function readPatch(body: unknown, problems: Problems): EndpointChanges {
-  check(WebhookPatch, body, problems)
-  if (problems.any) return {}
-  const given = body as Static<typeof WebhookPatch>
+export function readPatch(given: Static<typeof WebhookPatch>, problems: Problems): EndpointChanges {
   checkFields(given, problems)
   if ("secret" in given) {
     problems.add(
@@ -162,8 +155,6 @@ const EMPTY: EndpointFields = {
   metadata: {},
   version: API_VERSION,
 }
-
-const NOTHING: NewEndpoint = { ...EMPTY, secret: undefined }
 
 const MOST_HEADERS = 20
 const LONGEST_NAME = 64

@@ -89,14 +89,18 @@ export const NewWebhook = t.Object({
   ),
 })
 
-export const WebhookPatch = t.Composite([
-  t.Partial(t.Omit(NewWebhook, ["secret"])),
-  t.Object({
-    enabled: t.Optional(
-      t.Boolean({ description: "`false` pauses the endpoint, `true` makes it active." }),
-    ),
-  }),
-])
+/** A `secret` is refused with words of its own, so that it must not be left out. */
+export const WebhookPatch = t.Composite(
+  [
+    t.Partial(t.Omit(NewWebhook, ["secret"])),
+    t.Object({
+      enabled: t.Optional(
+        t.Boolean({ description: "`false` pauses the endpoint, `true` makes it active." }),
+      ),
+    }),
+  ],
+  { additionalProperties: true },
+)
 
 export const webhookQuery = pageQuery({ status: t.Optional(webhookStatus) })
 

@@ -3,7 +3,7 @@ import { type AppParts, routeTable } from "../../src/app"
 import { Problems } from "../../src/core/errors"
 import { eventTypes } from "../../src/events/registry"
 import type { Operation } from "../../src/http/openapi"
-import { check, settleNames } from "../../src/http/validate"
+import { readBody } from "../../src/http/validate"
 import { type JsonSchema, judges } from "../harness/json-schema"
 import { published } from "../harness/published"
 
@@ -66,9 +66,7 @@ describe.each(operations.map(({ name, operation }) => [name, operation] as const
       expect(faults(content)).toEqual([])
       const route = table.find(({ method, path }) => `${method} ${path}` === name)
       const problems = new Problems()
-      const body = settleNames(route?.body, content.example, problems)
-      if (route?.read) route.read(body, problems)
-      else if (route?.body) check(route.body, body, problems)
+      if (route) readBody(route, content.example, false, problems)
       expect(problems.list).toEqual([])
     })
   },
