@@ -4,7 +4,7 @@ import { directProvider } from "./emails/providers/direct"
 import { mailboxProvider } from "./emails/providers/mailbox"
 import { sesProvider } from "./emails/providers/ses"
 import { smtpProvider } from "./emails/providers/smtp"
-import { AUDIENCE_CHANNELS } from "./lib/preferences"
+import { byChannel } from "./lib/preferences"
 import type { Channel } from "./messages/channel"
 import type { Channels } from "./messages/pipeline"
 import type { ChannelPlanner, PublishContent } from "./messages/planner"
@@ -34,7 +34,7 @@ export const KITS = { email } satisfies Partial<Record<ChannelName, object>>
 
 /** What delivers the messages of each channel. None can be accepted for one that is not built. */
 export const channelTable = (email: EmailChannelParts): Channels => ({
-  ...ABSENT,
+  ...byChannel(() => absent),
   email: KITS.email.open(email),
 })
 
@@ -43,10 +43,6 @@ const absent: Channel = {
     throw new Error(`There is no ${channel} channel.`)
   },
 }
-
-const ABSENT = Object.fromEntries(
-  AUDIENCE_CHANNELS.map((channel) => [channel, absent]),
-) as unknown as Channels
 
 /** Every provider there is, of any channel. */
 export const PROVIDERS: readonly ProviderDescriptor[] = Object.values(KITS).flatMap(

@@ -144,6 +144,12 @@ test("neither messages nor fan-out names a channel", () => {
   expect(paths(named).filter((path) => !NAMING.includes(path))).toEqual([])
 })
 
+test("the list of channels stands once for the server, and once for the command line", () => {
+  const listing = sources.filter(({ code }) => code.includes('["email", "push", "sms", "in_app"]'))
+  const known = ["cli/lib/flags.ts", "src/client/operations.ts", "src/lib/preferences.ts"]
+  expect(paths(listing).sort()).toEqual(known)
+})
+
 test("no file outgrows a sitting", () => {
   const long = sources.filter(
     ({ path, text }) => path !== GENERATED && text.trimEnd().split("\n").length > MAX_LINES,
@@ -255,6 +261,10 @@ test.each<[string, RegExp, RegExp]>([
 
 /** Forms that have gone, by the row of the clean-up that took them out: a pattern of a path or of code. */
 const GONE: [string, RegExp][] = [
+  [
+    "a buffer of its own for changes that are written later: `WriteBehind` gathers them",
+    /\bflushRipe\b|#dropped\b/,
+  ],
   [
     "a private word: require, forUpdate, mergedIds, readSnapshot, startLock, SendBatcher, anonymousRow",
     /\bdemand[A-Z]|\b(heldForShare|heldInPlace|lockForUpdate|heirsOf|readOneMoment|inTurn|RUNS_ON|strangerRow|Intake|vetUrl)\b/,

@@ -4,6 +4,7 @@ import { fieldsOf } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { environment } from "../lib/environment"
 import { exits, Failure } from "../lib/errors"
+import { METRICS } from "../lib/flags"
 import { onOff } from "../lib/input"
 import { profilesPath, readProfiles, saveProfile } from "../lib/profiles"
 import { confirm } from "../lib/prompts"
@@ -13,8 +14,6 @@ import { ago, fields, idColumn, wide } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 
 type Account = AnswerOf<"GET /v1/accounts/me">["data"]
-
-const METRICS = ["email", "push", "sms", "in_app", "mau"] as const
 
 /** Accounts: each pays for its projects, and its members work in them. */
 export const accountRows = [

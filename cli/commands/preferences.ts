@@ -1,6 +1,7 @@
 import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
 import { usage } from "../lib/errors"
+import { CHANNELS } from "../lib/flags"
 import { onOff } from "../lib/input"
 import { type PlainFlags, type PlainOptions, row } from "../lib/resource"
 import { several } from "../lib/run"
@@ -9,8 +10,6 @@ import { cleanLine, type Paint } from "../lib/terminal"
 
 type Preferences = Components["Preferences"]
 type Reachability = Components["Reachability"]
-
-const CHANNELS = ["email", "push", "sms", "in_app"] as const
 
 /** The body is made from the words behind the subscriber. */
 const NO_FLAGS: PlainFlags = Object.fromEntries(

@@ -3,14 +3,12 @@ import type { Components } from "../../src/client/components"
 import { fieldsOf } from "../lib/client"
 import type { Action } from "../lib/context"
 import { usage } from "../lib/errors"
-import { PERIOD } from "../lib/flags"
+import { METRICS, PERIOD } from "../lib/flags"
 import { groupOf, row } from "../lib/resource"
 import { examples, run } from "../lib/run"
 import { ago, fields, shortId, wide } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import { month } from "../lib/time"
-
-const METRICS = ["email", "push", "sms", "in_app", "mau"] as const
 
 export const usageRows = [
   row("mine", "GET /v1/usage/user-aggregate", {

@@ -1,6 +1,10 @@
 import { type Command, Option } from "commander"
 import { type TypedValue, usage } from "./errors"
 
+/** The channels, as the API names them, and what counts against a monthly limit. */
+export const CHANNELS = ["email", "push", "sms", "in_app"] as const
+export const METRICS = [...CHANNELS, "mau"] as const
+
 /** The flags that every command takes, as commander reads them. */
 export interface GlobalFlags {
   profile?: string

@@ -1,3 +1,4 @@
+import type { AudienceChannel } from "../lib/preferences"
 import { id, index, int, ref, table, text, time, uniqueIndex } from "../store/columns"
 import { life } from "../store/life"
 
@@ -46,7 +47,7 @@ export const consents = table(
     address: text(),
     /** The place in the chain, from 1. */
     number: int().notNull(),
-    channel: text<"email" | "push" | "sms" | "in_app">().notNull(),
+    channel: text<AudienceChannel>().notNull(),
     /** Null where the whole channel is meant. */
     scope_type: text<ScopeType>(),
     scope_key: text(),

@@ -3,7 +3,7 @@ import { invalid, type Problems } from "../core/errors"
 import { isPast } from "../core/time"
 import { nameText, ONE_LINE, oneOf, orNull } from "../http/field-schemas"
 import { readTime } from "../http/page"
-import { AUDIENCE_CHANNELS, type AudienceChannel } from "../lib/preferences"
+import { AUDIENCE_CHANNELS, type AudienceChannel, byChannel } from "../lib/preferences"
 import { count, id, maybe, rarely, text, time, word } from "../lib/record-fields"
 import { CATEGORY_SLUG } from "../lib/text"
 import type { PublishContent } from "../messages/planner"
@@ -16,14 +16,12 @@ const LONGEST_TEMPLATE_NAME = 100
 /** What the channels that are built take. A publish to another one is refused. */
 export type PublishContents = Partial<Record<AudienceChannel, PublishContent>>
 
-const contentsOf = (contents: PublishContents) => {
-  const entries = AUDIENCE_CHANNELS.map((channel) => {
+const contentsOf = (contents: PublishContents) =>
+  byChannel((channel): TOptional<TUnknown> => {
     const description = `What the channel ${channel} says.`
     const other = t.Record(t.String(), t.Unknown(), { description })
-    return [channel, t.Optional(contents[channel]?.schema ?? other)]
+    return t.Optional(contents[channel]?.schema ?? other) as TOptional<TUnknown>
   })
-  return Object.fromEntries(entries) as Record<AudienceChannel, TOptional<TUnknown>>
-}
 
 export const newPublish = (contents: PublishContents) =>
   t.Object({
@@ -218,10 +216,6 @@ const counts = t.Object({
   failed: count(4, "Of the messages, those that bounced, failed or were cancelled."),
 })
 
-const byChannel = Object.fromEntries(
-  AUDIENCE_CHANNELS.map((channel) => [channel, t.Optional(counts)]),
-) as Record<AudienceChannel, TOptional<typeof counts>>
-
 /** The Publish record of the contract (43, section 3). */
 export const Publish = t.Object(
   {
@@ -243,7 +237,7 @@ export const Publish = t.Object(
       ),
     ),
     audience: count(1250, "The members of the topic when it began. 0 before that."),
-    channels: t.Object(byChannel),
+    channels: t.Object(byChannel(() => t.Optional(counts))),
     scheduled_at: rarely(time()),
     created_at: time(),
     completed_at: maybe(time()),

@@ -6,6 +6,13 @@ export type AudienceChannel = (typeof AUDIENCE_CHANNELS)[number]
 /** The channels whose messages leave the server. Quiet hours and times are for them: an inbox makes no noise. */
 export const OUTGOING_CHANNELS = ["email", "push", "sms"] as const
 
+/** A value for each channel. */
+export const byChannel = <Value>(make: (channel: AudienceChannel) => Value) =>
+  Object.fromEntries(AUDIENCE_CHANNELS.map((channel) => [channel, make(channel)])) as Record<
+    AudienceChannel,
+    Value
+  >
+
 export const isOutgoing = (
   channel: AudienceChannel,
 ): channel is (typeof OUTGOING_CHANNELS)[number] =>

@@ -16,6 +16,7 @@ import {
   OWN_SOURCE,
   type StatusChange,
   type Tracked,
+  tracked,
 } from "./status-changes"
 import { type ChannelName, messageContents, messages, type Recipient, type Status } from "./tables"
 
@@ -278,51 +279,13 @@ export const BROKEN = "An internal error stopped the attempt. The message is tri
 /** The reason of a message whose attempts are used up; the server's last words are its error. */
 export const EXPIRED = "expired"
 
-const { id } = messages
-
-const tracked = {
-  id,
-  account_id: messages.account_id,
-  project_id: messages.project_id,
-  channel: messages.channel,
-  source: messages.source,
-  address: messages.address,
-  recipients: messages.recipients,
-  sender: messages.sender,
-  subject: messages.subject,
-  tags: messages.tags,
-  metadata: messages.metadata,
-  sender_domain: messages.sender_domain,
-  template_id: messages.template_id,
-  fan_out_id: messages.fan_out_id,
-  subscriber_id: messages.subscriber_id,
-  category: messages.category,
-  sandbox: messages.sandbox,
-  status: messages.status,
-  status_reason: messages.status_reason,
-  provider: messages.provider,
-  state: messages.state,
-  run_at: messages.run_at,
-  attempt: messages.attempt,
-  owner: messages.owner,
-  lease_until: messages.lease_until,
-  error: messages.error,
-  last_event_type: messages.last_event_type,
-  last_event_at: messages.last_event_at,
-  sent_at: messages.sent_at,
-  delivered_at: messages.delivered_at,
-  bounced_at: messages.bounced_at,
-  scheduled_at: messages.scheduled_at,
-  created_at: messages.created_at,
-}
-
 const findMessages = prepared({ ids: idList }, (tx: Tx, slot) =>
   forUpdate(
     tx
       .select(tracked)
       .from(messages)
-      .where(isAmong(tx, id, slot.ids))
-      .orderBy(id),
+      .where(isAmong(tx, messages.id, slot.ids))
+      .orderBy(messages.id),
   ),
 )
 

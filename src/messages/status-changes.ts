@@ -1,46 +1,33 @@
+import { getTableColumns } from "drizzle-orm"
 import { log } from "../core/log"
 import { millis, now } from "../core/time"
 import type { EventDetail } from "../events/tables"
-import { LEASED, READY, type WorkColumns } from "../jobs/work-item"
+import { LEASED, READY } from "../jobs/work-item"
 import { perStore } from "../store/cached"
 import type { Reader, Tx } from "../store/store"
-import type { Addressed, ChannelName, messages, Status } from "./tables"
+import { type Addressed, type ChannelName, messages, type Status } from "./tables"
 
 export type Message = typeof messages.$inferSelect
 
-/** What of a message its changes need, and what they change: its row has much more. */
-export type Tracked = Pick<
-  Message,
-  | "id"
-  | "account_id"
-  | "project_id"
-  | "channel"
-  | "source"
-  | "address"
-  | "recipients"
-  | "sender"
-  | "subject"
-  | "tags"
-  | "metadata"
-  | "sender_domain"
-  | "template_id"
-  | "fan_out_id"
-  | "subscriber_id"
-  | "category"
-  | "sandbox"
-  | "status"
-  | "status_reason"
-  | "provider"
-  | keyof WorkColumns
-  | "error"
-  | "last_event_type"
-  | "last_event_at"
-  | "sent_at"
-  | "delivered_at"
-  | "bounced_at"
-  | "scheduled_at"
-  | "created_at"
->
+const {
+  priority,
+  envelope,
+  batch_id,
+  stream,
+  api_key_id,
+  idempotency_key,
+  rfc_message_id,
+  thread_id,
+  subject_key,
+  stored_bytes,
+  updated_at,
+  ...needed
+} = getTableColumns(messages)
+
+/** The columns that changes of a message need, or change. */
+export const tracked = needed
+
+export type Tracked = Pick<Message, keyof typeof tracked>
 
 /** The `source` of what the instance itself sends, which no request can name. */
 export const OWN_SOURCE = "system"

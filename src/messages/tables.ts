@@ -129,7 +129,7 @@ interface SubmittedEnvelope {
 /**
  * Small and hot: what lists and the pipeline need. One table serves every channel. A message is its own
  * job: while it waits, its work columns say for what. `status` says "queued" until an attempt has
- * ended; whether it is being sent, only its claim says (`standing.ts`).
+ * ended; whether it is being sent, only its claim says (`live-status.ts`).
  */
 export const messages = table(
   "messages",
@@ -232,7 +232,7 @@ life(messageContents, {
   },
 })
 
-/** The very bytes that were handed over: composed at the first attempt, the same ever after. Many are a file (`kept-files.ts`). */
+/** The very bytes that were handed over: composed at the first attempt, the same ever after. Many are a file (`contents.ts`). */
 export const messageRaws = table("message_raws", {
   message_id: id().references(() => messages.id, { onDelete: "cascade" }),
   raw: bytes().notNull(),
@@ -290,7 +290,7 @@ export const attempts = table(
 )
 life(attempts, { owner: "project", ends: "with row", names: { message_id: "messages" } })
 
-/** What all messages of a fan-out say, once for each channel and language (`shared-contents.ts`). */
+/** What all messages of a fan-out say, once for each channel and language (`contents.ts`). */
 export const fanOutContents = table(
   "fan_out_contents",
   {

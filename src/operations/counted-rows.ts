@@ -1,5 +1,6 @@
 import { and, asc, count, eq, gt, lte, type SQL, sql } from "drizzle-orm"
 import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
+import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { type ChannelName, messages, type Status } from "../messages/tables"
 import { knowsStatus, settledCounters } from "../messages/transitions"
 import { STORED } from "../plans/stored-bytes"
@@ -23,8 +24,6 @@ export interface CountedRows {
 /** Where counters of an owner are kept: under the id of a project or of an account. */
 export type CounterOwner = "project" | "account"
 
-const CHANNELS: ReadonlySet<ChannelName> = new Set<ChannelName>(["email", "push", "sms", "in_app"])
-
 const counted = tableLives.flatMap(({ counts, ...its }) => (counts ? [{ ...its, ...counts }] : []))
 
 const plainOf = (kind: CounterOwner) =>
@@ -32,7 +31,7 @@ const plainOf = (kind: CounterOwner) =>
 
 /** Counters that every owner of the kind has; without a row they are 0. */
 export const PLAIN_COUNTERS: Record<CounterOwner, string[]> = {
-  project: [...CHANNELS, ...plainOf("project")],
+  project: [...AUDIENCE_CHANNELS, ...plainOf("project")],
   account: plainOf("account"),
 }
 
@@ -65,7 +64,7 @@ function ofMessages(project_id: string, name: string): CountedRows | undefined {
     return rows && { ...rows, adds: sql`coalesce(${messages.stored_bytes}, 0)` }
   }
   const [channel = "", status, ...rest] = name.split(".")
-  if (!CHANNELS.has(channel as ChannelName) || rest.length > 0) return undefined
+  if (!AUDIENCE_CHANNELS.includes(channel as ChannelName) || rest.length > 0) return undefined
   const ours = and(
     eq(messages.project_id, project_id),
     eq(messages.channel, channel as ChannelName),
@@ -77,7 +76,7 @@ function ofMessages(project_id: string, name: string): CountedRows | undefined {
 
 /** Names of counters that the rows of a project ask for, also where the counter itself is lost. */
 export async function namesInRows(db: Reader, project_id: string): Promise<string[]> {
-  const names = [...CHANNELS].flatMap(settledCounters)
+  const names = AUDIENCE_CHANNELS.flatMap(settledCounters)
   names.push(...Object.values(STORED))
   for (const { table, owner, name, by = [] } of counted) {
     const of = columnOf(table, "project_id")

@@ -11,6 +11,7 @@ import { DROPPED, jobRows } from "../jobs/jobs"
 import { jobs } from "../jobs/tables"
 import { READY, RESTORE_HOLD } from "../jobs/work-item"
 import { domainOf, wireDomain } from "../lib/address"
+import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { loadAll } from "../messages/change"
 import { messageRows } from "../messages/pipeline"
 import { CANCELLED, stopAll } from "../messages/settle"
@@ -165,7 +166,7 @@ async function dropJobs(store: Store, ids: string[]): Promise<number> {
   })
 }
 
-const CHANNELS = ["email", "push", "sms", "in_app"]
+const CHANNELS: readonly string[] = AUDIENCE_CHANNELS
 const HOOKS = "webhook"
 const JOB = "job"
 /** Names of jobs have a point in them. */

@@ -4,6 +4,7 @@ import { millisFrom, nextTurn } from "../core/time"
 import { events } from "../events/tables"
 import { accounts, projects } from "../identity/tables"
 import { DEAD, HELD, LEASED, OVER, READY } from "../jobs/work-item"
+import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { type ChannelName, messageContents, messages, type Recipient } from "../messages/tables"
 import { eventTypeOf } from "../messages/transitions"
 import { STORED } from "../plans/stored-bytes"
@@ -160,7 +161,7 @@ async function* withoutEvents(
   const first = await firstKept(db, project_id, since)
   if (first === undefined) return
   const { id, channel, recipients } = messages
-  for (const name of CHANNELS) {
+  for (const name of AUDIENCE_CHANNELS) {
     const ours = and(eq(messages.project_id, project_id), eq(channel, name))
     const next = (after: string) => {
       const rows = db.select({ id, recipients }).from(messages)
@@ -179,8 +180,6 @@ async function* withoutEvents(
     }
   }
 }
-
-const CHANNELS: ChannelName[] = ["email", "push", "sms", "in_app"]
 
 /**
  * The first id of messages whose events are all kept still: retention removes the oldest ones first.

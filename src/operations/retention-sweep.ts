@@ -6,15 +6,13 @@ import { type MessagesWithContents, purgeFanOuts } from "../fan-out/fan-out-rete
 import { PROJECT_DEFAULTS, withDefaults } from "../identity/caller"
 import { projects, type Retention } from "../identity/tables"
 import { purgeInbound } from "../inbound/inbound-retention"
+import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { purgeMailbox } from "../mailbox/mailbox-retention"
 import { expireContents, removeMessages } from "../messages/message-retention"
-import type { ChannelName } from "../messages/tables"
 import { inSteps } from "../store/in-steps"
 import type { Store } from "../store/store"
 import { hasEndpoints, nextEndpoint, purgeDeliveries, purgeEvents } from "../webhooks/retention"
 import { namedByMessages } from "./table-lives"
-
-export const CHANNELS: ChannelName[] = ["email", "push", "sms", "in_app"]
 
 /** Projects and endpoints of one call: the others come with the next ones. */
 const AT_ONCE = 200
@@ -104,7 +102,7 @@ async function sweepProject(
   kept: Retention,
   { contents, needing_texts }: Progress,
 ) {
-  for (const channel of CHANNELS) {
+  for (const channel of AUDIENCE_CHANNELS) {
     const place = `${project_id} ${channel}`
     const bodies = { project_id, channel, before: daysAgo(kept.bodies_days) }
     await all(async () => {

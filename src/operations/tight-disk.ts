@@ -3,10 +3,10 @@ import type { Disk } from "../core/disk"
 import { log } from "../core/log"
 import { monotonic, nextTurn, secondsFromNow, sleep } from "../core/time"
 import { projects } from "../identity/tables"
+import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { expireContents } from "../messages/message-retention"
 import type { Store } from "../store/store"
 import { giveBack } from "./give-back"
-import { CHANNELS } from "./retention-sweep"
 
 /** At so many times the floor of the disk the contents of settled messages go (contract 70, section 1). */
 const FLOORS = 2
@@ -107,7 +107,7 @@ async function sweepOlder(
 ): Promise<Swept> {
   let looks = 0
   for await (const project_id of allProjects(store)) {
-    for (const channel of CHANNELS) {
+    for (const channel of AUDIENCE_CHANNELS) {
       const place = `${seconds} ${project_id} ${channel}`
       const old = { project_id, channel, before }
       for (;;) {

@@ -7,7 +7,8 @@ import { behind, type FeedPosition } from "../events/feed"
 import { events } from "../events/tables"
 import { idempotency } from "../http/tables"
 import { inboundEmails } from "../inbound/tables"
-import { type ChannelName, messages } from "../messages/tables"
+import { AUDIENCE_CHANNELS } from "../lib/preferences"
+import { messages } from "../messages/tables"
 import { requestLog } from "../request-log/tables"
 import { lifeOf } from "../store/life"
 import type { Reader } from "../store/store"
@@ -18,8 +19,6 @@ import { namesIn, type TracedPerson } from "./traced-person"
 
 /** Rows of one look, which holds the thread for a few milliseconds. */
 const AT_ONCE = 500
-
-const CHANNELS: ChannelName[] = ["email", "push", "sms", "in_app"]
 
 /** Ids of rows that name the person, some at a time. `goes_on` is asked between two looks. */
 type Search = AsyncGenerator<string[], undefined>
@@ -118,7 +117,7 @@ async function* searchById(
 /** Messages with a copy to the person, or that name it in what lists show. */
 export async function* searchMessages(asked: SearchedPerson): Search {
   const { id, project_id, channel } = messages
-  for (const one of CHANNELS) {
+  for (const one of AUDIENCE_CHANNELS) {
     const among = and(eq(project_id, asked.person.project_id), eq(channel, one))
     yield* searchById(asked, { id, among })
   }

@@ -1,8 +1,9 @@
+import type { AudienceChannel } from "../lib/preferences"
 import { int, primaryKey, ref, table, text } from "../store/columns"
 import { life } from "../store/life"
 
 /** What is counted against a monthly limit. */
-export type Metric = "email" | "push" | "sms" | "in_app" | "mau"
+export type Metric = AudienceChannel | "mau"
 
 /** What one month of one limit has used up. A row exists only where there is a limit. */
 export const quotas = table(

@@ -2,6 +2,7 @@ import type { TSchema } from "@sinclair/typebox"
 import type { Settings } from "../core/config"
 import type { NetRequest } from "../core/net"
 import type { RetrySchedule } from "../jobs/work-item"
+import type { OUTGOING_CHANNELS } from "../lib/preferences"
 
 /** What the other side said, as far as it said anything. Codes of RFC 5321 and RFC 3463. */
 interface RemoteReply {
@@ -139,7 +140,7 @@ export interface Provider<Message extends OutgoingMessage = OutgoingMessage> {
   close(): Promise<void>
 }
 
-export type ProviderChannel = "email" | "push" | "sms"
+export type ProviderChannel = (typeof OUTGOING_CHANNELS)[number]
 
 export const PROVIDER_KINDS = ["email_provider", "sms_provider", "push_provider"] as const
 

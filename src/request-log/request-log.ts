@@ -1,12 +1,12 @@
 import { and, asc, desc, eq, gte, inArray, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
-import { log } from "../core/log"
-import { isoFrom, millis, millisFrom, monotonic } from "../core/time"
+import { millisFrom, now } from "../core/time"
 import { isAskedId } from "../store/dialect"
 import { boundedList } from "../store/rows"
 import { inserter } from "../store/statements"
 import type { Reader, Store } from "../store/store"
+import { WriteBehind } from "../store/write-behind"
 import { requestLog } from "./tables"
 
 /** One request and its answer, as the shell knows it when the answer goes out. */
@@ -31,9 +31,6 @@ const STRANGERS_PER_FLUSH = 10
 /** Two thousand a second. Each costs as much as a twentieth of accepting an email. */
 const SUCCESSES_PER_FLUSH = 1000
 const MOST_PATH = 200
-const WARN_MILLISECONDS = 60_000
-
-type Waiting = AnsweredRequest & { id: string; at: number }
 
 interface RequestLogOptions {
   store: Store
@@ -42,91 +39,45 @@ interface RequestLogOptions {
 }
 
 /**
- * What was asked, a few days long. A request only leaves a note in memory; a moment later the
- * notes are written together. What the storage cannot take is dropped: no request waits for it,
- * and none fails. In a flood what succeeded is kept in part, and what failed is kept.
+ * What was asked, a few days long. A request only leaves a note in memory. In a flood what succeeded is kept in part,
+ * and what failed is kept.
  */
 export class RequestLog {
-  readonly #options: RequestLogOptions
-  #waiting: Waiting[] = []
+  readonly #behind: WriteBehind<typeof requestLog.$inferInsert>
   #strangers = 0
   #successes = 0
-  #left_out = 0
-  #dropped = 0
-  #warned_at = Number.NEGATIVE_INFINITY
-  #writing: Promise<void> | undefined
 
-  constructor(options: RequestLogOptions) {
-    this.#options = options
+  constructor({ store, hasRoom }: RequestLogOptions) {
+    this.#behind = new WriteBehind({
+      write: (rows) => store.tx((tx) => insertEntries(tx, rows)),
+      ...{ limit: AT_ONCE, most: MOST_WAITING, hasRoom },
+      lost: "the request log left out entries: too many requests came, or there was no room",
+    })
   }
 
-  add(answered: AnsweredRequest) {
-    if (answered.is_stranger && ++this.#strangers > STRANGERS_PER_FLUSH) return
-    if (answered.status < 400 && ++this.#successes > SUCCESSES_PER_FLUSH) {
-      this.#left_out += 1
-      return
+  add({ is_stranger, path, ...answered }: AnsweredRequest) {
+    if (is_stranger && ++this.#strangers > STRANGERS_PER_FLUSH) return
+    if (answered.status < 400 && ++this.#successes > SUCCESSES_PER_FLUSH) this.#behind.lose(1)
+    else if (this.#behind.admit()) {
+      const id = newId()
+      const short_path = path.slice(0, MOST_PATH)
+      this.#behind.put(id, { ...answered, id, path: short_path, created_at: now() })
     }
-    if (this.#waiting.length >= MOST_WAITING) {
-      this.#dropped += 1
-      return
-    }
-    this.#waiting.push({ ...answered, id: newId(), at: millis() })
   }
+
+  writeRipe = (): Promise<void> => this.#begin(this.#behind.writeRipe())
 
   /** Resolves when everything noted so far is written, or given up. */
-  async flush(): Promise<void> {
-    await this.#writing // another one began before the last of these were noted
-    this.#writing ??= this.#write().finally(() => {
-      this.#writing = undefined
-    })
-    await this.#writing
-  }
+  flush = (): Promise<void> => this.#begin(this.#behind.flush())
 
-  async #write(): Promise<void> {
+  #begin(writing: Promise<void>): Promise<void> {
     this.#strangers = 0
     this.#successes = 0
-    const all = this.#waiting
-    this.#waiting = []
-    for (let from = 0; from < all.length; from += AT_ONCE) {
-      const some = all.slice(from, from + AT_ONCE)
-      if (!(await this.#keep(some))) {
-        this.#dropped += all.length - from
-        break
-      }
-    }
-    this.#warn()
-  }
-
-  async #keep(some: Waiting[]): Promise<boolean> {
-    const { store, hasRoom } = this.#options
-    if (!hasRoom()) return false
-    try {
-      await store.tx((tx) => insertEntries(tx, some.map(rowOf)))
-      return true
-    } catch {
-      return false // the store has told the rest of the process
-    }
-  }
-
-  #warn() {
-    const [lost, left_out] = [this.#dropped, this.#left_out]
-    if (lost + left_out === 0 || monotonic() - this.#warned_at < WARN_MILLISECONDS) return
-    this.#warned_at = monotonic()
-    this.#dropped = 0
-    this.#left_out = 0
-    if (lost > 0) log.warn("the request log had no room and lost entries", { entries: lost })
-    if (left_out > 0)
-      log.info("too many requests; the request log left out successful ones", { entries: left_out })
+    return writing
   }
 }
 
 const insertEntries = inserter(requestLog)
-
-const rowOf = ({ is_stranger: _, at, path, ...row }: Waiting): typeof requestLog.$inferInsert => ({
-  ...row,
-  path: path.slice(0, MOST_PATH),
-  created_at: isoFrom(at),
-})
 
 const PURGED_AT_ONCE = 500
 

@@ -4,7 +4,12 @@ import { fail } from "../core/errors"
 import { now } from "../core/time"
 import type { Caller } from "../identity/caller"
 import { projects } from "../identity/tables"
-import { AUDIENCE_CHANNELS, type AudienceChannel, type ChosenPreferences } from "../lib/preferences"
+import {
+  AUDIENCE_CHANNELS,
+  type AudienceChannel,
+  byChannel,
+  type ChosenPreferences,
+} from "../lib/preferences"
 import { forUpdate } from "../store/dialect"
 import type { Tx } from "../store/store"
 import { notifyChoices, type ToldChoice } from "./choice-events"
@@ -104,10 +109,7 @@ export function shownPreferences(chosen: ChosenPreferences | null, known: KnownN
     categories: among(chosen?.[name]?.categories, known.categories),
   })
   return {
-    email: channel("email"),
-    push: channel("push"),
-    sms: channel("sms"),
-    in_app: channel("in_app"),
+    ...byChannel(channel),
     topics: among(chosen?.topics, known.topics),
     workflows: { ...chosen?.workflows },
     quiet_hours: chosen?.quiet_hours ?? null,

@@ -1,9 +1,10 @@
 import { isoFrom } from "../core/time"
-import type {
-  AudienceChannel,
-  ChosenPreferences,
-  FrequencyCap,
-  QuietHours,
+import {
+  AUDIENCE_CHANNELS,
+  type AudienceChannel,
+  type ChosenPreferences,
+  type FrequencyCap,
+  type QuietHours,
 } from "../lib/preferences"
 import { quietUntil } from "../lib/quiet-hours"
 import type { SubscriberStatus } from "./tables"
@@ -89,7 +90,7 @@ export const plainCategory = (slug: string): DecidedCategory => ({
   slug,
   critical: false,
   default: "on",
-  channels: ["email", "push", "sms", "in_app"],
+  channels: [...AUDIENCE_CHANNELS],
 })
 
 /** The decision for one recipient and channel (contract 43, section 2), without any look-up. */

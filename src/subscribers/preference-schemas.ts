@@ -1,16 +1,9 @@
 import { type TSchema, Type as t } from "@sinclair/typebox"
-import { AUDIENCE_CHANNELS } from "../lib/preferences"
+import { byChannel } from "../lib/preferences"
 import { flag, maybe, time, word } from "../lib/record-fields"
 import { CATEGORY_SLUG } from "../lib/text"
 import { quietHoursAnswer, quietHoursPatch } from "../tenancy/setting-groups"
 import { DECISION_REASONS } from "./decision"
-
-/** The same schema for each channel. */
-const byChannel = <Schema extends TSchema>(schema: Schema) =>
-  Object.fromEntries(AUDIENCE_CHANNELS.map((channel) => [channel, schema])) as Record<
-    (typeof AUDIENCE_CHANNELS)[number],
-    Schema
-  >
 
 const choices = (example: Record<string, boolean>, description: string) =>
   t.Record(t.String(), t.Boolean(), { examples: [example], description })
@@ -22,8 +15,8 @@ const ChannelChoices = t.Object({
 
 export const Preferences = t.Object(
   {
-    ...byChannel(ChannelChoices),
-    topics: t.Record(t.String(), t.Partial(t.Object(byChannel(t.Boolean()))), {
+    ...byChannel(() => ChannelChoices),
+    topics: t.Record(t.String(), t.Partial(t.Object(byChannel(() => t.Boolean()))), {
       examples: [{ releases: { email: true } }],
       description: "By topic key and channel, only what was chosen.",
     }),
@@ -41,7 +34,7 @@ const FORGET = "Null forgets the choice."
 
 /** What a request gives. */
 export const PreferencesBody = t.Object({
-  ...byChannel(
+  ...byChannel(() =>
     group(
       t.Object({
         enabled: t.Optional(t.Union([t.Boolean(), t.Null()], { description: FORGET })),
@@ -50,7 +43,7 @@ export const PreferencesBody = t.Object({
     ),
   ),
   topics: group(
-    t.Record(t.String(), t.Union([t.Object(byChannel(t.Optional(choice))), t.Null()]), {
+    t.Record(t.String(), t.Union([t.Object(byChannel(() => t.Optional(choice))), t.Null()]), {
       description: `By topic key. ${FORGET}`,
     }),
   ),
@@ -71,7 +64,10 @@ const Reach = t.Object({
   next_allowed_at: maybe(time("When a message that waits, or the next one, may leave.")),
 })
 
-export const Reachability = t.Object(byChannel(Reach), { title: "Reachability" })
+export const Reachability = t.Object(
+  byChannel(() => Reach),
+  { title: "Reachability" },
+)
 
 export const reachabilityQuery = t.Object({
   category: t.Optional(

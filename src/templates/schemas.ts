@@ -2,6 +2,7 @@ import { Type as t } from "@sinclair/typebox"
 import { ACTOR_TYPES } from "../audit-log/tables"
 import { aliasOf, nameText, notOffered, oneOf } from "../http/field-schemas"
 import { pageQuery } from "../http/page"
+import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { count, flag, id, maybe, rarely, text as sample, time, word } from "../lib/record-fields"
 import { TEMPLATE_NAME } from "./limits"
 import { TEMPLATE_STATUSES, VARIABLE_TYPES } from "./tables"
@@ -13,8 +14,6 @@ const LONGEST_LOCALE = 35
 const MOST_TAGS = 10
 const MOST_VARIABLES = 200
 const MOST_LOCALES = 50
-
-export const CHANNELS = ["email", "push", "sms", "in_app"] as const
 
 const nothing = t.Null()
 const texts = (description: string) => t.Optional(t.Union([t.String({ description }), nothing]))
@@ -112,7 +111,7 @@ export const templateQuery = pageQuery({
   search: t.Optional(
     t.String({ maxLength: 200, description: "A part of the name or of the description." }),
   ),
-  channel: t.Optional(oneOf(...CHANNELS)),
+  channel: t.Optional(oneOf(...AUDIENCE_CHANNELS)),
   status: t.Optional(oneOf(...TEMPLATE_STATUSES)),
   tag: t.Optional(t.String({ maxLength: LONGEST_TAG })),
 })
@@ -124,7 +123,7 @@ export const deleteQuery = t.Object({
 })
 
 export const renderQuery = t.Object({
-  channel: t.Optional(oneOf(...CHANNELS)),
+  channel: t.Optional(oneOf(...AUDIENCE_CHANNELS)),
   version: t.Optional(t.Integer({ minimum: 1, description: "Default: the published version." })),
   locale: t.Optional(
     t.String({
@@ -144,7 +143,7 @@ const { name: _, draft: __, tags: ___, description: ____, ...draftFields } = fie
 export const DraftRendering = t.Object({
   template: t.Object({ ...draftFields, name: t.Optional(name) }),
   variables: t.Optional(Variables),
-  channel: t.Optional(oneOf(...CHANNELS)),
+  channel: t.Optional(oneOf(...AUDIENCE_CHANNELS)),
   locale: t.Optional(localeTag),
 })
 
@@ -280,7 +279,7 @@ export const Rendered = t.Object(
   {
     template_id: maybe(id("Null for a draft in the request.")),
     version: maybe(count(3)),
-    channel: word(CHANNELS),
+    channel: word(AUDIENCE_CHANNELS),
     subject: maybe(sample("Your receipt 1042")),
     html: maybe(sample("<p>Hello Ann, thank you.</p>")),
     text: maybe(sample("Hello Ann, thank you.")),

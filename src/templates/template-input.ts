@@ -3,7 +3,8 @@ import { invalid, Problems } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { check, settleNames } from "../http/validate"
 import { isLocale } from "../lib/locale"
-import { CHANNELS, TemplateInput, TemplatePatch } from "./schemas"
+import { AUDIENCE_CHANNELS } from "../lib/preferences"
+import { TemplateInput, TemplatePatch } from "./schemas"
 import type { ChannelTexts, EmailTexts, TemplateContent, TemplateVariable } from "./tables"
 import { isOfType } from "./variables"
 
@@ -122,7 +123,7 @@ type TextsInput = Pick<Input, "subject" | "html" | "text" | "channels">
 /** The flat fields are those of the channel email: given twice, they must be equal. */
 function readChannels(given: TextsInput, prefix: string, problems: Problems) {
   const channels: ChannelChanges = {}
-  for (const name of CHANNELS) {
+  for (const name of AUDIENCE_CHANNELS) {
     const texts = given.channels?.[name]
     if (texts === undefined) continue
     Object.assign(channels, { [name]: texts && { ...BLANK[name], ...texts } })

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto"
 import { fail } from "../core/errors"
+import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { cached } from "../store/cached"
 import type { Reader } from "../store/store"
 import type { TemplateSources } from "./render-templates-task"
@@ -129,10 +130,8 @@ export const keyed = (sources: TemplateSources): KeyedSources => ({
   sources,
 })
 
-const ORDER: ChannelKey[] = ["email", "push", "sms", "in_app"]
-
 const firstOf = (channels: ChannelTexts): ChannelKey =>
-  ORDER.find((channel) => channels[channel]) ?? "email"
+  AUDIENCE_CHANNELS.find((channel) => channels[channel]) ?? "email"
 
 /** An included template gives the texts of the channel, and behind them those of its email. */
 function around(

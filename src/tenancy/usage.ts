@@ -1,18 +1,17 @@
 import { and, asc, eq, gt, gte, inArray, lt, type SQL, sql, sum } from "drizzle-orm"
-import { log } from "../core/log"
 import { boundsOf, currentPeriod, isoFrom, millis, millisFrom, nextTurn, today } from "../core/time"
 import { type Caller, quotaSubject } from "../identity/caller"
 import { accounts } from "../identity/tables"
+import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { LIMIT_OF, type Limits, limitsOf, METRICS } from "../plans/plans"
 import { MB, storedTotal } from "../plans/stored-bytes"
 import { type Metric, quotas } from "../plans/tables"
 import { prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
+import { WriteBehind } from "../store/write-behind"
 import { usageDays } from "./tables"
 
 type UsageMetric = Metric | "api_requests"
-
-const CHANNEL_METRICS = ["email", "push", "sms", "in_app"] as const
 
 /** On Postgres, where several nodes write at once. */
 const SHARDS = 8
@@ -84,14 +83,8 @@ export async function totals(db: Reader, range: UsageRange): Promise<UsageTotals
   return all
 }
 
-export const emptyTotals = (): UsageTotals => ({
-  email: 0,
-  push: 0,
-  sms: 0,
-  in_app: 0,
-  mau: 0,
-  api_requests: 0,
-})
+export const emptyTotals = () =>
+  Object.fromEntries([...METRICS, "api_requests"].map((metric) => [metric, 0])) as UsageTotals
 
 /** The accounts whose usage one quota counts. */
 async function accountsOf(db: Reader, subject: string): Promise<string[]> {
@@ -184,7 +177,7 @@ export function shares(
 /** Every day that has begun, also those on which nothing happened. */
 function byDay(own: UsageDay[], period: string) {
   return daysOf(period).map((date) => {
-    const entries = CHANNEL_METRICS.map((metric) => {
+    const entries = AUDIENCE_CHANNELS.map((metric) => {
       const mine = own.filter((one) => one.day === date && one.metric === metric)
       return [metric, mine.reduce((sum, { value }) => sum + value, 0)]
     })
@@ -215,38 +208,35 @@ export async function usageOfAccount(db: Reader, account: typeof accounts.$infer
   return shares(own, all, limitsOf(account))
 }
 
+/** Of one transaction, and of what waits. */
+const MOST_COUNTED = 10_000
+
 /**
  * Counts requests in memory and writes them now and then: a number for people to look at, which
  * no limit depends on and which is not worth a write a request.
  */
 export class Meter {
-  readonly #store: Store
-  #counts = new Map<string, UsageUnits>()
+  readonly #behind: WriteBehind<UsageUnits>
 
   constructor(store: Store) {
-    this.#store = store
+    this.#behind = new WriteBehind({
+      write: (counted) => store.tx((tx) => add(tx, counted)),
+      ...{ limit: MOST_COUNTED, most: MOST_COUNTED, lost: "some requests were not counted" },
+    })
   }
 
   count({ account_id, project_id }: Caller) {
     if (!project_id) return
     const day = today()
     const name = `${project_id} ${day}`
-    const known = this.#counts.get(name)
+    const known = this.#behind.get(name)
+    const units = { account_id, project_id, day, metric: "api_requests", value: 1 } as const
     if (known) known.value += 1
-    else this.#counts.set(name, { account_id, project_id, day, metric: "api_requests", value: 1 })
+    else if (this.#behind.admit()) this.#behind.put(name, units)
   }
 
   /** Writes what was counted since the last time. */
-  async flush() {
-    const counted = [...this.#counts.values()]
-    if (counted.length === 0) return
-    this.#counts = new Map()
-    try {
-      await this.#store.tx((tx) => add(tx, counted))
-    } catch (error) {
-      log.warn("some requests were not counted", { error })
-    }
-  }
+  flush = () => this.#behind.flush()
 }
 
 const { account_id, project_id, day, metric, shard, value } = usageDays

@@ -1,22 +1,17 @@
-import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
-import { millis, monotonic, nextTurn, sleep, today } from "../core/time"
+import { millis, today } from "../core/time"
 import { subscriberOf } from "../lib/ip-ranges"
 import { Batcher } from "../store/batcher"
 import type { Store } from "../store/store"
+import { WriteBehind } from "../store/write-behind"
 import { BURST_MS, isPrefetch } from "./actor"
 import { countHits, type MessageHits } from "./count-hits"
 
 /** Hits wait so long: only then it is known whether they belong to a burst. */
 const HOLD_MILLISECONDS = BURST_MS + 500
 
-/** Messages and moments of one transaction: other writers do not wait long for it. */
-const AT_ONCE = 25
-const MOMENTS_AT_ONCE = 60
-
-/** Counting rests this many times as long as it worked, so that a flood leaves most of the time to others. */
-const REST = 3
-const MOST_REST_MS = 200
+/** Messages and moments of one transaction together: other writers do not wait long for it. */
+const AT_ONCE = 60
 
 /** Different hits (message, link, visitor) that wait. What comes beyond that is answered, not counted. */
 const MOST_WAITING = 20_000
@@ -25,7 +20,6 @@ const MOST_WAITING = 20_000
 const MOST_MOMENTS = 50
 
 const MOST_USER_AGENT = 300
-const WARN_MILLISECONDS = 60_000
 const VISITOR_BYTES = 8
 
 /** What a request for a pixel or link was about. */
@@ -44,30 +38,30 @@ interface HitsOptions {
   hasRoom: () => boolean
 }
 
-interface WaitingMessage {
-  noted: number
-  hits: MessageHits["hits"]
-}
-
 /**
  * Hits of pixels and links. A request only leaves a note in memory; some seconds later the notes are
- * counted together. What the storage cannot take is dropped: no request waits for it, and none fails.
- * The address of a visitor is kept nowhere, only a hash of it that changes every day.
+ * counted together. The address of a visitor is kept nowhere, only a hash of it that changes every day.
  */
 export class Hits {
-  readonly #options: HitsOptions
-  readonly #batcher: Batcher<MessageHits, undefined>
-  #waiting = new Map<string, WaitingMessage>()
-  #size = 0
-  #dropped = 0
-  #warned_at = Number.NEGATIVE_INFINITY
-  #writing: Promise<void> | undefined
-  /** Somebody waits until everything is counted. */
-  #is_ending = false
+  readonly #secrets: Secrets
+  readonly #behind: WriteBehind<MessageHits>
 
-  constructor(options: HitsOptions) {
-    this.#options = options
-    this.#batcher = new Batcher({ store: options.store, most: AT_ONCE, write: countHits })
+  constructor({ store, secrets, hasRoom }: HitsOptions) {
+    this.#secrets = secrets
+    const batcher = new Batcher({ store, most: AT_ONCE, write: countHits })
+    this.#behind = new WriteBehind({
+      // Those of one message spoil no others.
+      write: (list) => Promise.all(list.map((one) => this.#count(batcher, one))),
+      ...{
+        limit: AT_ONCE,
+        costOf,
+        most: MOST_WAITING,
+        sizeOf,
+        ripe_ms: HOLD_MILLISECONDS,
+        hasRoom,
+      },
+      lost: "Some openings and clicks were not counted, because too many came at once or the storage refused them.",
+    })
   }
 
   /** Notes a hit of a token that was ours. It never fails. */
@@ -76,110 +70,36 @@ export class Hits {
     const user_agent = agent || null
     const visitor = this.#visitorOf(ip, user_agent)
     const is_prefetch = isPrefetch(request)
-    const message = this.#messageOf(message_id)
     const key = `${type}\n${visitor}\n${is_prefetch}\n${url}`
+    const message = this.#behind.get(message_id)
     const known = message?.hits.get(key)
     if (known) {
       known.times += 1
       if (known.moments.length < MOST_MOMENTS) known.moments.push(millis())
-    } else if (!message || this.#size >= MOST_WAITING) this.#dropped += 1
-    else {
-      this.#size += 1
+    } else if (this.#behind.admit()) {
+      const { hits } = message ?? this.#behind.put(message_id, { message_id, hits: new Map() })
       const moments = [millis()]
-      message.hits.set(key, { type, url, visitor, user_agent, is_prefetch, times: 1, moments })
+      hits.set(key, { type, url, visitor, user_agent, is_prefetch, times: 1, moments })
     }
-  }
-
-  #messageOf(message_id: string): WaitingMessage | undefined {
-    const known = this.#waiting.get(message_id)
-    if (known || this.#size >= MOST_WAITING) return known
-    const fresh: WaitingMessage = { noted: monotonic(), hits: new Map() }
-    this.#waiting.set(message_id, fresh)
-    return fresh
   }
 
   #visitorOf(ip: string, user_agent: string | null): string {
     const text = `${today()}\n${subscriberOf(ip)}\n${user_agent ?? ""}`
-    return this.#options.secrets
-      .mac("tracking visitor", text)
-      .toString("base64url", 0, VISITOR_BYTES)
+    return this.#secrets.mac("tracking visitor", text).toString("base64url", 0, VISITOR_BYTES)
+  }
+
+  async #count(batcher: Batcher<MessageHits, undefined>, one: MessageHits) {
+    await batcher.add(one).catch(() => this.#behind.lose(one.hits.size))
   }
 
   /** Counts what has waited long enough. */
-  flushRipe = (): Promise<void> => this.#flush(HOLD_MILLISECONDS)
+  writeRipe = (): Promise<void> => this.#behind.writeRipe()
 
   /** Resolves when everything noted so far is counted, or given up. */
-  async flush(): Promise<void> {
-    this.#is_ending = true
-    while (this.#writing) await this.#writing // it began before the last of these were noted
-    await this.#flush(0)
-    this.#is_ending = false
-  }
-
-  #flush(age_ms: number): Promise<void> {
-    this.#writing ??= this.#write(age_ms).finally(() => {
-      this.#writing = undefined
-    })
-    return this.#writing
-  }
-
-  async #write(age_ms: number) {
-    const due = this.#take(age_ms)
-    for (const some of portions(due)) {
-      const begun = monotonic()
-      if (!this.#options.hasRoom()) this.#dropped += sizeOf(some)
-      else await Promise.all(some.map((one) => this.#count(one)))
-      const worked = monotonic() - begun
-      if (this.#is_ending) await nextTurn()
-      else await sleep(Math.min(REST * worked, MOST_REST_MS))
-    }
-    this.#warn()
-  }
-
-  #take(age_ms: number): MessageHits[] {
-    const before = monotonic() - age_ms
-    const due: MessageHits[] = []
-    for (const [message_id, { noted, hits }] of this.#waiting) {
-      if (noted > before) break // the oldest come first
-      this.#waiting.delete(message_id)
-      this.#size -= hits.size
-      due.push({ message_id, hits })
-    }
-    return due
-  }
-
-  async #count(one: MessageHits) {
-    try {
-      await this.#batcher.add(one)
-    } catch (error) {
-      this.#dropped += one.hits.size
-      log.debug("hits of a message were not counted", { message_id: one.message_id, error })
-    }
-  }
-
-  #warn() {
-    if (this.#dropped === 0 || monotonic() - this.#warned_at < WARN_MILLISECONDS) return
-    const text =
-      "Some openings and clicks were not counted, because too many came at once or the storage refused them."
-    log.warn(text, { dropped: this.#dropped })
-    this.#warned_at = monotonic()
-    this.#dropped = 0
-  }
+  flush = (): Promise<void> => this.#behind.flush()
 }
 
-/** Parts of the list that are written in one transaction each. */
-function* portions(list: MessageHits[]): Generator<MessageHits[]> {
-  let some: MessageHits[] = []
-  let moments = 0
-  for (const one of list) {
-    some.push(one)
-    for (const hit of one.hits.values()) moments += hit.moments.length
-    if (some.length < AT_ONCE && moments < MOMENTS_AT_ONCE) continue
-    yield some
-    some = []
-    moments = 0
-  }
-  if (some.length > 0) yield some
-}
+const sizeOf = ({ hits }: MessageHits) => hits.size
 
-const sizeOf = (list: MessageHits[]) => list.reduce((sum, { hits }) => sum + hits.size, 0)
+const costOf = ({ hits }: MessageHits) =>
+  [...hits.values()].reduce((sum, { moments }) => sum + moments.length, 1)

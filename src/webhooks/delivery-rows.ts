@@ -1,4 +1,4 @@
-import { and, eq, gte, notInArray, type SQL, sql } from "drizzle-orm"
+import { and, eq, getTableColumns, gte, notInArray, type SQL, sql } from "drizzle-orm"
 import { millis, secondsFromNow } from "../core/time"
 import { blank, type QueueTotals } from "../jobs/counts"
 import { inFlightOf, wakeUpOf } from "../jobs/in-flight"
@@ -13,26 +13,18 @@ import { count } from "./totals"
 const DELIVERIES = "webhook_deliveries"
 
 /** What an attempt and its result need to know: no capture of the last attempt, which may be large. */
-const claimed = {
-  id: deliveries.id,
-  project_id: deliveries.project_id,
-  webhook_id: deliveries.webhook_id,
-  event_id: deliveries.event_id,
-  trigger: deliveries.trigger,
-  status: deliveries.status,
-  state: deliveries.state,
-  run_at: deliveries.run_at,
-  attempt: deliveries.attempt,
-  owner: deliveries.owner,
-  lease_until: deliveries.lease_until,
-  attempts: deliveries.attempts,
-  max_attempts: deliveries.max_attempts,
-  by_hand: deliveries.by_hand,
-  body: deliveries.body,
-  attempt_log: deliveries.attempt_log,
-  first_attempted_at: deliveries.first_attempted_at,
-  created_at: deliveries.created_at,
-}
+const {
+  event_type,
+  url,
+  request_headers,
+  response_headers,
+  last_response_body,
+  last_response_status,
+  last_error,
+  latency_ms,
+  last_attempted_at,
+  ...claimed
+} = getTableColumns(deliveries)
 
 export type ClaimedDelivery = Pick<typeof deliveries.$inferSelect, keyof typeof claimed>
 
