@@ -26,7 +26,7 @@ serveTasks({
   render: async () => (await import("./templates/render-task")).renderTemplate,
   "render-templates": async () =>
     (await import("./templates/render-templates-task")).renderTemplates,
-  "judge-template": async () =>
+  "validate-template": async () =>
     (await import("./templates/validate-template-task")).validateTemplate,
   "parse-inbound": async () => (await import("./inbound/parse-inbound-task")).readInbound,
   "read-small-mails": async () => (await import("./inbound/small-mail-task")).readSmallMails,

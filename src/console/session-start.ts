@@ -1,7 +1,7 @@
 import type { Components } from "../client/components"
 import { type Observable, observable } from "./observable"
 import { beginSession, chooseProject, project, session } from "./page-session"
-import { tell } from "./parts/toast"
+import { notify } from "./parts/toast"
 import { RequestError } from "./request-error"
 import { call } from "./transport"
 
@@ -39,7 +39,7 @@ async function begin(link_code: string | undefined): Promise<void> {
     await beginSession(link_code)
   } catch (error) {
     const { kind } = session.value
-    if (isSpentLink(error) && (kind === "key" || kind === "token")) tell(ALREADY_IN)
+    if (isSpentLink(error) && (kind === "key" || kind === "token")) notify(ALREADY_IN)
     else start_error.set(error)
   }
 }

@@ -37,7 +37,9 @@ function refuseLarge(field: string, source: string): void {
 
 async function ask(workers: Workers, texts: TemplateText[]): Promise<TemplateFacts> {
   try {
-    return await workers.run<TemplateFacts>("judge-template", texts, { deadline_ms: DEADLINE_MS })
+    return await workers.run<TemplateFacts>("validate-template", texts, {
+      deadline_ms: DEADLINE_MS,
+    })
   } catch (error) {
     if (error instanceof ApiError) throw error
     const message =

@@ -23,18 +23,18 @@ interface WritingParts {
   workers: Workers
 }
 
-/** A template that was read and judged, and can be written. */
-export interface JudgedTemplate {
+/** A template that is valid and can be written. */
+export interface ValidTemplate {
   labels: rows.TemplateLabels
   written: rows.WrittenVersion
 }
 
-/** Judges a new template. Throws 422 `invalid_template`. */
+/** Throws 422 `invalid_template`. */
 export async function validateNew(
   parts: WritingParts,
   { project_id }: Caller,
   input: NewTemplate,
-): Promise<JudgedTemplate> {
+): Promise<ValidTemplate> {
   const { name, description = null, tags = [], draft = false } = input
   const publish = !draft
   const content = await validate(
@@ -46,7 +46,7 @@ export async function validateNew(
   return { labels: { name, description, tags }, written: { content, publish, note: null } }
 }
 
-/** Times that a change is judged again because another one came first. */
+/** Times that a change is validated again because another one came first. */
 const MOST_TRIES = 5
 
 /**
@@ -91,7 +91,7 @@ async function validateChange(
   content: TemplateContent,
   input: TemplateChanges,
   whole: boolean,
-): Promise<JudgedTemplate> {
+): Promise<ValidTemplate> {
   const texts = afterChanges(input, whole ? undefined : content)
   requireTexts(texts)
   const is_current = row.status === "published" && row.published_version === row.version

@@ -6,7 +6,7 @@ import { Empty, Waiting } from "../parts/empty"
 import { Menu } from "../parts/menu"
 import { Trouble } from "../parts/notice"
 import { Tabs } from "../parts/tabs"
-import { tell } from "../parts/toast"
+import { notify } from "../parts/toast"
 import { messageOf, RequestError } from "../request-error"
 import { call } from "../transport"
 import { useLoaded } from "../use-loaded"
@@ -224,11 +224,11 @@ function MailActions({ mail, list, onRemoved }: Pick<OpenedProps, "mail" | "list
   )
 }
 
-const failed = (error: unknown) => tell(messageOf(error), "bad")
+const failed = (error: unknown) => notify(messageOf(error), "bad")
 
 async function copyId(id: string) {
-  if (await copyText(id)) tell(`the id ${id} is copied`)
-  else tell(`the browser does not copy here; the id is ${id}`, "bad")
+  if (await copyText(id)) notify(`the id ${id} is copied`)
+  else notify(`the browser does not copy here; the id is ${id}`, "bad")
 }
 
 async function markUnread(mail_id: string, list: MailList) {
@@ -236,7 +236,7 @@ async function markUnread(mail_id: string, list: MailList) {
   try {
     await call("PATCH /v1/mailbox/{mail_id}", { params: { mail_id }, body })
     list.change(mail_id, body)
-    tell(`the mail is unread again (belfry mailbox read ${mail_id} --unread)`)
+    notify(`the mail is unread again (belfry mailbox read ${mail_id} --unread)`)
   } catch (error) {
     failed(error)
   }

@@ -13,7 +13,7 @@ import { Notice, Trouble } from "../parts/notice"
 import { Table } from "../parts/table"
 import { Tabs } from "../parts/tabs"
 import { ThemeSwitch } from "../parts/theme-switch"
-import { tell } from "../parts/toast"
+import { notify } from "../parts/toast"
 import { VirtualList } from "../parts/virtual-list"
 import { RequestError } from "../request-error"
 
@@ -174,8 +174,8 @@ function Containers() {
       </Tabs>
       <div class="buttons">
         <Button onClick={() => setOpen(true)}>Open the dialog</Button>
-        <Button onClick={() => tell("the mail was deleted")}>Toast</Button>
-        <Button onClick={() => tell("the server does not answer", "bad")}>
+        <Button onClick={() => notify("the mail was deleted")}>Toast</Button>
+        <Button onClick={() => notify("the server does not answer", "bad")}>
           Toast of a failure
         </Button>
       </div>

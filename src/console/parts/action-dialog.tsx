@@ -12,7 +12,7 @@ import { Button } from "./button"
 import { Commands } from "./commands"
 import { Dialog } from "./dialog"
 import { Trouble } from "./notice"
-import { tell } from "./toast"
+import { notify } from "./toast"
 
 /** What every dialog that does something gets. */
 export interface DialogProps {
@@ -59,7 +59,7 @@ export function ActionDialog<Name extends OperationName>(props: ActionDialogProp
       const answer = await call(operation, ...([input] as OperationInput<Name>))
       if (shown) setMade({ content: shown(answer) })
       else onClose()
-      if (said !== undefined) tell(said)
+      if (said !== undefined) notify(said)
     } catch (thrown) {
       setError(thrown)
       setBusy(false)

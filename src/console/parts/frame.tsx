@@ -8,7 +8,7 @@ import { useObservable } from "../use-observable"
 import { Button } from "./button"
 import { Choice } from "./field"
 import { ThemeSwitch } from "./theme-switch"
-import { Toasts, tell } from "./toast"
+import { notify, Toasts } from "./toast"
 
 interface FrameProps {
   path: string
@@ -67,7 +67,7 @@ function Who({ path }: { path: string }) {
     try {
       await signOut(() => navigate("/"))
     } catch (error) {
-      tell(`you are still signed in. ${messageOf(error)}`, "bad")
+      notify(`you are still signed in. ${messageOf(error)}`, "bad")
     }
     setLeaving(false)
   }

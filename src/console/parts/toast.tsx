@@ -16,7 +16,7 @@ const toasts = observable<readonly Toast[]>([])
 let last = 0
 
 /** Tells for some seconds what was done, or what failed. */
-export function tell(text: string, tone: ToastTone = "good"): void {
+export function notify(text: string, tone: ToastTone = "good"): void {
   last += 1
   const number = last
   toasts.set([...toasts.value, { number, text, tone }].slice(-MOST_TOASTS))
