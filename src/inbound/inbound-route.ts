@@ -60,12 +60,15 @@ export const inboundRoute = noun({
     message: (match_to) => `This project already has a route for ${match_to}.`,
     reason: "exists",
   },
-  /** The Route record of the contract. */
-  toResponse: (row: InboundRoute) => {
-    const { id, match_to, action, target, priority, created_at, updated_at } = row
-    return { id, match: { to: match_to }, action, target, priority, created_at, updated_at }
-  },
+  toResponse,
+  audited: toResponse,
 })
+
+/** The Route record of the contract. */
+function toResponse(row: InboundRoute) {
+  const { id, match_to, action, target, priority, created_at, updated_at } = row
+  return { id, match: { to: match_to }, action, target, priority, created_at, updated_at }
+}
 
 /** Throws 409 where the project has a route for the same match, 422 for a loop, and 404 for an unknown endpoint. */
 export async function create(tx: Tx, caller: Caller, fields: RouteFields) {

@@ -53,6 +53,7 @@ describe("a route", () => {
       "inbound_route.updated",
       "inbound_route.deleted",
     ])
+    expect(ours.at(-1)?.before).toEqual(dropped.body.data) // as the API shows it
   })
 
   test("has the same match once", async () => {
