@@ -227,7 +227,7 @@ function serverHealth(
   })
 }
 
-/** How received mail is judged, and under which names this server has addresses. */
+/** How received mail is checked, and under which names this server has addresses. */
 function inboundParts({ settings, workers }: ServerContext, { net, targets }: AppParts["domains"]) {
   const { host } = targets
   const hosts = [settings["smtp.host"] ?? host, host].map((name) => name.toLowerCase())

@@ -75,7 +75,7 @@ export const smtpTest: Action<SmtpTestOptions> = async (context, options, server
   return exitOf(result)
 }
 
-/** Only what would break the line apart is refused: the server judges the rest. */
+/** Only what would break the line apart is refused: the server checks the rest. */
 function requireAddress(address: string | undefined) {
   if (address === undefined || /^[^\s<>\p{Cc}]+@[^\s<>\p{Cc}]+$/u.test(address)) return
   throw usage(`"${cleanLine(address)}" is not an email address`)
@@ -160,7 +160,7 @@ class Dialogue {
     return from === undefined ? "ready" : "accepted"
   }
 
-  /** Any certificate will do here: it is judged afterwards, so that a person sees what is wrong with it. */
+  /** Any certificate will do here: it is checked afterwards, so that a person sees what is wrong with it. */
   async #secure(wire: SmtpConnection) {
     const { host } = this.#target
     await wire.secure({ host, ca: this.#ca, verify: false }, this.#timeout)

@@ -141,7 +141,7 @@ export const accountFacts = (account: typeof accounts.$inferSelect) => ({
 
 /**
  * How an account may send. Where reputation is not enforced, only what the operator froze counts: what its rates
- * brought is no more than a row that waits to be judged again.
+ * brought is no more than a row that waits to be assessed again.
  */
 export function sendingStatusOf({
   sending_status,

@@ -83,7 +83,10 @@ export class MailReceiver {
   }
 
   /** The answer to RCPT: a refusal, or undefined for a recipient that is accepted. */
-  async judge(address: string, session: SMTPServerSession): Promise<SimulatedRefusal | undefined> {
+  async refusalFor(
+    address: string,
+    session: SMTPServerSession,
+  ): Promise<SimulatedRefusal | undefined> {
     const message = this.#messageOf(session)
     const role = roleOf(address)
     if (role) {

@@ -43,7 +43,7 @@ export async function openMailbox(options: MailboxOptions): Promise<MailboxServe
     hideDSN: false, // for ENVID, by which a repetition is told before the message is seen
     socketTimeout: SILENT_MS,
     onRcptTo: ({ address }, session, done) => {
-      receiver.judge(address, session).then((refusal) => done(refuse(refusal)), broken(done))
+      receiver.refusalFor(address, session).then((refusal) => done(refuse(refusal)), broken(done))
     },
     onData: (stream, session, done) => {
       receiver

@@ -40,7 +40,7 @@ export function readCredentials(
     problems.add(path === "body" ? "credentials" : `credentials.${path}`, code, message)
   }
   if (found.length > 0) return {}
-  const fault = descriptor.judge?.(wanted)
+  const fault = descriptor.validate?.(wanted)
   if (fault) problems.add(`credentials.${fault.field}`, fault.code, fault.message)
   const names = Object.keys(descriptor.credentials)
   return Object.fromEntries(Object.entries(wanted).filter(([name]) => names.includes(name)))

@@ -239,7 +239,7 @@ export interface ProviderCallbacks<Body, Context> {
   read(body: Body, network: CallbackNetwork, context: Context): Promise<ProviderReport | undefined>
 }
 
-/** Judges where a host that a project names leads; resolves with its address. */
+/** Checks where a host that a project names leads; resolves with its address. */
 export type Reach = (host: string, port: number) => Promise<string>
 
 /**
@@ -262,7 +262,7 @@ export interface ProviderDescriptor<
   readonly example?: string
   readonly credentials: Readonly<Record<string, CredentialField>>
   /** What no single field shows. */
-  judge?(access: Access): CredentialFault | undefined
+  validate?(access: Access): CredentialFault | undefined
   /** The host that the credentials name: a project's may not lead to a private network. */
   destination?(access: Access): { field: string; host: string; port: number }
   /** Mechanisms for the SPF records of sending domains. `open_fields` are those that are `is_public`. */

@@ -224,7 +224,7 @@ async function set(
   const { body, claim, caller } = call
   const { kind } = call.params
   const { provider, name = provider, priority = 100 } = body
-  const credentials = await judged(parts, kind, provider, body.credentials)
+  const credentials = await usableCredentials(parts, kind, provider, body.credentials)
   const settings = schemas.readSettings(body.settings ?? {})
   const wanted = { kind, provider, name, priority, credentials, settings }
   const maker = { secrets, by: caller, table: parts.providers.table }
@@ -244,7 +244,7 @@ async function patch(
   const { credentials: given, settings, ...plain } = call.body
   const row = await configs.find(store.read, call.project_id, named(call))
   const credentials =
-    given === undefined ? undefined : await judged(parts, row.kind, row.provider, given)
+    given === undefined ? undefined : await usableCredentials(parts, row.kind, row.provider, given)
   const change = {
     ...plain,
     ...(credentials && { credentials }),
@@ -256,7 +256,7 @@ async function patch(
 }
 
 /** Complete credentials of a provider that is built here, and that leads nowhere it should not. */
-async function judged(
+async function usableCredentials(
   { providers }: ProviderParts,
   kind: ProviderKind,
   provider: string,
@@ -289,7 +289,7 @@ function requireProvider(
   throw invalid("provider", "invalid", text)
 }
 
-/** A name that cannot be resolved now is judged when it is connected to, as all are. */
+/** A name that cannot be resolved now is checked when it is connected to, as all are. */
 async function refuseInward(
   { field, host, port }: { field: string; host: string; port: number },
   allow_private: readonly string[],

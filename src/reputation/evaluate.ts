@@ -26,7 +26,7 @@ import { less, windowStart } from "./window"
 /** Before an hour is unusual, mail must be this much older. */
 const HISTORY_HOURS = 24
 
-/** What is read of an account's mail now, hour by hour, by which it is judged and foretold. */
+/** What is read of an account's mail now, hour by hour, by which it is assessed and foretold. */
 export interface ReputationReadings extends Readings {
   hours: CountedHour[]
 }
@@ -73,7 +73,7 @@ export async function usualHour(
 }
 
 /**
- * Judges an account by its counters, and writes what changed. Two nodes may judge at once: each
+ * Assesses an account by its counters, and writes what changed. Two nodes may assess it at once: each
  * change is decided again under the lock of the account's row, so that it happens, and is told, once.
  */
 export async function evaluate(store: Store, account_id: string): Promise<void> {

@@ -8,7 +8,7 @@ import { holdComplained } from "./complaint-holds"
 import { evaluate } from "./evaluate"
 import { hourOf, SENDERS_AT_ONCE, sendersIn } from "./hour-counts"
 
-/** Bounces come in bursts: accounts are judged after them so often at most. */
+/** Bounces come in bursts: accounts are assessed after them so often at most. */
 const PAUSE_MILLISECONDS = 200
 
 const troubled = perStore(() => ({ accounts: new Set<string>(), listeners: new Set<() => void>() }))
@@ -24,7 +24,7 @@ export function noteTrouble(tx: Tx, account_ids: Iterable<string>) {
   })
 }
 
-/** Judges the accounts that have waited since the last time. */
+/** Assesses the accounts that have waited since the last time. */
 export async function assessTroubled(store: Store): Promise<void> {
   const { accounts: waiting } = troubled(store.read)
   while (waiting.size > 0) {
@@ -34,11 +34,11 @@ export async function assessTroubled(store: Store): Promise<void> {
   }
 }
 
-/** Judges the accounts that sent lately, and those that are not active. */
+/** Assesses the accounts that sent lately, and those that are not active. */
 export async function assessAll(store: Store): Promise<void> {
   const present = hourOf(millis())
   const seen = new Set<string>()
-  const judgeNew = async (ids: string[]) => {
+  const assessNew = async (ids: string[]) => {
     for (const id of ids) {
       if (!seen.has(id)) await assessOne(store, id)
       seen.add(id)
@@ -46,11 +46,11 @@ export async function assessAll(store: Store): Promise<void> {
   }
   const is_other = ne(accounts.sending_status, "active")
   const others = await store.read.select({ id: accounts.id }).from(accounts).where(is_other)
-  await judgeNew(others.map(({ id }) => id))
+  await assessNew(others.map(({ id }) => id))
   for (const hour of [present - 1, present]) {
     for (let after: string | undefined; ; ) {
       const ids = await sendersIn(store.read, hour, after)
-      await judgeNew(ids)
+      await assessNew(ids)
       if (ids.length < SENDERS_AT_ONCE) break
       after = ids.at(-1)
     }
@@ -58,7 +58,7 @@ export async function assessAll(store: Store): Promise<void> {
 }
 
 /**
- * Its tags and templates first: one of them may be the only trouble. An account that cannot be judged
+ * Its tags and templates first: one of them may be the only trouble. An account that cannot be assessed
  * keeps no other from it.
  */
 async function assessOne(store: Store, account_id: string) {
@@ -66,11 +66,11 @@ async function assessOne(store: Store, account_id: string) {
     await holdComplained(store, account_id)
     await evaluate(store, account_id)
   } catch (error) {
-    log.warn("the reputation of an account could not be judged", { account_id, error })
+    log.warn("the reputation of an account could not be assessed", { account_id, error })
   }
 }
 
-/** Judges after each bounce or complaint, until the returned function is called. */
+/** Assesses after each bounce or complaint, until the returned function is called. */
 export function assessAfterTrouble(store: Store): () => Promise<void> {
   const { listeners } = troubled(store.read)
   const stop = new AbortController()

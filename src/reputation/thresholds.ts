@@ -10,7 +10,7 @@ interface StepThresholds {
   complaint_rate: number
 }
 
-/** All numbers by which accounts are judged. */
+/** All numbers by which accounts are assessed. */
 export interface Thresholds {
   window_ms: number
   throttled: StepThresholds & {

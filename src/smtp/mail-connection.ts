@@ -116,7 +116,7 @@ export class MailConnection extends SMTPConnection {
   }
 
   /** Runs a handler and answers the command with what it throws. */
-  async judge(work: () => Promise<void>, done: (refusal?: Error) => void): Promise<void> {
+  async runHandler(work: () => Promise<void>, done: (refusal?: Error) => void): Promise<void> {
     let refusal: SmtpReplyError | undefined
     try {
       await work()

@@ -239,7 +239,7 @@ class Library extends SMTPServer {
       const { mail_session } = connection
       mail_session.identity = await authenticate?.({ username, password }, mail_session)
     }
-    connection.judge(work, (refusal) => {
+    connection.runHandler(work, (refusal) => {
       if (refusal) this.#context.tally.failed_logins += 1
       if (refusal) done(refusal)
       else done(null, { user: username || "-" })
@@ -255,14 +255,14 @@ class Library extends SMTPServer {
       const { onSender } = this.#context.options
       await onSender?.({ address: sender.address, size }, connection.mail_session)
     }
-    connection.judge(work, (refusal) => done(refusal ?? null))
+    connection.runHandler(work, (refusal) => done(refusal ?? null))
   }
 
   override onRcptTo(...[{ address }, session, done]: Parameters<SMTPServer["onRcptTo"]>) {
     const connection = this.#of(session)
     const { options, tally } = this.#context
     const work = () => options.onRecipient(address, connection.mail_session)
-    connection.judge(work, (refusal) => {
+    connection.runHandler(work, (refusal) => {
       if (refusal) tally.refused_recipients += 1
       else tally.accepted_recipients += 1
       done(refusal ?? null)

@@ -5,7 +5,7 @@ import type { HitActor } from "./tables"
 const SOONEST_READER_MS = 2_000
 
 /** A hit of a link or pixel, as far as it tells what made it. */
-export interface JudgedHit {
+export interface TrackedHit {
   type: "open" | "click"
   url: string | null
   /** Epoch milliseconds. */
@@ -30,7 +30,7 @@ export const BURST_MS = 2_000
 const BURST_LINKS = 3
 
 /** What bursts are found in. */
-export type TimedHit = Pick<JudgedHit, "type" | "url" | "at" | "visitor">
+export type TimedHit = Pick<TrackedHit, "type" | "url" | "at" | "visitor">
 
 /**
  * The maker of a hit (contract 20, section 4): a machine where a known proxy or scanner says so, the
@@ -38,7 +38,7 @@ export type TimedHit = Pick<JudgedHit, "type" | "url" | "at" | "visitor">
  * where the request names no program. `delivered_at` is in epoch milliseconds.
  */
 export function actorOf(
-  hit: JudgedHit,
+  hit: TrackedHit,
   { delivered_at, isInBurst }: { delivered_at: number; isInBurst: (hit: TimedHit) => boolean },
 ): HitActor {
   const { user_agent, is_prefetch, at } = hit

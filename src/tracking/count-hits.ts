@@ -10,11 +10,11 @@ import { eventsOf } from "../messages/transitions"
 import { forShare, forUpdate, idList, isAmong } from "../store/dialect"
 import { inserter, newRowInserter, prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
-import { actorOf, BURST_MS, burstsIn, type JudgedHit, type TimedHit } from "./actor"
+import { actorOf, BURST_MS, burstsIn, type TimedHit, type TrackedHit } from "./actor"
 import { type HitActor, messageTracking, type RecentHit, trackingLinks } from "./tables"
 
 /** The same hit of one visitor, as often as it came. */
-export interface RepeatedHit extends Omit<JudgedHit, "at"> {
+export interface RepeatedHit extends Omit<TrackedHit, "at"> {
   times: number
   /** Epoch milliseconds, in their order; the first ones where there are many. */
   moments: number[]
@@ -39,8 +39,8 @@ type TrackingRow = typeof messageTracking.$inferSelect
 type LinkRow = typeof trackingLinks.$inferSelect
 type HitMessage = Awaited<ReturnType<typeof findMessages>>[number]
 
-/** A hit that was judged, and how many more like it came. */
-interface CountedHit extends JudgedHit {
+/** A hit that was classified, and how many more like it came. */
+interface CountedHit extends TrackedHit {
   actor: HitActor
   times: number
 }
@@ -56,22 +56,22 @@ export async function countHits(tx: Tx, batch: MessageHits[]): Promise<undefined
   const found = await findMessages(tx, { ids: [...given.keys()] })
   if (found.length === 0) return nothing
   const rows = await heldRows(tx, found)
-  const judged = found.map((message) => {
+  const classified = found.map((message) => {
     const recent = rows.get(message.id)?.recent ?? []
     return { message, hits: classify(message, given.get(message.id) ?? [], recent) }
   })
-  const events = await eventsFor(tx, judged, rows)
-  for (const { message, hits } of judged) {
+  const events = await eventsFor(tx, classified, rows)
+  for (const { message, hits } of classified) {
     const row = rows.get(message.id)
     if (row) for (const hit of hits) addTo(row, hit)
   }
   await updateTracking(tx, [...rows.values()])
-  await countLinks(tx, judged)
+  await countLinks(tx, classified)
   await emitAll(tx, events)
   return nothing
 }
 
-interface JudgedMessage {
+interface ClassifiedMessage {
   message: HitMessage
   hits: CountedHit[]
 }
@@ -148,8 +148,8 @@ function isNew(visitors: string[], visitor: string): 0 | 1 {
   return 1
 }
 
-async function countLinks(tx: Tx, judged: JudgedMessage[]) {
-  const clicks = judged.flatMap(({ message, hits }) =>
+async function countLinks(tx: Tx, classified: ClassifiedMessage[]) {
+  const clicks = classified.flatMap(({ message, hits }) =>
     hits.flatMap((hit) => (hit.url === null ? [] : [{ ...hit, url: hit.url, of: message.id }])),
   )
   if (clicks.length === 0) return
@@ -195,11 +195,11 @@ const lookupLinks = (tx: Tx, clicks: { of: string; url: string }[]): Promise<Lin
 /** The events of the hits, of which the rows do not know yet. */
 async function eventsFor(
   tx: Tx,
-  judged: JudgedMessage[],
+  classified: ClassifiedMessage[],
   rows: Map<string, TrackingRow>,
 ): Promise<NewEvent[]> {
-  const told = await projectsWithMachines(tx, judged)
-  return judged.flatMap(({ message, hits }) => {
+  const told = await projectsWithMachines(tx, classified)
+  return classified.flatMap(({ message, hits }) => {
     const row = rows.get(message.id) ?? { ...NO_HITS, message_id: message.id }
     const room = {
       open: { human: MOST_EVENTS - row.open_human, other: MOST_EVENTS - othersOf(row, "open") },
@@ -231,8 +231,8 @@ function hitEvents(
 }
 
 /** Those of the projects that want events of machines, too. Not asked where no machine came. */
-async function projectsWithMachines(tx: Tx, judged: JudgedMessage[]): Promise<Set<string>> {
-  const asked = judged.filter(({ hits }) => hits.some(({ actor }) => actor !== "human"))
+async function projectsWithMachines(tx: Tx, classified: ClassifiedMessage[]): Promise<Set<string>> {
+  const asked = classified.filter(({ hits }) => hits.some(({ actor }) => actor !== "human"))
   const ids = [...new Set(asked.map(({ message }) => message.project_id))]
   if (ids.length === 0) return new Set()
   const columns = { id: projects.id, settings: projects.settings }

@@ -63,9 +63,9 @@ describe.skipIf(withoutReceiver())(
         const name = `${selector}._domainkey.acme.test`
         records[name] = `v=DKIM1; k=${algorithm}; p=${public_key}`
       }
-      const judged = await byMailauth(raw, sender, records)
-      expect(judged).toMatchObject({ spf: "pass", dmarc: "pass" })
-      expect(new Set(judged.dkim)).toEqual(new Set(["pass"]))
+      const found = await byMailauth(raw, sender, records)
+      expect(found).toMatchObject({ spf: "pass", dmarc: "pass" })
+      expect(new Set(found.dkim)).toEqual(new Set(["pass"]))
     }, 60_000)
   },
 )

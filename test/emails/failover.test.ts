@@ -209,7 +209,7 @@ test("the instance's own provider refuses the login: the message waits, it is no
   expect(strict.connections()).toBe(1)
 })
 
-test("where a tenant's host leads is judged for each connection", async () => {
+test("where a tenant's host leads is checked for each connection", async () => {
   using sink = smtpSink()
   await using it = await failover({ allow_private: [] })
   await it.add("smtp", at(sink))

@@ -265,7 +265,7 @@ describe("the records of the sender's domain", () => {
 })
 
 describe("a preflight of a template", () => {
-  test("shows and judges the rendered texts", async () => {
+  test("shows and checks the rendered texts", async () => {
     const project = await service.project()
     const html = '<html lang="en"><body><p>{{name}}</p><a href="{{url}}">Shop</a></body></html>'
     await project.post("/v1/templates", { name: "shop", subject: "For {{name}}", html })

@@ -42,7 +42,7 @@ export async function byPythonDkim(
   return JSON.parse(answer) as (boolean | string)[][]
 }
 
-export interface Judgement {
+export interface Verdicts {
   /** One result a signature. */
   dkim: string[]
   spf: string
@@ -56,7 +56,7 @@ export async function byMailauth(
   raw: Uint8Array,
   sender: string,
   records: Record<string, string>,
-): Promise<Judgement> {
+): Promise<Verdicts> {
   const resolver = async (name: string, type: string) => {
     const found = type === "TXT" ? records[name.replace(/\.$/, "")] : undefined
     if (!found) throw Object.assign(new Error(`no ${type} of ${name}`), { code: "ENODATA" })
@@ -69,7 +69,7 @@ export async function byMailauth(
     disableArc: true,
     disableBimi: true,
   })
-  if (!spf || !dmarc) throw new Error("mailauth judged neither SPF nor DMARC")
+  if (!spf || !dmarc) throw new Error("mailauth checked neither SPF nor DMARC")
   return {
     dkim: dkim.results.map(({ status }) => status.result),
     spf: spf.status.result,

@@ -325,7 +325,7 @@ describe("refused, with one answer for all,", () => {
   })
 })
 
-test("the address is judged before the body is read", async () => {
+test("the address is checked before the body is read", async () => {
   const wrong = callback.replace(/.$/, "_")
   for (const body of ["no JSON", {}, "[".repeat(100), { Type: 1 }]) {
     const refused = await service.anybody.post(wrong, body)

@@ -10,7 +10,7 @@ const mail = (sent: number, bounced: number, complained = 0): ReputationCounts =
   complained,
 })
 
-/** Sends the same every hour, and judges at its begin. */
+/** Sends the same every hour, and assesses at its begin. */
 function go(walk: Walk, hours: number, counts: ReputationCounts) {
   for (let hour = 0; hour < hours; hour++) {
     walk.at_ms += HOUR

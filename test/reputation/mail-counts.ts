@@ -18,7 +18,7 @@ interface Sent extends Partial<ReputationCounts> {
   domain?: string
 }
 
-/** Counts mail of the present hour as if it had been settled, and judges the account as the server would. */
+/** Counts mail of the present hour as if it had been settled, and assesses the account as the server would. */
 export async function sent(store: Store, { account_id, project_id }: Home, mail: Sent) {
   const { tags = [], template_id = null, domain: sender_domain = "example.test", ...some } = mail
   const counts = { ...NONE, ...some }

@@ -18,7 +18,7 @@ const clock = movableClock()
 
 type Home = Awaited<ReturnType<typeof addProject>>
 
-/** Settles on a node, which is asked for no judgement. */
+/** Settles on a node, which is asked for no assessment. */
 const settled = (store: Store, home: Home, sent: number, bounced: number) =>
   store.tx((tx) => {
     const email = { ...home, sender_domain: "example.test", tags: [], template_id: null }
@@ -27,11 +27,11 @@ const settled = (store: Store, home: Home, sent: number, bounced: number) =>
   })
 
 /** As a row of the recurring work that all nodes share. */
-const judge = async (store: Store) => {
+const assess = async (store: Store) => {
   if (await isOurs(store, { name: "reputation", every_ms: 60_000 })) await assessAll(store)
 }
 
-test("what two nodes count is one number, and one of them judges in a minute", async () => {
+test("what two nodes count is one number, and one of them assesses in a minute", async () => {
   clock.freeze()
   await using it = await testStore()
   const second = await openStore({ ...settings(), database_url: it.database_url })
@@ -41,16 +41,16 @@ test("what two nodes count is one number, and one of them judges in a minute", a
       settled(at % 2 ? it.store : second, home, 5, at % 4 === 0 ? 1 : 0),
     )
     await Promise.all(writes) // 200 sent, 10 bounced
-    await judge(it.store)
+    await assess(it.store)
     expect(await accountOf(second, home)).toMatchObject({
       sending_status: "throttled",
       sending_status_reason: "bounce_rate=5%;threshold=5%;window=7d",
     })
     await settled(second, home, 300, 100)
-    await judge(second) // the other node has judged in this minute
+    await assess(second) // the other node has assessed in this minute
     expect((await accountOf(second, home)).sending_status).toBe("throttled")
     clock.advance({ seconds: 60 })
-    await Promise.all([judge(second), judge(it.store)])
+    await Promise.all([assess(second), assess(it.store)])
     expect((await accountOf(it.store, home)).sending_status).toBe("frozen")
   } finally {
     await second.close()

@@ -178,7 +178,7 @@ describe("a throttled account", () => {
     ])
   })
 
-  test("judged by several nodes at once, each change happens and is told once", async () => {
+  test("assessed by several nodes at once, each change happens and is told once", async () => {
     const project = await service.project()
     await store.tx(async () => {})
     await Promise.all(

@@ -97,7 +97,7 @@ describe("walks", () => {
     const walk = new Walk(START)
     for (let hour = 0; hour < 6 * 24 && walk.status !== "frozen"; hour++) {
       walk.count(counts(100, hour >> 2))
-      walk.judge()
+      walk.assess()
       walk.at_ms += HOUR
     }
     expect(walk.changes.map(({ status }) => status)).toEqual(["throttled", "frozen"])
@@ -176,7 +176,7 @@ describe("walks", () => {
     walk.send(counts(1000, 0))
     walk.at_ms -= 3 * HOUR
     walk.count(counts(2000, 0))
-    walk.judge()
+    walk.assess()
     const begun = walk.at_ms
     walk.wait(DAY)
     expect([walk.status, walk.at_ms - begun]).toEqual(["active", 6 * HOUR])
@@ -201,7 +201,7 @@ test("hysteresis never flaps: what was throttled stays so for six hours, and onl
         walk.send(counts(sent, Math.floor(sent * bounce_share), Math.min(sent, complaints)))
         for (let minute = 0; minute < minutes; minute += 20) {
           walk.at_ms += 20 * MINUTE
-          walk.judge()
+          walk.assess()
         }
       }
       for (const [at, { at_ms, status }] of walk.changes.entries()) {

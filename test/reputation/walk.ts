@@ -12,7 +12,7 @@ export const MINUTE = 60_000
 export const HOUR = 60 * MINUTE
 export const DAY = 24 * HOUR
 
-/** An account that sends while time goes by, judged as the contract says. */
+/** An account that sends while time goes by, assessed as the contract says. */
 export class Walk {
   readonly hours = new Map<number, ReputationCounts>()
   readonly limits: Thresholds
@@ -27,7 +27,7 @@ export class Walk {
     this.limits = limits
   }
 
-  /** Counts mail of this moment, without judging it. */
+  /** Counts mail of this moment, without assessing it. */
   count(counts: Partial<ReputationCounts>) {
     const hour = hourOf(this.at_ms)
     const sum = this.hours.get(hour) ?? { ...NONE }
@@ -42,7 +42,7 @@ export class Walk {
     return sum
   }
 
-  judge(usual_hour: number | null = null): StatusDecision {
+  assess(usual_hour: number | null = null): StatusDecision {
     const hour_sent = this.hours.get(hourOf(this.at_ms))?.sent ?? 0
     const readings = { counts: this.window, hour_sent, usual_hour }
     const decision = decide(this.standing, readings, this.limits, this.at_ms)
@@ -55,19 +55,19 @@ export class Walk {
     return decision
   }
 
-  /** Sends and judges at once. */
+  /** Sends and assesses at once. */
   send(counts: Partial<ReputationCounts>, usual_hour: number | null = null): StatusDecision {
     this.count(counts)
-    return this.judge(usual_hour)
+    return this.assess(usual_hour)
   }
 
-  /** Judges every minute until the time is over, or the status changes. */
+  /** Assesses every minute until the time is over, or the status changes. */
   wait(duration_ms: number, usual_hour: number | null = null) {
     const end = this.at_ms + duration_ms
     const { status } = this.standing
     while (this.at_ms < end && this.standing.status === status) {
       this.at_ms += MINUTE
-      this.judge(usual_hour)
+      this.assess(usual_hour)
     }
   }
 

@@ -164,7 +164,7 @@ export const smtpProvider: ProviderDescriptor<SmtpAccess, EmailContext, Outgoing
       fallback: "starttls",
     },
   },
-  judge({ username, password }) {
+  validate({ username, password }) {
     if ((username === undefined) === (password === undefined)) return undefined
     const field = username === undefined ? "username" : "password"
     const message = "Give username and password together, or neither."

@@ -66,7 +66,7 @@ describe("beside the AWS SDK, for the same input,", () => {
     expect([ours?.method, ours?.path]).toEqual([theirs?.method, theirs?.path])
   })
 
-  test("a wrong secret shows: the judgement of signatures is one", async () => {
+  test("a wrong secret shows: the check of signatures is one", async () => {
     using server = sesServer("another secret")
     await at(server.url).send(mail)
     expect(server.requests[0]?.is_signed).toBe(false)

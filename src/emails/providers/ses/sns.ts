@@ -100,7 +100,7 @@ async function certificateFrom(
   const cached = known.get(key)
   if (cached && isCurrent(cached)) return cached
   const answer = await ask(url, network)
-  const certificate = answer.status === 200 ? judged(answer.body, network) : undefined
+  const certificate = answer.status === 200 ? trusted(answer.body, network) : undefined
   if (!certificate) return undefined
   if (known.size >= MOST_CERTIFICATES) known.clear()
   known.set(key, certificate)
@@ -124,7 +124,7 @@ export function ask(url: URL, network: CallbackNetwork): Promise<NetAnswer> {
 
 const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-function judged(body: Uint8Array, { ca }: CallbackNetwork): X509Certificate | undefined {
+function trusted(body: Uint8Array, { ca }: CallbackNetwork): X509Certificate | undefined {
   const chain = read(Buffer.from(body).toString("latin1"))
   const [leaf] = chain
   if (!leaf || leaf.ca || !SIGNER.test(nameOf(leaf))) return undefined
