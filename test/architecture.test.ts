@@ -278,6 +278,7 @@ const GONE: [string, RegExp][] = [
     /\bwithEmail\b|\bcheck\((schemas\.)?[A-Z]\w*, body, problems\)/,
   ],
   ["a second way to lock a project", /\bholdProject\b/],
+  ["rows of counts that are added up before `adder` does so", /\b(bumpEach|shardOf)\b/],
   ["a template is validated", /judge-template|JudgedTemplate/],
   ["a page that a route puts together by hand", /\b(asPage|keyById)\b/],
   [

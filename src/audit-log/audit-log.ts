@@ -2,7 +2,7 @@ import { and, asc, eq, inArray, lt, type SQL } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { firstIdAt, newId } from "../core/ids"
 import { millisFrom, now } from "../core/time"
-import { bump, bumpEach, total } from "../store/counters"
+import { bump, bumpAll, total } from "../store/counters"
 import { isAskedId } from "../store/dialect"
 import { idsBetween, type RowList, rowList, timesBetween } from "../store/rows"
 import { inserter } from "../store/statements"
@@ -175,10 +175,9 @@ export async function purgeAuditLog(store: Store, before: string): Promise<numbe
   if (ids.length === 0) return 0
   await store.tx(async (tx) => {
     const gone = await tx.delete(auditLog).where(inArray(id, ids)).returning({ account_id })
-    const accounts = Map.groupBy(gone, (row) => row.account_id)
-    await bumpEach(
+    await bumpAll(
       tx,
-      new Map([...accounts].map(([one, { length }]) => [one, new Map([[COUNTER, -length]])])),
+      gone.map(({ account_id: owner }) => ({ owner, name: COUNTER, by: -1 })),
     )
   })
   return ids.length

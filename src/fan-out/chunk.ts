@@ -9,7 +9,7 @@ import { decideAll, type MessageQuery } from "../messages/audience-decisions"
 import type { NewMessage } from "../messages/pipeline"
 import type { ChunkPlan, SkipReason } from "../messages/planner"
 import { throttledRefusal } from "../reputation/gate"
-import { bumpAll, type Changes } from "../store/counters"
+import { bumpAll } from "../store/counters"
 import { skipLocked } from "../store/dialect"
 import type { Tx } from "../store/store"
 import type { SendDecision } from "../subscribers/decision"
@@ -152,33 +152,32 @@ async function walkOn(tx: Tx, walk: Walk): Promise<WalkStep> {
     if (pace.done < step.done) step = pace
     planned.push({ channel, list })
   }
-  const changes: Changes = new Map([[FOUND, step.done]])
+  const owner = walk.fan_out_id
+  const bumps = [{ owner, name: FOUND, by: step.done }]
   for (const { channel, list } of planned) {
-    await acceptIn(tx, channel, list.slice(0, step.done), changes)
+    const names = await acceptIn(tx, channel, list.slice(0, step.done))
+    for (const name of names) bumps.push({ owner, name, by: 1 })
   }
-  await bumpAll(tx, walk.fan_out_id, changes)
+  await bumpAll(tx, bumps)
   return step
 }
 
-/** Accepts what is planned in one channel, and counts what became of each recipient. */
-async function acceptIn(tx: Tx, channel: AudienceChannel, list: Planned[], changes: Changes) {
+/** Accepts what is planned in one channel. Resolves with the counter of each recipient. */
+async function acceptIn(tx: Tx, channel: AudienceChannel, list: Planned[]): Promise<string[]> {
   const answers = await accept(
     tx,
     list.flatMap((one) => (typeof one === "string" ? [] : one)),
   )
-  const count = (name: string) => changes.set(name, (changes.get(name) ?? 0) + 1)
   let at = 0
-  for (const one of list) {
-    if (typeof one === "string") count(skippedName(channel, one))
-    else {
-      const theirs = answers.slice(at, at + one.length)
-      at += one.length
-      const refusal = theirs.find((answer) => answer instanceof ApiError)
-      if (refusal && !USED_UP.has(refusal.code)) throw refusal
-      const is_sent = theirs.some((answer) => !(answer instanceof ApiError))
-      count(is_sent ? sentName(channel) : skippedName(channel, "quota"))
-    }
-  }
+  return list.map((one) => {
+    if (typeof one === "string") return skippedName(channel, one)
+    const theirs = answers.slice(at, at + one.length)
+    at += one.length
+    const refusal = theirs.find((answer) => answer instanceof ApiError)
+    if (refusal && !USED_UP.has(refusal.code)) throw refusal
+    const is_sent = theirs.some((answer) => !(answer instanceof ApiError))
+    return is_sent ? sentName(channel) : skippedName(channel, "quota")
+  })
 }
 
 /** The month's quota, or what the project may store: the walk goes on, because both may change meanwhile. */

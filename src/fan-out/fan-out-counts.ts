@@ -1,6 +1,6 @@
 import { AUDIENCE_CHANNELS, type AudienceChannel } from "../lib/preferences"
 import { SKIP_REASONS, type SkipReason } from "../messages/planner"
-import { type Changes, totalsOf } from "../store/counters"
+import { type Totals, totalsOf } from "../store/counters"
 import type { Reader } from "../store/store"
 import type { FanOutRow } from "./tables"
 
@@ -49,7 +49,7 @@ export async function countsOf(
 }
 
 function channelCounts(
-  sums: Changes,
+  sums: Totals,
   channel: AudienceChannel,
   audience: number | null,
 ): ChannelCounts {

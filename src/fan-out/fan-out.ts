@@ -242,8 +242,10 @@ export async function completeIfDone(tx: Tx, id: string): Promise<void> {
   const left = tx.select({ part: fanOutParts.part }).from(fanOutParts)
   if ((await left.where(eq(fanOutParts.fan_out_id, id)).limit(1)).length > 0) return
   const gone = Math.max(0, (row.audience ?? 0) - (await foundOf(tx, id)))
-  const changes = row.channels.map((channel) => [skippedName(channel, "preference"), gone] as const)
-  await bumpAll(tx, id, new Map(changes))
+  const bumps = row.channels.map((channel) => {
+    return { owner: id, name: skippedName(channel, "preference"), by: gone }
+  })
+  await bumpAll(tx, bumps)
   const ended = await end(tx, id, "completed", null)
   if (!ended) return
   const counts = await countsOf(tx, [ended])

@@ -1,7 +1,7 @@
 import { and, eq, inArray, lt, ne } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
 import { millisFrom } from "../core/time"
-import { bumpEach } from "../store/counters"
+import { bumpAll } from "../store/counters"
 import type { Store, Tx } from "../store/store"
 import { totalsOf } from "./received-totals"
 import { inboundContents, inboundEmails, inboundFiles, inboundRaws } from "./tables"
@@ -40,5 +40,5 @@ export async function remove(tx: Tx, ids: string[]): Promise<void> {
     .where(inArray(id, ids))
     .returning({ project_id, status, size, stored_bytes })
   const counted = gone.filter((row) => row.status !== "received")
-  await bumpEach(tx, totalsOf(counted, -1))
+  await bumpAll(tx, totalsOf(counted, -1))
 }

@@ -8,7 +8,7 @@ import { ageSeconds } from "../jobs/work-rows"
 import { comparable } from "../lib/address"
 import type { LateFact } from "../messages/settle"
 import { isOpen } from "../messages/status-changes"
-import { bumpEach } from "../store/counters"
+import { bumpAll } from "../store/counters"
 import { idList, isAmong } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
@@ -82,7 +82,7 @@ export const processInbound = (
       .set({ status: "failed" })
       .where(open)
       .returning({ project_id, size, stored_bytes })
-    await bumpEach(tx, totalsOf(rows.filter((row) => row.project_id)))
+    await bumpAll(tx, totalsOf(rows.filter((row) => row.project_id)))
   },
 })
 

@@ -5,7 +5,7 @@ import type { Secrets } from "../core/secrets"
 import { emitAll, emitted, type NewEvent, type Recorded } from "../events/emit"
 import { feedback, type LateFact, wasTold } from "../messages/settle"
 import { messages } from "../messages/tables"
-import { bumpEach } from "../store/counters"
+import { bumpAll } from "../store/counters"
 import { forUpdate, idList, isAmong } from "../store/dialect"
 import { inserter, prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
@@ -60,7 +60,7 @@ export async function finishAll(tx: Tx, secrets: Secrets, list: ProcessedMail[])
     await unsubscribe(tx, secrets, link, link.scope, way)
   }
   // Behind the totals of emails, as in every other transaction that changes both.
-  await bumpEach(tx, totalsOf(changes.map(({ row }) => row)))
+  await bumpAll(tx, totalsOf(changes.map(({ row }) => row)))
 }
 
 const filesOf = ({ row, stored }: ProcessedMail) =>

@@ -82,14 +82,10 @@ export async function keep(tx: Tx, mail: NewMailboxMail): Promise<void> {
 }
 
 const countMails = (tx: Tx, project_id: string, mails: number, bytes: number) =>
-  bumpAll(
-    tx,
-    project_id,
-    new Map([
-      [COUNTER, mails],
-      [STORED.mailbox, bytes],
-    ]),
-  )
+  bumpAll(tx, [
+    { owner: project_id, name: COUNTER, by: mails },
+    { owner: project_id, name: STORED.mailbox, by: bytes },
+  ])
 
 /** The totals after some mails were deleted. Answers with how many those are. */
 async function countGone(tx: Tx, project_id: string, gone: { size: number }[]): Promise<number> {

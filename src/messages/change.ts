@@ -3,7 +3,7 @@ import { now } from "../core/time"
 import { emitAll } from "../events/emit"
 import type { WorkColumns } from "../jobs/work-item"
 import type { RecipientOutcome } from "../providers/provider"
-import { bumpEach, type Changes } from "../store/counters"
+import { type Bump, bumpAll } from "../store/counters"
 import { forUpdate, idList, isAmong } from "../store/dialect"
 import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
@@ -66,7 +66,7 @@ export async function changeAll(
       ),
     ),
   )
-  await bumpEach(tx, countsOf(changed))
+  await bumpAll(tx, changed.flatMap(bumpsOf))
   await suppressWhere(tx, changed, are_claimed)
   await countForReputation(tx, changed)
   await forget(tx, changed.filter(isOver))
@@ -122,22 +122,13 @@ function moments(before: Tracked, { status }: Recipient, at: string) {
 }
 
 /** Totals are kept of what is settled: what is open is the difference, so accepting stays cheap. */
-function countsOf(list: Changed[]): Map<string, Changes> {
-  const counts = new Map<string, Changes>()
-  const add = ({ project_id, channel, status }: Tracked, by: number) => {
-    if (isOpen(status)) return
-    const ours: Changes = counts.get(project_id) ?? new Map()
-    const name = counterOf(channel, status)
-    counts.set(project_id, ours.set(name, (ours.get(name) ?? 0) + by))
-  }
-  for (const { before, after } of list) {
-    if (before.status === after.status) continue
-    add(before, -1)
-    add(after, 1)
-    countForFanOut(counts, before, after.status)
-  }
-  return counts
-}
+const bumpsOf = ({ before, after }: Changed): Bump[] =>
+  before.status === after.status
+    ? []
+    : [...settledBumps(before, -1), ...settledBumps(after, 1), ...fanOutBumps(before, after.status)]
+
+const settledBumps = ({ project_id: owner, channel, status }: Tracked, by: 1 | -1) =>
+  isOpen(status) ? [] : [{ owner, name: counterOf(channel, status), by }]
 
 /** A fan-out tells how many of its messages came to nothing. */
 const FAILURES: ReadonlySet<Status> = new Set([
@@ -148,17 +139,9 @@ const FAILURES: ReadonlySet<Status> = new Set([
   "cancelled",
 ])
 
-function countForFanOut(
-  counts: Map<string, Changes>,
-  { fan_out_id, channel, status }: Tracked,
-  next: Status,
-) {
-  if (fan_out_id === null) return
+function fanOutBumps({ fan_out_id: owner, channel, status }: Tracked, next: Status): Bump[] {
   const by = Number(FAILURES.has(next)) - Number(FAILURES.has(status))
-  if (by === 0) return
-  const ours: Changes = counts.get(fan_out_id) ?? new Map()
-  const name = `${channel}.failed`
-  counts.set(fan_out_id, ours.set(name, (ours.get(name) ?? 0) + by))
+  return owner === null ? [] : [{ owner, name: `${channel}.failed`, by }]
 }
 
 /**

@@ -4,7 +4,7 @@ import { firstIdAt } from "../core/ids"
 import { millisFrom, monotonic } from "../core/time"
 import { DEAD, OVER } from "../jobs/work-item"
 import { STORED } from "../plans/stored-bytes"
-import { bumpEach, type Changes } from "../store/counters"
+import { type Bump, bumpAll } from "../store/counters"
 import { forUpdate } from "../store/dialect"
 import { rest } from "../store/in-steps"
 import type { Reader, Store, Tx } from "../store/store"
@@ -82,15 +82,16 @@ async function removeContents(tx: Tx, ids: string[]): Promise<void> {
     await tx.delete(message_id.table).where(inArray(message_id, ids))
   }
   await tx.update(messages).set({ stored_bytes: 0 }).where(storing)
-  const less = new Map<string, Changes>()
-  for (const row of rows) noteLess(less, row.project_id, STORED[row.channel], row.stored_bytes ?? 0)
-  await bumpEach(tx, less)
+  await bumpAll(tx, rows.map(lessStored))
 }
 
-function noteLess(all: Map<string, Changes>, project_id: string, name: string, by: number) {
-  const changes: Changes = all.get(project_id) ?? new Map()
-  all.set(project_id, changes.set(name, (changes.get(name) ?? 0) - by))
-}
+const lessStored = ({
+  project_id: owner,
+  channel,
+  stored_bytes,
+}: Pick<Removed, "project_id" | "channel" | "stored_bytes">) => ({
+  ...{ owner, name: STORED[channel], by: -(stored_bytes ?? 0) },
+})
 
 async function withContent(db: Reader, ids: string[]): Promise<string[]> {
   if (ids.length === 0) return []
@@ -135,7 +136,7 @@ export async function removeByIds(tx: Tx, ids: string[], named_by: SQLiteColumn[
   for (const column of named_by) await tx.delete(column.table).where(inArray(column, there))
   await removeTags(tx, rows)
   await tx.delete(messages).where(inArray(id, there))
-  await bumpEach(tx, lessOf(rows))
+  await bumpAll(tx, rows.flatMap(lessOf))
 }
 
 type Removed = Pick<
@@ -154,13 +155,10 @@ async function removeTags(tx: Tx, rows: Removed[]) {
 }
 
 /** Every message counts once in its channel, a settled one in its status, too, and each with its bytes. */
-function lessOf(rows: Removed[]): Map<string, Changes> {
-  const less = new Map<string, Changes>()
-  for (const { project_id, channel, status, stored_bytes } of rows) {
-    for (const name of [channel, `${channel}.${status}`]) noteLess(less, project_id, name, 1)
-    noteLess(less, project_id, STORED[channel], stored_bytes ?? 0)
-  }
-  return less
+function lessOf(row: Removed): Bump[] {
+  const { project_id: owner, channel, status } = row
+  const names = [channel, `${channel}.${status}`]
+  return [...names.map((name) => ({ owner, name, by: -1 })), lessStored(row)]
 }
 
 /** Whether the content of a message is stored still. */

@@ -19,7 +19,7 @@ import type { WorkTable } from "../jobs/work-table"
 import { searchable } from "../lib/text"
 import { STORED } from "../plans/stored-bytes"
 import type { Outcome } from "../providers/provider"
-import { bumpEach, type Changes } from "../store/counters"
+import { type Bump, bumpAll } from "../store/counters"
 import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { load } from "./change"
@@ -156,7 +156,7 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
     ...left_out.flatMap(leftOutEvents),
     ...refused.flatMap(refusedEvents),
   ])
-  await bumpEach(tx, countsOf(accepted))
+  await bumpAll(tx, countsOf(accepted))
   for (const message of accepted) announce(tx, message, firstType(message))
   tx.afterCommit(() => {
     const recent = recentOf(tx)
@@ -362,20 +362,14 @@ const PRIORITY_OF: Record<Stream, number> = {
   broadcast: PRIORITIES.bulk,
 }
 
-function countsOf(accepted: Message[]): Map<string, Changes> {
-  const counts = new Map<string, Changes>()
-  for (const { project_id, channel, status, stored_bytes } of accepted) {
-    const changes: Changes = counts.get(project_id) ?? new Map()
-    changes.set(channel, (changes.get(channel) ?? 0) + 1)
-    const stored = STORED[channel]
-    changes.set(stored, (changes.get(stored) ?? 0) + (stored_bytes ?? 0))
-    if (!isOpen(status)) {
-      const settled = counterOf(channel, status)
-      changes.set(settled, (changes.get(settled) ?? 0) + 1)
-    }
-    counts.set(project_id, changes)
+function countsOf(accepted: Message[]): Bump[] {
+  const bumps: Bump[] = []
+  for (const { project_id: owner, channel, status, stored_bytes } of accepted) {
+    bumps.push({ owner, name: channel, by: 1 })
+    bumps.push({ owner, name: STORED[channel], by: stored_bytes ?? 0 })
+    if (!isOpen(status)) bumps.push({ owner, name: counterOf(channel, status), by: 1 })
   }
-  return counts
+  return bumps
 }
 
 const insertMessages = inserter(messages, { quiet: true }) // see `jobs/in-flight.ts`

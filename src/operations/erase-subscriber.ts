@@ -175,7 +175,7 @@ async function removeRecord(tx: Tx, person: TracedPerson, row: SubscriberRow | u
   const topics = await leaveAll(tx, [id])
   const { receipt_id, removed: chain } = await closeChain(tx, { id, project_id })
   const ended = await removeNaming(tx, unsubscribes, person)
-  if (row) await removeRows(tx, project_id, [row])
+  if (row) await removeRows(tx, [row])
   const own: OwnCounts = {
     ...{ consents: chain, unsubscribes: ended, topics, suppressions: 0 },
     unsubscribe_links: await removeNaming(tx, unsubscribeLinks, person),

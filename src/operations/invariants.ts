@@ -12,9 +12,8 @@ import { total } from "../store/counters"
 import type { Reader } from "../store/store"
 import { counters } from "../store/tables"
 import { missingDeliveries } from "../webhooks/missing-deliveries"
-import { storedBytes } from "../webhooks/stored-deliveries"
 import { deliveries, webhooks, webhookTotals } from "../webhooks/tables"
-import { totalsOfOne } from "../webhooks/totals"
+import { storedBytes, totalsOfOne } from "../webhooks/totals"
 import {
   type CounterOwner,
   countedRows,

@@ -48,7 +48,7 @@ export async function mergeSubscribers(
     await moveConsents(tx, gone, kept)
     await moveUnsubscribes(tx, gone, kept)
     await keepNames(tx, kept, gone)
-    await removeRows(tx, project_id, [gone])
+    await removeRows(tx, [gone])
     const { account_id } = caller
     const target = { type: "subscriber", id: kept.id }
     const what = { project_id, action: "subscriber.merged", target, after: { from_id: gone.id } }

@@ -32,7 +32,7 @@ export interface CountedMessage {
   counts: ReputationCounts
 }
 
-type HourRow = typeof reputationHours.$inferInsert
+type HourRow = Omit<typeof reputationHours.$inferInsert, "shard">
 
 /**
  * Counts emails, in the transaction that settles them: one row for all of a project, domain, tag or
@@ -40,36 +40,24 @@ type HourRow = typeof reputationHours.$inferInsert
  */
 export async function count(tx: Tx, list: CountedMessage[]): Promise<void> {
   if (list.length === 0) return
-  const shard = tx.isAlone ? 0 : Math.floor(Math.random() * SHARDS)
   const known = knownNames(tx)
-  const rows = new Map<string, HourRow>()
+  const rows: HourRow[] = []
+  const add = (email: CountedMessage, dimension: Dimension, name: string) => {
+    const { account_id, project_id, hour, counts } = email
+    rows.push({ account_id, dimension, name, hour, project_id, ...counts })
+  }
   for (const email of list) {
-    add(rows, email, "project", "", shard)
+    add(email, "project", "")
     const addKnown = (dimension: Dimension, name: string) => {
-      if (known.has(email, dimension, name)) add(rows, email, dimension, name, shard)
+      if (known.has(email, dimension, name)) add(email, dimension, name)
     }
     const { sender_domain, tags, template_id } = email
     if (sender_domain !== null) addKnown("domain", sender_domain)
     if (tags.length > 0) for (const tag of new Set(tags)) addKnown("tag", tag)
     if (template_id !== null) addKnown("template", template_id)
   }
-  // Always in the same order, so that no two writers wait for each other.
-  const ordered = [...rows.keys()].sort().flatMap((key) => rows.get(key) ?? [])
-  await addTo(tx, ordered)
-  tx.afterCommit(() => known.keep(ordered))
-}
-
-function add(
-  rows: Map<string, HourRow>,
-  { account_id, project_id, hour, counts }: CountedMessage,
-  dimension: Dimension,
-  name: string,
-  shard: number,
-) {
-  const key = `${account_id} ${dimension} ${hour} ${project_id} ${name}`
-  const known = rows.get(key)
-  if (known) addUp(known, counts)
-  else rows.set(key, { account_id, dimension, name, hour, project_id, shard, ...counts })
+  await addTo(tx, rows)
+  tx.afterCommit(() => known.keep(rows))
 }
 
 /** Of one account, that one node counts in one hour: a tag may be the number of an order. */
@@ -115,8 +103,9 @@ export function addUp(sum: ReputationCounts, more: ReputationCounts) {
 
 const addTo = adder(
   reputationHours,
-  ["account_id", "dimension", "name", "hour", "project_id", "shard"],
+  ["account_id", "dimension", "name", "hour", "project_id"],
   ["sent", "delivered", "bounced", "complained"],
+  SHARDS,
 )
 
 const { account_id, dimension, name, hour, project_id, shard } = reputationHours

@@ -96,23 +96,37 @@ export function newRowInserter<Table extends SQLiteTable>(table: Table, key: key
 }
 
 /**
- * Adds numbers to rows on a hot path: the columns of `sums` to those of the row with the same `key`,
- * or a new row. No two of the given rows may have the same key.
+ * Adds numbers to rows on a hot path: the columns of `sums` to those of the row with the same `key`, or a new row. Given
+ * rows that are alike become one. They are written in the order of their keys, so that no two writers wait for each
+ * other. On Postgres, where several nodes write at once, a row is shared among `shards`.
  */
-export function adder<Table extends SQLiteTable, Name extends keyof Row<Table> & string>(
-  table: Table,
-  key: Name[],
-  sums: Name[],
-) {
+export function adder<
+  Table extends SQLiteTable,
+  Key extends keyof Row<Table> & string,
+  Sum extends keyof Row<Table> & string,
+>(table: Table, key: Key[], sums: Sum[], shards: number) {
+  type Added = Omit<Row<Table>, "shard">
   const all = getTableColumns(table)
   const own = getTableName(table)
-  const named = (names: Name[]) => names.flatMap((name) => all[name]?.name ?? [])
+  const named = (names: string[]) => names.map((name) => all[name]?.name)
   const set = named(sums).map((name) => `"${name}" = "${own}"."${name}" + excluded."${name}"`)
-  const target = named(key).map((name) => `"${name}"`)
+  const target = named([...key, "shard"]).map((name) => `"${name}"`)
   const conflict = ` ON CONFLICT (${target.join(", ")}) DO UPDATE SET ${set.join(", ")}`
   const write = rowWriter(table, conflict, {})
-  return async (tx: Tx, rows: Row<Table>[]): Promise<void> => {
-    await write(tx, rows as Record<string, unknown>[])
+  return async (tx: Tx, rows: Added[]): Promise<void> => {
+    const shard = tx.isAlone ? 0 : Math.floor(Math.random() * shards)
+    const merged = new Map<string, Record<string, unknown>>()
+    for (const row of rows as Record<string, unknown>[]) {
+      const place = key.map((name) => row[name]).join("\0")
+      const known = merged.get(place)
+      if (!known) merged.set(place, { ...row, shard })
+      else for (const sum of sums) known[sum] = (known[sum] as number) + (row[sum] as number)
+    }
+    const ordered = [...merged].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row)
+    await write(
+      tx,
+      ordered.filter((row) => sums.some((sum) => row[sum] !== 0)),
+    )
   }
 }
 

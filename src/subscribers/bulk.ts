@@ -69,8 +69,8 @@ async function saveSome(tx: Tx, { project_id, mode, left, counts }: Saving) {
     if (before) changes.push({ before, after })
     else fresh.push(after)
   }
-  const added = new Set((await insertAll(tx, project_id, fresh)).map((row) => row.external_id))
-  await updateAll(tx, project_id, changes)
+  const added = new Set((await insertAll(tx, fresh)).map((row) => row.external_id))
+  await updateAll(tx, changes)
   for (const [name, items] of left) {
     if (!known.has(name) && !added.has(name)) continue
     const again = items.length - (added.has(name) ? 1 : 0)

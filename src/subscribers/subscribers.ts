@@ -7,7 +7,7 @@ import { now } from "../core/time"
 import { checkMetadata } from "../http/field-schemas"
 import type { Caller } from "../identity/caller"
 import { comparable } from "../lib/address"
-import { bumpAll, type Changes } from "../store/counters"
+import { type Bump, bumpAll } from "../store/counters"
 import { inserter, newRowInserter, remover, updater } from "../store/statements"
 import type { Tx } from "../store/store"
 import { holdExternal, lookupExternal, type SubscriberRow } from "./find-subscriber"
@@ -28,7 +28,7 @@ export async function create(
   project_id: string,
   given: SubscriberInput,
 ): Promise<SubscriberRow> {
-  const [row] = await insertAll(tx, project_id, [newRow(project_id, given)])
+  const [row] = await insertAll(tx, [newRow(project_id, given)])
   return row ?? taken(tx, project_id, given.external_id)
 }
 
@@ -46,7 +46,7 @@ export async function put(
 ): Promise<{ row: SubscriberRow; is_new: boolean }> {
   const known = await holdExternal(tx, project_id, given.external_id)
   if (known) return { row: await change(tx, known, given.fields), is_new: false }
-  const [row] = await insertAll(tx, project_id, [newRow(project_id, given)])
+  const [row] = await insertAll(tx, [newRow(project_id, given)])
   if (row) return { row, is_new: true }
   const faster = await holdExternal(tx, project_id, given.external_id)
   if (!faster) throw new Error("A subscriber was made and removed within one transaction")
@@ -65,7 +65,7 @@ export async function change(
   const { external_id = before.external_id } = fields
   if (external_id !== before.external_id) await takeName(tx, before.project_id, external_id)
   const after = changed(before, fields)
-  await updateAll(tx, before.project_id, [{ before, after }])
+  await updateAll(tx, [{ before, after }])
   return after
 }
 
@@ -125,11 +125,7 @@ const derived = (row: SubscriberRow): SubscriberRow => ({
 })
 
 /** Writes new rows; those whose external id is taken are left out. Returns the others. */
-export async function insertAll(
-  tx: Tx,
-  project_id: string,
-  rows: SubscriberRow[],
-): Promise<SubscriberRow[]> {
+export async function insertAll(tx: Tx, rows: SubscriberRow[]): Promise<SubscriberRow[]> {
   const fresh = await insertRows(tx, rows)
   const added = rows.filter(({ id }) => fresh.has(id))
   await addPlaces(tx, added)
@@ -137,9 +133,9 @@ export async function insertAll(
     tx,
     added.map((after) => ({ after })),
   )
-  const changes: Changes = new Map()
-  for (const row of added) count(changes, row, 1)
-  await bumpAll(tx, project_id, changes)
+  const bumps: Bump[] = []
+  for (const row of added) count(bumps, row, 1)
+  await bumpAll(tx, bumps)
   return added
 }
 
@@ -150,7 +146,7 @@ export interface SubscriberChange {
 }
 
 /** Writes changes of rows that the transaction holds. Those without a difference cost nothing. */
-export async function updateAll(tx: Tx, project_id: string, list: SubscriberChange[]) {
+export async function updateAll(tx: Tx, list: SubscriberChange[]) {
   const real = list.filter(({ before, after }) => before !== after)
   await updateRows(
     tx,
@@ -178,12 +174,12 @@ export async function updateAll(tx: Tx, project_id: string, list: SubscriberChan
     tx,
     real.filter((_, at) => isMoved(words[at]) || isMoved(tags[at])),
   )
-  const changes: Changes = new Map()
+  const bumps: Bump[] = []
   for (const { before, after } of real) {
-    count(changes, before, -1)
-    count(changes, after, 1)
+    count(bumps, before, -1)
+    count(bumps, after, 1)
   }
-  await bumpAll(tx, project_id, changes)
+  await bumpAll(tx, bumps)
 }
 
 interface Difference {
@@ -211,7 +207,7 @@ function difference<Row>(
 /** Removes a subscriber that the transaction holds, and notes it in the audit log without personal data. */
 export async function remove(tx: Tx, caller: Caller, row: SubscriberRow): Promise<void> {
   const { id, project_id } = row
-  await removeRows(tx, project_id, [row])
+  await removeRows(tx, [row])
   const target = { type: "subscriber", id }
   const { account_id } = caller
   await audit.record(tx, caller, { account_id, project_id, action: "subscriber.deleted", target })
@@ -221,16 +217,16 @@ export async function remove(tx: Tx, caller: Caller, row: SubscriberRow): Promis
  * Removes rows that the transaction holds, with what belongs to them here: their places in the search,
  * their tags, unsubscribes and former names. Memberships of topics go first (see topics/memberships.ts).
  */
-export async function removeRows(tx: Tx, project_id: string, rows: SubscriberRow[]) {
+export async function removeRows(tx: Tx, rows: SubscriberRow[]) {
   if (rows.length === 0) return
   const ids = rows.map(({ id }) => id)
   await removePlaces(tx, rows)
   await tx.delete(unsubscribes).where(inArray(unsubscribes.subscriber_id, ids))
   await tx.delete(mergedSubscribers).where(inArray(mergedSubscribers.subscriber_id, ids))
   await tx.delete(subscribers).where(inArray(subscribers.id, ids))
-  const changes: Changes = new Map()
-  for (const row of rows) count(changes, row, -1)
-  await bumpAll(tx, project_id, changes)
+  const bumps: Bump[] = []
+  for (const row of rows) count(bumps, row, -1)
+  await bumpAll(tx, bumps)
 }
 
 /** Removes the entries by which these rows are found: words, tags and their numbers in posting lists. */
@@ -271,8 +267,12 @@ const tagRows = ({ id: subscriber_id, project_id, tags }: PostedRow) =>
 export const counterOf = (filter?: "status" | "tag", value = ""): string =>
   filter === undefined ? "subscribers" : `subscribers.${filter}.${value}`
 
-function count(changes: Changes, { status, tags }: SubscriberRow, by: 1 | -1): void {
-  const add = (name: string) => changes.set(name, (changes.get(name) ?? 0) + by)
+function count(
+  bumps: Bump[],
+  { project_id: owner, status, tags }: SubscriberRow,
+  by: 1 | -1,
+): void {
+  const add = (name: string) => bumps.push({ owner, name, by })
   add(counterOf())
   add(counterOf("status", status))
   for (const tag of tags) add(counterOf("tag", tag))

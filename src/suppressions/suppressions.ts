@@ -5,7 +5,7 @@ import { now } from "../core/time"
 import { emitAll } from "../events/emit"
 import { projects } from "../identity/tables"
 import { comparable } from "../lib/address"
-import { bumpAll, type Changes } from "../store/counters"
+import { bumpAll } from "../store/counters"
 import { forUpdate } from "../store/dialect"
 import { newRowInserter, prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
@@ -76,7 +76,7 @@ export async function suppressAll(
   const replacing = known.length > 0 ? await makeWay(tx, project_id, known) : []
   const replaced = replacing.length > 0 ? await insertRows(tx, replacing) : new Set()
   const added = rows.filter(({ id }) => fresh.has(id) || replaced.has(id))
-  await count(tx, project_id, added, 1)
+  await count(tx, added, 1)
   await emitAll(
     tx,
     added.map((row) => eventOf(account_id, row, "created", row.created_at)),
@@ -129,7 +129,7 @@ export async function removeRows(
   if (rows.length === 0) return
   const ids = rows.map(({ id }) => id)
   await tx.delete(suppressions).where(inArray(suppressions.id, ids))
-  await count(tx, project_id, rows, -1)
+  await count(tx, rows, -1)
   const account_id = await accountOf(tx, project_id)
   if (account_id === undefined) return
   const at = now()
@@ -161,7 +161,7 @@ export async function forgetAddress(
   const rows = await forUpdate(rowsOf(tx, project_id, channel, [address]))
   const ids = rows.map(({ id }) => id)
   await tx.delete(suppressions).where(inArray(suppressions.id, ids))
-  await count(tx, project_id, rows, -1)
+  await count(tx, rows, -1)
   await tx
     .delete(softFailures)
     .where(
@@ -273,17 +273,15 @@ const rowsOf = (db: Reader, project_id: string, channel: SuppressionChannel, add
 export const counterOf = (filter?: string): string =>
   filter === undefined ? "suppressions" : `suppressions.${filter}`
 
-function count(tx: Tx, project_id: string, rows: SuppressionRow[], by: 1 | -1): Promise<void> {
-  const changes: Changes = new Map()
-  const add = (name: string) => changes.set(name, (changes.get(name) ?? 0) + by)
-  for (const { channel, reason, origin } of rows) {
-    add(counterOf())
-    add(counterOf(`channel.${channel}`))
-    add(counterOf(`reason.${reason}`))
-    add(counterOf(`origin.${origin}`))
-  }
-  return bumpAll(tx, project_id, changes)
-}
+const count = (tx: Tx, rows: SuppressionRow[], by: 1 | -1): Promise<void> =>
+  bumpAll(
+    tx,
+    rows.flatMap(({ project_id: owner, channel, reason, origin }) =>
+      [undefined, `channel.${channel}`, `reason.${reason}`, `origin.${origin}`].map((filter) => {
+        return { owner, name: counterOf(filter), by }
+      }),
+    ),
+  )
 
 function eventOf(
   account_id: string,

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, gte, inArray, lt, type SQL, sql, sum } from "drizzle-orm"
+import { and, asc, eq, gt, gte, inArray, lt, type SQL, sum } from "drizzle-orm"
 import { boundsOf, currentPeriod, isoFrom, millis, millisFrom, nextTurn, today } from "../core/time"
 import { type Caller, quotaSubject } from "../identity/caller"
 import { accounts } from "../identity/tables"
@@ -6,7 +6,7 @@ import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { LIMIT_OF, type Limits, limitsOf, METRICS } from "../plans/plans"
 import { MB, storedTotal } from "../plans/stored-bytes"
 import { type Metric, quotas } from "../plans/tables"
-import { prepared } from "../store/statements"
+import { adder } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { WriteBehind } from "../store/write-behind"
 import { usageDays } from "./tables"
@@ -26,25 +26,12 @@ export interface UsageUnits {
 }
 
 /** Counts units, in the transaction of what they count. */
-export async function add(tx: Tx, list: UsageUnits[]) {
-  const shard = tx.isAlone ? 0 : Math.floor(Math.random() * SHARDS)
-  // Always in the same order, so that no two writers wait for each other.
-  for (const one of merged(list)) if (one.value !== 0) await addTo(tx, { ...one, shard })
-}
-
-function merged(list: UsageUnits[]): UsageUnits[] {
-  const sums = new Map<string, UsageUnits>()
-  for (const one of list) {
-    const name = nameOf(one)
-    const sum = sums.get(name)
-    if (sum) sum.value += one.value
-    else sums.set(name, { ...one })
-  }
-  return [...sums.values()].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
-}
-
-const nameOf = ({ account_id, project_id, day, metric }: UsageUnits) =>
-  `${account_id} ${day} ${project_id} ${metric}`
+export const add = adder(
+  usageDays,
+  ["account_id", "day", "project_id", "metric"],
+  ["value"],
+  SHARDS,
+) satisfies (tx: Tx, list: UsageUnits[]) => Promise<void>
 
 interface UsageRange {
   account_ids: string[]
@@ -238,18 +225,6 @@ export class Meter {
   /** Writes what was counted since the last time. */
   flush = () => this.#behind.flush()
 }
-
-const { account_id, project_id, day, metric, shard, value } = usageDays
-
-const addTo = prepared({ account_id, project_id, day, metric, shard, value }, (tx: Tx, row) =>
-  tx
-    .insert(usageDays)
-    .values(row)
-    .onConflictDoUpdate({
-      target: [account_id, day, project_id, metric, shard],
-      set: { value: sql`${value} + excluded.value` },
-    }),
-)
 
 /** Days and monthly quotas are kept for so many whole years, and the current month. */
 const KEPT_YEARS = 3

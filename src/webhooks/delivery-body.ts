@@ -9,8 +9,8 @@ import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import { problemIn, renderText } from "../templates/render"
 import type { ClaimedDelivery } from "./delivery-rows"
-import { addStored, bodyBytes } from "./stored-deliveries"
 import { deliveries } from "./tables"
+import { addStored, bodyBytes } from "./totals"
 
 /** The envelopes of these events, as the compact JSON that is sent. By id. */
 export async function envelopesOf(db: Reader, event_ids: string[]): Promise<Map<string, string>> {

@@ -9,9 +9,8 @@ import type { Reader, Store, Tx } from "../store/store"
 import { withHeld } from "./delivery-picker"
 import { isHeldByEndpoint } from "./delivery-rows"
 import { exhaust, exhaustAll } from "./held"
-import { addStored, storedBytes } from "./stored-deliveries"
 import { deliveries, webhooks, webhookTotals } from "./tables"
-import { count, forgetDeleted, waitsForEndpoint } from "./totals"
+import { addStored, count, forgetDeleted, storedBytes, waitsForEndpoint } from "./totals"
 
 /** Rows of one transaction, so that other transactions run between two of them. */
 const BATCH = 100

@@ -14,9 +14,8 @@ import { backlogsOf } from "./backlog"
 import { deliveryWakeUp } from "./delivery-rows"
 import { heldUntil } from "./held"
 import { EndpointCache } from "./receiver"
-import { addStored, bodyBytes, ROW_BYTES } from "./stored-deliveries"
 import { deliveries, type Trigger, webhooks } from "./tables"
-import { countAll } from "./totals"
+import { addStored, bodyBytes, countAll, ROW_BYTES } from "./totals"
 
 const DISABLED = "webhook.disabled"
 

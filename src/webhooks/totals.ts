@@ -1,23 +1,16 @@
 import { type Column, eq, inArray, sql } from "drizzle-orm"
 import { HELD } from "../jobs/work-item"
+import { STORED } from "../plans/stored-bytes"
+import { bumpAll } from "../store/counters"
 import { adder } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
-import { webhooks, webhookTotals } from "./tables"
+import { deliveries as rows, webhooks, webhookTotals } from "./tables"
 
-/** On Postgres, where several nodes write at once. */
-const SHARDS = 8
+/** On Postgres. */
+export const SHARDS = 8
 
-/** The shard that this transaction writes. */
-export const shardOf = (tx: Tx): number => (tx.isAlone ? 0 : Math.floor(Math.random() * SHARDS))
-
-export interface Totals {
-  /** All that are kept. */
-  deliveries: number
-  /** Those that have not ended: pending, failed and held. */
-  open: number
-  /** Those that wait for the endpoint to be active again. */
-  held: number
-}
+/** The counts of an endpoint, as its rows sum up to. */
+type Totals = Pick<typeof webhookTotals.$inferSelect, "deliveries" | "open" | "held">
 
 interface OfEndpoint {
   project_id: string
@@ -32,37 +25,22 @@ export const waitsForEndpoint = ({ state, owner }: { state: number; owner: strin
  * Adds to the totals of endpoints, in the transaction that makes, ends, holds or removes their deliveries:
  * `each` for every one of these rows.
  */
-export async function count(tx: Tx, rows: OfEndpoint[], each: Partial<Totals>): Promise<void> {
-  const { deliveries = 0, open = 0, held = 0 } = each
-  await countAll(
+export const count = (tx: Tx, rows: OfEndpoint[], each: Partial<Totals>): Promise<void> =>
+  countAll(
     tx,
-    rows.map(({ project_id, webhook_id }) => ({ project_id, webhook_id, deliveries, open, held })),
+    rows.map((row) => ({ ...row, ...each })),
   )
-}
 
-/** As `count` for changes of several kinds, which are one write for each endpoint. */
-export async function countAll(tx: Tx, changes: (OfEndpoint & Totals)[]): Promise<void> {
-  if (changes.length === 0) return
-  const shard = shardOf(tx)
-  const sums = new Map<string, OfEndpoint & Totals & { shard: number }>()
-  for (const { project_id, webhook_id, deliveries, open, held } of changes) {
-    const sum = sums.get(webhook_id)
-    if (!sum) sums.set(webhook_id, { project_id, webhook_id, shard, deliveries, open, held })
-    else {
-      sum.deliveries += deliveries
-      sum.open += open
-      sum.held += held
-    }
-  }
-  // Always in the same order, so that no two writers wait for each other.
-  const ids = [...sums.keys()].sort()
-  await addTo(
+/** As `count` for changes of several kinds. */
+export const countAll = (tx: Tx, changes: (OfEndpoint & Partial<Totals>)[]): Promise<void> =>
+  addTo(
     tx,
-    ids.flatMap((id) => sums.get(id) ?? []),
+    changes.map(({ project_id, webhook_id, deliveries = 0, open = 0, held = 0 }) => {
+      return { project_id, webhook_id, deliveries, open, held }
+    }),
   )
-}
 
-const addTo = adder(webhookTotals, ["webhook_id", "shard"], ["deliveries", "open", "held"])
+const addTo = adder(webhookTotals, ["webhook_id"], ["deliveries", "open", "held"], SHARDS)
 
 const { webhook_id, deliveries, open, held } = webhookTotals
 
@@ -93,3 +71,22 @@ export async function forgetDeleted(tx: Tx, id: string): Promise<void> {
   if (endpoint || (await totalsOfOne(tx, id)).deliveries > 0) return
   await tx.delete(webhookTotals).where(eq(webhook_id, id))
 }
+
+/**
+ * What each delivery counts beside a body of its own: its row with the headers and the answer of the last attempt,
+ * which are cut, and its places in the indexes. The migration `stored_deliveries` has the same number.
+ */
+export const ROW_BYTES = 1024
+
+/** The same of rows of the table. */
+export const storedBytes = sql<number>`${sql.raw(String(ROW_BYTES))} + coalesce(octet_length(${rows.body}), 0)`
+
+/** What the body that a transform made of an event adds. */
+export const bodyBytes = (body: string | null | undefined): number => Buffer.byteLength(body ?? "")
+
+/** Adds to what projects store, in the transaction that writes or removes the deliveries. */
+export const addStored = (tx: Tx, rows: { project_id: string; bytes: number }[]) =>
+  bumpAll(
+    tx,
+    rows.map(({ project_id: owner, bytes: by }) => ({ owner, name: STORED.deliveries, by })),
+  )

@@ -60,7 +60,7 @@ const begun = performance.now()
 for (let at = 0; at < rows; at += AT_ONCE) {
   const size = Math.min(AT_ONCE, rows - at)
   const some = Array.from({ length: size }, (_, nth) => person(at + nth))
-  await store.tx((tx) => insertAll(tx, PROJECT, some))
+  await store.tx((tx) => insertAll(tx, some))
 }
 const written_a_second = rows / ((performance.now() - begun) / 1000)
 

@@ -9,7 +9,7 @@ import {
   inboundEmails,
   inboundFiles,
 } from "../../src/inbound/tables"
-import { bumpEach } from "../../src/store/counters"
+import { bumpAll } from "../../src/store/counters"
 import type { Store } from "../../src/store/store"
 
 /** Ids tell the time at which they were made. */
@@ -83,7 +83,7 @@ export async function addInbound(
     await tx.insert(inboundContents).values({ inbound_id: row.id, content })
     const named = [...new Set(files)].map((sha256) => ({ sha256, inbound_id: row.id }))
     await tx.insert(inboundFiles).values(named)
-    if (row.status !== "received") await bumpEach(tx, totalsOf([row]))
+    if (row.status !== "received") await bumpAll(tx, totalsOf([row]))
   })
   return row
 }

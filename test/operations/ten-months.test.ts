@@ -74,7 +74,8 @@ class Day {
       for (let from = 0; from < rows.length; from += AT_ONCE)
         await tx.insert(table).values(rows.slice(from, from + AT_ONCE) as never)
     }
-    await bumpAll(tx, project_id, this.#counted)
+    const bumps = [...this.#counted].map(([name, by]) => ({ owner: project_id, name, by }))
+    await bumpAll(tx, bumps)
   }
 }
 

@@ -123,7 +123,10 @@ test("two nodes that count the same totals never lock each other out", async () 
   const work = Array.from({ length: 40 }, (_, n) => {
     const shuffled = n % 2 === 0 ? names : [...names].reverse()
     return nodes[n % 2]?.tx((tx) =>
-      bumpAll(tx, idFor("p"), new Map(shuffled.map((name) => [name, 1]))),
+      bumpAll(
+        tx,
+        shuffled.map((name) => ({ owner: idFor("p"), name, by: 1 })),
+      ),
     )
   })
   await Promise.all(work)

@@ -19,8 +19,12 @@ test("totals go up and down, by name and by project", async () => {
   const { store } = it
 
   await store.tx(async (tx) => {
-    const changes = { email: 5, sms: 2, none: 0 }
-    await bumpAll(tx, idFor("p"), new Map(Object.entries(changes)))
+    const owner = idFor("p")
+    const changes = Object.entries({ email: 5, sms: 2, none: 0 })
+    await bumpAll(
+      tx,
+      changes.map(([name, by]) => ({ owner, name, by })),
+    )
   })
   await store.tx((tx) => bump(tx, idFor("p"), "email", -3))
   await store.tx((tx) => bump(tx, idFor("q"), "email", 7))
@@ -34,9 +38,9 @@ test("hundreds of totals go up and down at once", async () => {
   const { store } = it
 
   const names = Array.from({ length: 300 }, (_, at) => `tag ${at}`)
-  const all = (by: number) => new Map(names.map((name, at) => [name, at * by]))
-  await store.tx((tx) => bumpAll(tx, idFor("p"), all(3)))
-  await store.tx((tx) => bumpAll(tx, idFor("p"), all(-1)))
+  const all = (by: number) => names.map((name, at) => ({ owner: idFor("p"), name, by: at * by }))
+  await store.tx((tx) => bumpAll(tx, all(3)))
+  await store.tx((tx) => bumpAll(tx, all(-1)))
   const sums = await totals(store.read, idFor("p"), names)
   expect([...sums.values()]).toEqual(names.map((_, at) => at * 2))
 })
@@ -69,7 +73,12 @@ test("counters that are 0 are removed by the beginning of their names, and by no
   const { store } = it
   const names = ["tag.a", "tag.b", "tag.c", "other"]
   for (const by of [1, 1, 1, -3]) {
-    await store.tx((tx) => bumpAll(tx, idFor("p"), new Map(names.map((name) => [name, by]))))
+    await store.tx((tx) =>
+      bumpAll(
+        tx,
+        names.map((name) => ({ owner: idFor("p"), name, by })),
+      ),
+    )
   }
   await store.tx((tx) => bump(tx, idFor("p"), "tag.b", 1))
   await store.tx((tx) => bump(tx, idFor("q"), "tag.a", 2))
@@ -87,7 +96,10 @@ test("no count is lost where counters are removed while others count", async () 
   const names = ["tag.a", "tag.b", "tag.c"]
   const bumps = Array.from({ length: 120 }, (_, at) =>
     store.tx((tx) =>
-      bumpAll(tx, idFor("p"), new Map(names.map((name) => [name, at % 4 ? 1 : -3]))),
+      bumpAll(
+        tx,
+        names.map((name) => ({ owner: idFor("p"), name, by: at % 4 ? 1 : -3 })),
+      ),
     ),
   )
   const removals = Array.from({ length: 30 }, () => removeEmpty(store, idFor("p"), "tag."))

@@ -26,7 +26,7 @@ test("Postgres keeps no lists, and removes those that came from an SQLite", asyn
   const rows = Array.from({ length: 5 }, (_, at) =>
     newRow(PROJECT, { external_id: `user-${at}`, fields: { name: "Ann" } }),
   )
-  await store.tx((tx) => insertAll(tx, PROJECT, rows))
+  await store.tx((tx) => insertAll(tx, rows))
   expect(await areComplete(store.read)).toBe(false)
   const found = await list(store.read, PROJECT, { words: ["ann"] })
   const window = { limit: 100, offset: 0, after: undefined, before: undefined }

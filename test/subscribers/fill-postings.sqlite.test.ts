@@ -27,7 +27,7 @@ const made = (from: number, to: number) =>
   })
 
 const addAll = (store: Store, rows: ReturnType<typeof made>) =>
-  store.tx((tx) => insertAll(tx, PROJECT, rows))
+  store.tx((tx) => insertAll(tx, rows))
 
 /** The numbers of each list, joined from its parts, whose bounds must hold. */
 async function kept(store: Store): Promise<Map<string, number[]>> {
@@ -77,7 +77,7 @@ test("lists of an older database are filled in steps, while subscribers come, ch
   await store.tx(async (tx) => {
     await change(tx, early, { name: "Berta" })
     await change(tx, late, { name: "Berta" })
-    await removeRows(tx, PROJECT, [rows[11] ?? early, rows[801] ?? late])
+    await removeRows(tx, [rows[11] ?? early, rows[801] ?? late])
   })
   await addAll(store, made(900, 950))
   expect(await found(store, ["ber"])).toEqual(["user-800", "user-10"])
@@ -89,7 +89,7 @@ test("lists of an older database are filled in steps, while subscribers come, ch
 
   await addAll(store, made(950, 1000))
   await store.tx((tx) => change(tx, rows[12] ?? early, { tags: ["third", "new"] }))
-  await store.tx((tx) => removeRows(tx, PROJECT, rows.slice(300, 700)))
+  await store.tx((tx) => removeRows(tx, rows.slice(300, 700)))
   expect(await kept(store)).toEqual(await expected(store))
   expect(await fillSome(store)).toBe(false)
 })
@@ -142,9 +142,9 @@ test("a list takes numbers in any order, and loses them again", async () => {
   }
   for (let at = 0; at < rows.length; at += 100) await addAll(store, rows.slice(at, at + 100))
   expect(await kept(store)).toEqual(await expected(store))
-  await store.tx((tx) => removeRows(tx, PROJECT, rows.slice(0, 2300)))
+  await store.tx((tx) => removeRows(tx, rows.slice(0, 2300)))
   expect(await kept(store)).toEqual(await expected(store))
-  await store.tx((tx) => removeRows(tx, PROJECT, rows.slice(2300)))
+  await store.tx((tx) => removeRows(tx, rows.slice(2300)))
   expect(await kept(store)).toEqual(new Map())
 })
 
@@ -159,6 +159,6 @@ test("two subscribers with one number are both found, and one stays when the oth
   await addAll(store, [one, other])
   expect(await found(store, ["ann"])).toEqual(["user-1", "user-0"])
   expect(await found(store, ["number"], "third")).toEqual(["user-0"])
-  await store.tx((tx) => removeRows(tx, PROJECT, [other]))
+  await store.tx((tx) => removeRows(tx, [other]))
   expect(await found(store, ["ann"])).toEqual(["user-0"])
 })

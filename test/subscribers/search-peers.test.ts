@@ -132,13 +132,13 @@ test("a search finds what a look at each subscriber finds, while they come, chan
     const rows = Array.from({ length: count }, () =>
       newRow(project_id, { external_id: `user-${number++ * 37}`, fields: fields() }),
     )
-    await store.tx((tx) => insertAll(tx, project_id, rows))
+    await store.tx((tx) => insertAll(tx, rows))
     for (const row of rows) people.set(row.id, row)
   }
   const others = Array.from({ length: 50 }, (_, at) =>
     newRow(stranger.project_id, { external_id: `user-${at}`, fields: fields() }),
   )
-  await store.tx((tx) => insertAll(tx, stranger.project_id, others))
+  await store.tx((tx) => insertAll(tx, others))
   expect(await areComplete(store.read)).toBe(store.isAlone)
 
   await add(sizes.searched)
@@ -149,7 +149,7 @@ test("a search finds what a look at each subscriber finds, while they come, chan
     await store.tx(async (tx) => {
       const row = await findForUpdate(tx, project_id, id)
       if (what === 2) people.set(id, await change(tx, row, fields()))
-      else await removeRows(tx, project_id, [row])
+      else await removeRows(tx, [row])
     })
     if (what === 3) people.delete(id)
   }

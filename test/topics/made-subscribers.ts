@@ -15,6 +15,6 @@ export async function makeSubscribers(
     const given = Object.entries(fields).filter(([, value]) => value !== undefined)
     return newRow(project_id, { external_id, fields: Object.fromEntries(given) })
   })
-  await store.tx((tx) => insertAll(tx, project_id, rows))
+  await store.tx((tx) => insertAll(tx, rows))
   return rows.map(({ id }) => id)
 }
