@@ -7,14 +7,7 @@ import { exits, usage } from "../lib/errors"
 import { onInterrupt } from "../lib/interrupt"
 import { cleanLine, cleanText, type Paint } from "../lib/terminal"
 import { millis } from "../lib/time"
-import {
-  openNameServer,
-  openReceiver,
-  SMOKE_CHECKS,
-  type SmokeBench,
-  type SmokeCheck,
-  smokeSettings,
-} from "./smoke-checks"
+import { SMOKE_CHECKS, SmokeBox, type SmokeCheck } from "./smoke-checks"
 
 /** How long a whole run may take on a slow machine; a usual one needs less than 15 s. */
 const RUN_MILLISECONDS = 60_000
@@ -43,16 +36,15 @@ export const smoke: Action<{ format?: string }> = async (context, { format }) =>
   // People see each result at once. A report for machines is written whole, at the end.
   const is_live = format === "lines" || (format === undefined && output.form === "human")
   const began = millis()
-  const deadline = began + (context.timeout ?? RUN_MILLISECONDS)
   const checks: SmokeResult[] = []
-  await withBench(deadline, async (bench) => {
+  await withBox(began + (context.timeout ?? RUN_MILLISECONDS), async (box) => {
     for (const check of SMOKE_CHECKS) {
       if (is_live) output.passing(`${check.name}: ${check.about} …`)
-      const result = await resultOf(check, bench)
+      const result = await resultOf(check, box)
       checks.push(result)
       if (is_live) output.passing("")
       if (is_live) await output.raw(`${resultLine(result, paint)}\n`)
-      if (!bench.server) break // without a start no other check is possible
+      if (!box.is_started) break // without a start no other check is possible
     }
   })
   const duration_ms = millis() - began
@@ -68,15 +60,12 @@ export const smoke: Action<{ format?: string }> = async (context, { format }) =>
 }
 
 /** Nothing of a run stays behind, also after Ctrl-C. */
-async function withBench(deadline: number, act: (bench: SmokeBench) => Promise<void>) {
+async function withBox(deadline: number, act: (box: SmokeBox) => Promise<void>) {
   const scratch = mkdtempSync(join(tmpdir(), "belfry-smoke-"))
   mkdirSync(join(scratch, "home"))
-  using names = await openNameServer()
-  using receiver = openReceiver()
-  const options = { scratch, deadline, settings: smokeSettings(names.address) }
-  const bench: SmokeBench = { options, server: undefined, receiver }
+  const box = new SmokeBox(scratch, deadline)
   const leave = () => {
-    bench.server?.kill()
+    box[Symbol.dispose]()
     rmSync(scratch, { recursive: true, force: true })
   }
   onInterrupt(() => {
@@ -84,15 +73,15 @@ async function withBench(deadline: number, act: (bench: SmokeBench) => Promise<v
     process.exit(exits.interrupted)
   })
   try {
-    await act(bench)
+    await act(box)
   } finally {
     leave()
   }
 }
 
-async function resultOf({ name, about, run }: SmokeCheck, bench: SmokeBench): Promise<SmokeResult> {
+async function resultOf({ name, about, run }: SmokeCheck, box: SmokeBox): Promise<SmokeResult> {
   const began = millis()
-  const error = await run(bench).then(
+  const error = await run(box).then(
     () => null,
     (reason) => (reason instanceof Error ? reason.message : String(reason)),
   )
