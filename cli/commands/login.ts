@@ -12,7 +12,7 @@ import {
   webAddress,
   writeProfiles,
 } from "../lib/profiles"
-import { ask, password } from "../lib/prompts"
+import { ask, emailOf, password } from "../lib/prompts"
 import { examples, run } from "../lib/run"
 import { keepSession, type SessionAnswer } from "../lib/session"
 import { fields } from "../lib/table"
@@ -61,12 +61,14 @@ const path = () => profilesPath(environment)
 /** Signs a person in and keeps the sign-in in a profile, which is chosen from then on. */
 const login: Action<LoginOptions> = async (context, options, given = "") => {
   context.output.promises(signed_in_fields)
-  const url = given ? webAddress(given) : context.connection().url
-  const answer = options.device
-    ? await byDevice(context, url)
-    : await byPassword(context, url, options)
+  const url = serverUrl(context, given)
+  const answer = await (options.device ? byDevice(context, url) : byPassword(context, url, options))
   return signedIn(context, url, answer)
 }
+
+/** The server that is named in the command, else the one that commands use. */
+export const serverUrl = (context: Context, given: string): string =>
+  given ? webAddress(given) : context.connection().url
 
 /** Stores what a sign-in answered in a profile, which is chosen from then on. */
 export function storeSession(context: Context, url: string, answer: SessionAnswer) {
@@ -105,7 +107,7 @@ function profileFor({ flags }: Context, url: string): string {
 
 async function byPassword(context: Context, url: string, options: LoginOptions) {
   const client = context.anonymous(url)
-  const email = options.email ?? (await ask(context, "Email", "give it with --email"))
+  const email = await emailOf(context, options)
   const body = { email, password: await password(context, options) }
   const { data } = await client.call("POST /v1/session", { body })
   if (!("mfa_required" in data)) return data
@@ -185,16 +187,10 @@ const whoami: Action<object> = async (context) => {
   const { data } = await context.call("GET /v1/session")
   await output.record({ kind: "user", ...place, api_key: null, ...data }, () => {
     const accounts = data.accounts.map(({ id, name, role }) => ["account", `${name} ${role} ${id}`])
-    const own = [
-      ["user", data.user.email],
-      ["server", url],
-      ["profile", profile],
-    ]
-    const chosen = [
-      ["works in", account_id],
-      ["project", project_id],
-    ]
-    return fields([...own, ...accounts, ...chosen] as [string, unknown][], paint)
+    const own = { user: data.user.email, server: url, profile }
+    const chosen = { "works in": account_id, project: project_id }
+    const lines = [...Object.entries(own), ...accounts, ...Object.entries(chosen)]
+    return fields(lines as [string, unknown][], paint)
   })
   return exits.done
 }

@@ -12,12 +12,12 @@ import {
   YOUR_NAME,
 } from "../lib/flags"
 import { given } from "../lib/input"
-import { webAddress } from "../lib/profiles"
-import { ask, askHidden, password } from "../lib/prompts"
+import { ask, askHidden, emailOf, password } from "../lib/prompts"
 import { groupOf, type PlainOptions, row } from "../lib/resource"
 import { examples, run } from "../lib/run"
 import { fields } from "../lib/table"
-import { signed_in_fields, signedIn, storeSession } from "./login"
+import type { Paint } from "../lib/terminal"
+import { serverUrl, signed_in_fields, signedIn, storeSession } from "./login"
 
 const newPassword = ({ passwordStdin }: PlainOptions, context: Context) =>
   password(context, { passwordStdin: passwordStdin === true, is_new: true })
@@ -88,12 +88,6 @@ interface SignUpFlags {
   passwordStdin?: boolean
 }
 
-const whereOf = (context: Context, url: string) =>
-  url ? webAddress(url) : context.connection().url
-
-const emailOf = async (context: Context, { email }: SignUpFlags) =>
-  email ?? (await ask(context, "Email", "give it with --email"))
-
 interface SignUpOptions extends SignUpFlags {
   invitation?: string
 }
@@ -101,7 +95,7 @@ interface SignUpOptions extends SignUpFlags {
 /** Becomes a user where that is open, or with an invitation; and is signed in. */
 const signUp: Action<SignUpOptions> = async (context, options, given_url = "") => {
   context.output.promises(signed_in_fields)
-  const url = whereOf(context, given_url)
+  const url = serverUrl(context, given_url)
   const body = {
     email: await emailOf(context, options),
     password: await password(context, { passwordStdin: options.passwordStdin, is_new: true }),
@@ -120,7 +114,7 @@ interface SetupOptions extends SignUpFlags {
 /** The first owner of a box, from anywhere, with the token that its first start printed. */
 const setup: Action<SetupOptions> = async (context, options, given_url = "") => {
   context.output.promises(["user", "account", "project", "api_key"])
-  const url = whereOf(context, given_url)
+  const url = serverUrl(context, given_url)
   await requireNoOwner(context, url)
   const hint = "give it with --setup-token; the first start printed it"
   const setup_token = options.setupToken ?? (await askHidden(context, "Setup token", hint))
@@ -137,17 +131,27 @@ const setup: Action<SetupOptions> = async (context, options, given_url = "") => 
   const { session, account, project, api_key } = data
   storeSession(context, url, session)
   const { output, paint } = context
-  const human = () => {
-    const lines = [
-      ["owner", email],
-      ["account", `${account.name} ${account.id}`],
-      ["project", `${project.name} ${project.id}`],
-      ["API key", api_key.key],
-    ] as const
-    return `${paint.green("✓")} set up and signed in; the key cannot be shown again:\n${fields(lines, paint)}`
-  }
-  await output.record({ user: session.user, account, project, api_key }, human, api_key.key)
+  const made = { user: session.user, account, project, api_key }
+  await output.record(made, () => firstOwnerText("set up and signed in", made, paint), api_key.key)
   await output.next("belfry projects list")
+}
+
+type Named = { id: string; name: string }
+
+/** What a setup made, with the key that is shown this once. */
+export function firstOwnerText(
+  done: string,
+  made: { user: { email: string }; account: Named; project: Named; api_key: { key: string } },
+  paint: Paint,
+): string {
+  const { user, account, project, api_key } = made
+  const lines = {
+    owner: user.email,
+    account: `${account.name} ${account.id}`,
+    project: `${project.name} ${project.id}`,
+    "API key": api_key.key,
+  }
+  return `${paint.green("✓")} ${done}; the key cannot be shown again:\n${fields(Object.entries(lines), paint)}`
 }
 
 /** Refuses early, before the person types anything: there is one first owner. */

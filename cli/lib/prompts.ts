@@ -11,12 +11,20 @@ const ERASE = ["\u007f", "\b"]
 /** One line from a person; off a terminal `hint` says how to give it otherwise. */
 export async function ask(context: Context, question: string, hint: string): Promise<string> {
   requirePerson(context, question, hint)
+  return await answered(`${cleanLine(question)}: `)
+}
+
+async function answered(question: string): Promise<string> {
   const prompt = createInterface({ input: process.stdin, output: process.stderr })
   prompt.once("SIGINT", () => process.exit(exits.interrupted))
-  const text = await prompt.question(`${cleanLine(question)}: `)
+  const text = await prompt.question(question)
   prompt.close()
   return text.trim()
 }
+
+/** The address that was given with --email, or by a person. */
+export const emailOf = async (context: Context, { email }: { email?: string | undefined }) =>
+  email ?? (await ask(context, "Email", "give it with --email"))
 
 /** As `ask`, but nothing is shown of what is typed. */
 export async function askHidden(context: Context, question: string, hint: string) {
@@ -99,15 +107,12 @@ export async function confirm(context: Context, what: string, word: string): Pro
     )
   }
 
-  const prompt = createInterface({ input: process.stdin, output: process.stderr })
-  prompt.once("SIGINT", () => process.exit(exits.interrupted))
   const question = `${cleanLine(what)}\nType ${cleanLine(word)} to go on: `
-  const typed = await prompt.question(question).catch(() => {
+  const typed = await answered(question).catch(() => {
     process.stderr.write("\n")
     return "" // Ctrl-D
   })
-  prompt.close()
-  if (typed.trim() !== word) throw unconfirmed("Not confirmed: nothing was changed.")
+  if (typed !== word) throw unconfirmed("Not confirmed: nothing was changed.")
 }
 
 const unconfirmed = (message: string) =>

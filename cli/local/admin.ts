@@ -1,14 +1,42 @@
 import type { AdminOrder } from "../../src/operations/admin"
+import { firstOwnerText } from "../commands/setup"
 import { fieldsOf } from "../lib/client"
-import type { Action } from "../lib/context"
+import type { Action, Context } from "../lib/context"
 import { usage } from "../lib/errors"
 import { optionWords } from "../lib/flags"
-import { ask, password } from "../lib/prompts"
-import { type Columns, fields, wide } from "../lib/table"
+import { emailOf, password } from "../lib/prompts"
+import { wide } from "../lib/table"
 import { runOrder } from "./admin-socket"
 import type { LocalOptions } from "./settings"
 
-type Json = Record<string, unknown>
+type Account = { id: string; name: string; slug: string; plan: string; status: string } & {
+  sending_status: string
+}
+
+type User = { id: string; email: string; operator: boolean; mfa_enabled: boolean }
+
+/** An order that changes one record. `fields` are those of the record; `done` says what came of it. */
+const changing =
+  <Row extends Record<string, unknown>, Options extends LocalOptions>(
+    fields: readonly string[],
+    orderOf: (
+      word: string,
+      options: Options,
+      context: Context,
+      more: string,
+    ) => AdminOrder | Promise<AdminOrder>,
+    done: (row: Row) => string,
+  ): Action<Options> =>
+  async (context, options, word = "", more = "") => {
+    context.output.promises(fields)
+    const order = await orderOf(word, options, context, more)
+    const row = await runOrder<Row>(context, options, order)
+    await context.output.record(row, () => `${context.paint.green("✓")} ${done(row)}`)
+    return undefined
+  }
+
+const ACCOUNT = [...fieldsOf("POST /v1/accounts"), "status_reason", "deleting_at"]
+const USER = fieldsOf("PATCH /v1/users/me")
 
 interface BootstrapOptions extends LocalOptions {
   email?: string
@@ -18,18 +46,14 @@ interface BootstrapOptions extends LocalOptions {
   projectName?: string
 }
 
-type FirstOwner = {
-  user: { id: string; email: string }
-  account: { id: string; name: string }
-  project: { id: string; name: string }
-  api_key: { id: string; key: string }
-}
+type FirstOwner = Parameters<typeof firstOwnerText>[1]
 
 /** Setup without its token: a user that can read the data folder needs none. */
 export const bootstrap: Action<BootstrapOptions> = async (context, options) => {
-  const email = options.email ?? (await ask(context, "Email", "give it with --email"))
+  const email = await emailOf(context, options)
   const { passwordStdin, accountName = "Main", projectName = "Default", name = null } = options
-  context.output.promises(["user", "account", "project", "api_key"])
+  const { output, paint } = context
+  output.promises(["user", "account", "project", "api_key"])
   const created = await runOrder<FirstOwner>(context, options, {
     operation: "bootstrap",
     email,
@@ -38,16 +62,7 @@ export const bootstrap: Action<BootstrapOptions> = async (context, options) => {
     account_name: accountName,
     project_name: projectName,
   })
-  const { output, paint } = context
-  const human = () => {
-    const lines = [
-      ["owner", created.user.email],
-      ["account", `${created.account.name} ${created.account.id}`],
-      ["project", `${created.project.name} ${created.project.id}`],
-      ["API key", created.api_key.key],
-    ] as const
-    return `${paint.green("✓")} set up; the key cannot be shown again:\n${fields(lines, paint)}`
-  }
+  const human = () => firstOwnerText("set up", created, paint)
   await output.record(created, human, created.api_key.key) // with --quiet too: it cannot be had again
   await output.next(`belfry login${optionWords({ email })}`)
 }
@@ -57,56 +72,36 @@ interface ResetOptions extends LocalOptions {
   keepMfa?: boolean
 }
 
-export const resetOwner: Action<ResetOptions> = async (context, options, email = "") => {
-  context.output.promises(fieldsOf("PATCH /v1/users/me"))
-  const { passwordStdin, keepMfa = false } = options
-  const secret = await password(context, { passwordStdin, is_new: true })
-  const what = { operation: "reset_owner", email, password: secret, keep_mfa: keepMfa } as const
-  const user = await runOrder<Json>(context, options, what)
-  const text = `${context.paint.green("✓")} ${email} has a new password; all their sessions have ended`
-  await context.output.record(user, () => text)
-}
-
-type Account = { id: string; name: string; slug: string; plan: string; status: string }
+export const resetOwner = changing<User, ResetOptions>(
+  USER,
+  async (email, { passwordStdin, keepMfa: keep_mfa = false }, context) => {
+    const secret = await password(context, { passwordStdin, is_new: true })
+    return { operation: "reset_owner", email, password: secret, keep_mfa }
+  },
+  ({ email }) => `${email} has a new password; all their sessions have ended`,
+)
 
 interface StatusOptions extends LocalOptions {
   reason?: string
 }
 
-const setStatus =
-  (status: "active" | "locked" | "suspended"): Action<StatusOptions> =>
-  async (context, options, account = "") => {
-    context.output.promises([...fieldsOf("POST /v1/accounts"), "status_reason", "deleting_at"])
-    const what = {
-      operation: "set_status",
-      account,
-      status,
-      reason: options.reason ?? null,
-    } as const
-    const row = await runOrder<Account>(context, options, what)
-    await context.output.record(
-      row,
-      () => `${context.paint.green("✓")} ${row.name} is ${row.status}`,
-    )
-    return undefined
-  }
+const setStatus = (status: "active" | "locked" | "suspended") =>
+  changing<Account, StatusOptions>(
+    ACCOUNT,
+    (account, { reason = null }) => ({ operation: "set_status", account, status, reason }),
+    (row) => `${row.name} is ${row.status}`,
+  )
 
 export const lock = setStatus("locked")
 export const suspend = setStatus("suspended")
 export const unlock = setStatus("active")
 
-const setFrozen =
-  (operation: "freeze" | "unfreeze"): Action<StatusOptions> =>
-  async (context, options, account = "") => {
-    context.output.promises([...fieldsOf("POST /v1/accounts"), "status_reason", "deleting_at"])
-    const { reason = "" } = options
-    const row = await runOrder<Account & { sending_status: string }>(context, options, {
-      ...{ operation, account, reason },
-    })
-    const done = `${row.name}: the sending status is ${row.sending_status}`
-    await context.output.record(row, () => `${context.paint.green("✓")} ${done}`)
-    return undefined
-  }
+const setFrozen = (operation: "freeze" | "unfreeze") =>
+  changing<Account, StatusOptions>(
+    ACCOUNT,
+    (account, { reason = "" }) => ({ operation, account, reason }),
+    (row) => `${row.name}: the sending status is ${row.sending_status}`,
+  )
 
 export const freeze = setFrozen("freeze")
 export const unfreeze = setFrozen("unfreeze")
@@ -117,21 +112,15 @@ interface PlanOptions extends LocalOptions {
   limits?: boolean
 }
 
-export const setPlan: Action<PlanOptions> = async (context, options, account = "", plan = "") => {
-  const given = options.limit?.map(readLimit)
-  const limits = options.limits === false ? null : given && Object.fromEntries(given)
-  context.output.promises([...fieldsOf("POST /v1/accounts"), "status_reason", "deleting_at"])
-  const row = await runOrder<Account>(context, options, {
-    operation: "set_plan",
-    account,
-    plan,
-    limits,
-  })
-  await context.output.record(
-    row,
-    () => `${context.paint.green("✓")} ${row.name} has the plan ${row.plan}`,
-  )
-}
+export const setPlan = changing<Account, PlanOptions>(
+  ACCOUNT,
+  (account, options, _, plan) => {
+    const given = options.limit?.map(readLimit)
+    const limits = options.limits === false ? null : given && Object.fromEntries(given)
+    return { operation: "set_plan", account, plan, limits }
+  },
+  (row) => `${row.name} has the plan ${row.plan}`,
+)
 
 /** `emails_per_month=5000`, or `=unlimited`. */
 function readLimit(text: string): [string, number | null] {
@@ -141,20 +130,16 @@ function readLimit(text: string): [string, number | null] {
   return [name, Number(value)]
 }
 
-const accountColumns: Columns<Account> = {
-  ID: "id",
-  NAME: wide(({ name }) => name),
-  SLUG: "slug",
-  PLAN: "plan",
-  STATUS: "status",
-}
-
 export const accounts: Action<LocalOptions> = async (context, options) => {
   const rows = await runOrder<Account[]>(context, options, { operation: "accounts" })
-  await context.output.list(rows, accountColumns)
+  await context.output.list(rows, {
+    ID: "id",
+    NAME: wide(({ name }) => name),
+    SLUG: "slug",
+    PLAN: "plan",
+    STATUS: "status",
+  })
 }
-
-type User = { id: string; email: string; operator: boolean; mfa_enabled: boolean }
 
 export const users: Action<LocalOptions> = async (context, options) => {
   const rows = await runOrder<User[]>(context, options, { operation: "users" })
@@ -166,30 +151,24 @@ export const users: Action<LocalOptions> = async (context, options) => {
   })
 }
 
-const changeUser =
-  (what: (email: string) => AdminOrder, done: string): Action<LocalOptions> =>
-  async (context, options, email = "") => {
-    context.output.promises(fieldsOf("PATCH /v1/users/me"))
-    const user = await runOrder<User>(context, options, what(email))
-    await context.output.record(user, () => `${context.paint.green("✓")} ${user.email} ${done}`)
-    return undefined
-  }
+const changeUser = (orderOf: (email: string) => AdminOrder, done: string) =>
+  changing<User, LocalOptions>(USER, orderOf, ({ email }) => `${email} ${done}`)
+
+const operator = (on: boolean, done: string) =>
+  changeUser((email) => ({ operation: "set_operator", email, operator: on }), done)
 
 export const lockUser = changeUser((email) => ({ operation: "lock_user", email }), "is locked")
 export const unlockUser = changeUser(
   (email) => ({ operation: "unlock_user", email }),
   "is no longer locked",
 )
-const operator = (on: boolean) => (email: string) =>
-  ({ operation: "set_operator", email, operator: on }) as const
-export const grant = changeUser(operator(true), "is an operator of this instance")
-export const withdraw = changeUser(operator(false), "is not an operator of this instance")
+export const grant = operator(true, "is an operator of this instance")
+export const withdraw = operator(false, "is not an operator of this instance")
 
 /** What SNS is to call with news of the instance's own mail; every caller that knows it may use it. */
 export const sesCallback: Action<LocalOptions> = async (context, options) => {
   context.output.promises(["callback_url"])
-  const answer = await runOrder<{ callback_url: string }>(context, options, {
-    operation: "ses_callback",
-  })
+  const order = { operation: "ses_callback" } as const
+  const answer = await runOrder<{ callback_url: string }>(context, options, order)
   await context.output.record(answer, () => answer.callback_url)
 }

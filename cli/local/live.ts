@@ -1,24 +1,11 @@
+import type { MessageActivity } from "../../src/messages/status-changes"
 import { isBad, isFinal, isGood } from "../lib/message-status"
 import { shortId } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { clockTime } from "../lib/time"
 
-/** One fact about a message, as the server tells it. */
-export type MessageFact = {
-  id: string
-  project_id: string
-  channel: string
-  status: string
-  status_reason: string | null
-  recipient: string
-  at: string
-  event_type: string | null
-  elapsed_ms: number | null
-  next_attempt_at: string | null
-}
-
 interface MessageProgress {
-  steps: MessageFact[]
+  steps: MessageActivity[]
   touched: number
 }
 
@@ -27,7 +14,7 @@ const LINES_A_SECOND = 40
 const QUIET_MILLISECONDS = 700
 
 interface Live {
-  add(fact: MessageFact): void
+  add(fact: MessageActivity): void
   /** Call a few times a second: tells the in_progress that stand still, and what was left out. */
   tick(): void
 }
@@ -46,7 +33,7 @@ export function liveLines(
   let left_out = 0
   let second = now()
 
-  const say = (steps: MessageFact[]) => {
+  const say = (steps: MessageActivity[]) => {
     if (one_line_each && budget <= 0) left_out += 1
     else {
       budget -= 1
@@ -87,7 +74,7 @@ export function liveLines(
 }
 
 /** `12:00:01.102 98783dac queued → .104 sending → .131 sent → .140 delivered  38 ms`. */
-export function progressLine(steps: readonly MessageFact[], paint: Paint): string {
+export function progressLine(steps: readonly MessageActivity[], paint: Paint): string {
   const [first] = steps
   const last = steps.at(-1)
   if (!first || !last) return ""
@@ -97,20 +84,19 @@ export function progressLine(steps: readonly MessageFact[], paint: Paint): strin
     const short = at.slice(0, 8) === begin.slice(0, 8) ? at.slice(8) : at
     return (index === 0 ? "" : `${paint.dim(short)} `) + statusWord(step, paint)
   })
-  const is_new = last.elapsed_ms === null || last.status === "queued"
-  const took = is_new ? "" : paint.dim(`  ${Math.round(last.elapsed_ms ?? 0)} ms`)
+  const took = last.status === "queued" ? "" : paint.dim(`  ${Math.round(last.elapsed_ms)} ms`)
   const id = shortId(first.id)
   const whom = paint.dim(`  ${cleanLine(last.recipient)}`)
   return `${paint.dim(begin)} ${paint.cyan(cleanLine(id))} ${words.join(" → ")}${took}${whom}${why(last)}`
 }
 
-function statusWord({ status }: MessageFact, paint: Paint): string {
+function statusWord({ status }: MessageActivity, paint: Paint): string {
   const word = cleanLine(status)
   if (isGood(status)) return paint.green(word)
   return isBad(status) ? paint.red(`${word} ✗`) : paint.yellow(word)
 }
 
-function why({ status_reason, next_attempt_at }: MessageFact): string {
+function why({ status_reason, next_attempt_at }: MessageActivity): string {
   const again = next_attempt_at === null ? "" : `  again at ${clockTime(next_attempt_at)}`
   return again + (status_reason === null ? "" : `  (${cleanLine(status_reason)})`)
 }

@@ -86,13 +86,12 @@ function storageDied(error: unknown, data_dir: string): Failure {
 export const LOOPBACK = "127.0.0.1"
 
 /** Whether the port is free now. */
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
+const isFree = (port: number) =>
+  new Promise<boolean>((resolve) => {
     const probe = createServer()
     probe.once("error", () => resolve(false))
     probe.listen({ host: LOOPBACK, port, exclusive: true }, () => probe.close(() => resolve(true)))
   })
-}
 
 /** `0` to `65535`, or exit 2. */
 export function portNumber(text: string): number {
@@ -102,13 +101,12 @@ export function portNumber(text: string): number {
   return port
 }
 
-/** The address of the embedded mailbox where no setting names one: the usual port, else a free one. */
-export async function settledMailbox(base: Loaded): Promise<string | undefined> {
-  const { values } = base
-  if (!values["mailbox.enabled"]) return undefined
-  if (base.explain("mailbox.listen").source !== "default") return undefined
+/** Where no setting names the address of the embedded mailbox: the setting of a free one, if the usual is taken. */
+export async function settledMailbox({ values, explain }: Loaded): Promise<string[]> {
+  const { source } = explain("mailbox.listen")
+  if (!values["mailbox.enabled"] || source !== "default") return []
   const { port } = hostAndPort(values["mailbox.listen"])
-  return (await settledPort(port, false)) === port ? undefined : `${LOOPBACK}:0`
+  return (await settledPort(port, false)) === port ? [] : [`mailbox.listen=${LOOPBACK}:0`]
 }
 
 /** A port by request must be free (exit 69); a usual one gives way to any free one. */

@@ -25,8 +25,8 @@ export const serve: Action<ServeOptions> = async (context, options) => {
 async function run(context: Context, options: ServeOptions): Promise<Exit> {
   const base = localSettings(context.flags, options)
   const mailbox = await settledMailbox(base)
-  const set = mailbox === undefined ? [] : [`mailbox.listen=${mailbox}`]
-  const loaded = localSettings(context.flags, { ...options, set: [...(options.set ?? []), ...set] })
+  const set = [...(options.set ?? []), ...mailbox]
+  const loaded = localSettings(context.flags, { ...options, set })
   const running = await startServer(loaded, {
     mode: "serve",
     begin: begins(options),
@@ -41,7 +41,7 @@ async function run(context: Context, options: ServeOptions): Promise<Exit> {
   } else {
     await note(`belfry serves ${url}`)
   }
-  if (mailbox !== undefined)
+  if (mailbox.length > 0)
     log.warn(OTHER_MAILBOX, { usual: base.values["mailbox.listen"], port: smtp.mailbox })
   await notifyNobodyHasKey(running, context.output.again(`belfry init${sameData(options)}`))
   if (running.setup) notifySetup(running.setup, url)

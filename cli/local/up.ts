@@ -2,7 +2,6 @@ import { hostAndPort, type Loaded, type Settings } from "../../src/core/config"
 import { defaultDataDir } from "../../src/core/config-sources"
 import { log } from "../../src/core/log"
 import type { Running } from "../../src/server"
-import type { SetupToken } from "../../src/tenancy/setup"
 import { openClient } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { environment, version } from "../lib/environment"
@@ -19,7 +18,15 @@ import {
 import type { Paint } from "../lib/terminal"
 import { millis } from "../lib/time"
 import { liveLines } from "./live"
-import { LOOPBACK, portNumber, STOPPING, settledPort, startServer, untilStopped } from "./run"
+import {
+  LOOPBACK,
+  portNumber,
+  STOPPING,
+  settledMailbox,
+  settledPort,
+  startServer,
+  untilStopped,
+} from "./run"
 import { begins, localSettings } from "./settings"
 import { startFailure } from "./start-errors"
 
@@ -54,9 +61,8 @@ export const up: Action<UpOptions> = async (context, options) => {
   // Before the first line is printed: its reader may stop the server at once.
   const stopped = untilStopped(running, () => output.note(STOPPING))
   try {
-    const delivery = await deliveryOf(loaded.values)
     const first = is_human
-      ? `\n${banner(running, { open_url, api_key, delivery, ...bannerTexts(loaded.values) }, paint)}\n`
+      ? `\n${await banner(running, loaded.values, { open_url, api_key }, paint)}\n`
       : `${JSON.stringify({ url, api_key, project_id, data_dir, smtp, setup_token, open_url })}\n`
     await Promise.all([stopped, output.raw(first)])
   } finally {
@@ -96,16 +102,10 @@ export async function upSettings(
   const set = [`http.listen=${LOOPBACK}:${port}`]
 
   // A free HTTP port means several servers side by side: none gets the usual SMTP ports.
-  const mail_ports = ["smtp.submission.listen", "smtp.inbound.listen"] as const
-  for (const name of requested === 0 ? mail_ports : []) {
-    if (base.explain(name).source === "default") set.push(`${name}=${LOOPBACK}:0`)
-  }
-  if (base.explain("mailbox.listen").source === "default") {
-    const usual = hostAndPort(base.values["mailbox.listen"]).port
-    const smtp = requested === 0 ? 0 : await settledPort(usual, false)
-    set.push(`mailbox.listen=${LOOPBACK}:${smtp}`)
-  }
-  return load(set)
+  if (requested !== 0) return load([...set, ...(await settledMailbox(base))])
+  const mail = ["smtp.submission.listen", "smtp.inbound.listen", "mailbox.listen"] as const
+  const usual = mail.filter((name) => base.explain(name).source === "default")
+  return load([...set, ...usual.map((name) => `${name}=${LOOPBACK}:0`)])
 }
 
 async function firstKey(running: Running, new_key: boolean) {
@@ -172,58 +172,37 @@ function jsonLines({ watch }: Running): () => void {
   })
 }
 
-interface BannerTexts {
-  /** Signs in to the pages, once. */
-  open_url: string | null
-  api_key: string | null
-  /** Where mail goes. */
-  delivery: string
-  /** The sender of the example. */
-  from: string
-  /** How the mail servers got their certificate. */
-  certificate: string
-}
-
-const bannerTexts = (values: Settings): Pick<BannerTexts, "from" | "certificate"> => ({
-  from: senderOf(values),
-  certificate: values["tls.cert"] === null ? "self-signed certificate" : "certificate of tls.cert",
-})
-
 /** What a person needs after `up`: only what answers today. */
-function banner(running: Running, texts: BannerTexts, paint: Paint): string {
-  const { open_url, api_key, delivery, from, certificate } = texts
-  const { url, smtp, data_dir } = running
+async function banner(
+  running: Running,
+  values: Settings,
+  { open_url, api_key }: { open_url: string | null; api_key: string | null },
+  paint: Paint,
+): Promise<string> {
+  const { url, smtp, data_dir, setup } = running
+  const pair = (name: string, value: string) => `${paint.dim(name.padEnd(9))}  ${value}`
+  const certificate =
+    values["tls.cert"] === null ? "self-signed certificate" : "certificate of tls.cert"
+  const login = `STARTTLS, ${certificate}; user svc, password = API key`
   const lines = [
     `${paint.bold(`belfry ${version} · up`)}       data ${data_dir}      loopback only`,
-    ...(open_url === null ? [] : [pair("Open", open_url, paint)]),
-    pair("API", `${url}/v1`, paint),
-    pair("Docs", `${url}/docs`, paint),
-    ...mailLines(smtp, certificate, paint),
-    ...(smtp.mailbox === null ? [] : [pair("Mailbox", `SMTP on port ${smtp.mailbox}`, paint)]),
-    pair("Delivery", delivery, paint),
-    pair("API key", keyText(api_key), paint),
-    ...(running.setup ? [pair("Owner", ownerText(running.setup, url), paint)] : []),
+    ...(open_url === null ? [] : [pair("Open", open_url)]),
+    pair("API", `${url}/v1`),
+    pair("Docs", `${url}/docs`),
+    ...(smtp.submission === null ? [] : [pair("SMTP", `localhost:${smtp.submission} (${login})`)]),
+    ...(smtp.inbound === null ? [] : [pair("Inbound", `SMTP on port ${smtp.inbound}`)]),
+    ...(smtp.mailbox === null ? [] : [pair("Mailbox", `SMTP on port ${smtp.mailbox}`)]),
+    pair("Delivery", await deliveryOf(values)),
+    pair("API key", keyText(api_key)),
+    // What is needed once there is more than one person.
+    ...(setup ? [pair("Owner", `none yet; belfry setup ${url} --setup-token ${setup.token}`)] : []),
     "",
-    `Try:  ${curl(url, api_key ?? "svc_live_…", from)}`,
+    `Try:  ${curl(url, api_key ?? "svc_live_…", senderOf(values))}`,
     "      and watch it here. Ctrl-C stops.",
     "",
   ]
   return lines.map((line) => (line === "" ? "" : `  ${line}`)).join("\n")
 }
-
-function mailLines(
-  { submission, inbound }: Running["smtp"],
-  certificate: string,
-  paint: Paint,
-): string[] {
-  const login = `localhost:${submission} (STARTTLS, ${certificate}; user svc, password = API key)`
-  return [
-    ...(submission === null ? [] : [pair("SMTP", login, paint)]),
-    ...(inbound === null ? [] : [pair("Inbound", `SMTP on port ${inbound}`, paint)]),
-  ]
-}
-
-const pair = (name: string, value: string, paint: Paint) => `${paint.dim(name.padEnd(9))}  ${value}`
 
 async function deliveryOf(values: Settings): Promise<string> {
   const { PROVIDERS } = await import("../../src/channels")
@@ -236,10 +215,6 @@ function keyText(api_key: string | null): string {
   if (api_key === null) return "created earlier and not stored; --new-key creates another"
   return `${api_key}   (this data folder only)`
 }
-
-/** What is needed once there is more than one person. */
-const ownerText = ({ token }: SetupToken, url: string) =>
-  `none yet; belfry setup ${url} --setup-token ${token}`
 
 function senderOf(values: Settings): string {
   const own = values["delivery.provider"] === "mailbox" ? undefined : values.sending_domains[0]

@@ -13,15 +13,20 @@ interface VerifyOptions {
   skipVerify?: boolean
 }
 
-/** What a delivery asks of the receiver. */
-type TrialSpec = {
+/** A delivery, and what it asks of the receiver. */
+interface Plan {
   name: string
   about: string
   expected: "2xx" | "4xx"
+  note?: string
+  send: (sample: Sample) => {
+    headers: Record<string, string>
+    body: string | ReadableStream<Uint8Array>
+  }
 }
 
-/** And what the receiver did. */
-type Trial = TrialSpec & {
+/** What the receiver did. */
+type Trial = Omit<Plan, "send" | "note"> & {
   passed: boolean
   response_status: number | null
   duration_ms: number
@@ -46,20 +51,21 @@ export const verify: Action<VerifyOptions> = async (context, { secret, skipVerif
     output.passing("")
     process.exit(exits.interrupted)
   })
-  const paper = { paint, width: terminal.width }
-  if (output.form === "human") await output.raw(`${headLine(paper)}\n`)
+  if (output.form === "human") await output.raw(`${paint.dim(lineOf(" ", HEAD, "ANSWER"))}\n`)
   const sample = new Sample(known)
   const done: Trial[] = []
   for (const { send, note = null, ...asked } of PLANS) {
     const posted = post({ url, skip_verify: skipVerify, ...send(sample) })
-    const tell = (ms: number) => output.passing(waitingLine(asked, ms, paper))
-    const { status, duration_ms, error } = await watched(posted, tell)
+    const { status, duration_ms, error } = await watched(posted, (seconds) => {
+      const waited = `… ${seconds} of ${RECEIVER_MILLISECONDS / 1000} s`
+      output.passing(paint.dim(shortened(lineOf("·", asked, waited), terminal.width)))
+    })
     const passed = status !== null && Math.floor(status / 100) === Number(asked.expected[0])
     const trial = { ...asked, passed, response_status: status, duration_ms, error, note }
     done.push(trial)
     output.passing("")
     // One JSON text can only be whole at its end.
-    if (output.form !== "json") await output.line(trial, () => trialLine(trial, paper))
+    if (output.form !== "json") await output.line(trial, () => trialLine(trial, paint))
   }
   if (output.form === "json") await output.list(done, {})
 
@@ -74,23 +80,15 @@ export const verify: Action<VerifyOptions> = async (context, { secret, skipVerif
 
 const TICK_MILLISECONDS = 1000
 
-/** Tells at once, and then every second, how long the answer has been waited for. */
-async function watched(posted: Promise<PostResult>, tell: (ms: number) => void) {
-  const since = millis()
-  tell(0)
-  const timer = setInterval(() => tell(millis() - since), TICK_MILLISECONDS)
+/** Notes at once, and then every second, how long the answer has been waited for. */
+async function watched(posted: Promise<PostResult>, note: (seconds: number) => void) {
+  let seconds = 0
+  note(seconds)
+  const timer = setInterval(() => note(++seconds), TICK_MILLISECONDS)
   try {
     return await posted
   } finally {
     clearInterval(timer)
-  }
-}
-
-interface Plan extends TrialSpec {
-  note?: string
-  send: (sample: Sample) => {
-    headers: Record<string, string>
-    body: string | ReadableStream<Uint8Array>
   }
 }
 
@@ -197,43 +195,15 @@ function dripping(body: string): ReadableStream<Uint8Array> {
   })
 }
 
-const NAME_WIDTH = 9
-const ABOUT_WIDTH = 32
-const GAP = "  "
+const HEAD = { name: "DELIVERY", about: "WHAT", expected: "EXPECTED" }
 
-/** Where the lines are printed. */
-interface Paper {
-  width: number
-  paint: Paint
-}
-
-/** Over the lines, which come one by one: the widths are known before any answer is. */
-const headLine = ({ paint }: Paper): string =>
-  paint.dim(
-    `   ${"DELIVERY".padEnd(NAME_WIDTH)}${GAP}${"WHAT".padEnd(ABOUT_WIDTH)}${GAP}EXPECTED → ANSWER`,
-  )
+const lineOf = (mark: string, { name, about, expected }: typeof HEAD, answer: string): string =>
+  `${mark}  ${name.padEnd(9)}  ${about.padEnd(32)}  ${expected} → ${answer}`
 
 /** `✓  tampered   body changed after signing    4xx → 401  3 ms`. */
-function trialLine(trial: Trial, paper: Paper): string {
+function trialLine(trial: Trial, paint: Paint): string {
   const { passed, response_status, error, duration_ms } = trial
-  const { paint } = paper
   const answer = cleanLine(String(response_status ?? error))
   const mark = passed ? paint.green("✓") : paint.red("✗")
-  const painted = passed ? answer : paint.red(answer)
-  return `${mark}${onBegin(trial, paper, `${answer}  ${duration_ms} ms`)}${painted}${GAP}${duration_ms} ms`
-}
-
-/** The same of a delivery that is not answered yet, and how long it has been waited for. */
-function waitingLine(asked: TrialSpec, milliseconds: number, paper: Paper): string {
-  const seconds = Math.floor(milliseconds / 1000)
-  const rest = `… ${seconds} of ${RECEIVER_MILLISECONDS / 1000} s`
-  return paper.paint.dim(`·${onBegin(asked, paper, rest)}${rest}`)
-}
-
-/** Up to the answer; what it is about gives way to a long one. */
-function onBegin({ name, about, expected }: TrialSpec, { width }: Paper, rest: string): string {
-  const fixed = 1 + GAP.length + NAME_WIDTH + 2 * GAP.length + `${expected} → `.length
-  const room = Math.max(0, Math.min(ABOUT_WIDTH, width - fixed - Bun.stringWidth(rest)))
-  const what = shortened(about, room).padEnd(room)
-  return `${GAP}${name.padEnd(NAME_WIDTH)}${GAP}${what}${GAP}${expected} → `
+  return `${lineOf(mark, trial, passed ? answer : paint.red(answer))}  ${duration_ms} ms`
 }

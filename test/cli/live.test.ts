@@ -1,11 +1,16 @@
 import { expect, test } from "bun:test"
 import { painter } from "../../cli/lib/terminal"
-import { liveLines, type MessageFact, progressLine } from "../../cli/local/live"
+import { liveLines, progressLine } from "../../cli/local/live"
+import type { MessageActivity } from "../../src/messages/status-changes"
 
 const paint = painter(false)
 const begin = new Date(2026, 10, 21, 12, 0, 1, 102).getTime()
 
-const fact = (status: string, after: number, more: Partial<MessageFact> = {}): MessageFact => ({
+const fact = (
+  status: MessageActivity["status"],
+  after: number,
+  more: Partial<MessageActivity> = {},
+): MessageActivity => ({
   id: "0199a1c2-0000-7000-8000-000000003f9e",
   project_id: "p",
   channel: "email",
