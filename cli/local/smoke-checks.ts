@@ -330,7 +330,7 @@ const receiverInto = (heard: HeardDelivery[]) =>
   Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
-    async fetch(request) {
+    fetch: async (request) => {
       heard.push({ headers: request.headers.toJSON(), body: await request.text() })
       return new Response("ok")
     },
