@@ -251,7 +251,7 @@ test.each<[string, RegExp, RegExp]>([
   [
     "a timer that repeats",
     /setInterval\(/,
-    /^(cli|src\/console)\/|^src\/(core\/(time|idle|disk|certificate)|jobs\/loop|smtp\/mail-server|http\/(connection-limits|sockets)|operations\/backup\/create-backup|webhooks\/delivery-work)\.ts$/,
+    /^(cli|src\/console)\/|^src\/(core\/(time|idle|disk|certificate)|jobs\/loop|smtp\/mail-servers|http\/(connection-limits|sockets)|operations\/backup\/create-backup|webhooks\/delivery-work)\.ts$/,
   ],
   ["a database driver", /"bun:sqlite"|drizzle-orm\/bun-|new SQL\(/, /^src\/store\//],
 ])("%s is used in its own place only", (_, pattern, place) => {
@@ -261,6 +261,10 @@ test.each<[string, RegExp, RegExp]>([
 
 /** Forms that have gone, by the row of the clean-up that took them out: a pattern of a path or of code. */
 const GONE: [string, RegExp][] = [
+  [
+    "a second form of a reply that refuses in SMTP, or a part of a mail server in a file of its own",
+    /\bSubmissionRefusal\b|\bNotReady\b|smtp\/(mail-server|client-limits|checked-stream|submission-(login|replies)|submitted-template)\b[".]/,
+  ],
   [
     "a buffer of its own for changes that are written later: `WriteBehind` gathers them",
     /\bflushRipe\b|#dropped\b/,

@@ -8,6 +8,7 @@ import { asTheyStand, type MessageView } from "../messages/live-status"
 import { CANCELLED } from "../messages/settle"
 import { isOpen } from "../messages/status-changes"
 import { attempts } from "../messages/tables"
+import { HELD_BY_COMPLAINTS } from "../reputation/complaint-holds"
 import type { Reader } from "../store/store"
 import type { DecisionReason } from "../subscribers/decision"
 import { statistics } from "../tracking/tracking"
@@ -23,43 +24,24 @@ export type StepOutcome = "pass" | "wait" | "fail" | "none"
  */
 export type ExplainedStep = [rule: string, outcome: StepOutcome, detail: string, at?: string]
 
-type Attempt = typeof attempts.$inferSelect
-
-interface HitCount {
-  total: number
-  human: number
-  machine: number
-}
-
 /** Everything that is known of one email. */
-export interface EmailFacts {
-  message: MessageView
-  key_name: string | null
-  attempts: Attempt[]
-  events: Event[]
-  deliveries: Pick<
-    typeof deliveries.$inferSelect,
-    "event_type" | "webhook_id" | "status" | "attempt" | "created_at"
-  >[]
-  hits: { opens: HitCount; clicks: HitCount }
-}
+export type EmailFacts = Awaited<ReturnType<typeof factsOf>>
 
 const MOST_ATTEMPTS = 50
 const MOST_DELIVERIES = 100
 
 /** Throws 404 for an email of another project. */
-export async function factsOf(db: Reader, project_id: string, id: string): Promise<EmailFacts> {
+export async function factsOf(db: Reader, project_id: string, id: string) {
   const [message] = await asTheyStand(db, [await find(db, project_id, id)])
   if (!message) return fail("not_found", "There is no such email.")
-  const events = await about(db, project_id, id)
+  const { opens, clicks } = await statistics(db, message)
   const tried = db.select().from(attempts).where(eq(attempts.message_id, id))
   return {
     message,
     key_name: await nameOfKey(db, project_id, message.api_key_id),
     attempts: await tried.orderBy(asc(attempts.attempt)).limit(MOST_ATTEMPTS),
-    events,
-    deliveries: await deliveriesOf(db, project_id, events),
-    hits: await statistics(db, message),
+    deliveries: await deliveriesOf(db, project_id, await about(db, project_id, id)),
+    hits: { opens, clicks },
   }
 }
 
@@ -74,22 +56,22 @@ async function deliveriesOf(db: Reader, project_id: string, events: Event[]) {
   if (events.length === 0) return []
   const { event_type, webhook_id, status, attempt, created_at } = deliveries
   const ids = events.slice(-MOST_DELIVERIES).map((event) => event.id)
-  const ours = and(eq(deliveries.project_id, project_id), inArray(deliveries.event_id, ids))
   return db
     .select({ event_type, webhook_id, status, attempt, created_at })
     .from(deliveries)
-    .where(ours)
+    .where(and(eq(deliveries.project_id, project_id), inArray(deliveries.event_id, ids)))
     .orderBy(asc(deliveries.id))
     .limit(MOST_DELIVERIES)
 }
 
 export function auth({ message, key_name }: EmailFacts): ExplainedStep[] {
   const { source, api_key_id, idempotency_key } = message
-  const by =
-    api_key_id === null ? "a person with a session" : `the API key ${key_name ?? api_key_id}`
-  const again = idempotency_key === null ? "" : ` Its idempotency key was ${idempotency_key}.`
-  const rule = api_key_id === null ? "session" : "api_key"
-  return [[rule, "pass", `It came over ${source} by ${by}.${again}`]]
+  const [rule, by] =
+    api_key_id === null
+      ? ["session", "a person with a session"]
+      : ["api_key", `the API key ${key_name ?? api_key_id}`]
+  const repeated = idempotency_key === null ? "" : ` Its idempotency key was ${idempotency_key}.`
+  return [[rule, "pass", `It came over ${source} by ${by}.${repeated}`]]
 }
 
 export function quota({ message: { sandbox, recipients } }: EmailFacts): ExplainedStep[] {
@@ -97,10 +79,6 @@ export function quota({ message: { sandbox, recipients } }: EmailFacts): Explain
   const units = recipients.length === 1 ? "1 recipient" : `${recipients.length} recipients`
   return [["counted", "pass", `It counted ${units} of the month's quota.`]]
 }
-
-export const sendingStatus = (): ExplainedStep[] => [
-  ["accepted", "pass", "The account could send."],
-]
 
 export function sender({ message }: EmailFacts): ExplainedStep[] {
   const { sender_domain, error, status, updated_at } = message
@@ -119,21 +97,15 @@ export function template({ message }: EmailFacts): ExplainedStep[] {
 const SUPPRESSED = "suppressed_recipient"
 
 export function suppression({ message }: EmailFacts): ExplainedStep[] {
-  const { envelope, recipients, updated_at } = message
-  const left_out = (envelope?.left_out ?? []).map(
-    ({ email }): ExplainedStep => [
-      "copy_left_out",
-      "pass",
-      `${email} is suppressed and was left out.`,
-    ],
-  )
-  const later = recipients
-    .filter(({ status_reason }) => status_reason === SUPPRESSED)
-    .map(({ email }): ExplainedStep => {
-      const detail = `${email} was suppressed between accepting and sending.`
-      return [SUPPRESSED, "fail", detail, updated_at]
-    })
-  const steps = [...left_out, ...later]
+  const steps: ExplainedStep[] = []
+  for (const { email } of message.envelope?.left_out ?? []) {
+    steps.push(["copy_left_out", "pass", `${email} is suppressed and was left out.`])
+  }
+  for (const { email, status_reason } of message.recipients) {
+    if (status_reason !== SUPPRESSED) continue
+    const detail = `${email} was suppressed between accepting and sending.`
+    steps.push([SUPPRESSED, "fail", detail, message.updated_at])
+  }
   return steps.length > 0 ? steps : [["not_suppressed", "pass", "No recipient was suppressed."]]
 }
 
@@ -225,16 +197,11 @@ export function queue({ message, attempts: [first] }: EmailFacts): ExplainedStep
 /** The words of a server often end without a period. */
 const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`)
 
-const HELD_BY_COMPLAINTS = "held_by_complaints"
+const HELD = "A tag or the template of it had too many complaints. It waits until that is released."
 
-const HELD_TEXT =
-  "A tag or the template of it had too many complaints. It waits until that is released."
-
-export const reputation = ({
-  message: { status_reason, updated_at },
-}: EmailFacts): ExplainedStep[] =>
-  status_reason === HELD_BY_COMPLAINTS
-    ? [[HELD_BY_COMPLAINTS, "wait", HELD_TEXT, updated_at]]
+export const reputation = ({ message }: EmailFacts): ExplainedStep[] =>
+  message.status_reason === HELD_BY_COMPLAINTS
+    ? [[HELD_BY_COMPLAINTS, "wait", HELD, message.updated_at]]
     : [["not_held", "pass", "No tag or template of it is held."]]
 
 export function provider({ attempts: tried }: EmailFacts): ExplainedStep[] {
@@ -248,51 +215,42 @@ export function provider({ attempts: tried }: EmailFacts): ExplainedStep[] {
   })
 }
 
-const ATTEMPT_OUTCOMES: Record<string, StepOutcome> = {
-  delivered: "pass",
-  sent: "pass",
-  retry: "wait",
-  login_refused: "wait",
-}
+const ENDED_WELL = new Set(["sent", "delivered"])
+const COMES_AGAIN = new Set(["retry", "login_refused"])
+
+/** What a status, or the outcome of an attempt, is to a person. */
+const outcomeOf = (word: string, waits: boolean): StepOutcome =>
+  waits ? "wait" : ENDED_WELL.has(word) ? "pass" : "fail"
 
 export const attempt = ({ attempts: tried }: EmailFacts): ExplainedStep[] =>
   tried.map(({ attempt, started_at, outcome, mx, tls, response, duration_ms }) => {
     const server = mx === null ? "" : ` at ${mx}${tls === null ? "" : ` with ${tls}`}`
     const answer = response === null ? "" : ` The answer was: ${response}`
     const detail = `Attempt ${attempt}${server} ended with ${outcome} after ${duration_ms} ms.${answer}`
-    return [outcome, ATTEMPT_OUTCOMES[outcome] ?? "fail", detail, started_at]
+    return [outcome, outcomeOf(outcome, COMES_AGAIN.has(outcome)), detail, started_at]
   })
-
-const ENDED_WELL = new Set(["sent", "delivered"])
 
 export function outcome({ message }: EmailFacts): ExplainedStep[] {
   const { status, status_reason, error, updated_at } = message
   const reason = status_reason === null ? "" : ` (${status_reason})`
   const why = error === null ? "" : ` ${error.message}`
-  const ended = ENDED_WELL.has(status) ? "pass" : "fail"
   const detail = `It is ${status}${reason}.${why}`
-  return [[status, isOpen(status) ? "wait" : ended, detail, updated_at]]
+  return [[status, outcomeOf(status, isOpen(status)), detail, updated_at]]
 }
 
 export function tracking({ message, hits: { opens, clicks } }: EmailFacts): ExplainedStep[] {
   const track = message.envelope?.track
-  const counted = [
-    ...(track?.opens ? [["openings", `Opened: ${countOf(opens)}.`] as const] : []),
-    ...(track?.clicks ? [["clicks", `Clicked: ${countOf(clicks)}.`] as const] : []),
-  ]
-  if (counted.length === 0) return [["not_tracked", "none", "Nothing of it is tracked."]]
-  const what = counted.map(([name]) => name).join(" and ")
-  const counts = counted.map(([, text]) => text).join(" ")
-  return [["tracked", "pass", `Its ${what} are tracked. ${counts}`]]
+  const names = [track?.opens && "openings", track?.clicks && "clicks"].filter(Boolean)
+  if (names.length === 0) return [["not_tracked", "none", "Nothing of it is tracked."]]
+  const opened = track?.opens ? ` Opened: ${countOf(opens)}.` : ""
+  const clicked = track?.clicks ? ` Clicked: ${countOf(clicks)}.` : ""
+  return [["tracked", "pass", `Its ${names.join(" and ")} are tracked.${opened}${clicked}`]]
 }
 
-const countOf = ({ total, human, machine }: HitCount): string =>
+const countOf = ({ total, human, machine }: EmailFacts["hits"]["opens"]): string =>
   total === 0 ? "never" : `${total} in all, ${human} by people, ${machine} by machines`
 
-const WEBHOOK_OUTCOMES: Record<DeliveryStatus, StepOutcome> = {
-  pending: "wait",
-  failed: "wait",
-  held: "wait",
+const WEBHOOK_ENDS: Partial<Record<DeliveryStatus, StepOutcome>> = {
   success: "pass",
   exhausted: "fail",
 }
@@ -301,7 +259,7 @@ export function webhooks({ deliveries: sent }: EmailFacts): ExplainedStep[] {
   if (sent.length === 0) return [["no_webhook", "none", "No webhook asked for its events."]]
   return sent.map(({ event_type, webhook_id, status, attempt, created_at }) => {
     const detail = `${event_type} to the webhook ${webhook_id}: ${status} after ${attempt} attempts.`
-    return [status, WEBHOOK_OUTCOMES[status], detail, created_at]
+    return [status, WEBHOOK_ENDS[status] ?? "wait", detail, created_at]
   })
 }
 

@@ -38,25 +38,24 @@ export interface PreflightParts extends EmailReading {
   secrets: Secrets
 }
 
-/** What came of work that accept may refuse, too: its refusal is kept. */
-export interface Tried<Result> {
-  value?: Result
-  refusal?: ApiError
-}
-
-/** Rejects only for trouble of this machine. */
-export async function tried<Result>(work: () => Result | Promise<Result>): Promise<Tried<Result>> {
+/** What came of work that accept may refuse, too, or its refusal. Rejects only for trouble of this machine. */
+export async function tried<Result>(
+  work: () => Result | Promise<Result>,
+): Promise<Result | ApiError> {
   try {
-    return { value: await work() }
+    return await work()
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    return { refusal: error }
+    if (error instanceof ApiError) return error
+    throw error
   }
 }
 
-function resultOf<Result>({ value, refusal }: Tried<Result>): Result {
-  if (refusal) throw refusal
-  return value as Result
+const orUndefined = <Result>(found: Result | ApiError): Result | undefined =>
+  found instanceof ApiError ? undefined : found
+
+function requireResult<Result>(found: Result | ApiError): Result {
+  if (found instanceof ApiError) throw found
+  return found
 }
 
 /** What a check says: a text passes, and each text of a list is a warning. It throws as accept would. */
@@ -68,28 +67,28 @@ export type Inquiry = Awaited<ReturnType<typeof inquire>>
 export async function inquire(parts: PreflightParts, caller: Caller, email: SendEmail) {
   const { project_id, project_settings } = caller
   const from = await tried(() => senderOf(email, caller))
-  const domain = from.value && domainOf(from.value.email)
+  const mailbox = orUndefined(from)
+  const domain = mailbox && domainOf(mailbox.email)
   const rules = await tried(() => rulesFor(parts.rules, project_id, project_settings.sandbox))
   const audience = await tried(async () =>
     namesAudience(email) ? findAudience(parts.rules.audience, project_id, email) : NO_AUDIENCE,
   )
-  const known = audience.value ?? NO_AUDIENCE
+  const known = orUndefined(audience) ?? NO_AUDIENCE
   const rendered = await tried(() => renderEmail(parts.rules, caller, email, known))
-  const { subject, html, text } = rendered.value ?? email
+  const { subject, html, text } = orUndefined(rendered) ?? email
   const whole = { ...email, subject, html, text }
   return {
-    ...{ parts, caller, from, domain, rules, audience, rendered, email: whole },
+    ...{ parts, caller, from, domain, rules, audience, known, rendered, email: whole },
     authentication: domain && (await senderAuthentication(parts.store.read, project_id, domain)),
     // A blocked subscriber is refused before anybody asks for suppressions.
     suppressed: isBlocked(known) ? undefined : await suppressedOf(parts.store.read, caller, email),
-    findings: rendered.value && (await contentFindings(parts, whole)),
-    size_bytes: await sizeOnWire(parts, caller, whole, from.value),
+    findings: orUndefined(rendered) && (await contentFindings(parts, whole)),
+    size_bytes: await sizeOnWire(parts, caller, whole, mailbox),
     address: await parts.rules.publicAddress(project_id, domain ?? null),
   }
 }
 
 const CONTENT_DEADLINE_MS = 5_000
-
 /** Looking at more would hold a thread for seconds, and no mail program shows that much. */
 const MOST_LOOKED_AT_BYTES = 1024 * 1024
 
@@ -97,8 +96,8 @@ async function contentFindings(
   { workers }: PreflightParts,
   email: SendEmail,
 ): Promise<ContentChecks | "too_long"> {
-  const { subject, html, text } = email
   if (sizeOf(email, []) > MOST_LOOKED_AT_BYTES) return "too_long"
+  const { subject, html, text } = email
   const options = { deadline_ms: CONTENT_DEADLINE_MS }
   return workers.run<ContentChecks>("check-content", { subject, html, text }, options)
 }
@@ -124,7 +123,7 @@ async function sizeOnWire(
 }
 
 export function sender({ from }: Inquiry): Answer {
-  resultOf(from)
+  requireResult(from)
   return "The mail has a sender."
 }
 
@@ -150,18 +149,21 @@ const NEEDS_SENDER = ["The check needs a sender. Give `from`, or set default_fro
 export async function domain({ caller, domain, email, rules }: Inquiry): Promise<Answer> {
   if (domain === undefined) return NEEDS_SENDER
   const recipients = [email.to, ...email.cc, ...email.bcc]
-  await refuseUnsendable(caller, domain, recipients, resultOf(rules))
+  await refuseUnsendable(caller, domain, recipients, requireResult(rules))
   return "The project may send from this domain."
 }
 
 const address = ({ email }: Mailbox) => comparable(email)
 
 /** Which of its recipients are suppressed. */
-async function suppressedOf(db: Reader, { project_id }: Caller, email: SendEmail) {
-  const { to, cc, bcc, category } = email
-  const scope = category === null ? {} : { category }
+function suppressedOf(db: Reader, { project_id }: Caller, { to, cc, bcc, category }: SendEmail) {
   const people = [to, ...cc, ...bcc].map(address)
-  return suppressedAmong(db, { project_id, channel: "email" }, people, scope)
+  return suppressedAmong(
+    db,
+    { project_id, channel: "email" },
+    people,
+    category === null ? {} : { category },
+  )
 }
 
 export function suppression({ email, suppressed }: Inquiry): Answer {
@@ -185,7 +187,7 @@ export async function preference({ parts, caller, email, audience }: Inquiry): P
   const decision = await foreseen(parts.store.read, project_settings, {
     ...{ project_id, channel: "email", stream: "transactional", envelope: null },
     address: comparable(email.to.email),
-    subscriber_id: resultOf(audience).subscriber?.id ?? null,
+    subscriber_id: requireResult(audience).subscriber?.id ?? null,
     category: email.category,
     scheduled_at: email.scheduled_at ?? null,
   })
@@ -195,18 +197,16 @@ export async function preference({ parts, caller, email, audience }: Inquiry): P
   return [`${REASONS[reason ?? "preference"]} The email would be accepted and then fail.`]
 }
 
-type Judge = (found: SenderAuthentication) => Answer
-
 /** What receivers will make of the sender: by the records of its domain as the last check saw them. */
 const authenticated =
-  (judge: Judge) =>
+  (check: (found: SenderAuthentication) => Answer) =>
   ({ domain, rules, authentication: found }: Inquiry): Answer => {
     if (domain === undefined) return NEEDS_SENDER
-    if (rules.value?.to_mailbox && domain === MAILBOX_DOMAIN) {
+    if (orUndefined(rules)?.to_mailbox && domain === MAILBOX_DOMAIN) {
       return "The embedded mailbox takes the mail. It asks for no records."
     }
-    if (found && found.status === "verified") return judge(found)
-    return rules.value?.sending_domains.has(domain)
+    if (found && found.status === "verified") return check(found)
+    return orUndefined(rules)?.sending_domains.has(domain)
       ? [`The operator lists ${domain} in sending_domains. Its records were not looked at.`]
       : [`${domain} is not verified, so its records are not known.`]
   }
@@ -260,31 +260,26 @@ export const dmarc = authenticated(({ records, domain }) => {
   return known ?? [`The policy ${JSON.stringify(word)} is not known to receivers.`]
 })
 
-const NEEDS_RENDERED = [
-  "The check needs the rendered mail. Mend first what the check rendering names.",
-]
+const NEEDS_RENDERED =
+  "The check needs the rendered mail. Mend first what the check rendering names."
 
 /** One of the checks that look at nothing but subject, html and text. */
 const ofContent =
   (name: keyof ContentChecks, passed: string) =>
   ({ email, findings }: Inquiry): Answer => {
-    if (findings === undefined) return NEEDS_RENDERED
+    if (findings === undefined) return [NEEDS_RENDERED]
     if (findings === "too_long") {
-      return [
-        `Html and text have ${sizeOf(email, [])} bytes. Content over ${MOST_LOOKED_AT_BYTES} bytes is not looked at.`,
-      ]
+      const size = `Html and text have ${sizeOf(email, [])} bytes.`
+      return [`${size} Content over ${MOST_LOOKED_AT_BYTES} bytes is not looked at.`]
     }
     return findings[name].length === 0 ? passed : findings[name].map(({ detail }) => detail)
   }
 
-const markup = ofContent(
-  "rendering",
-  "The markup is whole, and common mail programs show all of it.",
-)
+const WHOLE = "The markup is whole, and common mail programs show all of it."
 
 export function rendering(inquiry: Inquiry): Answer {
-  resultOf(inquiry.rendered)
-  return markup(inquiry)
+  requireResult(inquiry.rendered)
+  return ofContent("rendering", WHOLE)(inquiry)
 }
 
 /** Some mail programs show no more of an html body than this. */
@@ -295,16 +290,13 @@ export function size({ email, size_bytes }: Inquiry): Answer {
   refuseSize(sizeOf(email, files))
   const html_bytes = Buffer.byteLength(email.html ?? "")
   if (html_bytes <= CLIPPED_BYTES) return `The message has ${size_bytes} bytes.`
-  return [
-    `The html has ${html_bytes} bytes. Some mail programs show only the first ${CLIPPED_BYTES}.`,
-  ]
+  const shown = `Some mail programs show only the first ${CLIPPED_BYTES}.`
+  return [`The html has ${html_bytes} bytes. ${shown}`]
 }
-
-const targets = ofContent("links", "Every link is whole and has https.")
 
 export function links(inquiry: Inquiry): Answer {
   const { caller, email, address } = inquiry
-  const found = targets(inquiry)
+  const found = ofContent("links", "Every link is whole and has https.")(inquiry)
   if (address !== undefined || !chosenTracking(email, caller)) return found
   return [...(Array.isArray(found) ? found : []), whyWithout(UNTRACKED)]
 }
@@ -319,16 +311,13 @@ export const spamContent = ofContent(
   "No word or form that filters count was found.",
 )
 
-export function unsubscribeHeader({ parts, email, audience, address }: Inquiry): Answer {
-  if (!(audience.value ?? NO_AUDIENCE).is_endable) {
-    return "A mail of a critical category needs none."
-  }
+export function unsubscribeHeader({ parts, email, known, address }: Inquiry): Answer {
+  if (!known.is_endable) return "A mail of a critical category needs none."
   if (email.category === null) return "A mail without a category needs none."
   if (address === undefined) return [whyWithout(withoutPage(parts.rules.unsubscribe.takes_mail))]
   if (address.startsWith("https:")) {
     return "The mail carries List-Unsubscribe with one click (RFC 8058)."
   }
-  return [
-    `${new URL(address).origin} is without TLS, so mail programs show no one-click button. Set base_url to an https URL.`,
-  ]
+  const why = "is without TLS, so mail programs show no one-click button."
+  return [`${new URL(address).origin} ${why} Set base_url to an https URL.`]
 }

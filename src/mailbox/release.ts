@@ -113,7 +113,7 @@ async function readWhole(workers: Workers, { raw }: MailboxMail): Promise<Submit
   const mail: MailToRead = { raw: new Uint8Array(raw), smtputf8: true, ...about }
   const options = { deadline_ms: READ_DEADLINE_MS }
   const read = await workers.run<SubmittedMail | MailRefusal>("read-submitted", mail, options)
-  if ("refused" in read) return fail(read.refused.api_code, read.refused.message)
+  if ("refused" in read) return fail("validation_error", read.refused)
   return { ...read, raw: withoutTrace(read.raw) }
 }
 

@@ -4,15 +4,20 @@ import { SMTPConnection } from "smtp-server/lib/smtp-connection.js"
 import { log } from "../core/log"
 import { monotonic, now } from "../core/time"
 import { subscriberOf } from "../lib/ip-ranges"
-import { CheckedStream } from "./checked-stream"
-import { countReceived, MailCollector, type MailMemory, type MailRoom } from "./mail-data"
+import {
+  CheckedStream,
+  countReceived,
+  MailCollector,
+  type MailMemory,
+  type MailRoom,
+} from "./mail-data"
 import {
   type MailServerOptions,
   type MailSession,
-  type NotReady,
   refusalText,
   type SmtpDeadlines,
   SmtpReplyError,
+  smtpRefusal,
 } from "./mail-session"
 import { ENHANCED, inWords } from "./smtp-replies"
 
@@ -130,7 +135,7 @@ export class MailConnection extends SMTPConnection {
   /** What `isReady` says, and whether there is memory for a message of this size. */
   requireRoom(size = 0): void {
     const not_ready = this.#context.options.isReady()
-    if (not_ready) throw asError(not_ready)
+    if (not_ready) throw not_ready
     if (!this.#room.hasRoom(size)) throw noMemory()
   }
 
@@ -139,11 +144,8 @@ export class MailConnection extends SMTPConnection {
     parser.oncommand = (command, callback) => this._onCommand(command, callback)
     parser.onMailByte = () => this.#gotMailByte()
     parser.onFault = (fault) => {
-      this.endWith(
-        "fault",
-        550,
-        `5.5.2 ${refusalText("validation_error", `The input holds ${fault}`)}`,
-      )
+      const text = refusalText("validation_error", `The input holds ${fault}`)
+      this.endWith("fault", 550, `5.5.2 ${text}`)
     }
     parser.on("error", (error) => this.endWith("error", 421, `4.3.0 ${error.message}`))
     return parser
@@ -198,17 +200,16 @@ export class MailConnection extends SMTPConnection {
   }
 
   override handler_EHLO(command: Buffer, callback: Resume): void {
-    super.handler_EHLO(command, () => {
-      this.mail_session.helo = this.hostNameAppearsAs || ""
-      callback()
-    })
+    super.handler_EHLO(command, () => this.#greeted(callback))
   }
 
   override handler_HELO(command: Buffer, callback: Resume): void {
-    super.handler_HELO(command, () => {
-      this.mail_session.helo = this.hostNameAppearsAs || ""
-      callback()
-    })
+    super.handler_HELO(command, () => this.#greeted(callback))
+  }
+
+  #greeted(callback: Resume) {
+    this.mail_session.helo = this.hostNameAppearsAs || ""
+    callback()
   }
 
   override handler_VRFY(_command: Buffer, callback: Resume): void {
@@ -239,7 +240,7 @@ export class MailConnection extends SMTPConnection {
     }
     const not_ready = this.#context.options.isReady()
     if (not_ready) {
-      this.send(not_ready.code, `${not_ready.enhanced} ${not_ready.text}`)
+      this.send(not_ready.code, worded(not_ready))
       return callback()
     }
     const { deadlines, options } = this.#context
@@ -276,11 +277,14 @@ export class MailConnection extends SMTPConnection {
     this._transactionCounter += 1
     this._unrecognizedCommands = 0
     this._resetSession()
-    if (typeof answer === "string") this.#noteMail(recipients)
-    else this.#context.tally.refused_mails += 1
-    if (typeof answer === "string") this.send(250, answer)
-    else this.send(answer.code, worded(answer))
-    if (typeof answer !== "string" && answer.close) this.close()
+    if (typeof answer === "string") {
+      this.#noteMail(recipients)
+      this.send(250, answer)
+    } else {
+      this.#context.tally.refused_mails += 1
+      this.send(answer.code, worded(answer))
+      if (answer.close) this.close()
+    }
     this.deadline = monotonic() + this.#context.deadlines.command
     // A client that keeps its connection for later would hold up the stop.
     if (this.#context.isDraining()) this.endWith("drain", 421, draining())
@@ -314,12 +318,10 @@ export class MailConnection extends SMTPConnection {
 
   #refusalOf(error: unknown): SmtpReplyError {
     if (error instanceof SmtpReplyError) return error
-    const { id } = this.mail_session
-    log.error("a mail server could not answer a command", { session: id, error })
+    const session = this.mail_session.id
+    log.error("a mail server could not answer a command", { session, error })
     const not_ready = this.#context.options.isReady() // a full disk is the usual reason
-    return not_ready
-      ? asError(not_ready)
-      : new SmtpReplyError(451, "4.3.0", refusalText("internal_error", "Try again later"))
+    return not_ready ?? smtpRefusal(451, "4.3.0", "internal_error", "Try again later")
   }
 
   override _onClose(): void {
@@ -352,30 +354,17 @@ export class MailConnection extends SMTPConnection {
   }
 }
 
-const worded = ({ enhanced, message }: SmtpReplyError) => `${enhanced} ${message}`
+/** Behind the code. */
+export const worded = ({ enhanced, message }: SmtpReplyError) => `${enhanced} ${message}`
 
-const asError = ({ code, enhanced, text }: NotReady) => new SmtpReplyError(code, enhanced, text)
-
-const noMemory = () =>
-  new SmtpReplyError(
-    452,
-    "4.3.1",
-    refusalText("service_unavailable", "Too much mail is arriving at once. Try again later"),
-  )
+const noMemory = () => smtpRefusal(452, "4.3.1", "service_unavailable", TOO_MUCH)
+const TOO_MUCH = "Too much mail is arriving at once. Try again later"
 
 const tooLarge = (size: number) =>
-  new SmtpReplyError(
-    552,
-    "5.3.4",
-    refusalText("payload_too_large", `A message may have at most ${size} bytes`),
-  )
+  smtpRefusal(552, "5.3.4", "payload_too_large", `A message may have at most ${size} bytes`)
 
-const looping = () =>
-  new SmtpReplyError(
-    554,
-    "5.4.6",
-    refusalText("validation_error", "The message passed more than 20 servers: a mail loop"),
-  )
+const looping = () => smtpRefusal(554, "5.4.6", "validation_error", LOOP)
+const LOOP = "The message passed more than 20 servers: a mail loop"
 
 /** What a client hears that comes, or asks, while the server stops. */
 export const draining = () =>

@@ -8,7 +8,7 @@ import { log } from "../core/log"
 import { monotonic } from "../core/time"
 import { isWithin } from "../lib/ip-ranges"
 import { readProxyHeader } from "../lib/proxy-protocol"
-import { draining, MailConnection } from "./mail-connection"
+import { draining, MailConnection, worded } from "./mail-connection"
 import type { MailServerState, OpenSocket } from "./mail-server-state"
 import { refusalText } from "./mail-session"
 
@@ -112,7 +112,7 @@ export class MailPort {
     }
     const not_ready = options.isReady()
     if (not_ready?.code !== 421) return undefined
-    return { reason: not_ready.text, reply: `${not_ready.enhanced} ${not_ready.text}` }
+    return { reason: not_ready.message, reply: worded(not_ready) }
   }
 
   #turnAway(socket: Socket, address: string, { reason, reply }: Refusal) {

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net"
 import { log } from "../core/log"
 import { monotonic } from "../core/time"
-import { ClientLimits } from "./client-limits"
+import { subscriberOf } from "../lib/ip-ranges"
 import {
   type ConnectionContext,
   draining,
@@ -9,7 +9,7 @@ import {
   type SmtpCounts,
 } from "./mail-connection"
 import { MailMemory } from "./mail-data"
-import { type MailServerOptions, refusalText } from "./mail-session"
+import { type MailServerOptions, refusalText, type SmtpLimits } from "./mail-session"
 
 const DEADLINES = { greeting: 30_000, command: 60_000, data_idle: 180_000, data: 900_000 }
 const MAIL_MEMORY_BYTES = 128 * 1024 * 1024
@@ -139,5 +139,57 @@ export class MailServerState implements ConnectionContext {
     })
     this.#told_at = monotonic()
     this.#untold = 0
+  }
+}
+
+const MINUTE = 60_000
+/** A flood of more addresses within a minute makes the oldest ones forgotten. */
+const MOST_REMEMBERED = 50_000
+
+/** How many connections each client has, and how many it opened within a minute. */
+export class ClientLimits {
+  readonly #options: Pick<SmtpLimits, "per_address" | "per_minute">
+  readonly #open = new Map<string, number>()
+  /** The oldest minute first. */
+  readonly #opened = new Map<string, { since: number; count: number }>()
+
+  constructor(options: Pick<SmtpLimits, "per_address" | "per_minute">) {
+    this.#options = options
+  }
+
+  /** Why one more connection is too many, or how to give it back. */
+  admit(address: string): "too_many" | "too_fast" | (() => void) {
+    const client = subscriberOf(address)
+    const open = this.#open.get(client) ?? 0
+    if (open >= this.#options.per_address) return "too_many"
+    if (!this.#isSlow(client)) return "too_fast"
+    this.#open.set(client, open + 1)
+    let is_open = true
+    return () => {
+      if (!is_open) return
+      is_open = false
+      const left = (this.#open.get(client) ?? 1) - 1
+      if (left > 0) this.#open.set(client, left)
+      else this.#open.delete(client)
+    }
+  }
+
+  #isSlow(client: string): boolean {
+    const { per_minute } = this.#options
+    if (per_minute === undefined) return true
+    const now = monotonic()
+    this.#forget(now)
+    const minute = this.#opened.get(client) ?? { since: now, count: 0 }
+    minute.count += 1
+    this.#opened.set(client, minute)
+    return minute.count <= per_minute
+  }
+
+  /** Any number of addresses may come: only those are looked at whose minute is over. */
+  #forget(now: number) {
+    for (const [client, { since }] of this.#opened) {
+      if (now - since < MINUTE && this.#opened.size < MOST_REMEMBERED) return
+      this.#opened.delete(client)
+    }
   }
 }

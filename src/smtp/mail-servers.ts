@@ -1,10 +1,11 @@
 import { type KeptCertificate, openCertificate } from "../core/certificate"
 import { hostAndPort, type Settings } from "../core/config"
 import { log } from "../core/log"
+import { sleep } from "../core/time"
 import type { ServerTrouble } from "../http/server-health"
-import { type MailServer, openMailServer } from "./mail-server"
-import type { MailServerCounts } from "./mail-server-state"
-import { type MailServerOptions, type NotReady, refusalText } from "./mail-session"
+import { MailPort } from "./mail-port"
+import { type MailServerCounts, MailServerState } from "./mail-server-state"
+import { type MailServerOptions, type SmtpReplyError, smtpRefusal } from "./mail-session"
 
 type MailServerKind = MailServerOptions["kind"]
 
@@ -218,13 +219,10 @@ function serverOptions(
 }
 
 /** What a client hears while the server stops, or while mail could not be stored. */
-function refusalFor(trouble: ServerTrouble | undefined): NotReady | undefined {
+function refusalFor(trouble: ServerTrouble | undefined): SmtpReplyError | undefined {
   if (trouble === undefined) return undefined
-  const reply = (code: number, enhanced: string, message: string) => ({
-    code,
-    enhanced,
-    text: refusalText("service_unavailable", message),
-  })
+  const reply = (code: number, enhanced: string, message: string) =>
+    smtpRefusal(code, enhanced, "service_unavailable", message)
   if (trouble === "draining") return reply(421, "4.3.2", "The server is stopping. Try again later")
   if (trouble === "starting") return reply(421, "4.3.2", "The server starts. Try again later")
   if (trouble === "damaged" || trouble === "away") {
@@ -232,4 +230,63 @@ function refusalFor(trouble: ServerTrouble | undefined): NotReady | undefined {
   }
   if (trouble === "disk_low") return reply(452, "4.3.1", "The disk of the server is almost full")
   return reply(452, "4.3.1", "The storage cannot be written. Try again later")
+}
+
+interface MailServer {
+  port: number
+  implicit_port: number | null
+  isListening(): boolean
+  counts(): MailServerCounts
+  /** From now on new clients and new commands get 421. Mails that are being received go on. */
+  drain(): void
+  /** Drains, waits for what runs, and closes every connection after `drain_ms`. */
+  close(drain_ms: number): Promise<void>
+}
+
+/**
+ * Opens a mail server on its port, and on a second one that begins with TLS where it is wanted.
+ * Rejects where a port is taken or refused (`EADDRINUSE`, `EACCES`).
+ */
+export async function openMailServer<Identity>(
+  given: MailServerOptions<Identity>,
+): Promise<MailServer> {
+  const options = given as unknown as MailServerOptions // handlers get back what they gave
+  const state = new MailServerState(options)
+  const ports = [
+    new MailPort(state, options.listen, false),
+    ...(options.implicit ? [new MailPort(state, options.implicit, true)] : []),
+  ]
+  try {
+    for (const port of ports) await port.open()
+  } catch (error) {
+    await Promise.all(ports.map((port) => port.shut()))
+    throw error
+  }
+  const forgetCertificate = options.certificate.onChange(() => {
+    for (const port of ports) port.renew(options.certificate.current())
+  })
+  const looking = setInterval(() => state.look(), state.look_ms)
+  looking.unref()
+  const [plain, implicit] = ports
+  let closed: Promise<void> | undefined
+  const close = async (drain_ms: number) => {
+    state.drain()
+    const gone = Promise.all(ports.map((port) => port.shut()))
+    await Promise.race([state.emptied(), sleep(drain_ms)])
+    state.destroy()
+    await gone
+    clearInterval(looking)
+    forgetCertificate()
+  }
+  return {
+    port: plain?.port ?? 0,
+    implicit_port: implicit?.port ?? null,
+    isListening: () => ports.every((port) => port.library.server.listening),
+    counts: () => state.counts(),
+    drain: () => state.drain(),
+    close: (drain_ms) => {
+      closed ??= close(drain_ms)
+      return closed
+    },
+  }
 }

@@ -3,7 +3,7 @@ import { newRequestId } from "../core/ids"
 
 /** One connection of a mail server: what its handlers may know and keep. */
 export interface MailSession<Identity = unknown> {
-  /** For log lines. A reply that refuses has an id of its own: `replyId`. */
+  /** For log lines. A reply that refuses has an id of its own. */
   id: string
   /** Of the client; behind a trusted proxy the one that the proxy names. */
   address: string
@@ -13,9 +13,6 @@ export interface MailSession<Identity = unknown> {
   /** What `authenticate` answered. */
   identity: Identity | undefined
 }
-
-/** The id that a refusing reply ends with. The line of the session in the log names the last one. */
-export const replyId = (): string => newRequestId()
 
 /** A reply that refuses: `<code> <enhanced> <text>`; `close` ends the session behind it. */
 export class SmtpReplyError extends Error {
@@ -32,9 +29,19 @@ export class SmtpReplyError extends Error {
   }
 }
 
-/** The text of a refusal in the form of contract 22: `<api_code>: <message> (<request_id>)`. */
-export const refusalText = (api_code: string, message: string): string =>
-  `${api_code}: ${message} (${replyId()})`
+const MAX_MESSAGE = 400
+
+/**
+ * The text of a refusal in the form of contract 22: `<api_code>: <message> (<request_id>)`. It is one line
+ * of printable ASCII, since a message may quote what the client sent.
+ */
+export function refusalText(api_code: string, message: string, id = newRequestId()): string {
+  const plain = message.replace(/\s+/g, " ").replace(/[^ -~]/gu, "?")
+  return `${api_code}: ${plain.slice(0, MAX_MESSAGE)} (${id})`
+}
+
+export const smtpRefusal = (code: number, enhanced: string, api_code: string, message: string) =>
+  new SmtpReplyError(code, enhanced, refusalText(api_code, message))
 
 export interface ReceivedMail {
   /** As the client sent it, without the dots of SMTP. CRLF line ends only, no NUL. */
@@ -45,13 +52,6 @@ export interface ReceivedMail {
   smtputf8: boolean
   eight_bit: boolean
   received_at: string
-}
-
-/** The reply to a client that may come again later. `421` also ends its session. */
-export interface NotReady {
-  code: number
-  enhanced: string
-  text: string
 }
 
 export interface SmtpLimits {
@@ -100,8 +100,8 @@ export interface MailServerOptions<Identity = unknown> {
   onRecipient: (address: string, session: MailSession<Identity>) => Promise<void>
   /** Answers with the text behind the 250, such as `2.0.0 Ok: queued as …`. */
   onMail: (mail: ReceivedMail, session: MailSession<Identity>) => Promise<string>
-  /** Asked before each connection, sender and message. */
-  isReady: () => NotReady | undefined
+  /** Asked before each connection, sender and message; 421 also ends the session. */
+  isReady: () => SmtpReplyError | undefined
   /** For tests; the defaults are those of contract 22. */
   deadlines?: Partial<SmtpDeadlines>
   /** For all messages that are being received together, in bytes. */

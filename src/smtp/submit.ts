@@ -3,8 +3,15 @@ import type { Blobs } from "../core/blobs"
 import { ApiError, Problems } from "../core/errors"
 import { newId } from "../core/ids"
 import type { Workers } from "../core/workers"
-import { NOT_OFFERED, readMetadata, readTags } from "../emails/fields"
-import type { SendRules } from "../emails/prepare"
+import {
+  NOT_OFFERED,
+  readMetadata,
+  readTags,
+  readTemplateFields,
+  type SendEmail,
+  type TemplateFields,
+} from "../emails/fields"
+import { prepare, type Sender, type SendRules } from "../emails/prepare"
 import { prepareBytes } from "../emails/submitted"
 import { AlreadyAnswered, type Claim, lookup, requireKeyForm, take } from "../http/idempotency"
 import { refuseNotOffered } from "../http/validate"
@@ -12,19 +19,22 @@ import type { Caller } from "../identity/caller"
 import { comparable, type Mailbox } from "../lib/address"
 import { accept, entryOf, type MessageEntry, type SendBatcher } from "../messages/accept"
 import type { NewMessage } from "../messages/pipeline"
-import { readCategory, readScheduledAt, readSubscriberId } from "../messages/send-fields"
+import {
+  isBlocked,
+  readCategory,
+  readScheduledAt,
+  readSubscriberId,
+  subscriberOf,
+} from "../messages/send-fields"
+import { refuseAllSuppressed } from "../messages/suppressed"
 import type { Store, Tx } from "../store/store"
-import type { TrackingWish } from "../tracking/choice"
-import type { ReceivedMail } from "./mail-session"
-import { SubmissionRefusal } from "./submission-replies"
+import { type ReceivedMail, smtpRefusal } from "./mail-session"
 import {
   type MailRefusal,
   type MailToRead,
   readSubmitted,
   type SubmittedMail,
-  type SubmittedOptions,
 } from "./submitted-mail"
-import { prepareTemplate, readTemplateOptions } from "./submitted-template"
 
 export interface SubmitParts {
   store: Store
@@ -48,30 +58,35 @@ export async function submit(
   const id = newId()
   const { raw, smtputf8, received_at } = received
   const mail = await readMail(parts, { raw, smtputf8, received_at, id, host: parts.host })
-  if ("refused" in mail) {
-    const { code, enhanced, api_code, message } = mail.refused
-    throw new SubmissionRefusal(code, enhanced, api_code, message)
-  }
+  if ("refused" in mail) throw smtpRefusal(554, "5.6.0", "validation_error", mail.refused)
   const { template, ...options } = readOptions(mail)
-  const email = { ...mail, ...options }
-  const sender = {
-    ...{ caller, source: "smtp" as const, batch_id: id },
-    idempotency_key: mail.idempotency_key,
-  }
+  const { from, reply_to, idempotency_key } = mail
+  const sender = { caller, source: "smtp" as const, batch_id: id, idempotency_key }
   const recipients = recipientsOf(received.to, mail.named)
   if (options.subscriber_id !== null && recipients.length > 1) refuseSeveral()
-  const { rules, blobs } = parts
+  const texts = { ...NO_TEXTS, ...template, ...options, from, reply_to }
   const messages = template
-    ? await prepareTemplate({ ...email, ...template }, recipients, sender, rules, blobs)
-    : await prepareBytes(email, recipients, sender, rules, blobs)
+    ? await prepareTemplate(texts, recipients, sender, parts)
+    : await prepareBytes({ ...mail, ...options }, recipients, sender, parts.rules, parts.blobs)
   const entries = messages.map((message) => submissionEntry(message, caller, mail))
   return untilAnswered(() => enterAll(parts, entries))
+}
+
+/** The template takes their place. */
+const NO_TEXTS = {
+  subject: "",
+  html: null,
+  text: null,
+  headers: {},
+  attachments: [],
+  cc: [],
+  bcc: [],
 }
 
 /** Each recipient gets a message of its own, and a subscriber is one person. */
 function refuseSeveral(): never {
   const text = "X-Svc-Subscriber-Id needs a mail to one recipient. Send one mail to each recipient."
-  throw new SubmissionRefusal(501, "5.5.4", "validation_error", text)
+  throw smtpRefusal(501, "5.5.4", "validation_error", text)
 }
 
 /** Larger mail is read in a worker; for smaller mail the way there would cost more. */
@@ -91,57 +106,107 @@ async function readMail(
 }
 
 /** Of two that differ, either one may be meant. */
-const ONCE = new Set([
-  "category",
-  "subscriber_id",
-  "scheduled_at",
-  "template_id",
-  "variables",
-  "track_opens",
-  "track_clicks",
-])
+const ONCE = new Set(
+  "category subscriber_id scheduled_at template_id variables track_opens track_clicks".split(" "),
+)
+
+const TEMPLATE = "X-Svc-Template-Id"
+const VARIABLES = "X-Svc-Variables"
 
 const TWICE = "The header stands there more than once. Give it once."
 
 /** What the option headers say. One that cannot be obeyed is a refusal, as in the body of a request. */
-function readOptions(mail: SubmittedMail) {
-  const { options, idempotency_key } = mail
-  const { tags: given, metadata: values, others }: SubmittedOptions = options
+function readOptions({ options, idempotency_key, files }: SubmittedMail) {
   const problems = new Problems()
-  let category: string | null = null
-  let subscriber_id: string | null = null
-  let scheduled_at: string | null = null
-  const track: TrackingWish = { track_opens: null, track_clicks: null }
-  const seen = new Set<string>()
-  for (const [name, value] of others) {
-    const field = name.slice("X-Svc-".length).toLowerCase().replaceAll("-", "_")
-    if (seen.has(field) && ONCE.has(field)) problems.add(name, "invalid", TWICE)
-    seen.add(field)
-    if (field === "category") category = readCategory(value, name, problems)
-    else if (field === "subscriber_id") subscriber_id = readSubscriberId(value, name, problems)
-    else if (field === "scheduled_at") scheduled_at = readScheduledAt(value, name, problems)
-    else if (field === "track_opens" || field === "track_clicks") {
-      track[field] = readSwitch(value, name, problems)
-    } else if (NOT_OFFERED.includes(field)) refuseNotOffered(name, value, problems)
+  const given = new Map<string, [name: string, value: string]>()
+  const read = <Value>(
+    field: string,
+    reader: (value: unknown, path: string, problems: Problems) => Value,
+  ): Value => {
+    const [name, value] = given.get(field) ?? [field, undefined]
+    return reader(value, name, problems)
   }
-  const template = readTemplateOptions(mail, problems)
-  const tags = readTags(given, problems)
-  const metadata = readMetadata(values, problems)
+  for (const [name, value] of options.others) {
+    const field = name.slice("X-Svc-".length).toLowerCase().replaceAll("-", "_")
+    if (given.has(field) && ONCE.has(field)) problems.add(name, "invalid", TWICE)
+    if (NOT_OFFERED.includes(field)) refuseNotOffered(name, value, problems)
+    given.set(field, [name, value])
+  }
+  const found = {
+    category: read("category", readCategory),
+    subscriber_id: read("subscriber_id", readSubscriberId),
+    scheduled_at: read("scheduled_at", readScheduledAt),
+    track_opens: read("track_opens", readSwitch),
+    track_clicks: read("track_clicks", readSwitch),
+    template: readTemplate(given, files.length > 0, problems),
+    tags: readTags(options.tags, problems),
+    metadata: readMetadata(options.metadata, problems),
+  }
   try {
     problems.throwIfAny()
     if (idempotency_key !== null) requireKeyForm(idempotency_key)
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
-    throw new SubmissionRefusal(501, "5.5.4", "validation_error", error.message)
+    throw smtpRefusal(501, "5.5.4", "validation_error", error.message)
   }
-  return { tags, metadata, category, subscriber_id, scheduled_at, template, ...track }
+  return found
 }
-
 /** `true` or `false`, in any case. */
-function readSwitch(value: string, name: string, problems: Problems): boolean | null {
-  const word = value.trim().toLowerCase()
+function readSwitch(value: unknown, name: string, problems: Problems): boolean | null {
+  if (value === undefined) return null
+  const word = String(value).trim().toLowerCase()
   if (word === "true" || word === "false") return word === "true"
   return problems.add(name, "invalid", "The value must be true or false.") ?? null
+}
+
+/** What the headers say of a template (contract 22, section 1); undefined where they say nothing. */
+function readTemplate(
+  given: Map<string, [name: string, value: string]>,
+  has_files: boolean,
+  problems: Problems,
+): TemplateFields | undefined {
+  const [, template_id] = given.get("template_id") ?? []
+  const [, text] = given.get("variables") ?? []
+  if (template_id === undefined && text === undefined) return undefined
+  if (template_id === undefined) {
+    problems.add(VARIABLES, "invalid", `${VARIABLES} needs ${TEMPLATE} beside it.`)
+  }
+  if (has_files) {
+    const hint = "The template takes the place of the whole message. Leave the attachments out."
+    problems.add(TEMPLATE, "invalid", hint)
+  }
+  const variables = text === undefined ? undefined : parsed(text, problems)
+  return readTemplateFields({ template_id, variables }, problems)
+}
+
+function parsed(value: string, problems: Problems): unknown {
+  try {
+    return JSON.parse(value)
+  } catch {
+    return problems.add(VARIABLES, "invalid", "The value must be a JSON object.")
+  }
+}
+
+/**
+ * One message for each recipient, with the texts of the template in the place of the submitted ones. As
+ * for submitted bytes, a suppressed recipient beside others fails alone, before its message leaves.
+ */
+async function prepareTemplate(
+  email: Omit<SendEmail, "to">,
+  recipients: Mailbox[],
+  sender: Sender,
+  { rules, blobs }: SubmitParts,
+): Promise<NewMessage[]> {
+  const messages: NewMessage[] = []
+  for (const to of recipients) {
+    messages.push(await prepare({ ...email, to }, { ...sender, suppressions: [] }, rules, blobs))
+  }
+  const { project_id } = sender.caller
+  const [first] = messages // a mail to a subscriber has one recipient
+  const subscriber = first ? await subscriberOf(rules.audience, first) : null
+  if (!isBlocked({ subscriber }))
+    await refuseAllSuppressed(rules.suppressions, project_id, recipients, email)
+  return messages
 }
 
 /** Each address once, with the name that To or Cc give it. */

@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto"
-import type { ErrorCode } from "../core/errors"
 import { domainOf, isAscii, type Mailbox, needsSmtputf8, wireForm } from "../lib/address"
 import { readAddressList } from "../lib/address-list"
 import { safeFilename } from "../lib/file-names"
@@ -65,9 +64,9 @@ export interface SubmittedFile {
   sha256: string
 }
 
-/** Why a mail is refused, as the reply says it. */
+/** Why a mail is no mail that may be sent, in words. */
 export interface MailRefusal {
-  refused: { code: number; enhanced: string; api_code: ErrorCode; message: string }
+  refused: string
 }
 
 interface HeadField {
@@ -97,8 +96,9 @@ export function readSubmitted(mail: MailToRead): SubmittedMail | MailRefusal {
   const subjects = named(fields, "subject")
   if (subjects.length > 1) return unreadable("The message has more than one Subject header.")
   const cleaned = clean(fields, mail, from)
+  const sent = Buffer.concat([Buffer.from(cleaned.head, "latin1"), body])
   return {
-    raw: inShortLines(Buffer.concat([Buffer.from(cleaned.head, "latin1"), body])),
+    raw: hasLongLine(sent) ? shortLines(sent) : sent,
     from,
     reply_to: mailboxesOf(fields, "reply-to"),
     subject: oneLine(decodeWords(subjects[0] ?? "")),
@@ -113,11 +113,7 @@ export function readSubmitted(mail: MailToRead): SubmittedMail | MailRefusal {
   }
 }
 
-const inShortLines = (raw: Buffer): Buffer => (hasLongLine(raw) ? shortLines(raw) : raw)
-
-const unreadable = (message: string): MailRefusal => ({
-  refused: { code: 554, enhanced: "5.6.0", api_code: "validation_error", message },
-})
+const unreadable = (refused: string): MailRefusal => ({ refused })
 
 const LONG_HEAD = `The header has more than ${MAX_HEAD_BYTES / 1024} KB.`
 

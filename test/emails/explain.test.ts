@@ -134,14 +134,14 @@ describe("stages by what is known", () => {
       ...change,
     }) as MessageView
 
-  const none = { total: 0, human: 0, machine: 0 }
+  const unseen = { unique: 0, first_at: null, last_at: null }
+  const none = { total: 0, human: 0, machine: 0, ...unseen }
 
   const of = (change: Partial<MessageView>, hits = { opens: none, clicks: none }) =>
     explained({
       message: message(change),
       key_name: null,
       attempts: [],
-      events: [],
       deliveries: [],
       hits,
     })
@@ -232,7 +232,7 @@ describe("stages by what is known", () => {
 
   test("hits of machines show, though they make no events", () => {
     const track = { opens: true, clicks: true }
-    const opens = { total: 3, human: 1, machine: 2 }
+    const opens = { ...none, total: 3, human: 1, machine: 2 }
     const { steps } = of({ envelope: { ...envelope, track } }, { opens, clicks: none })
     const [tracking] = steps.filter(({ stage }) => stage === "tracking")
     expect(tracking?.detail).toBe(

@@ -1,8 +1,8 @@
 import { now } from "../../src/core/time"
-import { openMailServer } from "../../src/smtp/mail-server"
+import { openMailServer } from "../../src/smtp/mail-servers"
 import { type MailSession, SmtpReplyError } from "../../src/smtp/mail-session"
+import type { SubmissionIdentity } from "../../src/smtp/submission"
 import { submissionHandlers } from "../../src/smtp/submission"
-import type { SubmissionIdentity } from "../../src/smtp/submission-login"
 import { cert, key as tls_key } from "../core/certificate"
 import type { TestService } from "./service"
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
-import { CheckedStream } from "../../src/smtp/checked-stream"
-import { MailCollector, MailMemory } from "../../src/smtp/mail-data"
+
+import { CheckedStream, MailCollector, MailMemory } from "../../src/smtp/mail-data"
 
 const MB = 1024 * 1024
 const line = `${"x".repeat(1022)}\r\n`

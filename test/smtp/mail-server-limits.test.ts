@@ -1,6 +1,7 @@
 import { afterAll, afterEach, expect, spyOn, test } from "bun:test"
 import { connect as connectTls } from "node:tls"
 import { log } from "../../src/core/log"
+import { SmtpReplyError } from "../../src/smtp/mail-session"
 import { selfSigned } from "../fakes/smtp-certificate"
 import { SmtpDialogue } from "../harness/smtp-dialogue"
 import { loggedIn, openTestMailServer, until } from "./open-mail-server"
@@ -182,16 +183,16 @@ test("a close waits only so long", async () => {
 })
 
 test("while the storage is away nothing is accepted", async () => {
-  let not_ready: { code: number; enhanced: string; text: string } | undefined
+  let not_ready: SmtpReplyError | undefined
   await using it = await openTestMailServer({ isReady: () => not_ready })
   using client = await loggedIn(it)
-  not_ready = { code: 452, enhanced: "4.3.1", text: "service_unavailable: full (req_1)" }
+  not_ready = new SmtpReplyError(452, "4.3.1", "service_unavailable: full (req_1)")
   expect(await client.say(envelope[0] ?? "")).toBe("452 4.3.1 service_unavailable: full (req_1)")
   not_ready = undefined
   await client.talk(...envelope)
-  not_ready = { code: 452, enhanced: "4.3.1", text: "service_unavailable: full (req_1)" }
+  not_ready = new SmtpReplyError(452, "4.3.1", "service_unavailable: full (req_1)")
   expect(await client.say("DATA")).toStartWith("452 4.3.1 ")
-  not_ready = { code: 421, enhanced: "4.3.2", text: "service_unavailable: away (req_1)" }
+  not_ready = new SmtpReplyError(421, "4.3.2", "service_unavailable: away (req_1)")
   using other = SmtpDialogue.connect(it.server.port)
   expect((await other.reply()).text).toBe("421 4.3.2 service_unavailable: away (req_1)")
   expect(await client.say("DATA")).toStartWith("421 4.3.2 ")
@@ -201,7 +202,7 @@ test("while the storage is away nothing is accepted", async () => {
 test("a mail that fails because the disk is full is told so, and the session goes on", async () => {
   let is_full = false
   await using it = await openTestMailServer({
-    isReady: () => (is_full ? { code: 452, enhanced: "4.3.1", text: "full" } : undefined),
+    isReady: () => (is_full ? new SmtpReplyError(452, "4.3.1", "full") : undefined),
     onMail: async () => {
       is_full = true
       throw new Error("SQLITE_FULL")

@@ -1,5 +1,5 @@
 import type { KeyPair } from "../../src/core/certificate"
-import { openMailServer } from "../../src/smtp/mail-server"
+import { openMailServer } from "../../src/smtp/mail-servers"
 import {
   type MailServerOptions,
   type MailSession,

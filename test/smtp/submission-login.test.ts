@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import * as apiKeys from "../../src/identity/api-keys"
-import { AddressBans } from "../../src/smtp/submission-login"
+import { AddressBans } from "../../src/smtp/submission"
 import { movableClock } from "../harness/clock"
 import { sharedService } from "../harness/shared-service"
 import { replyOf, session, testSubmission } from "../harness/submission"
