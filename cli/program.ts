@@ -3,7 +3,6 @@ import * as accounts from "./commands/accounts"
 import * as admin from "./commands/admin"
 import * as backup from "./commands/backup"
 import * as completion from "./commands/completion"
-import * as config from "./commands/config"
 import * as db from "./commands/db"
 import * as deliveries from "./commands/deliveries"
 import * as domains from "./commands/domains"
@@ -17,7 +16,6 @@ import * as local from "./commands/local"
 import * as login from "./commands/login"
 import * as logs from "./commands/logs"
 import * as mailbox from "./commands/mailbox"
-import * as me from "./commands/me"
 import * as profiles from "./commands/profiles"
 import * as providers from "./commands/providers"
 import * as queue from "./commands/queue"
@@ -29,7 +27,6 @@ import * as subscribers from "./commands/subscribers"
 import * as suppressions from "./commands/suppressions"
 import * as templateFiles from "./commands/template-files"
 import * as topics from "./commands/topics"
-import * as tui from "./commands/tui"
 import * as usage from "./commands/usage"
 import * as webhooks from "./commands/webhooks"
 import { plainNouns } from "./lib/plain-nouns"
@@ -66,9 +63,9 @@ export function createProgram(
     logs,
     templateFiles,
   ]
-  const people = [login, setup, me, accounts, usage, admin, queue]
-  const box = [local, backup, restore, db, tui]
-  const nouns = [...box, ...mail, ...people, profiles, config, listen, completion]
+  const people = [login, setup, accounts, usage, admin, queue]
+  const box = [local, backup, restore, db]
+  const nouns = [...box, ...mail, ...people, profiles, listen, completion]
   addResources(program, [...resources, ...plainNouns(resources)], isNeeded)
   for (const noun of nouns) noun.define(program)
   return finishRoot(program, isNeeded)

@@ -1,8 +1,17 @@
 import type { Command } from "commander"
-import { scripts, shells } from "../lib/completion/scripts"
+import bash from "../lib/completion/belfry.bash" with { type: "text" }
+import fish from "../lib/completion/belfry.fish" with { type: "text" }
+import zsh from "../lib/completion/belfry.zsh" with { type: "text" }
 import type { Action } from "../lib/context"
 import { usage } from "../lib/errors"
 import { run } from "../lib/run"
+
+/**
+ * What each shell loads. The scripts know nothing of the commands: they hand over what was typed,
+ * and `belfry __complete` answers one candidate a line, or `:files` where a file belongs. Bash splits
+ * words at `:` and `=` too, so it hands over the whole line.
+ */
+const scripts = new Map(Object.entries({ bash, zsh, fish }))
 
 /** Completion for the shells: made from the tree of commands, with ids from the server. */
 export function define(program: Command): void {
@@ -26,8 +35,9 @@ It completes commands, flags, values of flags, and ids from the server.`,
 }
 
 /** The script as it is, in a pipe and on a terminal alike. */
-export const print: Action<object> = async ({ output }, _, name = "") => {
-  const shell = shells.find((one) => one === name)
-  if (!shell) throw usage(`SHELL: "${name}" is not one of ${shells.join(", ")}`)
-  await output.raw(scripts[shell])
+const print: Action<object> = async ({ output }, _, name = "") => {
+  const script = scripts.get(name)
+  if (script === undefined)
+    throw usage(`SHELL: "${name}" is not one of ${[...scripts.keys()].join(", ")}`)
+  await output.raw(script)
 }

@@ -1,4 +1,5 @@
 import type { Command } from "commander"
+import { fieldsOf } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { environment } from "../lib/environment"
 import { exits, Failure } from "../lib/errors"
@@ -12,38 +13,34 @@ import {
   webAddress,
   writeProfiles,
 } from "../lib/profiles"
-import { ask, emailOf, password } from "../lib/prompts"
-import { examples, run } from "../lib/run"
+import { ask, confirm, emailOf, password } from "../lib/prompts"
+import { groupOf } from "../lib/resource"
+import { addCommand, run } from "../lib/run"
 import { keepSession, type SessionAnswer } from "../lib/session"
 import { fields } from "../lib/table"
 import { millis, pause } from "../lib/time"
 
 /** Signing in as a person, which everything about accounts needs. */
 export function define(program: Command): void {
-  program
-    .command("login [url]")
-    .description("sign in as a person; a profile stores the session")
+  const words = ["login https://mail.example.test", "login http://127.0.0.1:8080 --device"]
+  addCommand(program, "login [url]", "sign in as a person; a profile stores the session", ...words)
     .option(...YOUR_EMAIL)
     .option(...PASSWORD_STDIN)
     .option("--code <code>", "code of your second factor")
     .option("--device", "approve the sign-in on another device")
-    .addHelpText(
-      "after",
-      examples("login https://mail.example.test", "login http://127.0.0.1:8080 --device"),
-    )
     .action(run(login))
+  addCommand(program, "logout", "sign out", "logout").action(run(logout))
+  const person = ["whoami", "whoami --json=user.email,account_id"]
+  addCommand(program, "whoami", "show the person or key that commands use", ...person).action(
+    run(whoami),
+  )
 
-  program
-    .command("logout")
-    .description("sign out")
-    .addHelpText("after", examples("logout"))
-    .action(run(logout))
-
-  program
-    .command("whoami")
-    .description("show the person or key that commands use")
-    .addHelpText("after", examples("whoami", "whoami --json=user.email,account_id"))
-    .action(run(whoami))
+  const me = groupOf(program, "me")
+  addCommand(me, "delete", "delete your user; the accounts keep their data", "me delete")
+    .option(...PASSWORD_STDIN)
+    .action(run(remove))
+  const factor = "start a second factor; its secret and backup codes are shown once"
+  addCommand(groupOf(me, "mfa"), "enroll", factor, "me mfa enroll").action(run(enroll))
 }
 
 interface LoginOptions {
@@ -164,7 +161,7 @@ const logout: Action<object> = async (context) => {
 }
 
 /** Removes the sign-in from the profile. Its key stays. */
-export function forgetSession({ profile: name, url }: Pick<Connection, "profile" | "url">): void {
+function forgetSession({ profile: name, url }: Pick<Connection, "profile" | "url">): void {
   if (name === null) return
   const stored = readProfiles(path())
   const before = stored.profiles[name] ?? { url, api_key: null }
@@ -193,4 +190,34 @@ const whoami: Action<object> = async (context) => {
     return fields(lines as [string, unknown][], paint)
   })
   return exits.done
+}
+
+/** The server asks for the password. A script needs --yes as well. */
+const remove: Action<{ passwordStdin?: boolean }> = async (context, { passwordStdin }) => {
+  context.output.promises(fieldsOf("DELETE /v1/users/me"))
+  const client = context.client()
+  const { email } = (await client.call("GET /v1/users/me")).data
+  const what = `The user ${email} and all their roles will be deleted. This cannot be undone.`
+  await confirm(context, what, email)
+  const body = { password: await password(context, { passwordStdin }) }
+  const { data } = await client.call("DELETE /v1/users/me", { body })
+  forgetSession(context.connection())
+  await context.output.record(data, () => `${context.paint.green("✓")} deleted ${email}`)
+}
+
+/** On a terminal the code is drawn, so that a phone can read it from the screen. */
+const enroll: Action<object> = async (context) => {
+  const name = "POST /v1/users/me/mfa/enroll"
+  context.output.promises(fieldsOf(name))
+  const { data } = await context.call(name)
+  const { renderUnicodeCompact } = await import("uqr")
+  await context.output.record(data, () =>
+    [
+      renderUnicodeCompact(data.otpauth_url),
+      `Scan this code with your app, or enter the secret ${data.secret}.`,
+      "If you lose your app, each backup code works once. The codes cannot be shown again:",
+      ...data.backup_codes.map((code) => `  ${code}`),
+    ].join("\n"),
+  )
+  await context.output.next("belfry me mfa verify <code>")
 }

@@ -11,33 +11,22 @@ import {
   webAddress,
   writeProfiles,
 } from "../lib/profiles"
-import { examples, run } from "../lib/run"
+import { addCommand, run } from "../lib/run"
 import { wide } from "../lib/table"
 
 /** Servers by name, in a file that only its owner can read. */
 export function define(program: Command): void {
-  const profiles = program
-    .command("profiles")
-    .description("manage the stored servers and keys")
-    .addHelpText("after", examples("profiles list"))
-
-  profiles
-    .command("list")
-    .description("list the stored profiles")
-    .addHelpText("after", examples("profiles list"))
-    .action(run(list))
-
-  profiles
-    .command("use <name>")
-    .description("choose the profile that later commands use")
-    .addHelpText("after", examples("profiles use local"))
-    .action(run(use))
-
-  profiles
-    .command("set <name>")
-    .description("store --url and --api-key (or BELFRY_URL and BELFRY_API_KEY) in a profile")
-    .addHelpText("after", examples("profiles set prod --url https://mail.example.test"))
-    .action(run(set))
+  const about = "manage the stored servers and keys"
+  const profiles = addCommand(program, "profiles", about, "profiles list")
+  addCommand(profiles, "list", "list the stored profiles", "profiles list").action(run(list))
+  const choose = "choose the profile that later commands use"
+  addCommand(profiles, "use <name>", choose, "profiles use local").action(run(use))
+  addCommand(
+    profiles,
+    "set <name>",
+    "store --url and --api-key (or BELFRY_URL and BELFRY_API_KEY) in a profile",
+    "profiles set prod --url https://mail.example.test",
+  ).action(run(set))
 }
 
 const path = () => profilesPath(environment)

@@ -14,7 +14,7 @@ import {
 import { given } from "../lib/input"
 import { ask, askHidden, emailOf, password } from "../lib/prompts"
 import { groupOf, type PlainOptions, row } from "../lib/resource"
-import { examples, run } from "../lib/run"
+import { addCommand, run } from "../lib/run"
 import { fields } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import { serverUrl, signed_in_fields, signedIn, storeSession } from "./login"
@@ -45,42 +45,30 @@ export const passwordRows = [
 
 /** Commands that create a user on a server, and those that set a forgotten password. */
 export function define(program: Command): void {
-  defineAccept(program)
-  withSignUpFlags(program, "setup [url]")
-    .description("become the first owner of a server, with its setup token")
+  const there = "https://mail.example.test"
+  const accepting = "accept an invitation, as a new user or with your login"
+  const accepted = `invitations accept belfry_invitation_… --url ${there}`
+  addCommand(groupOf(program, "invitations"), "accept <token>", accepting, accepted)
+    .option("--name <name>", "your name, if you are a new user")
+    .option(...NEW_PASSWORD_STDIN)
+    .action(run(accept))
+
+  const withSignUp = (name: string, about: string, example: string) =>
+    addCommand(program, `${name} [url]`, about, `${name} ${there} ${example}`)
+      .option(...YOUR_EMAIL)
+      .option(...YOUR_NAME)
+      .option(...PASSWORD_STDIN)
+  const owner = "become the first owner of a server, with its setup token"
+  withSignUp("setup", owner, "--email ann@example.test --account-name Acme")
     .option("--setup-token <token>", "token that the first start of the server printed")
     .option(...ACCOUNT_NAME)
     .option(...PROJECT_NAME)
-    .addHelpText(
-      "after",
-      examples("setup https://mail.example.test --email ann@example.test --account-name Acme"),
-    )
     .action(run(setup))
-
-  withSignUpFlags(program, "signup [url]")
-    .description("create your user, by invitation or by open sign-up")
+  const user = "create your user, by invitation or by open sign-up"
+  withSignUp("signup", user, "--email kim@example.test")
     .option("--invitation <token>", "token of an invitation to this address")
-    .addHelpText("after", examples("signup https://mail.example.test --email kim@example.test"))
     .action(run(signUp))
 }
-
-function defineAccept(program: Command): void {
-  const token = "belfry_invitation_…"
-  groupOf(program, "invitations")
-    .command("accept <token>")
-    .description("accept an invitation, as a new user or with your login")
-    .option("--name <name>", "your name, if you are a new user")
-    .option(...NEW_PASSWORD_STDIN)
-    .addHelpText("after", examples(`invitations accept ${token} --url https://mail.example.test`))
-    .action(run(accept))
-}
-
-const withSignUpFlags = (program: Command, name: string): Command =>
-  program
-    .command(name)
-    .option(...YOUR_EMAIL)
-    .option(...YOUR_NAME)
-    .option(...PASSWORD_STDIN)
 
 interface SignUpFlags {
   email?: string
@@ -170,9 +158,9 @@ interface AcceptOptions {
 /** A new person chooses a name and a password; one with a login accepts signed in. */
 const accept: Action<AcceptOptions> = async (context, options, token = "") => {
   context.output.promises(signed_in_fields)
-  const stranger = context.anonymous()
+  const anonymous = context.anonymous()
   const params = { token }
-  const { data: seen } = await stranger.call("GET /v1/invitations/{token}", { params })
+  const { data: seen } = await anonymous.call("GET /v1/invitations/{token}", { params })
   const name = "POST /v1/invitations/{token}/accept"
   if (seen.user_exists) {
     if (!context.connection().signed_in) {
@@ -186,10 +174,8 @@ const accept: Action<AcceptOptions> = async (context, options, token = "") => {
   await context.output.note(`${seen.account_name} invites ${seen.email} as ${seen.role}.`)
   const own_name = options.name ?? (await ask(context, "Your name", "give it with --name"))
   const { passwordStdin } = options
-  const body = {
-    name: own_name,
-    password: await password(context, { passwordStdin, is_new: true }),
-  }
-  const { data } = await stranger.call(name, { params, body })
-  return signedIn(context, stranger.url, data)
+  const own_password = await password(context, { passwordStdin, is_new: true })
+  const body = { name: own_name, password: own_password }
+  const { data } = await anonymous.call(name, { params, body })
+  return signedIn(context, anonymous.url, data)
 }

@@ -38,5 +38,12 @@ export const several = (value: string, before: string[] | undefined): string[] =
   value,
 ]
 
+/** Adds a command with its description and its examples. */
+export const addCommand = (parent: Command, name: string, about: string, ...lines: string[]) =>
+  parent
+    .command(name)
+    .description(about)
+    .addHelpText("after", examples(...lines))
+
 export const examples = (...lines: string[]): string =>
   `\nExample:\n${lines.map((line) => `  $ belfry ${line}`).join("\n")}`

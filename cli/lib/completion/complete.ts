@@ -8,7 +8,6 @@ import { write } from "../output"
 import { profilesPath, readProfiles } from "../profiles"
 import { shortId } from "../table"
 import { cleanLine } from "../terminal"
-import { shells } from "./scripts"
 
 interface CompletionCandidate {
   value: string
@@ -101,9 +100,8 @@ function argumentsOf(command: Command, argument: Argument, above: string | undef
   const kind = kindOfArgument(command, name)
   if (kind) return { is: "ids", kind, above }
   if (name === "file") return { is: "files" }
-  if (name === "shell") return wordChoices(...shells)
   if (name === "type") return { is: "event_types", families: false }
-  if (name === "role") return wordChoices(...enumerated(command.description()))
+  if (name === "role" || name === "shell") return wordChoices(...enumerated(command.description()))
   if (command.parent?.name() === "profiles" && name === "name") return { is: "profiles" }
   return NOTHING
 }
