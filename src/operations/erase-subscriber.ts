@@ -21,7 +21,7 @@ import { counterOf, removeRows } from "../subscribers/subscribers"
 import { unsubscribes } from "../subscribers/tables"
 import { forgetAddress } from "../suppressions/suppressions"
 import { leaveAll } from "../topics/memberships"
-import { nothingRemoved, type RemovedRows, removeFound, removeNamed } from "./erased-rows"
+import { type RemovedRows, removeNaming } from "./erased-rows"
 import { removeUnnamed } from "./purge"
 import { nameFinder, within } from "./trace-search"
 import {
@@ -90,10 +90,8 @@ export async function eraseSubscriber(
   // A tag may be about one person, and the counter of a tag has its name.
   const names = tags.map((tag) => counterOf("tag", tag))
   await store.tx((tx) => removeEmptyOf(tx, project_id, names))
-  const { in_flight, ...removed } = await removeTraces(
-    { store, person, account_id },
-    within(SEARCH_SECONDS),
-  )
+  const erasure = { person, account_id }
+  const { in_flight, ...removed } = await removeTraces(store, erasure, within(SEARCH_SECONDS))
   const is_log_empty = await store.emptyLog()
   const remains = [
     ...(in_flight.size > 0 ? [IN_FLIGHT] : []),
@@ -161,24 +159,20 @@ const REMAINS = [
   },
 ]
 
-interface OwnCounts {
-  consents: number
-  unsubscribes: number
-  topics: number
-  suppressions: number
-  unsubscribe_links: number
-}
-
 /** The row itself, and what few rows hold, in the transaction that closes the chain. */
 async function removeRecord(tx: Tx, person: TracedPerson, row: SubscriberRow | undefined) {
   const { subscriber_id: id, project_id } = person
   const topics = await leaveAll(tx, [id])
   const { receipt_id, removed: chain } = await closeChain(tx, { id, project_id })
-  const ended = await removeNaming(tx, unsubscribes, person)
+  const remove = async (table: typeof unsubscribes | typeof unsubscribeLinks) => {
+    const { id } = table
+    return (await tx.delete(table).where(ofPerson(table, person)).returning({ id })).length
+  }
+  const ended = await remove(unsubscribes)
   if (row) await removeRows(tx, [row])
-  const own: OwnCounts = {
+  const own = {
     ...{ consents: chain, unsubscribes: ended, topics, suppressions: 0 },
-    unsubscribe_links: await removeNaming(tx, unsubscribeLinks, person),
+    unsubscribe_links: await remove(unsubscribeLinks),
   }
   for (const phone of namesIn(person, "phone")) {
     own.suppressions += await forgetAddress(tx, project_id, "sms", phone)
@@ -190,28 +184,14 @@ async function removeRecord(tx: Tx, person: TracedPerson, row: SubscriberRow | u
   return { receipt_id, own }
 }
 
-async function removeNaming(
-  tx: Tx,
-  table: typeof unsubscribes | typeof unsubscribeLinks,
-  person: TracedPerson,
-): Promise<number> {
-  const { id } = table
-  return (await tx.delete(table).where(ofPerson(table, person)).returning({ id })).length
-}
-
-interface Traces extends Erasure {
-  store: Store
-}
-
 async function removeTraces(
-  { store, person, account_id }: Traces,
+  store: Store,
+  { person, account_id }: Erasure,
   goes_on: () => boolean,
 ): Promise<RemovedRows> {
-  const removal = { store, person, account_id, removed: nothingRemoved() }
-  await removeFound(removal)
-  await removeNamed(removal, goes_on)
+  const removed = await removeNaming({ store, person, account_id }, goes_on)
   await removeDeadJobs(store, person)
-  return removal.removed
+  return removed
 }
 
 /** Jobs that were given up are kept for people to look at, with their payload. Those of other projects stay. */
@@ -233,8 +213,8 @@ const MOST_DEAD = 10_000
 /** Removes what the request could not, and looks again where something is still on its way. */
 export const eraseRest = ({ store, secrets }: ErasureParts): JobHandler<ErasedPerson> => ({
   async run({ sealed }) {
-    const { person, account_id } = JSON.parse(secrets.open(sealed, ERASED)) as Erasure
-    const { in_flight } = await removeTraces({ store, person, account_id }, () => true)
+    const erasure = JSON.parse(secrets.open(sealed, ERASED)) as Erasure
+    const { in_flight } = await removeTraces(store, erasure, () => true)
     await store.emptyLog()
     return in_flight.size > 0 ? { retry: `messages being delivered: ${in_flight.size}` } : {}
   },

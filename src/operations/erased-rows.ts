@@ -1,8 +1,8 @@
 import { and, eq, inArray } from "drizzle-orm"
+import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import { auditLog } from "../audit-log/tables"
 import { secondsFromNow } from "../core/time"
 import { events } from "../events/tables"
-import { idempotency } from "../http/tables"
 import { remove as removeReceived } from "../inbound/inbound-retention"
 import { inboundEmails, inboundFiles } from "../inbound/tables"
 import { changeUnclaimed } from "../jobs/claims"
@@ -13,20 +13,11 @@ import { removeByIds as removeMessages } from "../messages/message-retention"
 import { messageRows } from "../messages/pipeline"
 import { messageFiles, messages, messageTags } from "../messages/tables"
 import { reputationHours } from "../reputation/tables"
-import { requestLog } from "../request-log/tables"
 import { forUpdate } from "../store/dialect"
 import type { Store, Tx } from "../store/store"
 import { removeOfEvents } from "../webhooks/retention"
 import { namedByMessages } from "./table-lives"
-import {
-  type SearchedPerson,
-  searchAnswers,
-  searchAudit,
-  searchEvents,
-  searchMessages,
-  searchReceived,
-  searchRequests,
-} from "./trace-search"
+import { search, searchedRows } from "./trace-search"
 import { foundIn, messagesOf, namesIn, type TracedPerson } from "./traced-person"
 
 /** Rows of one transaction: others work in between. */
@@ -57,17 +48,6 @@ export interface RemovedRows {
   in_flight: Set<string>
 }
 
-export const nothingRemoved = (): RemovedRows => ({
-  ...{
-    messages: 0,
-    captures: 0,
-    inbound_emails: 0,
-    events: 0,
-    log_entries: 0,
-    in_flight: new Set(),
-  },
-})
-
 interface Removal {
   store: Store
   person: TracedPerson
@@ -75,32 +55,34 @@ interface Removal {
   removed: RemovedRows
 }
 
-/** Removes the rows that an index finds: messages, captures, received mail, and the events of all. */
-export async function removeFound(removal: Removal): Promise<void> {
-  const { store, person } = removal
-  await each(messagesOf(store.read, person), (ids) => removeMessagesOf(removal, ids))
-  await each(foundIn(store.read, mailboxRecipients.mail_id, person), (ids) =>
-    removeCapturesOf(removal, ids),
-  )
-  await each(foundIn(store.read, inboundEmails.id, person), (ids) => removeReceivedOf(removal, ids))
-  await each(one(namesIn(person, "subscriber_id")), (ids) => removeEventsAbout(removal, ids))
-}
+/** Removes all rows that name the person. Those that only a search finds, for as long as `goes_on` says yes. */
+export async function removeNaming(
+  named: Omit<Removal, "removed">,
+  goes_on: () => boolean,
+): Promise<RemovedRows> {
+  const counts = { messages: 0, captures: 0, inbound_emails: 0, events: 0, log_entries: 0 }
+  const removal: Removal = { ...named, removed: { ...counts, in_flight: new Set() } }
+  const { store, person, account_id, removed } = removal
+  const db = store.read
+  const subjects = namesIn(person, "subscriber_id")
+  await each(messagesOf(db, person), (ids) => removeMessagesOf(removal, ids))
+  const captures = foundIn(db, mailboxRecipients.mail_id, person)
+  await each(captures, (ids) => removeCapturesOf(removal, ids))
+  await each(foundIn(db, inboundEmails.id, person), (ids) => removeReceivedOf(removal, ids))
+  removed.events += await store.tx((tx) => dropEventsAbout(tx, subjects))
 
-async function* one(ids: string[]): AsyncGenerator<string[], undefined> {
-  yield ids
-  return undefined
-}
-
-/** Removes the rows that only a search finds, for as long as `goes_on` says yes. */
-export async function removeNamed(removal: Removal, goes_on: () => boolean): Promise<void> {
-  const { store, person, account_id } = removal
-  const asked: SearchedPerson = { db: store.read, account_id, person, goes_on }
-  await each(searchMessages(asked), (ids) => removeMessagesOf(removal, ids))
-  await each(searchReceived(asked), (ids) => removeReceivedOf(removal, ids))
-  await each(searchEvents(asked), (ids) => removeEvents(removal, ids))
-  await each(searchAnswers(asked), (keys) => removeAnswers(removal, keys))
-  await each(searchRequests(asked), (ids) => removeRequests(removal, ids))
-  await each(searchAudit(asked), (ids) => emptyAudit(removal, ids))
+  const asked = { db, account_id, person, goes_on }
+  const rows = searchedRows(asked)
+  for (const one of rows.messages)
+    await each(search(asked, one), (ids) => removeMessagesOf(removal, ids))
+  await each(search(asked, rows.received), (ids) => removeReceivedOf(removal, ids))
+  await each(search(asked, rows.events), async (ids) => {
+    removed.events += await store.tx((tx) => dropEvents(tx, ids))
+  })
+  for (const one of [rows.answers, rows.requests])
+    await each(search(asked, one), (keys) => removeEntries(removal, one.key, keys))
+  await each(search(asked, rows.audit), (ids) => emptyAudit(removal, ids))
+  return removed
 }
 
 async function each(
@@ -192,20 +174,13 @@ async function removeReceivedOf({ store, removed }: Removal, ids: string[]) {
   removed.events += done.events
 }
 
-async function removeEventsAbout({ store, removed }: Removal, subjects: string[]) {
-  removed.events += await store.tx((tx) => dropEventsAbout(tx, subjects))
-}
-
 async function dropEventsAbout(tx: Tx, subjects: string[]): Promise<number> {
   const about = inArray(events.subject_id, subjects)
   const rows = await tx.select({ id: events.id }).from(events).where(about)
+  const ids = rows.map(({ id }) => id)
   let dropped = 0
-  for (let at = 0; at < rows.length; at += EVENTS_AT_ONCE) {
-    dropped += await dropEvents(
-      tx,
-      rows.slice(at, at + EVENTS_AT_ONCE).map(({ id }) => id),
-    )
-  }
+  for (let at = 0; at < ids.length; at += EVENTS_AT_ONCE)
+    dropped += await dropEvents(tx, ids.slice(at, at + EVENTS_AT_ONCE))
   return dropped
 }
 
@@ -213,29 +188,15 @@ const EVENTS_AT_ONCE = 500
 
 /** With their deliveries: a delivery shows what its event said, and what the receiver answered. */
 async function dropEvents(tx: Tx, ids: string[]): Promise<number> {
-  if (ids.length === 0) return 0
   await removeOfEvents(tx, ids)
   const gone = await tx.delete(events).where(inArray(events.id, ids)).returning({ id: events.id })
   return gone.length
 }
 
-async function removeEvents({ store, removed }: Removal, ids: string[]) {
-  removed.events += await store.tx((tx) => dropEvents(tx, ids))
-}
-
-async function removeAnswers({ store, removed }: Removal, keys: string[]) {
-  const { request } = idempotency
-  const named = inArray(request, keys)
-  const gone = await store.tx((tx) => tx.delete(idempotency).where(named).returning({ request }))
-  removed.log_entries += gone.length
-}
-
-async function removeRequests({ store, removed }: Removal, ids: string[]) {
-  const { id } = requestLog
-  const gone = await store.tx((tx) =>
-    tx.delete(requestLog).where(inArray(id, ids)).returning({ id }),
-  )
-  removed.log_entries += gone.length
+async function removeEntries({ store, removed }: Removal, key: SQLiteColumn, keys: string[]) {
+  const table = key.table as SQLiteTable
+  const gone = store.tx((tx) => tx.delete(table).where(inArray(key, keys)).returning({ key }))
+  removed.log_entries += (await gone).length
 }
 
 /** What was changed is forgotten. The actor, the action and the time stay. */

@@ -30,7 +30,6 @@ import {
   messagesOf,
   ofPerson,
   personOf,
-  type TracedPerson,
 } from "./traced-person"
 
 /** Rows in memory at a time. */
@@ -82,14 +81,18 @@ async function* documentOf(
   yield* list("unsubscribes", rowsOf(db, unsubscribes, by(unsubscribes)), shownUnsubscribe)
   yield* list("consents", rowsOf(db, consents, by(consents, "subscriber_id")), shownConsent)
   yield* list("address_consents", rowsOf(db, consents, by(consents, "address")), shownOfAddress)
-  yield* list("topics", membershipsOf(db, owner), (one) => one)
+  yield* list("topics", membershipsOf(db, owner), ({ id: _, ...one }) => one)
   const channels = inArray(suppressions.channel, ["email", "sms"])
   const theirs = and(by(suppressions), channels)
   yield* list("suppressions", rowsOf(db, suppressions, theirs), shownSuppression)
   const links = rowsOf(db, unsubscribeLinks, by(unsubscribeLinks))
   yield* list("unsubscribe_links", links, ({ project_id: _, ...one }) => one)
-  yield* list("messages", wholeMessages(parts, person), (one) => one)
-  yield* list("inbound_emails", wholeReceived(parts, person), (one) => one)
+  const messages = each(messagesOf(db, person), (id) => wholeMessage(parts, person.project_id, id))
+  yield* list("messages", messages, (one) => one)
+  const received = each(foundIn(db, inboundEmails.id, person), (id) =>
+    inbound.get(db, parts.inbound_blobs, person.project_id, id),
+  )
+  yield* list("inbound_emails", received, (one) => one)
   yield* list("events", rowsOf(db, events, by(events)), envelopeOf)
   yield `},"meta":${JSON.stringify({ request_id })}}`
 }
@@ -117,54 +120,45 @@ async function* list<Row>(
 
 type TableWithId = SQLiteTable & { id: SQLiteColumn }
 
-async function* rowsOf<Table extends TableWithId>(
-  db: Reader,
-  table: Table,
-  among: SQL | undefined,
-): AsyncGenerator<Table["$inferSelect"], undefined> {
-  for (let after = ""; ; ) {
-    const next = and(among, after === "" ? undefined : gt(table.id, after))
+const rowsOf = <Table extends TableWithId>(db: Reader, table: Table, among: SQL | undefined) =>
+  inPieces(async (after) => {
+    const next = and(among, behind(table.id, after))
     const found = db
       .select()
       .from(table as SQLiteTable)
       .where(next)
-    const rows = (await found.orderBy(asc(table.id)).limit(ROWS_AT_ONCE)) as Table["$inferSelect"][]
-    yield* rows
-    if (rows.length < ROWS_AT_ONCE) return undefined
-    after = String((rows.at(-1) as { id: string }).id)
-  }
-}
+    return (await found.orderBy(asc(table.id)).limit(ROWS_AT_ONCE)) as (Table["$inferSelect"] & {
+      id: string
+    })[]
+  })
 
-async function* membershipsOf(db: Reader, { id }: DeletedSubscriber) {
-  const { topic_id, created_at } = topicMembers
-  for (let after = ""; ; ) {
-    const rows = await db
+const membershipsOf = (db: Reader, { id }: DeletedSubscriber) =>
+  inPieces((after) => {
+    const { topic_id, subscriber_id, created_at } = topicMembers
+    return db
       .select({ id: topic_id, key: topics.key, name: topics.name, subscribed_at: created_at })
       .from(topicMembers)
       .innerJoin(topics, eq(topics.id, topic_id))
-      .where(
-        and(eq(topicMembers.subscriber_id, id), after === "" ? undefined : gt(topic_id, after)),
-      )
+      .where(and(eq(subscriber_id, id), behind(topic_id, after)))
       .orderBy(asc(topic_id))
       .limit(ROWS_AT_ONCE)
-    for (const { id: _, ...row } of rows) yield row
+  })
+
+const behind = (id: SQLiteColumn, after: string) => (after === "" ? undefined : gt(id, after))
+
+/** All rows, in the order of their ids. `read` answers with the next ones behind an id. */
+async function* inPieces<Row extends { id: string }>(
+  read: (after: string) => Promise<Row[]>,
+): AsyncGenerator<Row, undefined> {
+  for (let after = ""; ; ) {
+    const rows = await read(after)
+    yield* rows
     if (rows.length < ROWS_AT_ONCE) return undefined
     after = rows.at(-1)?.id ?? after
   }
 }
 
 /** Each message with its content and events, its attempts, and its files in base64. */
-async function* wholeMessages(
-  parts: ExportParts,
-  person: TracedPerson,
-): AsyncGenerator<unknown, undefined> {
-  const { project_id } = person
-  for await (const ids of messagesOf(parts.store.read, person)) {
-    for (const id of ids) yield* ifThere(() => wholeMessage(parts, project_id, id))
-  }
-  return undefined
-}
-
 async function wholeMessage(parts: ExportParts, project_id: string, id: string) {
   const db = parts.store.read
   const { timeline: _, ...message } = await emails.get(parts, project_id, id)
@@ -184,7 +178,6 @@ async function wholeMessage(parts: ExportParts, project_id: string, id: string) 
 
 const MOST_ATTEMPTS = 1000
 
-/** What was removed meanwhile is left out. */
 async function* ifThere<Found>(read: () => Promise<Found>): AsyncGenerator<Found, undefined> {
   try {
     yield await read()
@@ -194,15 +187,11 @@ async function* ifThere<Found>(read: () => Promise<Found>): AsyncGenerator<Found
   return undefined
 }
 
-async function* wholeReceived(
-  { store, inbound_blobs }: ExportParts,
-  person: TracedPerson,
-): AsyncGenerator<unknown, undefined> {
-  const { project_id } = person
-  for await (const ids of foundIn(store.read, inboundEmails.id, person)) {
-    for (const id of ids) {
-      yield* ifThere(() => inbound.get(store.read, inbound_blobs, project_id, id))
-    }
-  }
+/** What each id leads to. What was removed meanwhile is left out. */
+async function* each<Found>(
+  pieces: AsyncGenerator<string[], undefined>,
+  read: (id: string) => Promise<Found>,
+): AsyncGenerator<Found, undefined> {
+  for await (const ids of pieces) for (const id of ids) yield* ifThere(() => read(id))
   return undefined
 }

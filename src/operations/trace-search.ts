@@ -3,7 +3,7 @@ import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import { auditLog } from "../audit-log/tables"
 import { firstIdAt } from "../core/ids"
 import { isoFrom, millisFrom, monotonic, nextTurn } from "../core/time"
-import { behind, type FeedPosition } from "../events/feed"
+import { behind } from "../events/feed"
 import { events } from "../events/tables"
 import { idempotency } from "../http/tables"
 import { inboundEmails } from "../inbound/tables"
@@ -20,22 +20,115 @@ import { namesIn, type TracedPerson } from "./traced-person"
 /** Rows of one look, which holds the thread for a few milliseconds. */
 const AT_ONCE = 500
 
-/** Ids of rows that name the person, some at a time. `goes_on` is asked between two looks. */
-type Search = AsyncGenerator<string[], undefined>
-
 export interface SearchedPerson {
   db: Reader
   account_id: string
   person: TracedPerson
-  /** False: the search ends where it is. */
+  /** Asked between two looks. False: the search ends where it is. */
   goes_on: () => boolean
 }
 
-/** A row's key, and the texts in which the person may be named. */
 interface SearchedRow {
   key: string
+  /** In which the person may be named. */
   text: string
+  /** The first column of the walk. */
+  at: unknown
 }
+
+/** Rows of one table, and how they are walked along. */
+interface SearchedRows {
+  key: SQLiteColumn
+  among: SQL | undefined
+  /** Without it they are in the order of the key. */
+  order?: SQLiteColumn[]
+  behind?: (last: SearchedRow) => SQL | undefined
+  isNamed?: (row: SearchedRow) => boolean
+  /** What was made later is left alone. Null where the key is no id. Default: when the person was looked up. */
+  until?: string | null
+}
+
+/** Requests that ran beside the erasure may write their log entries and events so much later. */
+const LATE_MS = 30_000
+
+/** By the name of what a row is. */
+export function searchedRows({ account_id, person }: SearchedPerson) {
+  const { project_id } = person
+  const late = isoFrom(millisFrom(person.until) + LATE_MS)
+  const of = (column: SQLiteColumn) => eq(column, project_id)
+  const isNamed = nameFinder(person)
+  const inPath = (path: string) => pathNames(path, person)
+  return {
+    /** With a copy to the person, or that name it in what lists show. */
+    messages: AUDIENCE_CHANNELS.map((channel): SearchedRows => {
+      const among = and(of(messages.project_id), eq(messages.channel, channel))
+      return { key: messages.id, among }
+    }),
+    /** Reports of its mail, copies and answers of others. */
+    received: { key: inboundEmails.id, among: of(inboundEmails.project_id) },
+    /** About other things, such as those of old suppressions. */
+    events: {
+      ...{ key: events.id, among: of(events.project_id), until: late },
+      order: [events.position, events.id],
+      behind: ({ key: id, at }) => behind({ id, position: at as number }),
+    },
+    /** Answers that are kept for repeated requests. Their keys begin with the project. */
+    answers: {
+      key: idempotency.request,
+      among: and(
+        gte(idempotency.request, `${project_id} `),
+        lt(idempotency.request, `${project_id}!`),
+        lte(idempotency.created_at, late),
+      ),
+      isNamed: ({ key, text }) => isNamed(text) || inPath(key.split(" ")[2] ?? ""),
+      until: null,
+    },
+    requests: {
+      ...{ key: requestLog.id, among: of(requestLog.project_id), until: late },
+      isNamed: ({ text }) => inPath(text),
+    },
+    /** About the project. Entries of the account and of other projects stay. */
+    audit: {
+      ...{ key: auditLog.id, until: late },
+      among: and(eq(auditLog.account_id, account_id), of(auditLog.project_id)),
+    },
+  } satisfies Record<string, SearchedRows | SearchedRows[]>
+}
+
+/** The keys of the rows that name the person, some at a time. */
+export async function* search(
+  { db, person, goes_on }: SearchedPerson,
+  { key, among, order = [key], until = person.until, ...plan }: SearchedRows,
+): AsyncGenerator<string[], undefined> {
+  const finds = nameFinder(person)
+  const {
+    behind: isBehind = (last: SearchedRow) => gt(key, last.key),
+    isNamed = ({ text }: SearchedRow) => finds(text),
+  } = plan
+  const end = until === null ? null : firstIdAt(millisFrom(until) + 1)
+  const columns = { key, at: order[0] ?? key, text: textOf(key.table as SQLiteTable) }
+  for (let last: SearchedRow | undefined; goes_on(); ) {
+    const next = and(among, last && isBehind(last))
+    const read = db.select(columns).from(key.table).where(next)
+    const rows = (await read.orderBy(...order.map(asc)).limit(AT_ONCE)) as SearchedRow[]
+    const old = end === null ? rows : rows.filter((row) => row.key.slice(-end.length) < end)
+    const found = old.filter(isNamed).map((row) => row.key)
+    if (found.length > 0) yield found
+    last = rows.at(-1)
+    if (old.length < AT_ONCE) return undefined
+    await nextTurn()
+  }
+  return undefined
+}
+
+/** The texts of a table that may name anybody (`store/life.ts`), as they are stored, JSON unread. */
+const textOf = (table: SQLiteTable): SQL<string> =>
+  sql.join(
+    (lifeOf(table).personal?.searched ?? []).map(
+      (name) => sql`coalesce(${columnOf(table, name)}, '')`,
+    ),
+    sql` || ' ' || `,
+  ) as SQL<string>
 
 /**
  * Whether a text names a person: the id anywhere, the address, number and external id as whole values of
@@ -55,138 +148,8 @@ export function nameFinder(person: TracedPerson): (text: string) => boolean {
   }
 }
 
-interface SearchPlan {
-  isNamed: (row: SearchedRow) => boolean
-  read: (after: string) => Promise<SearchedRow[]>
-  /** ISO 8601: what was made later is left alone. Null where the key is no id. */
-  until: string | null
-}
-
-async function* search({ goes_on }: SearchedPerson, { isNamed, read, until }: SearchPlan): Search {
-  const end = until === null ? null : firstIdAt(millisFrom(until) + 1)
-  for (let after = ""; goes_on(); ) {
-    const rows = await read(after)
-    const old = end === null ? rows : rows.filter(({ key }) => key.slice(-end.length) < end)
-    const found = old.filter(isNamed).map(({ key }) => key)
-    if (found.length > 0) yield found
-    after = rows.at(-1)?.key ?? after
-    if (old.length < AT_ONCE) return undefined
-    await nextTurn()
-  }
-  return undefined
-}
-
-/** Requests that ran beside the erasure may write their log entries and events so much later. */
-const LATE_MS = 30_000
-
-const lateFor = ({ until }: TracedPerson): string => isoFrom(millisFrom(until) + LATE_MS)
-
-function namedIn(person: TracedPerson): (row: SearchedRow) => boolean {
-  const isNamed = nameFinder(person)
-  return ({ text }) => isNamed(text)
-}
-
-/** The texts of a table that may name anybody (`store/life.ts`), as they are stored, JSON unread. */
-const textOf = (table: SQLiteTable): SQL<string> =>
-  sql.join(
-    (lifeOf(table).personal?.searched ?? []).map(
-      (name) => sql`coalesce(${columnOf(table, name)}, '')`,
-    ),
-    sql` || ' ' || `,
-  ) as SQL<string>
-
-interface WalkedRows extends Partial<SearchPlan> {
-  id: SQLiteColumn
-  among: SQL | undefined
-}
-
-/** In the order of the ids. */
-async function* searchById(
-  asked: SearchedPerson,
-  { id, among, isNamed = namedIn(asked.person), until = asked.person.until }: WalkedRows,
-): Search {
-  const text = textOf(id.table as SQLiteTable)
-  const read = async (after: string) => {
-    const next = and(among, after === "" ? undefined : gt(id, after))
-    const rows = asked.db.select({ key: id, text }).from(id.table).where(next)
-    return (await rows.orderBy(asc(id)).limit(AT_ONCE)) as SearchedRow[]
-  }
-  yield* search(asked, { isNamed, read, until })
-}
-
-/** Messages with a copy to the person, or that name it in what lists show. */
-export async function* searchMessages(asked: SearchedPerson): Search {
-  const { id, project_id, channel } = messages
-  for (const one of AUDIENCE_CHANNELS) {
-    const among = and(eq(project_id, asked.person.project_id), eq(channel, one))
-    yield* searchById(asked, { id, among })
-  }
-  return undefined
-}
-
-/** Received mails that name the person: reports of its mail, copies and answers of others. */
-export function searchReceived(asked: SearchedPerson): Search {
-  const { id, project_id } = inboundEmails
-  return searchById(asked, { id, among: eq(project_id, asked.person.project_id) })
-}
-
-/** Entries of the audit log about the project. Those of the account and of other projects stay. */
-export function searchAudit(asked: SearchedPerson): Search {
-  const { id, account_id, project_id } = auditLog
-  const { person } = asked
-  const among = and(eq(account_id, asked.account_id), eq(project_id, person.project_id))
-  return searchById(asked, { id, among, until: lateFor(person) })
-}
-
-/** Entries of the request log whose path names the person. */
-export function searchRequests(asked: SearchedPerson): Search {
-  const { id, project_id } = requestLog
-  const { person } = asked
-  const isNamed = ({ text }: SearchedRow) => pathNames(text, person)
-  const among = eq(project_id, person.project_id)
-  return searchById(asked, { id, among, isNamed, until: lateFor(person) })
-}
-
-/** Events about other things that name the person, such as those of old suppressions. */
-export function searchEvents(asked: SearchedPerson): Search {
-  const { db, person } = asked
-  let place: FeedPosition | undefined
-  const read = async () => {
-    const { id, position, project_id } = events
-    const rows = await db
-      .select({ id, position, text: textOf(events) })
-      .from(events)
-      .where(and(eq(project_id, person.project_id), place && behind(place)))
-      .orderBy(asc(position), asc(id))
-      .limit(AT_ONCE)
-    place = rows.at(-1)
-    return rows.map((row) => ({ key: row.id, text: row.text }))
-  }
-  return search(asked, { isNamed: namedIn(person), read, until: lateFor(person) })
-}
-
-/** Answers that are kept for repeated requests. Their keys begin with the project. */
-export function searchAnswers(asked: SearchedPerson): Search {
-  const { request, answer, created_at } = idempotency
-  const { person } = asked
-  const old = lte(created_at, lateFor(person))
-  const [first, last] = [`${person.project_id} `, `${person.project_id}!`]
-  const read = async (after: string) => {
-    const key = after === "" ? gte(request, first) : gt(request, after)
-    const rows = asked.db.select({ key: request, text: answer }).from(idempotency)
-    return await rows
-      .where(and(key, lt(request, last), old))
-      .orderBy(asc(request))
-      .limit(AT_ONCE)
-  }
-  const inAnswer = namedIn(person)
-  const isNamed = (row: SearchedRow) =>
-    inAnswer(row) || pathNames(row.key.split(" ")[2] ?? "", person)
-  return search(asked, { isNamed, read, until: null })
-}
-
 /** Whether a segment of a path is an id or external id of the person. The log keeps the beginning of a path. */
-export function pathNames(path: string, person: TracedPerson): boolean {
+function pathNames(path: string, person: TracedPerson): boolean {
   if (!path.includes("subscribers")) return false
   const externals = namesIn(person, "external_id")
   const names = new Set([...namesIn(person, "subscriber_id"), ...externals])

@@ -57,8 +57,16 @@ type NamedRow = Pick<SubscriberRow, "id" | "project_id" | "external_id" | "email
  */
 export async function personOf(db: Reader, row: NamedRow, until: string): Promise<TracedPerson> {
   const { id, project_id } = row
-  const isHeld = (name: SharedName) => isHeldByOther(db, row, name)
-  const isTaken = async (name: SharedName) => (await isHeld(name)) || wasOfOther(db, row, name)
+  const isHeld = ({ field, value }: SharedName) => {
+    const ours = and(eq(subscribers.project_id, project_id), eq(subscribers[field], value))
+    return isThere(db, subscribers.id, and(ours, ne(subscribers.id, id)))
+  }
+  /** Also where it was the name of a subscriber that was merged into another one. */
+  const isTaken = async (name: SharedName) => {
+    const { [name.field]: column, project_id: owner, subscriber_id } = mergedSubscribers
+    const ours = and(eq(owner, project_id), eq(column, name.value), ne(subscriber_id, id))
+    return (await isHeld(name)) || isThere(db, mergedSubscribers.id, ours)
+  }
   const former: PersonNames[] = []
   for (const one of await mergedInto(db, id)) former.push(await namesOf(one, isTaken))
   return { project_id, until, ...(await namesOf(row, isHeld)), former }
@@ -84,28 +92,9 @@ async function namesOf(row: NamedRow, isShared: NameCheck): Promise<PersonNames>
   }
 }
 
-async function isHeldByOther(
-  db: Reader,
-  { id: owner, project_id }: NamedRow,
-  { field, value }: SharedName,
-): Promise<boolean> {
-  const { id } = subscribers
-  const ours = and(eq(subscribers.project_id, project_id), eq(subscribers[field], value))
-  const others = db.select({ id }).from(subscribers)
-  return (await others.where(and(ours, ne(id, owner))).limit(1)).length > 0
-}
-
-/** Whether it was the name of a subscriber that was merged into another one than the owner. */
-async function wasOfOther(
-  db: Reader,
-  { id: owner, project_id }: NamedRow,
-  { field, value }: SharedName,
-): Promise<boolean> {
-  const { id, subscriber_id } = mergedSubscribers
-  const ours = eq(mergedSubscribers.project_id, project_id)
-  const same = and(ours, eq(mergedSubscribers[field], value), ne(subscriber_id, owner))
-  return (await db.select({ id }).from(mergedSubscribers).where(same).limit(1)).length > 0
-}
+/** Whether any row fulfils the condition. */
+const isThere = async (db: Reader, id: SQLiteColumn, where: SQL | undefined): Promise<boolean> =>
+  (await db.select({ id }).from(id.table).where(where).limit(1)).length > 0
 
 /** Every value of one kind that names the person, each once. */
 export const namesIn = (person: TracedPerson, field: keyof PersonNames): string[] => [
@@ -219,16 +208,13 @@ export async function lookupDeleted(
 
 async function holdsAnything(db: Reader, { id, project_id }: DeletedSubscriber): Promise<boolean> {
   const chain = and(eq(consents.project_id, project_id), eq(consents.subscriber_id, id))
-  const closing = and(chain, eq(consents.action, "erased"))
-  const anyOf = async (where: typeof chain) =>
-    (await db.select({ id: consents.id }).from(consents).where(where).limit(1)).length > 0
-  if (await anyOf(closing)) return false
-  if (await anyOf(chain)) return true
+  if (await isThere(db, consents.id, and(chain, eq(consents.action, "erased")))) return false
+  if (await isThere(db, consents.id, chain)) return true
   if ((await havingMessages(db, project_id, [id])).length > 0) return true
   // Other things have events, too, and ids of the same form.
   const ofPeople = like(events.type, "subscriber.%")
   const about = and(eq(events.subject_id, id), eq(events.project_id, project_id), ofPeople)
-  return (await db.select({ id: events.id }).from(events).where(about).limit(1)).length > 0
+  return isThere(db, events.id, about)
 }
 
 /** Of a deleted subscriber only the id is known, and those of subscribers whose messages are on their way to it. */
