@@ -270,6 +270,14 @@ const GONE: [string, RegExp][] = [
     /\bflushRipe\b|#dropped\b/,
   ],
   [
+    "a fragment of received mail, the mailbox, domains, consents or suppressions in a file of its own",
+    /^src\/(inbound\/(delivering-shares|project-space|quoted-proof|report-(facts|owner)|small-mail|spam-signs|mail-(authors|content)|inbound-routes|route-loops|received-totals|process-job)|mailbox\/(link-probe|unsubscribe-signs|action-routes|sender-domains|mail-receiver|mailbox-retention)|domains\/(check-hosts|domain-fields|transition|sender-authentication|record-targets)|consents\/(schemas|consent-chain|moved-consents)|suppressions\/(expiry|general-bounces))\.ts$/,
+  ],
+  [
+    "a fragment of subscribers, topics or lib in a file of its own",
+    /^src\/(subscribers\/(choice-events|preference-schemas|category-schemas)|topics\/known-topics|lib\/(xml|mail-kind|owner-turns|bounce-(subtype|blame)|link-check))\.ts$/,
+  ],
+  [
     "a private word: require, forUpdate, mergedIds, readSnapshot, startLock, SendBatcher, anonymousRow",
     /\bdemand[A-Z]|\b(heldForShare|heldInPlace|lockForUpdate|heirsOf|readOneMoment|inTurn|RUNS_ON|strangerRow|Intake|vetUrl)\b/,
   ],
@@ -344,8 +352,8 @@ const GONE: [string, RegExp][] = [
 /** Lists of records that no declared noun makes, each with its reason. It only shrinks. */
 const NOT_DECLARED: Record<string, string> = {
   "src/audit-log/audit-log.ts": "entries are added and read, and never change",
-  "src/consents/consent-chain.ts": "a record of a chain is added and read, and never changes",
-  "src/consents/routes.ts": "as consent-chain.ts",
+  "src/consents/consents.ts": "a record of a chain is added and read, and never changes",
+  "src/consents/routes.ts": "as consents.ts",
   "src/fan-out/publishing.ts": "the fan-out makes, moves and ends publishes",
   "src/identity/api-keys.ts":
     "a key is revoked and rotated by callers that have its power, and never deleted",

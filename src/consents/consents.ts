@@ -1,11 +1,15 @@
-import { and, desc, eq } from "drizzle-orm"
+import { and, asc, count, desc, eq, type SQL } from "drizzle-orm"
+import { fail, tooMany } from "../core/errors"
 import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
 import { comparable } from "../lib/address"
 import type { AudienceChannel } from "../lib/preferences"
+import { type RowList, rowList } from "../store/rows"
 import { newRowInserter, prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
+import { requireCategory } from "../subscribers/categories"
+import type { SubscriberRow } from "../subscribers/find-subscriber"
 import { type ConsentSource, consents } from "./tables"
 import type { UnsubscribeScope } from "./unsubscribe-links"
 
@@ -17,9 +21,9 @@ export type ConsentSecrets = Pick<Secrets, "mac">
 type ChainOwner = Pick<ConsentRow, "project_id" | "subscriber_id" | "address">
 
 /** The number and hash of the record before. The hash is null where no record stands in the place. */
-export type ChainPlace = { number: number; hash: string | null }
+type ChainPosition = { number: number; hash: string | null }
 
-const START: ChainPlace = { number: 0, hash: null }
+const START: ChainPosition = { number: 0, hash: null }
 
 /** The person that a chain is about: a subscriber, or an address of none, in any spelling. */
 type ConsentOwner = { subscriber_id: string; address?: never } | { address: string }
@@ -78,9 +82,9 @@ async function append(
 }
 
 /** As `append`, for records of one subscriber behind a place of its chain. The transaction holds the subscriber. */
-export async function appendAll(
+async function appendAll(
   tx: Tx,
-  place: ChainPlace,
+  place: ChainPosition,
   list: Omit<ConsentRow, "number" | "prev_hash" | "hash">[],
 ): Promise<void> {
   let last = place
@@ -95,7 +99,7 @@ export async function appendAll(
 
 /** The record that stands behind a place. */
 export function after(
-  { number, hash }: ChainPlace,
+  { number, hash }: ChainPosition,
   fields: Omit<ConsentRow, "number" | "prev_hash" | "hash">,
 ): ConsentRow {
   const unsigned = { ...fields, number: number + 1, prev_hash: hash }
@@ -108,7 +112,7 @@ const insertConsents = newRowInserter(consents, "id")
 export async function lastOf(
   db: Reader,
   { project_id, subscriber_id, address }: ChainOwner,
-): Promise<ChainPlace> {
+): Promise<ChainPosition> {
   const [last = START] = await (subscriber_id === null
     ? findLast(db, { project_id, address: address ?? "" })
     : findLastOfSubscriber(db, { project_id, subscriber_id }))
@@ -162,3 +166,123 @@ export const brokenRecord = (chain: ConsentRow[]): string | undefined =>
     const prev_hash = chain[at - 1]?.hash ?? null
     return row.number !== at + 1 || row.prev_hash !== prev_hash || hash !== hashOf(row)
   })?.id
+
+type Owner = Pick<SubscriberRow, "id" | "project_id">
+
+const chainOf = ({ id, project_id }: Owner) =>
+  and(eq(consents.project_id, project_id), eq(consents.subscriber_id, id))
+
+/** Records that one merge moves. */
+export const MOST_MOVED = 10_000
+
+/** Throws 409 `conflict`, reason `too_many`, for a chain that is too long to be moved at once. */
+export async function requireMovable(
+  db: Reader,
+  owner: Pick<SubscriberRow, "id" | "project_id" | "external_id">,
+): Promise<void> {
+  if ((await lastOf(db, ofSubscriber(owner))).number <= MOST_MOVED) return
+  const text = `${owner.external_id} has more than ${MOST_MOVED} consent records, which one merge cannot move. Merge in the other direction.`
+  tooMany(text, MOST_MOVED)
+}
+
+/**
+ * Adds the records of one chain to the end of another, in their order and with their times, and removes
+ * the first chain. The proof of each one names the record that it was. Returns how many there were.
+ * A place stays empty before the records of a chain that was not whole, so that the merge does not hide it.
+ */
+export async function moveConsents(tx: Tx, from: Owner, into: Owner): Promise<number> {
+  const theirs = tx.select().from(consents).where(chainOf(from))
+  const chain: ConsentRow[] = await theirs.orderBy(asc(consents.number))
+  const last = await lastOf(tx, ofSubscriber(into))
+  const is_whole = brokenRecord(chain) === undefined
+  await tx.delete(consents).where(chainOf(from))
+  const moved = chain.map(({ id, hash, number: _, prev_hash: __, ...said }) => {
+    const origin = `moved from record ${id} of subscriber ${from.id}, hash ${hash}`
+    const proof = said.proof === null ? origin : `${said.proof} (${origin})`
+    return { ...said, id: newId(), subscriber_id: into.id, proof }
+  })
+  await appendAll(tx, is_whole ? last : { number: last.number + 1, hash: null }, moved)
+  return chain.length
+}
+
+/**
+ * Removes the chain of a subscriber that is erased, and leaves one closing record without personal data. Its `prev_hash`
+ * is the hash of the last record that stood there. Returns its id, and how many records went.
+ */
+export async function closeChain(tx: Tx, owner: Owner) {
+  const last = await lastOf(tx, ofSubscriber(owner))
+  const removed = await removeRecords(tx, chainOf(owner))
+  const row = after(last, {
+    ...{ id: newId(), ...ofSubscriber(owner) },
+    ...{ channel: "email" as const, scope_type: null, scope_key: null },
+    ...{ action: "erased" as const, source: "api" as const, proof: null, ip_hash: null },
+    created_at: now(),
+  })
+  await tx.insert(consents).values(row)
+  return { receipt_id: row.id, removed }
+}
+
+async function removeRecords(tx: Tx, where: SQL | undefined): Promise<number> {
+  const [found] = await tx.select({ all: count() }).from(consents).where(where)
+  await tx.delete(consents).where(where)
+  return found?.all ?? 0
+}
+
+const ofSubscriber = ({ id: subscriber_id, project_id }: Owner) => ({
+  ...{ project_id, subscriber_id, address: null },
+})
+
+/** Removes the chain of an address that belongs to no subscriber any more. Returns its length. */
+export const removeAddressChain = (tx: Tx, project_id: string, address: string): Promise<number> =>
+  removeRecords(tx, and(eq(consents.project_id, project_id), eq(consents.address, address)))
+
+/** Null: the whole channel. */
+export const scopeOfChoice = ({
+  category,
+}: {
+  category?: string | null | undefined
+}): UnsubscribeScope | null => (category == null ? null : { type: "category", key: category })
+
+/** The consent records of a subscriber, newest first. */
+export const listConsents = (db: Reader, subscriber: Owner): RowList<ConsentRow> => ({
+  ...rowList(db, consents, { of: chainOf(subscriber), missing }),
+  total: async () => (await lastOf(db, ofSubscriber(subscriber))).number, // they count up
+})
+
+const missing = () => fail("not_found", "There is no such consent record.")
+
+interface ConsentInput {
+  channel: AudienceChannel
+  category?: string | null | undefined
+  action: "granted" | "withdrawn"
+  source: ConsentSource
+  proof?: string | null | undefined
+}
+
+/**
+ * Records what a subscriber allowed or forbade elsewhere. It changes nothing of what is sent. Throws 422
+ * for a category that the project does not have.
+ */
+export async function addConsent(
+  tx: Tx,
+  secrets: ConsentSecrets,
+  { id: subscriber_id, project_id }: Owner,
+  given: ConsentInput,
+): Promise<ConsentRow> {
+  const { channel, category, action, source, proof = null } = given
+  await requireCategory(tx, project_id, category)
+  const said = { channel, scope: scopeOfChoice(given), action, source, proof, ip: null }
+  return recordConsent(tx, secrets, { project_id, subscriber_id, ...said })
+}
+
+/** The Consent record of the contract (43, section 1). */
+export function shownConsent(row: ConsentRow) {
+  const { project_id: _, address: __, scope_type, scope_key, ...rest } = row
+  const { id, subscriber_id, channel, action, ...more } = rest
+  const scope = scope_type === null ? null : { type: scope_type, key: scope_key }
+  const category = scope_type === "category" ? scope_key : null
+  return {
+    ...{ id, subscriber_id: subscriber_id ?? "", channel, category, scope },
+    ...{ action: action === "granted" ? ("granted" as const) : ("withdrawn" as const), ...more },
+  }
+}

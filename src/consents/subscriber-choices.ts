@@ -7,13 +7,12 @@ import type { AudienceChannel } from "../lib/preferences"
 import { newRowInserter } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { requireCategory } from "../subscribers/categories"
-import { notifyChoice } from "../subscribers/choice-events"
+import { notifyChoice } from "../subscribers/chosen-preferences"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
 import { subscribers, unsubscribes } from "../subscribers/tables"
 import { unsuppress } from "../suppressions/suppressions"
 import type { SuppressionRow } from "../suppressions/tables"
-import { type ConsentSecrets, type NewConsent, recordConsent } from "./consents"
-import type { UnsubscribeScope } from "./unsubscribe-links"
+import { type ConsentSecrets, type NewConsent, recordConsent, scopeOfChoice } from "./consents"
 
 export type UnsubscribeRow = typeof unsubscribes.$inferSelect
 
@@ -178,12 +177,6 @@ async function allowTopics(
   const changed = { preferences: { ...preferences, topics }, updated_at: now() }
   await tx.update(subscribers).set(changed).where(eq(subscribers.id, id))
 }
-
-/** Null: the whole channel. */
-export const scopeOfChoice = ({
-  category,
-}: Pick<SubscriberChoice, "category">): UnsubscribeScope | null =>
-  category == null ? null : { type: "category", key: category }
 
 const toldOf = (choice: SubscriberChoice) => ({
   channel: choice.channel,

@@ -2,7 +2,7 @@ import { now } from "../core/time"
 import { emit } from "../events/emit"
 import type { AudienceChannel } from "../lib/preferences"
 import type { Store, Tx } from "../store/store"
-import { notifyChoice } from "../subscribers/choice-events"
+import { notifyChoice } from "../subscribers/chosen-preferences"
 import { suppress, unsuppress } from "../suppressions/suppressions"
 import { type ConsentSecrets, type NewConsent, recordConsent } from "./consents"
 import {

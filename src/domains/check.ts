@@ -1,3 +1,6 @@
+import { isLiteral } from "../core/destination"
+import { DnsError, type Resolver } from "../core/dns"
+import { bareName } from "../core/dns-wire"
 import { monotonic } from "../core/time"
 import {
   type Authority,
@@ -9,13 +12,17 @@ import {
 } from "./authoritative"
 import { checkDkim } from "./check-dkim"
 import { checkDmarc, isDmarc } from "./check-dmarc"
-import { checkAlias, checkMx } from "./check-hosts"
-import { checkVerification, type RecordResult, undecided } from "./check-result"
+import { checkVerification, mismatch, missing, type RecordResult, undecided } from "./check-result"
 import { checkSpf } from "./check-spf"
-import { type DomainRow, type Expected, expectedRecords, type KeyRow } from "./expected-records"
+import {
+  type DomainRow,
+  type Expected,
+  expectedRecords,
+  type KeyRow,
+  type RecordTargets,
+} from "./expected-records"
 import { findMisplaced } from "./misplaced-record"
 import { organizational } from "./names"
-import type { RecordTargets } from "./record-targets"
 import type { RecordCheck, RecordChecks, ServerAnswer } from "./tables"
 
 /** A little less than the ten seconds that a check may take for its caller. */
@@ -196,7 +203,7 @@ async function consensus(
     const text = `${names(good)} has the record, but ${names(wrong)} has another version of the zone. ${hint}`
     return { ...base, status: "mismatch", mistake: "servers_disagree", hint: text }
   }
-  const via = status === "mismatch" || reached.some(({ alias }) => alias) ? aliasOf(reached) : null
+  const via = status === "mismatch" || reached.some(({ alias }) => alias) ? aliasIn(reached) : null
   if (via) {
     const text = `The name is an alias (CNAME) of ${via}, so the records there count. ${hint}`
     return { ...base, status, mistake: "alias_in_the_way", hint: text }
@@ -257,6 +264,109 @@ function silence(answers: ServerAnswer[]): string {
   return `No name server of the domain answers (${said}). Nothing is lost; the next check asks again.`
 }
 
-const aliasOf = (reached: ServerAnswer[]) => reached.find(({ alias }) => alias)?.alias ?? null
+const aliasIn = (reached: ServerAnswer[]) => reached.find(({ alias }) => alias)?.alias ?? null
 
 const names = (answers: ServerAnswer[]) => answers.map(({ server }) => server).join(", ")
+
+/** A hostile server could invent a new alias for each answer, without end. */
+const MOST_ALIASES = 10
+
+/** An MX record names our host; others beside it do no harm. `values` are `10 mx.example.com`. */
+async function checkMx(
+  values: string[],
+  host: string,
+  zones: string[],
+  dns: Resolver,
+): Promise<RecordResult> {
+  const targets = values.map((value) => value.slice(value.indexOf(" ") + 1))
+  if (targets.includes(host)) return { ok: true }
+  const [first] = targets
+  if (first === undefined) return missing("not_there", "There is no MX record with this name yet.")
+  if (targets.includes(".")) {
+    return mismatch(
+      "null_mx",
+      'The MX record is ".", which says that this name accepts no mail. Remove it.',
+    )
+  }
+  const numeric = targets.find(
+    (target) => isLiteral(target) || isLiteral(withoutZone(target, zones)),
+  )
+  if (numeric) {
+    const hint = `An MX record must name a host, never an address such as ${numeric}. Enter ${host} instead.`
+    return mismatch("mx_address", hint)
+  }
+  if (targets.some((target) => withoutZone(target, zones) === host)) {
+    const hint = `The DNS provider appended the zone to ${host}. Write it with a dot at the end: ${host}.`
+    return mismatch("trailing_dot_missing", hint)
+  }
+  const elsewhere = `The MX record names ${targets.join(", ")}, not ${host}.`
+  const alias = await aliasOf(first, dns)
+  // Wherever it leads, it is not ours.
+  if (alias instanceof DnsError) {
+    return mismatch("mx_elsewhere", `${elsewhere} ${first} cannot be resolved: ${alias.message}`)
+  }
+  if (alias) {
+    const hint = `The MX record names ${first}, which is an alias of ${alias}. It must name ${host} itself.`
+    return mismatch("mx_alias", hint)
+  }
+  return mismatch("mx_elsewhere", elsewhere)
+}
+
+const withoutZone = (name: string, zones: string[]) => {
+  const zone = zones.find((one) => name.endsWith(`.${one}`))
+  return zone ? name.slice(0, -zone.length - 1) : name
+}
+
+/** The name is an alias of ours, directly or over others. */
+async function checkAlias(
+  values: string[],
+  host: string,
+  zones: string[],
+  dns: Resolver,
+  name: string,
+): Promise<RecordResult> {
+  const [target] = values
+  if (target === host) return { ok: true }
+  if (target === undefined) return withoutAlias(name, host, dns)
+  if (withoutZone(target, zones) === host) {
+    const hint = `The DNS provider appended the zone to ${host}. Write it with a dot at the end: ${host}.`
+    return mismatch("trailing_dot_missing", hint)
+  }
+  const elsewhere = `The CNAME record leads to ${target}, not to ${host}`
+  let at = target
+  for (let hops = 0; hops < MOST_ALIASES; hops++) {
+    const next = await aliasOf(at, dns)
+    if (next === host) return { ok: true }
+    if (next === undefined) break
+    if (next instanceof DnsError) {
+      const hint = `${elsewhere}, and ${at} cannot be resolved: ${next.message}`
+      return next.transient
+        ? undecided("alias_unresolved", hint)
+        : mismatch("alias_elsewhere", hint)
+    }
+    at = next
+  }
+  return mismatch("alias_elsewhere", `${elsewhere}.`)
+}
+
+/** What a name is an alias of, or why that is not known. */
+const aliasOf = (name: string, dns: Resolver): Promise<string | DnsError | undefined> =>
+  unlessUnknown(dns.cname(name).then(([alias]) => alias && bareName(alias)))
+
+async function unlessUnknown<Value>(work: Promise<Value>): Promise<Value | DnsError> {
+  try {
+    return await work
+  } catch (error) {
+    if (error instanceof DnsError) return error
+    throw error
+  }
+}
+
+async function withoutAlias(name: string, host: string, dns: Resolver): Promise<RecordResult> {
+  const found = await unlessUnknown(dns.a(name))
+  const [address] = found instanceof DnsError ? [] : found
+  if (address === undefined)
+    return missing("not_there", "There is no CNAME record with this name yet.")
+  const hint = `The name has the address ${address}. Replace it with a CNAME to ${host}.`
+  return mismatch("address_instead", hint)
+}

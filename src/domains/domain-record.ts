@@ -6,11 +6,12 @@ import {
   expectedRecords,
   type KeyRow,
   REQUIRED,
+  type RecordTargets,
+  UNUSABLE_TARGET,
+  unusableTarget,
 } from "./expected-records"
 import { organizational, relativeTo } from "./names"
 import { identityShown } from "./provider-identity"
-import type { RecordTargets } from "./record-targets"
-import { UNUSABLE_TARGET, unusableTarget } from "./record-targets"
 import type { RecordCheck } from "./tables"
 
 const TTL = 3600

@@ -1,7 +1,6 @@
 import { log } from "../core/log"
 import { deadline } from "../core/time"
-import type { DomainRow } from "./expected-records"
-import type { RecordTargets } from "./record-targets"
+import type { DomainRow, RecordTargets } from "./expected-records"
 import type { DkimAlias, ProviderStanding } from "./tables"
 
 /** What a provider that keeps identities thinks of a domain, as it is written down. */

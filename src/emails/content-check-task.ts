@@ -1,9 +1,8 @@
 import { accessibilityFindings } from "../lib/accessibility-check"
 import { bounded, type ContentFinding } from "../lib/content-finding"
-import { linkFindings } from "../lib/link-check"
 import { linksInHtml } from "../lib/mail-links"
 import { markupFaults, unsupportedFeatures } from "../lib/markup-check"
-import { type MailContent, spamContentFindings } from "../lib/spam-content"
+import { linkFindings, type MailContent, spamContentFindings } from "../lib/spam-content"
 
 /** Findings of each check that looks at nothing but the content. */
 export type ContentChecks = Record<

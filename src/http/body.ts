@@ -2,7 +2,7 @@ import { ApiError } from "../core/errors"
 import { nextTurn } from "../core/time"
 import { workTurn } from "../core/work-turns"
 import type { Workers } from "../core/workers"
-import { OwnerTurns } from "../lib/owner-turns"
+import { OwnerTurns } from "../lib/semaphore"
 import type { BodyReservation } from "./body-memory"
 import {
   bufferOf,

@@ -1,8 +1,9 @@
+import type { JobKind } from "../jobs/jobs"
 import { perStore } from "../store/cached"
 import type { InboundRow } from "./tables"
 
 /** A mail as it was written a moment ago: its rows, and the raw message that stands in the database. */
-export interface ArrivedMail {
+interface ArrivedMail {
   rows: InboundRow[]
   raw: Buffer
 }
@@ -46,3 +47,13 @@ class ArrivedMails {
 const sizeOf = ({ rows, raw }: ArrivedMail) => raw.length + rows.length * ROW_BYTES
 
 export const arrivedMailsOf = perStore(() => new ArrivedMails())
+
+/** Reads one mail that came in, for all of its recipients. */
+export const inboundProcess: JobKind<{ ids: string[] }> = {
+  name: "inbound.process",
+  schedule: (attempt) =>
+    attempt < MOST_ATTEMPTS ? Math.min(5 * attempt, LONGEST_WAIT) : undefined,
+}
+
+const MOST_ATTEMPTS = 200
+const LONGEST_WAIT = 600

@@ -2,7 +2,7 @@ import { isDmarc } from "../domains/check-dmarc"
 import { organizational } from "../domains/names"
 import { parseTags } from "../lib/record-text"
 import type { DnsAnswer } from "./dns-answers"
-import type { MailAuthors } from "./mail-authors"
+import type { MailAuthors } from "./header-rows"
 import type { SpfResult } from "./sender-policy"
 import type { DkimResult } from "./signatures"
 
@@ -37,7 +37,7 @@ export interface Authenticated {
 type LookUpTxt = (name: string) => Promise<DnsAnswer>
 
 /**
- * DMARC (RFC 7489). Of several authors each is judged, and the worst result counts (6.6.1). A mail
+ * DMARC (RFC 7489). Of several authors each is evaluated, and the worst result counts (6.6.1). A mail
  * with several From fields never passes, because readers differ in which one they show. Nor does one
  * whose header is too large.
  */

@@ -1,6 +1,7 @@
+import { domainToASCII } from "node:url"
 import type { HeaderRow } from "mailauth/lib/dkim/dkim-verifier"
 
-/** A larger header is not judged: signatures name its fields, and each name is looked for. */
+/** A larger header is not verified: signatures name its fields, and each name is looked for. */
 const MAX_HEAD_BYTES = 512 * 1024
 const MAX_ROWS = 2_000
 
@@ -56,3 +57,77 @@ export function headerRows(raw: Uint8Array): MailHeader {
 
 /** No line that is sent is longer (RFC 5321 4.5.3.1.6), and so no field name. */
 const MAX_NAME = 1_000
+
+/** A longer From field is not read. */
+const MAX_FROM_BYTES = 64 * 1024
+
+/** RFC 1035 2.3.4. Nothing can be published for a longer name. */
+const MAX_DOMAIN = 253
+
+export interface MailAuthors {
+  /** How many From fields the mail has. RFC 5322 3.6 wants one. */
+  fields: number
+  /** The domains of all addresses in them, as A-labels in lower case, each once. */
+  domains: string[]
+  /** Over a limit, so there may be more authors. */
+  is_cut: boolean
+}
+
+/** The authors that a reader may be shown. A mailbox without a domain adds none. */
+export function authorsOf({ rows, too_large }: MailHeader): MailAuthors {
+  const fields = rows.filter(({ key }) => key === "from").map(({ line }) => line)
+  const short = fields.filter((line) => line.length <= MAX_FROM_BYTES)
+  const domains = short.flatMap((line) => domainsOf(bodyOf(line)))
+  const is_cut = too_large || short.length < fields.length
+  return { fields: fields.length, domains: [...new Set(domains)], is_cut }
+}
+
+function bodyOf(line: Buffer): string {
+  const text = line.toString("utf8")
+  return text.slice(text.indexOf(":") + 1).replaceAll("\r\n", "")
+}
+
+/**
+ * The domains of an address list (RFC 5322 3.4): of what stands in angle brackets, and of the
+ * members of the list that have no brackets.
+ */
+function domainsOf(text: string): string[] {
+  const members = withoutNames(text).split(/[,;]/)
+  const addresses = members.flatMap((member) => {
+    if (!member.includes("<")) return [member.slice(member.indexOf(":") + 1)]
+    return member
+      .split("<")
+      .slice(1)
+      .map((rest) => rest.replace(/>.*$/s, ""))
+  })
+  return addresses.flatMap((address) => {
+    const at = address.lastIndexOf("@")
+    return at === -1 ? [] : wireName(address.slice(at + 1))
+  })
+}
+
+/**
+ * Leaves quoted strings and comments out, which may hold anything. One that has no end counts as
+ * plain text, because readers show what is in it. One pass, so it is linear.
+ */
+function withoutNames(text: string): string {
+  let left = ""
+  let depth = 0
+  let quoted = false
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at] ?? ""
+    if (char === "\\" && (quoted || depth > 0)) at += 1
+    else if (quoted) quoted = char !== '"'
+    else if (char === '"' && depth === 0) quoted = true
+    else if (char === "(") depth += 1
+    else if (char === ")" && depth > 0) depth -= 1
+    else if (depth === 0) left += char
+  }
+  return quoted || depth > 0 ? text : left
+}
+
+function wireName(text: string): string[] {
+  const bare = text.replace(/[ \t]+/g, "").replace(/\.$/, "")
+  const name = /^[!-~]*$/.test(bare) ? bare.toLowerCase() : domainToASCII(bare)
+  return name === "" || name.length > MAX_DOMAIN ? [] : [name]
+}

@@ -17,8 +17,7 @@ import { deliverAgain } from "../webhooks/resend"
 import { type InboundFileUrl, listed, whole } from "./inbound-record"
 import { remove as removeRows } from "./inbound-retention"
 import { inboundRoute } from "./inbound-route"
-import { mailContent } from "./mail-content"
-import { rawMail } from "./raw-mail"
+import { mailContent, rawMail } from "./raw-mail"
 import {
   INBOUND_COUNTER,
   type InboundFile,

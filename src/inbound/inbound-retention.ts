@@ -1,10 +1,17 @@
 import { and, eq, inArray, lt, ne } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
 import { millisFrom } from "../core/time"
-import { bumpAll } from "../store/counters"
+import { STORED } from "../plans/stored-bytes"
+import { type Bump, bumpAll } from "../store/counters"
 import type { Store, Tx } from "../store/store"
-import { totalsOf } from "./received-totals"
-import { inboundContents, inboundEmails, inboundFiles, inboundRaws } from "./tables"
+import {
+  INBOUND_COUNTER,
+  type InboundRow,
+  inboundContents,
+  inboundEmails,
+  inboundFiles,
+  inboundRaws,
+} from "./tables"
 
 /** Rows of one transaction, so that other transactions run between two of them. */
 const BATCH = 200
@@ -42,3 +49,18 @@ export async function remove(tx: Tx, ids: string[]): Promise<void> {
   const counted = gone.filter((row) => row.status !== "received")
   await bumpAll(tx, totalsOf(counted, -1))
 }
+
+type CountedMail = Pick<InboundRow, "project_id" | "size" | "stored_bytes">
+
+/** What a mail stores. Of an earlier version it is all of it. */
+const bytesOf = ({ stored_bytes, size }: CountedMail): number => stored_bytes ?? size
+
+/**
+ * The totals of each project for mails that are made known, or with `sign` -1 for those that go. Mail that
+ * is not read yet counts nowhere: its project may show only then.
+ */
+export const totalsOf = (mails: CountedMail[], sign: 1 | -1 = 1): Bump[] =>
+  mails.flatMap((mail) => [
+    { owner: mail.project_id, name: INBOUND_COUNTER, by: sign },
+    { owner: mail.project_id, name: STORED.received, by: sign * bytesOf(mail) },
+  ])

@@ -3,14 +3,21 @@ import { fail, invalid, type Problems } from "../core/errors"
 import { newId } from "../core/ids"
 import type { Caller } from "../identity/caller"
 import { noun } from "../identity/noun"
-import { notOneAddress, parseMailbox } from "../lib/address"
+import { comparable, notOneAddress, parseMailbox } from "../lib/address"
 import type { Reader, Tx } from "../store/store"
 import * as accounts from "../tenancy/accounts"
 import * as webhooks from "../webhooks/webhooks"
-import { refuseLoop } from "./route-loops"
-import { comparableMatch, type InboundRoute, type RouteRule } from "./route-match"
+import { MOST_HOPS, wasForwardedFrom } from "./forward"
+import {
+  comparableMatch,
+  type InboundRoute,
+  inOrder,
+  matching,
+  type RouteRule,
+  readRoutes,
+} from "./route-match"
 import type * as schemas from "./schemas"
-import { inboundRoutes, type RouteAction } from "./tables"
+import { type InboundRow, inboundRoutes, type RouteAction } from "./tables"
 
 /** Routes of one project: every mail asks a few of them by name, but people read them all. */
 const MOST_ROUTES = 1000
@@ -117,4 +124,43 @@ async function targetOf(db: Reader, { project_id, action, target }: RouteRule) {
   const mailbox = parseMailbox(target)
   if (!mailbox) throw invalid("target", "invalid_email", notOneAddress(target))
   return mailbox.email
+}
+
+// Mail that comes back is stopped when it arrives (`wasForwarded`), because others may send it back. What the routes
+// of one project alone show is refused before.
+
+/** The forward routes that mail to an address goes through, one after the other. */
+function forwardsOf(routes: readonly RouteRule[], address: string): RouteRule[] {
+  const way: RouteRule[] = []
+  let at: string | null = address
+  while (at !== null && way.length < MOST_HOPS) {
+    const route: RouteRule | undefined = matching(routes, comparable(at))
+    if (route?.action !== "forward" || way.includes(route)) break
+    way.push(route)
+    at = route.target
+  }
+  return way
+}
+
+/** Throws 422 where what the route forwards would come back to it. */
+export async function refuseLoop(db: Reader, route: RouteRule): Promise<void> {
+  const { action, target, id, project_id, match_to } = route
+  if (action !== "forward" || target === null) return
+  const others = (await readRoutes(db, project_id)).filter((one) => one.id !== id)
+  const way = forwardsOf(inOrder<RouteRule>([...others, route]), target)
+  const back = way.findIndex((one) => one.id === id)
+  if (back < 0) return
+  const by = way.slice(0, back).map((one) => `the route for ${one.match_to} to ${one.target}`)
+  const through = by.length > 0 ? `, then by ${by.join(", by ")}` : ""
+  const said = `Mail to ${match_to} would come back for ever: it is forwarded to ${target}${through}. That is an address of this route again.`
+  throw invalid("target", "invalid", said)
+}
+
+/** Throws 422 where a forward of this mail would bring it back to the address that it came to. */
+export async function refuseReturn(db: Reader, row: InboundRow, to: string): Promise<void> {
+  const ends = forwardsOf(await readRoutes(db, row.project_id), to).map(({ target }) => target)
+  const addresses = [to, ...ends.flatMap((end) => end ?? [])].map(comparable)
+  if (!addresses.includes(row.to_email) && !wasForwardedFrom(row, comparable(to))) return
+  const said = `A forward to ${to} would bring this mail back: it came to ${row.to_email}, or it was forwarded from there before.`
+  throw invalid("to", "invalid", said)
 }

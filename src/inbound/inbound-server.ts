@@ -1,10 +1,19 @@
+import { eq } from "drizzle-orm"
 import type { Blobs } from "../core/blobs"
 import { faultOf } from "../core/faults"
 import { newId } from "../core/ids"
 import { log } from "../core/log"
+import type { Secrets } from "../core/secrets"
+import { millis } from "../core/time"
+import { EMAIL_ID_HEADER, readEmailIdHeader, readLocalPart } from "../emails/token-addresses"
+import { RateWindows } from "../http/rate-limits"
+import { accounts, projects } from "../identity/tables"
 import { enqueueAll } from "../jobs/jobs"
 import { PRIORITIES } from "../jobs/work-item"
 import { comparable, domainOf } from "../lib/address"
+import { subscriberOf } from "../lib/ip-ranges"
+import { limitsOf } from "../plans/plans"
+import { MB, storedTotal } from "../plans/stored-bytes"
 import {
   type MailServerOptions,
   type MailSession,
@@ -13,8 +22,11 @@ import {
   SmtpReplyError,
 } from "../smtp/mail-session"
 import { Batcher } from "../store/batcher"
+import { cached } from "../store/cached"
 import { inserter } from "../store/statements"
-import type { Store, Tx } from "../store/store"
+import type { Reader, Store, Tx } from "../store/store"
+import { firstProject } from "../tenancy/setup"
+import { notifyOfShare, passedShare } from "../tenancy/stored-share"
 import {
   type AddressParts,
   type InboundTarget,
@@ -22,12 +34,8 @@ import {
   isProof,
   isReportAddress,
 } from "./addresses"
-import { arrivedMailsOf } from "./arrived-mail"
-import { costOf, DeliveringShares } from "./delivering-shares"
+import { arrivedMailsOf, inboundProcess } from "./arrived-mail"
 import type { MailVerdicts } from "./mail-verdicts"
-import { inboundProcess } from "./process-job"
-import { requireSpace } from "./project-space"
-import { MOST_REPORT_BYTES, quotesProof } from "./quoted-proof"
 import { keepRaw, type StoredRaw } from "./raw-mail"
 import { type InboundRow, inboundEmails, inboundFiles, inboundRaws } from "./tables"
 import { dmarcRefusal, type VerdictTools, verify } from "./verdicts"
@@ -83,7 +91,7 @@ export function inboundHandlers(parts: InboundServerParts): Handlers {
       if (!is_proven && !shares.hasRoom(address, cost)) throw shares.refusal(address)
       shares.count(address, cost)
       try {
-        const verdicts = parts.enforces_dmarc() ? await judged(parts, mail, session) : undefined
+        const verdicts = parts.enforces_dmarc() ? await verified(parts, mail, session) : undefined
         const trace = traceOf(mail, session, hosts[0] ?? "")
         const ids = await kept(async () => {
           const stored = await keepRaw(parts.inbound_blobs, [trace, mail.raw], found.length)
@@ -122,7 +130,7 @@ async function targetsOf(parts: AddressParts, to: string[]): Promise<TakenRecipi
   return [...taken.values()]
 }
 
-async function judged(
+async function verified(
   { verdicts: tools }: InboundServerParts,
   { raw, from: mail_from, received_at }: ReceivedMail,
   { address, helo }: MailSession,
@@ -261,3 +269,112 @@ async function kept<Result>(work: () => Promise<Result>): Promise<Result> {
     throw new SmtpReplyError(452, "4.3.1", text)
   }
 }
+
+const HOUR_MS = 3_600_000
+const MINUTE_MS = 60_000
+
+/** What each recipient costs beside the mail: a row, an event, its part of a job. */
+const RECIPIENT_BYTES = 2048
+
+/** The bytes that one mail takes from the share of the address that delivers it. */
+const costOf = (size: number, recipients: number): number => size + recipients * RECIPIENT_BYTES
+
+/**
+ * What each delivering address may store in an hour of the clock (setting `inbound.mb_per_hour`), so that
+ * no stranger fills the disk alone. An IPv6 address counts with its /64. Each node counts for itself.
+ */
+class DeliveringShares {
+  readonly #windows = new RateWindows(HOUR_MS)
+  readonly #bytes_per_hour: () => number
+
+  constructor(bytes_per_hour: () => number) {
+    this.#bytes_per_hour = bytes_per_hour
+  }
+
+  /** Whether these bytes fit into what is left of the share. */
+  hasRoom(address: string, bytes: number): boolean {
+    return this.#windowOf(address).used + bytes <= this.#bytes_per_hour()
+  }
+
+  /** Counts what is about to be stored. Negative bytes give back what was not. */
+  count(address: string, bytes: number): void {
+    const window = this.#windowOf(address)
+    window.used = Math.max(0, window.used + bytes) // what is given back may be of the hour before
+  }
+
+  /** The reply to mail beyond the share. */
+  refusal(address: string): SmtpReplyError {
+    const minutes = Math.ceil((this.#windowOf(address).ends - millis()) / MINUTE_MS)
+    const megabytes = Math.floor(this.#bytes_per_hour() / 1024 ** 2)
+    const text = `${address} may store ${megabytes} MB an hour here, and this mail is beyond that. Try again in ${minutes} min`
+    return new SmtpReplyError(452, "4.2.2", refusalText("rate_limit_exceeded", text))
+  }
+
+  #windowOf(address: string) {
+    return this.#windows.of(subscriberOf(address))
+  }
+}
+
+/** How long another node may go on believing what this one knows to have changed. */
+const TRUSTED_MS = 1000
+
+/**
+ * Throws 452 4.2.2 where the project stores all that its plan allows, and tells its owners when that comes
+ * near. Without a project it is the first one, which the mail to the instance itself belongs to.
+ */
+export async function requireSpace(store: Store, project_id = ""): Promise<void> {
+  const { read } = store
+  const owner = await known(read, project_id, () => ownerOf(read, project_id), TRUSTED_MS)
+  const limit_mb = owner ? limitsOf(owner).stored_mb : null
+  if (!owner || limit_mb === null) return
+  const share = { ...owner, limit_mb }
+  const total = await storedTotal(read, owner.project_id)
+  if (passedShare(share, total.used) > total.told) {
+    await store.tx((tx) => notifyOfShare(tx, share, total))
+  }
+  if (total.used < limit_mb * MB) return
+  const text = "The storage of the recipient is full. Try again later"
+  throw new SmtpReplyError(452, "4.2.2", refusalText("plan_limit_exceeded", text))
+}
+
+type Owner = Awaited<ReturnType<typeof ownerOf>>
+
+/** It is asked for each recipient. */
+const known = cached<Owner>({ tables: ["accounts", "projects"] })
+
+async function ownerOf(read: Reader, given: string) {
+  const project_id = given === "" ? (await firstProject(read))[0]?.project_id : given
+  if (project_id === undefined) return undefined
+  const { id: account_id, plan, limits } = accounts
+  const [row] = await read
+    .select({ account_id, plan, limits })
+    .from(projects)
+    .innerJoin(accounts, eq(accounts.id, projects.account_id))
+    .where(eq(projects.id, project_id))
+  return row && { ...row, project_id }
+}
+
+/** A larger mail is no report of a complaint: those return the header of a message, or all of a letter. */
+export const MOST_REPORT_BYTES = 1024 * 1024
+
+/** A report names its message once or twice. */
+const MOST_LOOKS = 20
+
+const ADDRESS = /\b([br]\+[a-z2-7]{42})@/gi
+const MARKED = new RegExp(`^${EMAIL_ID_HEADER}:[ \\t]*([^\\r\\n]{1,100})`, "gim")
+
+/**
+ * Whether the bytes of a mail name a message of ours with a right MAC, as a complaint does that returns the
+ * header of the message. What the mail is, only reading it says.
+ */
+function quotesProof(secrets: Secrets, raw: Uint8Array): boolean {
+  if (raw.length > MOST_REPORT_BYTES) return false
+  const text = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString("latin1")
+  return (
+    firstOf(text, ADDRESS).some((local) => readLocalPart(secrets, local) !== undefined) ||
+    firstOf(text, MARKED).some((value) => readEmailIdHeader(secrets, value) !== undefined)
+  )
+}
+
+const firstOf = (text: string, pattern: RegExp): string[] =>
+  [...text.matchAll(pattern).take(MOST_LOOKS)].map(([, found = ""]) => found)

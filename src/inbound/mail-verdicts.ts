@@ -1,7 +1,7 @@
 import type { DmarcResult } from "./dmarc"
 import { NO_CHAIN } from "./header-rows"
 import type { SpfResult } from "./sender-policy"
-import type { ArcResult, DkimResult, JudgedSignatures } from "./signatures"
+import type { ArcResult, DkimResult, SignatureVerdicts } from "./signatures"
 
 type MailVerdict = "pass" | "fail" | "none" | "temperror"
 
@@ -31,7 +31,7 @@ interface VerdictDetail {
 }
 
 /** What a thread would say of a mail that has no signature and no ARC field. */
-export const UNSIGNED: JudgedSignatures = {
+export const UNSIGNED: SignatureVerdicts = {
   dkim: [],
   arc: { result: "none", sealers: [], reason: NO_CHAIN },
 }

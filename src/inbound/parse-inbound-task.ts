@@ -1,9 +1,8 @@
 import { type Blobs, blobsIn } from "../core/blobs"
 import type { Mailbox } from "../lib/address"
 import { readAddressList } from "../lib/address-list"
-import { autoSubmitted } from "../lib/auto-reply"
+import { autoSubmitted, classify, type MailKind } from "../lib/auto-reply"
 import { returnedHeaders } from "../lib/dsn"
-import { classify, type MailKind } from "../lib/mail-kind"
 import { countFields, encodedFields } from "../lib/mail-text"
 import {
   contentOf,
@@ -17,8 +16,7 @@ import { firstOf, type HeaderLists, seenMail } from "../lib/seen-mail"
 import { strippedText } from "../lib/stripped-text"
 import { textFromHtml } from "../lib/text-from-html"
 import { isTooLong } from "./inbound-record"
-import { type SpamScore, spamScore } from "./spam-score"
-import type { SpamVerdicts } from "./spam-signs"
+import { type SpamScore, type SpamVerdicts, spamScore } from "./spam-score"
 import type { InboundContent, InboundFile, StoredElsewhere } from "./tables"
 import { type MailSource, wholeMail } from "./verify-task"
 

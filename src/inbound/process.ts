@@ -2,16 +2,21 @@ import { and, eq, inArray } from "drizzle-orm"
 import { linkOfLocalPart } from "../consents/unsubscribe-links"
 import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
+import { ownerOfDomain } from "../domains/receiving"
 import type { NewEvent } from "../events/emit"
 import type { JobHandler, JobResult } from "../jobs/jobs"
 import { ageSeconds } from "../jobs/work-rows"
 import { comparable } from "../lib/address"
+import type { FeedbackReport } from "../lib/arf"
+import type { Dsn } from "../lib/dsn"
+import { bounceSubtype, type DsnRecipient } from "../lib/dsn-recipient"
 import type { LateFact } from "../messages/settle"
-import { isOpen } from "../messages/status-changes"
+import { isOpen, type Message } from "../messages/status-changes"
 import { bumpAll } from "../store/counters"
 import { idList, isAmong } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
+import { firstProject } from "../tenancy/setup"
 import { inboundTarget } from "./addresses"
 import { arrivedMailsOf } from "./arrived-mail"
 import {
@@ -24,12 +29,10 @@ import {
 } from "./correlate"
 import { fileUrl } from "./file-tokens"
 import { recordInEvent } from "./inbound-record"
+import { totalsOf } from "./inbound-retention"
 import type { ReadMail } from "./parse-inbound-task"
 import { finishAll, isPlain, type ProcessedMail } from "./processed-mail"
 import { type MailReaderParts, readStoredMail, type StoredMail } from "./read-mail"
-import { totalsOf } from "./received-totals"
-import { factsOfComplaint, factsOfDsn } from "./report-facts"
-import { ownerOfReport } from "./report-owner"
 import { type Decision, decide, type RouteParts } from "./route-action"
 import { type InboundKind, type InboundRow, inboundEmails, type ParsedInbound } from "./tables"
 
@@ -260,4 +263,96 @@ function eventOf(parts: ProcessParts, row: InboundRow, { content }: ReadMail): N
   const inbound = recordInEvent(row, content, urlOf)
   const data = { message_id: id, recipient_email, timestamp, inbound }
   return { account_id, project_id, subject_id: id, type: "email.received", data }
+}
+
+type Reported = Pick<Message, "recipients">
+
+/** What a delivery status notification says of the recipients of a message (contract 22, section 3). */
+const factsOfDsn = (message: Reported, { recipients }: Dsn): LateFact[] =>
+  recipients.flatMap((one): LateFact[] => {
+    const address = meant(message, [one.email, one.final_email])
+    const fact = address && factOf(one, address)
+    return fact ? [fact] : []
+  })
+
+/** The recipient of ours that a report means. The only one there is may have had its mail forwarded. */
+function meant({ recipients }: Reported, named: (string | null)[]): string | undefined {
+  const known = new Map(recipients.map(({ email }) => [comparable(email), email]))
+  for (const email of named) {
+    const found = email === null ? undefined : known.get(comparable(email))
+    if (found !== undefined) return found
+  }
+  return recipients.length === 1 ? recipients[0]?.email : undefined
+}
+
+function factOf(one: DsnRecipient, address: string): LateFact | undefined {
+  const detail = detailOf(one)
+  if (one.action === "delivered") return { type: "delivered", address, detail }
+  const bounce_subtype = bounceSubtype(one)
+  if (one.action === "delayed") {
+    const bounce_type = "Transient"
+    return { type: "soft_bounced", address, bounce_type, bounce_subtype, detail }
+  }
+  if (one.action !== "failed") return undefined // relayed and expanded settle nothing
+  const message = one.diagnostic ?? one.status ?? "The report gives no reason."
+  const error = { code: "bounced", message }
+  return {
+    ...{ type: "bounced", address, bounce_type: "Permanent", bounce_subtype },
+    ...{ detail, error },
+  }
+}
+
+function detailOf({ status, diagnostic, remote_mta }: DsnRecipient) {
+  const [, code] = /^([245]\d\d)(?![\d.])/.exec(diagnostic ?? "") ?? []
+  return {
+    smtp_code: code === undefined ? null : Number(code),
+    enhanced_code: status,
+    mx: remote_mta,
+    tls: null,
+    response: diagnostic,
+  }
+}
+
+/** What a complaint says. Most providers hide the address that complained: then it is the `to` recipient. */
+function factsOfComplaint(message: Reported, arf: FeedbackReport): LateFact[] {
+  const known = arf.original_recipients.map((email) => meant(message, [email]))
+  const [first] = message.recipients
+  const emails = known.filter((email) => email !== undefined)
+  const all = emails.length > 0 ? emails : first ? [first.email] : []
+  return [...new Set(all)].map((address) => ({
+    type: "complained",
+    address,
+    complaint_feedback_type: arf.feedback_type,
+  }))
+}
+
+interface ReportOwner {
+  account_id: string
+  project_id: string
+}
+
+/**
+ * The project of a mail to an address of the instance: that of the message which a complaint returns,
+ * or the one that verified the domain of a report. All other mail is the operator's: it goes to the
+ * oldest project. Undefined where there is no project at all.
+ */
+async function ownerOfReport(
+  { read, secrets }: { read: Reader; secrets: Secrets },
+  { kind, returned }: Pick<ReadMail, "kind" | "returned">,
+): Promise<ReportOwner | undefined> {
+  if (kind.kind === "complaint") {
+    const id = provenIn(secrets, returned ?? {}, kind.arf.original_mail_from)
+    const message = id === undefined ? undefined : await messageById(read, id)
+    if (message) return message
+  }
+  const domain = reportedDomain(kind)
+  const owner = domain ? await ownerOfDomain(read, domain.toLowerCase()) : undefined
+  if (owner) return owner
+  const [first] = await firstProject(read)
+  return first
+}
+
+function reportedDomain(kind: ReadMail["kind"]): string | null {
+  if (kind.kind === "tls_report") return kind.report.policies[0]?.policy_domain ?? null
+  return kind.kind === "dmarc_report" && "domain" in kind.report ? kind.report.domain : null
 }

@@ -3,7 +3,13 @@ import type { Blobs } from "../core/blobs"
 import { fitsInRows } from "../emails/submitted"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
-import { type InboundRow, inboundRaws } from "./tables"
+import {
+  type InboundContent,
+  type InboundRow,
+  inboundContents,
+  inboundRaws,
+  type StoredElsewhere,
+} from "./tables"
 import type { MailSource } from "./verify-task"
 
 /** A raw message as its rows name it. */
@@ -59,3 +65,26 @@ const findRaw = prepared({ inbound_id: inboundRaws.inbound_id }, (db: Reader, sl
     .from(inboundRaws)
     .where(eq(inboundRaws.inbound_id, slot.inbound_id)),
 )
+
+const NOTHING: InboundContent = { text_body: null, html_body: null, stripped_text: null }
+
+/** The bodies of a received mail, wherever they are stored. All are null before it is processed. */
+export async function mailContent(
+  db: Reader,
+  inbound_blobs: Blobs,
+  inbound_id: string,
+): Promise<InboundContent> {
+  const wanted = eq(inboundContents.inbound_id, inbound_id)
+  const [row] = await db.select().from(inboundContents).where(wanted)
+  return row ? wholeContent(inbound_blobs, row.content) : NOTHING
+}
+
+/** The bodies themselves, where they are in a file as well. */
+export async function wholeContent(
+  inbound_blobs: Blobs,
+  content: InboundContent | StoredElsewhere,
+): Promise<InboundContent> {
+  if (!("sha256" in content)) return content
+  const bytes = await inbound_blobs.get(content.sha256)
+  return bytes ? (JSON.parse(Buffer.from(bytes).toString()) as InboundContent) : NOTHING
+}

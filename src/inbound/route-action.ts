@@ -11,7 +11,7 @@ import { deliveryOf, plan } from "../webhooks/route-events"
 import { webhooks } from "../webhooks/tables"
 import { forwardOf, wasForwarded } from "./forward"
 import { ownAddress } from "./inbound-reply"
-import { wholeContent } from "./mail-content"
+import { wholeContent } from "./raw-mail"
 import { routeFor } from "./route-match"
 import type { InboundContent, InboundRow, StoredElsewhere } from "./tables"
 

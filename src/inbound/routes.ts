@@ -10,7 +10,16 @@ import { Accepted, acceptedTop, SEND_ERRORS } from "../emails/schemas"
 import { download, rawMessage } from "../http/download"
 import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import { type Cursors, comparableFilters, datesOf, listPage, readTime } from "../http/page"
+import { nounRows } from "../http/noun-rows"
+import {
+  type Cursors,
+  comparableFilters,
+  datesOf,
+  type ListParts,
+  listPage,
+  pageQuery,
+  readTime,
+} from "../http/page"
 import { type AnyRoute, type Call, type Method, projectRow, route } from "../http/route"
 import type { ServerHealth } from "../http/server-health"
 import type { Mailbox } from "../lib/address"
@@ -22,9 +31,9 @@ import { fileUrl, readFileToken } from "./file-tokens"
 import { forwardOf, readForward } from "./forward"
 import * as inbound from "./inbound-emails"
 import { ownAddress, readReply, replyTo } from "./inbound-reply"
-import { inboundRouteRoutes } from "./inbound-routes"
-import { mailContent } from "./mail-content"
-import { refuseReturn } from "./route-loops"
+import * as routes from "./inbound-route"
+import { refuseReturn } from "./inbound-route"
+import { mailContent } from "./raw-mail"
 import * as schemas from "./schemas"
 
 const REPLY_LIMIT_BYTES = 15_728_640
@@ -260,3 +269,46 @@ const changeRoutes = ({ store, secrets, link_base }: InboundParts): AnyRoute[] =
     },
   }),
 ]
+
+const ROUTES = "/v1/inbound-routes"
+const ROUTE = `${ROUTES}/{route_id}`
+
+/** What a project does with mail to some of its addresses. */
+const inboundRouteRoutes = (parts: ListParts): AnyRoute[] => {
+  const scopes = ["inbound:read", "inbound:write"] as const
+  const rows = nounRows(routes.inboundRoute, schemas.InboundRoute, scopes, parts)
+  return [
+    rows.list(ROUTES, {
+      summary: "List the routes of received mail, newest first",
+      description: "Of the routes that match an address, the lowest `priority` decides.",
+      query: pageQuery({}),
+    }),
+    rows.create(ROUTES, {
+      summary: "Make a route for received mail",
+      description:
+        "`webhook` sends the event to one endpoint or to all, `forward` sends the mail to another address, and `drop` keeps the mail without an event. 422 also means that forwarded mail would come back to this route.",
+      body: schemas.NewInboundRoute,
+      example: { match: { to: "support+*@in.example.com" }, action: "webhook" },
+      read: routes.readNewRoute,
+      errors: ["conflict", "webhook_not_found", "invalid_email"],
+      create: routes.create,
+    }),
+    rows.get(ROUTE, {
+      summary: "Show one route",
+      description: "The addresses, the action and the priority.",
+    }),
+    rows.change(ROUTE, {
+      summary: "Change a route",
+      description: "Fields that are absent stay as they are. A new action needs its own target.",
+      body: schemas.InboundRouteChange,
+      example: { priority: 10 },
+      read: routes.readRouteChange,
+      errors: ["conflict", "webhook_not_found", "invalid_email"],
+      change: routes.update,
+    }),
+    rows.remove(ROUTE, {
+      summary: "Delete a route",
+      description: "Mail to its addresses is treated by the other routes, or by the default.",
+    }),
+  ]
+}

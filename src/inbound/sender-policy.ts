@@ -16,7 +16,7 @@ export interface SpfSender {
 export interface SpfResult {
   /** The words of RFC 7208 2.6. */
   result: "pass" | "fail" | "softfail" | "neutral" | "none" | "permerror" | "temperror"
-  /** The domain that was judged: of MAIL FROM, or the HELO name where MAIL FROM is empty. */
+  /** The domain that was asked: of MAIL FROM, or the HELO name where MAIL FROM is empty. */
   domain: string
   /** Terms that asked DNS, of which RFC 7208 4.6.4 allows ten. */
   lookups: number

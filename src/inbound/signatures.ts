@@ -11,10 +11,16 @@ import {
 import { millisFrom } from "../core/time"
 import { relaxedParts, simpleParts } from "../lib/dkim"
 import { answering, type DnsAnswers, type DnsQuestion, UNKNOWN } from "./dns-answers"
-import { HEAD_BYTES, headerRows, type MailHeader, NO_CHAIN } from "./header-rows"
-import { authorsOf, type MailAuthors } from "./mail-authors"
+import {
+  authorsOf,
+  HEAD_BYTES,
+  headerRows,
+  type MailAuthors,
+  type MailHeader,
+  NO_CHAIN,
+} from "./header-rows"
 
-/** Only the first (newest) ones are judged. Real mail has one to four. */
+/** Only the first (newest) ones are verified. Real mail has one to four. */
 const MAX_SIGNATURES = 10
 
 /** RFC 8617 4.2.1: 50 sets of three fields. One more is a broken chain, and mailauth says so. */
@@ -55,11 +61,11 @@ export interface ReadHeader {
   authors: MailAuthors | null
   /** 0 to 99, the same for the same header: for policies that hold for a part of the mail. */
   sample: number
-  /** It has no field of DKIM or ARC, so that there is nothing to judge. */
+  /** It has no field of DKIM or ARC, so that there is nothing to verify. */
   is_unsigned: boolean
 }
 
-export interface JudgedSignatures {
+export interface SignatureVerdicts {
   dkim: DkimResult[]
   arc: ArcResult
 }
@@ -105,7 +111,7 @@ function keyName({ signingDomain, selector }: { signingDomain: string; selector:
 }
 
 /**
- * DKIM (RFC 6376, 8301, 8463) and ARC (RFC 8617) of a whole message, judged as of `now`. What DNS
+ * DKIM (RFC 6376, 8301, 8463) and ARC (RFC 8617) of a whole message, verified as of `now`. What DNS
  * has not been asked for is put into `missing`, and then the result is worth nothing yet.
  */
 export async function validateSignatures(
@@ -113,20 +119,20 @@ export async function validateSignatures(
   now: Date,
   answers: DnsAnswers,
   missing: DnsQuestion[],
-): Promise<JudgedSignatures> {
+): Promise<SignatureVerdicts> {
   const header = headerRows(raw)
   const { verifier, refused, resolver } = await verifierOf(header, answers, missing, now)
   hashBody(verifier, raw.subarray(header.body_at))
   await verifier.finalChunk()
   const authors = header.rows.filter(({ key }) => key === "from").length
   const fields = verifier.signatureHeaders.filter(({ type }) => type === "DKIM")
-  const judged = verifier.results.flatMap((result, at) =>
+  const verified = verifier.results.flatMap((result, at) =>
     result.status.result === "none"
       ? []
       : dkimResult(result, sureFault(result, fields[at], authors, now)),
   )
   return {
-    dkim: [...judged, ...refused.dkim],
+    dkim: [...verified, ...refused.dkim],
     arc: refused.arc ?? (await arcResult(verifier, resolver, authors, now)),
   }
 }
@@ -191,7 +197,7 @@ function isWhole(field: SignatureField | undefined, authors: number): boolean {
 
 interface RefusedFields {
   dkim: DkimResult[]
-  /** The result of a chain that is not judged. */
+  /** The result of a chain that is not verified. */
   arc: ArcResult | undefined
 }
 
@@ -210,8 +216,8 @@ async function verifierOf(
     minBitLength: MIN_KEY_BITS,
     curTime: now,
   })
-  const { judged, refused } = withinLimits(header)
-  await verifier.messageHeaders({ parsed: judged })
+  const { readable, refused } = withinLimits(header)
+  await verifier.messageHeaders({ parsed: readable })
   // It reads the signatures from the few rows, and verifies them against all.
   verifier.headers = { parsed: header.rows }
   return { verifier, refused, resolver }
@@ -237,7 +243,7 @@ function withinLimits({ rows, too_large }: MailHeader) {
     dkim: too_large ? [failed(HIDDEN)] : left.map((row) => failed(why(row))),
     arc: isLarge && arc.length > 0 ? chain : undefined,
   }
-  return { judged: [...taken, ...(isLarge ? [] : arc.slice(0, MAX_ARC_FIELDS))], refused }
+  return { readable: [...taken, ...(isLarge ? [] : arc.slice(0, MAX_ARC_FIELDS))], refused }
 }
 
 const HIDDEN = "The header is too large, so its signatures were not judged."

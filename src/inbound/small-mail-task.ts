@@ -5,15 +5,15 @@ import { type ReadMail, readInbound } from "./parse-inbound-task"
 import { evaluateSpf, type SpfSender } from "./sender-policy"
 import { readHeader, validateSignatures } from "./signatures"
 
-/** A small mail that is judged and read in one go. */
+/** A small mail that is verified and read in one go. */
 export interface SmallMail {
   raw: Uint8Array
   sender: SpfSender
-  /** When it came, in milliseconds since 1970: signatures are judged as of that time. */
+  /** When it came, in milliseconds since 1970: signatures are verified as of that time. */
   now: number
   /** What DNS said until now. */
   answers: DnsAnswers
-  /** Where it was judged when it came. */
+  /** Where it was verified when it came. */
   verdicts: VerdictWords | null
   /** The folder of the blobs, where files are put. */
   blobs_dir: string
@@ -24,7 +24,7 @@ export interface ReadSmallMail {
   verdicts: VerdictWords
 }
 
-/** What DNS has to be asked for before the mail can be judged, or the mail, or that it is a hard one. */
+/** What DNS has to be asked for before the mail can be verified, or the mail, or that it is a hard one. */
 export type SmallMailResult = { missing: DnsQuestion[] } | ReadSmallMail | { failed: string }
 
 /** For a thread. What goes wrong with one mail is told beside what became of the others. */
@@ -37,7 +37,7 @@ export async function readSmallMails(list: SmallMail[]): Promise<SmallMailResult
 async function readSmallMail(given: SmallMail): Promise<SmallMailResult> {
   try {
     const missing: DnsQuestion[] = []
-    const verdicts = given.verdicts ?? (await judged(given, missing))
+    const verdicts = given.verdicts ?? (await verdictsOf(given, missing))
     if (missing.length > 0) return { missing }
     const { raw, sender, blobs_dir } = given
     const { mail_from } = sender
@@ -49,7 +49,7 @@ async function readSmallMail(given: SmallMail): Promise<SmallMailResult> {
 }
 
 /** As `verify`. What DNS has not been asked for is put into `missing`, and then the result is worth nothing yet. */
-async function judged(
+async function verdictsOf(
   { raw, sender, now, answers }: SmallMail,
   missing: DnsQuestion[],
 ): Promise<VerdictWords> {

@@ -7,7 +7,7 @@ import { askWithHosts, type DnsAsker, hostType, openDnsAsker, spfQuestion } from
 import { HEAD_BYTES } from "./header-rows"
 import { type MailVerdicts, summary, UNSIGNED } from "./mail-verdicts"
 import type { SpfResult, SpfSender } from "./sender-policy"
-import type { JudgedSignatures, ReadHeader } from "./signatures"
+import type { ReadHeader, SignatureVerdicts } from "./signatures"
 import type { MailSource, VerifyStep, VerifyStepResult } from "./verify-task"
 
 /** After that time nothing is asked any more: what is not known yet is a `temperror`. */
@@ -31,7 +31,7 @@ export interface MailArrival {
   helo: string
   /** Empty for the null sender. */
   mail_from: string
-  /** ISO 8601. Signatures are judged as of that time; without it, as of now. */
+  /** ISO 8601. Signatures are verified as of that time; without it, as of now. */
   received_at?: string
 }
 
@@ -124,8 +124,8 @@ async function signaturesOf(
   now: number,
   workers: Workers,
   asker: DnsAsker,
-): Promise<JudgedSignatures> {
-  const timed_out = (): JudgedSignatures => ({
+): Promise<SignatureVerdicts> {
+  const timed_out = (): SignatureVerdicts => ({
     dkim: [
       {
         result: "temperror",
@@ -140,7 +140,7 @@ async function signaturesOf(
   })
   return settled(asker, timed_out, async (answers) => {
     const copy = mail instanceof Uint8Array ? await copyOf(mail) : mail
-    return run<JudgedSignatures>(
+    return run<SignatureVerdicts>(
       workers,
       { step: "signatures", mail: copy, now, answers },
       timed_out,

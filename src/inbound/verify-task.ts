@@ -3,9 +3,9 @@ import type { DnsAnswers, DnsQuestion } from "./dns-answers"
 import { HEAD_BYTES } from "./header-rows"
 import { evaluateSpf, type SpfResult, type SpfSender } from "./sender-policy"
 import {
-  type JudgedSignatures,
   type ReadHeader,
   readHeader,
+  type SignatureVerdicts,
   validateSignatures,
 } from "./signatures"
 
@@ -30,7 +30,7 @@ export const wholeMail = async (mail: MailSource): Promise<Uint8Array> =>
 /** One step of `verify`, for a thread. It never waits for the network. */
 export async function verifyStep(
   given: VerifyStep,
-): Promise<VerifyStepResult<ReadHeader | JudgedSignatures | SpfResult>> {
+): Promise<VerifyStepResult<ReadHeader | SignatureVerdicts | SpfResult>> {
   const missing: DnsQuestion[] = []
   if (given.step === "header") return { missing, value: await readHeader(await head(given.mail)) }
   if (given.step === "spf") {

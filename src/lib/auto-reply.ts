@@ -1,4 +1,8 @@
+import { type FeedbackReport, isComplaint, isFailureReport, readArf } from "./arf"
+import { type DmarcReport, readDmarcReport } from "./dmarc-report"
+import { type Dsn, readDsn } from "./dsn"
 import { firstOf, type SeenMail } from "./seen-mail"
+import { readTlsReport, type TlsReport } from "./tls-report"
 
 /** RFC 3834, 5: `auto-replied`, `auto-generated`, `auto-notified` …; null for `no` and without it. */
 export function autoSubmitted({ headers }: SeenMail): string | null {
@@ -25,7 +29,7 @@ const ANSWERING = [
  * others for silence (`X-Auto-Response-Suppress`), so that field counts only beside a subject or sender
  * that looks like an answer.
  */
-export function isAutoReply(mail: SeenMail): boolean {
+function isAutoReply(mail: SeenMail): boolean {
   const { headers } = mail
   const said = autoSubmitted(mail)
   if (said === "auto-replied" || said === "auto-notified") return true
@@ -45,13 +49,13 @@ const isReceipt = ({ headers, parts }: SeenMail): boolean =>
   parts.some(({ content_type }) => content_type.endsWith("disposition-notification"))
 
 /** Written by a program, though nobody's answer: no sender to answer to, or RFC 3834 says so. */
-export const isGenerated = (mail: SeenMail): boolean =>
+const isGenerated = (mail: SeenMail): boolean =>
   mail.envelope_from === "" ||
   autoSubmitted(mail) !== null ||
   firstOf(mail.headers, "x-fc-machinegenerated").toLowerCase() === "true"
 
 /** A mailing list or a newsletter of one (RFC 2919, RFC 2369). */
-export function isList({ headers }: SeenMail): boolean {
+function isList({ headers }: SeenMail): boolean {
   if (headers["list-id"] || headers["list-post"] || headers["mailing-list"]) return true
   if (headers["x-mailing-list"]) return true
   return /^list\b/i.test(firstOf(headers, "precedence"))
@@ -111,3 +115,30 @@ const SUBJECT = new RegExp(
     .join("|"),
   "iu",
 )
+
+/** What a received mail is, with what it reports. `other` is what a person wrote to someone. */
+export type MailKind =
+  | { kind: "bounce"; dsn: Dsn }
+  | { kind: "complaint"; arf: FeedbackReport }
+  | { kind: "dmarc_report"; report: DmarcReport | FeedbackReport }
+  | { kind: "tls_report"; report: TlsReport }
+  | { kind: "auto_reply" | "list" | "other" }
+
+/**
+ * Reports come first, because their writers also mark them as automatic. An answer of a program comes
+ * before the list, whose fields some of them repeat. Never throws.
+ */
+export function classify(mail: SeenMail): MailKind {
+  const arf = readArf(mail)
+  if (arf && isComplaint(arf)) return { kind: "complaint", arf }
+  if (arf && isFailureReport(arf)) return { kind: "dmarc_report", report: arf }
+  const dsn = arf ? undefined : readDsn(mail)
+  if (dsn) return { kind: "bounce", dsn }
+  const dmarc = readDmarcReport(mail)
+  if (dmarc) return { kind: "dmarc_report", report: dmarc }
+  const tls = readTlsReport(mail)
+  if (tls) return { kind: "tls_report", report: tls }
+  if (arf || isAutoReply(mail)) return { kind: "auto_reply" }
+  if (isList(mail)) return { kind: "list" }
+  return { kind: isGenerated(mail) ? "auto_reply" : "other" }
+}

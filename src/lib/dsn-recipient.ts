@@ -1,4 +1,4 @@
-import type { RefusalStage } from "./refusal"
+import { type RefusalStage, subtypeOf } from "./refusal"
 
 export type DsnAction = "failed" | "delayed" | "delivered" | "relayed" | "expanded"
 
@@ -26,3 +26,22 @@ const CODE = /(?<![\d.])([245])\.(\d{1,3})\.(\d{1,3})(?![\d.]*\d)/
 /** The enhanced status code in the words of a server (RFC 3463). */
 export const statusIn = (words: string): string | null =>
   CODE.exec(words.slice(0, MOST_WORDS))?.[0] ?? null
+
+/** A permanent refusal of which the report gives no SMTP code. */
+const USUAL_CODE = 550
+
+type ReportedRefusal = Pick<DsnRecipient, "status" | "diagnostic" | "stage">
+
+/**
+ * The `bounce_subtype` of a failed recipient: what the same words would mean as the reply of the
+ * recipient's own server. A report has no SMTP code where its writer is that server; then its status
+ * and words decide.
+ */
+export function bounceSubtype({ status, diagnostic, stage }: ReportedRefusal): string {
+  const words = diagnostic ?? ""
+  const [, said] = /^([45]\d\d)(?![\d.])/.exec(words) ?? []
+  // After days of attempts a 4yz is the last word, too.
+  const code = said === undefined ? USUAL_CODE : Number(said.replace(/^4/, "5"))
+  const text = said === undefined ? `${code} ${words}` : words
+  return subtypeOf({ code, enhanced: status, text }, stage)
+}

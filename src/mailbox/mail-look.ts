@@ -1,7 +1,7 @@
 import { monotonic } from "../core/time"
 import type { Workers } from "../core/workers"
 import { unavailable } from "../http/envelope"
-import { OwnerTurns } from "../lib/owner-turns"
+import { OwnerTurns } from "../lib/semaphore"
 
 /** The other threads stay free for mail that is sent, however heavy the mails are that people look at. */
 const AT_ONCE = 1

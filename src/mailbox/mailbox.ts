@@ -1,10 +1,10 @@
-import { and, eq, inArray, isNotNull, isNull, notInArray, or, type SQL, sql } from "drizzle-orm"
+import { and, eq, inArray, isNotNull, isNull, lt, notInArray, or, type SQL, sql } from "drizzle-orm"
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core"
 import type { Blobs } from "../core/blobs"
 import { fail } from "../core/errors"
-import { isUuid } from "../core/ids"
+import { firstIdAt, isUuid } from "../core/ids"
 import type { Secrets } from "../core/secrets"
-import { now } from "../core/time"
+import { millisFrom, now } from "../core/time"
 import type { Workers } from "../core/workers"
 import type { Page } from "../http/page"
 import { comparable } from "../lib/address"
@@ -344,3 +344,16 @@ export const sealRaw = (secrets: Secrets, { id, raw }: OwnMail): Buffer =>
 /** The bytes as they came. Throws SecretError for another master key or another mail. */
 export const openRaw = (secrets: Secrets, { id, raw }: OwnMail): Buffer =>
   Buffer.from(secrets.open(Buffer.from(raw).toString(), contextOf(id)), "latin1")
+
+/** Mails of one transaction. Their bytes are in the rows, so there are few. */
+const BATCH = 50
+
+/** Removes up to 50 mails of a project that are older than this moment (ISO 8601). Returns how many. */
+export async function purgeMailbox(store: Store, project: string, before: string): Promise<number> {
+  const { id, project_id } = mailboxMails
+  const old = and(eq(project_id, project), lt(id, firstIdAt(millisFrom(before))))
+  const some = store.read.select({ id }).from(mailboxMails).where(old).orderBy(id)
+  const ids = (await some.limit(BATCH)).map((row) => row.id)
+  if (ids.length > 0) await store.tx((tx) => removeByIds(tx, project, ids))
+  return ids.length
+}

@@ -1,6 +1,6 @@
 import { and, eq, inArray, isNull, or } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
-import { closeChain, removeAddressChain } from "../consents/moved-consents"
+import { closeChain, removeAddressChain } from "../consents/consents"
 import { unsubscribeLinks } from "../consents/tables"
 import type { Blobs } from "../core/blobs"
 import { invalid } from "../core/errors"

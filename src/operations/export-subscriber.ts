@@ -1,7 +1,6 @@
 import { and, asc, eq, gt, inArray, type SQL } from "drizzle-orm"
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
-import { shownConsent } from "../consents/consent-chain"
-import type { ConsentRow } from "../consents/consents"
+import { type ConsentRow, shownConsent } from "../consents/consents"
 import { shownUnsubscribe } from "../consents/subscriber-choices"
 import { consents, unsubscribeLinks } from "../consents/tables"
 import type { Blobs } from "../core/blobs"

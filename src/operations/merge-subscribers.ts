@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
-import { moveConsents, requireMovable } from "../consents/moved-consents"
+import { moveConsents, requireMovable } from "../consents/consents"
 import { addUnsubscribes, requireFewUnsubscribes } from "../consents/subscriber-choices"
 import { fail } from "../core/errors"
 import { isYetToCome } from "../fan-out/open-publishes"

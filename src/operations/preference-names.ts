@@ -4,7 +4,7 @@ import type { Reader } from "../store/store"
 import { knownCategories } from "../subscribers/categories"
 import { shownPreferences } from "../subscribers/chosen-preferences"
 import { namesIn, type PreferencesChange, requireKnown } from "../subscribers/preferences-input"
-import { keysAmong } from "../topics/known-topics"
+import { keysAmong } from "../topics/topics"
 
 /** Throws 422 for a category or topic that the project does not have. */
 export async function refuseUnknownNames(

@@ -1,5 +1,5 @@
 import { ApiError } from "../core/errors"
-import { OwnerTurns } from "../lib/owner-turns"
+import { OwnerTurns } from "../lib/semaphore"
 import type { HeavyRead, Reader, Select } from "./store"
 
 /** Reads of one project that wait for the one that runs. */

@@ -1,15 +1,17 @@
+import { type Static, Type as t } from "@sinclair/typebox"
 import { eq } from "drizzle-orm"
 import { fail, invalid } from "../core/errors"
+import { nameText, oneOf, orNull } from "../http/field-schemas"
 import type { Caller } from "../identity/caller"
 import { noun } from "../identity/noun"
 import { projects } from "../identity/tables"
 import { AUDIENCE_CHANNELS } from "../lib/preferences"
-import { nearest, shortened, slugFrom } from "../lib/text"
+import { flag, id, maybe, text, time, word } from "../lib/record-fields"
+import { CATEGORY_SLUG, nearest, shortened, slugFrom } from "../lib/text"
 import { cached } from "../store/cached"
 import { countRows, rowForUpdate } from "../store/rows"
 import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
-import type { CategoryChanges, NewCategory } from "./category-schemas"
 import { categories } from "./tables"
 
 export type CategoryRow = typeof categories.$inferSelect
@@ -114,3 +116,62 @@ async function requireRoom(tx: Tx, project_id: string) {
   const text = `A project has at most ${MOST_CATEGORIES} categories. Delete one first.`
   throw invalid("name", "too_many", text)
 }
+
+const NAME_CHARACTERS = 100
+const DESCRIPTION_CHARACTERS = 500
+
+const CRITICAL = "Whether subscribers cannot end it, and quiet hours do not delay it."
+const DEFAULT = "What holds for subscribers without a choice: `on` or `off`."
+const VISIBILITY = "Whether the preference page shows it: `public` or `private`."
+const CHANNELS = "The channels that it may use at all."
+
+export const Category = t.Object(
+  {
+    id: id(),
+    slug: text("newsletter", "It never changes."),
+    name: text("Newsletter"),
+    description: maybe(text("News of the month.")),
+    critical: flag(false, CRITICAL),
+    default: word(["on", "off"], DEFAULT),
+    visibility: word(["public", "private"], VISIBILITY),
+    channels: t.Array(word(AUDIENCE_CHANNELS), {
+      examples: [[...AUDIENCE_CHANNELS]],
+      description: CHANNELS,
+    }),
+    created_at: time(),
+    updated_at: time(),
+  },
+  { title: "Category" },
+)
+
+const fields = {
+  description: t.Optional(orNull(nameText(DESCRIPTION_CHARACTERS))),
+  critical: t.Optional(t.Boolean({ description: CRITICAL })),
+  default: t.Optional(oneOf("on", "off")),
+  visibility: t.Optional(oneOf("public", "private")),
+  channels: t.Optional(
+    t.Array(oneOf(...AUDIENCE_CHANNELS), {
+      minItems: 1,
+      maxItems: AUDIENCE_CHANNELS.length,
+      description: `${CHANNELS} Default: all four.`,
+    }),
+  ),
+}
+
+export const NewCategoryBody = t.Object({
+  name: nameText(NAME_CHARACTERS),
+  slug: t.Optional(
+    t.String({
+      pattern: CATEGORY_SLUG,
+      description:
+        "1 to 64 lower-case letters, digits, hyphens and underscores. Default: made from the name.",
+    }),
+  ),
+  ...fields,
+})
+
+export const CategoryPatch = t.Object({ name: t.Optional(nameText(NAME_CHARACTERS)), ...fields })
+
+export type NewCategory = Static<typeof NewCategoryBody>
+
+type CategoryChanges = Static<typeof CategoryPatch>

@@ -2,8 +2,7 @@ import { nounRows } from "../http/noun-rows"
 import { type ListParts, pageQuery } from "../http/page"
 import type { AnyRoute } from "../http/route"
 import { refuseUsed } from "../operations/category-use"
-import { category, change, create } from "./categories"
-import { Category, CategoryPatch, NewCategoryBody } from "./category-schemas"
+import { Category, CategoryPatch, category, change, create, NewCategoryBody } from "./categories"
 
 const ALL = "/v1/subscribers/categories"
 const ONE = `${ALL}/{category_id}`

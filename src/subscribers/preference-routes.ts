@@ -6,12 +6,14 @@ import { choose, chooseDefault } from "./chosen-preferences"
 import { find, findForUpdate } from "./find-subscriber"
 import {
   EXAMPLE,
+  mergedPreferences,
   Preferences,
   PreferencesBody,
+  type PreferencesChange,
   Reachability,
   reachabilityQuery,
-} from "./preference-schemas"
-import { mergedPreferences, type PreferencesChange, readPreferences } from "./preferences-input"
+  readPreferences,
+} from "./preferences-input"
 
 interface PreferenceParts {
   store: Store

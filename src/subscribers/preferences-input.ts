@@ -1,11 +1,23 @@
-import type { Static } from "@sinclair/typebox"
+import { type Static, type TSchema, Type as t } from "@sinclair/typebox"
 import { invalid, type Problems } from "../core/errors"
-import { AUDIENCE_CHANNELS, type AudienceChannel, type ChosenPreferences } from "../lib/preferences"
+import {
+  AUDIENCE_CHANNELS,
+  type AudienceChannel,
+  byChannel,
+  type ChosenPreferences,
+} from "../lib/preferences"
+import { flag, maybe, time, word } from "../lib/record-fields"
 import { reservedProblem } from "../lib/reserved-names"
-import { shortened } from "../lib/text"
-import { changedQuietHours, isQuietField, readQuietHours } from "../tenancy/setting-groups"
+import { CATEGORY_SLUG, shortened } from "../lib/text"
+import {
+  changedQuietHours,
+  isQuietField,
+  quietHoursAnswer,
+  quietHoursPatch,
+  readQuietHours,
+} from "../tenancy/setting-groups"
 import { noSuchCategory, UNKNOWN_CATEGORY } from "./categories"
-import type { PreferencesBody } from "./preference-schemas"
+import { DECISION_REASONS } from "./decision"
 
 /** What a request chooses; null forgets a choice. */
 export type PreferencesChange = Static<typeof PreferencesBody>
@@ -141,3 +153,76 @@ function withoutEmpty<Group extends object>(group: Group): Group {
   )
   return Object.fromEntries(full) as Group
 }
+
+const choices = (example: Record<string, boolean>, description: string) =>
+  t.Record(t.String(), t.Boolean(), { examples: [example], description })
+
+const ChannelChoices = t.Object({
+  enabled: flag(true, "Whether the channel is used at all. True where nothing was chosen."),
+  categories: choices({ newsletter: false }, "By slug, only what was chosen."),
+})
+
+export const Preferences = t.Object(
+  {
+    ...byChannel(() => ChannelChoices),
+    topics: t.Record(t.String(), t.Partial(t.Object(byChannel(() => t.Boolean()))), {
+      examples: [{ releases: { email: true } }],
+      description: "By topic key and channel, only what was chosen.",
+    }),
+    workflows: choices({ welcome: true }, "By workflow key, only what was chosen."),
+    quiet_hours: quietHoursAnswer,
+  },
+  { title: "Preferences" },
+)
+
+const choice = t.Union([t.Boolean(), t.Null()])
+
+const group = <Schema extends TSchema>(schema: Schema) => t.Optional(t.Union([schema, t.Null()]))
+
+const FORGET = "Null forgets the choice."
+
+/** What a request gives. */
+export const PreferencesBody = t.Object({
+  ...byChannel(() =>
+    group(
+      t.Object({
+        enabled: t.Optional(t.Union([t.Boolean(), t.Null()], { description: FORGET })),
+        categories: group(t.Record(t.String(), choice, { description: `By slug. ${FORGET}` })),
+      }),
+    ),
+  ),
+  topics: group(
+    t.Record(t.String(), t.Union([t.Object(byChannel(() => t.Optional(choice))), t.Null()]), {
+      description: `By topic key. ${FORGET}`,
+    }),
+  ),
+  workflows: group(t.Record(t.String(), choice, { description: `By workflow key. ${FORGET}` })),
+  quiet_hours: t.Optional(quietHoursPatch),
+})
+
+export const EXAMPLE = {
+  email: { categories: { newsletter: false } },
+  quiet_hours: { start: "21:00", end: "07:00" },
+}
+
+const REACHABILITY_REASONS = ["no_address", ...DECISION_REASONS] as const
+
+const Reach = t.Object({
+  allowed: flag(true),
+  reason: maybe(word(REACHABILITY_REASONS, "Why not, or why later. Null: nothing is against it.")),
+  next_allowed_at: maybe(time("When a message that waits, or the next one, may leave.")),
+})
+
+export const Reachability = t.Object(
+  byChannel(() => Reach),
+  { title: "Reachability" },
+)
+
+export const reachabilityQuery = t.Object({
+  category: t.Optional(
+    t.String({
+      pattern: CATEGORY_SLUG,
+      description: "Ask for messages of this category. Default: without one.",
+    }),
+  ),
+})

@@ -1,4 +1,4 @@
-import { and, eq, inArray } from "drizzle-orm"
+import { and, asc, eq, inArray, isNotNull, lte } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
@@ -8,7 +8,7 @@ import { comparable } from "../lib/address"
 import { bumpAll } from "../store/counters"
 import { forUpdate } from "../store/dialect"
 import { newRowInserter, prepared } from "../store/statements"
-import type { Reader, Tx } from "../store/store"
+import type { Reader, Store, Tx } from "../store/store"
 import { notifyProviders } from "./provider-lists"
 import {
   generalBounces,
@@ -28,7 +28,7 @@ export interface SuppressionScope {
 }
 
 /** Everything that the project sends. */
-export const WHOLE_PROJECT: SuppressionScope = { type: "project", key: null }
+const WHOLE_PROJECT: SuppressionScope = { type: "project", key: null }
 
 /** One address that gets no more messages, or none of one kind. */
 export interface NewSuppression {
@@ -85,7 +85,7 @@ export async function suppressAll(
 }
 
 /** Which suppressions go: of an address, all of them or those of one scope or reason. */
-export interface Unsuppressed {
+interface Unsuppressed {
   channel: SuppressionChannel
   /** In any spelling. */
   address: string
@@ -304,3 +304,29 @@ const findProject = prepared({ project_id: projects.id }, (db: Reader, slot) =>
     .from(projects)
     .where(eq(projects.id, slot.project_id)),
 )
+
+const PURGE_LIMIT = 200
+
+/**
+ * Removes up to 200 suppressions that have expired, and emits `suppression.deleted` for each. They did
+ * not count any more. Returns how many.
+ */
+export async function purgeExpired(store: Store): Promise<number> {
+  const { id, expires_at } = suppressions
+  const over = and(isNotNull(expires_at), lte(expires_at, now()))
+  const old = await store.read.select({ id }).from(suppressions).where(over).limit(PURGE_LIMIT)
+  if (old.length === 0) return 0
+  const ids = old.map((row) => row.id)
+  await store.tx(async (tx) => {
+    const found = tx
+      .select()
+      .from(suppressions)
+      .where(and(inArray(id, ids), over))
+    const rows = await forUpdate(found.orderBy(asc(id)))
+    const projects = Map.groupBy(rows, ({ project_id }) => project_id)
+    for (const owner of [...projects.keys()].sort()) {
+      await removeRows(tx, owner, projects.get(owner) ?? [])
+    }
+  })
+  return old.length
+}

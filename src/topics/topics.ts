@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm"
+import { and, eq, inArray, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import type { Caller } from "../identity/caller"
 import { noun } from "../identity/noun"
@@ -72,7 +72,7 @@ export function change(tx: Tx, caller: Caller, before: TopicRow, changes: TopicC
 }
 
 /** Whether a publish to the topic is not over. */
-export type IsPublishing = (db: Reader, topic: TopicRow) => Promise<boolean>
+type IsPublishing = (db: Reader, topic: TopicRow) => Promise<boolean>
 
 /** Throws 409 `conflict` while a publish runs. The memberships go soon afterwards. */
 export const removeUnless =
@@ -103,3 +103,18 @@ export const removeMembers = (store: Store): JobHandler<{ id: string }> => ({
 /** Parts of keys, names and descriptions. */
 export const searching = (search: string | undefined) =>
   search === undefined ? undefined : sql`${topics.search_key} LIKE ${partOf(search)} ESCAPE '\\'`
+
+/** Which of these keys topics of the project have. */
+export async function keysAmong(
+  db: Reader,
+  project_id: string,
+  keys: readonly string[],
+): Promise<Set<string>> {
+  const possible = keys.filter((key) => KEY.test(key))
+  if (possible.length === 0) return new Set()
+  const rows = await db
+    .select({ key: topics.key })
+    .from(topics)
+    .where(and(eq(topics.project_id, project_id), inArray(topics.key, possible)))
+  return new Set(rows.map(({ key }) => key))
+}

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { shownConsent } from "../../src/consents/consent-chain"
-import { after, type ConsentRow } from "../../src/consents/consents"
+import { after, type ConsentRow, shownConsent } from "../../src/consents/consents"
 import { onTerminal } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
 import { belfry } from "./lines"

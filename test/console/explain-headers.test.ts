@@ -5,7 +5,7 @@ import {
   senderFacts,
   signatureTags,
 } from "../../src/console/mail/explain-headers"
-import { organizationsOf } from "../../src/mailbox/sender-domains"
+import { organizationsOf } from "../../src/mailbox/routes"
 
 const SIGNED: MailHeaders = {
   from: "Acme <hello@acme.test>",

@@ -3,7 +3,7 @@ import { PROVIDERS } from "../../src/channels"
 import { loadSettings } from "../../src/core/config"
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
-import { recordTargets, targetsOfProject } from "../../src/domains/record-targets"
+import { recordTargets, targetsOfProject } from "../../src/domains/expected-records"
 import { providerConfigs } from "../../src/providers/tables"
 import { testStore } from "../harness/store"
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test"
 import { isoFrom } from "../../src/core/time"
+import { kept, transition } from "../../src/domains/check-job"
 import { nextCheck, OFFSETS } from "../../src/domains/check-schedule"
 import { type DomainRow, expectedRecords } from "../../src/domains/expected-records"
 import type { RecordCheck, RecordChecks } from "../../src/domains/tables"
-import { kept, transition } from "../../src/domains/transition"
 import { PLACE } from "../harness/service"
 import { testDomain, testKey } from "./subject"
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { domainRecord } from "../../src/domains/domain-record"
-import type { RecordTargets } from "../../src/domains/record-targets"
+import type { RecordTargets } from "../../src/domains/expected-records"
 import type { RecordCheck } from "../../src/domains/tables"
 import { PLACE } from "../harness/service"
 import { testDomain, testKey } from "./subject"

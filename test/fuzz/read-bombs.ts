@@ -1,9 +1,9 @@
 /** Reads each bomb and says what it was and how much memory that took: one line of JSON a bomb. */
 
 import { spamScore } from "../../src/inbound/spam-score"
+import { classify } from "../../src/lib/auto-reply"
 import { extractCode } from "../../src/lib/code-extraction"
 import { extractLink } from "../../src/lib/link-extraction"
-import { classify } from "../../src/lib/mail-kind"
 import { strippedText } from "../../src/lib/stripped-text"
 import { BOMBS } from "../fixtures/reports/bombs"
 import { seen } from "../fixtures/reports/mime"

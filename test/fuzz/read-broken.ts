@@ -1,9 +1,9 @@
 /** Reads as many broken mails as the argument says, and prints one line of JSON about them. */
 
 import { spamScore } from "../../src/inbound/spam-score"
+import { classify } from "../../src/lib/auto-reply"
 import { extractCode } from "../../src/lib/code-extraction"
 import { extractLink } from "../../src/lib/link-extraction"
-import { classify } from "../../src/lib/mail-kind"
 import { strippedText } from "../../src/lib/stripped-text"
 import { seen } from "../fixtures/reports/mime"
 import fc from "../harness/properties"

@@ -1,8 +1,8 @@
 /** Reads texts that consist of one repetition, in every place of a mail, and prints one line of JSON. */
 import { spamScore } from "../../src/inbound/spam-score"
+import { classify } from "../../src/lib/auto-reply"
 import { extractCode } from "../../src/lib/code-extraction"
 import { extractLink } from "../../src/lib/link-extraction"
-import { classify } from "../../src/lib/mail-kind"
 import type { MailPart, SeenMail } from "../../src/lib/seen-mail"
 import { strippedText } from "../../src/lib/stripped-text"
 

@@ -1,8 +1,7 @@
 import { asc, eq } from "drizzle-orm"
 import { consents } from "../../src/consents/tables"
 import { nobody } from "../../src/identity/caller"
-import { type CategoryRow, create } from "../../src/subscribers/categories"
-import type { NewCategory } from "../../src/subscribers/category-schemas"
+import { type CategoryRow, create, type NewCategory } from "../../src/subscribers/categories"
 import type { TestProject, TestService } from "./service"
 
 /** Subscribers of the test run, so that each has a name of its own. */

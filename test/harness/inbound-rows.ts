@@ -1,7 +1,7 @@
 import { firstIdAt, newId } from "../../src/core/ids"
 import { millisFrom, now } from "../../src/core/time"
 import { domains } from "../../src/domains/tables"
-import { totalsOf } from "../../src/inbound/received-totals"
+import { totalsOf } from "../../src/inbound/inbound-retention"
 import {
   type InboundContent,
   type InboundRow,

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { emailIdHeader, localPartFor } from "../../src/emails/token-addresses"
-import { inboundProcess } from "../../src/inbound/process-job"
+import { inboundProcess } from "../../src/inbound/arrived-mail"
 import { jobs } from "../../src/jobs/tables"
 import { PRIORITIES } from "../../src/jobs/work-item"
 import { movableClock } from "../harness/clock"

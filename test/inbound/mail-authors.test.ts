@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test"
-import { headerRows } from "../../src/inbound/header-rows"
-import { authorsOf } from "../../src/inbound/mail-authors"
+import { authorsOf, headerRows } from "../../src/inbound/header-rows"
 
 const authors = (...fields: string[]) =>
   authorsOf(headerRows(Buffer.from(`${fields.join("\r\n")}\r\n\r\nbody`)))

@@ -1,10 +1,9 @@
 import { describe, expect, test } from "bun:test"
 import { RECEIVER_POLICY, type SmtpPhase } from "../../src/emails/smtp/outcome"
 import { ReplyReader } from "../../src/emails/smtp/wire"
-import { blameOf } from "../../src/lib/bounce-blame"
-import { bounceSubtype } from "../../src/lib/bounce-subtype"
 import { readDsn } from "../../src/lib/dsn"
-import type { RefusalStage } from "../../src/lib/refusal"
+import { bounceSubtype } from "../../src/lib/dsn-recipient"
+import { blameOf, type RefusalStage } from "../../src/lib/refusal"
 import { OF_CONTENT, OF_NOTHING, OF_RECIPIENT, OF_US } from "../fixtures/refusals"
 import { multipart, part, plain, seen } from "../fixtures/reports/mime"
 

@@ -66,7 +66,7 @@ function answerOf(zonedata: Scenario["zonedata"], { name, type }: DnsQuestion): 
   return { rows }
 }
 
-async function judge(sender: SpfSender, zonedata: Scenario["zonedata"]) {
+async function spfOf(sender: SpfSender, zonedata: Scenario["zonedata"]) {
   const answers: DnsAnswers = {}
   for (;;) {
     const missing: DnsQuestion[] = []
@@ -85,7 +85,7 @@ describe.skipIf(is_missing)("the test suite of RFC 7208:", () => {
     test.each(Object.entries(tests))(`${description}: %s`, async (_, one) => {
       const { helo, host, mailfrom } = one
       const sender = { address: host, helo, mail_from: mailfrom, host: "mx.here.test" }
-      const { result } = await judge(sender, zonedata)
+      const { result } = await spfOf(sender, zonedata)
       // Some cases leave the choice between two results.
       expect([one.result].flat()).toContain(result)
     })

@@ -47,7 +47,7 @@ function signed(letter = LETTER, domain = "acme.test", key = privateKey): Buffer
 const OWN: MailArrival = { address: "192.0.2.1", helo: "mx.acme.test", mail_from: "ann@acme.test" }
 const STRANGER: MailArrival = { ...OWN, address: "192.0.2.99" }
 
-function judge(
+function verdictsOf(
   mail: Uint8Array | { path: string },
   arrival = OWN,
   more: Record<string, Say> = {},
@@ -62,7 +62,7 @@ function judge(
 describe("a mail", () => {
   test("of its own server, signed, passes, and its bytes stay with the caller", async () => {
     const mail = signed()
-    const verdicts = await judge(mail)
+    const verdicts = await verdictsOf(mail)
     expect(verdicts).toMatchObject({ spf: "pass", dkim: "pass", dmarc: "pass", arc: "none" })
     expect(verdicts.verified).toBe(true)
     expect(verdicts.detail.dkim).toMatchObject([{ domain: "acme.test", key_bits: 2048 }])
@@ -74,27 +74,27 @@ describe("a mail", () => {
     const folder = mkdtempSync(join(tmpdir(), "belfry-verdicts-"))
     const path = join(folder, "mail")
     writeFileSync(path, signed())
-    expect(await judge({ path })).toMatchObject({ spf: "pass", dkim: "pass", dmarc: "pass" })
+    expect(await verdictsOf({ path })).toMatchObject({ spf: "pass", dkim: "pass", dmarc: "pass" })
     rmSync(folder, { recursive: true })
   })
 
   test("that a stranger forwards fails SPF, but its signature still speaks for it", async () => {
-    const verdicts = await judge(signed(), STRANGER)
+    const verdicts = await verdictsOf(signed(), STRANGER)
     expect(verdicts).toMatchObject({ spf: "fail", dkim: "pass", dmarc: "pass", verified: false })
     expect(dmarcRefusal(verdicts)).toBeUndefined()
   })
 
   test("that was changed on its way fails", async () => {
-    const verdicts = await judge(Buffer.from(`${signed()}P.S. Send money.\r\n`), STRANGER)
+    const verdicts = await verdictsOf(Buffer.from(`${signed()}P.S. Send money.\r\n`), STRANGER)
     expect(verdicts).toMatchObject({ spf: "fail", dkim: "fail", dmarc: "fail", verified: false })
     expect(verdicts.detail.dkim[0]?.reason).toBe("The body was changed after it was signed.")
     expect(dmarcRefusal(verdicts)).toContain("The DMARC policy of acme.test")
   })
 
   test("without From, or with several From fields", async () => {
-    const none = await judge(Buffer.from(LETTER.replace(/^From.*\r\n/, "")))
+    const none = await verdictsOf(Buffer.from(LETTER.replace(/^From.*\r\n/, "")))
     expect(none).toMatchObject({ dmarc: "none", verified: true })
-    const two = await judge(Buffer.from(`From: x@other.test\r\n${LETTER}`))
+    const two = await verdictsOf(Buffer.from(`From: x@other.test\r\n${LETTER}`))
     expect(two).toMatchObject({ spf: "pass", dmarc: "fail", verified: false })
     expect(dmarcRefusal(two)).toContain("2 From fields")
   })
@@ -112,9 +112,9 @@ describe("a signature", () => {
       ...mail,
       fields: [dkimField(mail, { ...tags, more }, key), ...mail.fields],
     })
-    const then = await judge(raw, at("2023-11-14T23:00:00.000Z"))
+    const then = await verdictsOf(raw, at("2023-11-14T23:00:00.000Z"))
     expect(then).toMatchObject({ dkim: "pass", dmarc: "pass" })
-    const later = await judge(raw, at("2023-11-14T23:30:00.000Z"))
+    const later = await verdictsOf(raw, at("2023-11-14T23:30:00.000Z"))
     expect(later).toMatchObject({ dkim: "fail", dmarc: "fail" })
     expect(later.detail.dkim[0]?.reason).toBe("The signature expired at 2023-11-14T23:13:20.000Z.")
   })
@@ -123,7 +123,7 @@ describe("a signature", () => {
     const large = generateKeyPairSync("rsa", { modulusLength: 4224 })
     const der = large.publicKey.export({ type: "spki", format: "der" }).toString("base64")
     const key = { "TXT s._domainkey.acme.test": txt(`v=DKIM1; p=${der}`) }
-    const verdicts = await judge(signed(LETTER, "acme.test", large.privateKey), OWN, key)
+    const verdicts = await verdictsOf(signed(LETTER, "acme.test", large.privateKey), OWN, key)
     expect(verdicts).toMatchObject({ dkim: "fail", spf: "pass", dmarc: "pass" })
     expect(verdicts.detail.dkim[0]).toMatchObject({
       key_bits: 4224,
@@ -134,21 +134,21 @@ describe("a signature", () => {
   test("that is wrong counts like none where the key only tests", async () => {
     const key = { "TXT s._domainkey.acme.test": txt(`${KEY}; t=y`) }
     const changed = Buffer.from(signed().toString().replace("Hello\r", "Hallo\r"))
-    const verdicts = await judge(changed, OWN, key)
+    const verdicts = await verdictsOf(changed, OWN, key)
     expect(verdicts).toMatchObject({ dkim: "none", dmarc: "pass" })
     expect(verdicts.detail.dkim[0]?.reason).toContain("(t=y)")
-    expect(await judge(signed(), STRANGER, key)).toMatchObject({ dkim: "pass", dmarc: "pass" })
+    expect(await verdictsOf(signed(), STRANGER, key)).toMatchObject({ dkim: "pass", dmarc: "pass" })
   })
 })
 
 test("a signature that leaves a From field open is worth nothing", async () => {
-  const added = await judge(Buffer.from(`From: ceo@bank.test\r\n${signed()}`))
+  const added = await verdictsOf(Buffer.from(`From: ceo@bank.test\r\n${signed()}`))
   expect(added).toMatchObject({ dkim: "fail", dmarc: "fail" })
   const mail = { fields: ["From: a@acme.test", "From: b@acme.test"], body: "Hello.\r\n" }
   const by = async (h: string[]) => {
     const tags = { domain: "acme.test", selector: "s", canon: "relaxed/relaxed", h }
     const key = { algorithm: "rsa-sha256", key: privateKey } as const
-    return judge(bytesOf({ ...mail, fields: [dkimField(mail, tags, key), ...mail.fields] }))
+    return verdictsOf(bytesOf({ ...mail, fields: [dkimField(mail, tags, key), ...mail.fields] }))
   }
   expect((await by(["From"])).detail.dkim[0]?.reason).toContain("every From field")
   expect(await by(["From", "From"])).toMatchObject({ dkim: "pass", dmarc: "fail" })
@@ -165,7 +165,7 @@ test("a signature that leaves a part of the body open is worth nothing", async (
       length,
     }
     const key = { algorithm: "rsa-sha256", key: privateKey } as const
-    return judge(bytesOf({ ...mail, fields: [dkimField(mail, tags, key), ...mail.fields] }))
+    return verdictsOf(bytesOf({ ...mail, fields: [dkimField(mail, tags, key), ...mail.fields] }))
   }
   expect((await by(mail.body.length)).dkim).toBe("pass")
   expect(await by(8)).toMatchObject({
@@ -196,14 +196,16 @@ describe("a chain", () => {
     const raw = bytesOf({ ...mail, fields: [set.aar, set.ams, set.as, ...mail.fields] })
     const record = txt(`v=DKIM1; k=ed25519; p=${bare.toString("base64")}`)
     const name = "TXT arc._domainkey.list.test"
-    const verdicts = await judge(raw, STRANGER, { [name]: record })
+    const verdicts = await verdictsOf(raw, STRANGER, { [name]: record })
     expect(verdicts).toMatchObject({ arc: "pass", dkim: "none", dmarc: "fail" })
     expect(verdicts.detail.arc.sealers).toEqual(["list.test"])
-    expect(await judge(raw, STRANGER, { [name]: "SERVFAIL" })).toMatchObject({ arc: "temperror" })
-    expect(await judge(raw, STRANGER)).toMatchObject({ arc: "fail" })
+    expect(await verdictsOf(raw, STRANGER, { [name]: "SERVFAIL" })).toMatchObject({
+      arc: "temperror",
+    })
+    expect(await verdictsOf(raw, STRANGER)).toMatchObject({ arc: "fail" })
 
     const changed = Buffer.concat([raw, Buffer.from("Added.\r\n")])
-    expect(await judge(changed, STRANGER, { [name]: record })).toMatchObject({ arc: "fail" })
+    expect(await verdictsOf(changed, STRANGER, { [name]: record })).toMatchObject({ arc: "fail" })
   })
 })
 
@@ -217,17 +219,17 @@ describe("what is refused when the policies of others are enforced:", () => {
   ]
   test.each(policies)("%s: %p", async (policy, refused) => {
     const more = { "TXT _dmarc.acme.test": txt(policy) }
-    const verdicts = await judge(Buffer.from(LETTER), STRANGER, more)
+    const verdicts = await verdictsOf(Buffer.from(LETTER), STRANGER, more)
     expect(verdicts.dmarc).toBe("fail")
     expect(dmarcRefusal(verdicts) !== undefined).toBe(refused)
-    expect(dmarcRefusal(await judge(signed(), STRANGER, more))).toBeUndefined()
+    expect(dmarcRefusal(await verdictsOf(signed(), STRANGER, more))).toBeUndefined()
   })
 
   test("with pct= a part of the mail, and the same mail again", async () => {
     const more = { "TXT _dmarc.acme.test": txt("v=DMARC1; p=reject; pct=40") }
     const refused = async (number: number) => {
       const letter = LETTER.replace("Hello", `Hello ${number}`)
-      return dmarcRefusal(await judge(Buffer.from(letter), STRANGER, more)) !== undefined
+      return dmarcRefusal(await verdictsOf(Buffer.from(letter), STRANGER, more)) !== undefined
     }
     const all = async () => {
       const answers: boolean[] = []
@@ -281,7 +283,7 @@ Joe.
 `.replaceAll("\n", "\r\n")
 
   test("has two right signatures", async () => {
-    const { detail } = await judge(Buffer.from(MAIL), STRANGER, records)
+    const { detail } = await verdictsOf(Buffer.from(MAIL), STRANGER, records)
     expect(detail.dkim).toMatchObject([
       { result: "pass", algorithm: "ed25519-sha256", selector: "brisbane" },
       { result: "pass", algorithm: "rsa-sha256", key_bits: 1024 },
@@ -299,7 +301,9 @@ describe("the words of SPF:", () => {
     ["another text", "none", "none"],
   ]
   test.each(records)("%s is %s, and counts as %s", async (record, word, verdict) => {
-    const { spf, verified, detail } = await judge(signed(), OWN, { "TXT acme.test": txt(record) })
+    const { spf, verified, detail } = await verdictsOf(signed(), OWN, {
+      "TXT acme.test": txt(record),
+    })
     expect(detail.spf.result as string).toBe(word)
     expect(spf as string).toBe(verdict)
     expect(verified).toBe(verdict !== "fail")
@@ -312,7 +316,7 @@ test("the null sender is judged by its HELO name", async () => {
     [`TXT ${helo}`]: txt("v=spf1 a -all"),
     [`A ${helo}`]: [{ address: "192.0.2.1" }],
   }
-  const verdicts = await judge(Buffer.from(LETTER), { ...OWN, mail_from: "" }, records)
+  const verdicts = await verdictsOf(Buffer.from(LETTER), { ...OWN, mail_from: "" }, records)
   expect(verdicts.detail.spf).toMatchObject({ result: "pass", domain: helo })
   expect(verdicts.dmarc).toBe("pass")
 })
@@ -340,14 +344,16 @@ describe("DNS that does not answer", () => {
   ]
   test.each(broken)("with %s is temperror, and nothing is refused", async (_, say) => {
     const all = Object.fromEntries(Object.keys(usual).map((name) => [name, say]))
-    const verdicts = await judge(signed(), OWN, all, 500)
+    const verdicts = await verdictsOf(signed(), OWN, all, 500)
     expect(verdicts).toMatchObject({ spf: "temperror", dkim: "temperror", dmarc: "temperror" })
     expect(verdicts.verified).toBe(true)
     expect(dmarcRefusal(verdicts)).toBeUndefined()
   })
 
   test("for the key only leaves DMARC open, where nothing else speaks for the mail", async () => {
-    const verdicts = await judge(signed(), STRANGER, { "TXT s._domainkey.acme.test": "SERVFAIL" })
+    const verdicts = await verdictsOf(signed(), STRANGER, {
+      "TXT s._domainkey.acme.test": "SERVFAIL",
+    })
     expect(verdicts).toMatchObject({ spf: "fail", dkim: "temperror", dmarc: "temperror" })
   })
 })

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
-import { bounceSubtype } from "../../src/lib/bounce-subtype"
 import { readDsn } from "../../src/lib/dsn"
+import { bounceSubtype } from "../../src/lib/dsn-recipient"
 import { STANDARD_DSNS } from "../fixtures/reports/dsn-standard"
 import { TEXT_DSNS } from "../fixtures/reports/dsn-text"
 import { seen } from "../fixtures/reports/mime"

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { gzipSync } from "node:zlib"
+import { classify } from "../../src/lib/auto-reply"
 import { readDmarcReport } from "../../src/lib/dmarc-report"
-import { classify } from "../../src/lib/mail-kind"
 import {
   DMARC_HEAD,
   DMARC_NAME,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
-import { linkFindings } from "../../src/lib/link-check"
 import { linksInHtml } from "../../src/lib/mail-links"
+import { linkFindings } from "../../src/lib/spam-content"
 
 const rulesOf = (html: string) => linkFindings(linksInHtml(html)).map(({ rule }) => rule)
 

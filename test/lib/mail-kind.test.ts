@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { classify } from "../../src/lib/mail-kind"
+import { classify } from "../../src/lib/auto-reply"
 import { FEEDBACK } from "../fixtures/reports/arf"
 import { AUTO_REPLIES, NO_AUTO_REPLIES } from "../fixtures/reports/auto-replies"
 import { STANDARD_DSNS } from "../fixtures/reports/dsn-standard"

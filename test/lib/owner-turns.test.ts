@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { OwnerTurns } from "../../src/lib/owner-turns"
+import { OwnerTurns } from "../../src/lib/semaphore"
 
 test("waiting owners follow one another, and what else one asked for waits behind its own turn", async () => {
   const turns = new OwnerTurns(1)

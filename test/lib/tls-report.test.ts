@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { gzipSync } from "node:zlib"
-import { classify } from "../../src/lib/mail-kind"
+import { classify } from "../../src/lib/auto-reply"
 import { readTlsReport } from "../../src/lib/tls-report"
 import { TLS_NAME, TLS_REPORT, tlsMail } from "../fixtures/reports/aggregates"
 import { seen } from "../fixtures/reports/mime"

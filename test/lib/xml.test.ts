@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { childOf, childrenOf, readXml } from "../../src/lib/xml"
+import { childOf, childrenOf, readXml } from "../../src/lib/dmarc-report"
 import fc from "../harness/properties"
 
 const LIMITS = { elements: 1_000, depth: 10 }

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test"
 import { createServer } from "node:net"
 import { listening } from "../../src/core/destination"
 import { DnsError } from "../../src/core/dns"
-import { probeLinks } from "../../src/mailbox/link-probe"
+import { probeLinks } from "../../src/mailbox/check-mail"
 import { linkTargets } from "../../src/mailbox/link-targets"
 
 const asked: string[] = []

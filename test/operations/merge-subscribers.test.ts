@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { brokenRecord, recordConsent } from "../../src/consents/consents"
-import { MOST_MOVED } from "../../src/consents/moved-consents"
+import { brokenRecord, MOST_MOVED, recordConsent } from "../../src/consents/consents"
 import { addUnsubscribes, MOST_UNSUBSCRIBES } from "../../src/consents/subscriber-choices"
 import { consents } from "../../src/consents/tables"
 import { newId } from "../../src/core/ids"

@@ -2,8 +2,12 @@ import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { isoFrom, millis } from "../../src/core/time"
 import { totals } from "../../src/store/counters"
-import { purgeExpired } from "../../src/suppressions/expiry"
-import { type NewSuppression, suppressAll, unsuppress } from "../../src/suppressions/suppressions"
+import {
+  type NewSuppression,
+  purgeExpired,
+  suppressAll,
+  unsuppress,
+} from "../../src/suppressions/suppressions"
 import {
   SUPPRESSION_ORIGINS,
   SUPPRESSION_REASONS,

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test"
 import { isoFrom, millis } from "../../src/core/time"
-import { purgeExpired } from "../../src/suppressions/expiry"
-import { suppressAll } from "../../src/suppressions/suppressions"
+import { purgeExpired, suppressAll } from "../../src/suppressions/suppressions"
 import { movableClock } from "../harness/clock"
 import { sharedService } from "../harness/shared-service"
 

@@ -1,9 +1,13 @@
-import { blameOf } from "../../lib/bounce-blame"
-import { isRelayDenied, isSendingLimit, type RefusalStage, subtypeOf } from "../../lib/refusal"
+import {
+  blameOf,
+  isRelayDenied,
+  isSendingLimit,
+  type RefusalStage,
+  subtypeOf,
+} from "../../lib/refusal"
 import { type Fault, NO_REPLY, type RecipientOutcome } from "../../providers/provider"
 import { isTemporary, Unroutable } from "./mx"
-import type { Unsendable } from "./session"
-import { SmtpRefusal } from "./session"
+import { SmtpRefusal, type Unsendable } from "./session"
 import { isGood, SmtpConnectionError, type SmtpReply } from "./wire"
 
 /** What one attempt came to for one recipient. */

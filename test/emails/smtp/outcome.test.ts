@@ -8,8 +8,7 @@ import {
   type SmtpPhase,
 } from "../../../src/emails/smtp/outcome"
 import { ReplyReader, type SmtpReply } from "../../../src/emails/smtp/wire"
-import { blameOf } from "../../../src/lib/bounce-blame"
-import { subtypeOf } from "../../../src/lib/refusal"
+import { blameOf, subtypeOf } from "../../../src/lib/refusal"
 import { smtpSink } from "../../fakes/smtp-sink"
 import { a, directOn, mx, type Names } from "../providers/direct-fixture"
 import { BOUNCES, RETRIES } from "./refusals"

@@ -1,4 +1,4 @@
-import { bounceSubtype } from "../../../lib/bounce-subtype"
+import { bounceSubtype } from "../../../lib/dsn-recipient"
 import { stageIn } from "../../../lib/refusal"
 import type { ProviderNotice, ProviderReport } from "../../../providers/provider"
 
