@@ -10,7 +10,7 @@ import { parsedObject } from "../lib/input"
 import { limitOf } from "../lib/paging"
 import { groupOf, row } from "../lib/resource"
 import { examples, run, several } from "../lib/run"
-import { NoUpgrade, notifyLink, openEventStream } from "../lib/stream"
+import { EventStream, NoUpgrade, notifyLink } from "../lib/stream"
 import { ago, type Columns, idColumn, lineId, shortId, wide } from "../lib/table"
 import { cleanLine } from "../lib/terminal"
 import { clockTime, millis, moment } from "../lib/time"
@@ -188,16 +188,16 @@ export const tail: Action<TailOptions> = async (context, options) => {
 }
 
 async function overStream({ client, start, types, timeout, onState, show }: Tail): Promise<void> {
-  const stream = openEventStream(client, {
+  const stream = new EventStream(client, {
     start,
     types,
     onState,
+    timeout,
     onFrame: async (frame) => {
       if (frame.type === "event" && !(await show(frame.event))) stream.close()
     },
   })
-  const timer = timeout === undefined ? undefined : setTimeout(() => stream.close(), timeout)
-  await stream.ended.finally(() => clearTimeout(timer))
+  await stream.ended
 }
 
 async function byAsking({ client, start, types, timeout, show }: Tail): Promise<void> {

@@ -6,31 +6,24 @@ import { onInterrupt } from "../lib/interrupt"
 import { listenSecret, receiverAddress } from "../lib/listen-secret"
 import { limitOf } from "../lib/paging"
 import { type PostResult, post } from "../lib/post"
-import { examples, run, several } from "../lib/run"
-import { type EventStream, type Frame, notifyLink, openEventStream } from "../lib/stream"
+import { addCommand, run, several } from "../lib/run"
+import { EventStream, type Frame, notifyLink } from "../lib/stream"
 import { lineId } from "../lib/table"
 import { cleanLine } from "../lib/terminal"
 import { clockTime, millis } from "../lib/time"
 
 /** Webhooks of the project, forwarded to this machine. */
 export function define(program: Command): void {
-  program
-    .command("listen")
-    .description("forward webhooks to a receiver on this machine")
+  const forward = "listen --forward-to localhost:3000/hooks"
+  const some = `${forward} --event email.delivered --event email.bounced`
+  const about = "forward webhooks to a receiver on this machine"
+  addCommand(program, "listen", about, forward, some, "listen --print-secret")
     .option("--forward-to <url>", "URL of the receiver, for example localhost:3000/hooks")
     .option(EVENT, ONLY_EVENT, several)
     .option(...AFTER)
     .option("--print-secret", "print the signing secret of this machine, and forward nothing")
     .option("--skip-verify", "accept any TLS certificate of the receiver")
     .option("--limit <number>", "end after this number of deliveries")
-    .addHelpText(
-      "after",
-      examples(
-        "listen --forward-to localhost:3000/hooks",
-        "listen --forward-to localhost:3000/hooks --event email.delivered --event email.bounced",
-        "listen --print-secret",
-      ),
-    )
     .action(run(listen))
 }
 
@@ -45,22 +38,18 @@ interface ListenOptions {
 
 /** Deliveries of the project, forwarded to a receiver on this machine, until Ctrl-C or --timeout. */
 const listen: Action<ListenOptions> = async (context, options) => {
-  if (options.printSecret) {
-    await printSecret(context)
-    return exits.done
-  }
-  if (options.forwardTo === undefined) {
+  if (options.printSecret) return await printSecret(context)
+  if (options.forwardTo === undefined)
     throw usage("--forward-to is missing", "belfry listen --forward-to localhost:3000/hooks")
-  }
   return await new Listening(context, options, receiverAddress(options.forwardTo)).run()
 }
 
 /** Only the secret, in a pipe too, for `SECRET=$(belfry listen --print-secret)`. */
-async function printSecret(context: Context) {
+async function printSecret(context: Context): Promise<undefined> {
   const { output, flags } = context
   const secret = listenSecret(context)
-  if (flags.json === undefined && !flags.ndjson) return await output.raw(`${secret}\n`)
-  await output.record({ secret }, () => secret)
+  if (flags.json === undefined && !flags.ndjson) await output.raw(`${secret}\n`)
+  else await output.record({ secret }, () => secret)
 }
 
 /**
@@ -76,40 +65,35 @@ class Listening {
   readonly #done = new Set<string>()
   /** The last event before which everything has been forwarded. */
   #cursor: string | undefined
-  #stream: EventStream | undefined
+  readonly #stream: EventStream
   #is_ready = false
   #left: number
-  #failure: unknown
 
   constructor(context: Context, options: ListenOptions, url: string) {
+    const { after, event, limit } = options
     this.#context = context
     this.#options = options
     this.#url = url
-    this.#left = options.limit === undefined ? Number.POSITIVE_INFINITY : limitOf(options.limit)
-  }
-
-  async run(): Promise<number> {
-    const { timeout } = this.#context
-    const { after, event } = this.#options
-    const stream = openEventStream(this.#context.client(), {
+    this.#left = limit === undefined ? Number.POSITIVE_INFINITY : limitOf(limit)
+    this.#stream = new EventStream(context.client(), {
       forward: true,
       types: event?.join(","),
-      headers: { "x-svc-listen-secret": listenSecret(this.#context) },
+      timeout: context.timeout,
+      headers: { "x-svc-listen-secret": listenSecret(context) },
       ...(after !== undefined && { start: { after, not_before: undefined } }),
       cursor: () => this.#cursor,
       onFrame: (frame) => this.#onFrame(frame),
-      onState: notifyLink(this.#context),
+      onState: notifyLink(context),
     })
-    this.#stream = stream
+  }
+
+  async run(): Promise<number> {
     let exit: number = exits.done
     onInterrupt(() => {
       exit = exits.interrupted
-      stream.close()
+      this.#stream.close()
     })
-    const timer = timeout === undefined ? undefined : setTimeout(() => stream.close(), timeout)
-    await stream.ended
-    clearTimeout(timer)
-    if (this.#failure !== undefined) throw this.#failure
+    await this.#stream.ended
     if (exit === exits.done) await Promise.all(this.#in_flight.values())
     return exit
   }
@@ -118,10 +102,7 @@ class Listening {
   async #onFrame(frame: Frame): Promise<void> {
     if (frame.type === "ready") await this.#ready(frame.secret)
     if (frame.type !== "delivery") return
-    this.#forward(frame).catch((error) => {
-      this.#failure ??= error
-      this.#stream?.close()
-    })
+    this.#forward(frame).catch((error) => this.#stream.fail(error))
   }
 
   async #ready(secret: string) {
@@ -145,13 +126,13 @@ class Listening {
     const { status, body: answer, error, duration_ms } = await posted
     if (!known) this.#advance(event_id)
     const response = { response_status: status, response_body: answer }
-    this.#stream?.send({ type: "result", delivery_id, ...response })
+    this.#stream.send({ type: "result", delivery_id, ...response })
     if (known) return
     const event = { at, event_type: typeOf(body), event_id }
     const record = { type: "delivery", ...event, response_status: status, error, duration_ms }
     await this.#context.output.line(record, () => deliveryLine(record, this.#context))
     this.#left -= 1
-    if (this.#left === 0) this.#stream?.close()
+    if (this.#left === 0) this.#stream.close()
   }
 
   #advance(event_id: string) {
@@ -164,11 +145,7 @@ class Listening {
   }
 }
 
-interface StreamDelivery {
-  delivery_id: string
-  headers: Record<string, string>
-  body: string
-}
+type StreamDelivery = Extract<Frame, { type: "delivery" }>
 
 interface ForwardedDelivery {
   at: string

@@ -33,15 +33,10 @@ interface StreamOptions {
   /** One after the other; what it returns is awaited before the next. */
   onFrame: (frame: Frame) => unknown
   onState?: (state: "open" | "lost") => void
+  /** Milliseconds after which it closes by itself. */
+  timeout?: number | undefined
   /** Of a consumer that moves its own place on: the last event it is done with. */
   cursor?: () => string | undefined
-}
-
-export interface EventStream {
-  send(frame: object): void
-  close(): void
-  /** Resolves after `close`. Rejects with what no further try would mend. */
-  ended: Promise<void>
 }
 
 /** The way to the server lets no WebSocket through, though its API answers. */
@@ -57,16 +52,9 @@ export class NoUpgrade extends Failure {
  * Follows the project over one outgoing WebSocket. When it breaks, it is opened again after a
  * pause that grows, behind the last event that was seen: nothing is missed, and nothing comes twice.
  */
-export function openEventStream(client: Client, options: StreamOptions): EventStream {
-  const following = new StreamConnection(client, options)
-  return {
-    send: (frame) => following.send(frame),
-    close: () => following.close(),
-    ended: following.run(),
-  }
-}
-
-class StreamConnection {
+export class EventStream {
+  /** Resolves after `close`. Rejects with what no further try would mend. */
+  readonly ended: Promise<void>
   readonly #client: Client
   readonly #options: StreamOptions
   #after: string | undefined
@@ -81,8 +69,11 @@ class StreamConnection {
   #failure: unknown
 
   constructor(client: Client, options: StreamOptions) {
+    const { timeout } = options
     this.#client = client
     this.#options = options
+    const timer = timeout === undefined ? undefined : setTimeout(() => this.close(), timeout)
+    this.ended = this.#run().finally(() => clearTimeout(timer))
   }
 
   send(frame: object): void {
@@ -95,29 +86,26 @@ class StreamConnection {
     this.#closed.resolve()
   }
 
-  async run(): Promise<void> {
+  async #run(): Promise<void> {
     await this.#begin()
     while (!this.#is_closed) {
       const { code, opened } = await this.#once()
       await this.#done // the frames received so far are handled before the next connection begins
-      if (this.#failure !== undefined) throw this.#failure
-      if (this.#is_closed) return
+      if (this.#is_closed) break
       if (opened) this.#options.onState?.("lost")
       await this.#checkClose(code, opened)
       await Promise.race([this.#closed.promise, pause(this.#pause())])
     }
+    if (this.#failure !== undefined) throw this.#failure
   }
 
   /** Without a place of its own, the server tells one at the start of a forwarding stream only. */
   async #begin() {
     const { start, forward } = this.#options
-    const known = start ?? (forward ? undefined : await this.#now())
+    const now = async () => startAt(this.#client, await serverTime(this.#client))
+    const known = start ?? (forward ? undefined : await now())
     this.#after = known?.not_before === undefined ? known?.after : (known.after ?? "")
     this.#not_before = known?.not_before
-  }
-
-  async #now(): Promise<Start> {
-    return await startAt(this.#client, await serverTime(this.#client))
   }
 
   #query() {
@@ -168,7 +156,7 @@ class StreamConnection {
     this.#waiting += 1
     this.#done = this.#done
       .then(() => this.#options.onFrame(frame))
-      .catch((error: unknown) => this.#fail(error))
+      .catch((error: unknown) => this.fail(error))
       .finally(() => {
         this.#waiting -= 1
       })
@@ -176,7 +164,8 @@ class StreamConnection {
     if (this.#waiting > MOST_WAITING) socket.terminate()
   }
 
-  #fail(error: unknown) {
+  /** Closes it, and `ended` rejects with this error. */
+  fail(error: unknown): void {
     this.#failure ??= error
     this.close()
   }

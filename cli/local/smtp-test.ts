@@ -8,7 +8,7 @@ import { exits, Failure, usage } from "../lib/errors"
 import { readBytes } from "../lib/input"
 import { password } from "../lib/prompts"
 import { type SubmissionServer, submissionServer } from "../lib/smtp-server"
-import { cleanLine } from "../lib/terminal"
+import { cleanLine, type Paint } from "../lib/terminal"
 import { millis } from "../lib/time"
 
 interface SmtpTestOptions {
@@ -34,16 +34,10 @@ type DialogueStep = {
 
 type Outcome = "accepted" | "ready" | "refused" | "deferred" | "untrusted"
 
-type DialogueResult = {
-  server: string
+interface Ended {
   outcome: Outcome
   /** The step that ended the dialogue before its time. */
   refused_at: string | null
-  reply: string | null
-  tls: TlsSession | null
-  extensions: string[]
-  steps: DialogueStep[]
-  ms: number
 }
 
 /** The certificate that a server showed, and whether it can be trusted. */
@@ -70,9 +64,13 @@ export const smtpTest: Action<SmtpTestOptions> = async (context, options, server
   const reply = steps.findLast(({ phase }) => phase !== "QUIT")?.reply.at(-1) ?? null
   const name = `${target.host}:${target.port}`
   const ms = millis() - since
+  const human = () => {
+    const end = context.paint.dim(`${name}, ${ms} ms`)
+    return `${summary(ended, reply, context.paint)}  ${end}`
+  }
   const result = { server: name, ...ended, reply, tls, extensions, steps, ms }
-  await context.output.record(result, () => summary(result, context), result.outcome)
-  return exitOf(result)
+  await context.output.record(result, human, ended.outcome)
+  return exitOf(ended, steps.at(-1)?.code)
 }
 
 /** Only what would break the line apart is refused: the server checks the rest. */
@@ -120,10 +118,7 @@ class Dialogue {
   }
 
   /** How it ended. Throws exit 69 where the server cannot be reached, or falls silent. */
-  async hold(
-    options: SmtpTestOptions,
-    login: Login | undefined,
-  ): Promise<{ outcome: Outcome; refused_at: string | null }> {
+  async hold(options: SmtpTestOptions, login: Login | undefined): Promise<Ended> {
     const { host, port } = this.#target
     let wire: SmtpConnection | undefined
     try {
@@ -170,9 +165,9 @@ class Dialogue {
     const { subject, issuer, valid_to, trusted, reason } = certificate
     const verdict = trusted ? "trusted" : `not trusted: ${certificateFault(reason ?? "")}`
     const { paint } = this.#context
-    await this.#tell(paint.dim(`  ${version}, ${cipher}`))
+    await this.#print(paint.dim(`  ${version}, ${cipher}`))
     const text = `  certificate of ${subject}, by ${issuer}, until ${valid_to}: ${verdict}`
-    await this.#tell(trusted ? paint.dim(cleanLine(text)) : paint.yellow(cleanLine(text)))
+    await this.#print(trusted ? paint.dim(cleanLine(text)) : paint.yellow(cleanLine(text)))
   }
 
   async #ehlo(wire: SmtpConnection) {
@@ -205,7 +200,7 @@ class Dialogue {
   }
 
   async #hear(wire: SmtpConnection, phase: string, sent: string | null, since: number) {
-    if (sent !== null) await this.#tell(`→ ${cleanLine(sent)}`)
+    if (sent !== null) await this.#print(`→ ${cleanLine(sent)}`)
     const { code, lines } = await wire.read(`at ${phase}`, this.#timeout)
     const mark = (at: number) => (at === lines.length - 1 ? " " : "-")
     const reply = lines.map((words, at) => `${code}${mark(at)}${words}`.trimEnd())
@@ -215,14 +210,14 @@ class Dialogue {
     const colour = code < 400 ? paint.green : paint.red
     for (const [at, line] of reply.entries()) {
       const time = at === reply.length - 1 ? paint.dim(`  ${step.ms} ms`) : ""
-      await this.#tell(`← ${colour(cleanLine(line))}${time}`)
+      await this.#print(`← ${colour(cleanLine(line))}${time}`)
     }
     if (code >= 400) throw new Refused(step)
     return step
   }
 
   /** On a terminal a person reads along. */
-  async #tell(line: string) {
+  async #print(line: string) {
     const { output } = this.#context
     if (output.form === "human") await output.raw(`${line}\n`)
   }
@@ -264,27 +259,24 @@ const nameOf = (name: object | undefined): string =>
     .map(([key, value]) => `${key}=${String(value)}`)
     .join(", ")
 
-function exitOf({ outcome, refused_at, steps }: DialogueResult): number {
-  if (outcome === "accepted" || outcome === "ready") return exits.done
-  if (outcome === "deferred") return exits.try_later
-  const code = steps.at(-1)?.code
+function exitOf({ outcome, refused_at }: Ended, code: number | undefined): number {
   const is_login = refused_at === "AUTH" || code === 530 || code === 535
-  return outcome === "refused" && is_login ? exits.unauthorized : exits.failed
+  const refused = is_login ? exits.unauthorized : exits.failed
+  const done = { accepted: exits.done, ready: exits.done }
+  return { ...done, deferred: exits.try_later, untrusted: exits.failed, refused }[outcome]
 }
 
 const REMEDY = "give --ca FILE, or --insecure"
 
-function summary({ server, outcome, refused_at, reply, ms }: DialogueResult, context: Context) {
-  const { paint } = context
+function summary({ outcome, refused_at }: Ended, reply: string | null, paint: Paint): string {
   const said = reply === null ? "" : `: ${cleanLine(reply)}`
-  const words = {
+  return {
     accepted: paint.green("✓ the mail was accepted") + said,
     ready: paint.green("✓ the server is ready; give --from and --to to send a mail"),
     refused: paint.red(`✗ refused at ${refused_at}`) + said,
     deferred: paint.yellow(`! not now: refused for the moment at ${refused_at}`) + said,
     untrusted: paint.red(`✗ the certificate is not trusted, so no password was sent; ${REMEDY}`),
   }[outcome]
-  return `${words}  ${paint.dim(`${server}, ${ms} ms`)}`
 }
 
 /** ASCII only where the addresses are; CRLF line ends. */

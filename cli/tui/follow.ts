@@ -1,7 +1,7 @@
 import type { Client } from "../lib/client"
 import { exits, Failure } from "../lib/errors"
 import { follow, serverTime, startAt } from "../lib/feed"
-import { type Frame, NoUpgrade, openEventStream } from "../lib/stream"
+import { EventStream, type Frame, NoUpgrade } from "../lib/stream"
 import { millis, pause } from "../lib/time"
 import {
   type ActivityFrame,
@@ -67,7 +67,7 @@ export async function followNews(
 /** Comes back by itself when the connection breaks. Throws what no further try would mend. */
 async function overSocket(follower: Follower): Promise<void> {
   const { client, store, after, stop } = follower
-  const stream = openEventStream(client, {
+  const stream = new EventStream(client, {
     ...(after === undefined ? {} : { start: { after, not_before: undefined } }),
     types: TYPES,
     onState: (state) =>
