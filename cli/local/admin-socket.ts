@@ -95,6 +95,6 @@ export function sendOrder(socketPath: string, what: AdminOrder): Promise<unknown
 }
 
 function failureOf({ code, message, details }: OrderRefusal): Failure {
-  const status = codes[code as ErrorCode]?.status ?? 500
+  const status = codes[code as ErrorCode]?.[0] ?? 500
   return new Failure(exitOfStatus(status), code, message, { details })
 }

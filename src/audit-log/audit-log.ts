@@ -157,7 +157,7 @@ function matching({ action, target_type, ...times }: AuditFilter): SQL | undefin
 }
 
 /** The entry as the contract writes it. */
-export function auditRecord(row: AuditRow) {
+export function toResponse(row: AuditRow) {
   const { id, actor, action, target_type, target_id, project_id, ip, before, after } = row
   const target = { type: target_type, id: target_id }
   return { id, actor, action, target, project_id, ip, before, after, created_at: row.created_at }

@@ -46,7 +46,7 @@ export const auditRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
       const { account_id } = call.caller
       const { actor_id, action, target_type } = call.query
       const filter = { actor_id, action, target_type, ...datesOf(call.query) }
-      return listPage(call, cursors, audit.list(store.read, account_id, filter), audit.auditRecord)
+      return listPage(call, cursors, audit.list(store.read, account_id, filter), audit.toResponse)
     },
   }),
 ]

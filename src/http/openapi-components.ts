@@ -1,5 +1,5 @@
 import { Type as t } from "@sinclair/typebox"
-import { codes, type ErrorCode } from "../core/errors"
+import { codes, type ErrorCode, statusOf } from "../core/errors"
 import { count, EXAMPLE_ID, flag, maybe, text } from "../lib/record-fields"
 import { needOf } from "./authorize"
 import { pageOf } from "./envelope"
@@ -229,7 +229,7 @@ const WITH_RETRY_AFTER = [409, 429, 503]
 export function failuresOf(route: AnyRoute): Record<string, object> {
   const byStatus = new Map<number, ErrorCode[]>(commonStatuses(route).map((status) => [status, []]))
   for (const own of route.errors ?? []) {
-    const [code, status] = typeof own === "string" ? [own, codes[own].status] : own
+    const [code, status] = typeof own === "string" ? [own, statusOf(own)] : own
     byStatus.set(status, [...(byStatus.get(status) ?? []), code])
   }
   const entries = [...byStatus].map(([status, own]) => {

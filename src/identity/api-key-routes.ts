@@ -137,7 +137,7 @@ const readingRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     response: ApiKey,
     handle: (call) => {
       const keys = apiKeys.list(store.read, call.project_id, call.query.status)
-      return listPage(call, cursors, keys, apiKeys.apiKeyRecord)
+      return listPage(call, cursors, keys, apiKeys.toResponse)
     },
   }),
   route({
@@ -146,7 +146,7 @@ const readingRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     description: "`last_used_at` and `last_used_ip` are updated at most once a minute.",
     response: ApiKey,
     handle: async ({ project_id, params }) => ({
-      data: await apiKeys.find(store.read, project_id, params.key_id),
+      data: apiKeys.toResponse(await apiKeys.apiKey.find(store.read, project_id, params.key_id)),
     }),
   }),
 ]

@@ -1,18 +1,21 @@
 import { and, eq, gt, isNotNull, isNull, lt, lte, or, type SQL } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
-import { fail, invalid } from "../core/errors"
-import { firstIdAt, newId } from "../core/ids"
+import { conflict, fail, invalid } from "../core/errors"
+import { firstIdAt } from "../core/ids"
 import { isoFrom, isPast, millis, millisFrom, now, secondsFromNow } from "../core/time"
 import { isInside } from "../lib/ip-ranges"
-import { removeSome, rowById, rowForUpdate, rowList } from "../store/rows"
+import { fieldsOf } from "../lib/record-fields"
+import { removeSome } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { hashOf, lookupOf, newKeyText, visibleParts } from "./authenticate"
 import type { Caller } from "./caller"
+import { noun } from "./noun"
+import * as schemas from "./schemas"
 import { isWithinOwn } from "./scopes"
 import { apiKeys } from "./tables"
 
 type ApiKeyRow = typeof apiKeys.$inferSelect
-export type ApiKey = ReturnType<typeof apiKeyRecord>
+type ApiKey = ReturnType<typeof toResponse>
 type KeyStatus = "active" | "revoked" | "expired"
 
 const HOUR_MILLISECONDS = 3_600_000
@@ -35,31 +38,47 @@ export const ownedBy = ({ account_id, project_id, actor: { type, id } }: Caller)
   created_by: { type, id },
 })
 
+/** The Key record of the contract: everything but what finds and proves it. */
+export function toResponse(row: ApiKeyRow) {
+  const expired = row.expires_at !== null && isPast(row.expires_at)
+  const status = row.revoked_at ? "revoked" : expired ? "expired" : "active"
+  return fieldsOf(schemas.ApiKey, { ...row, mode: "live", status })
+}
+
+/** Never removed by a caller: it is revoked. */
+export const apiKey = noun({
+  name: "api_key",
+  table: apiKeys,
+  missing: () => fail("not_found", "There is no such API key."),
+  toResponse,
+  audited: toResponse,
+})
+
 /** The secret leaves here, once, as `key`. The table knows only its hash. */
 export async function create(
   tx: Tx,
-  owner: KeyOwner,
+  { created_by, ...owner }: KeyOwner,
   input: NewApiKey,
   by: audit.By = audit.LOCAL,
 ) {
   const key = newKeyText()
-  const row: ApiKeyRow = {
-    id: newId(),
-    ...owner,
-    ...input,
-    domain_id: input.domain_id ?? null,
-    lookup: lookupOf(key) ?? "",
-    key_hash: hashOf(key),
-    ...visibleParts(key),
-    last_used_at: null,
-    last_used_ip: null,
-    created_at: now(),
-    revoked_at: null,
-    successor_id: null,
-  }
-  await tx.insert(apiKeys).values(row)
-  await log(tx, by, row, "api_key.created", { after: apiKeyRecord(row) })
-  return { ...apiKeyRecord(row), key }
+  const row = await apiKey.insert(
+    tx,
+    { ...by, ...owner },
+    {
+      ...input,
+      created_by,
+      domain_id: input.domain_id ?? null,
+      lookup: lookupOf(key) ?? "",
+      key_hash: hashOf(key),
+      ...visibleParts(key),
+      last_used_at: null,
+      last_used_ip: null,
+      revoked_at: null,
+      successor_id: null,
+    },
+  )
+  return { ...toResponse(row), key }
 }
 
 /**
@@ -81,34 +100,18 @@ export interface WantedApiKey extends Omit<NewApiKey, "expires_at" | "ip_address
 
 /** Newest first. A project holds few keys, so that counting them is cheaper than keeping a total. */
 export const list = (db: Reader, project_id: string, status: KeyStatus | undefined) =>
-  rowList(db, apiKeys, {
-    owner: project_id,
-    of: ofProject(project_id),
-    filter: status && STATUS_IS[status](),
-    missing: gone,
-  })
-
-/** Throws 404. */
-export async function find(db: Reader, project_id: string, id: string): Promise<ApiKey> {
-  return apiKeyRecord((await rowById(db, apiKeys, id, ofProject(project_id))) ?? gone())
-}
-
-const gone = () => fail("not_found", "There is no such API key.")
-
-/** The row itself, locked until the transaction ends. Throws 404. */
-const findForUpdate = async (tx: Tx, project_id: string, id: string): Promise<ApiKeyRow> =>
-  (await rowForUpdate(tx, apiKeys, id, ofProject(project_id))) ?? gone()
+  apiKey.list(db, project_id, { filter: status && STATUS_IS[status]() })
 
 /** Acts on the next request. Doing it again changes nothing and answers the same. */
 export async function revoke(tx: Tx, project_id: string, id: string, by: audit.By = audit.LOCAL) {
-  const before = await findForUpdate(tx, project_id, id)
-  if (before.revoked_at) return apiKeyRecord(before)
-  return change(tx, before, { revoked_at: now() }, "api_key.revoked", by)
+  const before = await apiKey.forUpdate(tx, project_id, id)
+  if (before.revoked_at) return toResponse(before)
+  return change(tx, before, { revoked_at: now() }, by, "revoked")
 }
 
 /** As `revoke`. Throws 403 for another key with scopes that the caller lacks. */
 export async function revokeAs(tx: Tx, caller: Caller, id: string): Promise<ApiKey> {
-  const row = await findForUpdate(tx, caller.project_id, id)
+  const row = await apiKey.forUpdate(tx, caller.project_id, id)
   if (caller.key_id !== id) requirePower(caller, row)
   return revoke(tx, caller.project_id, id, caller)
 }
@@ -132,7 +135,7 @@ export async function patch(tx: Tx, caller: Caller, id: string, wanted: ApiKeyPa
     const text = `You can only remove scopes from a key. This key does not have ${wider.join(", ")}.`
     fail("forbidden", text, { required_scope: wider[0] })
   }
-  return change(tx, before, wanted, "api_key.updated", caller)
+  return change(tx, before, wanted, caller)
 }
 
 /**
@@ -151,7 +154,7 @@ export async function rotate(tx: Tx, caller: Caller, id: string, overlap_hours: 
   const made = await create(tx, ownedBy(caller), wanted, caller)
   const end = isoFrom(millis() + overlap_hours * HOUR_MILLISECONDS)
   const ending = { expires_at: earlier(before.expires_at, end), successor_id: made.id }
-  await change(tx, before, ending, "api_key.rotated", caller)
+  await change(tx, before, ending, caller, "rotated")
   return made
 }
 
@@ -175,30 +178,24 @@ const earlier = (one: string | null, other: string | null): string | null =>
 export async function allowlist(tx: Tx, caller: Caller, id: string, ip_addresses: string[]) {
   const before = await alive(tx, caller, id)
   requireReach(caller, ip_addresses)
-  return change(tx, before, { ip_addresses }, "api_key.allowlist_changed", caller)
+  return change(tx, before, { ip_addresses }, caller, "allowlist_changed")
 }
 
 async function alive(tx: Tx, caller: Caller, id: string): Promise<ApiKeyRow> {
-  const row = await findForUpdate(tx, caller.project_id, id)
+  const row = await apiKey.forUpdate(tx, caller.project_id, id)
   requirePower(caller, row)
-  const { status } = apiKeyRecord(row)
+  const { status } = toResponse(row)
   if (status === "active") return row
-  return fail("conflict", `This key is ${status}. It cannot be changed.`, { reason: status, id })
+  return conflict(status, id, `This key is ${status}. It cannot be changed.`)
 }
 
-/** Writes what changes, tells the audit log, and returns the record. */
-async function change(
+const change = async (
   tx: Tx,
   before: ApiKeyRow,
   changes: Partial<ApiKeyRow>,
-  action: string,
   by: audit.By,
-): Promise<ApiKey> {
-  const after = { ...before, ...changes }
-  await tx.update(apiKeys).set(changes).where(eq(apiKeys.id, before.id))
-  await log(tx, by, after, action, { before: apiKeyRecord(before), after: apiKeyRecord(after) })
-  return apiKeyRecord(after)
-}
+  verb?: string,
+) => toResponse(await apiKey.update(tx, { ...before, ...by }, before, changes, verb))
 
 /**
  * A key is changed by callers that could do everything it does: otherwise a narrow key could lift
@@ -235,24 +232,12 @@ function requireOutlives({ expires_at: own }: Caller, wished: string | null) {
 export const touch = (tx: Tx, id: string, ip: string) =>
   tx.update(apiKeys).set({ last_used_at: now(), last_used_ip: ip }).where(eq(apiKeys.id, id))
 
-const ofProject = (project_id: string) => eq(apiKeys.project_id, project_id)
-
 const STATUS_IS: Record<KeyStatus, () => SQL | undefined> = {
   revoked: () => isNotNull(apiKeys.revoked_at),
   expired: () => and(isNull(apiKeys.revoked_at), lte(apiKeys.expires_at, now())),
   active: () =>
     and(isNull(apiKeys.revoked_at), or(isNull(apiKeys.expires_at), gt(apiKeys.expires_at, now()))),
 }
-
-/** The Key record of the contract: everything but what finds and proves it. */
-export function apiKeyRecord(whole: ApiKeyRow) {
-  const { account_id: _, lookup: __, key_hash: ___, successor_id: ____, ...row } = whole
-  const expired = row.expires_at !== null && isPast(row.expires_at)
-  const status: KeyStatus = row.revoked_at ? "revoked" : expired ? "expired" : "active"
-  return { ...row, mode: "live" as const, status }
-}
-
-const log = audit.recorder("api_key")
 
 /** How long the record of a key can be read after its end. The audit log tells of it longer. */
 const KEPT_SECONDS = 365 * 86_400

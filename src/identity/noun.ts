@@ -10,7 +10,7 @@ import { type RowList, rowForUpdate, rowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { projects } from "./tables"
 
-type NounTable = SQLiteTable & { id: SQLiteColumn; project_id: SQLiteColumn }
+type NounTable = SQLiteTable & { id: SQLiteColumn }
 
 /** The party that changes something of a project; a caller of the API is one. */
 export interface ProjectActor extends audit.By {
@@ -18,12 +18,19 @@ export interface ProjectActor extends audit.By {
   project_id: string
 }
 
-/** A plain noun: records of a project, which are made, listed, read, changed and removed. */
+/** The same of an account. */
+type AccountActor = Omit<ProjectActor, "project_id"> & { project_id?: string }
+
+/** A plain noun: records of a project or an account, which are made, listed, read, changed and removed. */
 interface NounDeclaration<Table extends NounTable, Response> {
   /** One of them, as the audit log names it: `topic` makes `topic.created`. */
   name: string
   table: Table
-  /** Throws the 404 of a record that the project does not have. */
+  /** The column that names whose records they are. Default: `project_id`. */
+  owner?: "account_id"
+  /** The project that the audit log names. Default: the one of the row. */
+  projectOf?: (row: Table["$inferSelect"]) => string
+  /** Throws the 404 of a record that the owner does not have. */
   missing: () => never
   /** The column by which paths name a record, and whether a text can be its value. Default: the id. */
   named_by?: { column: keyof Table["$inferSelect"] & string; isName: (text: string) => boolean }
@@ -55,15 +62,10 @@ export interface NounFilter {
   filter?: SQL | undefined
 }
 
-interface Owned {
-  id: string
-  project_id: string
-}
-
 /** A row of a noun's table. */
-type NounRow<Table extends NounTable> = Table["$inferSelect"] & Owned
+type NounRow<Table extends NounTable> = Table["$inferSelect"] & { id: string }
 
-/** What every feature does with its records, made from their declaration. No row of another project is ever met. */
+/** What every feature does with its records, made from their declaration. No row of another owner is ever met. */
 export const noun = <Table extends NounTable, Response = OwnFields<Table>>(
   declared: NounDeclaration<Table, Response>,
 ) => ({
@@ -76,20 +78,32 @@ type OwnFields<Table extends NounTable> = Omit<Table["$inferSelect"], "project_i
 
 const ownFields = ({ project_id: _, account_id: __, ...row }: { [column: string]: unknown }) => row
 
-const owned = ({ project_id }: NounTable, owner: string) => eq(project_id, owner)
+type OwnerColumn = "project_id" | "account_id"
 
-/** The rows of a project that have a value in a column. */
+type AnyNoun = NounDeclaration<NounTable, unknown>
+
+const ownerColumn = ({ owner }: Pick<AnyNoun, "owner">): OwnerColumn => owner ?? "project_id"
+
+const ownerOf = (declared: Pick<AnyNoun, "owner">, row: object): string =>
+  (row as Record<OwnerColumn, string>)[ownerColumn(declared)]
+
+const owned = (declared: Pick<AnyNoun, "owner" | "table">, owner: string) =>
+  eq(columnsOf(declared.table)[ownerColumn(declared)] as SQLiteColumn, owner)
+
+/** The rows of an owner that have a value in a column. */
 const selectBy = (
   db: Reader,
-  table: NounTable,
-  project_id: string,
+  declared: Pick<AnyNoun, "owner" | "table">,
+  owner: string,
   column: string,
   value: string,
 ) =>
   db
     .select()
-    .from(table as SQLiteTable)
-    .where(and(owned(table, project_id), eq(columnsOf(table)[column] as SQLiteColumn, value)))
+    .from(declared.table as SQLiteTable)
+    .where(
+      and(owned(declared, owner), eq(columnsOf(declared.table)[column] as SQLiteColumn, value)),
+    )
 
 const columnsOf = (table: NounTable) => getTableColumns(table) as Record<string, SQLiteColumn>
 
@@ -97,35 +111,35 @@ function readingOf<Table extends NounTable>(declared: NounDeclaration<Table, unk
   type Row = NounRow<Table>
   const { table, missing, counter, named_by = BY_ID } = declared
 
-  const selectNamed = (db: Reader, project_id: string, path_name: string) =>
+  const selectNamed = (db: Reader, owner: string, path_name: string) =>
     named_by.isName(path_name)
-      ? selectBy(db, table, project_id, named_by.column, path_name)
+      ? selectBy(db, declared, owner, named_by.column, path_name)
       : undefined
 
   /** Undefined where the project has no record of this name. */
-  async function lookup(db: Reader, project_id: string, path_name: string) {
-    const [row] = (await selectNamed(db, project_id, path_name)) ?? []
+  async function lookup(db: Reader, owner: string, path_name: string) {
+    const [row] = (await selectNamed(db, owner, path_name)) ?? []
     return row as Row | undefined
   }
 
   /** Throws 404. */
-  const find = async (db: Reader, project_id: string, path_name: string): Promise<Row> =>
-    (await lookup(db, project_id, path_name)) ?? missing()
+  const find = async (db: Reader, owner: string, path_name: string): Promise<Row> =>
+    (await lookup(db, owner, path_name)) ?? missing()
 
   /** As `find`, and locks the row until the transaction ends. */
-  async function findForUpdate(tx: Tx, project_id: string, path_name: string): Promise<Row> {
-    const query = selectNamed(tx, project_id, path_name)
+  async function findForUpdate(tx: Tx, owner: string, path_name: string): Promise<Row> {
+    const query = selectNamed(tx, owner, path_name)
     const [row] = query ? await forUpdate(query) : []
     return (row as Row | undefined) ?? missing()
   }
 
   /** Newest first. */
-  function list(db: Reader, project_id: string, given: NounFilter = {}): RowList<Row> {
-    const of = owned(table, project_id)
-    const wanted = { owner: project_id, of, filter: undefined, ...given, missing }
+  function list(db: Reader, owner: string, given: NounFilter = {}): RowList<Row> {
+    const of = owned(declared, owner)
+    const wanted = { owner, of, filter: undefined, ...given, missing }
     const rows = rowList(db, table, wanted) as RowList<Row>
     const is_all = !given.filter && !given.indexed
-    return counter && is_all ? { ...rows, total: () => total(db, project_id, counter) } : rows
+    return counter && is_all ? { ...rows, total: () => total(db, owner, counter) } : rows
   }
 
   return { lookup, find, forUpdate: findForUpdate, list }
@@ -136,20 +150,21 @@ const BY_ID = { column: "id", isName: isUuid }
 function writingOf<Table extends NounTable>(declared: NounDeclaration<Table, unknown>) {
   type Row = NounRow<Table>
   const { name, table, unique, counter, audited = (row: Row): unknown => row } = declared
-  const itself = ({ project_id, id }: Row) => and(owned(table, project_id), eq(table.id, id))
+  const itself = (row: Row) => and(owned(declared, ownerOf(declared, row)), eq(table.id, row.id))
 
   /** Throws 409 `conflict` where the unique value is taken, and at the limit. */
-  async function insert(tx: Tx, by: ProjectActor, given: NewRow<Row>): Promise<Row> {
+  async function insert(tx: Tx, by: AccountActor, given: NewRow<Row>): Promise<Row> {
     const at = now()
     const { account_id, project_id } = by
-    const owner = "account_id" in columnsOf(table) ? { account_id, project_id } : { project_id }
-    const fields = { id: newId(), ...given, ...owner, created_at: at, updated_at: at }
-    const row = fields as unknown as Row
+    const fields = { id: newId(), ...given, account_id, project_id, created_at: at, updated_at: at }
+    const own = Object.entries(fields).filter(([column]) => column in columnsOf(table))
+    const row = Object.fromEntries(own) as unknown as Row
     const query = tx.insert(table).values(row as never)
     const added = unique ? await query.onConflictDoNothing().returning() : [await query]
     if (added.length === 0) await refuseTaken(tx, declared, row, true)
-    await requireRoom(tx, declared, project_id)
-    if (counter) await bump(tx, project_id, counter, 1)
+    const owner = ownerOf(declared, row)
+    await requireRoom(tx, declared, owner)
+    if (counter) await bump(tx, owner, counter, 1)
     await log(tx, by, row, "created", { after: audited(row) })
     return row
   }
@@ -157,13 +172,13 @@ function writingOf<Table extends NounTable>(declared: NounDeclaration<Table, unk
   /** Of a locked row. Throws 409 `conflict` where a new unique value is taken. */
   async function update(
     tx: Tx,
-    by: ProjectActor,
+    by: AccountActor,
     before: Row,
     changes: Partial<Row>,
     verb = "updated",
   ): Promise<Row> {
-    const { id, project_id } = before // never those of a body
-    const written = { ...changes, id, project_id, updated_at: now() }
+    const { id: _, project_id: __, account_id: ___, ...own } = changes as Record<string, unknown> // never of a body
+    const written = "updated_at" in before ? { ...own, updated_at: now() } : own
     const after: Row = { ...before, ...written }
     if (unique && after[unique.column] !== before[unique.column])
       await refuseTaken(tx, declared, after)
@@ -176,15 +191,16 @@ function writingOf<Table extends NounTable>(declared: NounDeclaration<Table, unk
   }
 
   /** Of a locked row. */
-  async function remove(tx: Tx, by: ProjectActor, row: Row): Promise<void> {
+  async function remove(tx: Tx, by: AccountActor, row: Row): Promise<void> {
     await tx.delete(table).where(itself(row))
-    if (counter) await bump(tx, row.project_id, counter, -1)
+    if (counter) await bump(tx, ownerOf(declared, row), counter, -1)
     await log(tx, by, row, "deleted", { before: audited(row) })
   }
 
   /** Writes down what happened to a row, as `<name>.<verb>`. */
-  const log = (tx: Tx, by: ProjectActor, row: Row, verb: string, change: audit.AuditChange) => {
-    const { account_id, project_id } = { account_id: by.account_id, ...row }
+  const log = (tx: Tx, by: AccountActor, row: Row, verb: string, change: audit.AuditChange) => {
+    const named: { account_id: string; project_id?: string } = { account_id: by.account_id, ...row }
+    const { account_id, project_id = declared.projectOf?.(row) ?? null } = named
     const target = { type: name, id: row.id }
     const action = `${name}.${verb}`
     return audit.record(tx, by, { account_id, project_id, action, target, ...change })
@@ -195,21 +211,22 @@ function writingOf<Table extends NounTable>(declared: NounDeclaration<Table, unk
     update,
     remove,
     log,
-    refuseTaken: (db: Reader, row: Owned & Partial<Row>) => refuseTaken(db, declared, row),
+    refuseTaken: (db: Reader, row: { id: string } & Partial<Row>) => refuseTaken(db, declared, row),
   }
 }
 
-/** Throws 409 `conflict` where another record of the project has the unique value of this one, or `is_taken`. */
+/** Throws 409 `conflict` where another record of the owner has the unique value of this one, or `is_taken`. */
 async function refuseTaken<Table extends NounTable>(
   db: Reader,
-  { table, unique }: NounDeclaration<Table, unknown>,
-  row: Owned & Partial<Table["$inferSelect"]>,
+  declared: NounDeclaration<Table, unknown>,
+  row: { id: string } & Partial<Table["$inferSelect"]>,
   is_taken = false,
 ) {
+  const { unique } = declared
   if (!unique) return
   const { column, message, reason = `${column}_taken` } = unique
   const value = String(row[column as keyof typeof row])
-  const [known] = await selectBy(db, table, row.project_id, column, value)
+  const [known] = await selectBy(db, declared, ownerOf(declared, row), column, value)
   const id = known?.id as string | undefined // of a taken value it may be gone again
   if (!is_taken && (id === undefined || id === row.id)) return
   fail("conflict", message(value), { reason, ...(id !== undefined && { id }) })

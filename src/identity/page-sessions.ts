@@ -5,7 +5,7 @@ import { authenticateId } from "./authenticate"
 import { isOfLink, type LinkExchange, type LinkSessions } from "./link-sessions"
 import type { SessionReply } from "./sessions"
 import type { SignInParts } from "./sign-in"
-import type { UserRecord, UserSeat } from "./users"
+import type { UserResponse, UserSeat } from "./users"
 
 export interface PageSessionParts extends SignInParts {
   store: Store
@@ -20,7 +20,7 @@ interface PageSession {
   access_token: string
   expires_in: number
   /** Null where the page has the rights of a key. */
-  user: UserRecord | null
+  user: UserResponse | null
   accounts: UserSeat[]
   /** Of that key; null for a person: the page lets the person choose. */
   project_id: string | null

@@ -104,9 +104,9 @@ const ownRoutes = ({ store }: SessionParts): AnyRoute[] => [
       const session = await sessions.find(store.read, user_id, session_id)
       return {
         data: {
-          user: users.userRecord(await users.find(store.read, user_id)),
+          user: users.toResponse(await users.find(store.read, user_id)),
           accounts: await users.accountsOf(store.read, user_id),
-          session: sessions.sessionRecord(session, session_id),
+          session: sessions.toResponse(session, session_id),
         },
       }
     },

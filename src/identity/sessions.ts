@@ -1,12 +1,15 @@
+import type { Static } from "@sinclair/typebox"
 import { and, eq, gt, inArray, isNotNull, isNull, lt, ne, type SQL } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { isPast, millis, millisFrom, now, secondsFromNow } from "../core/time"
+import { fieldsOf } from "../lib/record-fields"
 import { forUpdate } from "../store/dialect"
 import { removeSome, rowById, rowList } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { ACCESS_SECONDS, type AccessTokens } from "./access-token"
+import { type Session, SessionRecord } from "./schemas"
 import {
   consoleSessions,
   consoleUsers,
@@ -17,15 +20,7 @@ import {
   throttles,
 } from "./tables"
 import { hashOfToken, newToken } from "./tokens"
-import {
-  accountsOf,
-  find as findUser,
-  recordOwn,
-  type UserRecord,
-  type UserRow,
-  type UserSeat,
-  userRecord,
-} from "./users"
+import * as users from "./users"
 
 /** How long a refresh token works. Each exchange begins it anew. */
 export const REFRESH_SECONDS = 30 * 86_400
@@ -50,14 +45,7 @@ export const clientOf = (call: { ip: string; request: Request }): SessionClient 
 })
 
 /** The Session of the contract. */
-export interface SessionReply {
-  access_token: string
-  refresh_token: string
-  token_type: "Bearer"
-  expires_in: number
-  user: UserRecord
-  accounts: UserSeat[]
-}
+export type SessionReply = Static<typeof Session>
 
 type SessionRow = typeof consoleSessions.$inferSelect
 type TokenRow = typeof refreshTokens.$inferSelect
@@ -77,7 +65,7 @@ export class Sessions {
   }
 
   /** Signs the person in. The caller has checked the credentials. */
-  async start(tx: Tx, user: UserRow, client: SessionClient): Promise<SessionReply> {
+  async start(tx: Tx, user: users.UserRow, client: SessionClient): Promise<SessionReply> {
     const at = now()
     const session: SessionRow = {
       id: newId(),
@@ -93,7 +81,7 @@ export class Sessions {
     await tx.insert(consoleSessions).values(session)
     await tx.update(consoleUsers).set({ last_login_at: at }).where(eq(consoleUsers.id, user.id))
     const after = { client_name: client.client_name, user_agent: session.user_agent }
-    await recordOwn(tx, user, client.ip, "session.started", { after })
+    await users.recordOwn(tx, user, client.ip, "session.started", { after })
     const refresh_token = await this.#issue(tx, session.id)
     return this.#reply(tx, { ...user, last_login_at: at }, session.id, refresh_token)
   }
@@ -113,7 +101,7 @@ export class Sessions {
     await this.#parts.store.tx(async (tx) => {
       const { session } = await byToken(tx, hashOfToken(token))
       if (!session || !isAlive(session)) return
-      await revoke(tx, await findUser(tx, session.user_id), session.id, ip)
+      await revoke(tx, await users.find(tx, session.user_id), session.id, ip)
     })
   }
 
@@ -128,8 +116,8 @@ export class Sessions {
     const next = found.used_at ? this.#again(found) : await this.#issue(tx, session.id)
     if (!next) {
       await end(tx, eq(consoleSessions.id, session.id))
-      await recordOwn(tx, user, ip, "session.reuse_detected", {
-        before: sessionRecord(session, ""),
+      await users.recordOwn(tx, user, ip, "session.reuse_detected", {
+        before: toResponse(session, ""),
       })
       return undefined
     }
@@ -160,14 +148,14 @@ export class Sessions {
     return token
   }
 
-  async #reply(tx: Tx, user: UserRow, session_id: string, refresh_token: string) {
+  async #reply(tx: Tx, user: users.UserRow, session_id: string, refresh_token: string) {
     return {
       access_token: await this.#parts.access.sign(tx, { user_id: user.id, session_id }),
       refresh_token,
       token_type: "Bearer" as const,
       expires_in: ACCESS_SECONDS,
-      user: userRecord(user),
-      accounts: await accountsOf(tx, user.id),
+      user: users.toResponse(user),
+      accounts: await users.accountsOf(tx, user.id),
     }
   }
 }
@@ -187,16 +175,8 @@ async function byToken(tx: Tx, token_hash: string) {
 const isAlive = ({ revoked_at, expires_at }: SessionRow) => !revoked_at && !isPast(expires_at)
 
 /** As lists show a session; `current` is the caller's own. */
-export const sessionRecord = (row: SessionRow, current_id: string) => ({
-  id: row.id,
-  current: row.id === current_id,
-  ip: row.ip,
-  user_agent: row.user_agent,
-  client_name: row.client_name,
-  created_at: row.created_at,
-  last_used_at: row.last_used_at,
-  expires_at: row.expires_at,
-})
+export const toResponse = (row: SessionRow, current_id: string) =>
+  fieldsOf(SessionRecord, { ...row, current: row.id === current_id })
 
 const alive = (user_id: string): SQL | undefined =>
   and(
@@ -216,10 +196,10 @@ export const list = (db: Reader, user_id: string) =>
   rowList(db, consoleSessions, { of: alive(user_id), missing: gone })
 
 /** Acts on the next request. Throws 404 for a session that is over already. */
-export async function revoke(tx: Tx, user: UserRow, id: string, ip: string): Promise<void> {
-  const before = sessionRecord(await find(tx, user.id, id), "")
+export async function revoke(tx: Tx, user: users.UserRow, id: string, ip: string): Promise<void> {
+  const before = toResponse(await find(tx, user.id, id), "")
   await end(tx, eq(consoleSessions.id, id))
-  await recordOwn(tx, user, ip, "session.revoked", { before })
+  await users.recordOwn(tx, user, ip, "session.revoked", { before })
 }
 
 /**

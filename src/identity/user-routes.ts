@@ -101,7 +101,7 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
     description: "Shows the person of the session.",
     response: ConsoleUser,
     handle: async ({ caller }) => ({
-      data: users.userRecord(await users.find(parts.store.read, caller.user_id ?? "")),
+      data: users.toResponse(await users.find(parts.store.read, caller.user_id ?? "")),
     }),
   }),
   route({
@@ -114,7 +114,7 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
     response: ConsoleUser,
     handle: async ({ body, caller }) => {
       const user = await parts.store.tx((tx) => users.set(tx, caller.user_id ?? "", body))
-      return { data: users.userRecord(user) }
+      return { data: users.toResponse(user) }
     },
   }),
   route({
@@ -145,7 +145,7 @@ const sessionListRoutes = ({ store, cursors }: UserParts): AnyRoute[] => [
     handle: (call) => {
       const { user_id, session_id } = call.caller
       const rows = sessions.list(store.read, user_id ?? "")
-      return listPage(call, cursors, rows, (row) => sessions.sessionRecord(row, session_id ?? ""))
+      return listPage(call, cursors, rows, (row) => sessions.toResponse(row, session_id ?? ""))
     },
   }),
   route({

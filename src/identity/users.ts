@@ -1,13 +1,16 @@
+import type { Static } from "@sinclair/typebox"
 import { and, eq, inArray, isNull } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
-import { fail } from "../core/errors"
+import { conflict, fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
 import { comparable, isName } from "../lib/address"
+import { fieldsOf } from "../lib/record-fields"
 import { forUpdate } from "../store/dialect"
 import { rowById, rowForUpdate } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as passwords from "./passwords"
+import { ConsoleUser, type Seats } from "./schemas"
 import {
   type AccountRole,
   accountMembers,
@@ -86,25 +89,12 @@ export async function set(tx: Tx, id: string, changes: Partial<UserRow>): Promis
 }
 
 /** The ConsoleUser record of the contract. */
-export const userRecord = (row: UserRow) => ({
-  id: row.id,
-  email: row.email,
-  name: row.name,
-  locale: row.locale,
-  timezone: row.timezone,
-  mfa_enabled: row.mfa_secret !== null,
-  operator: row.operator,
-  created_at: row.created_at,
-  last_login_at: row.last_login_at,
-})
+export const toResponse = (row: UserRow) =>
+  fieldsOf(ConsoleUser, { ...row, mfa_enabled: row.mfa_secret !== null })
 
-export type UserRecord = ReturnType<typeof userRecord>
+export type UserResponse = ReturnType<typeof toResponse>
 
-export interface UserSeat {
-  id: string
-  name: string
-  role: AccountRole
-}
+export type UserSeat = Static<typeof Seats>[number]
 
 /** The accounts that a person belongs to, oldest first. */
 export function accountsOf(db: Reader, user_id: string): Promise<UserSeat[]> {
@@ -151,13 +141,10 @@ export async function requireOtherOperator(tx: Tx) {
   const runs = and(eq(consoleUsers.operator, true), eq(consoleUsers.status, "active"))
   const all = await forUpdate(tx.select({ id: consoleUsers.id }).from(consoleUsers).where(runs))
   if (all.length > 1) return
-  fail(
-    "conflict",
+  conflict(
+    "last_operator",
+    all[0]?.id ?? null,
     "This user is the last operator of the instance. Make another user an operator first.",
-    {
-      reason: "last_operator",
-      id: all[0]?.id ?? null,
-    },
   )
 }
 

@@ -2,7 +2,7 @@
  * Fields of records, as answers have them. Each carries a value that could stand there, of which
  * the examples of the reference are made. What comes in is read by the rules of its route instead.
  */
-import { type TSchema, Type as t } from "@sinclair/typebox"
+import { type Static, type TObject, type TSchema, Type as t } from "@sinclair/typebox"
 
 const about = (description: string | undefined) =>
   description === undefined ? {} : { description }
@@ -49,6 +49,15 @@ export const maybe = <Schema extends TSchema>(schema: Schema) => t.Union([schema
 /** May be null, and is so in the example. */
 export const rarely = <Schema extends TSchema>(schema: Schema) =>
   t.Union([schema, t.Null()], { examples: [null] })
+
+/** An answer: of a row, the fields that the schema of the answer names. */
+export const fieldsOf = <Schema extends TObject>(
+  { properties }: Schema,
+  row: Static<Schema>,
+): Static<Schema> =>
+  Object.fromEntries(
+    Object.keys(properties).map((name) => [name, row[name as keyof Static<Schema>]]),
+  ) as Static<Schema>
 
 /** Any fields, by name. */
 export const anything = (example: object, description?: string) =>

@@ -240,7 +240,7 @@ async function bootstrap(parts: AdminParts, order: NewOwner) {
 }
 
 const toResponse = async ({ read }: Store, row: accounts.AccountRow) => ({
-  ...(await accounts.accountRecord(read, row)),
+  ...(await accounts.toResponse(read, row)),
   status_reason: row.status_reason,
   deleting_at: row.deleting_at,
 })

@@ -5,7 +5,7 @@ import type { Call } from "../http/route"
 import { type AnyRoute, consoleRow, projectRow, route } from "../http/route"
 import { messageRows } from "../messages/pipeline"
 import type { Store, Tx } from "../store/store"
-import { type AccountRow, accountRecord } from "../tenancy/accounts"
+import { type AccountRow, toResponse } from "../tenancy/accounts"
 import { Account } from "../tenancy/schemas"
 import { release } from "./complaint-holds"
 import { freeze, unfreeze } from "./freeze"
@@ -102,5 +102,5 @@ function operatorRoutes(store: Store): AnyRoute[] {
 }
 
 async function answered(store: Store, change: (tx: Tx) => Promise<AccountRow>) {
-  return { data: await accountRecord(store.read, await store.tx(change)) }
+  return { data: await toResponse(store.read, await store.tx(change)) }
 }

@@ -47,7 +47,7 @@ const ME = "/v1/accounts/me"
 export function accountRoutes(parts: ListParts): AnyRoute[] {
   const { store } = parts
   const shown = async (row: accounts.AccountRow) => ({
-    data: await accounts.accountRecord(store.read, row),
+    data: await accounts.toResponse(store.read, row),
   })
   return [
     ...listRoutes(parts),
@@ -108,7 +108,7 @@ export function accountRoutes(parts: ListParts): AnyRoute[] {
   ]
 }
 
-type Joined = Awaited<ReturnType<typeof members.accountsOf>>[number]
+type Joined = Awaited<ReturnType<typeof accounts.accountsOf>>[number]
 const BY_ID = {
   nameOf: ({ account }: Joined) => account.id,
   order: "falling" as const,
@@ -136,9 +136,9 @@ const listRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     response: JoinedAccount,
     handle: async (call) => {
       const user_id = call.caller.user_id ?? ""
-      const mine = await members.accountsOf(store.read, user_id) // few: a person's, not a table's
+      const mine = await accounts.accountsOf(store.read, user_id) // few: a person's, not a table's
       const shown = ({ account, role }: Joined) =>
-        accounts.accountRecord(store.read, account).then((record) => ({ ...record, role }))
+        accounts.toResponse(store.read, account).then((record) => ({ ...record, role }))
       const { list, ...rows } = listInMemory(mine, BY_ID)
       return listPage(call, cursors, {
         ...rows,
@@ -154,7 +154,7 @@ function create(store: Store, call: Call<Static<typeof NewAccount>>) {
   const wanted = { ...body, slug: body.slug, plan: defaultPlan(), owner_user_id }
   return answerOnce(store, call.claim, async (tx) => {
     await accounts.requireRoomForFree(tx, owner_user_id, wanted)
-    return accounts.accountRecord(tx, await accounts.create(tx, wanted, caller))
+    return accounts.toResponse(tx, await accounts.create(tx, wanted, caller))
   })
 }
 

@@ -1,6 +1,6 @@
-import { and, eq, isNull } from "drizzle-orm"
+import { and, desc, eq, isNull } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
-import { fail } from "../core/errors"
+import { conflict, fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
 import { ACCOUNT_DEFAULTS, quotaSubject, sendingStatusOf } from "../identity/caller"
@@ -14,6 +14,7 @@ import {
 } from "../identity/tables"
 import { enqueue, type JobKind } from "../jobs/jobs"
 import type { RetrySchedule } from "../jobs/work-item"
+import { fieldsOf } from "../lib/record-fields"
 import { slugFrom } from "../lib/text"
 import { limitsOf, type PlanName } from "../plans/plans"
 import { bump } from "../store/counters"
@@ -21,6 +22,7 @@ import { forUpdate } from "../store/dialect"
 import { rowById, rowForUpdate } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as quotas from "./quotas"
+import { Account } from "./schemas"
 import { usageOfAccount } from "./usage"
 
 export type AccountRow = typeof accounts.$inferSelect
@@ -94,10 +96,7 @@ async function freeSlug(tx: Tx, { name, slug }: NewAccount): Promise<string> {
   const [taken] = await tx.select().from(accounts).where(eq(accounts.slug, wish))
   if (!taken) return wish
   if (slug === undefined) return `${wish}-${newId().slice(-8)}`
-  return fail("conflict", `Another account has the slug ${slug}. Choose another slug.`, {
-    reason: "slug_taken",
-    id: null,
-  })
+  return conflict("slug_taken", null, `Another account has the slug ${slug}. Choose another slug.`)
 }
 
 /** Deleted accounts too, until they are purged: their owner may want them back. */
@@ -162,10 +161,11 @@ export async function restore(tx: Tx, id: string, by: audit.By) {
   if (deleting_at && owner_user_id) await requireRoomForFree(tx, owner_user_id, { plan })
   const before = await findForUpdate(tx, id)
   if (!before.deleting_at) {
-    fail("conflict", "This account is not being deleted, so there is nothing to restore.", {
-      reason: "not_deleted",
+    conflict(
+      "not_deleted",
       id,
-    })
+      "This account is not being deleted, so there is nothing to restore.",
+    )
   }
   return change(tx, before, { deleting_at: null }, "account.restored", by)
 }
@@ -200,19 +200,14 @@ const freeAccountsOf = (db: Reader, user_id: string) =>
     )
 
 /** The Account record of the contract. */
-export const accountRecord = async (db: Reader, row: AccountRow) => ({
-  id: row.id,
-  name: row.name,
-  slug: row.slug,
-  plan: row.plan as PlanName,
-  status: row.status,
-  ...sendingStatusOf(row),
-  limits: limitsOf(row),
-  usage: await usageOfAccount(db, row),
-  settings: row.settings,
-  created_at: row.created_at,
-  updated_at: row.updated_at,
-})
+export const toResponse = async (db: Reader, row: AccountRow) =>
+  fieldsOf(Account, {
+    ...row,
+    ...sendingStatusOf(row),
+    plan: row.plan as PlanName,
+    limits: limitsOf(row),
+    usage: await usageOfAccount(db, row),
+  })
 
 /** As `set`, and the audit log says what it was before and what it is after. */
 export async function change(
@@ -231,3 +226,13 @@ const record = audit.recorder("account")
 
 const log = (tx: Tx, by: audit.By, id: string, action: string, change: audit.AuditChange) =>
   record(tx, by, { id, account_id: id }, action, change)
+
+/** A person's accounts that are not being deleted, newest first. */
+export function accountsOf(db: Reader, user_id: string) {
+  return db
+    .select({ account: accounts, role: accountMembers.role })
+    .from(accountMembers)
+    .innerJoin(accounts, eq(accounts.id, accountMembers.account_id))
+    .where(and(eq(accountMembers.user_id, user_id), isNull(accounts.deleting_at)))
+    .orderBy(desc(accounts.id))
+}

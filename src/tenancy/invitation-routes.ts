@@ -1,5 +1,5 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import { fail, Problems } from "../core/errors"
+import { conflict, fail, Problems } from "../core/errors"
 import { Deleted, deleted, mailboxText, nameText } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { type ListParts, listPage, pageQuery } from "../http/page"
@@ -9,14 +9,12 @@ import { Password, PER_MINUTE, Session } from "../identity/schemas"
 import { clientOf, type SessionReply, type Sessions } from "../identity/sessions"
 import type { ConsoleMail } from "../identity/system-mail"
 import * as users from "../identity/users"
-import { flag, id, maybe, text, time, word } from "../lib/record-fields"
+import { flag, text, time } from "../lib/record-fields"
 import * as invitations from "./invitations"
-import { AccountRole, ProjectRole } from "./schemas"
+import { AccountRole, Invitation, InvitationStatus, ProjectRole } from "./schemas"
 import { requireSignUp, type SignUp, signUp } from "./sign-up"
 
 const MOST_PROJECTS = 50
-
-const STATUSES = ["pending", "accepted", "revoked", "expired"] as const
 
 const NewInvitation = t.Object({
   email: mailboxText(),
@@ -26,21 +24,7 @@ const NewInvitation = t.Object({
   ),
 })
 
-const Invitation = t.Object(
-  {
-    id: id(),
-    email: text("ben@example.com"),
-    role: AccountRole,
-    projects: t.Array(t.Object({ project_id: id(), role: ProjectRole })),
-    status: word(STATUSES),
-    expires_at: time(),
-    invited_by: maybe(id()),
-    created_at: time(),
-  },
-  { title: "Invitation" },
-)
-
-const invitationQuery = pageQuery({ status: t.Optional(word(STATUSES)) })
+const invitationQuery = pageQuery({ status: t.Optional(InvitationStatus) })
 
 const Acceptance = t.Partial(t.Object({ name: nameText(), password: Password }))
 
@@ -80,9 +64,7 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
       idempotent: true,
       handle: (call) => {
         const { caller, body } = call
-        return answerOnce(store, call.claim, (tx) =>
-          invitations.invite(tx, parts, caller.account_id, body, caller),
-        )
+        return answerOnce(store, call.claim, (tx) => invitations.invite(tx, parts, body, caller))
       },
     }),
     route({
@@ -95,7 +77,7 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
       handle: (call) => {
         const { caller, query } = call
         const rows = invitations.list(store.read, caller.account_id, query.status)
-        return listPage(call, cursors, rows, invitations.invitationRecord)
+        return listPage(call, cursors, rows, invitations.toResponse)
       },
     }),
     route({
@@ -107,7 +89,7 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
       handle: (call) => {
         const { caller, params } = call
         return answerOnce(store, call.claim, (tx) =>
-          invitations.renew(tx, parts, caller.account_id, params.invitation_id, caller),
+          invitations.renew(tx, parts, params.invitation_id, caller),
         )
       },
     }),
@@ -119,7 +101,7 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
       errors: ["conflict"],
       handle: async ({ caller, params }) => {
         const id = params.invitation_id
-        await store.tx((tx) => invitations.revoke(tx, caller.account_id, id, caller))
+        await store.tx((tx) => invitations.revoke(tx, id, caller))
         return deleted(id)
       },
     }),
@@ -207,7 +189,7 @@ function acceptAnew(parts: InvitationParts, call: AcceptCall, email: string) {
   if (call.caller.kind === "console") {
     const text =
       "The invitation is for another address. Send the request without your access token."
-    fail("conflict", text, { reason: "other_user", id: null })
+    conflict("other_user", null, text)
   }
   const { name = null, password = "" } = call.body
   const problems = new Problems()

@@ -1,26 +1,28 @@
 import { and, eq, gt, like, lt, lte, ne, type SQL } from "drizzle-orm"
-import * as audit from "../audit-log/audit-log"
-import { fail } from "../core/errors"
-import { firstIdAt, newId } from "../core/ids"
+import type * as audit from "../audit-log/audit-log"
+import { conflict, fail } from "../core/errors"
+import { firstIdAt } from "../core/ids"
 import { millis, millisFrom, now, secondsFromNow } from "../core/time"
+import { noun } from "../identity/noun"
 import { type ConsoleMail, linkText } from "../identity/system-mail"
 import { type AccountRole, consoleUsers } from "../identity/tables"
 import { hashOfToken, newToken } from "../identity/tokens"
 import * as users from "../identity/users"
 import { comparable } from "../lib/address"
+import { fieldsOf } from "../lib/record-fields"
 import { bump, total as counted } from "../store/counters"
 import { forUpdate } from "../store/dialect"
-import { removeSome, rowById, rowList } from "../store/rows"
+import { removeSome } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { counters } from "../store/tables"
 import * as accounts from "./accounts"
 import { type ActingMember, requireOwnerFor, role as roleOf } from "./members"
-import { grantAll } from "./project-members"
 import * as projects from "./projects"
+import { Invitation } from "./schemas"
 import { invitations, type ProjectGrant } from "./tables"
 
 type InvitationRow = typeof invitations.$inferSelect
-type InvitationStatus = "pending" | "accepted" | "revoked" | "expired"
+type InvitationStatus = InvitationResponse["status"]
 
 const LIFETIME_SECONDS = 7 * 86_400
 
@@ -30,9 +32,11 @@ export interface NewInvitation {
   projects: ProjectGrant[]
 }
 
+type Inviter = ActingMember & { account_id: string }
+
 /** A fresh invitation with the text of its token, which exists nowhere else. */
 interface IssuedInvitation {
-  invitation: InvitationRow
+  row: InvitationRow
   token: string
   account_name: string
 }
@@ -43,44 +47,37 @@ interface IssuedInvitation {
 export async function invite(
   tx: Tx,
   post: ConsoleMail,
-  account_id: string,
   wanted: NewInvitation,
-  by: ActingMember & { user_id: string | null },
-): Promise<InvitationRecord> {
+  by: Inviter & { user_id: string | null },
+): Promise<InvitationResponse> {
+  const { account_id } = by
   const account = await accounts.findForUpdate(tx, account_id)
   requireOwnerFor(by, wanted.role)
   const email_key = comparable(wanted.email)
-  for (const { project_id } of wanted.projects) await projects.find(tx, account_id, project_id)
+  for (const { project_id } of wanted.projects)
+    await projects.project.find(tx, account_id, project_id)
   await refuseMember(tx, account_id, email_key)
   await refusePending(tx, account_id, { email_key })
   await countToday(tx, account_id)
 
   const token = newToken("invitation")
-  const invitation: InvitationRow = {
-    id: newId(),
-    account_id,
+  const row = await invitation.insert(tx, by, {
     ...wanted,
     email_key,
     token_hash: hashOfToken(token),
     status: "pending",
     expires_at: secondsFromNow(LIFETIME_SECONDS),
     invited_by: by.user_id,
-    created_at: now(),
     accepted_at: null,
-  }
-  await tx.insert(invitations).values(invitation)
-  await log(tx, by, "invitation.created", { after: invitation })
-  await send(tx, post, { invitation, token, account_name: account.name })
-  return invitationRecord(invitation)
+  })
+  await send(tx, post, { row, token, account_name: account.name })
+  return toResponse(row)
 }
 
 async function refuseMember(tx: Tx, account_id: string, email_key: string) {
   const [user] = await tx.select().from(consoleUsers).where(eq(consoleUsers.email_key, email_key))
   if (!user || !(await roleOf(tx, account_id, user.id))) return
-  fail("conflict", "This person is a member of the account already.", {
-    reason: "already_member",
-    id: user.id,
-  })
+  conflict("already_member", user.id, "This person is a member of the account already.")
 }
 
 /** One link for one person: another one, or one that would live again beside it, is refused. */
@@ -113,16 +110,7 @@ const IS: Record<InvitationStatus, () => SQL | undefined> = {
 
 /** Newest first. */
 export const list = (db: Reader, account_id: string, status: InvitationStatus | undefined) =>
-  rowList(db, invitations, {
-    owner: account_id,
-    of: eq(invitations.account_id, account_id),
-    filter: status && IS[status](),
-    missing: gone,
-  })
-
-/** Throws 404. */
-const find = async (db: Reader, account_id: string, id: string): Promise<InvitationRow> =>
-  (await rowById(db, invitations, id, eq(invitations.account_id, account_id))) ?? gone()
+  invitation.list(db, account_id, { filter: status && IS[status]() })
 
 const gone = () => fail("not_found", "There is no such invitation.")
 
@@ -130,12 +118,12 @@ const gone = () => fail("not_found", "There is no such invitation.")
 export async function renew(
   tx: Tx,
   post: ConsoleMail,
-  account_id: string,
   id: string,
-  by: ActingMember,
-): Promise<InvitationRecord> {
+  by: Inviter,
+): Promise<InvitationResponse> {
+  const { account_id } = by
   const account = await accounts.findForUpdate(tx, account_id)
-  const before = await find(tx, account_id, id)
+  const before = await invitation.find(tx, account_id, id)
   requireOwnerFor(by, before.role)
   refuseSettled(before)
   await refuseMember(tx, account_id, before.email_key)
@@ -143,81 +131,60 @@ export async function renew(
   await countToday(tx, account_id)
   const token = newToken("invitation")
   const expires_at = secondsFromNow(LIFETIME_SECONDS)
-  const invitation = await set(tx, before, { token_hash: hashOfToken(token), expires_at })
-  await log(tx, by, "invitation.resent", { before, after: invitation })
-  await send(tx, post, { invitation, token, account_name: account.name })
-  return invitationRecord(invitation)
+  const changes = { token_hash: hashOfToken(token), expires_at }
+  const row = await invitation.update(tx, by, before, changes, "resent")
+  await send(tx, post, { row, token, account_name: account.name })
+  return toResponse(row)
 }
 
 function refuseSettled({ id, status }: InvitationRow) {
   if (status === "pending") return
-  fail("conflict", `This invitation is ${status} and cannot change any more.`, {
-    reason: status,
-    id,
-  })
+  conflict(status, id, `This invitation is ${status} and cannot change any more.`)
 }
 
 /** Its link stops working. Throws 404 when that was done before. */
-export async function revoke(tx: Tx, account_id: string, id: string, by: ActingMember) {
-  await accounts.findForUpdate(tx, account_id)
-  const before = await find(tx, account_id, id)
+export async function revoke(tx: Tx, id: string, by: Inviter) {
+  await accounts.findForUpdate(tx, by.account_id)
+  const before = await invitation.find(tx, by.account_id, id)
   if (before.status === "revoked") gone()
   refuseSettled(before)
-  const after = await set(tx, before, { status: "revoked" })
-  await log(tx, by, "invitation.revoked", { before, after })
-}
-
-async function set(tx: Tx, row: InvitationRow, changes: Partial<InvitationRow>) {
-  await tx.update(invitations).set(changes).where(eq(invitations.id, row.id))
-  return { ...row, ...changes }
+  await invitation.update(tx, by, before, { status: "revoked" }, "revoked")
 }
 
 /** The Invitation record of the contract. */
-export const invitationRecord = (row: InvitationRow) => ({
-  id: row.id,
-  email: row.email,
-  role: row.role,
-  projects: row.projects,
-  status: row.status === "pending" && row.expires_at <= now() ? ("expired" as const) : row.status,
-  expires_at: row.expires_at,
-  invited_by: row.invited_by,
-  created_at: row.created_at,
-})
-
-type InvitationRecord = ReturnType<typeof invitationRecord>
-
-interface InvitationChange {
-  before?: InvitationRow
-  after?: InvitationRow
-}
-
-function log(tx: Tx, by: audit.By, action: string, { before, after }: InvitationChange) {
-  const { id = null, account_id = "" } = before ?? after ?? {}
-  return audit.record(tx, by, {
-    account_id,
-    action,
-    target: { type: "invitation", id },
-    before: before && invitationRecord(before),
-    after: after && invitationRecord(after),
+export const toResponse = (row: InvitationRow) =>
+  fieldsOf(Invitation, {
+    ...row,
+    status: row.status === "pending" && row.expires_at <= now() ? "expired" : row.status,
   })
-}
+
+type InvitationResponse = ReturnType<typeof toResponse>
+
+const invitation = noun({
+  name: "invitation",
+  table: invitations,
+  owner: "account_id",
+  missing: gone,
+  toResponse,
+  audited: toResponse,
+})
 
 const CALLED = { owner: "an owner", admin: "an admin", billing_admin: "a billing admin" }
 
 /** The only place that ever sees the token again. */
 async function send(tx: Tx, { mail, link_base }: ConsoleMail, issued: IssuedInvitation) {
-  const { invitation, token, account_name } = issued
-  const role = invitation.role === "member" ? "a member" : CALLED[invitation.role]
+  const { row, token, account_name } = issued
+  const role = row.role === "member" ? "a member" : CALLED[row.role]
   const base = link_base()
   const link = linkText(base, `/invitation/${token}`)
   const text = [
     `You are invited to join ${account_name} on Belfry as ${role}.`,
     `Open this page to accept:\n${link}`,
     `Or use the command line:\nbelfry invitations accept ${token} --url ${base || "ADDRESS"}`,
-    `The invitation ends at ${invitation.expires_at}. If you did not expect it, do nothing.`,
+    `The invitation ends at ${row.expires_at}. If you did not expect it, do nothing.`,
   ].join("\n\n")
   const subject = `Invitation to ${account_name}`
-  await mail.send(tx, { to: invitation.email, subject, text, kind: "invitation" })
+  await mail.send(tx, { to: row.email, subject, text, kind: "invitation" })
 }
 
 /** An invitation that can be accepted, and what the invited person is to know. */
@@ -229,12 +196,12 @@ export interface OpenInvitation {
 
 /** Throws 404 for an unknown, expired, revoked and accepted token, and for a deleted account. */
 export async function open(db: Reader, token: string): Promise<OpenInvitation> {
-  const [invitation] = await byToken(db, token)
-  if (invitation?.status !== "pending" || invitation.expires_at <= now()) return none()
-  const account = await accounts.find(db, invitation.account_id)
+  const [row] = await byToken(db, token)
+  if (row?.status !== "pending" || row.expires_at <= now()) return none()
+  const account = await accounts.find(db, row.account_id)
   if (account.deleting_at) return none()
-  const user = await users.byEmail(db, invitation.email)
-  return { invitation, account_name: account.name, user }
+  const user = await users.byEmail(db, row.email)
+  return { invitation: row, account_name: account.name, user }
 }
 
 const byToken = (db: Reader, token: string) =>
@@ -261,10 +228,11 @@ export async function accept(
   const [before] = await forUpdate(byToken(tx, token)) // it may have been taken or revoked meanwhile
   if (before?.status !== "pending") return none()
   if (before.email_key !== user.email_key) {
-    fail("conflict", "This invitation is for another address. Sign in with the invited address.", {
-      reason: "other_user",
-      id: null,
-    })
+    conflict(
+      "other_user",
+      null,
+      "This invitation is for another address. Sign in with the invited address.",
+    )
   }
   const { account_id, role } = before
   if (await roleOf(tx, account_id, user.id)) {
@@ -273,10 +241,9 @@ export async function accept(
   }
   if (role === "owner") await accounts.requireRoomForFree(tx, user.id, account)
   await accounts.seat(tx, account_id, user.id, role)
-  await grantAll(tx, account_id, user.id, before.projects)
-  const after = await set(tx, before, { status: "accepted", accepted_at: now() })
-  await log(tx, by, "invitation.accepted", { before, after })
-  return after
+  await projects.grantAll(tx, account_id, user.id, before.projects)
+  const changes = { status: "accepted" as const, accepted_at: now() }
+  return invitation.update(tx, { ...by, account_id }, before, changes, "accepted")
 }
 
 const MOST_A_DAY = 50

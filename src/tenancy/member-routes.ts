@@ -1,49 +1,14 @@
-import { type Static, Type as t } from "@sinclair/typebox"
+import { Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { type Cursors, type ListCall, type ListParts, listPage, pageQuery } from "../http/page"
-import type { Call } from "../http/route"
 import { type AnyRoute, consoleRow, route } from "../http/route"
 import { isMailbox, notOneAddress } from "../lib/address"
-import { flag, id, maybe, text, time } from "../lib/record-fields"
 import { cursorText } from "../store/moment-cursor"
-import type { ListWindow, RowList } from "../store/rows"
+import type { ListWindow } from "../store/rows"
 import * as members from "./members"
-import * as projectMembers from "./project-members"
-import type { ProjectHome } from "./projects"
-import { AccountRole, ProjectRole } from "./schemas"
-
-const Member = t.Object(
-  {
-    user_id: id(),
-    email: text("ann@example.com"),
-    name: maybe(text("Ann")),
-    role: AccountRole,
-    mfa_enabled: flag(true),
-    joined_at: time(),
-    last_active_at: maybe(time()),
-  },
-  { title: "Member" },
-)
-
-const ProjectMember = t.Object(
-  {
-    user_id: id(),
-    email: text("ann@example.com"),
-    name: maybe(text("Ann")),
-    role: ProjectRole,
-    inherited: flag(false, "Whether the role comes from the account."),
-    added_at: time(),
-  },
-  { title: "ProjectMember" },
-)
-
-const NewProjectMember = t.Object({
-  user_id: t.Optional(t.String()),
-  email: t.Optional(t.String()),
-  role: ProjectRole,
-})
+import { AccountRole, Member, NewProjectMember, ProjectMember, ProjectRole } from "./schemas"
 
 const memberQuery = pageQuery({})
 
@@ -56,17 +21,11 @@ export const memberRoutes = (parts: ListParts): AnyRoute[] => [
   ...projectMemberRoutes(parts),
 ]
 
-interface MemberList<Member> extends RowList<Member> {
-  find: (user_id: string) => Promise<Member>
-  /** The moment in whose order the list is. */
-  at: (member: Member) => string
-}
-
 /** A page of people: a cursor names a moment and a person. */
 async function memberPage<Member extends { user_id: string }>(
   call: ListCall,
   cursors: Cursors,
-  { find, list, total, at }: MemberList<Member>,
+  { find, list, total, at }: members.PeopleList<Member>,
 ) {
   const keyOf = (member: Member) => cursorText({ at: at(member), id: member.user_id })
   const people = {
@@ -87,15 +46,8 @@ const accountMemberRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     description: "Lists the owners and all people that accepted an invitation.",
     query: memberQuery,
     response: Member,
-    handle: (call) => {
-      const { account_id } = call.caller
-      return memberPage(call, cursors, {
-        find: (user_id) => members.find(store.read, account_id, user_id),
-        list: async (window) => ({ rows: await members.list(store.read, account_id, window) }),
-        total: () => members.count(store.read, account_id),
-        at: ({ joined_at }) => joined_at,
-      })
-    },
+    handle: (call) =>
+      memberPage(call, cursors, members.ofAccount(store.read, call.caller.account_id)),
   }),
   route({
     ...consoleRow("PATCH", `${ALL}/{user_id}`, "role:account_admin"),
@@ -131,15 +83,7 @@ const projectMemberRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     description: "The list includes owners and admins of the account. Their role is `inherited`.",
     query: memberQuery,
     response: ProjectMember,
-    handle: (call) => {
-      const home = homeOf(call)
-      return memberPage(call, cursors, {
-        find: (user_id) => projectMembers.find(store.read, home, user_id),
-        list: async (window) => ({ rows: await projectMembers.list(store.read, home, window) }),
-        total: () => projectMembers.total(store.read, home),
-        at: ({ added_at }) => added_at,
-      })
-    },
+    handle: (call) => memberPage(call, cursors, members.ofProject(store.read, call.caller)),
   }),
   route({
     ...consoleRow("POST", OF_PROJECT, "role:project_admin", 201),
@@ -152,10 +96,8 @@ const projectMemberRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     response: ProjectMember,
     errors: ["invalid_email", "user_not_found"],
     idempotent: true,
-    handle: (call) =>
-      answerOnce(store, call.claim, (tx) =>
-        projectMembers.add(tx, homeOf(call), call.body, call.caller),
-      ),
+    handle: ({ claim, caller, body }) =>
+      answerOnce(store, claim, (tx) => members.add(tx, caller, body)),
   }),
   route({
     ...consoleRow("PATCH", `${OF_PROJECT}/{user_id}`, "role:project_admin"),
@@ -165,10 +107,9 @@ const projectMemberRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     example: { role: "viewer" },
     response: ProjectMember,
     errors: ["conflict"],
-    handle: async (call) => {
-      const wanted = { user_id: call.params.user_id, role: call.body.role }
-      const change = projectMembers.setRole
-      return { data: await store.tx((tx) => change(tx, homeOf(call), wanted, call.caller)) }
+    handle: async ({ caller, params, body }) => {
+      const wanted = { user_id: params.user_id, role: body.role }
+      return { data: await store.tx((tx) => members.setProjectRole(tx, caller, wanted)) }
     },
   }),
   route({
@@ -178,24 +119,15 @@ const projectMemberRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
       "The person stays a member of the account. A role that comes from the account cannot be removed here.",
     response: Deleted,
     errors: ["conflict"],
-    handle: async (call) => {
-      const { user_id } = call.params
-      await store.tx((tx) => projectMembers.remove(tx, homeOf(call), user_id, call.caller))
+    handle: async ({ caller, params: { user_id } }) => {
+      await store.tx((tx) => members.removeFromProject(tx, caller, user_id))
       return deleted(user_id)
     },
   }),
 ]
 
-const homeOf = ({ caller }: Pick<Call, "caller">): ProjectHome => ({
-  account_id: caller.account_id,
-  project_id: caller.project_id,
-})
-
 /** A person is named by id or by address, and by one of them only. */
-function readNewMember(
-  wanted: Static<typeof NewProjectMember>,
-  problems: Problems,
-): projectMembers.NewProjectMember {
+function readNewMember(wanted: members.NewProjectMember, problems: Problems) {
   const { user_id, email } = wanted
   if (!user_id && !email)
     problems.add("user_id", "required", "Name the person by `user_id` or by `email`.")

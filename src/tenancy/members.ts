@@ -1,18 +1,33 @@
-import { and, asc, desc, eq, isNull, type SQL } from "drizzle-orm"
+import type { Static } from "@sinclair/typebox"
+import { and, asc, count, eq, inArray, or, type SQL, sql } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
-import { fail } from "../core/errors"
+import { conflict, fail } from "../core/errors"
 import { isUuid } from "../core/ids"
-import type { AccountRole } from "../identity/tables"
-import { accountMembers, accounts as accountRows, consoleUsers } from "../identity/tables"
+import { now } from "../core/time"
+import type { ProjectActor } from "../identity/noun"
+import type { SystemLetter, SystemMail } from "../identity/system-mail"
+import {
+  type AccountRole,
+  accountMembers,
+  consoleUsers,
+  type ProjectRole,
+  projectMembers,
+  projects,
+} from "../identity/tables"
 import * as users from "../identity/users"
+import { comparable } from "../lib/address"
+import { fieldsOf } from "../lib/record-fields"
 import { bump, total } from "../store/counters"
+import { isAskedId } from "../store/dialect"
+import { readHeavy } from "../store/heavy-reads"
 import { byMoment } from "../store/moment-cursor"
-import type { ListWindow } from "../store/rows"
+import type { RowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as accounts from "./accounts"
-import { leaveProjects } from "./project-members"
+import { leaveProjects, type ProjectHome } from "./projects"
+import * as schemas from "./schemas"
 
-const COUNTER = "members"
+export const COUNTER = "members"
 
 /** Undefined for a person outside the account. */
 export async function role(
@@ -27,22 +42,27 @@ export async function role(
 const seatOf = (account_id: string, user_id: string): SQL | undefined =>
   and(eq(accountMembers.account_id, account_id), eq(accountMembers.user_id, user_id))
 
-/** Newest first. */
-export async function list(
-  db: Reader,
-  account_id: string,
-  window: ListWindow,
-): Promise<AccountMember[]> {
-  const { where, order } = byMoment(accountMembers.joined_at, accountMembers.user_id, window)
-  const rows = await members(db)
-    .where(and(eq(accountMembers.account_id, account_id), where))
-    .orderBy(...order)
-    .limit(window.limit)
-    .offset(window.offset)
-  return rows.map(memberRecord)
+/** How pages read a list of people, in the order of a moment: newest first. */
+export interface PeopleList<Member> extends RowList<Member> {
+  find: (user_id: string) => Promise<Member>
+  at: (member: Member) => string
 }
 
-export const count = (db: Reader, account_id: string) => total(db, account_id, COUNTER)
+/** The people of an account. */
+export const ofAccount = (db: Reader, account_id: string): PeopleList<AccountMember> => ({
+  find: (user_id) => find(db, account_id, user_id),
+  async list(window) {
+    const { where, order } = byMoment(accountMembers.joined_at, accountMembers.user_id, window)
+    const rows = await members(db)
+      .where(and(eq(accountMembers.account_id, account_id), where))
+      .orderBy(...order)
+      .limit(window.limit)
+      .offset(window.offset)
+    return { rows: rows.map(toResponse) }
+  },
+  total: () => total(db, account_id, COUNTER),
+  at: ({ joined_at }) => joined_at,
+})
 
 const members = (db: Reader) =>
   db
@@ -50,18 +70,11 @@ const members = (db: Reader) =>
     .from(accountMembers)
     .innerJoin(consoleUsers, eq(consoleUsers.id, accountMembers.user_id))
 
-type AccountMember = ReturnType<typeof memberRecord>
+type AccountMember = ReturnType<typeof toResponse>
 
 /** The Member record of the contract. */
-const memberRecord = ({ seat, user }: Awaited<ReturnType<typeof members>>[number]) => ({
-  user_id: seat.user_id,
-  email: user.email,
-  name: user.name,
-  role: seat.role,
-  mfa_enabled: user.mfa_secret !== null,
-  joined_at: seat.joined_at,
-  last_active_at: seat.last_active_at,
-})
+const toResponse = ({ seat, user }: Awaited<ReturnType<typeof members>>[number]) =>
+  fieldsOf(schemas.Member, { ...user, ...seat, mfa_enabled: user.mfa_secret !== null })
 
 /** Throws 404 `not_found` for a person outside the account. */
 export async function find(
@@ -70,7 +83,7 @@ export async function find(
   user_id: string,
 ): Promise<AccountMember> {
   const rows = isUuid(user_id) ? await members(db).where(seatOf(account_id, user_id)) : []
-  return rows[0] ? memberRecord(rows[0]) : fail("not_found", "There is no such member.")
+  return rows[0] ? toResponse(rows[0]) : fail("not_found", "There is no such member.")
 }
 
 /** A member's own role decides which members it may change, and which roles it may give. */
@@ -109,7 +122,7 @@ export async function setRole(
   if (role === "billing_admin") await leaveProjects(tx, account_id, user_id) // which has no part in them
   await settleOwner(tx, account)
   const after = { ...before, role }
-  await log(tx, chief, "member.role_changed", { account_id, before, after })
+  await log(tx, chief, "member.role_changed", { account_id }, { before, after })
   return after
 }
 
@@ -127,7 +140,7 @@ async function unseat(tx: Tx, account: accounts.AccountRow, before: AccountMembe
   await tx.delete(accountMembers).where(seatOf(account.id, before.user_id))
   await bump(tx, account.id, COUNTER, -1)
   await settleOwner(tx, account)
-  await log(tx, by, "member.removed", { account_id: account.id, before })
+  await log(tx, by, "member.removed", { account_id: account.id }, { before })
 }
 
 /**
@@ -135,7 +148,7 @@ async function unseat(tx: Tx, account: accounts.AccountRow, before: AccountMembe
  */
 export async function removeUser(tx: Tx, id: string, by: audit.By): Promise<void> {
   const user = await users.findForUpdate(tx, id)
-  const left: Left[] = []
+  const left: { account: accounts.AccountRow; member: AccountMember }[] = []
   const seats = tx.select().from(accountMembers).where(eq(accountMembers.user_id, id))
   for (const seat of await seats.orderBy(accountMembers.account_id)) {
     const account = await accounts.findForUpdate(tx, seat.account_id)
@@ -143,28 +156,20 @@ export async function removeUser(tx: Tx, id: string, by: audit.By): Promise<void
     left.push({ account, member: await find(tx, account.id, id) })
   }
   if (user.operator) await users.requireOtherOperator(tx)
-  await users.record(tx, user, by, "user.deleted", { before: users.userRecord(user) })
+  await users.record(tx, user, by, "user.deleted", { before: users.toResponse(user) })
   for (const { account, member } of left) await unseat(tx, account, member, by)
   await users.remove(tx, id)
-}
-
-interface Left {
-  account: accounts.AccountRow
-  member: AccountMember
 }
 
 async function requireHeir(tx: Tx, { id, name }: accounts.AccountRow, user_id: string) {
   if (await hasAnotherOwner(tx, id, user_id)) return
   const text = `You are the last owner of ${name}. Transfer or delete the account first.`
-  fail("conflict", text, { reason: "last_owner", id })
+  conflict("last_owner", id, text)
 }
 
 async function requireAnotherOwner(tx: Tx, { id }: accounts.AccountRow, user_id: string) {
   if (await hasAnotherOwner(tx, id, user_id)) return
-  fail("conflict", "An account needs an owner. Make another member an owner first.", {
-    reason: "last_owner",
-    id: user_id,
-  })
+  conflict("last_owner", user_id, "An account needs an owner. Make another member an owner first.")
 }
 
 const hasAnotherOwner = async (tx: Tx, account_id: string, user_id: string) =>
@@ -197,7 +202,7 @@ export async function transfer(
   const heir = isUuid(to) ? await role(tx, account_id, to) : undefined
   if (!heir) fail("user_not_found", "There is no such member of the account.")
   if (to === from) {
-    fail("conflict", "You own this account already.", { reason: "already_owner", id: to })
+    conflict("already_owner", to, "You own this account already.")
   }
   if (heir !== "owner") await accounts.requireRoomForFree(tx, to, before)
   await tx.update(accountMembers).set({ role: "owner" }).where(seatOf(account_id, to))
@@ -205,23 +210,188 @@ export async function transfer(
   return accounts.change(tx, before, { owner_user_id: to }, "account.transferred", by)
 }
 
-/** A person's accounts that are not being deleted, newest first. */
-export function accountsOf(db: Reader, user_id: string) {
-  return db
-    .select({ account: accountRows, role: accountMembers.role })
-    .from(accountMembers)
-    .innerJoin(accountRows, eq(accountRows.id, accountMembers.account_id))
-    .where(and(eq(accountMembers.user_id, user_id), isNull(accountRows.deleting_at)))
-    .orderBy(desc(accountRows.id))
+const INHERITING: AccountRole[] = ["owner", "admin"]
+
+const isInherited = inArray(accountMembers.role, INHERITING)
+
+const added = sql<string>`CASE WHEN ${isInherited} THEN ${accountMembers.joined_at} ELSE ${projectMembers.added_at} END`
+
+/** The people of a project: its own, and those of the account whose role reaches into it. */
+export const ofProject = (db: Reader, home: ProjectHome): PeopleList<ProjectMember> => ({
+  find: (user_id) => findInProject(db, home, user_id),
+  async list(window) {
+    const { where, order } = byMoment(added, accountMembers.user_id, window)
+    const rows = await people(db, home)
+      .where(and(inProject(home), where))
+      .orderBy(...order)
+      .limit(window.limit)
+      .offset(window.offset)
+    return { rows: rows.map(toProjectResponse) }
+  },
+  total: () => countInProject(db, home),
+  at: ({ added_at }) => added_at,
+})
+
+/**
+ * Mails every active admin of the project, by an own role or by that in the account. `write` makes the
+ * mail from the project's name. Nobody is told of a project that is being deleted.
+ */
+export async function mailAdmins(
+  tx: Tx,
+  mail: SystemMail,
+  home: ProjectHome,
+  write: (project: string) => Omit<SystemLetter, "to">,
+): Promise<void> {
+  const [project] = await tx.select().from(projects).where(eq(projects.id, home.project_id))
+  if (!project || project.deleting_at) return
+  const active = eq(consoleUsers.status, "active")
+  const team = await people(tx, home).where(and(inProject(home), active))
+  const letter = write(project.name)
+  for (const { role, email } of team.map(toProjectResponse)) {
+    if (role === "admin") await mail.send(tx, { ...letter, to: email })
+  }
 }
+
+async function countInProject(db: Reader, home: ProjectHome): Promise<number> {
+  const [row] = await readHeavy(db, home.account_id, (read) =>
+    read((thread) =>
+      thread
+        .select({ all: count() })
+        .from(accountMembers)
+        .leftJoin(projectMembers, own(home))
+        .where(inProject(home)),
+    ),
+  )
+  return row?.all ?? 0
+}
+
+const own = ({ project_id }: ProjectHome) =>
+  and(eq(projectMembers.user_id, accountMembers.user_id), eq(projectMembers.project_id, project_id))
+
+const inProject = ({ account_id }: ProjectHome): SQL | undefined =>
+  and(
+    eq(accountMembers.account_id, account_id),
+    or(isInherited, sql`${projectMembers.user_id} IS NOT NULL`),
+  )
+
+const people = (db: Reader, home: ProjectHome) =>
+  db
+    .select({ seat: accountMembers, user: consoleUsers, own: projectMembers })
+    .from(accountMembers)
+    .innerJoin(consoleUsers, eq(consoleUsers.id, accountMembers.user_id))
+    .leftJoin(projectMembers, own(home))
+
+type Person = Awaited<ReturnType<typeof people>>[number]
+
+type ProjectMember = ReturnType<typeof toProjectResponse>
+
+/** Owners and admins of the account are admins in every project; that cannot be changed here. */
+function toProjectResponse({ seat, user, own }: Person) {
+  const inherited = INHERITING.includes(seat.role)
+  const role = inherited ? "admin" : (own?.role ?? "viewer")
+  const added_at = (inherited ? undefined : own?.added_at) ?? seat.joined_at
+  return fieldsOf(schemas.ProjectMember, { ...user, ...seat, role, inherited, added_at })
+}
+
+async function findInProject(db: Reader, home: ProjectHome, user_id: string) {
+  const one = and(inProject(home), eq(accountMembers.user_id, user_id))
+  const rows = isUuid(user_id) ? await people(db, home).where(one) : []
+  return rows[0]
+    ? toProjectResponse(rows[0])
+    : fail("not_found", "There is no such member of this project.")
+}
+
+export type NewProjectMember = Static<typeof schemas.NewProjectMember>
+
+/** Throws 404 `user_not_found` for a person outside the account. */
+export async function add(tx: Tx, by: ProjectActor, wanted: NewProjectMember) {
+  const home = homeOf(by)
+  await accounts.findForUpdate(tx, home.account_id)
+  const person = await colleague(tx, home, wanted)
+  const { user_id, role } = person.seat
+  if (INHERITING.includes(role)) refuseMember("inherited", user_id)
+  if (role === "billing_admin") refuseMember("billing_admin", user_id)
+  if (person.own) refuseMember("already_member", user_id)
+  const { project_id } = home
+  await tx
+    .insert(projectMembers)
+    .values({ project_id, user_id, role: wanted.role, added_at: now() })
+  const after = await findInProject(tx, home, user_id)
+  await log(tx, by, "project_member.added", home, { after })
+  return after
+}
+
+async function colleague(
+  tx: Tx,
+  home: ProjectHome,
+  { user_id, email }: NewProjectMember,
+): Promise<Person> {
+  const named = user_id
+    ? isAskedId(accountMembers.user_id, user_id)
+    : eq(consoleUsers.email_key, comparable(email ?? ""))
+  const ours = and(eq(accountMembers.account_id, home.account_id), named)
+  const [row] = await people(tx, home).where(ours)
+  return row ?? fail("user_not_found", "There is no such member of the account.")
+}
+
+const REASONS = {
+  inherited:
+    "Owners and admins of the account are admins of every project. Change their role in the account.",
+  billing_admin: "A billing admin has no role in projects. Change their role in the account first.",
+  already_member: "This person is a member of the project already.",
+}
+
+const refuseMember = (reason: keyof typeof REASONS, id: string) =>
+  conflict(reason, id, REASONS[reason])
+
+export async function setProjectRole(
+  tx: Tx,
+  by: ProjectActor,
+  { user_id, role }: { user_id: string; role: ProjectRole },
+) {
+  const home = homeOf(by)
+  const before = await changeable(tx, home, user_id)
+  await tx.update(projectMembers).set({ role }).where(projectSeatOf(home, user_id))
+  const after = { ...before, role }
+  await log(tx, by, "project_member.role_changed", home, { before, after })
+  return after
+}
+
+export async function removeFromProject(tx: Tx, by: ProjectActor, user_id: string) {
+  const home = homeOf(by)
+  const before = await changeable(tx, home, user_id)
+  await tx.delete(projectMembers).where(projectSeatOf(home, user_id))
+  await log(tx, by, "project_member.removed", home, { before })
+}
+
+const homeOf = ({ account_id, project_id }: ProjectActor): ProjectHome => ({
+  account_id,
+  project_id,
+})
+
+async function changeable(tx: Tx, home: ProjectHome, user_id: string): Promise<ProjectMember> {
+  await accounts.findForUpdate(tx, home.account_id)
+  const member = await findInProject(tx, home, user_id)
+  return member.inherited ? refuseMember("inherited", user_id) : member
+}
+
+const projectSeatOf = ({ project_id }: ProjectHome, user_id: string): SQL | undefined =>
+  and(eq(projectMembers.project_id, project_id), eq(projectMembers.user_id, user_id))
 
 interface MemberChange {
-  account_id: string
-  before?: AccountMember
-  after?: AccountMember
+  before?: { user_id: string }
+  after?: { user_id: string }
 }
 
-function log(tx: Tx, by: audit.By, action: string, { account_id, before, after }: MemberChange) {
-  const target = { type: "member", id: (before ?? after)?.user_id ?? null }
-  return audit.record(tx, by, { account_id, action, target, before, after })
+/** `action` begins with the type of the target. */
+function log(
+  tx: Tx,
+  by: audit.By,
+  action: string,
+  home: { account_id: string; project_id?: string },
+  change: MemberChange,
+) {
+  const [type = ""] = action.split(".")
+  const target = { type, id: (change.before ?? change.after)?.user_id ?? null }
+  return audit.record(tx, by, { ...home, action, target, ...change })
 }

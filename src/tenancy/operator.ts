@@ -101,7 +101,7 @@ export async function bootstrap(
 export async function resetOwner(
   store: Store,
   { email, password, keep_mfa }: { email: string; password: string; keep_mfa: boolean },
-): Promise<users.UserRecord> {
+): Promise<users.UserResponse> {
   const password_hash = await passwords.hashNew(password)
   return changeUser(store, email, "password.reset", async (tx, { id }) => {
     await passwords.set(tx, id, password_hash)
@@ -135,9 +135,9 @@ export const setOperator = (store: Store, email: string, operator: boolean) =>
   })
 
 /** All users, oldest first. */
-export async function listUsers(store: Store): Promise<users.UserRecord[]> {
+export async function listUsers(store: Store): Promise<users.UserResponse[]> {
   const rows = await store.read.select().from(consoleUsers).orderBy(asc(consoleUsers.id))
-  return rows.map(users.userRecord)
+  return rows.map(users.toResponse)
 }
 
 function changeUser(
@@ -145,7 +145,7 @@ function changeUser(
   email: string,
   action: string,
   make: (tx: Tx, user: users.UserRow) => Promise<void>,
-): Promise<users.UserRecord> {
+): Promise<users.UserResponse> {
   return store.tx(async (tx) => {
     const { id } =
       (await users.byEmail(tx, email)) ??
@@ -155,8 +155,8 @@ function changeUser(
     const after = await users.find(tx, id)
     const shown = { before: statusOf(before), after: statusOf(after) }
     await users.record(tx, after, LOCAL, action, shown)
-    return users.userRecord(after)
+    return users.toResponse(after)
   })
 }
 
-const statusOf = (row: users.UserRow) => ({ ...users.userRecord(row), status: row.status })
+const statusOf = (row: users.UserRow) => ({ ...users.toResponse(row), status: row.status })

@@ -7,7 +7,6 @@ import type { Call } from "../http/route"
 import { type AnyRoute, consoleRow, route } from "../http/route"
 import type { Caller } from "../identity/caller"
 import type { Store } from "../store/store"
-import { projectsOf } from "./project-members"
 import * as projects from "./projects"
 import { Project } from "./schemas"
 
@@ -32,8 +31,8 @@ export function projectRoutes(parts: ListParts): AnyRoute[] {
         'A deleted project has `status: "deleting"` for 7 days. An API key sees its own project.',
       response: Project,
       handle: async (call) => {
-        const project = await projects.find(store.read, call.caller.account_id, ownId(call))
-        return { data: projects.projectRecord(project) }
+        const project = await projects.project.find(store.read, call.caller.account_id, ownId(call))
+        return { data: projects.project.toResponse(project) }
       },
     }),
     route({
@@ -49,7 +48,7 @@ export function projectRoutes(parts: ListParts): AnyRoute[] {
         const row = await store.tx((tx) =>
           projects.patch(tx, account_id, params.project_id, body, caller),
         )
-        return { data: projects.projectRecord(row) }
+        return { data: projects.project.toResponse(row) }
       },
     }),
     route({
@@ -73,7 +72,7 @@ export function projectRoutes(parts: ListParts): AnyRoute[] {
         const row = await store.tx((tx) =>
           projects.restore(tx, params.project_id, limitOf(caller), caller),
         )
-        return { data: projects.projectRecord(row) }
+        return { data: projects.project.toResponse(row) }
       },
     }),
   ]
@@ -95,7 +94,7 @@ const atPath = (path: string, { store, cursors }: ListParts): AnyRoute[] => [
       const { caller, body } = call
       const wanted = { ...limitOf(caller), name: body.name, slug: body.slug }
       return answerOnce(store, call.claim, async (tx) =>
-        projects.projectRecord(await projects.create(tx, wanted, caller)),
+        projects.project.toResponse(await projects.create(tx, wanted, caller)),
       )
     },
   }),
@@ -110,7 +109,7 @@ const atPath = (path: string, { store, cursors }: ListParts): AnyRoute[] => [
       const { account_id } = call.caller
       const only = await visibleTo(store, call.caller)
       const rows = projects.list(store.read, account_id, only)
-      return listPage(call, cursors, rows, projects.projectRecord)
+      return listPage(call, cursors, rows, projects.project.toResponse)
     },
   }),
 ]
@@ -130,13 +129,13 @@ const ownId = ({ caller, params, project_id }: OfProject): string =>
 async function visibleTo({ read }: Store, caller: Caller): Promise<string[] | undefined> {
   const { account_role, account_id, user_id } = caller
   if (account_role === "owner" || account_role === "admin") return undefined
-  return projectsOf(read, account_id, user_id ?? "")
+  return projects.projectsOf(read, account_id, user_id ?? "")
 }
 
 async function remove(store: Store, { caller, params, body }: OfProject<{ confirm: string }>) {
   const id = params.project_id
   const { account_id } = caller
-  const { name, status } = await projects.find(store.read, account_id, id)
+  const { name, status } = await projects.project.find(store.read, account_id, id)
   if (status === "active" && body.confirm !== name) {
     throw invalid("confirm", "invalid", "The value must be the name of the project.")
   }

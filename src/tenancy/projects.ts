@@ -1,15 +1,23 @@
 import { and, asc, eq, inArray, type SQL } from "drizzle-orm"
-import * as audit from "../audit-log/audit-log"
-import { fail } from "../core/errors"
+import type * as audit from "../audit-log/audit-log"
+import { conflict, fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
-import { accounts as accountTable, projects } from "../identity/tables"
+import { noun } from "../identity/noun"
+import {
+  accounts as accountTable,
+  type ProjectRole,
+  projectMembers,
+  projects,
+} from "../identity/tables"
 import { enqueue, type JobKind } from "../jobs/jobs"
+import { fieldsOf } from "../lib/record-fields"
 import { slugFrom } from "../lib/text"
 import { requireRoom } from "../plans/plans"
-import { countRows, rowById, rowList } from "../store/rows"
+import { countRows } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as accounts from "./accounts"
+import { Project } from "./schemas"
 
 /** As `purgeAccount`, for one project. */
 export const purgeProject: JobKind<{ id: string }> = {
@@ -39,22 +47,9 @@ export async function create(tx: Tx, wanted: NewProject, by: audit.By): Promise<
   const { account_id, name } = wanted
   await accounts.findForUpdate(tx, account_id) // two at once must not pass the limit together
   await requireRoomForOne(tx, wanted)
-  const slug = await freeSlug(tx, account_id, wanted)
-  const row: ProjectRow = {
-    id: newId(),
-    account_id,
-    name,
-    slug,
-    status: "active",
-    settings: {},
-    hidden: false,
-    deleting_at: null,
-    created_at: now(),
-    updated_at: now(),
-  }
-  await tx.insert(projects).values(row)
-  await log(tx, by, row, "project.created", { after: row })
-  return row
+  const slug = wanted.slug ?? (await freeSlug(tx, account_id, name))
+  const begun = { status: "active" as const, settings: {}, hidden: false, deleting_at: null }
+  return project.insert(tx, { ...by, account_id }, { name, slug, ...begun })
 }
 
 type ProjectLimit = Pick<NewProject, "account_id" | "limit" | "plan">
@@ -68,45 +63,40 @@ async function requireRoomForOne(tx: Tx, { account_id, limit, plan }: ProjectLim
 const countActive = (db: Reader, account_id: string): Promise<number> =>
   countRows(db, projects, and(visible(account_id), eq(projects.status, "active")))
 
-async function freeSlug(
-  tx: Tx,
-  account_id: string,
-  { name, slug }: Pick<NewProject, "name" | "slug">,
-): Promise<string> {
-  const wish = slug ?? (slugFrom(name) || "project")
-  const [taken] = await bySlug(tx, account_id, wish)
-  if (!taken) return wish
-  if (slug === undefined) return `${wish}-${newId().slice(-8)}`
-  return slugTaken(taken)
+async function freeSlug(tx: Tx, account_id: string, name: string): Promise<string> {
+  const wish = slugFrom(name) || "project"
+  const same = and(eq(projects.account_id, account_id), eq(projects.slug, wish))
+  const [taken] = await tx.select().from(projects).where(same)
+  return taken ? `${wish}-${newId().slice(-8)}` : wish
 }
 
-const bySlug = (tx: Tx, account_id: string, slug: string) =>
-  tx
-    .select()
-    .from(projects)
-    .where(and(eq(projects.account_id, account_id), eq(projects.slug, slug)))
+const noProject = () => fail("not_found", "There is no such project.")
 
-const slugTaken = ({ id, slug }: ProjectRow) =>
-  fail("conflict", `Another project of this account has the slug ${slug}. Choose another slug.`, {
-    reason: "slug_taken",
-    id,
-  })
+/** Also those that are being deleted. The account of the hidden one is nobody's. */
+export const project = noun({
+  name: "project",
+  table: projects,
+  owner: "account_id",
+  projectOf: ({ id }) => id,
+  missing: noProject,
+  unique: {
+    column: "slug",
+    message: (slug) => `Another project of this account has the slug ${slug}. Choose another slug.`,
+  },
+  /** The Project record of the contract. */
+  toResponse: (row: ProjectRow) =>
+    fieldsOf(Project, { ...row, sandbox: row.settings.sandbox ?? false }),
+})
 
 const visible = (account_id: string): SQL | undefined =>
   and(eq(projects.account_id, account_id), eq(projects.hidden, false))
 
-/** Of this account and not hidden; those being deleted too. Throws 404. */
-export const find = async (db: Reader, account_id: string, id: string): Promise<ProjectRow> =>
-  (await rowById(db, projects, id, visible(account_id))) ?? noProject()
-
-const noProject = () => fail("not_found", "There is no such project.")
-
 /** Newest first, of those that the caller may see: `only` has their ids, undefined is all. */
-export const list = (db: Reader, account_id: string, only: string[] | undefined) =>
-  rowList(db, projects, {
-    of: and(visible(account_id), only ? inArray(projects.id, only) : undefined),
-    missing: noProject,
-  })
+export function list(db: Reader, account_id: string, only: string[] | undefined) {
+  if (!only) return project.list(db, account_id)
+  const rows = project.list(db, account_id, { indexed: inArray(projects.id, only) })
+  return { ...rows, find: async (id: string) => (only.includes(id) ? rows.find(id) : noProject()) }
+}
 
 /** Oldest first. */
 export const active = (db: Reader, account_id: string): Promise<ProjectRow[]> =>
@@ -124,74 +114,44 @@ export async function patch(
   by: audit.By,
 ): Promise<ProjectRow> {
   await accounts.findForUpdate(tx, account_id)
-  const before = await find(tx, account_id, id)
-  const { name = before.name, slug = before.slug } = wanted
-  const [taken] = await bySlug(tx, account_id, slug)
-  if (taken && taken.id !== id) slugTaken(taken)
-  return change(tx, before, { name, slug }, "project.updated", by)
-}
-
-async function change(
-  tx: Tx,
-  before: ProjectRow,
-  changes: Partial<ProjectRow>,
-  action: string,
-  by: audit.By,
-): Promise<ProjectRow> {
-  const written = { ...changes, updated_at: now() } // only that: others may change the settings
-  await tx.update(projects).set(written).where(eq(projects.id, before.id))
-  const after = { ...before, ...written }
-  await log(tx, by, after, action, { before, after })
-  return after
+  const before = await project.find(tx, account_id, id)
+  return project.update(tx, { ...by, account_id }, before, wanted)
 }
 
 /** Its keys stop at once; it can be restored for a week. The last one of an account stays. */
 export async function remove(tx: Tx, account_id: string, id: string, by: audit.By) {
   await accounts.findForUpdate(tx, account_id)
-  const before = await find(tx, account_id, id)
+  const before = await project.find(tx, account_id, id)
   if (before.status === "deleting") noProject()
   if ((await countActive(tx, account_id)) <= 1) {
-    fail(
-      "conflict",
+    conflict(
+      "last_project",
+      id,
       "This is the last project of the account. Make another project before you delete it.",
-      { reason: "last_project", id },
     )
   }
   const deleting_at = secondsFromNow(accounts.KEPT_SECONDS)
   await enqueue(tx, purgeProject, { payload: { id }, project_id: null, run_at: deleting_at })
-  return change(tx, before, { status: "deleting", deleting_at }, "project.deleted", by)
+  const changes = { status: "deleting" as const, deleting_at }
+  return project.update(tx, { ...by, account_id }, before, changes, "deleted")
 }
 
 /** Throws 403 `plan_limit_exceeded` when others took its place meanwhile. */
 export async function restore(tx: Tx, id: string, ceiling: ProjectLimit, by: audit.By) {
-  await accounts.findForUpdate(tx, ceiling.account_id)
-  const before = await find(tx, ceiling.account_id, id)
+  const { account_id } = ceiling
+  await accounts.findForUpdate(tx, account_id)
+  const before = await project.find(tx, account_id, id)
   if (before.status === "active") {
-    fail("conflict", "This project is not being deleted, so there is nothing to restore.", {
-      reason: "not_deleted",
+    conflict(
+      "not_deleted",
       id,
-    })
+      "This project is not being deleted, so there is nothing to restore.",
+    )
   }
   await requireRoomForOne(tx, ceiling)
-  return change(tx, before, { status: "active", deleting_at: null }, "project.restored", by)
+  const changes = { status: "active" as const, deleting_at: null }
+  return project.update(tx, { ...by, account_id }, before, changes, "restored")
 }
-
-/** The Project record of the contract. */
-export const projectRecord = (row: ProjectRow) => ({
-  id: row.id,
-  account_id: row.account_id,
-  name: row.name,
-  slug: row.slug,
-  status: row.status,
-  sandbox: row.settings.sandbox ?? false,
-  created_at: row.created_at,
-  updated_at: row.updated_at,
-})
-
-const record = audit.recorder("project")
-
-const log = (tx: Tx, by: audit.By, row: ProjectRow, action: string, change: audit.AuditChange) =>
-  record(tx, by, { ...row, project_id: row.id }, action, change)
 
 /** No slug that a person may choose begins like this. */
 export const INSTANCE_SLUG = "~belfry"
@@ -233,4 +193,38 @@ export async function findInstance(db: Pick<Tx, "select">): Promise<ProjectHome 
     .where(eq(projects.hidden, true))
     .limit(1)
   return found
+}
+
+/** Gives roles in projects of the account, as an invitation promised; projects gone are skipped. */
+export async function grantAll(
+  tx: Tx,
+  account_id: string,
+  user_id: string,
+  grants: { project_id: string; role: ProjectRole }[],
+) {
+  const known = (await ids(tx, account_id)).map(({ id }) => id)
+  const added_at = now()
+  const rows = grants
+    .filter(({ project_id }) => known.includes(project_id))
+    .map(({ project_id, role }) => ({ project_id, user_id, role, added_at }))
+  if (rows.length > 0) await tx.insert(projectMembers).values(rows).onConflictDoNothing()
+}
+
+/** Ends every role in the account's projects. */
+export async function leaveProjects(tx: Tx, account_id: string, user_id: string) {
+  const ours = inArray(projectMembers.project_id, ids(tx, account_id))
+  await tx.delete(projectMembers).where(and(ours, eq(projectMembers.user_id, user_id)))
+}
+
+const ids = (db: Reader, account_id: string) =>
+  db.select({ id: projects.id }).from(projects).where(visible(account_id))
+
+/** The projects in which a person has a role that does not come from the account. */
+export async function projectsOf(db: Reader, account_id: string, user_id: string) {
+  const rows = await db
+    .select({ id: projectMembers.project_id })
+    .from(projectMembers)
+    .innerJoin(projects, eq(projects.id, projectMembers.project_id))
+    .where(and(eq(projectMembers.user_id, user_id), eq(projects.account_id, account_id)))
+  return rows.map(({ id }) => id)
 }

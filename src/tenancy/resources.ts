@@ -2,7 +2,7 @@ import { and, count, gt, inArray, isNull, or } from "drizzle-orm"
 import { now } from "../core/time"
 import { apiKeys } from "../identity/tables"
 import { limitsOf, METRICS } from "../plans/plans"
-import { totals } from "../store/counters"
+import { total, totals } from "../store/counters"
 import { readHeavy } from "../store/heavy-reads"
 import type { Reader } from "../store/store"
 import type { AccountRow } from "./accounts"
@@ -90,6 +90,6 @@ export async function resourceCounts(db: Reader, account: AccountRow, domains: C
     templates: { used: sum(templates), limit: null },
     api_keys: { used: sum(keys), limit: null },
     organizations: { used: 0, limit: limits.organizations },
-    members: { used: await members.count(db, account.id), limit: null },
+    members: { used: await total(db, account.id, members.COUNTER), limit: null },
   }
 }

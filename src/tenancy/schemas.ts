@@ -197,3 +197,50 @@ export const Project = t.Object(
   },
   { title: "Project" },
 )
+
+export const InvitationStatus = word(["pending", "accepted", "revoked", "expired"])
+
+export const Invitation = t.Object(
+  {
+    id: id(),
+    email: text("ben@example.com"),
+    role: AccountRole,
+    projects: t.Array(t.Object({ project_id: id(), role: ProjectRole })),
+    status: InvitationStatus,
+    expires_at: time(),
+    invited_by: maybe(id()),
+    created_at: time(),
+  },
+  { title: "Invitation" },
+)
+
+export const Member = t.Object(
+  {
+    user_id: id(),
+    email: text("ann@example.com"),
+    name: maybe(text("Ann")),
+    role: AccountRole,
+    mfa_enabled: flag(true),
+    joined_at: time(),
+    last_active_at: maybe(time()),
+  },
+  { title: "Member" },
+)
+
+export const ProjectMember = t.Object(
+  {
+    user_id: id(),
+    email: text("ann@example.com"),
+    name: maybe(text("Ann")),
+    role: ProjectRole,
+    inherited: flag(false, "Whether the role comes from the account."),
+    added_at: time(),
+  },
+  { title: "ProjectMember" },
+)
+
+export const NewProjectMember = t.Object({
+  user_id: t.Optional(t.String()),
+  email: t.Optional(t.String()),
+  role: ProjectRole,
+})

@@ -167,8 +167,8 @@ type Established = Awaited<ReturnType<typeof establish>>
 export async function setupRecord(db: Reader, { account, project, ...rest }: Established) {
   return {
     ...rest,
-    account: await accounts.accountRecord(db, account),
-    project: projects.projectRecord(project),
+    account: await accounts.toResponse(db, account),
+    project: projects.project.toResponse(project),
   }
 }
 
@@ -305,7 +305,8 @@ async function keptKey(tx: Tx, secrets: Secrets) {
   const [project] = await firstProject(tx)
   if (sealed === undefined || !project) return undefined
   const kept = JSON.parse(secrets.open(sealed, LOCAL_KEY)) as { id: string; key: string }
-  const { status } = await apiKeys.find(tx, project.project_id, kept.id)
+  const row = await apiKeys.apiKey.find(tx, project.project_id, kept.id)
+  const { status } = apiKeys.toResponse(row)
   return status === "active" ? kept : undefined
 }
 

@@ -72,7 +72,7 @@ async function projectOf(db: Reader, caller: Caller, named: string | null) {
     if (named === null || named === caller.project_id) return caller.project_id
     return fail("not_found", "There is no such project.")
   }
-  return named === null ? undefined : (await projects.find(db, caller.account_id, named)).id
+  return named === null ? undefined : (await projects.project.find(db, caller.account_id, named)).id
 }
 
 async function aggregate(db: Reader, user_id: string) {

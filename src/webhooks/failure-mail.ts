@@ -1,7 +1,7 @@
 import type { SystemMail } from "../identity/system-mail"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
 import type { Store, Tx } from "../store/store"
-import { mailAdmins } from "../tenancy/project-members"
+import { mailAdmins } from "../tenancy/members"
 import type { WebhookRow } from "./webhooks"
 
 /** Failures in a row at which the admins get a mail while the endpoint is still active. */

@@ -20,7 +20,7 @@ describe("errors", () => {
 
   test("every code has a status that is an error", () => {
     expect(Object.keys(codes)).toHaveLength(82)
-    for (const { status } of Object.values(codes)) expect(status).toBeWithin(400, 505)
+    for (const [status] of Object.values(codes)) expect(status).toBeWithin(400, 505)
     expect(isErrorCode("conflict")).toBe(true)
     expect(isErrorCode("toString")).toBe(false)
     expect(isErrorCode(undefined)).toBe(false)

@@ -34,7 +34,7 @@ export async function judged(asked: Promise<Reply>): Promise<Reply> {
   if (status >= 400 && body) {
     expect(body.meta.request_id).toBe(answer.headers.get("x-request-id"))
     const { code, details } = body.error
-    expect(isErrorCode(code) && codes[code].status).toBe(status as never)
+    expect(isErrorCode(code) && codes[code][0]).toBe(status as never)
     expect(details).toBeObject()
   }
   return answer

@@ -24,7 +24,7 @@ async function fresh() {
     async keys(project_id: string) {
       const keys = apiKeys.list(store.read, project_id, undefined)
       const { rows } = await keys.list({ limit: 100, offset: 0 })
-      return rows.map((row) => apiKeys.apiKeyRecord(row).status)
+      return rows.map((row) => apiKeys.toResponse(row).status)
     },
   }
 }

@@ -1,5 +1,5 @@
 import file from "../../../docs/errors.md" with { type: "file" }
-import { codes, type ErrorCode, isErrorCode, meanings } from "../../core/errors"
+import { codes, type ErrorCode, isErrorCode, meaningOf, statusOf } from "../../core/errors"
 import { pageOf } from "../../http/envelope"
 import { EXAMPLE_ID, EXAMPLE_TIME } from "../../lib/record-fields"
 import { html, type Markup } from "../html"
@@ -22,7 +22,7 @@ export function errorContent(
   const status = statusesOf(code)
   return html`<p class="trail"><a href="/docs">Reference</a> / <a href="/docs/errors">Errors</a></p>
 <h1><code>${code}</code></h1>
-<p>${meanings[code]}</p>
+<p>${meaningOf(code)}</p>
 <dl class="facts">
 <dt>Status</dt>
 <dd>${status.join(" or ")}</dd>
@@ -39,8 +39,8 @@ ${operationsPart(code, reference)}`
 }
 
 function statusesOf(code: ErrorCode): number[] {
-  const { status, ...more } = codes[code]
-  return [status, ...("elsewhere" in more ? more.elsewhere : [])]
+  const [status, , ...elsewhere]: readonly [number, string, ...number[]] = codes[code]
+  return [status, ...elsewhere]
 }
 
 const isWorthARetry = (status: number) => status === 429 || status >= 500
@@ -82,14 +82,14 @@ ${[...byStatus()].map(
 <h2 id="status-${status}">${status}</h2>
 <div class="fields pairs" role="table">${list.map(
     (code) => html`
-<div role="row"><span role="cell"><a href="/docs/errors/${code}"><code>${code}</code></a></span><span role="cell">${meanings[code]}</span></div>`,
+<div role="row"><span role="cell"><a href="/docs/errors/${code}"><code>${code}</code></a></span><span role="cell">${meaningOf(code)}</span></div>`,
   )}
 </div>`,
 )}`
 
 function byStatus(): [number, ErrorCode[]][] {
   const all = Object.keys(codes).filter(isErrorCode)
-  return [...Map.groupBy(all, (code) => codes[code].status)].sort(([a], [b]) => a - b)
+  return [...Map.groupBy(all, (code) => statusOf(code))].sort(([a], [b]) => a - b)
 }
 
 const tooMany = (scope: string, limit: number, window_seconds: number) => ({

@@ -1,4 +1,4 @@
-import { meanings } from "../../core/errors"
+import { meaningOf } from "../../core/errors"
 import { commonCodes } from "../../http/openapi-components"
 import type { Schema } from "../../http/openapi-schemas"
 import { html, type Markup, prose } from "../html"
@@ -150,7 +150,7 @@ export const failureTable = (failures: DocFailure[]): Markup =>
   html`<div class="fields codes" role="table">${failures.flatMap(({ status, codes }) =>
     codes.map(
       (code) => html`
-<div role="row"><span role="cell">${status}</span><span role="cell"><a href="/docs/errors/${code}"><code>${code}</code></a></span><span role="cell">${meanings[code]}</span></div>`,
+<div role="row"><span role="cell">${status}</span><span role="cell"><a href="/docs/errors/${code}"><code>${code}</code></a></span><span role="cell">${meaningOf(code)}</span></div>`,
     ),
   )}
 </div>`

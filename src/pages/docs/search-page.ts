@@ -1,4 +1,4 @@
-import { codes, isErrorCode, meanings } from "../../core/errors"
+import { codes, isErrorCode, meaningOf } from "../../core/errors"
 import { type SearchEntry, searchReference, wordsOf } from "../../lib/reference-search"
 import { html, type Markup } from "../html"
 import { commandLines } from "./command-lines"
@@ -18,7 +18,7 @@ export async function searchEntries(reference: ApiReference): Promise<SearchEntr
     ...operationEntries(reference),
     ...errors.map((code): SearchEntry => {
       const causes = told.find(({ heading }) => heading === code)?.text ?? ""
-      const words = wordsOf(`${meanings[code]} ${causes}`).join(" ")
+      const words = wordsOf(`${meaningOf(code)} ${causes}`).join(" ")
       return { title: code, to: `/docs/errors/${code}`, kind: "error", words }
     }),
     ...eventTypesOf(reference).map(({ type, about, schema }): SearchEntry => {

@@ -214,7 +214,7 @@ test("an old address of the one-page reference still leads to its operation", as
 })
 
 test("the page of each code has its causes and what to do", async () => {
-  for (const [code, { status }] of Object.entries(codes)) {
+  for (const [code, [status]] of Object.entries(codes)) {
     const text = await look(`/docs/errors/${code}`)
     expect(text).toContain(`<dd>${status}`)
     const [, causes = "", remedy = ""] =
