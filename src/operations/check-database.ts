@@ -1,15 +1,18 @@
-import { asc, count, gt, sql } from "drizzle-orm"
+import { and, asc, count, eq, getTableName, gt, isNull, lt, sql } from "drizzle-orm"
+import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
 import { type Blobs, FOLDERS } from "../core/blobs"
 import { codeOf } from "../core/faults"
 import { millis, nextTurn } from "../core/time"
+import { accounts, projects } from "../identity/tables"
 import { inboundFiles } from "../inbound/tables"
 import { messageFiles } from "../messages/tables"
+import { INSTANCE } from "../providers/tables"
 import * as instanceValues from "../store/instance-values"
 import type { Reader } from "../store/store"
 import { type FileTable, namedAmong } from "./file-sweep"
 import { BLOB_MARKER } from "./instance"
 import { brokenIn, INVARIANTS, type InvariantName, lookedAt } from "./invariants"
-import { rowsWithoutOwner } from "./lost-owners"
+import { columnOf, indexFrom, keyOf, tableLives } from "./table-lives"
 
 /** One check and what it found. */
 export interface DatabaseFinding {
@@ -220,4 +223,47 @@ async function filesIn(blobs: Blobs, folder: number): Promise<string[]> {
     if (codeOf(error) === "ENOENT") return []
     throw error
   }
+}
+
+/** Rows of one table whose project or account is missing. */
+interface RowsWithoutOwner {
+  table: string
+  owner: "project" | "account"
+  owner_id: string
+  rows: number
+}
+
+const OWNER_COLUMNS = {
+  project: { id: projects.id, name: "project_id" },
+  account: { id: accounts.id, name: "account_id" },
+}
+
+/**
+ * Rows that no key and no list reaches, and that retention does not see. It reads an index of each table whose rows have
+ * an id of their own, or belong to an account. Of what else a lost project had, there is nothing to read without these.
+ */
+async function* rowsWithoutOwner(db: Reader): AsyncGenerator<RowsWithoutOwner> {
+  for (const owner of ["project", "account"] as const) {
+    const { id, name } = OWNER_COLUMNS[owner]
+    for (const { table, ends, late, ...its } of tableLives) {
+      const named = its.owner === owner && columnOf(table, name)
+      if (!named || late || ends === "with row" || !indexFrom(named)) continue
+      const is_listed = owner === "account" || keyOf(table)[0]?.name === "id"
+      if (is_listed) yield* withoutOwner(db, named, { owner, of: id })
+    }
+  }
+}
+
+async function* withoutOwner(
+  db: Reader,
+  named: SQLiteColumn,
+  { owner, of }: { owner: "project" | "account"; of: SQLiteColumn },
+): AsyncGenerator<RowsWithoutOwner> {
+  // The instance itself owns mail of the project "", and providers of the project `INSTANCE`.
+  const orphaned = and(isNull(of), gt(named, ""), lt(named, INSTANCE))
+  const all = db.select({ owner_id: named, rows: count() }).from(named.table)
+  const rows = await all.leftJoin(of.table, eq(of, named)).where(orphaned).groupBy(named)
+  const table = getTableName(named.table)
+  for (const row of rows)
+    yield { table, owner, owner_id: String(row.owner_id), rows: Number(row.rows) }
 }

@@ -1,5 +1,6 @@
+import { Problems } from "../core/errors"
 import { millis, millisFrom } from "../core/time"
-import { AUDIENCE_CHANNELS, type AudienceChannel } from "../lib/preferences"
+import { AUDIENCE_CHANNELS, type AudienceChannel, type ChosenPreferences } from "../lib/preferences"
 import {
   type AskingProject,
   capEnds,
@@ -8,9 +9,12 @@ import {
 } from "../messages/audience-decisions"
 import type { Reader } from "../store/store"
 import { type AudienceMember, audienceOf } from "../subscribers/audience"
-import { requireCategory } from "../subscribers/categories"
+import { knownCategories, requireCategory } from "../subscribers/categories"
+import { shownPreferences } from "../subscribers/chosen-preferences"
 import type { DecisionReason, SendDecision } from "../subscribers/decision"
 import { noSubscriber } from "../subscribers/find-subscriber"
+import { namesIn, type PreferencesChange, requireKnown } from "../subscribers/preferences-input"
+import { keysAmong } from "../topics/topics"
 
 /** Whether a message of one channel would reach the subscriber now. */
 export interface ChannelReach {
@@ -91,3 +95,23 @@ async function afterCap(
   const [then] = await decideAll(db, uncapped, [{ ...asked, at: millisFrom(end) }])
   return then?.deferred_until ?? end
 }
+
+/** Throws 422 for a category or topic that the project does not have. */
+export async function refuseUnknownNames(
+  db: Reader,
+  project_id: string,
+  change: PreferencesChange,
+): Promise<void> {
+  const problems = new Problems()
+  requireKnown(change, await knownNames(db, project_id, namesIn(change).topics), problems)
+  problems.throwIfAny()
+}
+
+/** Preferences as answers show them: without what is about a category or topic that is gone. */
+export const shownNow = async (db: Reader, project_id: string, chosen: ChosenPreferences | null) =>
+  shownPreferences(chosen, await knownNames(db, project_id, Object.keys(chosen?.topics ?? {})))
+
+const knownNames = async (db: Reader, project_id: string, topics: string[]) => ({
+  categories: new Set((await knownCategories(db, project_id)).keys()),
+  topics: await keysAmong(db, project_id, topics),
+})

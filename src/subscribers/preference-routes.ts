@@ -1,6 +1,5 @@
 import { type AnyRoute, type Call, type Method, projectRow, route } from "../http/route"
-import { refuseUnknownNames, shownNow } from "../operations/preference-names"
-import { reachabilityOf } from "../operations/reachability"
+import { reachabilityOf, refuseUnknownNames, shownNow } from "../operations/reachability"
 import type { Store } from "../store/store"
 import { choose, chooseDefault } from "./chosen-preferences"
 import { find, findForUpdate } from "./find-subscriber"

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test"
 import { noteDatabaseSize } from "../../src/operations/disk-forecast"
-import { examine } from "../../src/operations/doctor"
+import { examine } from "../../src/operations/doctor-routes"
 import * as instanceValues from "../../src/store/instance-values"
 import { movableClock } from "../harness/clock"
 import { testService } from "../harness/service"

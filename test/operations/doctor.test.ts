@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test"
-import { type DoctorParts, examine } from "../../src/operations/doctor"
+import { type DoctorParts, examine } from "../../src/operations/doctor-routes"
 import * as instanceValues from "../../src/store/instance-values"
 import { refusal } from "../harness/client"
 import { person, team } from "../harness/people"

@@ -1,12 +1,12 @@
-import { rename, rm, stat } from "node:fs/promises"
+import { open, rename, rm, stat } from "node:fs/promises"
 import { join } from "node:path"
 import { syncFolder } from "../../core/blobs"
 import { type Settings, withoutSecrets } from "../../core/config"
-import { faultOf } from "../../core/faults"
+import { codeOf, faultOf } from "../../core/faults"
 import { newId } from "../../core/ids"
 import { log } from "../../core/log"
 import type { Secrets } from "../../core/secrets"
-import { monotonic, now } from "../../core/time"
+import { monotonic, now, sleep } from "../../core/time"
 import { VERSION } from "../../core/version"
 import { openWorkers, type Workers } from "../../core/workers"
 import type { CopyFacts, CopyOrder, InspectOrder } from "../../store/database-copy"
@@ -28,7 +28,6 @@ import {
 import { faultsIn, listed } from "./copy-facts"
 import { missingIn } from "./manifest"
 import type { MissingFiles, PackOrder } from "./pack-task"
-import { writeSteadily } from "./steady-writes"
 
 /** What a backup is made of. It needs no open store, and works beside a server or without one. */
 export interface BackupParts {
@@ -294,4 +293,39 @@ async function requireSpace(dir: string, bytes: number, settings: Settings): Pro
     throw new BackupFailed(
       `${fault} Free some space, keep fewer backups (backup.keep), or set backup.dir to a folder on another disk.`,
     )
+}
+
+const PAUSE_MS = 50
+
+/**
+ * Brings to disk, bit by bit, what another thread writes to these files. Otherwise all of it would go there
+ * at once, and each commit of the server would wait for it. Returns how to stop. That throws what the disk said
+ * meanwhile, because a later sync of the file may not hear of it again.
+ */
+export function writeSteadily(paths: readonly string[]): () => Promise<void> {
+  let is_over = false
+  const flush = async () => {
+    while (!is_over) {
+      for (const path of paths) await sync(path)
+      await sleep(PAUSE_MS)
+    }
+  }
+  const flushing = flush()
+  flushing.catch(() => {}) // the caller that stops it hears of it
+  return () => {
+    is_over = true
+    return flushing
+  }
+}
+
+/** A file that is not there yet, or no more, has nothing to bring to disk. */
+async function sync(path: string): Promise<void> {
+  const file = await open(path, "r+").catch((error) => {
+    if (codeOf(error) !== "ENOENT") throw error
+  })
+  try {
+    await file?.datasync()
+  } finally {
+    await file?.close()
+  }
 }

@@ -1,21 +1,25 @@
-import { chmodSync } from "node:fs"
+import { chmodSync, writeFileSync } from "node:fs"
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { syncFolder } from "../../core/blobs"
 import type { Settings } from "../../core/config"
 import { codeOf } from "../../core/faults"
-import { makeKeyFile, type Secrets } from "../../core/secrets"
+import { makeKeyFile, openSecrets, type Secrets } from "../../core/secrets"
+import { LOST_EVENTS } from "../../events/lost-events"
 import { lockFolder, sizeOf } from "../../store/database-file"
-import { openStore, sqlitePath } from "../../store/open"
+import { fillPostgres } from "../../store/fill-postgres"
+import * as instanceValues from "../../store/instance-values"
+import { BOOT_PATIENCE_MS, openStore, sqlitePath } from "../../store/open"
+import type { PostgresConnection } from "../../store/shared-tables"
+import type { Store } from "../../store/store"
 import type { BackupArchive } from "../backup/archive-reader"
 import { requireKnownVersion, requireSound } from "../backup/verify-archive"
 import { leaveFolder, MARK_FILE, raiseMarkAboveAll } from "../database-mark"
 import { requireFolders } from "../folder-owner"
-import { WrongMasterKey } from "../instance"
-import { type ChangedCopy, changeCopy } from "./copy-changes"
-import { endRotation } from "./end-rotation"
-import { blobsDir, requireEmptyTarget, requireRoom } from "./restore-target"
-import { moveToPostgres } from "./to-postgres"
+import { MASTER_KEY, NEXT_MASTER_KEY, PREVIOUS_KEY, WrongMasterKey } from "../instance"
+import { rotateMasterKey } from "../rotate-master-key"
+import { type ChangedCopy, changeCopy, lostEventsAt } from "./copy-changes"
+import { blobsDir, requireEmptyTarget, requireNoRows, requireRoom } from "./restore-target"
 
 /** Beside the database and in the folder of the blobs, until everything has its place on the same disk. */
 const STAGING = "restoring"
@@ -209,4 +213,66 @@ async function place(from: string, to: string): Promise<void> {
   await file.close()
   await rename(from, to)
   await syncFolder(dirname(to))
+}
+
+/**
+ * A copy from the midst of a rotation has secrets of two master keys. With the next one at hand the rotation
+ * ends here: every secret is sealed with it. With the one before nothing is changed, and the instance goes
+ * on with the rotation when it has the file of the next key. Writes both keys into the folder, which the
+ * caller removes. Throws WrongMasterKey where the copy does not hold the key of before.
+ */
+async function endRotation(store: Store, secrets: Secrets, folder: string): Promise<void> {
+  const { read } = store
+  const next = await instanceValues.find(read, NEXT_MASTER_KEY)
+  if (next !== secrets.key_id) return
+  const sealed = await instanceValues.find(read, PREVIOUS_KEY)
+  const used = await instanceValues.find(read, MASTER_KEY)
+  if (sealed === undefined) throw new WrongMasterKey(`${used}`, next)
+  const keep = (name: string, key: string) =>
+    writeFileSync(join(folder, name), `${key}\n`, { mode: 0o600, flag: "wx" })
+  keep("master.key", secrets.open(sealed, PREVIOUS_KEY))
+  keep("master.key.next", secrets.keys.current())
+  const both = openSecrets({ data_dir: folder, master_key: null, make: false })
+  await rotateMasterKey({ store, secrets: both }, { new_key: null, end_links: false })
+}
+
+interface MoveOptions {
+  onProgress?: (progress: { step: "copying"; done: number; total: number | null }) => void
+  signal?: AbortSignal
+  /** Puts the files in their places, when all rows are copied and nothing counts yet. */
+  placeRest: () => Promise<void>
+}
+
+/** Copies an SQLite file of our schema into the empty Postgres database of the settings: all rows, or none. */
+async function moveToPostgres(
+  path: string,
+  settings: Settings,
+  { onProgress, signal, placeRest }: MoveOptions,
+): Promise<void> {
+  const { database_url, database_direct_url } = settings
+  await (await openStore(settings, { patience_ms: BOOT_PATIENCE_MS })).close() // makes the tables
+  let done = 0
+  const onRows = (rows: number) => {
+    signal?.throwIfAborted()
+    done += rows
+    onProgress?.({ step: "copying", done, total: null })
+  }
+  const url = database_direct_url ?? database_url ?? ""
+  const finish = async (tx: PostgresConnection) => {
+    await placeLostEvents(tx)
+    signal?.throwIfAborted()
+    await placeRest() // nobody else is in this database, so its transaction may wait
+  }
+  await fillPostgres(path, url, { requireEmpty: requireNoRows, onRows, finish })
+}
+
+/** The copied events got the position of this transaction: readers of lost ones go on behind it. */
+async function placeLostEvents(tx: PostgresConnection) {
+  const value = `SELECT value FROM instance_values WHERE name = '${LOST_EVENTS}'`
+  const [kept] = await tx.unsafe(value)
+  const [last] = await tx.unsafe("SELECT coalesce(max(position), 0) AS position FROM events")
+  if (!kept) return
+  const gaps = lostEventsAt(kept.value, Number(last?.position ?? 0))
+  const set = `UPDATE instance_values SET value = $1 WHERE name = '${LOST_EVENTS}'`
+  await tx.unsafe(set, [gaps])
 }

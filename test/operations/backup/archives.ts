@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { type ArchiveContent, writeArchive } from "../../../src/operations/backup/archive-writer"
+import { type ArchiveContent, writeArchive } from "../../../src/operations/backup/pack-task"
 import type { BlobFolder } from "../../../src/store/named-blobs"
 
 export const sha256 = (text: string | Uint8Array) =>

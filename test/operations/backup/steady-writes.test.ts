@@ -3,7 +3,7 @@ import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { sleep } from "../../../src/core/time"
-import { writeSteadily } from "../../../src/operations/backup/steady-writes"
+import { writeSteadily } from "../../../src/operations/backup/create-backup"
 import { leftover } from "../../harness/leftovers"
 
 const folder = () => leftover(mkdtempSync(join(tmpdir(), "belfry-steady-")))

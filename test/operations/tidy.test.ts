@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { and, eq, like } from "drizzle-orm"
-import { counterSweeper } from "../../src/operations/counter-sweep"
+import { counterSweeper } from "../../src/operations/tidy"
 import { counters } from "../../src/store/tables"
 import { addSubscriber } from "../harness/audience"
 import { movableClock } from "../harness/clock"
