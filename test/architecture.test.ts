@@ -262,6 +262,10 @@ test.each<[string, RegExp, RegExp]>([
 /** Forms that have gone, by the row of the clean-up that took them out: a pattern of a path or of code. */
 const GONE: [string, RegExp][] = [
   [
+    "records and refusals of providers in a file of their own, or reads that a noun has",
+    /providers\/(config-record|refused-return-paths)\b/,
+  ],
+  [
     "a second form of a reply that refuses in SMTP, or a part of a mail server in a file of its own",
     /\bSubmissionRefusal\b|\bNotReady\b|smtp\/(mail-server|client-limits|checked-stream|submission-(login|replies)|submitted-template)\b[".]/,
   ],

@@ -1,5 +1,5 @@
 import { settings } from "../core/config"
-import { refusalText } from "../providers/refused-return-paths"
+import { refusalText } from "../providers/health"
 import {
   type DomainRow,
   type Expected,

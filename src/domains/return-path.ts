@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm"
 import { settings } from "../core/config"
+import { refusedReturnPaths } from "../providers/health"
 import { routing } from "../providers/open-providers"
-import { refusedReturnPaths } from "../providers/refused-return-paths"
 import { cached } from "../store/cached"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"

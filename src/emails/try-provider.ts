@@ -9,7 +9,7 @@ import type { Caller } from "../identity/caller"
 import { DeferredError } from "../jobs/work-item"
 import { domainOf, isMailbox, type Mailbox, notOneAddress } from "../lib/address"
 import { INSTANCE_NAME, shownId } from "../providers/callbacks"
-import { pause, resume } from "../providers/health"
+import { keepReturnPath, pause, refusalText, refusedReturnPaths, resume } from "../providers/health"
 import type { OpenProviders, ProviderLease } from "../providers/open-providers"
 import {
   type Fault,
@@ -19,7 +19,6 @@ import {
   ProviderError,
   type ReturnPathAnswer,
 } from "../providers/provider"
-import { keepReturnPath, refusalText, refusedReturnPaths } from "../providers/refused-return-paths"
 import { type ConfigRow, INSTANCE } from "../providers/tables"
 import type { Store } from "../store/store"
 import { returnPathOf } from "./channel"

@@ -5,7 +5,7 @@ import { now } from "../core/time"
 import type { JobKind } from "../jobs/jobs"
 import { newRowInserter } from "../store/statements"
 import type { Reader, Store } from "../store/store"
-import type { OutgoingMessage, ProviderKind, ProviderReport } from "./provider"
+import { channelOf, type OutgoingMessage, type ProviderKind, type ProviderReport } from "./provider"
 import { type ConfigRow, INSTANCE, providerConfigs, providerReceipts } from "./tables"
 
 /** How the instance's own provider is called where people read it. */
@@ -22,6 +22,9 @@ export const callbackToken = (
   secrets: Secrets,
   row: Pick<ConfigRow, "id" | "project_id">,
 ): string => secrets.mac("provider callback", shownId(row)).toString("base64url")
+
+export const callbackPath = ({ kind, provider }: Pick<ConfigRow, "kind" | "provider">): string =>
+  `/v1/callbacks/${channelOf(kind)}/${provider}`
 
 export const callbackHash = (token: string): string =>
   new Bun.CryptoHasher("sha256").update(token).digest("hex")

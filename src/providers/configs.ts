@@ -1,43 +1,33 @@
-import { and, count as counted, eq, type SQL } from "drizzle-orm"
+import { and, eq, type SQL } from "drizzle-orm"
 import type * as audit from "../audit-log/audit-log"
 import { fail, tooMany } from "../core/errors"
-import { isUuid, newId } from "../core/ids"
+import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
+import { noun } from "../identity/noun"
 import { forUpdate } from "../store/dialect"
-import { type Keyset, newestFirst } from "../store/rows"
+import type { RowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
-import { callbackHash, callbackToken } from "./callbacks"
-import {
-  type ConfigSettings,
-  changedSettings,
-  type SettingsChange,
-  shownSettings,
-  tell,
-} from "./config-record"
-import { openCredentials, publicFields, sealCredentials } from "./credentials"
-import { enqueueResumed, HEALTHY } from "./health"
+import { callbackHash, callbackPath, callbackToken, INSTANCE_NAME } from "./callbacks"
+import { masked, openCredentials, publicFields, sealCredentials } from "./credentials"
+import { enqueueResumed, HEALTHY, recordChange } from "./health"
 import {
   type Credentials,
   findDescriptor,
   type ProviderDescriptor,
   type ProviderKind,
 } from "./provider"
-import { type ConfigRow, providerConfigs } from "./tables"
+import type { ConfigSettings, SettingsChange } from "./schemas"
+import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
 
-export interface NewProviderConfig {
-  kind: ProviderKind
-  provider: string
-  name: string
-  priority: number
+export interface NewProviderConfig
+  extends Pick<ConfigRow, "kind" | "provider" | "name" | "priority"> {
   credentials: Credentials
   settings: ConfigSettings
 }
 
-export interface ProviderConfigChange {
-  name?: string
-  priority?: number
-  enabled?: boolean
+export interface ProviderConfigChange
+  extends Partial<Pick<ConfigRow, "name" | "priority" | "enabled">> {
   credentials?: Credentials
   settings?: SettingsChange
 }
@@ -45,10 +35,7 @@ export interface ProviderConfigChange {
 /** As a change is written: its settings are all there are. */
 type WrittenChange = Omit<ProviderConfigChange, "settings"> & { settings?: ConfigSettings }
 
-interface ConfigOwner {
-  account_id: string
-  project_id: string
-}
+type ConfigOwner = Pick<ConfigRow, "account_id" | "project_id">
 
 interface ConfigMaker {
   secrets: Secrets
@@ -75,14 +62,15 @@ export async function set(
     const change = { priority, credentials, settings, enabled: true }
     return { made: false, row: await change_(tx, before, change, maker) }
   }
-  if ((await count(tx, owner.project_id, wanted.kind)) >= MOST_CONFIGS) {
+  const others = tx.select({ id }).from(providerConfigs)
+  if ((await others.where(matching(owner.project_id, wanted.kind))).length >= MOST_CONFIGS) {
     const text = `A project may have at most ${MOST_CONFIGS} providers of one kind. Delete one first.`
     tooMany(text, MOST_CONFIGS)
   }
   const row = freshRow(owner, wanted, maker)
   const added = await tx.insert(providerConfigs).values(row).onConflictDoNothing().returning()
   if (added.length === 0) return set(tx, owner, wanted, maker) // another node was quicker
-  await tell(tx, maker.by, "provider.created", { after: row })
+  await recordChange(tx, maker.by, "provider.created", { after: row })
   await enqueueResumed(tx, row.project_id)
   return { made: true, row }
 }
@@ -168,7 +156,7 @@ async function change_(
     updated_at: now(),
   }
   await tx.update(providerConfigs).set(after).where(eq(providerConfigs.id, before.id))
-  await tell(tx, by, "provider.updated", { before, after }, credentials !== undefined)
+  await recordChange(tx, by, "provider.updated", { before, after }, credentials !== undefined)
   await enqueueResumed(tx, after.project_id)
   return after
 }
@@ -185,56 +173,36 @@ export async function remove(
 ) {
   const row = await findForUpdate(tx, owner.project_id, config)
   await tx.delete(providerConfigs).where(eq(providerConfigs.id, row.id))
-  await tell(tx, by, "provider.deleted", { before: row })
+  await recordChange(tx, by, "provider.deleted", { before: row })
   await enqueueResumed(tx, row.project_id)
 }
 
-interface ConfigPart extends Keyset {
-  limit: number
-  offset: number
-}
+const all = noun({ name: "provider_config", table: providerConfigs, missing: () => gone() })
 
 /** Newest first. */
-export function list(
+export const list = (
   db: Reader,
   project_id: string,
   kind: ProviderKind | undefined,
-  { limit, offset, ...stretch }: ConfigPart,
-) {
-  const { where, order } = newestFirst(id, stretch)
-  const rows = db
-    .select()
-    .from(providerConfigs)
-    .where(and(matching(project_id, kind), where))
-  return rows.orderBy(order).limit(limit).offset(offset)
-}
-
-export async function count(db: Reader, project_id: string, kind: ProviderKind | undefined) {
-  const rows = db.select({ all: counted() }).from(providerConfigs)
-  const [row] = await rows.where(matching(project_id, kind))
-  return row?.all ?? 0
-}
+): RowList<ConfigRow> => all.list(db, project_id, { indexed: ofKind(kind) })
 
 /** Throws 404. */
 export async function find(
   db: Reader,
   project_id: string,
-  { kind, id: config_id }: { kind?: ProviderKind; id: string },
+  config: { kind?: ProviderKind; id: string },
 ): Promise<ConfigRow> {
-  const ours = and(matching(project_id, kind), eq(id, config_id))
-  const rows = isUuid(config_id) ? await db.select().from(providerConfigs).where(ours) : []
-  return rows[0] ?? gone()
+  const row = await all.find(db, project_id, config.id)
+  return config.kind === undefined || row.kind === config.kind ? row : gone()
 }
 
 async function findForUpdate(
   tx: Tx,
   project_id: string,
-  { kind, id: config_id }: { kind: ProviderKind; id: string },
+  config: { kind: ProviderKind; id: string },
 ): Promise<ConfigRow> {
-  const ours = and(matching(project_id, kind), eq(id, config_id))
-  const query = () => forUpdate(tx.select().from(providerConfigs).where(ours))
-  const [row] = isUuid(config_id) ? await query() : []
-  return row ?? gone()
+  const row = await all.forUpdate(tx, project_id, config.id)
+  return row.kind === config.kind ? row : gone()
 }
 
 const gone = () => fail("not_found", "There is no such provider configuration.")
@@ -255,5 +223,73 @@ async function named(
 
 const { id } = providerConfigs
 
-const matching = (project_id: string, kind: ProviderKind | undefined): SQL | undefined =>
-  and(eq(providerConfigs.project_id, project_id), kind ? eq(providerConfigs.kind, kind) : undefined)
+const ofKind = (kind: ProviderKind | undefined): SQL | undefined =>
+  kind && eq(providerConfigs.kind, kind)
+
+const matching = (project_id: string, kind: ProviderKind): SQL | undefined =>
+  and(eq(providerConfigs.project_id, project_id), ofKind(kind))
+
+/** ProviderConfig of the contract. */
+export function toResponse(
+  row: ConfigRow,
+  { secrets, link_base, table }: Omit<ConfigMaker, "by"> & { link_base: string },
+) {
+  const token = row.callback_token_hash === null ? null : callbackToken(secrets, row)
+  const descriptor = findDescriptor(table, row.kind, row.provider)
+  return {
+    id: row.id,
+    kind: row.kind,
+    provider: row.provider,
+    name: row.name,
+    priority: row.priority,
+    enabled: row.enabled,
+    status: row.status,
+    last_error: row.last_error,
+    next_probe_at: row.paused_until,
+    credentials: masked(descriptor, openCredentials(secrets, row)),
+    settings: shownSettings(row),
+    callback_url: token && `${link_base}${callbackPath(row)}/${token}`,
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+  }
+}
+
+/**
+ * The instance's own provider as a project sees it that has no other, and only while it has trouble:
+ * whose mail waits has to see why. What the operator has set up stays theirs.
+ */
+export function instanceResponse(
+  row: ConfigRow | undefined,
+): ReturnType<typeof toResponse> | undefined {
+  if (row?.project_id !== INSTANCE || row.status !== "error") return undefined
+  const { kind, provider, status, last_error, paused_until, trouble_since } = row
+  const since = trouble_since ?? row.updated_at
+  return {
+    id: INSTANCE_NAME,
+    kind,
+    provider,
+    name: INSTANCE_NAME,
+    priority: 0,
+    enabled: true,
+    status,
+    last_error,
+    next_probe_at: paused_until,
+    credentials: {},
+    settings: {},
+    callback_url: null,
+    created_at: since,
+    updated_at: since,
+  }
+}
+
+/** Without what is kept there besides. */
+function shownSettings({ settings }: ConfigRow): ConfigSettings {
+  const { max_per_second, spf } = settings as ConfigSettings
+  return { ...(max_per_second !== undefined && { max_per_second }), ...(spf && { spf }) }
+}
+
+/** The shown settings after a change of some. */
+function changedSettings(before: ConfigRow, change: SettingsChange): ConfigSettings {
+  const all = Object.entries({ ...shownSettings(before), ...change })
+  return Object.fromEntries(all.filter(([, value]) => value !== null))
+}

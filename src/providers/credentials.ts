@@ -1,5 +1,5 @@
 import { type TObject, Type as t } from "@sinclair/typebox"
-import type { Problems } from "../core/errors"
+import { Problems } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { check } from "../http/validate"
 import type { Credentials, ProviderDescriptor } from "./provider"
@@ -23,23 +23,17 @@ export function readCredentials(
   problems: Problems,
 ): Credentials {
   const wanted = withDefaults(descriptor, given ?? {})
-  const found: { path: string; code: string; message: string }[] = []
-  check(credentialsSchema(descriptor), wanted, {
-    add: (path: string, code: string, message: string) => found.push({ path, code, message }),
-  } as unknown as Problems)
+  const found = new Problems()
+  check(credentialsSchema(descriptor), wanted, found)
   for (const [name, value] of Object.entries(wanted)) {
     if (isSecret(descriptor, name) && typeof value === "string" && value.startsWith(MASK)) {
-      found.push({
-        path: name,
-        code: "invalid",
-        message: "This is the masked value that answers show. Give the whole secret.",
-      })
+      found.add(name, "invalid", MASKED)
     }
   }
-  for (const { path, code, message } of found) {
+  for (const { path, code, message } of found.list) {
     problems.add(path === "body" ? "credentials" : `credentials.${path}`, code, message)
   }
-  if (found.length > 0) return {}
+  if (found.any) return {}
   const fault = descriptor.validate?.(wanted)
   if (fault) problems.add(`credentials.${fault.field}`, fault.code, fault.message)
   const names = Object.keys(descriptor.credentials)
@@ -58,6 +52,7 @@ const isSecret = (descriptor: ProviderDescriptor | undefined, name: string): boo
   descriptor === undefined || descriptor.credentials[name]?.secret === true
 
 const MASK = "****"
+const MASKED = "This is the masked value that answers show. Give the whole secret."
 const SHOWN = 4
 const LEAST_HIDDEN = 8
 

@@ -1,32 +1,19 @@
 import { log } from "../core/log"
 import { DeferredError } from "../jobs/work-item"
-import type { Store } from "../store/store"
 import { keepReceipt, shownId } from "./callbacks"
-import { ProviderMonitor } from "./monitor"
-import {
-  heldBy,
-  isOwn,
-  type OpenProviders,
-  type ProviderLease,
-  refusalFor,
-  routing,
-  usable,
-} from "./open-providers"
+import { type MonitorParts, ProviderMonitor } from "./monitor"
+import { heldBy, isOwn, type ProviderLease, refusalFor, routing, usable } from "./open-providers"
 import {
   type Fault,
   type Outcome,
   type OutgoingMessage,
   type Provider,
   ProviderBusyError,
-  type ProviderKind,
   type RecipientOutcome,
 } from "./provider"
-
 import { type ConfigRow, INSTANCE } from "./tables"
 
 const WAIT_SECONDS = 60
-
-/** The providers changed while the message was on its way, so it is not known which one takes it. */
 const NO_PROVIDER_NOW = "No provider of this project can be used at the moment. The message waits."
 
 /** Of one message: its share of what the instance delivers at once. */
@@ -52,20 +39,8 @@ export interface PermitSource {
 
 const UNLIMITED: ProviderPermit = { begin: () => {}, end: () => {}, release: () => {} }
 
-interface FailoverParts {
-  store: Store
-  kind: ProviderKind
-  providers: OpenProviders
+interface FailoverParts extends MonitorParts {
   permits?: PermitSource
-  /** How often trouble of a provider that lasts is logged; a minute without it. */
-  again_ms?: number
-}
-
-interface Admission {
-  message_id: string
-  to: string[]
-  is_urgent: boolean
-  project_id: string
 }
 
 interface Admitted {
@@ -140,17 +115,9 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
   ) {
     this.#parts.permits?.saw(project_id)
     const rows = await this.#routing(project_id, { recent: true }, config_id)
-    await this.#admitBy(usable(rows, { message_id, project_id }), {
-      message_id,
-      to,
-      is_urgent,
-      project_id,
-    })
-  }
-
-  async #admitBy(rows: ConfigRow[], { message_id, to, is_urgent, project_id }: Admission) {
+    const open = usable(rows, { message_id, project_id })
     if (this.#admitted.has(message_id)) return
-    const candidates = this.#open(rows)
+    const candidates = this.#open(open)
     try {
       const { config, lease } = firstOf(candidates)
       const { provider, is_shared } = lease
@@ -204,7 +171,7 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
         log.error("a provider cannot be opened", { config_id: shownId(config), error })
       }
     }
-    return cooling.length === 0 ? ready : [...ready, ...cooling]
+    return [...ready, ...cooling]
   }
 
   async #attempt(message: Message, candidates: ProviderCandidate[]): Promise<Outcome> {
@@ -258,6 +225,7 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
   }
 }
 
+/** The providers changed while the message was on its way, so it is not known which one takes it. */
 const noProvider = () => new DeferredError(NO_PROVIDER_NOW, WAIT_SECONDS)
 
 /** Throws DeferredError where none could be opened. */

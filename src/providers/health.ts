@@ -8,13 +8,13 @@ import { PRIORITIES } from "../jobs/work-item"
 import { short } from "../lib/text"
 import { forUpdate } from "../store/dialect"
 import type { Store, Tx } from "../store/store"
-import { callbackHash, callbackToken, shownId } from "./callbacks"
-import { callbackPath, tell } from "./config-record"
+import { callbackHash, callbackPath, callbackToken, shownId } from "./callbacks"
 import {
   type OwnProvider,
   PROVIDER_KINDS,
   type ProviderDescriptor,
   type ProviderKind,
+  type ReturnPathAnswer,
 } from "./provider"
 import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
 
@@ -84,7 +84,7 @@ async function planProbe(
 type ConfigId = Pick<ConfigRow, "id" | "project_id">
 
 /** What was tried: a refusal of credentials that were replaced meanwhile says nothing. */
-export type TriedConfig = ConfigId & Pick<ConfigRow, "credentials">
+type TriedConfig = ConfigId & Pick<ConfigRow, "credentials">
 
 /** What asked again, and what it heard. */
 interface ProbeAnswer {
@@ -94,7 +94,6 @@ interface ProbeAnswer {
   reason?: string
 }
 
-/** A configuration without trouble. */
 export const HEALTHY = {
   status: "active" as const,
   last_error: null,
@@ -122,7 +121,10 @@ export async function pause(tx: Tx, tried: TriedConfig, why: string): Promise<bo
   await write(tx, row, change)
   tx.afterCommit(() => logTrouble("refuses_login", named(row), reason))
   if (project_id === INSTANCE) return true
-  await tell(tx, audit.SYSTEM, "provider.paused", { before: row, after: { ...row, ...change } })
+  await recordChange(tx, audit.SYSTEM, "provider.paused", {
+    before: row,
+    after: { ...row, ...change },
+  })
   const payload = { config_id, project_id, account_id, reason }
   await enqueue(tx, providerRefused, { payload, project_id })
   return true
@@ -161,7 +163,10 @@ export async function resume(tx: Tx, tried: TriedConfig): Promise<void> {
   tx.afterCommit(() => logEnd("refuses_login", named(row), since))
   await enqueueResumed(tx, row.project_id)
   if (row.project_id === INSTANCE) return
-  await tell(tx, audit.SYSTEM, "provider.resumed", { before: row, after: { ...row, ...HEALTHY } })
+  await recordChange(tx, audit.SYSTEM, "provider.resumed", {
+    before: row,
+    after: { ...row, ...HEALTHY },
+  })
 }
 
 /** Shows that a provider cannot be used, which pauses nothing: each message still asks it. */
@@ -170,6 +175,30 @@ export async function showTrouble(tx: Tx, tried: TriedConfig, why: string): Prom
   if (!row || row.paused_until !== null) return
   const trouble_since = row.trouble_since ?? now()
   await write(tx, row, { status: "error", last_error: short(why), trouble_since })
+}
+
+/** Neither credentials nor what finds a callback; only that they were changed. */
+const withoutSecrets = ({ credentials: _, callback_token_hash: __, ...row }: ConfigRow) => row
+
+/** Writes a change into the audit log, in the transaction that makes it. */
+export async function recordChange(
+  tx: Tx,
+  by: audit.By,
+  action: string,
+  { before, after }: { before?: ConfigRow; after?: ConfigRow },
+  credentials_changed = false,
+) {
+  const { account_id, project_id, id: config_id } = (after ?? before) as ConfigRow
+  await audit.record(tx, by, {
+    account_id,
+    project_id,
+    action,
+    target: { type: "provider_config", id: config_id },
+    ...(before && { before: withoutSecrets(before) }),
+    ...(after && {
+      after: { ...withoutSecrets(after), ...(credentials_changed && { credentials_changed }) },
+    }),
+  })
 }
 
 /**
@@ -229,12 +258,12 @@ export const instanceId = (kind: ProviderKind): string =>
   INSTANCE.replace(/.$/, (15 - PROVIDER_KINDS.indexOf(kind)).toString(16))
 
 /** In the row of a provider alone. */
-export async function write(tx: Tx, { id }: ConfigId, change: Partial<ConfigRow>): Promise<void> {
+async function write(tx: Tx, { id }: ConfigId, change: Partial<ConfigRow>): Promise<void> {
   await tx.update(providerConfigs).set(change).where(eq(providerConfigs.id, id))
 }
 
 /** The row as it is now, held; undefined where it has other credentials by now. */
-export async function current(tx: Tx, { id, project_id, credentials }: TriedConfig) {
+async function current(tx: Tx, { id, project_id, credentials }: TriedConfig) {
   const ours = and(eq(providerConfigs.id, id), eq(providerConfigs.project_id, project_id))
   const [row] = await forUpdate(tx.select().from(providerConfigs).where(ours))
   return row?.credentials === credentials ? row : undefined
@@ -245,7 +274,6 @@ async function paused(tx: Tx, tried: TriedConfig) {
   return row?.paused_until === null ? undefined : row
 }
 
-/** Which provider has trouble, as the log names it. */
 export interface LoggedProvider {
   provider: string
   /** Of its configuration, or `instance` for the instance's own provider. */
@@ -297,3 +325,44 @@ export const logEnd = (kind: TroubleKind, provider: LoggedProvider, since: strin
 
 const logRefusedAgain = (row: ConfigRow, reason: string) =>
   logLasting("refuses_login", named(row), { reason, since: row.trouble_since ?? now() })
+
+/** Of one relay. Further hosts are asked at each mail, and not told. */
+const MOST_HOSTS = 50
+
+/** The hosts of our return path that a relay refuses, each with its words. */
+export const refusedReturnPaths = ({ settings }: Pick<ConfigRow, "settings">) =>
+  (settings.refused_return_paths ?? {}) as Record<string, string>
+
+/** Whether a relay says something else than before. */
+export const isNews = (config: ConfigRow, { host, refusal }: ReturnPathAnswer): boolean =>
+  Object.hasOwn(refusedReturnPaths(config), host) === (refusal === null)
+
+/** Keeps what a relay made of our return path, and tells the log when that changes. Settings that change forget it. */
+export async function keepReturnPath(
+  tx: Tx,
+  tried: TriedConfig,
+  answer: ReturnPathAnswer,
+): Promise<void> {
+  const row = await current(tx, tried)
+  if (!row || !isNews(row, answer)) return
+  const { host, refusal } = answer
+  const { [host]: _, ...others } = refusedReturnPaths(row)
+  if (refusal !== null && Object.keys(others).length >= MOST_HOSTS) return
+  const refused_return_paths = refusal === null ? others : { ...others, [host]: short(refusal) }
+  await write(tx, row, { settings: { ...row.settings, refused_return_paths } })
+  tx.afterCommit(() =>
+    refusal === null
+      ? log.info(PATH_TAKEN, { ...named(row), host })
+      : log.warn(PATH_REFUSED, { ...named(row), host, reason: refusal }),
+  )
+}
+
+/** For people: what follows from a refusal, and what to do. */
+export const refusalText = (host: string, words: string): string =>
+  `The relay refuses ${host} as envelope sender: "${words}" ${CONSEQUENCE}`
+
+const CONSEQUENCE =
+  "Mail leaves with the author's address, so its bounces do not come here. Allow the host as a sender at the relay, then run `belfry providers test`."
+
+const PATH_REFUSED = `A relay refuses our return path. ${CONSEQUENCE}`
+const PATH_TAKEN = "A relay takes our return path again."

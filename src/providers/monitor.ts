@@ -2,6 +2,8 @@ import { log } from "../core/log"
 import { monotonic, now } from "../core/time"
 import type { Store, Tx } from "../store/store"
 import {
+  isNews,
+  keepReturnPath,
   type LoggedProvider,
   logEnd,
   logLasting,
@@ -21,8 +23,6 @@ import {
   type RecipientOutcome,
   type ReturnPathAnswer,
 } from "./provider"
-import { isNews, keepReturnPath } from "./refused-return-paths"
-
 import type { ConfigRow } from "./tables"
 
 const AGAIN_MS = 60_000
@@ -32,7 +32,7 @@ const MOST_LOGGED = 1000
 
 const NO_WORDS = "It gave no reason."
 
-interface MonitorParts {
+export interface MonitorParts {
   store: Store
   kind: ProviderKind
   providers: OpenProviders
@@ -136,8 +136,7 @@ export class ProviderMonitor {
     const known = this.#known.get(config.id)
     if (known) {
       const trouble = { ...known.trouble, kind, reason }
-      Object.assign(known, { trouble, config, is_met: true })
-      return
+      return void Object.assign(known, { trouble, config, is_met: true })
     }
     const is_logged = !this.#wasLogged(config.id)
     const timer = setTimeout(() => void this.#look(config.id), this.#again_ms)

@@ -144,13 +144,11 @@ export type ProviderChannel = (typeof OUTGOING_CHANNELS)[number]
 
 export const PROVIDER_KINDS = ["email_provider", "sms_provider", "push_provider"] as const
 
-/** The same on the wire and in the database. */
 export type ProviderKind = (typeof PROVIDER_KINDS)[number]
 
 export const channelOf = (kind: ProviderKind): ProviderChannel =>
   kind.replace(/_provider$/, "") as ProviderChannel
 
-/** The kind of the providers of a channel. */
 export const kindOf = (channel: string): ProviderKind => `${channel}_provider` as ProviderKind
 
 /** Credentials as they are stored; each provider knows its own fields. */
@@ -160,7 +158,6 @@ export type Credentials = Record<string, unknown>
 interface CredentialField {
   /** `t.Optional(…)` for a field that may be absent. */
   schema: TSchema
-  /** What it is, in a few words. */
   about: string
   /** What the help of the command line calls its value; the last word of its name without it. */
   value?: string
@@ -168,7 +165,6 @@ interface CredentialField {
   secret?: true
   /** The command line reads it from stdin, or asks for it, when this other field is given. */
   asked_with?: string
-  /** Where the caller gives none. */
   fallback?: string | number
   /** Also stored in the open, because SPF records are made from it. */
   is_public?: true
@@ -208,7 +204,6 @@ export interface ProviderNotice {
   response: string | null
 }
 
-/** What one callback says about one message. */
 export interface ProviderReport {
   provider_message_id: string
   notices: ProviderNotice[]
@@ -256,7 +251,6 @@ export interface ProviderDescriptor<
   readonly channel: ProviderChannel
   /** As a person names it: `Amazon SES`. */
   readonly about: string
-  /** The statuses of a message, for the guide. */
   readonly reports: string
   /** Flags of `belfry providers set <name>`, as its help shows them. */
   readonly example?: string
@@ -277,9 +271,7 @@ export interface ProviderDescriptor<
   readonly callbacks?: ProviderCallbacks<Body, Context>
   /** The credentials that the operator's settings give to the instance's own provider. */
   fromSettings?(settings: Settings): Access
-  /** Where it delivers, for the banner of `up`. */
   banner?(access: Access): string
-  /** Why it cannot be used on this instance. */
   obstacle?(context: Context): string | undefined
   /**
    * Opened once for the instance and all projects. Its servers are those of the recipients: they have
@@ -296,7 +288,6 @@ export interface OwnProvider {
   credentials: object
 }
 
-/** The providers of this process, and what the operator allows them. */
 export interface ProviderEnvironment {
   table: readonly ProviderDescriptor[]
   contexts: Partial<Record<ProviderChannel, unknown>>

@@ -11,7 +11,6 @@ import type { ListWindow } from "../store/rows"
 import type { Store } from "../store/store"
 import { INSTANCE_NAME } from "./callbacks"
 import { callbackRoutes } from "./callbacks-routes"
-import { instanceRecord, record } from "./config-record"
 import * as configs from "./configs"
 import { readCredentials } from "./credentials"
 import { routing } from "./open-providers"
@@ -78,24 +77,23 @@ function readingRoutes(parts: ProviderParts): AnyRoute[] {
 }
 
 const toResponse = ({ secrets, link_base, providers: { table } }: ProviderParts, row: ConfigRow) =>
-  record(row, { secrets, link_base: link_base(), table })
+  configs.toResponse(row, { secrets, link_base: link_base(), table })
 
 interface OfConfig {
   params: { kind: ProviderKind; config_id: string }
 }
 
+type OfProject = Pick<Call, "project_id"> & OfConfig
+
 const isOwn = ({ params }: OfConfig) => params.config_id === INSTANCE_NAME
 
 /** The instance's own, where that is what is asked for. */
-const ownOf = (parts: ProviderParts, call: Pick<Call, "project_id"> & OfConfig) =>
+const ownOf = (parts: ProviderParts, call: OfProject) =>
   isOwn(call) ? instanceTrouble(parts, call.params.kind, call.project_id) : undefined
 
 /** The row of the instance's own provider. Throws 404 for a project that has providers of its own. */
-async function requireInstance(
-  { store }: ProviderParts,
-  call: Pick<Call, "project_id"> & OfConfig,
-) {
-  const [first] = await routing(store.read, call.params.kind, call.project_id)
+async function requireInstance({ store }: ProviderParts, { params, project_id }: OfProject) {
+  const [first] = await routing(store.read, params.kind, project_id)
   if (first?.project_id === INSTANCE) return first
   return fail("not_found", "There is no such provider configuration.")
 }
@@ -103,33 +101,29 @@ async function requireInstance(
 /** The instance's own provider, while it has trouble and delivers for this project. */
 async function instanceTrouble({ store }: ProviderParts, kind: ProviderKind, project_id: string) {
   const [first] = await routing(store.read, kind, project_id)
-  return instanceRecord(first)
+  return configs.instanceResponse(first)
 }
 
 type ListCall = Call<unknown, Static<typeof schemas.configQuery>>
 
 /** The instance's own come first, while they have trouble and deliver for this project. */
 async function list(parts: ProviderParts, call: ListCall) {
-  const { store, cursors } = parts
-  const { project_id } = call
-  const find = (id: string) => configs.find(store.read, project_id, { id })
-  return listPage(call, cursors, { find, list: (window) => withInstance(parts, call, window) })
-}
-
-async function withInstance(parts: ProviderParts, call: ListCall, window: ListWindow) {
-  const { store } = parts
   const { project_id, query } = call
-  const { kind } = query
-  const rows = await configs.list(store.read, project_id, kind, window)
-  const records = rows.map((row) => toResponse(parts, row))
-  const { offset, after, before } = window
-  const is_first = offset === 0 && after === undefined && before === undefined
-  const has_room = is_first && rows.length < window.limit - 1
-  const kinds = has_room ? PROVIDER_KINDS.filter((one) => kind === undefined || kind === one) : []
-  const asked = await Promise.all(kinds.map((one) => instanceTrouble(parts, one, project_id)))
-  const own = asked.flatMap((one) => one ?? [])
-  const total = async () => (await configs.count(store.read, project_id, kind)) + own.length
-  return { rows: [...own, ...records], total }
+  const rows = configs.list(parts.store.read, project_id, query.kind)
+  const withInstance = async (window: ListWindow) => {
+    const found = await rows.list(window)
+    const { offset, after, before, limit } = window
+    const is_first = offset === 0 && after === undefined && before === undefined
+    const has_room = is_first && found.rows.length < limit - 1
+    const kinds = has_room
+      ? PROVIDER_KINDS.filter((one) => [one, undefined].includes(query.kind))
+      : []
+    const asked = await Promise.all(kinds.map((one) => instanceTrouble(parts, one, project_id)))
+    const own = asked.flatMap((one) => one ?? [])
+    const total = async () => ((await rows.total()) ?? 0) + own.length
+    return { ...found, rows: [...own, ...found.rows.map((row) => toResponse(parts, row))], total }
+  }
+  return listPage(call, parts.cursors, { find: rows.find, list: withInstance, total: rows.total })
 }
 
 function writingRoutes(parts: ProviderParts, table: readonly ProviderDescriptor[]): AnyRoute[] {

@@ -93,6 +93,11 @@ export const ProviderConfig = t.Object(
 
 export const configQuery = pageQuery({ kind: t.Optional(kind) })
 
+/** What a project may say of a configuration, besides how to get in. */
+export type ConfigSettings = Static<typeof Settings>
+/** What is absent stays; null forgets a setting. */
+export type SettingsChange = Static<typeof SettingsPatch>
+
 export type NewConfig = Static<ReturnType<typeof newConfig>>
 export type ConfigPatch = Static<ReturnType<typeof configPatch>>
 
@@ -100,7 +105,7 @@ export type ConfigPatch = Static<ReturnType<typeof configPatch>>
  * Only what is known of the settings is kept; of a change also null, which removes a setting. Throws
  * `validation_error` for what would spoil an SPF record.
  */
-export function readSettings<Given extends Static<typeof SettingsPatch>>(given: Given): Given {
+export function readSettings<Given extends SettingsChange>(given: Given): Given {
   const { max_per_second, spf } = given
   const problems = new Problems("settings.spf.")
   spf?.forEach((one, at) => {

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test"
 import { settings } from "../../src/core/config"
 import { recentLines } from "../../src/core/log"
-import { refusedReturnPaths } from "../../src/providers/refused-return-paths"
+import { refusedReturnPaths } from "../../src/providers/health"
 import { mailTo } from "../contracts/email-provider"
 import { smtpSink } from "../fakes/smtp-sink"
 import { team } from "../harness/people"

@@ -3,7 +3,6 @@ import { Type as t } from "@sinclair/typebox"
 import { LOCAL } from "../../src/audit-log/audit-log"
 import { openSecrets } from "../../src/core/secrets"
 import { callbackRoutes } from "../../src/providers/callbacks-routes"
-import { record } from "../../src/providers/config-record"
 import * as configs from "../../src/providers/configs"
 import { Failover } from "../../src/providers/failover"
 import { openInstance } from "../../src/providers/health"
@@ -148,7 +147,11 @@ test("a configuration of texts is sealed and masked, and is called back under it
   const row = await it.add("one", 1)
   expect(row.credentials).not.toContain(TOKEN)
   const { secrets, environment } = it
-  const shown = record(row, { secrets, link_base: "https://b.test", table: environment.table })
+  const shown = configs.toResponse(row, {
+    secrets,
+    link_base: "https://b.test",
+    table: environment.table,
+  })
   expect(shown.credentials).toEqual({ account: "one", auth_token: "****oken" })
   expect(shown.callback_url).toStartWith("https://b.test/v1/callbacks/sms/pigeon/")
   const routes = callbackRoutes({ store: it.store, providers: environment }, environment.table)
@@ -158,7 +161,7 @@ test("a configuration of texts is sealed and masked, and is called back under it
 test("an email provider is none of another kind", async () => {
   await using it = await texts()
   await it.add("one", 1)
-  const rows = await configs.list(it.store.read, OWNER.project_id, "email_provider", {
+  const { rows } = await configs.list(it.store.read, OWNER.project_id, "email_provider").list({
     limit: 10,
     offset: 0,
     after: undefined,
