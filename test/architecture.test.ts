@@ -337,7 +337,7 @@ const GONE: [string, RegExp][] = [
   ["the signing of a release in the program itself", /signDigest|secretKeyText/],
   [
     "a fragment of a screen of the mailbox",
-    /^src\/console\/(steps\/|mail\/(\w+-row|(html|text|source|headers|attachments)-view|use-asked|mail-actions)\.)/,
+    /^src\/console\/(steps\/|use-|mail\/(\w+-row|(html|text|source|headers|attachments)-view|use-asked|mail-actions|mailbox-dialogs)\.)/,
   ],
   ["a second reader of links or their surroundings", /link-surroundings|host-names|\blinksOf\(/],
   ["a second SMTP client in the command line", /\bSmtpWire\b|smtp-wire/],

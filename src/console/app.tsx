@@ -1,14 +1,13 @@
 import type { FunctionComponent } from "preact"
 import { useEffect, useState } from "preact/hooks"
+import { useObservable } from "./hooks"
 import { type FoundPage, findPage, type PageName, type PageProps } from "./page-paths"
 import { project, session } from "./page-session"
 import { CodeBlock } from "./parts/code-block"
-import { Empty, Waiting } from "./parts/empty"
 import { Frame } from "./parts/frame"
-import { Trouble } from "./parts/notice"
+import { Empty, Trouble, Waiting } from "./parts/notice"
 import { navigate, place } from "./router"
 import { isSpentLink, projects, start_error } from "./session-start"
-import { useObservable } from "./use-observable"
 
 type PageModule = { Page: FunctionComponent<PageProps> }
 

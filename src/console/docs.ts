@@ -1,10 +1,7 @@
-import { addCopyButtons, nameThisServer } from "./docs/copy-buttons"
-import { element } from "./docs/elements"
+import { addCopyButtons, element, nameThisServer } from "./docs/elements"
 import { startSearch } from "./docs/search-box"
-import { mayBeSignedIn } from "./known-browser"
+import { keep, kept, mayBeSignedIn } from "./kept"
 import { chooseTheme, keptTheme, THEME_SIGNS, type ThemeChoice } from "./theme-choice"
-
-const LANGUAGE_KEY = "belfry-docs-language"
 
 /** The script of the reference. The pages are whole without it. */
 openOldAddress()
@@ -48,26 +45,10 @@ function openPlace(): void {
 /** The chosen language of the examples holds for every page of this browser. */
 function keepLanguage(): void {
   const choices = document.querySelectorAll<HTMLInputElement>('input[name="language"]')
-  const kept = keptLanguage()
+  const language = kept("language")
   for (const choice of choices) {
-    if (choice.value === kept) choice.checked = true
-    choice.addEventListener("change", () => keep(choice.value))
-  }
-}
-
-function keptLanguage(): string | null {
-  try {
-    return localStorage.getItem(LANGUAGE_KEY)
-  } catch {
-    return null // a browser may refuse to store anything
-  }
-}
-
-function keep(language: string): void {
-  try {
-    localStorage.setItem(LANGUAGE_KEY, language)
-  } catch {
-    // Not kept; it holds until the page is left.
+    if (choice.value === language) choice.checked = true
+    choice.addEventListener("change", () => keep("language", choice.value))
   }
 }
 

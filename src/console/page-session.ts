@@ -1,10 +1,8 @@
 import type { Components } from "../client/components"
 import { now } from "./clock"
-import { noteSignedIn } from "./known-browser"
+import { keep, kept, noteSignedIn } from "./kept"
 import { type Observable, observable } from "./observable"
-import { reach } from "./reach"
-import { RequestError, refusalOf } from "./request-error"
-import { forgetInTab, keepInTab, keptInTab } from "./tab-memory"
+import { RequestError, reach, refusalOf } from "./requests"
 
 export type AccountSeat = Components["Session"]["accounts"][number]
 
@@ -63,7 +61,7 @@ export type NextStep = { challenge: string } | undefined
  * link that is not valid.
  */
 export async function beginSession(link_code: string | undefined): Promise<void> {
-  const key = keptInTab("key")
+  const key = kept("key")
   if (link_code !== undefined) {
     // Where the link fails, an older session of this browser may still hold.
     const failed = await redeem(link_code).catch((error: unknown) => error)
@@ -77,7 +75,7 @@ export async function beginSession(link_code: string | undefined): Promise<void>
 
 async function redeem(code: string): Promise<undefined> {
   take(await ask<PageSessionBody>("POST", "/session/link", { code }))
-  forgetInTab("key") // a reload would go back to it
+  keep("key", undefined) // a reload would go back to it
 }
 
 async function resume(): Promise<void> {
@@ -94,14 +92,14 @@ async function resume(): Promise<void> {
 export async function signIn(email: string, password: string): Promise<NextStep> {
   const found = await ask<PageSessionBody | Challenge>("POST", "/session", { email, password })
   if ("mfa_required" in found) return { challenge: found.mfa_challenge.token }
-  forgetInTab("key")
+  keep("key", undefined)
   take(found)
   return undefined
 }
 
 export async function signInWithCode(challenge: string, code: string): Promise<void> {
   const found = await ask<PageSessionBody>("POST", "/session/mfa", { token: challenge, code })
-  forgetInTab("key")
+  keep("key", undefined)
   take(found)
 }
 
@@ -110,7 +108,7 @@ export async function signInWithKey(key: string): Promise<void> {
   const answer = await send("GET", "/v1/mailbox?per_page=1", undefined, { "x-api-key": key })
   // A key without this scope is a key all the same.
   if (!answer.ok && answer.status !== 403) throw refusalOf(answer.status, await answer.text())
-  keepInTab("key", key)
+  keep("key", key)
   project.set(null)
   session.set({ kind: "key", key })
 }
@@ -143,9 +141,7 @@ async function endSession(): Promise<void> {
 function forgetSession(): void {
   // The way out of a key ends no session that the browser has beside it.
   if (session.value.kind === "token") noteSignedIn(false)
-  forgetInTab("key")
-  forgetInTab("project")
-  forgetInTab("account")
+  for (const what of ["key", "project", "account"] as const) keep(what, undefined)
   project.set(null)
   session.set({ kind: "signed_out" })
   ends.abort()
@@ -154,14 +150,14 @@ function forgetSession(): void {
 
 /** The project that later requests name. */
 export function chooseProject({ id, account_id }: ChosenProject): void {
-  keepInTab("project", id)
-  keepInTab("account", account_id)
+  keep("project", id)
+  keep("account", account_id)
   project.set({ id, account_id })
 }
 
 function keptProject(): ChosenProject | null {
-  const id = keptInTab("project")
-  const account_id = keptInTab("account")
+  const id = kept("project")
+  const account_id = kept("account")
   return id && account_id ? { id, account_id } : null
 }
 

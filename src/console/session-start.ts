@@ -2,7 +2,7 @@ import type { Components } from "../client/components"
 import { type Observable, observable } from "./observable"
 import { beginSession, chooseProject, project, session } from "./page-session"
 import { notify } from "./parts/toast"
-import { RequestError } from "./request-error"
+import { RequestError } from "./requests"
 import { call } from "./transport"
 
 type Project = Components["Project"]

@@ -1,16 +1,12 @@
+import { keep, kept } from "./kept"
+
 /** `system` follows the setting of the device. */
 export type ThemeChoice = "system" | "light" | "dark"
 
-const KEY = "belfry-theme"
-
 /** What was chosen in this browser before. */
 export function keptTheme(): ThemeChoice {
-  try {
-    const kept = localStorage.getItem(KEY)
-    return kept === "light" || kept === "dark" ? kept : "system"
-  } catch {
-    return "system" // a browser may refuse to store anything
-  }
+  const theme = kept("theme")
+  return theme === "light" || theme === "dark" ? theme : "system"
 }
 
 export function applyTheme(choice: ThemeChoice): void {
@@ -22,12 +18,7 @@ export function applyTheme(choice: ThemeChoice): void {
 /** Shows the theme, and keeps it for later visits. */
 export function chooseTheme(choice: ThemeChoice): void {
   applyTheme(choice)
-  try {
-    if (choice === "system") localStorage.removeItem(KEY)
-    else localStorage.setItem(KEY, choice)
-  } catch {
-    // Not kept; it holds until the page is closed.
-  }
+  keep("theme", choice === "system" ? undefined : choice)
 }
 
 /** What a switch shows for each choice, and what it chooses next. */

@@ -1,4 +1,4 @@
-import { mayBeSignedIn } from "./known-browser"
+import { mayBeSignedIn } from "./kept"
 import { applyTheme, keptTheme } from "./theme-choice"
 
 applyTheme(keptTheme())

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test"
-import { mayBeSignedIn, noteSignedIn } from "../../src/console/known-browser"
+import { mayBeSignedIn, noteSignedIn } from "../../src/console/kept"
 import { beginSession, credential, session, signOut } from "../../src/console/page-session"
 
 const kept = new Map<string, string>()

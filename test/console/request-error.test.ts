@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { messageOf, refusalOf } from "../../src/console/request-error"
+import { messageOf, refusalOf } from "../../src/console/requests"
 
 test("a refusal keeps the words of the server and the id of the request", () => {
   const body = {

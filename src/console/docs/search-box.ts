@@ -1,5 +1,5 @@
 import { type SearchEntry, searchReference } from "../../lib/reference-search"
-import { reach } from "../reach"
+import { reach } from "../requests"
 import { element } from "./elements"
 
 const KINDS = { operation: "API", guide: "Guide", error: "Error", event: "Event" }

@@ -1,5 +1,5 @@
 import { beginSession, session, signOut } from "../page-session"
-import { messageOf } from "../request-error"
+import { messageOf } from "../requests"
 import { element } from "./elements"
 
 let begun: Promise<void> | undefined

@@ -1,15 +1,11 @@
-import type { ComponentProps } from "preact"
+import type { ComponentChildren, ComponentProps } from "preact"
 import { useCallback, useState } from "preact/hooks"
 import type { Components } from "../../client/components"
-import { Badge, type BadgeTone } from "../parts/badge"
 import { Button } from "../parts/button"
-import { Commands } from "../parts/commands"
-import { Waiting } from "../parts/empty"
-import { Notice, Trouble } from "../parts/notice"
-import { Prose } from "../parts/prose"
+import { Commands } from "../parts/code-block"
+import { Badge, Loaded, Notice, Prose, type Tone } from "../parts/notice"
 import { Table } from "../parts/table"
 import { call } from "../transport"
-import { useLoaded } from "../use-loaded"
 import { counted, programsText, sizeText } from "./describe"
 import { checkCommand, type OpenMail } from "./mail-commands"
 
@@ -17,23 +13,23 @@ type MailCheck = Components["MailCheck"]
 
 /** What receivers make of the mail. Servers of its links are asked only when a person wants it. */
 export function CheckView({ mail: { id } }: { mail: OpenMail }) {
-  const [with_links, setLinks] = useState(false)
-  const read = useCallback(async () => {
-    const input = { params: { mail_id: id }, body: { links: with_links } }
+  const [links, setLinks] = useState(false)
+  const load = useCallback(async () => {
+    const input = { params: { mail_id: id }, body: { links } }
     return (await call("POST /v1/mailbox/{mail_id}/check", input)).data
-  }, [id, with_links])
-  const { value: check, error, again } = useLoaded(read)
-  if (error !== undefined) return <Trouble error={error} onRetry={again} />
-  if (!check)
-    return <Waiting text={with_links ? "Asking the servers of the links…" : "Checking…"} />
+  }, [id, links])
   return (
-    <>
-      <Size size={check.size} />
-      <Links links={check.links} onAsk={() => setLinks(true)} onAgain={again} />
-      <Content content={check.content} />
-      <Features features={check.html} />
-      <Commands {...checkCommand(id, with_links)} />
-    </>
+    <Loaded load={load} waiting={links ? "Asking the servers of the links…" : "Checking…"}>
+      {(check, again) => (
+        <>
+          <Size size={check.size} />
+          <Links links={check.links} onAsk={() => setLinks(true)} onAgain={again} />
+          <Content content={check.content} />
+          <Features features={check.html} />
+          <Commands {...checkCommand(id, links)} />
+        </>
+      )}
+    </Loaded>
   )
 }
 
@@ -66,28 +62,20 @@ function Links({ links, onAsk, onAgain }: LinksProps) {
     )
   const dead = links.filter(({ ok }) => ok === false).length
   return (
-    <section>
-      <h3>
-        Links{" "}
-        <Badge tone={dead > 0 ? "bad" : "good"}>
-          {dead === 0 ? "no dead link" : counted(dead, "dead link")}
-        </Badge>
-      </h3>
-      {links.length === 0 ? (
-        <p class="soft">This mail has no links to ask for.</p>
-      ) : (
-        <Table
-          caption="Links of the mail"
-          columns={["Link", "Result"]}
-          is_stacked
-          rows={links.map(({ url, ...result }) => ({
-            id: url,
-            cells: [url, <LinkResult key="result" {...result} />],
-          }))}
-        />
-      )}
+    <Findings
+      title="Links"
+      tone={dead > 0 ? "bad" : "good"}
+      found={dead === 0 ? "no dead link" : counted(dead, "dead link")}
+      caption="Links of the mail"
+      columns={["Link", "Result"]}
+      rows={links.map(({ url, ...result }) => ({
+        id: url,
+        cells: [url, <LinkResult key="result" {...result} />],
+      }))}
+    >
+      {links.length === 0 && <p class="soft">This mail has no links to ask for.</p>}
       <Button onClick={onAgain}>Check again</Button>
-    </section>
+    </Findings>
   )
 }
 
@@ -136,27 +124,30 @@ const Features = ({ features }: { features: MailCheck["html"] }) => (
 
 interface FindingsProps extends ComponentProps<typeof Table> {
   title: string
-  tone: BadgeTone
+  tone: Tone
+  found?: string
+  children?: ComponentChildren
 }
 
-const Findings = ({ title, tone, ...table }: FindingsProps) => (
-  <section>
-    <h3>
-      {title} <Badge tone={tone}>{foundText(table.rows.length)}</Badge>
-    </h3>
-    {table.rows.length > 0 && <Table {...table} is_stacked />}
-  </section>
-)
-
-const foundText = (count: number) => (count === 0 ? "nothing found" : `${count} found`)
+function Findings({ title, tone, found, children, ...table }: FindingsProps) {
+  const count = table.rows.length
+  return (
+    <section>
+      <h3>
+        {title}{" "}
+        <Badge tone={tone}>{found ?? (count === 0 ? "nothing found" : `${count} found`)}</Badge>
+      </h3>
+      {count > 0 && <Table {...table} is_stacked />}
+      {children}
+    </section>
+  )
+}
 
 /** What some programs show in part is no fault yet. */
-function toneOf(features: MailCheck["html"]): BadgeTone {
+function toneOf(features: MailCheck["html"]): Tone {
   if (features.length === 0) return "good"
-  const is_missing = features.some(({ programs }) =>
-    programs.some(({ support }) => support === "no"),
-  )
-  return is_missing ? "warn" : "plain"
+  const all = features.flatMap(({ programs }) => programs)
+  return all.some(({ support }) => support === "no") ? "warn" : "plain"
 }
 
 type FeaturePrograms = MailCheck["html"][number]["programs"]

@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks"
-import { ActionDialog, type DialogProps } from "../parts/action-dialog"
+import { serverMode } from "../browser"
+import { useLoaded } from "../hooks"
+import { ActionDialog, type DialogProps } from "../parts/dialog"
 import { Field } from "../parts/field"
 import { Trouble } from "../parts/notice"
-import { serverMode } from "../server-mode"
 import { call } from "../transport"
-import { useLoaded } from "../use-loaded"
 import { bodyOf, firstMail, type MailDraft, sendCommand } from "./mail-commands"
 
 const SANDBOX_SENDER = "me@mailbox.test"
@@ -29,7 +29,7 @@ export function ComposeDialog(then: DialogProps) {
       belfry={sendCommand(draft)}
       {...then}
     >
-      {error !== undefined && <Trouble error={error} />}
+      <Trouble error={error} />
       <Field label="From" required {...field("from")} is_code />
       <Field label="To" required {...field("to")} is_code />
       <Field label="Subject" required {...field("subject")} />

@@ -1,9 +1,7 @@
 import type { RefObject } from "preact"
-import { Badge } from "../parts/badge"
 import { Button } from "../parts/button"
-import { Empty, Waiting } from "../parts/empty"
 import { Check, Field } from "../parts/field"
-import { Trouble } from "../parts/notice"
+import { Badge, Empty, Trouble, Waiting } from "../parts/notice"
 import { VirtualList } from "../parts/virtual-list"
 import { agoText, counted, sizeText, timeText } from "./describe"
 import { unheeded } from "./mail-filter"
@@ -48,7 +46,7 @@ export function ListPane({ list, filter, position, onOpen, onDialog, ...rest }: 
           </Button>
         </div>
       </div>
-      {list.error !== undefined && <Trouble error={list.error} onRetry={list.refresh} />}
+      <Trouble error={list.error} onRetry={list.refresh} />
       <Rows
         list={list}
         position={position}

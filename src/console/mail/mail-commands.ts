@@ -1,95 +1,80 @@
-import { type ApiRequest, requestOf } from "../../client/client"
 import type { Components } from "../../client/components"
-import { quoted } from "../curl"
+import { type Command, commandOf, quoted } from "../curl"
 
 /** A mail with all its parts. */
 export type OpenMail = Components["MailboxMail"]
 
-/** What the page does, as a terminal and a program do it. */
-interface MailCommand {
-  belfry: string
-  request: ApiRequest
-}
-
 export type TabName = "html" | "text" | "source" | "headers" | "attachments" | "check" | "timeline"
 
+const ONE = "GET /v1/mailbox/{mail_id}"
+const FILE = "GET /v1/mailbox/{mail_id}/attachments/{attachment_id}"
+
 /** What a tab shows of the mail. */
-export function tabCommand(tab: TabName, { id, email_id, attachments }: OpenMail): MailCommand {
+export function tabCommand(tab: TabName, { id, email_id, attachments }: OpenMail): Command {
   const params = { mail_id: id }
   if (tab === "source") return sourceCommand(id)
   if (tab === "check") return checkCommand(id, false)
-  if (tab === "attachments")
-    return {
-      belfry: `belfry mailbox attachments ${id}`,
-      request: requestOf("GET /v1/mailbox/{mail_id}/attachments/{attachment_id}", {
-        params: { ...params, attachment_id: attachments[0]?.id ?? "0" },
-      }),
-    }
-  if (tab === "timeline" && email_id !== null)
-    return {
-      belfry: `belfry emails events ${email_id}`,
-      request: requestOf("GET /v1/emails/{email_id}/events", { params: { email_id } }),
-    }
-  return {
-    belfry: `belfry mailbox get ${id} --json=${tab}`,
-    request: requestOf("GET /v1/mailbox/{mail_id}", { params }),
+  if (tab === "attachments") {
+    const attachment_id = attachments[0]?.id ?? "0"
+    const belfry = `belfry mailbox attachments ${id}`
+    return commandOf(belfry, FILE, { params: { ...params, attachment_id } })
   }
+  if (tab === "timeline" && email_id !== null) {
+    const belfry = `belfry emails events ${email_id}`
+    return commandOf(belfry, "GET /v1/emails/{email_id}/events", { params: { email_id } })
+  }
+  return commandOf(`belfry mailbox get ${id} --json=${tab}`, ONE, { params })
 }
 
-const sourceCommand = (mail_id: string): MailCommand => ({
-  belfry: `belfry mailbox raw ${mail_id} > mail.eml`,
-  request: requestOf("GET /v1/mailbox/{mail_id}/raw", { params: { mail_id } }),
-})
+const sourceCommand = (mail_id: string): Command =>
+  commandOf(`belfry mailbox raw ${mail_id} > mail.eml`, "GET /v1/mailbox/{mail_id}/raw", {
+    params: { mail_id },
+  })
 
 /** The check of a mail, with the servers of its links or without them. */
-export const checkCommand = (mail_id: string, links: boolean): MailCommand => ({
-  belfry: `belfry mailbox check ${mail_id}${links ? " --links" : ""}`,
-  request: requestOf("POST /v1/mailbox/{mail_id}/check", { params: { mail_id }, body: { links } }),
-})
+export const checkCommand = (mail_id: string, links: boolean): Command =>
+  commandOf(
+    `belfry mailbox check ${mail_id}${links ? " --links" : ""}`,
+    "POST /v1/mailbox/{mail_id}/check",
+    { params: { mail_id }, body: { links } },
+  )
 
-/** Everything that the page can do with the mail. */
+/** Everything that the page can do with the mail, by its title. */
 export function mailCommands({ id, email_id, attachments }: OpenMail) {
   const params = { mail_id: id }
   const [file] = attachments
-  const all: ((MailCommand & { title: string }) | null | undefined)[] = [
-    {
-      title: "Show it",
-      belfry: `belfry mailbox get ${id}`,
-      request: requestOf("GET /v1/mailbox/{mail_id}", { params }),
-    },
-    {
-      title: "Mark it as read, or as unread",
-      belfry: `belfry mailbox read ${id}\nbelfry mailbox read ${id} --unread`,
-      request: requestOf("PATCH /v1/mailbox/{mail_id}", { params, body: { read: false } }),
-    },
-    { title: "Download the source", ...sourceCommand(id) },
-    file && {
-      title: "Download a file",
-      belfry: `belfry mailbox attachments ${id} ${file.id} --save-as ${quoted(savedName(file))}`,
-      request: requestOf("GET /v1/mailbox/{mail_id}/attachments/{attachment_id}", {
-        params: { ...params, attachment_id: file.id },
-      }),
-    },
-    { title: "Check it and its links", ...checkCommand(id, true) },
-    {
-      title: "Release it",
-      belfry: `belfry mailbox release ${id}`,
-      request: requestOf("POST /v1/mailbox/{mail_id}/release", { params, body: {} }),
-    },
-    email_id === null
-      ? null
-      : {
-          title: "Send it again",
-          belfry: `belfry emails resend ${email_id}`,
-          request: requestOf("POST /v1/emails/{email_id}/resend", { params: { email_id } }),
-        },
-    {
-      title: "Delete it",
-      belfry: `belfry mailbox rm ${id} --yes`,
-      request: requestOf("DELETE /v1/mailbox/{mail_id}", { params }),
-    },
-  ]
-  return all.filter((one) => one != null)
+  const read = `belfry mailbox read ${id}`
+  const all = {
+    "Show it": commandOf(`belfry mailbox get ${id}`, ONE, { params }),
+    "Mark it as read, or as unread": commandOf(
+      `${read}\n${read} --unread`,
+      "PATCH /v1/mailbox/{mail_id}",
+      { params, body: { read: false } },
+    ),
+    "Download the source": sourceCommand(id),
+    "Download a file":
+      file &&
+      commandOf(
+        `belfry mailbox attachments ${id} ${file.id} --save-as ${quoted(savedName(file))}`,
+        FILE,
+        { params: { ...params, attachment_id: file.id } },
+      ),
+    "Check it and its links": checkCommand(id, true),
+    "Release it": commandOf(`belfry mailbox release ${id}`, "POST /v1/mailbox/{mail_id}/release", {
+      params,
+      body: {},
+    }),
+    "Send it again":
+      email_id === null
+        ? undefined
+        : commandOf(`belfry emails resend ${email_id}`, "POST /v1/emails/{email_id}/resend", {
+            params: { email_id },
+          }),
+    "Delete it": commandOf(`belfry mailbox rm ${id} --yes`, "DELETE /v1/mailbox/{mail_id}", {
+      params,
+    }),
+  }
+  return Object.entries(all).flatMap(([title, one]) => (one ? [{ title, ...one }] : []))
 }
 
 /** The name of the file without folders and without signs that a shell or a disk could take otherwise. */
@@ -97,14 +82,9 @@ function savedName({ id, filename }: OpenMail["attachments"][number]): string {
   const name = (filename ?? "").replace(/^.*[/\\]/, "").replaceAll(/[\p{C}<>:"|?*]/gu, "")
   return /^[^.-]/.test(name) ? name : `${id}.bin`
 }
+
 /** What a person writes; the fields of `POST /v1/emails` that the page offers. */
-export interface MailDraft {
-  from: string
-  to: string
-  subject: string
-  html: string
-  text: string
-}
+export type MailDraft = Record<"from" | "to" | "subject" | "html" | "text", string>
 
 /** A mail that shows what the mailbox can do, if it is sent as it stands. */
 export const firstMail = (from: string, origin: string): MailDraft => ({

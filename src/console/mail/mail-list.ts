@@ -1,10 +1,10 @@
-import { useCallback, useEffect, useReducer, useRef, useState } from "preact/hooks"
+import { useCallback, useEffect, useReducer, useState } from "preact/hooks"
 import type { Components } from "../../client/components"
 import { now, wait } from "../clock"
 import { followEvents } from "../event-stream"
+import { usePoll } from "../hooks"
 import { navigate, place } from "../router"
 import { call } from "../transport"
-import { usePoll } from "../use-poll"
 import { type MailQuery, readFilter, widerQuery } from "./mail-filter"
 import { MailPages, PAGE_ROWS, withNeighbours } from "./mail-pages"
 import type { MailboxAction } from "./mailbox-keys"
@@ -221,27 +221,23 @@ const PAGE_STEP = 10
 /** The row that the keyboard is on: by its mail, so that it stays when mail comes in above. */
 export function usePosition(list: MailList, mail_id: string | undefined) {
   const { pages } = list
-  const [at, setAt] = useState<number>()
+  /** Counted from the row that was the first one when the list began. */
+  const [from_first, setFromFirst] = useState<number>()
   const [is_following, setFollowing] = useState(false)
-  const added = useRef(list.added)
-  const shift = list.added - added.current
-  useEffect(() => {
-    if (shift !== 0) setAt((old) => (old === undefined ? old : old + shift))
-    added.current = list.added
-  }, [shift, list.added])
+  const at = from_first === undefined ? undefined : from_first + list.added
   const known = mail_id === undefined ? undefined : pages.placeOf(mail_id)
-  const position = is_following ? 0 : (known ?? (at === undefined ? undefined : at + shift))
+  const position = is_following ? 0 : (known ?? at)
   const open = useCallback(
     (row: number) => {
       const mail = pages.at(row)
-      setAt(row)
+      setFromFirst(row - list.added)
       if (mail) openMail(mail.id)
     },
-    [pages],
+    [pages, list],
   )
   const moveTo = (to: number) => {
     setFollowing(false)
-    setAt(Math.max(0, Math.min(pages.count - 1, to)))
+    setFromFirst(Math.max(0, Math.min(pages.count - 1, to)) - list.added)
   }
   const step = (by: number) => {
     const to = (position ?? -1) + by

@@ -1,17 +1,12 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { imageType } from "../../lib/image-type"
+import { saveBytes } from "../browser"
+import { useMedia, useObservable, usePoll, useWidth } from "../hooks"
 import { observable } from "../observable"
-import { Badge } from "../parts/badge"
 import { Button } from "../parts/button"
-import { Waiting } from "../parts/empty"
-import { Trouble } from "../parts/notice"
-import { REACHABLE } from "../parts/reachable"
-import { saveBytes } from "../save-file"
+import { REACHABLE } from "../parts/code-block"
+import { Badge, Loaded, Trouble } from "../parts/notice"
 import { call } from "../transport"
-import { useLoaded } from "../use-loaded"
-import { useMedia, useWidth } from "../use-media"
-import { useObservable } from "../use-observable"
-import { usePoll } from "../use-poll"
 import { sizeText } from "./describe"
 import { explainHeaders, senderFacts } from "./explain-headers"
 import type { OpenMail, TabName } from "./mail-commands"
@@ -122,14 +117,16 @@ const MOST_BYTES = 1_000_000
 
 /** The mail as it came over the wire. */
 export function SourceView({ mail: { id } }: { mail: OpenMail }) {
+  const load = useCallback(() => rawMail(id), [id])
+  return <Loaded load={load}>{(bytes) => <Source id={id} bytes={bytes} />}</Loaded>
+}
+
+function Source({ id, bytes }: { id: string; bytes: Uint8Array }) {
   const [most, setMost] = useState(LINES_AT_ONCE)
-  const { value: bytes, error, again } = useLoaded(useCallback(() => rawMail(id), [id]))
   const lines = useMemo(
-    () => sourceLines(new TextDecoder().decode(bytes?.subarray(0, MOST_BYTES))),
+    () => sourceLines(new TextDecoder().decode(bytes.subarray(0, MOST_BYTES))),
     [bytes],
   )
-  if (error !== undefined) return <Trouble error={error} onRetry={again} />
-  if (!bytes) return <Waiting />
   const hidden = lines.length - most
   const rest = bytes.length - MOST_BYTES
   return (
@@ -150,13 +147,13 @@ export function SourceView({ mail: { id } }: { mail: OpenMail }) {
   )
 }
 
-/** The bytes of the mail. */
-export const rawMail = (mail_id: string): Promise<Uint8Array> =>
+const rawMail = (mail_id: string): Promise<Uint8Array> =>
   call("GET /v1/mailbox/{mail_id}/raw", { params: { mail_id } })
 
-/** Offers the bytes of the mail as a download. */
-export const saveMail = (id: string, bytes: Uint8Array): void =>
+const saveMail = (id: string, bytes: Uint8Array): void =>
   saveBytes(bytes, `${id}.eml`, "message/rfc822")
+
+export const downloadMail = async (id: string) => saveMail(id, await rawMail(id))
 
 /** Lines have no name of their own, and never change their order. */
 const lineView = ({ kind, name, text }: SourceLine, at: number) => (
@@ -209,7 +206,7 @@ export function FilesView({ mail: { id, attachments } }: { mail: OpenMail }) {
   const [error, setError] = useState<unknown>()
   return (
     <>
-      {error !== undefined && <Trouble error={error} />}
+      <Trouble error={error} />
       <ul class="files">
         {attachments.map((file) => (
           <li key={file.id}>
@@ -243,9 +240,6 @@ export function FilesView({ mail: { id, attachments } }: { mail: OpenMail }) {
 
 const nameOf = ({ filename, id }: Attachment) => filename ?? `file ${id}`
 
-/** `PDF`: what stands in the place of a preview. */
-const endingOf = (name: string) => /\.(\w{1,4})$/.exec(name)?.[1]?.toUpperCase() ?? "FILE"
-
 const bytesOf = (mail_id: string, { id }: Attachment): Promise<Uint8Array> =>
   call("GET /v1/mailbox/{mail_id}/attachments/{attachment_id}", {
     params: { mail_id, attachment_id: id },
@@ -276,7 +270,7 @@ function Preview({ mail_id, file }: { mail_id: string; file: Attachment }) {
   if (url) return <img src={url} alt={`Preview of ${nameOf(file)}`} />
   return (
     <span class="no-preview" aria-hidden="true">
-      {endingOf(nameOf(file))}
+      {/\.(\w{1,4})$/.exec(nameOf(file))?.[1]?.toUpperCase() ?? "FILE"}
     </span>
   )
 }

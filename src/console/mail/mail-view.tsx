@@ -1,18 +1,14 @@
+import type { FunctionComponent } from "preact"
 import { useCallback, useEffect, useRef, useState } from "preact/hooks"
-import { copyText } from "../copy-text"
-import { Button } from "../parts/button"
-import { Commands } from "../parts/commands"
-import { Empty, Waiting } from "../parts/empty"
-import { Menu } from "../parts/menu"
-import { Trouble } from "../parts/notice"
+import { copyText } from "../browser"
+import { useLoaded, useMedia, useObservable, useTitle } from "../hooks"
+import { Button, Menu } from "../parts/button"
+import { Commands } from "../parts/code-block"
+import { Empty, Trouble, Waiting } from "../parts/notice"
 import { Tabs } from "../parts/tabs"
 import { notify } from "../parts/toast"
-import { messageOf, RequestError } from "../request-error"
+import { messageOf, RequestError } from "../requests"
 import { call } from "../transport"
-import { useLoaded } from "../use-loaded"
-import { useMedia } from "../use-media"
-import { useObservable } from "../use-observable"
-import { useTitle } from "../use-title"
 import { CheckView } from "./check-view"
 import { addressesOf, namedAddress, recipientsOf, timeText } from "./describe"
 import { type OpenMail, type TabName, tabCommand } from "./mail-commands"
@@ -20,17 +16,16 @@ import { CommandsDialog, DeleteDialog, ReleaseDialog, ResendDialog } from "./mai
 import { listBox, type MailList } from "./mail-list"
 import {
   changeView,
+  downloadMail,
   FilesView,
   HeadersView,
   HtmlView,
-  rawMail,
   SourceView,
-  saveMail,
   TextView,
   view_choice,
 } from "./mail-tabs"
+import { useMailboxKeys } from "./mailbox-keys"
 import { TimelineView } from "./timeline-view"
-import { useMailboxKeys } from "./use-mailbox-keys"
 
 interface MailViewProps {
   mail_id: string
@@ -44,11 +39,11 @@ interface MailViewProps {
 /** One mail with all that is known of it. Opening it marks it as read. */
 export function MailView({ mail_id, ...rest }: MailViewProps) {
   const { list, onClose } = rest
-  const read = useCallback(async () => {
+  const load = useCallback(async () => {
     const { data } = await call("GET /v1/mailbox/{mail_id}", { params: { mail_id } })
     return data
   }, [mail_id])
-  const { value: mail, error, again } = useLoaded(read)
+  const { value: mail, error, again } = useLoaded(load)
   const is_unread = mail?.read === false
   useEffect(() => {
     if (!is_unread) return
@@ -59,14 +54,14 @@ export function MailView({ mail_id, ...rest }: MailViewProps) {
     )
   }, [is_unread, mail_id, list])
   if (error instanceof RequestError && error.status === 404) return <Gone onClose={onClose} />
-  if (error !== undefined)
-    return (
-      <div class="opened">
-        <Trouble error={error} onRetry={again} />
-      </div>
-    )
-  if (!mail) return <Waiting />
-  return <Opened {...{ ...rest, mail, again }} />
+  if (mail && error === undefined) return <Opened {...{ ...rest, mail, again }} />
+  return error === undefined ? (
+    <Waiting />
+  ) : (
+    <div class="opened">
+      <Trouble error={error} onRetry={again} />
+    </div>
+  )
 }
 
 const Gone = ({ onClose }: { onClose: () => void }) => (
@@ -78,28 +73,16 @@ const Gone = ({ onClose }: { onClose: () => void }) => (
   </Empty>
 )
 
-interface OpenedProps extends Omit<MailViewProps, "mail_id"> {
-  mail: OpenMail
-  again: () => Promise<void>
-}
+interface OpenedProps extends Omit<MailViewProps, "mail_id">, TabProps {}
 
 function Opened({ mail, again, ...rest }: OpenedProps) {
   const { list, onStep, onClose, onRemoved } = rest
-  const choice = useObservable(view_choice)
-  const tabs = tabsOf(mail)
-  const tab = tabs.find(({ name }) => name === choice.tab)?.name ?? tabs[0]?.name ?? "text"
-  const setTab = (name: TabName) => changeView({ tab: name })
   const heading = useRef<HTMLHeadingElement>(null)
   useTitle(mail.subject || "Mail")
   useEffect(() => {
     // On a phone the list that had the focus is gone.
     if (!listBox()?.checkVisibility()) heading.current?.focus()
   }, [])
-  const turn = (by: number) => {
-    const at = tabs.findIndex(({ name }) => name === tab) + by
-    setTab(tabs[(at + tabs.length) % tabs.length]?.name ?? tab)
-  }
-  useMailboxKeys({ next_tab: () => turn(1), previous_tab: () => turn(-1) })
   return (
     <article class="opened">
       <header>
@@ -125,11 +108,55 @@ function Opened({ mail, again, ...rest }: OpenedProps) {
           <p class="problem">This mail could not be read whole: {mail.parse_error}</p>
         )}
       </header>
-      <Tabs label="Views of the mail" tabs={tabs} chosen={tab} onChoose={setTab}>
-        <Panel tab={tab} mail={mail} again={again} />
-        {tab !== "check" && <Commands {...tabCommand(tab, mail)} />}
-      </Tabs>
+      <MailTabs mail={mail} again={again} />
     </article>
+  )
+}
+
+interface TabProps {
+  mail: OpenMail
+  again: () => Promise<void>
+}
+
+interface TabRow {
+  name: TabName
+  text: string
+  View: FunctionComponent<TabProps>
+  count?: number
+}
+
+function tabsOf({ html, attachments: { length: count }, email_id }: OpenMail): TabRow[] {
+  const all: (TabRow | false)[] = [
+    html !== null && { name: "html", text: "HTML", View: HtmlView },
+    { name: "text", text: "Text", View: TextView },
+    { name: "source", text: "Source", View: SourceView },
+    { name: "headers", text: "Headers", View: HeadersView },
+    count > 0 && { name: "attachments", text: "Files", View: FilesView, count },
+    { name: "check", text: "Check", View: CheckView },
+    email_id !== null && { name: "timeline", text: "Timeline", View: TimelineView },
+  ]
+  return all.filter((tab) => tab !== false)
+}
+
+function MailTabs(props: TabProps) {
+  const { mail } = props
+  const choice = useObservable(view_choice)
+  const tabs = tabsOf(mail)
+  const chosen = tabs.findIndex(({ name }) => name === choice.tab)
+  const at = Math.max(0, chosen)
+  const { name, View } = tabs[at] as TabRow
+  const turn = (by: number) => changeView({ tab: tabs.at((at + by) % tabs.length)?.name })
+  useMailboxKeys({ next_tab: () => turn(1), previous_tab: () => turn(-1) })
+  return (
+    <Tabs
+      label="Views of the mail"
+      tabs={tabs}
+      chosen={name}
+      onChoose={(tab) => changeView({ tab })}
+    >
+      <View {...props} />
+      {name !== "check" && <Commands {...tabCommand(name, mail)} />}
+    </Tabs>
   )
 }
 
@@ -178,48 +205,58 @@ function AddressList({ addresses }: { addresses: string[] }) {
   )
 }
 
+const DIALOGS = {
+  commands: CommandsDialog,
+  release: ReleaseDialog,
+  resend: ResendDialog,
+  delete: DeleteDialog,
+}
+
 /** What can be done with the mail. What changes something asks first, and says how a terminal does it. */
 function MailActions({ mail, list, onRemoved }: Pick<OpenedProps, "mail" | "list" | "onRemoved">) {
   const { id, email_id } = mail
-  const [dialog, setDialog] = useState<"commands" | "release" | "resend" | "delete">()
-  const is_resendable = email_id !== null
-  const resend = () => is_resendable && setDialog("resend")
-  const remove = () => setDialog("delete")
-  const unread = () => markUnread(id, list)
-  useMailboxKeys({ resend, delete: remove, unread, copy: () => copyId(id) })
+  const [dialog, setDialog] = useState<keyof typeof DIALOGS>()
   const is_narrow = useMedia("(max-width: 40rem)")
-  const more = (
+  const ask = (name: keyof typeof DIALOGS) => () => setDialog(name)
+  const run = {
+    ...(email_id !== null && { resend: ask("resend") }),
+    delete: ask("delete"),
+    unread: () => markUnread(id, list),
+    copy: () => copyId(id),
+  }
+  useMailboxKeys(run)
+  const rare = (
     <>
-      {is_resendable && <Button onClick={resend}>Resend</Button>}
-      <Button onClick={() => rawMail(id).then((bytes) => saveMail(id, bytes), failed)}>
-        Download .eml
-      </Button>
-      <Button onClick={unread}>Mark unread</Button>
-      <Button onClick={() => setDialog("commands")}>Commands</Button>
+      {run.resend && <Button onClick={run.resend}>Resend</Button>}
+      <Button onClick={() => downloadMail(id).catch(failed)}>Download .eml</Button>
+      <Button onClick={run.unread}>Mark unread</Button>
+      <Button onClick={ask("commands")}>Commands</Button>
     </>
   )
-  const onClose = () => setDialog(undefined)
   const onDeleted = () => {
     const place = list.pages.placeOf(id)
     list.remove(id)
     onRemoved(place)
   }
-  const opened = { mail, onClose, onDone: list.refresh }
+  const OpenDialog = dialog && DIALOGS[dialog]
   return (
     <>
       <div class="buttons">
-        <Button look="go" onClick={() => setDialog("release")}>
+        <Button look="go" onClick={ask("release")}>
           Release
         </Button>
-        {is_narrow ? <Menu text="More">{more}</Menu> : more}
-        <Button look="danger" onClick={remove}>
+        {is_narrow ? <Menu text="More">{rare}</Menu> : rare}
+        <Button look="danger" onClick={run.delete}>
           Delete
         </Button>
       </div>
-      {dialog === "commands" && <CommandsDialog {...opened} />}
-      {dialog === "release" && <ReleaseDialog {...opened} />}
-      {dialog === "resend" && <ResendDialog {...opened} />}
-      {dialog === "delete" && <DeleteDialog {...opened} onDone={onDeleted} />}
+      {OpenDialog && (
+        <OpenDialog
+          mail={mail}
+          onClose={() => setDialog(undefined)}
+          onDone={dialog === "delete" ? onDeleted : list.refresh}
+        />
+      )}
     </>
   )
 }
@@ -240,33 +277,4 @@ async function markUnread(mail_id: string, list: MailList) {
   } catch (error) {
     failed(error)
   }
-}
-
-function tabsOf({ html, attachments, email_id }: OpenMail) {
-  const files = attachments.length
-  const all: { name: TabName; text: string; count?: number; is_there?: boolean }[] = [
-    { name: "html", text: "HTML", is_there: html !== null },
-    { name: "text", text: "Text" },
-    { name: "source", text: "Source" },
-    { name: "headers", text: "Headers" },
-    { name: "attachments", text: "Files", count: files, is_there: files > 0 },
-    { name: "check", text: "Check" },
-    { name: "timeline", text: "Timeline", is_there: email_id !== null },
-  ]
-  return all.filter(({ is_there = true }) => is_there)
-}
-
-interface PanelProps {
-  tab: TabName
-  mail: OpenMail
-  again: () => Promise<void>
-}
-
-function Panel({ tab, mail, again }: PanelProps) {
-  if (tab === "html") return <HtmlView mail={mail} again={again} />
-  if (tab === "text") return <TextView mail={mail} />
-  if (tab === "source") return <SourceView mail={mail} />
-  if (tab === "headers") return <HeadersView mail={mail} />
-  if (tab === "attachments") return <FilesView mail={mail} />
-  return tab === "check" ? <CheckView mail={mail} /> : <TimelineView mail={mail} />
 }

@@ -1,11 +1,8 @@
 import { useMemo } from "preact/hooks"
 import type { Components } from "../../client/components"
-import { Badge, type BadgeTone } from "../parts/badge"
-import { Waiting } from "../parts/empty"
-import { Trouble } from "../parts/notice"
+import { useLoaded, usePoll } from "../hooks"
+import { Badge, type Tone, Trouble, Waiting } from "../parts/notice"
 import { call } from "../transport"
-import { useLoaded } from "../use-loaded"
-import { usePoll } from "../use-poll"
 import { counted, timeText } from "./describe"
 import type { OpenMail } from "./mail-commands"
 
@@ -22,14 +19,18 @@ export function TimelineView({ mail }: { mail: OpenMail }) {
   usePoll(EVERY_MILLISECONDS, again)
   if (error !== undefined) return <Trouble error={error} onRetry={again} />
   if (!timeline) return <Waiting />
-  const { entries, left_out, is_short_of_deliveries } = timeline
-  const recipients = new Set(entries.map(({ event }) => event.recipient_email ?? ""))
-  recipients.delete("")
+  const { events, deliveries, left_out, is_short } = timeline
+  const recipients = new Set(events.map(({ recipient_email }) => recipient_email).filter(Boolean))
   return (
     <>
       <ol class="timeline">
-        {entries.map((entry) => (
-          <Entry key={entry.event.id} entry={entry} has_recipients={recipients.size > 1} />
+        {events.map((event) => (
+          <Entry
+            key={event.id}
+            event={event}
+            deliveries={deliveries.get(event.id) ?? []}
+            recipient={recipients.size > 1 ? event.recipient_email : null}
+          />
         ))}
       </ol>
       {left_out > 0 && (
@@ -37,7 +38,7 @@ export function TimelineView({ mail }: { mail: OpenMail }) {
           {left_out} later {left_out === 1 ? "event is" : "events are"} not shown here.
         </p>
       )}
-      {is_short_of_deliveries && (
+      {is_short && (
         <p class="hint">
           There are more deliveries to webhooks than this list shows.{" "}
           <code>belfry emails explain {email_id}</code> shows more of them.
@@ -47,7 +48,7 @@ export function TimelineView({ mail }: { mail: OpenMail }) {
   )
 }
 
-const TONES: Record<string, BadgeTone> = {
+const TONES: Record<string, Tone> = {
   "email.delivered": "good",
   "email.bounced": "bad",
   "email.complained": "bad",
@@ -60,15 +61,17 @@ const TONES: Record<string, BadgeTone> = {
   pending: "warn",
 }
 
-const toneOf = (word: string): BadgeTone => TONES[word] ?? "plain"
+const toneOf = (word: string): Tone => TONES[word] ?? "plain"
 
 interface EntryProps {
-  entry: TimelineEvent
-  /** The message has several recipients, so that each event says whose it is. */
-  has_recipients: boolean
+  event: EmailEvent
+  /** To webhooks, which the event caused. */
+  deliveries: ShownDelivery[]
+  /** Whose event it is, where the message has several recipients. */
+  recipient: string | null
 }
 
-const Entry = ({ entry: { event, deliveries }, has_recipients }: EntryProps) => (
+const Entry = ({ event, deliveries, recipient }: EntryProps) => (
   <li>
     <p>
       <Badge tone={toneOf(event.type)}>{event.type}</Badge>{" "}
@@ -76,9 +79,9 @@ const Entry = ({ entry: { event, deliveries }, has_recipients }: EntryProps) => 
         {timeText(event.timestamp)}
       </time>
     </p>
-    {has_recipients && event.recipient_email && (
+    {recipient && (
       <p>
-        For <bdi>{event.recipient_email}</bdi>
+        For <bdi>{recipient}</bdi>
       </p>
     )}
     {(event.bounce_type || event.actor) && <p class="hint">{kindOf(event)}</p>}
@@ -114,35 +117,19 @@ const ACTORS = {
 }
 
 /** `Permanent bounce: NoSuchUser`, or what kind of reader opened the mail or pressed its link. */
-function kindOf({ bounce_type, bounce_subtype, actor }: TimelineEvent["event"]): string {
+function kindOf({ bounce_type, bounce_subtype, actor }: EmailEvent): string {
   if (bounce_type === null) return actor === null ? "" : ACTORS[actor]
   const subtype = bounce_subtype === null ? "" : `: ${bounce_subtype}`
   return `${bounce_type} bounce${subtype}`
 }
 
 function outcomeOf(status: number | null, error: string | null): string {
-  if (status !== null) return `answered ${status}`
-  return error === null ? "no answer yet" : error
+  return status === null ? (error ?? "no answer yet") : `answered ${status}`
 }
 
 type EmailEvent = Components["EmailEvents"]["events"][number]
 type WebhookDelivery = Components["Delivery"]
-
-/** One event of the message, and the deliveries to webhooks that it caused. */
-interface TimelineEvent {
-  event: EmailEvent
-  deliveries: ShownDelivery[]
-}
-
 type ShownDelivery = WebhookDelivery & { url: string }
-
-interface Timeline {
-  entries: TimelineEvent[]
-  /** The number of later events, which are not in `entries`. */
-  left_out: number
-  /** Some deliveries to webhooks may be missing. */
-  is_short_of_deliveries: boolean
-}
 
 const MOST_EVENTS = 100
 const MOST_ENDPOINTS = 20
@@ -155,18 +142,14 @@ const MOST_EVENTS_ASKED = 20
 /** Deliveries to a busy endpoint that have ended, by endpoint and event: nobody asks for them again. */
 type EndedDeliveries = Map<string, ShownDelivery[]>
 
-/** The first 100 events of a message, oldest first, each with its webhooks. `ended` is kept from look to look. */
-async function readTimeline(email_id: string, ended: EndedDeliveries): Promise<Timeline> {
+/** The first 100 events of a message, oldest first, and the deliveries of each. `ended` is kept from look to look. */
+async function readTimeline(email_id: string, ended: EndedDeliveries) {
   const { data } = await call("GET /v1/emails/{email_id}/events", { params: { email_id } })
   const all = data.events.toSorted((one, other) => one.timestamp.localeCompare(other.timestamp))
   const events = all.slice(0, MOST_EVENTS)
-  const { deliveries, is_short } = await deliveriesOf(events, ended)
-  const byEvent = Map.groupBy(deliveries, ({ event_id }) => event_id)
-  return {
-    entries: events.map((event) => ({ event, deliveries: byEvent.get(event.id) ?? [] })),
-    left_out: all.length - events.length,
-    is_short_of_deliveries: is_short,
-  }
+  const { rows, is_short } = await deliveriesOf(events, ended)
+  const deliveries = Map.groupBy(rows, ({ event_id }) => event_id)
+  return { events, deliveries, left_out: all.length - events.length, is_short }
 }
 
 /** A key that may not read webhooks sees none. */
@@ -174,7 +157,7 @@ async function deliveriesOf(events: EmailEvent[], ended: EndedDeliveries) {
   const [first] = events
   const query = { per_page: MOST_ENDPOINTS }
   const found = await call("GET /v1/webhooks", { query }).catch(() => undefined)
-  if (!first || !found) return { deliveries: [], is_short: false }
+  if (!first || !found) return { rows: [], is_short: false }
   const since = first.timestamp
   const pages = await Promise.all(
     found.data.map(async (endpoint) => ({ endpoint, ...(await pageOf(endpoint, { since })) })),
@@ -182,12 +165,14 @@ async function deliveriesOf(events: EmailEvent[], ended: EndedDeliveries) {
   const busy = pages.filter(({ has_more }) => has_more).map(({ endpoint }) => endpoint)
   const asked = events.slice(0, MOST_EVENTS_ASKED)
   const rest = await Promise.all(
-    busy.slice(0, MOST_BUSY_ENDPOINTS).map((endpoint) => deliveriesByEvent(endpoint, asked, ended)),
+    busy
+      .slice(0, MOST_BUSY_ENDPOINTS)
+      .flatMap((endpoint) => asked.map(({ id }) => deliveriesByEvent(endpoint, id, ended))),
   )
-  const all = new Map([...pages.flatMap(({ rows }) => rows), ...rest.flat()].map(withId))
+  const all = [...pages.flatMap(({ rows }) => rows), ...rest.flat()]
   const is_cut = busy.length > 0 && events.length > MOST_EVENTS_ASKED
   return {
-    deliveries: [...all.values()],
+    rows: [...new Map(all.map((one) => [one.id, one])).values()],
     is_short: is_cut || busy.length > MOST_BUSY_ENDPOINTS || found.meta.has_more,
   }
 }
@@ -195,18 +180,13 @@ async function deliveriesOf(events: EmailEvent[], ended: EndedDeliveries) {
 type Endpoint = Pick<Components["Webhook"], "id" | "url">
 
 /** What came later fills the page of a busy endpoint, so each event is asked for by itself. */
-async function deliveriesByEvent(endpoint: Endpoint, events: EmailEvent[], ended: EndedDeliveries) {
-  const lists = await Promise.all(
-    events.map(async ({ id: event_id }) => {
-      const key = `${endpoint.id} ${event_id}`
-      const known = ended.get(key)
-      if (known) return known
-      const { rows } = await pageOf(endpoint, { event_id })
-      if (rows.every(({ status }) => ENDED.has(status))) ended.set(key, rows)
-      return rows
-    }),
-  )
-  return lists.flat()
+async function deliveriesByEvent(endpoint: Endpoint, event_id: string, ended: EndedDeliveries) {
+  const key = `${endpoint.id} ${event_id}`
+  const known = ended.get(key)
+  if (known) return known
+  const { rows } = await pageOf(endpoint, { event_id })
+  if (rows.every(({ status }) => ENDED.has(status))) ended.set(key, rows)
+  return rows
 }
 
 const ENDED: ReadonlySet<WebhookDelivery["status"]> = new Set(["success", "exhausted"])
@@ -217,5 +197,3 @@ async function pageOf({ id, url }: Endpoint, which: { since: string } | { event_
   const { data, meta } = await call("GET /v1/webhooks/{webhook_id}/deliveries", { params, query })
   return { rows: data.map((delivery) => ({ ...delivery, url })), has_more: meta.has_more }
 }
-
-const withId = (one: ShownDelivery): [string, ShownDelivery] => [one.id, one]

@@ -1,20 +1,19 @@
 import { useRef, useState } from "preact/hooks"
+import { useLoaded, useTitle } from "../hooks"
 import { ComposeDialog } from "../mail/compose-dialog"
 import { ListPane, type MailboxDialog } from "../mail/list-pane"
-import { openMail, useFilter, useMailList, usePosition } from "../mail/mail-list"
-import { MailView } from "../mail/mail-view"
 import {
   ChaosDialog,
   DeleteAllDialog,
   isChaotic,
   KeysDialog,
   readChaos,
-} from "../mail/mailbox-dialogs"
-import { useMailboxKeys } from "../mail/use-mailbox-keys"
+} from "../mail/mail-dialogs"
+import { openMail, useFilter, useMailList, usePosition } from "../mail/mail-list"
+import { MailView } from "../mail/mail-view"
+import { useMailboxKeys } from "../mail/mailbox-keys"
 import type { PageProps } from "../page-paths"
-import { Empty } from "../parts/empty"
-import { useLoaded } from "../use-loaded"
-import { useTitle } from "../use-title"
+import { Empty } from "../parts/notice"
 
 /** `/mailbox` and `/mailbox/{mail_id}`: the list beside the open mail; on a phone one of them. */
 export function Page({ params: { mail_id } }: PageProps) {

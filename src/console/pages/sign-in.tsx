@@ -1,15 +1,14 @@
+import type { ComponentProps } from "preact"
 import { useEffect, useState } from "preact/hooks"
+import { serverMode } from "../browser"
+import { useObservable, useTitle } from "../hooks"
 import { isOfConsole, safeNext } from "../page-paths"
 import { type NextStep, session, signIn, signInWithCode, signInWithKey } from "../page-session"
 import { Button } from "../parts/button"
-import { Waiting } from "../parts/empty"
 import { Field } from "../parts/field"
-import { Trouble } from "../parts/notice"
+import { Trouble, Waiting } from "../parts/notice"
 import { Tabs } from "../parts/tabs"
 import { navigate, place } from "../router"
-import { serverMode } from "../server-mode"
-import { useObservable } from "../use-observable"
-import { useTitle } from "../use-title"
 
 type Way = "password" | "key"
 
@@ -56,95 +55,86 @@ function leave() {
   else location.replace(next)
 }
 
+interface SignInFormProps {
+  fields: readonly (Omit<ComponentProps<typeof Field>, "value" | "onInput"> & { name: string })[]
+  action: string
+  send: (values: Record<string, string>) => Promise<unknown>
+}
+
 /** One attempt at a time, and what went wrong with the last one. */
-function useAttempt() {
+function SignInForm({ fields, action, send }: SignInFormProps) {
+  const [values, setValues] = useState<Record<string, string>>({})
   const [error, setError] = useState<unknown>()
   const [is_busy, setBusy] = useState(false)
-  const attempt = (run: () => Promise<void>) => async (event: Event) => {
+  const attempt = async (event: Event) => {
     event.preventDefault()
     setBusy(true)
     setError(undefined)
-    await run().catch(setError)
+    await send(values).catch(setError)
     setBusy(false)
   }
-  return { error, is_busy, attempt }
-}
-
-function PasswordForm({ onStep }: { onStep: (step: NextStep) => void }) {
-  const [email, setEmail] = useState("")
-  const [password, setPassword] = useState("")
-  const { error, is_busy, attempt } = useAttempt()
   return (
-    <form onSubmit={attempt(async () => onStep(await signIn(email, password)))}>
-      {error !== undefined && <Trouble error={error} />}
-      <Field
-        label="Email"
-        name="email"
-        type="email"
-        autocomplete="username"
-        required
-        value={email}
-        onInput={setEmail}
-      />
-      <Field
-        label="Password"
-        name="password"
-        type="password"
-        autocomplete="current-password"
-        required
-        value={password}
-        onInput={setPassword}
-      />
+    <form onSubmit={attempt}>
+      <Trouble error={error} />
+      {fields.map((field) => (
+        <Field
+          key={field.name}
+          {...field}
+          required
+          value={values[field.name] ?? ""}
+          onInput={(value) => setValues({ ...values, [field.name]: value })}
+        />
+      ))}
       <Button type="submit" look="go" is_busy={is_busy}>
-        Sign in
+        {action}
       </Button>
     </form>
   )
 }
 
-function CodeForm({ challenge }: { challenge: string }) {
-  const [code, setCode] = useState("")
-  const { error, is_busy, attempt } = useAttempt()
-  const send = () => signInWithCode(challenge, code.trim())
-  return (
-    <form onSubmit={attempt(send)}>
-      {error !== undefined && <Trouble error={error} />}
-      <Field
-        label="Code of your authenticator app, or a backup code"
-        name="code"
-        autocomplete="one-time-code"
-        required
-        is_code
-        value={code}
-        onInput={setCode}
-      />
-      <Button type="submit" look="go" is_busy={is_busy}>
-        Continue
-      </Button>
-    </form>
-  )
+const EMAIL = { label: "Email", name: "email", type: "email", autocomplete: "username" } as const
+const PASSWORD = {
+  label: "Password",
+  name: "password",
+  type: "password",
+  autocomplete: "current-password",
+} as const
+
+const PasswordForm = ({ onStep }: { onStep: (step: NextStep) => void }) => (
+  <SignInForm
+    fields={[EMAIL, PASSWORD]}
+    action="Sign in"
+    send={async ({ email = "", password = "" }) => onStep(await signIn(email, password))}
+  />
+)
+
+const CODE = {
+  label: "Code of your authenticator app, or a backup code",
+  name: "code",
+  autocomplete: "one-time-code",
+  is_code: true,
 }
 
-function KeyForm() {
-  const [key, setKey] = useState("")
-  const { error, is_busy, attempt } = useAttempt()
-  const send = () => signInWithKey(key.trim())
-  return (
-    <form onSubmit={attempt(send)}>
-      {error !== undefined && <Trouble error={error} />}
-      <Field
-        label="API key"
-        name="key"
-        type="password"
-        required
-        is_code
-        value={key}
-        onInput={setKey}
-        hint="This tab keeps the key until you close it. Nothing else stores it."
-      />
-      <Button type="submit" look="go" is_busy={is_busy}>
-        Use this key
-      </Button>
-    </form>
-  )
-}
+const CodeForm = ({ challenge }: { challenge: string }) => (
+  <SignInForm
+    fields={[CODE]}
+    action="Continue"
+    send={({ code = "" }) => signInWithCode(challenge, code.trim())}
+  />
+)
+
+const KEY = {
+  label: "API key",
+  name: "key",
+  type: "password",
+  is_code: true,
+  hint: "This tab keeps the key until you close it. Nothing else stores it.",
+} as const
+
+const KeyForm = () => (
+  <SignInForm
+    fields={[KEY]}
+    action="Use this key"
+    send={({ key = "" }) => signInWithKey(key.trim())}
+  />
+)

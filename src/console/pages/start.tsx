@@ -1,19 +1,15 @@
+import type { FunctionComponent } from "preact"
 import { useState } from "preact/hooks"
+import { serverMode } from "../browser"
+import { useLoaded, useObservable, usePoll, useTitle } from "../hooks"
 import { ComposeDialog } from "../mail/compose-dialog"
 import { type PageSession, project, session } from "../page-session"
-import type { DialogProps } from "../parts/action-dialog"
-import { Badge } from "../parts/badge"
 import { Button } from "../parts/button"
 import { CodeBlock } from "../parts/code-block"
-import { Notice, Trouble } from "../parts/notice"
-import { Prose } from "../parts/prose"
-import { messageOf, RequestError } from "../request-error"
-import { serverMode } from "../server-mode"
+import type { DialogProps } from "../parts/dialog"
+import { Badge, Notice, Prose, Trouble } from "../parts/notice"
+import { RequestError } from "../requests"
 import { call } from "../transport"
-import { useLoaded } from "../use-loaded"
-import { useObservable } from "../use-observable"
-import { usePoll } from "../use-poll"
-import { useTitle } from "../use-title"
 import { DomainDialog, InviteDialog, WebhookDialog } from "./step-dialogs"
 
 /** `/`: what this is and where to go, and under `up` the first steps. */
@@ -88,91 +84,95 @@ const EVERY_MILLISECONDS = 5000
 
 /** The steps tick themselves: the page looks at the project while one is open. */
 function Checklist({ known }: { known: PageSession }) {
-  const [states, setStates] = useState<StepStates>()
+  const [states, setStates] = useState<StepStates>({})
   const [error, setError] = useState<unknown>()
-  const [opened, setOpened] = useState<StepName>()
+  const [opened, setOpened] = useState<StepRow>()
   const is_person = known.kind === "token" && known.user !== null
-  const is_over = states !== undefined && !Object.values(states).includes("open")
+  const stateOf = ({ name }: StepRow): StepState => states[name] ?? "open"
+  const next = STEPS.find((step) => stateOf(step) === "open")
   const look = () =>
     readSteps(is_person, states).then((found) => {
       setStates(found)
       setError(undefined)
     }, setError)
-  usePoll(is_over ? undefined : EVERY_MILLISECONDS, look)
-  const shown = states ?? NOTHING_DONE
-  const next = STEPS.find(({ name }) => shown[name] === "open")?.name
+  usePoll(next ? EVERY_MILLISECONDS : undefined, look)
+  const OpenDialog = opened?.Dialog
   return (
     <section class="block" aria-label="First steps">
       <h2>
-        First steps <Badge tone={is_over ? "good" : "plain"}>{progressText(shown)}</Badge>
+        First steps <Badge tone={next ? "plain" : "good"}>{progressText(STEPS.map(stateOf))}</Badge>
       </h2>
-      {error !== undefined && <Trouble error={error} onRetry={look} />}
+      <Trouble error={error} onRetry={look} />
       <ol class="steps">
         {STEPS.map((step) => (
           <Step
             key={step.name}
             step={step}
-            state={shown[step.name]}
-            is_next={step.name === next}
-            onOpen={() => setOpened(step.name)}
+            state={stateOf(step)}
+            is_next={step === next}
+            onOpen={() => setOpened(step)}
           />
         ))}
       </ol>
-      {opened && <StepDialog name={opened} onClose={() => setOpened(undefined)} onDone={look} />}
+      {OpenDialog && <OpenDialog onClose={() => setOpened(undefined)} onDone={look} />}
     </section>
   )
 }
 
 /** How many steps are done, and in the end how many these credentials could not see. */
-function progressText(states: StepStates): string {
-  const {
-    done = [],
-    open = [],
-    unknown = [],
-  } = Object.groupBy(Object.values(states), (state) => state)
+function progressText(states: StepState[]): string {
+  const { done = [], open = [], unknown = [] } = Object.groupBy(states, (state) => state)
   if (open.length > 0 || unknown.length === 0) return `${done.length} of ${STEPS.length}`
   const needs = unknown.length === 1 ? "one needs" : `${unknown.length} need`
-  const whom = states.invite === "unknown" && unknown.length === 1 ? "an owner" : "more rights"
+  const whom = states.at(-1) === "unknown" && unknown.length === 1 ? "an owner" : "more rights"
   return `${done.length} of ${done.length}, ${needs} ${whom}`
 }
 
-/** What the button of a step opens. */
-function StepDialog({ name, ...then }: DialogProps & { name: StepName }) {
-  if (name === "webhook") return <WebhookDialog {...then} />
-  if (name === "domain") return <DomainDialog {...then} />
-  if (name === "invite") return <InviteDialog {...then} />
-  return <ComposeDialog {...then} />
-}
+/** `unknown`: these credentials may not see it. */
+type StepState = "open" | "done" | "unknown"
 
-interface StepTexts {
-  name: StepName
+type StepStates = Record<string, StepState>
+
+interface StepRow {
+  name: string
   title: string
   text: string
-  /** On the button that does it. */
+  /** More than zero where it is done. */
+  count: () => Promise<number>
+  /** On the button that does it, by a dialog. */
   action?: string
+  Dialog?: FunctionComponent<DialogProps>
   link?: { to: string; text: string }
   /** What to do where these credentials may not do it here. */
   otherwise?: { text: string; command: string }
 }
 
-const STEPS: readonly StepTexts[] = [
+const ONE = { per_page: 1 }
+
+const STEPS: readonly StepRow[] = [
   {
     name: "send",
     title: "Send a first mail",
     text: "It goes to the mailbox of this server, and nowhere else.",
+    count: async () => (await call("GET /v1/mailbox", { query: ONE })).data.length,
     action: "Write a mail",
+    Dialog: ComposeDialog,
   },
   {
     name: "look",
     title: "Look at it",
     text: "As HTML on a phone and in the dark, as text, and as source.",
+    count: async () =>
+      (await call("GET /v1/mailbox", { query: { unread: false, ...ONE } })).data.length,
     link: { to: "/mailbox", text: "Open the mailbox" },
   },
   {
     name: "webhook",
     title: "Hear what happened to it",
     text: "A webhook tells your program of each delivery, bounce and click.",
+    count: async () => (await call("GET /v1/webhooks", { query: ONE })).data.length,
     action: "Add a webhook",
+    Dialog: WebhookDialog,
     otherwise: {
       text: "This key may not see webhooks. Another key or person may.",
       command: "belfry webhooks create http://localhost:3000/hooks --event 'email.*'",
@@ -182,7 +182,9 @@ const STEPS: readonly StepTexts[] = [
     name: "domain",
     title: "Add your domain",
     text: "Mail to real people needs a domain of yours, and some records in its zone.",
+    count: async () => (await call("GET /v1/domains", { query: ONE })).data.length,
     action: "Add a domain",
+    Dialog: DomainDialog,
     otherwise: {
       text: "This key may not see domains. Another key or person may.",
       command: "belfry domains add example.com",
@@ -192,7 +194,9 @@ const STEPS: readonly StepTexts[] = [
     name: "invite",
     title: "Invite somebody",
     text: "A colleague gets a link by mail, and joins with a role that you choose.",
+    count: countColleagues,
     action: "Invite somebody",
+    Dialog: InviteDialog,
   },
 ]
 
@@ -200,8 +204,8 @@ const SIGNS = { done: "✓", open: "○", unknown: "–" }
 const WORDS = { done: "Done: ", open: "To do: ", unknown: "Not known: " }
 
 interface StepProps {
-  step: StepTexts
-  state: StepStates[StepName]
+  step: StepRow
+  state: StepState
   /** The first one that is open: its button is the main one. */
   is_next: boolean
   onOpen: () => void
@@ -273,41 +277,14 @@ function InviteHelp() {
 /** Whether the server still waits for its first owner. */
 const readSetup = async () => (await call("GET /v1/setup")).data
 
-/** `unknown`: these credentials may not see it. */
-type StepState = "open" | "done" | "unknown"
-
-type StepName = "send" | "look" | "webhook" | "domain" | "invite"
-
-type StepStates = Record<StepName, StepState>
-
-const NOTHING_DONE: StepStates = {
-  send: "open",
-  look: "open",
-  webhook: "open",
-  domain: "open",
-  invite: "open",
-}
-
-const ONE = { per_page: 1 }
-
 /** How far the project is. A step that was done once is not asked for again. Throws where nothing answers. */
-async function readSteps(
-  is_person: boolean,
-  known: StepStates = NOTHING_DONE,
-): Promise<StepStates> {
-  const anyOf = async (name: StepName, count: () => Promise<number>): Promise<StepState> =>
-    known[name] === "done" ? "done" : stateOf(count)
-  const [send, look, webhook, domain, invite] = await Promise.all([
-    anyOf("send", async () => (await call("GET /v1/mailbox", { query: ONE })).data.length),
-    anyOf(
-      "look",
-      async () => (await call("GET /v1/mailbox", { query: { unread: false, ...ONE } })).data.length,
-    ),
-    anyOf("webhook", async () => (await call("GET /v1/webhooks", { query: ONE })).data.length),
-    anyOf("domain", async () => (await call("GET /v1/domains", { query: ONE })).data.length),
-    is_person ? anyOf("invite", countColleagues) : ("unknown" as const),
-  ])
-  return { send, look, webhook, domain, invite }
+async function readSteps(is_person: boolean, known: StepStates): Promise<StepStates> {
+  const states = STEPS.map(async ({ name, count }): Promise<[string, StepState]> => {
+    if (known[name] === "done") return [name, "done"]
+    // Only people may ask for other people.
+    return [name, name === "invite" && !is_person ? "unknown" : await stateOf(count)]
+  })
+  return Object.fromEntries(await Promise.all(states))
 }
 
 async function stateOf(count: () => Promise<number>): Promise<StepState> {
@@ -315,7 +292,7 @@ async function stateOf(count: () => Promise<number>): Promise<StepState> {
     return (await count()) > 0 ? "done" : "open"
   } catch (error) {
     if (error instanceof RequestError && error.status === 403) return "unknown"
-    throw error instanceof Error ? error : new Error(messageOf(error))
+    throw error
   }
 }
 

@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks"
 import type { Components } from "../../client/components"
 import { quoted } from "../curl"
+import { useObservable } from "../hooks"
 import { project } from "../page-session"
-import { ActionDialog, type DialogProps } from "../parts/action-dialog"
 import { CodeBlock } from "../parts/code-block"
+import { ActionDialog, type DialogProps } from "../parts/dialog"
 import { Choice, Field } from "../parts/field"
 import { Notice } from "../parts/notice"
 import { projects } from "../session-start"
-import { useObservable } from "../use-observable"
 
 const FIRST_URL = "http://localhost:3000/hooks"
 

@@ -1,6 +1,9 @@
 import { useState } from "preact/hooks"
-import { copyText } from "../copy-text"
-import { REACHABLE } from "./reachable"
+import { copyText } from "../browser"
+import { type Command, curlOf } from "../curl"
+
+/** For a region that scrolls: the keyboard must reach it (WCAG 2.1.1). */
+export const REACHABLE = { tabIndex: 0 } as const
 
 interface CodeBlockProps {
   /** What it is: the name of the region, and of what the button copies. */
@@ -36,3 +39,12 @@ function CopyButton({ text, label }: { text: string; label: string }) {
     </button>
   )
 }
+
+/** How to do the same from a terminal and from a program. */
+export const Commands = ({ belfry, request }: Command) => (
+  <details class="commands">
+    <summary>From a terminal or a program</summary>
+    <CodeBlock label="belfry" text={belfry} />
+    <CodeBlock label="curl" text={curlOf(request, location.origin)} />
+  </details>
+)

@@ -1,13 +1,12 @@
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
+import { useObservable } from "../hooks"
 import { chooseProject, project, session, signOut } from "../page-session"
-import { messageOf } from "../request-error"
+import { messageOf } from "../requests"
 import { navigate } from "../router"
 import { projects } from "../session-start"
-import { useObservable } from "../use-observable"
-import { Button } from "./button"
+import { Button, ThemeSwitch } from "./button"
 import { Choice } from "./field"
-import { ThemeSwitch } from "./theme-switch"
 import { notify, Toasts } from "./toast"
 
 interface FrameProps {

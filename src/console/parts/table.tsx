@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact"
-import { REACHABLE } from "./reachable"
+import { REACHABLE } from "./code-block"
 
 interface TableProps {
   /** What the table is about, for screen readers. */

@@ -1,5 +1,5 @@
+import { useObservable } from "../hooks"
 import { observable } from "../observable"
-import { useObservable } from "../use-observable"
 
 type ToastTone = "good" | "bad"
 
