@@ -38,8 +38,10 @@ const SAVED_AS: Record<string, string> = { "message/rfc822": "-o mail.eml" }
 
 /** The path of the request with its query. */
 export function withQuery({ path, query }: ApiRequest): string {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined)
-  const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)]))
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) search.set(name, String(value))
+  }
   return search.size === 0 ? path : `${path}?${search}`
 }
 

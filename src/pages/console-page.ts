@@ -1,5 +1,5 @@
 import { consoleAssets } from "./assets"
-import { html, type Markup } from "./html"
+import { html, type Markup, wholePage } from "./html"
 
 export interface ShellFacts {
   /** `up`: a laptop's own server, with an embedded mailbox and one project. */
@@ -17,29 +17,21 @@ export interface ShellFacts {
 export async function consolePage(request: Request, facts: ShellFacts): Promise<Response> {
   const { entries, pages } = await consoleAssets()
   const early = (pages[facts.page] ?? []).filter((name) => name !== entries.main)
-  const page = html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
+  const page = wholePage({
+    title: "Belfry",
+    head: html`<meta name="color-scheme" content="light dark">
 <meta name="belfry-mode" content="${facts.mode}">
-<title>Belfry</title>
-<link rel="icon" href="data:,">
 <script src="/assets/${entries.theme}"></script>
 <link rel="stylesheet" href="/assets/${entries.style}">
 <script type="module" src="/assets/${entries.main}"></script>
-${early.map((name) => html`<link rel="modulepreload" href="/assets/${name}">\n`)}</head>
-<body>
-<div id="console">${facts.content}</div>
-</body>
-</html>
-`
-  const etag = `"${new Bun.CryptoHasher("sha256").update(page.text).digest("base64url").slice(0, 22)}"`
+${early.map((name) => html`<link rel="modulepreload" href="/assets/${name}">\n`)}`,
+    body: html`<div id="console">${facts.content}</div>`,
+  })
+  const etag = `"${new Bun.CryptoHasher("sha256").update(page).digest("base64url").slice(0, 22)}"`
   const headers = { ...consoleHeaders(request), etag, "cache-control": "no-cache" }
   if (request.headers.get("if-none-match")?.includes(etag))
     return new Response(null, { status: 304, headers })
-  return new Response(page.text, { headers })
+  return new Response(page, { headers })
 }
 
 /**

@@ -1,6 +1,6 @@
 import { timingSafeEqual } from "node:crypto"
 import { eq } from "drizzle-orm"
-import { ApiError, fail } from "../core/errors"
+import { type ApiError, fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { millis } from "../core/time"
@@ -10,61 +10,55 @@ import { consoleUsers } from "../identity/tables"
 import type * as users from "../identity/users"
 import { forUpdate } from "../store/dialect"
 import { html } from "./html"
-import { complaint, field, proofFields, smallPage, timeText } from "./small-page"
+import { formPage, orForm, PROOF, smallPage, timeText } from "./small-page"
 
 const TITLE = "Sign in a device"
 const TICKET_MILLISECONDS = 5 * 60_000
-
-export type DevicePageParts = ProofParts
 
 export type DeviceForm = Partial<
   Record<"user_code" | "email" | "password" | "code" | "ticket" | "decision", string>
 >
 
 /** Looking changes nothing: a code in the address only fills in the form. */
-export function askForCode(form: DeviceForm, problem?: ApiError): Response {
-  const content = html`
-<p>A program shows a code and asks to sign in as you. Enter the code only if you started that program yourself.</p>
-${complaint(problem?.message)}
-<form method="post" action="/device">
-${field({
-  name: "user_code",
-  label: "Code that the program shows",
-  autocomplete: "off",
-  value: form.user_code ?? "",
-  is_code: true,
-})}
-${field({
-  name: "email",
-  label: "Email",
-  type: "email",
-  autocomplete: "username",
-  value: form.email ?? "",
-})}
-${proofFields()}
-<button class="go">Continue</button>
-</form>`
-  return smallPage(TITLE, content, problem?.status)
-}
+export const askForCode = (form: DeviceForm, problem?: ApiError): Response =>
+  formPage({
+    title: TITLE,
+    about: html`A program shows a code and asks to sign in as you. Enter the code only if you started that program yourself.`,
+    problem,
+    action: "/device",
+    fields: [
+      {
+        name: "user_code",
+        label: "Code that the program shows",
+        autocomplete: "off",
+        value: form.user_code ?? "",
+        is_code: true,
+      },
+      {
+        name: "email",
+        label: "Email",
+        type: "email",
+        autocomplete: "username",
+        value: form.email ?? "",
+      },
+      ...PROOF,
+    ],
+    go: "Continue",
+  })
 
 /** The person proves their identity, then sees the program, then decides. */
-export async function answerForm(
-  parts: DevicePageParts,
-  form: DeviceForm,
-  ip: string,
-): Promise<Response> {
-  try {
-    if (form.ticket !== undefined) return await settle(parts, form, ip)
-    const { email = "", password = "", code = "", user_code = "" } = form
-    const confirm = await identify(parts, { email, password, code }, ip)
-    const device = await waitingFor(parts.store.read, parts.secrets, user_code)
-    const user = await parts.store.tx(confirm)
-    return question(parts.secrets, user, { user_code, device })
-  } catch (error) {
-    if (error instanceof ApiError) return askForCode(form, error)
-    throw error
-  }
-}
+export const answerForm = (parts: ProofParts, form: DeviceForm, ip: string): Promise<Response> =>
+  orForm(
+    async () => {
+      if (form.ticket !== undefined) return settle(parts, form, ip)
+      const { email = "", password = "", code = "", user_code = "" } = form
+      const confirm = await identify(parts, { email, password, code }, ip)
+      const device = await waitingFor(parts.store.read, parts.secrets, user_code)
+      const user = await parts.store.tx(confirm)
+      return question(parts.secrets, user, { user_code, device })
+    },
+    (problem) => askForCode(form, problem),
+  )
 
 function question(
   secrets: Secrets,
@@ -99,7 +93,7 @@ function macOf(secrets: Secrets, user: users.UserRow, until: number, user_code: 
   return secrets.mac("device ticket", bound).toString("base64url")
 }
 
-async function settle({ store, secrets }: DevicePageParts, form: DeviceForm, ip: string) {
+async function settle({ store, secrets }: ProofParts, form: DeviceForm, ip: string) {
   const { user_code = "", ticket = "", decision } = form
   const [user_id = ""] = ticket.split(".")
   const approve = decision === "approve"
@@ -116,12 +110,11 @@ async function settle({ store, secrets }: DevicePageParts, form: DeviceForm, ip:
   return smallPage(approve ? "Approved" : "Denied", html`<p>${text}</p>`)
 }
 
-interface Ticket {
-  ticket: string
-  user_code: string
-}
-
-function requireTicket(secrets: Secrets, user: users.UserRow, { ticket, user_code }: Ticket) {
+function requireTicket(
+  secrets: Secrets,
+  user: users.UserRow,
+  { ticket, user_code }: { ticket: string; user_code: string },
+) {
   const [, until = "", mac = ""] = ticket.split(".")
   const given = Buffer.from(mac)
   const right = Buffer.from(macOf(secrets, user, Number(until), user_code))

@@ -29,6 +29,32 @@ const ESCAPES: Record<string, string> = {
 
 const escaped = (text: string) => text.replace(/[&<>"']/g, (char) => ESCAPES[char] ?? char)
 
+interface PageParts {
+  title: string
+  /** What stands in the head behind the title. */
+  head: Markup
+  body: Markup
+  lang?: string
+  dir?: "ltr" | "rtl"
+}
+
+/** A whole page. */
+export const wholePage = ({ title, head, body, lang = "en", dir }: PageParts): string =>
+  html`<!doctype html>
+<html lang="${lang}"${dir && html` dir="${dir}"`}>
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title}</title>
+<link rel="icon" href="data:,">
+${head}
+</head>
+<body>
+${body}
+</body>
+</html>
+`.text
+
 /** Escaped text in which `this` becomes code. */
 export const prose = (text: string): Markup =>
   html`${text.split("`").map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}`

@@ -1,24 +1,14 @@
 import { ApiError } from "../core/errors"
 import { ownerOf, reset } from "../identity/password-recovery"
 import * as passwords from "../identity/passwords"
-import type { SignInParts } from "../identity/sign-in"
-import { identify } from "../identity/sign-in"
+import { identify, type SignInParts } from "../identity/sign-in"
 import * as users from "../identity/users"
-import { asUser } from "../identity/users"
 import { isLonger } from "../lib/text"
 import type { Store, Tx } from "../store/store"
 import { accept, type OpenInvitation, open } from "../tenancy/invitations"
 import { requireSignUp, type SignUp } from "../tenancy/sign-up"
 import { html } from "./html"
-import {
-  complaint,
-  field,
-  PASSWORD_RULES,
-  proofFields,
-  smallPage,
-  timeText,
-  wayTo,
-} from "./small-page"
+import { formPage, newPassword, orForm, PROOF, smallPage, timeText } from "./small-page"
 
 const MOST_NAME_CHARACTERS = 200
 
@@ -44,29 +34,15 @@ const CALLED = {
 function invitationPage(seen: OpenInvitation, form: InvitationForm, problem?: ApiError): Response {
   const { invitation, account_name, user } = seen
   const { email, role, expires_at } = invitation
-  const fields = user
-    ? proofFields()
-    : html`${field({
-        name: "name",
-        label: "Your name",
-        autocomplete: "name",
-        value: form.name ?? "",
-      })}${field({
-        name: "password",
-        label: "Choose a password",
-        type: "password",
-        autocomplete: "new-password",
-        hint: PASSWORD_RULES,
-      })}`
-  const content = html`
-<p>You are invited as ${CALLED[role]}, with the address <strong>${email}</strong>. The invitation ends at ${timeText(expires_at)}.</p>
-${complaint(problem?.message)}
-<form method="post">
-<input type="hidden" name="email" autocomplete="username" value="${email}">
-${fields}
-<button class="go">${user ? "Sign in and join" : "Join"}</button>
-</form>`
-  return smallPage(`Join ${account_name}`, content, problem?.status)
+  const name = { name: "name", label: "Your name", autocomplete: "name", value: form.name ?? "" }
+  return formPage({
+    title: `Join ${account_name}`,
+    about: html`You are invited as ${CALLED[role]}, with the address <strong>${email}</strong>. The invitation ends at ${timeText(expires_at)}.`,
+    problem,
+    unseen: html`<input type="hidden" name="email" autocomplete="username" value="${email}">`,
+    fields: user ? PROOF : [name, newPassword("password", "Choose a password")],
+    go: user ? "Sign in and join" : "Join",
+  })
 }
 
 /** Makes the person a member, once. A person with a user proves their identity first. */
@@ -77,25 +53,27 @@ export async function acceptForm(
   ip: string,
 ): Promise<Response> {
   const seen = await open(parts.store.read, token)
-  try {
-    const who = await (seen.user ? returning(parts, seen, form, ip) : newcomer(parts, seen, form))
-    await parts.store.tx(async (tx) => {
-      const user = await who(tx)
-      await accept(tx, token, user, asUser(user, ip))
-    })
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.code === "not_found") throw error
-    return invitationPage(seen, form, error)
-  }
-  const command = `belfry login ${parts.link_base() || "ADDRESS"}`
-  const content = html`<p>You can sign in now.</p>${waysIn(command)}`
-  return smallPage(`You are in ${seen.account_name}`, content)
+  return orForm(
+    async () => {
+      const who = await (seen.user ? returning(parts, seen, form, ip) : newcomer(parts, seen, form))
+      await parts.store.tx(async (tx) => {
+        const user = await who(tx)
+        await accept(tx, token, user, users.asUser(user, ip))
+      })
+      return wayIn(parts, `You are in ${seen.account_name}`, "You can sign in now.")
+    },
+    (problem) => invitationPage(seen, form, problem),
+    "not_found",
+  )
 }
 
-const waysIn = (command: string) => html`
-${wayTo("/sign-in", "Sign in")}
+function wayIn({ link_base }: PasswordPageParts, title: string, text: string): Response {
+  const content = html`<p>${text}</p>
+<p><a class="go" href="/sign-in">Sign in</a></p>
 <p class="hint">Or in your terminal:</p>
-<p class="command"><code>${command}</code></p>`
+<p class="command"><code>belfry login ${link_base() || "ADDRESS"}</code></p>`
+  return smallPage(title, content)
+}
 
 type Who = (tx: Tx) => Promise<users.UserRow>
 
@@ -128,8 +106,6 @@ async function newcomer(
   return (tx) => users.create(tx, wanted)
 }
 
-const TITLE = "Choose a new password"
-
 export interface PasswordPageParts {
   store: Store
   link_base: () => string
@@ -143,38 +119,26 @@ export async function showReset({ store }: PasswordPageParts, token: string): Pr
   return resetPage()
 }
 
-function resetPage(problem?: ApiError): Response {
-  const password = field({
-    name: "new_password",
-    label: "New password",
-    type: "password",
-    autocomplete: "new-password",
-    hint: PASSWORD_RULES,
+const resetPage = (problem?: ApiError): Response =>
+  formPage({
+    title: "Choose a new password",
+    about: html`When you save it, all your sessions end.`,
+    problem,
+    fields: [newPassword("new_password", "New password")],
+    go: "Save",
   })
-  const content = html`
-<p>When you save it, all your sessions end.</p>
-${complaint(problem?.message)}
-<form method="post">
-${password}
-<button class="go">Save</button>
-</form>`
-  return smallPage(TITLE, content, problem?.status)
-}
 
-export async function resetForm(
-  { store, link_base }: PasswordPageParts,
+export const resetForm = (
+  parts: PasswordPageParts,
   token: string,
   { new_password = "" }: PasswordForm,
   ip: string,
-): Promise<Response> {
-  try {
-    await reset(store, { token, new_password, ip })
-  } catch (error) {
-    const is_mendable = error instanceof ApiError && error.code !== "otp_expired"
-    if (!is_mendable) throw error
-    return resetPage(error)
-  }
-  const command = `belfry login ${link_base() || "ADDRESS"}`
-  const content = html`<p>Sign in with the new password.</p>${waysIn(command)}`
-  return smallPage("Your password was changed", content)
-}
+): Promise<Response> =>
+  orForm(
+    async () => {
+      await reset(parts.store, { token, new_password, ip })
+      return wayIn(parts, "Your password was changed", "Sign in with the new password.")
+    },
+    resetPage,
+    "otp_expired",
+  )

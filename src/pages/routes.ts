@@ -4,6 +4,7 @@ import { VERSION } from "../core/version"
 import type { Call } from "../http/route"
 import { type AnyRoute, type PathParams, route } from "../http/route"
 import { LIMIT_BYTES, PER_MINUTE } from "../identity/schemas"
+import type { ProofParts } from "../identity/sign-in"
 import type * as device from "./device-page"
 import type * as links from "./link-pages"
 import { absentPage, refusalPage } from "./small-page"
@@ -114,10 +115,7 @@ const toResponse = <const Path extends string>(
 
 type CallAt<Path extends string, Fields = unknown> = Call<Fields, unknown, PathParams<Path>>
 
-interface PageParts
-  extends device.DevicePageParts,
-    links.InvitationPageParts,
-    links.PasswordPageParts {}
+interface PageParts extends ProofParts, links.InvitationPageParts, links.PasswordPageParts {}
 
 /** Loaded at the first visit: most servers show them rarely. */
 const devicePage = () => import("./device-page")

@@ -1,6 +1,6 @@
-import type { ApiError } from "../core/errors"
+import { ApiError, type ErrorCode } from "../core/errors"
 import { VERSION } from "../core/version"
-import { html, Markup, pageHeaders } from "./html"
+import { html, Markup, pageHeaders, wholePage } from "./html"
 import { smallStyle } from "./styles"
 
 const STYLE = new Markup(smallStyle)
@@ -14,30 +14,59 @@ const HEADERS = {
 
 /** One thing to read and perhaps one form to fill in. */
 export function smallPage(title: string, content: Markup, status = 200): Response {
-  const page = html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title} · Belfry</title>
-<link rel="icon" href="data:,">
-<style>${STYLE}</style>
-</head>
-<body>
-<header class="bar"><p>Belfry</p></header>
+  const page = wholePage({
+    title: `${title} · Belfry`,
+    head: html`<style>${STYLE}</style>`,
+    body: html`<header class="bar"><p>Belfry</p></header>
 <main>
 <h1>${title}</h1>
 ${content}
-</main>
-</body>
-</html>
-`
-  return new Response(page.text, { status, headers: HEADERS })
+</main>`,
+  })
+  return new Response(page, { status, headers: HEADERS })
 }
 
-/** A way to go on, which looks like a button. */
-export const wayTo = (path: string, text: string): Markup =>
-  html`<p><a class="go" href="${path}">${text}</a></p>`
+interface FormPage {
+  title: string
+  about: Markup
+  /** What went wrong with the last try. */
+  problem: ApiError | undefined
+  /** Default: the address of the page. */
+  action?: string
+  /** What the form carries along unseen. */
+  unseen?: Markup
+  fields: readonly Field[]
+  go: string
+}
+
+/** Something to read, and one form to fill in. */
+export const formPage = ({ title, about, problem, fields, go, ...form }: FormPage): Response =>
+  smallPage(
+    title,
+    html`
+<p>${about}</p>
+${problem && html`<p class="complaint" role="alert">${problem.message}</p>`}
+<form method="post"${form.action && html` action="${form.action}"`}>
+${form.unseen}
+${fields.map(fieldMarkup)}
+<button class="go">${go}</button>
+</form>`,
+    problem?.status,
+  )
+
+/** What `work` answers, or the form with what was wrong. A problem with this code has no form to mend it. */
+export async function orForm(
+  work: () => Promise<Response>,
+  form: (problem: ApiError) => Response,
+  unmendable?: ErrorCode,
+): Promise<Response> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof ApiError && error.code !== unmendable) return form(error)
+    throw error
+  }
+}
 
 /** A time as people write it: these pages know no time zone but UTC. */
 export const timeText = (iso: string): Markup =>
@@ -67,10 +96,6 @@ export const absentPage = ({ message, status }: ApiError): Response =>
     status,
   )
 
-/** What went wrong with the form, to be shown above it. */
-export const complaint = (text: string | undefined): Markup | undefined =>
-  text === undefined ? undefined : html`<p class="complaint" role="alert">${text}</p>`
-
 interface Field {
   name: string
   label: string
@@ -84,7 +109,7 @@ interface Field {
   is_code?: boolean
 }
 
-export function field({ name, label, type = "text", ...rest }: Field): Markup {
+function fieldMarkup({ name, label, type = "text", ...rest }: Field): Markup {
   const { autocomplete, value = "", hint, optional = false, is_code = false } = rest
   const more = [
     ...(hint ? [`aria-describedby="${name}-hint"`] : []),
@@ -97,23 +122,25 @@ export function field({ name, label, type = "text", ...rest }: Field): Markup {
 ${hint && html`<p class="hint" id="${name}-hint">${hint}</p>`}`
 }
 
-export const PASSWORD_RULES =
-  "Use at least 8 characters, with an upper-case letter, a lower-case letter, a digit and a symbol."
+export const newPassword = (name: string, label: string): Field => ({
+  name,
+  label,
+  type: "password",
+  autocomplete: "new-password",
+  hint: "Use at least 8 characters, with an upper-case letter, a lower-case letter, a digit and a symbol.",
+})
 
 /** For a person with a user: the password, and the code if a second factor is on. */
-export const proofFields = (): Markup =>
-  html`${field({
-    name: "password",
-    label: "Password",
-    type: "password",
-    autocomplete: "current-password",
-  })}${field({
+export const PROOF: readonly Field[] = [
+  { name: "password", label: "Password", type: "password", autocomplete: "current-password" },
+  {
     name: "code",
     label: "Code of the second factor",
     autocomplete: "one-time-code",
     hint: "From your authenticator app, or a backup code. Leave it empty if no second factor is on.",
     optional: true,
-  })}`
+  },
+]
 
 /** Of `GET /`: what answers at this address, and where to go from here. Readable without script. */
 export const startContent = (): Markup => html`<main class="narrow">

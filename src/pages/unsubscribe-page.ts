@@ -19,7 +19,7 @@ import type { Branding } from "../identity/tables"
 import { type Color, contrast, parseColor } from "../lib/color"
 import { preferredLanguage } from "../lib/locale"
 import type { Store } from "../store/store"
-import { html, Markup, pageHeaders } from "./html"
+import { html, Markup, pageHeaders, wholePage } from "./html"
 import { recipientStyle } from "./styles"
 import { LANGUAGES, type PageLanguage, type UnsubscribeWords, WORDS } from "./unsubscribe-words"
 
@@ -251,26 +251,18 @@ function recipientPage(
 ): Response {
   const style = `${recipientStyle}${colorRule(branding?.primary_color)}`
   const name = branding?.name ?? undefined
-  const page = html`<!doctype html>
-<html lang="${language}" dir="${words.direction}">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${name === undefined ? title : `${title} · ${name}`}</title>
-<link rel="icon" href="data:,">
-<style>${new Markup(style)}</style>
-</head>
-<body>
-<main>
+  const page = wholePage({
+    ...{ lang: language, dir: words.direction },
+    title: name === undefined ? title : `${title} · ${name}`,
+    head: html`<style>${new Markup(style)}</style>`,
+    body: html`<main>
 ${branding && header(branding)}
 <h1>${title}</h1>
 ${content}
 ${footer(language, words, branding)}
-</main>
-</body>
-</html>
-`
-  return new Response(page.text, { status, headers: headersOf(style, branding) })
+</main>`,
+  })
+  return new Response(page, { status, headers: headersOf(style, branding) })
 }
 
 function headersOf(style: string, branding: Branding | null) {

@@ -24,8 +24,8 @@ import {
   TextView,
   view_choice,
 } from "./mail-tabs"
-import { useMailboxKeys } from "./mailbox-keys"
 import { TimelineView } from "./timeline-view"
+import { useMailboxKeys } from "./use-mailbox-keys"
 
 interface MailViewProps {
   mail_id: string

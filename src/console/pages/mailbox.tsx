@@ -11,7 +11,7 @@ import {
 } from "../mail/mail-dialogs"
 import { openMail, useFilter, useMailList, usePosition } from "../mail/mail-list"
 import { MailView } from "../mail/mail-view"
-import { useMailboxKeys } from "../mail/mailbox-keys"
+import { useMailboxKeys } from "../mail/use-mailbox-keys"
 import type { PageProps } from "../page-paths"
 import { Empty } from "../parts/notice"
 

@@ -1,4 +1,4 @@
-import { html, type Markup } from "../html"
+import { html, type Markup, wholePage } from "../html"
 import type { Guide } from "./guides"
 import type { DocArea } from "./reference"
 
@@ -26,21 +26,14 @@ interface DocsPageParts {
 export function docsFrame(around: DocsSurroundings, parts: DocsPageParts): string {
   const { assets } = around
   const next = parts.query ? `${parts.path}?q=${encodeURIComponent(parts.query)}` : parts.path
-  const title = parts.title === HOME ? HOME : `${parts.title} · Belfry`
-  const page = html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title}</title>
-<link rel="icon" href="data:,">
+  const title = parts.title === HOME_TITLE ? HOME_TITLE : `${parts.title} · Belfry`
+  return wholePage({
+    title,
+    head: html`<meta name="color-scheme" content="light dark">
 <script src="/assets/${assets.theme}"></script>
 <link rel="stylesheet" href="/assets/${assets.style}">
-<script type="module" src="/assets/${assets.script}"></script>
-</head>
-<body>
-<a class="skip" href="#content">Skip to the content</a>
+<script type="module" src="/assets/${assets.script}"></script>`,
+    body: html`<a class="skip" href="#content">Skip to the content</a>
 <header class="bar">
 <a class="brand" href="/">Belfry</a>
 <nav aria-label="Pages">
@@ -59,17 +52,12 @@ export function docsFrame(around: DocsSurroundings, parts: DocsPageParts): strin
 ${parts.content}
 </main>
 ${contents(around, parts)}
-</div>
-</body>
-</html>
-`
-  return page.text
+</div>`,
+  })
 }
 
-const HOME = "Belfry: API reference"
-
 /** The title of the first page. */
-export const HOME_TITLE = HOME
+export const HOME_TITLE = "Belfry: API reference"
 
 /** Behind the content, so that a phone shows what was asked for first. */
 const contents = ({ areas, guides, version }: DocsSurroundings, { path, area }: DocsPageParts) =>
@@ -122,3 +110,7 @@ export const codeBlock = (source: string, label: string): Markup =>
 /** A narrow column breaks a path before its slashes. */
 export const breakable = (path: string): Markup[] =>
   path.split(/(?=\/)/).map((part) => html`<wbr>${part}`)
+
+/** The way back, above the heading: the reference, and what is between it and the page. */
+export const trail = (between?: Markup): Markup =>
+  html`<p class="trail"><a href="/docs">Reference</a>${between && html` / ${between}`}</p>`
