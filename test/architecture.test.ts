@@ -243,7 +243,7 @@ test.each<[string, RegExp, RegExp]>([
   [
     "a raw fetch",
     /(?<![.\w])fetch\(/,
-    /^(src\/core\/net|src\/console\/(reach|development)|cli\/lib\/(client|download|post))\.ts$/,
+    /^(src\/core\/net|src\/console\/(requests|development)|cli\/lib\/(client|download|post))\.ts$/,
   ],
   ["drizzle's transaction", /\.transaction\(/, /^src\/store\//],
   // What a running server does again and again is a row of `recurringWork` in `src/work.ts`. These timers live

@@ -1,5 +1,6 @@
 import { render } from "preact"
 import { App } from "./app"
+import { reloadAfterChanges } from "./development"
 import { startRouter, takeLinkCode } from "./router"
 import { signInWithLink, startSession } from "./session-start"
 import "./shared-parts"
@@ -20,27 +21,4 @@ const root = document.getElementById("console")
 if (root) {
   root.replaceChildren()
   render(<App />, root)
-}
-
-const EVERY_MILLISECONDS = 1000
-
-/** For work on the console itself: loads the page again when its sources changed. */
-export function reloadAfterChanges(): void {
-  let known: string | undefined
-  const look = async () => {
-    const version = await versionNow()
-    if (known !== undefined && version !== undefined && version !== known) location.reload()
-    known = version ?? known
-    setTimeout(look, EVERY_MILLISECONDS)
-  }
-  void look()
-}
-
-async function versionNow(): Promise<string | undefined> {
-  try {
-    const answer = await fetch("/assets/version.txt")
-    return answer.ok ? await answer.text() : undefined
-  } catch {
-    return undefined // the server starts again
-  }
 }

@@ -8,16 +8,11 @@ export interface CompressedText {
   etag: string
 }
 
-export interface CompressionEffort {
-  /** Of brotli, from 0 to 11. */
-  quality: number
-}
-
-/** Compresses on threads of the runtime, so that other requests are answered meanwhile. */
-export async function compressedText(
-  text: string,
-  { quality }: CompressionEffort,
-): Promise<CompressedText> {
+/**
+ * Compresses on threads of the runtime, so that other requests are answered meanwhile. The quality is that of brotli,
+ * from 0 to 11.
+ */
+export async function compressedText(text: string, quality: number): Promise<CompressedText> {
   const bytes = Buffer.from(text)
   const params = {
     [constants.BROTLI_PARAM_QUALITY]: quality,

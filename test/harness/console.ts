@@ -67,7 +67,7 @@ async function documentsOf(version: string) {
       const row = table.find(({ path }) => path === PATHS[name])
       const answer = (await row?.handle({ request } as never)) as Response
       const text = (await answer.text()).replace(`"version":"${VERSION}"`, `"version":"${version}"`)
-      return { name, ...(await compressedText(text, { quality: 11 })) }
+      return { name, ...(await compressedText(text, 11)) }
     }),
   )
 }

@@ -33,7 +33,7 @@ async function madeDocuments(routes: AnyRoute[], version: string): Promise<Docum
   const openapi = JSON.stringify(openApi(routes, version))
   const entries = await searchEntries(referenceOf(routes, openapi))
   return {
-    openapi: await compressedText(openapi, { quality: QUALITY }),
-    search: await compressedText(JSON.stringify(entries), { quality: QUALITY }),
+    openapi: await compressedText(openapi, QUALITY),
+    search: await compressedText(JSON.stringify(entries), QUALITY),
   }
 }

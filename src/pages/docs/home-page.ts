@@ -1,9 +1,8 @@
 import type { ExampleRequest } from "../../http/example-request"
 import { html, type Markup, prose } from "../html"
-import { tabs, tryPlace } from "./example-tabs"
 import { breakable, codeBlock, methodMark } from "./frame"
 import type { Guide } from "./guides"
-import { programExamples } from "./program-examples"
+import { programExamples, tabs, tryPlace } from "./program-examples"
 import type { ApiReference, DocArea } from "./reference"
 
 const SETUP = `export BELFRY_URL=http://127.0.0.1:8080

@@ -2,7 +2,6 @@ import { meaningOf } from "../../core/errors"
 import { commonCodes } from "../../http/openapi-components"
 import type { Schema } from "../../http/openapi-schemas"
 import { html, type Markup, prose } from "../html"
-import { exampleTabs, tryPlace } from "./example-tabs"
 import {
   type DocField,
   fieldsOf,
@@ -12,6 +11,7 @@ import {
   parameterField,
 } from "./field-tables"
 import { breakable, codeBlock, methodMark } from "./frame"
+import { exampleTabs, tryPlace } from "./program-examples"
 import {
   type ApiReference,
   answersOf,

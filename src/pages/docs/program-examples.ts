@@ -1,4 +1,7 @@
 import { curlExample, type ExampleRequest, savedAs } from "../../http/example-request"
+import { html, type Markup } from "../html"
+import { commandLines } from "./command-lines"
+import { codeBlock } from "./frame"
 
 /** One request in one language, as a whole program that runs as it stands. */
 export interface ProgramExample {
@@ -17,8 +20,7 @@ export function programExamples(
   request: ExampleRequest,
   command: string | undefined,
 ): ProgramExample[] {
-  const line =
-    command === undefined ? [] : [{ language: "belfry", name: "belfry", source: command }]
+  const line = command ? [{ language: "belfry", name: "belfry", source: command }] : []
   const curl = { language: "curl", name: "curl", source: curlExample(request) }
   if (request.socket !== undefined) {
     const source = socketExample(request)
@@ -48,7 +50,7 @@ function typescriptExample(request: ExampleRequest): string {
   const options = [
     ...(method === "GET" ? [] : [`  method: "${method}",`]),
     ...(headers.length > 0 ? ["  headers: {", ...headers, "  },"] : []),
-    ...(body === undefined ? [] : [`  body: JSON.stringify(${typescriptLiteral(body, "  ")}),`]),
+    ...(body === undefined ? [] : [`  body: JSON.stringify(${literal(body, "  ", TYPESCRIPT)}),`]),
   ]
   const given = options.length > 0 ? `, {\n${options.join("\n")}\n}` : ""
   const asked = `const response = await fetch(\`\${process.env.BELFRY_URL}${path}\`${given})`
@@ -89,7 +91,7 @@ function pythonExample(request: ExampleRequest): string {
     ...(headers.length > 0 ? ["    headers={", ...headers, "    },"] : []),
     ...(body === undefined
       ? []
-      : [`    data=json.dumps(${pythonLiteral(body, "    ")}).encode(),`]),
+      : [`    data=json.dumps(${literal(body, "    ", PYTHON)}).encode(),`]),
   ]
   const answer = isJson(request) ? "json.load(response)" : "response.read().decode()"
   const file = savedAs(request)
@@ -164,7 +166,7 @@ function phpExample(request: ExampleRequest): string {
     ...(headers.length > 0 ? ['        "header" => [', ...headers, "        ],"] : []),
     ...(body === undefined
       ? []
-      : [`        "content" => json_encode(${phpLiteral(body, "        ")}),`]),
+      : [`        "content" => json_encode(${literal(body, "        ", PHP)}),`]),
     '        "ignore_errors" => true, // the answer of a failure says its reason',
   ]
   return `<?php
@@ -200,10 +202,6 @@ const JSON_WORDS = { true: "true", false: "false", null: "null" }
 const BRACKETS = ["[", "]"] as const
 const BRACES = ["{", "}"] as const
 
-/** A value as TypeScript writes it. `indent` is that of the line on which it begins. */
-const typescriptLiteral = (value: unknown, indent: string): string =>
-  literal(value, indent, TYPESCRIPT)
-
 const TYPESCRIPT: LiteralForm = {
   step: "  ",
   text: (value) => JSON.stringify(value),
@@ -213,9 +211,6 @@ const TYPESCRIPT: LiteralForm = {
   record: BRACES,
 }
 
-/** A value as Python writes it: strings have the escapes of JSON, and words have capitals. */
-const pythonLiteral = (value: unknown, indent: string): string => literal(value, indent, PYTHON)
-
 const PYTHON: LiteralForm = {
   step: "    ",
   text: (value) => JSON.stringify(value),
@@ -224,9 +219,6 @@ const PYTHON: LiteralForm = {
   list: BRACKETS,
   record: BRACES,
 }
-
-/** A value as PHP writes it. A record is an array with keys. */
-const phpLiteral = (value: unknown, indent: string): string => literal(value, indent, PHP)
 
 /** In double quotes PHP fills in variables. Its escape of a code point is another one. */
 const phpText = (value: string) =>
@@ -247,6 +239,7 @@ const PHP: LiteralForm = {
 /** A text as Go writes it: as it stands between backticks, where it has none itself. */
 const goText = (text: string): string => (text.includes("`") ? JSON.stringify(text) : `\`${text}\``)
 
+/** A value as the language writes it. `indent` is that of the line on which it begins. */
 function literal(value: unknown, indent: string, form: LiteralForm): string {
   if (typeof value === "string") return form.text(value)
   if (value === null) return form.words.null
@@ -266,3 +259,46 @@ function literal(value: unknown, indent: string, form: LiteralForm): string {
 }
 
 const LONGEST_LIST = 60
+
+/** The request in every language. The choice is one of radio buttons, which need no script. */
+export function exampleTabs(request: ExampleRequest, name: string): Markup {
+  const examples = programExamples(request, commandLines[name])
+  const missing = LANGUAGES.filter((one) => !examples.some(({ language }) => language === one))
+  return html`${tabs(examples)}${missing.length > 0 && html`<p class="needs">${absent(missing)}</p>`}`
+}
+
+const LANGUAGES = ["Python", "Go", "PHP", "belfry"]
+
+const absent = (missing: string[]) =>
+  [
+    missing.includes("Go") &&
+      "The standard libraries of Python, Go and PHP have no WebSocket. Use the event feed there.",
+    missing.includes("belfry") && "No command of belfry sends this request.",
+  ]
+    .filter(Boolean)
+    .join(" ")
+
+/** One set of tabs on a page. */
+export const tabs = (examples: ProgramExample[]): Markup => html`<fieldset class="examples">
+<legend>Language</legend>
+<div class="languages">${examples.map(
+  ({ language, name }, at) =>
+    html`<input type="radio" name="language" id="language-${name}" value="${name}"${at === 0 && CHECKED}><label for="language-${name}">${language}</label>
+`,
+)}</div>
+${examples.map(
+  ({ language, name, source }) =>
+    html`<div class="example ${name}">${codeBlock(source, `Example in ${language}`)}</div>
+`,
+)}</fieldset>`
+
+const CHECKED = html` checked`
+
+/** Where the script puts a form that sends the request, with what it needs to know. */
+export function tryPlace(request: ExampleRequest, path: string, query: string[]): Markup {
+  const { method, credential, body } = request
+  const text = body !== undefined && JSON.stringify(body, null, 2)
+  return html`<div data-try data-method="${method}" data-path="${path}" data-query="${query.join(" ")}" data-credential="${String(
+    credential !== undefined,
+  )}"${text !== false && html` data-body="${text}"`}></div>`
+}

@@ -38,9 +38,7 @@ export class ReferenceSite {
   readonly #reference: ApiReference
   readonly #documents: Documents
   readonly #kept = new Map<string, CompressedText>()
-  readonly #entries = madeOnce(
-    async () => JSON.parse(await plainText(this.#documents.search)) as SearchEntry[],
-  )
+  #entries: Promise<SearchEntry[]> | undefined
 
   private constructor(reference: ApiReference, documents: Documents) {
     this.#reference = reference
@@ -69,7 +67,7 @@ export class ReferenceSite {
 
   async #made(path: string): Promise<CompressedText | undefined> {
     const found = await this.#contentOf(path)
-    return found && compressedText(await this.#framed(path, found), { quality: QUALITY })
+    return found && compressedText(await this.#framed(path, found), QUALITY)
   }
 
   async #framed(path: string, content: DocsContent, query = ""): Promise<string> {
@@ -109,9 +107,10 @@ export class ReferenceSite {
 
   /** `GET /docs/search`, for browsers without script. */
   async search(request: Request, query: string): Promise<Response> {
-    const content = searchPage(await this.#entries(), query)
+    this.#entries ??= plainText(this.#documents.search).then(JSON.parse)
+    const content = searchPage(await this.#entries, query)
     const text = await this.#framed("/docs/search", { title: "Search", content }, query)
-    const found = await compressedText(text, { quality: SEARCH_QUALITY })
+    const found = await compressedText(text, SEARCH_QUALITY)
     return compressedAnswer(request, found, headersOf(request))
   }
 
@@ -128,18 +127,6 @@ const INDEX_HEADERS = {
   "content-type": "application/json",
   "x-content-type-options": "nosniff",
   "cache-control": "no-cache",
-}
-
-/** Made at the first call, and after a failure at the next one. */
-function madeOnce<Value>(make: () => Promise<Value>): () => Promise<Value> {
-  let made: Promise<Value> | undefined
-  return () => {
-    made ??= make().catch((error) => {
-      made = undefined
-      throw error
-    })
-    return made
-  }
 }
 
 /** As of the console. Search engines may read the reference, and the policy forbids frames. */
