@@ -1,11 +1,11 @@
 import { millis, monotonic, now } from "../core/time"
+import type { Recent } from "../store/cached"
 import type { Store, Tx } from "../store/store"
 import {
   type InFlightRows,
   inFlightOf,
   type LookAhead,
   lookAheadOf,
-  type RecentRows,
   recentRowsOf,
 } from "./in-flight"
 import { LEASED, type WorkRow } from "./work-item"
@@ -128,7 +128,7 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
   readonly #table: Claimable<Row>
   readonly #inFlight: InFlightRows
   readonly #ahead: LookAhead<Row> | undefined
-  readonly #recent: RecentRows<Row> | undefined
+  readonly #recent: Recent<Row> | undefined
   readonly #positions = new Map<unknown, ReadPosition>()
 
   constructor(store: Store, table: Claimable<Row>, inFlight: InFlightRows, owner: string) {
@@ -247,7 +247,10 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     const { read } = this.#store
     try {
       const changes = read.changeCount(this.#table.rows.name)
-      const known = free.flatMap((id) => this.#recent?.remove(id) ?? [])
+      const known = free.flatMap((id) => {
+        const row = this.#recent?.remove(id)
+        return row ? [{ ...row }] : [] // the claim changes its own
+      })
       const missing = known.length === 0 ? free : without(free, known)
       const found = [...known, ...(await this.#table.rows.ready(read, missing))].filter(which)
       const claimed = found.sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0))

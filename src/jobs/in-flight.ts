@@ -1,5 +1,4 @@
-import { monotonic } from "../core/time"
-import { perTable } from "../store/cached"
+import { perTable, Recent } from "../store/cached"
 import type { Reader, Store } from "../store/store"
 import type { WorkRow } from "./work-item"
 
@@ -144,56 +143,21 @@ export const lookAheadOf = <Row extends WorkRow>(db: Reader, table: string) =>
 
 const foundAhead = perTable((db, table) => new LookAhead<never>(db, table))
 
-/** Rows wait for less time than this where work keeps up; in a longer queue the memory is of no use. */
-const RECENT_MILLISECONDS = 10_000
 const MOST_RECENT = 2000
 
+/** Every change of the table forgets them, but for quiet writes. */
+const recentRows = perTable((db, table) => {
+  const recent = new Recent<never>({ most: MOST_RECENT })
+  db.onChanged([table], () => recent.clear())
+  return recent
+})
+
 /**
- * Rows that were just written, as a read would give them, so that the claim need not read them. Only
- * where the process is alone. Every change of the table forgets them, but for quiet writes.
+ * The rows of a table that were just written, as a read would give them; undefined where other processes share the
+ * database.
  */
-export class RecentRows<Row extends WorkRow> {
-  readonly #kept = new Map<string, { row: Row; at: number }>()
-
-  constructor(db: Reader, table: string) {
-    db.onChanged([table], () => this.#kept.clear())
-  }
-
-  get size(): number {
-    return this.#kept.size
-  }
-
-  /** After the commit. Where there are too many, the next claims need the first ones. */
-  keep(rows: Row[]) {
-    const at = monotonic()
-    for (const row of rows) {
-      if (this.#kept.size >= MOST_RECENT) this.#forgetOld(at - RECENT_MILLISECONDS)
-      if (this.#kept.size >= MOST_RECENT) return
-      this.#kept.set(row.id, { row, at })
-    }
-  }
-
-  /** Removes a row and returns a copy, which is the claim's own. */
-  remove(id: string): Row | undefined {
-    const found = this.#kept.get(id)
-    if (!found) return undefined
-    this.#kept.delete(id)
-    return { ...found.row }
-  }
-
-  #forgetOld(before: number) {
-    for (const [id, { at }] of this.#kept) {
-      if (at >= before) return
-      this.#kept.delete(id)
-    }
-  }
-}
-
-const recentRows = perTable((db, table) => new RecentRows<never>(db, table))
-
-/** The rows of a table that were just written; undefined where other processes share the database. */
 export const recentRowsOf = <Row extends WorkRow>(db: Reader, table: string) =>
-  db.isAlone ? (recentRows(db, table) as unknown as RecentRows<Row>) : undefined
+  db.isAlone ? (recentRows(db, table) as unknown as Recent<Row>) : undefined
 
 const TOGETHER_MILLISECONDS = 10
 

@@ -87,7 +87,8 @@ export async function enqueueAll<Payload>(tx: Tx, job: JobKind<Payload>, list: N
   }))
   await insertJobs(tx, rows)
   tx.afterCommit(() => {
-    recentRowsOf<JobRow>(tx, jobRows.name)?.keep(rows)
+    const recent = recentRowsOf<JobRow>(tx, jobRows.name)
+    for (const row of rows) recent?.keep(row.id, row)
     wakeUpOf(tx, "jobs").wakeUp()
   })
 }

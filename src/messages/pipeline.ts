@@ -24,7 +24,7 @@ import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { load } from "./change"
 import type { Channel, Ready } from "./channel"
-import { filesOf, recentOf, type StoredSize, storedSizes } from "./contents"
+import { filesOf, recentContentsOf, type StoredSize, storedSizes } from "./contents"
 import { type DeliveryAttempt, LOGIN_REFUSED, type MessageStop, settle, stopAll } from "./settle"
 import { announce, announceStatus, isOpen, type Message } from "./status-changes"
 
@@ -95,7 +95,7 @@ export const messageRows = new WorkRows<Message>(messages, messages.priority, {
 
 /** What waits, runs and failed, by channel. */
 export const countMessages = (at_once?: number) =>
-  countTable(messageRows, messages.channel, ({ channel }) => channel, at_once)
+  countTable(messageRows, { queue: messages.channel, queueOf: ({ channel }) => channel, at_once })
 
 /** Why the messages of a fan-out of the project are not sent any more; undefined while they are. */
 export type StopLookup = (
@@ -159,11 +159,12 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   await bumpAll(tx, countsOf(accepted))
   for (const message of accepted) announce(tx, message, firstType(message))
   tx.afterCommit(() => {
-    const recent = recentOf(tx)
+    const contents = recentContentsOf(tx)
     for (const [at, { id, content, scheduled_at, refused }] of list.entries()) {
-      if (!scheduled_at && !refused) recent.keep(id, content, { size: sizes[at]?.content })
+      if (!scheduled_at && !refused) contents.keep(id, content, { size: sizes[at]?.content })
     }
-    recentRowsOf<Message>(tx, messageRows.name)?.keep(due)
+    const rows = recentRowsOf<Message>(tx, messageRows.name)
+    for (const message of due) rows?.keep(message.id, message)
     wakeUpOf(tx, "messages").wakeUp()
   })
   return accepted
@@ -245,7 +246,7 @@ async function withoutRefusals(store: Store, { id }: Message, outcome: Outcome) 
 }
 
 async function contentOf(store: Store, message_id: string): Promise<unknown> {
-  const known = recentOf(store.read).remove(message_id)
+  const known = recentContentsOf(store.read).remove(message_id)
   if (known !== undefined) return known
   const [found] = await findContent(store.read, { message_id })
   if (!found) throw new Error("the content of a message that is still open is gone")

@@ -91,6 +91,70 @@ export function perTable<Value extends object>(
   }
 }
 
+/** Where work keeps up, what was just written is asked for within this time. In a longer queue the memory is of no use. */
+const RECENT_MILLISECONDS = 10_000
+
+interface RecentOptions<Value> {
+  /** What is kept at most; each value counts 1 without `sizeOf`. */
+  most: number
+  /** Larger values are not kept: to use them costs far more than to read them back. */
+  most_of_one?: number
+  sizeOf?: (value: Value) => number
+}
+
+/**
+ * What was just written, so that the first use need not read it back. Where there is too much, what is older than ten
+ * seconds gives way, and nothing else: the next ones that are asked for are the first ones.
+ */
+export class Recent<Value> {
+  readonly #options: RecentOptions<Value>
+  readonly #kept = new Map<string, { value: Value; size: number; at: number }>()
+  #size = 0
+
+  constructor(options: RecentOptions<Value>) {
+    this.#options = options
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  /** After the commit. `at`: when it was written, by `monotonic`. `size`: where it is known. */
+  keep(key: string, value: Value, { at = monotonic(), size = this.#sizeOf(value) } = {}) {
+    const { most, most_of_one = most } = this.#options
+    if (size > most_of_one) return
+    if (this.#size + size > most) this.#forgetOld(at - RECENT_MILLISECONDS)
+    if (this.#size + size > most) return
+    this.#kept.set(key, { value, size, at })
+    this.#size += size
+  }
+
+  #sizeOf(value: Value): number {
+    return this.#options.sizeOf?.(value) ?? 1
+  }
+
+  #forgetOld(before: number) {
+    for (const [oldest, { at }] of this.#kept) {
+      if (at >= before) return
+      this.remove(oldest)
+    }
+  }
+
+  /** Once: a second use, much later, reads the database. */
+  remove(key: string): Value | undefined {
+    const found = this.#kept.get(key)
+    if (!found) return undefined
+    this.#kept.delete(key)
+    this.#size -= found.size
+    return found.value
+  }
+
+  clear() {
+    this.#kept.clear()
+    this.#size = 0
+  }
+}
+
 type Effect = () => void
 
 const CHANGE = /\b(?:insert into|update|delete from) "(\w+)"/

@@ -21,7 +21,7 @@ describe("rows that were just written", () => {
   const known = (store: Store) => recentRowsOf<JobRow>(store.read, "jobs")
   const marked = async (store: Store) => {
     const rows = await allJobs(store)
-    known(store)?.keep(rows.map((row) => ({ ...row, last_error: "of memory" })))
+    for (const row of rows) known(store)?.keep(row.id, { ...row, last_error: "of memory" })
     return rows
   }
 
@@ -54,7 +54,7 @@ describe("rows that were just written", () => {
     await using it = await testStore()
     const recent = known(it.store)
     const rows = Array.from({ length: 2_500 }, () => ({ id: newId() }) as JobRow)
-    recent?.keep(rows)
+    for (const row of rows) recent?.keep(row.id, row)
     expect(recent?.size).toBe(2_000)
     expect(recent?.remove(rows[0]?.id ?? "")).toEqual(rows[0])
     expect(recent?.remove(rows.at(-1)?.id ?? "")).toBeUndefined()

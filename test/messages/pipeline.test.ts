@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { newId } from "../../src/core/ids"
 import { monotonic } from "../../src/core/time"
-import { RecentContents } from "../../src/messages/contents"
+import { recentContents } from "../../src/messages/contents"
 import * as pipeline from "../../src/messages/pipeline"
 import { messageContents } from "../../src/messages/tables"
 import { testStore } from "../harness/store"
@@ -10,7 +10,7 @@ import { letter } from "./letters"
 const body = (characters: number) => ({ html: null, text: "x".repeat(characters), headers: {} })
 
 test("a content is given out once", () => {
-  const fresh = new RecentContents()
+  const fresh = recentContents()
   const content = body(10)
   fresh.keep("a", content)
   expect(fresh.remove("a")).toBe(content)
@@ -19,7 +19,7 @@ test("a content is given out once", () => {
 })
 
 test("where there are too many, the first ones are kept, and what is large never is", () => {
-  const fresh = new RecentContents()
+  const fresh = recentContents()
   const ids = Array.from({ length: 200 }, () => newId())
   for (const id of ids) fresh.keep(id, body(60_000))
   expect(fresh.size).toBeLessThanOrEqual(4 * 1024 * 1024)
@@ -30,7 +30,7 @@ test("where there are too many, the first ones are kept, and what is large never
 })
 
 test("short contents count what they take beside their characters", () => {
-  const fresh = new RecentContents()
+  const fresh = recentContents()
   const content = { shared: "email", subscriber: { id: newId(), name: "Ada" } }
   const ids = Array.from({ length: 20_000 }, () => newId())
   for (const id of ids) fresh.keep(id, content)
@@ -40,7 +40,7 @@ test("short contents count what they take beside their characters", () => {
 })
 
 test("contents that nothing asked for within ten seconds give way", () => {
-  const fresh = new RecentContents()
+  const fresh = recentContents()
   const ids = Array.from({ length: 200 }, () => newId())
   const long_ago = monotonic() - 11_000
   for (const id of ids) fresh.keep(id, body(60_000), { at: long_ago })
