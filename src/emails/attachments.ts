@@ -3,7 +3,7 @@ import { type AddressPolicy, NetError, type NetErrorKind, request } from "../cor
 import { OwnerTurns } from "../lib/semaphore"
 import { isLonger } from "../lib/text"
 import { strictBase64 } from "../lib/transport-encoding"
-import { vetForm } from "../webhooks/endpoint-url"
+import { assertForm } from "../webhooks/endpoint-input"
 
 /** One file as the request gives it, decoded. */
 export interface AttachmentInput {
@@ -179,7 +179,7 @@ async function fetchFile(file: RemoteFile, rules: FileRules): Promise<Attachment
 /** The rules of a webhook's URL apply, under the name of this field. */
 async function ask(url: string, path: string, { timeout_ms = FETCH_MS, ...rules }: FileRules) {
   try {
-    vetForm(url, { require_https: true })
+    assertForm(url, { require_https: true })
     return await request({ url, ...rules, timeout_ms, capture_bytes: MAX_FILE_BYTES })
   } catch (error) {
     if (error instanceof ApiError) throw refusal(path, error.message)

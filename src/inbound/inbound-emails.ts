@@ -13,7 +13,7 @@ import { total } from "../store/counters"
 import { isAskedId } from "../store/dialect"
 import { boundedList, idsBetween, type ListWindow, timesBetween } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
-import { deliverAgain } from "../webhooks/resend"
+import { resendEvent } from "../webhooks/resend"
 import { type InboundFileUrl, listed, whole } from "./inbound-record"
 import { remove as removeRows } from "./inbound-retention"
 import { inboundRoute } from "./inbound-route"
@@ -229,7 +229,7 @@ export async function redeliver(
   }
   const route = route_id ? await inboundRoute.lookup(tx, project_id, route_id) : undefined
   const only = route?.action === "webhook" ? route.target : null
-  return { deliveries: await deliverAgain(tx, event, { only, data: renewed(event.data, urlOf) }) }
+  return { deliveries: await resendEvent(tx, event, { only, data: renewed(event.data, urlOf) }) }
 }
 
 /** The data of an event whose addresses have ended by now; undefined where it has none. */

@@ -1,14 +1,20 @@
 import type { Static } from "@sinclair/typebox"
 import { and, eq, getTableColumns, inArray, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
-import { isUuid } from "../core/ids"
 import { now } from "../core/time"
 import { envelopeOf } from "../events/feed"
 import { events } from "../events/tables"
 import type { Page } from "../http/page"
 import { DEAD, HELD, OVER, READY, RESTORE_HOLD, RESTORE_REASON } from "../jobs/work-item"
-import { eqUnindexed, forUpdate, isAskedId } from "../store/dialect"
-import { boundedList, idsBetween, type ListWindow, timesBetween } from "../store/rows"
+import { eqUnindexed, isAskedId } from "../store/dialect"
+import {
+  boundedList,
+  idsBetween,
+  type ListWindow,
+  rowById,
+  rowForUpdate,
+  timesBetween,
+} from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { deliveryWakeUp, isInFlight } from "./delivery-rows"
 import * as schemas from "./schemas"
@@ -34,7 +40,7 @@ const {
 type DeliverySummary = Pick<DeliveryRow, keyof typeof summary>
 
 /** The Delivery record of the contract. */
-const deliveryRecord = (db: Reader, row: DeliverySummary): Static<typeof schemas.Delivery> =>
+const toResponse = (db: Reader, row: DeliverySummary): Static<typeof schemas.Delivery> =>
   schemas.recordOf(schemas.Delivery, {
     ...row,
     msg_id: row.event_id,
@@ -60,7 +66,7 @@ interface OfWebhook {
 export async function named(db: Reader, ids: string[]) {
   if (ids.length === 0) return []
   const rows = db.select(summary).from(deliveries).where(inArray(deliveries.id, ids))
-  return (await rows.orderBy(deliveries.id)).map((row) => deliveryRecord(db, row))
+  return (await rows.orderBy(deliveries.id)).map((row) => toResponse(db, row))
 }
 
 /** Newest first. The endpoint is one of the project: no condition asks it of each row. */
@@ -69,7 +75,7 @@ export async function list(
   { project_id, webhook_id }: OfWebhook,
   { status, event_type, event_id, since }: DeliveryFilter,
   window: ListWindow,
-): Promise<Page<ReturnType<typeof deliveryRecord>>> {
+): Promise<Page<ReturnType<typeof toResponse>>> {
   const { id, created_at } = deliveries
   const filter = and(
     status && eq(deliveries.status, status),
@@ -93,32 +99,26 @@ export async function list(
   const is_whole = filter === undefined && event_id === undefined
   const total = async () => (await totals.totalsOfOne(db, webhook_id)).deliveries
   return {
-    rows: rows.map((row) => deliveryRecord(db, row)),
+    rows: rows.map((row) => toResponse(db, row)),
     end,
     total: is_whole ? total : list.total,
   }
 }
 
-const ours = ({ project_id, webhook_id }: OfWebhook, id: string) =>
-  and(
-    eq(deliveries.project_id, project_id),
-    eq(deliveries.webhook_id, webhook_id),
-    eq(deliveries.id, id),
-  )
+const ours = ({ project_id, webhook_id }: OfWebhook) =>
+  and(eq(deliveries.project_id, project_id), eq(deliveries.webhook_id, webhook_id))
 
 /** Throws 404. */
-export async function find(db: Reader, of: OfWebhook, id: string): Promise<DeliveryRow> {
-  const rows = isUuid(id) ? await db.select().from(deliveries).where(ours(of, id)) : []
-  return rows[0] ?? gone()
-}
+export const find = async (db: Reader, of: OfWebhook, id: string): Promise<DeliveryRow> =>
+  (await rowById(db, deliveries, id, ours(of))) ?? missing()
 
-const gone = () => fail("not_found", "There is no such delivery.")
+const missing = () => fail("not_found", "There is no such delivery.")
 
 /** The DeliveryDetail record: the last request and its answer, and every attempt. */
 export async function detail(db: Reader, of: OfWebhook, id: string) {
   const row = await find(db, of, id)
   const payload = await payloadOf(db, row)
-  return schemas.recordOf(schemas.DeliveryDetail, { ...row, ...deliveryRecord(db, row), payload })
+  return schemas.recordOf(schemas.DeliveryDetail, { ...row, ...toResponse(db, row), payload })
 }
 
 async function payloadOf(db: Reader, row: DeliveryRow): Promise<unknown> {
@@ -129,8 +129,7 @@ async function payloadOf(db: Reader, row: DeliveryRow): Promise<unknown> {
 
 async function eventOf(db: Reader, { project_id, event_id }: DeliveryRow) {
   const same = and(eq(events.project_id, project_id), eq(events.id, event_id))
-  const [event] = await db.select().from(events).where(same)
-  return event
+  return (await db.select().from(events).where(same))[0]
 }
 
 /** A delivery that has ended gets one attempt. An open one gets one besides those that are planned. */
@@ -142,9 +141,7 @@ export const oneMore = sql<number>`CASE WHEN ${deliveries.status} IN ('success',
  * Throws 409 while an attempt runs, when the event has expired, and while a restored copy holds it.
  */
 export async function retry(tx: Tx, of: OfWebhook, id: string) {
-  const query = () => forUpdate(tx.select().from(deliveries).where(ours(of, id)))
-  const [row] = isUuid(id) ? await query() : []
-  if (!row) return gone()
+  const row = (await rowForUpdate(tx, deliveries, id, ours(of))) ?? missing()
   if (isInFlight(tx, row)) {
     fail("conflict", "An attempt of this delivery is running. Wait for its end, and try again.", {
       reason: "running",
@@ -162,9 +159,9 @@ export async function retry(tx: Tx, of: OfWebhook, id: string) {
   await tx
     .update(deliveries)
     .set({ ...changes, run_at: now(), max_attempts: oneMore })
-    .where(ours(of, id))
+    .where(eq(deliveries.id, id))
   if (row.state === OVER || row.state === DEAD) await totals.count(tx, [row], { open: 1 })
   if (totals.waitsForEndpoint(row)) await totals.count(tx, [row], { held: -1 })
   tx.afterCommit(deliveryWakeUp(tx).wakeUp)
-  return deliveryRecord(tx, await find(tx, of, id))
+  return toResponse(tx, await find(tx, of, id))
 }

@@ -250,24 +250,24 @@ const resendRoutes = ({ store }: DeliveryRouteParts): AnyRoute[] => [
 const readBulkRetry = (
   { status = ["failed", "exhausted"], ...span }: Static<typeof schemas.BulkRetry>,
   problems: Problems,
-) => ({ status, ...readSpan(span, problems) })
+) => ({ status, ...readRange(span, problems) })
 
 const readReplay = (
   { status = "held", ...span }: Static<typeof schemas.Replay>,
   problems: Problems,
-) => ({ status, ...readSpan(span, problems) })
+) => ({ status, ...readRange(span, problems) })
 
-interface SpanInput {
+interface RangeInput {
   event_types?: string[]
   since?: string
   until?: string
 }
 
 /** Patterns become exact types. No type means all of them. */
-function readSpan(
-  { event_types = [], since, until }: SpanInput,
+function readRange(
+  { event_types = [], since, until }: RangeInput,
   problems: Problems,
-): resend.ResendSpan {
+): resend.ResendRange {
   for (const [at, pattern] of event_types.entries()) {
     if (!isPattern(pattern)) problems.add(`event_types.${at}`, "unknown_type", noSuchType(pattern))
   }

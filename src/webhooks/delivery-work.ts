@@ -176,76 +176,51 @@ const selectStates = prepared({ ids: idList }, (db: Reader, slot) =>
     .where(isAmong(db, webhooks.id, slot.ids)),
 )
 
-interface OfEndpoint {
-  webhook_id: string
-  running: number
-  /** The number of the latest attempt among those that succeeded. */
-  succeeded: number
-}
-
 /** One attempt among those that run. */
-class RunningAttempt {
-  readonly #all: RunningAttempts
-  readonly #endpoint: OfEndpoint
-  readonly #number: number
-  #is_busy = true
-  #is_over = false
-
-  constructor(all: RunningAttempts, endpoint: OfEndpoint, number: number) {
-    this.#all = all
-    this.#endpoint = endpoint
-    this.#number = number
-  }
-
-  /** Frees its share of the endpoint's concurrency. */
-  free() {
-    if (this.#is_busy) this.#all.count(this.#endpoint.webhook_id, -1)
-    this.#is_busy = false
-  }
-
-  succeeded() {
-    this.#endpoint.succeeded = Math.max(this.#endpoint.succeeded, this.#number)
-  }
-
-  /** Whether a later attempt of the same endpoint has succeeded already. */
-  isOutdone(): boolean {
-    return this.#endpoint.succeeded > this.#number
-  }
-
-  /** Its result is on disk, or is not written any more. */
-  end() {
-    this.free()
-    if (this.#is_over) return
-    this.#is_over = true
-    this.#all.forget(this.#endpoint)
-  }
-}
+type RunningAttempt = ReturnType<RunningAttempts["begin"]>
 
 /** The attempts that run, by endpoint: how many there are, and which began before its last success. */
 export class RunningAttempts {
   /** Attempts by endpoint that use its concurrency. */
   readonly busy = new Map<string, number>()
-  readonly #endpoints = new Map<string, OfEndpoint>()
+  /** `succeeded`: the number of the latest attempt among those that succeeded. */
+  readonly #endpoints = new Map<string, { running: number; succeeded: number }>()
   #last = 0
 
-  begin(webhook_id: string): RunningAttempt {
+  begin(webhook_id: string) {
     this.#last += 1
-    const known = this.#endpoints.get(webhook_id)
-    const endpoint = known ?? { webhook_id, running: 0, succeeded: 0 }
-    if (!known) this.#endpoints.set(webhook_id, endpoint)
+    const number = this.#last
+    const endpoint = this.#endpoints.get(webhook_id) ?? { running: 0, succeeded: 0 }
+    this.#endpoints.set(webhook_id, endpoint)
     endpoint.running += 1
-    this.count(webhook_id, 1)
-    return new RunningAttempt(this, endpoint, this.#last)
-  }
-
-  /** An attempt is over. */
-  forget(endpoint: OfEndpoint) {
-    endpoint.running -= 1
-    if (endpoint.running === 0) this.#endpoints.delete(endpoint.webhook_id)
+    this.#count(webhook_id, 1)
+    let is_busy = true
+    let is_over = false
+    const free = () => {
+      if (is_busy) this.#count(webhook_id, -1)
+      is_busy = false
+    }
+    return {
+      /** Frees its share of the endpoint's concurrency. */
+      free,
+      succeeded: () => {
+        endpoint.succeeded = Math.max(endpoint.succeeded, number)
+      },
+      /** Whether a later attempt of the same endpoint has succeeded already. */
+      isOutdone: () => endpoint.succeeded > number,
+      /** Its result is on disk, or is not written any more. */
+      end: () => {
+        free()
+        if (is_over) return
+        is_over = true
+        endpoint.running -= 1
+        if (endpoint.running === 0) this.#endpoints.delete(webhook_id)
+      },
+    }
   }
 
   /** Changes what an endpoint uses of its concurrency. */
-  count(webhook_id: string, by: number) {
+  #count(webhook_id: string, by: number) {
     const busy = (this.busy.get(webhook_id) ?? 0) + by
     if (busy > 0) this.busy.set(webhook_id, busy)
     else this.busy.delete(webhook_id)

@@ -1,12 +1,13 @@
 import type { Static } from "@sinclair/typebox"
-import { invalid, type Problems } from "../core/errors"
+import { fail, invalid, type Problems } from "../core/errors"
+import { type AddressPolicy, assertPublic, NetError } from "../core/net"
 import { API_VERSION, isPattern, noSuchType } from "../events/registry"
 import { checkMetadata } from "../http/field-schemas"
 import { parseRule } from "../lib/filter-rule"
 import { isSecret } from "../lib/signature"
 import { MASK, NOTHING_STORED } from "./receiver"
-import type { NewWebhook, WebhookPatch } from "./schemas"
-import type { HeaderFormat, RetryPolicy, WebhookStatus } from "./tables"
+import type { EndpointFieldsInput, NewWebhook, WebhookPatch } from "./schemas"
+import type { RetryPolicy, WebhookStatus } from "./tables"
 
 /** The schedule of the contract, 30 section 2: seconds after the attempt before. */
 const DEFAULT_POLICY: RetryPolicy = {
@@ -15,18 +16,8 @@ const DEFAULT_POLICY: RetryPolicy = {
 }
 
 /** The fields of an endpoint that its owner sets. */
-interface EndpointFields {
-  url: string
-  events: string[]
-  description: string | null
-  headers: Record<string, string>
-  header_format: HeaderFormat
+type EndpointFields = Omit<Static<typeof EndpointFieldsInput>, "retry_policy"> & {
   retry_policy: RetryPolicy
-  rate_limit: number | null
-  filter: Record<string, unknown> | null
-  transform: string | null
-  metadata: Record<string, unknown>
-  version: typeof API_VERSION
 }
 
 export type NewEndpoint = EndpointFields & { secret: string | undefined }
@@ -123,22 +114,16 @@ function refuseBroken({ description, transform }: FieldsInput, problems: Problem
 }
 
 /** Unknown fields are ignored, so they are not stored either. */
-function policyOf({ max_attempts, intervals }: Partial<RetryPolicy>): RetryPolicy {
-  return {
-    max_attempts: max_attempts ?? DEFAULT_POLICY.max_attempts,
-    intervals: intervals ?? DEFAULT_POLICY.intervals,
-  }
-}
-
-function fieldsOf({ enabled: _, retry_policy, ...given }: FieldsInput): Partial<EndpointFields> {
-  const policy = retry_policy && policyOf(retry_policy)
+function fieldsOf({ retry_policy, ...given }: FieldsInput): Partial<EndpointFields> {
   const own = Object.entries(given).filter(
     ([name, value]) => Object.hasOwn(EMPTY, name) && value !== undefined,
   )
+  const { max_attempts = DEFAULT_POLICY.max_attempts, intervals = DEFAULT_POLICY.intervals } =
+    retry_policy ?? {}
   return {
     ...(Object.fromEntries(own) as Partial<EndpointFields>),
     ...(given.events && { events: typesOf(given.events) }),
-    ...(policy && { retry_policy: policy }),
+    ...(retry_policy && { retry_policy: { max_attempts, intervals } }),
   }
 }
 
@@ -196,4 +181,70 @@ function checkHeaders(headers: Record<string, string>, problems: Problems): void
     if (!is_value) problems.add(path, "invalid", BAD_VALUE)
     seen.add(name.toLowerCase())
   }
+}
+
+const LONGEST_URL = 2048
+const NAMES_MS = 3000
+
+export interface EndpointUrlRules extends AddressPolicy {
+  /** False where the operator takes plain http, too. */
+  require_https: boolean
+}
+
+type Reason = "malformed" | "https_required" | "userinfo" | "port" | "blocked_address"
+
+/**
+ * Whether the host has an address now. Refuses a URL that is not http(s), that holds a user name,
+ * whose port is not 443 or at least 1024, or whose address is not public, not on the operator's list,
+ * or one of our own listeners: `invalid_url`, with `field` and `reason`. A name without an address
+ * passes, because its addresses are checked again before each attempt.
+ */
+export async function assertPublicUrl(url: string, rules: EndpointUrlRules): Promise<boolean> {
+  assertForm(url, rules)
+  try {
+    await assertPublic(url, rules, AbortSignal.timeout(NAMES_MS))
+    return true
+  } catch (error) {
+    if (!(error instanceof NetError)) throw error
+    if (error.kind === "invalid_url")
+      refuse("malformed", "The URL is not valid. Give an absolute https:// URL.")
+    if (error.kind === "blocked_address") {
+      refuse(
+        "blocked_address",
+        "The URL leads to an address that is not public. Use a public host, or ask the operator to allow it.",
+      )
+    }
+    return false
+  }
+}
+
+/** The checks of `assertPublicUrl` that need no DNS. */
+export function assertForm(
+  url: string,
+  { require_https }: Pick<EndpointUrlRules, "require_https">,
+): void {
+  // The parser removes line breaks and spaces, but the stored URL would still hold them.
+  const written = url.length <= LONGEST_URL && !/[\s\p{C}]/u.test(url)
+  const parsed = written && URL.canParse(url) ? new URL(url) : undefined
+  if (!parsed || !/^https?:$/.test(parsed.protocol)) {
+    refuse(
+      "malformed",
+      `The URL must be an absolute https:// URL of at most ${LONGEST_URL} characters.`,
+    )
+  }
+  if (parsed.username || parsed.password || EMPTY_USERINFO.test(url)) {
+    refuse("userinfo", "The URL must not hold a user name or a password.")
+  }
+  if (require_https && parsed.protocol !== "https:") {
+    refuse("https_required", "The URL must begin with https://.")
+  }
+  const port = Number(parsed.port || (parsed.protocol === "https:" ? 443 : 80))
+  if (port < 1024 && port !== 443) refuse("port", "The port must be 443, 8443 or at least 1024.")
+}
+
+/** `https://@host/` has no user name for this parser. A person or another parser may see one. */
+const EMPTY_USERINFO = /^https?:[\\/]*[^\\/?#]*@/i
+
+function refuse(reason: Reason, message: string): never {
+  fail("invalid_url", message, { field: "url", reason })
 }

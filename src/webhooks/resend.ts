@@ -27,7 +27,7 @@ const BATCH = 200
 const MOST_LOOKED_AT = 1000
 
 /** Which deliveries are sent again. */
-export interface ResendSpan {
+export interface ResendRange {
   /** Exact types; none means all. */
   event_types: string[]
   since: string | null
@@ -36,7 +36,7 @@ export interface ResendSpan {
 }
 
 /** What is sent again, and how far that is. */
-interface ResendPayload extends ResendSpan {
+interface ResendPayload extends ResendRange {
   job_id: string
   project_id: string
   webhook_id: string
@@ -60,7 +60,7 @@ export async function bulkRetry(
   tx: Tx,
   caller: Caller,
   id: string,
-  { status, ...span }: ResendSpan & { status: ("failed" | "exhausted")[] },
+  { status, ...span }: ResendRange & { status: ("failed" | "exhausted")[] },
 ): Promise<longJob.Job> {
   const webhook = await webhooks.forUpdate(tx, caller.project_id, id)
   return start(tx, caller, webhook, "bulk_retry", { what: "retry", status, ...span })
@@ -74,7 +74,7 @@ export async function replay(
   tx: Tx,
   caller: Caller,
   id: string,
-  { status: what, ...span }: ResendSpan & { status: "held" | "failed" | "all" },
+  { status: what, ...span }: ResendRange & { status: "held" | "failed" | "all" },
 ): Promise<longJob.Job> {
   const webhook = await webhooks.forUpdate(tx, caller.project_id, id)
   if (webhook.status !== "active") {
@@ -85,7 +85,7 @@ export async function replay(
   return start(tx, caller, webhook, "replay", { what, status, ...span })
 }
 
-interface Again {
+interface Resending {
   /** This endpoint alone gets it, whatever it subscribes to. */
   only: string | null
   /** Of the event, where its stored data has grown old. Endpoints with a transform get the stored one. */
@@ -96,7 +96,7 @@ interface Again {
  * Plans one more delivery of an event, under its own id, to every endpoint that would get it today.
  * Returns the deliveries.
  */
-export async function deliverAgain(tx: Tx, event: feed.Event, { only, data }: Again) {
+export async function resendEvent(tx: Tx, event: feed.Event, { only, data }: Resending) {
   const all = await endpointsOf(tx, event.project_id)
   const chosen = all.filter((endpoint) =>
     only === null ? subscribesTo(endpoint, event) : endpoint.id === only,
@@ -126,7 +126,7 @@ export async function replayRest(tx: Tx, caller: Caller, webhook: webhooks.Webho
   await start(tx, caller, webhook, "replay", { what: "held", status: [], ...everything })
 }
 
-type Work = Pick<ResendPayload, "what" | "status"> & ResendSpan
+type Work = Pick<ResendPayload, "what" | "status"> & ResendRange
 
 async function start(
   tx: Tx,
@@ -195,16 +195,14 @@ async function resendBatch(
   if (ids.length === 0) return { done: 0, after }
   if (payload.what === "held") return { done: await releaseHeld(tx, webhook, ids, BATCH), after }
   const sent =
-    payload.what === "all"
-      ? await replayEvents(tx, webhook, ids)
-      : await attemptAgain(tx, payload, ids)
+    payload.what === "all" ? await replayEvents(tx, webhook, ids) : await retryAll(tx, payload, ids)
   return { ...sent, after }
 }
 
 /** The way through an index that the batches go. */
 interface Walk {
   rows: typeof deliveries | typeof events
-  /** The stretch of the index. */
+  /** The range of the index. */
   where: SQL | undefined
   /** Its columns behind that. The last one is the id. */
   key: [...SQLiteColumn[], SQLiteColumn]
@@ -246,7 +244,7 @@ async function look(
 const OF_ENDPOINT = { project_id: deliveries.project_id, webhook_id: deliveries.webhook_id }
 
 /** These deliveries, each for one more attempt. */
-async function attemptAgain(tx: Tx, payload: ResendPayload, chosen: string[]) {
+async function retryAll(tx: Tx, payload: ResendPayload, chosen: string[]) {
   const { what, status } = payload
   const { id, project_id, event_id, body } = deliveries
   const has_body = sql<number>`CASE WHEN ${body} IS NULL THEN 0 ELSE 1 END`
@@ -292,14 +290,24 @@ async function replayEvents(tx: Tx, webhook: webhooks.WebhookRow, ids: string[])
   const chosen = rows
     .sort((a, b) => placeOf(a) - placeOf(b))
     .filter((event) => subscribesTo(webhook, event) && !isTest(event))
-  const { open, held } = await statesOf(tx, webhook, chosen)
-  const fresh = chosen.filter(({ id }) => !open.has(id) && !held.has(id))
+  const { id, event_id, status, webhook_id } = deliveries
+  const theirs = and(
+    eq(webhook_id, webhook.id),
+    inArray(
+      event_id,
+      chosen.map((event) => event.id),
+    ),
+    inArray(status, ["pending", "failed", "held"]),
+  )
+  const open = await tx.select({ id, event_id, status }).from(deliveries).where(theirs)
+  const known = new Set(open.map((row) => row.event_id))
+  const fresh = chosen.filter((event) => !known.has(event.id))
   await plan(
     tx,
     fresh.map((event) => deliveryOf(webhook, event, "replay")),
   )
-  const waiting = [...held.values()].flat()
-  const released = await releaseHeld(tx, webhook, waiting, waiting.length)
+  const held = open.flatMap((row) => (row.status === "held" ? row.id : []))
+  const released = await releaseHeld(tx, webhook, held, held.length)
   return { done: fresh.length + released }
 }
 
@@ -307,78 +315,42 @@ async function replayEvents(tx: Tx, webhook: webhooks.WebhookRow, ids: string[])
 export const isTest = ({ type, data, subject_id }: typeof events.$inferSelect) =>
   type === "webhook.test" || (data.simulated === true && subject_id !== null)
 
-/** The events whose deliveries to the endpoint are open, and those whose deliveries are held, with these. */
-async function statesOf(tx: Tx, webhook: webhooks.WebhookRow, chosen: { id: string }[]) {
-  const ids = chosen.map(({ id }) => id)
-  const { id, event_id, status, webhook_id } = deliveries
-  const theirs = and(eq(webhook_id, webhook.id), inArray(event_id, ids))
-  const rows =
-    ids.length === 0 ? [] : await tx.select({ id, event_id, status }).from(deliveries).where(theirs)
-  const is_open = rows.filter((row) => row.status === "pending" || row.status === "failed")
-  const held = Map.groupBy(
-    rows.filter((row) => row.status === "held"),
-    (row) => row.event_id,
-  )
-  return {
-    open: new Set(is_open.map((row) => row.event_id)),
-    held: new Map([...held].map(([event, list]) => [event, list.map((row) => row.id)])),
-  }
-}
-
 type Query = Omit<ResendPayload, "job_id">
 
-const walkOf = (db: Reader, asked: Query): Walk =>
-  asked.what === "all"
-    ? eventsOf(db, asked)
-    : asked.what === "held"
-      ? heldOf(asked)
-      : endedOf(asked)
-
-function endedOf(asked: Query): Walk {
-  const { id, webhook_id, project_id, status } = deliveries
+function walkOf(db: Reader, query: Query): Walk {
+  if (query.what === "all") return eventsOf(db, query)
+  const { id, webhook_id, status, run_at, created_at, event_type } = deliveries
+  const theirs = eq(webhook_id, query.webhook_id)
+  const is_held = query.what === "held"
   return {
     rows: deliveries,
-    where: and(eq(webhook_id, asked.webhook_id), idsBetween(id, spanOf(asked))),
-    key: [id],
+    where: and(theirs, is_held ? isHeldByEndpoint : idsBetween(id, rangeOf(query))),
+    key: is_held ? [run_at, id] : [id],
     filter: and(
-      eq(project_id, asked.project_id),
-      inArray(status, asked.status),
-      isOfSpan(deliveries.created_at, deliveries.event_type, asked),
+      is_held ? undefined : inArray(status, query.status),
+      isWithin(created_at, event_type, query),
     ),
   }
 }
 
-function heldOf(asked: Query): Walk {
-  const { id, webhook_id, project_id, run_at } = deliveries
-  return {
-    rows: deliveries,
-    where: and(eq(webhook_id, asked.webhook_id), isHeldByEndpoint),
-    key: [run_at, id],
-    filter: and(
-      eq(project_id, asked.project_id),
-      isOfSpan(deliveries.created_at, deliveries.event_type, asked),
-    ),
-  }
-}
-
-function eventsOf(db: Reader, asked: Query): Walk {
+function eventsOf(db: Reader, query: Query): Walk {
   const { id, project_id, position } = events
   // On SQLite the index is in the order of ids, so it skips the older rows.
-  const from = asked.since !== null && db.isAlone ? fromId(asked.since) : undefined
+  const from = query.since !== null && db.isAlone ? fromId(query.since) : undefined
   return {
     rows: events,
-    where: and(eq(project_id, asked.project_id), from),
+    where: and(eq(project_id, query.project_id), from),
     key: [position, id],
-    filter: isOfSpan(events.created_at, events.type, asked),
+    filter: isWithin(events.created_at, events.type, query),
   }
 }
 
-const spanOf = ({ since, until }: Query) => ({ after: since ?? undefined, before: until })
+const rangeOf = ({ since, until }: Query) => ({ after: since ?? undefined, before: until })
 
-const isOfSpan = (created_at: SQLiteColumn, type: SQLiteColumn, asked: Query) =>
+const isWithin = (created_at: SQLiteColumn, type: SQLiteColumn, query: Query) =>
   and(
-    timesBetween(created_at, spanOf(asked)),
-    asked.event_types.length === 0 ? undefined : inArray(type, asked.event_types),
+    timesBetween(created_at, rangeOf(query)),
+    query.event_types.length === 0 ? undefined : inArray(type, query.event_types),
   )
 
 const fromId = (since: string) =>

@@ -71,6 +71,9 @@ const fields = {
   version: t.Literal(API_VERSION),
 }
 
+/** What the owner of an endpoint sets. */
+export const EndpointFieldsInput = t.Object(fields)
+
 const { url, events, ...optional } = fields
 
 export const NewWebhook = t.Object({

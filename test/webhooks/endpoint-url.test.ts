@@ -1,7 +1,11 @@
 import { afterEach, describe, expect, test } from "bun:test"
 import { listening } from "../../src/core/destination"
 import { ApiError } from "../../src/core/errors"
-import { assertPublicUrl, type EndpointUrlRules, vetForm } from "../../src/webhooks/endpoint-url"
+import {
+  assertForm,
+  assertPublicUrl,
+  type EndpointUrlRules,
+} from "../../src/webhooks/endpoint-input"
 
 const closing: (() => void)[] = []
 afterEach(() => {
@@ -125,6 +129,6 @@ describe("where the operator allows http and private addresses", () => {
 })
 
 test("the form alone is judged without asking for the name", () => {
-  expect(() => vetForm("https://127.0.0.1/", { require_https: true })).not.toThrow()
-  expect(() => vetForm("http://hooks.test/", { require_https: true })).toThrow("https://")
+  expect(() => assertForm("https://127.0.0.1/", { require_https: true })).not.toThrow()
+  expect(() => assertForm("http://hooks.test/", { require_https: true })).toThrow("https://")
 })
