@@ -192,7 +192,7 @@ async function startAround(
   undo.push(() => Promise.all([meter.flush(), requests.flush(), hits.flush()]))
   undo.push(
     watching.start(),
-    watch(store.read, (activity) => watching.tell(activity)),
+    watch(store.read, (activity) => watching.notify(activity)),
   )
   undo.push(assessAfterTrouble(store), nightly.stop)
   nightly.begin()

@@ -76,16 +76,20 @@ export async function readBack(
   return { ...part, rows: part.rows.reverse() }
 }
 
-/** A stretch of the feed, in its order or back from its end. */
-interface Stretch {
-  /** A stretch of the index. */
+/** A range of the feed, in its order or back from its end. */
+interface FeedRange {
+  /** A range of the index. */
   ours: SQL | undefined
   /** What each event has to be asked. */
   filter: SQL | undefined
   back: boolean
 }
 
-async function look(db: Reader, { ours, filter, back }: Stretch, limit: number): Promise<FeedPart> {
+async function look(
+  db: Reader,
+  { ours, filter, back }: FeedRange,
+  limit: number,
+): Promise<FeedPart> {
   const { position, id } = events
   const order = back ? ([desc(position), desc(id)] as const) : ([asc(position), asc(id)] as const)
   let end: FeedPosition | undefined

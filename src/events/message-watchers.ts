@@ -80,12 +80,12 @@ export class MessageWatchers {
   }
 
   /** Tells a change of this node, once it is on disk, to the watchers of every node. */
-  tell<Change extends WatchedChange>(told: Change): void {
-    this.#tell(told)
+  notify<Change extends WatchedChange>(told: Change): void {
+    this.#notify(told)
     this.#carry(told)
   }
 
-  #tell(told: WatchedChange) {
+  #notify(told: WatchedChange) {
     const watched = this.#watched.get(told.project_id)
     if (!watched) return
     watched.frames.push(JSON.stringify({ type: "message", message: told }))
@@ -135,7 +135,7 @@ export class MessageWatchers {
   #hearMessages(payload: string) {
     const start = payload.indexOf(" ")
     if (payload.slice(0, start) === this.#node) return
-    for (const told of JSON.parse(payload.slice(start + 1)) as WatchedChange[]) this.#tell(told)
+    for (const told of JSON.parse(payload.slice(start + 1)) as WatchedChange[]) this.#notify(told)
   }
 }
 

@@ -17,14 +17,14 @@ import type { FanOutKind, FanOutPartRow, FanOutRow } from "./tables"
 /** Recipients of one transaction: it holds the writer of SQLite for some 10 ms. */
 export const CHUNK = 128
 
-/** One of an audience. Its number is its place in it. */
-export interface AudiencePlace {
+/** One of an audience. Its number is its position in it. */
+export interface AudiencePosition {
   number: number
   subscriber_id: string
 }
 
-/** A stretch of an audience: what is above `cursor`, up to `until`. */
-export interface AudienceStretch {
+/** A range of an audience: what is above `cursor`, up to `until`. */
+export interface AudienceRange {
   cursor: number
   until: number
 }
@@ -40,8 +40,8 @@ interface FixedAudience {
 interface AudienceSource {
   /** Fixes the audience: those of this moment, and no later ones. Undefined: it is no more. */
   fix(tx: Tx, fan_out: FanOutRow): Promise<FixedAudience | undefined>
-  /** The next `CHUNK` of a stretch, in the order of their numbers. */
-  next(db: Reader, fan_out: FanOutRow, stretch: AudienceStretch): Promise<AudiencePlace[]>
+  /** The next `CHUNK` of a range, in the order of their numbers. */
+  next(db: Reader, fan_out: FanOutRow, range: AudienceRange): Promise<AudiencePosition[]>
   /** The topic whose preferences count for it, or none. Undefined: the audience is no more. */
   topicOf(db: Reader, fan_out: FanOutRow): Promise<{ topic: DecisionInput["topic"] } | undefined>
   /** The code of a fan-out that fails because its audience is no more. */
@@ -111,10 +111,10 @@ export interface WalkedRecipient {
   member: AudienceMember
 }
 
-/** The next stretch of a part. */
-export interface Stretch {
+/** The next range of a part. */
+export interface WalkedRange {
   /** The audience, in the order of their numbers. */
-  members: AudiencePlace[]
+  members: AudiencePosition[]
   /** Of these, the ones that may be written to: neither excluded nor deleted, nor written to before. */
   found: WalkedRecipient[]
   /** No member of the part is behind them. */
@@ -123,14 +123,14 @@ export interface Stretch {
 
 /**
  * The next members of a part, at most `CHUNK`. Their subscribers stay until the transaction ends. Where a
- * merge gives a membership to another subscriber at this moment, the stretch ends before it.
+ * merge gives a membership to another subscriber at this moment, the range ends before it.
  */
-export async function nextStretch(
+export async function nextRange(
   tx: Tx,
   fan_out: FanOutRow,
   part: FanOutPartRow,
   settings: ProjectSettings,
-): Promise<Stretch> {
+): Promise<WalkedRange> {
   const { project_id } = fan_out
   const read = () => audienceSourceOf(fan_out).next(tx, fan_out, part)
   const members = await read()
@@ -139,7 +139,7 @@ export async function nextStretch(
   const is_complete = members.every(({ subscriber_id }) => known.has(subscriber_id))
   const end = is_complete ? members.length : unmoved(members, await read())
   const kept = members.slice(0, end)
-  const passed = await excludedAmong(tx, { project_id, exclude: fan_out.intent.exclude, ids })
+  const passed = await excludedAmong(tx, fan_out, ids)
   for (const id of await writtenTo(tx, fan_out, ids)) passed.add(id)
   const found: WalkedRecipient[] = []
   for (const { number, subscriber_id } of kept) {
@@ -149,14 +149,12 @@ export async function nextStretch(
   return { members: kept, found, is_last: members.length < CHUNK && end === members.length }
 }
 
-interface ExcludedAsked {
-  project_id: string
-  exclude: string[]
-  ids: string[]
-}
-
 /** The excluded subscribers, and those of the ids that took in an excluded one by a merge. */
-async function excludedAmong(tx: Tx, { project_id, exclude, ids }: ExcludedAsked) {
+async function excludedAmong(
+  tx: Tx,
+  { project_id, intent: { exclude } }: FanOutRow,
+  ids: string[],
+) {
   const passed = new Set(exclude)
   if (exclude.length === 0) return passed
   for (const { id, subscriber_id } of await takenInBy(tx, { project_id, ids })) {
@@ -166,9 +164,9 @@ async function excludedAmong(tx: Tx, { project_id, exclude, ids }: ExcludedAsked
 }
 
 /** How many of the members, from the first on, are the same in a second look, or left meanwhile. */
-function unmoved(members: Stretch["members"], again: Stretch["members"]): number {
+function unmoved(members: WalkedRange["members"], again: WalkedRange["members"]): number {
   const now = new Map(again.map(({ number, subscriber_id }) => [number, subscriber_id]))
-  const isMoved = ({ number, subscriber_id }: Stretch["members"][number]) =>
+  const isMoved = ({ number, subscriber_id }: WalkedRange["members"][number]) =>
     (now.get(number) ?? subscriber_id) !== subscriber_id
   const first = members.findIndex(isMoved)
   return first === -1 ? members.length : first

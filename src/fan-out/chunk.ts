@@ -10,14 +10,14 @@ import type { NewMessage } from "../messages/pipeline"
 import type { ChunkPlan, SkipReason } from "../messages/planner"
 import { throttledRefusal } from "../reputation/gate"
 import { bumpAll } from "../store/counters"
-import { skipLocked } from "../store/dialect"
-import type { Tx } from "../store/store"
+import { forUpdate, skipLocked } from "../store/dialect"
+import { prepared } from "../store/statements"
+import type { Reader, Tx } from "../store/store"
 import type { SendDecision } from "../subscribers/decision"
 import { holdLimits, type SendBucket, takeFromBucket } from "../tenancy/quotas"
-import { audienceSourceOf, nextStretch, type WalkedRecipient } from "./audience-source"
+import { audienceSourceOf, nextRange, type WalkedRecipient } from "./audience-source"
 import { FOUND, sentName, skippedName } from "./fan-out-counts"
-import { type FanOutRow, fanOuts } from "./tables"
-import { holdPart, lookupFanOut, moveCursor } from "./walk-rows"
+import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
 
 /** What one channel plans for the next recipients. */
 export interface ChannelPlan {
@@ -53,7 +53,7 @@ const NO_PROVIDER_SECONDS = 60
  */
 export async function writeChunk(tx: Tx, input: ChunkInput): Promise<ChunkResult> {
   const { fan_out_id } = input
-  const part = await holdPart(tx, input)
+  const part = await lockPart(tx, input)
   if (!part) return "over" // what ends a fan-out removes its parts
   if (part.cursor >= part.until) return "part_done"
   const fan_out = await lookupFanOut(tx, fan_out_id)
@@ -75,15 +75,15 @@ export async function writeChunk(tx: Tx, input: ChunkInput): Promise<ChunkResult
       await holdLimits(tx, allowanceOf(caller, channel), bucketOf(caller, channel))
     }
   }
-  const stretch = await nextStretch(tx, fan_out, part, project_settings)
-  const { members, found } = stretch
+  const range = await nextRange(tx, fan_out, part, project_settings)
+  const { members, found } = range
   const recipients = whollyKnown(found, input)
   const step = await walkOn(tx, { ...input, ...about, fan_out, caller, recipients })
   if (step.pauses) {
     const walking = { ...fan_out, status: "fanning_out", status_reason: null } as const
     await setStatus(tx, walking, "paused", step.pauses)
   }
-  const is_last = stretch.is_last && step.done === found.length
+  const is_last = range.is_last && step.done === found.length
   const last = is_last ? part.until : cursorAfter(members, found, step.done, part.cursor)
   await moveCursor(tx, { ...part, cursor: last })
   if (step.wait_seconds !== undefined) return { wait_seconds: step.wait_seconds }
@@ -274,3 +274,60 @@ async function paced(
   if (unreachable === undefined) return { done: planned.length }
   return { done: unreachable, wait_seconds: NO_PROVIDER_SECONDS, pauses: NO_PROVIDER }
 }
+
+// A publish has thousands of chunks, so what each of them reads and writes is prepared.
+
+const { fan_out_id, part } = fanOutParts
+
+/** The fan-out with this id; undefined where it was removed. */
+export async function lookupFanOut(db: Reader, id: string) {
+  const [row] = await findFanOut(db, { id })
+  return row
+}
+
+const findFanOut = prepared({ id: fanOuts.id }, (db: Reader, slot) =>
+  db.select().from(fanOuts).where(eq(fanOuts.id, slot.id)),
+)
+
+interface PlaceOfPart {
+  fan_out_id: string
+  part: number
+}
+
+/** How far a part is walked; undefined where its fan-out is over. */
+export async function lookupPart(db: Reader, place: PlaceOfPart) {
+  const [row] = await findPart(db, place)
+  return row
+}
+
+const findPart = prepared({ fan_out_id, part }, (db: Reader, slot) =>
+  db
+    .select()
+    .from(fanOutParts)
+    .where(and(eq(fan_out_id, slot.fan_out_id), eq(part, slot.part))),
+)
+
+/** As `lookupPart`, and nobody else walks in it before the transaction ends. */
+export async function lockPart(tx: Tx, place: PlaceOfPart) {
+  const [row] = await findPartForUpdate(tx, place)
+  return row
+}
+
+const findPartForUpdate = prepared({ fan_out_id, part }, (tx: Tx, slot) =>
+  forUpdate(
+    tx
+      .select()
+      .from(fanOutParts)
+      .where(and(eq(fan_out_id, slot.fan_out_id), eq(part, slot.part))),
+  ),
+)
+
+/** Notes the number of the last member that is behind the walk. */
+export const moveCursor = prepared(
+  { fan_out_id, part, cursor: fanOutParts.cursor },
+  (tx: Tx, slot) =>
+    tx
+      .update(fanOutParts)
+      .set({ cursor: slot.cursor })
+      .where(and(eq(fan_out_id, slot.fan_out_id), eq(part, slot.part))),
+)

@@ -67,14 +67,14 @@ export const endWaiting = (store: Store): JobHandler<StoppedPayload> => ({
     let below = behind
     const until = monotonic() + SLICE_MS
     do {
-      const stretch = await messagesBelow(store.read, row, below, LOOK)
-      below = stretch.at(-1)?.id
+      const range = await messagesBelow(store.read, row, below, LOOK)
+      below = range.at(-1)?.id
       if (below === undefined) return {}
-      const waiting = stretch.filter(({ status }) => isOpen(status)).map(({ id }) => id)
+      const waiting = range.filter(({ status }) => isOpen(status)).map(({ id }) => id)
       for (let from = 0; from < waiting.length; from += CHUNK) {
         await endSome(store, waiting.slice(from, from + CHUNK), stop)
       }
-      await nextTurn() // requests run between two stretches
+      await nextTurn() // requests run between two ranges
     } while (monotonic() < until)
     const payload = { fan_out_id, below }
     const { project_id } = row

@@ -203,7 +203,7 @@ class RequestHandler {
     this.#options.requests.add({
       request_id: id,
       project_id: caller?.project_id || null,
-      is_stranger: !caller || caller.kind === "none",
+      is_anonymous: !caller || caller.kind === "none",
       key_id: caller?.key_id ?? null,
       method: request.method,
       path: shownPath(route, pathOf(request)),

@@ -1,4 +1,15 @@
-import { and, count, eq, gt, inArray, isNotNull } from "drizzle-orm"
+import {
+  and,
+  count,
+  eq,
+  gt,
+  inArray,
+  isNotNull,
+  isNull,
+  notInArray,
+  or,
+  type SQL,
+} from "drizzle-orm"
 import { fail } from "../core/errors"
 import { log } from "../core/log"
 import { now } from "../core/time"
@@ -6,10 +17,11 @@ import { wireDomain } from "../lib/address"
 import { countUpTo } from "../store/rows"
 import type { Reader, Select, Store, Tx } from "../store/store"
 import { blank, type CountQueues, type QueueLine, QueueLines, type QueueTotals } from "./counts"
+import { CRASH_HOLD } from "./crash-guard"
 import { wakeUpOf } from "./in-flight"
 import { pausedQueues } from "./tables"
-import { type Hold, READY, RESTORE_HOLD, type WorkRow } from "./work-item"
-import { isHeld, type WorkRows } from "./work-rows"
+import { HELD, type Hold, READY, RESTORE_HOLD, type WorkRow } from "./work-item"
+import { isHeld, isLeased, isReady, type WorkRows } from "./work-rows"
 
 /** A table of work with any kind of rows. */
 export type AnyWorkRows = Pick<WorkRows<WorkRow>, "name" | "table" | "freeOf" | "under_hold">
@@ -76,6 +88,54 @@ export const unholdThese = (store: Store, rows: AnyWorkRows, by: string, ids: st
     return freed.length
   })
 
+/** Rows of one transaction: each such update takes some 50 ms. */
+const HELD_AT_ONCE = 5000
+
+/** A table of work, and which of its rows are held. */
+export interface HeldTable {
+  rows: AnyWorkRows
+  which?: SQL | undefined
+}
+
+/**
+ * Holds all open work of these tables under RESTORE_HOLD: what waits, what was claimed, and what
+ * another hold keeps. What ended the process again and again stays under its own hold. No loop may
+ * run. Returns how many rows that were; it may be called again after a crash.
+ */
+export async function holdOpenWork(
+  store: Store,
+  tables: HeldTable[],
+  progress: (held: number) => void = () => {},
+): Promise<number> {
+  // Before the rows, because it says that they are not to be released. Without a row it ends by itself.
+  const row = { queue: RESTORE_HOLD, paused_by: null, paused_at: now() }
+  await store.tx((tx) => tx.insert(pausedQueues).values(row).onConflictDoNothing())
+  let held = 0
+  for (const { rows, which } of tables) {
+    for (const state of [isReady, isLeased, isHeldElsewhere(rows)]) {
+      let some: number
+      do {
+        some = await holdSome(store, rows, and(state, which))
+        held += some
+        if (some > 0) progress(held)
+      } while (some === HELD_AT_ONCE)
+    }
+  }
+  return held
+}
+
+const isHeldElsewhere = ({ table: { owner } }: AnyWorkRows) =>
+  and(isHeld, or(isNull(owner), notInArray(owner, [RESTORE_HOLD, CRASH_HOLD])))
+
+const holdSome = (store: Store, { table, under_hold }: AnyWorkRows, which: SQL | undefined) =>
+  store.tx(async (tx) => {
+    const { id } = table
+    const some = tx.select({ id }).from(table).where(which).limit(HELD_AT_ONCE)
+    const taken = { state: HELD, owner: RESTORE_HOLD, lease_until: null, ...under_hold.takes }
+    const rows = await tx.update(table).set(taken).where(inArray(id, some)).returning({ id })
+    return rows.length
+  })
+
 const PROVIDER_HOLD = "provider:"
 
 /**
@@ -101,13 +161,13 @@ const MOST_WARNED_OF = 1000
 const FILLED_AT_START = `The queue ${RESTORE_HOLD} cannot be paused. A restore and \`belfry serve --hold\` fill it.`
 
 /** What is written with a pause or its end, in the same transaction. */
-export type TellPause = (
+export type OnPauseChange = (
   tx: Tx,
   action: "queue.paused" | "queue.resumed",
   queue: string,
 ) => Promise<void>
 
-const notifyNobody: TellPause = async () => {}
+const notifyNobody: OnPauseChange = async () => {}
 
 interface Paused {
   /** The queues that can be paused, besides single domains. */
@@ -159,13 +219,13 @@ export class QueuePauses {
   }
 
   /** Throws 404 for a queue there is none of, 409 for one that is paused. */
-  async pause(given: string, paused_by: string | null, tell = notifyNobody): Promise<QueueLine> {
+  async pause(given: string, paused_by: string | null, notify = notifyNobody): Promise<QueueLine> {
     if (given === RESTORE_HOLD) return fail("conflict", FILLED_AT_START, { reason: "no_pause" })
-    const queue = this.#demand(given)
+    const queue = this.#nameOf(given)
     const row = { queue, paused_by, paused_at: now() }
     const made = await this.#store.tx(async (tx) => {
       const rows = await tx.insert(pausedQueues).values(row).onConflictDoNothing().returning()
-      if (rows.length > 0) await tell(tx, "queue.paused", queue)
+      if (rows.length > 0) await notify(tx, "queue.paused", queue)
       return rows
     })
     if (made.length === 0) fail("conflict", `The queue ${queue} is paused.`, { reason: "paused" })
@@ -175,11 +235,11 @@ export class QueuePauses {
   }
 
   /** Throws 404 for a queue there is none of, 409 for one that is not paused. */
-  async resume(given: string, tell = notifyNobody): Promise<QueueLine> {
-    const queue = this.#demand(given)
+  async resume(given: string, notify = notifyNobody): Promise<QueueLine> {
+    const queue = this.#nameOf(given)
     const ended = await this.#store.tx(async (tx) => {
       const rows = await tx.delete(pausedQueues).where(eq(pausedQueues.queue, queue)).returning()
-      if (rows.length > 0) await tell(tx, "queue.resumed", queue)
+      if (rows.length > 0) await notify(tx, "queue.resumed", queue)
       return rows
     })
     if (ended.length === 0) {
@@ -222,7 +282,7 @@ export class QueuePauses {
   }
 
   /** The name as it is kept. Domains compare as A-labels. */
-  #demand(given: string): string {
+  #nameOf(given: string): string {
     if (this.#names.has(given) || given === RESTORE_HOLD) return given
     const text = given.startsWith(OF_DOMAIN) ? given.slice(OF_DOMAIN.length) : ""
     if (text === "") return fail("not_found", `There is no queue ${given}.`)

@@ -1,9 +1,9 @@
-import { and, eq, inArray, lte } from "drizzle-orm"
+import { eq, lte } from "drizzle-orm"
 import { fail } from "../core/errors"
-import { isUuid, newId } from "../core/ids"
+import { newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
 import { short } from "../lib/text"
-import { forUpdate } from "../store/dialect"
+import { removeSome, rowById, rowForUpdate } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { type JobError, longJobs } from "./tables"
 
@@ -14,7 +14,7 @@ const KEPT_SECONDS = 30 * 86_400
 const PURGE_LIMIT = 500
 
 /** The Job record of the contract (10, section 3). */
-export type Job = ReturnType<typeof record>
+export type Job = ReturnType<typeof toResponse>
 
 interface NewJob {
   /** `noun.verb`, as `webhook.replay`. */
@@ -42,7 +42,7 @@ export async function begin(tx: Tx, project_id: string, { type, total = 0 }: New
     completed_at: null,
   }
   await tx.insert(longJobs).values(row)
-  return record(row)
+  return toResponse(row)
 }
 
 export interface LongJobStep {
@@ -104,8 +104,8 @@ export async function find(
 
 /** The job of one owner, if it is there. */
 export async function lookup(db: Reader, project_id: string, id: string): Promise<Job | undefined> {
-  const rows = isUuid(id) ? await db.select().from(longJobs).where(ours(project_id, id)) : []
-  return rows[0] && record(rows[0])
+  const row = await rowById(db, longJobs, id, ofProject(project_id))
+  return row && toResponse(row)
 }
 
 /** What was done stays done; the rest is left. Throws 404, and 409 `conflict` for a job that is over. */
@@ -115,54 +115,42 @@ export async function cancel(
   id: string,
   is_operator = false,
 ): Promise<Job> {
-  const own = await hold(tx, project_id, id)
-  const job = own ?? (is_operator ? await hold(tx, INSTANCE_JOB, id) : undefined) ?? gone()
+  const own = await lock(tx, project_id, id)
+  const job = own ?? (is_operator ? await lock(tx, INSTANCE_JOB, id) : undefined) ?? gone()
   if (job.completed_at !== null) {
     fail("conflict", `This job is ${job.status} already and cannot be cancelled.`, {
       reason: "finished",
       id,
     })
   }
-  return record(await set(tx, job, { status: "cancelled", completed_at: now() }))
+  return toResponse(await set(tx, job, { status: "cancelled", completed_at: now() }))
 }
 
 /** Forgets some of what ended long ago. Returns how many; call it until there are none. */
 export function purgeEnded(store: Store): Promise<number> {
-  return store.tx(async (tx) => {
-    const rows = await tx
-      .select({ id: longJobs.id })
-      .from(longJobs)
-      .where(lte(longJobs.completed_at, secondsFromNow(-KEPT_SECONDS)))
-      .limit(PURGE_LIMIT)
-    const ids = rows.map(({ id }) => id)
-    if (ids.length > 0) await tx.delete(longJobs).where(inArray(longJobs.id, ids))
-    return ids.length
-  })
+  const old = lte(longJobs.completed_at, secondsFromNow(-KEPT_SECONDS))
+  return removeSome(store, longJobs, { id: longJobs.id, old, most: PURGE_LIMIT })
 }
 
 const gone = () => fail("not_found", "There is no such job.")
 
-const ours = (project_id: string, id: string) =>
-  and(eq(longJobs.project_id, project_id), eq(longJobs.id, id))
+const ofProject = (project_id: string) => eq(longJobs.project_id, project_id)
 
-async function hold(tx: Tx, project_id: string, id: string): Promise<Row | undefined> {
-  if (!isUuid(id)) return undefined
-  const [row] = await forUpdate(tx.select().from(longJobs).where(ours(project_id, id)))
-  return row
-}
+const lock = (tx: Tx, project_id: string, id: string) =>
+  rowForUpdate(tx, longJobs, id, ofProject(project_id))
 
 /** Undefined for one that is over. */
 async function open(tx: Tx, project_id: string, id: string): Promise<Row | undefined> {
-  const row = await hold(tx, project_id, id)
+  const row = await lock(tx, project_id, id)
   return row?.completed_at === null ? row : undefined
 }
 
 async function set(tx: Tx, row: Row, changes: Partial<Row>): Promise<Row> {
-  await tx.update(longJobs).set(changes).where(ours(row.project_id, row.id))
+  await tx.update(longJobs).set(changes).where(eq(longJobs.id, row.id))
   return { ...row, ...changes }
 }
 
-const record = ({ done, total, failed, ...row }: Row) => ({
+const toResponse = ({ done, total, failed, ...row }: Row) => ({
   id: row.id,
   type: row.type,
   status: row.status,

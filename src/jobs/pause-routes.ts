@@ -6,7 +6,7 @@ import type { Caller } from "../identity/caller"
 import { recordInAccounts } from "../identity/users"
 import { count, flag, text } from "../lib/record-fields"
 import { listInMemory } from "../store/rows"
-import type { QueuePauses, TellPause } from "./holds"
+import type { OnPauseChange, QueuePauses } from "./holds"
 
 const Queue = t.Object(
   {
@@ -74,7 +74,7 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
 
 /** A pause concerns everybody, so each account of the operator records it. */
 const notifyAccounts =
-  (caller: Caller): TellPause =>
+  (caller: Caller): OnPauseChange =>
   async (tx, action, queue) => {
     const entry = { action, target: { type: "queue", id: queue } }
     if (caller.user_id) await recordInAccounts(tx, caller.user_id, caller, entry)

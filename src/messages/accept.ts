@@ -31,7 +31,7 @@ import type { ChannelName, Envelope } from "./tables"
 export interface MessageEntry {
   message: messages.NewMessage
   /** Of an account that is not active. */
-  standing?: SendingCaller | undefined
+  restricted?: SendingCaller | undefined
   allowance: (QuotaAllowance & { sends_per_second: number | null }) | null
   /** What its project may store; absent for mail of the instance itself. */
   share?: StoredShare
@@ -119,7 +119,7 @@ async function refuseByStatus(
   mode: AcceptMode,
   refused: Map<MessageEntry, ApiError>,
 ) {
-  const left = list.filter((entry) => entry.standing && !refused.has(entry))
+  const left = list.filter((entry) => entry.restricted && !refused.has(entry))
   const [first] = left
   if (!first) return
   for (const entry of left) {
@@ -132,10 +132,12 @@ async function refuseByStatus(
 }
 
 /** Neither codes and links nor mail that stays in the sandbox are throttled. */
-function statusRefusal({ message, standing }: MessageEntry, drawn_id: string) {
-  if (!standing) return undefined
+function statusRefusal({ message, restricted }: MessageEntry, drawn_id: string) {
+  if (!restricted) return undefined
   const is_exempt = message.stream === "auth" || message.sandbox
-  return frozenRefusal(standing) ?? (is_exempt ? undefined : throttledRefusal(standing, drawn_id))
+  return (
+    frozenRefusal(restricted) ?? (is_exempt ? undefined : throttledRefusal(restricted, drawn_id))
+  )
 }
 
 const bucketName = ({ message: { project_id, channel } }: CountedEntry) =>
@@ -195,7 +197,7 @@ function usageOf(entry: CountedEntry) {
 export const entryOf = (message: messages.NewMessage, caller: Caller): MessageEntry => ({
   message,
   asking: asksAudience(message) ? caller.project_settings : undefined,
-  standing: caller.sending_status === "active" ? undefined : caller,
+  restricted: caller.sending_status === "active" ? undefined : caller,
   allowance: message.sandbox ? null : allowanceOf(caller, message.channel),
   share: storedShareOf(caller, message.project_id),
 })

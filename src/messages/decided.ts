@@ -121,21 +121,23 @@ const NOTHING: Pick<Envelope, "topic" | "ignores_preferences"> = {}
  * The same question once more before a message leaves, by what is true now. Messages that are handled
  * together ask together. Ask it only of those that `asksAudience` names.
  */
-export const decidedAgain = gathered<Message, MessageDecision | undefined>(async (db, messages) => {
-  const answers = new Map<Message, MessageDecision>()
-  for (const [id, ours] of Map.groupBy(messages, ({ project_id }) => project_id)) {
-    const settings = await settingsOf(db, id)
-    const members = await heirsIncluded(db, id, subscribersOf(ours))
-    const decisions = await decisionsOf(db, { id, settings }, ours, members, (place) => ({
-      message_id: ours[place]?.id ?? newId(),
-    }))
-    for (const [at, message] of ours.entries()) {
-      const decision = decisions[at]
-      if (decision) answers.set(message, decision)
+export const decidedAtSend = gathered<Message, MessageDecision | undefined>(
+  async (db, messages) => {
+    const answers = new Map<Message, MessageDecision>()
+    for (const [id, ours] of Map.groupBy(messages, ({ project_id }) => project_id)) {
+      const settings = await settingsOf(db, id)
+      const members = await heirsIncluded(db, id, subscribersOf(ours))
+      const decisions = await decisionsOf(db, { id, settings }, ours, members, (place) => ({
+        message_id: ours[place]?.id ?? newId(),
+      }))
+      for (const [at, message] of ours.entries()) {
+        const decision = decisions[at]
+        if (decision) answers.set(message, decision)
+      }
     }
-  }
-  return messages.map((message) => answers.get(message))
-})
+    return messages.map((message) => answers.get(message))
+  },
+)
 
 /** How old the answers may be where other nodes change the tables, too. */
 const TRUSTED_MS = 1000
@@ -188,7 +190,7 @@ export async function rescheduled(
   message: Message,
 ): Promise<Pick<Message, "scheduled_at"> & Partial<Pick<Message, "envelope">>> {
   const { scheduled_at, envelope } = message
-  const decision = asksAudience(message) ? await decidedAgain(tx, message) : undefined
+  const decision = asksAudience(message) ? await decidedAtSend(tx, message) : undefined
   if (!decision) return { scheduled_at }
   const { is_allowed, deferred_until } = decision
   const known = is_allowed ? decision : envelope?.decision // the earlier one, but for its time

@@ -129,7 +129,7 @@ export function watch(db: Reader, watcher: (activity: MessageActivity) => void):
 export function announce(tx: Tx, message: Announced, event_type: string | null) {
   if (watchersOf(tx).size === 0) return
   const told = activityOf(message, event_type)
-  tx.afterCommit(() => tell(tx, told))
+  tx.afterCommit(() => notifyWatchers(tx, told))
 }
 
 /** Tells the watchers of claims, or of their release: nothing is written of these. */
@@ -138,7 +138,7 @@ export function announceStatus(db: Reader, messages: Announced[], status: "queue
   for (const message of messages) {
     if (!isOpen(message.status)) continue
     const state = status === "sending" ? LEASED : READY
-    tell(db, activityOf({ ...message, status, state }, null))
+    notifyWatchers(db, activityOf({ ...message, status, state }, null))
   }
 }
 
@@ -150,7 +150,7 @@ function activityOf(message: Announced, event_type: string | null): MessageActiv
   return { ...told, at: now(), event_type, elapsed_ms }
 }
 
-export function tell(db: Reader, activity: MessageActivity) {
+export function notifyWatchers(db: Reader, activity: MessageActivity) {
   for (const watcher of watchersOf(db)) {
     try {
       watcher(activity)

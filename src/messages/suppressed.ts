@@ -20,7 +20,7 @@ import {
   suppressedAmong,
 } from "../suppressions/look-up"
 import type { SuppressionChannel, SuppressionRow } from "../suppressions/tables"
-import { decidedAgain, QUIET_HOURS, refusalOf } from "./decided"
+import { decidedAtSend, QUIET_HOURS, refusalOf } from "./decided"
 import type { NewMessage } from "./pipeline"
 import { addressOf, isOpen, type Message, OWN_SOURCE } from "./status-changes"
 import type { Addressed, LeftOut, Recipient } from "./tables"
@@ -197,7 +197,7 @@ export async function audienceObstacle(
   message: Message,
   { name, schedule }: Pick<Provider, "name" | "schedule">,
 ): Promise<Outcome | undefined> {
-  const decision = await decidedAgain(db, message)
+  const decision = await decidedAtSend(db, message)
   if (!decision || decision.row === SUPPRESSED_ROW) return undefined
   const { is_allowed, deferred_until } = decision
   if (deferred_until) {

@@ -13,8 +13,8 @@ import { requestLog } from "./tables"
 export interface AnsweredRequest {
   request_id: string
   project_id: string | null
-  /** The caller is not known to us: strangers may not fill our disk. */
-  is_stranger: boolean
+  /** The caller is not known to us: anonymous ones may not fill our disk. */
+  is_anonymous: boolean
   key_id: string | null
   method: string
   path: string
@@ -26,7 +26,7 @@ export interface AnsweredRequest {
 
 const AT_ONCE = 250
 const MOST_WAITING = 20_000
-const STRANGERS_PER_FLUSH = 10
+const ANONYMOUS_PER_FLUSH = 10
 
 /** Two thousand a second. Each costs as much as a twentieth of accepting an email. */
 const SUCCESSES_PER_FLUSH = 1000
@@ -44,7 +44,7 @@ interface RequestLogOptions {
  */
 export class RequestLog {
   readonly #behind: WriteBehind<typeof requestLog.$inferInsert>
-  #strangers = 0
+  #anonymous = 0
   #successes = 0
 
   constructor({ store, hasRoom }: RequestLogOptions) {
@@ -55,8 +55,8 @@ export class RequestLog {
     })
   }
 
-  add({ is_stranger, path, ...answered }: AnsweredRequest) {
-    if (is_stranger && ++this.#strangers > STRANGERS_PER_FLUSH) return
+  add({ is_anonymous, path, ...answered }: AnsweredRequest) {
+    if (is_anonymous && ++this.#anonymous > ANONYMOUS_PER_FLUSH) return
     if (answered.status < 400 && ++this.#successes > SUCCESSES_PER_FLUSH) this.#behind.lose(1)
     else if (this.#behind.admit()) {
       const id = newId()
@@ -71,7 +71,7 @@ export class RequestLog {
   flush = (): Promise<void> => this.#begin(this.#behind.flush())
 
   #begin(writing: Promise<void>): Promise<void> {
-    this.#strangers = 0
+    this.#anonymous = 0
     this.#successes = 0
     return writing
   }

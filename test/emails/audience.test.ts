@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { eq, inArray } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
 import { now, secondsFromNow } from "../../src/core/time"
-import { decidedAgain } from "../../src/messages/decided"
+import { decidedAtSend } from "../../src/messages/decided"
 import { messages } from "../../src/messages/tables"
 import { categories, subscribers } from "../../src/subscribers/tables"
 import { suppress } from "../../src/suppressions/suppressions"
@@ -229,7 +229,7 @@ describe("a recipient that does not want it", () => {
       .where(inArray(messages.id, ids))
     const merged = await project.post(`/v1/subscribers/${heir}/merge`, { from_id: id })
     expect(merged.status).toBe(200)
-    const decisions = claimed.map((message) => decidedAgain(service.store.read, message))
+    const decisions = claimed.map((message) => decidedAtSend(service.store.read, message))
     const allowed = (await Promise.all(decisions)).map((decision) => decision?.is_allowed)
     expect(allowed.toSorted()).toEqual([false, true])
     await deliverAll(service)

@@ -1,5 +1,5 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
-import { tell } from "../../src/messages/status-changes"
+import { notifyWatchers } from "../../src/messages/status-changes"
 import { quietLog } from "../harness/quiet"
 import { type TestProject, testService } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
@@ -107,7 +107,7 @@ test("every connection gets each change of a message, in order", async () => {
   const project = await service.project()
   const sockets = await Promise.all(upTo(4).map(() => dial(url, "", project)))
   for (const n of upTo(500)) {
-    tell(service.store.read, {
+    notifyWatchers(service.store.read, {
       id: `m${n}`,
       project_id: project.project_id,
       channel: "email",

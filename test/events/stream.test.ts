@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test"
 import * as feed from "../../src/events/feed"
 import { SOCKETS_PER_PROJECT } from "../../src/http/sockets"
 import * as apiKeys from "../../src/identity/api-keys"
-import { tell } from "../../src/messages/status-changes"
+import { notifyWatchers } from "../../src/messages/status-changes"
 import { seat } from "../../src/tenancy/accounts"
 import { team } from "../harness/people"
 import { quietLog } from "../harness/quiet"
@@ -145,7 +145,7 @@ describe("what is told", () => {
     using socket = await dial(url, "", ours)
     using other = await dial(url, "", theirs)
     const activity = activityOf(ours)
-    tell(service.store.read, activity)
+    notifyWatchers(service.store.read, activity)
     expect(await socket.next(({ type }) => type === "message")).toEqual({
       type: "message",
       message: activity,
@@ -163,7 +163,7 @@ describe("what is told", () => {
     const begun = performance.now()
     for (let n = 0; n < 600; n += 3) {
       await notifyEvents(service.store, project, ["email.sent", "email.delivered", "sms.sent"], n)
-      tell(service.store.read, activityOf(project))
+      notifyWatchers(service.store.read, activityOf(project))
     }
     await newest.next(({ event }) => event?.data.n === 598)
     const passed_ms = performance.now() - begun

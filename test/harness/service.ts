@@ -177,7 +177,7 @@ export async function testService(options: ServiceOptions = {}) {
   const { health, watching, open_providers } = parts
   const loop = composed.loops.at(-1)
   if (!loop) throw new Error("there is no loop of webhooks")
-  const unwatch = [watching.start(), watch(store.read, (activity) => watching.tell(activity))]
+  const unwatch = [watching.start(), watch(store.read, (activity) => watching.notify(activity))]
   const app = watched(createApp(parts) as unknown as Elysia)
   const stops: (() => Promise<void> | void)[] = []
 

@@ -4,7 +4,7 @@ import { secondsFromNow } from "../../src/core/time"
 import { projectCaller } from "../../src/identity/project-caller"
 import type { JobRow } from "../../src/jobs/jobs"
 import { jobs } from "../../src/jobs/tables"
-import { decidedAgain } from "../../src/messages/decided"
+import { decidedAtSend } from "../../src/messages/decided"
 import { messages } from "../../src/messages/tables"
 import { mergeSubscribers } from "../../src/operations/merge-subscribers"
 import { moveRest, subscriberMerged } from "../../src/operations/merged-messages"
@@ -131,16 +131,16 @@ describe("a merge of a subscriber with many messages", () => {
     expect(left).toHaveLength(20)
     const [waiting] = left
     if (!waiting) throw new Error("all were moved")
-    expect(await decidedAgain(store.read, waiting)).toMatchObject({ is_allowed: true })
+    expect(await decidedAtSend(store.read, waiting)).toMatchObject({ is_allowed: true })
     const again = await project.post(`/v1/emails/${waiting.id}/resend`, {})
     const { data } = (await project.get(`/v1/emails/${again.body.id}`)).body
     expect(data.subscriber_id).toBe(into.id)
     await project.post(path(into.id, "/unsubscribe"), { channel: "email" })
-    expect(await decidedAgain(store.read, waiting)).toMatchObject({ reason: "unsubscribed" })
+    expect(await decidedAtSend(store.read, waiting)).toMatchObject({ reason: "unsubscribed" })
 
     await runAll(await jobsOf(project))
     expect(await exported()).toEqual([...before, again.body.id])
-    expect(await decidedAgain(store.read, waiting)).toMatchObject({ reason: "unsubscribed" })
+    expect(await decidedAtSend(store.read, waiting)).toMatchObject({ reason: "unsubscribed" })
   })
 
   test("is whole or not at all where its subscriber is erased at the same time", async () => {

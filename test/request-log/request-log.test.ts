@@ -28,7 +28,7 @@ const { requests } = service.parts
 const note = (more: Partial<AnsweredRequest> = {}): AnsweredRequest => ({
   request_id: "req_1",
   project_id: idFor("p"),
-  is_stranger: false,
+  is_anonymous: false,
   key_id: null,
   method: "GET",
   path: "/v1/emails",
@@ -145,7 +145,7 @@ test("the token of a callback's address is not in it, whatever the answer was", 
 test("strangers cannot fill it", async () => {
   await using it = await testStore()
   const log = new RequestLog({ store: it.store, hasRoom: () => true })
-  for (let n = 0; n < 1000; n++) log.add(note({ is_stranger: true, project_id: null }))
+  for (let n = 0; n < 1000; n++) log.add(note({ is_anonymous: true, project_id: null }))
   await log.flush()
   expect(await rowsOf(it)).toHaveLength(10)
 })

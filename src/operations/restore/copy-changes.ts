@@ -9,8 +9,7 @@ import {
   passwordResets,
   refreshTokens,
 } from "../../identity/tables"
-import { heldCount } from "../../jobs/holds"
-import { holdOpenWork } from "../../jobs/restore-hold"
+import { heldCount, holdOpenWork } from "../../jobs/holds"
 import { nodes } from "../../jobs/tables"
 import { RESTORE_HOLD } from "../../jobs/work-item"
 import * as instanceValues from "../../store/instance-values"
