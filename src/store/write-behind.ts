@@ -40,8 +40,8 @@ export class WriteBehind<Entry> {
   #lost = 0
   #told_at = Number.NEGATIVE_INFINITY
   #writing: Promise<void> | undefined
-  /** Somebody waits until everything is written. */
-  #is_ending = false
+  /** How many wait until everything is written. */
+  #hurried = 0
 
   constructor(options: WriteBehindOptions<Entry>) {
     this.#options = options
@@ -76,10 +76,10 @@ export class WriteBehind<Entry> {
 
   /** Resolves when everything that waits is written, or lost. */
   async flush(): Promise<void> {
-    this.#is_ending = true
+    this.#hurried += 1
     while (this.#writing) await this.#writing // it began before the last of these came
     await this.#writeOnce(0)
-    this.#is_ending = false
+    this.#hurried -= 1
   }
 
   #writeOnce(age_ms: number): Promise<void> {
@@ -93,7 +93,7 @@ export class WriteBehind<Entry> {
     for (const group of this.#groupsOf(this.#take(age_ms))) {
       const begun = monotonic()
       await this.#writeGroup(group)
-      if (this.#is_ending) await nextTurn()
+      if (this.#hurried > 0) await nextTurn()
       else await sleep(Math.min(REST * (monotonic() - begun), MOST_REST_MS))
     }
     if (this.#lost === 0 || monotonic() - this.#told_at < WARN_MILLISECONDS) return
