@@ -297,6 +297,10 @@ const GONE: [string, RegExp][] = [
     "a second list of members, or an answer that repeats the fields of its schema",
     /^src\/tenancy\/project-members\.ts$|\b(user|project|account|invitation|apiKey|session)Record\b/,
   ],
+  [
+    "parts of the reputation of an account that have a file of their own",
+    /reputation\/(window|freeze|forecast)\b/,
+  ],
   ["a second way to lock a project", /\bholdProject\b/],
   ["rows of counts that are added up before `adder` does so", /\b(bumpEach|shardOf)\b/],
   ["a template is validated", /judge-template|JudgedTemplate/],

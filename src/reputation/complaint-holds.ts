@@ -15,8 +15,7 @@ import { type CountedName, complainedOf, countsOf, hourOf, KEPT_HOURS } from "./
 import { reputationAlert } from "./owner-mail"
 import { ratesOf } from "./sending-status"
 import { complaintHolds } from "./tables"
-import { firstHour, type Thresholds, thresholds } from "./thresholds"
-import { less, windowStart } from "./window"
+import { firstHour, less, type Thresholds, thresholds, windowStart } from "./thresholds"
 
 /** The reason of a message that waits because people complained about its tag or template. */
 export const HELD_BY_COMPLAINTS = "held_by_complaints"

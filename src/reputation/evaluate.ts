@@ -1,6 +1,7 @@
 import { eq } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { settings } from "../core/config"
+import { fail } from "../core/errors"
 import { log } from "../core/log"
 import { isoFrom, millis, millisFrom } from "../core/time"
 import { emitAll } from "../events/emit"
@@ -8,10 +9,11 @@ import type { AccountReputation } from "../identity/account-reputation"
 import type { SendingStatus } from "../identity/tables"
 import { accounts } from "../identity/tables"
 import { enqueue } from "../jobs/jobs"
+import { rowForUpdate } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import * as tenancy from "../tenancy/accounts"
-import { active } from "../tenancy/projects"
-import { addUp, type CountedHour, hourOf, hoursOf, KEPT_HOURS, NONE } from "./hour-counts"
+import { active, INSTANCE_SLUG } from "../tenancy/projects"
+import { type CountedHour, hourOf, hoursOf, KEPT_HOURS, sumOf } from "./hour-counts"
 import { reputationAlert } from "./owner-mail"
 import {
   type AccountStanding,
@@ -20,8 +22,7 @@ import {
   type Readings,
   type StatusDecision,
 } from "./sending-status"
-import { type Thresholds, thresholds } from "./thresholds"
-import { less, windowStart } from "./window"
+import { less, type Thresholds, thresholds, windowStart } from "./thresholds"
 
 /** Before an hour is unusual, mail must be this much older. */
 const HISTORY_HOURS = 24
@@ -47,9 +48,7 @@ export async function read(
 ): Promise<ReputationReadings> {
   const start = windowStart(account.reputation, limits, at_ms)
   const hours = await hoursOf(db, account.id, start.hour)
-  const sum = { ...NONE }
-  for (const hour of hours) addUp(sum, hour)
-  const counts = less(sum, start.base)
+  const counts = less(sumOf(hours), start.base)
   const hour_sent = hours.find(({ hour }) => hour === hourOf(at_ms))?.sent ?? 0
   const is_much = hour_sent > limits.throttled.hour_sent * limits.recovery.share
   const is_asked = is_much || account.reputation?.cause === "hour_sent"
@@ -151,7 +150,7 @@ interface StatusReason {
 }
 
 /** The account is held by the caller. Tells its projects, the audit log and its owners. */
-export async function changeStatus(
+async function changeStatus(
   tx: Tx,
   before: AccountRow,
   to: SendingStatus,
@@ -189,4 +188,41 @@ const record = audit.recorder("account")
 function verbOf({ sending_status }: AccountRow, to: SendingStatus): string {
   if (to !== "active") return to
   return sending_status === "frozen" ? "unfrozen" : "unthrottled"
+}
+
+/** Stops all sending of an account. Throws 404, and 409 where it is frozen already. */
+export async function freeze(tx: Tx, account_id: string, reason: string, by: audit.By) {
+  const before = await namedForUpdate(tx, account_id)
+  if (before.sending_status === "frozen") {
+    const details = { reason: "frozen", id: account_id }
+    fail("conflict", "This account is frozen already.", details)
+  }
+  const { reputation } = standingOf(before)
+  const changes = { cause: "operator", rejected_share: 1, below_since: null, warned: null } as const
+  const frozen = { ...reputation, ...changes, changed_at: isoFrom(millis()) }
+  return changeStatus(tx, before, "frozen", { reputation: frozen, reason, by })
+}
+
+/**
+ * Lets a frozen account send again. Its window begins now: what was counted before counts no more.
+ * Throws 404, and 409 where it is not frozen. The audit log keeps the reason.
+ */
+export async function unfreeze(tx: Tx, account_id: string, why: string, by: audit.By) {
+  const before = await namedForUpdate(tx, account_id)
+  if (before.sending_status !== "frozen") {
+    const text = `This account is ${before.sending_status}, not frozen. A throttled account becomes active by itself.`
+    fail("conflict", text, { reason: "not_frozen", id: account_id })
+  }
+  const at_ms = millis()
+  const base = sumOf(await hoursOf(tx, account_id, hourOf(at_ms)))
+  const window_start = isoFrom(at_ms)
+  const reputation = { ...BLANK, window_start, base, changed_at: window_start }
+  return changeStatus(tx, before, "active", { reputation, reason: null, why, by })
+}
+
+/** Not the account of the instance itself, which no route names. */
+async function namedForUpdate(tx: Tx, account_id: string): Promise<AccountRow> {
+  const account = await rowForUpdate(tx, accounts, account_id)
+  const is_hidden = account === undefined || account.slug === INSTANCE_SLUG
+  return is_hidden ? tenancy.find(tx, "") : account
 }

@@ -1,4 +1,4 @@
-import { and, type Column, eq, gt, gte, inArray, lt, type SQL, sql } from "drizzle-orm"
+import { and, type Column, eq, gt, gte, inArray, lt, sql } from "drizzle-orm"
 import { millis } from "../core/time"
 import type { ReputationCounts } from "../identity/account-reputation"
 import { perStore } from "../store/cached"
@@ -15,6 +15,14 @@ export const KEPT_HOURS = 30 * 24
 const SHARDS = 8
 
 export const NONE: ReputationCounts = { sent: 0, delivered: 0, bounced: 0, complained: 0 }
+
+/** Counts that are made name by name. */
+export const eachCount = (make: (name: keyof ReputationCounts) => number): ReputationCounts => ({
+  sent: make("sent"),
+  delivered: make("delivered"),
+  bounced: make("bounced"),
+  complained: make("complained"),
+})
 
 export const hourOf = (epoch_ms: number): number => Math.floor(epoch_ms / HOUR_MILLISECONDS)
 
@@ -93,13 +101,8 @@ class KnownNames {
 
 const knownNames = perStore(() => new KnownNames())
 
-/** Adds the second to the first. */
-export function addUp(sum: ReputationCounts, more: ReputationCounts) {
-  sum.sent += more.sent
-  sum.delivered += more.delivered
-  sum.bounced += more.bounced
-  sum.complained += more.complained
-}
+export const sumOf = (list: ReputationCounts[]): ReputationCounts =>
+  eachCount((name) => list.reduce((sum, one) => sum + one[name], 0))
 
 const addTo = adder(
   reputationHours,
@@ -181,17 +184,17 @@ export async function countsOf(db: Reader, one: CountedName, since: number) {
   const [row] = await db
     .select(sums)
     .from(reputationHours)
-    .where(and(isOf(one), gte(hour, since)))
-  return row ?? { ...NONE }
+    .where(
+      and(
+        eq(account_id, one.account_id),
+        eq(dimension, one.dimension),
+        eq(name, one.name),
+        eq(project_id, one.project_id),
+        gte(hour, since),
+      ),
+    )
+  return row ?? NONE
 }
-
-const isOf = (one: CountedName): SQL | undefined =>
-  and(
-    eq(account_id, one.account_id),
-    eq(dimension, one.dimension),
-    eq(name, one.name),
-    eq(project_id, one.project_id),
-  )
 
 /** The tags and templates of an account about which somebody complained since the given hour. */
 export const complainedOf = (db: Reader, account: string, since: number) =>

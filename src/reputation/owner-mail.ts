@@ -64,21 +64,21 @@ const WORDS: Record<AlertKind, Words> = {
     "no emails are accepted",
     "Belfry rejects all new sends with 403 account_frozen. Only the operator of this instance can lift this.",
   ],
-  throttled_soon: () => {
-    const { throttled } = thresholds()
-    const limit = `${percentText(throttled.bounce_rate)} bounces or ${percentText(throttled.complaint_rate)} complaints`
-    return [
-      "the rates are close to a limit",
-      `At ${limit}, Belfry begins to reject a part of new sends.`,
-    ]
-  },
-  frozen_soon: () => {
-    const { frozen } = thresholds()
-    const limit = `${percentText(frozen.bounce_rate)} bounces or ${percentText(frozen.complaint_rate)} complaints`
-    return ["the account is close to being frozen", `At ${limit}, Belfry rejects all new sends.`]
-  },
+  throttled_soon: () => [
+    "the rates are close to a limit",
+    `At ${limitOf("throttled")}, Belfry begins to reject a part of new sends.`,
+  ],
+  frozen_soon: () => [
+    "the account is close to being frozen",
+    `At ${limitOf("frozen")}, Belfry rejects all new sends.`,
+  ],
   held: ({ name }) => [
     `mail with ${name} waits`,
     `Too many people reported this mail as spam. Messages with ${name} are accepted and wait. "belfry reputation release" sends them.`,
   ],
+}
+
+function limitOf(step: "throttled" | "frozen"): string {
+  const { bounce_rate, complaint_rate } = thresholds()[step]
+  return `${percentText(bounce_rate)} bounces or ${percentText(complaint_rate)} complaints`
 }

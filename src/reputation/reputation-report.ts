@@ -2,16 +2,24 @@ import { settings } from "../core/config"
 import { isoFrom, millis } from "../core/time"
 import type { ReputationCounts } from "../identity/account-reputation"
 import { sendingStatusOf } from "../identity/caller"
+import type { SendingStatus } from "../identity/tables"
 import { type AnyWorkRows, heldCount } from "../jobs/holds"
 import { readHeavy } from "../store/heavy-reads"
 import type { HeavyRead, Reader } from "../store/store"
 import { find } from "../tenancy/accounts"
 import { type ComplaintHold, heldOf, holdName } from "./complaint-holds"
 import { read, standingOf, usualHour } from "./evaluate"
-import { forecast } from "./forecast"
-import { addUp, byName, type CountedHour, hourOf, hoursOf, NONE, startOfHour } from "./hour-counts"
-import { ratesOf, statusOfRates, warningOf } from "./sending-status"
-import { firstHour, type Thresholds, thresholds } from "./thresholds"
+import {
+  byName,
+  type CountedHour,
+  eachCount,
+  hourOf,
+  hoursOf,
+  startOfHour,
+  sumOf,
+} from "./hour-counts"
+import { type AccountStanding, decide, ratesOf, statusOfRates, warningOf } from "./sending-status"
+import { firstHour, less, type Thresholds, thresholds } from "./thresholds"
 
 const DAY_HOURS = 24
 const HISTORY_DAYS = 30
@@ -107,8 +115,83 @@ async function history(db: Reader, account_id: string, at_ms: number) {
 }
 
 function dayOf(day: number, hours: CountedHour[] = []) {
-  const sum = { ...NONE }
-  for (const hour of hours) addUp(sum, hour)
+  const sum = sumOf(hours)
   const date = isoFrom(startOfHour(day * DAY_HOURS)).slice(0, "YYYY-MM-DD".length)
   return { date, sent: sum.sent, ...ratesOf(sum) }
+}
+
+/** How far ahead is looked. */
+const HORIZON_HOURS = 7 * DAY_HOURS
+
+export interface Forecast {
+  /** The next sending status, if mail goes on as in the last day; null where it stays. */
+  status: SendingStatus | null
+  /** The first hour in which it holds. */
+  expected_at: string | null
+  /** Of the window, by then or at the end of the days that are looked at. */
+  bounce_rate: number
+  complaint_rate: number
+  /** More bounces and complaints, all at once, that the next worse status would need; null after the last. */
+  bounces_left: number | null
+  complaints_left: number | null
+}
+
+interface Foreseen extends AccountStanding {
+  /** Since the begin of the window; oldest first. */
+  hours: CountedHour[]
+  /** Of the window. */
+  counts: ReputationCounts
+  base: ReputationCounts | null
+}
+
+/** What comes of an account that goes on as in the last 24 hours, hour by hour, for seven days. */
+export function forecast(seen: Foreseen, limits: Thresholds, at_ms: number): Forecast {
+  const left = leftOf(seen, limits)
+  const present = hourOf(at_ms)
+  const usual = perHour(seen.hours, present)
+  let standing: AccountStanding = seen
+  for (let ahead = 1; ahead <= HORIZON_HOURS; ahead++) {
+    const at = startOfHour(present + ahead)
+    const counts = windowAt(seen, usual, { at, present, limits })
+    const decision = decide(standing, { counts, hour_sent: 0, usual_hour: null }, limits, at)
+    standing = decision
+    if (decision.status === seen.status && ahead < HORIZON_HOURS) continue
+    const { bounce_rate, complaint_rate } = decision.reputation
+    const is_other = decision.status !== seen.status
+    const status = is_other ? decision.status : null
+    const expected_at = is_other ? isoFrom(at) : null
+    return { status, expected_at, bounce_rate, complaint_rate, ...left }
+  }
+  throw new Error("a forecast looks at no hour")
+}
+
+/** The mean of the last day. */
+function perHour(hours: CountedHour[], present: number): ReputationCounts {
+  const sum = sumOf(hours.filter(({ hour }) => hour > present - DAY_HOURS))
+  return eachCount((name) => sum[name] / DAY_HOURS)
+}
+
+/** What the window will hold then: the hours that are still in it, and hours like those of the last day. */
+function windowAt(
+  { hours, base }: Foreseen,
+  usual: ReputationCounts,
+  { at, present, limits }: { at: number; present: number; limits: Thresholds },
+) {
+  const first = firstHour(at, limits.window_ms)
+  const sum = sumOf(hours.filter(({ hour }) => hour >= first))
+  const known = (hours[0]?.hour ?? 0) >= first ? less(sum, base) : sum
+  const more = hourOf(at) - Math.max(present, first - 1)
+  return eachCount((name) => known[name] + more * usual[name])
+}
+
+/** How many more the next step takes, each of which is a sent email, too. */
+function leftOf({ status, counts }: Foreseen, limits: Thresholds) {
+  if (status === "frozen") return { bounces_left: null, complaints_left: null }
+  const step = limits[status === "active" ? "throttled" : "frozen"]
+  const bounces =
+    (step.bounce_rate * counts.sent - counts.bounced) / Math.max(1e-9, 1 - step.bounce_rate)
+  const fills = step.min_sent - counts.sent // all of them bounces: the fewest that can reach the least number
+  const complaints = step.complaint_rate * Math.max(counts.sent, step.min_sent) - counts.complained
+  const up = (value: number) => Math.max(0, Math.ceil(value - 1e-9))
+  return { bounces_left: up(Math.max(bounces, fills)), complaints_left: up(complaints) }
 }

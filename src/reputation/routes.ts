@@ -8,7 +8,7 @@ import type { Store, Tx } from "../store/store"
 import { type AccountRow, toResponse } from "../tenancy/accounts"
 import { Account } from "../tenancy/schemas"
 import { release } from "./complaint-holds"
-import { freeze, unfreeze } from "./freeze"
+import { freeze, unfreeze } from "./evaluate"
 import { report } from "./reputation-report"
 import { Released, Reputation } from "./schemas"
 

@@ -1,7 +1,9 @@
 import { settings } from "../core/config"
-import { hourOf } from "./hour-counts"
+import { millisFrom } from "../core/time"
+import type { ReputationCounts } from "../identity/account-reputation"
+import { eachCount, hourOf } from "./hour-counts"
 
-const HOUR_MILLISECONDS = 3_600_000
+const HOUR_MS = 3_600_000
 
 /** The numbers of one step. Rates are shares, 0 to 1. */
 interface StepThresholds {
@@ -28,29 +30,27 @@ export interface Thresholds {
 /** As the operator set them; they may change while the server runs. */
 export function thresholds(): Thresholds {
   const own = settings()
-  const shareOf = (percent: number) => percent / 100
+  const rates = (step: "throttle" | "freeze") => ({
+    min_sent: own[`reputation.${step}.min_sent`],
+    bounce_rate: own[`reputation.${step}.bounce_percent`] / 100,
+    complaint_rate: own[`reputation.${step}.complaint_percent`] / 100,
+  })
   return {
     window_ms: own["reputation.window"],
     throttled: {
-      min_sent: own["reputation.throttle.min_sent"],
-      bounce_rate: shareOf(own["reputation.throttle.bounce_percent"]),
-      complaint_rate: shareOf(own["reputation.throttle.complaint_percent"]),
+      ...rates("throttle"),
       hour_sent: own["reputation.throttle.hour_sent"],
       hour_factor: own["reputation.throttle.hour_factor"],
-      least_share: shareOf(own["reputation.throttle.least_percent"]),
-      most_share: shareOf(own["reputation.throttle.most_percent"]),
+      least_share: own["reputation.throttle.least_percent"] / 100,
+      most_share: own["reputation.throttle.most_percent"] / 100,
     },
-    frozen: {
-      min_sent: own["reputation.freeze.min_sent"],
-      bounce_rate: shareOf(own["reputation.freeze.bounce_percent"]),
-      complaint_rate: shareOf(own["reputation.freeze.complaint_percent"]),
-    },
+    frozen: rates("freeze"),
     held: {
       min_sent: own["reputation.hold.min_sent"],
-      complaint_rate: shareOf(own["reputation.hold.complaint_percent"]),
+      complaint_rate: own["reputation.hold.complaint_percent"] / 100,
     },
     recovery: {
-      share: shareOf(own["reputation.recovery.percent"]),
+      share: own["reputation.recovery.percent"] / 100,
       after_ms: own["reputation.recovery.after"],
     },
   }
@@ -58,11 +58,11 @@ export function thresholds(): Thresholds {
 
 /** The first hour of the window that ends now: whole hours, the present one included. */
 export const firstHour = (at_ms: number, window_ms: number): number =>
-  hourOf(at_ms) + 1 - Math.ceil(window_ms / HOUR_MILLISECONDS)
+  hourOf(at_ms) + 1 - Math.ceil(window_ms / HOUR_MS)
 
 /** `7d`, or `36h` where it is no number of days. */
 export const windowText = (window_ms: number): string => {
-  const hours = Math.ceil(window_ms / HOUR_MILLISECONDS)
+  const hours = Math.ceil(window_ms / HOUR_MS)
   return hours % 24 === 0 ? `${hours / 24}d` : `${hours}h`
 }
 
@@ -71,4 +71,25 @@ export function percentText(share: number): string {
   const percent = share * 100
   const rounded = percent >= 1 ? Math.round(percent * 10) / 10 : Number(percent.toPrecision(2))
   return `${rounded}%`
+}
+
+/**
+ * The hour in which the window of an account, tag or template begins, and what was counted in it before: a
+ * lifted freeze or a release begins it anew.
+ */
+export function windowStart(
+  begun: { window_start: string | null; base: ReputationCounts | null } | null,
+  { window_ms }: Thresholds,
+  at_ms: number,
+) {
+  const hour = firstHour(at_ms, window_ms)
+  if (!begun?.window_start) return { hour, base: null }
+  const own = hourOf(millisFrom(begun.window_start))
+  return own >= hour ? { hour: own, base: begun.base } : { hour, base: null }
+}
+
+/** What was counted beside the base. No number becomes negative. */
+export function less(all: ReputationCounts, base: ReputationCounts | null): ReputationCounts {
+  if (base === null) return all
+  return eachCount((name) => Math.max(0, all[name] - base[name]))
 }

@@ -266,23 +266,20 @@ const NO_HITS: Omit<TrackingRow, "message_id"> = {
   recent: [],
 }
 
+const { id, account_id, project_id, channel, recipients, tags, metadata, subject } = messages
+const { sent_at, delivered_at, created_at } = messages
+
+/** The columns that hits and their events need. */
+const NEEDED = {
+  ...{ id, account_id, project_id, channel, recipients, tags, metadata, subject },
+  ...{ sent_at, delivered_at, created_at },
+}
+
 /** Held, so that the retention deletes none of them before its hits are written. */
 const findMessages = prepared({ ids: idList }, (tx: Tx, slot) =>
   forShare(
     tx
-      .select({
-        id: messages.id,
-        account_id: messages.account_id,
-        project_id: messages.project_id,
-        channel: messages.channel,
-        recipients: messages.recipients,
-        tags: messages.tags,
-        metadata: messages.metadata,
-        subject: messages.subject,
-        sent_at: messages.sent_at,
-        delivered_at: messages.delivered_at,
-        created_at: messages.created_at,
-      })
+      .select(NEEDED)
       .from(messages)
       .where(and(isAmong(tx, messages.id, slot.ids), eq(messages.channel, "email")))
       .orderBy(messages.id),

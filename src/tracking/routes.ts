@@ -1,4 +1,3 @@
-import type { ApiError } from "../core/errors"
 import { fail } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import type { AnyRoute, Call } from "../http/route"
@@ -45,7 +44,7 @@ export function trackingRoutes({ secrets, hits }: TrackingParts): AnyRoute[] {
       ...row("/t/c/{token}"),
       status: [302],
       summary: "A link that tells of a click, and leads on",
-      page: noLink,
+      page: refusalPage,
       produces: "text/html",
       handle: (call: OfToken) => {
         const found = readClickToken(keys(), call.params.token)
@@ -88,5 +87,3 @@ const redirect = (url: string) =>
 
 /** As it was written, where a header can hold it; else as a browser would ask for it. */
 const locationOf = (url: string) => (/^[!-~]+$/.test(url) ? url : new URL(url).href)
-
-const noLink = (error: ApiError) => refusalPage(error)

@@ -37,57 +37,42 @@ export async function summaries(
 ): Promise<Map<string, HitSummary>> {
   const ids = list.filter(isTracked).map(({ id }) => id)
   if (ids.length === 0) return new Map()
+  const { message_id, open_human: open_count, click_human: click_count } = messageTracking
+  const { opened_at, last_opened_at, clicked_at, last_clicked_at } = messageTracking
+  const counts = { message_id, open_count, click_count }
   const rows = await db
-    .select({
-      message_id: messageTracking.message_id,
-      open_count: messageTracking.open_human,
-      click_count: messageTracking.click_human,
-      opened_at: messageTracking.opened_at,
-      last_opened_at: messageTracking.last_opened_at,
-      clicked_at: messageTracking.clicked_at,
-      last_clicked_at: messageTracking.last_clicked_at,
-    })
+    .select({ ...counts, opened_at, last_opened_at, clicked_at, last_clicked_at })
     .from(messageTracking)
-    .where(inArray(messageTracking.message_id, ids))
+    .where(inArray(message_id, ids))
   return new Map(rows.map(({ message_id, ...summary }) => [message_id, summary]))
 }
 
 /** The statistics of one message (contract 20, section 2). The caller has found it in its project. */
 export async function statistics(db: Reader, { id, envelope }: TrackedMessage) {
   const [row] = await db.select().from(messageTracking).where(eq(messageTracking.message_id, id))
+  const { message_id, link, url, total, unique, human, last_at } = trackingLinks
   const links = await db
-    .select({
-      url: trackingLinks.url,
-      total: trackingLinks.total,
-      unique: trackingLinks.unique,
-      human: trackingLinks.human,
-      last_at: trackingLinks.last_at,
-    })
+    .select({ url, total, unique, human, last_at })
     .from(trackingLinks)
-    .where(eq(trackingLinks.message_id, id))
-    .orderBy(desc(trackingLinks.total), trackingLinks.link)
+    .where(eq(message_id, id))
+    .orderBy(desc(total), link)
     .limit(MOST_LINKS)
   return {
     email_id: id,
     track_opens: envelope?.track?.opens ?? false,
     track_clicks: envelope?.track?.clicks ?? false,
-    opens: {
-      total: row?.open_total ?? 0,
-      unique: row?.open_unique ?? 0,
-      human: row?.open_human ?? 0,
-      machine: row?.open_machine ?? 0,
-      first_at: row?.open_first_at ?? null,
-      last_at: row?.open_last_at ?? null,
-    },
-    clicks: {
-      total: row?.click_total ?? 0,
-      unique: row?.click_unique ?? 0,
-      human: row?.click_human ?? 0,
-      machine: row?.click_machine ?? 0,
-      first_at: row?.click_first_at ?? null,
-      last_at: row?.click_last_at ?? null,
-    },
+    opens: hitsOf(row, "open"),
+    clicks: hitsOf(row, "click"),
     links,
     recent: (row?.recent ?? []).map(({ visitor: _, ...hit }) => hit),
   }
 }
+
+const hitsOf = (row: typeof messageTracking.$inferSelect | undefined, type: "open" | "click") => ({
+  total: row?.[`${type}_total`] ?? 0,
+  unique: row?.[`${type}_unique`] ?? 0,
+  human: row?.[`${type}_human`] ?? 0,
+  machine: row?.[`${type}_machine`] ?? 0,
+  first_at: row?.[`${type}_first_at`] ?? null,
+  last_at: row?.[`${type}_last_at`] ?? null,
+})

@@ -5,7 +5,7 @@ import { events } from "../../src/events/tables"
 import type { ReputationCounts } from "../../src/identity/account-reputation"
 import { feedback, type LateFact } from "../../src/messages/settle"
 import { OWN_SOURCE } from "../../src/messages/status-changes"
-import { addUp, count, hourOf, MOST_NAMES_AN_HOUR, NONE } from "../../src/reputation/hour-counts"
+import { count, hourOf, MOST_NAMES_AN_HOUR, NONE, sumOf } from "../../src/reputation/hour-counts"
 import { reputationHours } from "../../src/reputation/tables"
 import type { Reader } from "../../src/store/store"
 import { idFor } from "../harness/ids"
@@ -21,9 +21,7 @@ async function counted(db: Reader): Promise<Record<string, number[]>> {
   for (const row of await db.select().from(reputationHours)) {
     expect([row.account_id, row.project_id]).toEqual([ACCOUNT, PROJECT])
     const key = `${row.dimension} ${row.name}`.trim()
-    const sum = sums.get(key) ?? { ...NONE }
-    addUp(sum, row)
-    sums.set(key, sum)
+    sums.set(key, sumOf([sums.get(key) ?? NONE, row]))
   }
   const inOrder = [...sums].sort(([a], [b]) => (a < b ? -1 : 1))
   return Object.fromEntries(

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import type { ReputationCounts } from "../../src/identity/account-reputation"
-import { forecast } from "../../src/reputation/forecast"
+import { forecast } from "../../src/reputation/reputation-report"
 import { HOUR, Walk } from "./walk"
 
 const mail = (sent: number, bounced: number, complained = 0): ReputationCounts => ({

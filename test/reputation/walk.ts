@@ -1,5 +1,5 @@
 import type { ReputationCounts } from "../../src/identity/account-reputation"
-import { addUp, hourOf, NONE } from "../../src/reputation/hour-counts"
+import { hourOf, NONE, sumOf } from "../../src/reputation/hour-counts"
 import {
   type AccountStanding,
   BLANK,
@@ -30,16 +30,13 @@ export class Walk {
   /** Counts mail of this moment, without assessing it. */
   count(counts: Partial<ReputationCounts>) {
     const hour = hourOf(this.at_ms)
-    const sum = this.hours.get(hour) ?? { ...NONE }
-    addUp(sum, { ...NONE, ...counts })
+    const sum = sumOf([this.hours.get(hour) ?? NONE, { ...NONE, ...counts }])
     this.hours.set(hour, sum)
   }
 
   get window(): ReputationCounts {
     const first = firstHour(this.at_ms, this.limits.window_ms)
-    const sum = { ...NONE }
-    for (const [hour, counts] of this.hours) if (hour >= first) addUp(sum, counts)
-    return sum
+    return sumOf([...this.hours].flatMap(([hour, counts]) => (hour >= first ? [counts] : [])))
   }
 
   assess(usual_hour: number | null = null): StatusDecision {
