@@ -76,24 +76,45 @@ export const open: Action<object> = async (context) => {
   // What is wrong with address or key is told as by every other command, before the screen is taken.
   const [newest] = (await client.call("GET /v1/emails", { query: { per_page: 1 } })).data
   const begin = await firstCursor(client, newest)
-  const size = [process.stdout.columns || 80, process.stdout.rows || 24] as const
+  process.once("exit", restore)
+  const screen = openScreen((text) => void process.stdout.write(text))
   const { promise: over, resolve: end } = Promise.withResolvers<number>()
-  const screen = { redraw: () => {} } // until the screen is taken
-  const deeds = openActions({
+  const act = openActions({
     client,
     dispatch(news) {
       store.dispatch(news)
-      if (news.is === "notice") ask(store) // a change is to be seen at once
+      if (news.is === "notice") ask() // a change is to be seen at once
     },
     copy: (text) => void process.stdout.write(copying(text)),
-    redraw: () => screen.redraw(),
+    redraw: screen.redraw,
     quit: () => end(exits.done),
   })
-  const store = openStore(initialState(...size, millis(), titleOf(context)), deeds)
+  const size = [process.stdout.columns || 80, process.stdout.rows || 24] as const
+  const store = openStore(initialState(...size, millis(), titleOf(context)), act)
+  /** What is not told by the stream is asked for, as far as it is on the screen. */
+  const ask = () => {
+    const state = store.state()
+    if (state.screen !== "queue") act({ do: "load_page", screen: "queue" })
+    for (const load of loadsOf(state)) act(load)
+  }
   onHeaders = (headers) => hearSending(store, headers)
-  deeds({ do: "load_older", filter: NO_FILTER })
+  act({ do: "load_older", filter: NO_FILTER })
   void nameProject(client, newest, store)
-  return await shown(context.terminal.colour, store, { client, begin, over, end, screen })
+  const polling = setInterval(ask, POLL_MILLISECONDS)
+  const stop = new AbortController()
+  const drawing = draw(store, terminal.colour, screen, end)
+  try {
+    ask()
+    const news = followNews(client, store, begin, stop.signal).then(() => over)
+    return await Promise.race([over, news, drawing.gone])
+  } finally {
+    stop.abort()
+    clearInterval(polling)
+    store.close()
+    drawing.close()
+    screen.close()
+    process.off("exit", restore)
+  }
 }
 
 /** OSC 52: a terminal that allows it puts the text into its clipboard, also through ssh. */
@@ -124,9 +145,7 @@ async function nameProject(
 function hearSending(store: MonitorStore, headers: Headers) {
   const status = headers.get("x-account-sending-status")
   const reason = headers.get("x-account-sending-status-reason") ?? ""
-  const { sending } = store.state()
-  if (status === null || (sending.status === status && sending.reason === reason)) return
-  store.dispatch({ is: "known", of: { sending: { status, reason } } })
+  if (status !== null) store.dispatch({ is: "known", of: { sending: { status, reason } } })
 }
 
 function restore(): void {
@@ -137,16 +156,6 @@ function restore(): void {
   }
 }
 
-interface MonitorRun {
-  client: Client
-  /** The event to begin behind. */
-  begin: string | undefined
-  over: Promise<number>
-  end(exit: number): void
-  /** Gets the function that draws everything again. */
-  screen: { redraw(): void }
-}
-
 /** Ink reads the keys and keeps the life of the components; it writes nothing to the terminal. */
 function silentOutput(): NodeJS.WriteStream {
   const { columns, rows } = process.stdout
@@ -154,19 +163,13 @@ function silentOutput(): NodeJS.WriteStream {
   return Object.assign(stream, { columns, rows, isTTY: true }) as unknown as NodeJS.WriteStream
 }
 
-/** Draws until `over`, and always restores the terminal. */
-async function shown(colour: boolean, store: MonitorStore, life: MonitorRun): Promise<number> {
-  const { client, begin, over, end } = life
-  const stop = new AbortController()
-  process.once("exit", restore)
-  const screen = openScreen((text) => void process.stdout.write(text))
-  life.screen.redraw = screen.redraw
-  const resized = () => {
-    const { columns, rows } = process.stdout
-    screen.clear()
-    store.dispatch({ is: "resized", columns, lines: rows })
-  }
-  process.stdout.on("resize", resized)
+/** Draws until `close`, and calls `end` when a signal comes. `gone` rejects with what nobody caught. */
+function draw(
+  store: MonitorStore,
+  colour: boolean,
+  screen: TerminalScreen,
+  end: (exit: number) => void,
+) {
   const ink = render(<Monitor store={store} colour={colour} draw={screen.draw} />, {
     stdout: silentOutput(),
     exitOnCtrlC: false,
@@ -175,33 +178,24 @@ async function shown(colour: boolean, store: MonitorStore, life: MonitorRun): Pr
     patchConsole: false,
   })
   process.removeAllListeners("warning") // the runtime would print them across the screen
-  const polling = setInterval(() => ask(store), POLL_MILLISECONDS)
+  const resized = () => {
+    const { columns, rows } = process.stdout
+    screen.clear()
+    store.dispatch({ is: "resized", columns, lines: rows })
+  }
+  process.stdout.on("resize", resized)
   onInterrupt(() => end(exits.interrupted))
   for (const signal of ["SIGTERM", "SIGHUP"] as const) process.once(signal, () => end(exits.done))
   const { promise: broken, reject } = Promise.withResolvers<never>()
   for (const event of ["uncaughtException", "unhandledRejection"] as const)
     process.once(event, reject)
-  try {
-    ask(store)
-    const news = followNews(client, store, begin, stop.signal).then(() => over)
-    const gone = ink.waitUntilExit().then(() => exits.done)
-    return await Promise.race([over, broken, news, gone])
-  } finally {
-    stop.abort()
-    clearInterval(polling)
-    store.close()
-    process.stdout.off("resize", resized)
-    ink.unmount()
-    screen.close()
-    process.off("exit", restore)
+  return {
+    gone: Promise.race([broken, ink.waitUntilExit().then(() => exits.done)]),
+    close() {
+      process.stdout.off("resize", resized)
+      ink.unmount()
+    },
   }
-}
-
-/** What is not told by the stream is asked for, as far as it is on the screen. */
-function ask(store: MonitorStore): void {
-  const state = store.state()
-  if (state.screen !== "queue") store.ask({ do: "load_page", screen: "queue" })
-  for (const intent of loadsOf(state)) store.ask(intent)
 }
 
 /** Control sequences of ECMA-48 and of xterm. Terminals ignore private modes that they do not know. */

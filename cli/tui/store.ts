@@ -25,8 +25,6 @@ export interface MonitorStore {
   press(key: string): void
   /** Collected, and looked at together with the next frame. */
   facts(facts: readonly RowUpdate[]): void
-  /** Runs an effect that no key asked for. */
-  ask(intent: Intent): void
   /** Ends its timers. */
   close(): void
 }
@@ -94,7 +92,6 @@ export function openStore(first: State, act: (intent: Intent) => void): MonitorS
       collected.push(...facts)
       soon(NEWS_MILLISECONDS)
     },
-    ask: act,
     close() {
       clearTimeout(timer)
       clearInterval(second)
