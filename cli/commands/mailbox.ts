@@ -4,15 +4,14 @@ import { mailCheckText } from "../lib/checks-text"
 import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import {
+  awaitMail,
   MAIL_WAIT_MILLISECONDS,
   type MailFilters,
   mailColumns,
   mailQuery,
   mailText,
-  noMail,
-  POLL_MILLISECONDS,
 } from "../lib/email-text"
-import { exits, type Failure, usage } from "../lib/errors"
+import { exits, usage } from "../lib/errors"
 import { DATA_DIR, FIRST_EMAIL, LIMIT, optionWords, SINCE } from "../lib/flags"
 import { given, wholeNumber } from "../lib/input"
 import { fileColumns, printRaw, saveAttachment } from "../lib/mail-files"
@@ -21,7 +20,6 @@ import { confirm } from "../lib/prompts"
 import { asks, groupOf, ID, row } from "../lib/resource"
 import { examples, lazily, run } from "../lib/run"
 import { fields } from "../lib/table"
-import { millis, pause } from "../lib/time"
 
 /** The embedded mailbox: the commands that are plain. */
 export const mailboxRows = [
@@ -184,41 +182,15 @@ async function show(context: Context, client: Client, mail_id: string): Promise<
 
 /** Prints the newest mail that fits, as soon as there is one. Exit 1 when the time is over first. */
 const wait: Action<MailFilters> = async (context, options) => {
+  const { again } = context.output
   const limit = context.timeout ?? MAIL_WAIT_MILLISECONDS
   const client = context.client(Math.max(limit, 5000))
   const query = { ...mailQuery(options), per_page: 100 }
-  const deadline = millis() + limit
-
-  while (true) {
-    const id = await newest(client, query, options.subject)
-    if (id !== undefined) {
-      await show(context, client, id)
-      return exits.done
-    }
-    if (millis() + POLL_MILLISECONDS > deadline) throw nothingCame(context, options, limit)
-    await pause(POLL_MILLISECONDS)
-  }
-}
-
-async function newest(
-  client: Client,
-  query: ReturnType<typeof mailQuery> & { per_page: number },
-  subject: string | undefined,
-) {
-  const { data } = await client.call("GET /v1/mailbox", { query })
-  const wanted = subject?.toLowerCase() ?? ""
-  return data.find((mail) => (mail.subject ?? "").toLowerCase().includes(wanted))?.id
-}
-
-function nothingCame(context: Context, options: MailFilters, limit: number): Failure {
-  const { output } = context
-  const there = output.again("belfry mailbox list")
-  const why = output.again(`belfry emails list${optionWords({ to: options.to })}`)
-  return noMail(
-    options,
-    limit,
-    `\`${there}\` lists the mailbox, \`${why}\` shows what happened to the mail`,
-  )
+  const there = again("belfry mailbox list")
+  const why = again(`belfry emails list${optionWords({ to: options.to })}`)
+  const hint = `\`${there}\` lists the mailbox, \`${why}\` shows what happened to the mail`
+  const look = async () => (await client.call("GET /v1/mailbox", { query })).data
+  return await show(context, client, await awaitMail(look, options, limit, hint))
 }
 
 interface ChaosOptions {

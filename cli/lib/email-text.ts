@@ -4,7 +4,7 @@ import { given } from "./input"
 import { isBad, isGood, isHeld } from "./message-status"
 import { ago, type Columns, count, fields, idColumn, wide } from "./table"
 import { cleanLine, cleanText, type Paint } from "./terminal"
-import { age, clockTime, moment, tookText } from "./time"
+import { age, clockTime, millis, moment, pause, tookText } from "./time"
 
 type Email = Components["Email"]
 
@@ -133,7 +133,7 @@ export function eventText(
   return `${at} ${cleanLine(type).padEnd(18)} ${cleanLine(recipient_email ?? "")}`.trimEnd()
 }
 
-export const POLL_MILLISECONDS = 200
+const POLL_MILLISECONDS = 200
 export const MAIL_WAIT_MILLISECONDS = 30_000
 
 export interface MailFilters {
@@ -180,7 +180,28 @@ export function mailText(mail: Mail, paint: Paint): string {
   return `${head}\n\n${cleanText(mail.text ?? mail.html ?? "").trimEnd()}`
 }
 
-export function noMail(options: MailFilters, limit: number, hint: string): Failure {
+/**
+ * The id of the newest mail that fits, as soon as there is one. Throws with exit 1 when none came within `limit`
+ * milliseconds.
+ */
+export async function awaitMail(
+  look: () => Promise<readonly MailSummary[]>,
+  options: MailFilters,
+  limit: number,
+  hint: string,
+): Promise<string> {
+  const deadline = millis() + limit
+  const wanted = (options.subject ?? "").toLowerCase()
+  while (true) {
+    const mails = await look()
+    const found = mails.find(({ subject }) => (subject ?? "").toLowerCase().includes(wanted))
+    if (found) return found.id
+    if (millis() + POLL_MILLISECONDS > deadline) throw noMail(options, limit, hint)
+    await pause(POLL_MILLISECONDS)
+  }
+}
+
+function noMail(options: MailFilters, limit: number, hint: string): Failure {
   const { to, from, subject } = options
   const where = [`to ${to}`, from && `from ${from}`, subject && `with "${subject}" in its subject`]
   const message = `No mail ${where.filter(Boolean).join(" ")} came within ${limit / 1000} s.`

@@ -2,17 +2,14 @@ import type { Components } from "../../src/client/components"
 import { parseMail } from "../../src/mailbox/parse-task"
 import type { Action, Context } from "../lib/context"
 import {
+  awaitMail,
   MAIL_WAIT_MILLISECONDS,
   type MailFilters,
   mailColumns,
   mailQuery,
   mailText,
-  noMail,
-  POLL_MILLISECONDS,
 } from "../lib/email-text"
-import { exits } from "../lib/errors"
 import { limitOf } from "../lib/paging"
-import { millis, pause } from "../lib/time"
 import { runOrder } from "./admin-socket"
 import { type LocalOptions, sameData } from "./settings"
 
@@ -43,25 +40,11 @@ async function show(context: Context, options: LocalOptions, id: string): Promis
   await context.output.record(whole, () => mailText(whole, context.paint))
 }
 
-function nothingCame({ output }: Context, options: SystemFilters, limit: number) {
-  const there = output.again(`belfry mailbox list --system${sameData(options)}`)
-  return noMail(options, limit, `\`${there}\` lists the mailbox`)
-}
-
 /** As `mailbox wait`. */
 export const wait: Action<SystemFilters> = async (context, options) => {
+  const there = context.output.again(`belfry mailbox list --system${sameData(options)}`)
   const limit = context.timeout ?? MAIL_WAIT_MILLISECONDS
-  const deadline = millis() + limit
-  const wanted = options.subject?.toLowerCase() ?? ""
-  while (true) {
-    const found = (await mails(context, options, 100)).find(({ subject }) =>
-      (subject ?? "").toLowerCase().includes(wanted),
-    )
-    if (found) {
-      await show(context, options, found.id)
-      return exits.done
-    }
-    if (millis() + POLL_MILLISECONDS > deadline) throw nothingCame(context, options, limit)
-    await pause(POLL_MILLISECONDS)
-  }
+  const look = () => mails(context, options, 100)
+  const hint = `\`${there}\` lists the mailbox`
+  return await show(context, options, await awaitMail(look, options, limit, hint))
 }
