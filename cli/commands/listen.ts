@@ -12,7 +12,6 @@ import { lineId } from "../lib/table"
 import { cleanLine } from "../lib/terminal"
 import { clockTime, millis } from "../lib/time"
 
-/** Webhooks of the project, forwarded to this machine. */
 export function define(program: Command): void {
   const forward = "listen --forward-to localhost:3000/hooks"
   const some = `${forward} --event email.delivered --event email.bounced`

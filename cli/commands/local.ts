@@ -82,7 +82,6 @@ Without a terminal, use \`belfry emails tail --ndjson\`.`,
     .action(lazily(async () => (await import("../tui/monitor")).open))
 }
 
-/** Commands that test this program, or exchange it for a newer version. */
 function defineUpgrade(program: Command): void {
   addCommand(
     program,

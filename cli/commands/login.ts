@@ -20,7 +20,6 @@ import { keepSession, type SessionAnswer } from "../lib/session"
 import { fields } from "../lib/table"
 import { millis, pause } from "../lib/time"
 
-/** Signing in as a person, which everything about accounts needs. */
 export function define(program: Command): void {
   const words = ["login https://mail.example.test", "login http://127.0.0.1:8080 --device"]
   addCommand(program, "login [url]", "sign in as a person; a profile stores the session", ...words)
@@ -50,12 +49,10 @@ interface LoginOptions {
   device?: boolean
 }
 
-/** What `signedIn` tells. */
 export const signed_in_fields = ["profile", "url", "user", "accounts", "account_id"]
 
 const path = () => profilesPath(environment)
 
-/** Signs a person in and keeps the sign-in in a profile, which is chosen from then on. */
 const login: Action<LoginOptions> = async (context, options, given = "") => {
   context.output.promises(signed_in_fields)
   const url = serverUrl(context, given)
@@ -169,7 +166,6 @@ function forgetSession({ profile: name, url }: Pick<Connection, "profile" | "url
   writeProfiles(path(), { ...stored, profiles: { ...stored.profiles, [name]: rest } })
 }
 
-/** Shows the person or the key that later commands use. */
 const whoami: Action<object> = async (context) => {
   const { url, profile, signed_in, api_key, account_id, project_id } = context.connection()
   const { output, paint } = context

@@ -14,7 +14,6 @@ import {
 import { addCommand, run } from "../lib/run"
 import { wide } from "../lib/table"
 
-/** Servers by name, in a file that only its owner can read. */
 export function define(program: Command): void {
   const about = "manage the stored servers and keys"
   const profiles = addCommand(program, "profiles", about, "profiles list")

@@ -3,10 +3,8 @@ import { Readable, Transform } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { exits, Failure, usage } from "./errors"
 
-/** How long the server may be silent, before its answer and in the middle of it. */
 const SILENT_MILLISECONDS = 30_000
 
-/** How long the whole of it may take. */
 const MOST_MILLISECONDS = 3_600_000
 
 interface DownloadOptions {

@@ -23,7 +23,6 @@ export interface StoredSession {
   email: string
   access_token: string
   refresh_token: string
-  /** Of the access token. */
   expires_at: string
 }
 
@@ -78,7 +77,6 @@ export const LOCAL_PROFILE = "local"
 export const profilesPath = (environment: Environment): string =>
   join(configFolder(environment), "profiles.json")
 
-/** Where this user's profiles and secrets are kept. */
 export const configFolder = (environment: Environment): string =>
   join(environment.XDG_CONFIG_HOME || join(homeOf(environment), ".config"), "belfry")
 

@@ -16,7 +16,6 @@ import { millis } from "./time"
 const MARGIN_MILLISECONDS = 30_000
 const TIMEOUT_MILLISECONDS = 30_000
 
-/** What a sign-in answers. */
 export type SessionAnswer = Components["Session"]
 
 /** An access token that is good for the next call; refreshed, and stored, when it is about to end. */

@@ -33,7 +33,6 @@ interface StreamOptions {
   /** One after the other; what it returns is awaited before the next. */
   onFrame: (frame: Frame) => unknown
   onState?: (state: "open" | "lost") => void
-  /** Milliseconds after which it closes by itself. */
   timeout?: number | undefined
   /** Of a consumer that moves its own place on: the last event it is done with. */
   cursor?: () => string | undefined
@@ -201,7 +200,6 @@ export class EventStream {
   }
 }
 
-/** Undefined for a frame that is not JSON. */
 function frameOf(text: string): Frame | undefined {
   try {
     return JSON.parse(text) as Frame

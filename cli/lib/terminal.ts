@@ -3,7 +3,6 @@ export interface Terminal {
   in: boolean
   out: boolean
   err: boolean
-  /** Whether its cursor can go back over a line. */
   moves: boolean
   width: number
   colour: boolean

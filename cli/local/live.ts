@@ -47,7 +47,7 @@ export function liveLines(
     budget = LINES_A_SECOND
     left_out = 0
   }
-  const tell = (id: string, progress: MessageProgress) => {
+  const end = (id: string, progress: MessageProgress) => {
     in_progress.delete(id)
     say(progress.steps)
   }
@@ -60,14 +60,14 @@ export function liveLines(
       progress.steps.push(fact)
       progress.touched = now()
       in_progress.set(fact.id, progress)
-      if (isFinal(fact.status) || fact.next_attempt_at !== null) tell(fact.id, progress)
+      if (isFinal(fact.status) || fact.next_attempt_at !== null) end(fact.id, progress)
       const [oldest] = in_progress
-      if (in_progress.size > MAX_STORIES && oldest) tell(...oldest)
+      if (in_progress.size > MAX_STORIES && oldest) end(...oldest)
     },
     tick() {
       refill()
       for (const [id, progress] of in_progress) {
-        if (now() - progress.touched >= QUIET_MILLISECONDS) tell(id, progress)
+        if (now() - progress.touched >= QUIET_MILLISECONDS) end(id, progress)
       }
     },
   }

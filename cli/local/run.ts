@@ -35,9 +35,9 @@ export async function startServer(
 
 /** From here on nothing is printed beside the log. */
 function keepLogWhole(): void {
-  const tell: Parameters<typeof catchStrayOutput>[0] = (level, ...line) => log[level](...line)
-  catchStrayOutput(tell)
-  catchStrayErrors(tell)
+  const notify: Parameters<typeof catchStrayOutput>[0] = (level, ...line) => log[level](...line)
+  catchStrayOutput(notify)
+  catchStrayErrors(notify)
 }
 
 async function reloadSettings(loaded: Loaded): Promise<void> {
@@ -85,7 +85,6 @@ function storageDied(error: unknown, data_dir: string): Failure {
 
 export const LOOPBACK = "127.0.0.1"
 
-/** Whether the port is free now. */
 const isFree = (port: number) =>
   new Promise<boolean>((resolve) => {
     const probe = createServer()
@@ -93,7 +92,6 @@ const isFree = (port: number) =>
     probe.listen({ host: LOOPBACK, port, exclusive: true }, () => probe.close(() => resolve(true)))
   })
 
-/** `0` to `65535`, or exit 2. */
 export function portNumber(text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
   if (!(port <= 65_535))

@@ -23,7 +23,6 @@ interface SmtpTestOptions {
   insecure?: boolean
 }
 
-/** One line of ours, without secrets, and the answer. */
 type DialogueStep = {
   phase: string
   sent: string | null
@@ -91,7 +90,6 @@ async function loginOf(context: Context, options: SmtpTestOptions): Promise<Logi
   return { username, secret }
 }
 
-/** A server said no. */
 class Refused extends Error {
   readonly step: DialogueStep
 

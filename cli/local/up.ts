@@ -221,7 +221,6 @@ function senderOf(values: Settings): string {
   return `me@${own ?? "mailbox.test"}`
 }
 
-/** Ready to run in any shell: single quotes, nothing to fill in. */
 function curl(url: string, api_key: string, from: string): string {
   const body = JSON.stringify({ to: "ann@mailbox.test", from, subject: "Hi", text: "hello" })
   const headers = `-H 'X-API-Key: ${api_key}' -H 'Content-Type: application/json'`

@@ -94,7 +94,6 @@ async function watched(posted: Promise<PostResult>, note: (seconds: number) => v
 
 const CONTENT = { "content-type": "application/json", "user-agent": "belfry-webhooks/1" }
 
-/** A wrong secret. */
 const OTHER_SECRET = `whsec_${Buffer.alloc(32, 7).toString("base64")}`
 
 /** More than the five minutes that receivers are to allow. */
@@ -153,7 +152,6 @@ const PLANS: Plan[] = [
   },
 ]
 
-/** One event, as it is delivered. */
 class Sample {
   readonly id = `evt_${Bun.randomUUIDv7()}`
   readonly body: string

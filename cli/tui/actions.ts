@@ -18,7 +18,6 @@ type OlderCursors = Map<string, string | null>
 interface ActionParts {
   client: Client
   dispatch(news: News): void
-  /** Puts text into the clipboard of the terminal. */
   copy(text: string): void
   /** Draws the whole screen again: another program may have written to the terminal. */
   redraw(): void
@@ -89,7 +88,6 @@ async function askDrop(world: ActionParts, server: ServerRun): Promise<void> {
   world.dispatch({ is: "asked", screen: "box", question })
 }
 
-/** Reads what an intent asks for, as its screen describes it. */
 async function newsOf(client: Client, cursors: OlderCursors, load: Load): Promise<News> {
   switch (load.do) {
     case "load_older":

@@ -103,7 +103,6 @@ const publishes: ListForm<Publish> = {
   },
 }
 
-/** A bar and its share in words; empty before it begins. */
 function progressOf(row: Publish): string {
   const { planned, done } = totalsOf(row)
   return planned === 0 ? "" : `${bar(done / planned, PROGRESS_CELLS)} ${percent(done / planned)}`
@@ -127,7 +126,6 @@ function endOf(row: Publish, rate: number | undefined, now: number): string {
 const chosenPublish = (state: State) =>
   state.lower.audience ? chosen(state, "publishes") : undefined
 
-/** The chosen publish in words, else how many topics there are. */
 function info(state: State): string {
   const { search, more, open } = state.audience
   const publish = chosenPublish(state)
@@ -157,11 +155,9 @@ function none({ audience: { search } }: State, list: string): string {
     : `no topic has "${search}" in it: Esc shows all topics`
 }
 
-/** Opens a subscriber by its id or its external id. */
 export const openSubscriber = (state: State, name: string): StateStep =>
   name === "" ? step(state) : opened(state, "audience", name)
 
-/** The newest consents, topics and messages of a subscriber. */
 const NEWEST = { per_page: 20 }
 
 async function subscriberFacts(
@@ -182,7 +178,6 @@ async function subscriberFacts(
   return { subscriber, ...more, messages: messages?.data }
 }
 
-/** The subscriber, where messages reach it, its topics and consents, and its last messages. */
 function subscriberText(found: SubscriberFacts, paint: Paint, width: number): string {
   const { subscriber, reachability, topics: followed, consents, messages } = found
   const section = (title: string, text: string | undefined) =>
@@ -198,7 +193,6 @@ function subscriberText(found: SubscriberFacts, paint: Paint, width: number): st
   ].join("\n\n")
 }
 
-/** Asks for the topics that the search finds. */
 const loadTopics = ({ audience: { search } }: State): Load => ({
   ...{ do: "load_list", list: "topics" },
   ...(search !== "" && { of: search }),

@@ -18,7 +18,6 @@ type Backup = Components["Backup"]
 const LABEL = 12
 const SHOWN_BACKUPS = 30
 
-/** The checks with the forecast of the disk, the held work, and the backups. */
 function boxText({ checks, backups, held }: BoxFacts, paint: Paint, width: number): string {
   const kept = backups?.slice(0, SHOWN_BACKUPS) ?? []
   const newest =
@@ -143,7 +142,6 @@ async function readiness(client: Client): Promise<BoxFacts["checks"]> {
 }
 
 export const boxScreen: Screen = {
-  /** The newest backup and the worst check. */
   info({ now, pages: { box } }) {
     if (box.found === null) return ""
     const { checks, backups = [] } = box.found

@@ -7,9 +7,7 @@ const STATUSES = [
   ...(["delivered", "bounced", "complained", "failed"] as const),
 ]
 
-/** What a filter says, ready to be asked of a row. */
 export interface MessageFilter {
-  /** As it was typed. */
   text: string
   matches(row: MessageRow, now: number): boolean
   /** What the server can be asked for, so that what is not here yet is found too. */

@@ -87,7 +87,6 @@ function factOf(frame: Frame): RowUpdate | undefined {
   return frame.type === "message" ? updateOfActivity(frame.message as ActivityFrame) : undefined
 }
 
-/** What there is without the socket, for a while. */
 async function otherwise(follower: Follower, reason: Failure): Promise<void> {
   const until = millis() + POLLING_MILLISECONDS
   try {

@@ -68,7 +68,6 @@ function figures({ rates, pages: { queue }, columns }: State): string[] {
   ]
 }
 
-/** How news arrive. */
 const links = {
   connecting: { word: "○ opening", brush: "yellow" },
   live: { word: "● live", brush: "green" },
@@ -189,7 +188,6 @@ function listScreen(state: State, width: number, paint: Paint): string[] {
   return [...upper, paint.dim("─".repeat(width)), ...lower]
 }
 
-/** What marks the chosen row also without colour. */
 const MARK = "▸"
 
 /** The head of a list and the rows that are seen; only these are looked at. Without rows it says why. */
@@ -219,7 +217,6 @@ function listLines(
   return filled([`  ${titles}`, ...shown], width, height)
 }
 
-/** As many lines as there is room for. */
 function filled(lines: readonly string[], width: number, height: number): string[] {
   const blank = " ".repeat(width)
   return Array.from({ length: height }, (_, at) => lines[at] ?? blank)

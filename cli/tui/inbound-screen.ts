@@ -26,7 +26,6 @@ const inbound: ListForm<InboundSummary> = {
   }),
 }
 
-/** How many there are, in one line. */
 function info(state: State): string {
   const all = rowsOf(state, "inbound")
   const unverified = all.filter(({ verified }) => verified === false).length

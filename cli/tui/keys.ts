@@ -54,7 +54,6 @@ const NAMED_KEYS = {
   ...{ backspace: "<backspace>", delete: "<delete>" },
 }
 
-/** What ink says of a key; each is true or left out. */
 type InkKey = Partial<Record<keyof typeof NAMED_KEYS | "ctrl" | "meta", boolean>>
 
 const controls: Partial<Record<string, string>> = {

@@ -111,7 +111,6 @@ export function stepsOf(key: string, page: number): number | undefined {
 export const rowsOf = <Name extends ListName>({ lists }: State, name: Name) =>
   (lists[name].rows ?? []) as readonly Rows[Name][]
 
-/** The selected row. */
 export const chosen = <Name extends ListName>(state: State, name: Name): Rows[Name] | undefined => {
   const rows = rowsOf(state, name)
   return rows[indexOf(rows, state.lists[name].position)]
@@ -127,7 +126,6 @@ export function loadsBelow(state: State, screen: ScreenName): Load[] {
   return row && lower ? [{ do: "load_list", list: lower, of: nameOf(row) }] : []
 }
 
-/** The list to which keys go; undefined on a screen without one. */
 export const focusedList = ({ screen, lower }: State): ListName | undefined =>
   listsOf[screen][lower[screen] ? 1 : 0]
 
@@ -147,7 +145,6 @@ export function heightsOf(state: State, screen: ScreenName): number[] {
   return [above, height - above - 1]
 }
 
-/** How many rows of a list are seen. */
 export function visibleRows(state: State, name: ListName): number {
   const screen = screenOfList(name)
   return Math.max(1, (heightsOf(state, screen)[listsOf[screen].indexOf(name)] ?? 0) - 1)
@@ -168,7 +165,6 @@ export const withDetail = (
   detail: Detail | undefined,
 ): State => ({ ...state, details: { ...state.details, [screen]: detail } })
 
-/** Asks for what is opened. */
 export const loadOf = (
   screen: keyof Opened,
   { id, of, tab }: Pick<Detail, "id" | "of" | "tab">,

@@ -73,7 +73,6 @@ const told: Partial<Record<string, string>> = {
   "email.failed": "failed",
 }
 
-/** All that a list of emails tells of one. */
 export function updateOfEmail(email: Email): RowUpdate {
   return {
     id: clean(email.id),
@@ -113,7 +112,6 @@ export function updateOfEvent({ type, data, created_at }: EventEnvelope): RowUpd
   }
 }
 
-/** A change of status, as the socket tells it. */
 export const updateOfActivity = (activity: ActivityFrame): RowUpdate => ({
   id: clean(activity.id),
   at: timeOf(activity.at),

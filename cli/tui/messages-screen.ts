@@ -43,7 +43,6 @@ const messages: ListForm<MessageRow> = {
   }),
 }
 
-/** What is seen, of how many, and whether it moves. */
 function info(state: State): string {
   const { rows, filter, paused, unseen, older } = state.messages
   const all = `${number(rows.length)}${older === "none" ? "" : "+"}`
@@ -186,7 +185,6 @@ const inDetail: Key[] = [
   copy(),
 ]
 
-/** A longer text is cut. */
 const SHOWN_CHARACTERS = 200_000
 
 /** What stands on a tab; undefined while it is not read yet. */

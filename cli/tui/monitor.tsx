@@ -219,7 +219,6 @@ interface TerminalScreen {
   redraw(): void
   /** Erases everything, because the terminal has another size. The next `draw` fills it. */
   clear(): void
-  /** Gives the terminal back. */
   close(): void
 }
 

@@ -174,7 +174,6 @@ function pressInDetail(state: State, detail: Detail, key: string): StateStep {
   }
 }
 
-/** Only messages have tabs. */
 function turned(state: State, detail: Detail, by: number): StateStep {
   if (state.screen !== "messages") return step(state)
   const tab = tabs[(tabs.indexOf(detail.tab) + by + tabs.length) % tabs.length] ?? "Timeline"

@@ -1,6 +1,5 @@
 import { exits, Failure } from "../lib/errors"
 
-/** As many rows as one answer has. */
 export const PAGE = { per_page: 100 }
 
 /** Undefined for what the key may not read. */

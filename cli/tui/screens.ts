@@ -60,7 +60,6 @@ const reputationScreen: Screen = {
   actions: [],
 }
 
-/** Every screen of the monitor. */
 export const SCREENS: Readonly<Record<ScreenName, Screen>> = {
   messages: messagesScreen,
   webhooks: webhooksScreen,

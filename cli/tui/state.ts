@@ -21,7 +21,6 @@ export type Tab = (typeof tabs)[number]
 /** How news arrive: by the socket, by asking again and again, or not at all. */
 export type Link = "connecting" | "live" | "polling" | "lost"
 
-/** The rows of each list. */
 export interface Rows {
   messages: MessageRow
   endpoints: Components["Webhook"]
@@ -65,7 +64,6 @@ export interface ListState<Row> {
   of: string | null
 }
 
-/** What is fetched about one message. What is not there yet, or not any more, is left out. */
 export interface MessageParts {
   email?: Components["Email"]
   attempts?: Components["EmailAttempt"][]
@@ -132,19 +130,15 @@ interface Page<Found> {
 
 /** What the list of messages shows is in `lists`; while paused that of this moment. */
 interface MessagesState {
-  /** All that are known. */
   rows: readonly MessageRow[]
   filter: MessageFilter
   paused: boolean
-  /** What came while paused. */
   unseen: number
   older: "more" | "loading" | "none"
 }
 
 interface AudienceState {
-  /** Whether the server has more topics. */
   more: boolean
-  /** What is looked for in topics; "" for all of them. */
   search: string
   /** The publishes that are not over, by the key of their topic, as of the last look at it. */
   open: Readonly<Record<string, readonly Publish[]>>
@@ -154,7 +148,6 @@ interface AudienceState {
   samples: Readonly<Record<string, readonly ProgressSample[]>>
 }
 
-/** One line that is being typed. */
 export interface PromptState {
   asks: "filter" | "command" | "replay" | "subscriber" | "topics"
   text: string
@@ -198,7 +191,6 @@ export interface State {
   /** Epoch milliseconds, as of the last tick. */
   now: number
   screen: ScreenName
-  /** The server, account and project that are shown. */
   title: string
   sending: { status: string; reason: string }
   link: Link
@@ -242,7 +234,6 @@ export function initialState(columns: number, lines: number, now: number, title:
   }
 }
 
-/** What is read from the server. */
 export type Load =
   | { do: "load_list"; list: ListName; of?: string }
   | { do: "load_page"; screen: PageScreen }
@@ -303,10 +294,8 @@ type ListForms = { readonly [Name in ListName]?: ListForm<Rows[Name]> }
 export interface Screen {
   /** What is asked for while it is seen, if that is not its page or its upper list. */
   loads?(state: State): Load[]
-  /** All of it in one line. */
   info(state: State): string
   lists?: ListForms
-  /** What stands where a list is empty. */
   none?(state: State, list: ListName): string
   /** After a key moved in its only list. */
   moved?(state: State): StateStep

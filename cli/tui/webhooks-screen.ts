@@ -60,7 +60,6 @@ const deliveries: ListForm<Rows["deliveries"]> = {
   }),
 }
 
-/** How many there are, in one line. */
 function info(state: State): string {
   const all = rowsOf(state, "endpoints")
   const off = all.filter(({ status }) => status !== "active").length

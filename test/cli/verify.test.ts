@@ -46,8 +46,8 @@ test.each<[string, (one: Received) => number, string[]]>([
     (one) => (isVerified(SECRET, one) ? 200 : 500),
     ["tampered", "forged", "unsigned", "stale"],
   ],
-])("a receiver %s fails some: 8", async (_, judge, expected) => {
-  using receiver = startReceiver(judge)
+])("a receiver %s fails some: 8", async (_, answer, expected) => {
+  using receiver = startReceiver(answer)
   const { exit, failed } = await score(receiver, "--secret", SECRET)
   expect({ exit, failed }).toEqual({ exit: 8, failed: expected })
 })
