@@ -119,7 +119,6 @@ export async function trigger(
   return recorded ?? fail("internal_error", "The event was not recorded.")
 }
 
-/** What an event of this type looks like. */
 export const exampleData = (type: string): Data => lookup(type)?.example.data ?? {}
 
 function merged(base: Data, changes: Data): Data {

@@ -8,7 +8,6 @@ export interface EventField {
   description: string
 }
 
-/** A field with the value that it has in the example. */
 export interface ExampleField extends EventField {
   example: unknown
 }

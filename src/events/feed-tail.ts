@@ -65,7 +65,6 @@ export async function* follow(
   }
 }
 
-/** One for each project with followers on this node. */
 const tailsOf = perStore(() => new Map<string, FeedTail>())
 
 /** The end of one project's feed. It is read once for all connections that are there. */
@@ -180,7 +179,6 @@ class FeedBatch {
     return chosen
   }
 
-  /** The part behind a place. */
   behind(place: FeedPosition | undefined): FeedBatch {
     if (!isBefore(this.from, place)) return this
     const rest = this.#events.filter(({ event }) => isBefore(place, event))

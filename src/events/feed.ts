@@ -38,7 +38,6 @@ export interface FeedQuery {
 /** Events at which one look for some types looks. */
 const MOST_LOOKED_AT = 1000
 
-/** What one look found. */
 export interface FeedPart {
   /** Oldest first. */
   rows: Event[]
@@ -76,11 +75,8 @@ export async function readBack(
   return { ...part, rows: part.rows.reverse() }
 }
 
-/** A range of the feed, in its order or back from its end. */
 interface FeedRange {
-  /** A range of the index. */
   ours: SQL | undefined
-  /** What each event has to be asked. */
   filter: SQL | undefined
   back: boolean
 }
@@ -163,12 +159,9 @@ export async function readWaiting(
   return found ?? { rows: [], end: undefined }
 }
 
-/** A wait for something that comes with events. */
 interface EventWait<Found> {
   wait_ms: number
-  /** Ends the wait when it is aborted. */
   signal: AbortSignal
-  /** Undefined: it is not there yet. */
   look(): Promise<Found | undefined>
 }
 
@@ -253,7 +246,6 @@ export async function lastPosition(db: Reader, project_id: string): Promise<Even
   return last
 }
 
-/** The later one of two places of the same feed. */
 export function later(one: FeedPosition | undefined, other: FeedPosition | undefined) {
   if (!one || !other) return one ?? other
   const is_later =

@@ -23,7 +23,6 @@ interface WatchedChange {
   project_id: string
 }
 
-/** Gets frames `{type: "message", message}` as text. */
 type Listener = (frames: readonly string[]) => void
 
 /** The watchers of one project on this node, and the frames that they get next. */
@@ -50,7 +49,6 @@ export class MessageWatchers {
     this.#store = store
   }
 
-  /** Returns how to stop. */
   start(): () => void {
     if (this.#store.isAlone) return () => {}
     void this.#store.listen(MESSAGES, (payload) => this.#hearMessages(payload))

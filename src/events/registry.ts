@@ -37,14 +37,12 @@ type Category = (typeof CATEGORIES)[number]
 export interface EventType {
   type: string
   category: Category
-  /** When it is emitted. */
   description: string
   api_version: string
   fields: EventField[]
   example: Example
 }
 
-/** A whole envelope. */
 export interface Example {
   id: string
   type: string
@@ -181,7 +179,6 @@ export const eventTypes: readonly EventType[] = [
 
 const byType = new Map(eventTypes.map((entry) => [entry.type, entry]))
 
-/** The entry of a type; undefined for one that is not registered. */
 export const lookup = (type: string): EventType | undefined => byType.get(type)
 
 const patterns = new Set(["*", ...eventTypes.map(({ type }) => `${type.split(".", 1)[0]}.*`)])

@@ -6,7 +6,6 @@ import { type Event, envelopeOf, type FeedPosition } from "./feed"
 import { follow } from "./feed-tail"
 import type { MessageWatchers } from "./message-watchers"
 
-/** A connection, as far as a stream of events needs it. */
 interface StreamConnection {
   readonly closed: AbortSignal
   /** Resolves when there is room for the next frame. */
@@ -17,7 +16,6 @@ interface StreamConnection {
   pushAll(frames: readonly string[]): void
 }
 
-/** What one connection follows. */
 export interface Following {
   db: Reader
   project_id: string

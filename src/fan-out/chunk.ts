@@ -19,7 +19,6 @@ import { audienceSourceOf, nextRange, type WalkedRecipient } from "./audience-so
 import { FOUND, sentName, skippedName } from "./fan-out-counts"
 import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
 
-/** What one channel plans for the next recipients. */
 export interface ChannelPlan {
   channel: AudienceChannel
   chunk: ChunkPlan
@@ -112,7 +111,6 @@ function whollyKnown(found: WalkedRecipient[], { plans }: ChunkInput): WalkedRec
   return first === -1 ? found : found.slice(0, first)
 }
 
-/** The number of the last member that is behind the walk. */
 function cursorAfter(
   members: { number: number }[],
   recipients: WalkedRecipient[],
@@ -131,15 +129,11 @@ interface Walk extends ChunkInput {
 }
 
 interface WalkStep {
-  /** How many of the recipients are behind the walk. */
   done: number
-  /** It does not go on at once. */
   wait_seconds?: number
-  /** Why it is paused meanwhile, where it is. */
   pauses?: string
 }
 
-/** The messages of one recipient in one channel, or why it gets none. */
 type Planned = MessageEntry[] | SkipReason
 
 /** Decides, writes and counts, as far as the pace of the project allows in each channel. */
@@ -279,7 +273,6 @@ async function paced(
 
 const { fan_out_id, part } = fanOutParts
 
-/** The fan-out with this id; undefined where it was removed. */
 export async function lookupFanOut(db: Reader, id: string) {
   const [row] = await findFanOut(db, { id })
   return row
@@ -322,7 +315,6 @@ const findPartForUpdate = prepared({ fan_out_id, part }, (tx: Tx, slot) =>
   ),
 )
 
-/** Notes the number of the last member that is behind the walk. */
 export const moveCursor = prepared(
   { fan_out_id, part, cursor: fanOutParts.cursor },
   (tx: Tx, slot) =>

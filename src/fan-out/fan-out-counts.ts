@@ -4,7 +4,6 @@ import { type Totals, totalsOf } from "../store/counters"
 import type { Reader } from "../store/store"
 import type { FanOutRow } from "./tables"
 
-/** What became of the recipients of a fan-out in one channel. */
 export interface ChannelCounts {
   planned: number
   sent: number
@@ -32,7 +31,6 @@ const NAMES = [
   ]),
 ]
 
-/** The counts of each fan-out, by its id and by channel. */
 export async function countsOf(
   db: Reader,
   rows: Pick<FanOutRow, "id" | "audience" | "channels">[],
@@ -63,7 +61,6 @@ function channelCounts(
   }
 }
 
-/** How many of the audience the walk has met so far. */
 export async function foundOf(db: Reader, id: string): Promise<number> {
   const totals = await totalsOf(db, [id], [FOUND])
   return totals.get(id)?.get(FOUND) ?? 0

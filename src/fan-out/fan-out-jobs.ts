@@ -23,14 +23,12 @@ interface PartOfWalk extends Start {
 export const fanOutPart: JobKind<PartOfWalk> = { name: "fan_out.part", schedule }
 
 interface StoppedFanOut extends Start {
-  /** Only messages before this one are left. */
   below?: string
 }
 
 /** Ends messages of a fan-out that wait, once it is cancelled or expired. */
 export const fanOutStopped: JobKind<StoppedFanOut> = { name: "fan_out.stopped", schedule }
 
-/** It lets everything else go before it. */
 export const partWork = (
   payload: PartOfWalk,
   project_id: string,

@@ -24,7 +24,6 @@ import { fanOutPart, fanOutStart, fanOutStopped } from "./fan-out-jobs"
 import type { PublishIntent } from "./publish-input"
 import { type FanOutRow, type FanOutStatus, fanOutParts, fanOuts } from "./tables"
 
-/** What fan-outs are made with. */
 export interface FanOutParts {
   store: Store
   planners: Planners
@@ -36,7 +35,6 @@ export interface PreparedFanOut {
   channels: AudienceChannel[]
   intent: FrozenIntent
   values: SharedValues
-  /** By channel and language. */
   texts: Map<string, TemplateSources>
 }
 
@@ -85,7 +83,6 @@ export interface FanOutTimes {
   dedupe_key: string | null
 }
 
-/** Records a fan-out and plans its start, in one transaction. */
 export async function create(
   tx: Tx,
   caller: Pick<Caller, "account_id" | "project_id">,

@@ -32,7 +32,6 @@ export async function requireRoomForPublish(tx: Tx, project_id: string): Promise
   tooMany(text, MOST_OPEN_PUBLISHES)
 }
 
-/** Whether the column names a fan-out of the project that is not over. */
 export const isOfOpenFanOut = (db: Reader, project_id: string, fan_out_id: SQLWrapper): SQL =>
   exists(
     db
@@ -50,7 +49,6 @@ export async function firstOpenStart(db: Reader, project_id: string): Promise<st
   return first?.started_at ?? undefined
 }
 
-/** Whether a publish to the topic is not over. */
 export async function isPublishing(
   db: Reader,
   { id, project_id }: { id: string; project_id: string },

@@ -91,12 +91,10 @@ export const newPublish = (contents: PublishContents) =>
 
 type Input = Static<ReturnType<typeof newPublish>>
 
-/** What is to be published, as it was asked for. */
 export interface PublishIntent {
   channels: AudienceChannel[]
   /** The id or name of a template; null where `content` says it. */
   template: string | null
-  /** As the channels read it. */
   content: Partial<Record<AudienceChannel, unknown>> | null
   variables: Record<string, unknown> | null
   category: string | null
@@ -216,7 +214,6 @@ const counts = t.Object({
   failed: count(4, "Of the messages, those that bounced, failed or were cancelled."),
 })
 
-/** The Publish record of the contract (43, section 3). */
 export const Publish = t.Object(
   {
     id: id(),

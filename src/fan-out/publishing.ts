@@ -13,10 +13,8 @@ import { requireRoomForPublish } from "./open-publishes"
 import { type PublishInput, requireUnexpired } from "./publish-input"
 import { type FanOutRow, fanOuts } from "./tables"
 
-/** For how long a `dedupe_key` starts nothing more. */
 const DEDUPE_SECONDS = 86_400
 
-/** A publish to a topic, and the request that asks for it. */
 interface PublishRequest {
   topic_key: string
   input: PublishInput
@@ -65,7 +63,6 @@ async function prepare(
   return fanOut.prepare(parts, caller, { ...input, exclude })
 }
 
-/** The publish of the last 24 hours with this key. */
 async function firstOf(
   db: Reader,
   { id, project_id }: TopicRow,
@@ -83,7 +80,6 @@ async function firstOf(
   return row
 }
 
-/** The publishes to a topic, newest first. */
 export const list = (db: Reader, { id, project_id }: TopicRow): RowList<FanOutRow> =>
   rowList(db, fanOuts, {
     of: and(eq(fanOuts.project_id, project_id), eq(fanOuts.topic_id, id)),

@@ -31,7 +31,6 @@ const stopBy = ({ status, expires_at }: Stopping): MessageStop | undefined => {
   return expires_at !== null && isPast(expires_at) ? BY_EXPIRY : undefined
 }
 
-/** How old the answer may be where other nodes change the fan-out, too. */
 const TRUSTED_MS = 1000
 
 const stoppings = cached<Stopping | undefined>({ tables: ["fan_outs"] })
@@ -47,7 +46,6 @@ export const stopOf: StopLookup = async (db, project, fan_out_id) => {
   return row && stopBy(row)
 }
 
-/** Messages that are looked at together. */
 const LOOK = 500
 
 /** After so long it goes behind the jobs that wait. */

@@ -30,7 +30,6 @@ export const fanOuts = table(
     /** The recipients at its start; null before it. */
     audience: int(),
     channels: json<AudienceChannel[]>().notNull(),
-    /** What was asked for, beside the contents. */
     intent: json<FrozenIntent>().notNull(),
     dedupe_key: text(),
     scheduled_at: time(),
@@ -60,7 +59,6 @@ export const fanOutParts = table(
     part: int().notNull(),
     /** The number of the last member whose messages are written. */
     cursor: int().notNull(),
-    /** The number of the last member of the share. */
     until: int().notNull(),
   },
   (row) => [primaryKey({ columns: [row.fan_out_id, row.part] })],

@@ -31,7 +31,6 @@ const MOST_PARTS = 64
 /** A share that is worth a job of its own. */
 const LEAST_OF_PART = 2000
 
-/** What a fan-out is walked with. */
 export type WalkParts = Pick<FanOutParts, "store" | "planners">
 
 type StartPayload = NonNullable<(typeof fanOutStart)["payload"]>
@@ -96,7 +95,6 @@ async function begin(tx: Tx, id: string): Promise<void> {
   await enqueueAll(tx, fanOutPart, work)
 }
 
-/** Numbers of members, in shares of the same length. */
 function shares(last_number: number, audience: number, most: number) {
   const count = Math.min(most, Math.max(1, Math.ceil(audience / LEAST_OF_PART)))
   const length = Math.ceil(last_number / count)
@@ -157,7 +155,6 @@ async function slice(parts: WalkParts, payload: Payload, permit: WalkPermit): Pr
 /** What came of a chunk for its part: a fan-out that fails is over. */
 type StepResult = Exclude<ChunkResult, { fails: string }>
 
-/** Walks past the next recipients of a part. */
 export async function walkChunk(
   parts: WalkParts,
   fan_out: FanOutRow,
@@ -226,9 +223,7 @@ interface Walks {
 
 const walksOf = perStore((db): Walks => ({ permits: new Semaphore(walksAtOnce(db)), waiting: 0 }))
 
-/** The right to walk in a part. */
 export interface WalkPermit {
-  /** Whether another part waits for it. */
   isAwaited(): boolean
   release(): void
 }

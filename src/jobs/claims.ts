@@ -12,7 +12,6 @@ import { LEASED, type WorkRow } from "./work-item"
 import type { DuePosition, DueShare, Lease, WorkRows } from "./work-rows"
 import type { Share, WorkTable } from "./work-table"
 
-/** How a process says that a row is its own. */
 export interface Claims<Row extends WorkRow> {
   readonly owner: string
   /** Due rows of a share, at most `limit` or its own limit. */
@@ -27,7 +26,6 @@ export interface Claims<Row extends WorkRow> {
   end(row: Row): void
   /** Releases what was not begun, or is cut off, as if it had not been claimed. */
   release(rows: Row[]): Promise<void>
-  /** Keeps these claims for longer. */
   keep(rows: Row[]): Promise<void>
   /** Frees what other processes left behind. */
   sweep(working: Row[]): Promise<void>
@@ -112,7 +110,6 @@ const POSITION_MILLISECONDS = 500
 
 /** The last row that a look claimed. What is due before it was in flight then. */
 interface ReadPosition extends DuePosition {
-  /** By `monotonic`. */
   until: number
   /** As `changeCount` gave it at the look. */
   changes: number
@@ -184,7 +181,6 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     if (rows.length === before) await this.#claim(rows, share, missing)
   }
 
-  /** Where the next look may begin; undefined where it must begin with the first row. */
   #positionOf(partition: unknown): ReadPosition | undefined {
     const position = this.#positions.get(partition)
     if (!position) return undefined

@@ -34,7 +34,6 @@ export interface QueueLine extends QueueCounts {
   paused: boolean
 }
 
-/** The counts by queue. */
 export type QueueTotals = Map<string, QueueCounts>
 
 export type CountQueues = (db: Reader) => Promise<QueueTotals>
@@ -98,7 +97,6 @@ const together = (one: QueueCounts | undefined, other: QueueCounts): QueueCounts
         failed_24h: one.failed_24h + other.failed_24h,
       }
 
-/** What one row of a query counts. */
 interface Counted {
   count: number | string
   oldest: number | string | null
@@ -183,7 +181,6 @@ export const countTable =
     return lines
   }
 
-/** Work of every kind of job. */
 export const countJobs = (at_once?: number) =>
   countTable(jobRows, { queue: jobs.name, queueOf: ({ name }) => name, at_once })
 

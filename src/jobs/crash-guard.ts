@@ -4,7 +4,6 @@ import { requireFile } from "../core/small-file"
 import { monotonic, sleep } from "../core/time"
 import type { WorkRow } from "./work-item"
 
-/** The name of the hold under which a row waits that ended the process again and again. */
 export const CRASH_HOLD = "crash"
 
 const CRASH_REASON =
@@ -35,14 +34,11 @@ interface Slot {
   attempt: number
   /** Of the process, while the row was in flight with others. */
   deaths: number
-  /** While it was the only one. */
   alone_deaths: number
   flags: number
 }
 
-/** What the guard needs of the loop that it guards. */
 interface Guarded {
-  /** The rows with these ids, without those that wait no more. */
   ready(ids: string[]): Promise<WorkRow[]>
   /** Works on the row; resolves at its end. */
   run(id: string): Promise<void>
@@ -120,7 +116,6 @@ export class CrashGuard {
     })
   }
 
-  /** An attempt begins. */
   begin(id: string, attempt: number) {
     const known = this.#suspects.get(id)
     const number = known?.number ?? this.#freeSlot()

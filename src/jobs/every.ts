@@ -3,7 +3,6 @@ import { isoFrom, millis, millisFrom, monotonic, sleep } from "../core/time"
 import * as instanceValues from "../store/instance-values"
 import type { Store } from "../store/store"
 
-/** Work that comes again and again: a row of `recurringWork` in `src/work.ts`. */
 export interface EveryRow {
   /** What the log calls it. Nodes that take turns share their last round under this name. */
   name: string
@@ -20,7 +19,6 @@ const JITTER = 0.05
 /** A round of another node that began this part of a period ago counts as one of this period. */
 const SAME_PERIOD = 0.8
 
-/** How long the end waits for the rounds that run. */
 const END_MILLISECONDS = 2000
 
 /**

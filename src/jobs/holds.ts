@@ -23,14 +23,12 @@ import { pausedQueues } from "./tables"
 import { HELD, type Hold, READY, RESTORE_HOLD, type WorkRow } from "./work-item"
 import { isHeld, isLeased, isReady, type WorkRows } from "./work-rows"
 
-/** A table of work with any kind of rows. */
 export type AnyWorkRows = Pick<WorkRows<WorkRow>, "name" | "table" | "freeOf" | "under_hold">
 
 const AT_ONCE = 500
 
 const FREE = { state: READY, owner: null }
 
-/** Of a table, the rows that a hold keeps. */
 export const underHold = ({ table }: AnyWorkRows, by: string) => and(isHeld, eq(table.owner, by))
 
 /** The holds that hold rows of the table now, one seek each. */
@@ -91,7 +89,6 @@ export const unholdThese = (store: Store, rows: AnyWorkRows, by: string, ids: st
 /** Rows of one transaction: each such update takes some 50 ms. */
 const HELD_AT_ONCE = 5000
 
-/** A table of work, and which of its rows are held. */
 export interface HeldTable {
   rows: AnyWorkRows
   which?: SQL | undefined
@@ -150,7 +147,6 @@ export const heldProject = (by: string): string | undefined =>
 
 export const pauseReason = (queue: string) => `The queue ${queue} is paused by an operator.`
 
-/** The queue of what goes to one domain, which can be paused alone. */
 export const queueOfDomain = (domain: string): string => OF_DOMAIN + domain
 
 const OF_DOMAIN = "email:"
@@ -172,7 +168,6 @@ const notifyNobody: OnPauseChange = async () => {}
 interface Paused {
   /** The queues that can be paused, besides single domains. */
   names: string[]
-  /** The tables that hold their work. */
   tables: AnyWorkRows[]
   counts: CountQueues[]
 }
@@ -195,12 +190,10 @@ export class QueuePauses {
     this.#tables = tables
   }
 
-  /** More queues that can be paused. */
   add(names: string[]) {
     this.#names = new Set([...this.#names, ...names])
   }
 
-  /** Learns which queues are paused, also by another node. */
   async load() {
     const rows = await this.#store.read.select().from(pausedQueues)
     this.#paused = new Set(rows.map(({ queue }) => queue))
@@ -259,7 +252,6 @@ export class QueuePauses {
     return [...this.#names, ...others].sort().map((queue) => this.#line(lines, queue))
   }
 
-  /** What the operator should see to. */
   async warnings(): Promise<string[]> {
     if (!this.#paused.has(RESTORE_HOLD)) return []
     let all = 0

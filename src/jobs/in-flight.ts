@@ -11,7 +11,6 @@ interface InFlightRow {
 /** Rows of one table that this process works on. Where it is alone, that is all of them. */
 export class InFlightRows {
   readonly #rows = new Map<string, InFlightRow>()
-  /** How many are claimed, by partition. */
   readonly #counts = new Map<unknown, number>()
 
   /** Whether the row is claimed, or kept from it. */
@@ -23,17 +22,14 @@ export class InFlightRows {
     return this.#rows.get(id)?.claim !== undefined
   }
 
-  /** Whether this very claim still counts. */
   holds(id: string, claim: object): boolean {
     return this.#rows.get(id)?.claim === claim
   }
 
-  /** How many of the partition are claimed. */
   countOf(partition: unknown): number {
     return this.#counts.get(partition) ?? 0
   }
 
-  /** The rows that are claimed. */
   ids(): string[] {
     return [...this.#rows].flatMap(([id, { claim }]) => (claim ? [id] : []))
   }
@@ -109,7 +105,6 @@ export class LookAhead<Row extends WorkRow> {
     return this.#changes
   }
 
-  /** Removes and returns the next rows of the partition, at most `limit`. */
   remove(partition: unknown, limit: number): Row[] {
     const found = this.#found.get(partition)
     if (!found) return []
@@ -137,7 +132,6 @@ export class LookAhead<Row extends WorkRow> {
   }
 }
 
-/** The rows found ahead in one table of one store. */
 export const lookAheadOf = <Row extends WorkRow>(db: Reader, table: string) =>
   foundAhead(db, table) as unknown as LookAhead<Row>
 
@@ -170,7 +164,6 @@ export interface WakeUpTopic {
   wakeUp(): void
 }
 
-/** The wake-up of a table of the store, by its name. */
 export const wakeUpOf = perTable((_, table): WakeUpTopic => {
   const listeners = new Set<() => void>()
   return {

@@ -39,7 +39,6 @@ export interface NewWork<Payload> {
   run_at?: string
 }
 
-/** A job as it was claimed. */
 export type JobRow = typeof jobs.$inferSelect
 
 /** What a handler answers. A handler that throws asks for another try. */
@@ -63,7 +62,6 @@ interface Line {
 
 export type JobHandlers = Record<string, Line>
 
-/** One line of the job table: the kind of work and what does it. */
 export const bind = <Payload, End = never>(
   job: JobKind<Payload>,
   handler: JobHandler<Payload, End>,
@@ -100,7 +98,6 @@ export const jobRows = new WorkRows<JobRow>(jobs, jobs.priority, {
   buried: (last_error) => ({ last_error }),
 })
 
-/** The table of jobs as work. Each kind is a queue of its own. */
 export const jobTable = (handlers: JobHandlers): WorkTable<JobRow> => ({
   rows: jobRows,
   queueOf: ({ name }) => name,

@@ -9,7 +9,6 @@ import { type JobError, longJobs } from "./tables"
 
 type Row = typeof longJobs.$inferSelect
 
-/** How long the record of a job that ended can be read. */
 const KEPT_SECONDS = 30 * 86_400
 const PURGE_LIMIT = 500
 
@@ -49,7 +48,6 @@ export interface LongJobStep {
   /** What was finished since the last step, failures not among it. */
   done?: number
   failed?: number
-  /** How much there is to do, when it is known by now. */
   total?: number
 }
 
@@ -72,7 +70,6 @@ export async function progress(
 }
 
 export interface Ending {
-  /** What came out of it; for a job that is completed. */
   result?: unknown
   /** Why nothing did: then the job is `failed`. Its message is shown to people. */
   error?: JobError
@@ -102,7 +99,6 @@ export async function find(
   return own ?? (is_operator ? await lookup(db, INSTANCE_JOB, id) : undefined) ?? gone()
 }
 
-/** The job of one owner, if it is there. */
 export async function lookup(db: Reader, project_id: string, id: string): Promise<Job | undefined> {
   const row = await rowById(db, longJobs, id, ofProject(project_id))
   return row && toResponse(row)

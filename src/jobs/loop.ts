@@ -50,12 +50,10 @@ const FAILED = "The job failed. The log has the reason."
 interface WorkLoopOptions<Row extends WorkRow, End> {
   store: Store
   table: WorkTable<Row, End>
-  /** Rows that are worked on side by side. */
   concurrency: number
   lease_ms: number
   /** True where no other process can share the queue: then every lease at the start is a dead one. */
   alone: boolean
-  /** The node, in the rows that it claims. */
   owner?: string
   /** Chooses what is claimed. Without it the most urgent rows are first, the oldest before the others. */
   picker?: Picker
@@ -63,7 +61,6 @@ interface WorkLoopOptions<Row extends WorkRow, End> {
   prefetches?: boolean
   /** Why nothing of a queue may begin; undefined while it may. */
   holdOf?: (queue: string) => Hold | undefined
-  /** Whether requests of this process wait for an answer. */
   isAsked?: () => boolean
   guard?: CrashGuard | undefined
 }
@@ -128,7 +125,6 @@ export class WorkLoop<Row extends WorkRow, End> {
     this.#loop = this.#run()
   }
 
-  /** There may be work: look now instead of at the next poll. */
   wake() {
     this.#woken = true
     this.#wake()
@@ -190,7 +186,6 @@ export class WorkLoop<Row extends WorkRow, End> {
     await this.#release(prefetched)
   }
 
-  /** Runs until every slot is taken or nothing is due. */
   async #fill() {
     while (!this.#stopping && this.#hasSlot()) {
       if (this.#prefetched.length === 0) await this.#claim()
@@ -345,7 +340,6 @@ export class WorkLoop<Row extends WorkRow, End> {
     this.wake()
   }
 
-  /** Runs the work. What it throws is told to the log alone. */
   async #attempt(row: Row): Promise<WorkResult<End>> {
     const { table, holdOf } = this.#options
     try {

@@ -34,7 +34,6 @@ const by = <const Path extends string>(method: Method, path: Path) => ({
   response: Queue,
 })
 
-/** For the operator of this instance. */
 export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyRoute[] => [
   route({
     ...by("GET", QUEUES),

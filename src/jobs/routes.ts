@@ -12,7 +12,6 @@ const by = <const Path extends string>(method: Method, path: Path) => ({
 
 const idOf = ({ params }: { params: { job_id: string } }) => params.job_id
 
-/** Work that goes on after its request was answered. */
 export const longJobRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
     ...by("GET", ONE),

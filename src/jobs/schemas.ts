@@ -3,7 +3,6 @@ import { count, id, maybe, rarely, text, time, word } from "../lib/record-fields
 
 const STATUSES = ["completed", "queued", "running", "failed", "cancelled"] as const
 
-/** The Job record, as every route answers it that begins, shows or cancels one. */
 export const Job = t.Object(
   {
     id: id(),

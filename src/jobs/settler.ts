@@ -49,7 +49,6 @@ export class Settler<Row extends WorkRow, End> {
   readonly #table: WorkTable<Row, End>
   readonly #claims: Claims<Row>
   readonly #batcher: Batcher<Entry<Row, End>, undefined>
-  /** Results on their way to the disk. */
   #settling = 0
   #onDrained: () => void = () => {}
   /** Where results are written apart: when the last transaction began, and when the next one may. */
@@ -183,7 +182,6 @@ export class Settler<Row extends WorkRow, End> {
   }
 }
 
-/** The work columns after a result. */
 function afterOf(
   row: WorkRow,
   { retry, hold }: WorkResult<unknown>,

@@ -9,7 +9,6 @@ export const workColumns = () => ({
   state: int().notNull(),
   /** When it is due. Of dead work: when it died. */
   run_at: time().notNull(),
-  /** Attempts that have begun. */
   attempt: int().notNull(),
   owner: text(),
   lease_until: time(),
@@ -68,7 +67,6 @@ life(nodes, { owner: "instance", ends: "after the end of the process" })
 
 type JobStatus = "queued" | "running" | "completed" | "failed" | "cancelled"
 
-/** Why a job failed, in the words of an error of the API. */
 export interface JobError {
   code: string
   message: string

@@ -42,7 +42,6 @@ export interface Hold {
  */
 export class DeferredError extends Error {
   override readonly name = "DeferredError"
-  /** Until it is looked at again; null: until the pause `by` ends. */
   readonly seconds: number | null
   readonly by: string | undefined
 
@@ -53,13 +52,11 @@ export class DeferredError extends Error {
   }
 }
 
-/** The hold of work that was deferred. */
 export function holdFor({ message: reason, seconds, by }: DeferredError): Hold {
   const until = seconds === null ? null : secondsFromNow(seconds)
   return { until, reason, ...(by !== undefined && { by }) }
 }
 
-/** The work columns of a row. */
 export interface WorkColumns {
   state: number
   run_at: string
@@ -83,9 +80,7 @@ export interface WorkResult<End = never> {
   end?: End
   /** The attempt failed. The reason is stored; the schedule says when the next one is, or that there is none. */
   retry?: string
-  /** Instead of the table's own. */
   schedule?: RetrySchedule
-  /** It waits. */
   hold?: Hold
   /** Written with the result, in a transaction of its own. */
   done?: Write
@@ -95,7 +90,6 @@ export interface WorkResult<End = never> {
   settled?: () => void
 }
 
-/** A result on its way to the disk. */
 export interface Settled<Row extends WorkRow, End> {
   row: Row
   end: End | undefined

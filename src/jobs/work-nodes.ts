@@ -9,7 +9,6 @@ import { keepRunning } from "./every"
 import type { AnyWorkRows } from "./holds"
 import { nodes } from "./tables"
 
-/** How often a node shows life. */
 export const BEAT_MILLISECONDS = 5000
 const SILENT_MILLISECONDS = 20_000
 const LOOK_MILLISECONDS = 500
@@ -21,15 +20,12 @@ const databaseTime = sql`(extract(epoch from clock_timestamp()) * 1000)::bigint`
 export const hasLived = (milliseconds: number): SQL =>
   gte(nodes.seen_at, sql`${databaseTime} - ${milliseconds}`)
 
-/** One process, as what all its loops share. */
 export type WorkNode = ReturnType<typeof workNode>
 
 interface NodeOptions {
   store: Store
-  /** True where no other process can share the database. */
   alone: boolean
   data_dir: string
-  /** Whether requests of this process wait for an answer. */
   isAsked: () => boolean
 }
 
@@ -37,7 +33,6 @@ export function workNode({ store, alone, data_dir, isAsked }: NodeOptions) {
   const owner = newId()
   const alone_first = new AloneFirst()
   return {
-    /** Options of every loop. */
     loop: { store, alone, owner, isAsked },
     /** Where the process is alone, what remembers its work across its death. */
     guardFor: ({ name }: AnyWorkRows) =>
@@ -72,7 +67,6 @@ export async function showStart(store: Store): Promise<() => Promise<void>> {
 const forget = (store: Store, id: string) =>
   store.tx((tx) => tx.delete(nodes).where(eq(nodes.id, id)))
 
-/** The node lives, by the clock of the database. */
 export const showLife = (store: Store, node_id: string) =>
   store.tx(async (tx) => {
     const seen_at = databaseTime as SQL<string>

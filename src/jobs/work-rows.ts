@@ -29,7 +29,6 @@ export const isHeld = sql`state = 3`
 const SWEEP_LIMIT = 500
 const FREE = { state: READY, owner: null, lease_until: null }
 
-/** A place in the order of due rows. */
 export interface DuePosition {
   run_at: string
   id: string
@@ -39,11 +38,9 @@ export interface DueShare<Position extends DuePosition = DuePosition> {
   partition: string | number
   limit: number
   filter?: string | undefined
-  /** Only rows behind this place. */
   after?: Position | undefined
 }
 
-/** Before every row. */
 const FIRST: DuePosition = { run_at: new Date(0).toISOString(), id: "" }
 
 /** The owner of a claim in the row, and for how long. */
@@ -52,7 +49,6 @@ export interface Lease {
   lease_ms: number
 }
 
-/** The engine knows of every table of work the columns that this one has. */
 type Table = typeof jobs
 
 type ClaimedColumns = Table["_"]["columns"]
@@ -60,7 +56,6 @@ type ClaimedColumns = Table["_"]["columns"]
 interface RowsOptions {
   /** What else is written when work is given up without a word of its table's `settle`. */
   buried?: (reason: string) => object
-  /** Writes what else changes then, in the same transaction. */
   onBury?: (tx: Tx, row: WorkRow) => Promise<void>
   filters?: Record<string, SQL>
   /** The columns of a claimed row; without them all. */
@@ -122,7 +117,6 @@ export class WorkRows<Row extends WorkRow> {
     return statements
   }
 
-  /** The ids of due rows, the oldest first. */
   async due(db: Reader, share: DueShare): Promise<string[]> {
     return (await this.#due(share.filter).find(db, dueValues(share))).map(({ id }) => id)
   }

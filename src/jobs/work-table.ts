@@ -23,11 +23,9 @@ import type { Tx } from "../store/store"
 import type { RetrySchedule, Settled, WorkResult, WorkRow } from "./work-item"
 import type { WorkRows } from "./work-rows"
 
-/** Up to `limit` due rows of one partition. */
 export interface Share {
   partition: string | number
   limit: number
-  /** Only rows of which this filter of `WorkRows` is true. */
   filter?: string
   /**
    * Calls `claim` in its own transaction, with a limit of its own choice, or not at all: for a rate
@@ -36,7 +34,6 @@ export interface Share {
   admit?: (tx: Tx, claim: (limit: number) => Promise<number>) => Promise<void>
 }
 
-/** Shares the free slots. */
 export interface Picker {
   /** Called when its loop starts; the returned function when it stops. */
   listen?(): () => void
@@ -44,7 +41,6 @@ export interface Picker {
   pick(free: number): Promise<{ shares: Share[]; due: number | undefined }>
 }
 
-/** A table of work: what is done with a row, and how the result is written. */
 export interface WorkTable<Row extends WorkRow, End = unknown> {
   rows: WorkRows<Row>
   /** The queue that a row belongs to, by the name under which an operator pauses it. */

@@ -30,7 +30,6 @@ import type { ChannelName, Envelope } from "./tables"
 /** A message to accept, and the quota of its channel that it is counted under; null counts nowhere. */
 export interface MessageEntry {
   message: messages.NewMessage
-  /** Of an account that is not active. */
   restricted?: SendingCaller | undefined
   allowance: (QuotaAllowance & { sends_per_second: number | null }) | null
   /** What its project may store; absent for mail of the instance itself. */
@@ -66,7 +65,6 @@ export async function admit(
 export const countUsage = (tx: Tx, admitted: MessageEntry[]): Promise<void> =>
   add(tx, admitted.filter(isCounted).map(usageOf))
 
-/** Every recipient counts, copies included. */
 const unitsOf = ({ message }: MessageEntry) => message.recipients.length
 
 /** Asks nothing where the plan has no limit. */
@@ -207,7 +205,6 @@ export const storedShareOf = ({ account_id, plan, limits }: Caller, project_id: 
   ...{ account_id, project_id, plan, limit_mb: limits.stored_mb },
 })
 
-/** The quota of the month that messages of the channel count under. */
 export const allowanceOf = (
   { account_id, quota_subject, limits, plan }: Caller,
   channel: ChannelName,
@@ -271,7 +268,6 @@ export async function accept(
 const MOST_IN_BATCH = 200
 const MOST_WAITING = 5000
 
-/** What the answer to a send may tell of the message. */
 export type AcceptedMessage = Pick<
   messages.NewMessage,
   "id" | "rfc_message_id" | "recipients" | "scheduled_at" | "created_at"
@@ -359,7 +355,6 @@ async function enter(tx: Tx, batch: WaitingSend[]): Promise<(Error | messages.Me
 const wasMoved = ({ message }: MessageEntry, { scheduled_at }: messages.Message): boolean =>
   (message.scheduled_at ?? null) !== scheduled_at
 
-/** The links that these messages carry. */
 export const linksIn = (list: messages.NewMessage[]): NewUnsubscribeLink[] =>
   list.flatMap(({ project_id, address, envelope }) => {
     const { unsubscribe: token } = envelope ?? {}
@@ -367,7 +362,6 @@ export const linksIn = (list: messages.NewMessage[]): NewUnsubscribeLink[] =>
     return token === undefined || !scope ? [] : [{ token, project_id, address, scope }]
   })
 
-/** What the recipient of a mail with this envelope ends. */
 function scopeIn(envelope: Envelope | null): UnsubscribeScope | undefined {
   const { topic, category } = envelope ?? {}
   if (topic !== undefined) return { type: "topic", key: topic }

@@ -41,14 +41,12 @@ export interface MessageQuery
   subscriber: AudienceMember | null
   /** In the form in which addresses compare; null: suppressions are not asked. */
   address: string | null
-  /** The slug. */
   category: string | null
   /** Where it is asked again, as the message leaves: the cap then counts only what was accepted before it. */
   message_id?: string
   workflow?: DecisionInput["workflow"]
 }
 
-/** The project whose settings decide. */
 export interface AskingProject {
   id: string
   settings: ProjectSettings
@@ -97,7 +95,6 @@ export const lockFor = ({ frequency_cap }: Pick<ProjectSettings, "frequency_cap"
 const counts = ({ is_allowed, row }: SendDecision, { stream }: MessageQuery) =>
   is_allowed && row !== 4 && stream !== "auth"
 
-/** What a category means, also to a project without categories. */
 export const categoryOf = (
   known: ReadonlyMap<string, CategoryRow>,
   slug: string | null,
@@ -118,7 +115,6 @@ type SuppressedByScope = ReadonlyMap<string, ReadonlyMap<string, unknown>>
 const isSuppressed = (suppressed: SuppressedByScope, one: MessageQuery): boolean =>
   suppressed.size > 0 && (suppressed.get(scopeName(one))?.has(one.address ?? "") ?? false)
 
-/** One question for each channel and kind of mail. */
 async function suppressedOf(
   db: Reader,
   project_id: string,

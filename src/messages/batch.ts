@@ -7,7 +7,6 @@ const MOST_MESSAGES = 100
 /** Messages that are prepared in one turn of the event loop, for a millisecond or two. */
 const AT_ONCE = 50
 
-/** Sends of one channel that came in one request. */
 export interface SendBatch<Input> {
   items: BatchItem<Input>[]
   /** The body was a list: the answer then has the shape that clients of such batches expect. */
@@ -19,7 +18,6 @@ interface BatchItem<Input> {
   problems: Problem[]
 }
 
-/** Reads the fields of one send. */
 type ReadSend<Input> = (given: unknown, problems: Problems) => Input
 
 /** `{messages: [...]}` or a bare list. Only its size is checked here; each item keeps its own problems. */
@@ -75,7 +73,6 @@ interface BatchSender<Input, Warning> {
   batch_id: string
   project_id: string
   mode: "strict" | "permissive"
-  /** Prepares one of them. */
   prepare: (input: Input) => Promise<PreparedItem<Warning>>
 }
 
@@ -118,7 +115,6 @@ export function settled<Warning>(
   return { ...prepared, accepted, refused: refused.sort((a, b) => a.index - b.index) }
 }
 
-/** Why one item of the batch cannot be sent. */
 interface Refusal {
   index: number
   error: ApiError

@@ -26,7 +26,6 @@ import { counterOf, eventsOf, eventTypeOf, factName, knowsFact, mayFollow } from
 export interface StatusTransition {
   before: Tracked
   steps: Step[]
-  /** The work columns as they become; without it they stay. */
   after?: WorkColumns
   /** Why it waits, where nothing was tried and no recipient changes. */
   waits_for?: string | null
@@ -130,7 +129,6 @@ const bumpsOf = ({ before, after }: Changed): Bump[] =>
 const settledBumps = ({ project_id: owner, channel, status }: Tracked, by: 1 | -1) =>
   isOpen(status) ? [] : [{ owner, name: counterOf(channel, status), by }]
 
-/** A fan-out tells how many of its messages came to nothing. */
 const FAILURES: ReadonlySet<Status> = new Set([
   "failed",
   "bounced",

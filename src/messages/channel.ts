@@ -2,7 +2,6 @@ import type { Outcome } from "../providers/provider"
 import type { Kept } from "./contents"
 import type { messages } from "./tables"
 
-/** What `deliver` gets in the place of the stored content. */
 export interface Ready {
   content: unknown
   /** The bytes that leave, packed: written together with what came of the attempt. */

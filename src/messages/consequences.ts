@@ -14,14 +14,12 @@ import { isOpen, OWN_SOURCE, type StatusChange, type Tracked } from "./status-ch
 import type { Recipient } from "./tables"
 import { bouncesCount, mayFollow } from "./transitions"
 
-/** A message before and after a change, and what was told of it. */
 interface ChangedMessage {
   before: Tracked
   after: Tracked
   facts: StatusChange[]
 }
 
-/** Of one project. */
 interface Lesson {
   lasting: NewSuppression[]
   /** Refusals that name nothing. */
@@ -120,7 +118,6 @@ export async function countForReputation(tx: Tx, list: ChangedMessage[]): Promis
 
 interface SentMessage extends CountedMessage {
   sent_at_ms: number
-  /** It was sent before this change. */
   is_late: boolean
 }
 

@@ -15,7 +15,6 @@ const MOST_OF_ONE = 64 * 1024
 export const recentContents = () =>
   new Recent<unknown>({ most: MOST, most_of_one: MOST_OF_ONE, sizeOf })
 
-/** Those of this store. */
 export const recentContentsOf = perStore(recentContents)
 
 /** What a text takes beside its characters, an object beside its fields, and any other value. */
@@ -95,7 +94,6 @@ export type Kept = Buffer | { file: string }
 const MARK = "file:"
 const FORM = /^file:([0-9a-f]{64})$/
 
-/** What stands in the row. */
 export const rowOf = (kept: Kept): Buffer =>
   "file" in kept ? Buffer.from(`${MARK}${kept.file}`) : kept
 
@@ -115,7 +113,6 @@ export function filesOf({ id: message_id, envelope }: Message, content: unknown)
   return [...new Set(names)].flatMap((sha256) => (sha256 ? [{ message_id, sha256 }] : []))
 }
 
-/** The file that a content names in its place. */
 const fileOf = (content: unknown): string | undefined =>
   typeof content === "object" && content !== null && "file" in content
     ? (content as { file: string }).file
@@ -127,7 +124,6 @@ export interface SharedValues {
   project: { id: string; name: string }
   /** The language of recipients without one of their own. */
   locale: string | null
-  /** The zone of recipients without one of their own. */
   timezone: string
 }
 
@@ -153,15 +149,12 @@ const VALUES = "values"
 /** The name of a row without content: the frequency cap does not count the messages of the fan-out. */
 const UNCOUNTED = "uncounted"
 
-/** The number of fan-outs whose texts are in memory at the same time. */
 const MOST_READ = 64
 
-/** What the messages of a fan-out share. */
 export interface SharedByMessages {
   values: SharedValues
   /** By channel and language (`email`, `email:de`). */
   texts: Map<string, TemplateSources>
-  /** The frequency cap does not count the messages. */
   is_uncounted: boolean
 }
 
@@ -222,9 +215,7 @@ async function readShared(db: Reader, fan_out_id: string, name: string) {
   return { ...(values as SharedValues), texts: keyed(sources as TemplateSources) }
 }
 
-/** The languages that the texts of a fan-out are in. */
 export interface SharedLanguages {
-  /** The names of the texts. */
   names: ReadonlySet<string>
   /** The language of recipients without one of their own. */
   usual: string | null

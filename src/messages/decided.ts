@@ -139,7 +139,6 @@ export const decidedAtSend = gathered<Message, MessageDecision | undefined>(
   },
 )
 
-/** How old the answers may be where other nodes change the tables, too. */
 const TRUSTED_MS = 1000
 
 const settingsByProject = cached<ProjectSettings>({ tables: ["projects"] })
@@ -225,10 +224,8 @@ export function refusalOf({ reason }: Pick<MessageDecision, "reason">): MessageR
   return { reason: has_own_name ? reason : "preference", text }
 }
 
-/** The status reason of a message that waits for the end of quiet hours. */
 export const QUIET_HOURS = "quiet_hours"
 
-/** What each reason says to people. */
 export const REASONS: Record<DecisionReason | typeof DELETED, string> = {
   [DELETED]: "The subscriber was deleted before the message was sent.",
   blocked: "The subscriber is blocked and gets no messages.",

@@ -10,7 +10,6 @@ import type { Reader } from "../store/store"
 import { isOpen, type Message, nextAttemptAt } from "./status-changes"
 import { messages } from "./tables"
 
-/** A message as it stands now, for an answer. */
 export interface MessageView extends Omit<Message, keyof WorkColumns | "priority"> {
   attempts: number
   next_attempt_at: string | null
@@ -63,7 +62,6 @@ export function isClaimed(db: Reader): SQL {
   return inFlight ? isAmong(db, messages.id, sql`${JSON.stringify(inFlight.ids())}`) : isLeased
 }
 
-/** The messages of which a list by this status consists. */
 export function hasStatus(db: Reader, status: Message["status"]): SQL | undefined {
   if (status === "queued") return and(eq(messages.status, "queued"), sql`NOT (${isClaimed(db)})`)
   if (status === "sending") return and(eq(messages.status, "queued"), isClaimed(db))

@@ -30,7 +30,6 @@ import {
 } from "./tables"
 import { counterOf, settledCounters } from "./transitions"
 
-/** The messages of a project in one channel. */
 export interface ChannelScope {
   project_id: string
   channel: ChannelName
@@ -213,7 +212,6 @@ function beingSent(db: Reader, project_id: string): IdSource {
 /** Far more than the nodes deliver at once. */
 const MOST_IN_FLIGHT = 10_000
 
-/** From the counters where they know it. */
 async function countMessages(
   db: Reader,
   { project_id, channel }: ChannelScope,

@@ -161,7 +161,6 @@ function lessOf(row: Removed): Bump[] {
   return [...names.map((name) => ({ owner, name, by: -1 })), lessStored(row)]
 }
 
-/** Whether the content of a message is stored still. */
 export async function keepsContent(db: Reader, message_id: string): Promise<boolean> {
   const of_message = eq(messageContents.message_id, message_id)
   const rows = await db

@@ -73,11 +73,9 @@ export interface NewMessage
 export interface MessageRefusal {
   /** The status reason, and the code of its error. */
   reason: string
-  /** For people. */
   text: string
 }
 
-/** What only some messages have. */
 type SomeMessages = Pick<
   Message,
   "scheduled_at" | "template_id" | "subscriber_id" | "category" | "fan_out_id"
@@ -93,7 +91,6 @@ export const messageRows = new WorkRows<Message>(messages, messages.priority, {
   buried: (status_reason) => ({ status_reason }),
 })
 
-/** What waits, runs and failed, by channel. */
 export const countMessages = (at_once?: number) =>
   countTable(messageRows, { queue: messages.channel, queueOf: ({ channel }) => channel, at_once })
 
@@ -322,7 +319,6 @@ function asRefused(message: Message, { reason, text }: MessageRefusal): Message 
 const tagsOf = ({ id: message_id, project_id, tags }: Message) =>
   [...new Set(tags)].map((tag) => ({ project_id, tag, message_id }))
 
-/** What watchers hear of a message that was just accepted. */
 function firstType(message: Message): string | null {
   const { channel, status } = message
   if (isOpen(status) && !isToldNow(message)) return null

@@ -25,11 +25,9 @@ export interface PublishContent {
   read(given: unknown, problems: Problems): unknown
 }
 
-/** What a request says in one channel. */
 export interface ContentQuery {
   /** The id or name of a template; null where `content` says it. */
   template: string | null
-  /** As the channel read it. */
   content: unknown
 }
 
@@ -49,7 +47,6 @@ export interface FrozenIntent extends Partial<Record<ChannelName, unknown>> {
   api_key_id: string | null
 }
 
-/** The fan-out whose messages are planned. */
 export interface PlannedFanOut {
   id: string
   account_id: string
@@ -67,7 +64,6 @@ export interface NextRecipients {
   members(): Promise<AudienceMember[]>
 }
 
-/** How the messages of a fan-out are made in one channel. */
 export interface ChannelPlanner {
   /** The texts of a fan-out as they are now. Throws what a send of them would throw. */
   prepare(caller: Caller, asked: ContentQuery): Promise<PreparedChannel>
@@ -89,5 +85,4 @@ export interface ChunkPlan {
   plan(caller: Caller, member: AudienceMember, decision: SendDecision): NewMessage[] | SkipReason
 }
 
-/** The planners of the channels that are built. */
 export type Planners = Partial<Record<ChannelName, ChannelPlanner>>

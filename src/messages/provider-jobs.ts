@@ -20,7 +20,6 @@ import { messages } from "./tables"
 
 interface HeldMessage {
   id: string
-  /** The hold that it is under. */
   by: string
 }
 
@@ -77,7 +76,6 @@ async function firstWaiting(db: Reader, { kind, project_id }: ConfigRow) {
   return undefined
 }
 
-/** The oldest message under a project's hold. */
 async function firstHeld(db: Reader, project_id: string): Promise<HeldMessage | undefined> {
   const by = providerHold(project_id)
   const rows = db.select({ id: messages.id }).from(messages)

@@ -6,7 +6,6 @@ import { messageRows } from "./pipeline"
 import { abandon } from "./settle"
 import { messages } from "./tables"
 
-/** Messages of one transaction, so that others can write in between. */
 const AT_ONCE = 100
 
 interface DomainRules {

@@ -19,7 +19,6 @@ const ONE = "/v1/scheduled/{scheduled_id}"
 
 type OfScheduled = Call<unknown, unknown, { scheduled_id: string }>
 
-/** The messages of every channel that wait for their time. */
 export const scheduledRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
   route({
     ...projectRow("GET", "/v1/scheduled", READ),

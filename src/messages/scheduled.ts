@@ -121,7 +121,6 @@ function statusOf(message: MessageView): ScheduledStatus {
   return was_cancelled ? "cancelled" : "failed"
 }
 
-/** Whole seconds until the message is due; 0 where it is due, or will not be sent. */
 export function secondsUntilSend(message: MessageView): number {
   if (!isScheduled(message)) return 0
   const left = millisFrom(message.scheduled_at ?? "") - millis()

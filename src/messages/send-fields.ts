@@ -47,16 +47,13 @@ export const audienceRules = (db: Reader): AudienceRules => ({
   categories: (project_id) => knownCategories(db, project_id, { recent: true }),
 })
 
-/** What a send says of its recipient. */
 export interface AudienceFields {
   category: string | null
-  /** The id or the external id of a subscriber. */
   subscriber_id?: string | null
 }
 
 const LONGEST_ID = 255
 
-/** The subscriber of a send; null where it names none. */
 export function readSubscriberId(value: unknown, path: string, problems: Problems): string | null {
   if (value == null) return null
   if (typeof value === "string" && value !== "" && !isLonger(value, LONGEST_ID)) return value
@@ -64,18 +61,14 @@ export function readSubscriberId(value: unknown, path: string, problems: Problem
   return problems.add(path, "invalid", hint) ?? null
 }
 
-/** Subscribers that were looked up for several messages at once. */
 export type KnownSubscribers = ReadonlyMap<string, SubscriberRow>
 
-/** What was looked up of what a send says of its recipient. */
 export interface SendAudience {
-  /** Null where it names none. */
   subscriber: SubscriberRow | null
   /** Its recipient can end its category; nobody can end a critical one. */
   is_endable: boolean
 }
 
-/** Of a plain send. */
 export const NO_AUDIENCE: SendAudience = { subscriber: null, is_endable: true }
 
 /**
@@ -143,7 +136,6 @@ export async function subscriberIdsOf(
 
 const FORM = new RegExp(CATEGORY_SLUG)
 
-/** The category of a send; null where it has none. */
 export function readCategory(value: unknown, path: string, problems: Problems): string | null {
   if (value == null) return null
   if (typeof value === "string" && FORM.test(value)) return value

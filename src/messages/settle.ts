@@ -32,7 +32,6 @@ import { attempts, messageFiles, messageRaws, type Status } from "./tables"
 
 import { addressIn, eventTypeOf, knowsStatus, tellsScheduled } from "./transitions"
 
-/** The outcome of an attempt that ended with our login. */
 export const LOGIN_REFUSED = "login_refused"
 
 /** Refused logins of one message; there is one a minute until the login is mended. */
@@ -139,7 +138,6 @@ function untried({ message, after, reason, row }: Known): Omit<StatusTransition,
   return { steps, after }
 }
 
-/** Forgets all but the latest refused logins of a message. */
 async function forgetOldRefusals(tx: Tx, message_id: string, latest: number) {
   if (latest <= MOST_REFUSALS) return
   const old = lte(attempts.attempt, latest - MOST_REFUSALS)

@@ -24,7 +24,6 @@ const {
   ...needed
 } = getTableColumns(messages)
 
-/** The columns that changes of a message need, or change. */
 export const tracked = needed
 
 export type Tracked = Pick<Message, keyof typeof tracked>
@@ -160,5 +159,4 @@ export function notifyWatchers(db: Reader, activity: MessageActivity) {
   }
 }
 
-/** Where it goes. */
 export const addressOf = ({ email: address }: Addressed): string => address

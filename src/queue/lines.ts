@@ -2,7 +2,6 @@ import { millis, millisFrom, now } from "../core/time"
 
 export type WorkState = "waiting" | "retrying" | "running" | "held"
 
-/** One piece of open work. */
 export interface OpenWork {
   state: WorkState
   reason: string | null
@@ -45,7 +44,6 @@ export interface FoundWork {
   beyond?: OpenWork
 }
 
-/** The lines of one queue, the oldest work first. */
 export function byState(queue: string, found: FoundWork[]): StateLine[] {
   const lines = new Map<string, StateLine>()
   const add = (work: OpenWork, count: number) => {

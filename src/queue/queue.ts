@@ -94,7 +94,6 @@ async function endOf(db: Reader, open: SQL | undefined): Promise<string | undefi
   return next && last?.id
 }
 
-/** All open mail, by the counters. */
 async function openTotal(db: Reader, project_id: string): Promise<number> {
   const settled = settledCounters("email")
   const counted = await totals(db, project_id, ["email", ...settled])
@@ -276,7 +275,6 @@ async function restoredDeliveries(
 
 type RestoredDelivery = DeliveryRow & { id: string; webhook_id: string; state: number }
 
-/** Why nothing of the queue begins, if an operator paused it. */
 async function pauseOf(db: Reader, queue: string): Promise<string | null> {
   const rows = db.select({ queue: pausedQueues.queue }).from(pausedQueues)
   const [paused] = await rows.where(eq(pausedQueues.queue, queue))

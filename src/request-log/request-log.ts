@@ -9,7 +9,6 @@ import type { Reader, Store } from "../store/store"
 import { WriteBehind } from "../store/write-behind"
 import { requestLog } from "./tables"
 
-/** One request and its answer, as the shell knows it when the answer goes out. */
 export interface AnsweredRequest {
   request_id: string
   project_id: string | null

@@ -40,7 +40,6 @@ interface RequestLogParts {
   cursors: Cursors
 }
 
-/** What was asked of the API during the last days. */
 export const requestLogRoutes = ({ store, cursors }: RequestLogParts): AnyRoute[] => [
   route({
     ...projectRow("GET", "/v1/request-log", "webhooks:read|role:operator|role:project_admin"),

@@ -13,7 +13,6 @@ import { count, totalsOfOne } from "./totals"
 /** Open deliveries of one endpoint (contract 30, section 2). */
 export const MOST_OPEN = 100_000
 
-/** Deliveries that end in one transaction. */
 const BATCH = 500
 
 /** Where other nodes plan deliveries too, the total is looked at again after so many. */
@@ -36,7 +35,6 @@ class Backlogs {
     }
   }
 
-  /** The endpoints to look at. */
   take(): string[] {
     const ids = [...this.#full]
     this.#full.clear()

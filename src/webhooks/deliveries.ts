@@ -39,7 +39,6 @@ const {
 
 type DeliverySummary = Pick<DeliveryRow, keyof typeof summary>
 
-/** The Delivery record of the contract. */
 const toResponse = (db: Reader, row: DeliverySummary): Static<typeof schemas.Delivery> =>
   schemas.recordOf(schemas.Delivery, {
     ...row,
@@ -52,17 +51,14 @@ interface DeliveryFilter {
   status: DeliveryStatus | undefined
   event_type: string | undefined
   event_id: string | undefined
-  /** Created then or later. */
   since: string | undefined
 }
 
-/** An endpoint of a project. */
 interface OfWebhook {
   project_id: string
   webhook_id: string
 }
 
-/** The records of deliveries that were just planned. */
 export async function named(db: Reader, ids: string[]) {
   if (ids.length === 0) return []
   const rows = db.select(summary).from(deliveries).where(inArray(deliveries.id, ids))

@@ -36,7 +36,6 @@ export class Envelopes {
   readonly #cached = new Map<string, string>()
   #characters = 0
 
-  /** As `envelopesOf`. */
   async of(db: Reader, event_ids: string[]): Promise<ReadonlyMap<string, string>> {
     const missing = event_ids.filter((id) => !this.#cached.has(id))
     if (missing.length === 0) return this.#cached

@@ -21,11 +21,8 @@ const PER_ENDPOINT = 10
 
 interface PickerOptions {
   store: Store
-  /** Attempts side by side, of all endpoints. */
   concurrency: number
-  /** Attempts that run, by endpoint. */
   busy: ReadonlyMap<string, number>
-  /** Whether an operator has paused the queue. */
   isPaused: () => boolean
 }
 

@@ -54,7 +54,6 @@ export const deliveryRoutes = (parts: DeliveryRouteParts): AnyRoute[] => [
   ...resendRoutes(parts),
 ]
 
-/** What all routes of webhooks have in common. */
 export const by = <const Path extends string>(method: Method, path: Path, status = 200) =>
   projectRow(method, path, method === "GET" ? "webhooks:read" : "webhooks:write", status)
 

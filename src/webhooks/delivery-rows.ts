@@ -7,7 +7,6 @@ import type { Reader } from "../store/store"
 import { deliveries } from "./tables"
 import { count } from "./totals"
 
-/** The name of the table, for the engine. */
 const DELIVERIES = "webhook_deliveries"
 
 /** What an attempt and its result need to know: no capture of the last attempt, which may be large. */
@@ -48,13 +47,11 @@ export const deliveryRows = new WorkRows<ClaimedDelivery>(deliveries, deliveries
 /** Held until its endpoint is active again. As literals: see the partial indexes. */
 export const isHeldByEndpoint = sql`state = 3 AND owner IS NULL`
 
-/** Held by a name, such as `held_after_restore`. */
 const isHeldByName = sql`state = 3 AND owner IS NOT NULL`
 
 /** Wakes the delivery loop of every node, after a commit that made deliveries due. */
 export const deliveryWakeUp = (db: Reader) => wakeUpOf(db, DELIVERIES)
 
-/** Whether an attempt of the delivery runs. */
 export const isInFlight = (db: Reader, delivery: { id: string; state: number }): boolean =>
   delivery.state === LEASED || (inFlightOf(db, DELIVERIES)?.has(delivery.id) ?? false)
 
@@ -64,12 +61,10 @@ export function notInFlight(db: Reader): SQL | undefined {
   return ids.length === 0 ? undefined : notInArray(deliveries.id, ids)
 }
 
-/** The name of the queue of deliveries, which an operator may pause. */
 export const WEBHOOKS = "webhooks"
 
 const { id, webhook_id, run_at, owner } = deliveries
 
-/** What waits, runs and failed, of all projects. */
 export const countDeliveries = countTable(deliveryRows, {
   queue: WEBHOOKS,
   queueOf: () => WEBHOOKS,

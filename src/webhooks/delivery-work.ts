@@ -30,13 +30,11 @@ export interface DeliveryParts {
   failures: number
 }
 
-/** What is read for all rows of a claim at once. */
 interface Loaded {
   receivers: ReadonlyMap<string, Receiver>
   envelopes: ReadonlyMap<string, string>
 }
 
-/** A claimed delivery, until its result is on disk. */
 interface ClaimInFlight {
   loaded: Promise<Loaded>
   running: RunningAttempt
@@ -47,7 +45,6 @@ export class DeliveryTable implements WorkTable<ClaimedDelivery, EndedAttempt> {
   readonly rows = deliveryRows
   readonly looks_ahead = true
   readonly settles_apart_ms = 8
-  /** The attempts that run, by endpoint. */
   readonly running = new RunningAttempts()
   readonly #parts: DeliveryParts
   readonly #receivers = new EndpointCache<Receiver>()
@@ -176,7 +173,6 @@ const selectStates = prepared({ ids: idList }, (db: Reader, slot) =>
     .where(isAmong(db, webhooks.id, slot.ids)),
 )
 
-/** One attempt among those that run. */
 type RunningAttempt = ReturnType<RunningAttempts["begin"]>
 
 /** The attempts that run, by endpoint: how many there are, and which began before its last success. */
@@ -219,7 +215,6 @@ export class RunningAttempts {
     }
   }
 
-  /** Changes what an endpoint uses of its concurrency. */
   #count(webhook_id: string, by: number) {
     const busy = (this.busy.get(webhook_id) ?? 0) + by
     if (busy > 0) this.busy.set(webhook_id, busy)
@@ -244,7 +239,6 @@ export class ConnectionThrottle {
   readonly #young_ms: number
   #timer: Timer | undefined
 
-  /** `young_ms`: how long a request counts, in milliseconds. */
   constructor(young_ms = YOUNG_MILLISECONDS) {
     this.#young_ms = young_ms
   }

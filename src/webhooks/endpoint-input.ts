@@ -15,14 +15,12 @@ const DEFAULT_POLICY: RetryPolicy = {
   intervals: [60, 300, 1800, 7200, 43_200, 86_400],
 }
 
-/** The fields of an endpoint that its owner sets. */
 type EndpointFields = Omit<Static<typeof EndpointFieldsInput>, "retry_policy"> & {
   retry_policy: RetryPolicy
 }
 
 export type NewEndpoint = EndpointFields & { secret: string | undefined }
 
-/** An absent field stays as it is. */
 export type EndpointChanges = Partial<EndpointFields> & {
   enabled?: boolean
   /** As the sender believes it to be. */
@@ -32,7 +30,6 @@ export type EndpointChanges = Partial<EndpointFields> & {
 /** Names that other services give to our event types. */
 const OTHER_NAMES: Record<string, string> = { "email.delivery_delayed": "email.soft_bounced" }
 
-/** Our name of an event type. */
 export const ownTypeOf = (type: string): string => OTHER_NAMES[type] ?? type
 
 const typesOf = (events: string[]) => [...new Set(events.map(ownTypeOf))]
@@ -88,7 +85,6 @@ export function refuseOtherStatus(given: unknown, stored: WebhookStatus) {
 
 type FieldsInput = Static<typeof WebhookPatch>
 
-/** The rules that a schema cannot express. */
 function checkFields(given: FieldsInput, problems: Problems) {
   for (const [at, pattern] of (given.events ?? []).entries()) {
     if (isPattern(ownTypeOf(pattern))) continue
@@ -161,7 +157,6 @@ const BAD_VALUE = `The value must be one line of at most ${LONGEST_VALUE} visibl
 const OURS = "Belfry writes this header itself. Leave it out."
 const TWICE = "This header is given twice. Upper and lower case make no difference."
 
-/** Adds the problems of custom headers: too many, malformed, protected, given twice. */
 function checkHeaders(headers: Record<string, string>, problems: Problems): void {
   const entries = Object.entries(headers)
   if (entries.length > MOST_HEADERS) {

@@ -17,7 +17,6 @@ interface WebhookFailure {
   reason: "circuit_breaker" | "gone" | null
 }
 
-/** One mail to each admin of the project. */
 export const webhookWarning: JobKind<WebhookFailure> = {
   name: "webhook.warning",
   schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(60 * attempt, 3600)),

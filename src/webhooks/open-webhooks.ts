@@ -18,7 +18,6 @@ import type { EndedAttempt } from "./settle-deliveries"
  */
 const LEASE_MILLISECONDS = 30_000
 
-/** What the routes of webhooks need besides the store. */
 export interface WebhookParts {
   requests: RequestSettings
   /** Failed attempts in a row that disable an endpoint. */
@@ -28,7 +27,6 @@ export interface WebhookParts {
 
 interface OpenedWebhooks {
   parts: WebhookParts
-  /** Not started yet. */
   loop: WorkLoop<ClaimedDelivery, EndedAttempt>
 }
 
@@ -39,7 +37,6 @@ interface Surroundings {
   settings: Settings
   /** Of this process; without it the loop stands alone, as in tests. */
   node?: Pick<WorkNode, "loop">
-  /** Whether an operator has paused the queue. */
   isPaused?: () => boolean
 }
 

@@ -7,7 +7,6 @@ import { signedHeaders } from "../lib/signature"
 import { short } from "../lib/text"
 import type { DeliveryError, webhooks } from "./tables"
 
-/** The settings of every request to a receiver. */
 export interface RequestSettings {
   secrets: Secrets
   timeout_ms: number
@@ -23,7 +22,6 @@ export interface Receiver
   extends Pick<Endpoint, "id" | "url" | "header_format" | "transform" | "updated_at"> {
   /** The custom headers, in lower case. Throws for another master key. */
   headers(): Headers
-  /** Throws for another master key. */
   secrets(): [string, ...string[]]
 }
 
@@ -168,7 +166,6 @@ const withoutEchoes = (text: string, credentials: string[]): string =>
 const sentHeaders = (headers: Headers, custom: Headers) =>
   captured(Object.entries(headers), (name, value) => (custom[name] === value ? MASK : value))
 
-/** Response headers as they may be shown, in the same way. */
 const receivedHeaders = (headers: Iterable<[string, string]>, credentials: string[]) =>
   captured(headers, (_, value) => withoutEchoes(value, credentials))
 

@@ -26,7 +26,6 @@ const BATCH = 200
 /** Rows that one batch looks at, because any number of them may be of other types or states. */
 const MOST_LOOKED_AT = 1000
 
-/** Which deliveries are sent again. */
 export interface ResendRange {
   /** Exact types; none means all. */
   event_types: string[]
@@ -35,7 +34,6 @@ export interface ResendRange {
   until: string | null
 }
 
-/** What is sent again, and how far that is. */
 interface ResendPayload extends ResendRange {
   job_id: string
   project_id: string
@@ -44,7 +42,6 @@ interface ResendPayload extends ResendRange {
   what: "retry" | "held" | "failed" | "all"
   status: ("failed" | "exhausted")[]
   until: string
-  /** The cursor of the last batch. */
   after: string | null
 }
 
@@ -112,7 +109,6 @@ export async function resendEvent(tx: Tx, event: feed.Event, { only, data }: Res
   return named(tx, ids)
 }
 
-/** The endpoints of a project that make a body of their own. */
 async function transforming(db: Reader, project_id: string): Promise<Set<string>> {
   const { id, transform } = endpoints
   const ours = and(eq(endpoints.project_id, project_id), isNotNull(transform))
@@ -199,14 +195,11 @@ async function resendBatch(
   return { ...sent, after }
 }
 
-/** The way through an index that the batches go. */
 interface Walk {
   rows: typeof deliveries | typeof events
-  /** The range of the index. */
   where: SQL | undefined
   /** Its columns behind that. The last one is the id. */
   key: [...SQLiteColumn[], SQLiteColumn]
-  /** What each row has to be asked. */
   filter: SQL | undefined
 }
 
@@ -243,7 +236,6 @@ async function look(
 
 const OF_ENDPOINT = { project_id: deliveries.project_id, webhook_id: deliveries.webhook_id }
 
-/** These deliveries, each for one more attempt. */
 async function retryAll(tx: Tx, payload: ResendPayload, chosen: string[]) {
   const { what, status } = payload
   const { id, project_id, event_id, body } = deliveries

@@ -103,7 +103,6 @@ export function subscribesTo(
   return endpoint.filter === null || matches(endpoint.filter as unknown as Rule, envelopeOf(event))
 }
 
-/** The same without the filter. */
 export function asksFor(
   endpoint: Pick<SubscribedEndpoint, "id" | "events">,
   event: Pick<Recorded, "type" | "subject_id">,

@@ -71,7 +71,6 @@ const fields = {
   version: t.Literal(API_VERSION),
 }
 
-/** What the owner of an endpoint sets. */
 export const EndpointFieldsInput = t.Object(fields)
 
 const { url, events, ...optional } = fields

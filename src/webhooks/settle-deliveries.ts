@@ -17,7 +17,6 @@ import type { WebhookRow } from "./webhooks"
 /** The `last_*` times of an endpoint are exact to the second: a busy one is not written for each delivery. */
 const FRESH_MILLISECONDS = 1000
 
-/** One attempt that has ended. */
 export interface EndedAttempt {
   outcome: AttemptOutcome
   /** The endpoint's transform gave no JSON: the plain envelope was sent. */
@@ -57,7 +56,6 @@ export async function settleDeliveries(
   )
 }
 
-/** Endpoints whose attempts all succeeded. */
 async function settleSucceeding(tx: Tx, list: Ended[]) {
   if (list.length === 0) return
   await write(
@@ -186,7 +184,6 @@ function waitSeconds(
   return Math.max(jittered, retry_after_seconds ?? 0)
 }
 
-/** The row of a delivery after an attempt. */
 function rowOf({ row, end }: Ended, status: DeliveryStatus, run_at = now()) {
   const { outcome } = end
   const { at, error, response_status, latency_ms } = outcome
@@ -224,7 +221,6 @@ function unattempted({ row, after }: SettledDelivery) {
   return { ...row, ...after, state: DEAD, run_at: now(), status: "exhausted" as const }
 }
 
-/** What the table of totals asks of a row that was open. */
 interface Written extends Pick<ClaimedDelivery, "id" | "project_id" | "webhook_id"> {
   state: number
   owner: string | null

@@ -21,7 +21,6 @@ export type HeaderFormat = "standard" | "legacy" | "both"
 export type WebhookStatus = "active" | "disabled"
 export type DisabledReason = "circuit_breaker" | "manual" | "paused" | "gone"
 export type DeliveryStatus = "pending" | "failed" | "success" | "exhausted" | "held"
-/** The state of the work columns for each status. */
 export const STATE_OF: Record<DeliveryStatus, number> = {
   pending: READY,
   failed: READY,
@@ -61,7 +60,6 @@ export interface AttemptEntry {
   latency_ms: number
 }
 
-/** Endpoints of receivers. */
 export const webhooks = table(
   "webhooks",
   {
@@ -77,7 +75,6 @@ export const webhooks = table(
     sealed_headers: text(), // names and values, as JSON; null where there are none
     header_format: text().$type<HeaderFormat>().notNull(),
     retry_policy: json<RetryPolicy>().notNull(),
-    /** Deliveries a second. */
     rate_limit: int(),
     filter: json<Record<string, unknown> | null>(),
     transform: text(),
@@ -184,7 +181,6 @@ export const webhookTotals = table(
     webhook_id: ref().notNull(),
     shard: int().notNull(),
     project_id: ref().notNull(),
-    /** All that are kept. */
     deliveries: int().notNull(),
     /** Those that have not ended: pending, failed and held. */
     open: int().notNull(),

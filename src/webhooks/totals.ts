@@ -6,10 +6,8 @@ import { adder } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { deliveries as rows, webhooks, webhookTotals } from "./tables"
 
-/** On Postgres. */
 export const SHARDS = 8
 
-/** The counts of an endpoint, as its rows sum up to. */
 type Totals = Pick<typeof webhookTotals.$inferSelect, "deliveries" | "open" | "held">
 
 interface OfEndpoint {
@@ -58,7 +56,6 @@ export async function totalsOf(db: Reader, ids: string[]): Promise<Map<string, T
 
 const NONE: Totals = { deliveries: 0, open: 0, held: 0 }
 
-/** Of one endpoint. */
 export const totalsOfOne = async (db: Reader, id: string): Promise<Totals> =>
   (await totalsOf(db, [id])).get(id) ?? NONE
 
@@ -78,7 +75,6 @@ export async function forgetDeleted(tx: Tx, id: string): Promise<void> {
  */
 export const ROW_BYTES = 1024
 
-/** The same of rows of the table. */
 export const storedBytes = sql<number>`${sql.raw(String(ROW_BYTES))} + coalesce(octet_length(${rows.body}), 0)`
 
 /** What the body that a transform made of an event adds. */

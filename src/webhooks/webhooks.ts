@@ -42,7 +42,6 @@ export const webhook = noun({
 
 export const { lookup, find, forUpdate, remove, log } = webhook
 
-/** What a change of an endpoint needs besides its input. */
 export interface EndpointContext {
   secrets: Secrets
   /** Whether the host of the URL had an address. Undefined where the URL stays. */
@@ -120,7 +119,6 @@ export async function list(
 export const get = async (db: Reader, project_id: string, id: string): Promise<WebhookRecord> =>
   counted(db, await find(db, project_id, id))
 
-/** As `get`, with the warnings about the endpoint. */
 export async function getWarned(db: Reader, project_id: string, id: string) {
   const row = await find(db, project_id, id)
   return { ...(await counted(db, row)), warnings: warningsOf(row) }
