@@ -1,5 +1,5 @@
 import { and, eq, inArray, isNull } from "drizzle-orm"
-import { fail } from "../core/errors"
+import { conflict, fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { isPast, now } from "../core/time"
 import { emit } from "../events/emit"
@@ -9,6 +9,7 @@ import { DROPPED, enqueue, jobRows } from "../jobs/jobs"
 import { jobs } from "../jobs/tables"
 import { RESTORE_HOLD } from "../jobs/work-item"
 import type { AudienceChannel } from "../lib/preferences"
+import { fieldsOf } from "../lib/record-fields"
 import { refuseFrozen } from "../messages/accept"
 import { keepShared, type SharedValues } from "../messages/contents"
 import type { ChannelPlanner, FrozenIntent, Planners, PreparedChannel } from "../messages/planner"
@@ -21,7 +22,7 @@ import type { TemplateSources } from "../templates/render-templates-task"
 import { projectName } from "../templates/rendering"
 import { countsOf, foundOf, skippedName } from "./fan-out-counts"
 import { fanOutPart, fanOutStart, fanOutStopped } from "./fan-out-jobs"
-import type { PublishIntent } from "./publish-input"
+import { Publish, type PublishIntent } from "./publish-input"
 import { type FanOutRow, type FanOutStatus, fanOutParts, fanOuts } from "./tables"
 
 export interface FanOutParts {
@@ -145,7 +146,7 @@ export async function cancel(
   if (ended) return ended
   const { status } = await find(tx, project_id, topic_id, id) // it may have ended while this waited
   const rest = status === "completed" ? STILL_WAITING : ""
-  return fail("conflict", `The publish is ${status} already.${rest}`, { reason: "finished", id })
+  return conflict("finished", id, `The publish is ${status} already.${rest}`)
 }
 
 /** Quiet hours defer messages beyond the end of their publish. */
@@ -193,17 +194,15 @@ export const giveUp = (tx: Tx, id: string, reason: string): Promise<FanOutRow | 
 export async function records(db: Reader, rows: FanOutRow[]) {
   const counts = await countsOf(db, rows)
   const held = await heldFanOuts(db, rows)
-  return rows.map((row) => ({
-    id: row.id,
-    topic_key: row.topic_key ?? "",
-    status: row.status,
-    status_reason: held.has(row.id) ? RESTORE_HOLD : row.status_reason,
-    audience: row.audience ?? 0,
-    channels: counts.get(row.id) ?? {},
-    scheduled_at: row.scheduled_at,
-    created_at: row.created_at,
-    completed_at: row.completed_at,
-  }))
+  return rows.map((row) =>
+    fieldsOf(Publish, {
+      ...row,
+      topic_key: row.topic_key ?? "",
+      status_reason: held.has(row.id) ? RESTORE_HOLD : row.status_reason,
+      audience: row.audience ?? 0,
+      channels: counts.get(row.id) ?? {},
+    }),
+  )
 }
 
 const WALKING = [fanOutStart.name, fanOutPart.name]

@@ -1,10 +1,13 @@
+import type { Static } from "@sinclair/typebox"
 import { eq, lte } from "drizzle-orm"
-import { fail } from "../core/errors"
+import { conflict, fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
+import { fieldsOf } from "../lib/record-fields"
 import { short } from "../lib/text"
 import { removeSome, rowById, rowForUpdate } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
+import { Job as JobAnswer } from "./schemas"
 import { type JobError, longJobs } from "./tables"
 
 type Row = typeof longJobs.$inferSelect
@@ -13,7 +16,7 @@ const KEPT_SECONDS = 30 * 86_400
 const PURGE_LIMIT = 500
 
 /** The Job record of the contract (10, section 3). */
-export type Job = ReturnType<typeof toResponse>
+export type Job = Static<typeof JobAnswer>
 
 interface NewJob {
   /** `noun.verb`, as `webhook.replay`. */
@@ -113,12 +116,8 @@ export async function cancel(
 ): Promise<Job> {
   const own = await lock(tx, project_id, id)
   const job = own ?? (is_operator ? await lock(tx, INSTANCE_JOB, id) : undefined) ?? gone()
-  if (job.completed_at !== null) {
-    fail("conflict", `This job is ${job.status} already and cannot be cancelled.`, {
-      reason: "finished",
-      id,
-    })
-  }
+  if (job.completed_at !== null)
+    conflict("finished", id, `This job is ${job.status} already and cannot be cancelled.`)
   return toResponse(await set(tx, job, { status: "cancelled", completed_at: now() }))
 }
 
@@ -146,13 +145,5 @@ async function set(tx: Tx, row: Row, changes: Partial<Row>): Promise<Row> {
   return { ...row, ...changes }
 }
 
-const toResponse = ({ done, total, failed, ...row }: Row) => ({
-  id: row.id,
-  type: row.type,
-  status: row.status,
-  progress: { done, total, failed },
-  result: row.result,
-  error: row.error,
-  created_at: row.created_at,
-  completed_at: row.completed_at,
-})
+const toResponse = ({ done, total, failed, ...row }: Row) =>
+  fieldsOf(JobAnswer, { ...row, progress: { done, total, failed } })

@@ -1,6 +1,6 @@
 import { and, eq, inArray, isNotNull, isNull, ne, or, type SQL, sql } from "drizzle-orm"
 import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
-import { fail } from "../core/errors"
+import { conflict, fail } from "../core/errors"
 import { millis, millisFrom, now } from "../core/time"
 import { changeUnclaimed } from "../jobs/claims"
 import { wakeUpOf } from "../jobs/in-flight"
@@ -169,10 +169,7 @@ async function changeScheduled(
     const message = (await rowById(tx, messages, id, among)) ?? missing()
     if (unclaimed && isScheduled(message)) return change(tx, message)
     const what = `The message does not wait for a scheduled time, because it is ${wordFor(message, unclaimed)}.`
-    return fail("conflict", `${what} Only a scheduled message can be changed.`, {
-      reason: "not_scheduled",
-      id,
-    })
+    return conflict("not_scheduled", id, `${what} Only a scheduled message can be changed.`)
   })
 }
 

@@ -46,11 +46,9 @@ async function openEmail(db: Reader, project_id: string): Promise<FoundWork[]> {
   const others = await look(and(ours, bound, sql`NOT (${isClaimed(db)})`))
   const is_long = end !== undefined
   const all = is_long ? (await openTotal(db, project_id)) - running.length : others.length
-  const held: HeldMail[] = [
-    await heldEmail(db, project_id, others, is_long),
-    await heldByComplaints(db, project_id, others, is_long),
-    await heldAfterRestore(db, project_id, others, is_long),
-  ]
+  const held: HeldMail[] = []
+  for (const hold of await holdsOf(db, project_id))
+    held.push(await heldMail(db, project_id, hold, others, is_long))
   const left = new Set(held.flatMap(({ mails }) => mails))
   const waiting = others.filter((row) => !left.has(row))
   const more = held.reduce((rest, one) => rest - one.more, all - others.length)
@@ -74,8 +72,7 @@ interface HeldMail {
   mails: WaitingMail[]
   work: OpenWork[]
   more: number
-  /** What all of it waits for, where that is known without a look at one of them. */
-  wait?: Partial<OpenWork>
+  wait: Partial<OpenWork>
 }
 
 /** Work behind the last message that was looked at, of which no more is known than that it is not older. */
@@ -126,54 +123,61 @@ const WAITING_MAIL = {
 
 type WaitingMail = Pick<Message, keyof typeof WAITING_MAIL>
 
-/** What waits for a provider that refuses our login, with what it waits for. */
-async function heldEmail(db: Reader, project_id: string, rows: WaitingMail[], is_long: boolean) {
+interface MailHold {
+  isOf: (owner: string | null) => boolean
+  /** All of it. */
+  rows: () => Promise<SQL | undefined>
+  /** What all of it waits for, where that is known. */
+  wait: Partial<OpenWork>
+  /** It may hold mail although none was found among what was looked at. */
+  is_certain?: boolean
+}
+
+/** A provider that refuses our login, complaints about a tag or template, and a restored copy. */
+async function holdsOf(db: Reader, project_id: string): Promise<MailHold[]> {
   const refusal = await refusalFor(db, "email_provider", project_id)
-  if (!refusal) return { mails: [], work: [], more: 0 }
   const by = providerHold(project_id)
-  const mails = rows.filter((row) => row.state === HELD && row.owner === by)
+  const ours = and(eq(messages.project_id, project_id), eq(messages.channel, "email"))
+  const complaints: MailHold = {
+    isOf: isComplaintHold,
+    rows: async () => {
+      const names = (await heldIn(db, project_id)).map(({ id }) => holdName(id))
+      return names.length === 0 ? undefined : and(isHeld, inArray(messages.owner, names))
+    },
+    wait: {},
+  }
+  const restore: MailHold = {
+    isOf: (owner) => owner === RESTORE_HOLD,
+    rows: async () => and(ours, underHold(messageRows, RESTORE_HOLD)),
+    wait: { reason: RESTORE_REASON },
+  }
+  if (!refusal) return [complaints, restore]
   const reason = waitingReason(refusal)
-  const wait = { state: "held", reason, next_attempt_at: refusal.next_probe_at } as const
+  const provider: MailHold = {
+    isOf: (owner) => owner === by,
+    rows: async () => underHold(messageRows, by),
+    wait: { state: "held", reason, next_attempt_at: refusal.next_probe_at },
+    is_certain: true,
+  }
+  return [provider, complaints, restore]
+}
+
+async function heldMail(
+  db: Reader,
+  project_id: string,
+  { isOf, rows, wait, is_certain = false }: MailHold,
+  looked_at: WaitingMail[],
+  is_long: boolean,
+): Promise<HeldMail> {
+  const mails = looked_at.filter((row) => row.state === HELD && isOf(row.owner))
   const work = mails.map((row) => ({ ...emailWork(row, "held"), ...wait }))
-  if (!is_long) return { mails, work, more: 0 }
-  const all = await countIn(db, project_id, messages, underHold(messageRows, by))
-  return { mails, work, more: Math.max(0, all - mails.length), wait }
+  const all = is_long && (is_certain || mails.length > 0) ? await rows() : undefined
+  const number = all ? await countIn(db, project_id, messages, all) : 0
+  return { mails, work, more: Math.max(0, number - mails.length), wait }
 }
 
 /** Mail that waits for the time that its sender chose holds nothing up, so no domain counts it. */
 const SCHEDULED = "scheduled for a later time"
-
-/** What waits because people complained about its tag or template. */
-async function heldByComplaints(
-  db: Reader,
-  project_id: string,
-  rows: WaitingMail[],
-  is_long: boolean,
-) {
-  const mails = rows.filter((row) => row.state === HELD && isComplaintHold(row.owner))
-  const work = mails.map((row) => emailWork(row, "held"))
-  if (mails.length === 0 || !is_long) return { mails, work, more: 0 }
-  const names = (await heldIn(db, project_id)).map(({ id }) => holdName(id))
-  const under = and(isHeld, inArray(messages.owner, names))
-  const all = names.length === 0 ? 0 : await countIn(db, project_id, messages, under)
-  return { mails, work, more: Math.max(0, all - mails.length) }
-}
-
-/** What was open in a restored copy, until an operator resumes or drops it. */
-async function heldAfterRestore(
-  db: Reader,
-  project_id: string,
-  rows: WaitingMail[],
-  is_long: boolean,
-) {
-  const mails = rows.filter((row) => row.state === HELD && row.owner === RESTORE_HOLD)
-  const work = mails.map((row) => ({ ...emailWork(row, "held"), reason: RESTORE_REASON }))
-  if (mails.length === 0 || !is_long) return { mails, work, more: 0 }
-  const ours = and(eq(messages.project_id, project_id), eq(messages.channel, "email"))
-  const under = and(ours, underHold(messageRows, RESTORE_HOLD))
-  const all = await countIn(db, project_id, messages, under)
-  return { mails, work, more: Math.max(0, all - mails.length) }
-}
 
 function emailWork(row: WaitingMail, state: WorkState): OpenWork {
   const work = dueWork(row, state)

@@ -1,11 +1,12 @@
 import type { Static } from "@sinclair/typebox"
 import { and, eq, getTableColumns, inArray, sql } from "drizzle-orm"
-import { fail } from "../core/errors"
+import { conflict, fail } from "../core/errors"
 import { now } from "../core/time"
 import { envelopeOf } from "../events/feed"
 import { events } from "../events/tables"
 import type { Page } from "../http/page"
 import { DEAD, HELD, OVER, READY, RESTORE_HOLD, RESTORE_REASON } from "../jobs/work-item"
+import { fieldsOf } from "../lib/record-fields"
 import { eqUnindexed, isAskedId } from "../store/dialect"
 import {
   boundedList,
@@ -40,7 +41,7 @@ const {
 type DeliverySummary = Pick<DeliveryRow, keyof typeof summary>
 
 const toResponse = (db: Reader, row: DeliverySummary): Static<typeof schemas.Delivery> =>
-  schemas.recordOf(schemas.Delivery, {
+  fieldsOf(schemas.Delivery, {
     ...row,
     msg_id: row.event_id,
     next_attempt_at: row.state === READY && !isInFlight(db, row) ? row.run_at : null,
@@ -114,7 +115,7 @@ const missing = () => fail("not_found", "There is no such delivery.")
 export async function detail(db: Reader, of: OfWebhook, id: string) {
   const row = await find(db, of, id)
   const payload = await payloadOf(db, row)
-  return schemas.recordOf(schemas.DeliveryDetail, { ...row, ...toResponse(db, row), payload })
+  return fieldsOf(schemas.DeliveryDetail, { ...row, ...toResponse(db, row), payload })
 }
 
 async function payloadOf(db: Reader, row: DeliveryRow): Promise<unknown> {
@@ -139,17 +140,16 @@ export const oneMore = sql<number>`CASE WHEN ${deliveries.status} IN ('success',
 export async function retry(tx: Tx, of: OfWebhook, id: string) {
   const row = (await rowForUpdate(tx, deliveries, id, ours(of))) ?? missing()
   if (isInFlight(tx, row)) {
-    fail("conflict", "An attempt of this delivery is running. Wait for its end, and try again.", {
-      reason: "running",
+    conflict(
+      "running",
       id,
-    })
+      "An attempt of this delivery is running. Wait for its end, and try again.",
+    )
   }
-  if (row.state === HELD && row.owner === RESTORE_HOLD) {
-    fail("conflict", RESTORE_REASON, { reason: RESTORE_HOLD, id })
-  }
+  if (row.state === HELD && row.owner === RESTORE_HOLD) conflict(RESTORE_HOLD, id, RESTORE_REASON)
   if (row.body === null && !(await eventOf(tx, row))) {
     const message = "The event of this delivery has expired. There is nothing left to send."
-    fail("conflict", message, { reason: "body_expired", id })
+    conflict("body_expired", id, message)
   }
   const changes = { status: "pending", state: READY, trigger: "manual", by_hand: true } as const
   await tx

@@ -1,6 +1,6 @@
 import { and, eq, gte, inArray, isNotNull, ne, type SQL, sql } from "drizzle-orm"
 import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
-import { fail } from "../core/errors"
+import { conflict } from "../core/errors"
 import { firstIdAt } from "../core/ids"
 import { millisFrom, now } from "../core/time"
 import * as feed from "../events/feed"
@@ -76,7 +76,7 @@ export async function replay(
   const webhook = await webhooks.forUpdate(tx, caller.project_id, id)
   if (webhook.status !== "active") {
     const message = "The endpoint is disabled. Enable it first, and then send its events again."
-    fail("conflict", message, { reason: "not_active", id })
+    conflict("not_active", id, message)
   }
   const status: ResendPayload["status"] = what === "failed" ? ["failed", "exhausted"] : []
   return start(tx, caller, webhook, "replay", { what, status, ...span })

@@ -1,4 +1,4 @@
-import { type Static, type TObject, Type as t } from "@sinclair/typebox"
+import { Type as t } from "@sinclair/typebox"
 import { API_VERSION } from "../events/registry"
 import { aliasOf, nameText, oneOf, orNull } from "../http/field-schemas"
 import { pageQuery } from "../http/page"
@@ -294,10 +294,3 @@ export const Stats = t.Object(
   },
   { title: "DeliveryStats" },
 )
-
-/** The fields that the schema declares, in its order: a record shows no column besides. */
-export const recordOf = <Shape extends TObject>(
-  { properties }: Shape,
-  values: Static<Shape>,
-): Static<Shape> =>
-  Object.fromEntries(Object.keys(properties).map((name) => [name, values[name]])) as Static<Shape>

@@ -7,6 +7,7 @@ import { now, secondsFromNow } from "../core/time"
 import type { Page } from "../http/page"
 import type { Caller } from "../identity/caller"
 import { noun } from "../identity/noun"
+import { fieldsOf } from "../lib/record-fields"
 import { newSecret } from "../lib/signature"
 import { requireRoom } from "../plans/plans"
 import { total } from "../store/counters"
@@ -133,7 +134,7 @@ export type WebhookRecord = Static<typeof schemas.Webhook>
 
 /** The Webhook record of the contract: all but its secrets. */
 const record = (row: WebhookRow, held_count: number): WebhookRecord =>
-  schemas.recordOf(schemas.Webhook, { ...row, enabled: row.status === "active", held_count })
+  fieldsOf(schemas.Webhook, { ...row, enabled: row.status === "active", held_count })
 
 export type WebhookWarning = Static<typeof schemas.WebhookWarning>
 
