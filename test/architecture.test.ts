@@ -301,6 +301,10 @@ const GONE: [string, RegExp][] = [
     "parts of the reputation of an account that have a file of their own",
     /reputation\/(window|freeze|forecast)\b/,
   ],
+  [
+    "the record of an email, or one side of its stages, in a file of its own",
+    /emails\/(email-record|text-of-html|explain)\b[".]/,
+  ],
   ["a second way to lock a project", /\bholdProject\b/],
   ["rows of counts that are added up before `adder` does so", /\b(bumpEach|shardOf)\b/],
   ["a template is validated", /judge-template|JudgedTemplate/],

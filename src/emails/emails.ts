@@ -1,21 +1,25 @@
+import type { Static } from "@sinclair/typebox"
 import { desc, eq } from "drizzle-orm"
-import { fail } from "../core/errors"
+import { conflict, fail } from "../core/errors"
+import type { Workers } from "../core/workers"
+import type { Event } from "../events/feed"
 import * as feed from "../events/feed"
 import { changeUnclaimed } from "../jobs/claims"
+import { textFromHtml } from "../lib/text-from-html"
 import { isShared, type SharedContent } from "../messages/contents"
-import { asTheyStand } from "../messages/live-status"
+import { asTheyStand, type MessageView } from "../messages/live-status"
 import * as messageList from "../messages/message-list"
 import { lookupIn, type MessageListFilter } from "../messages/message-list"
 import { keepsContent } from "../messages/message-retention"
 import { messageRows } from "../messages/pipeline"
 import { cancel as cancelMessage } from "../messages/settle"
-import { isOpen, type Message } from "../messages/status-changes"
-import { messageContents, messageRaws } from "../messages/tables"
+import { isOpen, isScheduled, type Message } from "../messages/status-changes"
+import { type LeftOut, messageContents, messageRaws } from "../messages/tables"
+import { NO_REPLY } from "../providers/provider"
 import type { ListWindow } from "../store/rows"
 import type { Reader, Store } from "../store/store"
-import { summaries } from "../tracking/tracking"
-import { type SharedParts, sharedAgain } from "./compose-email"
-import { eventEntry, listed, whole } from "./email-record"
+import { type HitSummary, NO_HITS, summaries } from "../tracking/tracking"
+import { named, type SharedParts, sharedAgain } from "./compose-email"
 import {
   type EmailContent,
   type FiledContent,
@@ -24,10 +28,9 @@ import {
   type SubmittedContent,
   textsOf,
 } from "./filed-content"
-
+import type { EmailEvents, ListedEmail } from "./schemas"
 import { isRendered, renderShared, type SharedRules } from "./shared-email"
 import { fileOf, keptBytes, partsOf } from "./submitted"
-import { textOfHtml } from "./text-of-html"
 
 const gone = () => fail("not_found", "There is no such email.")
 
@@ -63,11 +66,11 @@ export async function events(db: Reader, project_id: string, id: string) {
 export const CONTENT_GONE =
   "The content of this email is no longer stored. Its retention time is over."
 
+const contentGone = () => fail("not_found", CONTENT_GONE, { reason: "retention_over" })
+
 export async function content(reading: EmailReading, project_id: string, id: string) {
   const message = await find(reading.store.read, project_id, id)
-  const kept =
-    (await readContent(reading, message)) ??
-    fail("not_found", CONTENT_GONE, { reason: "retention_over" })
+  const kept = (await readContent(reading, message)) ?? contentGone()
   const { html, text, headers } = kept
   return { subject: message.subject as string, html, text, headers }
 }
@@ -79,23 +82,26 @@ export async function raw(reading: EmailReading, project_id: string, id: string)
   const [row] = await store.read.select().from(messageRaws).where(eq(messageRaws.message_id, id))
   if (row && message.fan_out_id === null) return keptBytes(message, row.raw, blobs)
   if (row) return sharedRaw(reading, message, row.raw)
-  if (!(await keepsContent(store.read, id)))
-    return fail("not_found", CONTENT_GONE, { reason: "retention_over" })
-  if (!isOpen(message.status))
-    return fail("not_found", "The message was not sent, so there are no bytes.", {
-      reason: "not_sent",
-    })
-  return fail("not_found", "The message has not been composed yet. Try again in a few seconds.")
+  if (!(await keepsContent(store.read, id))) return contentGone()
+  if (isOpen(message.status)) return fail("not_found", NOT_COMPOSED)
+  return fail("not_found", NOT_SENT, { reason: "not_sent" })
 }
+
+const NOT_SENT = "The message was not sent, so there are no bytes."
+const NOT_COMPOSED = "The message has not been composed yet. Try again in a few seconds."
 
 async function sharedRaw(reading: EmailReading, message: Message, kept: Buffer) {
   const content = await lookupStored(reading.store.read, message.id)
-  if (!isShared(content)) return fail("not_found", CONTENT_GONE, { reason: "retention_over" })
+  if (!isShared(content)) return contentGone()
   const bytes = await sharedAgain(reading, message, content, kept)
   return bytes instanceof Uint8Array ? bytes : fail("internal_error", bytes.reason)
 }
 
-export async function attachment(reading: EmailReading, project_id: string, ids: FileIds) {
+export async function attachment(
+  reading: EmailReading,
+  project_id: string,
+  ids: { email_id: string; attachment_id: string },
+) {
   const message = await find(reading.store.read, project_id, ids.email_id)
   const files = message.envelope?.attachments ?? []
   const number = files.findIndex(({ id }) => id === ids.attachment_id)
@@ -118,11 +124,6 @@ async function bytesOfFile(
   return isSubmitted(stored) ? fileOf(workers, message, stored, { number, blobs }) : undefined
 }
 
-interface FileIds {
-  email_id: string
-  attachment_id: string
-}
-
 /** Ends a message that still waits. One that is on its way, or settled, is a 409. */
 export async function cancel(store: Store, project_id: string, id: string): Promise<void> {
   await find(store.read, project_id, id)
@@ -130,10 +131,8 @@ export async function cancel(store: Store, project_id: string, id: string): Prom
     const message = await find(tx, project_id, id)
     const status = unclaimed || message.status !== "queued" ? message.status : "sending"
     if (status !== "queued") {
-      fail("conflict", `The email is ${status}. Only a queued email can be cancelled.`, {
-        reason: "not_queued",
-        id,
-      })
+      const text = `The email is ${status}. Only a queued email can be cancelled.`
+      conflict("not_queued", id, text)
     }
     await cancelMessage(tx, message, "The email was cancelled before it was sent.")
   })
@@ -193,3 +192,118 @@ export const list = (
     const hits = await summaries(db, rows)
     return rows.map((message) => listed(message, hits.get(message.id)))
   })
+
+/** What is larger is read in a worker: some megabytes would hold all other requests for seconds. */
+const MOST_READ_HERE = 32 * 1024
+const READ_DEADLINE_MS = 10_000
+
+/** The text that a mail without one gets from its html. */
+export const textOfHtml = async (workers: Pick<Workers, "run">, html: string): Promise<string> =>
+  html.length <= MOST_READ_HERE
+    ? textFromHtml(html)
+    : workers.run<string>("text-from-html", html, { deadline_ms: READ_DEADLINE_MS })
+
+/** The Email record as lists show it: everything but bodies, headers and timeline. */
+export function listed(message: MessageView, hits: HitSummary = NO_HITS) {
+  const { account_id: _, channel: __, address: ___, sender: ____, ...row } = message
+  const { sender_domain: _____, subject_key: ______, envelope, ...rest } = row
+  const { last_event_type: _last, last_event_at: _at, template_id: _______, ...shown } = rest
+  const { fan_out_id: ________, stored_bytes: _________, ...fields } = shown
+  const { last_clicked_at: _clicked, ...counted } = hits
+  const [to] = message.recipients
+  return {
+    ...fields,
+    ...certain(message),
+    to: { email: to?.email ?? "", name: to?.name ?? null },
+    cc: named(message.recipients, "cc"),
+    bcc: named(message.recipients, "bcc"),
+    recipients: [
+      ...message.recipients.map(({ name: _, ...recipient }) => recipient),
+      ...(envelope?.left_out ?? []).map(leftOut),
+    ],
+    reply_to: envelope?.reply_to ?? [],
+    attachments: (envelope?.attachments ?? []).map(({ content_id: _, ...file }) => file),
+    track_opens: envelope?.track?.opens ?? false,
+    track_clicks: envelope?.track?.clicks ?? false,
+    ...counted,
+    last_event: lastEvent(message, hits),
+    queued_at: queuedAt(message),
+    category: envelope?.category ?? null,
+    template: envelope?.template ?? null,
+  }
+}
+
+/** How a copy that was left out stands in the record. */
+const leftOut = ({ email, kind }: LeftOut) => ({
+  email,
+  kind,
+  status: "failed" as const,
+  status_reason: "suppressed_recipient",
+})
+
+/** Hits never touch the row of the message, so the last one of a person is compared here. */
+function lastEvent({ last_event_type, last_event_at }: MessageView, hits: HitSummary) {
+  const events = [
+    { type: last_event_type, timestamp: last_event_at },
+    { type: "email.opened", timestamp: hits.last_opened_at },
+    { type: "email.clicked", timestamp: hits.last_clicked_at },
+  ]
+  let last: { type: string; timestamp: string } | null = null
+  for (const { type, timestamp } of events) {
+    if (type && timestamp && (!last || timestamp >= last.timestamp)) last = { type, timestamp }
+  }
+  return last
+}
+
+type Certain = Pick<Static<typeof ListedEmail>, "rfc_message_id" | "subject" | "source" | "from">
+
+/** What every email has, though a message of another channel may not. */
+const certain = ({ rfc_message_id, subject, source, envelope }: MessageView) =>
+  ({ rfc_message_id, subject, source, from: envelope?.from ?? null }) as Certain
+
+/** When the email was released to be sent; null before that, and for one that was cancelled before it. */
+function queuedAt(message: MessageView): string | null {
+  const { scheduled_at, created_at, updated_at, status } = message
+  if (scheduled_at === null) return created_at
+  const was_cancelled = status === "failed" && updated_at < scheduled_at
+  return isScheduled(message) || was_cancelled ? null : scheduled_at
+}
+
+/** The whole record, with bodies and timeline. Bodies are null once they are no longer kept. */
+export const whole = (
+  message: MessageView,
+  content: EmailContent | undefined,
+  story: Event[],
+  hits: HitSummary | undefined,
+) => ({
+  ...listed(message, hits),
+  html: content?.html ?? null,
+  text: content?.text ?? null,
+  headers: content?.headers ?? {},
+  timeline: story.map(timelineEntry),
+})
+
+function timelineEntry({ type, created_at, data, detail }: Event) {
+  const { recipient_email = null, timestamp = created_at } = data as Partial<EventEntry>
+  return { type, timestamp, recipient_email, detail: detail ?? null }
+}
+
+type EventEntry = Static<typeof EmailEvents>["events"][number]
+
+/** One entry of EmailEvents; `type` is the webhook type. */
+function eventEntry({ id, type, created_at, data, detail }: Event) {
+  const known = data as Partial<EventEntry>
+  return {
+    id,
+    type,
+    timestamp: known.timestamp ?? created_at,
+    recipient_email: known.recipient_email ?? null,
+    bounce_type: known.bounce_type ?? null,
+    bounce_subtype: known.bounce_subtype ?? null,
+    complaint_feedback_type: known.complaint_feedback_type ?? null,
+    url: known.url ?? null,
+    user_agent: known.user_agent ?? null,
+    actor: known.actor ?? null,
+    detail: detail ?? NO_REPLY,
+  }
+}

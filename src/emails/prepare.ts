@@ -109,36 +109,26 @@ export async function prepare(
     : refuseSuppressed(known, email.to, { category: email.category })
   const files = await fetchFiles(email.attachments, { project_id, rules: rules.files, signal })
   refuseSize(sizeOf(rendered, files))
+  const recipient = { project_id, address: email.to.email }
   const replyAddress = reply_tracking ? rules.replyAddress : undefined
   const is_untracked = default_reply_to !== null && !replyAddress
   const fallback = is_untracked ? [{ email: default_reply_to, name: null }] : []
-  const { html, text, used, headers, category, subscriber_id: _, ...whole } = rendered
-  const { track_opens, track_clicks, template: __, variables: ___, ...further } = whole
-  const { template_version: ____, ...rest } = further
-  const chosen = chosenTracking({ html, track_opens, track_clicks }, caller)
+  const { html, text, used, headers, category } = rendered
+  const chosen = chosenTracking(rendered, caller)
   const own = isTrusted(domainOf(from.email), sendable) ? null : domainOf(from.email)
   const track = chosen && (await trackingAtHost(chosen, caller, own, rules))
   const message = newEmail({
-    ...rest,
+    ...rendered,
     ...origin,
-    account_id,
-    project_id,
-    api_key_id: key_id,
-    sandbox,
-    from,
+    ...{ account_id, project_id, api_key_id: key_id, sandbox, from, category: null },
     reply_to: email.reply_to.length > 0 ? email.reply_to : fallback,
     replyAddress,
     kind: {
-      ...categoryFields(
-        category,
-        { project_id, address: email.to.email },
-        rules.unsubscribe,
-        is_endable,
-      ),
+      ...categoryFields(category, recipient, rules.unsubscribe, is_endable),
       ...(used && { template: used }),
     },
-    ...(used && { template_id: used.id }),
-    ...(subscriber && { subscriber_id: subscriber.id }),
+    template_id: used?.id ?? null,
+    subscriber_id: subscriber?.id ?? null,
     attachments: await store(files, blobs),
     content: await filed.stored({ html, text, headers }, blobs),
     track,

@@ -45,7 +45,7 @@ import {
 import { prepare, refuseUnsendable, rulesFor, type SendRules } from "./prepare"
 import { linkWarnings, warned } from "./render-email"
 import * as schemas from "./schemas"
-import { again } from "./send-again"
+import { resend } from "./send-again"
 
 const BATCH_LIMIT_BYTES = 33_554_432
 
@@ -162,7 +162,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
       summary: "List the delivery attempts of an email, oldest first",
       description:
         "Each attempt names the provider, the server, its answer and the SMTP transcript.",
-      query: attemptQuery,
+      query: pageQuery({}),
       response: schemas.EmailAttempt,
       handle: (call) => listAttempts(parts, call),
     }),
@@ -241,12 +241,10 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
       top: schemas.acceptedTop,
       errors: schemas.SEND_ERRORS,
       idempotent: true,
-      handle: (call) => sendAgain(parts, call),
+      handle: (call) => resendOne(parts, call),
     }),
   ]
 }
-
-const attemptQuery = pageQuery({})
 
 async function listAttempts({ store, cursors }: EmailParts, call: OfEmail<unknown, PageQuery>) {
   const { email_id } = call.params
@@ -266,14 +264,8 @@ const named = ({ project_id, params }: OfEmail): [string, string] => [project_id
 async function sendOne({ store, intake, rules, blobs }: EmailParts, call: Call<SendEmail>) {
   const { caller, claim, body, signal } = call
   if (isFrozen(caller)) await refuseFrozen(store.read, caller, "email", 1)
-  const sender = {
-    caller,
-    signal,
-    source: "api",
-    batch_id: null,
-    idempotency_key: claim?.key ?? null,
-  } as const
-  const email = await prepare(body, sender, rules, blobs)
+  const origin = { source: "api", batch_id: null, idempotency_key: claim?.key ?? null } as const
+  const email = await prepare(body, { caller, signal, ...origin }, rules, blobs)
   const warnings = await linkWarnings(rules, caller, body, email)
   const answer = (message: Parameters<typeof reply>[0]) => warned(reply(message), warnings)
   return answer(await intake.submit(entryOf(email, caller), call, answer))
@@ -320,13 +312,13 @@ async function preparing(
   }
 }
 
-async function sendAgain(parts: EmailParts, call: OfEmail<{ to: Mailbox | undefined }>) {
+async function resendOne(parts: EmailParts, call: OfEmail<{ to: Mailbox | undefined }>) {
   const { intake, rules } = parts
   const { caller, claim, body, params } = call
   const key = claim?.key ?? null
-  const email = await again(parts, caller, params.email_id, body.to, key)
-  if (isFrozen(caller))
-    await refuseFrozen(parts.store.read, caller, "email", email.recipients.length)
+  const email = await resend(parts, caller, params.email_id, body.to, key)
+  const count = email.recipients.length
+  if (isFrozen(caller)) await refuseFrozen(parts.store.read, caller, "email", count)
   const sendable = await rulesFor(rules, caller.project_id, email.sandbox)
   await refuseUnsendable(caller, email.sender_domain ?? "", email.recipients, sendable)
   const subscriber = await subscriberOf(rules.audience, email)

@@ -1,5 +1,5 @@
 import type { Blobs } from "../core/blobs"
-import { fail } from "../core/errors"
+import { conflict } from "../core/errors"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
 import type { Caller } from "../identity/caller"
@@ -14,7 +14,7 @@ import { renamed } from "./submitted"
 type Repeating = Pick<EmailReading, "store" | "blobs" | "rules">
 
 /** A new message with the frozen content of an old one: to all its recipients again, or to one address alone. */
-export async function again(
+export async function resend(
   parts: Repeating,
   caller: Caller,
   id: string,
@@ -24,12 +24,9 @@ export async function again(
   const { store, blobs, rules } = parts
   const message = await find(store.read, caller.project_id, id)
   const kept = await lookupContent(parts, message)
-  if (!kept)
-    return fail("conflict", CONTENT_GONE, {
-      reason: "body_expired",
-      id,
-    })
-  const wanted = to ? [{ ...to, kind: "to" as const }] : addressees(message)
+  if (!kept) return conflict("body_expired", id, CONTENT_GONE)
+  const left_out = message.envelope?.left_out ?? [] // each is asked for again
+  const wanted = to ? [{ ...to, kind: "to" as const }] : [...message.recipients, ...left_out]
   const recipients = wanted.map(({ email, name, kind }) => ({ email, name, kind, ...WAITING }))
   const fresh = newId()
   const rfc_message_id = `<${fresh}@${message.sender_domain}>`
@@ -63,12 +60,6 @@ export async function again(
   }
 }
 
-/** Those of before, and the copies that were left out: each is asked for again. */
-const addressees = ({ recipients, envelope }: Message) => [
-  ...recipients,
-  ...(envelope?.left_out ?? []),
-]
-
 /** Bytes name the Message-ID themselves, so they are written once more. */
 async function sameContent(
   message: Message,
@@ -85,16 +76,11 @@ async function sameContent(
 
 const WAITING = { status: "queued" as const, status_reason: null }
 
-interface Bodies {
-  html: string | null
-  text: string | null
-}
-
 /**
  * Bodies that were rendered for another recipient, with the links of this one: nobody may unsubscribe,
  * or see the choices of, the first recipient. Bodies without such links stay as they are.
  */
-export function withOwnLinks<Content extends Bodies>(
+function withOwnLinks<Content extends Pick<EmailContent, "html" | "text">>(
   content: Content,
   before: string | undefined,
   own: string | undefined,

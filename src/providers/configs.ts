@@ -1,6 +1,6 @@
 import { and, eq, type SQL } from "drizzle-orm"
 import type * as audit from "../audit-log/audit-log"
-import { fail, tooMany } from "../core/errors"
+import { conflict, fail, tooMany } from "../core/errors"
 import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
@@ -122,7 +122,7 @@ export async function patch(
     const other = await named(tx, owner, { ...before, name: change.name })
     if (other) {
       const text = `The project already has a configuration ${change.name} of ${before.provider}. Give another name.`
-      fail("conflict", text, { reason: "name", id: other.id })
+      conflict("name", other.id, text)
     }
   }
   const { settings, ...rest } = change

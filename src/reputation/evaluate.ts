@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { settings } from "../core/config"
-import { fail } from "../core/errors"
+import { conflict } from "../core/errors"
 import { log } from "../core/log"
 import { isoFrom, millis, millisFrom } from "../core/time"
 import { emitAll } from "../events/emit"
@@ -194,8 +194,7 @@ function verbOf({ sending_status }: AccountRow, to: SendingStatus): string {
 export async function freeze(tx: Tx, account_id: string, reason: string, by: audit.By) {
   const before = await namedForUpdate(tx, account_id)
   if (before.sending_status === "frozen") {
-    const details = { reason: "frozen", id: account_id }
-    fail("conflict", "This account is frozen already.", details)
+    conflict("frozen", account_id, "This account is frozen already.")
   }
   const { reputation } = standingOf(before)
   const changes = { cause: "operator", rejected_share: 1, below_since: null, warned: null } as const
@@ -211,7 +210,7 @@ export async function unfreeze(tx: Tx, account_id: string, why: string, by: audi
   const before = await namedForUpdate(tx, account_id)
   if (before.sending_status !== "frozen") {
     const text = `This account is ${before.sending_status}, not frozen. A throttled account becomes active by itself.`
-    fail("conflict", text, { reason: "not_frozen", id: account_id })
+    conflict("not_frozen", account_id, text)
   }
   const at_ms = millis()
   const base = sumOf(await hoursOf(tx, account_id, hourOf(at_ms)))
