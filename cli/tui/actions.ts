@@ -10,7 +10,7 @@ import { updateOfEmail } from "./message-rows"
 import { PAGE } from "./reading"
 import { SCREENS } from "./screens"
 import { type Intent, type Load, listsOf, whether } from "./state"
-import type { News } from "./update"
+import type { News } from "./store"
 
 /** Where reading goes on, by the text of a filter; null at the end. */
 type OlderCursors = Map<string, string | null>

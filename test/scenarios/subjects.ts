@@ -1,5 +1,5 @@
 import { screenLines } from "../../cli/tui/monitor"
-import { applyNews } from "../../cli/tui/update"
+import { applyNews } from "../../cli/tui/store"
 import { fact, monitorWith } from "../cli/tui/rows"
 
 /** Texts that terminals measure in different ways, and some that try to leave their place. */

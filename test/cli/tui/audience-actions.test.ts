@@ -3,7 +3,7 @@ import { openClient } from "../../../cli/lib/client"
 import { NOBODY } from "../../../cli/lib/profiles"
 import { openActions } from "../../../cli/tui/actions"
 import type { Intent } from "../../../cli/tui/state"
-import type { News } from "../../../cli/tui/update"
+import type { News } from "../../../cli/tui/store"
 import { FakeApi, KEY } from "../fake-api"
 import { readOf } from "./rows"
 

@@ -3,7 +3,7 @@ import type { Publish } from "../../../cli/lib/publish-progress"
 import { screenLines as linesOf } from "../../../cli/tui/monitor"
 import { press } from "../../../cli/tui/press"
 import type { State } from "../../../cli/tui/state"
-import { applyNews } from "../../../cli/tui/update"
+import { applyNews } from "../../../cli/tui/store"
 import { consentRow, monitorWith, NOW, publishRow, readOf, subscriberRow, topicRow } from "./rows"
 
 const READ = { is: "rows", list: "topics", more: false } as const

@@ -4,7 +4,7 @@ import { dropCommand } from "../../../cli/tui/box-screen"
 import { screenLines as linesOf } from "../../../cli/tui/monitor"
 import { press } from "../../../cli/tui/press"
 import { type BoxFacts, type State, whether } from "../../../cli/tui/state"
-import { applyNews } from "../../../cli/tui/update"
+import { applyNews } from "../../../cli/tui/store"
 import { boxFacts, monitorWith } from "./rows"
 
 const open = (found: BoxFacts = boxFacts(), columns = 110, lines = 24) => {

@@ -7,8 +7,7 @@ import { withList } from "../../../cli/tui/lists"
 import { screenLines as linesOf, Monitor } from "../../../cli/tui/monitor"
 import { press } from "../../../cli/tui/press"
 import type { State } from "../../../cli/tui/state"
-import { openStore } from "../../../cli/tui/store"
-import { applyNews } from "../../../cli/tui/update"
+import { applyNews, openStore } from "../../../cli/tui/store"
 import {
   boxFacts,
   endpoint,

@@ -4,7 +4,7 @@ import { NOBODY } from "../../../cli/lib/profiles"
 import { openActions } from "../../../cli/tui/actions"
 import { press } from "../../../cli/tui/press"
 import type { Intent } from "../../../cli/tui/state"
-import { applyNews, type News } from "../../../cli/tui/update"
+import { applyNews, type News } from "../../../cli/tui/store"
 import { email, FakeApi, ID, KEY, received } from "../fake-api"
 import { monitorWith, readOf } from "./rows"
 

@@ -5,7 +5,7 @@ import { messageText } from "../../../cli/tui/messages-screen"
 import { screenLines } from "../../../cli/tui/monitor"
 import { press } from "../../../cli/tui/press"
 import type { Intent, State } from "../../../cli/tui/state"
-import { applyNews } from "../../../cli/tui/update"
+import { applyNews } from "../../../cli/tui/store"
 import type { Components } from "../../../src/client/components"
 import { idAt, inboundMail, monitorWith, NOW, readOf } from "./rows"
 

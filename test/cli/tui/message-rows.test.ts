@@ -10,7 +10,7 @@ import {
   updateOfEvent,
 } from "../../../cli/tui/message-rows"
 import type { State } from "../../../cli/tui/state"
-import { applyNews } from "../../../cli/tui/update"
+import { applyNews } from "../../../cli/tui/store"
 import { email } from "../fake-api"
 import { fact, idAt, monitorWith, NOW } from "./rows"
 

@@ -3,7 +3,7 @@ import { painter } from "../../../cli/lib/terminal"
 import { bodyLines, infoLine, keyLine } from "../../../cli/tui/frame"
 import { press } from "../../../cli/tui/press"
 import type { Intent, State } from "../../../cli/tui/state"
-import { applyNews } from "../../../cli/tui/update"
+import { applyNews } from "../../../cli/tui/store"
 import type { Components } from "../../../src/client/components"
 import { endpoint, monitorWith, readOf } from "./rows"
 

@@ -3,7 +3,7 @@ import { keysFrom } from "../../../cli/tui/keys"
 import { press } from "../../../cli/tui/press"
 import { command_words, everywhere } from "../../../cli/tui/screens"
 import type { Intent, State } from "../../../cli/tui/state"
-import { applyNews } from "../../../cli/tui/update"
+import { applyNews } from "../../../cli/tui/store"
 import { fact, idAt, monitorWith, NOW, readOf } from "./rows"
 
 /** Presses keys one after the other; gives where that leads and everything that was asked for. */

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { screenLines as linesOf } from "../../../cli/tui/monitor"
 import { press } from "../../../cli/tui/press"
-import { applyNews } from "../../../cli/tui/update"
+import { applyNews } from "../../../cli/tui/store"
 import { monitorWith, troubled } from "./rows"
 
 const open = (found = troubled(), columns = 110, lines = 24) => {

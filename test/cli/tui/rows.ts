@@ -6,7 +6,7 @@ import {
   type Opened,
   type State,
 } from "../../../cli/tui/state"
-import { applyNews } from "../../../cli/tui/update"
+import { applyNews } from "../../../cli/tui/store"
 import type { Components } from "../../../src/client/components"
 
 type Webhook = Components["Webhook"]

@@ -6,7 +6,7 @@ import { openActions } from "../../../cli/tui/actions"
 import { parseFilter } from "../../../cli/tui/filter"
 import { messageText } from "../../../cli/tui/messages-screen"
 import type { MessageParts } from "../../../cli/tui/state"
-import type { News } from "../../../cli/tui/update"
+import type { News } from "../../../cli/tui/store"
 import { email, FakeApi, ID, KEY } from "../fake-api"
 
 const template = { id: "019a", name: "receipt", version: 3 }
