@@ -23,7 +23,7 @@ serveTasks({
   "read-file": async () => (await import("./emails/parts-task")).readMailFile,
   "read-submitted": async () => (await import("./smtp/submitted-mail")).readSubmitted,
   "parse-body": async () => (await import("./http/json")).parseBody,
-  render: async () => (await import("./templates/render-task")).renderTemplate,
+  transform: async () => (await import("./templates/transform-task")).transformInThread,
   "render-templates": async () =>
     (await import("./templates/render-templates-task")).renderTemplates,
   "validate-template": async () =>

@@ -287,7 +287,7 @@ const GONE: [string, RegExp][] = [
   ],
   [
     "a half of a thought of templates or tracking in a file of its own",
-    /^src\/(templates\/(slow-templates|template-uses)|tracking\/untracked-html)\.ts$/,
+    /^src\/(templates\/(slow-templates|template-uses|moment|texts|versions|template-record|preview|render(-task)?)|tracking\/untracked-html)\.ts$/,
   ],
   [
     "a reader of a body that checks the schema itself",

@@ -1,6 +1,6 @@
 import { isLocale, isTimeZone } from "../lib/locale"
 import { Unfit } from "./handlebars"
-import { momentFrom } from "./moment"
+import { momentFrom } from "./variables"
 
 const MOST_FORMATTERS = 500
 

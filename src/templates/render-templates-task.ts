@@ -13,7 +13,7 @@ import { type HelperSetting, handlebarsHelpers } from "./handlebars-helpers"
 import { DEADLINE_MS, LONG_MS, OUTPUT_BYTES } from "./limits"
 import { type Noticing, parseText, VALUE } from "./syntax"
 import type { TemplateVariable } from "./tables"
-import type { TemplateText } from "./texts"
+import type { TemplateText } from "./template-sources"
 import { COMPILER, CONTENT } from "./validate-template-task"
 import { isOfType } from "./variables"
 

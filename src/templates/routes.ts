@@ -6,20 +6,17 @@ import { type Cursors, listPage } from "../http/page"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
 import { lastSent } from "../messages/subscriber-messages"
 import type { ListWindow } from "../store/rows"
-import type { Reader, Store } from "../store/store"
+import type { Reader, Store, Tx } from "../store/store"
 import * as schemas from "./schemas"
 import { readTemplate, readTemplateChanges } from "./template-input"
-import type { FindUses } from "./template-record"
-import { listedTemplate, type TemplateRow, templateRecord } from "./template-record"
 import * as templates from "./templates"
-import * as versions from "./versions"
 import * as writing from "./writing"
 
 export interface TemplateParts {
   store: Store
   cursors: Cursors
   workers: Workers
-  template_uses: FindUses
+  template_uses: templates.FindUses
 }
 
 const ALL = "/v1/templates"
@@ -41,16 +38,16 @@ type OfTemplate<Body = unknown, Query = unknown> = Call<Body, Query, { template_
 async function toResponse(
   { template_uses }: TemplateParts,
   db: Reader,
-  row: TemplateRow,
+  row: templates.TemplateRow,
   version = row.version,
 ) {
   const [{ content }, used_by, sent] = await Promise.all([
-    versions.findVersion(db, row, version),
+    writing.findVersion(db, row, version),
     template_uses(db, row.project_id, row.id),
     lastSent(db, row.project_id, [row.id]),
   ])
   const around = { used_by, last_sent_at: sent.get(row.id) ?? null }
-  return templateRecord(row, { version, content }, around)
+  return templates.toResponse(row, { version, content }, around)
 }
 
 const makingRoutes = (parts: TemplateParts): AnyRoute[] => [
@@ -84,7 +81,7 @@ const makingRoutes = (parts: TemplateParts): AnyRoute[] => [
     idempotent: true,
     handle: ({ caller, params, body, claim }) =>
       answerOnce(parts.store, claim, async (tx) =>
-        toResponse(parts, tx, await versions.duplicate(tx, caller, params.template_id, body.name)),
+        toResponse(parts, tx, await writing.duplicate(tx, caller, params.template_id, body.name)),
       ),
   }),
 ]
@@ -114,23 +111,24 @@ const readingRoutes = (parts: TemplateParts): AnyRoute[] => [
   }),
 ]
 
-async function list(parts: TemplateParts, call: Call<unknown, TemplateQuery>) {
-  const { store, cursors, template_uses } = parts
+function list(
+  { store, cursors, template_uses }: TemplateParts,
+  call: Call<unknown, TemplateQuery>,
+) {
   const { project_id, query } = call
-  const { list: read, ...found } = templates.template.list(store.read, project_id, {
-    filter: templates.matching(query),
-  })
+  const filter = templates.matching(query)
+  const rows = templates.template.list(store.read, project_id, { filter })
   return listPage(call, cursors, {
-    ...found,
+    ...rows,
     list: async (window) => {
-      const { rows, end } = await read(window)
-      const ids = rows.map(({ id }) => id)
+      const page = await rows.list(window)
+      const ids = page.rows.map(({ id }) => id)
       const sent = await lastSent(store.read, project_id, ids)
-      const shown = rows.map(async (row) => {
+      const shown = page.rows.map(async (row) => {
         const used_by = await template_uses(store.read, project_id, row.id)
-        return listedTemplate(row, { used_by, last_sent_at: sent.get(row.id) ?? null })
+        return templates.listedTemplate(row, { used_by, last_sent_at: sent.get(row.id) ?? null })
       })
-      return { rows: await Promise.all(shown), end }
+      return { rows: await Promise.all(shown), end: page.end }
     },
   })
 }
@@ -184,6 +182,10 @@ async function change(
   return { data: await toResponse(parts, parts.store.read, row) }
 }
 
+/** Does something with a template in a transaction, and answers with what came of it. */
+const inTx = (parts: TemplateParts, work: (tx: Tx) => Promise<templates.TemplateRow>) =>
+  parts.store.tx(async (tx) => ({ data: await toResponse(parts, tx, await work(tx)) }))
+
 const versionRoutes = (parts: TemplateParts): AnyRoute[] => [
   route({
     ...projectRow("POST", `${ONE}/publish`, WRITE),
@@ -194,11 +196,7 @@ const versionRoutes = (parts: TemplateParts): AnyRoute[] => [
     response: schemas.TemplateRecord,
     errors: ["template_not_found", "not_found", "conflict"],
     handle: ({ caller, params: { template_id }, body: { version } }) =>
-      parts.store.tx(async (tx) => {
-        await writing.requirePublishable(tx, caller.project_id, template_id, version)
-        const row = await versions.publish(tx, caller, template_id, version)
-        return { data: await toResponse(parts, tx, row) }
-      }),
+      inTx(parts, (tx) => writing.publish(tx, caller, template_id, version)),
   }),
   route({
     ...projectRow("POST", `${ONE}/archive`, WRITE),
@@ -207,10 +205,7 @@ const versionRoutes = (parts: TemplateParts): AnyRoute[] => [
     response: schemas.TemplateRecord,
     errors: ["template_not_found", "conflict"],
     handle: ({ caller, params }) =>
-      parts.store.tx(async (tx) => {
-        const row = await templates.archive(tx, caller, params.template_id, parts.template_uses)
-        return { data: await toResponse(parts, tx, row) }
-      }),
+      inTx(parts, (tx) => templates.archive(tx, caller, params.template_id, parts.template_uses)),
   }),
   route({
     ...projectRow("GET", `${ONE}/versions`, READ),
@@ -230,7 +225,7 @@ const versionRoutes = (parts: TemplateParts): AnyRoute[] => [
     handle: async ({ project_id, params }) => {
       const { read } = parts.store
       const row = await templates.find(read, project_id, params.template_id)
-      return { data: await toResponse(parts, read, row, versions.versionOf(params.version)) }
+      return { data: await toResponse(parts, read, row, writing.versionOf(params.version)) }
     },
   }),
   route({
@@ -242,11 +237,7 @@ const versionRoutes = (parts: TemplateParts): AnyRoute[] => [
     response: schemas.TemplateRecord,
     errors: ["template_not_found", "not_found", "conflict"],
     handle: ({ caller, params: { template_id }, body: { version } }) =>
-      parts.store.tx(async (tx) => {
-        await writing.requirePublishable(tx, caller.project_id, template_id, version)
-        const row = await versions.rollBack(tx, caller, template_id, version)
-        return { data: await toResponse(parts, tx, row) }
-      }),
+      inTx(parts, (tx) => writing.rollBack(tx, caller, template_id, version)),
   }),
 ]
 
@@ -258,9 +249,8 @@ async function listVersions(
 ) {
   const row = await templates.find(store.read, call.project_id, call.params.template_id)
   const rows = {
-    find: async (number: string) =>
-      versions.findVersion(store.read, row, versions.versionOf(number)),
-    list: (window: ListWindow) => versions.listVersions(store.read, row, window),
+    find: async (number: string) => writing.findVersion(store.read, row, writing.versionOf(number)),
+    list: (window: ListWindow) => writing.listVersions(store.read, row, window),
   }
   return listPage(
     call,

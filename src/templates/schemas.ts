@@ -5,7 +5,6 @@ import { pageQuery } from "../http/page"
 import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { count, flag, id, maybe, rarely, text as sample, time, word } from "../lib/record-fields"
 import { TEMPLATE_NAME } from "./limits"
-import { TEMPLATE_STATUSES, VARIABLE_TYPES } from "./tables"
 
 const LONGEST_DESCRIPTION = 500
 const LONGEST_KEY = 100
@@ -15,47 +14,50 @@ const MOST_TAGS = 10
 const MOST_VARIABLES = 200
 const MOST_LOCALES = 50
 
-const nothing = t.Null()
-const texts = (description: string) => t.Optional(t.Union([t.String({ description }), nothing]))
+const TEMPLATE_STATUSES = ["draft", "published", "archived"] as const
+export type TemplateStatus = (typeof TEMPLATE_STATUSES)[number]
+
+const VARIABLE_TYPES = ["string", "number", "boolean", "object", "array", "date", "url"] as const
+
+const texts = (description: string) => t.Optional(t.Union([t.String({ description }), t.Null()]))
 const line = t.String({ minLength: 1 })
 
 const subject = texts("Handlebars. The rendered subject must be one line.")
 const html = texts("Handlebars. Values are escaped for HTML.")
 const text = texts("Handlebars. Without it, the text is made from `html`.")
 
-const channelFields = {
-  email: t.Object({
-    subject,
-    html,
-    text,
-    preheader: texts("The line that mail programs show beside the subject."),
-  }),
-  push: t.Object({
-    title: line,
-    body: line,
-    image_url: texts("URL of an image."),
-    data: t.Optional(t.Record(t.String(), t.String())),
-    url: texts("Where a tap leads to."),
-  }),
-  sms: t.Object({ body: line }),
-  in_app: t.Object({
-    title: line,
-    body: texts("Text below the title."),
-    action_url: texts("Where the button leads to."),
-    action_label: texts("Text of the button."),
-  }),
-}
-
 const orNothing = <Schema extends Parameters<typeof t.Optional>[0]>(schema: Schema) =>
-  t.Optional(t.Union([schema, nothing]))
+  t.Optional(t.Union([schema, t.Null()]))
 
 const channels = t.Optional(
   t.Object(
     {
-      email: orNothing(channelFields.email),
-      push: orNothing(channelFields.push),
-      sms: orNothing(channelFields.sms),
-      in_app: orNothing(channelFields.in_app),
+      email: orNothing(
+        t.Object({
+          subject,
+          html,
+          text,
+          preheader: texts("The line that mail programs show beside the subject."),
+        }),
+      ),
+      push: orNothing(
+        t.Object({
+          title: line,
+          body: line,
+          image_url: texts("URL of an image."),
+          data: t.Optional(t.Record(t.String(), t.String())),
+          url: texts("Where a tap leads to."),
+        }),
+      ),
+      sms: orNothing(t.Object({ body: line })),
+      in_app: orNothing(
+        t.Object({
+          title: line,
+          body: texts("Text below the title."),
+          action_url: texts("Where the button leads to."),
+          action_label: texts("Text of the button."),
+        }),
+      ),
     },
     { description: "The texts of each channel. `subject`, `html` and `text` are those of email." },
   ),
@@ -67,7 +69,7 @@ const variable = t.Object({
   required: t.Optional(t.Boolean({ default: false })),
   fallback: t.Optional(t.Unknown({ description: "The value of a variable that is not given." })),
   fallback_value: aliasOf("fallback", t.Unknown()),
-  description: t.Optional(t.Union([t.String({ maxLength: LONGEST_DESCRIPTION }), nothing])),
+  description: orNothing(t.String({ maxLength: LONGEST_DESCRIPTION })),
 })
 
 const localeTag = t.String({ minLength: 2, maxLength: LONGEST_LOCALE })
@@ -79,16 +81,14 @@ const name = t.String({
 
 const fields = {
   name,
-  description: t.Optional(t.Union([nameText(LONGEST_DESCRIPTION), nothing])),
+  description: orNothing(nameText(LONGEST_DESCRIPTION)),
   subject,
   html,
   text,
   channels,
   variables: t.Optional(t.Array(variable, { maxItems: MOST_VARIABLES })),
-  layout_id: t.Optional(
-    t.Union([t.String({ description: "A template whose html has {{{content}}}." }), nothing]),
-  ),
-  locale: t.Optional(t.Union([localeTag, nothing])),
+  layout_id: texts("A template whose html has {{{content}}}."),
+  locale: orNothing(localeTag),
   locales: t.Optional(
     t.Record(localeTag, t.Object({ subject, html, text, channels }), {
       maxProperties: MOST_LOCALES,
@@ -168,28 +168,27 @@ const shownTexts = {
   text: rarely(sample("Hello {{name}}, thank you.")),
 }
 
-const EmailTextsRecord = t.Object({ ...shownTexts, preheader: rarely(sample("Thank you")) })
-const PushTextsRecord = t.Object({
-  title: sample("Order {{number}}"),
-  body: sample("It is on its way."),
-  image_url: rarely(sample("https://example.com/order.png")),
-  data: t.Record(t.String(), t.String()),
-  url: rarely(sample("https://example.com/orders")),
-})
-const SmsTextsRecord = t.Object({ body: sample("Your code is {{code}}.") })
-const InAppTextsRecord = t.Object({
-  title: sample("Order {{number}}"),
-  body: rarely(sample("It is on its way.")),
-  action_url: rarely(sample("https://example.com/orders")),
-  action_label: rarely(sample("Show")),
-})
-
-const ChannelTextsRecord = t.Object(
+export const ChannelTextsRecord = t.Object(
   {
-    email: t.Optional(EmailTextsRecord),
-    push: t.Optional(PushTextsRecord),
-    sms: t.Optional(SmsTextsRecord),
-    in_app: t.Optional(InAppTextsRecord),
+    email: t.Optional(t.Object({ ...shownTexts, preheader: rarely(sample("Thank you")) })),
+    push: t.Optional(
+      t.Object({
+        title: sample("Order {{number}}"),
+        body: sample("It is on its way."),
+        image_url: rarely(sample("https://example.com/order.png")),
+        data: t.Record(t.String(), t.String()),
+        url: rarely(sample("https://example.com/orders")),
+      }),
+    ),
+    sms: t.Optional(t.Object({ body: sample("Your code is {{code}}.") })),
+    in_app: t.Optional(
+      t.Object({
+        title: sample("Order {{number}}"),
+        body: rarely(sample("It is on its way.")),
+        action_url: rarely(sample("https://example.com/orders")),
+        action_label: rarely(sample("Show")),
+      }),
+    ),
   },
   {
     title: "TemplateChannels",
@@ -197,7 +196,7 @@ const ChannelTextsRecord = t.Object(
   },
 )
 
-const VariableRecord = t.Object(
+export const VariableRecord = t.Object(
   {
     key: sample("name"),
     type: word(VARIABLE_TYPES),

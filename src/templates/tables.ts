@@ -1,3 +1,4 @@
+import type { Static } from "@sinclair/typebox"
 import type { Actor } from "../audit-log/tables"
 import {
   id,
@@ -12,62 +13,14 @@ import {
   uniqueIndex,
 } from "../store/columns"
 import { life } from "../store/life"
-
-export const TEMPLATE_STATUSES = ["draft", "published", "archived"] as const
-export type TemplateStatus = (typeof TEMPLATE_STATUSES)[number]
-
-export const VARIABLE_TYPES = [
-  "string",
-  "number",
-  "boolean",
-  "object",
-  "array",
-  "date",
-  "url",
-] as const
-
-/** A declared variable. Without a value an optional one is its fallback, or empty text. */
-export interface TemplateVariable {
-  key: string
-  type: (typeof VARIABLE_TYPES)[number]
-  required: boolean
-  fallback: unknown
-  description: string | null
-}
-
-export interface EmailTexts {
-  subject: string | null
-  html: string | null
-  text: string | null
-  preheader: string | null
-}
-
-export interface PushTexts {
-  title: string
-  body: string
-  image_url: string | null
-  data: Record<string, string>
-  url: string | null
-}
-
-export interface SmsTexts {
-  body: string
-}
-
-export interface InAppTexts {
-  title: string
-  body: string | null
-  action_url: string | null
-  action_label: string | null
-}
+import type { ChannelTextsRecord, TemplateStatus, VariableRecord } from "./schemas"
 
 /** The Handlebars texts of a template, by channel. */
-export interface ChannelTexts {
-  email?: EmailTexts
-  push?: PushTexts
-  sms?: SmsTexts
-  in_app?: InAppTexts
-}
+export type ChannelTexts = Static<typeof ChannelTextsRecord>
+export type EmailTexts = NonNullable<ChannelTexts["email"]>
+
+/** A declared variable. Without a value an optional one is its fallback, or empty text. */
+export type TemplateVariable = Static<typeof VariableRecord>
 
 /** What one version says. It never changes. */
 export interface TemplateContent {

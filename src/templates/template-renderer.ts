@@ -1,11 +1,12 @@
 import { ApiError } from "../core/errors"
 import { monotonic } from "../core/time"
 import { SharedFailure, WorkerBatches } from "../core/worker-batches"
-import { openWorkers, type Workers, WorkerTimeout } from "../core/workers"
+import { openWorkers, type Workers } from "../core/workers"
 import { unavailable } from "../http/envelope"
 import { FairQueue } from "../lib/fair-queue"
-import { DEADLINE_MS, KILL_MS } from "./limits"
+import { KILL_MS } from "./limits"
 import type { RenderAnswer, RenderJob, TemplateSources } from "./render-templates-task"
+import { threadProblem } from "./transform"
 
 /** How long something is slow after it took too long. */
 const SLOW_MS = 60_000
@@ -188,7 +189,7 @@ export class TemplateRenderer {
   #tookTooLong(key: string, error: unknown): RenderAnswer {
     this.#slow.note(key)
     this.#known.delete(key)
-    return { problem: killed(error) }
+    return { problem: { ...threadProblem(error), field: null } }
   }
 
   #projectOf(project_id: string): ProjectRenders {
@@ -203,15 +204,6 @@ export class TemplateRenderer {
     const options = { most: MOST_TOGETHER, in_flight: 1, tells_shared_failures: true }
     return new WorkerBatches(this.#workers, "render-templates", KILL_MS, options)
   }
-}
-
-function killed(error: unknown) {
-  const is_late = error instanceof WorkerTimeout
-  const message = is_late
-    ? `Rendering took longer than ${DEADLINE_MS} ms.`
-    : "The thread that rendered the template died. Make the template simpler."
-  const reason = is_late ? ("timeout" as const) : ("failed" as const)
-  return { reason, message, line: null, column: null, field: null }
 }
 
 const tooMany = () =>

@@ -1,3 +1,4 @@
+import type { Static } from "@sinclair/typebox"
 import { and, type Column, eq, ne, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
@@ -7,9 +8,83 @@ import { noun } from "../identity/noun"
 import { partOf, searchable } from "../lib/text"
 import type { Reader, Tx } from "../store/store"
 import { TEMPLATE_NAME } from "./limits"
-import { type TemplateContent, type TemplateStatus, templates, templateVersions } from "./tables"
-import type { FindUses } from "./template-record"
-import { summaryOf, type TemplateRow } from "./template-record"
+import type * as schemas from "./schemas"
+import {
+  type ChannelTexts,
+  type TemplateContent,
+  type TemplateSummary,
+  templates,
+  templateVersions,
+} from "./tables"
+
+export type TemplateRow = typeof templates.$inferSelect
+
+/** What uses a template, by kind. */
+export type TemplateUse = Static<typeof schemas.TemplateRecord>["used_by"]
+
+/** Finds what uses a template. The features that use templates are wired in as such a function. */
+export type FindUses = (db: Reader, project_id: string, template_id: string) => Promise<TemplateUse>
+
+/** Where no feature of the server uses templates but sends, which name them each time. */
+export const noUses: FindUses = async () => ({ workflows: [], broadcasts: [] })
+
+/** What a record says that stands in no column of the template. */
+interface TemplateAround {
+  used_by: TemplateUse
+  last_sent_at: string | null
+}
+
+/** What lists and the columns of a template say of its newest version. */
+export const summaryOf = (content: TemplateContent): TemplateSummary => ({
+  subject: content.channels.email?.subject ?? null,
+  variables: content.variables,
+  detected_variables: content.detected_variables,
+  layout_id: content.layout_id,
+  locale: content.locale,
+  locales: Object.keys(content.locales).sort(),
+})
+
+/** A template in a list. */
+export function listedTemplate(
+  row: TemplateRow,
+  around: TemplateAround,
+): Static<typeof schemas.ListedTemplate> {
+  const { locales, ...summary } = row.summary
+  return { ...basics(row), ...summary, ...around, locales: locales.map((locale) => ({ locale })) }
+}
+
+/** The Template record of the contract, with the texts of one version. */
+export function toResponse(
+  row: TemplateRow,
+  { version, content }: { version: number; content: TemplateContent },
+  around: TemplateAround,
+): Static<typeof schemas.TemplateRecord> {
+  const { channels, locales } = content
+  const { locales: _, ...summary } = summaryOf(content)
+  const others = Object.entries(locales).sort(([one], [other]) => (one < other ? -1 : 1))
+  return {
+    ...basics(row),
+    ...summary,
+    ...around,
+    version,
+    ...flat(channels),
+    channels,
+    locales: others.map(([locale, texts]) => ({ locale, ...flat(texts), channels: texts })),
+  }
+}
+
+const flat = ({ email }: ChannelTexts) => ({
+  subject: email?.subject ?? null,
+  html: email?.html ?? null,
+  text: email?.text ?? null,
+})
+
+/** Without the columns for searches and the summary of texts. */
+function basics(row: TemplateRow) {
+  const { account_id, summary, search_key, tag_key, channel_key, ...rest } = row
+  const { partial_key, layout_id, ...own } = rest
+  return own
+}
 
 /** Of this project and no other. */
 export const ours = (project_id: string): SQL => eq(templates.project_id, project_id)
@@ -230,15 +305,13 @@ export async function isLayout(
   return (await users.where(and(ours(project_id), eq(templates.layout_id, id))).limit(1)).length > 0
 }
 
-interface TemplateFilter {
-  search?: string | undefined
-  channel?: string | undefined
-  status?: TemplateStatus | undefined
-  tag?: string | undefined
-}
-
 /** Conditions of a list. */
-export const matching = ({ search, channel, status, tag }: TemplateFilter): SQL | undefined =>
+export const matching = ({
+  search,
+  channel,
+  status,
+  tag,
+}: Static<typeof schemas.templateQuery>): SQL | undefined =>
   and(
     search === undefined
       ? undefined

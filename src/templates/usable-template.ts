@@ -6,11 +6,16 @@ import type { Reader } from "../store/store"
 import type { TemplateSources } from "./render-templates-task"
 import type { ChannelTexts, TemplateVariable } from "./tables"
 import type { KeyedSources } from "./template-renderer"
-import { type IncludedTemplates, included, inLocale } from "./template-sources"
+import {
+  type ChannelKey,
+  channelTexts,
+  type IncludedTemplates,
+  included,
+  inLocale,
+} from "./template-sources"
 import { findNamed } from "./templates"
-import { type ChannelKey, channelTexts } from "./texts"
 import { invalidTemplate } from "./validate-template"
-import { findVersion } from "./versions"
+import { findVersion } from "./writing"
 
 /** One channel of a template in one language, ready to be rendered. */
 export interface UsableTemplate extends KeyedSources {

@@ -1,7 +1,7 @@
 import { environment, problemOf, type TemplateProblem } from "./handlebars"
 import { VALUE_HELPERS } from "./handlebars-helpers"
 import { parseText, VALUE } from "./syntax"
-import type { TemplateText } from "./texts"
+import type { TemplateText } from "./template-sources"
 
 export interface UsedPartial {
   name: string
@@ -10,10 +10,19 @@ export interface UsedPartial {
   column: number
 }
 
+/** What the texts of a template use. */
+export interface UsedNames {
+  /** Names that the data has to give, sorted. */
+  names: string[]
+  partials: UsedPartial[]
+  /** The fields that have a place for the text of another template. */
+  content_fields: string[]
+}
+
 /** What is known of a template without data, or its first mistake. */
 export type TemplateFacts =
   | { problem: TemplateProblem & { field: string; excerpt: string | null } }
-  | { names: string[]; partials: UsedPartial[]; content_fields: string[] }
+  | UsedNames
 
 const handlebars = environment()
 

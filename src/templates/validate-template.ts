@@ -1,18 +1,10 @@
 import { ApiError, fail } from "../core/errors"
-import { type Workers, WorkerTimeout } from "../core/workers"
+import type { Workers } from "../core/workers"
 import type { TemplateProblem } from "./handlebars"
 import { DEADLINE_MS, SOURCE_BYTES } from "./limits"
-import type { TemplateText } from "./texts"
-import type { TemplateFacts, UsedPartial } from "./validate-template-task"
-
-/** What the texts of a template use. */
-export interface UsedNames {
-  /** Names that the data has to give, sorted. */
-  names: string[]
-  partials: UsedPartial[]
-  /** The fields that have a place for the text of another template. */
-  content_fields: string[]
-}
+import type { TemplateText } from "./template-sources"
+import { threadProblem } from "./transform"
+import type { TemplateFacts, UsedNames } from "./validate-template-task"
 
 /**
  * Reads the texts in a thread of the pool. Throws 422 `invalid_template` for the first mistake, with
@@ -37,15 +29,9 @@ function refuseLarge(field: string, source: string): void {
 
 async function ask(workers: Workers, texts: TemplateText[]): Promise<TemplateFacts> {
   try {
-    return await workers.run<TemplateFacts>("validate-template", texts, {
-      deadline_ms: DEADLINE_MS,
-    })
+    return await workers.run("validate-template", texts, { deadline_ms: DEADLINE_MS })
   } catch (error) {
-    if (error instanceof ApiError) throw error
-    const message =
-      error instanceof WorkerTimeout
-        ? `Reading the template took longer than ${DEADLINE_MS} ms.`
-        : "The thread that read the template died. Make the template simpler."
+    const { message } = threadProblem(error, ["Reading the template", "read"])
     return fail("invalid_template", message, { field: "body", line: null, column: null, message })
   }
 }

@@ -1,8 +1,12 @@
+import { and, asc, desc, eq, getTableColumns, gt, lt } from "drizzle-orm"
 import { fail } from "../core/errors"
+import { now } from "../core/time"
 import type { Workers } from "../core/workers"
+import type { Page } from "../http/page"
 import type { Caller } from "../identity/caller"
+import { countAlong, type ListWindow } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
-import type { TemplateContent } from "./tables"
+import { type TemplateContent, templateVersions } from "./tables"
 import {
   afterChanges,
   type NewTemplate,
@@ -10,13 +14,112 @@ import {
   type TemplateChanges,
   type TemplateTexts,
 } from "./template-input"
-import type { TemplateRow } from "./template-record"
-import { included } from "./template-sources"
+import { included, textsOf } from "./template-sources"
 import * as rows from "./templates"
-import { textsOf } from "./texts"
 import { invalidTemplate, validateTexts } from "./validate-template"
 import type { UsedPartial } from "./validate-template-task"
-import { findVersion } from "./versions"
+
+type VersionRow = typeof templateVersions.$inferSelect
+
+const noVersion = (version: number | string): never =>
+  fail("not_found", `The template has no version ${version}.`)
+
+const ofTemplate = ({ id, project_id }: rows.TemplateRow) =>
+  and(eq(templateVersions.template_id, id), eq(templateVersions.project_id, project_id))
+
+/** Throws 404 `not_found`. */
+export async function findVersion(
+  db: Reader,
+  row: rows.TemplateRow,
+  version: number,
+): Promise<VersionRow> {
+  const one = and(ofTemplate(row), eq(templateVersions.version, version))
+  const [found] = await db.select().from(templateVersions).where(one)
+  return found ?? noVersion(version)
+}
+
+/** Of a number in a path. Throws 404 `not_found` for a text that is no number. */
+export const versionOf = (text: string): number =>
+  /^\d{1,9}$/.test(text) ? Number(text) : noVersion(text)
+
+/** Newest first. A version's id in a page is its number. */
+export async function listVersions(
+  db: Reader,
+  row: rows.TemplateRow,
+  { after, before, limit, offset }: ListWindow,
+): Promise<Page<{ id: string } & Omit<VersionRow, "content">>> {
+  const all = ofTemplate(row)
+  const { where, order } = newestByNumber(after, before)
+  const { content: _, ...columns } = getTableColumns(templateVersions)
+  const some = db.select(columns).from(templateVersions).where(and(all, where))
+  const found = await some.orderBy(order).limit(limit).offset(offset)
+  return {
+    rows: found.map((version) => ({ id: String(version.version), ...version })),
+    total: () =>
+      countAlong(db, { rows: templateVersions, id: templateVersions.version, where: all }),
+  }
+}
+
+function newestByNumber(after: string | undefined, before: string | undefined) {
+  const { version } = templateVersions
+  if (before !== undefined) return { where: gt(version, Number(before)), order: asc(version) }
+  const where = after === undefined ? undefined : lt(version, Number(after))
+  return { where, order: desc(version) }
+}
+
+/**
+ * Sends use this version from now on; without a number the newest one. An archived template comes back.
+ */
+export async function publish(
+  tx: Tx,
+  caller: Caller,
+  id: string,
+  version: number | undefined,
+): Promise<rows.TemplateRow> {
+  await requirePublishable(tx, caller.project_id, id, version)
+  const before = await rows.forUpdate(tx, caller.project_id, id)
+  const wanted = version ?? before.version
+  await findVersion(tx, before, wanted)
+  if (before.status === "published" && before.published_version === wanted) return before
+  const changes = {
+    status: "published" as const,
+    published_version: wanted,
+    published_at: now(),
+  }
+  return rows.template.update(tx, caller, before, changes, "published")
+}
+
+/** A new version with the texts of an old one, which sends use at once. */
+export async function rollBack(
+  tx: Tx,
+  caller: Caller,
+  id: string,
+  version: number,
+): Promise<rows.TemplateRow> {
+  await requirePublishable(tx, caller.project_id, id, version)
+  const before = await rows.forUpdate(tx, caller.project_id, id)
+  const { content } = await findVersion(tx, before, version)
+  const note = `Rolled back to version ${version}.`
+  return rows.write(tx, caller, before, labelsOf(before), { content, publish: true, note })
+}
+
+const labelsOf = ({ name, description, tags }: rows.TemplateRow) => ({ name, description, tags })
+
+/** A new template with the texts of the newest version of this one. */
+export async function duplicate(
+  tx: Tx,
+  caller: Caller,
+  id: string,
+  name: string | undefined,
+): Promise<rows.TemplateRow> {
+  const source = await rows.find(tx, caller.project_id, id)
+  const { content } = await findVersion(tx, source, source.version)
+  const copy = name ?? (await rows.freeCopyName(tx, source.project_id, source.name))
+  const labels = { ...labelsOf(source), name: copy }
+  const note = `Copied from ${source.name}, version ${source.version}.`
+  const publish = source.published_version === source.version && source.status === "published"
+  return rows.create(tx, caller, labels, { content, publish, note })
+}
 
 interface WritingParts {
   store: Store
@@ -24,7 +127,7 @@ interface WritingParts {
 }
 
 /** A template that is valid and can be written. */
-export interface ValidTemplate {
+interface ValidTemplate {
   labels: rows.TemplateLabels
   written: rows.WrittenVersion
 }
@@ -36,14 +139,9 @@ export async function validateNew(
   input: NewTemplate,
 ): Promise<ValidTemplate> {
   const { name, description = null, tags = [], draft = false } = input
-  const publish = !draft
-  const content = await validate(
-    parts,
-    { project_id, id: null, name },
-    afterChanges(input),
-    publish,
-  )
-  return { labels: { name, description, tags }, written: { content, publish, note: null } }
+  const texts = afterChanges(input)
+  const content = await validate(parts, { project_id, id: null, name }, texts, !draft)
+  return { labels: { name, description, tags }, written: { content, publish: !draft, note: null } }
 }
 
 /** Times that a change is validated again because another one came first. */
@@ -55,22 +153,16 @@ const MOST_TRIES = 5
  * `invalid_template`, 404 and 409.
  */
 export async function change(
-  { store, workers }: WritingParts,
+  parts: WritingParts,
   caller: Caller,
   id: string,
   input: TemplateChanges,
   whole: boolean,
-): Promise<TemplateRow> {
+): Promise<rows.TemplateRow> {
+  const { store } = parts
   for (let tries = 0; tries < MOST_TRIES; tries++) {
     const known = await rows.find(store.read, caller.project_id, id)
-    const { content } = await findVersion(store.read, known, known.version)
-    const { labels, written } = await validateChange(
-      { store, workers },
-      known,
-      content,
-      input,
-      whole,
-    )
+    const { labels, written } = await validateChange(parts, known, input, whole)
     const row = await store.tx(async (tx) => {
       const before = await rows.forUpdate(tx, caller.project_id, id)
       const is_same =
@@ -79,33 +171,25 @@ export async function change(
     })
     if (row) return row
   }
-  return fail("conflict", "Others change this template at the same moment. Try again.", {
-    reason: "busy",
-    id,
-  })
+  const message = "Others change this template at the same moment. Try again."
+  return fail("conflict", message, { reason: "busy", id })
 }
 
 async function validateChange(
   parts: WritingParts,
-  row: TemplateRow,
-  content: TemplateContent,
+  row: rows.TemplateRow,
   input: TemplateChanges,
   whole: boolean,
 ): Promise<ValidTemplate> {
-  const texts = afterChanges(input, whole ? undefined : content)
+  const { content: newest } = await findVersion(parts.store.read, row, row.version)
+  const texts = afterChanges(input, whole ? undefined : newest)
   requireTexts(texts)
   const is_current = row.status === "published" && row.published_version === row.version
   const publish = whole ? input.draft !== true : is_current && input.draft !== true
   const before = whole ? { description: null, tags: [] } : row
   const { name = row.name, description = before.description, tags = before.tags } = input
-  return {
-    labels: { name, description, tags },
-    written: {
-      content: await validate(parts, { ...row, name }, texts, publish),
-      publish,
-      note: null,
-    },
-  }
+  const content = await validate(parts, { ...row, name }, texts, publish)
+  return { labels: { name, description, tags }, written: { content, publish, note: null } }
 }
 
 /** What is published must be complete: its layout and all that it includes are published, too. */
@@ -172,7 +256,7 @@ const noPlace = (field: string) => {
 }
 
 /** Publishing shows what is missing as a 409: the template itself is not at fault. */
-export async function requirePublishable(
+async function requirePublishable(
   tx: Tx,
   project_id: string,
   id: string,

@@ -7,7 +7,7 @@ import { events } from "../events/tables"
 import { idList, isAmong } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
-import { problemIn, renderText } from "../templates/render"
+import { problemIn, transform } from "../templates/transform"
 import type { ClaimedDelivery } from "./delivery-rows"
 import { deliveries } from "./tables"
 import { addStored, bodyBytes } from "./totals"
@@ -120,7 +120,7 @@ async function transformedBody(
  * are known. Only an event shows whether it gives JSON.
  */
 export async function checkTransform(workers: Workers, source: string): Promise<void> {
-  const problem = await problemIn(workers, "json", source)
+  const problem = await problemIn(workers, source)
   if (!problem) return
   const { reason, message, line, column } = problem
   const position = line === null ? "" : ` (line ${line})`
@@ -139,7 +139,7 @@ export async function renderTransform(
   source: string,
   envelope: object,
 ): Promise<string | undefined> {
-  const rendered = await renderText(workers, "json", source, envelope)
+  const rendered = await transform(workers, source, envelope)
   if ("problem" in rendered) {
     log.info("a transform could not be rendered", { reason: rendered.problem.reason })
     return undefined

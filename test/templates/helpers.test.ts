@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test"
 import { openWorkers } from "../../src/core/workers"
 import type { TemplateVariable } from "../../src/templates/tables"
 import { TemplateRenderer } from "../../src/templates/template-renderer"
-import type { TemplateText } from "../../src/templates/texts"
+import type { TemplateText } from "../../src/templates/template-sources"
 import { keyed } from "../../src/templates/usable-template"
 
 const workers = openWorkers({ size: 1 })

@@ -1,21 +1,22 @@
 import { afterAll, describe, expect, test } from "bun:test"
 import { openWorkers } from "../../src/core/workers"
-import type { RenderMode, TemplateProblem } from "../../src/templates/handlebars"
+import type { TemplateProblem } from "../../src/templates/handlebars"
 import { SOURCE_BYTES } from "../../src/templates/limits"
-import { problemIn, renderText } from "../../src/templates/render"
-import { renderTemplate } from "../../src/templates/render-task"
+import { renderTemplates } from "../../src/templates/render-templates-task"
+import { problemIn, transform } from "../../src/templates/transform"
+import { transformInThread } from "../../src/templates/transform-task"
 import fc from "../harness/properties"
 
 const workers = openWorkers({ size: 1 })
 afterAll(() => workers.close())
 
-const render = async (source: string, data: unknown, mode: RenderMode = "html") => {
-  const rendered = await renderText(workers, mode, source, data)
+const render = async (source: string, data: unknown) => {
+  const rendered = await transform(workers, source, data)
   return "text" in rendered ? rendered.text : rendered.problem.reason
 }
 
 const problem = async (source: string, data: unknown = {}): Promise<TemplateProblem> => {
-  const rendered = await renderText(workers, "html", source, data)
+  const rendered = await transform(workers, source, data)
   if ("text" in rendered) throw new Error(`rendered to ${rendered.text}`)
   return rendered.problem
 }
@@ -38,19 +39,28 @@ describe("renders", () => {
     ["{{! a remark }}{{~a~}} ", { a: 1 }, "1"],
   ])("%j with %j", async (source, data, text) => expect(await render(source, data)).toBe(text))
 
-  test("what HTML could mistake is escaped for HTML, and for nothing else", async () => {
+  test("what could end a string of JSON is escaped, and nothing else", async () => {
     const data = { x: `<a href="x">'&` }
-    expect(await render("{{x}}|{{{x}}}", data)).toBe(
-      `&lt;a href&#x3D;&quot;x&quot;&gt;&#x27;&amp;|${data.x}`,
-    )
-    expect(await render("{{x}}|{{{x}}}", data, "text")).toBe(`${data.x}|${data.x}`)
-    expect(await render('"{{x}}"', data, "json")).toBe(JSON.stringify(data.x))
+    expect(await render('"{{x}}"', data)).toBe(JSON.stringify(data.x))
+    expect(await render("{{{x}}}", data)).toBe(data.x)
   })
 
-  test("modes do not mix, in whichever order they come", async () => {
+  test("the escapes of transforms and templates do not mix, in whichever order they come", () => {
+    const data = JSON.stringify({ x: '"' })
+    const template = (mode: "html" | "text") => {
+      const text = { field: mode, part: mode, mode, source: "{{x}}" }
+      const around = { layouts: [], partials: {}, variables: [], locale: "en", timezone: "UTC" }
+      const [made] = renderTemplates([{ key: mode, sources: { texts: [text], ...around }, data }])
+      return made && "texts" in made ? made.texts[mode] : undefined
+    }
+    const made = {
+      html: () => template("html"),
+      text: () => template("text"),
+      json: () => Object.values(transformInThread({ source: "{{x}}", data }))[0],
+    }
     for (const mode of ["json", "html", "text", "html", "json"] as const) {
       const escaped = { html: "&quot;", text: '"', json: '\\"' }[mode]
-      expect(await render("{{x}}", { x: '"' }, mode)).toBe(escaped)
+      expect(made[mode]()).toBe(escaped)
     }
   })
 })
@@ -63,7 +73,6 @@ describe("a mistake has a reason and a place", () => {
     ["\n{{#if a}}{{/each}}", "syntax", 2, 4],
     ["x {{upper name}}", "syntax", 1, 3],
     ["{{log 1}}", "syntax", 1, 1],
-    ["{{json 1}}", "syntax", 1, 1],
     ["{{> header}}", "syntax", 1, 1],
     ["{{#> layout}}x{{/layout}}", "syntax", 1, 1],
     ['{{#*inline "a"}}{{> a}}{{/inline}}', "syntax", 1, 1],
@@ -82,10 +91,10 @@ describe("a mistake has a reason and a place", () => {
   })
 
   test("of which those of syntax are found without data", async () => {
-    expect(await problemIn(workers, "html", "{{#if a}}")).toMatchObject({ reason: "syntax" })
-    expect(await problemIn(workers, "html", "{{nope 1}}")).toMatchObject({ line: 1, column: 1 })
-    expect(await problemIn(workers, "html", "{{missing}}")).toBeUndefined()
-    expect(await problemIn(workers, "json", "{{json a}}")).toBeUndefined()
+    expect(await problemIn(workers, "{{#if a}}")).toMatchObject({ reason: "syntax" })
+    expect(await problemIn(workers, "{{nope 1}}")).toMatchObject({ line: 1, column: 1 })
+    expect(await problemIn(workers, "{{missing}}")).toBeUndefined()
+    expect(await problemIn(workers, "{{json a}}")).toBeUndefined()
   })
 })
 
@@ -117,8 +126,9 @@ describe("nothing but the data can be reached", () => {
 
   test("a source that is no text is no template: a forged tree would be code", () => {
     const tree = { type: "Program", body: [] } as unknown as string
-    const task = { mode: "html" as const, source: tree, data: "{}", max_bytes: 10 }
-    expect(renderTemplate(task)).toMatchObject({ problem: { reason: "syntax" } })
+    expect(transformInThread({ source: tree, data: "{}" })).toMatchObject({
+      problem: { reason: "syntax" },
+    })
   })
 })
 
@@ -177,9 +187,8 @@ describe("whatever comes", () => {
 
   test("renders or says why, without throwing, and in one line", () => {
     fc.assert(
-      fc.property(source, fc.constantFrom("html", "text", "json"), (text, mode) => {
-        const task = { mode, source: text, data: '{"a":{"a":[1,"x"]}}', max_bytes: 1000 } as const
-        const rendered = renderTemplate(task)
+      fc.property(source, (text) => {
+        const rendered = transformInThread({ source: text, data: '{"a":{"a":[1,"x"]}}' })
         if ("problem" in rendered) expect(rendered.problem.message).not.toContain("\n")
         else expect(rendered.text).toBeString()
       }),
@@ -190,9 +199,8 @@ describe("whatever comes", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), (value) => {
         const data = JSON.stringify({ value })
-        const task = { mode: "json", data, max_bytes: 100_000 } as const
-        const inside = renderTemplate({ ...task, source: '{"a": "{{value}}"}' })
-        const whole = renderTemplate({ ...task, source: '{"a": {{json value}} }' })
+        const inside = transformInThread({ data, source: '{"a": "{{value}}"}' })
+        const whole = transformInThread({ data, source: '{"a": {{json value}} }' })
         for (const rendered of [inside, whole]) {
           if ("problem" in rendered) throw new Error(rendered.problem.message)
           expect(JSON.parse(rendered.text)).toEqual({ a: JSON.parse(data).value })

@@ -1,0 +1,52 @@
+import { ApiError } from "../core/errors"
+import { type Workers, WorkerTimeout } from "../core/workers"
+import type { TemplateProblem } from "./handlebars"
+import { DEADLINE_MS, SOURCE_BYTES } from "./limits"
+
+/** What goes to the worker. The data is JSON; without it the source is only compiled. */
+export interface TransformTask {
+  source: string
+  data: string | undefined
+}
+
+export type Transformed = { text: string } | { problem: TemplateProblem }
+
+/**
+ * Renders Handlebars for a body of JSON, in a thread of the pool: at most 256 KiB of source, 2 MiB of output and 500
+ * ms. The data is a JSON value. Rejects only when the pool cannot take the work (`service_unavailable`). A fault of
+ * the template is a problem in the answer.
+ */
+export const transform = (workers: Workers, source: string, data: unknown) =>
+  run(workers, { source, data: JSON.stringify(data) ?? "null" })
+
+/** The first mistake that can be seen without data, or undefined. Rejects as `transform` does. */
+export async function problemIn(workers: Workers, source: string) {
+  const compiled = await run(workers, { source, data: undefined })
+  return "problem" in compiled ? compiled.problem : undefined
+}
+
+async function run(workers: Workers, task: TransformTask): Promise<Transformed> {
+  if (Buffer.byteLength(task.source) > SOURCE_BYTES) {
+    const message = `A template may have at most ${SOURCE_BYTES} bytes.`
+    return { problem: { reason: "too_large", message, line: null, column: null } }
+  }
+  try {
+    return await workers.run<Transformed>("transform", task, { deadline_ms: DEADLINE_MS })
+  } catch (error) {
+    return { problem: threadProblem(error) }
+  }
+}
+
+/** Why a thread gave no answer: it took too long, or it died. Throws an `ApiError` of the pool again. */
+export function threadProblem(
+  error: unknown,
+  [doing, did] = ["Rendering", "rendered"],
+): TemplateProblem {
+  if (error instanceof ApiError) throw error
+  if (error instanceof WorkerTimeout) {
+    const message = `${doing} took longer than ${DEADLINE_MS} ms.`
+    return { reason: "timeout", message, line: null, column: null }
+  }
+  const message = `The thread that ${did} the template died. Make the template simpler.`
+  return { reason: "failed", message, line: null, column: null }
+}
