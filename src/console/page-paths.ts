@@ -22,31 +22,11 @@ export type PageProps = Pick<FoundPage, "params">
 /** The page at a path, or undefined where the console has none. */
 export function findPage(path: string): FoundPage | undefined {
   for (const [name, pattern] of Object.entries(PATHS)) {
-    const params = match(pattern, path)
-    if (params) return { name: name as PageName, params }
+    const form = pattern.replaceAll(/\{(\w+)\}/g, "(?<$1>[^/]+)")
+    const found = new RegExp(`^${form}$`).exec(path)
+    if (found) return { name: name as PageName, params: { ...found.groups } }
   }
   return undefined
-}
-
-function match(pattern: string, path: string): Record<string, string> | undefined {
-  const wanted = pattern.split("/")
-  const given = path.split("/")
-  if (wanted.length !== given.length) return undefined
-  const params: Record<string, string> = {}
-  for (const [at, segment] of wanted.entries()) {
-    const value = given[at] ?? ""
-    if (segment.startsWith("{")) params[segment.slice(1, -1)] = decoded(value)
-    else if (segment !== value) return undefined
-  }
-  return params
-}
-
-function decoded(segment: string): string {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return segment
-  }
 }
 
 /**

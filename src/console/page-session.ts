@@ -4,14 +4,10 @@ import { keep, kept, noteSignedIn } from "./kept"
 import { type Observable, observable } from "./observable"
 import { RequestError, reach, refusalOf } from "./requests"
 
-export type AccountSeat = Components["Session"]["accounts"][number]
-
 interface TokenHolder {
   access_token: string
-  /** By the clock of this device. */
-  expires_at_ms: number
   user: Components["ConsoleUser"] | null
-  accounts: AccountSeat[]
+  accounts: Components["Session"]["accounts"]
   /** Of the key whose rights a link gave; null for a person, because people choose one. */
   project_id: string | null
 }
@@ -21,12 +17,13 @@ export type PageSession =
   | { kind: "unknown" }
   | { kind: "signed_out" }
   | { kind: "key"; key: string }
-  | ({ kind: "token" } & TokenHolder)
+  /** It ends by the clock of this device. */
+  | ({ kind: "token"; expires_at_ms: number } & TokenHolder)
 
 export const session: Observable<PageSession> = observable<PageSession>({ kind: "unknown" })
 
 /** Where a person works. */
-export interface ChosenProject {
+interface ChosenProject {
   id: string
   /** People with several accounts name it as well. */
   account_id: string
@@ -40,12 +37,8 @@ export const project: Observable<ChosenProject | null> = observable<ChosenProjec
 /** Seconds before its end at which a token is renewed. */
 const EARLY_MILLISECONDS = 60_000
 
-interface PageSessionBody {
-  access_token: string
+interface PageSessionBody extends TokenHolder {
   expires_in: number
-  user: TokenHolder["user"]
-  accounts: AccountSeat[]
-  project_id: string | null
 }
 
 interface Challenge {

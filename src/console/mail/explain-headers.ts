@@ -54,63 +54,57 @@ export function senderFacts({ headers, ...mail }: SenderOfMail): SenderFact[] {
   const isOfAuthor = (domain: string) =>
     from !== undefined && organizationOf(domain) === organizationOf(from)
   const [envelope = mail.envelope_from] = all(headers, "return-path")
+  const signatures = all(headers, "dkim-signature")
   return [
-    ...dkimFacts(all(headers, "dkim-signature"), isOfAuthor),
+    ...(signatures.length > 0
+      ? signatures.map((signature) => dkimFact(signature, isOfAuthor))
+      : [{ name: "DKIM", text: NO_SIGNATURE, tone: "warn" as const }]),
     spfFact(domainIn(envelope), isOfAuthor),
     messageIdFact(first(headers, "message-id"), isOfAuthor),
-    threadFact(headers),
+    { name: "Thread", text: threadText(headers), tone: "plain" },
   ]
 }
 
+const NO_SIGNATURE =
+  "No signature. Receivers cannot check the sender. Add and verify a domain, and Belfry signs."
+
 type IsOfAuthor = (domain: string) => boolean
 
-function dkimFacts(signatures: string[], isOfAuthor: IsOfAuthor): SenderFact[] {
-  if (signatures.length === 0) {
-    const text =
-      "No signature. Receivers cannot check the sender. Add and verify a domain, and Belfry signs."
-    return [{ name: "DKIM", text, tone: "warn" }]
-  }
-  return signatures.map((signature) => {
-    const { d = "?", s = "?", a = "?", h = "" } = signatureTags(signature)
-    const signed = h.split(":").filter(Boolean).length
-    const is_own = isOfAuthor(d.toLowerCase())
-    const whose = is_own ? "the domain of From, as DMARC wants it" : "not the domain of From"
-    const text = `Signed by ${d}, ${whose}. The key is at ${s}._domainkey.${d} (${a}). It covers the body and ${signed} header fields.`
-    return { name: "DKIM", text, tone: is_own ? "good" : "warn" }
-  })
+function dkimFact(signature: string, isOfAuthor: IsOfAuthor): SenderFact {
+  const { d = "?", s = "?", a = "?", h = "" } = signatureTags(signature)
+  const signed = h.split(":").filter(Boolean).length
+  const is_own = isOfAuthor(d.toLowerCase())
+  const whose = is_own ? "the domain of From, as DMARC wants it" : "not the domain of From"
+  const text = `Signed by ${d}, ${whose}. The key is at ${s}._domainkey.${d} (${a}). It covers the body and ${signed} header fields.`
+  return { name: "DKIM", text, tone: is_own ? "good" : "warn" }
 }
 
 function spfFact(envelope: string | undefined, isOfAuthor: IsOfAuthor): SenderFact {
-  if (envelope === undefined) {
-    const text =
-      "The envelope has no sender, as that of a bounce. Receivers look up the SPF record of the sending server's name."
-    return { name: "SPF", text, tone: "plain" }
-  }
+  if (envelope === undefined) return { name: "SPF", text: NO_ENVELOPE, tone: "plain" }
   const is_own = isOfAuthor(envelope)
   const rest = is_own ? "It belongs to the domain of From." : "It is not the domain of From."
   const text = `Receivers look up the SPF record of ${envelope}, the domain of the envelope sender. ${rest}`
   return { name: "SPF", text, tone: is_own ? "good" : "warn" }
 }
 
+const NO_ENVELOPE =
+  "The envelope has no sender, as that of a bounce. Receivers look up the SPF record of the sending server's name."
+
 function messageIdFact(id: string, isOfAuthor: IsOfAuthor): SenderFact {
-  if (id === "") {
-    const text =
-      "The mail has no name of its own. Replies cannot refer to it, and spam filters mind."
-    return { name: "Message-ID", text, tone: "warn" }
-  }
+  if (id === "") return { name: "Message-ID", text: NO_NAME, tone: "warn" }
   const is_own = isOfAuthor(domainIn(id) ?? "")
   const whose = is_own ? "It has the domain of From." : "Its domain is not that of From."
   return { name: "Message-ID", text: `${id} names this mail for ever. ${whose}`, tone: "plain" }
 }
 
-function threadFact(headers: MailHeaders): SenderFact {
+const NO_NAME =
+  "The mail has no name of its own. Replies cannot refer to it, and spam filters mind."
+
+function threadText(headers: MailHeaders): string {
   const answered = first(headers, "in-reply-to").trim()
   const [root] = first(headers, "references").trim().split(/\s+/)
-  const text =
-    answered || root
-      ? `It answers ${answered || "an earlier mail"}. The thread began with ${root || answered}.`
-      : "This mail begins a thread."
-  return { name: "Thread", text, tone: "plain" }
+  if (!answered && !root) return "This mail begins a thread."
+  return `It answers ${answered || "an earlier mail"}. The thread began with ${root || answered}.`
 }
 
 const NOTES: Record<string, string> = {

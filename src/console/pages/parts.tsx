@@ -92,15 +92,8 @@ function Fields() {
     <Block title="Fields">
       <Field label="Empty" value={text} onInput={setText} placeholder="you@example.test" />
       <Field label="With a hint" value="hello" onInput={() => {}} hint="At most 998 characters." />
-      <Field
-        label="Refused"
-        value="not an address"
-        onInput={() => {}}
-        problem="to must be one email address."
-      />
       <Field label="Code" value="svc_live_…" onInput={() => {}} is_code />
       <Field label="Several lines" value={`${LONG}\nmore`} onInput={() => {}} rows={3} />
-      <Field label="Disabled" value="fixed" onInput={() => {}} disabled />
       <Choice
         label="One of a few"
         value={choice}
@@ -122,7 +115,6 @@ const Words = () => (
       <Badge tone="good">delivered</Badge>
       <Badge tone="bad">bounced</Badge>
       <Badge tone="warn">deferred</Badge>
-      <Badge tone="accent">3 new</Badge>
       <Badge>{LONG}</Badge>
     </p>
     <Notice>
@@ -202,12 +194,6 @@ const ignore = () => {}
 
 function LongList() {
   const [position, setPosition] = useState<number>()
-  const press = (event: KeyboardEvent) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
-    if (step === undefined) return
-    event.preventDefault()
-    setPosition(Math.min(ROWS - 1, Math.max(0, (position ?? -1) + step)))
-  }
   return (
     <div class="sample">
       <VirtualList
@@ -218,7 +204,6 @@ function LongList() {
         onView={ignore}
         idOfRow={(at) => `sample-${at}`}
         onChoose={setPosition}
-        onKey={press}
         renderRow={(at) => <span>Row {at + 1}</span>}
       />
     </div>

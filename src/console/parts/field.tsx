@@ -1,49 +1,44 @@
 import type { ComponentChildren } from "preact"
 import { useId } from "preact/hooks"
 
-interface FieldProps {
+interface LabelledProps {
   label: string
-  name?: string
-  value: string
-  onInput: (value: string) => void
-  type?: "text" | "email" | "password" | "search" | "number"
-  hint?: ComponentChildren
-  /** What is wrong with the value. */
-  problem?: string | undefined
-  /** Several lines; the number of them that show at once. */
-  rows?: number
-  required?: boolean
-  disabled?: boolean
-  placeholder?: string
-  autocomplete?: string
-  /** The text reads from left to right in every language: an address, a key, a path. */
-  is_code?: boolean
   /** Shows the label to screen readers only. */
   is_label_hidden?: boolean
 }
 
-/** A label, its input, a hint, and what is wrong with the value. */
+interface FieldProps extends LabelledProps {
+  name?: string
+  value: string
+  onInput: (value: string) => void
+  type?: "text" | "email" | "password" | "search"
+  hint?: ComponentChildren
+  /** Several lines; the number of them that show at once. */
+  rows?: number
+  required?: boolean
+  placeholder?: string
+  autocomplete?: string
+  /** The text reads from left to right in every language: an address, a key, a path. */
+  is_code?: boolean
+}
+
 export function Field({
   label,
-  value,
+  is_label_hidden,
   onInput,
   type = "text",
   hint,
-  problem,
   ...rest
 }: FieldProps) {
-  const { rows, is_code, is_label_hidden, autocomplete = "off", ...own } = rest
+  const { rows, is_code, autocomplete = "off", ...own } = rest
   const id = useId()
-  const told = [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(" ")
   const shared = {
     ...own,
     id,
-    value,
     autocomplete,
     maxLength: 1_000_000,
     ...(is_code && { dir: "ltr" as const, spellcheck: false, autocapitalize: "none" as const }),
-    "aria-describedby": told || undefined,
-    "aria-invalid": problem ? true : undefined,
+    "aria-describedby": hint ? `${id}-hint` : undefined,
     onInput: (event: { currentTarget: { value: string } }) => onInput(event.currentTarget.value),
   }
   return (
@@ -57,21 +52,14 @@ export function Field({
           {hint}
         </p>
       )}
-      {problem && (
-        <p class="problem" id={`${id}-problem`} role="alert">
-          {problem}
-        </p>
-      )}
     </div>
   )
 }
 
-interface ChoiceProps<Value extends string> {
-  label: string
+interface ChoiceProps<Value extends string> extends LabelledProps {
   value: Value
   options: readonly { value: Value; text: string }[]
   onChoose: (value: Value) => void
-  is_label_hidden?: boolean
 }
 
 /** One of a few values. */
@@ -99,21 +87,19 @@ export function Choice<Value extends string>(props: ChoiceProps<Value>) {
 }
 
 interface CheckProps {
-  label: ComponentChildren
+  label: string
   checked: boolean
   onChange: (checked: boolean) => void
 }
 
 /** Yes or no. */
-export function Check({ label, checked, onChange }: CheckProps) {
-  return (
-    <label class="check">
-      <input
-        type="checkbox"
-        checked={checked}
-        onChange={(event) => onChange(event.currentTarget.checked)}
-      />
-      <span>{label}</span>
-    </label>
-  )
-}
+export const Check = ({ label, checked, onChange }: CheckProps) => (
+  <label class="check">
+    <input
+      type="checkbox"
+      checked={checked}
+      onChange={(event) => onChange(event.currentTarget.checked)}
+    />
+    <span>{label}</span>
+  </label>
+)

@@ -3,7 +3,7 @@ import { useLoaded } from "../hooks"
 import { messageOf, RequestError } from "../requests"
 import { Button } from "./button"
 
-export type Tone = "plain" | "good" | "bad" | "warn" | "accent"
+export type Tone = "plain" | "good" | "bad" | "warn"
 
 interface TonedProps {
   children: ComponentChildren

@@ -15,8 +15,6 @@ interface VirtualListProps {
   onView: (from: number, to: number) => void
   /** Somebody pressed the row. */
   onChoose: (at: number) => void
-  /** Somebody pressed a key while the list has the focus. */
-  onKey?: (event: KeyboardEvent) => void
   renderRow: (at: number) => ComponentChildren
   idOfRow: (at: number) => string
 }
@@ -28,18 +26,8 @@ const NORMAL_TYPE_PIXELS = 16
  * as twenty. It takes the focus as a whole, and `aria-activedescendant` names the chosen row.
  */
 export function VirtualList(props: VirtualListProps) {
-  const {
-    label,
-    count,
-    row_height,
-    position,
-    added = 0,
-    onView,
-    onChoose,
-    onKey,
-    renderRow,
-    idOfRow,
-  } = props
+  const { label, count, row_height, position, added = 0, onView, onChoose } = props
+  const { renderRow, idOfRow } = props
   const box = useRef<HTMLDivElement>(null)
   const [view, follow] = useView(box)
   const height = Math.round(row_height * view.scale)
@@ -63,7 +51,6 @@ export function VirtualList(props: VirtualListProps) {
       aria-label={label}
       tabIndex={0}
       aria-activedescendant={is_chosen_in_view ? idOfRow(position) : undefined}
-      onKeyDown={onKey}
       onScroll={follow}
     >
       <div class="length" style={{ height: `${count * height}px` }}>
