@@ -294,6 +294,10 @@ const GONE: [string, RegExp][] = [
     /\bwithEmail\b|\bcheck\((schemas\.)?[A-Z]\w*, body, problems\)/,
   ],
   [
+    "a part of a thought of its only importer in a file of its own",
+    /^src\/(core\/(dns-wire|abort|config-sources)|tenancy\/(sign-up|setting-groups)|identity\/(link-sessions|project-caller)|http\/(own-page|openapi-events))\.ts$/,
+  ],
+  [
     "a second list of members, or an answer that repeats the fields of its schema",
     /^src\/tenancy\/project-members\.ts$|\b(user|project|account|invitation|apiKey|session)Record\b/,
   ],

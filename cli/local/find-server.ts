@@ -1,7 +1,6 @@
 import { accessSync, constants, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import type { Loaded } from "../../src/core/config"
-import { defaultDataDir } from "../../src/core/config-sources"
+import { defaultDataDir, type Loaded } from "../../src/core/config"
 import { environment } from "../lib/environment"
 import { optionWords } from "../lib/flags"
 

@@ -1,5 +1,4 @@
-import { hostAndPort, type Loaded, type Settings } from "../../src/core/config"
-import { defaultDataDir } from "../../src/core/config-sources"
+import { defaultDataDir, hostAndPort, type Loaded, type Settings } from "../../src/core/config"
 import { log } from "../../src/core/log"
 import type { Running } from "../../src/server"
 import { openClient } from "../lib/client"

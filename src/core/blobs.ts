@@ -12,23 +12,7 @@ const STALE_DRAFT_MS = 3_600_000
 /** Longer than any request needs between storing a file and committing the row that names it. */
 const YOUNG_MS = 3_600_000
 
-export interface Blobs {
-  /** The folder, for a worker that writes there itself. */
-  dir: string
-  /** Resolves when the bytes are on disk under their hash; the same bytes twice are one file. */
-  put(...parts: Uint8Array[]): Promise<{ sha256: string; size: number }>
-  /** The bytes, or undefined when no file has that hash. */
-  get(sha256: string): Promise<Uint8Array | undefined>
-  /**
-   * Removes a file that no row names. A file younger than an hour stays, because a request may be
-   * about to commit its row. False for a young file and for a missing one.
-   */
-  remove(sha256: string): Promise<boolean>
-  /** The hashes of the files in one of the `FOLDERS` folders. */
-  list(folder: number): Promise<string[]>
-  /** Where the file is (or would be), for a worker that reads it itself. */
-  path(sha256: string): string
-}
+export type Blobs = ReturnType<typeof blobsIn>
 
 /**
  * Files named by their content. Throws when the folder cannot be made. `onFault` hears of every
@@ -40,16 +24,19 @@ export function openBlobs(dir: string, onFault: (error: unknown) => void = () =>
 }
 
 /** The same in a folder that was opened before, by another thread for example. */
-export function blobsIn(dir: string, onFault: (error: unknown) => void = () => {}): Blobs {
+export function blobsIn(dir: string, onFault: (error: unknown) => void = () => {}) {
   const drafts = join(dir, "drafts")
   const path = (sha256: string): string => {
     if (!/^[0-9a-f]{64}$/.test(sha256)) throw new Error("a blob is named by 64 hex digits")
     return join(dir, sha256.slice(0, 2), sha256)
   }
   return {
+    /** The folder, for a worker that writes there itself. */
     dir,
+    /** Where the file is (or would be), for a worker that reads it itself. */
     path,
-    async put(...parts) {
+    /** Resolves when the bytes are on disk under their hash; the same bytes twice are one file. */
+    async put(...parts: Uint8Array[]): Promise<{ sha256: string; size: number }> {
       const sha256 = await hashOf(parts)
       const size = parts.reduce((sum, { length }) => sum + length, 0)
       try {
@@ -64,9 +51,15 @@ export function blobsIn(dir: string, onFault: (error: unknown) => void = () => {
       }
       return { sha256, size }
     },
-    list: async (folder) => (await readdir(join(dir, nameOf(folder)))).sort(),
-    remove: (sha256) => remove(path(sha256), join(drafts, newId())),
-    async get(sha256) {
+    /** The hashes of the files in one of the `FOLDERS` folders. */
+    list: async (folder: number) => (await readdir(join(dir, nameOf(folder)))).sort(),
+    /**
+     * Removes a file that no row names. A file younger than an hour stays, because a request may be
+     * about to commit its row. False for a young file and for a missing one.
+     */
+    remove: (sha256: string) => remove(path(sha256), join(drafts, newId())),
+    /** The bytes, or undefined when no file has that hash. */
+    async get(sha256: string): Promise<Uint8Array | undefined> {
       try {
         return await readFile(path(sha256))
       } catch (error) {

@@ -1,8 +1,8 @@
 import { networkInterfaces } from "node:os"
 import ipaddr from "ipaddr.js"
-import { unlessAborted } from "./abort"
 import { settings } from "./config"
 import { type Resolver, resolver } from "./dns"
+import { unlessAborted } from "./time"
 
 /** The host and port that a URL names. */
 export interface Destination {

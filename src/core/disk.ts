@@ -22,36 +22,16 @@ export interface DiskOptions {
   probe?: (() => Promise<void>) | undefined
 }
 
-export interface Disk {
-  /** Free for us, not older than 250 ms; Infinity while the system does not tell. */
-  free_bytes(): number
-  /** `low`: under the floor, so nothing new is accepted while deliveries drain. */
-  state(): "ok" | "low"
-  /** False from `failed` until a probe could write and sync again. */
-  healthy(): boolean
-  /**
-   * Reports an error and answers what it means for the storage; undefined when it means nothing. The
-   * ballast is gone when it answers that writes are refused, so that deletes work from then on. A
-   * failed fsync is final: `died` resolves, and no probe heals it. A damaged database is final,
-   * too: `damaged` resolves. An unreachable database server is `doubtful`: one lost connection is
-   * no outage, so the probe decides.
-   */
-  failed(error: unknown): "unhealthy" | "dead" | "damaged" | "doubtful" | undefined
-  readonly died: Promise<Error>
-  readonly damaged: Promise<Error>
-  isDamaged(): boolean
-  /** Makes the ballast where there is room for it, and from now on again after it was dropped. */
-  keepBallast(): Promise<void>
-  close(): void
-}
+/** What others see of it. */
+export type Disk = { [Name in keyof DiskWatch]: DiskWatch[Name] }
 
 /** Watches the file system of `dir`, which must exist. */
 export const openDisk = (options: DiskOptions): Disk => new DiskWatch(options)
 
-class DiskWatch implements Disk {
+class DiskWatch {
   readonly #dir: string
   readonly #floor: number
-  readonly #ballast: Ballast
+  readonly #ballast: ReturnType<typeof openBallast>
   readonly #death = Promise.withResolvers<Error>()
   readonly #damage = Promise.withResolvers<Error>()
   readonly #probe: () => Promise<void>
@@ -77,13 +57,24 @@ class DiskWatch implements Disk {
     this.#timer.unref()
   }
 
+  /** Free for us, not older than 250 ms; Infinity while the system does not tell. */
   free_bytes = () => this.#free
+  /** `low`: under the floor, so nothing new is accepted while deliveries drain. */
   state = () => (this.#free < this.#floor ? "low" : "ok")
+  /** False from `failed` until a probe could write and sync again. */
   healthy = () => this.#is_healthy
   isDamaged = () => this.#is_damaged
+  /** Makes the ballast where there is room for it, and from now on again after it was dropped. */
   keepBallast = () => this.#ballast.keep(this.#free, this.#floor)
   close = () => clearInterval(this.#timer)
 
+  /**
+   * Reports an error and answers what it means for the storage; undefined when it means nothing. The
+   * ballast is gone when it answers that writes are refused, so that deletes work from then on. A
+   * failed fsync is final: `died` resolves, and no probe heals it. A damaged database is final,
+   * too: `damaged` resolves. An unreachable database server is `doubtful`: one lost connection is
+   * no outage, so the probe decides.
+   */
   failed = (error: unknown) => {
     const fault = faultOf(error)
     // A busy database and too many open files mean nothing for the disk.
@@ -205,15 +196,8 @@ const PIECE_BYTES = 1024 * 1024
 const SYNC_EVERY_PIECES = 8
 const RETRY_MS = 60_000
 
-interface Ballast {
-  /** Makes it if it is missing and there is room; from then on `restore` does so too. */
-  keep(free: number, floor: number): Promise<void>
-  drop(): void
-  restore(free: number, floor: number): Promise<void>
-}
-
 /** A file that exists only to be deleted: on a full disk even DELETE needs space. */
-function openBallast(path: string, size: number): Ballast {
+function openBallast(path: string, size: number) {
   let wanted = false
   let there = false
   let drops = 0
@@ -240,11 +224,12 @@ function openBallast(path: string, size: number): Ballast {
   }
 
   return {
-    keep: (free, floor) => {
+    /** Makes it if it is missing and there is room; from then on `restore` does so too. */
+    keep: (free: number, floor: number) => {
       wanted = true
       return oneAfterAnother(() => make(free, floor))
     },
-    restore: (free, floor) => {
+    restore: (free: number, floor: number) => {
       if (size === 0 || !wanted || there) return Promise.resolve()
       return oneAfterAnother(() => make(free, floor))
     },

@@ -1,22 +1,8 @@
 import { readFileSync } from "node:fs"
-import { Packet } from "dns2"
+import { connect } from "node:net"
+import DNS, { Packet } from "dns2"
 import ipaddr from "ipaddr.js"
-import {
-  answerOf,
-  askServer,
-  bareName,
-  codeOf,
-  DnsError,
-  type DnsRow,
-  type DnsType,
-  deniedBy,
-  questionName,
-  type Server,
-  serverOf,
-} from "./dns-wire"
 import { monotonic } from "./time"
-
-export { DnsError } from "./dns-wire"
 
 const TRY_MS = 3000
 const TRIES = 2
@@ -45,24 +31,6 @@ export interface Delegation {
   is_gone: boolean
 }
 
-/**
- * Every call asks the servers: nothing is cached. A missing name and a missing record both give
- * `[]`. Only records of the name, or of its aliases, are used. Throws DnsError; it is transient
- * when no server gave a definite answer.
- */
-export interface Resolver {
-  /** One list of strings a record, because a long record comes in several (RFC 7208 3.3). */
-  txt(name: string): Promise<string[][]>
-  a(name: string): Promise<string[]>
-  aaaa(name: string): Promise<string[]>
-  /** Best first. */
-  mx(name: string): Promise<Mx[]>
-  cname(name: string): Promise<string[]>
-  /** The names of an address, given as its name below `in-addr.arpa` or `ip6.arpa`. */
-  ptr(name: string): Promise<string[]>
-  delegation(zone: string): Promise<Delegation>
-}
-
 interface ResolverOptions {
   /** `address` or `address:port`; without any, the servers of /etc/resolv.conf. */
   servers?: readonly string[] | undefined
@@ -72,7 +40,14 @@ interface ResolverOptions {
 
 type Ask = (name: string, kind: DnsType) => Promise<DnsRow[]>
 
-export function resolver(options: ResolverOptions = {}): Resolver {
+export type Resolver = ReturnType<typeof resolver>
+
+/**
+ * Every call asks the servers: nothing is cached. A missing name and a missing record both give
+ * `[]`. Only records of the name, or of its aliases, are used. Throws DnsError; it is transient
+ * when no server gave a definite answer.
+ */
+export function resolver(options: ResolverOptions = {}) {
   const given = options.servers?.length ? options.servers.map(serverOf) : undefined
   const try_ms = options.try_ms ?? TRY_MS
   const askOne = (name: string, kind: DnsType) =>
@@ -91,13 +66,16 @@ export function resolver(options: ResolverOptions = {}): Resolver {
     )
   }
   return {
-    txt: async (name) => (await ask(name, "TXT")).map(strings),
-    a: async (name) => (await ask(name, "A")).flatMap((row) => row.address ?? []),
-    aaaa: async (name) => (await ask(name, "AAAA")).flatMap((row) => row.address ?? []),
-    cname: async (name) => (await ask(name, "CNAME")).flatMap((row) => row.domain ?? []),
-    ptr: async (name) => (await ask(name, "PTR")).flatMap((row) => row.domain ?? []),
-    delegation: async (zone) => delegationOf(await askOne(questionName(zone), "NS"), zone),
-    mx: async (name) => {
+    /** One list of strings a record, because a long record comes in several (RFC 7208 3.3). */
+    txt: async (name: string) => (await ask(name, "TXT")).map(strings),
+    a: async (name: string) => (await ask(name, "A")).flatMap((row) => row.address ?? []),
+    aaaa: async (name: string) => (await ask(name, "AAAA")).flatMap((row) => row.address ?? []),
+    cname: async (name: string) => (await ask(name, "CNAME")).flatMap((row) => row.domain ?? []),
+    /** The names of an address, given as its name below `in-addr.arpa` or `ip6.arpa`. */
+    ptr: async (name: string) => (await ask(name, "PTR")).flatMap((row) => row.domain ?? []),
+    delegation: async (zone: string) => delegationOf(await askOne(questionName(zone), "NS"), zone),
+    /** Best first. */
+    mx: async (name: string): Promise<Mx[]> => {
       const rows = await ask(name, "MX")
       const all = rows.map(({ exchange = "", priority = 0 }) => ({ exchange, priority }))
       return all.sort((one, other) => one.priority - other.priority)
@@ -170,4 +148,154 @@ function resolvConf(): string {
   } catch {
     return ""
   }
+}
+
+const MAX_NAME = 253
+
+export type DnsType = "TXT" | "A" | "AAAA" | "MX" | "CNAME" | "NS" | "PTR"
+
+export interface Server {
+  address: string
+  port: number
+}
+
+/** RFC 1035 2.3.4. Refused here, so that a bad name is no fault of the servers. */
+function questionName(name: string): string {
+  const bare = name.replace(/\.$/, "")
+  const fits =
+    bare.length <= MAX_NAME && bare.split(".").every((label) => /^[!-~]{1,63}$/.test(label))
+  if (!fits) throw new DnsError(`"${name.slice(0, MAX_NAME)}" is not a valid DNS name`, false)
+  return bare
+}
+
+/** The name of a response code, as `NXDOMAIN`. */
+export function codeOf({ header: { rcode } }: Packet): string {
+  const names = Object.entries(Packet.RCODE)
+  return names.find(([, code]) => code === rcode)?.[0] ?? `response code ${rcode}`
+}
+
+/**
+ * Asks one server one question, over TCP where the answer does not fit into a datagram. Rejects
+ * when no answer comes within `ms` milliseconds for each transport. Any response code is an answer.
+ */
+export async function askServer(
+  server: Server,
+  name: string,
+  kind: DnsType,
+  ms: number,
+): Promise<Packet> {
+  const { address, port } = server
+  const socketType = address.includes(":") ? "udp6" : "udp4"
+  const options = { dns: address, port, socketType, timeout: ms, retryOverTCP: false } as const
+  const packet = checked(await DNS.UDPClient(options)(name, kind), name, kind)
+  return packet.header.tc ? askOverTcp(server, name, kind, ms) : packet
+}
+
+/** Our own socket, because that of dns2 has no deadline and no IPv6 (RFC 7766 for the framing). */
+function askOverTcp(server: Server, name: string, kind: DnsType, ms: number): Promise<Packet> {
+  const query = new Packet()
+  query.header.id = Packet.uuid()
+  query.header.rd = 1
+  query.questions.push(new Packet.Question(name, Packet.TYPE[kind], Packet.CLASS.IN))
+  const bytes = query.toBuffer()
+  const frame = Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 0xff]), bytes])
+
+  const socket = connect({ host: server.address, port: server.port })
+  const answer = Promise.withResolvers<Packet>()
+  const timer = setTimeout(() => answer.reject(new Error(`no answer over TCP in ${ms} ms`)), ms)
+  let received = Buffer.alloc(0)
+  socket.on("connect", () => socket.write(frame))
+  socket.on("error", (error) => answer.reject(error))
+  socket.on("close", () => answer.reject(new Error("the TCP connection was closed")))
+  socket.on("data", (chunk: Buffer) => {
+    received = Buffer.concat([received, chunk])
+    const length = received.length < 2 ? Number.POSITIVE_INFINITY : received.readUInt16BE(0)
+    if (received.length < 2 + length) return
+    try {
+      const packet = checked(Packet.parse(received.subarray(2, 2 + length)), name, kind)
+      if (packet.header.id !== query.header.id) throw new Error("the answer is to another question")
+      answer.resolve(packet)
+    } catch (error) {
+      answer.reject(error)
+    }
+  })
+  return answer.promise.finally(() => {
+    clearTimeout(timer)
+    socket.destroy()
+  })
+}
+
+/** A forged answer has to guess the question, too. */
+function checked(packet: Packet, name: string, kind: DnsType): Packet {
+  const [question] = packet.questions
+  const same =
+    question?.name.toLowerCase() === name.toLowerCase() && question.type === Packet.TYPE[kind]
+  // Some servers send errors without the question; there is nothing in them to forge.
+  if (!same && (question || packet.answers.length > 0))
+    throw new Error("the answer is to another question")
+  return packet
+}
+
+/** `address`, `address:port`, `[address]:port`. Throws for anything else. */
+export function serverOf(text: string): Server {
+  const found = /^(?:\[(.+)\]|([^:]+))(?::(\d+))?$/.exec(text)
+  const address = found?.[1] ?? found?.[2] ?? text
+  if (!ipaddr.isValid(address)) throw new Error(`"${text}" is not the address of a name server`)
+  return { address, port: Number(found?.[3] ?? 53) }
+}
+
+/** The question stays open (`transient`), or the name cannot be asked for at all. */
+export class DnsError extends Error {
+  override readonly name = "DnsError"
+  readonly transient: boolean
+
+  constructor(message: string, transient: boolean) {
+    super(message)
+    this.transient = transient
+  }
+}
+
+type DnsRow = Packet["answers"][number]
+
+/** What of an answer is about the name that was asked for. */
+interface DnsAnswer {
+  rows: DnsRow[]
+  /** The end of the aliases that the answer contains; null where the name is no alias. */
+  alias: string | null
+}
+
+/** A name as it is compared: lower case, without a dot at the end. */
+export const bareName = (name: string): string => name.toLowerCase().replace(/\.$/, "")
+
+/**
+ * The name's own records, or those at the end of its aliases. Other records of the answer are
+ * ignored (RFC 2181 5.4.1). The servers of an alias are not those of the name (RFC 1034 3.6.2), so
+ * NS and CNAME follow no alias.
+ */
+export function answerOf({ answers }: Packet, name: string, kind: DnsType): DnsAnswer {
+  const stays = kind === "NS" || kind === "CNAME"
+  const seen = new Set<string>()
+  let at = bareName(name)
+  for (;;) {
+    const rows = answers.filter((row) => isOf(row, at, kind))
+    const next = answers.find((row) => isOf(row, at, "CNAME"))?.domain
+    seen.add(at)
+    const is_end = rows.length > 0 || next === undefined || seen.has(bareName(next))
+    if (stays) return { rows, alias: next === undefined ? null : bareName(next) }
+    if (is_end) return { rows, alias: seen.size > 1 ? at : null }
+    at = bareName(next)
+  }
+}
+
+const isOf = (row: DnsRow, name: string, kind: DnsType) =>
+  row.type === Packet.TYPE[kind] && bareName(row.name) === name
+
+/**
+ * The zone that denies the name: the owner of the SOA record in a negative answer (RFC 2308 2.1 and
+ * 2.2), `""` for the root. Null where there is no denial.
+ */
+function deniedBy({ answers, authorities }: Packet): string | null {
+  if (answers.length > 0) return null
+  const soa = authorities.find(({ type }) => type === Packet.TYPE.SOA)
+  return soa ? bareName(soa.name) : null
 }

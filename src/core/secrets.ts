@@ -28,45 +28,7 @@ const VERSION = "v1"
 const IV_BYTES = 12
 const TAG_BYTES = 16
 
-export interface Secrets {
-  /** Eight hex digits that name the master key without telling anything about it. */
-  readonly key_id: string
-  /** AES-256-GCM; the context (`table:id:column`) must be given again to open it. */
-  seal(plain: string, context: string): string
-  /** Throws SecretError for another key, another context or a changed byte. */
-  open(sealed: string, context: string): string
-  /** HMAC-SHA-256 with a separate key for each purpose, so that two uses cannot be confused. */
-  mac(purpose: string, text: string): Buffer
-  /** The master keys that are known: several while one takes the place of another. */
-  readonly keys: KeyRing
-}
-
-/** While a master key is replaced, values of both open. New ones are sealed with the one in use. */
-interface KeyRing {
-  /** Seals with this key from now on. False where no file of the data folder has it. */
-  use(key_id: string, options?: { also_for_macs?: boolean }): boolean
-  /**
-   * The name of the key that shall be used next: of the one that an earlier call left in
-   * `master.key.next`, of the given one (base64), or of a new one.
-   */
-  next(given: string | null): string
-  /** The master key in use, in base64: to be sealed or kept, never to be shown. */
-  current(): string
-  /** As `seal`, with another key than the one in use. Throws SecretError where it is not known. */
-  sealWith(key_id: string, plain: string, context: string): string
-  /** Whether `master.key.next` is there, with another key than the one in use. */
-  hasNext(): boolean
-  /**
-   * Gives the key in use its usual file, `master.key`; the one before becomes `master.key.old`, and
-   * an older one `master.key.old-<its name>`. With a key of the settings, the file of the next one stays,
-   * because only the operator can change the settings.
-   */
-  settle(): void
-  /** Makes MACs with this master key (base64) from now on, so that links in mail stay valid. */
-  useForMacs(master_key: string): void
-  /** The master key that MACs are made with, in base64: to be sealed, never to be shown. */
-  forMacs(): string
-}
+export type Secrets = ReturnType<typeof openSecrets>
 
 /** A sealed text that cannot be opened. The message never holds the text or the key. */
 export class SecretError extends Error {
@@ -89,69 +51,103 @@ const derivedFrom = (master: Buffer): DerivedKey => ({
 /** The name of a master key, which tells nothing about it. */
 const masterKeyId = (master: Buffer): string => derivedFrom(master).key_id
 
-export function openSecrets(options: MasterKeyOptions): Secrets {
-  let used = derivedFrom(masterKey(options))
-  let macs = used
-  let are_macs_own = true
-  const { data_dir, master_key } = options
-  const known = new Map([[used.key_id, used]])
-  const purposes = new Map<string, Buffer>()
-  const lookUp = (key_id: string): DerivedKey | undefined => {
-    const found = known.get(key_id)
-    if (found) return found
+export function openSecrets(options: MasterKeyOptions) {
+  const first = derivedFrom(masterKey(options))
+  const held = { used: first, macs: first, are_macs_own: true, purposes: new Map<string, Buffer>() }
+  const lookUp = finder(options, first)
+  return {
+    /** Eight hex digits that name the master key without telling anything about it. */
+    get key_id() {
+      return held.used.key_id
+    },
+    /** AES-256-GCM; the context (`table:id:column`) must be given again to open it. */
+    seal: (plain: string, context: string) => sealWith(held.used, plain, context),
+    /** Throws SecretError for another key, another context or a changed byte. */
+    open: (sealed: string, context: string) =>
+      openWith(lookUp(keyIdOf(sealed) ?? "") ?? held.used, sealed, context),
+    /** HMAC-SHA-256 with a separate key for each purpose, so that two uses cannot be confused. */
+    mac(purpose: string, text: string): Buffer {
+      const { purposes, macs } = held
+      const key = purposes.get(purpose) ?? derive(macs.master, `belfry mac ${purpose}`)
+      purposes.set(purpose, key)
+      return new Bun.CryptoHasher("sha256", key).update(text).digest()
+    },
+    keys: keyRing(options, held, lookUp),
+  }
+}
+
+type FindKey = (key_id: string) => DerivedKey | undefined
+
+function finder({ data_dir, master_key }: MasterKeyOptions, first: DerivedKey): FindKey {
+  const known = new Map([[first.key_id, first]])
+  return (key_id) => {
+    if (known.has(key_id)) return known.get(key_id)
     for (const master of otherKeys(data_dir, master_key !== null)) {
       const derived = derivedFrom(master)
       known.set(derived.key_id, derived)
     }
     return known.get(key_id)
   }
-
-  return {
-    get key_id() {
-      return used.key_id
-    },
-    seal: (plain, context) => sealWith(used, plain, context),
-    open: (sealed, context) => openWith(lookUp(keyIdOf(sealed) ?? "") ?? used, sealed, context),
-    mac(purpose, text) {
-      const key = purposes.get(purpose) ?? derive(macs.master, `belfry mac ${purpose}`)
-      purposes.set(purpose, key)
-      return new Bun.CryptoHasher("sha256", key).update(text).digest()
-    },
-    keys: {
-      use(key_id, { also_for_macs = are_macs_own } = {}) {
-        const key = lookUp(key_id)
-        if (!key) return false
-        used = key
-        if (also_for_macs) {
-          are_macs_own = true
-          macs = key
-          purposes.clear()
-        }
-        return true
-      },
-      next: (given) => nextMasterKey(data_dir, given, used.key_id),
-      current: () => used.master.toString("base64"),
-      sealWith(key_id, plain, context) {
-        const key = lookUp(key_id)
-        if (!key) throw new SecretError(`The master key ${key_id} is not known here.`)
-        return sealWith(key, plain, context)
-      },
-      hasNext() {
-        const path = join(data_dir, NEXT_FILE)
-        return existsSync(path) && masterKeyId(read(path)) !== used.key_id
-      },
-      settle() {
-        if (master_key === null) takeNextMasterKey(data_dir, used.key_id)
-      },
-      useForMacs(master_key) {
-        macs = derivedFrom(decoded(master_key, "the key of links"))
-        are_macs_own = false
-        purposes.clear()
-      },
-      forMacs: () => macs.master.toString("base64"),
-    },
-  }
 }
+
+/** What is in use now. */
+interface HeldKeys {
+  used: DerivedKey
+  macs: DerivedKey
+  are_macs_own: boolean
+  /** The keys of MACs, by their purpose. */
+  purposes: Map<string, Buffer>
+}
+
+/** While a master key is replaced, values of both open. New ones are sealed with the one in use. */
+const keyRing = ({ data_dir, master_key }: MasterKeyOptions, held: HeldKeys, lookUp: FindKey) => ({
+  /** Seals with this key from now on. False where no file of the data folder has it. */
+  use(key_id: string, { also_for_macs = held.are_macs_own } = {}) {
+    const key = lookUp(key_id)
+    if (!key) return false
+    held.used = key
+    if (also_for_macs) {
+      held.are_macs_own = true
+      held.macs = key
+      held.purposes.clear()
+    }
+    return true
+  },
+  /**
+   * The name of the key that shall be used next: of the one that an earlier call left in
+   * `master.key.next`, of the given one (base64), or of a new one.
+   */
+  next: (given: string | null) => nextMasterKey(data_dir, given, held.used.key_id),
+  /** The master key in use, in base64: to be sealed or kept, never to be shown. */
+  current: () => held.used.master.toString("base64"),
+  /** As `seal`, with another key than the one in use. Throws SecretError where it is not known. */
+  sealWith(key_id: string, plain: string, context: string) {
+    const key = lookUp(key_id)
+    if (!key) throw new SecretError(`The master key ${key_id} is not known here.`)
+    return sealWith(key, plain, context)
+  },
+  /** Whether `master.key.next` is there, with another key than the one in use. */
+  hasNext() {
+    const path = join(data_dir, NEXT_FILE)
+    return existsSync(path) && masterKeyId(read(path)) !== held.used.key_id
+  },
+  /**
+   * Gives the key in use its usual file, `master.key`; the one before becomes `master.key.old`, and
+   * an older one `master.key.old-<its name>`. With a key of the settings, the file of the next one stays,
+   * because only the operator can change the settings.
+   */
+  settle() {
+    if (master_key === null) takeNextMasterKey(data_dir, held.used.key_id)
+  },
+  /** Makes MACs with this master key (base64) from now on, so that links in mail stay valid. */
+  useForMacs(master_key: string) {
+    held.macs = derivedFrom(decoded(master_key, "the key of links"))
+    held.are_macs_own = false
+    held.purposes.clear()
+  },
+  /** The master key that MACs are made with, in base64: to be sealed, never to be shown. */
+  forMacs: () => held.macs.master.toString("base64"),
+})
 
 function sealWith({ key_id, sealing }: DerivedKey, plain: string, context: string): string {
   const iv = randomBytes(IV_BYTES)

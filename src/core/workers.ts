@@ -31,19 +31,7 @@ interface TaskOptions {
   transfer?: ArrayBuffer[]
 }
 
-export interface Workers {
-  /**
-   * Runs one task in a thread of the pool. The deadline counts from when it starts there, not from
-   * when it began to wait, and not before the thread has loaded the code of the task. Rejects with
-   * what the task threw (an ApiError keeps its code), with WorkerTimeout, or with
-   * `service_unavailable` when 1,000 tasks wait already. `close` waits for a task that is `whole`: one
-   * that holds more than memory. One that is `left` ends by itself, behind `close`; neither that nor
-   * the end of the process waits for it.
-   */
-  run<T>(task: string, input: unknown, options: TaskOptions): Promise<T>
-  /** Stops the threads; what runs or waits is rejected with `service_unavailable`. */
-  close(): Promise<void>
-}
+export type Workers = ReturnType<typeof openWorkers>
 
 interface Job extends TaskOptions {
   task: string
@@ -70,14 +58,23 @@ interface PoolOptions {
 }
 
 /** Threads start when there is work for them and then stay. */
-export function openWorkers({ size, entry = workerEntry(), niceness = 0 }: PoolOptions): Workers {
+export function openWorkers({ size, entry = workerEntry(), niceness = 0 }: PoolOptions) {
   const pool = new Pool(Math.max(1, size), entry, niceness)
   return {
+    /**
+     * Runs one task in a thread of the pool. The deadline counts from when it starts there, not from
+     * when it began to wait, and not before the thread has loaded the code of the task. Rejects with
+     * what the task threw (an ApiError keeps its code), with WorkerTimeout, or with
+     * `service_unavailable` when 1,000 tasks wait already. `close` waits for a task that is `whole`: one
+     * that holds more than memory. One that is `left` ends by itself, behind `close`; neither that nor
+     * the end of the process waits for it.
+     */
     run: <T>(task: string, input: unknown, options: TaskOptions) =>
       new Promise<T>((resolve, reject) => {
         const settle = resolve as (value: unknown) => void
         pool.add({ ...options, task, input, resolve: settle, reject })
       }),
+    /** Stops the threads; what runs or waits is rejected with `service_unavailable`. */
     close: () => pool.close(),
   }
 }

@@ -1,15 +1,16 @@
 import type { Packet } from "dns2"
 import { isPublic } from "../core/destination"
-import type { Delegation, Resolver } from "../core/dns"
 import {
   answerOf,
   askServer,
   bareName,
   codeOf,
+  type Delegation,
   type DnsType,
+  type Resolver,
   type Server,
   serverOf,
-} from "../core/dns-wire"
+} from "../core/dns"
 import { monotonic } from "../core/time"
 import { isSuffix, organizational, upTo } from "./names"
 import type { ServerAnswer } from "./tables"

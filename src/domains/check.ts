@@ -1,6 +1,5 @@
 import { isLiteral } from "../core/destination"
-import { DnsError, type Resolver } from "../core/dns"
-import { bareName } from "../core/dns-wire"
+import { bareName, DnsError, type Resolver } from "../core/dns"
 import { monotonic } from "../core/time"
 import {
   type Authority,

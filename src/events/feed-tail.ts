@@ -1,5 +1,4 @@
-import { unlessAborted } from "../core/abort"
-import { nextTurn, sleep } from "../core/time"
+import { nextTurn, sleep, unlessAborted } from "../core/time"
 import { perStore } from "../store/cached"
 import type { Reader } from "../store/store"
 import { type Event, envelopeOf, type FeedPosition, later, read, readWaiting } from "./feed"

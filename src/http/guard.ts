@@ -21,7 +21,7 @@ const MOST_TOUCHED = 10_000
 const USER_PER_MINUTE = 600
 
 /** Verifies an access token of the console or of a page; throws 401 for every other text. */
-export type VerifyAccess = (token: string) => Promise<Bearer>
+type VerifyAccess = (token: string) => Promise<Bearer>
 
 /** What the token of a subscriber tells. */
 export interface TokenBearer {

@@ -2,8 +2,7 @@ import { type TSchema, Type as t } from "@sinclair/typebox"
 import { needOf } from "./authorize"
 import { curlExample, exampleRequest, pathField } from "./example-request"
 import * as shared from "./openapi-components"
-import { eventDescriptions } from "./openapi-events"
-import { type Schema, SchemaComponents, TEXTS } from "./openapi-schemas"
+import { eventDescriptions, type Schema, SchemaComponents, TEXTS } from "./openapi-schemas"
 import type { AnyRoute, CallerKind } from "./route"
 
 export interface Parameter {

@@ -18,12 +18,11 @@ import {
   refuseDeclared,
 } from "./body"
 import { BodyMemory } from "./body-memory"
-import { corsHeaders, isForBrowsers, preflight } from "./cors"
+import { corsHeaders, isForBrowsers, preflight, requireOwnPage } from "./cors"
 import { asApiError, type HeaderFields, respond, respondError } from "./envelope"
 import { type Admission, Guard, type TokenVerifiers } from "./guard"
 import * as idempotency from "./idempotency"
 import type { RecentTraffic } from "./listener"
-import { requireOwnPage } from "./own-page"
 import { quotaHeaders, type RateLimits } from "./rate-limits"
 import type { AnyRoute, Call, RouteAnswer } from "./route"
 import type { ServerHealth } from "./server-health"

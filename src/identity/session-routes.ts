@@ -1,7 +1,6 @@
 import { Type as t } from "@sinclair/typebox"
 import { Deleted, deleted, nameText } from "../http/field-schemas"
-import type { Call } from "../http/route"
-import { type AnyRoute, anonymousRow, consoleRow, route } from "../http/route"
+import { type AnyRoute, anonymousRow, type Call, consoleRow, route } from "../http/route"
 import { count, flag, text } from "../lib/record-fields"
 import * as device from "./device-sign-in"
 import {

@@ -20,7 +20,7 @@ export interface SystemMail {
  * What an address of this server begins with that somebody outside is to follow, without a slash at the end. Empty where
  * nobody knows the public address: then it is a path, which leads nowhere wrong.
  */
-export type LinkBase = () => string
+type LinkBase = () => string
 
 /** A page of this server, as a letter names it. */
 export const linkText = (base: string, path: string): string =>

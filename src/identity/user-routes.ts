@@ -4,8 +4,8 @@ import { type ListParts, listPage, pageQuery } from "../http/page"
 import { type AnyRoute, anonymousRow, consoleRow, type Method, route } from "../http/route"
 import { comparable } from "../lib/address"
 import { isLocale, isTimeZone } from "../lib/locale"
+import { requireSignUp, type SignUp, signUp } from "../tenancy/invitations"
 import { removeUser } from "../tenancy/members"
-import { requireSignUp, type SignUp, signUp } from "../tenancy/sign-up"
 import {
   ConsoleUser,
   LIMIT_BYTES,

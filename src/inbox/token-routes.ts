@@ -2,10 +2,10 @@ import { type Static, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { ONE_LINE } from "../http/field-schemas"
 import { type AnyRoute, projectRow, route } from "../http/route"
+import { count, id, text } from "../lib/record-fields"
 import type { Store } from "../store/store"
 import * as subscribers from "../subscribers/find-subscriber"
 import { type InboxTokens, LONGEST_SECONDS, SHORTEST_SECONDS } from "./inbox-tokens"
-import { InboxToken } from "./schemas"
 
 const named = (description: string) =>
   t.Optional(t.String({ minLength: 1, maxLength: 255, pattern: ONE_LINE, description }))
@@ -25,7 +25,7 @@ const WantedToken = t.Object({
 
 type WantedToken = Static<typeof WantedToken>
 
-export interface InboxTokenRouteParts {
+interface InboxTokenRouteParts {
   store: Store
   inbox_tokens: Pick<InboxTokens, "sign">
 }
@@ -64,3 +64,12 @@ function readWanted(wanted: WantedToken, problems: Problems): WantedToken {
   }
   return wanted
 }
+
+export const InboxToken = t.Object(
+  {
+    token: text("eyJhbGciOiJFZERTQSIsInR5cCI6ImluYm94K2p3dCJ9.eyJzdWIiOiIwMTk5YTFjMiJ9.c2ln"),
+    subscriber_id: id(),
+    expires_in: count(604_800, "Seconds."),
+  },
+  { title: "InboxToken" },
+)

@@ -5,8 +5,13 @@ import { identify, type SignInParts } from "../identity/sign-in"
 import * as users from "../identity/users"
 import { isLonger } from "../lib/text"
 import type { Store, Tx } from "../store/store"
-import { accept, type OpenInvitation, open } from "../tenancy/invitations"
-import { requireSignUp, type SignUp } from "../tenancy/sign-up"
+import {
+  accept,
+  type OpenInvitation,
+  open,
+  requireSignUp,
+  type SignUp,
+} from "../tenancy/invitations"
 import { html } from "./html"
 import { formPage, newPassword, orForm, PROOF, smallPage, timeText } from "./small-page"
 

@@ -24,7 +24,7 @@ export const STORED_TOLD = "stored_told"
 
 export const MB = 1024 ** 2
 
-export interface StoredTotal {
+interface StoredTotal {
   used: number
   told: number
 }

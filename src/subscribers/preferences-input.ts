@@ -15,7 +15,7 @@ import {
   quietHoursAnswer,
   quietHoursPatch,
   readQuietHours,
-} from "../tenancy/setting-groups"
+} from "../tenancy/settings"
 import { noSuchCategory, UNKNOWN_CATEGORY } from "./categories"
 import { DECISION_REASONS } from "./decision"
 

@@ -3,16 +3,15 @@ import { conflict, fail, Problems } from "../core/errors"
 import { Deleted, deleted, mailboxText, nameText } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { type ListParts, listPage, pageQuery } from "../http/page"
-import type { Call } from "../http/route"
-import { type AnyRoute, consoleRow, route } from "../http/route"
+import { type AnyRoute, type Call, consoleRow, route } from "../http/route"
 import { Password, PER_MINUTE, Session } from "../identity/schemas"
 import { clientOf, type SessionReply, type Sessions } from "../identity/sessions"
 import type { ConsoleMail } from "../identity/system-mail"
 import * as users from "../identity/users"
 import { flag, text, time } from "../lib/record-fields"
 import * as invitations from "./invitations"
+import { requireSignUp, type SignUp, signUp } from "./invitations"
 import { AccountRole, Invitation, InvitationStatus, ProjectRole } from "./schemas"
-import { requireSignUp, type SignUp, signUp } from "./sign-up"
 
 const MOST_PROJECTS = 50
 

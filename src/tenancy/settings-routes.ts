@@ -10,7 +10,7 @@ import { isLocale } from "../lib/locale"
 import { flag, maybe, rarely, text, word } from "../lib/record-fields"
 import { featuresOf, upgradeRequired } from "../plans/plans"
 import type { Store } from "../store/store"
-import * as groups from "./setting-groups"
+import * as groups from "./settings"
 import { type PatchOf, type ProjectSettingsChange, patch } from "./settings"
 
 /** One setting of a project: how answers show it, what a change may give, and how that is read. */

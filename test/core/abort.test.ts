@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { unlessAborted } from "../../src/core/abort"
+import { unlessAborted } from "../../src/core/time"
 
 test("the wait ends with the work, or with the reason of the signal", async () => {
   const stop = new AbortController()

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { projectCaller } from "../../src/identity/project-caller"
+import { projectCaller } from "../../src/identity/caller"
 import { mergeSubscribers } from "../../src/operations/merge-subscribers"
 import type { Closure, Store } from "../../src/store/store"
 import { find } from "../../src/subscribers/find-subscriber"

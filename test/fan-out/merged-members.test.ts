@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { CHUNK } from "../../src/fan-out/audience-source"
-import { projectCaller } from "../../src/identity/project-caller"
+import { projectCaller } from "../../src/identity/caller"
 import { mergeSubscribers } from "../../src/operations/merge-subscribers"
 import type { Store } from "../../src/store/store"
 import { sharedService } from "../harness/shared-service"

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { requireOwnPage, requireThisMachine } from "../../src/http/own-page"
+import { requireOwnPage, requireThisMachine } from "../../src/http/cors"
 
 const asking = (headers: Record<string, string>) =>
   new Request("http://localhost/session", { method: "POST", headers })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { LinkSessions } from "../../src/identity/link-sessions"
+import { LinkSessions } from "../../src/identity/page-sessions"
 import { newToken } from "../../src/identity/tokens"
 import { refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { and, asc, eq } from "drizzle-orm"
 import { secondsFromNow } from "../../src/core/time"
-import { projectCaller } from "../../src/identity/project-caller"
+import { projectCaller } from "../../src/identity/caller"
 import type { JobRow } from "../../src/jobs/jobs"
 import { jobs } from "../../src/jobs/tables"
 import { decidedAtSend } from "../../src/messages/decided"
