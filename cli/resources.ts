@@ -1,10 +1,10 @@
-import { accountRows } from "./commands/accounts"
+import { accountRows, useProjectRow } from "./commands/accounts"
 import { categoryRows } from "./commands/categories"
 import { domainRows } from "./commands/domains"
 import { emailRows } from "./commands/emails"
-import { triggerRow } from "./commands/events"
+import { eventRows, triggerRow } from "./commands/events"
 import { inboundRouteRows, inboundRows } from "./commands/inbound"
-import { shownJob } from "./commands/jobs"
+import { jobRows, routesRow } from "./commands/jobs"
 import { keyRows } from "./commands/keys"
 import { logRows } from "./commands/logs"
 import { mailboxRows } from "./commands/mailbox"
@@ -19,14 +19,13 @@ import { subscriberResource } from "./commands/subscribers"
 import { suppressionRows } from "./commands/suppressions"
 import { templateRows } from "./commands/templates"
 import { topicResource } from "./commands/topics"
-import { auditRow, usageRows } from "./commands/usage"
+import { auditRow, settingRows, usageRows } from "./commands/usage"
 import { webhookRows } from "./commands/webhooks"
 import { usage } from "./lib/errors"
 import { YOUR_NAME } from "./lib/flags"
 import { twoPasswords } from "./lib/prompts"
 import { asks, ID, type Resource, row } from "./lib/resource"
-import { several } from "./lib/run"
-import { ago, fields, idColumn, wide } from "./lib/table"
+import { ago, idColumn, wide } from "./lib/table"
 
 /** Every plain command, by its noun. Rows that need more than their route stand in commands/<noun>.ts. */
 export const resources: readonly Resource[] = [
@@ -119,23 +118,7 @@ export const resources: readonly Resource[] = [
     noun: "events",
     about: "list and follow the events of the project",
     example: "events list --follow",
-    rows: [
-      row("get <id>", "GET /v1/events/{event_id}", {
-        about: "show one event in the form that webhooks carry",
-        word: `evt_${ID}`,
-        shown: ({ data, id, type, created_at: created }, paint) =>
-          `${fields(Object.entries({ id, type, created }), paint)}\n\n${JSON.stringify(data, null, 2)}`,
-      }),
-      row("types", "GET /v1/webhooks/events", {
-        about: "list the event types; --json adds their fields and examples",
-        example: "--category email",
-        columns: {
-          TYPE: "type",
-          CATEGORY: "category",
-          WHEN: wide(({ description }) => description),
-        },
-      }),
-    ],
+    rows: eventRows,
   },
   {
     noun: "webhooks",
@@ -147,17 +130,7 @@ export const resources: readonly Resource[] = [
     noun: "jobs",
     about: "show and cancel long work in the background",
     example: `jobs get ${ID}`,
-    rows: [
-      row("cancel <id>", "POST /v1/jobs/{job_id}/cancel", {
-        about: "cancel the rest of a job; finished work stays",
-        example: "--yes",
-        confirm: asks(
-          (id) => `The rest of job ${id} will not be done. Finished work stays.`,
-          "cancel",
-        ),
-        shown: shownJob,
-      }),
-    ],
+    rows: jobRows,
   },
   {
     noun: "keys",
@@ -182,12 +155,10 @@ export const resources: readonly Resource[] = [
       row("password", "POST /v1/users/me/password", {
         about: "change your password; your other sessions end",
         flags: { current_password: false, new_password: false },
-        options: (command) =>
-          command.option(
-            "--password-stdin",
-            "read the old and the new password from stdin, one per line",
-          ),
-        body: async ({ passwordStdin }, _, context) => {
+        options: [
+          ["--password-stdin", "read the old and the new password from stdin, one per line"],
+        ],
+        input: async ({ passwordStdin }, _, context) => {
           const given = { passwordStdin: passwordStdin === true }
           const [current_password, new_password] = await twoPasswords(context, given)
           return { current_password, new_password }
@@ -198,8 +169,8 @@ export const resources: readonly Resource[] = [
         about: "approve the sign-in of the program that shows this code, or deny it",
         word: "BCDF-GHJK",
         flags: { approve: false },
-        options: (command) => command.option("--deny", "refuse the sign-in"),
-        body: ({ deny }) => ({ approve: !deny }),
+        options: [["--deny", "refuse the sign-in"]],
+        input: ({ deny }) => ({ approve: !deny }),
         done: ({ approved }) =>
           approved ? "the program is signed in as you" : "the sign-in of the program is refused",
       }),
@@ -255,7 +226,7 @@ export const resources: readonly Resource[] = [
   {
     noun: "projects",
     about: "manage the projects of the account",
-    rows: projectRows,
+    rows: [...projectRows, useProjectRow],
   },
   {
     noun: "members",
@@ -275,14 +246,11 @@ export const resources: readonly Resource[] = [
       row("invite <email>", "POST /v1/accounts/me/members/invite", {
         example: `--grant ${ID}=developer`,
         flags: { role: false, projects: false },
-        options: (command) =>
-          command
-            .option(
-              "--role <role>",
-              "role: owner, admin, billing_admin or member (default: member)",
-            )
-            .option("--grant <project=role>", "role in a project; may be repeated", several),
-        body: ({ role = "member", grant = [] }) => ({
+        options: [
+          ["--role <role>", "role: owner, admin, billing_admin or member (default: member)"],
+          ["--grant <project=role>", "role in a project; may be repeated", "several"],
+        ],
+        input: ({ role = "member", grant = [] }) => ({
           role,
           projects: [grant].flat().map(readGrant),
         }),
@@ -338,7 +306,12 @@ export const resources: readonly Resource[] = [
     example: ["usage", "usage --period 2026-11 --json"],
     rows: usageRows,
   },
-  { noun: "", about: "", rows: [auditRow, triggerRow] },
+  {
+    noun: "settings",
+    about: "show and change the settings of the project",
+    rows: settingRows,
+  },
+  { noun: "", about: "", rows: [auditRow, triggerRow, routesRow] },
 ]
 
 /** `<project>=developer` */

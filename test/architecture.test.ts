@@ -282,6 +282,10 @@ const GONE: [string, RegExp][] = [
     /^src\/(subscribers\/(choice-events|preference-schemas|category-schemas)|topics\/known-topics|lib\/(xml|mail-kind|owner-turns|bounce-(subtype|blame)|link-check))\.ts$/,
   ],
   [
+    "a body that a command builds of its flags, or a noun that builds its own tree of commands",
+    /\b(shownEndpoint|shownProvider|endpointBody|composeBody)\b|cli\/lib\/(checks|tracking)-text|cli\/commands\/(restore|db)\.ts/,
+  ],
+  [
     "a private word: require, forUpdate, mergedIds, readSnapshot, startLock, SendBatcher, anonymousRow",
     /\bdemand[A-Z]|\b(heldForShare|heldInPlace|lockForUpdate|heirsOf|readOneMoment|inTurn|RUNS_ON|strangerRow|Intake|vetUrl)\b/,
   ],

@@ -1,161 +1,14 @@
-import type { Command } from "commander"
-import type { AnswerOf } from "../../src/client/client"
 import { fieldsOf } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { environment } from "../lib/environment"
 import { exits, Failure } from "../lib/errors"
+import { flag } from "../lib/field-flags"
 import { METRICS } from "../lib/flags"
 import { onOff } from "../lib/input"
 import { profilesPath, readProfiles, saveProfile } from "../lib/profiles"
 import { confirm } from "../lib/prompts"
-import { asks, groupOf, ID, type PlainOptions, row } from "../lib/resource"
-import { examples, run } from "../lib/run"
-import { ago, fields, idColumn, wide } from "../lib/table"
-import type { Paint } from "../lib/terminal"
-
-type Account = AnswerOf<"GET /v1/accounts/me">["data"]
-
-/** Accounts: each pays for its projects, and its members work in them. */
-export const accountRows = [
-  row("list", "GET /v1/accounts", {
-    about: "list your accounts, newest first",
-    columns: (context) => ({
-      "": ({ id }) => (id === context.connection().account_id ? "*" : ""),
-      ID: idColumn("account"),
-      NAME: wide(({ name }) => name),
-      ROLE: "role",
-      PLAN: "plan",
-      STATUS: "status",
-      AGE: ago(({ created_at }) => created_at),
-    }),
-  }),
-  row("create", "POST /v1/accounts", {
-    about: "create an account that you own",
-    example: '--name "Acme Ltd"',
-    flags: { name: "name of the account" },
-    done: ({ name, id }) => `created the account ${name} ${id}`,
-    next: ({ id }) => `accounts use ${id}`,
-  }),
-  row("get [id]", "GET /v1/accounts/me", {
-    about: "show one account (default: the current one)",
-    of_account: true,
-    shown,
-  }),
-  row("update [id]", "PATCH /v1/accounts/me", {
-    about: "change name and settings of an account (default: the current one)",
-    example: "--require-mfa on",
-    of_account: true,
-    flags: { name: "new name" },
-    options: (command) =>
-      command
-        .option("--track-opens <on|off>", "count opened mail, unless a project says otherwise")
-        .option("--track-clicks <on|off>", "count clicked links, unless a project says otherwise")
-        .option("--require-mfa <on|off>", "require a second factor from every member"),
-    body: changedSettings,
-    shown,
-  }),
-  row("delete <id>", "DELETE /v1/accounts/me", {
-    about: "delete an account; it can be restored for 7 days",
-    of_account: true,
-    flags: { confirm: false },
-    // The server wants the name. A person that types it, or gives --yes, means this account.
-    async confirm(context, _, client) {
-      const { name } = (await client.call("GET /v1/accounts/me")).data
-      const what = `The account ${name}, its projects and its keys stop now. Queued mail is still sent. The account can be restored for 7 days.`
-      await confirm(context, what, name)
-      return { confirm: name }
-    },
-    done: ({ id }, _, { confirm: name }) => `deleted ${name} (${id})`,
-    next: ({ id }) => `accounts restore ${id}`,
-  }),
-  row("restore <id>", "POST /v1/accounts/me/restore", {
-    of_account: true,
-    done: ({ name }) => `restored ${name}`,
-  }),
-  row("transfer <user>", "POST /v1/accounts/me/transfer", {
-    about: "make another member the owner; you stay as an admin",
-    confirm: asks(
-      (user) => `${user} becomes the owner of the account. You stay as an admin.`,
-      "transfer",
-    ),
-    done: ({ name }) => `${name} has a new owner`,
-  }),
-  row("plan", "GET /v1/accounts/me/plan", {
-    about: "show the plan with its limits and features",
-    shown: ({ plan, limits, features }, paint) => {
-      const numbers = Object.entries(limits).map(([name, limit]) => [name, limit ?? "unlimited"])
-      const switches = Object.entries(features).map(([name, on]) => [name, on ? "yes" : "no"])
-      return fields([["plan", plan], ...numbers, ...switches] as [string, unknown][], paint)
-    },
-  }),
-  row("resources", "GET /v1/accounts/me/resource-counts", {
-    about: "show the number of each resource, with its limit",
-    shown: (counts, paint) => {
-      const lines = Object.entries(counts).map(
-        ([name, { used, limit }]) => [name, `${used} of ${limit ?? "unlimited"}`] as const,
-      )
-      return fields(lines, paint)
-    },
-  }),
-  row("freeze <id>", "POST /v1/admin/accounts/{account_id}/freeze", {
-    about: "stop all sending of an account (operators)",
-    example: "--reason phishing",
-    flags: { reason: "reason; every refused send names it" },
-    done: ({ name }) => `${name} is frozen`,
-    next: ({ id }) => `accounts unfreeze ${id}`,
-  }),
-  row("unfreeze <id>", "POST /v1/admin/accounts/{account_id}/unfreeze", {
-    about: "let a frozen account send again (operators)",
-    example: '--reason "the list was cleaned"',
-    flags: { reason: "reason, for the audit log" },
-    done: ({ name }) => `${name} may send again`,
-  }),
-  row("breakdown", "GET /v1/accounts/me/project-breakdown", {
-    about: "show the usage and the API keys of each project in a month",
-    example: "--period 2026-11",
-    columns: {
-      ID: idColumn("project", ({ project_id }) => project_id),
-      NAME: wide(({ name }) => name),
-      ...Object.fromEntries(
-        METRICS.map((metric) => [metric.toUpperCase(), ({ usage }) => usage[metric] ?? 0]),
-      ),
-      KEYS: ({ resources }) => resources.api_keys ?? 0,
-    },
-  }),
-]
-
-function shown(account: Account, paint: Paint): string {
-  const { id, name, slug, plan, status, settings, created_at } = account
-  const { sending_status, sending_status_reason: why } = account
-  const sending = why === null ? sending_status : `${sending_status} (${why})`
-  const switches = Object.entries(settings).map(([key, on]) => [key, on ? "on" : "off"] as const)
-  const own = Object.entries({ id, name, slug, plan, status, sending, created: created_at })
-  return fields([...own, ...switches], paint)
-}
-
-function changedSettings(options: PlainOptions): object {
-  const switches = ["trackOpens", "trackClicks", "requireMfa"] as const
-  const settings = switches.flatMap((name) => {
-    const dashed = name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
-    const given = options[name]
-    if (typeof given !== "string") return []
-    return [[dashed.replaceAll("-", "_"), onOff(given, `--${dashed}`)] as const]
-  })
-  return settings.length > 0 ? { settings: Object.fromEntries(settings) } : {}
-}
-
-export function define(program: Command): void {
-  groupOf(program, "accounts")
-    .command("use <id>")
-    .description("choose the account that later commands use")
-    .addHelpText("after", examples(`accounts use ${ID}`))
-    .action(run(useAccount))
-  groupOf(program, "projects")
-    .command("use <id>")
-    .description("choose the project that later commands use")
-    .addHelpText("after", examples(`projects use ${ID}`))
-    .action(run(useProject))
-}
+import { asks, own, row } from "../lib/resource"
+import { ago, idColumn, wide } from "../lib/table"
 
 /** Later commands work there. The server is asked first, so that a typing error is told now. */
 const useAccount: Action<object> = async (context, _, id = "") => {
@@ -189,3 +42,124 @@ function choose(context: Context, chosen: { account_id: string; project_id: stri
   }
   saveProfile(path, name, { ...profile, ...chosen })
 }
+
+export const useProjectRow = own("use <id>", useProject, {
+  about: "choose the project that later commands use",
+})
+
+/** Accounts: each pays for its projects, and its members work in them. */
+export const accountRows = [
+  row("list", "GET /v1/accounts", {
+    about: "list your accounts, newest first",
+    columns: (context) => ({
+      "": ({ id }) => (id === context.connection().account_id ? "*" : ""),
+      ID: idColumn("account"),
+      NAME: wide(({ name }) => name),
+      ROLE: "role",
+      PLAN: "plan",
+      STATUS: "status",
+      AGE: ago(({ created_at }) => created_at),
+    }),
+  }),
+  row("create", "POST /v1/accounts", {
+    about: "create an account that you own",
+    example: '--name "Acme Ltd"',
+    flags: { name: "name of the account" },
+    done: ({ name, id }) => `created the account ${name} ${id}`,
+    next: ({ id }) => `accounts use ${id}`,
+  }),
+  row("get [id]", "GET /v1/accounts/me", {
+    about: "show one account (default: the current one)",
+    of_account: true,
+  }),
+  row("update [id]", "PATCH /v1/accounts/me", {
+    about: "change name and settings of an account (default: the current one)",
+    example: "--require-mfa on",
+    of_account: true,
+    flags: {
+      name: "new name",
+      "settings.track_opens": flag(
+        ["--track-opens <on|off>", "count opened mail, unless a project says otherwise"],
+        onOff,
+      ),
+      "settings.track_clicks": flag(
+        ["--track-clicks <on|off>", "count clicked links, unless a project says otherwise"],
+        onOff,
+      ),
+      "settings.require_mfa": flag(
+        ["--require-mfa <on|off>", "require a second factor from every member"],
+        onOff,
+      ),
+    },
+  }),
+  row("delete <id>", "DELETE /v1/accounts/me", {
+    about: "delete an account; it can be restored for 7 days",
+    of_account: true,
+    flags: { confirm: false },
+    // The server wants the name. A person that types it, or gives --yes, means this account.
+    async confirm(context, _, client) {
+      const { name } = (await client.call("GET /v1/accounts/me")).data
+      const what = `The account ${name}, its projects and its keys stop now. Queued mail is still sent. The account can be restored for 7 days.`
+      await confirm(context, what, name)
+      return { confirm: name }
+    },
+    done: ({ id }, _, { confirm: name }) => `deleted ${name} (${id})`,
+    next: ({ id }) => `accounts restore ${id}`,
+  }),
+  row("restore <id>", "POST /v1/accounts/me/restore", {
+    of_account: true,
+    done: ({ name }) => `restored ${name}`,
+  }),
+  row("transfer <user>", "POST /v1/accounts/me/transfer", {
+    about: "make another member the owner; you stay as an admin",
+    confirm: asks(
+      (user) => `${user} becomes the owner of the account. You stay as an admin.`,
+      "transfer",
+    ),
+    done: ({ name }) => `${name} has a new owner`,
+  }),
+  row("plan", "GET /v1/accounts/me/plan", {
+    about: "show the plan with its limits and features",
+    values: ({ limits }) => ({
+      limits: Object.fromEntries(
+        Object.entries(limits).map(([name, limit]) => [name, limit ?? "unlimited"]),
+      ),
+    }),
+  }),
+  row("resources", "GET /v1/accounts/me/resource-counts", {
+    about: "show the number of each resource, with its limit",
+    values: (counts) =>
+      Object.fromEntries(
+        Object.entries(counts).map(([name, { used, limit }]) => [
+          name,
+          `${used} of ${limit ?? "unlimited"}`,
+        ]),
+      ),
+  }),
+  row("freeze <id>", "POST /v1/admin/accounts/{account_id}/freeze", {
+    about: "stop all sending of an account (operators)",
+    example: "--reason phishing",
+    flags: { reason: "reason; every refused send names it" },
+    done: ({ name }) => `${name} is frozen`,
+    next: ({ id }) => `accounts unfreeze ${id}`,
+  }),
+  row("unfreeze <id>", "POST /v1/admin/accounts/{account_id}/unfreeze", {
+    about: "let a frozen account send again (operators)",
+    example: '--reason "the list was cleaned"',
+    flags: { reason: "reason, for the audit log" },
+    done: ({ name }) => `${name} may send again`,
+  }),
+  row("breakdown", "GET /v1/accounts/me/project-breakdown", {
+    about: "show the usage and the API keys of each project in a month",
+    example: "--period 2026-11",
+    columns: {
+      ID: idColumn("project", ({ project_id }) => project_id),
+      NAME: wide(({ name }) => name),
+      ...Object.fromEntries(
+        METRICS.map((metric) => [metric.toUpperCase(), ({ usage }) => usage[metric] ?? 0]),
+      ),
+      KEYS: ({ resources }) => resources.api_keys ?? 0,
+    },
+  }),
+  own("use <id>", useAccount, { about: "choose the account that later commands use" }),
+]

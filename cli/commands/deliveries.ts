@@ -1,63 +1,12 @@
-import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
-import { fieldsOf } from "../lib/client"
-import type { Action, Context } from "../lib/context"
-import { usage } from "../lib/errors"
-import { EVENT, LIMIT, ONLY_EVENT, optionWords, SINCE, UNTIL } from "../lib/flags"
-import { given } from "../lib/input"
-import { limitOf, listUpTo } from "../lib/paging"
-import { groupOf, ID } from "../lib/resource"
-import { examples, run, several } from "../lib/run"
+import { flag } from "../lib/field-flags"
+import { EVENT, ONLY_EVENT, SINCE, UNTIL } from "../lib/flags"
+import { row } from "../lib/resource"
 import { ago, type Columns, count, fields, idColumn, wide } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import { age, moment } from "../lib/time"
-import { startedJob } from "./webhooks"
 
 type Delivery = Components["Delivery"]
-
-const DELIVERY = "0199a1c2-0000-7000-8000-000000000002"
-
-/** Deliveries of an endpoint: `belfry webhooks deliveries` and `retry`. */
-export function define(program: Command): void {
-  const webhooks = groupOf(program, "webhooks")
-  webhooks
-    .command("deliveries <id> [delivery]")
-    .description("list the deliveries of an endpoint, newest first, or show one")
-    .option(
-      "--status <status>",
-      "show only this status: pending, failed, success, exhausted or held",
-    )
-    .option(EVENT, "show only events of this type")
-    .option("--event-id <id>", "show only deliveries of this event")
-    .option(...SINCE)
-    .option(...LIMIT)
-    .addHelpText(
-      "after",
-      examples(
-        `webhooks deliveries ${ID} --status exhausted --since 1d`,
-        `webhooks deliveries ${ID} ${DELIVERY}`,
-      ),
-    )
-    .action(run(deliveries))
-
-  webhooks
-    .command("retry <id> [delivery]")
-    .description("attempt one delivery again, or all failed deliveries")
-    .option("--all", "retry all failed deliveries of the time range")
-    .option(
-      "--status <status>",
-      "with --all: retry only status failed or exhausted; may be repeated",
-      several,
-    )
-    .option(SINCE[0], `with --all: ${SINCE[1]}`)
-    .option(UNTIL[0], `with --all: ${UNTIL[1]}`)
-    .option(EVENT, `with --all: ${ONLY_EVENT}`, several)
-    .addHelpText(
-      "after",
-      examples(`webhooks retry ${ID} ${DELIVERY}`, `webhooks retry ${ID} --all --since 1d`),
-    )
-    .action(run(retry))
-}
 
 export const deliveryColumns: Columns<Delivery> = {
   ID: idColumn("delivery"),
@@ -84,48 +33,6 @@ function answerOf({ last_response_status, last_error }: Delivery): string {
 function paintStatus(text: string, { status }: Delivery, paint: Paint): string {
   if (status === "success") return paint.green(text)
   return status === "pending" || status === "held" ? paint.yellow(text) : paint.red(text)
-}
-
-interface ListOptions {
-  status?: string
-  event?: string
-  eventId?: string
-  since?: string
-  limit?: string
-}
-
-/** All of an endpoint, or one with what was sent and what came back. */
-const deliveries: Action<ListOptions> = async (context, options, id = "", delivery) => {
-  if (delivery !== undefined) return await showOne(context, id, delivery)
-  const { status, event, eventId, since, limit } = options
-  const query = {
-    status,
-    event_type: event,
-    event_id: eventId,
-    since: since === undefined ? undefined : moment(since, "--since"),
-  }
-  const name = "GET /v1/webhooks/{webhook_id}/deliveries"
-  const input = { params: { webhook_id: id }, query }
-  const found = await listUpTo(context.client(), name, limitOf(limit), input)
-  await context.output.list(found.rows, deliveryColumns)
-  if (found.more) {
-    const words = optionWords({ ...options, limit: String(2 * limitOf(limit)) })
-    await context.output.next(`belfry webhooks deliveries ${id}${words}`)
-  }
-}
-
-async function showOne(
-  context: Context,
-  webhook_id: string,
-  delivery_id: string,
-): Promise<undefined> {
-  const { data } = await context.call("GET /v1/webhooks/{webhook_id}/deliveries/{delivery_id}", {
-    params: { webhook_id, delivery_id },
-  })
-  await context.output.record(data, () => deliveryText(data, context.paint))
-  if (data.status === "exhausted") {
-    await context.output.next(`belfry webhooks retry ${webhook_id} ${delivery_id}`)
-  }
 }
 
 /** One delivery: what was sent, what came back, and each attempt. */
@@ -162,45 +69,56 @@ export function deliveryText(delivery: Components["DeliveryDetail"], paint: Pain
   return [head, ...log, ...texts].join("\n\n")
 }
 
-interface RetryOptions {
-  all?: boolean
-  status?: ("failed" | "exhausted")[]
-  since?: string
-  until?: string
-  event?: string[]
+/** After a job was started, by `webhooks replay` or by `webhooks retry --all`. */
+export const startedJob = {
+  done: ({ progress }: Components["Job"]) => `started a job with ${progress?.total ?? 0} items`,
+  shown: ({ id }: Components["Job"], paint: Paint) => fields([["job", id]], paint),
+  next: ({ id }: Components["Job"]) => `jobs get ${id} --wait`,
 }
 
-/** One more attempt of one delivery, or with `--all` of each that failed. */
-const retry: Action<RetryOptions> = async (context, options, webhook_id = "", delivery_id) => {
-  if ((delivery_id === undefined) === (options.all !== true)) {
-    throw usage("give a delivery or --all", "see `belfry webhooks deliveries ID`")
-  }
-  if (delivery_id === undefined) return await retryAll(context, options, webhook_id)
-  const { output, paint } = context
-  const name = "POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry"
-  output.promises(fieldsOf(name))
-  const { data } = await context.call(name, { params: { webhook_id, delivery_id } })
-  await output.record(data, () => `${paint.green("✓")} delivery ${data.id} is attempted again`)
-  await output.next(`belfry webhooks deliveries ${webhook_id} ${delivery_id}`)
-}
+const oneRow = row("", "GET /v1/webhooks/{webhook_id}/deliveries/{delivery_id}", {
+  shown: deliveryText,
+  next: ({ status, id }, [webhook_id]) =>
+    status === "exhausted" ? `webhooks retry ${webhook_id} ${id}` : undefined,
+})
 
-async function retryAll(
-  context: Context,
-  options: RetryOptions,
-  webhook_id: string,
-): Promise<undefined> {
-  const { status, since, until, event } = options
-  const { output, paint } = context
-  const name = "POST /v1/webhooks/{webhook_id}/deliveries/bulk-retry"
-  output.promises(fieldsOf(name))
-  const body = given({
-    status,
-    since: since && moment(since, "--since"),
-    until: until && moment(until, "--until"),
-    event_types: event?.flatMap((some) => some.split(",")),
-  })
-  const { data } = await context.call(name, { params: { webhook_id }, body })
-  const { done, shown: text, next } = startedJob
-  await output.record(data, () => `${paint.green("✓")} ${done(data)}\n${text(data, paint)}`)
-  await output.next(`belfry ${next(data)}`)
-}
+const retryOneRow = row("", "POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry", {
+  done: ({ id }) => `delivery ${id} is attempted again`,
+  next: (_, words) => `webhooks deliveries ${words.join(" ")}`,
+})
+
+/** Deliveries of an endpoint. */
+export const deliveryRows = [
+  row("deliveries <id> [delivery]", "GET /v1/webhooks/{webhook_id}/deliveries", {
+    about: "list the deliveries of an endpoint, newest first, or show one",
+    example: "--status exhausted --since 1d",
+    flags: {
+      offset: false,
+      status: "show only this status: pending, failed, success, exhausted or held",
+      event_type: "show only events of this type",
+      event_id: "show only deliveries of this event",
+    },
+    instead: (_, { length }) => length > 1 && oneRow,
+    columns: deliveryColumns,
+  }),
+  row("retry <id> [delivery]", "POST /v1/webhooks/{webhook_id}/deliveries/bulk-retry", {
+    about: "attempt one delivery again, or all failed deliveries",
+    example: "--all --since 1d",
+    options: [["--all", "retry all failed deliveries of the time range"]],
+    flags: {
+      status: flag([
+        "--status <status>",
+        "with --all: retry only status failed or exhausted; may be repeated",
+        "several",
+      ]),
+      since: flag([SINCE[0], `with --all: ${SINCE[1]}`], moment),
+      until: flag([UNTIL[0], `with --all: ${UNTIL[1]}`], moment),
+      event_types: flag([EVENT, `with --all: ${ONLY_EVENT}`, "several"], (some: string[]) =>
+        some.flatMap((one) => one.split(",")),
+      ),
+    },
+    refuse: ({ all }, { length }) => (all && length === 1 ? undefined : "give a delivery or --all"),
+    instead: ({ all }, { length }) => !all && length > 1 && retryOneRow,
+    ...startedJob,
+  }),
+]

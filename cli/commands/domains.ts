@@ -1,5 +1,4 @@
 import { isIP } from "node:net"
-import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
 import { type Client, fieldsOf } from "../lib/client"
 import type { Action, Context } from "../lib/context"
@@ -13,11 +12,11 @@ import {
   recordLine,
   widthsOf,
 } from "../lib/dns-records"
-import { exits, Failure, isPassing, isSilence, usage } from "../lib/errors"
+import { exits, Failure, isPassing, isSilence } from "../lib/errors"
+import { flag } from "../lib/field-flags"
 import { write } from "../lib/output"
-import { asks, groupOf, row } from "../lib/resource"
-import { examples, run } from "../lib/run"
-import { ago, type Columns, fields, idColumn, table, wide } from "../lib/table"
+import { asks, own, row } from "../lib/resource"
+import { ago, type Columns, idColumn, recordText, table, wide } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { age, millis, pause } from "../lib/time"
 
@@ -36,62 +35,6 @@ function paintStatus(text: string, { status }: Domain, paint: Paint): string {
   if (status === "verified") return paint.green(text)
   return status === "failed" ? paint.red(text) : paint.yellow(text)
 }
-
-/** Domains that mail is sent from. */
-export const domainRows = [
-  row("add <domain>", "POST /v1/domains", {
-    about: "add a domain, and show the DNS records that its zone needs",
-    example: ["", "--return-path mail"],
-    aliases: { dkim_selector: "selector" },
-    flags: {
-      receiving: false,
-      tracking_subdomain: "host label of tracked links",
-      return_path: "host label of the envelope sender (default: bounce)",
-      dkim_selector: "selector of the DKIM key (default: svc1)",
-    },
-    options: (command) =>
-      command.option("--receiving", "also receive mail: its MX record leads to this server"),
-    body: ({ receiving }) => (receiving ? { receiving } : {}),
-    done: ({ domain }) => `added ${domain}. Its zone needs these records:`,
-    shown: shownAdded,
-    next: ({ domain }) => `domains check ${domain} --watch`,
-  }),
-  row("list", "GET /v1/domains", {
-    about: "list the domains, newest first",
-    example: "--status pending",
-    flags: { domain: "show only names that contain this text" },
-    columns,
-  }),
-  row("get <domain>", "GET /v1/domains/{domain_id}", {
-    about: "show one domain, by name or id",
-    id: idOf,
-    shown,
-  }),
-  row("update <domain>", "PATCH /v1/domains/{domain_id}", {
-    example: "--return-path mail",
-    flags: {
-      receiving: "also receive mail: on or off",
-      tracking_subdomain: "host label of tracked links, or none",
-      return_path: "host label of the envelope sender",
-    },
-    id: idOf,
-    shown,
-  }),
-  row("delete <domain>", "DELETE /v1/domains/{domain_id}", {
-    example: "--yes",
-    confirm: asks((name) => `Waiting mail from ${name} will fail.`, "delete"),
-    id: idOf,
-    done: (_, [name]) => `deleted ${name}`,
-  }),
-  row("rotate-dkim <domain>", "POST /v1/domains/{domain_id}/rotate-dkim", {
-    flags: { selector: "selector of the new key (default: svc2, then svc1)" },
-    id: idOf,
-    done: ({ domain }) =>
-      `created a new key for ${domain}. Add its record, and keep the old record:`,
-    shown: shownKeys,
-    next: ({ domain }) => `domains records ${domain} --format bind`,
-  }),
-]
 
 function shownAdded(domain: Domain, paint: Paint, width: number): string {
   return [
@@ -115,70 +58,26 @@ function shownKeys({ dns_records }: Domain, paint: Paint, width: number): string
   return `\n${table(keys, recordColumns, width, paint)}`
 }
 
-function shown(domain: Domain, paint: Paint, width: number): string {
-  const facts = fields(
-    [
-      ["id", domain.id],
-      ["domain", domain.domain],
-      ["status", domain.status],
-      ["records", countLine(domain)],
-      ["warning", domain.warning],
-      ["waits for", providerLine(domain) || null],
-      ["checked", domain.last_checked_at],
-      ["next check", domain.next_check_at],
-      ["verified", domain.verified_at],
-      ["created", domain.created_at],
-    ],
-    paint,
-  )
+const shown = (domain: Domain, paint: Paint, width: number): string => {
+  const facts = recordText(domain, paint, {
+    ...{ dns_records: null, records_total: null, verification_token: null, project_id: null },
+    records_verified: countLine(domain),
+    waits_for: providerLine(domain) || null,
+  })
   return `${facts}\n\n${table(domain.dns_records, recordColumns, width, paint)}`
 }
 
-export function define(program: Command): void {
-  const domains = groupOf(program, "domains")
-  domains
-    .command("check <domain>")
-    .description("check the DNS records now, at every authoritative server")
-    .option("--watch", "repeat until it is verified; exit 1 if it fails, 75 at --timeout")
-    .addHelpText("after", examples("domains check acme.test --watch --timeout 1h"))
-    .action(run(check))
-
-  domains
-    .command("doctor <domain>")
-    .description("name the mistake in each wrong record; exit 8 if there is one")
-    .addHelpText("after", examples("domains doctor acme.test"))
-    .action(run(doctor))
-
-  domains
-    .command("records <domain>")
-    .description("show the DNS records that the zone needs")
-    .option("--format <format>", "format of the output: bind, cloudflare, terraform or json")
-    .addHelpText("after", examples("domains records acme.test --format bind > acme.zone"))
-    .action(run(records))
-}
-
-const ZONE_FILE = "GET /v1/domains/{domain_id}/zonefile"
 const FORMATS = ["bind", "cloudflare", "terraform"]
 
-const records: Action<{ format?: string }> = async (context, { format }, named = "") => {
-  const client = context.client()
-  if (format !== undefined && ![...FORMATS, "json"].includes(format)) {
-    throw usage(`--format: "${format}" is not one of ${FORMATS.join(", ")} and json`)
-  }
-  const params = { domain_id: await idOf(client, named) }
-  if (format !== undefined && format !== "json") {
-    await context.output.raw(
-      (await client.send(ZONE_FILE, { params, query: { format } })) as Uint8Array,
-    )
-    return undefined
-  }
-  const { data } = await client.call("GET /v1/domains/{domain_id}", { params })
+const zoneRow = row("", "GET /v1/domains/{domain_id}/zonefile", { id: idOf })
+
+async function printRecords({ output }: Context, domain: Domain, format: unknown): Promise<void> {
   if (format === "json") {
-    await context.output.raw(`${JSON.stringify(data.dns_records, null, 2)}\n`)
-  } else {
-    await context.output.list(data.dns_records, recordColumns)
-    await context.output.next(`belfry domains records ${data.domain} --format bind`)
+    await output.raw(`${JSON.stringify(domain.dns_records, null, 2)}\n`)
+    return
   }
+  await output.list(domain.dns_records, recordColumns)
+  await output.next(`belfry domains records ${domain.domain} --format bind`)
 }
 
 type DnsRecord = Components["DnsRecord"]
@@ -381,3 +280,76 @@ function diagnosis(domain: Domain, stale: string, paint: Paint): string {
   const old = staleLines(domain, stale).map((note) => `${paint.yellow("!")} ${cleanLine(note)}`)
   return [...parts, ...end, ...old, `${countLine(domain)}, ${domain.status}`].join("\n")
 }
+
+/** Domains that mail is sent from. */
+export const domainRows = [
+  row("add <domain>", "POST /v1/domains", {
+    about: "add a domain, and show the DNS records that its zone needs",
+    example: ["", "--return-path mail"],
+    aliases: { dkim_selector: "selector" },
+    flags: {
+      receiving: flag(["--receiving", "also receive mail: its MX record leads to this server"]),
+      tracking_subdomain: "host label of tracked links",
+      return_path: "host label of the envelope sender (default: bounce)",
+      dkim_selector: "selector of the DKIM key (default: svc1)",
+    },
+    done: ({ domain }) => `added ${domain}. Its zone needs these records:`,
+    shown: shownAdded,
+    next: ({ domain }) => `domains check ${domain} --watch`,
+  }),
+  row("list", "GET /v1/domains", {
+    about: "list the domains, newest first",
+    example: "--status pending",
+    flags: { domain: "show only names that contain this text" },
+    columns,
+  }),
+  row("get <domain>", "GET /v1/domains/{domain_id}", {
+    about: "show one domain, by name or id",
+    id: idOf,
+    shown,
+  }),
+  row("update <domain>", "PATCH /v1/domains/{domain_id}", {
+    example: "--return-path mail",
+    flags: {
+      receiving: "also receive mail: on or off",
+      tracking_subdomain: "host label of tracked links, or none",
+      return_path: "host label of the envelope sender",
+    },
+    id: idOf,
+    shown,
+  }),
+  row("delete <domain>", "DELETE /v1/domains/{domain_id}", {
+    example: "--yes",
+    confirm: asks((name) => `Waiting mail from ${name} will fail.`, "delete"),
+    id: idOf,
+    done: (_, [name]) => `deleted ${name}`,
+  }),
+  row("rotate-dkim <domain>", "POST /v1/domains/{domain_id}/rotate-dkim", {
+    flags: { selector: "selector of the new key (default: svc2, then svc1)" },
+    id: idOf,
+    done: ({ domain }) =>
+      `created a new key for ${domain}. Add its record, and keep the old record:`,
+    shown: shownKeys,
+    next: ({ domain }) => `domains records ${domain} --format bind`,
+  }),
+  row("records <domain>", "GET /v1/domains/{domain_id}", {
+    about: "show the DNS records that the zone needs",
+    example: "--format bind > acme.zone",
+    options: [["--format <format>", "format of the output: bind, cloudflare, terraform or json"]],
+    id: idOf,
+    instead: ({ format }) => FORMATS.includes(String(format)) && zoneRow,
+    refuse: ({ format }) =>
+      format === undefined || format === "json"
+        ? undefined
+        : `--format: "${format}" is not one of ${FORMATS.join(", ")} and json`,
+    print: (context, { data }, { format }) => printRecords(context, data, format),
+  }),
+  own("check <domain>", check, {
+    about: "check the DNS records now, at every authoritative server",
+    example: "--watch --timeout 1h",
+    options: [["--watch", "repeat until it is verified; exit 1 if it fails, 75 at --timeout"]],
+  }),
+  own("doctor <domain>", doctor, {
+    about: "name the mistake in each wrong record; exit 8 if there is one",
+  }),
+]

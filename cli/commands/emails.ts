@@ -1,143 +1,25 @@
-import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
-import { explanationText } from "../lib/checks-text"
 import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
-import { attemptColumns, emailColumns, emailText, eventText, statusMark } from "../lib/email-text"
+import {
+  attemptColumns,
+  emailColumns,
+  emailText,
+  eventText,
+  explanationText,
+  statusMark,
+  trackingText,
+} from "../lib/email-text"
 import { exits, Failure } from "../lib/errors"
 import { follow, serverTime, startAt } from "../lib/feed"
 import { FIRST_EMAIL, optionWords, SINCE } from "../lib/flags"
-import { printRaw, saveAttachment } from "../lib/mail-files"
-import { groupOf, ID, row } from "../lib/resource"
-import { examples, run } from "../lib/run"
+import { saved } from "../lib/mail-files"
+import { ID, own, row } from "../lib/resource"
 import { cleanLine, cleanText } from "../lib/terminal"
 import { millis, moment, pause } from "../lib/time"
-import { trackingText } from "../lib/tracking-text"
-import { defineSending, settled } from "./emails-send"
+import { sendingRows, settled } from "./emails-send"
 import { eventLine } from "./events"
 import { rescheduleRow } from "./scheduled"
-
-/** Email: the commands that are plain. */
-export const emailRows = [
-  row("list", "GET /v1/emails", {
-    example: "--status bounced --json=id,to.email,status_reason",
-    aliases: { domain: "domain", template_id: "template", subscriber_id: "subscriber" },
-    flags: { template_id: "show only emails of this template, by id or name", stream: false },
-    columns: emailColumns,
-    next: ([first], _, options) => {
-      if (first) return `emails get ${first.id}`
-      return optionWords({ ...options, limit: undefined }) === ""
-        ? FIRST_EMAIL.slice("belfry ".length)
-        : undefined
-    },
-  }),
-  row("get <id>", "GET /v1/emails/{email_id}", {
-    shown: emailText,
-    next: ({ id }) => `emails attempts ${id}`,
-  }),
-  row("attempts <id>", "GET /v1/emails/{email_id}/attempts", {
-    about: "list the delivery attempts of an email with the servers' answers, oldest first",
-    columns: attemptColumns,
-  }),
-  row("explain <id>", "GET /v1/emails/{email_id}/explain", {
-    about: "explain what happened to an email, and why, stage by stage",
-    shown: explanationText,
-    next: ({ email_id }) => `emails attempts ${email_id}`,
-  }),
-  row("tracking <id>", "GET /v1/emails/{email_id}/tracking", {
-    about: "show the openings and clicks of an email",
-    shown: trackingText,
-    next: ({ email_id }) => `emails events ${email_id}`,
-  }),
-  row("cancel <id>", "POST /v1/emails/{email_id}/cancel", {
-    done: () => "cancelled",
-    shown: emailText,
-  }),
-  rescheduleRow,
-]
-
-/** Reading and following email. */
-export function define(program: Command): void {
-  const emails = groupOf(program, "emails")
-  defineSending(emails)
-  for (const [name, about] of [
-    ["events", "list the events of one email, oldest first"],
-    ["raw", "print the message as it was sent (RFC 5322)"],
-  ] as const) {
-    emails
-      .command(`${name} <id>`)
-      .description(about)
-      .addHelpText("after", examples(`emails ${name} ${ID}`))
-      .action(run({ events, raw }[name]))
-  }
-  emails
-    .command("content <id>")
-    .description("show subject, HTML, text and headers")
-    .option("--html", "print only the HTML")
-    .option("--text", "print only the text")
-    .addHelpText("after", examples(`emails content ${ID} --html > mail.html`))
-    .action(run(content))
-
-  emails
-    .command("attachment <id> <attachment>")
-    .description("write one attachment to a file or into a pipe")
-    .option("--save-as <file>", "file to write")
-    .addHelpText("after", examples(`emails attachment ${ID} ${ID} --save-as a.pdf`))
-    .action(run(attachment))
-
-  emails
-    .command("tail [id]")
-    .description("follow the events of all email, or of one email until its final status")
-    .option(...SINCE)
-    .addHelpText("after", examples("emails tail", `emails tail ${ID}`, "emails tail | jq .type"))
-    .action(run(tail))
-}
-
-const events: Action<object> = async (context, _, email_id = "") => {
-  const { output, paint } = context
-  const { data } = await context.call("GET /v1/emails/{email_id}/events", { params: { email_id } })
-  if (output.form === "ndjson" || output.form === "quiet") {
-    for (const event of data.events) await output.line(event, () => "")
-    return undefined
-  }
-  await output.record(data, () => {
-    const lines = data.events.map((event) => eventText(event, paint))
-    return [statusMark({ status: data.status, status_reason: null }, paint), ...lines].join("\n")
-  })
-}
-
-const raw: Action<object> = async (context, _, email_id = "") => {
-  const bytes = await context.call("GET /v1/emails/{email_id}/raw", { params: { email_id } })
-  await printRaw(context, bytes)
-}
-
-const content: Action<{ html?: boolean; text?: boolean }> = async (
-  context,
-  options,
-  email_id = "",
-) => {
-  const { output, paint, terminal } = context
-  const { data } = await context.call("GET /v1/emails/{email_id}/content", { params: { email_id } })
-  if (options.html || options.text) {
-    const part = (options.html ? data.html : data.text) ?? ""
-    await output.raw(terminal.out ? `${cleanText(part)}\n` : part)
-    return undefined
-  }
-  await output.record(data, () =>
-    [paint.bold(cleanLine(data.subject ?? "")), "", cleanText(data.text ?? "")].join("\n"),
-  )
-}
-
-const attachment: Action<{ saveAs?: string }> = async (
-  context,
-  { saveAs: path },
-  email_id = "",
-  attachment_id = "",
-) => {
-  const name = "GET /v1/emails/{email_id}/attachments/{attachment_id}"
-  const ask = () => context.client().send(name, { params: { email_id, attachment_id } })
-  await saveAttachment(context, { id: attachment_id, path }, ask)
-}
 
 const POLL_MILLISECONDS = 250
 
@@ -186,3 +68,83 @@ function notSettled({ output }: Context, { email_id, status }: Components["Email
   const hint = `\`${output.again(`belfry emails get ${email_id}`)}\` says why`
   return new Failure(exits.failed, "timeout", message, { details: { email_id, status }, hint })
 }
+
+/** Sending, reading and following email. */
+export const emailRows = [
+  row("list", "GET /v1/emails", {
+    example: "--status bounced --json=id,to.email,status_reason",
+    aliases: { domain: "domain", subscriber_id: "subscriber" },
+    flags: { template_id: "show only emails of this template, by id or name", stream: false },
+    columns: emailColumns,
+    next: ([first], _, options) => {
+      if (first) return `emails get ${first.id}`
+      return optionWords({ ...options, limit: undefined } as never) === ""
+        ? FIRST_EMAIL.slice("belfry ".length)
+        : undefined
+    },
+  }),
+  ...sendingRows,
+  row("get <id>", "GET /v1/emails/{email_id}", {
+    shown: emailText,
+    next: ({ id }) => `emails attempts ${id}`,
+  }),
+  row("attempts <id>", "GET /v1/emails/{email_id}/attempts", {
+    about: "list the delivery attempts of an email with the servers' answers, oldest first",
+    columns: attemptColumns,
+  }),
+  row("explain <id>", "GET /v1/emails/{email_id}/explain", {
+    about: "explain what happened to an email, and why, stage by stage",
+    shown: explanationText,
+    next: ({ email_id }) => `emails attempts ${email_id}`,
+  }),
+  row("tracking <id>", "GET /v1/emails/{email_id}/tracking", {
+    about: "show the openings and clicks of an email",
+    shown: trackingText,
+    next: ({ email_id }) => `emails events ${email_id}`,
+  }),
+  row("cancel <id>", "POST /v1/emails/{email_id}/cancel", {
+    done: () => "cancelled",
+    shown: emailText,
+  }),
+  rescheduleRow,
+  row("events <id>", "GET /v1/emails/{email_id}/events", {
+    about: "list the events of one email, oldest first",
+    print({ output }, { data: { events } }) {
+      if (output.form !== "ndjson" && output.form !== "quiet") return undefined
+      return output.lines(events)
+    },
+    shown: ({ status, events }, paint) => {
+      const lines = events.map((event) => eventText(event, paint))
+      return [statusMark({ status, status_reason: null }, paint), ...lines].join("\n")
+    },
+  }),
+  row("raw <id>", "GET /v1/emails/{email_id}/raw", {
+    about: "print the message as it was sent (RFC 5322)",
+    example: "> mail.eml",
+  }),
+  row("content <id>", "GET /v1/emails/{email_id}/content", {
+    about: "show subject, HTML, text and headers",
+    example: "--html > mail.html",
+    options: [
+      ["--html", "print only the HTML"],
+      ["--text", "print only the text"],
+    ],
+    print({ output, terminal }, { data }, { html, text }) {
+      if (!html && !text) return undefined
+      const part = (html ? data.html : data.text) ?? ""
+      return output.raw(terminal.out ? `${cleanText(part)}\n` : part)
+    },
+    shown: ({ subject, text }, paint) =>
+      [paint.bold(cleanLine(subject ?? "")), "", cleanText(text ?? "")].join("\n"),
+  }),
+  row("attachment <id> <attachment>", "GET /v1/emails/{email_id}/attachments/{attachment_id}", {
+    about: "write one attachment to a file or into a pipe",
+    example: "--save-as a.pdf",
+    ...saved,
+  }),
+  own("tail [id]", tail, {
+    about: "follow the events of all email, or of one email until its final status",
+    example: ["", ID, "| jq .type"],
+    options: [SINCE],
+  }),
+]

@@ -1,50 +1,19 @@
-import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
-import { address } from "../lib/email-text"
 import { usage } from "../lib/errors"
 import { follow, readFeed, readLatest, type Start, serverTime, startAt } from "../lib/feed"
+import { flag, type OptionWords } from "../lib/field-flags"
 import { AFTER, EVENT, LIMIT, ONLY_EVENT, SINCE } from "../lib/flags"
-import { parsedObject } from "../lib/input"
+import { jsonOrText, parsedObject, placed } from "../lib/input"
 import { limitOf } from "../lib/paging"
-import { groupOf, row } from "../lib/resource"
-import { examples, run, several } from "../lib/run"
+import { ID, own, row } from "../lib/resource"
 import { EventStream, NoUpgrade, notifyLink } from "../lib/stream"
-import { ago, type Columns, idColumn, lineId, shortId, wide } from "../lib/table"
+import { address, ago, type Columns, fields, idColumn, lineId, shortId, wide } from "../lib/table"
 import { cleanLine } from "../lib/terminal"
 import { clockTime, millis, moment } from "../lib/time"
 
 type EventEnvelope = Components["EventEnvelope"]
-
-/** What happened in the project. */
-export function define(program: Command): void {
-  const events = groupOf(program, "events")
-  events
-    .command("list")
-    .description("list the latest events, newest first")
-    .option("--oldest", "list the oldest events first, from the beginning of the feed")
-    .option(...AFTER)
-    .option(...SINCE)
-    .option(EVENT, ONLY_EVENT, several)
-    .option(...LIMIT)
-    .option("--follow", "then print new events as they arrive, one per line")
-    .addHelpText(
-      "after",
-      examples("events list --event email.bounced --since 1d", "events list --follow --ndjson"),
-    )
-    .action(run(list))
-
-  events
-    .command("tail")
-    .description("follow events without a gap, until Ctrl-C")
-    .option(...AFTER)
-    .option(...SINCE)
-    .option(EVENT, ONLY_EVENT, several)
-    .option("--limit <number>", "end after this number of events")
-    .addHelpText("after", examples("events tail", "events tail --event email.bounced | jq .data"))
-    .action(run(tail))
-}
 
 interface StartOptions {
   after?: string
@@ -207,47 +176,62 @@ async function byAsking({ client, start, types, timeout, show }: Tail): Promise<
   }
 }
 
+/** `user.email=kim@example.com`: dots lead inside. What reads as JSON is taken as that. */
+function overridden(data: Record<string, unknown>, text: string): Record<string, unknown> {
+  if (text.trimStart().startsWith("{")) return { ...data, ...parsedObject(text, "--override") }
+  const at = text.indexOf("=")
+  const path = text.slice(0, Math.max(0, at)).split(".")
+  if (path.includes("")) throw usage(`--override: "${text}" is neither k=v nor a JSON object`)
+  return placed(data, path, jsonOrText(text.slice(at + 1)))
+}
+
+const START: readonly OptionWords[] = [AFTER, SINCE, [EVENT, ONLY_EVENT, "several"]]
+
+/** What happened in the project. */
+export const eventRows = [
+  own("list", list, {
+    about: "list the latest events, newest first",
+    example: ["--event email.bounced --since 1d", "--follow --ndjson"],
+    options: [
+      ["--oldest", "list the oldest events first, from the beginning of the feed"],
+      ...START,
+      LIMIT,
+      ["--follow", "then print new events as they arrive, one per line"],
+    ],
+  }),
+  own("tail", tail, {
+    about: "follow events without a gap, until Ctrl-C",
+    example: ["", "--event email.bounced | jq .data"],
+    options: [...START, ["--limit <number>", "end after this number of events"]],
+  }),
+  row("get <id>", "GET /v1/events/{event_id}", {
+    about: "show one event in the form that webhooks carry",
+    word: `evt_${ID}`,
+    shown: ({ data, id, type, created_at: created }, paint) =>
+      `${fields(Object.entries({ id, type, created }), paint)}\n\n${JSON.stringify(data, null, 2)}`,
+  }),
+  row("types", "GET /v1/webhooks/events", {
+    about: "list the event types; --json adds their fields and examples",
+    example: "--category email",
+    columns: {
+      TYPE: "type",
+      CATEGORY: "category",
+      WHEN: wide(({ description }) => description),
+    },
+  }),
+]
+
 /** A marked event through the real path: stored, routed and delivered like any other. */
 export const triggerRow = row("trigger <type>", "POST /v1/events/trigger", {
   about: "create a simulated event to test receivers",
   word: "email.bounced",
   example: ["--override recipient_email=kim@example.com", ""],
-  options: (command) =>
-    command.option(
-      "--override <pair>",
-      "field to change, as k=v, a.b=v or JSON; may be repeated",
-      several,
+  flags: {
+    data: flag(
+      ["--override <pair>", "field to change, as k=v, a.b=v or JSON; may be repeated", "several"],
+      (given: string[]) => given.reduce(overridden, {}),
     ),
-  body: ({ override }) =>
-    override ? { data: [override].flat().map(String).reduce(overridden, {}) } : {},
+  },
   done: ({ type, id }) => `${type} ${id}`,
   next: () => "webhooks list",
 })
-
-type EventData = Record<string, unknown>
-
-/** `user.email=kim@example.com`: dots lead inside. What reads as JSON is taken as that. */
-function overridden(data: EventData, text: string): EventData {
-  if (text.trimStart().startsWith("{")) return { ...data, ...parsedObject(text, "--override") }
-  const at = text.indexOf("=")
-  const path = text.slice(0, Math.max(0, at)).split(".")
-  if (at < 1 || path.some((step) => step === "")) {
-    throw usage(`--override: "${text}" is neither k=v nor a JSON object`)
-  }
-  return within(data, path, parsed(text.slice(at + 1)))
-}
-
-function within(data: EventData, [step = "", ...rest]: string[], value: unknown): EventData {
-  if (rest.length === 0) return { ...data, [step]: value }
-  const inner = data[step]
-  const before = typeof inner === "object" && inner !== null ? (inner as EventData) : {}
-  return { ...data, [step]: within(before, rest, value) }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
-}

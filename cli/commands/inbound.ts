@@ -1,225 +1,18 @@
-import type { Command } from "commander"
 import type { AnswerOf } from "../../src/client/client"
 import type { Components } from "../../src/client/components"
-import { fieldsOf } from "../lib/client"
+import { attachments, html, text } from "../lib/body-flags"
 import type { Action, Context } from "../lib/context"
 import { exits, Failure, usage } from "../lib/errors"
-import { IDEMPOTENCY_KEY, SINCE } from "../lib/flags"
+import { flag, type OptionWords, type PlainOptions } from "../lib/field-flags"
+import { SINCE } from "../lib/flags"
 import { inboundColumns, inboundText } from "../lib/inbound-text"
 import { given } from "../lib/input"
-import { fileColumns, printRaw, saveFile } from "../lib/mail-files"
-import { asks, groupOf, ID, type PlainOptions, row } from "../lib/resource"
-import { examples, run } from "../lib/run"
+import { listed, saveFile } from "../lib/mail-files"
+import { asks, own, row } from "../lib/resource"
 import { ago, type Columns, idColumn, wide } from "../lib/table"
 import { cleanText } from "../lib/terminal"
 import { millis, moment, pause } from "../lib/time"
-import { attachedFiles, contentOf, queued } from "./emails-send"
-
-/** Received mail: the commands that are plain. */
-export const inboundRows = [
-  row("list", "GET /v1/inbound-emails", {
-    about: "list received mail, newest first; of reports, what they say",
-    example: ["--to support@in.acme.test --since 1d", "--kind dmarc_report", "--kind bounce"],
-    aliases: { thread_id: "thread" },
-    flags: { thread_id: "show only mail of this conversation" },
-    columns: (_, { kind }) => inboundColumns(typeof kind === "string" ? kind : undefined),
-    next: ([first]) => first && `inbound get ${first.id}`,
-  }),
-  row("get <id>", "GET /v1/inbound-emails/{inbound_id}", {
-    about: "show one received mail with its verdicts and its text",
-    shown: inboundText,
-    next: ({ id, attachments }) =>
-      attachments.length > 0 ? `inbound attachments ${id}` : undefined,
-  }),
-  row("forward <id>", "POST /v1/inbound-emails/{inbound_id}/forward", {
-    about: "send a received mail with its attachments to another address",
-    example: "--to kim@acme.test",
-    flags: {
-      to: "recipient of the mail",
-      from: "sender (default: the address that received the mail)",
-    },
-    done: ({ status, id }) => `${status}  ${id}`,
-    next: ({ id }) => `emails tail ${id}`,
-  }),
-  row("redeliver <id>", "POST /v1/inbound-emails/{inbound_id}/redeliver", {
-    about: "send the event of a received mail to the webhook endpoints again",
-    done: ({ deliveries }) =>
-      `planned ${deliveries.length} ${deliveries.length === 1 ? "delivery" : "deliveries"}`,
-    brief: ({ deliveries }) => deliveries.map(({ id }) => id).join("\n"),
-    next: ({ deliveries: [first] }) =>
-      first && `webhooks deliveries ${first.webhook_id} ${first.id}`,
-  }),
-  row("rm <id>", "DELETE /v1/inbound-emails/{inbound_id}", {
-    about: "delete a received mail with its files",
-    example: "--yes",
-    confirm: asks((id) => `The received mail ${id} will be deleted now.`, "delete"),
-    done: ({ id }) => `deleted ${id}`,
-  }),
-]
-
-type InboundRoute = Components["InboundRoute"]
-
-const columns: Columns<InboundRoute> = {
-  ID: idColumn("inbound_route"),
-  MATCH: wide(({ match }) => match.to, "last"),
-  ACTION: "action",
-  TARGET: wide(({ target }) => target),
-  PRIORITY: "priority",
-  AGE: ago(({ created_at }) => created_at),
-}
-
-const PRIORITY = "0 to 1000; the lowest number decides first"
-
-const ACTIONS = ["webhook", "forward", "drop"] as const
-
-const withActions = (command: Command): Command =>
-  command
-    .option("--webhook <id>", "send the event to this endpoint alone; all for every endpoint")
-    .option("--forward <address>", "send the mail to this address")
-    .option("--drop", "keep the mail, and make no event")
-
-const actionsIn = (options: PlainOptions) => ACTIONS.filter((one) => options[one] !== undefined)
-
-const ONE_ACTION = "give one of --webhook, --forward and --drop"
-
-/** The action is the name of its flag, and the target its value. */
-function routeBody(options: PlainOptions, [word]: readonly string[]) {
-  const to = options.match ?? word
-  const [action] = actionsIn(options)
-  const value = action && options[action]
-  const target = typeof value === "string" && value !== "all" ? value : null
-  return { ...(to !== undefined && { match: { to } }), ...(action && { action, target }) }
-}
-
-/** What happens with mail to an address. */
-export const inboundRouteRows = [
-  row("list", "GET /v1/inbound-routes", {
-    about: "list the routes of received mail, newest first",
-    columns,
-  }),
-  row("create <match>", "POST /v1/inbound-routes", {
-    about: "make a route for an address; its local part may be * or end with +*",
-    word: "'support+*@in.acme.test'",
-    example: ["--webhook all", "--forward kim@acme.test --priority 10"],
-    flags: { action: false, target: false, priority: `${PRIORITY} (default: 100)` },
-    options: withActions,
-    refuse: (options) => (actionsIn(options).length === 1 ? undefined : ONE_ACTION),
-    body: routeBody,
-    done: ({ id, match }) => `created the route ${id} for ${match.to}`,
-  }),
-  row("get <id>", "GET /v1/inbound-routes/{route_id}"),
-  row("update <id>", "PATCH /v1/inbound-routes/{route_id}", {
-    about: "change a route; values without a flag stay",
-    example: "--drop",
-    flags: { action: false, target: false, priority: PRIORITY },
-    options: (command) =>
-      withActions(command.option("--match <address>", "address, or pattern of addresses")),
-    refuse: (options) => (actionsIn(options).length > 1 ? ONE_ACTION : undefined),
-    body: (options) => routeBody(options, []),
-    done: ({ id }) => `changed ${id}`,
-  }),
-  row("rm <id>", "DELETE /v1/inbound-routes/{route_id}", {
-    about: "delete a route",
-    example: "--yes",
-    confirm: asks((id) => `The route ${id} will be deleted now.`, "delete"),
-    done: ({ id }) => `deleted ${id}`,
-  }),
-]
-
-/** Reading, waiting for and answering received mail. The plain commands stand in the table of resources. */
-export function define(program: Command): void {
-  const inbound = groupOf(program, "inbound")
-  defineReading(inbound)
-  inbound
-    .command("wait")
-    .description("wait for a mail and print it, or its code; exit 1 at --timeout (default: 30s)")
-    .requiredOption("--to <address>", "recipient of the mail")
-    .option(...SINCE)
-    .option("--extract <form>", "print only the code or the link of the mail: otp or link")
-    .addHelpText(
-      "after",
-      examples(
-        "inbound wait --to ann@in.acme.test --since 1m --timeout 60s --json=id,text_body",
-        "inbound wait --to ann@in.acme.test --since 1m --extract otp",
-      ),
-    )
-    .action(run(wait))
-
-  inbound
-    .command("reply <id>")
-    .description("send a reply in the thread of a received mail; a file named `-` is stdin")
-    .option("--text <text>", "plain text body; `-` reads stdin")
-    .option("--html <html>", "HTML body; `-` reads stdin")
-    .option("--text-file <file>", "file with the plain text body")
-    .option("--html-file <file>", "file with the HTML body")
-    .option("--from <address>", "sender (default: the address that received the mail)")
-    .option("--subject <text>", "subject (default: Re: and the old subject)")
-    .option("--attach <file...>", "files to attach")
-    .option(...IDEMPOTENCY_KEY)
-    .addHelpText(
-      "after",
-      examples(
-        `inbound reply ${ID} --text "It left this morning."`,
-        `inbound reply ${ID} --text-file - --attach invoice.pdf < answer.txt`,
-      ),
-    )
-    .action(run(reply))
-}
-
-function defineReading(inbound: Command): void {
-  inbound
-    .command("raw <id>")
-    .description("print a received mail as it came in (RFC 5322)")
-    .addHelpText("after", examples(`inbound raw ${ID} > mail.eml`))
-    .action(run(raw))
-
-  inbound
-    .command("attachments <id> [attachment]")
-    .description("list the attachments of a received mail, or show one with its signed address")
-    .option("--save-as <file>", "file to write the attachment to; `-` is stdout")
-    .addHelpText(
-      "after",
-      examples(`inbound attachments ${ID}`, `inbound attachments ${ID} 0 --save-as invoice.pdf`),
-    )
-    .action(run(attachments))
-}
-
-const raw: Action<object> = async (context, _, inbound_id = "") => {
-  const name = "GET /v1/inbound-emails/{inbound_id}/raw"
-  await printRaw(context, await context.call(name, { params: { inbound_id } }))
-}
-
-const attachments: Action<{ saveAs?: string }> = async (
-  context,
-  { saveAs },
-  inbound_id = "",
-  attachment_id,
-) => {
-  if (attachment_id === undefined) {
-    if (saveAs !== undefined) throw usage("name the attachment to save", "give its number")
-    const name = "GET /v1/inbound-emails/{inbound_id}"
-    const { data } = await context.call(name, { params: { inbound_id } })
-    await context.output.list(data.attachments, fileColumns)
-    const [first] = data.attachments
-    const next = `belfry inbound attachments ${inbound_id} ${first?.id} --save-as `
-    if (first) await context.output.next(`${next}${first.id === "0" ? "file" : first.id}`)
-    return
-  }
-  const name = "GET /v1/inbound-emails/{inbound_id}/attachments/{attachment_id}"
-  const { data } = await context.call(name, { params: { inbound_id, attachment_id } })
-  if (saveAs === undefined) {
-    await context.output.record(data, () => data.url)
-    return
-  }
-  await save(context, data, saveAs)
-}
-
-/** From this server, whatever host the signed address names. */
-async function save(context: Context, { id, url }: Components["InboundFileLink"], path: string) {
-  const token = new URL(url).pathname.split("/").at(-1) ?? ""
-  const bytes = await context.call("GET /v1/files/{token}", { params: { token } })
-  await saveFile(context, { id, bytes, path })
-}
+import { queued } from "./emails-send"
 
 interface WaitOptions {
   to: string
@@ -289,28 +82,163 @@ function nothingCame(
   return new Failure(exits.failed, "timeout", message, { details, hint })
 }
 
-interface ReplyOptions {
-  text?: string
-  html?: string
-  textFile?: string
-  htmlFile?: string
-  from?: string
-  subject?: string
-  attach?: string[]
-  idempotencyKey?: string
+type InboundRoute = Components["InboundRoute"]
+
+const columns: Columns<InboundRoute> = {
+  ID: idColumn("inbound_route"),
+  MATCH: wide(({ match }) => match.to, "last"),
+  ACTION: "action",
+  TARGET: wide(({ target }) => target),
+  PRIORITY: "priority",
+  AGE: ago(({ created_at }) => created_at),
 }
 
-const reply: Action<ReplyOptions> = async (context, options, inbound_id = "") => {
-  const name = "POST /v1/inbound-emails/{inbound_id}/reply"
-  context.output.promises(fieldsOf(name))
-  const { from, subject, attach, idempotencyKey: key } = options
-  const content = await contentOf(options)
-  if (content.text === undefined && content.html === undefined) {
-    throw usage("give the reply with --text, --html or a file", "see --help")
-  }
-  const files = attach && (await attachedFiles(attach))
-  const body = given({ ...content, from, subject, attachments: files })
-  const headers: Record<string, string> = key ? { "idempotency-key": key } : {}
-  const { data } = await context.call(name, { params: { inbound_id }, body, headers })
-  await queued(context, data)
+const PRIORITY = "0 to 1000; the lowest number decides first"
+
+const ACTIONS = ["webhook", "forward", "drop"] as const
+
+const ACTION_FLAGS: readonly OptionWords[] = [
+  ["--webhook <id>", "send the event to this endpoint alone; all for every endpoint"],
+  ["--forward <address>", "send the mail to this address"],
+  ["--drop", "keep the mail, and make no event"],
+]
+
+const actionsIn = (options: PlainOptions) => ACTIONS.filter((one) => options[one] !== undefined)
+
+const ONE_ACTION = "give one of --webhook, --forward and --drop"
+
+/** The action is the name of its flag, and the target its value. */
+function actionOf(options: PlainOptions) {
+  const [action] = actionsIn(options)
+  const value = action && options[action]
+  const target = typeof value === "string" && value !== "all" ? value : null
+  return action ? { action, target } : {}
 }
+
+/** What happens with mail to an address. */
+export const inboundRouteRows = [
+  row("list", "GET /v1/inbound-routes", {
+    about: "list the routes of received mail, newest first",
+    columns,
+  }),
+  row("create <match>", "POST /v1/inbound-routes", {
+    about: "make a route for an address; its local part may be * or end with +*",
+    word: "'support+*@in.acme.test'",
+    example: ["--webhook all", "--forward kim@acme.test --priority 10"],
+    flags: { action: false, target: false, priority: `${PRIORITY} (default: 100)` },
+    options: ACTION_FLAGS,
+    refuse: (options) => (actionsIn(options).length === 1 ? undefined : ONE_ACTION),
+    input: (options, [to]) => ({ match: { to }, ...actionOf(options) }),
+    done: ({ id, match }) => `created the route ${id} for ${match.to}`,
+  }),
+  row("get <id>", "GET /v1/inbound-routes/{route_id}"),
+  row("update <id>", "PATCH /v1/inbound-routes/{route_id}", {
+    about: "change a route; values without a flag stay",
+    example: "--drop",
+    flags: {
+      ...{ action: false, target: false, priority: PRIORITY },
+      "match.to": flag(["--match <address>", "address, or pattern of addresses"]),
+    },
+    options: ACTION_FLAGS,
+    refuse: (options) => (actionsIn(options).length > 1 ? ONE_ACTION : undefined),
+    input: actionOf,
+    done: ({ id }) => `changed ${id}`,
+  }),
+  row("rm <id>", "DELETE /v1/inbound-routes/{route_id}", {
+    about: "delete a route",
+    example: "--yes",
+    confirm: asks((id) => `The route ${id} will be deleted now.`, "delete"),
+    done: ({ id }) => `deleted ${id}`,
+  }),
+]
+
+/** From this server, whatever host the signed address names. */
+async function save(context: Context, { id, url }: Components["InboundFileLink"], path: string) {
+  const token = new URL(url).pathname.split("/").at(-1) ?? ""
+  const bytes = await context.call("GET /v1/files/{token}", { params: { token } })
+  await saveFile(context, { id, bytes, path })
+}
+
+const attachmentRow = row("", "GET /v1/inbound-emails/{inbound_id}/attachments/{attachment_id}", {
+  print: (context, { data }, { saveAs }) =>
+    typeof saveAs === "string" ? save(context, data, saveAs) : undefined,
+  shown: ({ url }) => url,
+})
+
+/** Reading, waiting for and answering received mail. */
+export const inboundRows = [
+  row("list", "GET /v1/inbound-emails", {
+    about: "list received mail, newest first; of reports, what they say",
+    example: ["--to support@in.acme.test --since 1d", "--kind dmarc_report", "--kind bounce"],
+    aliases: { thread_id: "thread" },
+    flags: { thread_id: "show only mail of this conversation" },
+    columns: (_, { kind }) => inboundColumns(typeof kind === "string" ? kind : undefined),
+    next: ([first]) => first && `inbound get ${first.id}`,
+  }),
+  row("get <id>", "GET /v1/inbound-emails/{inbound_id}", {
+    about: "show one received mail with its verdicts and its text",
+    shown: inboundText,
+    next: ({ id, attachments }) =>
+      attachments.length > 0 ? `inbound attachments ${id}` : undefined,
+  }),
+  row("forward <id>", "POST /v1/inbound-emails/{inbound_id}/forward", {
+    about: "send a received mail with its attachments to another address",
+    example: "--to kim@acme.test",
+    flags: {
+      to: "recipient of the mail",
+      from: "sender (default: the address that received the mail)",
+    },
+    done: ({ status, id }) => `${status}  ${id}`,
+    next: ({ id }) => `emails tail ${id}`,
+  }),
+  row("redeliver <id>", "POST /v1/inbound-emails/{inbound_id}/redeliver", {
+    about: "send the event of a received mail to the webhook endpoints again",
+    done: ({ deliveries }) =>
+      `planned ${deliveries.length} ${deliveries.length === 1 ? "delivery" : "deliveries"}`,
+    brief: ({ deliveries }) => deliveries.map(({ id }) => id).join("\n"),
+    next: ({ deliveries: [first] }) =>
+      first && `webhooks deliveries ${first.webhook_id} ${first.id}`,
+  }),
+  row("rm <id>", "DELETE /v1/inbound-emails/{inbound_id}", {
+    about: "delete a received mail with its files",
+    example: "--yes",
+    confirm: asks((id) => `The received mail ${id} will be deleted now.`, "delete"),
+    done: ({ id }) => `deleted ${id}`,
+  }),
+  own("wait", wait, {
+    about: "wait for a mail and print it, or its code; exit 1 at --timeout (default: 30s)",
+    example: [
+      "--to ann@in.acme.test --since 1m --timeout 60s --json=id,text_body",
+      "--to ann@in.acme.test --since 1m --extract otp",
+    ],
+    options: [
+      ["--to <address>", "recipient of the mail", "required"],
+      SINCE,
+      ["--extract <form>", "print only the code or the link of the mail: otp or link"],
+    ],
+  }),
+  row("reply <id>", "POST /v1/inbound-emails/{inbound_id}/reply", {
+    about: "send a reply in the thread of a received mail; a file named `-` is stdin",
+    example: ['--text "It left this morning."', "--text-file - --attach invoice.pdf < answer.txt"],
+    flags: {
+      ...{ text, html, attachments },
+      from: "sender (default: the address that received the mail)",
+      subject: "subject (default: Re: and the old subject)",
+    },
+    refuse({ text, textFile, html, htmlFile }) {
+      if ([text, textFile, html, htmlFile].some((given) => given !== undefined)) return undefined
+      return "give the reply with --text, --html or a file"
+    },
+    ...queued,
+  }),
+  row("raw <id>", "GET /v1/inbound-emails/{inbound_id}/raw", {
+    about: "print a received mail as it came in (RFC 5322)",
+    example: "> mail.eml",
+  }),
+  row("attachments <id> [attachment]", "GET /v1/inbound-emails/{inbound_id}", {
+    about: "list the attachments of a received mail, or show one with its signed address",
+    example: "",
+    ...listed("inbound"),
+    instead: (_, { length }) => length > 1 && attachmentRow,
+  }),
+]

@@ -1,69 +1,50 @@
-import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
-import type { Action } from "../lib/context"
+import type { Action, Context } from "../lib/context"
 import { exits, Failure } from "../lib/errors"
-import { groupOf, ID } from "../lib/resource"
-import { examples, run } from "../lib/run"
-import { type Columns, fields, wide } from "../lib/table"
-import type { Paint } from "../lib/terminal"
-import { millis, pause } from "../lib/time"
-
-/** Work that goes on after its request was answered, and the table of routes. */
-export function define(program: Command): void {
-  const jobs = groupOf(program, "jobs")
-  jobs
-    .command("get <id>")
-    .description("show the progress of a job")
-    .option("--wait", "wait until it ends; exit 1 if it failed, 75 at --timeout (default: 60s)")
-    .addHelpText("after", examples(`jobs get ${ID}`, `jobs get ${ID} --wait --timeout 5m`))
-    .action(run(get))
-
-  program
-    .command("routes")
-    .description("list the routes of the API with their callers and scopes")
-    .addHelpText("after", examples("routes", "routes --json=method,path,scope"))
-    .action(run(routes))
-}
+import { asks, own, row } from "../lib/resource"
+import { type Columns, recordText, wide } from "../lib/table"
+import { lookUntil } from "../lib/time"
 
 type Job = Components["Job"]
 
-const WAIT_MILLISECONDS = 60_000
-const LOOK_MILLISECONDS = 500
+const WAITING = { limit: 60_000, every: 500 }
 
-/** With `--wait` it ends when the job does: 1 when it failed or was cancelled, 75 at the time limit. */
-const get: Action<{ wait?: boolean }> = async (context, { wait }, job_id = "") => {
-  const client = context.client()
-  const deadline = millis() + (context.timeout ?? WAIT_MILLISECONDS)
-  for (;;) {
-    const { data } = await client.call("GET /v1/jobs/{job_id}", { params: { job_id } })
-    const is_over = data.completed_at !== null
-    if (is_over || !wait || millis() >= deadline) {
-      await context.output.record(data, () => shownJob(data, context.paint))
-      if (!wait) return undefined
-      if (!is_over) return exits.try_later
-      return data.status === "completed" ? exits.done : exits.failed
-    }
-    await pause(LOOK_MILLISECONDS)
-  }
+const isOver = ({ completed_at }: Job) => completed_at !== null
+
+/** Until the job ends: exit 1 when it failed or was cancelled, 75 at the time limit. */
+async function waited(context: Context, job_id: string): Promise<number> {
+  const { output, paint, timeout: limit = WAITING.limit } = context
+  const look = async () =>
+    (await context.call("GET /v1/jobs/{job_id}", { params: { job_id } })).data
+  const job = await lookUntil(look, isOver, { ...WAITING, limit })
+  await output.record(job, () => recordText(job, paint, jobValues(job)))
+  if (!isOver(job)) return exits.try_later
+  return job.status === "completed" ? exits.done : exits.failed
 }
 
-export function shownJob({ progress, ...job }: Job, paint: Paint): string {
-  const { done, total, failed } = progress
-  const count = `${done} of ${total || "?"}${failed > 0 ? `, ${failed} failed` : ""}`
-  return fields(
-    [
-      ["id", job.id],
-      ["type", job.type],
-      ["status", job.status],
-      ["done", count],
-      ["result", job.result === null ? null : JSON.stringify(job.result)],
-      ["error", job.error && `${job.error.code}: ${job.error.message}`],
-      ["created", job.created_at],
-      ["ended", job.completed_at],
+const jobValues = ({ progress: { done, total, failed }, error }: Job) => ({
+  progress: `${done} of ${total || "?"}${failed > 0 ? `, ${failed} failed` : ""}`,
+  error: error && `${error.code}: ${error.message}`,
+})
+
+/** Work that goes on after its request was answered. */
+export const jobRows = [
+  row("get <id>", "GET /v1/jobs/{job_id}", {
+    about: "show the progress of a job",
+    example: ["", "--wait --timeout 5m"],
+    options: [
+      ["--wait", "wait until it ends; exit 1 if it failed, 75 at --timeout (default: 60s)"],
     ],
-    paint,
-  )
-}
+    print: (context, { data }, { wait }) => (wait ? waited(context, data.id) : undefined),
+    values: jobValues,
+  }),
+  row("cancel <id>", "POST /v1/jobs/{job_id}/cancel", {
+    about: "cancel the rest of a job; finished work stays",
+    example: "--yes",
+    confirm: asks((id) => `The rest of job ${id} will not be done. Finished work stays.`, "cancel"),
+    values: jobValues,
+  }),
+]
 
 type DescribedOperation = { summary: string; "x-callers": string[]; "x-required-scope": string }
 type Reference = { paths?: Record<string, Record<string, DescribedOperation>> }
@@ -102,3 +83,8 @@ const routes: Action<object> = async (context) => {
   )
   await context.output.list(rows, columns)
 }
+
+export const routesRow = own("routes", routes, {
+  about: "list the routes of the API with their callers and scopes",
+  example: ["", "--json=method,path,scope"],
+})

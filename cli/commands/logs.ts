@@ -1,12 +1,10 @@
-import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { exits, Failure } from "../lib/errors"
 import { given } from "../lib/input"
 import { limitOf, listUpTo } from "../lib/paging"
-import { groupOf, row } from "../lib/resource"
-import { examples, run } from "../lib/run"
+import { own, row } from "../lib/resource"
 import { ago, type Columns, wide } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { clockTime, millis, pause } from "../lib/time"
@@ -23,35 +21,6 @@ const columns: Columns<Entry> = {
   TIME: { cell: ({ duration_ms }) => `${duration_ms} ms`, spare: 2 },
   REQUEST: "request_id",
   AGE: { cell: ago(({ created_at }) => created_at), spare: 1 },
-}
-
-export const logRows = [
-  row("list", "GET /v1/request-log", {
-    about: "list requests with their answers, newest first",
-    example: ["--path /v1/emails", "--status 5xx --json"],
-    flags: {
-      status: "show only this status code or class: 404, 4xx",
-      path: "show only this path and the paths below it",
-      request_id: "show only the request with this id",
-      key_id: "show only requests with this API key",
-    },
-    aliases: { key_id: "key" },
-    columns,
-  }),
-]
-
-/** Requests at the API, as they arrive. */
-export function define(program: Command): void {
-  groupOf(program, "logs")
-    .command("tail")
-    .description("follow requests as they arrive, until Ctrl-C")
-    .option("--status <status>", "show only this status code or class: 404, 4xx")
-    .option("--path <path>", "show only this path and the paths below it")
-    .option("--request-id <id>", "show only the request with this id")
-    .option("--key <id>", "show only requests with this API key")
-    .option("--limit <number>", "end after this number of requests")
-    .addHelpText("after", examples("logs tail", "logs tail --status 5xx --json"))
-    .action(run(tail))
 }
 
 const LOG = "GET /v1/request-log"
@@ -167,3 +136,31 @@ function painted(text: string, status: number, paint: Paint): string {
   if (status >= 500) return paint.red(text)
   return status >= 400 ? paint.yellow(text) : paint.green(text)
 }
+
+const FILTERS = {
+  status: "show only this status code or class: 404, 4xx",
+  path: "show only this path and the paths below it",
+  request_id: "show only the request with this id",
+  key_id: "show only requests with this API key",
+}
+
+/** Requests at the API, as they arrive. */
+export const logRows = [
+  row("list", LOG, {
+    about: "list requests with their answers, newest first",
+    example: ["--path /v1/emails", "--status 5xx --json"],
+    flags: FILTERS,
+    columns,
+  }),
+  own("tail", tail, {
+    about: "follow requests as they arrive, until Ctrl-C",
+    example: ["", "--status 5xx --json"],
+    options: [
+      ["--status <status>", FILTERS.status],
+      ["--path <path>", FILTERS.path],
+      ["--request-id <id>", FILTERS.request_id],
+      ["--key <id>", FILTERS.key_id],
+      ["--limit <number>", "end after this number of requests"],
+    ],
+  }),
+]

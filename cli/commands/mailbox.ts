@@ -1,33 +1,154 @@
-import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
-import { mailCheckText } from "../lib/checks-text"
-import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import {
-  awaitMail,
-  MAIL_WAIT_MILLISECONDS,
   type MailFilters,
+  mailCheckText,
   mailColumns,
-  mailQuery,
   mailText,
+  type OpenMailbox,
 } from "../lib/email-text"
-import { exits, usage } from "../lib/errors"
+import { exits, Failure, usage } from "../lib/errors"
+import { flag, type OptionWords, type PlainOptions } from "../lib/field-flags"
 import { DATA_DIR, FIRST_EMAIL, LIMIT, optionWords, SINCE } from "../lib/flags"
 import { given, wholeNumber } from "../lib/input"
-import { fileColumns, printRaw, saveAttachment } from "../lib/mail-files"
+import { listed, saved } from "../lib/mail-files"
 import { limitOf, listUpTo } from "../lib/paging"
 import { confirm } from "../lib/prompts"
-import { asks, groupOf, ID, row } from "../lib/resource"
-import { examples, lazily, run } from "../lib/run"
-import { fields } from "../lib/table"
+import { asks, own, row } from "../lib/resource"
+import { lookUntil, moment } from "../lib/time"
 
-/** The embedded mailbox: the commands that are plain. */
+const projectMail = (context: Context, { to }: MailFilters, timeout?: number): OpenMailbox => {
+  const client = context.client(timeout)
+  const why = context.output.again(`belfry emails list${optionWords({ to })}`)
+  return {
+    list: async (query, limit) =>
+      (await listUpTo(client, "GET /v1/mailbox", limit, { query: { ...query } })).rows,
+    get: async (mail_id) =>
+      (await client.call("GET /v1/mailbox/{mail_id}", { params: { mail_id } })).data,
+    columns: mailColumns,
+    hint: `\`${context.output.again("belfry mailbox list")}\` lists the mailbox, \`${why}\` shows what happened to the mail`,
+  }
+}
+
+async function mailOf(context: Context, options: MailFilters, timeout?: number) {
+  if (!options.system) return projectMail(context, options, timeout)
+  return (await import("../local/system-mailbox")).systemMail(context, options)
+}
+
+const queryOf = ({ to, from, search, since, unread }: MailFilters) =>
+  given({ to, from, search, unread, since: since && moment(since, "--since") })
+
+const list: Action<MailFilters> = async (context, options) => {
+  const source = await mailOf(context, options)
+  const mails = await source.list(queryOf(options), limitOf(options.limit))
+  await context.output.list(mails, source.columns)
+  const next = mails[0] ? `belfry mailbox get ${mails[0].id}` : FIRST_EMAIL
+  if (!options.system) await context.output.next(next)
+}
+
+const get: Action<MailFilters> = async (context, options, id = "") =>
+  show(context, await mailOf(context, options), id)
+
+async function show({ output, paint }: Context, source: OpenMailbox, id: string) {
+  const mail = await source.get(id)
+  await output.record(mail, () => mailText(mail, paint))
+  return exits.done
+}
+
+const WAITING = { limit: 30_000, every: 200 }
+const SEARCHED = 100
+
+/** Prints the newest mail that fits, as soon as there is one. Exit 1 when the time is over first. */
+const wait: Action<MailFilters> = async (context, options) => {
+  const limit = context.timeout ?? WAITING.limit
+  const source = await mailOf(context, options, Math.max(limit, 5000))
+  const query = queryOf(options)
+  const wanted = options.subject?.toLowerCase() ?? ""
+  const newest = async () =>
+    (await source.list(query, SEARCHED)).find(({ subject }) =>
+      (subject ?? "").toLowerCase().includes(wanted),
+    )
+  const found = await lookUntil(newest, (mail) => mail !== undefined, { ...WAITING, limit })
+  if (found) return await show(context, source, found.id)
+  const { to, from, subject } = options
+  const where = [`to ${to}`, from && `from ${from}`, subject && `with "${subject}" in its subject`]
+  const message = `No mail ${where.filter(Boolean).join(" ")} came within ${limit / 1000} s.`
+  const details = { to, limit_ms: limit }
+  throw new Failure(exits.failed, "timeout", message, { details, hint: source.hint })
+}
+
+const SYSTEM: readonly OptionWords[] = [
+  ["--system", "read the instance's own mail (invitations, resets) on its machine"],
+  [DATA_DIR[0], `with --system: ${DATA_DIR[1]}`],
+]
+
+/** A share of the recipients, from 0 to 1. */
+const share = (flags: string, what: string) =>
+  flag([`${flags} <share>`, `share of the recipients whose mail ${what}`], (text, option) => {
+    const value = Number(text)
+    if (text.trim() !== "" && value >= 0 && value <= 1) return value
+    throw usage(`${option}: "${text}" is no share`, "give a number from 0 to 1, such as 0.1")
+  })
+
+const hasShare = (options: PlainOptions) =>
+  ["bounce", "defer", "refuse", "delay"].some((name) => options[name] !== undefined)
+
+const percent = (value: number) => `${Math.round(value * 1000) / 10} %`
+
+const chaosValues = ({ bounce_rate, defer_rate, refuse_rate, delay_ms }: Chaos) => ({
+  bounce_rate: percent(bounce_rate),
+  defer_rate: percent(defer_rate),
+  refuse_rate: percent(refuse_rate),
+  delay_ms: `${delay_ms} ms`,
+})
+
+type Chaos = Components["MailboxChaos"]
+
+/** The embedded mailbox: what arrived there instead of in the world. */
 export const mailboxRows = [
+  own("list", list, {
+    about: "list the mail, newest first",
+    example: "--to ann@mailbox.test --since 1h",
+    options: [
+      ...SYSTEM,
+      ["--to <address>", "show only mail to this address"],
+      ["--from <address>", "show only mail from this address"],
+      ["--search <text>", "show only mail that contains this text"],
+      ["--unread", "show only mail that nobody read"],
+      ...[SINCE, LIMIT],
+    ],
+  }),
+  own("get <id>", get, {
+    about: "show one mail with headers, text and HTML",
+    options: SYSTEM,
+  }),
+  own("wait", wait, {
+    about: "wait for a mail and print it; exit 1 at --timeout (default: 30s)",
+    example: "--to ann@mailbox.test --subject Receipt --timeout 10s --json=id,text",
+    options: [
+      ...SYSTEM,
+      ["--to <address>", "recipient of the mail", "required"],
+      ["--from <address>", "sender of the mail"],
+      ["--subject <text>", "text in the subject"],
+      SINCE,
+    ],
+  }),
+  row("raw <id>", "GET /v1/mailbox/{mail_id}/raw", {
+    about: "print a mail as it came in (RFC 5322)",
+    example: "> mail.eml",
+  }),
+  row("attachments <id> [attachment]", "GET /v1/mailbox/{mail_id}", {
+    about: "list the attachments of a mail, or write one to a file or into a pipe",
+    example: "",
+    ...listed("mailbox"),
+    instead: (_, { length }) =>
+      length > 1 && row("", "GET /v1/mailbox/{mail_id}/attachments/{attachment_id}", saved),
+  }),
   row("read <id>", "PATCH /v1/mailbox/{mail_id}", {
     about: "mark a mail as read, or with --unread as unread again",
     flags: { read: false },
-    options: (command) => command.option("--unread", "mark it as unread"),
-    body: ({ unread }) => ({ read: unread !== true }),
+    options: [["--unread", "mark it as unread"]],
+    input: ({ unread }) => ({ read: unread !== true }),
     done: ({ id, read }) => `marked ${id} as ${read ? "read" : "unread"}`,
   }),
   row("rm <id>", "DELETE /v1/mailbox/{mail_id}", {
@@ -39,9 +160,7 @@ export const mailboxRows = [
   row("check <id>", "POST /v1/mailbox/{mail_id}/check", {
     about: "check a mail: programs that lack what it uses, content, size; exit 1 for a dead link",
     example: ["--links", ""],
-    flags: { links: false },
-    options: (command) => command.option("--links", "ask the servers of the links, too"),
-    body: ({ links }) => ({ links: links === true }),
+    flags: { links: flag(["--links", "ask the servers of the links, too"]) },
     shown: mailCheckText,
     exit: ({ links }) => (links?.some(({ ok }) => ok === false) ? exits.failed : exits.done),
   }),
@@ -59,197 +178,33 @@ export const mailboxRows = [
     about: "delete the project's mail from the mailbox, or only that to one recipient",
     example: ["--yes", "--to ann@mailbox.test --yes"],
     flags: { to: "delete only mail to this address" },
-    confirm: async (context, _, __, { to }) => {
+    confirm: (context, _, __, { to }) => {
       const which = to ? `all mail to ${to}` : "all mail of the project"
-      await confirm(context, `This deletes ${which} from the mailbox.`, "clear")
-      return undefined
+      return confirm(context, `This deletes ${which} from the mailbox.`, "clear")
     },
     done: ({ deleted }) => `deleted ${deleted} ${deleted === 1 ? "mail" : "mails"}`,
   }),
+  row("chaos", "PUT /v1/mailbox/chaos", {
+    about: "make a share of the project's mail go wrong; without flags, show the shares",
+    example: ["--bounce 0.1 --defer 0.2 --delay 500", "--off"],
+    flags: {
+      bounce_rate: share("--bounce", "bounces, from 0 to 1"),
+      defer_rate: share("--defer", "is deferred once"),
+      refuse_rate: share("--refuse", "is refused by policy"),
+      delay_ms: flag(
+        ["--delay <ms>", "milliseconds before each mail is answered, at most 60000"],
+        wholeNumber,
+      ),
+    },
+    options: [["--off", "end it: all mail is delivered again"]],
+    refuse: (options) =>
+      options.off && hasShare(options)
+        ? "--off ends the chaos: leave out the other flags"
+        : undefined,
+    instead: (options) =>
+      !options.off &&
+      !hasShare(options) &&
+      row("", "GET /v1/mailbox/chaos", { values: chaosValues }),
+    values: chaosValues,
+  }),
 ]
-
-/** The embedded mailbox: what arrived there instead of in the world. */
-export function define(program: Command): void {
-  const mailbox = groupOf(program, "mailbox")
-  defineReading(mailbox)
-  defineFiles(mailbox)
-  defineChaos(mailbox)
-}
-
-/** The project's mail, or with --system that of the instance, which only this machine may read. */
-const either = (name: "list" | "get" | "wait") =>
-  lazily(async (): Promise<Action<MailFilters & { system?: boolean }>> => {
-    const ours = { list, get, wait }
-    return async (context, options, ...words) => {
-      if (!options.system) return ours[name](context, options, ...words)
-      const system = await import("../local/system-mailbox")
-      return system[name](context, options, ...words)
-    }
-  })
-
-const withSystem = (command: Command): Command =>
-  command
-    .option("--system", "read the instance's own mail (invitations, resets) on its machine")
-    .option(DATA_DIR[0], `with --system: ${DATA_DIR[1]}`)
-
-function defineReading(mailbox: Command) {
-  withSystem(mailbox.command("list"))
-    .description("list the mail, newest first")
-    .option("--to <address>", "show only mail to this address")
-    .option("--from <address>", "show only mail from this address")
-    .option("--search <text>", "show only mail that contains this text")
-    .option("--unread", "show only mail that nobody read")
-    .option(...SINCE)
-    .option(...LIMIT)
-    .addHelpText("after", examples("mailbox list --to ann@mailbox.test --since 1h"))
-    .action(either("list"))
-
-  withSystem(mailbox.command("get <id>"))
-    .description("show one mail with headers, text and HTML")
-    .addHelpText("after", examples("mailbox get 0199a1c2-0000-7000-8000-000000000001"))
-    .action(either("get"))
-
-  withSystem(mailbox.command("wait"))
-    .description("wait for a mail and print it; exit 1 at --timeout (default: 30s)")
-    .requiredOption("--to <address>", "recipient of the mail")
-    .option("--from <address>", "sender of the mail")
-    .option("--subject <text>", "text in the subject")
-    .option(...SINCE)
-    .addHelpText(
-      "after",
-      examples("mailbox wait --to ann@mailbox.test --subject Receipt --timeout 10s --json=id,text"),
-    )
-    .action(either("wait"))
-}
-
-function defineFiles(mailbox: Command) {
-  mailbox
-    .command("raw <id>")
-    .description("print a mail as it came in (RFC 5322)")
-    .addHelpText("after", examples(`mailbox raw ${ID} > mail.eml`))
-    .action(run(raw))
-
-  mailbox
-    .command("attachments <id> [attachment]")
-    .description("list the attachments of a mail, or write one to a file or into a pipe")
-    .option("--save-as <file>", "file to write the attachment to; `-` is stdout")
-    .addHelpText(
-      "after",
-      examples(`mailbox attachments ${ID}`, `mailbox attachments ${ID} 0 --save-as receipt.pdf`),
-    )
-    .action(run(attachments))
-}
-
-const raw: Action<object> = async (context, _, mail_id = "") => {
-  const bytes = await context.call("GET /v1/mailbox/{mail_id}/raw", { params: { mail_id } })
-  await printRaw(context, bytes)
-}
-
-const attachments: Action<{ saveAs?: string }> = async (
-  context,
-  { saveAs: path },
-  mail_id = "",
-  attachment_id,
-) => {
-  if (attachment_id === undefined) {
-    if (path !== undefined) throw usage("name the attachment to save", "give its number")
-    const { data } = await context.call("GET /v1/mailbox/{mail_id}", { params: { mail_id } })
-    await context.output.list(data.attachments, fileColumns)
-    const next = `belfry mailbox attachments ${mail_id} 0 --save-as file`
-    if (data.attachments.length > 0) await context.output.next(next)
-    return
-  }
-  const name = "GET /v1/mailbox/{mail_id}/attachments/{attachment_id}"
-  const params = { mail_id, attachment_id }
-  const ask = () => context.client().send(name, { params })
-  await saveAttachment(context, { id: attachment_id, path }, ask)
-}
-
-const list: Action<MailFilters> = async (context, options) => {
-  const input = { query: mailQuery(options) }
-  const limit = limitOf(options.limit)
-  const { rows } = await listUpTo(context.client(), "GET /v1/mailbox", limit, input)
-  await context.output.list(rows, mailColumns)
-  await context.output.next(rows[0] ? `belfry mailbox get ${rows[0].id}` : FIRST_EMAIL)
-}
-
-const get: Action<object> = (context, _, id = "") => show(context, context.client(), id)
-
-async function show(context: Context, client: Client, mail_id: string): Promise<undefined> {
-  const { data } = await client.call("GET /v1/mailbox/{mail_id}", { params: { mail_id } })
-  await context.output.record(data, () => mailText(data, context.paint))
-}
-
-/** Prints the newest mail that fits, as soon as there is one. Exit 1 when the time is over first. */
-const wait: Action<MailFilters> = async (context, options) => {
-  const { again } = context.output
-  const limit = context.timeout ?? MAIL_WAIT_MILLISECONDS
-  const client = context.client(Math.max(limit, 5000))
-  const query = { ...mailQuery(options), per_page: 100 }
-  const there = again("belfry mailbox list")
-  const why = again(`belfry emails list${optionWords({ to: options.to })}`)
-  const hint = `\`${there}\` lists the mailbox, \`${why}\` shows what happened to the mail`
-  const look = async () => (await client.call("GET /v1/mailbox", { query })).data
-  return await show(context, client, await awaitMail(look, options, limit, hint))
-}
-
-interface ChaosOptions {
-  bounce?: string
-  defer?: string
-  refuse?: string
-  delay?: string
-  off?: true
-}
-
-/** Makes mail go wrong in the embedded mailbox, or shows what goes wrong there. */
-function defineChaos(mailbox: Command): void {
-  mailbox
-    .command("chaos")
-    .description("make a share of the project's mail go wrong; without flags, show the shares")
-    .option("--bounce <share>", "share of the recipients whose mail bounces, from 0 to 1")
-    .option("--defer <share>", "share of the recipients whose mail is deferred once")
-    .option("--refuse <share>", "share of the recipients whose mail is refused by policy")
-    .option("--delay <ms>", "milliseconds before each mail is answered, at most 60000")
-    .option("--off", "end it: all mail is delivered again")
-    .addHelpText(
-      "after",
-      examples("mailbox chaos --bounce 0.1 --defer 0.2 --delay 500", "mailbox chaos --off"),
-    )
-    .action(run(chaos))
-}
-
-/** Flags that are absent are 0, as in the route. */
-const chaos: Action<ChaosOptions> = async (context, { off, ...flags }) => {
-  const wanted = given({
-    bounce_rate: shareOf(flags.bounce, "--bounce"),
-    defer_rate: shareOf(flags.defer, "--defer"),
-    refuse_rate: shareOf(flags.refuse, "--refuse"),
-    delay_ms: flags.delay === undefined ? undefined : wholeNumber(flags.delay, "--delay"),
-  })
-  const is_change = Object.keys(wanted).length > 0
-  if (off && is_change) throw usage("--off ends the chaos", "leave out the other flags")
-  const { data } =
-    off || is_change
-      ? await context.call("PUT /v1/mailbox/chaos", { body: wanted })
-      : await context.call("GET /v1/mailbox/chaos")
-  await context.output.record(data, () => fields(linesOf(data), context.paint))
-}
-
-const linesOf = ({ bounce_rate, defer_rate, refuse_rate, delay_ms }: Components["MailboxChaos"]) =>
-  Object.entries({
-    bounces: percent(bounce_rate),
-    deferred: percent(defer_rate),
-    refused: percent(refuse_rate),
-    delay: `${delay_ms} ms`,
-  })
-
-const percent = (share: number) => `${Math.round(share * 1000) / 10} %`
-
-function shareOf(text: string | undefined, option: string): number | undefined {
-  if (text === undefined) return undefined
-  const value = Number(text)
-  if (text.trim() === "" || !(value >= 0 && value <= 1)) {
-    throw usage(`${option}: "${text}" is no share`, "give a number from 0 to 1, such as 0.1")
-  }
-  return value
-}

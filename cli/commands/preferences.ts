@@ -1,34 +1,30 @@
-import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
 import { usage } from "../lib/errors"
+import type { OptionWords, PlainOptions } from "../lib/field-flags"
 import { CHANNELS } from "../lib/flags"
-import { onOff } from "../lib/input"
-import { type PlainFlags, type PlainOptions, row } from "../lib/resource"
-import { several } from "../lib/run"
+import { isObject, onOff, placed } from "../lib/input"
+import { row } from "../lib/resource"
 import { fields } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 
 type Preferences = Components["Preferences"]
 type Reachability = Components["Reachability"]
 
-/** The body is made from the words behind the subscriber. */
-const NO_FLAGS: PlainFlags = Object.fromEntries(
-  [...CHANNELS, "topics", "workflows", "quiet_hours"].map((name) => [name, false]),
-)
-
 const FORMS =
   "Choices: <channel>.enabled, <channel>.categories.<slug>, topics.<key>.<channel>, workflows.<key> = on, off or none; quiet_hours.enabled, .start, .end, .timezone, .channels; quiet_hours=none."
 
-/**
- * The body that choices such as `email.categories.news=off` mean. Topic keys may have dots: a channel ends
- * them.
- */
+/** The body that choices such as `email.categories.news=off` mean. Topic keys may have dots: a channel ends them. */
 export function readChoices(words: readonly string[]): object {
-  const body: Record<string, unknown> = {}
+  let body: Record<string, unknown> = {}
   for (const word of words) {
     const [name = "", ...rest] = word.split("=")
     if (rest.length === 0) throw usage(`"${word}" is not <choice>=<value>. ${FORMS}`)
-    place(body, pathOf(name), chosenValue(name, rest.join("=")))
+    const path = pathOf(name)
+    if (path.includes("") || path.includes("__proto__"))
+      throw usage(`"${path.join(".")}" is no choice. ${FORMS}`)
+    const group = body[path[0] ?? ""] ?? {}
+    if (path.length > 1 && !isObject(group)) throw usage(`"${path.join(".")}" is given in two ways`)
+    body = placed(body, path, chosenValue(name, rest.join("=")))
   }
   return body
 }
@@ -39,21 +35,6 @@ function pathOf(name: string): string[] {
   const [group = "", ...rest] = parts
   if (group === "topics") return [group, rest.slice(0, -1).join("."), rest.at(-1) ?? ""]
   return parts
-}
-
-function place(body: Record<string, unknown>, path: string[], value: unknown) {
-  const last = path.at(-1) ?? ""
-  if (path.includes("") || path.includes("__proto__"))
-    throw usage(`"${path.join(".")}" is no choice. ${FORMS}`)
-  let group = body
-  for (const name of path.slice(0, -1)) {
-    const known = Object.hasOwn(group, name) ? group[name] : undefined
-    const inner = (known ?? {}) as Record<string, unknown>
-    if (typeof inner !== "object") throw usage(`"${path.join(".")}" is given in two ways`)
-    group[name] = inner
-    group = inner
-  }
-  group[last] = value
 }
 
 function chosenValue(name: string, text: string): unknown {
@@ -103,28 +84,26 @@ export function reachabilityText(found: Reachability, paint: Paint): string {
 /** What commands that change preferences have in common. */
 const changing = {
   note: FORMS,
-  flags: NO_FLAGS,
-  options: (command: Command) =>
-    command.option(
+  options: [
+    [
       "--choose <choice>",
       "a choice, such as email.categories.newsletter=off; may be repeated",
-      several,
-    ),
+      "several",
+    ],
+  ] satisfies OptionWords[],
   refuse: ({ choose }: PlainOptions) =>
     choose === undefined ? `nothing is chosen: give at least one --choose. ${FORMS}` : undefined,
-  body: ({ choose = [] }: PlainOptions) => readChoices([choose].flat().map(String)),
+  input: ({ choose = [] }: PlainOptions) => readChoices([choose].flat().map(String)),
   shown: shownPreferences,
 }
 
 export const preferenceRows = [
   row("get <subscriber>", "GET /v1/subscribers/{subscriber_id}/preferences", {
     about: "show what a subscriber chose, by its id or external id",
-    word: "user-42",
     shown: shownPreferences,
   }),
   row("set <subscriber>", "POST /v1/subscribers/{subscriber_id}/preferences", {
     about: "change choices of a subscriber; the others stay",
-    word: "user-42",
     example: [
       "--choose email.categories.newsletter=off",
       "--choose quiet_hours.start=22:00 --choose sms.enabled=none",
@@ -133,7 +112,6 @@ export const preferenceRows = [
   }),
   row("replace <subscriber>", "PUT /v1/subscribers/{subscriber_id}/preferences", {
     about: "replace everything that a subscriber chose",
-    word: "user-42",
     example: "--choose email.enabled=off",
     ...changing,
   }),
@@ -153,7 +131,6 @@ export const reachabilityRow = row(
   "GET /v1/subscribers/{subscriber_id}/reachability",
   {
     about: "show by which channels a subscriber would get a message now, and why not",
-    word: "user-42",
     example: "--category newsletter",
     shown: reachabilityText,
   },

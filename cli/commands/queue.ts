@@ -1,13 +1,11 @@
-import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
 import { fieldsOf } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { exits, Failure, usage } from "../lib/errors"
+import type { OptionWords } from "../lib/field-flags"
 import { DATA_DIR, SET } from "../lib/flags"
 import { HELD_QUEUE } from "../lib/message-status"
-import { listUpTo } from "../lib/paging"
-import { groupOf, row } from "../lib/resource"
-import { examples, run, several } from "../lib/run"
+import { own, row } from "../lib/resource"
 import { ago, type Columns, count, table, wide } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import { span } from "../lib/time"
@@ -15,8 +13,6 @@ import type { HeldOptions } from "../local/held"
 
 type OpenWork = Components["OpenWork"]
 type Queue = Components["Queue"]
-
-const MOST_QUEUES = 1000
 
 const stateColumns: Columns<OpenWork["by_state"][number]> = {
   QUEUE: "queue",
@@ -40,13 +36,6 @@ const domainColumns: Columns<OpenWork["by_domain"][number]> = {
   REASON: wide(({ reason }) => reason),
 }
 
-export const queueRows = [
-  row("list", "GET /v1/queue", {
-    about: "list the project's open work by queue, state, reason and domain",
-    shown: openWorkText,
-  }),
-]
-
 /** What waits, why, and until when: first by state and reason, then by domain. */
 export function openWorkText(
   { by_state = [], by_domain = [] }: Partial<OpenWork>,
@@ -58,75 +47,6 @@ export function openWorkText(
   if (by_domain.length > 0) parts.push(table(by_domain, domainColumns, width, paint))
   return parts.join("\n\n")
 }
-
-/** Work that waits: of the project, and of the whole instance for its operator. */
-export function define(program: Command): void {
-  const queue = groupOf(program, "queue")
-  queue
-    .command("domains")
-    .description("list the project's waiting mail by recipient domain")
-    .addHelpText(
-      "after",
-      examples("queue domains", "queue domains --json=domain,paused_until,reason"),
-    )
-    .action(run(domains))
-
-  queue
-    .command("instance")
-    .description("list all queues of the instance and their pauses (operators)")
-    .addHelpText("after", examples("queue instance"))
-    .action(run(instance))
-
-  queue
-    .command("pause [queue]")
-    .description("pause a queue, or the mail to one domain (operators)")
-    .option("--domain <domain>", "pause only the mail to this domain")
-    .addHelpText("after", examples("queue pause email", "queue pause --domain example.com"))
-    .action(run<QueueChoice>((context, which, name) => change(context, "pause", which, name)))
-
-  whereOf(
-    queue
-      .command("resume [queue]")
-      .description("resume a paused queue or domain, or work held after a restore (operators)")
-      .option("--domain <domain>", "resume the mail to this domain"),
-  )
-    .addHelpText(
-      "after",
-      examples(
-        "queue resume --domain example.com",
-        "queue resume held_after_restore --where kind=email,older_than=2h --dry-run",
-        "queue resume held_after_restore --data-dir restored",
-      ),
-    )
-    .action(
-      run<QueueChoice & HeldOptions>((context, which, name) =>
-        isHere(context, which)
-          ? changeHere(context, "resume", which, name)
-          : change(context, "resume", which, name),
-      ),
-    )
-
-  whereOf(
-    queue
-      .command("purge <queue>")
-      .description("drop work that is held after a restore, on the server's own machine"),
-  )
-    .addHelpText(
-      "after",
-      examples(
-        "queue purge held_after_restore --where kind=webhook --dry-run",
-        "queue purge held_after_restore --where domain=example.com --yes",
-      ),
-    )
-    .action(run<HeldOptions>((context, which, name) => changeHere(context, "purge", which, name)))
-}
-
-/** Options of commands that change the held work on the server's own machine. */
-const whereOf = (command: Command): Command =>
-  command
-    .option("--where <part>", "only this part: kind=,project=,older_than=,domain= (local)")
-    .option(...DATA_DIR)
-    .option(...SET, several)
 
 /** Whether a server of this machine is named, by its data or by a part of its work. */
 const isHere = ({ flags }: Context, { where, dataDir, set }: HeldOptions): boolean =>
@@ -159,12 +79,6 @@ async function changeHere(
   return changeHeld(context, options, action)
 }
 
-/** The project's open mail by the recipients' domain: which waits, until when, and why. */
-const domains: Action<object> = async (context) => {
-  const { data } = await context.call("GET /v1/queue")
-  await context.output.list(data.by_domain, domainColumns)
-}
-
 const queueColumns: Columns<Queue> = {
   QUEUE: wide(({ queue }) => queue),
   WAITING: "depth",
@@ -175,12 +89,6 @@ const queueColumns: Columns<Queue> = {
     cell: ({ paused }) => (paused ? "paused" : ""),
     paint: (text, _, paint) => paint.yellow(text),
   },
-}
-
-/** Every queue of the instance, and every domain that is paused. */
-const instance: Action<object> = async (context) => {
-  const { rows } = await listUpTo(context.client(), "GET /v1/admin/queues", MOST_QUEUES)
-  await context.output.list(rows, queueColumns)
 }
 
 interface QueueChoice {
@@ -216,3 +124,57 @@ function withLocalWay(error: unknown): unknown {
   const hint = `on the machine of the server: belfry queue resume ${HELD_QUEUE} --data-dir DIR`
   return new Failure(exit, code, message, { details, hint })
 }
+
+/** Options of commands that change the held work on the server's own machine. */
+const WHERE: readonly OptionWords[] = [
+  ["--where <part>", "only this part: kind=,project=,older_than=,domain= (local)"],
+  DATA_DIR,
+  [...SET, "several"],
+]
+
+const pause: Action<QueueChoice> = (context, which, name) => change(context, "pause", which, name)
+
+const resume: Action<QueueChoice & HeldOptions> = (context, which, name) =>
+  isHere(context, which)
+    ? changeHere(context, "resume", which, name)
+    : change(context, "resume", which, name)
+
+const purge: Action<HeldOptions> = (context, which, name) =>
+  changeHere(context, "purge", which, name)
+
+/** Work that waits: of the project, and of the whole instance for its operator. */
+export const queueRows = [
+  row("list", "GET /v1/queue", {
+    about: "list the project's open work by queue, state, reason and domain",
+    shown: openWorkText,
+  }),
+  row("domains", "GET /v1/queue", {
+    about: "list the project's waiting mail by recipient domain",
+    example: ["", "--json=domain,paused_until,reason"],
+    print: ({ output }, { data }) => output.list(data.by_domain, domainColumns),
+  }),
+  row("instance", "GET /v1/admin/queues", {
+    about: "list all queues of the instance and their pauses (operators)",
+    columns: queueColumns,
+  }),
+  own("pause [queue]", pause, {
+    about: "pause a queue, or the mail to one domain (operators)",
+    example: ["email", "--domain example.com"],
+    options: [["--domain <domain>", "pause only the mail to this domain"]],
+  }),
+  own("resume [queue]", resume, {
+    about: "resume a paused queue or domain, or work held after a restore (operators)",
+    example: [
+      "--domain example.com",
+      "held_after_restore --where kind=email,older_than=2h --dry-run",
+      "held_after_restore --data-dir restored",
+    ],
+    options: [["--domain <domain>", "resume the mail to this domain"], ...WHERE],
+  }),
+  own("purge <queue>", purge, {
+    about: "drop work that is held after a restore, on the server's own machine",
+    word: "held_after_restore",
+    example: ["--where kind=webhook --dry-run", "--where domain=example.com --yes"],
+    options: WHERE,
+  }),
+]

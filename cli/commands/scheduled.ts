@@ -1,9 +1,10 @@
 import type { Components } from "../../src/client/components"
 import type { Context } from "../lib/context"
 import { usage } from "../lib/errors"
+import { flag } from "../lib/field-flags"
 import { isHeld } from "../lib/message-status"
 import { asks, row } from "../lib/resource"
-import { type Columns, fields, idColumn, wide } from "../lib/table"
+import { type Columns, idColumn, wide } from "../lib/table"
 import { age, millis } from "../lib/time"
 
 const columns: Columns<Components["Scheduled"]> = {
@@ -26,7 +27,6 @@ export const scheduledRows = [
   }),
   row("get <id>", "GET /v1/scheduled/{scheduled_id}", {
     about: "show when a scheduled message is sent",
-    shown: (data, paint) => fields(Object.entries(data), paint),
     next: ({ id, channel }) => (channel === "email" ? `emails get ${id}` : undefined),
   }),
   row("cancel <id>", "DELETE /v1/scheduled/{scheduled_id}", {
@@ -37,7 +37,7 @@ export const scheduledRows = [
   }),
 ]
 
-export const SCHEDULE_NOTE =
+const SCHEDULE_NOTE =
   "A time is `in 10m`, `tomorrow 9:00`, `monday 8am`, or ISO 8601. Without an offset it is of this machine's zone."
 
 /** Gives a scheduled email another time. */
@@ -45,18 +45,23 @@ export const rescheduleRow = row("reschedule <id> <time>", "PATCH /v1/emails/{em
   about: "give a scheduled email another time; `now` sends it",
   note: SCHEDULE_NOTE,
   flags: { scheduled_at: false },
-  body: async (_, [, text = ""], context) => ({
+  input: async (_, [, text = ""], context) => ({
     scheduled_at: await readTime(text, "<time>", context),
   }),
   done: ({ id, scheduled_at }) => `${id} is scheduled for ${whenText(scheduled_at ?? "")}`,
 })
 
 /** Tells a person what a time means that the clocks skip, or show twice. */
-export async function readTime(text: string, option: string, { output, paint }: Context) {
+async function readTime(text: string, option: string, { output, paint }: Context) {
   const { at, note }: ScheduledTime = scheduledTime(text, option)
   if (note) await output.note(paint.yellow(note))
   return at
 }
+
+export const SCHEDULE_AT = flag(
+  ["--schedule-at <time>", "when to send: `in 10m`, `tomorrow 9:00` or ISO"],
+  readTime,
+)
 
 /** `2026-12-01T08:00:00.000Z (in 9 d)` */
 export const whenText = (at: string): string => `${at} (${age(at)})`

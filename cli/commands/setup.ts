@@ -1,6 +1,7 @@
 import type { Command } from "commander"
 import type { Action, Context } from "../lib/context"
 import { exits, Failure } from "../lib/errors"
+import type { PlainOptions } from "../lib/field-flags"
 import {
   ACCOUNT_NAME,
   NEW_PASSWORD_STDIN,
@@ -13,7 +14,7 @@ import {
 } from "../lib/flags"
 import { given } from "../lib/input"
 import { ask, askHidden, emailOf, password } from "../lib/prompts"
-import { groupOf, type PlainOptions, row } from "../lib/resource"
+import { groupOf, row } from "../lib/resource"
 import { addCommand, run } from "../lib/run"
 import { fields } from "../lib/table"
 import type { Paint } from "../lib/terminal"
@@ -36,8 +37,8 @@ export const passwordRows = [
     word: "belfry_reset_…",
     anonymous: true,
     flags: { new_password: false },
-    options: (command) => command.option(...NEW_PASSWORD_STDIN),
-    body: async (options, _, context) => ({ new_password: await newPassword(options, context) }),
+    options: [NEW_PASSWORD_STDIN],
+    input: async (options, _, context) => ({ new_password: await newPassword(options, context) }),
     done: () => "the password is changed; all sessions have ended",
     next: () => "login",
   }),

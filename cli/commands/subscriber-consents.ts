@@ -1,21 +1,16 @@
 import { createHash } from "node:crypto"
-import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
 import type { Action } from "../lib/context"
 import { exits, Failure, usage } from "../lib/errors"
-import { LIMIT } from "../lib/flags"
+import type { PlainOptions } from "../lib/field-flags"
 import { isWholeId } from "../lib/id-kinds"
-import { limitOf, listUpTo } from "../lib/paging"
+import { listUpTo } from "../lib/paging"
 import { confirm } from "../lib/prompts"
-import { groupOf, row } from "../lib/resource"
-import { examples, run } from "../lib/run"
+import { asks, own, row } from "../lib/resource"
 import { ago, type Columns, fields, wide } from "../lib/table"
 
 type Consent = Components["Consent"]
-
-const NAMED = "user-42"
-const CHANNEL = "email, push, sms or in_app"
 
 const unsubscribeColumns: Columns<Components["Unsubscribe"]> = {
   CHANNEL: "channel",
@@ -35,89 +30,12 @@ export const consentColumns: Columns<Consent> = {
 }
 
 const choice = {
-  channel: false,
   category: "kind of the mail, which its recipient can unsubscribe from",
   reason: "a note for people, which becomes the proof of the consent record",
 } as const
 
 const what = ({ channel, category }: Readonly<Record<string, unknown>>): string =>
   category ? `${category} by ${channel}` : String(channel)
-
-/** What subscribers ended and allowed, and what reaches through all data of one. */
-export const subscriberConsentRows = [
-  row("unsubscribes <subscriber>", "GET /v1/subscribers/{subscriber_id}/unsubscribes", {
-    about: "list what a subscriber unsubscribed from",
-    word: NAMED,
-    columns: unsubscribeColumns,
-  }),
-  row("unsubscribe <subscriber> <channel>", "POST /v1/subscribers/{subscriber_id}/unsubscribe", {
-    about: "end a channel, or one category of it, for a subscriber; exit 5 if it has ended",
-    word: NAMED,
-    example: ["--category newsletter", "--reason 'asked by telephone'"],
-    note: `A channel is ${CHANNEL}.`,
-    flags: choice,
-    body: (_, [, channel]) => ({ channel }),
-    done: (_, [name], sent) => `${name} gets no more ${what(sent)}`,
-  }),
-  row("resubscribe <subscriber> <channel>", "POST /v1/subscribers/{subscriber_id}/resubscribe", {
-    about: "allow a channel, or one category of it, again",
-    word: NAMED,
-    example: "--category newsletter",
-    note: "Suppressions that unsubscribing made go too. A bounced address stays suppressed.",
-    flags: choice,
-    body: (_, [, channel]) => ({ channel }),
-    done: ({ removed }, [name], sent) =>
-      removed > 0 ? `${name} gets ${what(sent)} again` : `${name} had not ended ${what(sent)}`,
-  }),
-  row("consent <subscriber> <channel>", "POST /v1/subscribers/{subscriber_id}/consents", {
-    about: "add a consent record; it does not change what is sent",
-    word: NAMED,
-    example: "--action granted --source import --proof 'form of 21 November'",
-    flags: {
-      ...{ channel: false, category: choice.category },
-      action: "granted or withdrawn",
-      source: "api, page, one_click, sms or import",
-      proof: "what shows that it was so",
-    },
-    body: (_, [, channel]) => ({ channel }),
-    done: ({ action, number }, [name]) => `record ${number} of ${name}: ${action}`,
-  }),
-  row("merge <subscriber> <from>", "POST /v1/subscribers/{subscriber_id}/merge", {
-    about: "merge another subscriber into this one; the other one is removed",
-    word: NAMED,
-    example: "--yes",
-    note: "Memberships, consents and messages move. The stricter preference stays.",
-    flags: { from_id: false },
-    confirm: async (context, [name = "", from = ""]) => {
-      const text = `This moves everything of ${from} to ${name}, and removes ${from}.`
-      await confirm(context, `${text} It cannot be undone.`, "merge")
-      return undefined
-    },
-    done: ({ external_id }, [, from]) => `${from} is now ${external_id}`,
-  }),
-  row("erase <subscriber>", "POST /v1/subscribers/{subscriber_id}/erase", {
-    about: "erase a subscriber with all messages, events and logs, and print the receipt",
-    word: NAMED,
-    example: "--yes",
-    note: "The id of a deleted subscriber erases what is still held under it.",
-    flags: { confirm: false },
-    confirm: async (context, [name = ""], client) => {
-      const named = await nameToErase(client, name)
-      const text = `This erases ${named} with all messages, events and logs.`
-      await confirm(context, `${text} It cannot be undone.`, named)
-      return { confirm: named }
-    },
-    brief: ({ receipt_id }) => receipt_id,
-    done: (_, [name]) => `erased ${name}`,
-    shown: ({ receipt_id, counts, remains }, paint) =>
-      [
-        fields([["receipt", receipt_id], ...Object.entries(counts)], paint),
-        "",
-        "What remains, and until when:",
-        ...remains.map((one) => `- ${one.what}. ${one.until}`),
-      ].join("\n"),
-  }),
-]
 
 /** The external id; the id itself where the subscriber was deleted, and the server may still hold something. */
 async function nameToErase(client: Client, name: string): Promise<string> {
@@ -131,43 +49,11 @@ async function nameToErase(client: Client, name: string): Promise<string> {
   }
 }
 
-export function define(program: Command): void {
-  const subscribers = groupOf(program, "subscribers")
-  subscribers
-    .command("consents <subscriber>")
-    .description("list the consent records of a subscriber, newest first")
-    .option("--verify", "check the chain of hashes; exit 1 if a record was changed or removed")
-    .option(...LIMIT)
-    .addHelpText(
-      "after",
-      examples(`subscribers consents ${NAMED}`, `subscribers consents ${NAMED} --verify`),
-    )
-    .action(run(consents))
-
-  subscribers
-    .command("export <subscriber>")
-    .description("write everything that is held about a subscriber to stdout, as one JSON document")
-    .addHelpText("after", examples(`subscribers export ${NAMED} > ${NAMED}.json`))
-    .action(run(exportOne))
-}
-
-interface ConsentOptions {
-  verify?: boolean
-  limit?: string
-}
-
 const CONSENTS = "GET /v1/subscribers/{subscriber_id}/consents"
 
-const consents: Action<ConsentOptions> = async (context, options, name = "") => {
-  if (options.verify) return verify(context, options, name)
-  const params = { subscriber_id: name }
-  const found = await listUpTo(context.client(), CONSENTS, limitOf(options.limit), { params })
-  await context.output.list(found.rows as Consent[], consentColumns)
-  return exits.done
-}
-
-const verify: Action<ConsentOptions> = async ({ client, output, paint }, { limit }, name = "") => {
+const verifyChain: Action<PlainOptions> = async (context, { limit }, name = "") => {
   if (limit !== undefined) throw usage("--verify checks the whole chain: leave out --limit")
+  const { client, output, paint } = context
   const api = client()
   const params = { subscriber_id: name }
   const { data: subscriber } = await api.call("GET /v1/subscribers/{subscriber_id}", { params })
@@ -209,3 +95,80 @@ const exportOne: Action<object> = async ({ output, client }, _, name = "") => {
   for await (const bytes of stream) await output.raw(bytes)
   await output.raw("\n")
 }
+
+/** What subscribers ended and allowed, and what reaches through all data of one. */
+export const subscriberConsentRows = [
+  row("unsubscribes <subscriber>", "GET /v1/subscribers/{subscriber_id}/unsubscribes", {
+    about: "list what a subscriber unsubscribed from",
+    columns: unsubscribeColumns,
+  }),
+  row("unsubscribe <subscriber> <channel>", "POST /v1/subscribers/{subscriber_id}/unsubscribe", {
+    about: "end a channel, or one category of it, for a subscriber; exit 5 if it has ended",
+    example: ["--category newsletter", "--reason 'asked by telephone'"],
+    note: "A channel is email, push, sms or in_app.",
+    flags: choice,
+    done: (_, [name], sent) => `${name} gets no more ${what(sent)}`,
+  }),
+  row("resubscribe <subscriber> <channel>", "POST /v1/subscribers/{subscriber_id}/resubscribe", {
+    about: "allow a channel, or one category of it, again",
+    example: "--category newsletter",
+    note: "Suppressions that unsubscribing made go too. A bounced address stays suppressed.",
+    flags: choice,
+    done: ({ removed }, [name], sent) =>
+      removed > 0 ? `${name} gets ${what(sent)} again` : `${name} had not ended ${what(sent)}`,
+  }),
+  row("consent <subscriber> <channel>", "POST /v1/subscribers/{subscriber_id}/consents", {
+    about: "add a consent record; it does not change what is sent",
+    example: "--action granted --source import --proof 'form of 21 November'",
+    flags: {
+      category: choice.category,
+      action: "granted or withdrawn",
+      source: "api, page, one_click, sms or import",
+      proof: "what shows that it was so",
+    },
+    done: ({ action, number }, [name]) => `record ${number} of ${name}: ${action}`,
+  }),
+  row("merge <subscriber> <from>", "POST /v1/subscribers/{subscriber_id}/merge", {
+    about: "merge another subscriber into this one; the other one is removed",
+    example: "--yes",
+    note: "Memberships, consents and messages move. The stricter preference stays.",
+    confirm: asks(
+      (name, from) =>
+        `This moves everything of ${from} to ${name}, and removes ${from}. It cannot be undone.`,
+      "merge",
+    ),
+    done: ({ external_id }, [, from]) => `${from} is now ${external_id}`,
+  }),
+  row("erase <subscriber>", "POST /v1/subscribers/{subscriber_id}/erase", {
+    about: "erase a subscriber with all messages, events and logs, and print the receipt",
+    example: "--yes",
+    note: "The id of a deleted subscriber erases what is still held under it.",
+    flags: { confirm: false },
+    confirm: async (context, [name = ""], client) => {
+      const named = await nameToErase(client, name)
+      const text = `This erases ${named} with all messages, events and logs.`
+      await confirm(context, `${text} It cannot be undone.`, named)
+      return { confirm: named }
+    },
+    brief: ({ receipt_id }) => receipt_id,
+    done: (_, [name]) => `erased ${name}`,
+    shown: ({ receipt_id, counts, remains }, paint) =>
+      [
+        fields([["receipt", receipt_id], ...Object.entries(counts)], paint),
+        "",
+        "What remains, and until when:",
+        ...remains.map((one) => `- ${one.what}. ${one.until}`),
+      ].join("\n"),
+  }),
+  row("consents <subscriber>", CONSENTS, {
+    about: "list the consent records of a subscriber, newest first",
+    example: ["", "--verify"],
+    options: [["--verify", "check the chain of hashes; exit 1 if a record was changed or removed"]],
+    instead: ({ verify }) => verify === true && verifyChain,
+    columns: consentColumns,
+  }),
+  own("export <subscriber>", exportOne, {
+    about: "write everything that is held about a subscriber to stdout, as one JSON document",
+    example: "> user-42.json",
+  }),
+]

@@ -1,14 +1,14 @@
-import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
+import { metadata } from "../lib/body-flags"
 import { type Client, requireParams } from "../lib/client"
 import type { Action } from "../lib/context"
 import { exits, wasThere } from "../lib/errors"
-import { METADATA } from "../lib/flags"
-import { pairs } from "../lib/input"
+import type { OptionWords } from "../lib/field-flags"
+import { IMPORT_OPTIONS } from "../lib/file-import"
 import { confirm } from "../lib/prompts"
-import { groupOf, type PlainOptions, type Resource, row } from "../lib/resource"
-import { examples, lazily, run, several } from "../lib/run"
-import { ago, type Columns, fields, wide } from "../lib/table"
+import { own, type Resource, row } from "../lib/resource"
+import { later } from "../lib/run"
+import { ago, type Columns, wide } from "../lib/table"
 import { reachabilityRow } from "./preferences"
 import { subscriberConsentRows } from "./subscriber-consents"
 
@@ -28,7 +28,7 @@ const columns: Columns<Subscriber> = {
 }
 
 const flags = {
-  external_id: false,
+  metadata,
   email: "email address",
   phone: "phone number, such as +4915112345678",
   name: "name of the person",
@@ -50,132 +50,13 @@ const changes = {
 
 const REALLY_NONE = "`subscribers import` takes a name or a tag that is really none."
 
-const metadataOption = (command: Command) => command.option(...METADATA, several)
-
-function metadataOf({ metadata }: PlainOptions): object {
-  return Array.isArray(metadata) ? { metadata: pairs(metadata, "--metadata") } : {}
-}
-
-/** Its id, or its external id. */
-const ONE = "subscriber"
-const NAMED = "user-42"
-
-const rows = [
-  row("list", "GET /v1/subscribers", {
-    about: "list subscribers, newest first",
-    example: ["--search ann", "--tag beta --status active --limit 100"],
-    flags: {
-      search: "first letters of words in the external id, the email or the name",
-      email: "show only subscribers with this email address",
-      phone: "show only subscribers with this phone number",
-      external_id: "show only the subscriber with this external id",
-      tag: "show only subscribers with this tag",
-      topic: "show only members of the topic with this key",
-    },
-    columns,
-  }),
-  row(`create <external>`, "POST /v1/subscribers", {
-    about: "add a subscriber; exit 5 where the external id exists",
-    word: NAMED,
-    example: "--email ann@acme.test --name Ann",
-    flags,
-    options: metadataOption,
-    body: (options, [external_id = ""]) => ({ external_id, ...metadataOf(options) }),
-    done: ({ external_id, id }) => `added ${external_id}   ${id}`,
-  }),
-  row("upsert <external>", "PUT /v1/subscribers/external/{external_id}", {
-    about: "add a subscriber, or change the one with this external id",
-    word: NAMED,
-    example: ["--email ann@acme.test --tag beta", "--metadata plan=pro --timezone Europe/Vienna"],
-    note: `Fields without a flag stay as they are. --metadata replaces all metadata.\n${REALLY_NONE}`,
-    flags: changes,
-    options: metadataOption,
-    body: metadataOf,
-    done: ({ external_id, id }) => `saved ${external_id}   ${id}`,
-  }),
-  row(`patch <${ONE}>`, "PATCH /v1/subscribers/{subscriber_id}", {
-    about: "change a subscriber, named by its id or its external id",
-    word: NAMED,
-    example: ["--status blocked", "--metadata plan=pro --new-external-id user-43"],
-    note: `--metadata is added to the metadata that is there.\n${REALLY_NONE}`,
-    flags: { ...changes, external_id: "new external id" },
-    aliases: { external_id: "new-external-id" },
-    options: metadataOption,
-    body: metadataOf,
-    done: ({ external_id }) => `changed ${external_id}`,
-  }),
-  reachabilityRow,
-  ...subscriberConsentRows,
+const EXTERNAL: OptionWords = [
+  "--external",
+  "the name is an external id, although it looks like an id of the server",
 ]
-
-export const subscriberResource: Resource = {
-  noun: "subscribers",
-  about: "manage the people that messages go to",
-  example: ["subscribers list --search ann", "subscribers upsert user-42 --email ann@acme.test"],
-  rows,
-}
-
-export function define(program: Command): void {
-  const subscribers = groupOf(program, "subscribers")
-  const external = [
-    "--external",
-    "the name is an external id, although it looks like an id of the server",
-  ] as const
-
-  subscribers
-    .command(`get <${ONE}>`)
-    .description("show a subscriber, named by its id or its external id")
-    .option(...external)
-    .addHelpText("after", examples(`subscribers get ${NAMED}`))
-    .action(run(get))
-
-  subscribers
-    .command(`rm <${ONE}...>`)
-    .description("remove subscribers with their preferences and memberships of topics")
-    .option(...external)
-    .addHelpText(
-      "after",
-      `\nMessages and consents stay. Use \`subscribers erase\` where the person asks to be forgotten. Later it needs\nthe id of the server, which \`subscribers get\` shows before, and the audit log afterwards.\n${examples(
-        `subscribers rm ${NAMED}`,
-        `subscribers rm ${NAMED} user-43 --yes`,
-      )}`,
-    )
-    .action(run(remove))
-
-  defineImport(subscribers)
-}
-
-function defineImport(subscribers: Command): void {
-  subscribers
-    .command("import <file>")
-    .description("add or change the subscribers of a CSV or NDJSON file, 1,000 in one request")
-    .option("--map <column=field>", "field that a column fills; may be repeated", several)
-    .option("--mode <mode>", "what happens with those that exist: skip or upsert (default: upsert)")
-    .option("--format <format>", "csv or ndjson (default: by the name of the file)")
-    .option("--errors <file>", "file for the lines that are refused (default: FILE.errors.csv)")
-    .option("--restart", "begin at the first line, though an earlier import was interrupted")
-    .addHelpText(
-      "after",
-      `\nThe first line of a CSV file names its columns. An import that was interrupted goes on with the\nsame command. The server takes 10 requests a minute of each project.\n${examples(
-        "subscribers import people.csv --map 'E-Mail=email' --map Plan=metadata.plan",
-        "subscribers import people.ndjson --dry-run",
-      )}`,
-    )
-    .action(lazily(async () => (await import("./subscribers-import")).importSubscribers))
-}
 
 interface NamingOptions {
   external?: boolean
-}
-
-const get: Action<NamingOptions> = async (context, { external }, name = "") => {
-  const client = context.client()
-  const { data } = external
-    ? await client.call("GET /v1/subscribers/external/{external_id}", {
-        params: { external_id: name },
-      })
-    : await client.call("GET /v1/subscribers/{subscriber_id}", { params: { subscriber_id: name } })
-  await context.output.record(data, () => fields(Object.entries(data), context.paint))
 }
 
 /** Exit 3 where one of them was not there. */
@@ -205,3 +86,79 @@ const removal = (client: Client, name: string, is_external: boolean) =>
         params: { external_id: name },
       })
     : client.call("DELETE /v1/subscribers/{subscriber_id}", { params: { subscriber_id: name } })
+
+const rows = [
+  row("list", "GET /v1/subscribers", {
+    about: "list subscribers, newest first",
+    example: ["--search ann", "--tag beta --status active --limit 100"],
+    flags: {
+      search: "first letters of words in the external id, the email or the name",
+      email: "show only subscribers with this email address",
+      phone: "show only subscribers with this phone number",
+      external_id: "show only the subscriber with this external id",
+      tag: "show only subscribers with this tag",
+      topic: "show only members of the topic with this key",
+    },
+    columns,
+  }),
+  row("create <external>", "POST /v1/subscribers", {
+    about: "add a subscriber; exit 5 where the external id exists",
+    word: "user-42",
+    example: "--email ann@acme.test --name Ann",
+    flags,
+    done: ({ external_id, id }) => `added ${external_id}   ${id}`,
+  }),
+  row("upsert <external>", "PUT /v1/subscribers/external/{external_id}", {
+    about: "add a subscriber, or change the one with this external id",
+    word: "user-42",
+    example: ["--email ann@acme.test --tag beta", "--metadata plan=pro --timezone Europe/Vienna"],
+    note: `Fields without a flag stay as they are. --metadata replaces all metadata.\n${REALLY_NONE}`,
+    flags: changes,
+    done: ({ external_id, id }) => `saved ${external_id}   ${id}`,
+  }),
+  row("patch <subscriber>", "PATCH /v1/subscribers/{subscriber_id}", {
+    about: "change a subscriber, named by its id or its external id",
+    example: ["--status blocked", "--metadata plan=pro --new-external-id user-43"],
+    note: `--metadata is added to the metadata that is there.\n${REALLY_NONE}`,
+    flags: { ...changes, external_id: "new external id" },
+    aliases: { external_id: "new-external-id" },
+    done: ({ external_id }) => `changed ${external_id}`,
+  }),
+  reachabilityRow,
+  ...subscriberConsentRows,
+  row("get <subscriber>", "GET /v1/subscribers/{subscriber_id}", {
+    about: "show a subscriber, named by its id or its external id",
+    options: [EXTERNAL],
+    instead: ({ external }) =>
+      external === true && row("", "GET /v1/subscribers/external/{external_id}"),
+  }),
+  own("rm <subscriber...>", remove, {
+    about: "remove subscribers with their preferences and memberships of topics",
+    example: ["", "user-43 --yes"],
+    note: "Messages and consents stay. Use `subscribers erase` where the person asks to be forgotten. Later it needs\nthe id of the server, which `subscribers get` shows before, and the audit log afterwards.",
+    options: [EXTERNAL],
+  }),
+  own(
+    "import <file>",
+    later(async () => (await import("./subscribers-import")).importSubscribers),
+    {
+      about: "add or change the subscribers of a CSV or NDJSON file, 1,000 in one request",
+      word: "people.csv",
+      example: ["--map 'E-Mail=email' --map Plan=metadata.plan", "--dry-run"],
+      note: "The first line of a CSV file names its columns. An import that was interrupted goes on with the\nsame command. The server takes 10 requests a minute of each project.",
+      options: [
+        ["--map <column=field>", "field that a column fills; may be repeated", "several"],
+        ["--mode <mode>", "what happens with those that exist: skip or upsert (default: upsert)"],
+        ["--format <format>", "csv or ndjson (default: by the name of the file)"],
+        ...IMPORT_OPTIONS,
+      ],
+    },
+  ),
+]
+
+export const subscriberResource: Resource = {
+  noun: "subscribers",
+  about: "manage the people that messages go to",
+  example: ["subscribers list --search ann", "subscribers upsert user-42 --email ann@acme.test"],
+  rows,
+}

@@ -1,18 +1,17 @@
-import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { CsvReader, type CsvRecord, plainCell } from "../lib/csv"
 import { exits, Failure, usage, wasThere } from "../lib/errors"
-import { patiently } from "../lib/file-import"
+import { IMPORT_OPTIONS, patiently } from "../lib/file-import"
 import { SINCE } from "../lib/flags"
 import { contactOf, given } from "../lib/input"
 import { ALL, listUpTo } from "../lib/paging"
 import { confirm } from "../lib/prompts"
-import { groupOf, ID, row } from "../lib/resource"
-import { examples, lazily, run } from "../lib/run"
-import { ago, type Columns, fields, idColumn, wide } from "../lib/table"
-import { cleanLine, type Paint } from "../lib/terminal"
+import { own, row } from "../lib/resource"
+import { later } from "../lib/run"
+import { ago, type Columns, idColumn, recordText, wide } from "../lib/table"
+import { cleanLine } from "../lib/terminal"
 import { moment } from "../lib/time"
 
 type Suppression = Components["Suppression"]
@@ -33,43 +32,6 @@ const columns: Columns<Suppression> = {
   NOTE: { cell: ({ note }) => note ?? "", flexible: "first", spare: 1 },
 }
 
-const shown = (found: Suppression, paint: Paint): string => {
-  const { scope: _, ...rest } = found
-  return fields(Object.entries({ ...rest, for: scopeText(found) }), paint)
-}
-
-export const suppressionRows = [
-  row("list", "GET /v1/suppressions", {
-    about: "list suppressed addresses, newest first",
-    example: [
-      "--reason bounce",
-      "--diagnostic 'too many recipients'",
-      "--origin import --limit 100",
-    ],
-    columns,
-  }),
-  row("add <address>", "POST /v1/suppressions", {
-    about: "suppress an email address or phone number: nothing is sent to it any more",
-    word: "ann@acme.test",
-    example: ["", "--note 'asked by telephone' --expires 90d"],
-    flags: {
-      email: false,
-      phone: false,
-      reason: "bounce, complaint, unsubscribe or manual (default: manual)",
-      note: "a note for people",
-      expires_at: "when the suppression ends: a time, or a span from now (default: never)",
-    },
-    body: (_, [address = ""]) => contactOf(address),
-    done: ({ address, id }) => `${address} is suppressed   ${id}`,
-  }),
-  row("get <id>", "GET /v1/suppressions/{suppression_id}", {
-    about: "show one suppression, by its id or by its address",
-    example: "",
-    id: idOf,
-    shown,
-  }),
-]
-
 /** An id stays; an address leads to the suppression that counts for most of its mail. */
 async function idOf(client: Client, named: string): Promise<string> {
   if (!isAddress(named)) return named
@@ -80,101 +42,6 @@ async function idOf(client: Client, named: string): Promise<string> {
 }
 
 const isAddress = (text: string) => text.includes("@") || text.startsWith("+")
-
-export function define(program: Command): void {
-  const suppressions = groupOf(program, "suppressions")
-  suppressions
-    .command("check <address>")
-    .description("say whether an address gets mail; exit 1 if it is suppressed")
-    .option("--category <category>", "kind of the mail, which its recipient can unsubscribe from")
-    .option("--topic <topic>", "ask for mail of this topic")
-    .addHelpText(
-      "after",
-      examples(
-        "suppressions check ann@acme.test",
-        "suppressions check ann@acme.test --category news",
-      ),
-    )
-    .action(run(check))
-
-  suppressions
-    .command("rm <address...>")
-    .description("remove the suppressions of addresses, or single ones by their ids")
-    .addHelpText("after", examples("suppressions rm ann@acme.test", `suppressions rm ${ID} --yes`))
-    .action(run(remove))
-
-  suppressions
-    .command("lift")
-    .description(
-      "remove all suppressions that one misread refusal caused; --dry-run only shows them",
-    )
-    .requiredOption("--diagnostic <text>", "a part of the reply that caused them, in any case")
-    .option(...SINCE)
-    .addHelpText(
-      "after",
-      examples(
-        "suppressions lift --diagnostic 'too many recipients' --dry-run",
-        "suppressions lift --diagnostic OFR_506 --since 7d",
-      ),
-    )
-    .action(run(lift))
-
-  suppressions
-    .command("export")
-    .description("write all suppressions to stdout as CSV, or with --ndjson as JSON lines")
-    .addHelpText(
-      "after",
-      examples(
-        "suppressions export > suppressions.csv",
-        "suppressions export --ndjson > suppressions.ndjson",
-      ),
-    )
-    .action(run(exportAll))
-
-  suppressions
-    .command("import <file>")
-    .description("suppress the addresses of a CSV file, or of a file with one address a line")
-    .option(
-      "--reason <reason>",
-      "reason where the file gives none: bounce, complaint, unsubscribe or manual (the default)",
-    )
-    .option("--note <note>", "note where the file gives none")
-    .option("--errors <file>", "file for the lines that are refused (default: FILE.errors.csv)")
-    .option("--restart", "begin at the first line, though an earlier import was interrupted")
-    .addHelpText(
-      "after",
-      examples(
-        "suppressions import unsubscribed.csv --reason unsubscribe",
-        "suppressions import - < addresses.txt",
-      ),
-    )
-    .action(lazily(async () => (await import("./suppressions-import")).importFile))
-}
-
-interface CheckOptions {
-  category?: string
-  topic?: string
-}
-
-const check: Action<CheckOptions> = async (context, { category, topic }, address = "") => {
-  const { output, paint } = context
-  const query = {
-    ...contactOf(address),
-    ...(category !== undefined && { category }),
-    ...(topic !== undefined && { topic }),
-  }
-  const { data } = await context.call("GET /v1/suppressions/check", { query })
-  const { suppressed, suppression } = data
-  await output.record(
-    data,
-    () =>
-      suppression
-        ? `${paint.red("✗")} ${data.address} is suppressed\n${shown(suppression, paint)}`
-        : `${paint.green("✓")} ${data.address} is not suppressed`,
-    suppression?.id ?? "",
-  )
-  return suppressed ? exits.failed : exits.done
-}
 
 const MOST_AT_ONCE = 1000
 
@@ -290,3 +157,86 @@ const lift: Action<LiftOptions> = async (context, { diagnostic, since }) => {
     return `${paint.green("✓")} lifted ${lifted} of ${counted}`
   })
 }
+
+export const suppressionRows = [
+  row("list", "GET /v1/suppressions", {
+    about: "list suppressed addresses, newest first",
+    example: [
+      "--reason bounce",
+      "--diagnostic 'too many recipients'",
+      "--origin import --limit 100",
+    ],
+    columns,
+  }),
+  row("add <address>", "POST /v1/suppressions", {
+    about: "suppress an email address or phone number: nothing is sent to it any more",
+    word: "ann@acme.test",
+    example: ["", "--note 'asked by telephone' --expires 90d"],
+    flags: {
+      email: false,
+      phone: false,
+      reason: "bounce, complaint, unsubscribe or manual (default: manual)",
+      note: "a note for people",
+      expires_at: "when the suppression ends: a time, or a span from now (default: never)",
+    },
+    input: (_, [address = ""]) => contactOf(address),
+    done: ({ address, id }) => `${address} is suppressed   ${id}`,
+  }),
+  row("get <id>", "GET /v1/suppressions/{suppression_id}", {
+    about: "show one suppression, by its id or by its address",
+    example: "",
+    id: idOf,
+  }),
+  row("check <address>", "GET /v1/suppressions/check", {
+    about: "say whether an address gets mail; exit 1 if it is suppressed",
+    word: "ann@acme.test",
+    example: ["", "--category news"],
+    flags: {
+      email: false,
+      phone: false,
+      category: "kind of the mail, which its recipient can unsubscribe from",
+      topic: "ask for mail of this topic",
+    },
+    input: (_, [address = ""]) => contactOf(address),
+    shown: ({ address, suppression }, paint) =>
+      suppression
+        ? `${paint.red("✗")} ${address} is suppressed\n${recordText(suppression, paint)}`
+        : `${paint.green("✓")} ${address} is not suppressed`,
+    brief: ({ suppression }) => suppression?.id ?? "",
+    exit: ({ suppressed }) => (suppressed ? exits.failed : exits.done),
+  }),
+  own("rm <address...>", remove, {
+    about: "remove the suppressions of addresses, or single ones by their ids",
+    word: "ann@acme.test",
+    example: ["", "ben@acme.test --yes"],
+  }),
+  own("lift", lift, {
+    about: "remove all suppressions that one misread refusal caused; --dry-run only shows them",
+    example: ["--diagnostic 'too many recipients' --dry-run", "--diagnostic OFR_506 --since 7d"],
+    options: [
+      ["--diagnostic <text>", "a part of the reply that caused them, in any case", "required"],
+      SINCE,
+    ],
+  }),
+  own("export", exportAll, {
+    about: "write all suppressions to stdout as CSV, or with --ndjson as JSON lines",
+    example: ["> suppressions.csv", "--ndjson > suppressions.ndjson"],
+  }),
+  own(
+    "import <file>",
+    later(async () => (await import("./suppressions-import")).importFile),
+    {
+      about: "suppress the addresses of a CSV file, or of a file with one address a line",
+      word: "unsubscribed.csv",
+      example: "--reason unsubscribe",
+      options: [
+        [
+          "--reason <reason>",
+          "reason where the file gives none: bounce, complaint, unsubscribe or manual (the default)",
+        ],
+        ["--note <note>", "note where the file gives none"],
+        ...IMPORT_OPTIONS,
+      ],
+    },
+  ),
+]

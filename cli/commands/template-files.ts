@@ -1,13 +1,12 @@
 import { watch } from "node:fs"
 import { join, sep } from "node:path"
-import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { exits, Failure } from "../lib/errors"
+import type { OptionWords } from "../lib/field-flags"
 import { listUpTo } from "../lib/paging"
-import { groupOf } from "../lib/resource"
-import { examples, run } from "../lib/run"
+import { own } from "../lib/resource"
 import { unifiedDiff } from "../lib/template-diff"
 import {
   filesOf,
@@ -21,37 +20,6 @@ import {
 import { clockTime, millis, pause } from "../lib/time"
 
 type Template = Components["Template"]
-
-/** Templates as files in git: one folder each. */
-export function define(program: Command): void {
-  const templates = groupOf(program, "templates")
-  const names = "names of templates (default: all)"
-  templates
-    .command("pull <folder> [names...]")
-    .description("write templates into files, one folder each")
-    .addHelpText("after", examples("templates pull templates", "templates pull templates receipt"))
-    .action(run(pull))
-  templates
-    .command("push <folder>")
-    .description("create and change templates from files; exit 8 if some are refused")
-    .option("--only <name...>", names)
-    .option("--draft", "do not publish the new versions")
-    .option("--watch", "go on and push each change until Ctrl-C")
-    .addHelpText("after", examples("templates push templates", "templates push templates --watch"))
-    .action(run(push))
-  templates
-    .command("check <folder>")
-    .description("render the files with the values of their example.json; exit 7 if one fails")
-    .option("--only <name...>", names)
-    .addHelpText("after", examples("templates check templates"))
-    .action(run(check))
-  templates
-    .command("diff <folder>")
-    .description("show how the files differ from the server; exit 1 if they do")
-    .option("--only <name...>", names)
-    .addHelpText("after", examples("templates diff templates"))
-    .action(run(diff))
-}
 
 interface FileOptions {
   only?: string[]
@@ -367,3 +335,34 @@ export function withNeighbours(
     variables: { ...sample, ...template.example },
   }
 }
+
+const ONLY: OptionWords = ["--only <name...>", "names of templates (default: all)"]
+
+/** Templates as files in git: one folder each. */
+export const fileRows = [
+  own("pull <folder> [names...]", pull, {
+    about: "write templates into files, one folder each",
+    word: "templates",
+    example: ["", "receipt"],
+  }),
+  own("push <folder>", push, {
+    about: "create and change templates from files; exit 8 if some are refused",
+    word: "templates",
+    example: ["", "--watch"],
+    options: [
+      ONLY,
+      ["--draft", "do not publish the new versions"],
+      ["--watch", "go on and push each change until Ctrl-C"],
+    ],
+  }),
+  own("check <folder>", check, {
+    about: "render the files with the values of their example.json; exit 7 if one fails",
+    word: "templates",
+    options: [ONLY],
+  }),
+  own("diff <folder>", diff, {
+    about: "show how the files differ from the server; exit 1 if they do",
+    word: "templates",
+    options: [ONLY],
+  }),
+]

@@ -1,15 +1,15 @@
-import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
+import { variables } from "../lib/body-flags"
 import type { Client } from "../lib/client"
-import { exits, Failure, usage } from "../lib/errors"
-import { VARIABLE } from "../lib/flags"
+import { exits, Failure } from "../lib/errors"
+import { type FieldFlags, flag } from "../lib/field-flags"
 import { isWholeId } from "../lib/id-kinds"
-import { given, pairs, parsedObject, readJson, readText } from "../lib/input"
+import { objectIn, readText } from "../lib/input"
 import { listUpTo } from "../lib/paging"
-import { asks, type PlainFlags, type PlainOptions, row } from "../lib/resource"
-import { several } from "../lib/run"
-import { ago, type Columns, fields, wide } from "../lib/table"
+import { asks, type PlainFlags, row } from "../lib/resource"
+import { ago, type Columns, recordText, wide } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
+import { fileRows } from "./template-files"
 
 type Template = Components["Template"]
 
@@ -48,83 +48,48 @@ function versionCell({
   return used === null || used === version ? String(version) : `${version} (published: ${used})`
 }
 
-const shownTemplate = (template: Template, paint: Paint): string => {
-  const about = fields(
-    [
-      ["id", template.id],
-      ["name", template.name],
-      ["description", template.description],
-      ["status", template.status],
-      ["version", versionCell(template)],
-      ["channels", Object.keys(template.channels).join(" ")],
-      ["languages", template.locales.map(({ locale }) => locale).join(" ")],
-      ["variables", template.detected_variables.join(" ")],
-      ["tags", template.tags.join(" ")],
-      ["last sent", template.last_sent_at],
-      ["changed", template.updated_at],
-    ],
-    paint,
-  )
-  const parts = [
-    ["subject", template.subject],
-    ["html", template.html],
-    ["text", template.text],
-  ] as const
-  const texts = parts.flatMap(([name, text]) => (text ? [`\n${paint.bold(name)}\n${text}`] : []))
-  return [about, ...texts].join("\n")
+const templateText = (template: Template, paint: Paint): string => {
+  const { subject, html, text, locales, channels } = template
+  const about = recordText(template, paint, {
+    ...{ subject: null, html: null, text: null, variables: null, project_id: null },
+    version: versionCell(template),
+    published_version: null,
+    channels: Object.keys(channels),
+    locales: locales.map(({ locale }) => locale),
+  })
+  return [about, ...textParts({ subject, html, text }, paint)].join("\n")
 }
 
-/** Fields that have no flag of their own; `--file` has them all. */
-const NO_FLAG: PlainFlags = {
-  ...{ channels: false, variables: false, locales: false, draft: false, layout_id: false },
-  ...{ html: false, text: false, alias: false, from: false, reply_to: false },
+const textParts = (parts: object, paint: Paint): string[] =>
+  Object.entries(parts).flatMap(([name, text]) => (text ? [`\n${paint.bold(name)}\n${text}`] : []))
+
+const HTML = flag(["--html-file <file>", "file with the HTML text; - reads stdin"], readText)
+const TEXT = flag(["--text-file <file>", "file with the plain text"], readText)
+const LAYOUT = flag(
+  ["--layout <id>", "id of the template that goes around the text; none removes it"],
+  (id) => (id === "none" ? null : id),
+)
+
+/** Fields without a flag are in `--file`, which has them all. */
+const FIELDS: PlainFlags = {
+  ...{ html: HTML, text: TEXT, layout_id: LAYOUT, variables: false },
   subject: "Handlebars text of the subject",
+  draft: flag(["--draft", "do not publish this version"]),
   description: "description; none removes it",
   locale: "language of the texts as a BCP 47 tag; none removes it",
   tags: "label of the template; may be repeated",
 }
 
-const textOptions = (command: Command): Command =>
-  command
-    .option("--html-file <file>", "file with the HTML text; - reads stdin")
-    .option("--text-file <file>", "file with the plain text")
-    .option("--layout <id>", "id of the template that goes around the text; none removes it")
-    .option("--file <file>", "JSON body of POST /v1/templates; other flags replace its fields")
-    .option("--draft", "do not publish this version")
-
-async function textBody(options: PlainOptions): Promise<object> {
-  const { file, htmlFile, textFile, layout, draft } = options as Partial<Record<string, string>>
-  const own = file === undefined ? {} : await readJson(file, "--file")
-  if (typeof own !== "object" || own === null || Array.isArray(own)) {
-    throw usage("--file: the file must have one JSON object")
-  }
-  return {
-    ...own,
-    ...given({
-      html: htmlFile === undefined ? undefined : await readText(htmlFile, "--html-file"),
-      text: textFile === undefined ? undefined : await readText(textFile, "--text-file"),
-      layout_id: layout === "none" ? null : layout,
-      draft: draft ? true : undefined,
-    }),
-  }
-}
-
-const variableOptions = (command: Command): Command =>
-  command
-    .option(...VARIABLE, several)
-    .option(
-      "--vars-file <file>",
-      "JSON file with an object of variables; --var replaces its values",
-    )
-
 /** The variables of the flags. */
-export async function variablesOf({ var: pairsGiven, varsFile }: PlainOptions) {
-  const own = typeof varsFile === "string" ? await readText(varsFile, "--vars-file") : undefined
-  const list = Array.isArray(pairsGiven) ? pairsGiven : []
-  return {
-    ...(own === undefined ? {} : parsedObject(own, "--vars-file")),
-    ...pairs(list, "--var"),
-  }
+const VARIABLES: FieldFlags = {
+  options: [
+    ...variables.options,
+    ["--vars-file <file>", "JSON file with an object of variables; --var replaces its values"],
+  ],
+  async read(options, context) {
+    const own = await objectIn(options.varsFile, "--vars-file")
+    return { ...own, ...((await variables.read(options, context)) as object | undefined) }
+  },
 }
 
 const isNow = ({ name, status, version }: Template): string =>
@@ -140,9 +105,9 @@ export const templateRows = [
   row("create", "POST /v1/templates", {
     about: "create a template from files, and publish it",
     example: "--name receipt --subject 'Receipt {{number}}' --html-file receipt.html",
-    flags: { ...NO_FLAG, name: "name: a-z, 0-9, _, . and -" },
-    options: textOptions,
-    body: textBody,
+    flags: { ...FIELDS, name: "name: a-z, 0-9, _, . and -" },
+    file: {},
+    refuse: ({ name, file }) => (name || file ? undefined : "--name is missing"),
     done: wrote,
     next: ({ name }) => `templates render ${name}`,
   }),
@@ -153,16 +118,15 @@ export const templateRows = [
   row("get <template>", "GET /v1/templates/{template_id}", {
     about: "show one template with its texts",
     id: templateId,
-    shown: shownTemplate,
+    shown: templateText,
     next: ({ name }) => `templates render ${name}`,
   }),
   row("edit <template>", "PATCH /v1/templates/{template_id}", {
     about: "change a template; what has no flag stays",
     example: ["--subject 'Your receipt'", "--html-file receipt.html --draft"],
     id: templateId,
-    flags: { ...NO_FLAG, name: "new name" },
-    options: textOptions,
-    body: textBody,
+    flags: { ...FIELDS, name: "new name" },
+    file: {},
     done: wrote,
     next: ({ name, version, published_version: used }) =>
       used === version ? undefined : `templates publish ${name}`,
@@ -208,7 +172,7 @@ export const templateRows = [
   row("version <template> <version>", "GET /v1/templates/{template_id}/versions/{version}", {
     about: "show a template with the texts of one version",
     id: templateId,
-    shown: shownTemplate,
+    shown: templateText,
     next: ({ name, version, published_version: used }) =>
       used === version ? undefined : `templates rollback ${name} --version ${version}`,
   }),
@@ -227,62 +191,45 @@ export const templateRows = [
       version: "number of the version (default: the published one)",
       locale: "language of the texts",
     },
-    options: variableOptions,
-    body: variablesOf,
-    shown: shownRendered,
+    options: VARIABLES.options,
+    input: (options, _, context) => VARIABLES.read(options, context) as Promise<object>,
+    shown: renderedText,
     brief: ({ html, text, body }) => html ?? text ?? body,
   }),
   row("render-draft", "POST /v1/templates/render", {
     about: "render texts from files that are not stored",
     example: "--subject 'Hi {{name}}' --html-file receipt.html --var name=Ann",
-    flags: { template: false, variables: false, channel: "channel to render (default: email)" },
-    options: (command) =>
-      variableOptions(
-        command
-          .option("--subject <text>", "Handlebars text of the subject")
-          .option("--html-file <file>", "file with the HTML text; - reads stdin")
-          .option("--text-file <file>", "file with the plain text")
-          .option("--layout <id>", "id of the template that goes around the text")
-          .option(
-            "--file <file>",
-            "JSON body of POST /v1/templates; other flags replace its fields",
-          ),
-      ),
-    body: async ({ subject, ...options }) => ({
-      template: { ...(await textBody(options)), ...given({ subject }) },
-      variables: await variablesOf(options),
-    }),
-    shown: shownRendered,
+    flags: {
+      channel: "channel to render (default: email)",
+      template: {
+        options: [
+          ["--file <file>", "JSON body of POST /v1/templates; other flags replace its fields"],
+        ],
+        read: ({ file }) => objectIn(file, "--file"),
+      },
+      "template.subject": flag(["--subject <text>", "Handlebars text of the subject"]),
+      ...{ "template.html": HTML, "template.text": TEXT, "template.layout_id": LAYOUT },
+      variables: VARIABLES,
+    },
+    shown: renderedText,
     brief: ({ html, text, body }) => html ?? text ?? body,
   }),
   row("test-send <template> <to>", "POST /v1/templates/{template_id}/test-send", {
     about: "send a template to one address as a test",
     example: "--var name=Ann",
     id: templateId,
-    flags: { variables: false, version: "number of the version (default: the published one)" },
-    options: variableOptions,
-    body: async (options) => ({ variables: await variablesOf(options) }),
+    flags: {
+      variables: VARIABLES,
+      version: "number of the version (default: the published one)",
+    },
     done: ({ id }, [name, to]) => `sent ${name} to ${to} (${id})`,
     next: ({ id }) => `emails get ${id}`,
   }),
+  ...fileRows,
 ]
 
-function shownRendered(rendered: Components["RenderedTemplate"], paint: Paint): string {
-  const { missing_variables: missing, unknown_variables: unknown, sms } = rendered
-  const about = fields(
-    [
-      ["version", rendered.version],
-      ["channel", rendered.channel],
-      ["size", `${rendered.size_bytes} bytes`],
-      ["sms", sms && `${sms.segments} segments, ${sms.encoding}`],
-      ["without a value", missing.join(" ")],
-      ["used nowhere", unknown.join(" ")],
-    ],
-    paint,
-  )
-  const names = ["subject", "preheader", "title", "body", "html", "text"] as const
-  const texts = names.flatMap((name) =>
-    rendered[name] ? [`\n${paint.bold(name)}\n${rendered[name]}`] : [],
-  )
-  return [about, ...texts].join("\n")
+function renderedText(rendered: Components["RenderedTemplate"], paint: Paint): string {
+  const { subject, preheader, title, body, html, text, ...rest } = rendered
+  const texts = textParts({ subject, preheader, title, body, html, text }, paint)
+  return [recordText(rest, paint), ...texts].join("\n")
 }

@@ -1,15 +1,14 @@
-import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
 import { type Client, requireParams } from "../lib/client"
 import type { Action } from "../lib/context"
 import { exits, usage } from "../lib/errors"
+import type { OptionWords } from "../lib/field-flags"
 import { readText } from "../lib/input"
 import { confirm } from "../lib/prompts"
-import { asks, groupOf, type Resource, row } from "../lib/resource"
-import { examples, run } from "../lib/run"
+import { asks, own, type Resource, row } from "../lib/resource"
 import { ago, type Columns, count, wide } from "../lib/table"
 import { cleanLine } from "../lib/terminal"
-import { definePublishing } from "./topics-publish"
+import { publishRows } from "./topics-publish"
 
 export const topicColumns: Columns<Components["Topic"]> = {
   KEY: wide(({ key }) => key, "last"),
@@ -34,90 +33,7 @@ const FIELDS = {
   visibility: "public or private; people see public topics (default: private)",
 }
 
-const WORD = "product-news"
-
-/** Topics of the project. A command takes the key. */
-const rows = [
-  row("list", "GET /v1/topics", {
-    about: "list the topics of the project, newest first",
-    example: "--search news",
-    columns: topicColumns,
-    next: ([first]) => first && `topics members ${first.key}`,
-  }),
-  row("create <key>", "POST /v1/topics", {
-    word: WORD,
-    about: "create a topic; its key never changes",
-    example: "--name 'Product news'",
-    flags: { ...FIELDS, description: "description", default_subscription: false },
-    done: ({ key, id }) => `created the topic ${key} ${id}`,
-    brief: ({ key }) => key,
-    next: ({ key }) => `topics join ${key} user-1042`,
-  }),
-  row("get <topic>", "GET /v1/topics/{topic_key}", { word: WORD, about: "show one topic" }),
-  row("update <topic>", "PATCH /v1/topics/{topic_key}", {
-    word: WORD,
-    about: "change a topic; its key stays",
-    example: "--name News --visibility public",
-    flags: FIELDS,
-    done: ({ key }) => `changed the topic ${key}`,
-  }),
-  row("rm <topic>", "DELETE /v1/topics/{topic_key}", {
-    word: WORD,
-    about: "delete a topic with its memberships; the subscribers stay",
-    example: "--yes",
-    confirm: asks((key) => `The topic ${key} and its memberships will be deleted.`, "delete"),
-    done: (_, [key]) => `deleted the topic ${key}`,
-  }),
-  row("members <topic>", "GET /v1/topics/{topic_key}/subscribers", {
-    word: WORD,
-    about: "list the members of a topic, the latest first",
-    example: "--limit 100",
-    columns: {
-      SUBSCRIBER: wide(({ external_id }) => external_id, "last"),
-      EMAIL: wide(({ email }) => email ?? ""),
-      SINCE: ago(({ subscribed_at }) => subscribed_at),
-      ID: "subscriber_id",
-    },
-  }),
-  row("of <subscriber>", "GET /v1/subscribers/{subscriber_id}/topics", {
-    word: "user-1042",
-    about: "list the topics of a subscriber, named by its id or its external id",
-    example: "--limit 100",
-    columns: subscribedColumns,
-  }),
-]
-
-export const topicResource: Resource = {
-  noun: "topics",
-  about: "manage subjects that subscribers follow, and publish to their members",
-  example: ["topics list", "topics join product-news user-1042"],
-  rows,
-}
-
-export function define(program: Command): void {
-  const topics = groupOf(program, "topics")
-  const FILE = ["--file <file>", "file with one id a line; - reads stdin"] as const
-  topics
-    .command("join <topic> [subscriber...]")
-    .description("add subscribers to a topic, by ids or external ids")
-    .option(...FILE)
-    .addHelpText(
-      "after",
-      examples("topics join product-news user-1042", "topics join product-news --file ids.txt"),
-    )
-    .action(run(join))
-
-  topics
-    .command("leave <topic> [subscriber...]")
-    .description("remove subscribers from a topic, by ids or external ids")
-    .option(...FILE)
-    .addHelpText(
-      "after",
-      examples("topics leave product-news user-1042", "topics leave product-news --file ids.txt"),
-    )
-    .action(run(leave))
-  definePublishing(topics)
-}
+const FILE: OptionWords = ["--file <file>", "file with one id a line; - reads stdin"]
 
 /** What one request takes. */
 const MOST_AT_ONCE = 1000
@@ -212,4 +128,69 @@ async function removed(client: Client, topic_key: string, all: string[]) {
     result.not_found.push(...data.not_found)
   }
   return result
+}
+
+/** Topics of the project. A command takes the key. */
+const rows = [
+  row("list", "GET /v1/topics", {
+    about: "list the topics of the project, newest first",
+    example: "--search news",
+    columns: topicColumns,
+    next: ([first]) => first && `topics members ${first.key}`,
+  }),
+  row("create <key>", "POST /v1/topics", {
+    word: "product-news",
+    about: "create a topic; its key never changes",
+    example: "--name 'Product news'",
+    flags: { ...FIELDS, description: "description", default_subscription: false },
+    done: ({ key, id }) => `created the topic ${key} ${id}`,
+    brief: ({ key }) => key,
+    next: ({ key }) => `topics join ${key} user-1042`,
+  }),
+  row("get <topic>", "GET /v1/topics/{topic_key}", { about: "show one topic" }),
+  row("update <topic>", "PATCH /v1/topics/{topic_key}", {
+    about: "change a topic; its key stays",
+    example: "--name News --visibility public",
+    flags: FIELDS,
+    done: ({ key }) => `changed the topic ${key}`,
+  }),
+  row("rm <topic>", "DELETE /v1/topics/{topic_key}", {
+    about: "delete a topic with its memberships; the subscribers stay",
+    example: "--yes",
+    confirm: asks((key) => `The topic ${key} and its memberships will be deleted.`, "delete"),
+    done: (_, [key]) => `deleted the topic ${key}`,
+  }),
+  row("members <topic>", "GET /v1/topics/{topic_key}/subscribers", {
+    about: "list the members of a topic, the latest first",
+    example: "--limit 100",
+    columns: {
+      SUBSCRIBER: wide(({ external_id }) => external_id, "last"),
+      EMAIL: wide(({ email }) => email ?? ""),
+      SINCE: ago(({ subscribed_at }) => subscribed_at),
+      ID: "subscriber_id",
+    },
+  }),
+  row("of <subscriber>", "GET /v1/subscribers/{subscriber_id}/topics", {
+    about: "list the topics of a subscriber, named by its id or its external id",
+    example: "--limit 100",
+    columns: subscribedColumns,
+  }),
+  own("join <topic> [subscriber...]", join, {
+    about: "add subscribers to a topic, by ids or external ids",
+    example: ["user-1042", "--file ids.txt"],
+    options: [FILE],
+  }),
+  own("leave <topic> [subscriber...]", leave, {
+    about: "remove subscribers from a topic, by ids or external ids",
+    example: ["user-1042", "--file ids.txt"],
+    options: [FILE],
+  }),
+  ...publishRows,
+]
+
+export const topicResource: Resource = {
+  noun: "topics",
+  about: "manage subjects that subscribers follow, and publish to their members",
+  example: ["topics list", "topics join product-news user-1042"],
+  rows,
 }

@@ -1,25 +1,17 @@
-import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
+import { headers, metadata } from "../lib/body-flags"
 import type { Context } from "../lib/context"
 import { exits } from "../lib/errors"
-import { HEADER, METADATA } from "../lib/flags"
-import {
-  given,
-  headerFields,
-  onOff,
-  pairs,
-  parsedObject,
-  readText,
-  wholeNumber,
-} from "../lib/input"
+import { flag } from "../lib/field-flags"
+import { parsedObject, readText, wholeNumber } from "../lib/input"
 import { write } from "../lib/output"
 import type { ListWarning } from "../lib/paging"
 import { confirm } from "../lib/prompts"
-import { asks, groupOf, type PlainFlags, type PlainOptions, row } from "../lib/resource"
-import { examples, lazily, several } from "../lib/run"
+import { asks, own, type PlainFlags, row } from "../lib/resource"
+import { later } from "../lib/run"
 import { ago, type Columns, count, fields, idColumn, wide } from "../lib/table"
-import type { Paint } from "../lib/terminal"
 import { duration } from "../lib/time"
+import { deliveryRows, startedJob } from "./deliveries"
 
 type Webhook = Components["Webhook"]
 
@@ -47,30 +39,11 @@ function shortState({ status, disabled_reason: reason }: Webhook): string {
 const stateOf = ({ status, disabled_reason }: Webhook): string =>
   disabled_reason ? `${status} (${disabled_reason})` : status
 
-const shownEndpoint = (webhook: Webhook, paint: Paint): string =>
-  fields(
-    [
-      ["id", webhook.id],
-      ["url", webhook.url],
-      ["events", webhook.events.join(" ")],
-      ["description", webhook.description],
-      ["status", stateOf(webhook)],
-      ["failures in a row", webhook.consecutive_failures],
-      ["held", webhook.held_count],
-      ["secret", webhook.secret_hint],
-      ["signature", webhook.header_format],
-      ["attempts", webhook.retry_policy?.max_attempts],
-      ["pauses (s)", webhook.retry_policy?.intervals?.join(" ")],
-      ["per second", webhook.rate_limit],
-      ["headers", Object.keys(webhook.headers ?? {}).join(" ")],
-      ["filter", webhook.filter && JSON.stringify(webhook.filter)],
-      ["transform", webhook.transform],
-      ["last success", webhook.last_success_at],
-      ["last failure", webhook.last_failure_at],
-      ["created", webhook.created_at],
-    ],
-    paint,
-  )
+const webhookValues = (webhook: Webhook) => ({
+  status: stateOf(webhook),
+  disabled_reason: null,
+  headers: Object.keys(webhook.headers ?? {}),
+})
 
 /** After a change of its state. */
 const switched = {
@@ -82,13 +55,6 @@ const switched = {
     if (status !== "active") return `webhooks enable ${id} --replay`
     return held_count > 0 ? `webhooks replay ${id} --since 7d` : undefined
   },
-}
-
-/** After a job was started, here or by `webhooks retry --all`. */
-export const startedJob = {
-  done: ({ progress }: Components["Job"]) => `started a job with ${progress?.total ?? 0} items`,
-  shown: ({ id }: Components["Job"], paint: Paint) => fields([["job", id]], paint),
-  next: ({ id }: Components["Job"]) => `jobs get ${id} --wait`,
 }
 
 const shownOnce = (secret: string) => `\n  ${secret}\n\nThe secret cannot be shown again.`
@@ -106,63 +72,37 @@ async function warn({ output, paint }: Context, answer: object): Promise<void> {
 
 const SUBSCRIBED = "event type to receive, a group (email.*) or *; may be repeated"
 
-/** What an endpoint is, for a new one and for a change. */
+/** What an endpoint is, for a new one and for a change. `none` takes away what may be absent. */
 const endpointFlags: PlainFlags = {
   events: SUBSCRIBED,
   description: "description; none removes it",
   header_format: "headers of the signature: standard, legacy or both",
   rate_limit: "maximum deliveries per second, or none for no limit",
-  ...{ headers: false, retry_policy: false, filter: false, transform: false, metadata: false },
-  ...{ url: false, version: false, secret: false, status: false, enabled: false },
-}
-
-const endpointOptions = (command: Command): Command =>
-  command
-    .option(...HEADER, several)
-    .option("--max-attempts <number>", "maximum attempts of each delivery, 1 to 10")
-    .option("--intervals <spans>", "pauses between the attempts, for example 60,5m,1h")
-    .option("--filter <rule>", "JSON rule that selects events; none removes it")
-    .option("--transform-file <file>", "Handlebars template of the JSON body; none removes it")
-    .option(...METADATA, several)
-
-const createOptions = (command: Command): Command =>
-  endpointOptions(command).option(
-    "--secret-file <file>",
-    "file with your own signing secret (whsec_…), or - for stdin",
-  )
-
-const updateOptions = (command: Command): Command =>
-  endpointOptions(command)
-    .option("--endpoint <url>", "new URL")
-    .option("--enabled <on|off>", "on activates the endpoint, off pauses it")
-
-async function createBody(options: PlainOptions): Promise<object> {
-  const { secretFile: path } = options
-  const own = typeof path === "string" && (await readText(path, "--secret-file")).trim()
-  return { ...(await endpointBody(options)), ...(own && { secret: own }) }
-}
-
-/** The fields of the request that were said. `none` takes away what may be absent. */
-async function endpointBody(options: PlainOptions): Promise<object> {
-  const { header, metadata, maxAttempts, intervals, endpoint, enabled, filter, transformFile } =
-    options as Partial<Record<string, string> & Record<"header" | "metadata", string[]>>
-  const policy = given({
-    max_attempts:
-      maxAttempts === undefined ? undefined : wholeNumber(maxAttempts, "--max-attempts"),
-    intervals: intervals?.split(",").map((text) => duration(text, "--intervals") / 1000),
-  })
-  return given({
-    url: endpoint,
-    headers: header && headerFields(header.filter((one) => one !== "none")),
-    retry_policy: Object.keys(policy).length > 0 ? policy : undefined,
-    filter: filter === "none" ? null : filter && parsedObject(filter, "--filter"),
-    transform:
-      transformFile === "none"
-        ? null
-        : transformFile && (await readText(transformFile, "--transform-file")),
-    metadata: metadata && pairs(metadata, "--metadata"),
-    enabled: onOff(enabled, "--enabled"),
-  })
+  ...{
+    headers,
+    metadata,
+    url: false,
+    version: false,
+    secret: false,
+    status: false,
+    enabled: false,
+  },
+  "retry_policy.max_attempts": flag(
+    ["--max-attempts <number>", "maximum attempts of each delivery, 1 to 10"],
+    wholeNumber,
+  ),
+  "retry_policy.intervals": flag(
+    ["--intervals <spans>", "pauses between the attempts, for example 60,5m,1h"],
+    (text, option) => text.split(",").map((one) => duration(one, option) / 1000),
+  ),
+  filter: flag(
+    ["--filter <rule>", "JSON rule that selects events; none removes it"],
+    (text, option) => (text === "none" ? null : parsedObject(text, option)),
+  ),
+  transform: flag(
+    ["--transform-file <file>", "Handlebars template of the JSON body; none removes it"],
+    (path, option) => (path === "none" ? null : readText(path, option)),
+  ),
 }
 
 /** Endpoints that receive events. */
@@ -173,9 +113,13 @@ export const webhookRows = [
       "--event 'email.*' --event webhook.disabled",
       `--event '*' \\\n      --filter '{"field":"data.tags","op":"contains","value":"shop"}'`,
     ],
-    flags: endpointFlags,
-    options: createOptions,
-    body: createBody,
+    flags: {
+      ...endpointFlags,
+      secret: flag(
+        ["--secret-file <file>", "file with your own signing secret (whsec_…), or - for stdin"],
+        async (path, option) => (await readText(path, option)).trim(),
+      ),
+    },
     done: ({ id, url }) => `created the endpoint ${id} for ${url}`,
     shown: ({ secret }) => shownOnce(secret),
     after: warn,
@@ -187,16 +131,18 @@ export const webhookRows = [
     after: warn,
   }),
   row("get <id>", "GET /v1/webhooks/{webhook_id}", {
-    shown: shownEndpoint,
+    values: webhookValues,
     next: ({ id, status }) => (status === "active" ? undefined : `webhooks enable ${id} --replay`),
   }),
   row("update <id>", "PATCH /v1/webhooks/{webhook_id}", {
     about: "change an endpoint; values without a flag stay",
     example: "--event 'email.*' --rate-limit 10",
-    flags: endpointFlags,
-    options: updateOptions,
-    body: endpointBody,
-    shown: shownEndpoint,
+    flags: {
+      ...endpointFlags,
+      url: flag(["--endpoint <url>", "new URL"]),
+      enabled: "on activates the endpoint, off pauses it",
+    },
+    values: webhookValues,
     after: warn,
   }),
   row("delete <id>", "DELETE /v1/webhooks/{webhook_id}", {
@@ -212,8 +158,8 @@ export const webhookRows = [
     about: "make an endpoint active again",
     example: "--replay",
     flags: { replay: false },
-    options: (command) => command.option("--replay", "also send the events that were held"),
-    body: ({ replay }) => ({ replay: replay ? "held" : "none" }),
+    options: [["--replay", "also send the events that were held"]],
+    input: ({ replay }) => ({ replay: replay ? "held" : "none" }),
     ...switched,
   }),
   row("disable <id>", "POST /v1/webhooks/{webhook_id}/disable", {
@@ -233,22 +179,17 @@ export const webhookRows = [
   row("stats <id>", "GET /v1/webhooks/{webhook_id}/stats", {
     example: "--window 7d",
     flags: { window: "time range: 24h or 7d (default: 24h)" },
-    shown: ({ by_status, ...numbers }, paint) => {
-      const answers = Object.entries(by_status).map(([name, count]) => `${name}: ${count}`)
-      return fields([...Object.entries(numbers), ["answers", answers.join(", ")]], paint)
-    },
   }),
   row("rotate <id>", "POST /v1/webhooks/{webhook_id}/rotate-secret", {
     about: "create a new signing secret; the old one works for 24 more hours",
     example: ["", "--now --yes"],
     flags: { expire_previous_now: false },
-    options: (command) => command.option("--now", "stop the old secret now"),
+    options: [["--now", "stop the old secret now"]],
     async confirm(context, [id], _, { now }) {
       const what = `The old secret of ${id} stops now. Receivers refuse deliveries until they have the new secret.`
       if (now) await confirm(context, what, "rotate")
-      return undefined
     },
-    body: ({ now }) => ({ expire_previous_now: now === true }),
+    input: ({ now }) => ({ expire_previous_now: now === true }),
     done: ({ previous_secret_expires_at: until }) =>
       `created a new secret${until ? `; the old secret works until ${until}` : ""}`,
     shown: ({ secret }) => shownOnce(secret),
@@ -269,17 +210,17 @@ export const webhookRows = [
       delivered ? undefined : `webhooks deliveries ${id} ${delivery_id}`,
     exit: ({ delivered }) => (delivered ? exits.done : exits.failed),
   }),
+  ...deliveryRows,
+  own(
+    "verify <url>",
+    later(async () => (await import("../local/verify")).verify),
+    {
+      about: "test your receiver with good and bad deliveries; exit 8 if one fails",
+      word: "localhost:3000/hooks",
+      options: [
+        ["--secret <secret>", "signing secret of the receiver (default: that of `belfry listen`)"],
+        ["--skip-verify", "accept any TLS certificate of the receiver"],
+      ],
+    },
+  ),
 ]
-
-export function define(program: Command): void {
-  groupOf(program, "webhooks")
-    .command("verify <url>")
-    .description("test your receiver with good and bad deliveries; exit 8 if one fails")
-    .option(
-      "--secret <secret>",
-      "signing secret of the receiver (default: that of `belfry listen`)",
-    )
-    .option("--skip-verify", "accept any TLS certificate of the receiver")
-    .addHelpText("after", examples("webhooks verify localhost:3000/hooks"))
-    .action(lazily(async () => (await import("../local/verify")).verify))
-}

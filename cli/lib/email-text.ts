@@ -1,10 +1,8 @@
 import type { Components } from "../../src/client/components"
-import { exits, Failure } from "./errors"
-import { given } from "./input"
 import { isBad, isGood, isHeld } from "./message-status"
-import { ago, type Columns, count, fields, idColumn, wide } from "./table"
+import { address, ago, type Columns, count, fields, idColumn, wide } from "./table"
 import { cleanLine, cleanText, type Paint } from "./terminal"
-import { age, clockTime, millis, moment, pause, tookText } from "./time"
+import { age, clockTime, tookText } from "./time"
 
 type Email = Components["Email"]
 
@@ -23,13 +21,6 @@ interface EmailLine extends EmailStatus {
   subject: string | null
   attempts: number
   created_at: string | number
-}
-
-/** `Ann <a@b.c>` of either form in which an address may arrive. */
-export function address(value: Components["NamedAddress"] | string | null | undefined): string {
-  if (value === null || value === undefined) return ""
-  if (typeof value === "string") return value
-  return value.name ? `${value.name} <${value.email}>` : value.email
 }
 
 /** `✓ delivered`, `✗ bounced (NoEmail)`: the mark says the same as the colour. */
@@ -133,8 +124,11 @@ export function eventText(
   return `${at} ${cleanLine(type).padEnd(18)} ${cleanLine(recipient_email ?? "")}`.trimEnd()
 }
 
-const POLL_MILLISECONDS = 200
-export const MAIL_WAIT_MILLISECONDS = 30_000
+type MailSummary = Components["MailboxMailSummary"]
+type Mail = Omit<
+  Components["MailboxMail"],
+  "headers" | "parse_error" | "raw_url" | "html_url" | "envelope_from" | "organizations"
+>
 
 export interface MailFilters {
   to?: string
@@ -144,13 +138,17 @@ export interface MailFilters {
   since?: string
   unread?: true
   limit?: string
+  system?: true
 }
 
-type MailSummary = Components["MailboxMailSummary"]
-type Mail = Omit<
-  Components["MailboxMail"],
-  "headers" | "parse_error" | "raw_url" | "html_url" | "envelope_from" | "organizations"
->
+/** Whose mail is read: the project's, or that of the instance, which only its machine may read. */
+export interface OpenMailbox {
+  list(query: object, limit: number): Promise<MailSummary[]>
+  get(id: string): Promise<Mail>
+  columns: Columns<MailSummary>
+  /** What an empty waiting time is followed by. */
+  hint: string
+}
 
 export const mailColumns: Columns<MailSummary> = {
   ID: idColumn("mail"),
@@ -160,9 +158,6 @@ export const mailColumns: Columns<MailSummary> = {
   READ: { cell: ({ read }) => (read ? "✓" : ""), spare: 1 },
   AGE: ago(({ created_at }) => created_at),
 }
-
-export const mailQuery = ({ to, from, search, since, unread }: MailFilters) =>
-  given({ to, from, search, unread, since: since && moment(since, "--since") })
 
 export function mailText(mail: Mail, paint: Paint): string {
   const head = fields(
@@ -180,30 +175,107 @@ export function mailText(mail: Mail, paint: Paint): string {
   return `${head}\n\n${cleanText(mail.text ?? mail.html ?? "").trimEnd()}`
 }
 
-/**
- * The id of the newest mail that fits, as soon as there is one. Throws with exit 1 when none came within `limit`
- * milliseconds.
- */
-export async function awaitMail(
-  look: () => Promise<readonly MailSummary[]>,
-  options: MailFilters,
-  limit: number,
-  hint: string,
-): Promise<string> {
-  const deadline = millis() + limit
-  const wanted = (options.subject ?? "").toLowerCase()
-  while (true) {
-    const mails = await look()
-    const found = mails.find(({ subject }) => (subject ?? "").toLowerCase().includes(wanted))
-    if (found) return found.id
-    if (millis() + POLL_MILLISECONDS > deadline) throw noMail(options, limit, hint)
-    await pause(POLL_MILLISECONDS)
-  }
+type Preflight = Components["Preflight"]
+
+/** Every check with its mark, the warnings that no check shows, and whether the email would go. */
+export function preflightText({ ok, checks, warnings, rendered }: Preflight, paint: Paint): string {
+  const marks = { pass: paint.green("✓"), warn: paint.yellow("!"), fail: paint.red("✗") }
+  const width = Math.max(...checks.map(({ name }) => name.length))
+  const lines = checks.flatMap(({ name, outcome, detail }) => [
+    `${marks[outcome]} ${name.padEnd(width)}  ${cleanLine(detail)}`,
+    ...furtherWarnings(warnings, name).map((text) => `  ${" ".repeat(width)}  ${text}`),
+  ])
+  const end = ok
+    ? `${paint.green("✓")} would be accepted, ${rendered.size_bytes} bytes`
+    : `${paint.red("✗")} would be refused`
+  return [...lines, "", end].join("\n")
 }
 
-function noMail(options: MailFilters, limit: number, hint: string): Failure {
-  const { to, from, subject } = options
-  const where = [`to ${to}`, from && `from ${from}`, subject && `with "${subject}" in its subject`]
-  const message = `No mail ${where.filter(Boolean).join(" ")} came within ${limit / 1000} s.`
-  return new Failure(exits.failed, "timeout", message, { details: { to, limit_ms: limit }, hint })
+/** The check itself shows the first. */
+const furtherWarnings = (warnings: Preflight["warnings"], name: string): string[] =>
+  warnings
+    .filter(({ code }) => code === name)
+    .slice(1)
+    .map(({ message }) => cleanLine(message))
+
+type Explanation = Components["Explanation"]
+
+/** The summary, then each stage that had something to do, with its time and reason. */
+export function explanationText({ summary, steps }: Explanation, paint: Paint): string {
+  const marks = { pass: paint.green("✓"), wait: paint.yellow("…"), fail: paint.red("✗"), none: "" }
+  const shown = steps.filter(({ outcome }) => outcome !== "none")
+  const width = Math.max(...shown.map(({ stage }) => stage.length))
+  const lines = shown.map(
+    ({ at, stage, outcome, detail }) =>
+      `${marks[outcome]} ${clockTime(at)}  ${stage.padEnd(width)}  ${cleanLine(detail)}`,
+  )
+  return [cleanLine(summary), "", ...lines].join("\n")
+}
+
+type MailCheck = Components["MailCheck"]
+
+/** Programs that a line names; the rest is a number. */
+const MOST_NAMED = 4
+
+/** What receivers will make of a mail: size, features that programs lack, content, and links. */
+export function mailCheckText({ html, links, content, size }: MailCheck, paint: Paint): string {
+  const clipped = size.clipped ? `; ${paint.yellow("some programs clip html over 102 KB")}` : ""
+  const found = content.map(
+    ({ rule, detail }) => `${paint.yellow("!")} ${rule}: ${cleanLine(detail)}`,
+  )
+  return [
+    `${size.bytes} bytes, html ${size.html_bytes} bytes${clipped}`,
+    ...section("Not shown by every program", html.map(featureLine)),
+    ...section("Content", found),
+    ...section("Links", links?.map((link) => linkLine(link, paint)) ?? []),
+  ].join("\n")
+}
+
+const section = (title: string, lines: string[]): string[] =>
+  lines.length === 0 ? [] : ["", title, ...lines.map((line) => `  ${line}`)]
+
+function featureLine({ feature, count, programs }: MailCheck["html"][number]): string {
+  const lacking = programs.filter(({ support }) => support === "no")
+  const named = (lacking.length > 0 ? lacking : programs).map(({ name }) => name)
+  const more = named.length > MOST_NAMED ? ` and ${named.length - MOST_NAMED} more` : ""
+  const what = lacking.length > 0 ? "not in" : "in part in"
+  return `${feature} (${count}×): ${what} ${named.slice(0, MOST_NAMED).join(", ")}${more}`
+}
+
+type CheckedLink = NonNullable<MailCheck["links"]>[number]
+
+function linkLine({ url, status, ok, error }: CheckedLink, paint: Paint): string {
+  const mark = ok === null ? paint.dim("–") : ok ? paint.green("✓") : paint.red("✗")
+  return `${mark} ${cleanLine(url)}  ${error === null ? status : cleanLine(error)}`
+}
+
+type Tracking = Components["EmailTracking"]
+
+/** The statistics of one email: openings, clicks, links, and the newest hits. */
+export function trackingText(tracking: Tracking, paint: Paint): string {
+  const { email_id, track_opens, track_clicks, opens, clicks, links, recent } = tracking
+  const head = fields(
+    [
+      ["id", email_id],
+      ["openings", track_opens ? counts(opens) : "not tracked"],
+      ["clicks", track_clicks ? counts(clicks) : "not tracked"],
+    ],
+    paint,
+  )
+  const followed = links.map(
+    ({ url, human, total }) => `${String(human).padStart(6)} of ${total}  ${cleanLine(url)}`,
+  )
+  const hits = recent.map((hit) => hitText(hit, paint))
+  return [head, ...section("links", followed), ...section("newest", hits)].join("\n")
+}
+
+/** The number of people first: the others are proxies and scanners. */
+const counts = ({ human, unique, machine, total }: Tracking["opens"]): string =>
+  `${human} by ${unique} ${unique === 1 ? "person" : "people"}, ${machine} by machines, ${total} in all`
+
+function hitText(hit: Tracking["recent"][number], paint: Paint): string {
+  const { type, timestamp, actor, client, os, device, url } = hit
+  const program = [client, os, device].filter(Boolean).join(", ")
+  const words = [type.padEnd(5), actor.padEnd(7), program, cleanLine(url ?? "")]
+  return `${paint.dim(clockTime(timestamp))} ${words.join(" ").trimEnd()}`
 }

@@ -1,8 +1,50 @@
+import { type Command, Option } from "commander"
 import type { OperationField } from "../../src/client/operation"
+import type { Context } from "./context"
 import { FieldOption, ONLY_EVENT, PERIOD, SINCE, SLUG, UNTIL } from "./flags"
 import { onOff, wholeNumber } from "./input"
 import { several } from "./run"
 import { moment, momentAhead, month } from "./time"
+
+/** Options of a plain command, as commander reads them. */
+export type PlainOptions = Readonly<Record<string, string | string[] | boolean | undefined>>
+
+/** A flag as its help shows it; `several` times, or `required`. */
+export type OptionWords = readonly [flags: string, about: string, kind?: "several" | "required"]
+
+/** Flags for one field whose schema says too little. `read` gives its value, or undefined for none. */
+export interface FieldFlags {
+  options: readonly OptionWords[]
+  read: (options: PlainOptions, context: Context) => unknown
+}
+
+/** One flag for a field. `read` makes the value of what was typed; default: the text itself. */
+export function flag<Typed = string>(
+  words: OptionWords,
+  read: (typed: Typed, option: string, context: Context) => unknown = (typed) => typed,
+): FieldFlags {
+  const [option = ""] = words[0].split(" ")
+  const name = camel(option.slice(2))
+  return {
+    options: [words],
+    read(options, context) {
+      const typed = options[name]
+      return typed === undefined ? undefined : read(typed as never, option, context)
+    },
+  }
+}
+
+/** `max-attempts` as commander calls its value. */
+export const camel = (name: string): string =>
+  name.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
+
+/** Adds a flag; `field` is what it fills in a request, so that errors name the flag. */
+export function addOption(command: Command, [flags, about, kind]: OptionWords, field?: string) {
+  const option =
+    field === undefined ? new Option(flags, about) : new FieldOption(flags, about, field)
+  if (kind === "several") option.argParser(several)
+  command.addOption(option.makeOptionMandatory(kind === "required"))
+}
 
 /**
  * The flag for one field of a request, as the schema of the field describes it. `about` is its help
@@ -34,7 +76,7 @@ const PLACEHOLDERS: Readonly<Record<string, readonly string[]>> = {
   "<category>": ["category"],
   "<format>": ["signature"],
   "<hours>": ["overlap"],
-  "<id>": ["actor", "batch", "key", "request-id", "thread", "user"],
+  "<id>": ["actor", "batch", "event-id", "key", "request-id", "thread", "user"],
   "<label>": ["return-path", "tracking"],
   "<language>": ["locale"],
   "<name>": ["action", "name"],

@@ -13,6 +13,7 @@ import {
 import type { Context } from "./context"
 import { csvLine } from "./csv"
 import { type Exit, exits, Failure, isPassing, isSilence, usage } from "./errors"
+import type { OptionWords } from "./field-flags"
 import { readFileIn, writeFileIn } from "./folder-files"
 import { unreadable } from "./input"
 import { pause } from "./time"
@@ -33,6 +34,12 @@ export interface RefusedLine extends Pick<ImportLine, "line" | "name"> {
   code: string
   message: string
 }
+
+/** Flags of every import. */
+export const IMPORT_OPTIONS: readonly OptionWords[] = [
+  ["--errors <file>", "file for the lines that are refused (default: FILE.errors.csv)"],
+  ["--restart", "begin at the first line, though an earlier import was interrupted"],
+]
 
 export interface ImportOptions {
   errors?: string

@@ -211,17 +211,6 @@ export const IDEMPOTENCY_KEY = [
   "--idempotency-key <key>",
   "a repeated call with this key has no second effect",
 ] as const
-export const HEADER = ["--header <header>", "extra header `Name: value`; may be repeated"] as const
-export const METADATA = [
-  "--metadata <pair>",
-  "extra data, k=v or a JSON object; may be repeated",
-] as const
-
-export const VARIABLE = [
-  "--var <pair>",
-  "variable of the template, k=v or a JSON object; may be repeated",
-] as const
-
 export const DATA_DIR = [
   "--data-dir <dir>",
   "folder of the database, the files and the master key",

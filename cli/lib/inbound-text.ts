@@ -1,6 +1,5 @@
 import type { Components } from "../../src/client/components"
-import { address } from "./email-text"
-import { ago, type Columns, fields, idColumn, wide } from "./table"
+import { address, ago, type Columns, fields, idColumn, wide } from "./table"
 import { cleanLine, cleanText, type Paint } from "./terminal"
 
 type InboundSummary = Components["InboundEmailSummary"]

@@ -89,6 +89,37 @@ export async function readJson(path: string, option: string): Promise<unknown> {
   }
 }
 
+/** The JSON object of a file; {} without one. */
+export async function objectIn(path: unknown, option: string): Promise<Record<string, unknown>> {
+  if (typeof path !== "string") return {}
+  const body = await readJson(path, option)
+  if (isObject(body)) return body
+  throw usage(`${option}: the file must have one JSON object`)
+}
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** The record with a value at a path of names. Objects on the way stay; anything else there is replaced. */
+export function placed(
+  record: Record<string, unknown>,
+  [step = "", ...rest]: readonly string[],
+  value: unknown,
+): Record<string, unknown> {
+  if (rest.length === 0) return { ...record, [step]: value }
+  const inner = Object.hasOwn(record, step) ? record[step] : undefined
+  return { ...record, [step]: placed(isObject(inner) ? inner : {}, rest, value) }
+}
+
+/** JSON, or the text itself where it is none. */
+export function jsonOrText(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
 /** `k=v` and JSON objects, as an option takes them several times, together in one object. */
 export function pairs(given: readonly string[], option: string): Record<string, unknown> {
   const all: Record<string, unknown> = {}
@@ -112,20 +143,8 @@ export function parsedObject(text: string, option: string): Record<string, unkno
   } catch {
     throw usage(`${option}: ${text} is not JSON`)
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw usage(`${option}: ${text} is not a JSON object`)
-  }
-  return value as Record<string, unknown>
-}
-
-/** `X-Name: value`, several times. */
-export const headerFields = (given: readonly string[]): Record<string, string> =>
-  Object.fromEntries(given.map(parted))
-
-function parted(text: string): [string, string] {
-  const at = text.indexOf(":")
-  if (at < 1) throw usage(`--header: "${text}" has no colon`, "write 'X-Name: value'")
-  return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
+  if (isObject(value)) return value
+  throw usage(`${option}: ${text} is not a JSON object`)
 }
 
 /** `on` or `off`, as an option of a setting takes it; undefined stays undefined. */

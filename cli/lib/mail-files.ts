@@ -1,13 +1,8 @@
 import { writeFileSync } from "node:fs"
 import type { Context } from "./context"
 import { exits, Failure, usage } from "./errors"
+import type { OptionWords, PlainOptions } from "./field-flags"
 import { type Columns, wide } from "./table"
-import { cleanText } from "./terminal"
-
-/** The bytes of a mail as they are; on a terminal without what could move the cursor. */
-export async function printRaw({ output, terminal }: Context, bytes: Uint8Array): Promise<void> {
-  await output.raw(terminal.out ? cleanText(new TextDecoder().decode(bytes)) : bytes)
-}
 
 interface SavedFile {
   id: string
@@ -28,19 +23,22 @@ export async function saveFile({ output, paint }: Context, { id, bytes, path }: 
   await output.record(record, () => `${paint.green("✓")} ${path} (${bytes.length} bytes)`)
 }
 
-/** Writes an attachment into a file or, without a path, into a pipe. Throws exit 2 for a terminal. */
-export async function saveAttachment(
-  context: Context,
-  { id, path }: { id: string; path: string | undefined },
-  ask: () => Promise<unknown>,
-): Promise<void> {
-  if (path === undefined && context.terminal.out) {
+const SAVE_AS: OptionWords = ["--save-as <file>", "file to write the attachment to; `-` is stdout"]
+
+/** Of a command that writes an attachment into a file or, without a path, into a pipe. */
+export const saved = {
+  options: [SAVE_AS],
+  refuse({ saveAs }: PlainOptions, _: unknown, { terminal }: Context) {
+    if (saveAs !== undefined || !terminal.out) return undefined
     throw usage("an attachment is not written to a terminal", "name a file with --save-as")
-  }
-  await saveFile(context, { id, bytes: (await ask()) as Uint8Array, path: path ?? "-" })
+  },
+  print(context: Context, bytes: Uint8Array, { saveAs }: PlainOptions, words: readonly string[]) {
+    const path = typeof saveAs === "string" ? saveAs : "-"
+    return saveFile(context, { id: words.at(-1) ?? "", bytes, path })
+  },
 }
 
-interface ListedFile {
+type ListedFile = {
   id: string
   filename: string | null
   content_type: string
@@ -53,3 +51,20 @@ export const fileColumns: Columns<ListedFile> = {
   TYPE: "content_type",
   SIZE: "size",
 }
+
+/** Of a command that lists the attachments of a mail. */
+export const listed = (noun: "inbound" | "mailbox") => ({
+  options: [SAVE_AS],
+  refuse: ({ saveAs }: PlainOptions) =>
+    saveAs === undefined ? undefined : "name the attachment to save: give its number",
+  async print(
+    { output }: Context,
+    { data: { attachments } }: { data: { attachments: ListedFile[] } },
+    _: unknown,
+    [id]: readonly string[],
+  ) {
+    const [first] = attachments
+    await output.list(attachments, fileColumns)
+    if (first) await output.next(`belfry ${noun} attachments ${id} ${first.id} --save-as file`)
+  },
+})

@@ -17,6 +17,8 @@ export interface Output {
   list<Row extends Json>(rows: readonly Row[], columns: Columns<Row>): Promise<void>
   /** One member of a stream: always one line. */
   line(record: Json, human: () => string): Promise<void>
+  /** The same for members that are all there, where nobody reads them as text. */
+  lines(records: readonly Json[]): Promise<void>
   /** Bytes or text as they are. */
   raw(content: string | Uint8Array): Promise<void>
   /** For people only: off a terminal it says nothing. */
@@ -92,6 +94,9 @@ export function openOutput(parts: OutputParts): Output {
       if (form === "quiet") return await printId(idOf(record))
       await warnOnce(record)
       await print(compact(record))
+    },
+    async lines(records) {
+      for (const record of records) await this.line(record, () => "")
     },
     raw: (content) => write(process.stdout, content),
     async note(text) {

@@ -12,7 +12,9 @@ const MOST_COLUMNS = 5
  * read, change and remove one, and when no row of `named` has any of these routes. The routes give texts, flags and columns.
  */
 export function plainNouns(named: readonly Resource[]): Resource[] {
-  const taken = new Set<string>(named.flatMap(({ rows }) => rows.map(({ route }) => route)))
+  const taken = new Set<string>(
+    named.flatMap(({ rows }) => rows.flatMap(({ route }) => route ?? [])),
+  )
   return Object.keys(operations).flatMap((get) => {
     const [, path] = ITEM.exec(get) ?? []
     if (path === undefined) return []

@@ -1,48 +1,42 @@
 import type { Command } from "commander"
-import { type AnswerOf, addressOf, type OperationName, paramsOf } from "../../src/client/client"
+import { type AnswerOf, type OperationName, paramsOf } from "../../src/client/client"
 import type { OperationField, OperationRow } from "../../src/client/operation"
 import { operations } from "../../src/client/operations"
-import { type Client, requireParams } from "./client"
+import type { Client } from "./client"
 import type { Action, Context } from "./context"
-import { type Exit, exits, usage } from "./errors"
-import { fieldOption, fieldValue, uncapitalized } from "./field-flags"
-import { flagOf, IDEMPOTENCY_KEY, LIMIT, optionWords, quoted } from "./flags"
-import { limitOf, listUpTo, type RowOf } from "./paging"
+import type { Exit } from "./errors"
+import type { FieldFlags, OptionWords, PlainOptions } from "./field-flags"
+import type { RowOf } from "./paging"
 import { confirm } from "./prompts"
-import { examples, run } from "./run"
-import { type Columns, fields } from "./table"
+import type { Columns } from "./table"
 import type { Paint } from "./terminal"
 
 /** What an operation answers: a record, or a list of them. */
-type DataOf<Name extends OperationName> = AnswerOf<Name> extends { data: infer Data } ? Data : never
+export type DataOf<Name extends OperationName> =
+  AnswerOf<Name> extends { data: infer Data } ? Data : never
 
-/** Options of a plain command, as commander reads them. */
-export type PlainOptions = Readonly<Record<string, string | string[] | boolean | undefined>>
-
-/** Help of flags by the field that they fill; a field with `false` has no flag. */
-export type PlainFlags = Readonly<Record<string, string | false>>
+/** What help says of the flags of a field, or own flags for it. A field with `false` has no flag. */
+export type PlainFlags = Readonly<Record<string, string | false | FieldFlags>>
 
 /** The body as it was sent. */
-type SentBody = Readonly<Record<string, unknown>>
+export type SentBody = Readonly<Record<string, unknown>>
 
-/** A question before a change. What it answers goes into the body. */
+/** A question before a change. An object that it answers goes into the body. */
 type Confirmation = (
   context: Context,
   words: readonly string[],
   client: Client,
   options: PlainOptions,
-) => Promise<object | undefined>
+) => Promise<unknown>
 
 /** Asks a person to type `word` before the change. */
 export const asks =
   (question: (...words: string[]) => string, word: string): Confirmation =>
-  async (context, words) => {
-    await confirm(context, question(...words), word)
-    return undefined
-  }
+  (context, words) =>
+    confirm(context, question(...words), word)
 
-/** What a plain command has besides its route; all of it may be left out. */
-interface PlainParts<Name extends OperationName> {
+/** What every command may have beside its name and its action. */
+interface CommandParts {
   /** What it does, in one line; default: the summary of the operation. */
   about?: string
   /** What stands behind the command and its arguments in the example of its help. */
@@ -51,19 +45,26 @@ interface PlainParts<Name extends OperationName> {
   word?: string
   /** More for its help. */
   note?: string
+  /** Flags that fill no field by themselves. */
+  options?: readonly OptionWords[]
+}
+
+/** What a plain command has besides its route; all of it may be left out. */
+interface PlainParts<Name extends OperationName> extends CommandParts {
+  /** By field. A name with dots is a field inside of an object. */
   flags?: PlainFlags
   /** Flags whose name is not that of their field. */
   aliases?: Readonly<Record<string, string>>
-  /** More flags, which `body` reads. */
-  options?: (command: Command) => Command
-  /** Fields of the body that are more than the value of a flag. */
-  body?: (
+  /** `--file` gives a whole body. Its fields replace these, and those of the other flags replace them. */
+  file?: object
+  /** Fields of the query or the body that are more than the value of a flag. */
+  input?: (
     options: PlainOptions,
     words: readonly string[],
     context: Context,
   ) => object | Promise<object>
   /** Why these options cannot be: exit 2. */
-  refuse?: (options: PlainOptions) => string | undefined
+  refuse?: (options: PlainOptions, words: readonly string[], context: Context) => string | undefined
   confirm?: Confirmation
   /** Parameters of the path that no argument gives. */
   params?: Readonly<Record<string, string>>
@@ -73,10 +74,24 @@ interface PlainParts<Name extends OperationName> {
   anonymous?: true
   /** The id of what the first argument names. */
   id?: (client: Client, name: string) => Promise<string>
+  /** What does it where these options or arguments are given: another row, or an action. */
+  instead?: (
+    options: PlainOptions,
+    words: readonly string[],
+  ) => PlainRow | Action<PlainOptions> | false
   /** Of a list. */
   columns?:
     | Columns<RowOf<Name>>
     | ((context: Context, options: PlainOptions) => Columns<RowOf<Name>>)
+  /** Prints the answer in a way of its own, and may give the exit code; undefined where it is printed like any other. */
+  print?: (
+    context: Context,
+    answer: AnswerOf<Name>,
+    options: PlainOptions,
+    words: readonly string[],
+  ) => Promise<unknown> | undefined
+  /** Values that people see in the place of those of the record; null for none. */
+  values?: (data: DataOf<Name>) => object
   /** A record for people. Default: all of its fields. */
   shown?: (data: DataOf<Name>, paint: Paint, width: number) => string
   /** What was done, as one line for people. */
@@ -92,12 +107,17 @@ interface PlainParts<Name extends OperationName> {
 }
 
 /** One row of the table of resources. */
-interface PlainCommand {
-  /** With its arguments: `get <id>`. */
+export interface CommandRow {
+  /** With its arguments: `get <id>`; "" for what the noun does by itself. */
   use: string
-  route: OperationName
+  /** Of a plain command. */
+  route?: OperationName
+  /** Of any other. */
+  action?: Action<never>
   parts: PlainParts<OperationName>
 }
+
+export type PlainRow = CommandRow & { route: OperationName }
 
 export interface Resource {
   /** `projects`, `me sessions`; "" for a command of the root. */
@@ -105,36 +125,22 @@ export interface Resource {
   about: string
   /** Of the help of the noun; default: that of its first row. */
   example?: string | readonly string[]
-  rows: readonly PlainCommand[]
+  rows: readonly CommandRow[]
 }
 
-/** One row: its types are those of its route. */
+/** A plain command: its types are those of its route. */
 export const row = <Name extends OperationName>(
   use: string,
   route: Name,
   parts: PlainParts<Name> = {},
-): PlainCommand => ({ use, route, parts: parts as unknown as PlainParts<OperationName> })
+): PlainRow => ({ use, route, parts: parts as unknown as PlainParts<OperationName> })
 
-/**
- * Adds every row as a command: flags, help and behaviour come from the schemas of its route. A noun
- * that is not needed gets no commands.
- */
-export function addResources(
-  program: Command,
-  resources: readonly Resource[],
-  isNeeded: (name: string) => boolean,
-): void {
-  for (const { noun, about, rows, example } of resources) {
-    const names = noun.split(" ")
-    const group = names.reduce((parent, name) => groupOf(parent, name, about), program)
-    if (noun !== "" && !isNeeded(names[0] ?? "")) continue
-    for (const one of rows) addPlainCommand(group, noun, one)
-    const lines = example
-      ? [example].flat()
-      : rows.slice(0, 1).flatMap((one) => exampleLines(noun, one))
-    if (noun !== "") group.addHelpText("after", examples(...lines))
-  }
-}
+/** A command that does more than its route, or asks several. */
+export const own = <Options>(
+  use: string,
+  action: Action<Options>,
+  parts: CommandParts & { about: string },
+): CommandRow => ({ use, action, parts })
 
 /** The group of commands with this name, which another file may have begun. */
 export function groupOf(parent: Command, name: string, about = ""): Command {
@@ -143,34 +149,27 @@ export function groupOf(parent: Command, name: string, about = ""): Command {
   return known ?? parent.command(name).description(about)
 }
 
-function addPlainCommand(group: Command, noun: string, one: PlainCommand): void {
-  const { use, route, parts } = one
-  const { paged, idempotent, many, summary, query = {} }: OperationRow = operations[route]
-  const command = group.command(use).description(parts.about ?? uncapitalized(summary))
-  const filled = bodyArguments(one)
-  for (const [field, spec] of flagFields(one)) {
-    if (filled.has(field)) continue
-    const name = nameOf(field, parts)
-    const about = parts.flags?.[field] || undefined
-    command.addOption(fieldOption(field, spec, { name, about, is_filter: field in query }))
-  }
-  parts.options?.(command)
-  if (idempotent) command.option(...IDEMPOTENCY_KEY)
-  if (paged && many) command.option(...LIMIT)
-  const note = parts.note ? `\n${parts.note}\n` : ""
-  command.addHelpText("after", note + examples(...exampleLines(noun, one)))
-  command.action(run(actionOf(noun, one)))
+/** The help of a field, where a row has one. */
+export const aboutOf = (field: string, flags: PlainFlags = {}) => {
+  const about = flags[field]
+  return typeof about === "string" ? about : undefined
 }
 
+export const ownFlags = (flags: PlainFlags = {}): [string, FieldFlags][] =>
+  Object.entries(flags).flatMap(([field, given]) =>
+    typeof given === "object" ? [[field, given] as const] : [],
+  ) as [string, FieldFlags][]
+
 /** `keys update ID --name ci`, as often as the row has an example. */
-export function exampleLines(noun: string, { use, parts }: PlainCommand): string[] {
+export function exampleLines(noun: string, { use, parts }: CommandRow): string[] {
   let { word } = parts // of the first argument alone
-  const words = use.replaceAll(/[<[](\w+)[>\]]/g, (_, name: string) => {
+  const words = use.replaceAll(/ [<[](\w+)(?:\.\.\.)?[>\]]/g, (all, name: string) => {
     const given = word
     word = undefined
-    return given ?? EXAMPLE_WORDS[name] ?? ID
+    if (given === undefined && all.endsWith("]")) return ""
+    return ` ${given ?? EXAMPLE_WORDS[name] ?? ID}`
   })
-  const begin = `${noun} ${words}`.trimStart()
+  const begin = `${noun} ${words}`.trim()
   return [parts.example ?? ""].flat().map((end) => `${begin} ${end}`.trimEnd())
 }
 
@@ -185,28 +184,29 @@ const EXAMPLE_WORDS: Partial<Record<string, string>> = {
   from: "user-17",
   queue: "email",
   role: "admin",
+  subscriber: "user-42",
   template: "receipt",
   time: "'tomorrow 9:00'",
   to: "ann@example.test",
   token: "belfry_invitation_…",
+  topic: "product-news",
   url: "https://example.com/hooks",
   version: "1",
   user: "0199a1c2-0000-7000-8000-000000000002",
 }
 
-/** Fields of query and body that may have a flag. */
-function flagFields({ route, parts: { flags = {} } }: PlainCommand): [string, OperationField][] {
+/** Fields of query and body that have a flag as their schema says. */
+export function flagFields({ route, parts: { flags = {} } }: PlainRow): [string, OperationField][] {
   const { query = {}, body = {} }: OperationRow = operations[route]
   return Object.entries({ ...query, ...body }).filter(
     ([field, { type, description }]) =>
-      flags[field] !== false &&
-      (type !== "object" || flags[field]) &&
+      (typeof flags[field] === "string" || (flags[field] === undefined && type !== "object")) &&
       !description?.startsWith("Another name of"),
   )
 }
 
 /** Fields of the body that arguments fill: those behind the parameters of the path. */
-function bodyArguments({ use, route, parts }: PlainCommand): Map<string, number> {
+export function bodyArguments({ use, route, parts }: PlainRow): Map<string, number> {
   const names = [...use.matchAll(/[<[](\w+)/g)].map(([, name = ""]) => name)
   const { body = {} }: OperationRow = operations[route]
   const first = parts.of_account ? 1 : openParams(route, parts).length
@@ -218,131 +218,7 @@ function bodyArguments({ use, route, parts }: PlainCommand): Map<string, number>
 }
 
 /** Parameters of the path that arguments give, in their order. */
-const openParams = (route: OperationName, { params = {} }: PlainParts<OperationName>): string[] =>
-  paramsOf(route).filter((name) => !(name in params))
-
-const nameOf = (field: string, { aliases = {} }: PlainParts<OperationName>) =>
-  aliases[field] ?? flagOf(field)
-
-const camel = (name: string) =>
-  name.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
-
-/** Query and body, as flags and arguments say them. */
-async function inputOf(
-  one: PlainCommand,
-  options: PlainOptions,
-  words: readonly string[],
-  context: Context,
-) {
-  const { query = {}, body }: OperationRow = operations[one.route]
-  const all = new Map<string, unknown>()
-  for (const [field, spec] of flagFields(one)) {
-    const name = nameOf(field, one.parts)
-    const given = options[camel(name)]
-    if (typeof given === "string" || Array.isArray(given)) {
-      const about = one.parts.flags?.[field] || undefined
-      all.set(field, fieldValue(field, spec, given, { option: `--${name}`, about }))
-    }
-  }
-  for (const [field, at] of bodyArguments(one)) {
-    if (words[at] !== undefined) all.set(field, words[at])
-  }
-  const own = [...all].filter(([field]) => !(field in query))
-  const more = await one.parts.body?.(options, words, context)
-  return {
-    query: Object.fromEntries([...all].filter(([field]) => field in query)),
-    body: body && { ...Object.fromEntries(own), ...more },
-  }
-}
-
-function actionOf(noun: string, one: PlainCommand): Action<PlainOptions> {
-  const { route, parts, use } = one
-  const { fields: known, many, paged }: OperationRow = operations[route]
-  const { method } = addressOf(route)
-  return async (context, options, ...words) => {
-    const wrong = parts.refuse?.(options)
-    if (wrong !== undefined) throw usage(wrong)
-    if (known) context.output.promises(known.split(" "))
-    const { query, body } = await inputOf(one, options, words, context)
-    if (method === "PATCH" && Object.keys(body ?? {}).length === 0) {
-      throw usage("nothing to change: give at least one flag", "see --help")
-    }
-    const client = clientOf(context, one, words)
-    const params = await paramsFrom(one, client, words)
-    requireParams(params)
-    const asked = await parts.confirm?.(context, words, client, options)
-    const key = options.idempotencyKey
-    const sent = body && { ...body, ...asked }
-    const input = {
-      params,
-      query,
-      ...(sent && { body: sent }),
-      ...(typeof key === "string" && { headers: { "idempotency-key": key } }),
-    }
-    if (!many) return await record(context, one, words, sent ?? {}, await client.send(route, input))
-    const limit = typeof options.limit === "string" ? options.limit : undefined
-    const found = paged
-      ? await listUpTo(client, route, limitOf(limit), input)
-      : { rows: ((await client.send(route, input)) as ListAnswer).data, more: false, warnings: [] }
-    const columns =
-      typeof parts.columns === "function" ? parts.columns(context, options) : parts.columns
-    await context.output.list(found.rows as ListAnswer["data"], (columns ?? {}) as Columns<object>)
-    await parts.after?.(context, { data: found.rows, warnings: found.warnings } as never)
-    if (!found.more) return await next(context, parts.next?.(found.rows as never, words, options))
-    const begin = [noun, use.split(" ")[0], ...words.map(quoted)].filter(Boolean).join(" ")
-    const again = { ...options, limit: String(2 * limitOf(limit)) } as Record<string, string>
-    return await next(context, `${begin}${optionWords(again)}`)
-  }
-}
-
-interface ListAnswer {
-  data: Record<string, unknown>[]
-}
-
-async function next({ output }: Context, command: string | undefined): Promise<undefined> {
-  if (command !== undefined) await output.next(`belfry ${command}`)
-}
-
-function clientOf(context: Context, { parts }: PlainCommand, [account_id]: readonly string[]) {
-  if (parts.anonymous) return context.anonymous()
-  if (!parts.of_account || !account_id) return context.client()
-  return context.client(undefined, { account_id, project_id: null })
-}
-
-async function paramsFrom(
-  { route, parts }: PlainCommand,
-  client: Client,
-  words: readonly string[],
-) {
-  const names = openParams(route, parts)
-  const values = words.slice(0, names.length)
-  if (parts.id && values[0] !== undefined) values[0] = await parts.id(client, values[0])
-  return {
-    ...parts.params,
-    ...Object.fromEntries(names.map((name, at) => [name, values[at] ?? ""])),
-  }
-}
-
-async function record(
-  context: Context,
-  { parts }: PlainCommand,
-  words: readonly string[],
-  sent: SentBody,
-  answer: unknown,
-): Promise<Exit> {
-  const { output, paint, terminal } = context
-  const { data } = answer as { data: never }
-  const { done, shown = allFields } = parts
-  const text = () => shown(data, paint, terminal.width)
-  const human = () => {
-    if (!done) return text()
-    const line = `${paint.green("✓")} ${done(data, words, sent)}`
-    return parts.shown ? `${line}\n${text()}` : line
-  }
-  await output.record(data, human, parts.brief?.(data))
-  await parts.after?.(context, answer as never)
-  await next(context, parts.next?.(data, words, {}))
-  return parts.exit?.(data) ?? exits.done
-}
-
-const allFields = (data: object, paint: Paint) => fields(Object.entries(data), paint)
+export const openParams = (
+  route: OperationName,
+  { params = {} }: PlainParts<OperationName>,
+): string[] => paramsOf(route).filter((name) => !(name in params))

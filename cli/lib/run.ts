@@ -15,6 +15,12 @@ export function lazily<Options>(load: () => Promise<Action<Options>>) {
   }
 }
 
+/** An action whose module is loaded only when it runs. */
+export const later =
+  <Options>(load: () => Promise<Action<Options>>): Action<Options> =>
+  async (context, options, ...words) =>
+    (await load())(context, options, ...words)
+
 /** What was typed, with whole ids in the place of the endings that tables show. */
 async function expanded<Options extends object>(command: Command) {
   const flags = globalFlags(command)

@@ -1,5 +1,7 @@
+import type { Components } from "../../src/client/components"
 import { fitted, number, rightAligned, widthOf } from "./cells"
 import type { IdKindName } from "./id-kinds"
+import { isObject } from "./input"
 import { cleanLine, type Paint } from "./terminal"
 import { age } from "./time"
 
@@ -215,6 +217,31 @@ export function fields(pairs: readonly Field[], paint: Paint): string {
       return `${paint.dim(fitted(name, width))}  ${brush(cleanLine(text))}`
     })
     .join("\n")
+}
+
+/**
+ * All fields of a record for people: names without underscores, an address as one value, and a group of plain values
+ * as fields of their own. `values` stand in the place of the record's; null leaves one out.
+ */
+export const recordText = (record: object, paint: Paint, values: object = {}): string =>
+  fields(Object.entries({ ...record, ...values }).flatMap(fieldsIn), paint)
+
+function fieldsIn([name, value]: readonly [string, unknown]): Field[] {
+  const label = name.replaceAll("_", " ")
+  if (!isObject(value) || name === "metadata") return [[label, value]]
+  if ("email" in value && "name" in value) return [[label, address(value as NamedAddress)]]
+  const inner = Object.entries(value)
+  if (!inner.every(([, one]) => !isObject(one))) return [[label, value]]
+  return inner.map(([key, one]) => [`${label} ${key.replaceAll("_", " ")}`, one])
+}
+
+type NamedAddress = Components["NamedAddress"]
+
+/** `Ann <a@b.c>` of either form in which an address may arrive. */
+export function address(value: NamedAddress | string | null | undefined): string {
+  if (value === null || value === undefined) return ""
+  if (typeof value === "string") return value
+  return value.name ? `${value.name} <${value.email}>` : value.email
 }
 
 /** A list of plain values with commas, and anything deeper as JSON; "" for what is empty. */

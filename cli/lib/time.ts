@@ -88,3 +88,17 @@ export function clockTime(iso: string): string {
 export const clockSecond = (iso: string | null): string => (iso ? clockTime(iso).slice(0, 8) : "")
 
 export const pause = (milliseconds: number): Promise<void> => Bun.sleep(milliseconds)
+
+/** Looks every so often until it is over, or the limit is. Gives the last look. Times are in milliseconds. */
+export async function lookUntil<Seen>(
+  look: () => Promise<Seen>,
+  isOver: (seen: Seen) => boolean,
+  { limit, every }: { limit: number; every: number },
+): Promise<Seen> {
+  const deadline = millis() + limit
+  while (true) {
+    const seen = await look()
+    if (isOver(seen) || millis() + every > deadline) return seen
+    await pause(every)
+  }
+}

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
+import { trackingText } from "../../cli/lib/email-text"
 import { painter } from "../../cli/lib/terminal"
-import { trackingText } from "../../cli/lib/tracking-text"
 import { ID } from "./fake-api"
 
 const NONE = { total: 0, unique: 0, human: 0, machine: 0, first_at: null, last_at: null }

@@ -103,9 +103,12 @@ export const SAME_AS: Readonly<Record<string, string>> = {
 /** One line of `belfry` for each operation that a command sends, by `METHOD /path`. */
 export function commandLines(): Record<string, string> {
   const plain = [...resources, ...plainNouns(resources)].flatMap(({ noun, rows }) =>
-    rows.map((row) => [row.route, exampleLines(noun, row)[0] ?? ""] as const),
+    rows.flatMap((row) =>
+      row.route ? [[row.route, exampleLines(noun, row)[0] ?? ""] as const] : [],
+    ),
   )
-  const own = [...plain, ...Object.entries(BY_HAND)]
+  // Of two commands for one route the first is its line.
+  const own = [...plain.reverse(), ...Object.entries(BY_HAND)]
   const lines = Object.fromEntries(own)
   const same = Object.entries(SAME_AS).flatMap(([route, other]) => {
     const line = lines[other]
