@@ -30,7 +30,6 @@ const PAGES: Record<PageName, PageRow> = {
   parts: { load: () => import("./pages/parts") },
 }
 
-/** The page of the present address inside the frame of the console. */
 export function App() {
   const { path } = useObservable(place)
   const error = useObservable(start_error)

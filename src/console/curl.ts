@@ -36,7 +36,6 @@ export function curlOf(request: ApiRequest, origin: string): string {
 /** A mail has no name of its own. All other files get the name that the server gives them. */
 const SAVED_AS: Record<string, string> = { "message/rfc822": "-o mail.eml" }
 
-/** The path of the request with its query. */
 export function withQuery({ path, query }: ApiRequest): string {
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {

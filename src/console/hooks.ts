@@ -51,7 +51,6 @@ export function usePoll(every_ms: number | undefined, run: () => unknown): void 
   }, [every_ms])
 }
 
-/** Whether the window fits a media query now. */
 export function useMedia(query: string): boolean {
   const [fits, setFits] = useState(() => matchMedia(query).matches)
   useEffect(() => {

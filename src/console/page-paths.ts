@@ -16,7 +16,6 @@ export interface FoundPage {
   params: Record<string, string>
 }
 
-/** What every page gets: the parameters of its path. */
 export type PageProps = Pick<FoundPage, "params">
 
 /** The page at a path, or undefined where the console has none. */

@@ -41,7 +41,6 @@ function parsed(body: string): ErrorBody {
   }
 }
 
-/** What a person reads of any error. */
 export const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error)
 

@@ -7,7 +7,6 @@ export interface Position {
   query: string
 }
 
-/** Where this tab is. */
 export const place: Observable<Position> = observable<Position>({ path: "/", query: "" })
 
 /** Opens a page of the console. With `replace` the way back passes this one by. */

@@ -3,7 +3,6 @@ import { keep, kept } from "./kept"
 /** `system` follows the setting of the device. */
 export type ThemeChoice = "system" | "light" | "dark"
 
-/** What was chosen in this browser before. */
 export function keptTheme(): ThemeChoice {
   const theme = kept("theme")
   return theme === "light" || theme === "dark" ? theme : "system"

@@ -14,7 +14,6 @@ export interface ConsoleAssets {
 
 type AssetEncoding = "brotli" | "gzip"
 
-/** Whether this runs in the binary. */
 export const IS_COMPILED = /\/(\$bunfs|~BUN)\//.test(import.meta.url)
 
 /**
@@ -53,7 +52,6 @@ async function bundledAssets(): Promise<ConsoleAssets> {
   return assets
 }
 
-/** The time of the latest change in the folders. */
 function stampOf(folders: string[]): number {
   const files = folders.flatMap((folder) => [
     ...new Glob("**/*.{ts,tsx,css}").scanSync({ cwd: folder, absolute: true }),

@@ -28,7 +28,6 @@ export async function compressedText(text: string, quality: number): Promise<Com
 
 const blobOf = (bytes: Buffer) => new Blob([new Uint8Array(bytes)])
 
-/** The text itself. */
 export const plainText = async ({ gzip: packed }: CompressedText): Promise<string> =>
   Buffer.from(Bun.gunzipSync(await packed.bytes())).toString()
 

@@ -59,20 +59,25 @@ ${body}
 export const prose = (text: string): Markup =>
   html`${text.split("`").map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}`
 
-/**
- * No script runs, nothing is loaded but images from the places given, no page frames it, and no other
- * site learns its address.
- */
-export const pageHeaders = (style: string, form: "'none'" | "'self'", images = "data:") => ({
+/** None of the pages without script may be kept, framed, or tell its address to another site. */
+export const unkept = {
   "content-type": "text/html;charset=utf-8",
+  "cache-control": "no-store",
+  "x-frame-options": "DENY",
+  "x-robots-tag": "noindex",
+  "referrer-policy": "no-referrer",
+}
+
+/** Beside that no script runs, and nothing is loaded but images from the places given. */
+export const pageHeaders = (style: string, images = "data:") => ({
+  ...unkept,
   "content-security-policy": [
     "default-src 'none'",
     `style-src 'sha256-${new Bun.CryptoHasher("sha256").update(style).digest("base64")}'`,
     `img-src ${images}`,
     "base-uri 'none'",
-    `form-action ${form}`,
+    "form-action 'self'",
     "frame-ancestors 'none'",
   ].join("; "),
-  "referrer-policy": "no-referrer",
   "x-content-type-options": "nosniff",
 })

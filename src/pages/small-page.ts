@@ -5,12 +5,7 @@ import { smallStyle } from "./styles"
 
 const STYLE = new Markup(smallStyle)
 
-const HEADERS = {
-  ...pageHeaders(smallStyle, "'self'"),
-  "cache-control": "no-store",
-  "x-frame-options": "DENY",
-  "x-robots-tag": "noindex",
-}
+const HEADERS = pageHeaders(smallStyle)
 
 /** One thing to read and perhaps one form to fill in. */
 export function smallPage(title: string, content: Markup, status = 200): Response {

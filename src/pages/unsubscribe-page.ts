@@ -19,7 +19,7 @@ import type { Branding } from "../identity/tables"
 import { type Color, contrast, parseColor } from "../lib/color"
 import { preferredLanguage } from "../lib/locale"
 import type { Store } from "../store/store"
-import { html, Markup, pageHeaders, wholePage } from "./html"
+import { html, Markup, pageHeaders, unkept, wholePage } from "./html"
 import { recipientStyle } from "./styles"
 import { LANGUAGES, type PageLanguage, type UnsubscribeWords, WORDS } from "./unsubscribe-words"
 
@@ -28,7 +28,6 @@ export interface UnsubscribePageParts {
   secrets: Secrets
 }
 
-/** The fields of a form, as they came. */
 export type FormFields = Record<string, string | undefined>
 
 /** A request to one of the pages behind a link. */
@@ -38,87 +37,95 @@ export interface LinkVisit {
   ip: string
 }
 
-/** Looking changes nothing: scanners of mail follow links. */
-export async function showUnsubscribe({ store }: UnsubscribePageParts, visit: LinkVisit) {
-  const link = await lookupLink(store.read, visit.token)
-  if (!link) return invalidLink(visit.request)
-  const look = lookOfLink(visit.request, link)
-  const subscription = await subscriptionOf(store, link)
-  return subscription.is_subscribed
-    ? question(look, link, subscription)
-    : done(look, link, subscription, visit.token)
+/** A link that is valid, and how its pages look for the visitor. */
+interface OpenedLink {
+  link: FoundLink
+  look: PageLook
 }
+
+/** Shows what is behind a link, or that it is not valid. */
+async function behindLink(
+  { store }: UnsubscribePageParts,
+  { request, token }: LinkVisit,
+  show: (opened: OpenedLink) => Promise<Response>,
+): Promise<Response> {
+  const link = await lookupLink(store.read, token)
+  if (link) return show({ link, look: lookOf(request, withDefaults(link.settings).branding) })
+  const look = lookOf(request, null)
+  const { invalid_title: title, invalid } = look.words
+  return recipientPage(look, { title, content: html`<p>${invalid}</p>`, status: 404 })
+}
+
+/** Looking changes nothing: scanners of mail follow links. */
+export const showUnsubscribe = (parts: UnsubscribePageParts, visit: LinkVisit) =>
+  behindLink(parts, visit, async ({ link, look }) => {
+    const subscription = await subscriptionOf(parts.store, link)
+    return subscription.is_subscribed
+      ? question(look, link, subscription)
+      : done(look, link, subscription, visit.token)
+  })
 
 /**
  * Ends the mail that the link is about: for a mail program, which posts `List-Unsubscribe=One-Click`
  * and gets no page (RFC 8058, 3.2), or for the button of the page. Any other form changes nothing.
  */
-export async function answerUnsubscribe(
-  { store, secrets }: UnsubscribePageParts,
+export const answerUnsubscribe = (
+  parts: UnsubscribePageParts,
   visit: LinkVisit,
   form: FormFields,
-): Promise<Response> {
-  const link = await lookupLink(store.read, visit.token)
-  if (!link) return invalidLink(visit.request)
-  const look = lookOfLink(visit.request, link)
-  const is_one_click = form["List-Unsubscribe"] === "One-Click"
-  if (!is_one_click && form.action !== "unsubscribe") {
-    return question(look, link, await subscriptionOf(store, link), 422)
-  }
-  const { ip } = visit
-  const way: UnsubscribeWay = is_one_click
-    ? { source: "one_click", proof: "POST List-Unsubscribe=One-Click", ip }
-    : { source: "page", proof: "button of the unsubscribe page", ip }
-  await store.tx((tx) => unsubscribe(tx, secrets, link, link.scope, way))
-  if (is_one_click) return new Response("", { headers: EMPTY_PAGE })
-  return done(look, link, await subscriptionOf(store, link), visit.token)
-}
-
-/** None of these pages may be kept, framed, or tell its address to another site. */
-const UNKEPT = {
-  "cache-control": "no-store",
-  "x-frame-options": "DENY",
-  "x-robots-tag": "noindex",
-  "referrer-policy": "no-referrer",
-}
-
-const EMPTY_PAGE = { "content-type": "text/html;charset=utf-8", ...UNKEPT }
+): Promise<Response> =>
+  behindLink(parts, visit, async ({ link, look }) => {
+    const { store, secrets } = parts
+    const is_one_click = form["List-Unsubscribe"] === "One-Click"
+    if (!is_one_click && form.action !== "unsubscribe") {
+      return question(look, link, await subscriptionOf(store, link), 422)
+    }
+    const { ip } = visit
+    const way: UnsubscribeWay = is_one_click
+      ? { source: "one_click", proof: "POST List-Unsubscribe=One-Click", ip }
+      : { source: "page", proof: "button of the unsubscribe page", ip }
+    await store.tx((tx) => unsubscribe(tx, secrets, link, link.scope, way))
+    if (is_one_click) return new Response("", { headers: unkept })
+    return done(look, link, await subscriptionOf(store, link), visit.token)
+  })
 
 /** All kinds of mail that the address knows, each with its choice. Looking changes nothing. */
-export async function showPreferences({ store }: UnsubscribePageParts, visit: LinkVisit) {
-  const link = await lookupLink(store.read, visit.token)
-  if (!link) return invalidLink(visit.request)
-  return choicesPage(lookOfLink(visit.request, link), link, await subscriptionsOf(store.read, link))
-}
+export const showPreferences = (parts: UnsubscribePageParts, visit: LinkVisit) =>
+  behindLink(parts, visit, async ({ link, look }) =>
+    choicesPage(look, link, await subscriptionsOf(parts.store.read, link)),
+  )
 
 /**
  * Takes the choices of the form. Only kinds of mail that the person saw are changed, and only by what
  * unsubscribing itself made: a bounced address stays suppressed.
  */
-export async function answerPreferences(
-  { store, secrets }: UnsubscribePageParts,
+export const answerPreferences = (
+  parts: UnsubscribePageParts,
   visit: LinkVisit,
   form: FormFields,
-): Promise<Response> {
-  const link = await lookupLink(store.read, visit.token)
-  if (!link) return invalidLink(visit.request)
-  const way: UnsubscribeWay = { source: "page", proof: "form of the preference page", ip: visit.ip }
-  const was = (verb: "seen" | "get", name: string) => form[`${verb} ${name}`] !== undefined
-  const isWanted = (name: string) => form.action !== "none" && was("get", name)
-  const all = await subscriptionsOf(store.read, link)
-  for (const { channel, is_wanted } of all) {
-    if (!was("seen", channel) || is_wanted !== !isWanted(channel)) continue
-    const choice = { channel, is_wanted: !is_wanted }
-    await store.tx((tx) => chooseChannel(tx, secrets, link, choice, way))
-  }
-  const seen = all.flatMap(({ kinds }) => kinds).filter((kind) => was("seen", fieldOf(kind)))
-  const changed = seen.filter((kind) => isWanted(fieldOf(kind)) !== kind.is_subscribed)
-  const choices = changed.map((kind) => ({ kind, is_wanted: !kind.is_subscribed }))
-  await chooseKinds(store, secrets, link, choices, way)
-  const look = lookOfLink(visit.request, link)
-  const notice = form.action === undefined ? undefined : look.words.saved
-  return choicesPage(look, link, await subscriptionsOf(store.read, link), notice)
-}
+): Promise<Response> =>
+  behindLink(parts, visit, async ({ link, look }) => {
+    const { store, secrets } = parts
+    const way: UnsubscribeWay = {
+      source: "page",
+      proof: "form of the preference page",
+      ip: visit.ip,
+    }
+    const was = (verb: "seen" | "get", name: string) => form[`${verb} ${name}`] !== undefined
+    const isWanted = (name: string) => form.action !== "none" && was("get", name)
+    const all = await subscriptionsOf(store.read, link)
+    for (const { channel, is_wanted } of all) {
+      if (!was("seen", channel) || is_wanted !== !isWanted(channel)) continue
+      const choice = { channel, is_wanted: !is_wanted }
+      await store.tx((tx) => chooseChannel(tx, secrets, link, choice, way))
+    }
+    const seen = all.flatMap(({ kinds }) => kinds).filter((kind) => was("seen", fieldOf(kind)))
+    const changed = seen.filter((kind) => isWanted(fieldOf(kind)) !== kind.is_subscribed)
+    const choices = changed.map((kind) => ({ kind, is_wanted: !kind.is_subscribed }))
+    await chooseKinds(store, secrets, link, choices, way)
+    const notice = form.action === undefined ? undefined : look.words.saved
+    return choicesPage(look, link, await subscriptionsOf(store.read, link), notice)
+  })
 
 /** The name of the field of a kind. The field of a whole channel is called as the channel, which has no colon. */
 const fieldOf = ({ channel, scope }: SubscriptionKind): string =>
@@ -131,9 +138,6 @@ async function subscriptionOf(store: Store, link: FoundLink): Promise<Subscripti
   const bare = { channel: "email" as const, scope, name: null, category: null, topic: null }
   return known ?? { ...bare, is_subscribed: true }
 }
-
-const lookOfLink = (request: Request, { settings }: FoundLink): PageLook =>
-  lookOf(request, withDefaults(settings).branding)
 
 function question(
   look: PageLook,
@@ -213,12 +217,6 @@ function toResponse(address: string): Markup {
   return html`<bdi dir="ltr">${at > 1 ? first : ""}•••${address.slice(at)}</bdi>`
 }
 
-function invalidLink(request: Request): Response {
-  const look = lookOf(request, null)
-  const { invalid_title: title, invalid } = look.words
-  return recipientPage(look, { title, content: html`<p>${invalid}</p>`, status: 404 })
-}
-
 /** What is shown where a request was refused before the page could be made. */
 export function refusedVisit({ message, status }: ApiError): Response {
   const look = lookOf(new Request("http://page.test/"), null)
@@ -262,13 +260,9 @@ ${content}
 ${footer(language, words, branding)}
 </main>`,
   })
-  return new Response(page, { status, headers: headersOf(style, branding) })
-}
-
-function headersOf(style: string, branding: Branding | null) {
-  const { logo_url = null } = branding ?? {}
-  const images = logo_url === null ? "data:" : `data: ${new URL(logo_url).origin}`
-  return { ...pageHeaders(style, "'self'", images), ...UNKEPT }
+  const logo = branding?.logo_url
+  const headers = pageHeaders(style, logo ? `data: ${new URL(logo).origin}` : undefined)
+  return new Response(page, { status, headers })
 }
 
 function header({ name, logo_url }: Branding): Markup | undefined {

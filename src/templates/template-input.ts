@@ -43,7 +43,6 @@ export function readTemplate(body: unknown, problems: Problems): NewTemplate {
   return wanted
 }
 
-/** Reads changes of a template. */
 export const readTemplateChanges = (body: unknown, problems: Problems): TemplateChanges =>
   read(TemplatePatch, body, problems)
 

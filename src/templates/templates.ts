@@ -44,7 +44,6 @@ export const summaryOf = (content: TemplateContent): TemplateSummary => ({
   locales: Object.keys(content.locales).sort(),
 })
 
-/** A template in a list. */
 export function listedTemplate(
   row: TemplateRow,
   around: TemplateAround,
@@ -86,7 +85,6 @@ function basics(row: TemplateRow) {
   return own
 }
 
-/** Of this project and no other. */
 export const ours = (project_id: string): SQL => eq(templates.project_id, project_id)
 
 export const noTemplate = (): never =>
@@ -305,7 +303,6 @@ export async function isLayout(
   return (await users.where(and(ours(project_id), eq(templates.layout_id, id))).limit(1)).length > 0
 }
 
-/** Conditions of a list. */
 export const matching = ({
   search,
   channel,

@@ -35,7 +35,6 @@ export function addCopyButtons(): void {
 const pasted = (text: string) =>
   text.startsWith("export ") ? text.replace(UNKNOWN_KEY, kept("key") ?? UNKNOWN_KEY) : text
 
-/** The environment names this server. */
 export function nameThisServer(): void {
   for (const code of document.querySelectorAll("main pre code")) {
     const text = code.textContent ?? ""

@@ -9,7 +9,6 @@ import { bodyOf, firstMail, type MailDraft, sendCommand } from "./mail-commands"
 
 const SANDBOX_SENDER = "me@mailbox.test"
 
-/** Writes and sends one mail, and says how a terminal or a program does the same. */
 export function ComposeDialog(then: DialogProps) {
   const [written, setWritten] = useState<Partial<MailDraft>>({})
   const { value: from = SANDBOX_SENDER, error } = useLoaded(ownSender)
@@ -44,7 +43,6 @@ export function ComposeDialog(then: DialogProps) {
   )
 }
 
-/** An address that this project may send from. */
 async function ownSender(): Promise<string> {
   if (serverMode() === "up") return SANDBOX_SENDER
   const query = { status: "verified", per_page: 1 } as const

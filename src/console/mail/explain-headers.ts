@@ -1,4 +1,3 @@
-/** Header fields of a mail, with names in lower case. */
 export type MailHeaders = Record<string, string | string[]>
 
 interface HeaderNote {
@@ -8,7 +7,6 @@ interface HeaderNote {
   note: string
 }
 
-/** What a reader wants to know of the sender, in one line each. */
 interface SenderFact {
   name: string
   text: string
@@ -36,7 +34,6 @@ export function signatureTags(signature: string): Record<string, string> {
   return Object.fromEntries(pairs.filter(([name]) => name !== ""))
 }
 
-/** What the answer of a mail says of its sender. */
 interface SenderOfMail {
   headers: MailHeaders
   /** The sender of the envelope. A receiver writes it into Return-Path. */
@@ -45,7 +42,6 @@ interface SenderOfMail {
   organizations: Record<string, string>
 }
 
-/** DKIM, SPF, the name of the mail and its thread. */
 export function senderFacts({ headers, ...mail }: SenderOfMail): SenderFact[] {
   const from = domainIn(first(headers, "from"))
   const organizationOf = (domain: string) =>

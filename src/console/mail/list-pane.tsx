@@ -17,13 +17,11 @@ interface ListPaneProps {
   onDialog: (dialog: MailboxDialog) => void
   /** Holds the search field, for the key that jumps there. */
   search: RefObject<HTMLDivElement | null>
-  /** Some mail goes wrong on purpose. */
   is_chaotic: boolean
 }
 
 const ROW_PIXELS = 60
 
-/** The list with its search, its state and what can be done with all of it. */
 export function ListPane({ list, filter, position, onOpen, onDialog, ...rest }: ListPaneProps) {
   const { search, is_chaotic } = rest
   return (
@@ -116,7 +114,6 @@ interface MailRowProps {
   now_ms: number
 }
 
-/** Two lines: the recipient and the time, the subject and the sender. */
 function MailRow({ mail, now_ms }: MailRowProps) {
   if (!mail) return <div class="mail-row loading">…</div>
   const { to, from, subject, created_at, read, attachments, size } = mail
@@ -152,7 +149,6 @@ const LIVE = {
   paused: { tone: "plain", text: "Paused" },
 } as const
 
-/** Whether the list is up to date; it pauses and continues. */
 function LiveBadge({ list }: { list: MailList }) {
   const { tone, text } = LIVE[list.state]
   const is_paused = list.state === "paused"

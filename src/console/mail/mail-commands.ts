@@ -1,7 +1,6 @@
 import type { Components } from "../../client/components"
 import { type Command, commandOf, quoted } from "../curl"
 
-/** A mail with all its parts. */
 export type OpenMail = Components["MailboxMail"]
 
 export type TabName = "html" | "text" | "source" | "headers" | "attachments" | "check" | "timeline"
@@ -9,7 +8,6 @@ export type TabName = "html" | "text" | "source" | "headers" | "attachments" | "
 const ONE = "GET /v1/mailbox/{mail_id}"
 const FILE = "GET /v1/mailbox/{mail_id}/attachments/{attachment_id}"
 
-/** What a tab shows of the mail. */
 export function tabCommand(tab: TabName, { id, email_id, attachments }: OpenMail): Command {
   const params = { mail_id: id }
   if (tab === "source") return sourceCommand(id)
@@ -31,7 +29,6 @@ const sourceCommand = (mail_id: string): Command =>
     params: { mail_id },
   })
 
-/** The check of a mail, with the servers of its links or without them. */
 export const checkCommand = (mail_id: string, links: boolean): Command =>
   commandOf(
     `belfry mailbox check ${mail_id}${links ? " --links" : ""}`,
@@ -39,7 +36,6 @@ export const checkCommand = (mail_id: string, links: boolean): Command =>
     { params: { mail_id }, body: { links } },
   )
 
-/** Everything that the page can do with the mail, by its title. */
 export function mailCommands({ id, email_id, attachments }: OpenMail) {
   const params = { mail_id: id }
   const [file] = attachments
@@ -103,7 +99,6 @@ export function bodyOf({ from, to, subject, html, text }: MailDraft) {
   return { from, to, subject, ...(html && { html }), ...(text && { text }) }
 }
 
-/** The same mail from a terminal. */
 export function sendCommand(draft: MailDraft): string {
   const flags = Object.entries(bodyOf(draft)).map(([name, value]) => `--${name} ${quoted(value)}`)
   return ["belfry emails send", ...flags].join(" \\\n  ")

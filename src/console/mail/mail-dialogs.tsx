@@ -29,7 +29,6 @@ export const CommandsDialog = ({ mail, onClose }: Omit<MailDialogProps, "onDone"
   </Dialog>
 )
 
-/** Deletes one mail. */
 export const DeleteDialog = ({ mail: { id, subject }, ...then }: MailDialogProps) => (
   <ActionDialog
     title="Delete this mail?"
@@ -169,7 +168,6 @@ function NotVerified({ domain }: { domain: string }) {
   )
 }
 
-/** Empties the mailbox of the project. */
 export const DeleteAllDialog = (then: DialogProps) => (
   <ActionDialog
     title="Delete all mail of the mailbox?"
@@ -194,7 +192,6 @@ const SIGNS: Record<string, string> = {
   Enter: "⏎",
 }
 
-/** What each key does. */
 export const KeysDialog = ({ onClose }: { onClose: () => void }) => (
   <Dialog title="Keys" onClose={onClose}>
     <dl class="facts">
@@ -244,7 +241,6 @@ const FIELDS = [
   },
 ] as const satisfies { name: keyof Chaos; flag: string; label: string; hint: string }[]
 
-/** What is set for this project. */
 export const readChaos = async (): Promise<Chaos> => (await call("GET /v1/mailbox/chaos")).data
 
 /** Whether any mail goes wrong now, or waits. */

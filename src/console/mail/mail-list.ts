@@ -9,7 +9,6 @@ import { type MailQuery, readFilter, widerQuery } from "./mail-filter"
 import { MailPages, PAGE_ROWS, withNeighbours } from "./mail-pages"
 import type { MailboxAction } from "./mailbox-keys"
 
-/** A mail as the list has it. */
 export type MailSummary = Components["MailboxMailSummary"]
 
 /** Mail of a message arrives with these. Mail of another program is found by the poll. */
@@ -266,7 +265,6 @@ export function usePosition(list: MailList, mail_id: string | undefined) {
   return { position, open, step, goOn, keys }
 }
 
-/** The list, where it stands on the page. */
 export const listBox = () => document.querySelector<HTMLElement>("[role=listbox]")
 
 /** Opens a mail, or the list alone; the filter stays in the address. */

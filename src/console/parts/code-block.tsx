@@ -26,7 +26,6 @@ export function CodeBlock({ label, text }: CodeBlockProps) {
   )
 }
 
-/** Copies a text, and says so. */
 function CopyButton({ text, label }: { text: string; label: string }) {
   const [said, setSaid] = useState<string>()
   const copy = async () => {

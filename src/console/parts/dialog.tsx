@@ -20,7 +20,6 @@ interface SheetProps {
   title: string
   onClose: () => void
   children: ComponentChildren
-  /** Buttons at its end. */
   actions?: ComponentChildren
   is_wide?: boolean
   /** A press beside it does not close it: what it shows does not come again. */
@@ -76,19 +75,16 @@ export function Dialog({ title, onClose, children, actions, ...look }: SheetProp
 /** What every dialog that does something gets. */
 export interface DialogProps {
   onClose: () => void
-  /** Called when it is done. */
   onDone: () => unknown
 }
 
 interface ActionDialogProps<Name extends OperationName> extends DialogProps {
   title: string
   children: ComponentChildren
-  /** The word on the button that does it. */
   action: string
   look?: "go" | "danger"
   /** Told when it is done, unless the dialog shows the result. */
   said?: string
-  /** What it asks the API for. */
   operation: Name
   input: NonNullable<OperationInput<Name>[0]>
   /** What the dialog shows of the answer until a person closes it. Without it, it closes when all is done. */

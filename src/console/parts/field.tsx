@@ -62,7 +62,6 @@ interface ChoiceProps<Value extends string> extends LabelledProps {
   onChoose: (value: Value) => void
 }
 
-/** One of a few values. */
 export function Choice<Value extends string>(props: ChoiceProps<Value>) {
   const { label, value, options, onChoose, is_label_hidden } = props
   const id = useId()
@@ -92,7 +91,6 @@ interface CheckProps {
   onChange: (checked: boolean) => void
 }
 
-/** Yes or no. */
 export const Check = ({ label, checked, onChange }: CheckProps) => (
   <label class="check">
     <input

@@ -20,7 +20,6 @@ const WAYS = [
   { to: "/docs", text: "Reference" },
 ]
 
-/** The bar at the top, and the page below it. */
 export const Frame = ({ path, children }: FrameProps) => (
   <>
     <a class="skip" href="#page">

@@ -6,7 +6,6 @@ interface TabsProps<Name extends string> {
   tabs: readonly { name: Name; text: string; count?: number }[]
   chosen: Name
   onChoose: (name: Name) => void
-  /** What the chosen tab shows. */
   children: ComponentChildren
 }
 

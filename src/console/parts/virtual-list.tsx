@@ -13,7 +13,6 @@ interface VirtualListProps {
   added?: number
   /** What the page does when rows come into view, to load them. */
   onView: (from: number, to: number) => void
-  /** Somebody pressed the row. */
   onChoose: (at: number) => void
   renderRow: (at: number) => ComponentChildren
   idOfRow: (at: number) => string

@@ -18,11 +18,9 @@ interface DocsPageParts {
   path: string
   /** The area whose operations stand in the contents. */
   area?: string | undefined
-  /** What was searched for. */
   query?: string
 }
 
-/** A whole page. It is readable without its script. */
 export function docsFrame(around: DocsSurroundings, parts: DocsPageParts): string {
   const { assets } = around
   const next = parts.query ? `${parts.path}?q=${encodeURIComponent(parts.query)}` : parts.path
@@ -56,7 +54,6 @@ ${contents(around, parts)}
   })
 }
 
-/** The title of the first page. */
 export const HOME_TITLE = "Belfry: API reference"
 
 /** Behind the content, so that a phone shows what was asked for first. */
@@ -110,7 +107,3 @@ export const codeBlock = (source: string, label: string): Markup =>
 /** A narrow column breaks a path before its slashes. */
 export const breakable = (path: string): Markup[] =>
   path.split(/(?=\/)/).map((part) => html`<wbr>${part}`)
-
-/** The way back, above the heading: the reference, and what is between it and the page. */
-export const trail = (between?: Markup): Markup =>
-  html`<p class="trail"><a href="/docs">Reference</a>${between && html` / ${between}`}</p>`

@@ -66,6 +66,5 @@ export const guides: Guide[] = [
   { name: "glossary", short: "Glossary", file: glossary },
 ]
 
-/** The guide of that name. */
 export const lookupGuide = (name: string): Guide | undefined =>
   guides.find((guide) => guide.name === name)

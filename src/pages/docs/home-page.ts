@@ -100,7 +100,6 @@ ${reference.areas.map(
 ${operationList(area, true)}`,
 )}`
 
-/** The page of one area. */
 export const areaPage = (
   area: DocArea,
 ): Markup => html`<p class="trail"><a href="/docs">Reference</a></p>
