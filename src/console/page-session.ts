@@ -67,8 +67,13 @@ export async function beginSession(link_code: string | undefined): Promise<void>
 }
 
 async function redeem(code: string): Promise<undefined> {
-  take(await ask<PageSessionBody>("POST", "/session/link", { code }))
+  begin(await ask<PageSessionBody>("POST", "/session/link", { code }))
+}
+
+/** The session is in the place of a key. */
+function begin(found: PageSessionBody): void {
   keep("key", undefined) // a reload would go back to it
+  take(found)
 }
 
 async function resume(): Promise<void> {
@@ -85,15 +90,12 @@ async function resume(): Promise<void> {
 export async function signIn(email: string, password: string): Promise<NextStep> {
   const found = await ask<PageSessionBody | Challenge>("POST", "/session", { email, password })
   if ("mfa_required" in found) return { challenge: found.mfa_challenge.token }
-  keep("key", undefined)
-  take(found)
+  begin(found)
   return undefined
 }
 
 export async function signInWithCode(challenge: string, code: string): Promise<void> {
-  const found = await ask<PageSessionBody>("POST", "/session/mfa", { token: challenge, code })
-  keep("key", undefined)
-  take(found)
+  begin(await ask<PageSessionBody>("POST", "/session/mfa", { token: challenge, code }))
 }
 
 /** Holds the key for this tab, if the server knows it. */
@@ -177,14 +179,11 @@ export async function credential(): Promise<Record<string, string>> {
   if (value.kind !== "token") return {}
   const is_old = value.expires_at_ms - EARLY_MILLISECONDS < now()
   if (is_old) await renewCredential()
-  return headersOf(session.value)
-}
-
-function headersOf(holder: PageSession): Record<string, string> {
-  if (holder.kind !== "token") return {}
-  const named = holder.user === null ? null : project.value
+  const renewed = session.value
+  if (renewed.kind !== "token") return {}
+  const named = renewed.user === null ? null : project.value
   return {
-    authorization: `Bearer ${holder.access_token}`,
+    authorization: `Bearer ${renewed.access_token}`,
     ...(named && { "x-project-id": named.id, "x-account-id": named.account_id }),
   }
 }

@@ -130,15 +130,10 @@ function refusalOf(answer: Exclude<RenderAnswer, RenderedTexts>): ApiError {
   return new ApiError("template_render_failed", `${where}${message}`, details)
 }
 
-/** The addresses of the pages of nobody, which a preview shows. */
-export interface PreviewPages {
-  unsubscribe_url: string
-  preferences_url: string
-}
-
 export interface PreviewParts extends TemplateRendering {
   workers: Workers
-  pages: PreviewPages
+  /** Of nobody. */
+  pages: RecipientPages
 }
 
 type Preview = Static<typeof Rendered>
@@ -151,7 +146,7 @@ export async function preview(
   variables: Record<string, unknown>,
 ): Promise<Preview> {
   const usable = await usableTemplate(parts.read, project_id, { ...wanted, preview: true })
-  return toResponse(usable, variables, await render(parts, project_id, usable, variables))
+  return previewOf(parts, project_id, usable, variables)
 }
 
 export interface DraftToRender extends Pick<WantedTexts, "channel" | "locale"> {
@@ -163,7 +158,7 @@ export interface DraftToRender extends Pick<WantedTexts, "channel" | "locale"> {
 export async function previewDraft(
   parts: PreviewParts,
   project_id: string,
-  { template, variables, channel, locale }: DraftToRender,
+  { template, variables, ...which }: DraftToRender,
 ): Promise<Preview> {
   const texts = afterChanges(template)
   const { names, partials } = await validateTexts(parts.workers, textsOf(texts))
@@ -173,23 +168,20 @@ export async function previewDraft(
     partials: partials.map(({ name }) => name),
     detected_variables: names,
   }
-  const usable = await usableTexts(parts.read, project_id, own, { channel, locale })
-  const made = toResponse(usable, variables, await render(parts, project_id, usable, variables))
+  const usable = await usableTexts(parts.read, project_id, own, which)
+  const made = await previewOf(parts, project_id, usable, variables)
   return { ...made, template_id: null, version: null }
 }
 
-const render = (
+async function previewOf(
   parts: PreviewParts,
   project_id: string,
   usable: UsableTemplate,
   variables: Record<string, unknown>,
-) => renderTexts(parts, project_id, usable, variables, parts.pages)
-
-function toResponse(
-  { template, channel, names, sources }: UsableTemplate,
-  variables: Record<string, unknown>,
-  { texts, without_value }: RenderedTexts,
-): Preview {
+): Promise<Preview> {
+  const { template, channel, names, sources } = usable
+  const rendered = await renderTexts(parts, project_id, usable, variables, parts.pages)
+  const { texts, without_value } = rendered
   const used = new Set([...names, ...sources.variables.map(({ key }) => key)].map(firstName))
   const { subject = null, html = null, preheader = null, title = null, body = null } = texts
   const text = texts.text ?? (html === null ? null : textFromHtml(html))

@@ -4,7 +4,7 @@ import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { cached } from "../store/cached"
 import type { Reader } from "../store/store"
 import type { TemplateSources } from "./render-templates-task"
-import type { ChannelTexts, TemplateVariable } from "./tables"
+import type { ChannelTexts, TemplateContent, TemplateVariable } from "./tables"
 import type { KeyedSources } from "./template-renderer"
 import {
   type ChannelKey,
@@ -84,15 +84,11 @@ async function read(db: Reader, project_id: string, wanted: WantedTexts): Promis
   return usableTexts(db, project_id, { ...content, ...template }, wanted)
 }
 
-/** What texts are made of, whether or not they are stored. */
-export type TextsToUse = Parameters<typeof inLocale>[0] & {
-  id: string | null
-  name: string
-  version: number
-  layout_id: string | null
-  partials: string[]
-  variables: TemplateVariable[]
-  detected_variables: string[]
+/** Texts with all that they are made of, whether or not they are stored. */
+type TextsToUse = TemplateContent & { id: string | null; name: string; version: number }
+
+interface TextsOfChannel extends Pick<WantedTexts, "channel"> {
+  locale?: string | null | undefined
 }
 
 /** As `usableTemplate`, for texts at hand. */
@@ -100,10 +96,7 @@ export async function usableTexts(
   db: Reader,
   project_id: string,
   texts: TextsToUse,
-  {
-    channel: asked,
-    locale = null,
-  }: Pick<WantedTexts, "channel"> & { locale?: string | null | undefined },
+  { channel: asked, locale = null }: TextsOfChannel,
 ): Promise<UsableTemplate> {
   const { id, name, version } = texts
   const found = await included(db, project_id, texts)
@@ -115,17 +108,17 @@ export async function usableTexts(
     const message = `The template ${name} has no texts for ${channel}.`
     return fail("template_render_failed", message, { missing: [], reason: "no_channel", channel })
   }
+  const others = [...found.layouts, ...found.partials.values()]
+  // What an included template declares holds where the template itself says nothing.
+  const all = [texts, ...others.map(({ content }) => content)]
   const sources: TemplateSources = {
     texts: own,
     ...around(found, channel, locale),
-    variables: firstOfEachKey([...texts.variables, ...variablesOf(found)]),
+    variables: firstOfEachKey(all.flatMap(({ variables }) => variables)),
     locale: locale ?? texts.locale ?? DEFAULT_LOCALE,
     timezone: DEFAULT_TIMEZONE,
   }
-  const others = [...found.layouts, ...found.partials.values()]
-  const names = [texts, ...others.map(({ content }) => content)].flatMap(
-    ({ detected_variables }) => detected_variables,
-  )
+  const names = all.flatMap(({ detected_variables }) => detected_variables)
   return { template: { id: id ?? "", name, version }, channel, names, ...keyed(sources) }
 }
 
@@ -155,11 +148,6 @@ function around(
       [...partials].map(([name, { content }]) => [name, textsOf(content)]),
     ),
   }
-}
-
-/** What an included template declares holds where the template itself says nothing. */
-function variablesOf({ layouts, partials }: IncludedTemplates): TemplateVariable[] {
-  return [...layouts, ...partials.values()].flatMap(({ content }) => content.variables)
 }
 
 const firstOfEachKey = (all: TemplateVariable[]) =>

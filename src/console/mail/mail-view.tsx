@@ -13,7 +13,7 @@ import { CheckView } from "./check-view"
 import { addressesOf, namedAddress, recipientsOf, timeText } from "./describe"
 import { type OpenMail, type TabName, tabCommand } from "./mail-commands"
 import { CommandsDialog, DeleteDialog, ReleaseDialog, ResendDialog } from "./mail-dialogs"
-import { listBox, type MailList } from "./mail-list"
+import { listBox, type MailList, useMailboxKeys } from "./mail-list"
 import {
   changeView,
   downloadMail,
@@ -25,7 +25,6 @@ import {
   view_choice,
 } from "./mail-tabs"
 import { TimelineView } from "./timeline-view"
-import { useMailboxKeys } from "./use-mailbox-keys"
 
 interface MailViewProps {
   mail_id: string

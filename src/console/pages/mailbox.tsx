@@ -9,9 +9,8 @@ import {
   KeysDialog,
   readChaos,
 } from "../mail/mail-dialogs"
-import { openMail, useFilter, useMailList, usePosition } from "../mail/mail-list"
+import { openMail, useFilter, useMailboxKeys, useMailList, usePosition } from "../mail/mail-list"
 import { MailView } from "../mail/mail-view"
-import { useMailboxKeys } from "../mail/use-mailbox-keys"
 import type { PageProps } from "../page-paths"
 import { Empty } from "../parts/notice"
 

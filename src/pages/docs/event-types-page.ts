@@ -1,8 +1,7 @@
 import type { Schema } from "../../http/openapi-schemas"
 import { html, type Markup, prose } from "../html"
-import { fieldsOf, fieldTable } from "./field-tables"
 import { codeBlock } from "./frame"
-import { type ApiReference, withoutReferences } from "./reference"
+import { type ApiReference, fieldsOf, fieldTable, withoutReferences } from "./reference"
 
 /** One type of event, as an endpoint receives it. */
 export interface DocEventType {

@@ -2,14 +2,6 @@ import { meaningOf } from "../../core/errors"
 import { commonCodes } from "../../http/openapi-components"
 import type { Schema } from "../../http/openapi-schemas"
 import { html, type Markup, prose } from "../html"
-import {
-  type DocField,
-  fieldsOf,
-  fieldTable,
-  kindOf,
-  notOfferedIn,
-  parameterField,
-} from "./field-tables"
 import { breakable, codeBlock, methodMark } from "./frame"
 import { exampleTabs, tryPlace } from "./program-examples"
 import {
@@ -18,9 +10,15 @@ import {
   bodyOf,
   type DocAnswer,
   type DocFailure,
+  type DocField,
   type DocOperation,
   failuresOf,
+  fieldsOf,
+  fieldTable,
+  kindOf,
+  notOfferedIn,
   ownParameters,
+  parameterField,
   withoutReferences,
 } from "./reference"
 

@@ -4,10 +4,9 @@ import { html, type Markup } from "../html"
 import { commandLines } from "./command-lines"
 import { errorText } from "./error-pages"
 import { eventTypesOf } from "./event-types-page"
-import { fieldsOf } from "./field-tables"
 import { guides } from "./guides"
 import { sectionsOf } from "./markdown"
-import { type ApiReference, bodyOf, ownParameters } from "./reference"
+import { type ApiReference, bodyOf, fieldsOf, ownParameters } from "./reference"
 
 /** Everything that a search can find: operations, sections of the guides, codes, events. */
 export async function searchEntries(reference: ApiReference): Promise<SearchEntry[]> {
