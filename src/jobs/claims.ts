@@ -159,20 +159,20 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
   }
 
   async #claim(rows: Row[], share: Share, limit: number) {
-    const { partition, filter } = share
-    const ahead = filter === undefined ? this.#ahead : undefined
+    const { partition, narrow } = share
+    const ahead = !narrow ? this.#ahead : undefined
     for (const row of ahead?.remove(partition, limit) ?? []) {
       if (!this.#inFlight.has(row.id)) rows.push(row)
     }
     this.#own(rows, partition)
     const missing = limit - rows.length
     if (missing === 0) return
-    const after = ahead || filter !== undefined ? undefined : this.#positionOf(partition)
+    const after = ahead || narrow ? undefined : this.#positionOf(partition)
     // The index of due rows still contains the rows in flight, so the query asks for that many more.
     const skipped = after
       ? 0
       : this.#inFlight.countOf(partition) + (ahead?.extraFor(partition) ?? 0)
-    const look = { partition, filter, after, limit: missing + skipped }
+    const look = { partition, narrow, after, limit: missing + skipped }
     const before = rows.length
     if (this.#recent?.size) await this.#claimKnown(rows, look, missing)
     else this.#claimAtOnce(rows, look, missing)
@@ -192,11 +192,11 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
 
   /** After a look that found enough: what is due before its last row is in flight. */
   #notePosition(
-    { partition, filter, after }: DueShare<ReadPosition>,
+    { partition, narrow, after }: DueShare<ReadPosition>,
     last: Row | undefined,
     changes?: number,
   ) {
-    if (this.#ahead || filter !== undefined || !last || changes === undefined) return
+    if (this.#ahead || narrow || !last || changes === undefined) return
     const until = after?.until ?? monotonic() + POSITION_MILLISECONDS
     this.#positions.set(partition, { run_at: last.run_at, id: last.id, until, changes })
   }
@@ -216,7 +216,7 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
 
   /** Nothing is committed between the look and the claim, so nobody can have changed the rows. */
   #claimAtOnce(rows: Row[], look: DueShare<ReadPosition>, missing: number) {
-    const { partition, limit, filter } = look
+    const { partition, limit, narrow } = look
     const { read } = this.#store
     const changes = read.changeCount(this.#table.rows.name)
     const due = this.#table.rows.dueAtOnce(read, look)
@@ -225,8 +225,7 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     this.#own(free, partition, changes)
     rows.push(...free)
     if (free.length === missing) this.#notePosition(look, free.at(-1), changes)
-    if (filter === undefined)
-      this.#ahead?.keep(partition, rest, due.length < limit, this.#ahead.changes)
+    if (!narrow) this.#ahead?.keep(partition, rest, due.length < limit, this.#ahead.changes)
   }
 
   async claimOne(id: string): Promise<Row | undefined> {

@@ -37,7 +37,7 @@ export interface DuePosition {
 export interface DueShare<Position extends DuePosition = DuePosition> {
   partition: string | number
   limit: number
-  filter?: string | undefined
+  narrow?: boolean | undefined
   after?: Position | undefined
 }
 
@@ -57,7 +57,8 @@ interface RowsOptions {
   /** What else is written when work is given up without a word of its table's `settle`. */
   buried?: (reason: string) => object
   onBury?: (tx: Tx, row: WorkRow) => Promise<void>
-  filters?: Record<string, SQL>
+  /** What a narrowed claim asks of rows besides. */
+  narrows?: SQL
   /** The columns of a claimed row; without them all. */
   claimed?: object
   under_hold?: HoldColumns
@@ -71,7 +72,7 @@ export interface HoldColumns {
 
 /**
  * The statements of the engine on one table; `Row` is a whole row of it. Due rows are found by
- * `partition`, an indexed column; `filters` narrow a claim, by name.
+ * `partition`, an indexed column.
  */
 export class WorkRows<Row extends WorkRow> {
   readonly name: string
@@ -80,50 +81,38 @@ export class WorkRows<Row extends WorkRow> {
   /** Since when a row is wanted: in milliseconds, as SQL. */
   readonly wanted_since: SQL<number>
   readonly under_hold: HoldColumns
-  readonly #statements: ReturnType<typeof statementsOf>
+  readonly #options: RowsOptions
   readonly #claimed: ClaimedColumns
-  readonly #buried: (reason: string) => object
-  readonly #onBury: RowsOptions["onBury"]
-  readonly #filters: Map<string, ReturnType<typeof dueStatements>>
+  readonly #statements: ReturnType<typeof statementsOf>
+  readonly #all: ReturnType<typeof dueStatements>
+  readonly #narrowed: ReturnType<typeof dueStatements>
 
   constructor(table: object, partition: Column, options: RowsOptions) {
-    const { buried = () => ({}), filters = {}, under_hold = { takes: {}, frees: {} } } = options
-    const { claimed = getTableColumns(table as Table) } = options
-    this.under_hold = under_hold
-    this.#buried = buried
-    this.#onBury = options.onBury
-    this.#claimed = claimed as ClaimedColumns
     this.table = table as Table
     this.name = getTableName(this.table)
-    const { scheduled_at } = getTableColumns(table as Table) as { scheduled_at?: Column }
-    const { created_at } = this.table
+    this.under_hold = options.under_hold ?? { takes: {}, frees: {} }
+    this.#options = options
+    const columns = getTableColumns(this.table)
+    this.#claimed = (options.claimed as ClaimedColumns | undefined) ?? columns
+    const { scheduled_at, created_at } = columns as Record<string, Column>
     this.wanted_since = scheduled_at
       ? sql`coalesce(${scheduled_at}, ${created_at})`
       : sql`${created_at}`
     const level = partition as Table["priority"]
     this.#statements = statementsOf(this.table, level, this.#claimed)
-    const named = Object.entries({ "": undefined, ...filters })
-    this.#filters = new Map(
-      named.map(([name, filter]) => [
-        name,
-        dueStatements(this.table, level, filter, this.#claimed),
-      ]),
-    )
+    this.#all = dueStatements(this.table, level, undefined, this.#claimed)
+    this.#narrowed = dueStatements(this.table, level, options.narrows, this.#claimed)
   }
 
-  #due(filter = "") {
-    const statements = this.#filters.get(filter)
-    if (!statements) throw new Error(`There is no filter "${filter}"`)
-    return statements
-  }
+  #due = ({ narrow }: DueShare) => (narrow ? this.#narrowed : this.#all)
 
   async due(db: Reader, share: DueShare): Promise<string[]> {
-    return (await this.#due(share.filter).find(db, dueValues(share))).map(({ id }) => id)
+    return (await this.#due(share).find(db, dueValues(share))).map(({ id }) => id)
   }
 
   /** Due rows, the oldest first, where the process is alone. */
   dueAtOnce(db: Reader, share: DueShare): Row[] {
-    return this.#due(share.filter).findAtOnce(db, dueValues(share)) as unknown as Row[]
+    return this.#due(share).findAtOnce(db, dueValues(share)) as unknown as Row[]
   }
 
   /** The rows with these ids, in no order, without those that wait no more. */
@@ -133,11 +122,11 @@ export class WorkRows<Row extends WorkRow> {
   }
 
   /** Leases due rows, in the order of their ids. */
-  async claim(tx: Tx, { partition, limit, filter }: DueShare, lease: Lease): Promise<Row[]> {
-    const rows = await this.#due(filter).claim(tx, {
-      partition: partition as number,
+  async claim(tx: Tx, share: DueShare, lease: Lease): Promise<Row[]> {
+    const rows = await this.#due(share).claim(tx, {
+      partition: share.partition as number,
       now: now(),
-      limit,
+      limit: share.limit,
       owner: lease.owner,
       lease_until: secondsFromNow(lease.lease_ms / 1000),
     })
@@ -204,9 +193,9 @@ export class WorkRows<Row extends WorkRow> {
   /** Buries a claimed row without a word of its table's. */
   async bury(tx: Tx, row: WorkRow, reason: string) {
     const { attempt } = row
-    const dead = { ...FREE, state: DEAD, attempt, run_at: now(), ...this.#buried(reason) }
+    const dead = { ...FREE, state: DEAD, attempt, run_at: now(), ...this.#options.buried?.(reason) }
     await tx.update(this.table).set(dead).where(eq(this.table.id, row.id))
-    await this.#onBury?.(tx, row)
+    await this.#options.onBury?.(tx, row)
   }
 
   /**

@@ -26,7 +26,8 @@ import type { WorkRows } from "./work-rows"
 export interface Share {
   partition: string | number
   limit: number
-  filter?: string
+  /** Only rows that `narrows` of `WorkRows` is true of. */
+  narrow?: boolean
   /**
    * Calls `claim` in its own transaction, with a limit of its own choice, or not at all: for a rate
    * that all nodes keep together.

@@ -77,12 +77,7 @@ async function refuseFull(tx: Tx, list: MessageEntry[], mode: AcceptMode) {
   for (const entries of Map.groupBy(limited, ({ message }) => message.project_id).values()) {
     const share = entries[0]?.share
     const wishes = entries.map((entry) => bytes.get(entry) ?? 0)
-    const whole = [wishes.reduce((sum, one) => sum + one, 0)]
-    const refusals = share ? await admitBytes(tx, share, mode === "strict" ? whole : wishes) : []
-    for (const [at, entry] of entries.entries()) {
-      const refusal = refusals[mode === "strict" ? 0 : at]
-      if (refusal) refused.set(entry, refusal)
-    }
+    if (share) refuse(entries, await admitBytes(tx, share, amounts(wishes, mode)), mode, refused)
   }
   return refused
 }
@@ -95,14 +90,24 @@ async function reserveAll(
 ) {
   const list = all.filter((entry) => !refused.has(entry))
   for (const { allowance, entries } of groups(list, limitName)) {
-    const units = entries.map(unitsOf)
-    const whole = mode === "strict"
-    const amounts = whole ? [units.reduce((sum, one) => sum + one, 0)] : units
-    const refusals = await reserveEach(tx, allowance, amounts)
-    for (const [at, entry] of entries.entries()) {
-      const refusal = refusals[whole ? 0 : at]
-      if (refusal) refused.set(entry, refusal)
-    }
+    const units = amounts(entries.map(unitsOf), mode)
+    refuse(entries, await reserveEach(tx, allowance, units), mode, refused)
+  }
+}
+
+/** All or none are asked for together. */
+const amounts = (list: number[], mode: AcceptMode) =>
+  mode === "strict" ? [list.reduce((sum, one) => sum + one, 0)] : list
+
+function refuse(
+  entries: MessageEntry[],
+  refusals: (ApiError | null)[],
+  mode: AcceptMode,
+  refused: Map<MessageEntry, ApiError>,
+) {
+  for (const [at, entry] of entries.entries()) {
+    const refusal = refusals[mode === "strict" ? 0 : at]
+    if (refusal) refused.set(entry, refusal)
   }
 }
 
@@ -156,8 +161,8 @@ async function slowDown(
       channel: first?.message.channel ?? "",
       limit: allowance.sends_per_second,
     }
-    const amounts = mode === "apart" ? entries.map(() => 1) : [entries.length]
-    const refusals = await takeFromBucket(tx, bucket, amounts)
+    const sends = mode === "apart" ? entries.map(() => 1) : [entries.length]
+    const refusals = await takeFromBucket(tx, bucket, sends)
     const [whole] = refusals
     if (mode !== "apart" && whole) throw whole
     for (const [at, entry] of entries.entries()) {

@@ -70,18 +70,22 @@ interface SizedFile {
 const NO_SIZED_FILES: SizedFile[] = []
 
 /** Each once. Attachments of mail that was submitted as bytes lie within those bytes. */
-function sizedFilesOf({ envelope, content }: StoringMessage): SizedFile[] {
+function sizedFilesOf({ envelope, content }: Omit<StoringMessage, "project_id">): SizedFile[] {
   const { submitted, attachments = NO_SIZED_FILES } = envelope ?? {}
   const of_content = isSizedFile(content)
     ? [{ sha256: content.file, size: content.size }]
     : NO_SIZED_FILES
   if (submitted) {
     const { sha256, size } = submitted
-    return sha256 === null ? NO_SIZED_FILES : [{ sha256, size }]
+    return sha256 === null ? of_content : [{ sha256, size }, ...of_content]
   }
   if (attachments.length === 0) return of_content
   return [...new Map([...of_content, ...attachments].map((file) => [file.sha256, file])).values()]
 }
+
+/** Rows for the files of a message and of its content. */
+export const filesOf = ({ id: message_id, envelope }: Message, content: unknown) =>
+  sizedFilesOf({ envelope, content }).map(({ sha256 }) => ({ message_id, sha256 }))
 
 /** Long texts are a file, which the content names in their place. */
 const isSizedFile = (content: unknown): content is { file: string; size: number } =>
@@ -100,23 +104,6 @@ export const rowOf = (kept: Kept): Buffer =>
 /** The name of the file where the row holds no more than that. */
 export const fileIn = (row: Uint8Array): string | undefined =>
   row.length === MARK.length + 64 ? FORM.exec(Buffer.from(row).toString("latin1"))?.[1] : undefined
-
-const NO_FILES: Pick<Envelope, "submitted" | "attachments"> = { attachments: [] }
-
-/** Rows for the files of a message and of its content. Attachments of submitted bytes lie within those bytes. */
-export function filesOf({ id: message_id, envelope }: Message, content: unknown) {
-  const { submitted, attachments } = envelope ?? NO_FILES
-  const of_content = fileOf(content)
-  if (!submitted && !of_content && attachments.length === 0) return []
-  const names = submitted ? [submitted.sha256] : attachments.map(({ sha256 }) => sha256)
-  if (of_content) names.push(of_content)
-  return [...new Set(names)].flatMap((sha256) => (sha256 ? [{ message_id, sha256 }] : []))
-}
-
-const fileOf = (content: unknown): string | undefined =>
-  typeof content === "object" && content !== null && "file" in content
-    ? (content as { file: string }).file
-    : undefined
 
 /** What every message of a fan-out is rendered with, as it was when the fan-out was created. */
 export interface SharedValues {

@@ -26,7 +26,7 @@ import { load } from "./change"
 import type { Channel, Ready } from "./channel"
 import { filesOf, recentContentsOf, type StoredSize, storedSizes } from "./contents"
 import { type DeliveryAttempt, LOGIN_REFUSED, type MessageStop, settle, stopAll } from "./settle"
-import { announce, announceStatus, isOpen, type Message } from "./status-changes"
+import { announce, announceStatus, isOpen, type Message, type StatusChange } from "./status-changes"
 
 import {
   attempts,
@@ -336,21 +336,21 @@ const queuedEvents = (message: Message) =>
 
 /** Of copies that are no recipients, because their addresses are suppressed. */
 const leftOutEvents = (message: Message): NewEvent[] =>
-  (message.envelope?.left_out ?? []).flatMap(({ email: address, text }) => {
-    const error = { code: "suppressed_recipient", message: text }
-    const fact = { type: "failed", address, error }
-    return eventsOf(message, fact, message.created_at)
-  })
+  (message.envelope?.left_out ?? []).flatMap(({ email: address, text }) =>
+    failedEvents(message, address, { code: "suppressed_recipient", message: text }),
+  )
 
 const refusedEvents = (message: Message): NewEvent[] => {
-  const { error, recipients, created_at } = message
+  const { error, recipients } = message
   if (!error) return []
   const { code, message: text } = error
-  return recipients.flatMap(({ email: address }) => {
-    const fact = { type: "failed", address, error: { code, message: text } }
-    return eventsOf(message, fact, created_at)
-  })
+  return recipients.flatMap(({ email: address }) =>
+    failedEvents(message, address, { code, message: text }),
+  )
 }
+
+const failedEvents = (message: Message, address: string, error: StatusChange["error"]) =>
+  eventsOf(message, { type: "failed", address, ...(error && { error }) }, message.created_at)
 
 /** Codes and links first, then what one person waits for, then what goes to many. */
 const PRIORITY_OF: Record<Stream, number> = {

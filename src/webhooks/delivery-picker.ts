@@ -125,7 +125,7 @@ function concurrencyLeft({ webhook_id, consecutive_failures }: OpenEndpoint, slo
 
 function shareOf({ webhook_id, status, rate_limit }: OpenEndpoint, limit: number): Share {
   const share: Share = { partition: webhook_id, limit }
-  if (status !== "active") share.filter = "by_hand"
+  if (status !== "active") share.narrow = true // those that were asked for by hand
   if (rate_limit !== null) {
     share.admit = (tx, claim) => admitByRate(tx, { webhook_id, rate_limit, limit }, claim)
   }

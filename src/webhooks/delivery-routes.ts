@@ -256,15 +256,9 @@ const readReplay = (
   problems: Problems,
 ) => ({ status, ...readRange(span, problems) })
 
-interface RangeInput {
-  event_types?: string[]
-  since?: string
-  until?: string
-}
-
 /** Patterns become exact types. No type means all of them. */
 function readRange(
-  { event_types = [], since, until }: RangeInput,
+  { event_types = [], since, until }: Omit<Static<typeof schemas.BulkRetry>, "status">,
   problems: Problems,
 ): resend.ResendRange {
   for (const [at, pattern] of event_types.entries()) {

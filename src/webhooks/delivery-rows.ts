@@ -29,7 +29,7 @@ export type ClaimedDelivery = Pick<typeof deliveries.$inferSelect, keyof typeof 
 export const deliveryRows = new WorkRows<ClaimedDelivery>(deliveries, deliveries.webhook_id, {
   buried: () => ({ status: "exhausted" }),
   onBury: (tx, row) => count(tx, [row as ClaimedDelivery], { open: -1 }),
-  filters: { by_hand: eq(deliveries.by_hand, true) },
+  narrows: eq(deliveries.by_hand, true),
   claimed,
   under_hold: {
     takes: {

@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNull, lte, ne, or } from "drizzle-orm"
+import { and, eq, inArray, isNull, lte, ne, or, type SQL } from "drizzle-orm"
 import { isoFrom, millis, now } from "../core/time"
 import { DEAD, OVER, type Settled } from "../jobs/work-item"
 import { forUpdate, idList, isAmong } from "../store/dialect"
@@ -68,32 +68,25 @@ async function settleSucceeding(tx: Tx, list: Ended[]) {
   // Looked at first, because hardly ever there is anything to write.
   const stale = await selectStale(tx, { ids, old })
   if (stale.length === 0) return
-  const { id, consecutive_failures, last_success_at } = webhooks
   const at = now()
-  const changed = or(
-    ne(consecutive_failures, 0),
-    isNull(last_success_at),
-    lte(last_success_at, old),
-  )
-  const theirs = inArray(id, stale.map((webhook) => webhook.id).sort())
+  const theirs = inArray(webhooks.id, stale.map(({ id }) => id).sort())
   await tx
     .update(webhooks)
     .set({ consecutive_failures: 0, last_success_at: at, last_triggered_at: at })
-    .where(and(theirs, changed))
+    .where(and(theirs, isStale(old)))
 }
 
-const selectStale = prepared({ ids: idList, old: webhooks.last_success_at }, (tx: Tx, slot) => {
-  const { id, consecutive_failures, last_success_at } = webhooks
-  const is_stale = or(
-    ne(consecutive_failures, 0),
-    isNull(last_success_at),
-    lte(last_success_at, slot.old),
-  )
-  return tx
-    .select({ id })
+const isStale = (old: string | SQL) => {
+  const { consecutive_failures, last_success_at } = webhooks
+  return or(ne(consecutive_failures, 0), isNull(last_success_at), lte(last_success_at, old))
+}
+
+const selectStale = prepared({ ids: idList, old: webhooks.last_success_at }, (tx: Tx, slot) =>
+  tx
+    .select({ id: webhooks.id })
     .from(webhooks)
-    .where(and(isAmong(tx, id, slot.ids), is_stale))
-})
+    .where(and(isAmong(tx, webhooks.id, slot.ids), isStale(slot.old))),
+)
 
 /** Endpoints with failures among their attempts: one after the other, in the order of the ends. */
 async function settleFailing(tx: Tx, list: Ended[], failures: number) {
@@ -190,11 +183,7 @@ function rowOf({ row, end }: Ended, status: DeliveryStatus, run_at = now()) {
   const attempts = row.attempts + 1
   const entry: AttemptEntry = { attempt: attempts, at, response_status, error, latency_ms }
   return {
-    id: row.id,
-    project_id: row.project_id,
-    webhook_id: row.webhook_id,
-    max_attempts: row.max_attempts,
-    attempt: row.attempt,
+    ...row,
     status,
     state: STATE_OF[status],
     run_at,
