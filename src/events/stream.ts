@@ -1,10 +1,200 @@
 import { newId } from "../core/ids"
-import { millis, sleep } from "../core/time"
+import { millis, nextTurn, sleep, unlessAborted } from "../core/time"
 import { signedHeaders } from "../lib/signature"
+import { perStore } from "../store/cached"
 import type { Reader } from "../store/store"
-import { type Event, envelopeOf, type FeedPosition } from "./feed"
-import { follow } from "./feed-tail"
+import { type Event, envelopeOf, type FeedPosition, later, read, readWaiting } from "./feed"
 import type { MessageWatchers } from "./message-watchers"
+import { matchesType } from "./registry"
+
+const AT_ONCE = 100
+const WAIT_MILLISECONDS = 25_000
+
+/** Between two reads at the end of a feed, for each connection that follows it. */
+const GAP_MILLISECONDS = 2
+const LEAST_GAP = 10
+const LONGEST_GAP = 200
+
+/** An event on its way to connections. Its frame is made once, however many of them get it. */
+class StreamedEvent {
+  readonly event: Event
+  #frame: string | undefined
+
+  constructor(event: Event) {
+    this.event = event
+  }
+
+  /** `{type: "event", event}` as text. */
+  get frame(): string {
+    this.#frame ??= JSON.stringify({ type: "event", event: envelopeOf(this.event) })
+    return this.#frame
+  }
+}
+
+/**
+ * Every event behind a place (without one: from the oldest that is readable), in the order of the
+ * feed and without a gap, as they come, until the signal. What was there together comes together.
+ * Of other types only the place is kept: to ask for the wanted ones alone would mean to pass by all
+ * others again each time.
+ */
+export async function* follow(
+  db: Reader,
+  project_id: string,
+  from: FeedPosition | undefined,
+  types: readonly string[],
+  signal: AbortSignal,
+): AsyncGenerator<StreamedEvent[]> {
+  const tails = tailsOf(db)
+  const tail = tails.get(project_id) ?? new FeedTail(db, project_id)
+  tails.set(project_id, tail)
+  tail.followers += 1
+  let place = from
+  try {
+    while (!signal.aborted) {
+      const batch = await tail.behind(place, signal)
+      const wanted = batch.of(types)
+      if (wanted.length > 0) yield wanted
+      place = batch.end
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error
+  } finally {
+    tail.followers -= 1
+    if (tail.followers === 0) {
+      tails.delete(project_id)
+      tail.stop()
+    }
+  }
+}
+
+const tailsOf = perStore(() => new Map<string, FeedTail>())
+
+/** The end of one project's feed. It is read once for all connections that are there. */
+class FeedTail {
+  readonly #db: Reader
+  readonly #project_id: string
+  readonly #stopped = new AbortController()
+  /** What was read last at the end. Undefined until a follower has read as far. */
+  #newest: FeedBatch | undefined
+  #next: Promise<FeedBatch> | undefined
+  #pause: Promise<void> | undefined
+  followers = 0
+
+  constructor(db: Reader, project_id: string) {
+    this.#db = db
+    this.#project_id = project_id
+  }
+
+  /** What comes next behind the place; nothing after 25 s without an event. An abort rejects. */
+  async behind(place: FeedPosition | undefined, signal: AbortSignal): Promise<FeedBatch> {
+    const newest = this.#newest
+    if (!newest || isBefore(place, newest.from)) return await this.#catchUp(place)
+    if (isBefore(place, newest.end)) return newest.behind(place)
+    this.#next ??= this.#readNext(newest.end)
+    return (await unlessAborted(this.#next, signal)).behind(place)
+  }
+
+  stop() {
+    this.#stopped.abort()
+  }
+
+  /** Reads for one follower alone, which comes from further back. */
+  async #catchUp(place: FeedPosition | undefined): Promise<FeedBatch> {
+    const known = this.#newest?.end
+    const { rows, end: looked_at } = await read(this.#db, this.#project_id, query(place))
+    const last = looked_at ?? rows.at(-1) ?? place
+    // Requests have their turn between two reads of a follower that has missed much.
+    if (rows.length === AT_ONCE || looked_at)
+      return await nextTurn().then(() => batchOf(place, last, rows))
+    // Nothing is left behind the last row but what came while it was read.
+    const end = later(last, known)
+    this.#newest ??= batchOf(end, end, [])
+    return batchOf(place, end, rows)
+  }
+
+  /** Reads for all followers at the end. If each of them read after a commit, nothing else would be done. */
+  async #readNext(from: FeedPosition | undefined): Promise<FeedBatch> {
+    const { signal } = this.#stopped
+    try {
+      await this.#pause
+      const asked = query(from)
+      const { rows, end } = await readWaiting(
+        this.#db,
+        this.#project_id,
+        asked,
+        WAIT_MILLISECONDS,
+        signal,
+      )
+      this.#pause = rows.length < AT_ONCE ? sleep(this.#gap(), signal) : nextTurn()
+      this.#newest = batchOf(from, end ?? rows.at(-1) ?? from, rows)
+      return this.#newest
+    } finally {
+      this.#next = undefined
+    }
+  }
+
+  #gap(): number {
+    return Math.min(LONGEST_GAP, Math.max(LEAST_GAP, this.followers * GAP_MILLISECONDS))
+  }
+}
+
+const query = (from: FeedPosition | undefined) => ({ from, limit: AT_ONCE, types: [] })
+
+function batchOf(
+  from: FeedPosition | undefined,
+  end: FeedPosition | undefined,
+  rows: readonly Event[],
+): FeedBatch {
+  return new FeedBatch(
+    from,
+    end,
+    rows.map((row) => new StreamedEvent(row)),
+  )
+}
+
+/** All events of a feed between two places, the second one included. */
+class FeedBatch {
+  readonly from: FeedPosition | undefined
+  readonly end: FeedPosition | undefined
+  readonly #events: readonly StreamedEvent[]
+  readonly #chosen = new Map<string, StreamedEvent[]>()
+
+  constructor(
+    from: FeedPosition | undefined,
+    end: FeedPosition | undefined,
+    events: readonly StreamedEvent[],
+  ) {
+    this.from = from
+    this.end = end
+    this.#events = events
+  }
+
+  /** Those of some types (of all: an empty list), chosen once for all followers with this filter. */
+  of(types: readonly string[]): StreamedEvent[] {
+    const key = types.join()
+    const known = this.#chosen.get(key)
+    if (known) return known
+    const isWanted = ({ event }: StreamedEvent) =>
+      types.length === 0 || matchesType(types, event.type)
+    const chosen = this.#events.filter(isWanted)
+    this.#chosen.set(key, chosen)
+    return chosen
+  }
+
+  behind(place: FeedPosition | undefined): FeedBatch {
+    if (!isBefore(this.from, place)) return this
+    const rest = this.#events.filter(({ event }) => isBefore(place, event))
+    return new FeedBatch(place, later(place, this.end), rest)
+  }
+}
+
+/** The place before all others is undefined. */
+function isBefore(one: FeedPosition | undefined, other: FeedPosition | undefined): boolean {
+  if (!other) return false
+  if (!one) return true
+  if (one.position !== other.position) return one.position < other.position
+  return one.id < other.id
+}
 
 interface StreamConnection {
   readonly closed: AbortSignal

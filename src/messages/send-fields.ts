@@ -15,8 +15,8 @@ import {
   type SubscriberRow,
 } from "../subscribers/find-subscriber"
 import { takenInBy } from "../subscribers/merged-subscribers"
+import { havingMessages } from "./message-list"
 import type { NewMessage } from "./pipeline"
-import { havingMessages } from "./subscriber-messages"
 import type { Envelope } from "./tables"
 
 /** What accepting mail asks of the people of a project. */
