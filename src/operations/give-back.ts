@@ -1,5 +1,5 @@
 import { sleep } from "../core/time"
-import { cutFile, filePages } from "../store/free-pages"
+import { rawSqlite } from "../store/statements"
 import type { Store } from "../store/store"
 
 /** Pages of one transaction, 4 KB each. It takes a millisecond. */
@@ -45,3 +45,23 @@ export async function giveBack(
 
 /** SQLite's own size, which no file of ours changes. */
 const PAGE_BYTES = 4096
+
+interface FilePages {
+  free: number
+  all: number
+}
+
+/** Pages of the SQLite file: those that hold nothing, and all of them. Undefined on Postgres. */
+export function filePages(store: Store): FilePages | undefined {
+  const database = rawSqlite.get(store.read)
+  const pages = `SELECT freelist_count AS free, page_count AS "all" FROM pragma_freelist_count, pragma_page_count`
+  return database?.query<FilePages, []>(pages).get() ?? undefined
+}
+
+/** Moves pages from the end of the file into free ones, and cuts it off. Resolves with the number of pages. */
+const cutFile = (store: Store, pages: number): Promise<number> =>
+  store.tx(async (tx) => {
+    // One row for each page: the statement works only as far as its rows are read.
+    const statement = rawSqlite.get(tx)?.query(`PRAGMA incremental_vacuum(${pages})`)
+    return statement?.all().length ?? 0
+  })

@@ -1,6 +1,8 @@
+import type { SQL } from "bun"
 import { notInArray } from "drizzle-orm"
 import type { Settings } from "../core/config"
 import { log } from "../core/log"
+import { sleep } from "../core/time"
 import { noteLostEvents } from "../events/lost-events"
 import { type HeldTable, holdOpenWork } from "../jobs/holds"
 import { jobRows } from "../jobs/jobs"
@@ -8,7 +10,7 @@ import { jobs } from "../jobs/tables"
 import { RESTORE_HOLD } from "../jobs/work-item"
 import { requireNoOtherNode, showStart } from "../jobs/work-nodes"
 import { messageRows } from "../messages/pipeline"
-import { startLock } from "../store/start-lock"
+import { connect } from "../store/postgres-pool"
 import type { Store } from "../store/store"
 import { deliveryRows } from "../webhooks/delivery-rows"
 import { noneHeld } from "../webhooks/totals"
@@ -70,4 +72,32 @@ export async function startHeld(store: Store, options: StartHeldOptions): Promis
     held,
     next: `belfry queue resume ${RESTORE_HOLD} --data-dir ${data_dir}`,
   })
+}
+
+/** Any number, as long as every node uses the same, and no other lock does. */
+const START_LOCK = 727_002
+const LOOK_MS = 200
+
+/**
+ * Runs it in one process at a time, of all that share the Postgres database. The lock is one of a transaction
+ * on a connection of its own. So it holds through a pooler, and ends with the process. Throws what Postgres
+ * says, and what `act` throws.
+ */
+export async function startLock<Result>(url: string, act: () => Promise<Result>): Promise<Result> {
+  const pool = connect(url, { max: 1, prepare: false })
+  try {
+    return await pool.begin(async (tx) => {
+      await tx`SET LOCAL idle_in_transaction_session_timeout = 0`
+      while (!(await isTaken(tx))) await sleep(LOOK_MS)
+      return act()
+    })
+  } finally {
+    await pool.close()
+  }
+}
+
+/** Without waiting in the server, where a statement may have a time limit. */
+async function isTaken(tx: SQL): Promise<boolean> {
+  const [row] = await tx`SELECT pg_try_advisory_xact_lock(${START_LOCK}) AS taken`
+  return row?.taken === true
 }

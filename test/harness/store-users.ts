@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 
 /** Who comes to one of these may open a store, on the engine of its process. */
-const OPENERS = /^(test\/harness\/(store|postgres)|src\/store\/(open|connect-postgres))\.ts$/
+const OPENERS = /^(test\/harness\/(store|postgres)|src\/store\/(open|postgres))\.ts$/
 
 /** What is imported, and programs that are started by their name. */
 const NAMES = /"(\.{1,2}\/[\w./-]+|[\w./-]+\.ts)"/g

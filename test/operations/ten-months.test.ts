@@ -20,10 +20,10 @@ import {
   messages,
   messageTags,
 } from "../../src/messages/tables"
+import { filePages } from "../../src/operations/give-back"
 import { tidyRounds } from "../../src/operations/tidy"
 import { requestLog } from "../../src/request-log/tables"
 import { bumpAll, totals } from "../../src/store/counters"
-import { filePages } from "../../src/store/free-pages"
 import type { Tx } from "../../src/store/store"
 import { deliveries } from "../../src/webhooks/tables"
 import { movableClock } from "../harness/clock"

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { sleep } from "../../src/core/time"
-import { startLock } from "../../src/store/start-lock"
+import { startLock } from "../../src/operations/start-held"
 import { freshDatabase } from "../harness/postgres"
 
 test("on one database one runs after the other, also after one that failed", async () => {
