@@ -30,16 +30,18 @@ export interface ConsoleBundle {
   pages: Record<string, string[]>
 }
 
-interface BundleOptions {
-  /** Compress as well as possible, however long that takes. */
-  is_release: boolean
-}
-
 /** The folder of the sources. Only sources have it: the binary carries the bundle. */
 export const CONSOLE_FOLDER = join(import.meta.dir, "../console")
 
-/** Bundles the console for browsers. Throws an error that names what is wrong with its sources. */
-export async function bundleConsole({ is_release }: BundleOptions): Promise<ConsoleBundle> {
+/**
+ * Bundles the console for browsers; for a release compressed as well as possible, however long that takes. Throws an
+ * error that names what is wrong with its sources.
+ */
+export async function bundleConsole({
+  is_release,
+}: {
+  is_release: boolean
+}): Promise<ConsoleBundle> {
   const { theme, ...modules } = ENTRIES
   const settings: Partial<Bun.BuildConfig> = {
     root: CONSOLE_FOLDER,

@@ -1,8 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
 import { fail } from "../core/errors"
 import { VERSION } from "../core/version"
-import type { Call } from "../http/route"
-import { type AnyRoute, type PathParams, route } from "../http/route"
+import { type AnyRoute, type Call, type PathParams, route } from "../http/route"
 import { LIMIT_BYTES, PER_MINUTE } from "../identity/schemas"
 import type { ProofParts } from "../identity/sign-in"
 import type * as device from "./device-page"
@@ -57,27 +56,23 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
   const page = async (request: Request, path: string) =>
     (await (await site()).page(request, path)) ??
     fail("not_found", `The reference has no page ${path}. Its contents are at /docs.`)
+  const here = ({ request }: Pick<Call, "request">) =>
+    page(request, new URL(request.url).pathname.replace(/\/$/, ""))
   return [
     ...routes,
     // People type the slash; the reference names nothing relative to itself.
-    toResponse("/docs/", "The reference", ({ request }) => page(request, "/docs")),
-    toResponse("/docs/search", "What a search in the reference finds", async ({ request }) => {
+    shown("/docs/", "The reference", here),
+    shown("/docs/search", "What a search in the reference finds", async ({ request }) => {
       const query = new URL(request.url).searchParams.get("q") ?? ""
       return (await site()).search(request, query.slice(0, LONGEST_QUERY))
     }),
-    toResponse("/docs/search-index", "What a search looks in", async ({ request }) =>
+    shown("/docs/search-index", "What a search looks in", async ({ request }) =>
       (await site()).searchIndex(request),
     ),
-    toResponse("/docs/errors", "Every error code", ({ request }) => page(request, "/docs/errors")),
-    toResponse("/docs/{name}", "An operation, or a part of the API", ({ request, params }) =>
-      page(request, `/docs/${params.name}`),
-    ),
-    toResponse("/docs/guides/{name}", "A guide", ({ request, params }) =>
-      page(request, `/docs/guides/${params.name}`),
-    ),
-    toResponse("/docs/errors/{name}", "What an error code means", ({ request, params }) =>
-      page(request, `/docs/errors/${params.name}`),
-    ),
+    shown("/docs/errors", "Every error code", here),
+    shown("/docs/{name}", "An operation, or a part of the API", here),
+    shown("/docs/guides/{name}", "A guide", here),
+    shown("/docs/errors/{name}", "What an error code means", here),
   ]
 }
 
@@ -97,10 +92,10 @@ function once<Value>(make: () => Value): () => Value {
 }
 
 /** A page that only shows something. */
-const toResponse = <const Path extends string>(
-  path: Path,
+const shown = (
+  path: string,
   summary: string,
-  handle: (call: CallAt<Path>) => Promise<Response>,
+  handle: (call: Call) => Promise<Response>,
 ): AnyRoute => ({
   method: "GET",
   path,
@@ -115,14 +110,12 @@ const toResponse = <const Path extends string>(
 
 type CallAt<Path extends string, Fields = unknown> = Call<Fields, unknown, PathParams<Path>>
 
-interface PageParts extends ProofParts, links.InvitationPageParts, links.PasswordPageParts {}
-
 /** Loaded at the first visit: most servers show them rarely. */
 const devicePage = () => import("./device-page")
 const linkPages = () => import("./link-pages")
 
 /** What people open in a browser, from a mail or because a program told them to. */
-export const pageRoutes = (parts: PageParts): AnyRoute[] => [
+export const pageRoutes = (parts: ProofParts & links.InvitationPageParts): AnyRoute[] => [
   ...form("/device", {
     credentials: ["user_code"],
     summary: "Sign in a program that shows a code",

@@ -102,14 +102,10 @@ export const template = noun({
   },
   counter: "templates", // tenancy/resources.ts reads it too
   /** Without the texts: the versions keep them. */
-  audited: ({ name, description, status, version, published_version, tags }: TemplateRow) => ({
-    name,
-    description,
-    status,
-    version,
-    published_version,
-    tags,
-  }),
+  audited: (row: TemplateRow) => {
+    const { id, project_id, created_at, updated_at, published_at, ...said } = basics(row)
+    return said
+  },
 })
 
 export const { find, forUpdate } = template

@@ -109,12 +109,7 @@ function Rows({ list, position, onOpen, onWrite, is_filtered }: RowsProps) {
   )
 }
 
-interface MailRowProps {
-  mail: MailSummary | undefined
-  now_ms: number
-}
-
-function MailRow({ mail, now_ms }: MailRowProps) {
+function MailRow({ mail, now_ms }: { mail: MailSummary | undefined; now_ms: number }) {
   if (!mail) return <div class="mail-row loading">…</div>
   const { to, from, subject, created_at, read, attachments, size } = mail
   return (

@@ -10,10 +10,6 @@ const NEIGHBOURS = 50
 export const withNeighbours = ({ from, to }: { from: number; to: number }): [number, number] =>
   from === 0 ? [from, to] : [Math.max(0, from - NEIGHBOURS), to + NEIGHBOURS]
 
-interface Identified {
-  id: string
-}
-
 interface ListPage<Row> {
   rows: readonly Row[]
   total: number
@@ -23,7 +19,7 @@ interface ListPage<Row> {
  * The rows of a long list as far as they are loaded, newest first, by their place. Pages come in any order,
  * because somebody may drag the scroll bar to the end at once.
  */
-export class MailPages<Row extends Identified> {
+export class MailPages<Row extends { id: string }> {
   readonly #rows = new Map<number, Row>()
   readonly #asked = new Set<number>()
   #total = 0

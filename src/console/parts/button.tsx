@@ -34,14 +34,8 @@ export function Button({ children, look = "plain", type = "button", ...rest }: B
   )
 }
 
-interface MenuProps {
-  text: string
-  /** Buttons; the menu closes after each press. */
-  children: ComponentChildren
-}
-
 /** Actions that are rare, or that have no room. It closes by a press anywhere and by Escape. */
-export function Menu({ text, children }: MenuProps) {
+export function Menu({ text, children }: { text: string; children: ComponentChildren }) {
   const box = useRef<HTMLDetailsElement>(null)
   useEffect(() => {
     const close = (event: Event) => {

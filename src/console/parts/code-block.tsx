@@ -5,14 +5,8 @@ import { type Command, curlOf } from "../curl"
 /** For a region that scrolls: the keyboard must reach it (WCAG 2.1.1). */
 export const REACHABLE = { tabIndex: 0 } as const
 
-interface CodeBlockProps {
-  /** What it is: the name of the region, and of what the button copies. */
-  label: string
-  text: string
-}
-
 /** Text to take along as it is, with a button that copies it. */
-export function CodeBlock({ label, text }: CodeBlockProps) {
+export function CodeBlock({ label, text }: { label: string; text: string }) {
   return (
     <figure class="code">
       <figcaption>

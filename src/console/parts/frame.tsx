@@ -9,18 +9,13 @@ import { Button, ThemeSwitch } from "./button"
 import { Choice } from "./field"
 import { notify, Toasts } from "./toast"
 
-interface FrameProps {
-  path: string
-  children: ComponentChildren
-}
-
 const WAYS = [
   { to: "/", text: "Start" },
   { to: "/mailbox", text: "Mailbox" },
   { to: "/docs", text: "Reference" },
 ]
 
-export const Frame = ({ path, children }: FrameProps) => (
+export const Frame = ({ path, children }: { path: string; children: ComponentChildren }) => (
   <>
     <a class="skip" href="#page">
       Skip to the page

@@ -60,13 +60,8 @@ export function Trouble({ error, onRetry }: TroubleProps) {
   )
 }
 
-interface EmptyProps {
-  title: string
-  children?: ComponentChildren
-}
-
 /** In the place of a list that has nothing: why, and what to do. */
-export const Empty = ({ title, children }: EmptyProps) => (
+export const Empty = ({ title, children }: { title: string; children?: ComponentChildren }) => (
   <div class="empty">
     <p class="title">{title}</p>
     {children}
