@@ -19,7 +19,7 @@ export const isOutgoing = (
   (OUTGOING_CHANNELS as readonly string[]).includes(channel)
 
 /** What one channel may bring. An entry that is absent was never chosen. */
-export interface ChannelPreferences {
+export type ChannelPreferences = {
   enabled?: boolean
   /** By slug. */
   categories?: Record<string, boolean>

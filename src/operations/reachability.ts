@@ -13,7 +13,7 @@ import { knownCategories, requireCategory } from "../subscribers/categories"
 import { shownPreferences } from "../subscribers/chosen-preferences"
 import type { DecisionReason, SendDecision } from "../subscribers/decision"
 import { noSubscriber } from "../subscribers/find-subscriber"
-import { namesIn, type PreferencesChange, requireKnown } from "../subscribers/preferences-input"
+import { type PreferencesChange, requireKnown } from "../subscribers/preferences-input"
 import { keysAmong } from "../topics/topics"
 
 /** Whether a message of one channel would reach the subscriber now. */
@@ -103,7 +103,7 @@ export async function refuseUnknownNames(
   change: PreferencesChange,
 ): Promise<void> {
   const problems = new Problems()
-  requireKnown(change, await knownNames(db, project_id, namesIn(change).topics), problems)
+  requireKnown(change, await knownNames(db, project_id, Object.keys(change.topics ?? {})), problems)
   problems.throwIfAny()
 }
 

@@ -1,11 +1,6 @@
 import { type Static, type TSchema, Type as t } from "@sinclair/typebox"
 import { invalid, type Problems } from "../core/errors"
-import {
-  AUDIENCE_CHANNELS,
-  type AudienceChannel,
-  byChannel,
-  type ChosenPreferences,
-} from "../lib/preferences"
+import { AUDIENCE_CHANNELS, byChannel, type ChosenPreferences } from "../lib/preferences"
 import { flag, maybe, time, word } from "../lib/record-fields"
 import { reservedProblem } from "../lib/reserved-names"
 import { CATEGORY_SLUG, shortened } from "../lib/text"
@@ -43,14 +38,6 @@ export function readPreferences(change: PreferencesChange, problems: Problems): 
 const NO_WORKFLOW_KEY =
   "A workflow key has 1 to 64 lower-case letters, digits and hyphens. It begins with a letter or digit."
 
-/** Every category and topic that a change names. */
-export function namesIn(change: PreferencesChange): { categories: string[]; topics: string[] } {
-  const categories = AUDIENCE_CHANNELS.flatMap((channel) =>
-    Object.keys(change[channel]?.categories ?? {}),
-  )
-  return { categories: [...new Set(categories)], topics: Object.keys(change.topics ?? {}) }
-}
-
 /** Adds a problem for each category and topic that the project does not have. */
 export function requireKnown(
   change: PreferencesChange,
@@ -80,78 +67,48 @@ export function mergedPreferences(
   before: ChosenPreferences | null,
   change: PreferencesChange,
 ): ChosenPreferences {
-  const channels = AUDIENCE_CHANNELS.map((channel) => [
-    channel,
-    mergedChannel(before?.[channel], change[channel]),
-  ])
-  const topics = mergedTopics(before?.topics, change.topics)
-  const workflows = mergedEntries(before?.workflows, change.workflows)
-  for (const [name, entries] of Object.entries({ topics, workflows })) {
-    if (Object.keys(entries).length <= MOST_ENTRIES) continue
+  const { workflows, quiet_hours } = change
+  const topics =
+    change.topics && entriesOf(change.topics, (topic) => pick(topic, AUDIENCE_CHANNELS))
+  const channels = byChannel((channel) => pick(change[channel], ["enabled", "categories"]))
+  const { quiet_hours: hours, ...chosen } = before ?? {}
+  const after: ChosenPreferences = merged(chosen, { ...channels, topics, workflows }) ?? {}
+  for (const name of ["topics", "workflows"] as const) {
+    if (Object.keys(after[name] ?? {}).length <= MOST_ENTRIES) continue
     throw invalid(name, "too_many", `There must be at most ${MOST_ENTRIES} entries.`)
   }
-  return withoutEmpty({
-    ...Object.fromEntries(channels),
-    topics,
-    workflows,
-    quiet_hours: mergedQuietHours(before?.quiet_hours, change.quiet_hours),
-  })
+  const quiet = quiet_hours ? changedQuietHours(hours, quiet_hours) : hours
+  return { ...after, ...(quiet && quiet_hours !== null && { quiet_hours: quiet }) }
 }
 
-type Entries<Value> = Record<string, Value>
+/** The named fields: a body may have others, which are ignored. */
+const pick = (given: Choices | null | undefined, names: readonly string[]) =>
+  given && entriesOf(given, (value, name) => (names.includes(name) ? value : undefined))
 
-/** Null forgets an entry, and null for all of them forgets them all. */
-function mergedEntries<Value>(
-  before: Entries<Value> | undefined,
-  change: Entries<Value | null | undefined> | null | undefined,
-): Entries<Value> {
-  if (change === null) return {}
-  const merged = Object.entries({ ...before, ...change })
-  return Object.fromEntries(merged.filter(([, value]) => value != null)) as Entries<Value>
+const entriesOf = <Value>(
+  given: Record<string, Value>,
+  of: (value: Value, name: string) => unknown,
+) =>
+  Object.fromEntries(
+    Object.entries(given).map(([name, value]) => [name, of(value, name)]),
+  ) as Choices
+
+/** Of a body null forgets, and an absent choice stays. */
+interface Choices {
+  [name: string]: Choices | boolean | null | undefined
 }
 
-type ChannelChange = PreferencesChange[AudienceChannel]
-
-function mergedChannel(before: ChosenPreferences[AudienceChannel], change: ChannelChange) {
-  if (change === null) return {}
-  const enabled = change?.enabled === undefined ? before?.enabled : (change.enabled ?? undefined)
-  const categories = mergedEntries(before?.categories, change?.categories)
-  return withoutEmpty({ enabled, categories })
-}
-
-function mergedTopics(
-  before: ChosenPreferences["topics"],
-  change: PreferencesChange["topics"],
-): NonNullable<ChosenPreferences["topics"]> {
-  if (change === null) return {}
-  const changed = Object.entries(change ?? {}).map(([key, entry]) => [
-    key,
-    mergedEntries(before && Object.hasOwn(before, key) ? before[key] : undefined, known(entry)),
-  ])
-  return withoutEmpty({ ...before, ...Object.fromEntries(changed) })
-}
-
-/** A body may have other fields, which are ignored. */
-function known(entry: Entries<boolean | null | undefined> | null | undefined) {
-  if (entry === null) return null
-  const names: readonly string[] = AUDIENCE_CHANNELS
-  return Object.fromEntries(Object.entries(entry ?? {}).filter(([name]) => names.includes(name)))
-}
-
-function mergedQuietHours(
-  before: ChosenPreferences["quiet_hours"],
-  change: PreferencesChange["quiet_hours"],
-) {
-  if (change === undefined) return before ?? undefined
-  return change === null ? undefined : changedQuietHours(before, change)
-}
-
-/** Nothing chosen is stored as nothing. */
-function withoutEmpty<Group extends object>(group: Group): Group {
-  const full = Object.entries(group).filter(
-    ([, value]) => value != null && !(typeof value === "object" && Object.keys(value).length === 0),
-  )
-  return Object.fromEntries(full) as Group
+/** By name, to any depth. Undefined where nothing is chosen. */
+function merged(before: Choices, change: Choices): Choices | undefined {
+  const own = new Map(Object.entries(before))
+  for (const [name, value] of Object.entries(change)) {
+    const known = own.get(name)
+    if (value === undefined) continue
+    if (value === null || typeof value === "boolean") own.set(name, value)
+    else own.set(name, merged(known && typeof known === "object" ? known : {}, value))
+  }
+  const chosen = [...own].filter(([, value]) => value != null)
+  return chosen.length > 0 ? Object.fromEntries(chosen) : undefined
 }
 
 const choices = (example: Record<string, boolean>, description: string) =>

@@ -1,10 +1,4 @@
-import {
-  AUDIENCE_CHANNELS,
-  type AudienceChannel,
-  type ChannelPreferences,
-  type ChosenPreferences,
-  type QuietHours,
-} from "../lib/preferences"
+import type { ChosenPreferences, QuietHours } from "../lib/preferences"
 import { SUBSCRIBER_STATUSES, type SubscriberStatus } from "./tables"
 
 /**
@@ -16,55 +10,36 @@ export function stricterPreferences(
   other: ChosenPreferences | null,
 ): ChosenPreferences | null {
   if (one === null && other === null) return null
-  const [first, second] = [one ?? {}, other ?? {}]
-  const channels = AUDIENCE_CHANNELS.flatMap((channel): [AudienceChannel, ChannelPreferences][] => {
-    const both = stricterChannel(first[channel], second[channel])
-    return both === undefined ? [] : [[channel, both]]
-  })
-  const topics = joined(first.topics, second.topics, stricterEntries)
-  const workflows = stricterEntries(first.workflows, second.workflows)
-  const quiet_hours = quieter(first.quiet_hours ?? null, second.quiet_hours ?? null)
-  return {
-    ...Object.fromEntries(channels),
-    ...(topics && { topics }),
-    ...(workflows && { workflows }),
-    ...(quiet_hours && { quiet_hours }),
-  }
+  const [{ quiet_hours: first = null, ...choices }, { quiet_hours: second = null, ...others }] = [
+    one ?? {},
+    other ?? {},
+  ]
+  const quiet_hours = quieter(first, second)
+  return { ...stricter(choices, others), ...(quiet_hours && { quiet_hours }) }
 }
 
-function stricterChannel(
-  one: ChannelPreferences | undefined,
-  other: ChannelPreferences | undefined,
-): ChannelPreferences | undefined {
-  const enabled = stricterValue(one?.enabled, other?.enabled)
-  const categories = stricterEntries(one?.categories, other?.categories)
-  if (enabled === undefined && categories === undefined) return undefined
-  return { ...(enabled !== undefined && { enabled }), ...(categories && { categories }) }
+interface Choices {
+  [name: string]: Choices | boolean | undefined
 }
 
-const stricterValue = (one: boolean | undefined, other: boolean | undefined) =>
-  one === false || other === false ? false : one === true && other === true ? true : undefined
-
-type Entries = Partial<Record<string, boolean>>
-
-const stricterEntries = (one: Entries | undefined, other: Entries | undefined) =>
-  joined(one, other, stricterValue)
-
-/** By key; a key whose value is undefined is left out, and so is what has no key. */
-function joined<Value>(
-  one: Partial<Record<string, Value>> | undefined,
-  other: Partial<Record<string, Value>> | undefined,
-  join: (a: Value | undefined, b: Value | undefined) => Value | undefined,
-): Record<string, Value> | undefined {
-  const [first, second] = [new Map(Object.entries(one ?? {})), new Map(Object.entries(other ?? {}))]
-  const entries = [...new Set([...first.keys(), ...second.keys()])].flatMap(
-    (key): [string, Value][] => {
-      const value = join(first.get(key), second.get(key))
-      return value === undefined ? [] : [[key, value]]
-    },
+/** By name, to any depth. A name of which nothing is left is left out. */
+function stricter(one: Choices, other: Choices): Choices {
+  const [first, second] = [new Map(Object.entries(one)), new Map(Object.entries(other))]
+  const both = [...new Set([...first.keys(), ...second.keys()])].map(
+    (name) => [name, ofBoth(first.get(name), second.get(name))] as const,
   )
-  return entries.length === 0 ? undefined : Object.fromEntries(entries)
+  return Object.fromEntries(both.filter(([, value]) => value !== undefined))
 }
+
+function ofBoth(one: Choices[string], other: Choices[string]): Choices[string] {
+  if (typeof one === "object" || typeof other === "object") {
+    const both = stricter(groupOf(one), groupOf(other))
+    return Object.keys(both).length > 0 ? both : undefined
+  }
+  return one === false || other === false ? false : one && other
+}
+
+const groupOf = (choices: Choices[string]) => (typeof choices === "object" ? choices : {})
 
 /** Own hours that are off end those of the project, so hours that are on, or none at all, are stricter. */
 function quieter(one: QuietHours | null, other: QuietHours | null): QuietHours | null {
