@@ -1,20 +1,17 @@
 import { and, desc, eq, ne, type SQL } from "drizzle-orm"
-import * as audit from "../audit-log/audit-log"
 import type { Blobs } from "../core/blobs"
 import { fail } from "../core/errors"
-import { isUuid } from "../core/ids"
 import * as feed from "../events/feed"
-import type { Page } from "../http/page"
 import type { Caller } from "../identity/caller"
+import { noun } from "../identity/noun"
 import { extractCode } from "../lib/code-extraction"
 import { extractLink } from "../lib/link-extraction"
 import { textFromHtml } from "../lib/text-from-html"
-import { total } from "../store/counters"
 import { isAskedId } from "../store/dialect"
-import { boundedList, idsBetween, type ListWindow, timesBetween } from "../store/rows"
+import { idsBetween, rowById, timesBetween } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { resendEvent } from "../webhooks/resend"
-import { type InboundFileUrl, listed, whole } from "./inbound-record"
+import { type InboundFileUrl, whole } from "./inbound-record"
 import { remove as removeRows } from "./inbound-retention"
 import { inboundRoute } from "./inbound-route"
 import { mailContent, rawMail } from "./raw-mail"
@@ -26,14 +23,15 @@ import {
   inboundEmails,
 } from "./tables"
 
-const gone = () => fail("not_found", "There is no such received mail.")
+/** An absent mail and one of another project answer alike: 404. */
+const received = noun({
+  name: "inbound_email",
+  table: inboundEmails,
+  missing: () => fail("not_found", "There is no such received mail."),
+  counter: INBOUND_COUNTER,
+})
 
-/** A received mail of the project. An absent one and a foreign one answer alike: 404. */
-export async function find(db: Reader, project_id: string, id: string): Promise<InboundRow> {
-  const ours = and(eq(inboundEmails.id, id), eq(inboundEmails.project_id, project_id))
-  const [row] = isUuid(id) ? await db.select().from(inboundEmails).where(ours) : []
-  return row ?? gone()
-}
+export const { find } = received
 
 /** The whole record. */
 export async function get(db: Reader, blobs: Blobs, project_id: string, id: string) {
@@ -52,28 +50,12 @@ export interface InboundFilter {
 }
 
 /** Newest first. */
-export async function list(
-  db: Reader,
-  project_id: string,
-  filter: InboundFilter,
-  window: ListWindow,
-) {
+export function list(db: Reader, project_id: string, filter: InboundFilter) {
   const [indexed, ...others] = conditionsOf(filter)
-  const where = and(
-    eq(inboundEmails.project_id, project_id),
-    indexed,
-    idsBetween(inboundEmails.id, filter),
-  )
-  const found = boundedList<InboundRow>(db, {
-    owner: project_id,
-    table: inboundEmails,
-    along: { rows: inboundEmails, id: inboundEmails.id, where },
+  return received.list(db, project_id, {
+    indexed: and(indexed, idsBetween(inboundEmails.id, filter)),
     filter: and(...others, timesBetween(inboundEmails.created_at, filter)),
   })
-  const { rows, end } = await found.list(window)
-  const is_all = Object.values(filter).every((value) => value === undefined)
-  const count = () => (is_all ? total(db, project_id, INBOUND_COUNTER) : found.total())
-  return { rows: rows.map(listed), end, total: count } satisfies Page<object>
 }
 
 /** Each has an index of its own. The one that leaves the fewest, as a rule, comes first. */
@@ -169,43 +151,23 @@ const fileOf = (files: InboundFile[] | undefined, attachment_id: string): Inboun
   files?.find((file) => file.id === attachment_id) ??
   fail("not_found", "There is no such attachment.")
 
-/** A stored file with the name and type under which it can be saved. */
-interface StoredInboundFile {
-  filename: string | null
-  content_type: string
-  bytes: Uint8Array
-}
-
 const NO_FILE = "There is no such file, or its address has expired."
 
-/** The file that a token names; 404 for one that is no longer stored. */
+/** The file that a token names, with the name and type under which it can be saved; 404 for one that is no longer stored. */
 export async function fileNamed(
-  db: Reader,
-  blobs: Blobs,
+  read: Reader,
+  inbound_blobs: Blobs,
   named: { inbound_id: string; file: string } | undefined,
-): Promise<StoredInboundFile> {
-  if (!named) return fail("not_found", NO_FILE)
-  const [row] = await db.select().from(inboundEmails).where(eq(inboundEmails.id, named.inbound_id))
-  const stored = row && (named.file === "raw" ? rawFile : attachedFile)(db, blobs, row, named.file)
-  return (await stored) ?? fail("not_found", NO_FILE)
-}
-
-type LookUpFile = (
-  db: Reader,
-  blobs: Blobs,
-  row: InboundRow,
-  file: string,
-) => Promise<StoredInboundFile | undefined>
-
-const rawFile: LookUpFile = async (read, inbound_blobs, row) => {
-  const bytes = await rawMail({ read, inbound_blobs }, row)
-  return bytes && { filename: `${row.id}.eml`, content_type: RAW_TYPE, bytes }
-}
-
-const attachedFile: LookUpFile = async (_, blobs, { parsed }, file) => {
-  const found = parsed?.attachments.find(({ id }) => id === file)
-  const bytes = found && (await blobs.get(found.sha256))
-  return found && bytes && { ...found, bytes }
+) {
+  const row = named && (await rowById(read, inboundEmails, named.inbound_id))
+  if (!row) return fail("not_found", NO_FILE)
+  if (named.file === "raw") {
+    const bytes = await rawMail({ read, inbound_blobs }, row)
+    if (bytes) return { filename: `${row.id}.eml`, content_type: RAW_TYPE, bytes }
+  }
+  const found = row.parsed?.attachments.find(({ id }) => id === named.file)
+  const bytes = found && (await inbound_blobs.get(found.sha256))
+  return found && bytes ? { ...found, bytes } : fail("not_found", NO_FILE)
 }
 
 const RAW_TYPE = "message/rfc822"
@@ -251,14 +213,8 @@ const REFUSALS = {
 
 /** Deletes a mail. Its files go soon after, unless another mail has them, too. */
 export async function remove(tx: Tx, caller: Caller, id: string): Promise<void> {
-  const { account_id, project_id } = caller
-  const { from_email, to_email, subject } = await find(tx, project_id, id)
+  const row = await find(tx, caller.project_id, id)
   await removeRows(tx, [id])
-  await audit.record(tx, caller, {
-    account_id,
-    project_id,
-    action: "inbound_email.deleted",
-    target: { type: "inbound_email", id },
-    before: { from_email, to_email, subject },
-  })
+  const { from_email, to_email, subject } = row
+  await received.log(tx, caller, row, "deleted", { before: { from_email, to_email, subject } })
 }

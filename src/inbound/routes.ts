@@ -30,6 +30,7 @@ import { Delivery } from "../webhooks/schemas"
 import { fileUrl, readFileToken } from "./file-tokens"
 import { forwardOf, readForward } from "./forward"
 import * as inbound from "./inbound-emails"
+import { listed } from "./inbound-record"
 import { ownAddress, readReply, replyTo } from "./inbound-reply"
 import * as routes from "./inbound-route"
 import { refuseReturn } from "./inbound-route"
@@ -78,7 +79,12 @@ const readRoutes = (parts: InboundParts): AnyRoute[] => [
     query: schemas.inboundQuery,
     response: schemas.InboundSummary,
     errors: ["invalid_email"],
-    handle: (call) => list(parts, call),
+    handle: (call) => {
+      const { kind, thread_id } = call.query
+      const filter = { kind, thread_id, ...comparableFilters(call.query), ...datesOf(call.query) }
+      const found = inbound.list(parts.store.read, call.project_id, filter)
+      return listPage(call, parts.cursors, found, listed)
+    },
   }),
   route({
     ...reads(`${ALL}/wait`),
@@ -100,19 +106,6 @@ const readRoutes = (parts: InboundParts): AnyRoute[] => [
     }),
   }),
 ]
-
-async function list(
-  { store, cursors }: InboundParts,
-  call: Call<unknown, Static<typeof schemas.inboundQuery>>,
-) {
-  const { project_id, query } = call
-  const { kind, thread_id } = query
-  const filter = { kind, thread_id, ...comparableFilters(query), ...datesOf(query) }
-  return listPage(call, cursors, {
-    find: (id) => inbound.find(store.read, project_id, id),
-    list: (window) => inbound.list(store.read, project_id, filter, window),
-  })
-}
 
 async function wait(
   { store, health, inbound_blobs }: InboundParts,

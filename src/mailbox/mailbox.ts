@@ -1,3 +1,4 @@
+import type { Static } from "@sinclair/typebox"
 import { and, eq, inArray, isNotNull, isNull, lt, notInArray, or, type SQL, sql } from "drizzle-orm"
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core"
 import type { Blobs } from "../core/blobs"
@@ -23,6 +24,7 @@ import {
 import type { Reader, Store, Tx } from "../store/store"
 import { lookInto } from "./mail-look"
 import type { MailFile, ParsedMail } from "./parse-task"
+import type { MailboxSummary } from "./schemas"
 import { mailboxMails, mailboxRecipients } from "./tables"
 
 const PARSE_DEADLINE_MS = 10_000
@@ -53,19 +55,7 @@ export interface MailFilter {
   unread?: boolean | undefined
 }
 
-export interface MailboxMailSummary {
-  id: string
-  email_id: string | null
-  from: string
-  to: string
-  subject: string
-  read: boolean
-  /** Bytes. */
-  size: number
-  /** The number of its files; null where nobody counted them. */
-  attachments: number | null
-  created_at: string
-}
+type MailboxMailSummary = Static<typeof MailboxSummary>
 
 /** Written with its recipients and its counter, all in the caller's transaction. */
 export async function keep(tx: Tx, mail: NewMailboxMail): Promise<void> {
@@ -87,24 +77,17 @@ const countMails = (tx: Tx, project_id: string, mails: number, bytes: number) =>
     { owner: project_id, name: STORED.mailbox, by: bytes },
   ])
 
-/** The totals after some mails were deleted. Answers with how many those are. */
-async function countGone(tx: Tx, project_id: string, gone: { size: number }[]): Promise<number> {
-  const bytes = gone.reduce((sum, { size }) => sum + size, 0)
-  await countMails(tx, project_id, -gone.length, -bytes)
-  return gone.length
-}
-
 /** Newest first. */
 export async function list(
   db: Reader,
   project_id: string,
   filter: MailFilter,
-  { limit = 25, offset = 0, ...stretch }: Partial<ListWindow> = {},
+  { limit = 25, offset = 0, ...range }: Partial<ListWindow> = {},
 ): Promise<Page<MailboxMailSummary>> {
   const place = placeOf(db, project_id, filter)
   const asked = { owner: project_id, table: mailboxMails, fields: summary, ...place }
   const found = boundedList<SummaryRow>(db, asked)
-  const { rows, end } = await found.list({ limit, offset, ...stretch })
+  const { rows, end } = await found.list({ limit, offset, ...range })
   const all = isEmpty(filter) ? () => total(db, project_id, COUNTER) : found.total
   return { rows: rows.map(summaryOf), end, total: all }
 }
@@ -198,7 +181,9 @@ export async function removeByIds(tx: Tx, project_id: string, ids: string[]): Pr
   const gone = await tx.delete(mailboxMails).where(ours).returning({ id, size })
   const mails = gone.map((mail) => mail.id)
   await tx.delete(messageFiles).where(inArray(messageFiles.message_id, mails))
-  return countGone(tx, project_id, gone)
+  const bytes = gone.reduce((sum, { size }) => sum + size, 0)
+  await countMails(tx, project_id, -gone.length, -bytes)
+  return gone.length
 }
 
 async function clearSome(tx: Tx, project: string, { to }: Pick<MailFilter, "to">) {

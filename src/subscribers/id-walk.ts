@@ -29,17 +29,17 @@ export async function countIds(db: Reader, { rows, id, where }: IdSource, most: 
   return Number(whole?.all ?? 0)
 }
 
-type Stretch = Pick<ListWindow, "after" | "before">
+type IdRange = Pick<ListWindow, "after" | "before">
 
-/** The id of the row that comes so many rows into a stretch; undefined where the stretch has fewer. */
+/** The id of the row that comes so many rows into a range; undefined where that has fewer. */
 async function idAt(
   db: Reader,
   source: IdSource,
-  stretch: Stretch,
+  range: IdRange,
   place: number,
 ): Promise<string | undefined> {
   const only = { source, others: [] }
-  const [id] = await idsOf(db, only, { ...stretch, limit: 1, offset: place - 1 })
+  const [id] = await idsOf(db, only, { ...range, limit: 1, offset: place - 1 })
   return id
 }
 
@@ -58,11 +58,11 @@ export interface Sought {
 export async function idsOf(
   db: Reader,
   { source: { rows, id, where: named }, others, where, is_unsorted }: Sought,
-  { limit, offset, ...stretch }: ListWindow,
+  { limit, offset, ...range }: ListWindow,
   until?: string,
 ): Promise<string[]> {
-  const is_back = stretch.before !== undefined
-  const { where: beyond } = newestFirst(id, stretch)
+  const is_back = range.before !== undefined
+  const { where: beyond } = newestFirst(id, range)
   const end = until === undefined ? undefined : (is_back ? lte : gte)(id, until)
   const source = sql`(SELECT ${id} AS id FROM ${rows} WHERE ${and(named, beyond, end)}) AS named`
   const one = { id: NAMED.mapWith(subscribers.id) }
@@ -92,7 +92,7 @@ interface FirstLook<Held> {
 export async function sparsest<Held extends { source: IdSource }>(
   db: Reader,
   [first, ...more]: readonly [Held, ...Held[]],
-  { after, before }: Stretch,
+  { after, before }: IdRange,
 ): Promise<FirstLook<Held>> {
   const reach = (one: Held) => idAt(db, one.source, { after, before }, FIRST_LOOK)
   let found: FirstLook<Held> = { along: first, until: await reach(first) }
@@ -117,10 +117,10 @@ export async function walkIds(
   first_until: string | undefined,
   instead: (missing_looks: number) => Promise<string[] | undefined>,
 ): Promise<string[]> {
-  const { limit, offset, ...stretch } = window
+  const { limit, offset, ...range } = window
   const wanted = limit + offset
   const found: string[] = []
-  let [place, until]: [Stretch, string | undefined] = [stretch, first_until]
+  let [place, until]: [IdRange, string | undefined] = [range, first_until]
   for (let is_first = true; ; is_first = false) {
     const left = { ...place, limit: wanted - found.length, offset: 0 }
     found.push(...(await idsOf(db, sought, left, until)))

@@ -58,7 +58,7 @@ const follow = async (store: Store) => {
 }
 
 const listInbound = (filter: Partial<InboundFilter>) => (store: Store) =>
-  inbound.list(store.read, PROJECT, { ...all, ...filter }, page)
+  inbound.list(store.read, PROJECT, { ...all, ...filter }).list(page)
 
 const NO_SECRETS = { mac: () => Buffer.alloc(32) } as unknown as Secrets
 const TO_US = { project_id: PROJECT, to_email: "a@in.test" }
