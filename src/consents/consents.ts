@@ -28,7 +28,6 @@ const START: ChainPosition = { number: 0, hash: null }
 /** The person that a chain is about: a subscriber, or an address of none, in any spelling. */
 type ConsentOwner = { subscriber_id: string; address?: never } | { address: string }
 
-/** What a person allowed or forbade, and how. */
 export type NewConsent = ConsentOwner & {
   project_id: string
   /** Default: `email`. */
@@ -172,7 +171,6 @@ type Owner = Pick<SubscriberRow, "id" | "project_id">
 const chainOf = ({ id, project_id }: Owner) =>
   and(eq(consents.project_id, project_id), eq(consents.subscriber_id, id))
 
-/** Records that one merge moves. */
 export const MOST_MOVED = 10_000
 
 /** Throws 409 `conflict`, reason `too_many`, for a chain that is too long to be moved at once. */

@@ -151,7 +151,6 @@ export const Unsubscribe = t.Object(
   { title: "Unsubscribe" },
 )
 
-/** What a subscriber ends, or allows again. */
 export const Choice = t.Object({
   channel: channel(),
   category: category(),

@@ -149,7 +149,6 @@ export async function kindOf(
   return kind ?? bare("email", scope)
 }
 
-/** The keys of what the address knows of one type. */
 const keysOf = (known: UnsubscribeScope[], type: UnsubscribeScope["type"]): string[] =>
   known.flatMap((scope) => (scope.type === type && scope.key !== null ? [scope.key] : []))
 

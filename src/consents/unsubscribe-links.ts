@@ -87,7 +87,6 @@ function idOfToken(token: string): string | undefined {
   return bytes && uuidOfBytes(bytes)
 }
 
-/** A token, and the mail that it ends. */
 export interface NewUnsubscribeLink extends UnsubscribeSubject {
   token: string
 }

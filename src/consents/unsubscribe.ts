@@ -18,7 +18,6 @@ import {
 import { defaultsIn, kindOf } from "./subscription-kinds"
 import type { FoundLink, UnsubscribeScope } from "./unsubscribe-links"
 
-/** How the owner of the address said it. */
 export interface UnsubscribeWay {
   source: "page" | "one_click"
   /** What shows that it was so: the request or the received mail. */

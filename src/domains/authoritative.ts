@@ -186,7 +186,6 @@ async function follow(dns: Resolver, alias: string, kind: DnsType): Promise<stri
 
 const MOST_SERVERS = 13
 
-/** What is asked where. */
 export interface NameServers {
   dns: Resolver
   /** Of the settings: they stand for the resolver and for the authoritative servers alike. */

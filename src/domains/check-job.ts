@@ -43,7 +43,6 @@ const HOUR_MS = 3_600_000
 const LEAST_PAUSE_MS = 10_000
 const MOST_AN_HOUR = 60
 
-/** What a check needs. */
 export interface CheckParts {
   store: Store
   net: NameServers
@@ -147,7 +146,6 @@ export const askingMs = ({ try_ms }: NameServers) => 2 * try_ms
 
 interface Looked {
   checks: RecordChecks
-  /** The keys that were looked for. */
   keys: KeyRow[]
   targets: RecordTargets
   standing: Partial<IdentityColumns>

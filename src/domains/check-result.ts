@@ -13,28 +13,19 @@ export type RecordResult =
       difference?: Difference | undefined
     }
 
-export const mismatch = (mistake: string, hint: string, difference?: Difference): RecordResult => ({
-  ok: false,
-  status: "mismatch",
-  mistake,
-  hint,
-  difference,
-})
+type Fault = Extract<RecordResult, { ok: false }>
 
-export const missing = (mistake: string, hint: string): RecordResult => ({
-  ok: false,
-  status: "missing",
-  mistake,
-  hint,
-})
+const fault =
+  (status: Fault["status"]) =>
+  (mistake: string, hint: string, difference?: Difference): Fault => ({
+    ...{ ok: false, status, mistake, hint, difference },
+  })
+
+export const mismatch = fault("mismatch")
+export const missing = fault("missing")
 
 /** What the record leads to has to be known first: it neither counts nor is it lost by that. */
-export const undecided = (mistake: string, hint: string): RecordResult => ({
-  ok: false,
-  status: "pending",
-  mistake,
-  hint,
-})
+export const undecided = fault("pending")
 
 const PREFIX = "svc-domain-verification="
 

@@ -104,7 +104,6 @@ const isOfOurs = ({ wanted }: Walk, term: SpfTerm) =>
   isBareHost(term) && [...wanted].some((mechanism) => isSameMechanism(term, mechanism))
 
 interface Way {
-  /** Names of the records that led here. */
   path: string[]
   /** What matches here lets mail pass: it was included with `+` everywhere. */
   passes: boolean

@@ -10,21 +10,13 @@ import { findDescriptor, ownEmailProvider, type ProviderDescriptor } from "../pr
 import { INSTANCE } from "../providers/tables"
 import type { Reader } from "../store/store"
 import { organizational } from "./names"
-import type {
-  DkimAlgorithm,
-  DkimAlias,
-  dkimKeys,
-  domains,
-  RecordChecks,
-  RecordPurpose,
-} from "./tables"
+import type { DkimAlgorithm, dkimKeys, domains, RecordChecks, RecordPurpose } from "./tables"
 
 export type DomainRow = typeof domains.$inferSelect
 export type KeyRow = typeof dkimKeys.$inferSelect
 
 export type RecordKey = keyof RecordChecks
 
-/** A record that has to be, or may be, in the zone. */
 export interface Expected {
   key: RecordKey
   purpose: RecordPurpose
@@ -57,55 +49,34 @@ export function expectedRecords(
   const mine = `svc-domain-verification=${verification_token}`
   const aliases = targets.keeps_identities ? (row.provider_dkim ?? []) : []
   const ours = keys.filter((key) => isShown(key, targets))
-  const mx = { type: "MX", value: targets.host, priority: MX_PRIORITY, required: false } as const
+  const required = { required: true }
+  const mx = { priority: MX_PRIORITY }
   return [
-    text("verification", `_svc-verify.${domain}`, mine),
-    text("spf", bounce, spf),
-    ...aliases.map((alias) => aliasRecord(alias, domain)),
+    record("verification", "TXT", `_svc-verify.${domain}`, mine, required),
+    record("spf", "TXT", bounce, spf, required),
+    ...aliases.map(({ selector, target }) => {
+      const more = { key: `dkim:${selector}`, ...required } as const
+      return record("dkim", "CNAME", `${selector}._domainkey.${domain}`, target, more)
+    }),
     ...ours.map((key) => dkimRecord(key, domain, aliases.length === 0)),
-    text("dmarc", `_dmarc.${domain}`, dmarc),
-    { ...NONE, ...mx, key: "return_path", purpose: "return_path", host: bounce },
-    ...(tracking_subdomain ? [trackingRecord(`${tracking_subdomain}.${domain}`, targets)] : []),
-    ...(receives
-      ? [{ ...NONE, ...mx, key: "receiving", purpose: "receiving", host: domain } as const]
+    record("dmarc", "TXT", `_dmarc.${domain}`, dmarc, required),
+    record("return_path", "MX", bounce, targets.host, mx),
+    ...(tracking_subdomain
+      ? [record("tracking", "CNAME", `${tracking_subdomain}.${domain}`, targets.tracking_host)]
       : []),
+    ...(receives ? [record("receiving", "MX", domain, targets.host, mx)] : []),
   ]
 }
 
-const NONE = { priority: null, dkim: null }
-
-const text = (
-  purpose: "verification" | "spf" | "dmarc",
+const record = (
+  purpose: RecordPurpose,
+  type: Expected["type"],
   host: string,
   value: string,
+  more: Partial<Expected> = {},
 ): Expected => ({
-  ...NONE,
-  key: purpose,
-  purpose,
-  type: "TXT",
-  host,
-  value,
-  required: true,
-})
-
-const alias = { ...NONE, type: "CNAME" } as const
-
-const trackingRecord = (host: string, { tracking_host: value }: RecordTargets): Expected => ({
-  ...alias,
-  key: "tracking",
-  purpose: "tracking",
-  host,
-  value,
-  required: false,
-})
-
-const aliasRecord = ({ selector, target: value }: DkimAlias, domain: string): Expected => ({
-  ...alias,
-  key: `dkim:${selector}`,
-  purpose: "dkim",
-  host: `${selector}._domainkey.${domain}`,
-  value,
-  required: true,
+  ...{ key: purpose, purpose, type, host, value },
+  ...{ priority: null, required: false, dkim: null, ...more },
 })
 
 /** Ed25519 is a choice of the operator's, and what was published before stays in sight. */
@@ -116,16 +87,12 @@ const isShown = ({ algorithm }: KeyRow, { ed25519 }: RecordTargets) =>
 function dkimRecord(key: KeyRow, domain: string, counts: boolean): Expected {
   const { selector, algorithm, public_key, state } = key
   const is_main = algorithm === "rsa" && state === "active"
-  return {
-    ...NONE,
+  const value = `v=DKIM1; k=${algorithm}; p=${public_key}`
+  return record("dkim", "TXT", `${selector}._domainkey.${domain}`, value, {
     key: is_main ? "dkim" : `dkim:${selector}`,
-    purpose: "dkim",
-    type: "TXT",
-    host: `${selector}._domainkey.${domain}`,
-    value: `v=DKIM1; k=${algorithm}; p=${public_key}`,
     required: is_main && counts,
     dkim: { selector, algorithm, public_key },
-  }
+  })
 }
 
 /** The hosts and SPF mechanisms of this instance that the records of its domains point to. */

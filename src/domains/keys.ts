@@ -85,7 +85,6 @@ export const keyRows = (
     }
   })
 
-/** What a sealed private key is opened with. */
 const keyContext = (id: string) => `dkim_keys:${id}:private_key`
 
 /** Every key of a domain, oldest first. */

@@ -25,7 +25,6 @@ export type AskIdentity = (
 interface Asking {
   ask: AskIdentity | undefined
   targets: RecordTargets
-  /** How long the caller waits for it. */
   ms: number
 }
 

@@ -52,7 +52,6 @@ export async function trackingHost(
   return found?.status === "verified" ? found.tracking_host : null
 }
 
-/** What accepting mail asks of domains. */
 export interface SenderDomains {
   trackingHost(project_id: string, name: string): Promise<string | null>
   isVerified(project_id: string, name: string, subdomains: boolean): Promise<boolean>

@@ -17,7 +17,6 @@ export const RECORD_PURPOSES = [
 
 export type RecordPurpose = (typeof RECORD_PURPOSES)[number]
 
-/** What one authoritative server said to one question. */
 export interface ServerAnswer {
   /** The server's name, or its address where it has none. */
   server: string
@@ -35,7 +34,6 @@ export interface Difference {
   found: string
 }
 
-/** What the last check saw of one record. */
 export interface RecordCheck {
   status: RecordStatus
   /** Each value once, whichever server gave it. */

@@ -34,7 +34,6 @@ class ArrivedMails {
     }
   }
 
-  /** Removes and returns the mail with these rows. */
   remove([first = ""]: string[]): ArrivedMail | undefined {
     const mail = this.#mails.get(first)
     if (!mail) return undefined

@@ -11,7 +11,6 @@ const MAX_OPEN = 10
 
 /** Asks DNS for one mail, each question once. */
 export interface DnsAsker {
-  /** What is known until now. */
   answers: DnsAnswers
   /** Resolves when each question has its answer, at the latest when the time is over. */
   ask(questions: DnsQuestion[]): Promise<void>

@@ -4,7 +4,6 @@ import { isPast, secondsFromNow } from "../core/time"
 const VALID_SECONDS = 3600
 const CONTEXT = "inbound:file:token"
 
-/** What a token lets its bearer fetch. */
 interface InboundFileName {
   inbound_id: string
   /** `raw`, or the id of an attachment. */

@@ -7,7 +7,6 @@ const MAX_ROWS = 2_000
 
 export interface MailHeader {
   rows: HeaderRow[]
-  /** Where the body begins. */
   body_at: number
   /** Over a limit: `rows` are those before it. */
   too_large: boolean

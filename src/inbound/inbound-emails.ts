@@ -69,7 +69,6 @@ function conditionsOf({ to, from, kind, thread_id }: InboundFilter): SQL[] {
   return conditions.filter((one) => one !== undefined)
 }
 
-/** What a caller waits for. */
 interface Awaited {
   /** In the form in which addresses compare. */
   to: string

@@ -8,7 +8,6 @@ import { messages } from "../messages/tables"
 import type { Reader } from "../store/store"
 import type { InboundRow } from "./tables"
 
-/** What a request says of a reply. */
 export interface ReplyFields {
   html: string | null
   text: string | null
@@ -63,7 +62,6 @@ export const EMPTY = {
   track_clicks: null,
 }
 
-/** Kinds of mail that a program wrote. */
 const AUTOMATIC = new Set(["bounce", "complaint", "auto_reply", "dmarc_report", "tls_report"])
 
 function refuseLoop(row: InboundRow) {

@@ -27,7 +27,6 @@ const FULL = { reason: "too_many", id: null }
 
 const DEFAULT_PRIORITY = 100
 
-/** The fields of a route, in the words of the table. */
 interface RouteFields {
   match_to: string
   action: RouteAction

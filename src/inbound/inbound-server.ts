@@ -302,7 +302,6 @@ class DeliveringShares {
     window.used = Math.max(0, window.used + bytes) // what is given back may be of the hour before
   }
 
-  /** The reply to mail beyond the share. */
   refusal(address: string): SmtpReplyError {
     const minutes = Math.ceil((this.#windowOf(address).ends - millis()) / MINUTE_MS)
     const megabytes = Math.floor(this.#bytes_per_hour() / 1024 ** 2)

@@ -23,7 +23,6 @@ import { type MailSource, wholeMail } from "./verify-task"
 /** What the thread is given: the raw message or its file, and what is known of it. */
 export interface InboundToRead {
   mail: MailSource
-  /** The folder of the blobs, where files are put. */
   blobs_dir: string
   mail_from: string
   verdicts: SpamVerdicts
@@ -44,7 +43,6 @@ export interface ReadMail {
   headers: HeaderLists
   /** The bodies, or the file that has them as JSON, where they are too large for a row. */
   content: InboundContent | StoredElsewhere
-  /** On disk. */
   files: InboundFile[]
   kind: MailKind
   auto_submitted: string | null
@@ -128,7 +126,6 @@ async function fitted(content: InboundContent, blobs: Blobs): Promise<ReadMail["
 /** As many as the readers of reports look at. */
 const MOST_FILES = 1_000
 
-/** Files that are written at the same time. */
 const AT_ONCE = 8
 
 async function filesOf(leaves: MailLeaf[], blobs: Blobs): Promise<InboundFile[]> {

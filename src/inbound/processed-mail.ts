@@ -15,7 +15,6 @@ import type { StoredMail } from "./read-mail"
 import { carryOut, type Decision } from "./route-action"
 import { type InboundRow, inboundContents, inboundEmails, inboundFiles } from "./tables"
 
-/** All that is written of one recipient's mail. */
 export interface ProcessedMail {
   row: InboundRow
   /** Its project and its kind are those of its arrival. */
@@ -68,7 +67,6 @@ const filesOf = ({ row, stored }: ProcessedMail) =>
     .filter((sha256) => sha256 !== row.raw_sha256)
     .map((sha256) => ({ sha256, inbound_id: row.id }))
 
-/** The event of each mail, where it has one. */
 async function notifyAll(tx: Tx, changes: ProcessedMail[]): Promise<(Recorded | undefined)[]> {
   if (changes.every(({ decision }) => decision.action === "tell")) {
     return emitAll(

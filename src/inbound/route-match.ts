@@ -6,7 +6,6 @@ import { inboundRoutes } from "./tables"
 
 export type InboundRoute = typeof inboundRoutes.$inferSelect
 
-/** What decides about mail. */
 export type RouteRule = Omit<InboundRoute, "created_at" | "updated_at">
 
 /** How long another node may go on believing what this one knows to have changed. */

@@ -5,17 +5,14 @@ import { type ReadMail, readInbound } from "./parse-inbound-task"
 import { evaluateSpf, type SpfSender } from "./sender-policy"
 import { readHeader, validateSignatures } from "./signatures"
 
-/** A small mail that is verified and read in one go. */
 export interface SmallMail {
   raw: Uint8Array
   sender: SpfSender
   /** When it came, in milliseconds since 1970: signatures are verified as of that time. */
   now: number
-  /** What DNS said until now. */
   answers: DnsAnswers
   /** Where it was verified when it came. */
   verdicts: VerdictWords | null
-  /** The folder of the blobs, where files are put. */
   blobs_dir: string
 }
 

@@ -212,7 +212,6 @@ function hasLockedArchive({ mail, words, filenames }: SpamSigns): boolean {
 /** What was found of the sender's authenticity. */
 export type SpamVerdicts = Record<"spf" | "dkim" | "dmarc" | "arc", AuthVerdict | null>
 
-/** A mail as the rules look at it. */
 interface SpamSigns {
   mail: SeenMail
   verdicts: SpamVerdicts

@@ -24,7 +24,6 @@ const MAX_ROUNDS = 60
 /** Copied in parts, because the copy of 25 MB holds the main thread for up to 40 ms. */
 const COPY_BYTES = 512 * 1024
 
-/** How a mail came in. */
 export interface MailArrival {
   /** Of the client, behind a trusted proxy. */
   address: string
@@ -38,7 +37,6 @@ export interface MailArrival {
 export interface VerdictTools {
   workers: Workers
   dns: Resolver
-  /** The name of this server. */
   host: string
   /** Default 10 s. */
   dns_ms?: number

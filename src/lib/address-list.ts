@@ -1,7 +1,6 @@
 import { isMailbox, type Mailbox } from "./address"
 import { decodeWords } from "./mail-text"
 
-/** What an address field of a foreign mail names. */
 interface AddressList {
   /** Those that can be read, in their order; the members of groups as well. */
   mailboxes: Mailbox[]

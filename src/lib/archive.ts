@@ -6,7 +6,6 @@ interface ExpansionLimits {
   bytes: number
   /** Unpacked bytes for each packed one. Reports reach 60; a bomb reaches 1,000. */
   ratio: number
-  /** Files in a zip archive. */
   entries: number
 }
 

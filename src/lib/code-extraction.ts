@@ -1,6 +1,5 @@
 import { textFromHtml } from "./text-from-html"
 
-/** The readable parts of a mail. */
 export interface ReadableMail {
   subject: string | null
   text: string | null

@@ -16,7 +16,6 @@ export function bounded(findings: ContentFinding[]): ContentFinding[] {
   return [...findings.slice(0, MOST_FINDINGS), { rule: "more", detail: `There are ${rest} more.` }]
 }
 
-/** A finding at a place of a source. */
 export interface PlacedFinding extends ContentFinding {
   /** Characters before it. */
   at: number

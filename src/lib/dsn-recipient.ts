@@ -2,7 +2,6 @@ import { type RefusalStage, subtypeOf } from "./refusal"
 
 export type DsnAction = "failed" | "delayed" | "delivered" | "relayed" | "expanded"
 
-/** What a report says of one recipient. */
 export interface DsnRecipient {
   /** The address that the sender used, as far as the report tells; not validated. */
   email: string

@@ -1,6 +1,5 @@
 import { attributesIn, decodeEntities, htmlTokens } from "./html-tokens"
 
-/** How the html of a stranger is made harmless. */
 export interface HarmlessOptions {
   /** The `data:` URL of an inline image by its Content-ID; undefined where the mail has no such image. */
   imageOf: (content_id: string) => string | undefined

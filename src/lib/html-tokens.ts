@@ -1,4 +1,3 @@
-/** A tag as it stands in the source. */
 export interface HtmlTag {
   kind: "tag"
   /** In lower case. */
@@ -14,7 +13,6 @@ export interface HtmlTag {
 /** The inside of an element that holds no tags, such as a style sheet. */
 interface RawText {
   kind: "raw"
-  /** The element. */
   name: string
   text: string
   start: number

@@ -61,7 +61,6 @@ const fault = (at: number, detail: string): PlacedFinding => ({ rule: "markup", 
 export interface UnsupportedFeature {
   feature: string
   count: number
-  /** Which programs, for people. */
   programs: string
 }
 

@@ -43,7 +43,6 @@ export class OwnerTurns {
   readonly #permits: Semaphore
   readonly #turns: number
   readonly #most: { of_one: number; of_all: number }
-  /** What runs or waits, of all owners. */
   #count = 0
   /** By owner: what runs or waits. */
   readonly #owners = new Map<string, { turn: Semaphore; count: number }>()

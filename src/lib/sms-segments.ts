@@ -1,4 +1,3 @@
-/** How a text is sent by SMS. */
 interface SmsSegments {
   encoding: "gsm7" | "ucs2"
   segments: number

@@ -6,7 +6,6 @@ import * as words from "./spam-words"
 import { SHORTENERS } from "./spam-words"
 import { textFromHtml } from "./text-from-html"
 
-/** What readers see of a mail. */
 export interface MailContent {
   subject: string
   html: string | null

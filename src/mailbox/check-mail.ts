@@ -22,11 +22,9 @@ const CLIPPED_BYTES = 102 * 1024
 export interface MailCheckParts {
   secrets: Secrets
   workers: Workers
-  /** Where links of a mail may lead to be fetched. */
   link_rules: LinkRules
 }
 
-/** What receivers will make of a mail. */
 export interface MailCheck {
   html: FeatureSupport[]
   /** Null: nobody asked for them. */
@@ -58,7 +56,6 @@ export async function checkMail(
   }
 }
 
-/** What a look at one link of a mail found. */
 export interface CheckedLink {
   url: string
   /** Of the last answer; null where there was none. */
@@ -69,7 +66,6 @@ export interface CheckedLink {
   error: string | null
 }
 
-/** Links of one mail that are fetched. */
 const MOST_FETCHED = 50
 const AT_ONCE = 5
 const REQUEST_MS = 5_000
@@ -192,7 +188,6 @@ const REASONS: Record<NetErrorKind, string> = {
 
 interface LinkAnswer {
   status: number
-  /** Where a redirect leads. */
   next: URL | undefined
 }
 

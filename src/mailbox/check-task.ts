@@ -20,7 +20,6 @@ export interface MailToCheck {
   key: Uint8Array
 }
 
-/** What a look at the bytes of a mail says. */
 export interface CheckedMail {
   html: FeatureSupport[]
   content: ContentFinding[]

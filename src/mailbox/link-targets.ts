@@ -1,14 +1,12 @@
 import { linksInHtml, linksInText, type MailLink } from "../lib/mail-links"
 import { headerFields } from "../lib/mail-text"
 
-/** One address that a mail links. */
 export interface LinkTarget {
   url: string
   /** A look at it could end a subscription, or answer in the reader's name: it is never fetched. */
   is_unsubscribe: boolean
 }
 
-/** More are not listed. */
 const MOST_TARGETS = 200
 /** No more than `untrackedHtml` reads, or a tracked link would be asked. */
 const MOST_CHARACTERS = 2_000

@@ -50,7 +50,6 @@ function describe(leaf: MailLeaf, place: number): ParsedAttachment {
   return { id: String(place), filename, content_type, content_id, size: content.length, sha256 }
 }
 
-/** One file of a mail, as it may be saved. */
 export interface MailFile {
   filename: string
   content_type: string

@@ -28,7 +28,6 @@ export interface ReleaseParts {
   rules: SendRules
 }
 
-/** What a release names: both may be left out. */
 export interface ReleaseWish {
   to: Mailbox | undefined
   /** The id of a configuration. */

@@ -214,7 +214,6 @@ const WantedChaos = t.Object({
   refuse_rate: rate("Share of the recipients whose mail is refused by policy, from 0 to 1."),
 })
 
-/** What goes wrong in the mailbox on purpose. */
 const chaosRoutes = ({ store }: MailActionParts): AnyRoute[] => [
   route({
     ...projectRow("GET", "/v1/mailbox/chaos", "email:read"),
@@ -278,7 +277,6 @@ const Check = t.Object(
   { title: "MailCheck" },
 )
 
-/** What receivers will make of a mail. */
 const checkRoutes = (parts: MailActionParts): AnyRoute[] => [
   route({
     ...projectRow("POST", "/v1/mailbox/{mail_id}/check", "email:read"),
@@ -296,7 +294,6 @@ const checkRoutes = (parts: MailActionParts): AnyRoute[] => [
   }),
 ]
 
-/** A mail that was caught goes on into the world. */
 const releaseRoutes = (parts: MailActionParts): AnyRoute[] => [
   route({
     ...projectRow("POST", "/v1/mailbox/{mail_id}/release", "email:send", 201),
@@ -331,7 +328,6 @@ async function sendReleased(
 /** Header fields in which a domain speaks for the sender. */
 const FIELDS = ["from", "return-path", "message-id", "dkim-signature"]
 
-/** Bounds the work for one mail. */
 const MOST_DOMAINS = 50
 const MOST_CHARACTERS = 4_000
 

@@ -37,7 +37,6 @@ export const erasedFiles: JobKind<ErasedFiles> = {
 /** A file that is younger than an hour stays (`core/blobs.ts`). */
 const FILES_SECONDS = 3_660
 
-/** How many rows of each kind went. */
 export interface RemovedRows {
   messages: number
   captures: number

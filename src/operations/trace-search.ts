@@ -36,7 +36,6 @@ interface SearchedRow {
   at: unknown
 }
 
-/** Rows of one table, and how they are walked along. */
 interface SearchedRows {
   key: SQLiteColumn
   among: SQL | undefined

@@ -10,7 +10,6 @@ import { changed, insertAll, newRow, type SubscriberChange, updateAll } from "./
 
 type BulkMode = "upsert" | "skip"
 
-/** A list of subscribers, as it was read. */
 export interface SubscriberBulk extends BulkItems<SubscriberInput> {
   mode: BulkMode
 }

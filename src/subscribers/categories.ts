@@ -72,7 +72,6 @@ export function noSuchCategory(slug: string, known: Iterable<string>): string {
   return `The project has no category ${JSON.stringify(name)}.${hint} GET /v1/subscribers/categories lists all.`
 }
 
-/** A kind of message that subscribers choose among. */
 export const category = noun({
   name: "category",
   table: categories,

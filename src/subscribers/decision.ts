@@ -9,7 +9,6 @@ import {
 import { quietUntil } from "../lib/quiet-hours"
 import type { SubscriberStatus } from "./tables"
 
-/** What the decision knows of the subscriber. */
 export interface DecidedSubscriber {
   status: SubscriberStatus
   timezone: string | null
@@ -23,7 +22,6 @@ export interface EndedKind {
   category: string
 }
 
-/** What the decision knows of the category. */
 export interface DecidedCategory {
   slug: string
   critical: boolean

@@ -72,7 +72,6 @@ export async function holdExternal(
   return row
 }
 
-/** What a name leads to. */
 type NamedSubscriber = Pick<SubscriberRow, "id" | "external_id">
 
 /**

@@ -4,19 +4,17 @@ import type { ListWindow } from "../store/rows"
 import { prepared, preparedAtOnce } from "../store/statements"
 import type { Reader } from "../store/store"
 import type { SubscriberRow } from "./find-subscriber"
-import { idsWith, MOST_NUMBER, numberOf } from "./id-number"
+import { idsWith, MOST_NUMBER, numberOf } from "./posting-block"
 import { heldWalk, listWalk, sparseFirst } from "./posting-walk"
 import { firstLetters, MOST_LISTED, tagTerm } from "./search-words"
 import { subscribers, subscriberWords } from "./tables"
 
-/** What posting lists are asked for. */
 interface PostingFilter {
   /** At least one. None is shorter than the shortest beginning with a list (`LEAST_LISTED`). */
   words: string[]
   tag?: string | undefined
 }
 
-/** Subscribers that posting lists lead to. */
 interface PostingMatches {
   /** Newest first; of those before a subscriber the nearest first. */
   list: (window: ListWindow) => Promise<SubscriberRow[]>

@@ -2,8 +2,7 @@ import { and, asc, desc, eq, gte, lte, max } from "drizzle-orm"
 import { nextTurn } from "../core/time"
 import { preparedAtOnce } from "../store/statements"
 import type { Reader } from "../store/store"
-import { MOST_NUMBER } from "./id-number"
-import { countIn, decodeInto } from "./posting-block"
+import { countIn, decodeInto, MOST_NUMBER } from "./posting-block"
 import { subscriberPostings } from "./tables"
 
 // A walk goes along places. Newest first these are the negative numbers of subscribers, else the numbers, so that
@@ -11,7 +10,6 @@ import { subscriberPostings } from "./tables"
 
 type Places = Float64Array
 
-/** The places of a posting list. */
 interface PostingWalk {
   /** The first place at or behind this one; undefined where there is none. It never goes back. */
   seek(place: number): number | undefined

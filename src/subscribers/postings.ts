@@ -1,16 +1,15 @@
-import { and, desc, eq, gt, lte, min, type SQL } from "drizzle-orm"
+import { and, asc, desc, eq, gt, lte, min, type SQL } from "drizzle-orm"
 import { cached } from "../store/cached"
+import { untilDone } from "../store/in-steps"
 import * as instanceValues from "../store/instance-values"
 import { inserter, prepared, remover, updater } from "../store/statements"
-import type { Reader, Tx } from "../store/store"
+import type { Reader, Store, Tx } from "../store/store"
 import { instanceValues as values } from "../store/tables"
 import type { SubscriberRow } from "./find-subscriber"
-import { numberOf } from "./id-number"
-import { decoded, divided, encoded, extended, together, without } from "./posting-block"
+import { decoded, divided, encoded, extended, numberOf, together, without } from "./posting-block"
 import { termsOf } from "./search-words"
-import { subscriberPostings } from "./tables"
+import { subscriberPostings, subscribers } from "./tables"
 
-/** A subscriber as the posting lists know it. */
 export type PostedRow = Pick<SubscriberRow, "id" | "project_id" | "search_key" | "tags">
 
 /**
@@ -70,7 +69,7 @@ export async function postChanges(tx: Tx, changes: PostedChange[]): Promise<void
 const NOBODY = { id: COMPLETE }
 
 /** The same whatever the lists know. */
-export async function writeChanges(tx: Tx, changes: PostedChange[]): Promise<void> {
+async function writeChanges(tx: Tx, changes: PostedChange[]): Promise<void> {
   const lists = new Map<string, ListChange>()
   for (const { before, after } of changes) {
     const [had, has] = [before ? termsOf(before) : NONE, after ? termsOf(after) : NONE]
@@ -115,7 +114,6 @@ function noteOf(
 
 type PostingPart = typeof subscriberPostings.$inferSelect
 
-/** Parts to be written together. */
 interface Writing {
   changed: PostingPart[]
   added: PostingPart[]
@@ -163,7 +161,6 @@ async function changeList(
   }
 }
 
-/** A part becomes these parts. */
 function rewrite(
   list: PostingList,
   part: PostingPart | undefined,
@@ -215,3 +212,58 @@ const updateParts = updater(subscriberPostings, {
 })
 const insertParts = inserter(subscriberPostings, { quiet: true })
 const removeParts = remover(subscriberPostings, [...KEY], { quiet: true })
+
+/** Subscribers of one transaction, and rows that one removes. */
+const AT_ONCE = 100
+
+/**
+ * Writes the posting lists of a database that has none: an older version wrote it, or it comes from a Postgres. It goes
+ * on where the last process stopped, and after an error `again_ms` later. On Postgres it removes the lists that came from
+ * an SQLite. Searches take another way meanwhile. The returned function ends it after the transaction that runs.
+ */
+export const keepPosted = (store: Store, again_ms?: number): (() => Promise<void>) =>
+  untilDone(() => fillSome(store), {
+    failed: "the posting lists of subscribers could not be filled",
+    again_ms,
+  })
+
+/** One step. Returns whether more is left. */
+export const fillSome = async (store: Store): Promise<boolean> => {
+  const posted = await postedUpTo(store.read)
+  if (store.isAlone && posted === COMPLETE) return false
+  return store.tx((tx) => (tx.isAlone ? fill(tx) : clear(tx)))
+}
+
+async function fill(tx: Tx): Promise<boolean> {
+  const posted = await postedUpTo(tx)
+  if (posted === COMPLETE) return false
+  if (posted === undefined) {
+    if (!(await removeSome(tx))) await notePosted(tx, "")
+    return true
+  }
+  const { id, project_id, search_key, tags } = subscribers
+  const rows = await tx
+    .select({ id, project_id, search_key, tags })
+    .from(subscribers)
+    .where(gt(id, posted))
+    .orderBy(asc(id))
+    .limit(AT_ONCE)
+  await writeChanges(
+    tx,
+    rows.map((after) => ({ after })),
+  )
+  await notePosted(tx, rows.at(-1)?.id ?? null)
+  return rows.length > 0
+}
+
+async function clear(tx: Tx): Promise<boolean> {
+  if ((await postedUpTo(tx)) !== undefined) await notePosted(tx, undefined)
+  return removeSome(tx)
+}
+
+async function removeSome(tx: Tx): Promise<boolean> {
+  const { project_id, term, first } = subscriberPostings
+  const some = await tx.select({ project_id, term, first }).from(subscriberPostings).limit(AT_ONCE)
+  await removeParts(tx, some)
+  return some.length > 0
+}

@@ -138,7 +138,6 @@ const group = <Schema extends TSchema>(schema: Schema) => t.Optional(t.Union([sc
 
 const FORGET = "Null forgets the choice."
 
-/** What a request gives. */
 export const PreferencesBody = t.Object({
   ...byChannel(() =>
     group(

@@ -22,7 +22,7 @@ import {
   type SubscriberRow,
 } from "./find-subscriber"
 import * as schemas from "./schemas"
-import { readSearch } from "./search"
+import { readSearch } from "./search-words"
 import { checkNamed, readChanges, readNew, readUpsert } from "./subscriber-input"
 import { type FollowerSource, list, type SubscriberFilter } from "./subscriber-list"
 import * as subscribers from "./subscribers"

@@ -1,4 +1,9 @@
+import { and, eq, gte, lt, type SQL, sql } from "drizzle-orm"
+import { invalid } from "../core/errors"
+import type { IdSource } from "../store/rows"
+import type { IndexedFilter } from "./conditions"
 import type { SubscriberRow } from "./find-subscriber"
+import { subscribers, subscriberWords } from "./tables"
 
 type Named = Pick<SubscriberRow, "external_id" | "email" | "name">
 
@@ -9,7 +14,7 @@ const MOST_WORDS = 64
 const LONGEST_WORD = 40
 
 /** First letters that have entries of their own: so many words begin with them that no list of words helps. */
-export const SHORT_PREFIX = 3
+const SHORT_PREFIX = 3
 
 /** Letters and digits are words of their own: `user42` is found by `user` and by `42`. */
 const WORD = /[\p{L}\p{M}]+|\p{N}+/gu
@@ -62,3 +67,37 @@ export function termsOf({ search_key, tags }: { search_key: string; tags: string
 /** Whole characters: half of a surrogate pair is no letter. */
 export const firstLetters = (word: string, most: number): string =>
   word.length <= most ? word : [...word].slice(0, most).join("")
+
+const MOST_SEARCHED = 8
+
+/** The words of a search, of which none is the beginning of another. Throws 422. */
+export function readSearch(text: string | undefined): string[] {
+  if (text === undefined) return []
+  const words = wordsIn(text)
+  if (words.length === 0)
+    throw invalid("search", "invalid", "The value must have at least one letter or digit.")
+  if (words.length > MOST_SEARCHED)
+    throw invalid("search", "invalid", `The value must have at most ${MOST_SEARCHED} words.`)
+  return words.filter((word) => !words.some((other) => other !== word && other.startsWith(word)))
+}
+
+/** Whether one of the subscriber's words begins like this. */
+const hasWord = (word: string): SQL => sql`${subscribers.search_key} LIKE ${`% ${word}%`}`
+
+/** The subscribers that have a word which begins like this, by the entries of the index. */
+export function wordFilter(project_id: string, word: string): IndexedFilter {
+  const ours = eq(subscriberWords.project_id, project_id)
+  const entries = (which: SQL | undefined): IdSource => ({
+    rows: subscriberWords,
+    id: subscriberWords.subscriber_id,
+    where: and(ours, which),
+  })
+  const first_letters = firstLetters(word, SHORT_PREFIX)
+  const source = entries(eq(subscriberWords.word, first_letters))
+  if (first_letters === word) return { source }
+  const begins = and(gte(subscriberWords.word, word), lt(subscriberWords.word, word + HIGHEST))
+  return { source, row: hasWord(word), exact: entries(begins) }
+}
+
+/** No word goes on with this character, which sorts behind all others. */
+const HIGHEST = "\u{10ffff}"

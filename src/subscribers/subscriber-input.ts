@@ -17,13 +17,11 @@ export type SubscriberFields = Partial<
   >
 >
 
-/** A subscriber as a body describes it. */
 export interface SubscriberInput {
   external_id: string
   fields: SubscriberFields
 }
 
-/** What a change of a subscriber says. */
 export interface ChangesInput {
   fields: SubscriberFields & Partial<Pick<SubscriberRow, "external_id" | "status">>
 }

@@ -21,7 +21,6 @@ export const SUBSCRIBER_STATUSES = ["active", "unsubscribed", "blocked"] as cons
 
 export type SubscriberStatus = (typeof SUBSCRIBER_STATUSES)[number]
 
-/** The people that a project sends to. */
 export const subscribers = table(
   "subscribers",
   {
@@ -88,8 +87,8 @@ life(subscriberWords, {
 })
 
 /**
- * Posting lists on SQLite: for each term the numbers of the subscribers that have it (see id-number.ts),
- * in parts (see posting-block.ts). The rows of `subscriber_words` and `subscriber_tags` say the same, and a list
+ * Posting lists on SQLite: for each term the numbers of the subscribers that have it (see posting-block.ts),
+ * in parts. The rows of `subscriber_words` and `subscriber_tags` say the same, and a list
  * takes a tenth of the space. Postgres has no rows here.
  */
 export const subscriberPostings = table(
@@ -139,7 +138,6 @@ export const mergedSubscribers = table(
     /** As in `subscribers`. */
     email_key: text(),
     phone: text(),
-    /** The time of the merge. */
     created_at: time().notNull(),
   },
   (row) => [

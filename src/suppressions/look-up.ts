@@ -44,7 +44,6 @@ export const hasSuppressions = async (
 export const hasAddressesToSuppress = (channel: string): channel is SuppressionChannel =>
   (SUPPRESSED_CHANNELS as readonly string[]).includes(channel)
 
-/** Whose suppressions are asked, and for which channel. */
 interface SuppressionOwner {
   project_id: string
   channel: string

@@ -31,7 +31,6 @@ import {
   suppressions,
 } from "./tables"
 
-/** What one person may be reached by. */
 interface Contact {
   channel: SuppressionChannel
   /** In comparable form. */

@@ -6,8 +6,8 @@
 import { settings } from "../../src/core/config"
 import { newId } from "../../src/core/ids"
 import { openStore } from "../../src/store/open"
-import { fillSome } from "../../src/subscribers/fill-postings"
-import { readSearch } from "../../src/subscribers/search"
+import { fillSome } from "../../src/subscribers/postings"
+import { readSearch } from "../../src/subscribers/search-words"
 import { list, type SubscriberFilter } from "../../src/subscribers/subscriber-list"
 import { insertAll, newRow } from "../../src/subscribers/subscribers"
 

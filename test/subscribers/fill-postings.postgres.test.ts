@@ -2,8 +2,13 @@ import { expect, test } from "bun:test"
 import { newId } from "../../src/core/ids"
 import { nextTurn } from "../../src/core/time"
 import type { Store } from "../../src/store/store"
-import { fillSome, keepPosted } from "../../src/subscribers/fill-postings"
-import { areComplete, notePosted, postedUpTo } from "../../src/subscribers/postings"
+import {
+  areComplete,
+  fillSome,
+  keepPosted,
+  notePosted,
+  postedUpTo,
+} from "../../src/subscribers/postings"
 import { list } from "../../src/subscribers/subscriber-list"
 import { insertAll, newRow } from "../../src/subscribers/subscribers"
 import { subscriberPostings } from "../../src/subscribers/tables"

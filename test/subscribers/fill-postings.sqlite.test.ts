@@ -3,10 +3,14 @@ import { newId } from "../../src/core/ids"
 import { nextTurn } from "../../src/core/time"
 import { rawSqlite } from "../../src/store/statements"
 import type { Store } from "../../src/store/store"
-import { fillSome, keepPosted } from "../../src/subscribers/fill-postings"
-import { idsWith, numberOf } from "../../src/subscribers/id-number"
-import { decoded } from "../../src/subscribers/posting-block"
-import { areComplete, notePosted, postedUpTo } from "../../src/subscribers/postings"
+import { decoded, idsWith, numberOf } from "../../src/subscribers/posting-block"
+import {
+  areComplete,
+  fillSome,
+  keepPosted,
+  notePosted,
+  postedUpTo,
+} from "../../src/subscribers/postings"
 import { termsOf } from "../../src/subscribers/search-words"
 import { list } from "../../src/subscribers/subscriber-list"
 import { change, insertAll, newRow, removeRows } from "../../src/subscribers/subscribers"

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { newId } from "../../src/core/ids"
-import { idsWith, MOST_NUMBER, numberOf } from "../../src/subscribers/id-number"
+import { idsWith, MOST_NUMBER, numberOf } from "../../src/subscribers/posting-block"
 
 test("ids of one process have different numbers, which rise with them", () => {
   const ids = Array.from({ length: 10_000 }, newId)
