@@ -64,8 +64,8 @@ import type { Meter } from "./tenancy/usage"
 import { removeMembers, topicRemoved } from "./topics/topics"
 import type { Hits } from "./tracking/hits"
 import { deliveryRows } from "./webhooks/delivery-rows"
-import { notifyAdmins, webhookWarning } from "./webhooks/failure-mail"
 import { resend, webhookResend } from "./webhooks/resend"
+import { notifyAdmins, webhookWarning } from "./webhooks/status"
 
 interface JobParts extends PurgeParts, ErasureParts {
   backups: Backups

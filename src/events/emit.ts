@@ -90,11 +90,6 @@ export const emitted = (db: Reader): WakeUpTopic => ({
 
 const insertEvents = inserter(events)
 
-interface Owner {
-  account_id: string
-  project_id: string
-}
-
 type Data = Record<string, unknown>
 
 export interface SimulatedEvent {
@@ -109,7 +104,7 @@ export interface SimulatedEvent {
  */
 export async function trigger(
   tx: Tx,
-  owner: Owner,
+  owner: Pick<NewEvent, "account_id" | "project_id">,
   { type, data = {} }: SimulatedEvent,
 ): Promise<Recorded> {
   const whole = { ...merged(exampleData(type), data), simulated: true }

@@ -29,17 +29,10 @@ export interface AudienceRange {
   until: number
 }
 
-/** The audience as it is when a fan-out begins. */
-interface FixedAudience {
-  /** How many they are. */
-  size: number
-  last_number: number
-}
-
 /** The audience of the fan-outs of one kind. */
 interface AudienceSource {
   /** Fixes the audience: those of this moment, and no later ones. Undefined: it is no more. */
-  fix(tx: Tx, fan_out: FanOutRow): Promise<FixedAudience | undefined>
+  fix(tx: Tx, fan_out: FanOutRow): Promise<{ size: number; last_number: number } | undefined>
   /** The next `CHUNK` of a range, in the order of their numbers. */
   next(db: Reader, fan_out: FanOutRow, range: AudienceRange): Promise<AudiencePosition[]>
   /** The topic whose preferences count for it, or none. Undefined: the audience is no more. */

@@ -2,15 +2,10 @@ import { perTable, Recent } from "../store/cached"
 import type { Reader, Store } from "../store/store"
 import type { WorkRow } from "./work-item"
 
-interface InFlightRow {
-  /** Nothing for a row that is kept from being claimed. */
-  claim: object | undefined
-  partition: unknown
-}
-
 /** Rows of one table that this process works on. Where it is alone, that is all of them. */
 export class InFlightRows {
-  readonly #rows = new Map<string, InFlightRow>()
+  /** Without a claim where a row is kept from being claimed. */
+  readonly #rows = new Map<string, { claim: object | undefined; partition: unknown }>()
   readonly #counts = new Map<unknown, number>()
 
   /** Whether the row is claimed, or kept from it. */

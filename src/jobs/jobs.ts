@@ -55,12 +55,10 @@ export interface JobHandler<Payload, End = never> {
   onDead?: (tx: Tx, payload: Payload, reason: string) => Promise<void>
 }
 
-interface Line {
-  schedule: RetrySchedule
-  handler: JobHandler<never, unknown>
-}
-
-export type JobHandlers = Record<string, Line>
+export type JobHandlers = Record<
+  string,
+  { schedule: RetrySchedule; handler: JobHandler<never, unknown> }
+>
 
 export const bind = <Payload, End = never>(
   job: JobKind<Payload>,

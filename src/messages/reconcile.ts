@@ -19,17 +19,14 @@ const DAY_MILLISECONDS = 86_400_000
 /** Ids are made a moment before or after the message's own time. */
 const MARGIN_MILLISECONDS = 60_000
 
-interface Query {
-  account_id: string
-  quota_subject: string
-  period: string
-}
-
 /**
  * Counts a month again from the messages themselves, and corrects the counters by the difference,
  * day by day, while sending goes on.
  */
-export async function reconcile(store: Store, { account_id, quota_subject, period }: Query) {
+export async function reconcile(
+  store: Store,
+  { account_id, quota_subject, period }: Record<"account_id" | "quota_subject" | "period", string>,
+) {
   const range = { account_ids: [account_id], period }
   const before = await totals(store.read, range)
   const { id, settings } = projects
@@ -87,14 +84,9 @@ async function correctBy(tx: Tx, drifts: UsageUnits[]): Promise<0 | 1> {
   return drifts.every(({ value }) => value === 0) ? 0 : 1
 }
 
-interface DayUnits {
-  counted: number
-  told: number
-}
-
 async function driftsOf(
   { account_id, project_id, day }: Position,
-  look: (metric: Counted["metric"]) => Promise<DayUnits[]>,
+  look: (metric: Counted["metric"]) => Promise<{ counted: number; told: number }[]>,
 ): Promise<UsageUnits[]> {
   const drifts: UsageUnits[] = []
   for (const metric of AUDIENCE_CHANNELS) {

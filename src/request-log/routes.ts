@@ -1,10 +1,9 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { invalid } from "../core/errors"
-import { type Cursors, listPage, pageQuery } from "../http/page"
+import { type ListParts, listPage, pageQuery } from "../http/page"
 import { type AnyRoute, projectRow, route } from "../http/route"
 import type { Caller } from "../identity/caller"
 import { count, id, maybe, rarely, text, time } from "../lib/record-fields"
-import type { Store } from "../store/store"
 import { find, list, type RequestLogFilter, type RequestLogRow } from "./request-log"
 
 const filters = pageQuery({
@@ -35,12 +34,7 @@ const Entry = t.Object(
   { title: "RequestLogEntry" },
 )
 
-interface RequestLogParts {
-  store: Store
-  cursors: Cursors
-}
-
-export const requestLogRoutes = ({ store, cursors }: RequestLogParts): AnyRoute[] => [
+export const requestLogRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
   route({
     ...projectRow("GET", "/v1/request-log", "webhooks:read|role:operator|role:project_admin"),
     summary: "List requests and their answers, newest first",

@@ -206,12 +206,11 @@ export function remover<Table extends SQLiteTable, Where extends keyof Row<Table
   return (tx: Tx, rows: Pick<Row<Table>, Where>[]) => run(tx, rows)
 }
 
-interface Writing {
-  key?: string
-  quiet?: boolean
-}
-
-function rowWriter(table: SQLiteTable, conflict: string, { key, quiet = false }: Writing) {
+function rowWriter(
+  table: SQLiteTable,
+  conflict: string,
+  { key, quiet = false }: { key?: string; quiet?: boolean },
+) {
   const columns = Object.entries(getTableColumns(table)).filter(([, column]) => !isFilled(column))
   const names = columns.map(([, column]) => `"${column.name}"`).join(", ")
   const written = getTableName(table)
@@ -265,14 +264,12 @@ function rowsRunner(written: string, columns: [string, Column][], texts: Texts) 
     if (!quiet) tx.noteChange(written)
     const given = JSON.stringify(rows.map((row) => asJson(columns, row)))
     const query = sql`${sql.raw(head)}${given}${sql.raw(tail)}`
-    const answer = (await (tx as unknown as Executor).execute(query)) as Record<string, unknown>[]
+    const answer = (await (tx as unknown as { execute(query: SQL): Promise<unknown> }).execute(
+      query,
+    )) as Record<string, unknown>[]
     if (key) for (const row of answer) fresh.add(keyColumn?.mapFromDriverValue(row[key]))
     return fresh
   }
-}
-
-interface Executor {
-  execute(query: SQL): Promise<unknown>
 }
 
 /** `position` alone: its default is the database's business. */

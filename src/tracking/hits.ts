@@ -31,13 +31,6 @@ export interface TrackedRequest {
   ip: string
 }
 
-interface HitsOptions {
-  store: Store
-  secrets: Secrets
-  /** Whether the disk has room for what is not essential. */
-  hasRoom: () => boolean
-}
-
 /**
  * Hits of pixels and links. A request only leaves a note in memory; some seconds later the notes are
  * counted together. The address of a visitor is kept nowhere, only a hash of it that changes every day.
@@ -46,7 +39,8 @@ export class Hits {
   readonly #secrets: Secrets
   readonly #behind: WriteBehind<MessageHits>
 
-  constructor({ store, secrets, hasRoom }: HitsOptions) {
+  constructor(options: { store: Store; secrets: Secrets; hasRoom: () => boolean }) {
+    const { store, secrets, hasRoom } = options
     this.#secrets = secrets
     const batcher = new Batcher({ store, most: AT_ONCE, write: countHits })
     this.#behind = new WriteBehind({

@@ -35,11 +35,6 @@ interface Loaded {
   envelopes: ReadonlyMap<string, string>
 }
 
-interface ClaimInFlight {
-  loaded: Promise<Loaded>
-  running: RunningAttempt
-}
-
 /** The table of deliveries for the engine: how one is attempted, and how the results are written. */
 export class DeliveryTable implements WorkTable<ClaimedDelivery, EndedAttempt> {
   readonly rows = deliveryRows
@@ -52,7 +47,10 @@ export class DeliveryTable implements WorkTable<ClaimedDelivery, EndedAttempt> {
   #current = { changes: undefined as number | undefined, receivers: new Map<string, Receiver>() }
   readonly #envelopes = new Envelopes()
   readonly #throttle = new ConnectionThrottle()
-  readonly #claimed = new Map<ClaimedDelivery, ClaimInFlight>()
+  readonly #claimed = new Map<
+    ClaimedDelivery,
+    { loaded: Promise<Loaded>; running: RunningAttempt }
+  >()
 
   constructor(parts: DeliveryParts) {
     this.#parts = parts

@@ -5,12 +5,10 @@ import { WorkLoop } from "../jobs/loop"
 import type { WorkNode } from "../jobs/work-nodes"
 import type { Store } from "../store/store"
 import { DeliveryPicker } from "./delivery-picker"
-import type { ClaimedDelivery } from "./delivery-rows"
 import { DeliveryTable } from "./delivery-work"
 import type { EndpointUrlRules } from "./endpoint-input"
 import type { RequestSettings } from "./receiver"
 import { startRouting } from "./route-events"
-import type { EndedAttempt } from "./settle-deliveries"
 
 /**
  * The length of a lease. Leases are kept every ten seconds; a claim that no process keeps is
@@ -25,11 +23,6 @@ export interface WebhookParts {
   address: EndpointUrlRules
 }
 
-interface OpenedWebhooks {
-  parts: WebhookParts
-  loop: WorkLoop<ClaimedDelivery, EndedAttempt>
-}
-
 interface Surroundings {
   store: Store
   secrets: Secrets
@@ -41,7 +34,7 @@ interface Surroundings {
 }
 
 /** From here on every event is routed to the endpoints that want it. */
-export function openWebhooks(around: Surroundings): OpenedWebhooks {
+export function openWebhooks(around: Surroundings) {
   const { store, secrets, workers, settings, node, isPaused = () => false } = around
   startRouting()
   const requests = {

@@ -45,13 +45,6 @@ interface ResendPayload extends ResendRange {
   after: string | null
 }
 
-interface Batch {
-  done: number
-  failed?: number
-  /** The cursor of the next batch; null after the last one. */
-  after: string | null
-}
-
 /** Each delivery of these states gets one more attempt at once. None of them counts for the breaker. */
 export async function bulkRetry(
   tx: Tx,
@@ -186,7 +179,7 @@ async function resendBatch(
   tx: Tx,
   webhook: webhooks.WebhookRow,
   payload: ResendPayload,
-): Promise<Batch> {
+): Promise<{ done: number; failed?: number; after: string | null }> {
   const { ids, after } = await look(tx, walkOf(tx, payload), payload.after, BATCH)
   if (ids.length === 0) return { done: 0, after }
   if (payload.what === "held") return { done: await releaseHeld(tx, webhook, ids, BATCH), after }
