@@ -23,7 +23,7 @@ export function define(program: Command): void {
   const link = "print a link that signs in to the pages of `belfry up`, once, on this machine"
   addCommand(program, "open", link, "open", "open --json")
     .option(...DATA_DIR)
-    .action(lazily(async () => (await import("../local/open")).open))
+    .action(lazily(async () => (await import("../local/admin")).open))
 
   addCommand(
     program,

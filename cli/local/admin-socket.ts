@@ -4,7 +4,7 @@ import { codes, type ErrorCode } from "../../src/core/errors"
 import type { AdminOrder } from "../../src/operations/admin"
 import type { Context } from "../lib/context"
 import { exitOfStatus, exits, Failure, usage } from "../lib/errors"
-import { socketsFor } from "./find-server"
+import { socketsFor, whereServersRun } from "./find-server"
 import { withStore } from "./init"
 import { type LocalOptions, localSettings } from "./settings"
 
@@ -92,6 +92,13 @@ export function sendOrder(socketPath: string, what: AdminOrder): Promise<unknown
   })
   call.end(JSON.stringify(what))
   return promise
+}
+
+/** Nothing takes orders in this data folder. */
+export function noServer(data_dir: string): Failure {
+  const hint = whereServersRun() ?? "start one with `belfry up`"
+  const message = `No server runs on the data in ${data_dir}.`
+  return new Failure(exits.unreachable, "unreachable", message, { hint })
 }
 
 function failureOf({ code, message, details }: OrderRefusal): Failure {

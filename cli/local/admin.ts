@@ -6,8 +6,8 @@ import { usage } from "../lib/errors"
 import { optionWords } from "../lib/flags"
 import { emailOf, password } from "../lib/prompts"
 import { wide } from "../lib/table"
-import { runOrder } from "./admin-socket"
-import type { LocalOptions } from "./settings"
+import { askServer, noServer, runOrder } from "./admin-socket"
+import { type LocalOptions, localSettings } from "./settings"
 
 type Account = { id: string; name: string; slug: string; plan: string; status: string } & {
   sending_status: string
@@ -171,4 +171,18 @@ export const sesCallback: Action<LocalOptions> = async (context, options) => {
   const order = { operation: "ses_callback" } as const
   const answer = await runOrder<{ callback_url: string }>(context, options, order)
   await context.output.record(answer, () => answer.callback_url)
+}
+
+type SignInLink = { open_url: string; expires_in: number }
+
+/** Prints a new link to the pages of the running `up`. Each one signs in once. */
+export const open: Action<LocalOptions> = async (context, options) => {
+  if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
+  context.output.promises(["open_url", "expires_in"])
+  const loaded = localSettings(context.flags, options, { "log.level": "warn" })
+  const link = await askServer<SignInLink>(loaded, { operation: "sign_in_link" })
+  if (!link) throw noServer(loaded.values.data_dir)
+  const minutes = link.expires_in / 60
+  await context.output.record(link, () => link.open_url, link.open_url)
+  await context.output.note(`It works once, for ${minutes} minutes, in a browser on this machine.`)
 }

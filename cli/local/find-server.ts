@@ -1,12 +1,10 @@
-import { accessSync, constants, readFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { accessSync, constants } from "node:fs"
+import { dirname, isAbsolute, join } from "node:path"
 import { defaultDataDir, type Loaded } from "../../src/core/config"
 import { environment } from "../lib/environment"
 import { optionWords } from "../lib/flags"
+import { adminSockets, SOCKET } from "./server-process"
 
-const SOCKET = "admin.sock"
-/** Linux: one line for each socket that has a name, which is the last column. */
-const SOCKETS = "/proc/net/unix"
 const MOST_NAMED = 3
 
 /** Where a running server may take orders: in the folder of the settings, then in that of `up`. */
@@ -31,18 +29,8 @@ export function whereServersRun(): string | undefined {
 
 /** Folders of the servers that this user may give orders to; none where the system does not tell. */
 export function runningFolders(): string[] {
-  const lines = readSockets().split("\n")
-  const paths = lines.flatMap((line) => /\S*\s+(\/.*)$/.exec(line)?.[1] ?? [])
-  const ours = paths.filter((path) => path.endsWith(`/${SOCKET}`) && isOpenToUs(path))
-  return [...new Set(ours.map((path) => dirname(path)))].sort()
-}
-
-function readSockets(): string {
-  try {
-    return readFileSync(SOCKETS, "utf8")
-  } catch {
-    return ""
-  }
+  const ours = adminSockets().filter(({ path }) => isAbsolute(path) && isOpenToUs(path))
+  return [...new Set(ours.map(({ path }) => dirname(path)))].sort()
 }
 
 function isOpenToUs(path: string): boolean {

@@ -1,9 +1,9 @@
 import type { HeldAnswer, HeldCounts, HeldFilter, HeldOrder } from "../../src/operations/held-work"
 import type { Context } from "../lib/context"
-import { exits, Failure, usage } from "../lib/errors"
+import { Failure, usage } from "../lib/errors"
 import { confirm } from "../lib/prompts"
 import { duration } from "../lib/time"
-import { runOrder, sendOrder } from "./admin-socket"
+import { noServer, runOrder, sendOrder } from "./admin-socket"
 import { socketIn } from "./find-server"
 import type { LocalOptions } from "./settings"
 
@@ -106,7 +106,7 @@ async function sendHere({ data_dir, run_id }: ServerRun, order: Omit<HeldOrder, 
   const what = { operation: "held_work", run_id, filter: {}, ...order } as const
   const answer = await sendOrder(socketIn(data_dir), what)
   if (answer) return answer as HeldAnswer
-  throw new Failure(exits.unreachable, "unreachable", `No server runs on the data in ${data_dir}.`)
+  throw noServer(data_dir)
 }
 
 const WORDS = ["kind", "project", "older_than", "domain"] as const

@@ -14,7 +14,7 @@ import { enterMigration, requireNoUpgrade } from "./upgrade-entry"
 export const init: Action<BeginOptions> = async (context, options) => {
   if (context.flags.dryRun)
     throw usage("--dry-run is not possible with this command", "see `migrate --dry-run`")
-  const loaded = prepared(localSettings(context.flags, options, QUIET))
+  const loaded = localSettings(context.flags, options, QUIET)
   const first = await withStore(
     loaded,
     { begin: begins(options), waits: true },
@@ -53,7 +53,7 @@ interface MigrateOptions extends LocalOptions {
 
 /** Opening the store migrates it; this tells what that did, or with --dry-run would do. */
 export const migrate: Action<MigrateOptions> = async (context, options) => {
-  const loaded = prepared(localSettings(context.flags, options, QUIET))
+  const loaded = localSettings(context.flags, options, QUIET)
   const engine = loaded.values.database_url ? "postgres" : "sqlite"
   const { output, paint } = context
   if (context.flags.dryRun) {
@@ -82,13 +82,10 @@ export const migrate: Action<MigrateOptions> = async (context, options) => {
 /** The result is the message here; a log beside it would say the same twice. */
 const QUIET = { "log.level": "warn" } as const
 
-function prepared(loaded: Loaded): Loaded {
-  useSettings(loaded) // before any module with tables is loaded
-  return loaded
-}
-
-async function pendingIn({ values }: Loaded): Promise<string[]> {
+async function pendingIn(loaded: Loaded): Promise<string[]> {
+  const { values } = loaded
   try {
+    useSettings(loaded) // before any module with tables is loaded
     const { pendingMigrations } = await import("../../src/store/open")
     return await pendingMigrations(values)
   } catch (error) {
@@ -105,11 +102,13 @@ interface WithStoreOptions {
 }
 
 export async function withStore<Result>(
-  { values }: Loaded,
+  loaded: Loaded,
   { begin, waits = false, in_upgrade = false }: WithStoreOptions,
   act: (store: Store, secrets: () => Promise<Secrets>) => Promise<Result>,
 ): Promise<Result> {
+  const { values } = loaded
   try {
+    useSettings(loaded) // before any module with tables is loaded
     const { openSecretsFor } = await import("../../src/operations/instance")
     const { BOOT_PATIENCE_MS, openStore } = await import("../../src/store/open")
     const { startRouting } = await import("../../src/webhooks/route-events")

@@ -1,12 +1,10 @@
 import { randomBytes } from "node:crypto"
-import { useSettings } from "../../src/core/config"
-import type { LostSecrets } from "../../src/operations/lost-key"
 import type { RotatedKey } from "../../src/operations/rotate-master-key"
 import type { Action } from "../lib/context"
 import { usage } from "../lib/errors"
 import { readText } from "../lib/input"
 import { confirm } from "../lib/prompts"
-import { type Columns, fields, wide } from "../lib/table"
+import { fields, wide } from "../lib/table"
 import { runOrder } from "./admin-socket"
 import { withStore } from "./init"
 import { type LocalOptions, localSettings } from "./settings"
@@ -71,7 +69,6 @@ export const lostKey: Action<LostFlags> = async (context, options) => {
     await confirm(context, what, "accept")
   }
   const loaded = localSettings(context.flags, options, { "log.level": "warn" })
-  useSettings(loaded) // before any module with tables is loaded
   const { data_dir, "security.master_key": master_key } = loaded.values
   const lost = await withStore(loaded, { begin: "never" }, async (store) => {
     const { MasterKeyError, openSecrets } = await import("../../src/core/secrets")
@@ -87,13 +84,11 @@ export const lostKey: Action<LostFlags> = async (context, options) => {
   })
   await output.list(
     lost.map((row) => ({ ...row })),
-    columns,
+    {
+      LOST: ({ count }) => String(count),
+      WHAT: wide(({ what }) => what),
+      REMEDY: wide(({ remedy }) => remedy),
+    },
   )
   if (!options.accept && lost.length > 0) await output.next("belfry admin lost-key --accept")
-}
-
-const columns: Columns<LostSecrets> = {
-  LOST: ({ count }) => String(count),
-  WHAT: wide(({ what }) => what),
-  REMEDY: wide(({ remedy }) => remedy),
 }

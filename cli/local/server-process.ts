@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process"
 import {
   closeSync,
+  existsSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -26,7 +27,8 @@ export interface ServerProcess {
 
 const POLL_MILLISECONDS = 50
 
-const SOCKET = "admin.sock"
+export const SOCKET = "admin.sock"
+const SOCKETS = "/proc/net/unix"
 
 /**
  * The server of any version whose admin socket lies in the folder, under whichever path it was started with.
@@ -53,9 +55,12 @@ function realPathOf(path: string): string | undefined {
   }
 }
 
-/** Listeners with the name of our socket. A path is as its server gave it: it may be a relative one. */
-function adminSockets(): { inode: string; path: string }[] {
-  const lines = readFileSync("/proc/net/unix", "utf8").split("\n")
+/**
+ * Listeners with the name of our socket, as Linux lists them; none on another system. A path is as its server gave
+ * it: it may be a relative one.
+ */
+export function adminSockets(): { inode: string; path: string }[] {
+  const lines = existsSync(SOCKETS) ? readFileSync(SOCKETS, "utf8").split("\n") : []
   return lines.flatMap((line) => {
     const [, inode = "", path = ""] = /^(?:\S+\s+){6}(\d+) (.+)$/.exec(line) ?? []
     return basename(path) === SOCKET ? [{ inode, path }] : []

@@ -51,9 +51,10 @@ export const up: Action<UpOptions> = async (context, options) => {
   const { project_id, key_id, api_key } = await firstKey(running, options.newKey === true)
   const { url, data_dir, smtp } = running
   const mail = smtp.submission === null ? {} : { submission_port: smtp.submission }
-  const leaveProfile = takeProfile({ url, api_key, instance: project_id, ...mail })
+  const local = { url, api_key, instance: project_id, ...mail }
+  const leaveProfile = await takeLocalProfile(local).catch(notStored)
   const setup_token = running.setup?.token ?? null
-  const open_url = signInLink(running, { project_id, key_id })
+  const open_url = signInLink(running, project_id, key_id)
   const { output, paint } = context
   const is_human = output.form === "human"
   const silence = is_human ? humanLines(context, running) : jsonLines(running)
@@ -66,7 +67,7 @@ export const up: Action<UpOptions> = async (context, options) => {
     await Promise.all([stopped, output.raw(first)])
   } finally {
     silence()
-    await leaveProfile()
+    await leaveProfile?.().catch(notStored)
   }
 }
 
@@ -117,28 +118,17 @@ async function firstKey(running: Running, new_key: boolean) {
   }
 }
 
-type OwnKey = { project_id: string; key_id: string | null }
-
 /** A link that signs in to the pages, once, with the rights of the key. */
-function signInLink({ links, url }: Running, { project_id, key_id }: OwnKey): string | null {
+function signInLink({ links, url }: Running, project_id: string, key_id: string | null) {
   if (key_id === null) return null
   links.open({ key_id, project_id }, url)
   return links.newLink()
 }
 
 /** That the profile cannot be kept is no reason not to run, but one to say so. */
-function takeProfile(own: LocalProfile): () => Promise<void> {
-  const told = (error: unknown) => {
-    const reason = error instanceof Error ? error.message : String(error)
-    log.warn(`The profile "${LOCAL_PROFILE}" was not stored: ${reason}`)
-  }
-  try {
-    const leave = takeLocalProfile(own)
-    return () => leave().catch(told)
-  } catch (error) {
-    told(error)
-    return async () => {}
-  }
+function notStored(error: unknown): undefined {
+  const reason = error instanceof Error ? error.message : String(error)
+  log.warn(`The profile "${LOCAL_PROFILE}" was not stored: ${reason}`)
 }
 
 function humanLines(context: Context, { watch }: Running): () => void {
@@ -272,7 +262,7 @@ type LocalProfile = Profile & { instance: string }
  * that server still answers. It leaves alone what another `up` has put in its place meanwhile, and
  * it never forgets a sign-in. Throws when the file cannot be written.
  */
-function takeLocalProfile(own: LocalProfile): () => Promise<void> {
+async function takeLocalProfile(own: LocalProfile): Promise<() => Promise<void>> {
   const path = profilesPath(environment)
   const stored = readProfiles(path)
   const before = stored.profiles[LOCAL_PROFILE]
