@@ -367,6 +367,10 @@ const GONE: [string, RegExp][] = [
   ],
   ["sealed heads of consents", /consents\/(chain|fill)-heads|\bconsentHeads\b/],
   [
+    "a fragment of smoke, of the event stream or of a command of this machine",
+    /cli\/(local\/(smoke-server|open)|commands\/(me|tui|config)|lib\/completion\/scripts)\.|openEventStream/,
+  ],
+  [
     "a request of the monitor that stands apart from its screen, or its own reader of html",
     /cli\/tui\/(loads|audience-news|(detail|list)-lines|text-of-html)\.|changeWebhook|load_endpoints/,
   ],

@@ -116,26 +116,22 @@ function questionLine({ text, choices }: Question, width: number): string {
   return fitted(widthOf(asked) > room ? `${head(asked, room - 1)}…${end}` : `${asked}${end}`, width)
 }
 
-const asked = {
-  ...{ filter: "/", command: ":", replay: "replay since: ", subscriber: "subscriber: " },
-  topics: "topics with: ",
-}
-const hints = {
-  filter: "status:bounced to:*@x.test since:1h tag:y -word   ⏎ applies, Esc leaves",
-  command: "⏎ runs it, Esc leaves",
-  replay: "held, failed or all   ⏎ continues, Esc leaves",
-  subscriber: "id or external id   ⏎ opens it, Esc leaves",
-  topics: "part of key or name   ⏎ applies, Esc leaves",
-}
+const prompts = {
+  filter: ["/", "status:bounced to:*@x.test since:1h tag:y -word   ⏎ applies, Esc leaves"],
+  command: [":", "⏎ runs it, Esc leaves"],
+  replay: ["replay since: ", "held, failed or all   ⏎ continues, Esc leaves"],
+  subscriber: ["subscriber: ", "id or external id   ⏎ opens it, Esc leaves"],
+  topics: ["topics with: ", "part of key or name   ⏎ applies, Esc leaves"],
+} as const
 
 /** The end of a long line is what is seen: there the typing happens. */
 function promptLine({ asks, text, problem }: PromptState, width: number, paint: Paint): string {
-  const begin = asked[asks]
+  const [begin, hint] = prompts[asks]
   const shown = cleanLine(text)
   const cut = tail(shown, width - begin.length - 2)
   const line = `${begin}${cut}`
   const left = width - widthOf(line) - 1
-  const more = fitted(`   ${cleanLine(problem ?? hints[asks])}`, left)
+  const more = fitted(`   ${cleanLine(problem ?? hint)}`, left)
   return `${line}▏${problem ? paint.red(more) : paint.dim(more)}`
 }
 

@@ -172,17 +172,10 @@ export const change = <Name extends OperationName>(
 
 type RequestedAction = Change | { do: "drop_held"; server: ServerRun }
 
-/** One clear yes to a question. Every other key is none. */
-interface Choice {
-  key: string
-  /** What it means, where there is more than one. */
-  word: string
-  action: RequestedAction
-}
-
 export interface Question {
   text: string
-  choices: readonly Choice[]
+  /** Each is one clear yes; every other key is none. A word says what it means, where there is more than one. */
+  choices: readonly { key: string; word: string; action: RequestedAction }[]
 }
 
 export interface State {

@@ -131,8 +131,9 @@ export async function complete(
   [shell = "", ...given]: readonly string[],
 ): Promise<void> {
   try {
-    const { words, typed_before } =
-      shell === "bash" ? withoutProgram(given[0] ?? "") : { words: given, typed_before: 0 }
+    // Bash hands over the whole line, with the name of the program.
+    const line = shell === "bash" ? splitLine(given[0] ?? "") : undefined
+    const words = line?.words.slice(1) ?? given
     const suggestion = suggest(words, createProgram(words))
     const joined = joinedFlag(words)
     // A shell completes files as whole words: it finds none behind a joined flag.
@@ -142,17 +143,13 @@ export async function complete(
     const current = (words.at(-1) ?? "").slice(joined.length)
     const found = fitting(await candidates(suggestion, words), current)
     const lines = found.map(
-      ({ value, about }) => `${(joined + value).slice(typed_before)}\t${cleanLine(about)}\n`,
+      ({ value, about }) =>
+        `${(joined + value).slice(line?.typed_before ?? 0)}\t${cleanLine(about)}\n`,
     )
     await write(process.stdout, lines.join(""))
   } catch {
     // No server, no key, no such profile: there is nothing to offer.
   }
-}
-
-function withoutProgram(line: string) {
-  const { words, typed_before } = splitLine(line)
-  return { words: words.slice(1), typed_before }
 }
 
 interface IdSuggestion extends CompletionCandidate {
