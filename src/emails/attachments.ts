@@ -13,7 +13,6 @@ export interface AttachmentInput {
   bytes: Uint8Array
 }
 
-/** One file that is to be fetched. */
 interface RemoteFile {
   filename: string
   /** Null: as its server says. */
@@ -24,7 +23,6 @@ interface RemoteFile {
   path: string
 }
 
-/** An attachment, as the request names it. */
 export type AttachedInput = AttachmentInput | RemoteFile
 
 const isRemote = (file: AttachedInput): file is RemoteFile => "url" in file
@@ -116,19 +114,11 @@ const MAX_FILE_BYTES = 10_485_760
 /** So many at once, so that a request holds few files that it may not keep. */
 const AT_ONCE = 3
 
-/** From where files may be fetched. */
 export interface FileRules extends AddressPolicy {
   /** PEM of the authorities to trust instead of the well-known ones. */
   ca?: string
   /** Of one file; 10 s without it. */
   timeout_ms?: number
-}
-
-interface Fetching {
-  project_id: string
-  rules: FileRules
-  /** Aborted when the caller waits for the answer no more. */
-  signal: AbortSignal | undefined
 }
 
 /**
@@ -138,10 +128,13 @@ interface Fetching {
  */
 export async function fetchFiles(
   files: AttachedInput[],
-  fetching: Fetching,
+  {
+    project_id,
+    rules,
+    signal,
+  }: { project_id: string; rules: FileRules; signal: AbortSignal | undefined },
 ): Promise<AttachmentInput[]> {
   if (!files.some(isRemote)) return files as AttachmentInput[]
-  const { project_id, rules, signal } = fetching
   const release = await turns.acquire(project_id)
   try {
     const found: AttachmentInput[] = []

@@ -108,23 +108,17 @@ function withoutBytes(provider: EmailProvider, message: Message, why: NoBytes): 
   if (!is_late || message.attempt >= MOST_LATE_ATTEMPTS) {
     return failed(provider, message, reason, code)
   }
-  return outcomeOf(forOpen(message, { status: "retry", code: null, reason }), {
-    provider: provider.name,
-    schedule: LATE_SCHEDULE,
-  })
+  const late = forOpen(message, { status: "retry", code: null, reason })
+  return outcomeOf(late, { provider: provider.name, schedule: LATE_SCHEDULE })
 }
 
 function failed(
-  provider: EmailProvider,
+  { name: provider, schedule }: EmailProvider,
   message: Message,
   reason: string,
   code: ErrorCode = "internal_error",
 ): Outcome {
-  const failure = { status: "failed", code, reason } as const
-  return outcomeOf(forOpen(message, failure), {
-    provider: provider.name,
-    schedule: provider.schedule,
-  })
+  return outcomeOf(forOpen(message, { status: "failed", code, reason }), { provider, schedule })
 }
 
 /** The same for every open recipient, without a word of a server. */
@@ -155,9 +149,9 @@ function without(message: Message, stopped: RecipientOutcome[]): Message {
   return { ...message, recipients: left }
 }
 
+/** The operator paused the recipient's domain. */
 interface HeldRecipient {
   address: string
-  /** The operator paused the recipient's domain. */
   hold: Hold
 }
 
@@ -182,17 +176,10 @@ const HELD_SECONDS = 60
 /** What came of the attempt, with the recipients that were left out of it. */
 function withHeld(outcome: Outcome, held: HeldRecipient[]): Outcome {
   if (held.length === 0) return outcome
-  const left_out = held.map(
-    ({ address, hold }): RecipientOutcome => ({
-      address,
-      status: "retry",
-      held: true,
-      reason: hold.reason,
-      bounce_subtype: null,
-      code: null,
-      reply: NO_REPLY,
-    }),
-  )
+  const left_out = held.map(({ address, hold: { reason } }): RecipientOutcome => {
+    const nothing = { bounce_subtype: null, code: null, reply: NO_REPLY }
+    return { address, status: "retry", held: true, reason, ...nothing }
+  })
   const is_tried_again = [outcome, ...outcome.others].some(({ status }) => status === "retry")
   const schedule = is_tried_again ? outcome.schedule : () => HELD_SECONDS
   return { ...outcome, others: [...outcome.others, ...left_out], schedule }
@@ -249,13 +236,8 @@ export function resentReply(message: AcceptedMessage) {
 }
 
 /** The reply to a send, and what a repetition of the request is answered. */
-export function reply({
-  id,
-  rfc_message_id,
-  recipients,
-  scheduled_at,
-  created_at,
-}: AcceptedMessage) {
+export function reply(message: AcceptedMessage) {
+  const { id, rfc_message_id, recipients, scheduled_at, created_at } = message
   const [to] = recipients
   const data = {
     id,

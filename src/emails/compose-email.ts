@@ -81,8 +81,8 @@ export async function bytesOf(
   await warnUnsigned(message, dkim)
   const address = await addressFor(rules, message)
   const mail = isSubmitted(opened)
-    ? toSign(message, opened, { secrets, blobs, rules, address })
-    : toCompose(message, opened, { secrets, blobs, rules, address })
+    ? toSign(message, opened, { ...parts, address })
+    : toCompose(message, opened, { ...parts, address })
   const made = await composed(workers, { ...mail, dkim })
   if (!("raw" in made)) return { content: made }
   const { raw, packed } = made

@@ -97,21 +97,19 @@ const LARGE_BODY = 20_000
 /** Runs in the worker. Throws Uncomposable where the result would not be exactly what was asked for. */
 export async function composeMail(input: MailToCompose): Promise<Uint8Array> {
   refuseControls(input)
-  const html = input.html ? canonical(withTracking(input.html, input.track)) : undefined
+  const { html: given, track } = input
+  const html = given ? canonical(track ? trackedHtml(given, track) : given) : undefined
   const text = canonical(input.text ?? textFromHtml(input.html ?? ""))
   const bodies = { text, html }
   const raw =
     input.attachments.length === 0
-      ? composePlain(input, bodies, boundaryOf(input))
+      ? composePlain(input, bodies)
       : await composeWithFiles(input, bodies)
   if (!isClean(raw)) throw new Uncomposable("the message holds a bare CR, LF or NUL")
   requireFields(raw, input)
   if (input.signatures) return Buffer.concat([input.signatures, raw])
   return signed(raw, input.dkim, Math.floor(Date.parse(input.created_at) / 1000))
 }
-
-const withTracking = (html: string, track: HtmlTracking | undefined) =>
-  track ? trackedHtml(html, track) : html
 
 /**
  * As `composeMail`, with the form in which it is kept. Of a message whose bytes are a file, only what
@@ -169,11 +167,13 @@ export async function composeAll(mails: (MailToCompose | MailToSign)[]): Promise
   return all
 }
 
+interface Bodies {
+  text: string
+  html: string | undefined
+}
+
 /** The content by the general composer, which knows how to nest, name and encode files. */
-async function composeWithFiles(
-  input: MailToCompose,
-  { text, html }: { text: string; html: string | undefined },
-): Promise<Buffer> {
+async function composeWithFiles(input: MailToCompose, { text, html }: Bodies): Promise<Buffer> {
   const large = text.length + (html?.length ?? 0) > LARGE_BODY
   const composer = new MailComposer({
     text,
@@ -242,18 +242,15 @@ async function asAttachment({ filename, content_type, content_id, path }: Attach
 
 /**
  * A message without attachments: text, or text and html. It is nearly all mail, and the general
- * composer takes ten times as long for it. `boundary` must be the message's own.
+ * composer takes ten times as long for it.
  */
-function composePlain(
-  mail: MailToCompose,
-  { text, html }: { text: string; html: string | undefined },
-  boundary: string,
-): Buffer {
+function composePlain(mail: MailToCompose, { text, html }: Bodies): Buffer {
   const head = headOf(mail)
   if (html === undefined) {
     const body = bodyPart("plain", text)
     return Buffer.from(`${head}${body}${body.endsWith("\r\n") ? "" : "\r\n"}`)
   }
+  const boundary = boundaryOf(mail)
   const type = `Content-Type: multipart/alternative;\r\n boundary="${boundary}"\r\n\r\n`
   const parts = [bodyPart("plain", text), bodyPart("html", html)]
   const body = parts.map((part) => `--${boundary}\r\n${part}\r\n`).join("")

@@ -28,14 +28,11 @@ import {
 import type { KeptPolicy, PolicyStore } from "./smtp/mta-sts"
 import { mtaStsPolicies } from "./tables"
 
-interface EmailContextParts {
-  store: Store
-  /** Null where the embedded mailbox does not run. */
-  mailbox_port: number | null
-}
-
 /** What email providers need of this process, and the permits that limit them. */
-export function emailContext(settings: Settings, { store, mailbox_port }: EmailContextParts) {
+export function emailContext(
+  settings: Settings,
+  { store, mailbox_port }: Pick<EmailContext, "mailbox_port"> & { store: Store },
+) {
   const concurrency = settings["delivery.concurrency"]
   const limit = new ConcurrencyLimit(concurrency)
   const byDomain = deferBacklogs(store, ({ destination }) => ({ domain: destination }))
@@ -107,14 +104,6 @@ export const policyStore = (store: Store): PolicyStore => ({
 /** So many messages are prefetched for each that is on the wire, and each of them has a permit. */
 const PREFETCH = 2
 
-interface ProviderPermitOptions {
-  /** Shared with delivery by MX. */
-  limit: ConcurrencyLimit
-  /** Deliveries at once in all. */
-  concurrency: number
-  onBacklog?: PerDestinationOptions["onBacklog"]
-}
-
 /**
  * Limits what the providers of projects deliver, by the configuration that is asked first. A relay that
  * hangs may not hold every delivery of the instance. A quick one may, unless other projects have mail
@@ -124,7 +113,12 @@ export class ProviderPermits implements PermitSource {
   readonly #limits: PerDestinationLimits
   readonly #limit: ConcurrencyLimit
 
-  constructor({ limit, concurrency, onBacklog }: ProviderPermitOptions) {
+  /** `limit` is shared with delivery by MX; `concurrency`: deliveries at once in all. */
+  constructor({
+    limit,
+    concurrency,
+    onBacklog,
+  }: Pick<PerDestinationOptions, "onBacklog"> & { limit: ConcurrencyLimit; concurrency: number }) {
     this.#limit = limit
     const per_destination = PREFETCH * concurrency
     this.#limits = new PerDestinationLimits({ per_destination, concurrency: limit, onBacklog })
@@ -239,10 +233,7 @@ function isOf(whose: MessagesOf, row: Addressed): boolean {
   return row.recipients.every(({ email }) => domainOf(email) === whose.domain)
 }
 
-function chunks(ids: string[]): string[][] {
-  const parts: string[][] = []
-  for (let from = 0; from < ids.length; from += TOGETHER) {
-    parts.push(ids.slice(from, from + TOGETHER))
-  }
-  return parts
-}
+const chunks = (ids: string[]): string[][] =>
+  Array.from({ length: Math.ceil(ids.length / TOGETHER) }, (_, at) =>
+    ids.slice(at * TOGETHER, (at + 1) * TOGETHER),
+  )

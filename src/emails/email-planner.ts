@@ -92,7 +92,6 @@ interface FrozenEmail {
   track: Envelope["track"] | null
 }
 
-/** How a fan-out makes emails. */
 export const emailPlanner = (rules: SendRules): ChannelPlanner => ({
   async prepare(caller, asked) {
     const found = await emailTexts(rules, caller.project_id, asked)
@@ -140,14 +139,12 @@ async function requireWayOut(
 const NO_WAY_OUT =
   "Recipients could not unsubscribe: this server receives no mail, and its public address is not known. Set base_url on the server."
 
-const noSender = () =>
-  fail(
-    "sender_not_configured",
-    "The project has no default sender. Give `content.email.from`, or set default_from of the project.",
-    { channel: EMAIL },
-  )
+const noSender = () => fail("sender_not_configured", NO_SENDER, { channel: EMAIL })
 
-/** Throws where the project may not send from this mailbox now. Returns the rules of the project. */
+const NO_SENDER =
+  "The project has no default sender. Give `content.email.from`, or set default_from of the project."
+
+/** Throws where the project may not send from this mailbox now. Returns its rules. */
 async function requireSendable(rules: SendRules, caller: Caller, from: Mailbox) {
   const sendable = await rulesFor(rules, caller.project_id, caller.project_settings.sandbox)
   await refuseUnsendable(caller, domainOf(from.email), [], sendable)
@@ -221,23 +218,13 @@ function messageTo(
     subscriber_id: member.id,
     category,
     to: { email: address, name: member.name },
-    cc: NO_COPIES,
-    bcc: NO_COPIES,
-    tags: [],
-    metadata: {},
-    attachments: [],
     from: email.from,
     reply_to: email.reply_to,
     replyAddress: reply_tracking ? rules.replyAddress : undefined,
     subject: subjects.get(shared) ?? subjects.get(member.id) ?? "",
-    batch_id: null,
-    idempotency_key: null,
     source: "topic",
     stream: "broadcast",
-    content: {
-      shared,
-      subscriber: packedSubscriber(templateSubscriber(member)),
-    },
+    content: { shared, subscriber: packedSubscriber(templateSubscriber(member)) },
     track: email.track ?? undefined,
     kind: {
       ...topicFields(fan_out.topic_key ?? "", category, about, rules.unsubscribe),
@@ -250,9 +237,6 @@ function messageTo(
   message.created_at = at
   return message
 }
-
-/** A published mail has one recipient. */
-const NO_COPIES: Mailbox[] = []
 
 /** The texts of an email in every language that they have, by `email` and `email:<language>`. */
 interface EmailTexts {
@@ -321,10 +305,8 @@ async function requireSyntax(
 }
 
 async function textsOfTemplate(db: Reader, project_id: string, asked: string): Promise<EmailTexts> {
-  const { template, sources } = await usableTemplate(db, project_id, {
-    template: asked,
-    channel: EMAIL,
-  })
+  const wanted = { template: asked, channel: EMAIL }
+  const { template, sources } = await usableTemplate(db, project_id, wanted)
   const row = await findNamed(db, project_id, template.id)
   const { content } = await findVersion(db, row, template.version)
   const whole = { ...content, ...template }
@@ -332,11 +314,10 @@ async function textsOfTemplate(db: Reader, project_id: string, asked: string): P
   // A base language before those that fall back to it: `de` before `de-AT`.
   for (const locale of [...(await languagesOf(db, project_id, whole))].sort(byLength)) {
     const other = await usableTexts(db, project_id, whole, { channel: EMAIL, locale })
-    const fallback = texts.get(
-      nameFor({ names: new Set(texts.keys()), usual: null }, EMAIL, locale),
-    )
-    if (says(other.sources) !== says(fallback ?? sources))
-      texts.set(`${EMAIL}:${locale.toLowerCase()}`, other.sources)
+    const known = { names: new Set(texts.keys()), usual: null }
+    const fallback = texts.get(nameFor(known, EMAIL, locale)) ?? sources
+    if (says(other.sources) === says(fallback)) continue
+    texts.set(`${EMAIL}:${locale.toLowerCase()}`, other.sources)
   }
   return { ...requireParts(sources), texts, template }
 }
@@ -370,14 +351,9 @@ function requirePlainSubject({ texts }: TemplateSources): void {
 function requireParts({ texts }: TemplateSources): { has_html: boolean } {
   const parts = new Set(texts.map(({ part }) => part))
   const has_html = parts.has("html")
-  if (!parts.has("subject")) refuseWithout("subject")
-  if (!has_html && !parts.has("text")) refuseWithout("html")
-  return { has_html }
+  const has_text = has_html || parts.has("text")
+  const field = !parts.has("subject") ? "subject" : has_text ? undefined : "html"
+  if (field === undefined) return { has_html }
+  const details = { missing: [], reason: "empty", field }
+  return fail("template_render_failed", `The email has no ${field}.`, details)
 }
-
-const refuseWithout = (field: string): never =>
-  fail("template_render_failed", `The email has no ${field}.`, {
-    missing: [],
-    reason: "empty",
-    field,
-  })

@@ -5,6 +5,7 @@ import type { Workers } from "../core/workers"
 import type { Event } from "../events/feed"
 import * as feed from "../events/feed"
 import { changeUnclaimed } from "../jobs/claims"
+import { fieldsOf } from "../lib/record-fields"
 import { textFromHtml } from "../lib/text-from-html"
 import { isShared, type SharedContent } from "../messages/contents"
 import { asTheyStand, type MessageView } from "../messages/live-status"
@@ -28,7 +29,7 @@ import {
   type SubmittedContent,
   textsOf,
 } from "./filed-content"
-import type { EmailEvents, ListedEmail } from "./schemas"
+import { type EmailEvents, ListedEmail } from "./schemas"
 import { isRendered, renderShared, type SharedRules } from "./shared-email"
 import { fileOf, keptBytes, partsOf } from "./submitted"
 
@@ -205,14 +206,10 @@ export const textOfHtml = async (workers: Pick<Workers, "run">, html: string): P
 
 /** The Email record as lists show it: everything but bodies, headers and timeline. */
 export function listed(message: MessageView, hits: HitSummary = NO_HITS) {
-  const { account_id: _, channel: __, address: ___, sender: ____, ...row } = message
-  const { sender_domain: _____, subject_key: ______, envelope, ...rest } = row
-  const { last_event_type: _last, last_event_at: _at, template_id: _______, ...shown } = rest
-  const { fan_out_id: ________, stored_bytes: _________, ...fields } = shown
-  const { last_clicked_at: _clicked, ...counted } = hits
+  const { envelope } = message
   const [to] = message.recipients
-  return {
-    ...fields,
+  return fieldsOf(ListedEmail, {
+    ...message,
     ...certain(message),
     to: { email: to?.email ?? "", name: to?.name ?? null },
     cc: named(message.recipients, "cc"),
@@ -225,12 +222,12 @@ export function listed(message: MessageView, hits: HitSummary = NO_HITS) {
     attachments: (envelope?.attachments ?? []).map(({ content_id: _, ...file }) => file),
     track_opens: envelope?.track?.opens ?? false,
     track_clicks: envelope?.track?.clicks ?? false,
-    ...counted,
+    ...hits,
     last_event: lastEvent(message, hits),
     queued_at: queuedAt(message),
     category: envelope?.category ?? null,
     template: envelope?.template ?? null,
-  }
+  })
 }
 
 /** How a copy that was left out stands in the record. */

@@ -22,7 +22,6 @@ export interface SendEmail extends Partial<TemplateFields>, AudienceFields {
   subject: string
   html: string | null
   text: string | null
-  /** The mailboxes that answers go to; empty where none was named. */
   reply_to: Mailbox[]
   tags: string[]
   metadata: Record<string, unknown>
@@ -262,10 +261,9 @@ const NOT_YOURS = "You cannot set this header. The service or a mail server on t
 export const NOT_OFFERED = ["topic_id", "topicId", "region"]
 
 /** Header fields that the service writes on mail with a category. */
-export const UNSUBSCRIBE_FIELD = /^list-unsubscribe(?:-post)?$/i
+const UNSUBSCRIBE_FIELD = /^list-unsubscribe(?:-post)?$/i
 
-/** Refuses what would stand twice in the mail. */
-export function refuseOwnFields(headers: object, problems: Problems) {
+function refuseOwnFields(headers: object, problems: Problems) {
   for (const name of Object.keys(headers)) {
     if (UNSUBSCRIBE_FIELD.test(name)) problems.add(`headers.${name}`, "invalid", WRITTEN)
   }
@@ -274,7 +272,6 @@ export function refuseOwnFields(headers: object, problems: Problems) {
 const WRITTEN =
   "The service writes this header on an email with a category. Leave the header out, or the category."
 
-/** What a send says of a template. */
 export interface TemplateFields {
   /** The id or name of the template that takes the place of subject, html and text. */
   template: string | null
@@ -325,7 +322,7 @@ export function readTemplateFields(
   const whole = template == null ? {} : readObject(template, "template", problems)
   const own = whole.id == null ? null : readName(whole.id, "template.id", problems)
   if (typeof template === "object" && template !== null && whole.id == null) {
-    problems.add("template.id", "required", "The field is required.")
+    problems.add("template.id", "required", REQUIRED)
   }
   const named = template_id == null ? null : readName(template_id, "template_id", problems)
   if (own !== null && named !== null && own !== named) {

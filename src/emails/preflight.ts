@@ -155,7 +155,6 @@ export async function domain({ caller, domain, email, rules }: Inquiry): Promise
 
 const address = ({ email }: Mailbox) => comparable(email)
 
-/** Which of its recipients are suppressed. */
 function suppressedOf(db: Reader, { project_id }: Caller, { to, cc, bcc, category }: SendEmail) {
   const people = [to, ...cc, ...bcc].map(address)
   return suppressedAmong(

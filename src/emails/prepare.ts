@@ -256,12 +256,16 @@ type Derived =
   | "sender"
   | "sender_domain"
 
+type Defaulted = "batch_id" | "idempotency_key" | "api_key_id" | "tags" | "metadata"
+
 /** What an email is made of, beside what follows from it. */
 interface NewEmail
-  extends Omit<NewMessage, Derived | "envelope" | "rfc_message_id" | "created_at">,
-    Pick<SendEmail, "to" | "cc" | "bcc" | "reply_to"> {
+  extends Omit<NewMessage, Derived | Defaulted | "envelope" | "rfc_message_id" | "created_at">,
+    Partial<Pick<NewMessage, Defaulted>>,
+    Partial<Pick<SendEmail, "cc" | "bcc">>,
+    Pick<SendEmail, "to" | "reply_to"> {
   from: Mailbox
-  attachments: AttachmentRow[]
+  attachments?: AttachmentRow[]
   content: EmailContent | filed.FiledContent | SubmittedContent | SharedContent
   submitted?: Envelope["submitted"]
   kind?: CategoryFields & Pick<Envelope, "template" | "decision">
@@ -279,7 +283,7 @@ interface NewEmail
  * named one by one, because copies of copies would be most of the garbage of a publish.
  */
 export function newEmail(email: NewEmail): NewMessage {
-  const { from, attachments, submitted, kind, track, replyAddress } = email
+  const { from, attachments = [], submitted, kind, track, replyAddress } = email
   const id = newId()
   const tracked = replyAddress ? [{ email: replyAddress(id), name: null }] : []
   const reply_to = email.reply_to.length > 0 ? email.reply_to : tracked
@@ -302,13 +306,13 @@ export function newEmail(email: NewEmail): NewMessage {
       ...(track && { track }),
       ...kind,
     },
-    batch_id: email.batch_id,
+    batch_id: email.batch_id ?? null,
     stream: email.stream,
     source: email.source,
-    tags: email.tags,
-    metadata: email.metadata,
-    api_key_id: email.api_key_id,
-    idempotency_key: email.idempotency_key,
+    tags: email.tags ?? [],
+    metadata: email.metadata ?? {},
+    api_key_id: email.api_key_id ?? null,
+    idempotency_key: email.idempotency_key ?? null,
     rfc_message_id: email.rfc_message_id ?? `<${id}@${sender_domain}>`,
     thread_id: email.thread_id ?? null,
     sandbox: email.sandbox,
@@ -323,8 +327,10 @@ export function newEmail(email: NewEmail): NewMessage {
   }
 }
 
+const NO_COPIES: Mailbox[] = []
+
 /** Each address once, in the most visible place it was named. */
-function recipientsOf({ to, cc, bcc }: NewEmail): Recipient[] {
+function recipientsOf({ to, cc = NO_COPIES, bcc = NO_COPIES }: NewEmail): Recipient[] {
   if (cc.length === 0 && bcc.length === 0) return [recipientOf(to, "to")]
   const found = new Map<string, Recipient>()
   for (const [kind, mailboxes] of [

@@ -31,7 +31,6 @@ export const STATUSES: Status[] = [
 ]
 
 const mailbox = t.Object({ email: t.String(), name: t.Optional(t.Union([t.String(), t.Null()])) })
-/** Where one mailbox is given. */
 export const address = t.Union([t.String({ maxLength: 998 }), mailbox])
 
 export const attachments = t.Optional(
@@ -178,12 +177,10 @@ const accepted = {
   created_at: time(),
 }
 
-/** What a send answers. */
 export const Accepted = t.Object(accepted, { title: "AcceptedEmail" })
 
 const kind = word(["to", "cc", "bcc"])
 
-/** What the repetition of a send answers. */
 export const Resent = t.Object(
   {
     ...accepted,

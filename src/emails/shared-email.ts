@@ -1,4 +1,5 @@
 import { ApiError } from "../core/errors"
+import { oncePer } from "../lib/once-per"
 import { type SharedContent, type SharedTexts, sharedTexts } from "../messages/contents"
 import { type Message, wantedSince } from "../messages/status-changes"
 import { wholeSubscriber } from "../subscribers/template-subscriber"
@@ -133,7 +134,7 @@ function subjectOf({ key, sources }: KeyedSources): SubjectTexts {
 
 const MOST_PLACES = 500
 
-const inPlaces = new WeakMap<object, Map<string, KeyedSources>>()
+const placesOf = oncePer((_: KeyedSources["sources"]) => new Map<string, KeyedSources>())
 
 /**
  * Numbers and dates are written as where the recipient is, whether or not there are texts in its language. The
@@ -149,8 +150,7 @@ function inPlace(
   const timezone = textOr(zone, sources.timezone)
   if (locale === sources.locale && timezone === sources.timezone) return texts
   const place = `${locale} ${timezone}`
-  const known = inPlaces.get(sources) ?? new Map<string, KeyedSources>()
-  inPlaces.set(sources, known)
+  const known = placesOf(sources)
   if (known.size > MOST_PLACES) known.clear()
   const found = known.get(place) ?? {
     key: `${key} ${place}`,
@@ -163,11 +163,7 @@ function inPlace(
 const textOr = (value: unknown, fallback: string): string =>
   typeof value === "string" ? value : fallback
 
-const dated = new WeakMap<object, boolean>()
-
 /** Whether the name of the helper stands in them. */
-function mayWriteDates(sources: KeyedSources["sources"]): boolean {
-  const known = dated.get(sources) ?? JSON.stringify(sources).includes("date")
-  dated.set(sources, known)
-  return known
-}
+const mayWriteDates = oncePer((sources: KeyedSources["sources"]) =>
+  JSON.stringify(sources).includes("date"),
+)

@@ -47,11 +47,10 @@ export interface EmailBytes extends AudienceFields {
   subject: string
   rfc_message_id: string
   files: Omit<Envelope["attachments"][number], "id">[]
-  /** Of all parts, decoded. */
   decoded_bytes: number
   /** The header cannot be sent without SMTPUTF8. */
   wide: boolean
-  /** There is html that could be tracked. */
+  /** There is html that could be tracked: no signature covers it. */
   has_html: boolean
   tags: string[]
   metadata: Record<string, unknown>
@@ -97,7 +96,7 @@ export async function prepareBytes(
     newEmail({
       ...origin,
       ...{ account_id, project_id, api_key_id: key_id, sandbox, stream: "transactional" },
-      ...{ to, cc: [], bcc: [], from, reply_to, subject, rfc_message_id, tags, metadata },
+      ...{ to, from, reply_to, subject, rfc_message_id, tags, metadata },
       scheduled_at: email.scheduled_at ?? null,
       ...(subscriber && { subscriber_id: subscriber.id }),
       track,
@@ -106,17 +105,7 @@ export async function prepareBytes(
   )
 }
 
-interface StoredBytes {
-  content: SubmittedContent
-  submitted: NonNullable<Envelope["submitted"]>
-}
-
-async function stored(
-  raw: Uint8Array,
-  wide: boolean,
-  messages: number,
-  blobs: Blobs,
-): Promise<StoredBytes> {
+async function stored(raw: Uint8Array, wide: boolean, messages: number, blobs: Blobs) {
   const size = raw.length
   if (fitsInRows(size, messages)) {
     const submitted = Buffer.from(raw.buffer, raw.byteOffset, size).toString("latin1")
@@ -203,7 +192,7 @@ export async function renamed(
   content: SubmittedContent,
   rfc_message_id: string,
   blobs: Blobs,
-): Promise<StoredBytes> {
+) {
   const before = Buffer.from(await bytesAt(placeOf(message, content, blobs)))
   const end = before.indexOf("\r\n\r\n")
   const head = before.toString("latin1", 0, end)

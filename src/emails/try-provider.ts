@@ -1,4 +1,4 @@
-import { ApiError, fail, invalid } from "../core/errors"
+import { fail, invalid } from "../core/errors"
 import { newId } from "../core/ids"
 import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
@@ -7,7 +7,7 @@ import type { Workers } from "../core/workers"
 import { signingKeys } from "../domains/keys"
 import type { Caller } from "../identity/caller"
 import { DeferredError } from "../jobs/work-item"
-import { domainOf, isMailbox, type Mailbox, notOneAddress } from "../lib/address"
+import { domainOf, isMailbox, notOneAddress } from "../lib/address"
 import { INSTANCE_NAME, shownId } from "../providers/callbacks"
 import { keepReturnPath, pause, refusalText, refusedReturnPaths, resume } from "../providers/health"
 import type { OpenProviders, ProviderLease } from "../providers/open-providers"
@@ -34,13 +34,6 @@ export interface TestParts {
   rules: SendRules
 }
 
-interface TestedProvider {
-  ok: true
-  duration_ms: number
-  detail: string
-}
-
-/** Which provider a test asks, and for which project. */
 interface TestSubject {
   caller: Caller
   row: ConfigRow
@@ -52,18 +45,14 @@ interface TestSubject {
  * credentials counts: a pause ends or begins. Throws 502 `provider_error` with its words, and 500
  * `send_failed` where there could be no mail.
  */
-export async function tryProvider(
-  parts: TestParts,
-  subject: TestSubject,
-  to: string | undefined,
-): Promise<TestedProvider> {
+export async function tryProvider(parts: TestParts, subject: TestSubject, to: string | undefined) {
   if (to !== undefined && !isMailbox(to)) throw invalid("to", "invalid_email", notOneAddress(to))
   const mail = to === undefined ? undefined : await written(parts, subject, to)
   const begun = monotonic()
   const { row } = subject
   const detail = await attempt(parts, row, ({ provider }) => tried(parts, provider, subject, mail))
   await parts.store.tx((tx) => resume(tx, row))
-  return { ok: true, duration_ms: Math.round(monotonic() - begun), detail }
+  return { ok: true as const, duration_ms: Math.round(monotonic() - begun), detail }
 }
 
 async function attempt(
@@ -150,47 +139,31 @@ async function written(
   const domain = domainOf(from.email)
   const to_mailbox = row.provider === "mailbox"
   const own = { ...rules, to_mailbox, mailbox_takes_all: to_mailbox }
-  await refuseUnsendable(caller, domain, [{ email: to, name: null }], own)
+  const recipient = { email: to, name: null }
+  await refuseUnsendable(caller, domain, [recipient], own)
   const id = newId()
   try {
     const dkim = await signingKeys(store.read, secrets, project_id, domain)
-    const letter = letterOf({ from, to, domain, id }, row)
+    const letter = { message_id: id, domain, from, to: recipient, ...letterOf(row) }
     const { raw } = await compose(workers, { ...letter, dkim })
     return { message_id: id, project_id, from: from.email, to: [to], raw, smtputf8: false }
   } catch (error) {
     log.error("a test mail could not be composed", { config_id: shownId(row), error })
-    throw new ApiError(
-      "send_failed",
-      "The test mail could not be composed. The log has the reason.",
-    )
+    return fail("send_failed", "The test mail could not be composed. The log has the reason.")
   }
 }
 
 const NO_SENDER =
   "The project has no default_from, so the test mail has no sender. Set it with `belfry settings set default_from=<address>`."
 
-interface Address {
-  from: Mailbox
-  to: string
-  domain: string
-  id: string
-}
-
-function letterOf({ from, to, domain, id }: Address, row: ConfigRow) {
+function letterOf(row: ConfigRow) {
   const name = row.project_id === INSTANCE ? INSTANCE_NAME : row.name
   const what = `a test of ${row.provider} (${name})`
   return {
-    message_id: id,
-    domain,
-    created_at: now(),
-    from,
-    to: { email: to, name: null },
-    cc: [],
-    reply_to: [],
+    ...{ created_at: now(), cc: [], reply_to: [], attachments: [] },
     subject: `A${what.slice(1)}`,
     text: `This mail is ${what}. It arrived, so the provider works.\n`,
     html: null,
     headers: { "Auto-Submitted": "auto-generated" },
-    attachments: [],
   }
 }

@@ -3,6 +3,7 @@ import { Kind, type TObject, type TSchema, Type, TypeRegistry } from "@sinclair/
 import { TypeCompiler, type ValueError } from "@sinclair/typebox/compiler"
 import { ValueErrorType } from "@sinclair/typebox/errors"
 import type { Problems } from "../core/errors"
+import { oncePer } from "../lib/once-per"
 import { CATEGORY_SLUG, countCharacters, isLonger, SLUG, TOPIC_KEY } from "../lib/text"
 import { ALIAS_OF, MONTH, NOT_OFFERED, ONE_LINE, RULE, type TextRule } from "./field-schemas"
 import type { AnyRoute } from "./route"
@@ -119,20 +120,8 @@ function fromText(field: TSchema, text: string): unknown {
   return text
 }
 
-/** Made once for each schema. */
-function oncePerSchema<Made>(make: (schema: TSchema) => Made): (schema: TSchema) => Made {
-  const made = new WeakMap<TSchema, Made>()
-  return (schema) => {
-    const known = made.get(schema)
-    if (known) return known
-    const fresh = make(schema)
-    made.set(schema, fresh)
-    return fresh
-  }
-}
-
-const checkerOf = oncePerSchema((schema) => TypeCompiler.Compile(countingCharacters(schema)))
-const patternOf = oncePerSchema(({ pattern }) => new RegExp(pattern))
+const checkerOf = oncePer((schema: TSchema) => TypeCompiler.Compile(countingCharacters(schema)))
+const patternOf = oncePer(({ pattern }: TSchema) => new RegExp(pattern))
 
 TypeRegistry.Set<TSchema>(COUNTED, (schema, value) => {
   if (typeof value !== "string" || !value.isWellFormed()) return false

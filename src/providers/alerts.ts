@@ -53,7 +53,7 @@ export async function providerWarnings(db: Reader, met: ProviderTrouble[]): Prom
   const lines = Map.groupBy(own_first, (row) => {
     const kind =
       row.paused_until === null ? (kinds.get(shownId(row)) ?? "unreachable") : "refuses_login"
-    return `${rank(row)}\n${row.provider}\n${TROUBLES[kind]}`
+    return `${rank(row)}\n${row.provider}\n${TROUBLES[kind][0]}`
   })
   return [...lines].map(([name, some]) => {
     const [owner, provider, trouble = ""] = name.split("\n")

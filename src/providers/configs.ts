@@ -5,6 +5,7 @@ import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
 import { noun } from "../identity/noun"
+import { fieldsOf } from "../lib/record-fields"
 import { forUpdate } from "../store/dialect"
 import type { RowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
@@ -17,7 +18,7 @@ import {
   type ProviderDescriptor,
   type ProviderKind,
 } from "./provider"
-import type { ConfigSettings, SettingsChange } from "./schemas"
+import { type ConfigSettings, ProviderConfig, type SettingsChange } from "./schemas"
 import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
 
 export interface NewProviderConfig
@@ -236,22 +237,13 @@ export function toResponse(
 ) {
   const token = row.callback_token_hash === null ? null : callbackToken(secrets, row)
   const descriptor = findDescriptor(table, row.kind, row.provider)
-  return {
-    id: row.id,
-    kind: row.kind,
-    provider: row.provider,
-    name: row.name,
-    priority: row.priority,
-    enabled: row.enabled,
-    status: row.status,
-    last_error: row.last_error,
+  return fieldsOf(ProviderConfig, {
+    ...row,
     next_probe_at: row.paused_until,
     credentials: masked(descriptor, openCredentials(secrets, row)),
     settings: shownSettings(row),
     callback_url: token && `${link_base}${callbackPath(row)}/${token}`,
-    created_at: row.created_at,
-    updated_at: row.updated_at,
-  }
+  })
 }
 
 /**
@@ -262,24 +254,12 @@ export function instanceResponse(
   row: ConfigRow | undefined,
 ): ReturnType<typeof toResponse> | undefined {
   if (row?.project_id !== INSTANCE || row.status !== "error") return undefined
-  const { kind, provider, status, last_error, paused_until, trouble_since } = row
-  const since = trouble_since ?? row.updated_at
-  return {
-    id: INSTANCE_NAME,
-    kind,
-    provider,
-    name: INSTANCE_NAME,
-    priority: 0,
-    enabled: true,
-    status,
-    last_error,
-    next_probe_at: paused_until,
-    credentials: {},
-    settings: {},
-    callback_url: null,
-    created_at: since,
-    updated_at: since,
-  }
+  const since = row.trouble_since ?? row.updated_at
+  return fieldsOf(ProviderConfig, {
+    ...row,
+    ...{ id: INSTANCE_NAME, name: INSTANCE_NAME, created_at: since, updated_at: since },
+    ...{ next_probe_at: row.paused_until, credentials: {}, settings: {}, callback_url: null },
+  })
 }
 
 /** Without what is kept there besides. */

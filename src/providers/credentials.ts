@@ -2,19 +2,14 @@ import { type TObject, Type as t } from "@sinclair/typebox"
 import { Problems } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { check } from "../http/validate"
+import { oncePer } from "../lib/once-per"
 import type { Credentials, ProviderDescriptor } from "./provider"
 
-const schemas = new WeakMap<ProviderDescriptor, TObject>()
-
 /** The form of a provider's credentials. */
-function credentialsSchema(descriptor: ProviderDescriptor): TObject {
-  const known = schemas.get(descriptor)
-  if (known) return known
-  const fields = Object.entries(descriptor.credentials).map(([name, { schema }]) => [name, schema])
-  const schema = t.Object(Object.fromEntries(fields))
-  schemas.set(descriptor, schema)
-  return schema
-}
+const credentialsSchema = oncePer(({ credentials }: ProviderDescriptor): TObject => {
+  const fields = Object.entries(credentials).map(([name, { schema }]) => [name, schema])
+  return t.Object(Object.fromEntries(fields))
+})
 
 /** Puts what is wrong into the collection, and returns what of it is known, as it is kept. */
 export function readCredentials(

@@ -289,35 +289,29 @@ export const named = (row: ConfigRow): LoggedProvider => ({
 
 export type TroubleKind = "refuses_login" | "refuses_us" | "unreachable"
 
-/** As it is printed behind the provider's name. */
-export const TROUBLES: Record<TroubleKind, string> = {
-  refuses_login: "refuses our login",
-  refuses_us: "refuses to deliver for us",
-  unreachable: "cannot be reached",
+/** As it is printed behind the provider's name: that it has this trouble, and that the trouble is over. */
+export const TROUBLES: Record<TroubleKind, [is: string, ended: string]> = {
+  refuses_login: ["refuses our login", "accepts our login again"],
+  refuses_us: ["refuses to deliver for us", "delivers for us again"],
+  unreachable: ["cannot be reached", "can be reached again"],
 }
 
-const ENDS: Record<TroubleKind, string> = {
-  refuses_login: "accepts our login again",
-  refuses_us: "delivers for us again",
-  unreachable: "can be reached again",
-}
+const MAIL_WAITS = " Its mail waits; one message a minute tries the login again."
 
-const WHAT_FOLLOWS: Partial<Record<TroubleKind, string>> = {
-  refuses_login: " Its mail waits; one message a minute tries the login again.",
+export function logTrouble(kind: TroubleKind, provider: LoggedProvider, reason: string) {
+  const follows = kind === "refuses_login" ? MAIL_WAITS : ""
+  log.warn(`A provider ${TROUBLES[kind][0]}.${follows}`, { ...provider, reason })
 }
-
-export const logTrouble = (kind: TroubleKind, provider: LoggedProvider, reason: string) =>
-  log.warn(`A provider ${TROUBLES[kind]}.${WHAT_FOLLOWS[kind] ?? ""}`, { ...provider, reason })
 
 /** Once a minute while it lasts. */
 export const logLasting = (
   kind: TroubleKind,
   provider: LoggedProvider,
   why: { reason: string; since: string },
-) => log.warn(`A provider still ${TROUBLES[kind]}.`, { ...provider, ...why })
+) => log.warn(`A provider still ${TROUBLES[kind][0]}.`, { ...provider, ...why })
 
 export const logEnd = (kind: TroubleKind, provider: LoggedProvider, since: string) =>
-  log.info(`A provider ${ENDS[kind]}.`, {
+  log.info(`A provider ${TROUBLES[kind][1]}.`, {
     ...provider,
     since,
     seconds: Math.round((millis() - millisFrom(since)) / 1000),

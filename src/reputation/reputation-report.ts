@@ -139,7 +139,6 @@ export interface Forecast {
 interface Foreseen extends AccountStanding {
   /** Since the begin of the window; oldest first. */
   hours: CountedHour[]
-  /** Of the window. */
   counts: ReputationCounts
   base: ReputationCounts | null
 }

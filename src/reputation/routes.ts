@@ -72,7 +72,6 @@ async function releaseOne(store: Store, call: Call<{ tag?: string; template_id?:
   return { data: { released: await release(store, messageRows, one, caller) } }
 }
 
-/** For the operator of this instance. */
 function operatorRoutes(store: Store): AnyRoute[] {
   const by = <const Path extends string>(path: Path) => ({
     ...consoleRow("POST", path, "role:operator"),

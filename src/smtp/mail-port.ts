@@ -66,13 +66,10 @@ export class MailPort {
   }
 
   /** Accepts no more. Resolves when the last connection is closed. */
-  shut(): Promise<void> {
+  async shut(): Promise<void> {
     this.#forget()
     const { server } = this.library
-    return new Promise((resolve) => {
-      if (server.listening) server.close(() => resolve())
-      else resolve()
-    })
+    if (server.listening) await new Promise((resolve) => server.close(resolve))
   }
 
   #failed(error: Error) {
@@ -155,9 +152,9 @@ export class MailPort {
   }
 }
 
+/** `reply` stands behind the 421. Without it the connection is closed in silence. */
 interface Refusal {
   reason: string
-  /** Behind the 421. Without it the connection is closed in silence. */
   reply?: string
 }
 

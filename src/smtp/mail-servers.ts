@@ -9,7 +9,6 @@ import { type MailServerOptions, type SmtpReplyError, smtpRefusal } from "./mail
 
 type MailServerKind = MailServerOptions["kind"]
 
-/** What a mail server asks. */
 export type MailHandlers<Identity = unknown> = Pick<
   MailServerOptions<Identity>,
   "authenticate" | "onSender" | "onRecipient" | "onMail"
@@ -225,9 +224,8 @@ function refusalFor(trouble: ServerTrouble | undefined): SmtpReplyError | undefi
     smtpRefusal(code, enhanced, "service_unavailable", message)
   if (trouble === "draining") return reply(421, "4.3.2", "The server is stopping. Try again later")
   if (trouble === "starting") return reply(421, "4.3.2", "The server starts. Try again later")
-  if (trouble === "damaged" || trouble === "away") {
-    return reply(421, "4.3.0", "The storage is away. Try again later")
-  }
+  const is_away = trouble === "damaged" || trouble === "away"
+  if (is_away) return reply(421, "4.3.0", "The storage is away. Try again later")
   if (trouble === "disk_low") return reply(452, "4.3.1", "The disk of the server is almost full")
   return reply(452, "4.3.1", "The storage cannot be written. Try again later")
 }

@@ -65,7 +65,6 @@ export interface SmtpLimits {
   per_minute?: number
 }
 
-/** In milliseconds. */
 export interface SmtpDeadlines {
   /** From the connection to the first command, with PROXY header and TLS handshake. */
   greeting: number

@@ -1,4 +1,4 @@
-import { refusalText } from "./mail-session"
+import { type SmtpReplyError, smtpRefusal } from "./mail-session"
 
 /** RFC 5321 4.5.3.1.5: 512 bytes with code, enhanced code and line end. */
 const MOST_LINE_BYTES = 480
@@ -27,8 +27,8 @@ export function inWords(
   const text = data ?? ""
   if (ENHANCED.test(text)) return [code, folded(text)]
   if (code < 400) return [code, [text]]
-  const [reply_code, enhanced, words] = reworded(code, text, context || "", place)
-  return [reply_code, folded(`${enhanced} ${words}`)]
+  const refusal = reworded(code, text, context || "", place)
+  return [refusal.code, folded(`${refusal.enhanced} ${refusal.message}`)]
 }
 
 /** Of EHLO: a login is offered only where TLS protects it, and TLS only where there is one. */
@@ -40,25 +40,25 @@ function reworded(
   text: string,
   context: string,
   { kind, secure }: Position,
-): [code: number, enhanced: string, text: string] {
-  if (code === 530) return [530, "5.7.0", refusalText("unauthorized", secure ? LOG_IN : START_TLS)]
-  if (code === 538) return [538, "5.7.11", refusalText("unauthorized", START_TLS)]
+): SmtpReplyError {
+  if (code === 530) return smtpRefusal(530, "5.7.0", "unauthorized", secure ? LOG_IN : START_TLS)
+  if (code === 538) return smtpRefusal(538, "5.7.11", "unauthorized", START_TLS)
   if (context === "TOO_MANY_RECIPIENTS") {
-    return [452, "4.5.3", refusalText("validation_error", "The mail has too many recipients")]
+    return smtpRefusal(452, "4.5.3", "validation_error", "The mail has too many recipients")
   }
   if (context === "MESSAGE_TOO_BIG") {
-    return [552, "5.3.4", refusalText("payload_too_large", "The message is larger than SIZE")]
+    return smtpRefusal(552, "5.3.4", "payload_too_large", "The message is larger than SIZE")
   }
   if (context === "MAILBOX_SYNTAX_ERROR" && kind === "inbound") {
-    return [550, "5.7.1", refusalText("forbidden", "This server relays no mail")]
+    return smtpRefusal(550, "5.7.1", "forbidden", "This server relays no mail")
   }
   if (context === "MAILBOX_SYNTAX_ERROR" || context === "SENDER_SYNTAX_ERROR") {
-    return [501, "5.1.3", refusalText("validation_error", "This is no address")]
+    return smtpRefusal(501, "5.1.3", "validation_error", "This is no address")
   }
-  if (code === 451) return [451, "4.3.0", refusalText("internal_error", "Try again later")]
+  if (code === 451) return smtpRefusal(451, "4.3.0", "internal_error", "Try again later")
   const api_code = code === 421 ? "rate_limit_exceeded" : "validation_error"
   const enhanced = STANDARD[code] ?? `${Math.floor(code / 100)}.5.0`
-  return [code, enhanced, refusalText(api_code, text.replace(/^Error: /, ""))]
+  return smtpRefusal(code, enhanced, api_code, text.replace(/^Error: /, ""))
 }
 
 const LOG_IN = "Log in with AUTH first; the password is an API key"

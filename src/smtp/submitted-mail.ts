@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto"
+import type { EmailBytes } from "../emails/submitted"
 import { domainOf, isAscii, type Mailbox, needsSmtputf8, wireForm } from "../lib/address"
 import { readAddressList } from "../lib/address-list"
 import { safeFilename } from "../lib/file-names"
@@ -27,26 +28,15 @@ export interface MailToRead {
 }
 
 /** A mail that may be sent, as far as its own bytes say. */
-export interface SubmittedMail {
-  /** What is signed and sent: the bytes of the client without the fields that must not leave. */
-  raw: Uint8Array
-  from: Mailbox
-  reply_to: Mailbox[]
-  subject: string
+export interface SubmittedMail
+  extends Pick<EmailBytes, "raw" | "from" | "reply_to" | "subject" | "rfc_message_id" | "files">,
+    Pick<EmailBytes, "decoded_bytes" | "has_html" | "wide"> {
   /** The mailboxes of To and Cc, for the names of recipients. */
   named: Mailbox[]
-  rfc_message_id: string
-  /** The same where the client gave it, by which a repetition is told. */
+  /** The Message-ID where the client gave it, by which a repetition is told. */
   given_message_id: string | null
   idempotency_key: string | null
   options: SubmittedOptions
-  files: SubmittedFile[]
-  /** Of all parts, decoded. */
-  decoded_bytes: number
-  /** There is html that could be tracked: no signature covers it. */
-  has_html: boolean
-  /** The header cannot be sent without SMTPUTF8. */
-  wide: boolean
 }
 
 /** The `X-Svc-*` fields that this server acts upon, and the values of the others by name. */
@@ -54,14 +44,6 @@ export interface SubmittedOptions {
   tags: string[]
   metadata: Record<string, string>
   others: [name: string, value: string][]
-}
-
-export interface SubmittedFile {
-  filename: string
-  content_type: string
-  content_id: string | null
-  size: number
-  sha256: string
 }
 
 /** Why a mail is no mail that may be sent, in words. */
@@ -269,7 +251,7 @@ const SEALED = /^\s*multipart\/(?:signed|encrypted)\b/i
 const isHtml = (leaf: MailLeaf) => leaf.content_type === "text/html" && !isFile(leaf)
 
 function describe(leaves: MailLeaf[]): Pick<SubmittedMail, "files" | "decoded_bytes"> {
-  const files: SubmittedFile[] = []
+  const files: SubmittedMail["files"] = []
   let decoded_bytes = 0
   for (const leaf of leaves) {
     const content = contentOf(leaf)

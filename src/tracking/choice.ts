@@ -2,6 +2,7 @@ import type { Secrets } from "../core/secrets"
 import type { PublicAddress } from "../domains/public-address"
 import type { SenderDomains } from "../domains/sending-domains"
 import type { Caller } from "../identity/caller"
+import { oncePer } from "../lib/once-per"
 import type { Message } from "../messages/status-changes"
 import type { Envelope } from "../messages/tables"
 import { type HtmlTracking, linksToUnsubscribe } from "./tracked-html"
@@ -88,13 +89,7 @@ export function trackingFor(
 }
 
 /** Each server has one, for as long as it runs. */
-const keys = new WeakMap<Secrets, Uint8Array>()
-
-function keyOf(secrets: Secrets): Uint8Array {
-  const known = keys.get(secrets) ?? secrets.mac(TOKEN_PURPOSE, "v1")
-  keys.set(secrets, known)
-  return known
-}
+const keyOf = oncePer((secrets: Secrets): Uint8Array => secrets.mac(TOKEN_PURPOSE, "v1"))
 
 /** The same server under another name. */
 function hostedAt(base_url: string, host: string): string {

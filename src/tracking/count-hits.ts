@@ -20,7 +20,6 @@ export interface RepeatedHit extends Omit<TrackedHit, "at"> {
   moments: number[]
 }
 
-/** What came for one message. */
 export interface MessageHits {
   message_id: string
   hits: Map<string, RepeatedHit>

@@ -22,7 +22,6 @@ const MOST_MOMENTS = 50
 const MOST_USER_AGENT = 300
 const VISITOR_BYTES = 8
 
-/** What a request for a pixel or link was about. */
 export interface TrackedRequest {
   type: "open" | "click"
   message_id: string

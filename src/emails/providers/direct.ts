@@ -23,13 +23,11 @@ import { reportsTo, smtpSchedule } from "./provider"
 
 export interface DirectOptions {
   dns: MxOptions["dns"] & MtaStsOptions["dns"]
-  /** Of mail servers. */
   port?: number | undefined
   /** Deliveries at once to one domain. */
   per_domain?: number | undefined
   /** Deliveries at once in all. */
   concurrency?: number | undefined
-  /** The same limit where others share it. */
   limit?: ConcurrencyLimit | undefined
   /** Networks that are not public, where mail servers may be all the same. */
   allow_private?: readonly string[] | undefined
@@ -40,7 +38,6 @@ export interface DirectOptions {
   timeouts?: HostPoolOptions["timeouts"]
   /** PEM of the authority to trust where MTA-STS demands certificates, and for its policies. */
   ca?: string | undefined
-  /** As in MtaStsOptions. */
   sts?: Pick<MtaStsOptions, "port" | "known_ms">
   random?: () => number
 }

@@ -30,7 +30,6 @@ export const reportsTo = async ({ from, reports_to }: OutgoingMail): Promise<str
 /** Carries one email, once. `test/contracts/email-provider.ts` is this promise, as tests. */
 export type EmailProvider = Provider<OutgoingMail>
 
-/** What every email provider gets, besides its credentials. */
 export interface EmailContext {
   settings: Settings
   schedule: RetrySchedule

@@ -10,7 +10,7 @@ import {
 } from "../../providers/provider"
 import { type ReplyPolicy, relayFaultOf, relayPolicy } from "../smtp/outcome"
 import { ConnectionPool, type PoolLimits } from "../smtp/pool"
-import { SmtpRefusal, type Timeouts } from "../smtp/session"
+import { SmtpRefusal, type SmtpSession, type Timeouts } from "../smtp/session"
 import { attemptRelay, type SmtpAttemptResult } from "../smtp/smtp-attempt"
 import { isUntrusted, SmtpConnectionError, type SmtpReply, TRUST_ADVICE } from "../smtp/wire"
 import {
@@ -74,7 +74,7 @@ export function relay(
     async checkReturnPath(address) {
       const host = domainOf(address)
       return_paths.forget(host)
-      const { code, text } = await senderAsked(pool, address)
+      const { code, text } = await inSession(pool, false, (session) => session.askSender(address))
       return { host, refusal: code < 400 ? null : text }
     },
     async send(mail) {
@@ -91,27 +91,23 @@ export function relay(
 }
 
 /** A new connection, so that what has become of the credentials shows. */
-async function checked(
-  pool: ConnectionPool,
-  { host, port, username }: SmtpOptions,
-): Promise<string> {
-  try {
-    const session = await pool.acquire([], { fresh: true })
-    const { tls, could_be_safe } = session
-    pool.release(session)
+const checked = (pool: ConnectionPool, { host, port, username }: SmtpOptions): Promise<string> =>
+  inSession(pool, true, async ({ tls, could_be_safe }) => {
     const login = username === undefined ? "without a login" : "and it accepted the login"
     const advice = could_be_safe ? " It offers STARTTLS. Set tls to starttls." : ""
     return `${host}:${port} answers over ${tls ?? "an open connection"}, ${login}.${advice}`
-  } catch (error) {
-    throw providerError(error as Error)
-  }
-}
+  })
 
-async function senderAsked(pool: ConnectionPool, address: string): Promise<SmtpReply> {
+/** Rejects with ProviderError. */
+async function inSession<Result>(
+  pool: ConnectionPool,
+  fresh: boolean,
+  use: (session: SmtpSession) => Promise<Result>,
+): Promise<Result> {
   try {
-    const session = await pool.acquire([], { fresh: false })
+    const session = await pool.acquire([], { fresh })
     try {
-      return await session.askSender(address)
+      return await use(session)
     } finally {
       pool.release(session)
     }
@@ -206,7 +202,7 @@ type Ask = (from: string) => Promise<SmtpAttemptResult>
  * taken a mail with ours, every refusal for good is taken for one of the return path: with the author's
  * address it shows whether it was.
  */
-export class ReturnPaths {
+class ReturnPaths {
   readonly #refused = new Remembered<true>(KNOWN_MS, MOST_HOSTS)
   readonly #taken = new Remembered<true>(KNOWN_MS, MOST_HOSTS)
 

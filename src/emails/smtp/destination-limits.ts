@@ -29,7 +29,6 @@ const MOST_DESTINATIONS = 10_000
 const SLOW_MS = 1_000
 const FIRST_GUESS_MS = 50
 
-/** What asks for a permit. */
 export interface PermitRequest {
   is_urgent?: boolean | undefined
   project_id?: string | undefined
@@ -64,11 +63,9 @@ export interface DeniedBacklog {
 }
 
 export interface PerDestinationOptions {
-  /** Permits of one destination at most. */
   per_destination: number
   /** Called when many messages were denied, with what spaces the next `count` of them. */
   onBacklog?: ((backlog: DeniedBacklog, defer: (count: number) => PermitDenial) => void) | undefined
-  /** Of all destinations together. */
   concurrency: ConcurrencyLimit
 }
 
@@ -78,7 +75,6 @@ interface PermitWaiter {
   resolve(permit: Permit | undefined): void
 }
 
-/** What is known of one destination. */
 class Destination {
   readonly key: string
   limit: number
@@ -169,7 +165,6 @@ export class PerDestinationLimits {
     this.#options = options
   }
 
-  /** Destinations that are remembered. */
   get size(): number {
     return this.#destinations.size
   }

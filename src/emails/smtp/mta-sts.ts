@@ -2,6 +2,7 @@ import type { Resolver } from "../../core/dns"
 import { type NetRequest, request } from "../../core/net"
 import { now, secondsFromNow } from "../../core/time"
 import { Remembered } from "../providers/remembered"
+import type { mtaStsPolicies } from "../tables"
 
 /** RFC 8461, 3.2: what a policy may ask for at most, about a year. */
 const MOST_SECONDS = 31_557_600
@@ -12,23 +13,11 @@ const FETCH_MS = 20_000
 const KNOWN_MS = 300_000
 const MOST_KNOWN = 10_000
 
-type Mode = "enforce" | "testing" | "none"
-
-export interface Policy {
-  mode: Mode
-  /** Host names, or `*.` and the rest of one. */
-  mx: string[]
+export interface Policy extends Pick<KeptPolicy, "mode" | "mx"> {
   max_age_seconds: number
 }
 
-export interface KeptPolicy {
-  domain: string
-  policy_id: string
-  mode: Mode
-  mx: string[]
-  fetched_at: string
-  expires_at: string
-}
+export type KeptPolicy = typeof mtaStsPolicies.$inferSelect
 
 /** Where policies stay over a restart, because an attacker may wait for one. */
 export interface PolicyStore {

@@ -10,7 +10,6 @@ import { isTemporary, Unroutable } from "./mx"
 import { SmtpRefusal, type Unsendable } from "./session"
 import { isGood, SmtpConnectionError, type SmtpReply } from "./wire"
 
-/** What one attempt came to for one recipient. */
 export type RecipientResult = Omit<RecipientOutcome, "address">
 
 /** Where in the dialogue the server said it. */
@@ -19,7 +18,6 @@ export type SmtpPhase = SmtpRefusal["phase"] | "RCPT" | "DATA" | "message"
 /** What a reply means, without its words. */
 type ReplyMeaning = Pick<RecipientOutcome, "status" | "bounce_subtype" | "code" | "fault">
 
-/** The server that was asked. */
 export interface AnsweringServer {
   mx: string | null
   tls: string | null

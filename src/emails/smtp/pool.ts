@@ -30,7 +30,6 @@ export class ConnectionPool {
     this.#limits = limits
   }
 
-  /** A session is in use, or a message waits for one. */
   get isBusy(): boolean {
     return this.#busy.size > 0 || this.#waiters.size > 0
   }

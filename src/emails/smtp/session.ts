@@ -281,7 +281,8 @@ export class SmtpSession {
 const NO_STARTTLS = "the server does not offer STARTTLS, and nothing is sent without TLS"
 const NO_EHLO = new Set([500, 502, 504])
 
-const isTaken = (reply: SmtpReply | Unsendable) => !(reply instanceof Unsendable) && isGood(reply)
+export const isTaken = (reply: SmtpReply | Unsendable) =>
+  !(reply instanceof Unsendable) && isGood(reply)
 
 const base64 = (text: string) => Buffer.from(text).toString("base64")
 

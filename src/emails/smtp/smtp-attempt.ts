@@ -18,7 +18,14 @@ import {
   unsendable,
 } from "./outcome"
 import { type ConnectionPool, type HostPools, PoolBusy } from "./pool"
-import { mistakeIn, SmtpRefusal, type SmtpSession, type Transaction, Unsendable } from "./session"
+import {
+  isTaken,
+  mistakeIn,
+  SmtpRefusal,
+  type SmtpSession,
+  type Transaction,
+  Unsendable,
+} from "./session"
 import { isGood, SmtpConnectionError, type SmtpReply } from "./wire"
 
 /** Connections tried for one domain in one attempt, however many hosts it has. */
@@ -39,16 +46,9 @@ export interface SmtpAttemptResult {
   refused?: RefusedTransaction | undefined
 }
 
-/** One server that takes mail for every domain. */
-interface SmtpRelay {
-  host: string
-  pool: ConnectionPool
-  policy: ReplyPolicy
-}
-
 /** One attempt at a relay. Rejects with PoolBusy only: then there was no attempt. */
 export async function attemptRelay(
-  { host, pool, policy }: SmtpRelay,
+  { host, pool, policy }: { host: string; pool: ConnectionPool; policy: ReplyPolicy },
   mail: OutgoingMail,
   transcript: string[],
 ): Promise<SmtpAttemptResult> {
@@ -298,8 +298,6 @@ class SmtpAttempt {
     this.#last = { result, feedback, is_of_tls }
   }
 }
-
-const isTaken = (reply: SmtpReply | Unsendable) => !(reply instanceof Unsendable) && isGood(reply)
 
 /** The replies by which the server took the message for no recipient; none where it took it, or was lost. */
 function refusalsOf({ recipients, end, failure }: Transaction): SmtpReply[] {

@@ -3,6 +3,7 @@ import { AwsV4Signer } from "aws4fetch"
 import type { Settings } from "../../../core/config"
 import { type NetAnswer, request } from "../../../core/net"
 import { now } from "../../../core/time"
+import { oncePer } from "../../../lib/once-per"
 import type { IdentityStatus, SenderIdentity } from "../../../providers/provider"
 
 const TIMEOUT_MS = 20_000
@@ -23,20 +24,12 @@ export interface SesEndpoint {
   ca: string | undefined
 }
 
-const endpoints = new WeakMap<Settings, SesEndpoint>()
-
 /** By the settings; the file is read once. Throws where it cannot be. */
-export function sesEndpoint(settings: Settings): SesEndpoint {
-  const known = endpoints.get(settings)
-  if (known) return known
+export const sesEndpoint = oncePer((settings: Settings): SesEndpoint => {
   const file = settings["providers.ses.ca"]
-  const endpoint = {
-    url: settings["providers.ses.endpoint"],
-    ca: file === null ? undefined : readFileSync(file, "utf8"),
-  }
-  endpoints.set(settings, endpoint)
-  return endpoint
-}
+  const ca = file === null ? undefined : readFileSync(file, "utf8")
+  return { url: settings["providers.ses.endpoint"], ca }
+})
 
 /** SES said no. `code` is its exception's name without namespace. */
 export class SesRefusal extends Error {
@@ -132,15 +125,20 @@ export async function sesIdentity(
   endpoint: SesEndpoint,
   domain: string,
 ): Promise<SenderIdentity> {
-  const path = `/v2/email/identities/${encodeURIComponent(domain)}`
+  const all = "/v2/email/identities"
+  const path = `${all}/${encodeURIComponent(domain)}`
+  const creation = { method: "POST", path: all, body: { EmailIdentity: domain } } as const
+  const known = await callForKnown(access, endpoint, { method: "GET", path })
+  return identityFrom(known ?? (await callSes(access, endpoint, creation)))
+}
+
+/** Undefined where SES does not have what is named. */
+async function callForKnown(access: SesAccess, endpoint: SesEndpoint, call: SesCall) {
   try {
-    return identityFrom(await callSes(access, endpoint, { method: "GET", path }))
+    return await callSes(access, endpoint, call)
   } catch (error) {
-    if (!(error instanceof SesRefusal) || error.code !== "NotFoundException") throw error
-    const body = { EmailIdentity: domain }
-    return identityFrom(
-      await callSes(access, endpoint, { method: "POST", path: "/v2/email/identities", body }),
-    )
+    if (error instanceof SesRefusal && error.code === "NotFoundException") return undefined
+    throw error
   }
 }
 
@@ -154,11 +152,7 @@ export async function sesUnsuppress(
   address: string,
 ): Promise<void> {
   const path = `/v2/email/suppression/addresses/${encodeURIComponent(address)}`
-  try {
-    await callSes(access, endpoint, { method: "DELETE", path })
-  } catch (error) {
-    if (!(error instanceof SesRefusal) || error.code !== "NotFoundException") throw error
-  }
+  await callForKnown(access, endpoint, { method: "DELETE", path })
 }
 
 interface SesIdentity {

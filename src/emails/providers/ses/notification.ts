@@ -75,24 +75,21 @@ const SUBTYPES: Record<string, string> = {
 }
 
 function complaints({ complaint }: SesNotification): ProviderNotice[] {
-  const all = some(complaint?.complainedRecipients)
+  const complaint_feedback_type = textOf(complaint?.complaintFeedbackType) || "abuse"
   // The recipient complained before: SES took the message, and did not send it.
-  if (textOf(complaint?.complaintSubType) === "OnAccountSuppressionList") {
-    return all.map((one) => ({
-      type: "bounced",
-      recipient_email: textOf(one?.emailAddress),
-      bounce_type: "Permanent",
-      bounce_subtype: "Suppressed",
-      ...NOTHING_SAID,
-    }))
-  }
-  return all.map((one) => ({
-    type: "complained",
+  const is_old = textOf(complaint?.complaintSubType) === "OnAccountSuppressionList"
+  return some(complaint?.complainedRecipients).map((one) => ({
+    ...(is_old ? SUPPRESSED : { type: "complained", complaint_feedback_type }),
     recipient_email: textOf(one?.emailAddress),
-    complaint_feedback_type: textOf(complaint?.complaintFeedbackType) || "abuse",
     ...NOTHING_SAID,
   }))
 }
+
+const SUPPRESSED = {
+  type: "bounced",
+  bounce_type: "Permanent",
+  bounce_subtype: "Suppressed",
+} as const
 
 function deliveries({ delivery }: SesNotification): ProviderNotice[] {
   return some(delivery?.recipients).map((one) => ({
