@@ -286,7 +286,7 @@ const GONE: [string, RegExp][] = [
   ],
   [
     "a body that a command builds of its flags, or a noun that builds its own tree of commands",
-    /\b(shownEndpoint|shownProvider|endpointBody|composeBody)\b|cli\/lib\/(checks|tracking)-text|cli\/commands\/(restore|db)\.ts/,
+    /\b(shownEndpoint|shownProvider|endpointBody|composeBody)\b|cli\/lib\/((checks|tracking)-text|publish-progress|message-status|byte-size|certificate-words|text-lines)\.ts|cli\/commands\/(restore|db)\.ts/,
   ],
   [
     "a private word: require, forUpdate, mergedIds, readSnapshot, startLock, SendBatcher, anonymousRow",

@@ -128,13 +128,6 @@ export const accountRows = [
   }),
   row("resources", "GET /v1/accounts/me/resource-counts", {
     about: "show the number of each resource, with its limit",
-    values: (counts) =>
-      Object.fromEntries(
-        Object.entries(counts).map(([name, { used, limit }]) => [
-          name,
-          `${used} of ${limit ?? "unlimited"}`,
-        ]),
-      ),
   }),
   row("freeze <id>", "POST /v1/admin/accounts/{account_id}/freeze", {
     about: "stop all sending of an account (operators)",

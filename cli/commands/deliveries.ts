@@ -2,16 +2,18 @@ import type { Components } from "../../src/client/components"
 import { flag } from "../lib/field-flags"
 import { EVENT, ONLY_EVENT, SINCE, UNTIL } from "../lib/flags"
 import { row } from "../lib/resource"
-import { ago, type Columns, count, fields, idColumn, wide } from "../lib/table"
+import { ago, type Columns, coloured, count, fields, idColumn, wide } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import { age, moment } from "../lib/time"
 
 type Delivery = Components["Delivery"]
 
+const STATUS_COLOURS = { success: "green", pending: "yellow", held: "yellow" } as const
+
 export const deliveryColumns: Columns<Delivery> = {
   ID: idColumn("delivery"),
   EVENT: wide(({ event_type }) => event_type),
-  STATUS: { cell: ({ status }) => status, paint: paintStatus, least: 9 },
+  STATUS: { ...coloured(({ status }: Delivery) => status, STATUS_COLOURS, "red"), least: 9 },
   TRIES: ({ attempts, max_attempts }) => `${attempts}/${max_attempts}`,
   ANSWER: { cell: answerOf, least: 8 },
   MS: count(({ latency_ms }) => latency_ms, 3),
@@ -28,11 +30,6 @@ function nextOf({ next_attempt_at, status }: Delivery): string {
 
 function answerOf({ last_response_status, last_error }: Delivery): string {
   return String(last_response_status ?? last_error ?? "")
-}
-
-function paintStatus(text: string, { status }: Delivery, paint: Paint): string {
-  if (status === "success") return paint.green(text)
-  return status === "pending" || status === "held" ? paint.yellow(text) : paint.red(text)
 }
 
 /** One delivery: what was sent, what came back, and each attempt. */

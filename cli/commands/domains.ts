@@ -16,7 +16,7 @@ import { exits, Failure, isPassing, isSilence } from "../lib/errors"
 import { flag } from "../lib/field-flags"
 import { write } from "../lib/output"
 import { asks, own, row } from "../lib/resource"
-import { ago, type Columns, idColumn, recordText, table, wide } from "../lib/table"
+import { ago, type Columns, coloured, idColumn, recordText, table, wide } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { age, millis, pause } from "../lib/time"
 
@@ -25,15 +25,10 @@ type Domain = Components["Domain"]
 const columns: Columns<Domain> = {
   ID: idColumn("domain"),
   DOMAIN: wide(({ domain }) => domain),
-  STATUS: { cell: ({ status }) => status, paint: paintStatus },
+  STATUS: coloured(({ status }) => status, { verified: "green", failed: "red" }, "yellow"),
   RECORDS: countLine,
   CHECKED: ago(({ last_checked_at }) => last_checked_at, "never"),
   AGE: ago(({ created_at }) => created_at),
-}
-
-function paintStatus(text: string, { status }: Domain, paint: Paint): string {
-  if (status === "verified") return paint.green(text)
-  return status === "failed" ? paint.red(text) : paint.yellow(text)
 }
 
 function shownAdded(domain: Domain, paint: Paint, width: number): string {

@@ -6,7 +6,7 @@ import type { Output } from "../lib/output"
 import { listUpTo } from "../lib/paging"
 import { confirm } from "../lib/prompts"
 import { asks, own, row } from "../lib/resource"
-import { ago, type Columns, idColumn, wide } from "../lib/table"
+import { ago, type Columns, coloured, idColumn, wide } from "../lib/table"
 import { millis } from "../lib/time"
 
 type ApiKey = Components["ApiKey"]
@@ -16,10 +16,7 @@ const columns: Columns<ApiKey> = {
   NAME: wide(({ name }) => name),
   KEY: ({ prefix, last4 }) => `${prefix}…${last4}`,
   SCOPES: wide(({ scopes }) => scopes.join(" ")),
-  STATUS: {
-    cell: ({ status }) => status,
-    paint: (text, { status }, paint) => (status === "active" ? paint.green(text) : paint.red(text)),
-  },
+  STATUS: coloured(({ status }) => status, { active: "green" }, "red"),
   USED: ago(({ last_used_at }) => last_used_at, "never"),
   AGE: ago(({ created_at }) => created_at),
 }

@@ -5,9 +5,8 @@ import { CHANNELS } from "../lib/flags"
 import { isObject, onOff, placed } from "../lib/input"
 import { row } from "../lib/resource"
 import { fields } from "../lib/table"
-import { cleanLine, type Paint } from "../lib/terminal"
+import type { Paint } from "../lib/terminal"
 
-type Preferences = Components["Preferences"]
 type Reachability = Components["Reachability"]
 
 const FORMS =
@@ -44,32 +43,6 @@ function chosenValue(name: string, text: string): unknown {
   return is_text ? text : onOff(text, name)
 }
 
-const word = (chosen: boolean | undefined) => (chosen ? "on" : "off")
-
-function shownPreferences(chosen: Preferences, paint: Paint): string {
-  const rows: [string, string][] = []
-  for (const channel of CHANNELS) {
-    rows.push([channel, word(chosen[channel].enabled)])
-    for (const [slug, on] of Object.entries(chosen[channel].categories)) {
-      rows.push([`${channel} ${slug}`, word(on)])
-    }
-  }
-  for (const [key, entry] of Object.entries(chosen.topics)) {
-    for (const [channel, on] of Object.entries(entry)) {
-      rows.push([`topic ${key} ${channel}`, word(on)])
-    }
-  }
-  for (const [key, on] of Object.entries(chosen.workflows)) rows.push([`workflow ${key}`, word(on)])
-  const quiet = chosen.quiet_hours
-  const zone = quiet?.timezone ?? "the time zone of the subscriber"
-  const hours = quiet && `${quiet.start} to ${quiet.end} in ${zone}: ${quiet.channels.join(" ")}`
-  rows.push(["quiet hours", quiet?.enabled ? (hours ?? "") : quiet ? "off" : "none of its own"])
-  return fields(
-    rows.map(([name, value]) => [cleanLine(name), cleanLine(value)]),
-    paint,
-  )
-}
-
 /** Each channel, and why and until when nothing may be sent to it. */
 export function reachabilityText(found: Reachability, paint: Paint): string {
   const lines = CHANNELS.map((channel): [string, string] => {
@@ -94,13 +67,11 @@ const changing = {
   refuse: ({ choose }: PlainOptions) =>
     choose === undefined ? `nothing is chosen: give at least one --choose. ${FORMS}` : undefined,
   input: ({ choose = [] }: PlainOptions) => readChoices([choose].flat().map(String)),
-  shown: shownPreferences,
 }
 
 export const preferenceRows = [
   row("get <subscriber>", "GET /v1/subscribers/{subscriber_id}/preferences", {
     about: "show what a subscriber chose, by its id or external id",
-    shown: shownPreferences,
   }),
   row("set <subscriber>", "POST /v1/subscribers/{subscriber_id}/preferences", {
     about: "change choices of a subscriber; the others stay",
@@ -117,7 +88,6 @@ export const preferenceRows = [
   }),
   row("default", "GET /v1/subscribers/preferences/default", {
     about: "show what holds for subscribers without a choice",
-    shown: shownPreferences,
   }),
   row("set-default", "PUT /v1/subscribers/preferences/default", {
     about: "replace what holds for subscribers without a choice",

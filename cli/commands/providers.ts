@@ -6,7 +6,7 @@ import { usage } from "../lib/errors"
 import { camel, flag, type OptionWords, type PlainOptions } from "../lib/field-flags"
 import { askHidden } from "../lib/prompts"
 import { asks, type PlainFlags, row } from "../lib/resource"
-import { ago, idColumn, wide } from "../lib/table"
+import { ago, coloured, idColumn, wide } from "../lib/table"
 
 type ProviderConfig = Components["ProviderConfig"]
 
@@ -142,11 +142,7 @@ export const providerRows = [
       PROVIDER: "provider",
       NAME: wide(({ name }) => name),
       ORDER: "priority",
-      STATUS: {
-        cell: statusOf,
-        paint: (text, config, paint) =>
-          statusOf(config) === "active" ? paint.green(text) : paint.red(text),
-      },
+      STATUS: coloured(statusOf, { active: "green" }, "red"),
       "LAST ERROR": wide(({ last_error }) => last_error),
       "NEXT TRY": ago(({ next_probe_at }) => next_probe_at),
       AGE: ago(({ created_at }) => created_at),

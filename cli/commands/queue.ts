@@ -1,12 +1,12 @@
 import type { Components } from "../../src/client/components"
 import { fieldsOf } from "../lib/client"
 import type { Action, Context } from "../lib/context"
+import { HELD_QUEUE } from "../lib/email-text"
 import { exits, Failure, usage } from "../lib/errors"
 import type { OptionWords } from "../lib/field-flags"
 import { DATA_DIR, SET } from "../lib/flags"
-import { HELD_QUEUE } from "../lib/message-status"
 import { own, row } from "../lib/resource"
-import { ago, type Columns, count, table, wide } from "../lib/table"
+import { ago, type Columns, coloured, count, table, wide } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import { span } from "../lib/time"
 import type { HeldOptions } from "../local/held"
@@ -16,11 +16,7 @@ type Queue = Components["Queue"]
 
 const stateColumns: Columns<OpenWork["by_state"][number]> = {
   QUEUE: "queue",
-  STATE: {
-    cell: ({ state }) => state,
-    paint: (text, { state }, paint) =>
-      state === "running" ? paint.green(text) : paint.yellow(text),
-  },
+  STATE: coloured(({ state }) => state, { running: "green" }, "yellow"),
   COUNT: count(({ count }) => count),
   OLDEST: ({ oldest_seconds: seconds }) => (seconds === null ? "" : span(seconds)),
   NEXT: ago(({ next_attempt_at }) => next_attempt_at),

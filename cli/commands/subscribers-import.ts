@@ -1,5 +1,12 @@
 import type { Action, Context } from "../lib/context"
-import { CsvReader, type CsvRecord, plainCell } from "../lib/csv"
+import {
+  CsvReader,
+  type CsvRecord,
+  LineReader,
+  LONGEST_RECORD,
+  plainCell,
+  type TextLine,
+} from "../lib/csv"
 import { exits, Failure, usage } from "../lib/errors"
 import {
   type ImportLine,
@@ -9,7 +16,6 @@ import {
   type RefusedLine,
   textOf,
 } from "../lib/file-import"
-import { LineReader, LONGEST_RECORD, type TextLine } from "../lib/text-lines"
 
 interface SubscriberImport extends ImportOptions {
   map?: string[]

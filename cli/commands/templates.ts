@@ -7,7 +7,7 @@ import { isWholeId } from "../lib/id-kinds"
 import { objectIn, readText } from "../lib/input"
 import { listUpTo } from "../lib/paging"
 import { asks, type PlainFlags, row } from "../lib/resource"
-import { ago, type Columns, recordText, wide } from "../lib/table"
+import { ago, type Columns, coloured, recordText, wide } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { fileRows } from "./template-files"
 
@@ -29,11 +29,7 @@ export async function templateId(client: Client, named: string): Promise<string>
 
 const columns: Columns<Components["TemplateSummary"]> = {
   NAME: wide(({ name }) => name),
-  STATUS: {
-    cell: ({ status }) => status,
-    paint: (text, { status }, paint) =>
-      status === "published" ? paint.green(text) : paint.yellow(text),
-  },
+  STATUS: coloured(({ status }) => status, { published: "green" }, "yellow"),
   VERSION: versionCell,
   SUBJECT: wide(({ subject }) => subject ?? ""),
   SENT: ago(({ last_sent_at }) => last_sent_at, "never"),

@@ -9,7 +9,7 @@ import type { ListWarning } from "../lib/paging"
 import { confirm } from "../lib/prompts"
 import { asks, own, type PlainFlags, row } from "../lib/resource"
 import { later } from "../lib/run"
-import { ago, type Columns, count, fields, idColumn, wide } from "../lib/table"
+import { ago, type Columns, coloured, count, fields, idColumn, wide } from "../lib/table"
 import { duration } from "../lib/time"
 import { deliveryRows, startedJob } from "./deliveries"
 
@@ -19,11 +19,7 @@ export const webhookColumns: Columns<Webhook> = {
   ID: idColumn("webhook"),
   URL: wide(({ url }) => url),
   EVENTS: { ...wide(({ events }) => events.join(" "), "first"), spare: 3 },
-  STATUS: {
-    cell: shortState,
-    paint: (text, { status }, paint) => (status === "active" ? paint.green(text) : paint.red(text)),
-    least: 12,
-  },
+  STATUS: { ...coloured(shortState, { active: "green" }, "red"), least: 12 },
   FAILED: count(({ consecutive_failures }) => consecutive_failures, 1),
   HELD: count(({ held_count }) => held_count),
   AGE: { cell: ago(({ created_at }) => created_at), spare: 2 },

@@ -3,7 +3,7 @@ import type { Components } from "../../src/client/components"
 import type { Client } from "./client"
 import { exits, Failure } from "./errors"
 import { listUpTo } from "./paging"
-import { type Columns, wide } from "./table"
+import { type Columns, coloured, wide } from "./table"
 import { cleanLine, type Paint } from "./terminal"
 
 type DnsRecord = Components["DnsRecord"]
@@ -38,11 +38,7 @@ export const recordColumns: Columns<DnsRecord> = {
   TYPE: "type",
   NAME: "name",
   VALUE: wide(({ value, priority }) => (priority === null ? value : `${priority} ${value}`)),
-  STATUS: { cell: ({ status }) => status, paint: paintStatus },
-}
-
-function paintStatus(text: string, { status }: DnsRecord, paint: Paint): string {
-  return status === "verified" ? paint.green(text) : paint.yellow(text)
+  STATUS: coloured(({ status }) => status, { verified: "green" }, "yellow"),
 }
 
 const VALUE_CHARACTERS = 32

@@ -65,6 +65,16 @@ export const count = <Row>(of: (row: Row) => number | null | undefined, spare?: 
   ...(spare !== undefined && { spare }),
 })
 
+/** A word in its own colour; `other` is that of the words that are not named. */
+export const coloured = <Row>(
+  of: (row: Row) => string,
+  colours: Readonly<Partial<Record<string, keyof Paint>>>,
+  other: keyof Paint,
+) => ({
+  cell: of,
+  paint: (text: string, row: Row, paint: Paint) => paint[colours[of(row)] ?? other](text),
+})
+
 const GAP = "  "
 const LEAST_WIDTH = 8
 
@@ -220,8 +230,8 @@ export function fields(pairs: readonly Field[], paint: Paint): string {
 }
 
 /**
- * All fields of a record for people: names without underscores, an address as one value, and a group of plain values
- * as fields of their own. `values` stand in the place of the record's; null leaves one out.
+ * All fields of a record for people: names without underscores, an address as one value, and what
+ * an object holds as fields of their own. `values` stand in the place of the record's; null leaves one out.
  */
 export const recordText = (record: object, paint: Paint, values: object = {}): string =>
   fields(Object.entries({ ...record, ...values }).flatMap(fieldsIn), paint)
@@ -230,9 +240,7 @@ function fieldsIn([name, value]: readonly [string, unknown]): Field[] {
   const label = name.replaceAll("_", " ")
   if (!isObject(value) || name === "metadata") return [[label, value]]
   if ("email" in value && "name" in value) return [[label, address(value as NamedAddress)]]
-  const inner = Object.entries(value)
-  if (!inner.every(([, one]) => !isObject(one))) return [[label, value]]
-  return inner.map(([key, one]) => [`${label} ${key.replaceAll("_", " ")}`, one])
+  return Object.entries(value).flatMap(([key, one]) => fieldsIn([`${label} ${key}`, one]))
 }
 
 type NamedAddress = Components["NamedAddress"]

@@ -6,11 +6,6 @@ import { millis, sleep } from "../../src/core/time"
 import type { ArchiveError } from "../../src/operations/backup/archive-cursor"
 import type { Backup } from "../../src/operations/backup/backup-folder"
 import type { BackupManifest } from "../../src/operations/backup/manifest"
-import { byteSize } from "../lib/byte-size"
-import type { Action, Context } from "../lib/context"
-import { exits, Failure, usage } from "../lib/errors"
-import { unreadable } from "../lib/input"
-import { onInterrupt } from "../lib/interrupt"
 import {
   barText,
   type ProgressSample,
@@ -18,7 +13,12 @@ import {
   secondsLeft,
   spanText,
   withSample,
-} from "../lib/publish-progress"
+} from "../commands/topics-publish"
+import { byteSize } from "../lib/cells"
+import type { Action, Context } from "../lib/context"
+import { exits, Failure, usage } from "../lib/errors"
+import { unreadable } from "../lib/input"
+import { onInterrupt } from "../lib/interrupt"
 import { ago, type Columns, fields, wide } from "../lib/table"
 import { askServer } from "./admin-socket"
 import { type LocalOptions, localSettings, sameData } from "./settings"

@@ -1,7 +1,7 @@
 import { statfs } from "node:fs/promises"
 import { useSettings } from "../../src/core/config"
 import type { DatabaseStats } from "../../src/operations/database-stats"
-import { byteSize } from "../lib/byte-size"
+import { byteSize } from "../lib/cells"
 import type { Action, Context } from "../lib/context"
 import { usage } from "../lib/errors"
 import { fields, table, wide } from "../lib/table"

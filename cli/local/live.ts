@@ -1,5 +1,5 @@
 import type { MessageActivity } from "../../src/messages/status-changes"
-import { isBad, isFinal, isGood } from "../lib/message-status"
+import { isBad, isFinal, isGood } from "../lib/email-text"
 import { shortId } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { clockTime } from "../lib/time"

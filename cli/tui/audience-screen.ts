@@ -1,21 +1,21 @@
 import { reachabilityText } from "../commands/preferences"
 import { consentColumns } from "../commands/subscriber-consents"
 import { subscribedColumns, topicColumns } from "../commands/topics"
-import { paintPublish, publishColumns } from "../commands/topics-publish"
-import { bar, counted, number, percent } from "../lib/cells"
-import type { Client } from "../lib/client"
-import { emailColumns } from "../lib/email-text"
-import { isHeld } from "../lib/message-status"
 import {
   isOver,
   type Publish,
+  paintPublish,
+  publishColumns,
   rateOf,
   secondsLeft,
   skippedText,
   spanText,
   totalsOf,
   withSample,
-} from "../lib/publish-progress"
+} from "../commands/topics-publish"
+import { bar, counted, number, percent } from "../lib/cells"
+import type { Client } from "../lib/client"
+import { emailColumns, isHeld } from "../lib/email-text"
 import { type Columns, fields, table } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import { age, clockSecond } from "../lib/time"

@@ -1,5 +1,5 @@
 import type { Components } from "../../src/client/components"
-import { isHeld } from "../lib/message-status"
+import { isHeld } from "../lib/email-text"
 import { cleanLine } from "../lib/terminal"
 
 type Email = Omit<Components["EmailSummary"], "updated_at"> & { updated_at?: string }

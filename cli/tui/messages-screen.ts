@@ -1,9 +1,15 @@
 import type { Components } from "../../src/client/components"
 import { number } from "../lib/cells"
 import type { Client } from "../lib/client"
-import { attemptText, emailColumns, emailText, eventText, trackingText } from "../lib/email-text"
+import {
+  attemptText,
+  emailColumns,
+  emailText,
+  eventText,
+  isHeld,
+  trackingText,
+} from "../lib/email-text"
 import { reportLines } from "../lib/inbound-text"
-import { isHeld } from "../lib/message-status"
 import { cleanLine, cleanText, type Paint } from "../lib/terminal"
 import { age, clockSecond, clockTime, tookText } from "../lib/time"
 import { type MessageFilter, NO_FILTER } from "./filter"

@@ -1,7 +1,7 @@
 import type { AnswerOf, AnyInput, OperationInput, OperationName } from "../../src/client/client"
 import type { Components } from "../../src/client/components"
+import type { ProgressSample, Publish } from "../commands/topics-publish"
 import type { Client } from "../lib/client"
-import type { ProgressSample, Publish } from "../lib/publish-progress"
 import type { Columns } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import type { ServerRun } from "../local/held"

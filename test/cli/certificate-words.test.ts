@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { certificateFault } from "../../cli/lib/certificate-words"
+import { certificateFault } from "../../cli/lib/post"
 
 test.each([
   ["DEPTH_ZERO_SELF_SIGNED_CERT", "self-signed certificate"],

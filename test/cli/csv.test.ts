@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test"
-import { CsvReader, csvLine, plainCell } from "../../cli/lib/csv"
-import { LONGEST_RECORD } from "../../cli/lib/text-lines"
+import { CsvReader, csvLine, LONGEST_RECORD, plainCell } from "../../cli/lib/csv"
 import fc from "../harness/properties"
 
 /** Reads a text in pieces of this length. */

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { byteSize } from "../../cli/lib/byte-size"
+import { byteSize } from "../../cli/lib/cells"
 import { quietLog } from "../harness/quiet"
 import { freshHome } from "./belfry"
 import { belfry } from "./lines"

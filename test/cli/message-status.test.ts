@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { isBad, isFinal, isGood } from "../../cli/lib/message-status"
+import { isBad, isFinal, isGood } from "../../cli/lib/email-text"
 import { isOpen } from "../../src/messages/status-changes"
 import type { ChannelName } from "../../src/messages/tables"
 import { statusesOf } from "../../src/messages/transitions"

@@ -8,7 +8,7 @@ import {
   writeFileSync,
 } from "node:fs"
 import { join } from "node:path"
-import { LONGEST_RECORD } from "../../cli/lib/text-lines"
+import { LONGEST_RECORD } from "../../cli/lib/csv"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { freshHome, onTerminal } from "./belfry"

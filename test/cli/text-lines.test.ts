@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { LineReader, LONGEST_RECORD } from "../../cli/lib/text-lines"
+import { LineReader, LONGEST_RECORD } from "../../cli/lib/csv"
 
 function read(text: string, length: number) {
   const reader = new LineReader()

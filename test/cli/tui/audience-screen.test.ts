@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import type { Publish } from "../../../cli/lib/publish-progress"
+import type { Publish } from "../../../cli/commands/topics-publish"
 import { screenLines as linesOf } from "../../../cli/tui/monitor"
 import { press } from "../../../cli/tui/press"
 import type { State } from "../../../cli/tui/state"

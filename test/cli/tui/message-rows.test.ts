@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { isHeld } from "../../../cli/lib/message-status"
+import { isHeld } from "../../../cli/lib/email-text"
 import { painter } from "../../../cli/lib/terminal"
 import { bodyLines } from "../../../cli/tui/frame"
 import {
