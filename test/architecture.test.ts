@@ -261,8 +261,8 @@ test.each<[string, RegExp, RegExp]>([
 /** Forms that have gone, by the row of the clean-up that took them out: a pattern of a path or of code. */
 const GONE: [string, RegExp][] = [
   [
-    "parts of the store in files of their own that one other file needs",
-    /store\/(connect-postgres|schema-differences|start-lock|free-pages)\b/,
+    "parts of the store and of an upgrade in files of their own that one other file needs",
+    /(store\/(connect-postgres|schema-differences|start-lock|free-pages)|upgrade\/kept-schema|local\/upgrade-end)\b/,
   ],
   [
     "records and refusals of providers in a file of their own, or reads that a noun has",

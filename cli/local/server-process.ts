@@ -1,6 +1,5 @@
-import { spawn } from "node:child_process"
+import { type StdioOptions, spawn } from "node:child_process"
 import {
-  closeSync,
   existsSync,
   openSync,
   readdirSync,
@@ -177,7 +176,7 @@ export async function stopProcess(pid: number, patience_ms: number): Promise<voi
   }
 }
 
-export function signal(pid: number, name: NodeJS.Signals): void {
+function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name)
   } catch (error) {
@@ -185,60 +184,26 @@ export function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-/** The outputs of a server: its successor prints to the same files, pipes or terminal. */
-export interface ServerOutputs {
-  out: number
-  err: number
-  close(): void
-}
-
 /**
- * Opens the outputs of the process. An output that cannot be opened again, such as a socket, becomes
- * `instead`.
+ * What starts the program at this path as the server was started, as a process that goes on when this one ends, and
+ * answers its id. The outputs of the server are opened now, because one that has ended has none. What cannot be opened
+ * again, such as a socket, becomes `instead`.
  */
-export function outputsOf(pid: number, instead: string): ServerOutputs {
-  const again = (descriptor: number) => {
+export function starterLike(server: ServerProcess, program: string, instead: string): () => number {
+  const { pid, words, cwd, environment: env } = server
+  const output = (descriptor: number) => {
     try {
       return openSync(`/proc/${pid}/fd/${descriptor}`, "a")
     } catch {
       return openSync(instead, "a", 0o600)
     }
   }
-  const [out, err] = [again(1), again(2)]
-  return {
-    out,
-    err,
-    close() {
-      closeSync(out)
-      closeSync(err)
-    },
+  const stdio: StdioOptions = ["ignore", output(1), output(2)]
+  return () => {
+    const child = spawn(program, words, { cwd, env, detached: true, stdio })
+    child.on("error", () => {}) // the missing id reports the failure
+    child.unref()
+    if (child.pid === undefined) throw new Error(`${program} cannot be started`)
+    return child.pid
   }
-}
-
-interface DetachedStart {
-  program: string
-  words: readonly string[]
-  cwd: string
-  environment: Record<string, string | undefined>
-  outputs: Pick<ServerOutputs, "out" | "err">
-}
-
-/** Starts a process that goes on when this one ends. Answers its id. */
-export function startDetached({
-  program,
-  words,
-  cwd,
-  environment,
-  outputs,
-}: DetachedStart): number {
-  const child = spawn(program, [...words], {
-    cwd,
-    env: environment,
-    detached: true,
-    stdio: ["ignore", outputs.out, outputs.err],
-  })
-  child.on("error", () => {}) // the missing id reports the failure
-  child.unref()
-  if (child.pid === undefined) throw new Error(`${program} cannot be started`)
-  return child.pid
 }

@@ -39,7 +39,7 @@ export async function enterUpgrade({ values }: Loaded): Promise<UpgradeEntry> {
     if (is_new && verdict === undefined) return { admit: onProbation(values, journal) }
     if (!is_told) log.warn("an upgrade of this data folder is not over; waiting", { step })
     is_told = true
-    const { recoverUpgrade } = await import("./upgrade-end")
+    const { recoverUpgrade } = await import("./upgrade-exchange")
     await recoverUpgrade(values)
     if (is_new && verdict === "kept") return {}
     await pause(LOOK_MILLISECONDS)
@@ -58,7 +58,7 @@ export async function requireNoUpgrade({ data_dir, database_url }: Settings): Pr
       "where the upgrade was cut off, start the server: it ends the upgrade",
     )
   if (database_url === null) return
-  const { hasKeptSchema } = await import("../../src/operations/upgrade/kept-schema")
+  const { hasKeptSchema } = await import("../../src/operations/upgrade/kept-database")
   if (await hasKeptSchema(database_url))
     throw upgrading(
       "Another node upgrades this database, so nothing else may open it now. Start this again afterwards.",
@@ -83,7 +83,7 @@ function onProbation(settings: Settings, { id, to_version }: UpgradeJournal): ()
 
 /** The command that began the upgrade ends it. Where that one died, this process does. */
 async function finishLater(settings: Settings): Promise<void> {
-  const { recoverUpgrade } = await import("./upgrade-end")
+  const { recoverUpgrade } = await import("./upgrade-exchange")
   while (readJournal(settings.data_dir)) {
     await pause(FINISH_MILLISECONDS)
     await recoverUpgrade(settings).catch((error) =>

@@ -17,8 +17,7 @@ import { isCompiled } from "./own-binary"
 import { isContainer, type ServerProcess, serverOf } from "./server-process"
 import { type LocalOptions, localSettings } from "./settings"
 import { startFailure } from "./start-errors"
-import { endUpgrade, lockUpgrade, previousOf } from "./upgrade-end"
-import { exchange, requireAlone } from "./upgrade-exchange"
+import { endUpgrade, exchange, lockUpgrade, previousOf, requireAlone } from "./upgrade-exchange"
 import { type CheckedRelease, checkRelease, SIGNATURE, stageProgram } from "./upgrade-release"
 
 interface UpgradeOptions extends LocalOptions {
@@ -136,15 +135,22 @@ async function upgradeNow(work: UpgradeWork): Promise<void> {
     })
     await note(`the signature of ${found.file} is right (key ${found.key_id})`)
     await requireSpace(settings, program)
-    await stageProgram(found, staged).catch((error) => notWritten(program, error))
+    await writeBeside(staged, () => stageProgram(found, staged))
     const run = runner(work, staged, server)
     const { pending } = await run<{ pending: string[] }>("--dry-run")
     const keeps_database = pending.length > 0
-    if (keeps_database && options.migrate === false) throw unwanted(pending)
+    if (keeps_database && options.migrate === false) {
+      const message = `The new version needs migrations: ${pending.join(", ")}.`
+      const hint = "upgrade without --no-migrate"
+      throw new Failure(exits.conflict, "migrations_needed", message, { hint })
+    }
     if (keeps_database) await requireAlone(settings, server ? 1 : 0)
-    if (options.check) return await tell(context, found, pending)
+    if (options.check) return await report(context, found, pending)
     await note(`backup ${await backUp(settings, (text) => output.passing(text))}`)
-    keepProgram(program, kept)
+    await writeBeside(kept, () => {
+      copyFileSync(program, kept)
+      syncPath(kept)
+    })
     const id = newId()
     const downtime_ms = await exchange({
       settings,
@@ -157,7 +163,7 @@ async function upgradeNow(work: UpgradeWork): Promise<void> {
       migrate: () => run("--upgrade", id),
       onStep: note,
     })
-    await tell(context, found, pending, { downtime_ms })
+    await report(context, found, pending, { downtime_ms })
   } finally {
     for (const path of [archive, archive + SIGNATURE, staged]) rmSync(path, { force: true })
   }
@@ -180,23 +186,18 @@ async function requireSpace(settings: Settings, program: string): Promise<void> 
   throw new Failure(exits.storage, "storage", fault, { hint: "free some space, then try again" })
 }
 
-/** Whole or not at all: an undone upgrade puts it in the place of the program. */
-function keepProgram(program: string, kept: string): void {
+/** Writes a file in the folder of the program, whole or not at all. Throws Failure where it cannot be written. */
+async function writeBeside(path: string, write: () => unknown): Promise<void> {
   try {
-    copyFileSync(program, kept)
-    syncPath(kept)
+    await write()
   } catch (error) {
-    rmSync(kept, { force: true })
-    notWritten(program, error)
+    rmSync(path, { force: true })
+    if (error instanceof Failure) throw error
+    const reason = error instanceof Error ? error.message : String(error)
+    const message = `A file in ${dirname(path)}, the folder of the program, cannot be written: ${reason}.`
+    const hint = "let the user of the server write to that folder"
+    throw new Failure(exits.storage, "storage", message, { hint })
   }
-}
-
-function notWritten(program: string, error: unknown): never {
-  if (error instanceof Failure) throw error
-  const reason = error instanceof Error ? error.message : String(error)
-  const message = `A file in ${dirname(program)}, the folder of the program, cannot be written: ${reason}.`
-  const hint = "let the user of the server write to that folder"
-  throw new Failure(exits.storage, "storage", message, { hint })
 }
 
 /** Runs `migrate` of the new program on the same data, in the environment of the server. Answers what it tells. */
@@ -219,25 +220,12 @@ function runner(work: UpgradeWork, program: string, server: ServerProcess | unde
     if (child.exitCode === 0) return JSON.parse(out) as Told
     const lines = err.trim().split("\n")
     const body = lines.findLast((line) => line.startsWith('{"error":'))
-    const reason = body ? (JSON.parse(body) as ErrorBody).error.message : lines.at(-1)
+    const reason = body ? String(JSON.parse(body).error.message) : lines.at(-1)
     const message = `The new version cannot migrate the data: ${reason || "it ended at once"}`
-    throw new Failure(exits.failed, "migration_failed", message, {
-      hint: "the version of before goes on",
-    })
+    const hint = "the version of before goes on"
+    throw new Failure(exits.failed, "migration_failed", message, { hint })
   }
 }
-
-interface ErrorBody {
-  error: { message: string }
-}
-
-const unwanted = (pending: string[]) =>
-  new Failure(
-    exits.conflict,
-    "migrations_needed",
-    `The new version needs migrations: ${pending.join(", ")}.`,
-    { hint: "upgrade without --no-migrate" },
-  )
 
 /** Makes a backup, as it is made each day. Answers its path. */
 async function backUp(settings: Settings, say: (text: string) => void): Promise<string> {
@@ -258,7 +246,7 @@ async function backUp(settings: Settings, say: (text: string) => void): Promise<
 }
 
 /** What was done, or with --check what would be. */
-async function tell(
+async function report(
   { output, paint }: Context,
   { version: to_version, platform, key_id }: CheckedRelease,
   migrations: string[],
@@ -271,15 +259,8 @@ async function tell(
   const human = done
     ? `${paint.green("✓")} ${version} → ${to_version} (${steps})${pause}`
     : `${paint.green("✓")} ${to_version} can take the place of ${version} (${steps})`
-  const record = {
-    from_version: version,
-    to_version,
-    platform,
-    key_id,
-    migrations,
-    done,
-    downtime_ms,
-  }
+  const facts = { from_version: version, to_version, platform, key_id }
+  const record = { ...facts, migrations, done, downtime_ms }
   await output.record(record, () => human, to_version)
   if (done) await output.next("belfry smoke")
 }

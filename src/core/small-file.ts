@@ -1,4 +1,14 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync, rmSync, statSync } from "node:fs"
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
 import { codeOf } from "./faults"
 
 const MOST_BYTES = 65_536
@@ -44,10 +54,16 @@ export function requireFile(path: string, next: string): void {
   if (found && !found.isFile()) throw noFile(path, found.isDirectory(), next)
 }
 
-/** Opens a draft, which replaces whatever a crash or somebody else left under its name. */
-export function openDraft(path: string): number {
+/** Writes a file, on disk when it returns, in place of whatever a crash or somebody else left under its name. */
+export function writeSynced(path: string, content: string | Uint8Array): void {
   rmSync(path, { force: true })
-  return openSync(path, "wx", 0o600)
+  writeFileSync(path, content, { flag: "wx", mode: 0o600, flush: true })
+}
+
+/** Puts the file with this content in the place of the one before, at once: no reader sees a part of it. */
+export function replaceFile(path: string, content: string | Uint8Array): void {
+  writeSynced(`${path}.new`, content)
+  renameSync(`${path}.new`, path)
 }
 
 const noFile = (path: string, is_folder: boolean, next: string) =>

@@ -1,8 +1,7 @@
-import { closeSync, fsyncSync, renameSync, writeSync } from "node:fs"
 import { join } from "node:path"
 import { newId } from "../core/ids"
 import { log } from "../core/log"
-import { openDraft, readSmallFile, UnusableFile } from "../core/small-file"
+import { readSmallFile, replaceFile, UnusableFile } from "../core/small-file"
 import { millis } from "../core/time"
 import * as instanceValues from "../store/instance-values"
 import type { Store, Tx } from "../store/store"
@@ -78,7 +77,7 @@ export async function raiseMark(
     await instanceValues.set(tx, MARK, textOf(raised))
     return raised
   })
-  writeFolderMark(to, mark)
+  replaceFile(join(to, MARK_FILE), `${textOf(mark)}\n`)
 }
 
 /** None where it cannot be read: a file that was spoilt under a running server is written anew. */
@@ -90,18 +89,6 @@ function markToReplace(data_dir: string): DatabaseMark | undefined {
     log.warn("the mark of the database is written anew", { error })
     return undefined
   }
-}
-
-function writeFolderMark(data_dir: string, mark: DatabaseMark) {
-  const path = join(data_dir, MARK_FILE)
-  const file = openDraft(`${path}.new`)
-  try {
-    writeSync(file, `${textOf(mark)}\n`)
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
-  renameSync(`${path}.new`, path)
 }
 
 /**

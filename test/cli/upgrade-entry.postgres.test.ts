@@ -1,6 +1,10 @@
 import { expect, test } from "bun:test"
 import { enterUpgrade } from "../../cli/local/upgrade-entry"
-import { dropKeptSchema, keepSchema, servingNodes } from "../../src/operations/upgrade/kept-schema"
+import {
+  dropKeptSchema,
+  keepSchema,
+  servingNodes,
+} from "../../src/operations/upgrade/kept-database"
 import { start } from "../../src/server"
 import { freshDatabase } from "../harness/postgres"
 import { quietLog } from "../harness/quiet"

@@ -2,7 +2,7 @@ import { beforeAll, expect, setDefaultTimeout, test } from "bun:test"
 import { mkdirSync, rmSync } from "node:fs"
 import { SQL } from "bun"
 import manifest from "../../package.json" with { type: "json" }
-import { hasKeptSchema } from "../../src/operations/upgrade/kept-schema"
+import { hasKeptSchema } from "../../src/operations/upgrade/kept-database"
 import { embedded } from "../../src/store/migrations"
 import { NEXT_VERSION, type NextRelease, nextRelease } from "../harness/next-release"
 import { expectNoneLost } from "../harness/nothing-lost"

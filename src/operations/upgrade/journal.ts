@@ -1,16 +1,7 @@
-import {
-  closeSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from "node:fs"
+import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { codeOf } from "../../core/faults"
-import { openDraft, readSmallFile, UnusableFile } from "../../core/small-file"
+import { readSmallFile, replaceFile, UnusableFile, writeSynced } from "../../core/small-file"
 
 /**
  * How far an upgrade is, in the order of the steps. Each is written before what it names begins:
@@ -82,9 +73,7 @@ function journalIn(text: string): UpgradeJournal | undefined {
 
 /** On disk when it returns. */
 export function writeJournal(data_dir: string, journal: UpgradeJournal): void {
-  const path = join(data_dir, JOURNAL)
-  writeSynced(`${path}.new`, JSON.stringify(journal))
-  renameSync(`${path}.new`, path)
+  replaceFile(join(data_dir, JOURNAL), JSON.stringify(journal))
   syncPath(data_dir)
 }
 
@@ -141,16 +130,6 @@ export const noteProbation = (data_dir: string, pid: number): void =>
 export function probationOf(data_dir: string): number | undefined {
   const text = readSmallFile(join(upgradeFolder(data_dir), PROBATION), OF_NO_UPGRADE)
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined
-}
-
-function writeSynced(path: string, text: string): void {
-  const file = openDraft(path)
-  try {
-    writeSync(file, text)
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
 }
 
 /** The content of a file survives a power failure then, or the names that were made or moved in a folder. */

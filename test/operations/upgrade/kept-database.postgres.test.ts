@@ -7,7 +7,7 @@ import {
   keepSchema,
   returnSchema,
   servingNodes,
-} from "../../../src/operations/upgrade/kept-schema"
+} from "../../../src/operations/upgrade/kept-database"
 import { openStore } from "../../../src/store/open"
 import { freshDatabase } from "../../harness/postgres"
 import { quietLog } from "../../harness/quiet"

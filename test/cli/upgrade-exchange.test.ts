@@ -10,7 +10,7 @@ import {
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { endUpgrade, finishUpgrade } from "../../cli/local/upgrade-end"
+import { endUpgrade, finishUpgrade } from "../../cli/local/upgrade-exchange"
 import { loadSettings } from "../../src/core/config"
 import {
   claimVerdict,
