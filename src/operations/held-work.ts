@@ -39,11 +39,11 @@ export interface HeldOrder {
   action: "count" | "resume" | "purge"
   filter: HeldFilter
   /** Where the order before this one ended. */
-  after?: HeldPlace | undefined
+  after?: HeldPosition | undefined
 }
 
 /** Behind this row of this table. */
-export interface HeldPlace {
+export interface HeldPosition {
   table: string
   id: string
 }
@@ -58,7 +58,7 @@ export interface HeldCounts {
 export interface HeldAnswer {
   counts: HeldCounts
   /** Where the next order goes on; null: this was all of it. */
-  next: HeldPlace | null
+  next: HeldPosition | null
 }
 
 /** Rows of one order that changes them, so that its caller sees how far it is and may end it. */

@@ -77,33 +77,34 @@ export async function drizzleKit(engine: Engine, out: string, name?: string): Pr
   return output.trim()
 }
 
-/** The text of `EMBEDDED` that belongs to the journals as they are now. */
+/** The text of `EMBEDDED` that belongs to the journals as they are now. Both engines have the same migrations. */
 export function embeddedSource(): string {
-  const lists = ENGINES.map((engine) => ({ engine, entries: journal(engine) }))
-  const imports = lists.flatMap(({ engine, entries }) =>
+  const entries = journal("sqlite")
+  const imports = ENGINES.flatMap((engine) =>
     entries.map(({ idx, tag }) => {
       const path = `../../migrations/${engine}/${tag}.sql`
       return `import ${engine}${idx} from "${path}" with { type: "text" }`
     }),
   )
-  const items = ({ engine, entries }: (typeof lists)[number]) =>
-    entries.map(
-      ({ idx, tag, when }) => `    { tag: "${tag}", when: ${when}, sql: ${engine}${idx} },\n`,
-    )
   return [
     "// Written by `bun run generate`; do not edit.",
     ...imports,
     "",
-    "/** One step of the schema. `when` decides the order: milliseconds since 1970. */",
+    "/** One step of the schema. */",
     "export interface Migration {",
     "  tag: string",
-    "  when: number",
     "  sql: string",
     "}",
     "",
+    "/** Its name, and its statements for each engine. */",
+    "const STEPS: [tag: string, sqlite: string, postgres: string][] = [",
+    ...entries.map(({ idx, tag }) => `  ["${tag}", sqlite${idx}, postgres${idx}],`),
+    "]",
+    "",
     "/** The migrations of both engines, oldest first. The binary carries them. */",
-    "export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {",
-    ...lists.map((list) => `  ${list.engine}: [\n${items(list).join("")}  ],`),
+    'export const embedded: Record<"sqlite" | "postgres", Migration[]> = {',
+    "  sqlite: STEPS.map(([tag, sql]) => ({ tag, sql })),",
+    "  postgres: STEPS.map(([tag, , sql]) => ({ tag, sql })),",
     "}",
     "",
   ].join("\n")

@@ -10,9 +10,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { SQL } from "bun"
 import { loadSettings, useSettings } from "../../src/core/config"
-import { embedded, type Migration } from "../../src/store/migrations"
+import { embedded } from "../../src/store/migrations"
 import { until } from "./hooks"
-import type { Engine } from "./migrations"
+import { type Engine, journal } from "./migrations"
 import { freshDatabase, stopOwnServer } from "./postgres"
 import { fillTable, schemaTables } from "./table-rows"
 import { FIXTURE_KEY, FIXTURES } from "./upgrade"
@@ -99,11 +99,10 @@ type Row = Record<string, unknown>
 
 /** The migrations as they are today, their ledger, and every row. */
 async function dump(engine: Engine, tables: string[], rowsOf: (table: string) => Promise<Row[]>) {
-  const list: Migration[] = embedded[engine]
-  const made = list.flatMap(({ sql }) => sql.split("--> statement-breakpoint"))
+  const made = embedded[engine].flatMap(({ sql }) => sql.split("--> statement-breakpoint"))
   const ledger =
     "CREATE TABLE belfry_migrations (tag text PRIMARY KEY NOT NULL, applied_at bigint NOT NULL)"
-  const applied = list.map(({ tag, when }) => ({ tag, applied_at: when }))
+  const applied = journal(engine).map(({ tag, when }) => ({ tag, applied_at: when }))
   const lines = [...made.map((one) => one.trim().replace(/;$/, "")), ledger]
   lines.push(...applied.map((row) => insertion(engine, "belfry_migrations", row)))
   const empty: string[] = []
@@ -114,7 +113,7 @@ async function dump(engine: Engine, tables: string[], rowsOf: (table: string) =>
     lines.push(...kept.map((row) => insertion(engine, table, row)))
   }
   console.log(`${engine}: ${lines.length} statements; without rows: ${empty.join(", ")}`)
-  const name = `${list.at(-1)?.tag}.${engine}.sql`
+  const name = `${embedded[engine].at(-1)?.tag}.${engine}.sql`
   await Bun.write(join(FIXTURES, name), lines.map((one) => `${one};\n`).join(BREAK))
 }
 

@@ -11,7 +11,7 @@ import { refusal } from "./facts"
 
 quietLog()
 
-const step = (tag: string, sql: string): Migration => ({ tag, when: 1, sql })
+const step = (tag: string, sql: string): Migration => ({ tag, sql })
 
 const tags = embedded.postgres.map(({ tag }) => tag)
 
