@@ -132,29 +132,28 @@ function placeOf(
   })
   const rest = (known: Partial<MessageListFilter>) =>
     and(of_channel, conditionsOf(db, project_id, { ...filter, ...known }))
-  const [subscriber, ...merged] = subscriber_ids
+  /** Along the index that has this filter. */
+  const by = (name: keyof MessageListFilter, condition: SQL | undefined): MessagePlace => ({
+    along: along(condition),
+    filter: rest({ [name]: undefined }),
+  })
   if (status === "sending") {
     return { along: beingSent(db, project_id), filter: rest({ status: undefined }) }
   }
-  if (to !== undefined) {
-    return { along: along(eq(messages.address, to)), filter: rest({ to: undefined }) }
-  }
-  if (subscriber !== undefined && merged.length === 0) {
-    const own = ofSubscribers(subscriber_ids)
-    return { along: along(own), filter: rest({ subscriber_ids: undefined }) }
-  }
-  if (template_id !== undefined) {
-    return { along: along(ofTemplate(template_id)), filter: rest({ template_id: undefined }) }
-  }
+  if (to !== undefined) return by("to", eq(messages.address, to))
+  if (subscriber_ids.length === 1) return by("subscriber_ids", ofSubscribers(subscriber_ids))
+  if (template_id !== undefined) return by("template_id", ofTemplate(template_id))
   if (tag !== undefined) {
     return { along: taggedWith(project_id, tag, filter), filter: rest({ tag: undefined }) }
   }
   if (status === undefined) {
     return { along: along(of_channel), filter: conditionsOf(db, project_id, filter) }
   }
+  const of_status = eq(messages.status, status)
   // A claim is not in the index.
-  const known = status === "queued" ? {} : { status: undefined }
-  return { along: along(eq(messages.status, status)), filter: rest(known) }
+  return status === "queued"
+    ? { along: along(of_status), filter: rest({}) }
+    : by("status", of_status)
 }
 
 type MessagePlace = Pick<BoundedList<Message>, "along" | "filter">

@@ -4,7 +4,7 @@ import type { Workers } from "../core/workers"
 import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { type Cursors, listPage } from "../http/page"
-import { type AnyRoute, type Enveloped, route } from "../http/route"
+import { type AnyRoute, route } from "../http/route"
 import type { Store } from "../store/store"
 import { checkTransform } from "./delivery-body"
 import { by, deliveryRoutes } from "./delivery-routes"
@@ -104,17 +104,16 @@ const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
     response: schemas.Webhook,
     meta: schemas.webhookListMeta,
     handle: async (call) => {
-      const { project_id } = call
-      let warnings: Awaited<ReturnType<typeof webhooks.list>>["warnings"] = new Map()
-      const page = await listPage(call, cursors, {
+      const { project_id, query } = call
+      const { data, ...page } = await listPage(call, cursors, {
         find: (id) => webhooks.find(store.read, project_id, id),
-        list: async (window) => {
-          const found = await webhooks.list(store.read, project_id, call.query.status, window)
-          warnings = found.warnings
-          return found
-        },
+        list: (window) => webhooks.list(store.read, project_id, query.status, window),
       })
-      return withWarnings(page, warnings)
+      const all = data.flatMap(({ id, warnings }) =>
+        warnings.map((warning) => ({ webhook_id: id, ...warning })),
+      )
+      const rows = data.map(({ warnings: _, ...row }) => row)
+      return { ...page, data: rows, meta: { ...page.meta, warnings: all } }
     },
   }),
   route({
@@ -128,17 +127,6 @@ const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
     }),
   }),
 ]
-
-/** The records of a list have no warnings, so the meta of the list has them. */
-function withWarnings<Row extends { id: string }>(
-  page: Enveloped<Row[]>,
-  all: Map<string, webhooks.WebhookWarning[]>,
-) {
-  const warnings = page.data.flatMap(({ id }) =>
-    (all.get(id) ?? []).map((warning) => ({ webhook_id: id, ...warning })),
-  )
-  return { ...page, meta: { ...page.meta, warnings } }
-}
 
 const changingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
   ...(["PATCH", "PUT"] as const).map((method) =>

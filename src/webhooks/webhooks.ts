@@ -36,7 +36,7 @@ export const webhook = noun({
   missing: () => fail("webhook_not_found", "There is no such webhook."),
   counter: COUNTER,
   audited: (row: WebhookRow) => {
-    const { headers, ...rest } = record(row, 0)
+    const { headers, ...rest } = toResponse(row, 0)
     return { ...rest, header_names: Object.keys(headers) }
   },
 })
@@ -76,7 +76,7 @@ export async function create(
     unresolved_at: resolved === false ? now() : null,
     next_slot_at: null,
   })
-  return { ...record(row, 0), secret, warnings: warningsOf(row) }
+  return { ...warned(row, 0), secret }
 }
 
 /** The limit is the account's, over all of its projects. Two requests at once must not pass it together. */
@@ -100,7 +100,7 @@ export async function list(
   project_id: string,
   status: WebhookStatus | undefined,
   window: ListWindow,
-): Promise<Page<WebhookRecord> & { warnings: Map<string, WebhookWarning[]> }> {
+): Promise<Page<WarnedWebhook>> {
   const filter = status && eq(webhooks.status, status)
   const found = webhook.list(db, project_id, { filter })
   const { rows, end } = await found.list(window)
@@ -109,31 +109,32 @@ export async function list(
     rows.map(({ id }) => id),
   )
   return {
-    rows: rows.map((row) => record(row, totals.get(row.id)?.held ?? 0)),
+    rows: rows.map((row) => warned(row, totals.get(row.id)?.held ?? 0)),
     end,
-    warnings: new Map(rows.map((row) => [row.id, warningsOf(row)])),
     total: found.total,
   }
 }
 
-/** The record of an endpoint, as it is now. Throws 404. */
+/** Without its warnings. Throws 404. */
 export const get = async (db: Reader, project_id: string, id: string): Promise<WebhookRecord> =>
-  counted(db, await find(db, project_id, id))
+  fieldsOf(schemas.Webhook, await getWarned(db, project_id, id))
 
 export async function getWarned(db: Reader, project_id: string, id: string) {
   const row = await find(db, project_id, id)
-  return { ...(await counted(db, row)), warnings: warningsOf(row) }
+  return warned(row, (await totalsOfOne(db, row.id)).held)
 }
 
-async function counted(db: Reader, row: WebhookRow): Promise<WebhookRecord> {
-  const { held } = await totalsOfOne(db, row.id)
-  return record(row, held)
-}
+type WarnedWebhook = ReturnType<typeof warned>
+
+const warned = (row: WebhookRow, held_count: number) => ({
+  ...toResponse(row, held_count),
+  warnings: warningsOf(row),
+})
 
 export type WebhookRecord = Static<typeof schemas.Webhook>
 
 /** The Webhook record of the contract: all but its secrets. */
-const record = (row: WebhookRow, held_count: number): WebhookRecord =>
+const toResponse = (row: WebhookRow, held_count: number): WebhookRecord =>
   fieldsOf(schemas.Webhook, { ...row, enabled: row.status === "active", held_count })
 
 export type WebhookWarning = Static<typeof schemas.WebhookWarning>
