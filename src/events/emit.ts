@@ -64,6 +64,10 @@ export async function record(tx: Tx, list: NewEvent[]): Promise<Recorded[]> {
   return recorded
 }
 
+/** The test of an endpoint is sent to no other endpoint, and not again. */
+export const isTest = ({ type, subject_id, data }: Recorded) =>
+  subject_id !== null && (type === "webhook.test" || data.simulated === true)
+
 /** The projects with new events; undefined where they are not known, and every reader looks. */
 type ChangedProjects = ReadonlySet<string> | undefined
 

@@ -3,6 +3,7 @@ import { millis, nextTurn, sleep, unlessAborted } from "../core/time"
 import { signedHeaders } from "../lib/signature"
 import { perStore } from "../store/cached"
 import type { Reader } from "../store/store"
+import { isTest } from "./emit"
 import { type Event, envelopeOf, type FeedPosition, later, read, readWaiting } from "./feed"
 import type { MessageWatchers } from "./message-watchers"
 import { matchesType } from "./registry"
@@ -287,7 +288,7 @@ export class Forwarding {
     await wire.send({ type: "ready", secret: this.#secret, after: from?.id ?? null })
     for await (const events of followed(wire, this.#following)) {
       for (const { event } of events) {
-        if (isForOneAlone(event)) continue
+        if (isTest(event)) continue
         await this.#deliver(wire, event)
         await this.#untilAnswered()
       }
@@ -333,7 +334,3 @@ export class Forwarding {
     for (const delivery_id of [...this.#unanswered.keys()]) this.#settle(delivery_id)
   }
 }
-
-/** A test call of an endpoint: no other one hears of it, and this is another one. */
-const isForOneAlone = ({ type, subject_id, data }: Event) =>
-  subject_id !== null && (type === "webhook.test" || data.simulated === true)

@@ -5,7 +5,7 @@ import type { ProjectSettings } from "../identity/tables"
 import { lockFor } from "../messages/audience-decisions"
 import { messages } from "../messages/tables"
 import { idList, isAmong } from "../store/dialect"
-import { rowForUpdate } from "../store/rows"
+import { rowForUpdate, SKEW_MS } from "../store/rows"
 import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { type AudienceMember, audienceOf } from "../subscribers/audience"
@@ -164,9 +164,6 @@ function unmoved(members: WalkedRange["members"], again: WalkedRange["members"])
   const first = members.findIndex(isMoved)
   return first === -1 ? members.length : first
 }
-
-/** The clocks of two nodes differ by less. */
-const SKEW_MS = 60_000
 
 /**
  * The subscribers that have a message of the fan-out already: a merge gives the messages of one subscriber to

@@ -1,4 +1,10 @@
-import { type Static, type TOptional, type TUnknown, Type as t } from "@sinclair/typebox"
+import {
+  type Static,
+  type StringOptions,
+  type TOptional,
+  type TUnknown,
+  Type as t,
+} from "@sinclair/typebox"
 import { invalid, type Problems } from "../core/errors"
 import { isPast } from "../core/time"
 import { nameText, ONE_LINE, oneOf, orNull } from "../http/field-schemas"
@@ -23,6 +29,9 @@ const contentsOf = (contents: PublishContents) =>
     return t.Optional(contents[channel]?.schema ?? other) as TOptional<TUnknown>
   })
 
+/** A text that may be null or absent. */
+const words = (options: StringOptions) => t.Optional(orNull(t.String(options)))
+
 export const newPublish = (contents: PublishContents) =>
   t.Object({
     channels: t.Array(oneOf(...AUDIENCE_CHANNELS), {
@@ -30,16 +39,12 @@ export const newPublish = (contents: PublishContents) =>
       maxItems: AUDIENCE_CHANNELS.length,
       description: "The channels of the publish. Each needs content.",
     }),
-    template_id: t.Optional(
-      orNull(
-        t.String({
-          minLength: 1,
-          maxLength: LONGEST_TEMPLATE_NAME,
-          pattern: ONE_LINE,
-          description: "The id or the name of a template, in the place of `content`.",
-        }),
-      ),
-    ),
+    template_id: words({
+      minLength: 1,
+      maxLength: LONGEST_TEMPLATE_NAME,
+      pattern: ONE_LINE,
+      description: "The id or the name of a template, in the place of `content`.",
+    }),
     content: t.Optional(
       t.Object(contentsOf(contents), {
         description: "The texts of each channel, in the place of `template_id`.",
@@ -50,38 +55,24 @@ export const newPublish = (contents: PublishContents) =>
         description: "Variables of the texts. Each recipient has the variable `subscriber`, too.",
       }),
     ),
-    category: t.Optional(
-      orNull(
-        t.String({ pattern: CATEGORY_SLUG, description: "The category, which people can end." }),
-      ),
-    ),
+    category: words({ pattern: CATEGORY_SLUG, description: "The category, which people can end." }),
     exclude: t.Optional(
       t.Array(nameText(LONGEST_NAME), {
         maxItems: MOST_EXCLUDED,
         description: `Up to ${MOST_EXCLUDED} ids or external ids of subscribers that get nothing.`,
       }),
     ),
-    scheduled_at: t.Optional(
-      orNull(t.String({ description: "When it begins. At most 90 days ahead. Default: now." })),
-    ),
-    expires_at: t.Optional(
-      orNull(
-        t.String({
-          description:
-            "No message is made after this time. One that still waits then fails with the reason `expired`. Default: never.",
-        }),
-      ),
-    ),
-    dedupe_key: t.Optional(
-      orNull(
-        t.String({
-          minLength: 1,
-          maxLength: LONGEST_NAME,
-          pattern: ONE_LINE,
-          description: "The same key for the same topic starts nothing more within 24 hours.",
-        }),
-      ),
-    ),
+    scheduled_at: words({ description: "When it begins. At most 90 days ahead. Default: now." }),
+    expires_at: words({
+      description:
+        "No message is made after this time. One that still waits then fails with the reason `expired`. Default: never.",
+    }),
+    dedupe_key: words({
+      minLength: 1,
+      maxLength: LONGEST_NAME,
+      pattern: ONE_LINE,
+      description: "The same key for the same topic starts nothing more within 24 hours.",
+    }),
     respect_preferences: t.Optional(
       t.Boolean({
         description: "false: choices of the subscribers do not count. Blocks and suppressions do.",

@@ -18,6 +18,7 @@ import { isoFrom, millis, millisFrom } from "../core/time"
 import type { ProjectSettings } from "../identity/tables"
 import type { AudienceChannel, FrequencyCap } from "../lib/preferences"
 import { forKeyShare, forUpdate, isAmong } from "../store/dialect"
+import { SKEW_MS } from "../store/rows"
 import type { Reader } from "../store/store"
 import type { AudienceMember } from "../subscribers/audience"
 import { type CategoryRow, knownCategories } from "../subscribers/categories"
@@ -175,9 +176,6 @@ interface CountedKind {
 /** Of one subscriber, so that a program that sends without end does not slow its own sends down. */
 const MOST_WALKED = 10_000
 
-/** An id is made a little before or after the row's time is read. */
-const SKEW = 60_000
-
 /**
  * The messages of one kind that each subscriber got within the time of the cap. Those count, too, that a
  * merge has yet to give to it.
@@ -250,7 +248,7 @@ function newest(
         eq(messages.project_id, project_id),
         sql`${messages.subscriber_id} = ${subscriber_id}`,
         sql`${messages.subscriber_id} IS NOT NULL`,
-        gte(messages.id, firstIdAt(made - per_seconds * 1000 - SKEW)),
+        gte(messages.id, firstIdAt(made - per_seconds * 1000 - SKEW_MS)),
         message_id === undefined ? undefined : lt(messages.id, message_id),
       ),
     )

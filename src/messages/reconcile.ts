@@ -7,6 +7,7 @@ import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { METRICS } from "../plans/plans"
 import { lengthOf } from "../store/dialect"
 import { readHeavy } from "../store/heavy-reads"
+import { SKEW_MS } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { findForUpdate } from "../tenancy/accounts"
 import { correct } from "../tenancy/quotas"
@@ -15,9 +16,6 @@ import { add, daysOf, totals, type UsageTotals, type UsageUnits } from "../tenan
 import { messages } from "./tables"
 
 const DAY_MILLISECONDS = 86_400_000
-
-/** Ids are made a moment before or after the message's own time. */
-const MARGIN_MILLISECONDS = 60_000
 
 /**
  * Counts a month again from the messages themselves, and corrects the counters by the difference,
@@ -123,8 +121,8 @@ function unitsOf(db: Reader, { project_id, metric: channel, day }: Counted) {
         eq(messages.project_id, project_id),
         eq(messages.channel, channel),
         eq(messages.sandbox, false),
-        gte(messages.id, firstIdAt(start - MARGIN_MILLISECONDS)),
-        lt(messages.id, firstIdAt(end + MARGIN_MILLISECONDS)),
+        gte(messages.id, firstIdAt(start - SKEW_MS)),
+        lt(messages.id, firstIdAt(end + SKEW_MS)),
         gte(messages.created_at, isoFrom(start)),
         lt(messages.created_at, isoFrom(end)),
       ),

@@ -311,7 +311,7 @@ export const rowList = <Table extends TableWithId>(
 }
 
 /** An id is made a little before or after the row's time is read. */
-const SKEW_MS = 60_000
+export const SKEW_MS = 60_000
 
 /**
  * The bounds of a time (inclusive and exclusive, ISO 8601) as ids, which rise with time: so an index skips what is

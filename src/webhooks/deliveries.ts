@@ -22,9 +22,6 @@ import * as schemas from "./schemas"
 import { type DeliveryStatus, deliveries } from "./tables"
 import * as totals from "./totals"
 
-/** An id is made a little before or after the row's time is read. */
-export const SKEW_MILLISECONDS = 60_000
-
 type DeliveryRow = typeof deliveries.$inferSelect
 
 /** The columns of a list: without bodies and captures, which are large. */

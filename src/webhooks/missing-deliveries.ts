@@ -1,11 +1,11 @@
 import { and, asc, desc, eq, inArray, isNull } from "drizzle-orm"
 import { isoFrom, millis, millisFrom } from "../core/time"
+import { isTest } from "../events/emit"
 import { inFrontOf } from "../events/feed"
 import { events } from "../events/tables"
 import { DEAD, OVER } from "../jobs/work-item"
+import { SKEW_MS } from "../store/rows"
 import type { Reader } from "../store/store"
-import { SKEW_MILLISECONDS } from "./deliveries"
-import { isTest } from "./resend"
 import { asksFor } from "./route-events"
 import { deliveries, webhooks } from "./tables"
 
@@ -41,7 +41,7 @@ export async function* missingDeliveries(
   const { id, position, type, subject_id, created_at } = events
   const columns = { id, position, type, subject_id, created_at }
   // A long transaction on Postgres may have recorded an older event behind a newer one.
-  const end = isoFrom(millisFrom(oldest) - SKEW_MILLISECONDS)
+  const end = isoFrom(millisFrom(oldest) - SKEW_MS)
   let before: EventRow | undefined
   do {
     const ours = and(eq(events.project_id, project_id), before && inFrontOf(before))
@@ -78,7 +78,7 @@ async function endpointsOf(
   const found: LookedAtEndpoint[] = []
   for (const row of rows) {
     // Another node may have read the endpoint just before, or have another clock.
-    const skew = db.isAlone ? 0 : SKEW_MILLISECONDS
+    const skew = db.isAlone ? 0 : SKEW_MS
     const changed = isoFrom(millisFrom(row.updated_at) + skew)
     const bounds = [changed, await keptSince(db, row.id), ...(since === null ? [] : [since])]
     const from = bounds.sort().at(-1) ?? changed
@@ -103,7 +103,7 @@ async function keptSince(db: Reader, webhook_id: string): Promise<string> {
   )
   const least = millis() - LEAST_KEPT_MS
   if (!shown) return isoFrom(least)
-  const skew = db.isAlone ? 0 : SKEW_MILLISECONDS
+  const skew = db.isAlone ? 0 : SKEW_MS
   return isoFrom(Math.min(millisFrom(shown.created_at) + skew, least))
 }
 

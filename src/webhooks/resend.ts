@@ -3,16 +3,17 @@ import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
 import { conflict } from "../core/errors"
 import { firstIdAt } from "../core/ids"
 import { millisFrom, now } from "../core/time"
+import { isTest } from "../events/emit"
 import * as feed from "../events/feed"
 import { events } from "../events/tables"
 import type { Caller } from "../identity/caller"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
 import * as longJob from "../jobs/long-jobs"
 import { LEASED, PRIORITIES, READY } from "../jobs/work-item"
-import { idsBetween, timesBetween } from "../store/rows"
+import { idsBetween, SKEW_MS, timesBetween } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { backlogsOf } from "./backlog"
-import { named, oneMore, SKEW_MILLISECONDS } from "./deliveries"
+import { named, oneMore } from "./deliveries"
 import { deliveryWakeUp, isHeldByEndpoint, notInFlight } from "./delivery-rows"
 import { releaseHeld } from "./held"
 import { deliveryOf, endpointsOf, plan, subscribesTo } from "./route-events"
@@ -296,10 +297,6 @@ async function replayEvents(tx: Tx, webhook: webhooks.WebhookRow, ids: string[])
   return { done: fresh.length + released }
 }
 
-/** The test of an endpoint is sent to no other endpoint, and not again. */
-export const isTest = ({ type, data, subject_id }: typeof events.$inferSelect) =>
-  type === "webhook.test" || (data.simulated === true && subject_id !== null)
-
 type Query = Omit<ResendPayload, "job_id">
 
 function walkOf(db: Reader, query: Query): Walk {
@@ -339,7 +336,4 @@ const isWithin = (created_at: SQLiteColumn, type: SQLiteColumn, query: Query) =>
   )
 
 const fromId = (since: string) =>
-  and(
-    eq(events.position, 0),
-    gte(events.id, `evt_${firstIdAt(millisFrom(since) - SKEW_MILLISECONDS)}`),
-  )
+  and(eq(events.position, 0), gte(events.id, `evt_${firstIdAt(millisFrom(since) - SKEW_MS)}`))
