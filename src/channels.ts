@@ -13,9 +13,7 @@ import type { ProviderDescriptor } from "./providers/provider"
 
 /** All that the rest of the server takes from a channel, beside its routes. */
 interface ChannelKit<Parts, Rules> {
-  /** Delivers its messages. */
   open(parts: Parts): Channel
-  /** What a publish may say in it. */
   content: PublishContent
   /** How a publish makes messages in it. */
   planner(rules: Rules): ChannelPlanner

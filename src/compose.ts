@@ -68,7 +68,6 @@ export interface ServerContext {
   secrets: Secrets
   workers: Workers
   blobs: Blobs
-  /** Of received mail. */
   inbound_blobs: Blobs
   disk: Disk
   base_url: () => string
@@ -206,7 +205,6 @@ type WarningSource = () => Promise<string[]>
 const unreachable = (public_url: ServerContext["public_url"]) =>
   public_url() === undefined ? [NO_PUBLIC_ADDRESS] : []
 
-/** What `/readyz` looks at. */
 function serverHealth(
   { store, disk, health, public_url }: ServerContext,
   loops: Loop[],
@@ -239,7 +237,6 @@ function inboundParts({ settings, workers }: ServerContext, { net, targets }: Ap
   }
 }
 
-/** Providers, rules and channels of email. */
 async function composeEmail(ground: ServerContext, overrides: Overrides, queues: QueuePauses) {
   const { settings, mode, store, secrets, workers, mailbox_port } = ground
   const opened = await openEmailProviders(settings, ground, overrides.providers)
@@ -333,7 +330,6 @@ const queuePauses = (store: Store) =>
     counts: [countMessages(), countJobs(), countDeliveries],
   })
 
-/** The loops over messages and over jobs. */
 function openLoops(
   { settings, store }: ServerContext,
   { node, pauses }: { node: WorkNode; pauses: QueuePauses },

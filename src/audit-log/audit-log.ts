@@ -76,19 +76,12 @@ function rowOf({ actor, ip }: By, entry: NewAuditEntry) {
   }
 }
 
-interface AuditedRow {
-  id: string
-  account_id: string
-  project_id?: string | null
-}
-
-/** A function that writes down what happened to a row, for rows of one type. */
 export const recorder =
   (type: string) =>
   (
     tx: Tx,
     by: By,
-    { id, account_id, project_id }: AuditedRow,
+    { id, account_id, project_id }: { id: string; account_id: string; project_id?: string | null },
     action: string,
     change: AuditChange,
   ) =>

@@ -24,9 +24,8 @@ import {
   webUrl,
   whole,
 } from "./config-kinds"
+import { reputationKeys, smtpKeys } from "./config-mail"
 import { PLAN_NAMES, type PlanLimit, planLimits, routeLimits } from "./config-plans"
-import { reputationKeys } from "./config-reputation"
-import { smtpKeys } from "./config-smtp"
 
 const SECOND = 1000
 const HOUR = 3_600_000

@@ -81,12 +81,10 @@ export const mailbox = textThat(
 )
 
 /** 32 bytes, because that is what AES-256 takes. */
-export const key32 = textThat("32 bytes in base64 (openssl rand -base64 32)", (value) =>
-  isKey32(value),
+export const key32 = textThat(
+  "32 bytes in base64 (openssl rand -base64 32)",
+  (value) => /^[A-Za-z0-9+/]{43}=?$/.test(value) && Buffer.from(value, "base64").length === 32,
 )
-
-const isKey32 = (value: string) =>
-  /^[A-Za-z0-9+/]{43}=?$/.test(value) && Buffer.from(value, "base64").length === 32
 
 export const oneOf = <const T extends string>(...choices: T[]): SettingKind<T> =>
   kind(`one of ${choices.join(", ")}`, (raw) => choices.find((choice) => choice === raw))

@@ -25,10 +25,11 @@ export function destinationOf(text: string): Destination {
   if (known) return known
   const url = checkedUrl(text)
   const host = hostOf(url)
-  const { protocol, host: authority, port, pathname, search } = url
-  const tail = `${port && `:${port}`}${pathname}${search}`
+  const { protocol, host: authority, port: written, pathname, search } = url
+  const port = Number(written || (protocol === "https:" ? 443 : 80))
+  const tail = `${written && `:${written}`}${pathname}${search}`
   const is_literal = isLiteral(host)
-  const place = { url, protocol, authority, tail, host, port: portOf(url), is_literal }
+  const place = { url, protocol, authority, tail, host, port, is_literal }
   if (places.size >= MOST_PLACES) places.clear()
   places.set(text, place)
   return place
@@ -52,8 +53,6 @@ function checkedUrl(text: string): URL {
 
 /** The host of the URL without the brackets of an IPv6 address and without the root's dot. */
 const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "")
-
-const portOf = (url: URL) => Number(url.port || (url.protocol === "https:" ? 443 : 80))
 
 export interface AddressPolicy {
   /** Networks, addresses and host names that may be private. */

@@ -257,7 +257,6 @@ export class DnsError extends Error {
 
 type DnsRow = Packet["answers"][number]
 
-/** What of an answer is about the name that was asked for. */
 interface DnsAnswer {
   rows: DnsRow[]
   /** The end of the aliases that the answer contains; null where the name is no alias. */

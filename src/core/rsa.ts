@@ -74,12 +74,11 @@ function load(file: string) {
   }
 }
 
-interface Example {
-  data: Uint8Array
-  own: Buffer
-}
-
-function proven(library: Library, key: KeyObject, { data, own }: Example): NativeKey | undefined {
+function proven(
+  library: Library,
+  key: KeyObject,
+  { data, own }: { data: Uint8Array; own: Buffer },
+): NativeKey | undefined {
   try {
     const native = NativeKey.open(library, key)
     return native?.sign(data)?.equals(own) ? native : undefined

@@ -35,7 +35,6 @@ export class SecretError extends Error {
   override readonly name = "SecretError"
 }
 
-/** What is derived from one master key. */
 interface DerivedKey {
   master: Buffer
   key_id: string
@@ -48,7 +47,6 @@ const derivedFrom = (master: Buffer): DerivedKey => ({
   sealing: derive(master, "belfry seal"),
 })
 
-/** The name of a master key, which tells nothing about it. */
 const masterKeyId = (master: Buffer): string => derivedFrom(master).key_id
 
 export function openSecrets(options: MasterKeyOptions) {

@@ -51,15 +51,10 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 /** Resolves when everything that is ready now has had its turn. */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-interface Deadline {
-  at: number
-  end: () => void
-}
-
 /** A deadline comes at most this much late, and never early. */
 const TICK_MS = 20
 
-const deadlines = new Set<Deadline>()
+const deadlines = new Set<{ at: number; end: () => void }>()
 let ticker: Timer | undefined
 
 /**

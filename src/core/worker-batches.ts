@@ -8,9 +8,7 @@ const MAX_BATCH = 16
 const MAX_IN_FLIGHT = 2
 
 interface BatchOptions {
-  /** Inputs of one batch. Default: 16. */
   most?: number
-  /** Batches that are in the threads at the same time. Default: 2. */
   in_flight?: number
   /** Where a task of several inputs failed, each of them is rejected with `SharedFailure`. */
   tells_shared_failures?: boolean
@@ -51,7 +49,6 @@ export class WorkerBatches<Input, Output> {
     this.#tells_shared_failures = options.tells_shared_failures ?? false
   }
 
-  /** Inputs that no thread has yet. */
   get waiting(): number {
     return this.#waiting.length
   }

@@ -45,7 +45,6 @@ export class BodyMemory {
   }
 }
 
-/** The memory of one body. */
 export class BodyReservation {
   readonly owner: string
   /** Counts up: a later one has a higher number. */

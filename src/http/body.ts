@@ -57,7 +57,7 @@ export async function readJson(request: Request, reading: BodyReading): Promise<
   }
   const parts = await readParts(request, { ...reading, onPart })
   arrived.add(request)
-  const bytes = lengthOf(parts)
+  const bytes = parts.reduce((sum, { length }) => sum + length, 0)
   if (bytes === 0) return bodyOf({})
   if (bytes > MOST_BYTES_HERE) return parseElsewhere(request, parts, reading)
   if (bytes > AT_ONCE_BYTES) await workTurn(reading.reservation.owner)
@@ -100,8 +100,6 @@ const MULTIPART = /^multipart\//i
 function requireType({ headers }: Request, type: RegExp, message: string) {
   if (!type.test(headers.get("content-type") ?? "")) throw unreadable("content_type", message)
 }
-
-const lengthOf = (parts: Uint8Array[]) => parts.reduce((sum, { length }) => sum + length, 0)
 
 /** One at a time in this process, since mail is composed in the same threads. */
 const turns = new OwnerTurns(1)
@@ -156,7 +154,6 @@ export async function readParts(request: Request, arriving: Arriving): Promise<U
   }
 }
 
-/** What the request says of its size itself. */
 function declaredBytes({ headers }: Request): number | undefined {
   const length = headers.get("content-length")
   return length === null ? undefined : Number(length)

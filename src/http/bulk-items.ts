@@ -14,7 +14,6 @@ interface BulkList<Item, Schema extends TSchema> {
   name: string
   most: number
   least?: number
-  /** Of an item. */
   schema: Schema
   /** Adds to the problems of an item what its schema cannot say. */
   read: (item: Static<Schema>, problems: Problems) => Item

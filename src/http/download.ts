@@ -7,14 +7,16 @@ export const rawMessage = (bytes: Uint8Array) =>
     headers: { "content-type": "message/rfc822", "x-content-type-options": "nosniff" },
   })
 
-interface Download {
+/** Always as a download: what a stranger attached must not run in our origin. */
+export const download = ({
+  filename,
+  content_type,
+  bytes,
+}: {
   filename: string
   content_type: string
   bytes: Uint8Array
-}
-
-/** Always as a download: what a stranger attached must not run in our origin. */
-export const download = ({ filename, content_type, bytes }: Download) =>
+}) =>
   new Response(bytes as Uint8Array<ArrayBuffer>, {
     headers: {
       "content-type": content_type,

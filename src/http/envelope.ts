@@ -66,7 +66,8 @@ export function asApiError(thrown: unknown, request_id: string, method: string):
     error: thrown,
   })
   if (trouble === "descriptors") return unavailable(TOO_MANY_FILES, "descriptors")
-  return trouble ? storageRefused(method) : new ApiError("internal_error", INTERNAL)
+  if (!trouble) return new ApiError("internal_error", INTERNAL)
+  return unavailable(method === "GET" || method === "HEAD" ? UNREADABLE : UNWRITABLE, "storage")
 }
 
 const FAILURES: Record<string, string> = {
@@ -83,9 +84,6 @@ const INTERNAL =
 /** 503 with the seconds after which another try makes sense. */
 export const unavailable = (message: string, reason: string, retry_after = 5) =>
   new ApiError("service_unavailable", message, { reason, retry_after })
-
-const storageRefused = (method: string) =>
-  unavailable(method === "GET" || method === "HEAD" ? UNREADABLE : UNWRITABLE, "storage")
 
 const DAMAGED =
   "The database is damaged, so this request failed. The operator must repair the database."

@@ -5,14 +5,11 @@ import type { AnyRoute } from "./route"
 /** One request of a route, filled with values that could stand there. */
 export interface ExampleRequest {
   method: string
-  /** With its query. */
   path: string
   /** The header of the credential, and the variable of the environment that holds it. */
   credential?: { header: string; prefix: string; variable: string }
   body?: unknown
-  /** The content type of the answer. */
   produces: string
-  /** It opens a WebSocket of this subprotocol. */
   socket?: string
 }
 
@@ -53,7 +50,6 @@ export function curlExample(request: ExampleRequest) {
   return parts.join(" \\\n  ")
 }
 
-/** A short body stands in one line. */
 const LONGEST_LINE = 76
 
 function quoted(body: unknown): string {
@@ -98,7 +94,6 @@ const PATH_EXAMPLES: Record<string, string> = {
   topic_key: "news",
 }
 
-/** Only what the route demands. */
 function filledQuery({ query }: AnyRoute): string {
   const properties = (query?.properties ?? {}) as Record<string, Schema>
   const needed = ((query?.required ?? []) as string[]).filter(

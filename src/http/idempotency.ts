@@ -26,12 +26,6 @@ export interface Claim {
   renewed?: boolean
 }
 
-interface Stored {
-  status: number
-  answer: string
-}
-
-/** An answer that is kept. */
 interface Kept {
   data: unknown
   top?: object
@@ -98,7 +92,10 @@ export async function lookup(db: Reader, claim: Claim): Promise<Kept | undefined
  * Takes the claims whose answers are given here, in the transaction of what they make. Returns the
  * requests that were new; the others were answered before, by this node or another.
  */
-export async function take(tx: Tx, list: { claim: Claim; stored: Stored }[]) {
+export async function take(
+  tx: Tx,
+  list: { claim: Claim; stored: { status: number; answer: string } }[],
+) {
   for (const { claim } of list) {
     if (claim.renewed) await removeOld(tx, { request: claim.request, created_at: oldest() })
   }

@@ -202,7 +202,6 @@ export class JsonScan {
     return end
   }
 
-  /** The part ends within a string. */
   private breakString(text: string, from: number) {
     this.in_string = true
     this.escapes = isEscaped(text, text.length, from)
@@ -304,13 +303,8 @@ const ROUNDED = String(BigInt(LARGEST) + 1n)
 /** As `JSON.parse`, but 2^53 + 1 becomes the double above it, so that it stays out of bounds. */
 function parseNumbersApart(text: string): unknown {
   if (!text.includes(ROUNDED)) return JSON.parse(text)
-  return JSON.parse(text, ((_name: string, value: unknown, { source }: Context) => {
+  return JSON.parse(text, ((_name: string, value: unknown, { source }: { source?: string }) => {
     if (source !== ROUNDED && source !== `-${ROUNDED}`) return value
     return Math.sign(value as number) * (LARGEST + 2)
   }) as (name: string, value: unknown) => unknown)
-}
-
-interface Context {
-  /** The literal of a value that is no object and no list. */
-  source?: string
 }

@@ -5,9 +5,15 @@ import { newRequestId } from "../core/ids"
 import { descriptorLimit } from "../core/libc"
 import { monotonic, sleep } from "../core/time"
 import { isWhole } from "./body"
-import { type Busy, type ConnectionLimits, limitConnections } from "./connection-limits"
+import {
+  type Busy,
+  type ConnectionLimits,
+  limitConnections,
+  OpenConnections,
+  type PeerLookup,
+  peerOf,
+} from "./connection-limits"
 import { respondError } from "./envelope"
-import { OpenConnections, type PeerLookup, peerOf } from "./open-connections"
 import { MOST_BUFFERED_BYTES, MOST_FRAME_BYTES, type Socket } from "./sockets"
 import { hasTwoHosts, routable } from "./target"
 
@@ -125,18 +131,15 @@ const RECENT_MS = 20
 export class RecentTraffic {
   #last = Number.NEGATIVE_INFINITY
 
-  /** A request has come. */
   note(): void {
     this.#last = monotonic()
   }
 
-  /** Whether a request came within the last 20 ms. */
   isRecent(): boolean {
     return monotonic() - this.#last < RECENT_MS
   }
 }
 
-/** The requests that are being answered, and where they came from. */
 class RequestsInFlight {
   readonly #requests = new Set<Request>()
 

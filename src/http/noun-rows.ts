@@ -49,7 +49,6 @@ interface RemoveRow<Row> extends Described {
 
 type NounCall = Call<never, never, Record<string, string>>
 
-/** The only parameter of a path names the record. */
 const nameIn = ({ params }: NounCall): string => Object.values(params)[0] ?? ""
 
 /**

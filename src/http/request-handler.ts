@@ -106,7 +106,10 @@ interface Context {
 
 /** Says why there is no answer: no such path, or a path that names its methods in `Allow`. */
 export function absence(routes: AnyRoute[]) {
-  const shapes = routes.map(({ method, path }) => ({ method, shape: shapeOf(path) }))
+  const shapes = routes.map(({ method, path }) => {
+    const form = path.replaceAll(".", "\\.").replaceAll(/\{\w+\}/g, "[^/]+")
+    return { method, shape: new RegExp(`^${form}$`) }
+  })
   return (request: Request): ApiError => {
     const pathname = pathOf(request)
     const allowed = shapes.filter(({ shape }) => shape.test(pathname)).map(({ method }) => method)
@@ -122,9 +125,6 @@ export function absence(routes: AnyRoute[]) {
     return new ApiError("not_found", message, {}, { headers: { allow: all } })
   }
 }
-
-const shapeOf = (path: string) =>
-  new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/\{\w+\}/g, "[^/]+")}$`)
 
 interface State extends Admission {
   id: string

@@ -7,7 +7,6 @@ const STALLED_MILLISECONDS = 60_000
 const ANSWER_MILLISECONDS = 2000
 const LOOK_MILLISECONDS = 1000
 
-/** What `/readyz` looks at. */
 export interface Vitals {
   disk: Disk
   /** When, by `monotonic`, the job loop last looked for work. */

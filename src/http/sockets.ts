@@ -2,7 +2,7 @@ import type { ServerWebSocket } from "bun"
 import { fail } from "../core/errors"
 import { log } from "../core/log"
 import { monotonic } from "../core/time"
-import { peerOf } from "./open-connections"
+import { peerOf } from "./connection-limits"
 
 /** How often a connection is checked, and how long it may take. Tests take shorter times. */
 export interface SocketTimes {
@@ -162,7 +162,6 @@ const refuseUpgrade = (reason: string, message: string): never =>
 
 /** One open WebSocket. Its memory is bounded: a client that does not read is closed, never waited for. */
 export class Socket {
-  /** The other side's address and port, as bytes. */
   peer: string | undefined
   readonly #options: SocketOptions
   readonly #times: Required<SocketTimes>
@@ -266,7 +265,6 @@ export class Socket {
     })
   }
 
-  /** A frame as it came. */
   received(data: string | Buffer) {
     this.lives()
     const frame = frameOf(data)

@@ -275,13 +275,11 @@ export function refuseNotOffered(name: string, value: unknown, problems: Problem
   problems.add(name, "not_available", `${name} is not available on this server. Leave it out.`)
 }
 
-interface Alias {
-  name: string
-  real: string
-  value: unknown
-}
-
-function rename(body: Record<string, unknown>, { name, real, value }: Alias, problems: Problems) {
+function rename(
+  body: Record<string, unknown>,
+  { name, real, value }: { name: string; real: string; value: unknown },
+  problems: Problems,
+) {
   const known = body[real] ?? value
   if (!isDeepStrictEqual(known, value)) {
     const message = `${name} is another name of ${real}. Give one of them, or the same value twice.`

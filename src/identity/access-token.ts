@@ -25,15 +25,10 @@ interface SigningKey {
 }
 
 /** A person with a session, or a page that has the rights of an API key. */
-export type Bearer = UserBearer | KeyBearer
+export type Bearer = UserBearer | { key_id: string; session_id: string }
 
 export interface UserBearer {
   user_id: string
-  session_id: string
-}
-
-interface KeyBearer {
-  key_id: string
   session_id: string
 }
 

@@ -117,11 +117,7 @@ export async function revokeAs(tx: Tx, caller: Caller, id: string): Promise<ApiK
 }
 
 /** What is absent stays as it is. */
-export interface ApiKeyPatch {
-  name?: string
-  scopes?: string[]
-  expires_at?: string | null
-}
+export type ApiKeyPatch = Partial<Pick<ApiKeyRow, "name" | "scopes" | "expires_at">>
 
 /**
  * Scopes only become fewer. Throws 403 for others and for a key with scopes that the caller lacks,

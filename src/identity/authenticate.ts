@@ -45,7 +45,7 @@ export async function authenticateId(db: Reader, key_id: string, ip: string): Pr
 async function prove(db: Reader, key: string, hash: string): Promise<ProvenKey | undefined> {
   const lookup = lookupOf(key)
   const [row] = lookup ? await findKey(db, { lookup }) : []
-  const is_right = isEqual(hash, row?.key.key_hash ?? NO_HASH)
+  const is_right = timingSafeEqual(Buffer.from(hash), Buffer.from(row?.key.key_hash ?? NO_HASH))
   return row && is_right ? { row, caller: callerOf(row) } : undefined
 }
 
@@ -75,9 +75,6 @@ function isUsable({ key, project, account }: KeyRow) {
   const alive = project.status === "active" && account.deleting_at === null && !project.hidden
   return alive && key.revoked_at === null && (key.expires_at === null || !isPast(key.expires_at))
 }
-
-const isEqual = (left: string, right: string) =>
-  timingSafeEqual(Buffer.from(left), Buffer.from(right))
 
 const keysWithOwner = (db: Reader, which: SQL) =>
   db

@@ -37,7 +37,6 @@ export interface Caller {
   domain_id: string | null
   account_role: AccountRole | null
   project_role: ProjectRole | null
-  /** The operator of this instance. */
   operator: boolean
   /** A key's allowlist; empty lets in every address. */
   ip_addresses: string[]

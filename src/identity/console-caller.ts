@@ -33,12 +33,7 @@ export interface NamedScope {
 export interface SignedIn {
   caller: Caller
   mfa: boolean
-  seats: AccountSeat[]
-}
-
-interface AccountSeat {
-  role: AccountRole
-  account: typeof accounts.$inferSelect
+  seats: { role: AccountRole; account: typeof accounts.$inferSelect }[]
 }
 
 /** Undefined for a session that is over or unknown, and for a locked user. */

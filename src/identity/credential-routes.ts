@@ -1,9 +1,8 @@
 import { Type as t } from "@sinclair/typebox"
 import { type AnyRoute, anonymousRow, consoleRow, type Method, route } from "../http/route"
-import { text } from "../lib/record-fields"
 import * as mfa from "./mfa"
 import * as recovery from "./password-recovery"
-import { Email, LIMIT_BYTES, Password, Success, Token } from "./schemas"
+import { Email, Enrolled, LIMIT_BYTES, Password, Success, Token } from "./schemas"
 import { forgiveProof, type ProofParts, refuseCode, requireCode, requirePassword } from "./sign-in"
 import { BUCKETS } from "./sign-in-throttle"
 import * as users from "./users"
@@ -12,16 +11,6 @@ const Change = t.Object({ current_password: Password, new_password: Password })
 const Forgotten = t.Object({ email: Email })
 const Reset = t.Object({ token: Token, new_password: Password })
 const Code = t.Object({ code: t.String({ maxLength: 64 }) })
-
-const Enrolled = t.Object(
-  {
-    secret: text("JBSWY3DPEHPK3PXP"),
-    otpauth_url: text("otpauth://totp/Belfry:ann%40example.com?secret=JBSWY3DPEHPK3PXP"),
-    qr_code: text("data:image/svg+xml;base64,PHN2Zy4uLg==", "An SVG image as a data URL."),
-    backup_codes: t.Array(text("k3vx-9zqt")),
-  },
-  { title: "MfaEnrolment" },
-)
 
 interface CredentialParts extends ProofParts {
   base_url: () => string

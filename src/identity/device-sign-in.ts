@@ -141,18 +141,12 @@ const noCode = () =>
 const isWaiting = (user_code_hash: string) =>
   and(eq(deviceCodes.user_code_hash, user_code_hash), eq(deviceCodes.status, "pending"))
 
-interface DeviceDecision {
-  user_code: string
-  approve: boolean
-  ip: string
-}
-
 /** Lets the program in, or turns it away; once. Throws 404. */
 export async function decide(
   tx: Tx,
   secrets: Secrets,
   user: UserRow,
-  { user_code, approve, ip }: DeviceDecision,
+  { user_code, approve, ip }: { user_code: string; approve: boolean; ip: string },
 ): Promise<void> {
   const row = await waitingFor(tx, secrets, user_code)
   const status = approve ? "approved" : "denied"

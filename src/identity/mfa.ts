@@ -1,8 +1,10 @@
+import type { Static } from "@sinclair/typebox"
 import { and, eq, isNull, lt, or } from "drizzle-orm"
 import { fail } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { millis, millisFrom, now } from "../core/time"
 import type { Tx } from "../store/store"
+import type { Enrolled } from "./schemas"
 import { backupCodes, consoleUsers } from "./tables"
 import { randomLetters } from "./tokens"
 import * as users from "./users"
@@ -89,22 +91,13 @@ interface PendingEnrolment {
   code_hashes: string[]
 }
 
-/** Shown once, at the start of an enrolment; no later call returns it. */
-export interface MfaEnrolment {
-  secret: string
-  otpauth_url: string
-  /** An SVG image as a data URL. */
-  qr_code: string
-  backup_codes: string[]
-}
-
 /** Nothing is asked for yet at sign-in: `complete` has to follow within 15 minutes. */
 export async function begin(
   tx: Tx,
   secrets: Secrets,
   user_id: string,
   issuer: string,
-): Promise<MfaEnrolment> {
+): Promise<Static<typeof Enrolled>> {
   const user = await users.findForUpdate(tx, user_id)
   if (user.mfa_secret)
     fail(

@@ -62,7 +62,6 @@ export interface NounFilter {
   filter?: SQL | undefined
 }
 
-/** A row of a noun's table. */
 type NounRow<Table extends NounTable> = Table["$inferSelect"] & { id: string }
 
 /** What every feature does with its records, made from their declaration. No row of another owner is ever met. */

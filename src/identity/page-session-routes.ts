@@ -4,34 +4,19 @@ import { log } from "../core/log"
 import { requireThisMachine } from "../http/cors"
 import { type AnyRoute, anonymousRow, type Call, type Method, route } from "../http/route"
 import { type HostCookie, readCookie, setCookie } from "../lib/cookie"
-import { count, id, maybe, text } from "../lib/record-fields"
 import * as pages from "./page-sessions"
 import {
   Challenged,
-  ConsoleUser,
-  Email,
+  Credentials,
   LIMIT_BYTES,
-  Password,
-  Seats,
+  MfaAnswer,
+  PageSession,
   Success,
   Token,
 } from "./schemas"
 import { clientOf, REFRESH_SECONDS } from "./sessions"
 import { answerChallenge, signIn } from "./sign-in"
 
-const PageSession = t.Object(
-  {
-    access_token: text("eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiIwMTk5…", "The page keeps it in memory."),
-    expires_in: count(900, "Seconds until the access token expires."),
-    user: maybe(ConsoleUser),
-    accounts: Seats,
-    project_id: maybe(id("The project of the key whose rights the page has.")),
-  },
-  { title: "PageSession" },
-)
-
-const Credentials = t.Object({ email: Email, password: Password })
-const MfaAnswer = t.Object({ token: Token, code: t.String({ maxLength: 64 }) })
 const LinkCode = t.Object({ code: Token })
 
 /**

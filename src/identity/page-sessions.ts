@@ -1,36 +1,25 @@
+import type { Static } from "@sinclair/typebox"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { millis } from "../core/time"
 import type { Store } from "../store/store"
 import { ACCESS_SECONDS, type AccessTokens } from "./access-token"
 import { authenticateId } from "./authenticate"
+import type { PageSession } from "./schemas"
 import type { SessionReply } from "./sessions"
 import type { SignInParts } from "./sign-in"
 import { hashOfToken, newToken } from "./tokens"
-import type { UserResponse, UserSeat } from "./users"
 
 export interface PageSessionParts extends SignInParts {
   store: Store
   access: AccessTokens
   links: LinkSessions
-  /** The public address of this server. */
   base_url: () => string
-}
-
-/** What a page may know: everything but the token of its cookie, which no script reads. */
-interface PageSession {
-  access_token: string
-  expires_in: number
-  /** Null where the page has the rights of a key. */
-  user: UserResponse | null
-  accounts: UserSeat[]
-  /** Of that key; null for a person: the page lets the person choose. */
-  project_id: string | null
 }
 
 /** A session, and the token that the cookie of the page keeps for the next exchange. */
 export interface KeptSession {
-  session: PageSession
+  session: Static<typeof PageSession>
   token: string
 }
 

@@ -97,17 +97,14 @@ export async function reset(
   })
 }
 
-interface PasswordChange {
-  user: users.UserRow
-  session_id: string
-  new_password: string
-  ip: string
-}
-
 /** With the present password proven: sets a new one and ends the user's other sessions. */
 export async function change(
   store: Store,
-  { user, session_id, ...wanted }: PasswordChange,
+  {
+    user,
+    session_id,
+    ...wanted
+  }: { user: users.UserRow; session_id: string; new_password: string; ip: string },
 ): Promise<void> {
   const { new_password, ip } = wanted
   const password_hash = await passwords.hashNext(store.read, user.id, new_password)

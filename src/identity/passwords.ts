@@ -72,7 +72,6 @@ const busy = () =>
     { reason: "busy", retry_after: 1 },
   )
 
-/** Throws 422 `weak_password` with what is missing. */
 function requireStrength(password: string): void {
   const missing = lacking(password)
   if (missing.length === 0) return

@@ -67,6 +67,31 @@ export const Challenged = t.Object(
   { title: "MfaChallenge" },
 )
 
+export const PageSession = t.Object(
+  {
+    access_token: text("eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiIwMTk5…", "The page keeps it in memory."),
+    expires_in: count(900, "Seconds until the access token expires."),
+    user: maybe(ConsoleUser),
+    accounts: Seats,
+    project_id: maybe(id("The project of the key whose rights the page has.")),
+  },
+  { title: "PageSession" },
+)
+
+export const Credentials = t.Object({ email: Email, password: Password })
+export const MfaAnswer = t.Object({ token: Token, code: t.String({ maxLength: 64 }) })
+
+/** Shown once, at the start of an enrolment. */
+export const Enrolled = t.Object(
+  {
+    secret: text("JBSWY3DPEHPK3PXP"),
+    otpauth_url: text("otpauth://totp/Belfry:ann%40example.com?secret=JBSWY3DPEHPK3PXP"),
+    qr_code: text("data:image/svg+xml;base64,PHN2Zy4uLg==", "An SVG image as a data URL."),
+    backup_codes: t.Array(text("k3vx-9zqt")),
+  },
+  { title: "MfaEnrolment" },
+)
+
 export const SessionRecord = t.Object(
   {
     id: id(),

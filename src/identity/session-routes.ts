@@ -6,9 +6,9 @@ import * as device from "./device-sign-in"
 import {
   Challenged,
   ConsoleUser,
-  Email,
+  Credentials,
   LIMIT_BYTES,
-  Password,
+  MfaAnswer,
   Seats,
   Session,
   SessionRecord,
@@ -18,8 +18,6 @@ import * as sessions from "./sessions"
 import { answerChallenge, type SignInParts, signIn } from "./sign-in"
 import * as users from "./users"
 
-const Credentials = t.Object({ email: Email, password: Password })
-const MfaAnswer = t.Object({ token: Token, code: t.String({ maxLength: 64 }) })
 const Refresh = t.Object({ refresh_token: Token })
 
 const Program = t.Object({ client_name: nameText() })

@@ -1,7 +1,7 @@
 import { eq, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import type { Secrets } from "../core/secrets"
-import { isoFrom, millis, millisFrom } from "../core/time"
+import { isoFrom, isPast, millis, millisFrom } from "../core/time"
 import { subscriberOf } from "../lib/ip-ranges"
 import type { Reader, Store, Tx } from "../store/store"
 import { throttles } from "./tables"
@@ -47,7 +47,7 @@ export class Throttle {
   async consume(...attempts: CountedAttempt[]): Promise<void> {
     for (const [bucket, subject] of attempts) {
       const row = await find(this.#store.read, this.#key(bucket, subject))
-      if (row && row.used >= bucket.size && isOpen(row)) refuse(bucket, row.ends_at)
+      if (row && row.used >= bucket.size && !isPast(row.ends_at)) refuse(bucket, row.ends_at)
     }
     await this.#store.tx(async (tx) => {
       for (const [bucket, subject] of attempts) {
@@ -78,8 +78,6 @@ export class Throttle {
 }
 
 type ThrottleRow = typeof throttles.$inferSelect
-
-const isOpen = ({ ends_at }: ThrottleRow) => millisFrom(ends_at) > millis()
 
 async function find(db: Reader, subject: string): Promise<ThrottleRow | undefined> {
   const [row] = await db.select().from(throttles).where(eq(throttles.subject, subject))

@@ -1,3 +1,4 @@
+import type { Static } from "@sinclair/typebox"
 import { and, eq, gt, isNull, lt, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import type { Secrets } from "../core/secrets"
@@ -5,6 +6,7 @@ import { now, secondsFromNow } from "../core/time"
 import type { Reader, Store, Tx } from "../store/store"
 import { isTotp, type MfaProof, prove, spend } from "./mfa"
 import * as passwords from "./passwords"
+import type { Challenged } from "./schemas"
 import type { SessionClient, SessionReply, Sessions } from "./sessions"
 import { BUCKETS, type Throttle } from "./sign-in-throttle"
 import { consoleSessions, consoleUsers, mfaChallenges } from "./tables"
@@ -24,10 +26,7 @@ export interface SignInParts extends ProofParts {
   sessions: Sessions
 }
 
-interface MfaQuestion {
-  mfa_required: true
-  mfa_challenge: { token: string; methods: ["totp", "backup_code"]; expires_at: string }
-}
+type MfaQuestion = Static<typeof Challenged>
 
 /**
  * A session, or the question for the second factor. Throws 401 with the same words and after the
@@ -142,8 +141,10 @@ async function challenge(tx: Tx, user_id: string): Promise<MfaQuestion> {
   const expires_at = secondsFromNow(CHALLENGE_SECONDS)
   const row = { token_hash: hashOfToken(token), user_id, attempts: 0, created_at: now() }
   await tx.insert(mfaChallenges).values({ ...row, expires_at })
-  const methods: ["totp", "backup_code"] = ["totp", "backup_code"]
-  return { mfa_required: true, mfa_challenge: { token, methods, expires_at } }
+  return {
+    mfa_required: true,
+    mfa_challenge: { token, methods: ["totp", "backup_code"], expires_at },
+  }
 }
 
 /**

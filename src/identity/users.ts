@@ -26,13 +26,7 @@ import {
 
 export type UserRow = typeof consoleUsers.$inferSelect
 
-interface NewUser {
-  email: string
-  name: string | null
-  password_hash: string
-  /** Runs the instance. */
-  operator: boolean
-}
+type NewUser = Pick<UserRow, "email" | "name" | "password_hash" | "operator">
 
 /** Throws 409 `conflict` when the address has a user already, in any spelling. */
 export async function create(tx: Tx, wanted: NewUser): Promise<UserRow> {
@@ -94,7 +88,7 @@ export const toResponse = (row: UserRow) =>
 
 export type UserResponse = ReturnType<typeof toResponse>
 
-export type UserSeat = Static<typeof Seats>[number]
+type UserSeat = Static<typeof Seats>[number]
 
 /** The accounts that a person belongs to, oldest first. */
 export function accountsOf(db: Reader, user_id: string): Promise<UserSeat[]> {

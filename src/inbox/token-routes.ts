@@ -25,12 +25,13 @@ const WantedToken = t.Object({
 
 type WantedToken = Static<typeof WantedToken>
 
-interface InboxTokenRouteParts {
+export const inboxTokenRoutes = ({
+  store,
+  inbox_tokens,
+}: {
   store: Store
   inbox_tokens: Pick<InboxTokens, "sign">
-}
-
-export const inboxTokenRoutes = ({ store, inbox_tokens }: InboxTokenRouteParts): AnyRoute[] => [
+}): AnyRoute[] => [
   route({
     ...projectRow("POST", "/v1/subscriber-inbox/token", "inbox:send"),
     summary: "Make a token for one subscriber",

@@ -24,13 +24,11 @@ export const STORED_TOLD = "stored_told"
 
 export const MB = 1024 ** 2
 
-interface StoredTotal {
-  used: number
-  told: number
-}
-
 /** What the project stores now. */
-export async function storedTotal(db: Reader, project_id: string): Promise<StoredTotal> {
+export async function storedTotal(
+  db: Reader,
+  project_id: string,
+): Promise<{ used: number; told: number }> {
   const all = await totals(db, project_id, [...NAMES, STORED_TOLD])
   const used = NAMES.reduce((sum, name) => sum + (all.get(name) ?? 0), 0)
   return { used, told: all.get(STORED_TOLD) ?? 0 }

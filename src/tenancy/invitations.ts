@@ -36,13 +36,6 @@ export interface NewInvitation {
 
 type Inviter = ActingMember & { account_id: string }
 
-/** A fresh invitation with the text of its token, which exists nowhere else. */
-interface IssuedInvitation {
-  row: InvitationRow
-  token: string
-  account_name: string
-}
-
 /**
  * Invites a person by mail. Throws 409 `conflict` for a member and for a person with an open invitation, 404 for a foreign project.
  */
@@ -174,7 +167,11 @@ const invitation = noun({
 const CALLED = { owner: "an owner", admin: "an admin", billing_admin: "a billing admin" }
 
 /** The only place that ever sees the token again. */
-async function send(tx: Tx, { mail, link_base }: ConsoleMail, issued: IssuedInvitation) {
+async function send(
+  tx: Tx,
+  { mail, link_base }: ConsoleMail,
+  issued: { row: InvitationRow; token: string; account_name: string },
+) {
   const { row, token, account_name } = issued
   const role = row.role === "member" ? "a member" : CALLED[row.role]
   const base = link_base()
@@ -287,13 +284,6 @@ export function purgeInvitations(store: Store): Promise<number> {
 /** Which people may sign up: none, people with an invitation, or all. */
 export type SignUp = "closed" | "invite" | "open"
 
-interface NewPerson {
-  email: string
-  password: string
-  name: string | null
-  invitation_token: string | undefined
-}
-
 /** Throws 403 `forbidden`. */
 export function requireSignUp(sign_up: SignUp, is_invited: boolean): void {
   if (sign_up === "open" || (sign_up === "invite" && is_invited)) return
@@ -311,7 +301,11 @@ export function requireSignUp(sign_up: SignUp, is_invited: boolean): void {
  */
 export async function signUp(
   { store, sessions }: { store: Store; sessions: Pick<Sessions, "start"> },
-  { password, invitation_token, ...person }: NewPerson,
+  {
+    password,
+    invitation_token,
+    ...person
+  }: { email: string; password: string; name: string | null; invitation_token: string | undefined },
   client: SessionClient,
 ): Promise<SessionReply> {
   // First of all: an invented invitation must not tell whether an address has a user.

@@ -100,16 +100,10 @@ export function requireOwnerFor(chief: ActingMember, ...roles: AccountRole[]) {
   })
 }
 
-interface RoleChange {
-  account_id: string
-  user_id: string
-  role: AccountRole
-}
-
 /** Throws 409 `conflict` where the account would be left without an owner. */
 export async function setRole(
   tx: Tx,
-  { account_id, user_id, role }: RoleChange,
+  { account_id, user_id, role }: { account_id: string; user_id: string; role: AccountRole },
   chief: ActingMember,
 ) {
   const account = await accounts.findForUpdate(tx, account_id)
@@ -378,18 +372,13 @@ async function changeable(tx: Tx, home: ProjectHome, user_id: string): Promise<P
 const projectSeatOf = ({ project_id }: ProjectHome, user_id: string): SQL | undefined =>
   and(eq(projectMembers.project_id, project_id), eq(projectMembers.user_id, user_id))
 
-interface MemberChange {
-  before?: { user_id: string }
-  after?: { user_id: string }
-}
-
 /** `action` begins with the type of the target. */
 function log(
   tx: Tx,
   by: audit.By,
   action: string,
   home: { account_id: string; project_id?: string },
-  change: MemberChange,
+  change: { before?: { user_id: string }; after?: { user_id: string } },
 ) {
   const [type = ""] = action.split(".")
   const target = { type, id: (change.before ?? change.after)?.user_id ?? null }

@@ -126,13 +126,7 @@ const NAMES: Record<Metric, string> = {
   mau: "active users",
 }
 
-interface QuotaKey {
-  subject: string
-  metric: Metric
-  period: string
-}
-
-async function findForUpdate(tx: Tx, key: QuotaKey) {
+async function findForUpdate(tx: Tx, key: { subject: string; metric: Metric; period: string }) {
   for (;;) {
     const [row] = await find(tx, key)
     if (row) return row

@@ -2,7 +2,7 @@ import { and, count, gt, inArray, isNull, or } from "drizzle-orm"
 import { now } from "../core/time"
 import { apiKeys } from "../identity/tables"
 import { limitsOf, METRICS } from "../plans/plans"
-import { total, totals } from "../store/counters"
+import { total, totalsOf } from "../store/counters"
 import { readHeavy } from "../store/heavy-reads"
 import type { Reader } from "../store/store"
 import type { AccountRow } from "./accounts"
@@ -20,37 +20,36 @@ export async function breakdown(
   domains: CountByProject,
 ) {
   const rows = await projects.active(db, account_id)
-  const [usage, { keys, webhooks, templates, subscribers }] = await Promise.all([
-    usageByProject(db, account_id, period),
-    countResources(db, account_id, rows),
+  const [used, resources] = await Promise.all([
+    days(db, { account_ids: [account_id], period }),
+    resourcesOf(db, account_id, rows, domains),
   ])
-  return rows.map(({ id, name }) => {
-    const used = METRICS.map((metric) => [metric, usage.get(`${id} ${metric}`) ?? 0])
-    const own = {
-      webhooks: webhooks.get(id) ?? 0,
-      templates: templates.get(id) ?? 0,
-      subscribers: subscribers.get(id) ?? 0,
-      api_keys: keys.get(id) ?? 0,
+  return rows.map(({ id, name }, at) => {
+    const own = used.filter(({ project_id }) => project_id === id)
+    const usage = METRICS.map((metric) => [metric, sum(own.filter((one) => one.metric === metric))])
+    return {
+      project_id: id,
+      name,
+      usage: Object.fromEntries(usage),
+      resources: resources[at] ?? NONE,
     }
-    const resources = { ...own, domains: domains.get(id) ?? 0 }
-    return { project_id: id, name, usage: Object.fromEntries(used), resources }
   })
 }
 
-async function usageByProject(db: Reader, account_id: string, period: string) {
-  const sums = new Map<string, number>()
-  for (const row of await days(db, { account_ids: [account_id], period })) {
-    const name = `${row.project_id} ${row.metric}`
-    sums.set(name, row.value + (sums.get(name) ?? 0))
-  }
-  return sums
-}
+const sum = (list: { value: number }[]) => list.reduce((all, { value }) => all + value, 0)
+
+const NONE = { webhooks: 0, templates: 0, subscribers: 0, api_keys: 0, domains: 0 }
 
 /**
- * Keys that work, which are few and rarely asked for, so they are counted; webhooks, templates and
+ * Of each project. Keys that work, which are few and rarely asked for, are counted; webhooks, templates and
  * subscribers have totals (see webhooks/webhooks.ts, templates/templates.ts, subscribers/subscribers.ts).
  */
-async function countResources(db: Reader, account_id: string, rows: { id: string }[]) {
+async function resourcesOf(
+  db: Reader,
+  account_id: string,
+  rows: { id: string }[],
+  domains: CountByProject,
+): Promise<(typeof NONE)[]> {
   const ids = rows.map(({ id }) => id)
   const alive = or(isNull(apiKeys.expires_at), gt(apiKeys.expires_at, now()))
   const counted = await readHeavy(db, account_id, (read) =>
@@ -62,33 +61,29 @@ async function countResources(db: Reader, account_id: string, rows: { id: string
         .groupBy(apiKeys.project_id),
     ),
   )
-  const keys: CountByProject = new Map(counted.map((row) => [row.id, row.keys]))
-  const webhooks: CountByProject = new Map()
-  const templates: CountByProject = new Map()
-  const subscribers: CountByProject = new Map()
-  for (const id of ids) {
-    const all = await totals(db, id, ["webhooks", "templates", "subscribers"])
-    webhooks.set(id, all.get("webhooks") ?? 0)
-    templates.set(id, all.get("templates") ?? 0)
-    subscribers.set(id, all.get("subscribers") ?? 0)
-  }
-  return { keys, webhooks, templates, subscribers }
+  const keys = new Map(counted.map((row) => [row.id, row.keys]))
+  const totals = await totalsOf(db, ids, ["webhooks", "templates", "subscribers"])
+  return ids.map((id) => ({
+    ...NONE,
+    ...Object.fromEntries(totals.get(id) ?? []),
+    api_keys: keys.get(id) ?? 0,
+    domains: domains.get(id) ?? 0,
+  }))
 }
-
-const sum = (counts: CountByProject) => [...counts.values()].reduce((all, one) => all + one, 0)
 
 /** How many there are of what can be counted, and how many there may be; null is unlimited. */
 export async function resourceCounts(db: Reader, account: AccountRow, domains: CountByProject) {
   const limits = limitsOf(account)
   const rows = await projects.active(db, account.id)
-  const { keys, webhooks, templates, subscribers } = await countResources(db, account.id, rows)
+  const all = await resourcesOf(db, account.id, rows, domains)
+  const used = (name: keyof typeof NONE) => sum(all.map((one) => ({ value: one[name] })))
   return {
     projects: { used: rows.length, limit: limits.projects },
-    webhooks: { used: sum(webhooks), limit: limits.webhooks },
-    domains: { used: sum(domains), limit: null },
-    subscribers: { used: sum(subscribers), limit: null },
-    templates: { used: sum(templates), limit: null },
-    api_keys: { used: sum(keys), limit: null },
+    webhooks: { used: used("webhooks"), limit: limits.webhooks },
+    domains: { used: used("domains"), limit: null },
+    subscribers: { used: used("subscribers"), limit: null },
+    templates: { used: used("templates"), limit: null },
+    api_keys: { used: used("api_keys"), limit: null },
     organizations: { used: 0, limit: limits.organizations },
     members: { used: await total(db, account.id, members.COUNTER), limit: null },
   }

@@ -3,7 +3,7 @@ import { PLAN_NAMES } from "../core/config-plans"
 import { count, flag, id, maybe, rarely, text, time, word } from "../lib/record-fields"
 import { METRICS } from "../plans/plans"
 
-const UsageShare = t.Object(
+export const UsageShare = t.Object(
   {
     used: count(1200),
     limit: maybe(count(250_000, "Null means unlimited.")),

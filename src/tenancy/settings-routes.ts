@@ -29,7 +29,6 @@ type SettingName = Exclude<keyof ProjectSettings, OtherSetting>
 
 type SettingRows = { [Name in SettingName]: SettingRow<PatchOf<Name>> }
 
-/** A setting that is true or false. */
 const flagRow = (example: boolean, description: string): SettingRow<boolean> => ({
   answer: flag(example, description),
   patch: t.Union([t.Boolean(), t.Null()]),
@@ -135,7 +134,7 @@ const SETTING_ROWS: SettingRows = {
     answer: text("en", "The language of subscribers without one, as a tag of BCP 47."),
     patch: orNull(t.String({ description: "A language tag, such as en or de-AT." })),
     read: (given, path, problems) =>
-      typeof given === "string" && isShort(given) && isLocale(given)
+      typeof given === "string" && given.length <= MOST_LOCALE_CHARACTERS && isLocale(given)
         ? given
         : problems.add(path, "invalid", "The value must be a language tag, such as en or de-AT."),
   },
@@ -191,8 +190,6 @@ function originOf(given: unknown): string | undefined {
 }
 
 const MOST_LOCALE_CHARACTERS = 35
-
-const isShort = (locale: string) => locale.length <= MOST_LOCALE_CHARACTERS
 
 function readHost(given: unknown, path: string, problems: Problems) {
   const read = typeof given === "string" ? readDomain(given) : { reason: NO_HOST }

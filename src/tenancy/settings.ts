@@ -48,7 +48,6 @@ export async function patch(
   return after
 }
 
-/** The changed groups as a whole. */
 function groupsOf(
   stored: Partial<ProjectSettings>,
   { branding, retention, quiet_hours, frequency_cap }: ProjectSettingsChange,

@@ -1,3 +1,4 @@
+import type { Static } from "@sinclair/typebox"
 import { and, asc, eq, gt, gte, inArray, lt, type SQL, sum } from "drizzle-orm"
 import { boundsOf, currentPeriod, isoFrom, millis, millisFrom, nextTurn, today } from "../core/time"
 import { type Caller, quotaSubject } from "../identity/caller"
@@ -9,6 +10,7 @@ import { type Metric, quotas } from "../plans/tables"
 import { adder } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { WriteBehind } from "../store/write-behind"
+import type { UsageShare } from "./schemas"
 import { usageDays } from "./tables"
 
 type UsageMetric = Metric | "api_requests"
@@ -61,7 +63,6 @@ export async function days(db: Reader, range: UsageRange): Promise<UsageDay[]> {
 
 export type UsageTotals = Record<UsageMetric, number>
 
-/** What all projects of the range used together. */
 export async function totals(db: Reader, range: UsageRange): Promise<UsageTotals> {
   const all = emptyTotals()
   for (const { metric, value } of await days(db, range)) {
@@ -107,12 +108,7 @@ function within({ account_ids, project_id, period }: UsageRange): SQL | undefine
 
 const DAY_MILLISECONDS = 86_400_000
 
-interface UsedShare {
-  used: number
-  limit: number | null
-  /** Of the limit, which all projects (and all free accounts of one person) share. */
-  remaining: number | null
-}
+type UsedShare = Static<typeof UsageShare>
 
 interface UsageQuestion {
   account_id: string
@@ -172,7 +168,6 @@ function byDay(own: UsageDay[], period: string) {
   })
 }
 
-/** The days of a month that have begun: `YYYY-MM-DD`, oldest first. */
 export function daysOf(period: string): string[] {
   const { start, end } = boundsOf(period)
   const until = Math.min(millisFrom(end), millis())
@@ -222,7 +217,6 @@ export class Meter {
     else if (this.#behind.admit()) this.#behind.put(name, units)
   }
 
-  /** Writes what was counted since the last time. */
   flush = () => this.#behind.flush()
 }
 

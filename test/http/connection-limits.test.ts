@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
+import type { OpenConnection } from "../../src/http/connection-limits"
 import { connectionLimits, excess } from "../../src/http/connection-limits"
-import type { OpenConnection } from "../../src/http/open-connections"
 
 const nothing = { working: new Set<string>(), reading: new Set<string>(), isProxy: () => false }
 
