@@ -302,7 +302,7 @@ const GONE: [string, RegExp][] = [
   ],
   [
     "a part of a thought of its only importer in a file of its own",
-    /^src\/(core\/(dns-wire|abort|config-sources|config-smtp|config-reputation|stray-output)|tenancy\/(sign-up|setting-groups)|identity\/(link-sessions|project-caller)|http\/(own-page|openapi-events|open-connections))\.ts$/,
+    /^src\/(core\/(dns-wire|abort|config-sources|config-smtp|config-reputation)|tenancy\/(sign-up|setting-groups)|identity\/(link-sessions|project-caller)|http\/(own-page|openapi-events|open-connections))\.ts$/,
   ],
   [
     "a second list of members, or an answer that repeats the fields of its schema",

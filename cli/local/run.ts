@@ -1,6 +1,7 @@
 import { createServer } from "node:net"
 import { hostAndPort, type Loaded, useSettings } from "../../src/core/config"
-import { catchStrayErrors, catchStrayOutput, isJsonLog, log } from "../../src/core/log"
+import { isJsonLog, log } from "../../src/core/log"
+import { catchStrayErrors, catchStrayOutput } from "../../src/core/stray-output"
 import type { Running, StartOptions } from "../../src/server"
 import { exits, Failure, usage } from "../lib/errors"
 import { onInterrupt, outliveReaders } from "../lib/interrupt"

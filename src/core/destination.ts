@@ -102,7 +102,7 @@ export const allowedAddress = (
 const asked = new Map<string, Promise<string[]>>()
 
 function resolve(host: string, { resolver: own }: AddressPolicy): Promise<string[]> {
-  // RFC 6761 6.3: never asked of a name server. It is judged like any other address.
+  // RFC 6761 6.3: never asked of a name server. It is checked like any other address.
   if (/(^|\.)localhost$/.test(host)) return Promise.resolve(["127.0.0.1"])
   if (own) return ask(host, own)
   const running = asked.get(host)
@@ -124,8 +124,8 @@ async function ask(host: string, names: Pick<Resolver, "a" | "aaaa">): Promise<s
 }
 
 /**
- * Whether the address belongs to the public internet, judged by its bytes. An IPv4 address inside
- * an IPv6 one is judged as what it is (mapped, RFC 4291; NAT64, RFC 6052); tunnels (6to4, Teredo)
+ * Whether the address belongs to the public internet, by its bytes. An IPv4 address inside
+ * an IPv6 one counts as what it is (mapped, RFC 4291; NAT64, RFC 6052); tunnels (6to4, Teredo)
  * and what cannot be read are refused. RFC 6890 for the classes.
  */
 export function isPublic(text: string): boolean {

@@ -45,8 +45,8 @@ export interface NetAnswer {
 const CONNECT_MS = 5000
 
 /**
- * The one way out over HTTP: resolves the name, judges every address, connects to the address that
- * was judged. Any status is an answer; redirects are not followed, bodies not decompressed, proxies
+ * The one way out over HTTP: resolves the name, checks every address, connects to the address that
+ * was checked. Any status is an answer; redirects are not followed, bodies not decompressed, proxies
  * of the environment not used. A connection may be one that an earlier request to the same address
  * (and, with TLS, the same name and authorities) left open. Throws NetError.
  */

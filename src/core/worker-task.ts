@@ -1,7 +1,7 @@
 import { setPriority } from "node:os"
 import { parentPort } from "node:worker_threads"
 import { ApiError } from "./errors"
-import { catchStrayOutput } from "./log"
+import { catchStrayOutput } from "./stray-output"
 
 /** What the pool sends, one at a time. */
 export interface Task {

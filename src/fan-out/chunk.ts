@@ -13,7 +13,7 @@ import { forUpdate, skipLocked } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import type { SendDecision } from "../subscribers/decision"
-import { holdLimits, type SendBucket, takeFromBucket } from "../tenancy/quotas"
+import { limitsForUpdate, type SendBucket, takeFromBucket } from "../tenancy/quotas"
 import { audienceSourceOf, nextRange, type WalkedRecipient } from "./audience-source"
 import { FOUND, sentName, skippedName } from "./fan-out-counts"
 import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
@@ -70,7 +70,7 @@ export async function writeChunk(tx: Tx, input: ChunkInput): Promise<ChunkResult
   const { project_settings } = caller
   if (!project_settings.sandbox) {
     for (const channel of fan_out.channels) {
-      await holdLimits(tx, allowanceOf(caller, channel), bucketOf(caller, channel))
+      await limitsForUpdate(tx, allowanceOf(caller, channel), bucketOf(caller, channel))
     }
   }
   const range = await nextRange(tx, fan_out, part, project_settings)

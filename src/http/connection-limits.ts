@@ -66,7 +66,7 @@ const STEP = 1 / 16
 /** Keeps the connections of a listener below its limits. Returns how to stop that. */
 export function limitConnections({ open, limits, trustedProxies, busy }: ConnectionOptions) {
   if (limits.backlog !== null) open.setBacklog(limits.backlog)
-  const tell = teller(limits)
+  const warn = warner(limits)
   let sentinel = 0
   let is_settled = false
   let looks = 0
@@ -75,7 +75,7 @@ export function limitConnections({ open, limits, trustedProxies, busy }: Connect
     const { open: all, free } = open.list()
     const leave = excess(all, limits, { ...busy(), isProxy: memberOf(trustedProxies()) })
     for (const { descriptor } of leave) open.end(descriptor)
-    if (leave.length > 0) tell(all.length, leave.length)
+    if (leave.length > 0) warn(all.length, leave.length)
     sentinel = free[Math.min(room(all, limits), free.length - 1)] ?? 0
     is_settled = leave.length === 0
   }
@@ -156,7 +156,7 @@ function room(all: OpenConnection[], limits: ConnectionLimits): number {
 }
 
 /** At most one line a minute, with all that were closed since the last one. */
-function teller({ most, per_address }: ConnectionLimits) {
+function warner({ most, per_address }: ConnectionLimits) {
   let told_at = Number.NEGATIVE_INFINITY
   let closed = 0
   return (connections: number, count: number) => {

@@ -88,7 +88,7 @@ export class RateLimits {
    * window of the public routes, or such callers behind one proxy would make health checks fail.
    */
   see(ip: string): Quota {
-    const window = this.#addresses.of(`stranger:${subscriberOf(ip)}`)
+    const window = this.#addresses.of(`anonymous:${subscriberOf(ip)}`)
     window.used += 1
     return quotaOf(window, PUBLIC_PER_MINUTE)
   }

@@ -163,7 +163,7 @@ export class LinkSessions {
   }
 
   /** Throws 401 where no session of that key lives. */
-  demand({ session_id, key_id }: { session_id: string; key_id: string }): void {
+  require({ session_id, key_id }: { session_id: string; key_id: string }): void {
     if (this.#find(session_id)?.key_id !== key_id) refuseSession()
   }
 

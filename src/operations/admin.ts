@@ -22,7 +22,7 @@ import type { Store, Tx } from "../store/store"
 import * as accounts from "../tenancy/accounts"
 import * as operator from "../tenancy/operator"
 import { findInstance } from "../tenancy/projects"
-import { type FirstOwner, type SetupParts, setupRecord } from "../tenancy/setup"
+import { type FirstOwner, type SetupParts, setupResponse } from "../tenancy/setup"
 import { requestBackup } from "./backup/backup-job"
 import type { Backups } from "./backup/create-backup"
 import { changeHeld, type HeldOrder } from "./held-work"
@@ -234,7 +234,7 @@ async function bootstrap(parts: AdminParts, order: NewOwner) {
   const wanted = { email, password, name, account_name, project_name }
   requireOwner(wanted)
   const made = await operator.bootstrap(parts, wanted)
-  const { session, ...rest } = await setupRecord(parts.store.read, made)
+  const { session, ...rest } = await setupResponse(parts.store.read, made)
   await parts.store.tx((tx) => revokeAll(tx, session.user.id))
   return { user: session.user, ...rest }
 }

@@ -251,7 +251,7 @@ export async function takeFromBucket(
 ) {
   if (limit === null || wishes.length === 0) return wishes.map(() => null)
   const now = millis() * 1000
-  const row = await holdBucket(tx, key, now)
+  const row = await bucketForUpdate(tx, key, now)
   const ahead = row.drained - now
   let drained = ahead > LONGEST ? now : Math.max(now, row.drained)
   const refusals = wishes.map((units) => {
@@ -271,13 +271,13 @@ export async function takeFromBucket(
  * Locks the count of the month, then the bucket, as single sends do: for a transaction that locks other rows
  * or takes from the bucket before it reserves. In another order the two would deadlock.
  */
-export async function holdLimits(
+export async function limitsForUpdate(
   tx: Tx,
   { subject, metric, limit }: MonthlyQuota,
   { project_id, channel, limit: sends_per_second }: SendBucket,
 ) {
   if (limit !== null) await findForUpdate(tx, { subject, metric, period: currentPeriod() })
-  if (sends_per_second !== null) await holdBucket(tx, { project_id, channel }, millis() * 1000)
+  if (sends_per_second !== null) await bucketForUpdate(tx, { project_id, channel }, millis() * 1000)
 }
 
 /** Empties the buckets of these projects: what drains by an old limit says nothing of a new one. */
@@ -291,7 +291,11 @@ function bucketFull(limit: number, excess: number): ApiError {
   return new ApiError("rate_limited", message, details)
 }
 
-async function holdBucket(tx: Tx, key: { project_id: string; channel: string }, drained: number) {
+async function bucketForUpdate(
+  tx: Tx,
+  key: { project_id: string; channel: string },
+  drained: number,
+) {
   const [known] = await findBucket(tx, key)
   if (known) return known
   // Another node may have been faster: then its row stands.

@@ -7,7 +7,7 @@ import { ApiKeyWithSecret, LONG_EMAIL, Password, Session, Token } from "../ident
 import { clientOf } from "../identity/sessions"
 import { flag, text } from "../lib/record-fields"
 import { Account, Project } from "./schemas"
-import { establish, isSetUp, type SetupParts, setupRecord } from "./setup"
+import { establish, isSetUp, type SetupParts, setupResponse } from "./setup"
 
 const NewOwner = t.Object({
   setup_token: Token,
@@ -53,14 +53,14 @@ export const setupRoutes = ({ store, setup, ...parts }: SetupParts): AnyRoute[] 
     errors: ["unauthorized", "not_found", "weak_password", "invalid_email"],
     handle: async (call) => {
       const { setup_token, password, name = null, project_name = "Default", ...owner } = call.body
-      await store.tx((tx) => setup.demand(tx, setup_token)) // before any work is done for it
+      await store.tx((tx) => setup.require(tx, setup_token)) // before any work is done for it
       const password_hash = await passwords.hashNew(password)
       const made = await store.tx(async (tx) => {
-        await setup.demand(tx, setup_token)
+        await setup.require(tx, setup_token)
         const wanted = { ...owner, name, project_name, password_hash }
         return establish(tx, { setup, ...parts }, wanted, clientOf(call))
       })
-      return { data: await setupRecord(store.read, made) }
+      return { data: await setupResponse(store.read, made) }
     },
   }),
 ]

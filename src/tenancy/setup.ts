@@ -76,7 +76,7 @@ export class Setup {
   }
 
   /** Throws 404 once the instance has an owner, 401 for a wrong token. Holds off other setups. */
-  async demand(tx: Tx, token: string): Promise<void> {
+  async require(tx: Tx, token: string): Promise<void> {
     await oneAtATime(tx)
     await requireUnowned(tx)
     const right = await this.#read(tx)
@@ -164,7 +164,7 @@ export async function establish(
 type Established = Awaited<ReturnType<typeof establish>>
 
 /** What setup answers. */
-export async function setupRecord(db: Reader, { account, project, ...rest }: Established) {
+export async function setupResponse(db: Reader, { account, project, ...rest }: Established) {
   return {
     ...rest,
     account: await accounts.toResponse(db, account),
@@ -328,7 +328,7 @@ export function sessionParts({ data_dir, sign_up, ...options }: SessionOptions) 
     links,
     verifyAccess: async (token: string) => {
       const bearer = await access.verify(token)
-      if ("key_id" in bearer) links.demand(bearer)
+      if ("key_id" in bearer) links.require(bearer)
       return bearer
     },
     sessions: new Sessions({ store, secrets, access }),

@@ -217,7 +217,7 @@ describe("a page with the rights of a key", () => {
     const bearer = await access.verify(token)
     expect(bearer).toMatchObject({ key_id: project.key_id })
     const started_anew = new LinkSessions()
-    expect(() => started_anew.demand(bearer as never)).toThrow("over")
+    expect(() => started_anew.require(bearer as never)).toThrow("over")
     expect(() => started_anew.exchange(browser.jar.cookie)).toThrow("over")
   })
 
