@@ -3,9 +3,7 @@ import { fail } from "../core/errors"
 import { VERSION } from "../core/version"
 import { type AnyRoute, type Call, type PathParams, route } from "../http/route"
 import { LIMIT_BYTES, PER_MINUTE } from "../identity/schemas"
-import type { ProofParts } from "../identity/sign-in"
-import type * as device from "./device-page"
-import type * as links from "./link-pages"
+import type { AccessForm, AccessParts } from "./access-pages"
 import { absentPage, refusalPage } from "./small-page"
 
 /**
@@ -111,44 +109,40 @@ const shown = (
 type CallAt<Path extends string, Fields = unknown> = Call<Fields, unknown, PathParams<Path>>
 
 /** Loaded at the first visit: most servers show them rarely. */
-const devicePage = () => import("./device-page")
-const linkPages = () => import("./link-pages")
+const pages = () => import("./access-pages")
 
 /** What people open in a browser, from a mail or because a program told them to. */
-export const pageRoutes = (parts: ProofParts & links.InvitationPageParts): AnyRoute[] => [
+export const pageRoutes = (parts: AccessParts): AnyRoute[] => [
   ...form("/device", {
     credentials: ["user_code"],
     summary: "Sign in a program that shows a code",
     show: async ({ request }) => {
       const user_code = new URL(request.url).searchParams.get("user_code") ?? ""
-      return (await devicePage()).askForCode({ user_code })
+      return (await pages()).askForCode({ user_code })
     },
-    answer: async ({ body, ip }: CallAt<"/device", device.DeviceForm>) =>
-      (await devicePage()).answerForm(parts, body, ip),
+    answer: async ({ body, ip }) => (await pages()).answerForm(parts, body, ip),
   }),
   ...form("/invitation/{token}", {
     credentials: ["token"],
     summary: "Accept an invitation",
-    show: async ({ params }) => (await linkPages()).showInvitation(parts, params.token),
-    answer: async ({ params, body, ip }: WithToken<links.InvitationForm>) =>
-      (await linkPages()).acceptForm(parts, params.token, body, ip),
+    show: async ({ params }) => (await pages()).showInvitation(parts, params.token),
+    answer: async ({ params, body, ip }) =>
+      (await pages()).acceptForm(parts, params.token, body, ip),
   }),
   ...form("/password-reset/{token}", {
     credentials: ["token"],
     summary: "Choose a new password",
-    show: async ({ params }) => (await linkPages()).showReset(parts, params.token),
-    answer: async ({ params, body, ip }: WithToken<links.PasswordForm>) =>
-      (await linkPages()).resetForm(parts, params.token, body, ip),
+    show: async ({ params }) => (await pages()).showReset(parts, params.token),
+    answer: async ({ params, body, ip }) =>
+      (await pages()).resetForm(parts, params.token, body, ip),
   }),
 ]
-
-type WithToken<Fields> = Call<Fields, unknown, { token: string }>
 
 interface FormPage<Path extends string> {
   credentials: readonly string[]
   summary: string
   show: (call: CallAt<Path>) => Promise<Response>
-  answer: (call: CallAt<Path, never>) => Promise<Response>
+  answer: (call: CallAt<Path, AccessForm>) => Promise<Response>
 }
 
 /** A page that shows a form, and the same address that takes it. */

@@ -24,7 +24,9 @@ export function Tabs<Name extends string>({
     if (list.current && tab) showInside(list.current, tab)
   }, [chosen])
   const press = (event: KeyboardEvent) => {
-    const to = nextTab(event.key, tabs.length, indexOf(tabs, chosen), isRightToLeft(list.current))
+    const at = tabs.findIndex(({ name }) => name === chosen)
+    const is_rtl = list.current !== null && getComputedStyle(list.current).direction === "rtl"
+    const to = nextTab(event.key, tabs.length, at, is_rtl)
     const tab = to === undefined ? undefined : tabs[to]
     if (!tab) return
     event.preventDefault()
@@ -65,12 +67,6 @@ function showInside(box: Element, tab: Element) {
   const inner = tab.getBoundingClientRect()
   box.scrollLeft += Math.max(0, inner.right - outer.right) - Math.max(0, outer.left - inner.left)
 }
-
-const indexOf = (tabs: readonly { name: string }[], name: string) =>
-  tabs.findIndex((tab) => tab.name === name)
-
-const isRightToLeft = (element: Element | null) =>
-  element !== null && getComputedStyle(element).direction === "rtl"
 
 function nextTab(key: string, count: number, at: number, is_rtl: boolean): number | undefined {
   const forward = is_rtl ? "ArrowLeft" : "ArrowRight"
