@@ -276,7 +276,6 @@ function diagnosis(domain: Domain, stale: string, paint: Paint): string {
   return [...parts, ...end, ...old, `${countLine(domain)}, ${domain.status}`].join("\n")
 }
 
-/** Domains that mail is sent from. */
 export const domainRows = [
   row("add <domain>", "POST /v1/domains", {
     about: "add a domain, and show the DNS records that its zone needs",

@@ -13,7 +13,6 @@ import { type Columns, table } from "../lib/table"
 import { lookUntil } from "../lib/time"
 import { SCHEDULE_AT, whenText } from "./scheduled"
 
-/** What an email is made of. */
 const CONTENT: PlainFlags = {
   ...{ text, html, attachments, variables, metadata, headers, scheduled_at: SCHEDULE_AT },
   to: "recipient: an address, or `Ann <ann@example.test>`",
@@ -156,7 +155,6 @@ function parsed(text: string): unknown {
 
 const TO_ANN = "--to ann@mailbox.test --from me@mailbox.test --subject"
 
-/** Commands that send. */
 export const sendingRows = [
   row("send", "POST /v1/emails", {
     about: "send one email; a file named `-` is stdin",

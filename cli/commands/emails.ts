@@ -69,7 +69,6 @@ function notSettled({ output }: Context, { email_id, status }: Components["Email
   return new Failure(exits.failed, "timeout", message, { details: { email_id, status }, hint })
 }
 
-/** Sending, reading and following email. */
 export const emailRows = [
   row("list", "GET /v1/emails", {
     example: "--status bounced --json=id,to.email,status_reason",

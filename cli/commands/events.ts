@@ -87,7 +87,6 @@ export function eventLine(event: EventEnvelope, { paint, terminal }: Lines): str
   return `${time} ${cleanLine(event.type).padEnd(18)} ${cleanLine(about)}`
 }
 
-/** Where lines are printed. */
 type Lines = Pick<Context, "paint" | "terminal">
 
 const subjectOf = (event: EventEnvelope, brief?: (id: string) => string): string =>
@@ -187,7 +186,6 @@ function overridden(data: Record<string, unknown>, text: string): Record<string,
 
 const START: readonly OptionWords[] = [AFTER, SINCE, [EVENT, ONLY_EVENT, "several"]]
 
-/** What happened in the project. */
 export const eventRows = [
   own("list", list, {
     about: "list the latest events, newest first",

@@ -115,7 +115,6 @@ function actionOf(options: PlainOptions) {
   return action ? { action, target } : {}
 }
 
-/** What happens with mail to an address. */
 export const inboundRouteRows = [
   row("list", "GET /v1/inbound-routes", {
     about: "list the routes of received mail, newest first",
@@ -165,7 +164,6 @@ const attachmentRow = row("", "GET /v1/inbound-emails/{inbound_id}/attachments/{
   shown: ({ url }) => url,
 })
 
-/** Reading, waiting for and answering received mail. */
 export const inboundRows = [
   row("list", "GET /v1/inbound-emails", {
     about: "list received mail, newest first; of reports, what they say",

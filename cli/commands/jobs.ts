@@ -27,7 +27,6 @@ const jobValues = ({ progress: { done, total, failed }, error }: Job) => ({
   error: error && `${error.code}: ${error.message}`,
 })
 
-/** Work that goes on after its request was answered. */
 export const jobRows = [
   row("get <id>", "GET /v1/jobs/{job_id}", {
     about: "show the progress of a job",

@@ -85,7 +85,6 @@ const allowlistRow = row("", "GET /v1/api-keys/{key_id}", {
     output.record({ id, ip_addresses }, () => ip_addresses.join("\n") || "every address"),
 })
 
-/** API keys of the project. */
 export const keyRows = [
   row("create", "POST /v1/api-keys", {
     about: "create a key and print it once; --quiet prints only the key",

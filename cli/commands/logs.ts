@@ -144,7 +144,6 @@ const FILTERS = {
   key_id: "show only requests with this API key",
 }
 
-/** Requests at the API, as they arrive. */
 export const logRows = [
   row("list", LOG, {
     about: "list requests with their answers, newest first",

@@ -54,7 +54,6 @@ export function reachabilityText(found: Reachability, paint: Paint): string {
   return fields(lines, paint)
 }
 
-/** What commands that change preferences have in common. */
 const changing = {
   note: FORMS,
   options: [

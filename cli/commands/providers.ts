@@ -132,7 +132,6 @@ async function changedCredentials(context: Context, id: string, options: Access)
   return { credentials: await credentialsOf(context, data.provider, access) }
 }
 
-/** The providers that deliver the mail of the project. */
 export const providerRows = [
   row("list", "GET /v1/providers", {
     about: "list the providers of the project, newest first",

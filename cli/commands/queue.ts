@@ -121,7 +121,6 @@ function withLocalWay(error: unknown): unknown {
   return new Failure(exit, code, message, { details, hint })
 }
 
-/** Options of commands that change the held work on the server's own machine. */
 const WHERE: readonly OptionWords[] = [
   ["--where <part>", "only this part: kind=,project=,older_than=,domain= (local)"],
   DATA_DIR,

@@ -5,6 +5,7 @@ import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { exits, Failure } from "../lib/errors"
 import type { OptionWords } from "../lib/field-flags"
+import { patiently } from "../lib/file-import"
 import { listUpTo } from "../lib/paging"
 import { own } from "../lib/resource"
 import { unifiedDiff } from "../lib/template-diff"
@@ -268,24 +269,6 @@ const check: Action<FileOptions> = async (context, { only }, folder = "") => {
   const columns = { NAME: "name", RESULT: "result" } as const
   await context.output.list(done, { ...columns, ERROR: ({ error }) => error ?? "" })
   return done.some(({ result }) => result === "refused") ? exits.invalid : exits.done
-}
-
-/** The server renders only so often a minute. */
-const LIMIT_PAUSE = 5_000
-const MOST_PAUSES = 30
-
-async function patiently(context: Context, work: () => Promise<unknown>): Promise<void> {
-  for (let pauses = 0; ; pauses++) {
-    try {
-      await work()
-      return
-    } catch (error) {
-      if (!(error instanceof Failure) || error.exit !== exits.limited) throw error
-      if (pauses === MOST_PAUSES) throw error
-      context.output.passing("waiting for the rate limit of renderings")
-      await pause(LIMIT_PAUSE)
-    }
-  }
 }
 
 /** Where a layout has the mail. */

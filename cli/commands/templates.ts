@@ -76,7 +76,6 @@ const FIELDS: PlainFlags = {
   tags: "label of the template; may be repeated",
 }
 
-/** The variables of the flags. */
 const VARIABLES: FieldFlags = {
   options: [
     ...variables.options,

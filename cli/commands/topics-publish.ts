@@ -99,7 +99,6 @@ const waits = {
 
 const publishRow = row("", ONE, { ...waits, shown: shownPublish })
 
-/** Publishes to the members of a topic. */
 export const publishRows = [
   row("publish <topic>", "POST /v1/topics/{topic_key}/publish", {
     about: "publish to the members of a topic; a file named `-` is stdin",
@@ -204,7 +203,6 @@ export interface ProgressSample {
 const WINDOW_MILLISECONDS = 10_000
 const LEAST_MILLISECONDS = 1000
 
-/** The samples of the last seconds, with a new one. */
 export const withSample = (
   samples: readonly ProgressSample[],
   sample: ProgressSample,
@@ -239,7 +237,6 @@ export function barText(done: number, planned: number, width = BAR_CHARACTERS): 
   return `[${"#".repeat(filled)}${"-".repeat(width - filled)}]`
 }
 
-/** One line about a publish that runs. */
 export function progressText(publish: Publish, rate: number | undefined): string {
   const { planned, done, left } = totalsOf(publish)
   const words = [publish.status.replaceAll("_", " ")]

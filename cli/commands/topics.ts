@@ -19,7 +19,6 @@ export const topicColumns: Columns<Components["Topic"]> = {
   AGE: { cell: ago(({ created_at }) => created_at), spare: 1 },
 }
 
-/** Of the topics of a subscriber. */
 export const subscribedColumns: Columns<Components["SubscribedTopic"]> = {
   KEY: wide(({ key }) => key, "last"),
   NAME: wide(({ name }) => name),
@@ -35,7 +34,6 @@ const FIELDS = {
 
 const FILE: OptionWords = ["--file <file>", "file with one id a line; - reads stdin"]
 
-/** What one request takes. */
 const MOST_AT_ONCE = 1000
 
 interface MembersOptions {

@@ -15,7 +15,6 @@ function share({ used, limit, remaining }: Share): string {
   return `${used} of ${limit}, ${remaining ?? 0} left`
 }
 
-/** What was used. */
 export const usageRows = [
   row("", "GET /v1/usage", {
     flags: { project_id: false },
@@ -87,7 +86,6 @@ function withSetting(body: Record<string, unknown>, text: string): Record<string
   return placed(body, text.slice(0, at).split("."), jsonOrText(text.slice(at + 1)))
 }
 
-/** How the project is set. */
 export const settingRows = [
   row("get [name]", "GET /v1/settings", {
     about: "show all settings, or one",

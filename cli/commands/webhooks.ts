@@ -41,7 +41,6 @@ const webhookValues = (webhook: Webhook) => ({
   headers: Object.keys(webhook.headers ?? {}),
 })
 
-/** After a change of its state. */
 const switched = {
   done: (webhook: Webhook) => {
     const held = webhook.held_count > 0 ? `, ${webhook.held_count} held` : ""
@@ -101,7 +100,6 @@ const endpointFlags: PlainFlags = {
   ),
 }
 
-/** Endpoints that receive events. */
 export const webhookRows = [
   row("create <url>", "POST /v1/webhooks", {
     about: "create an endpoint; its signing secret is shown only once",

@@ -8,7 +8,6 @@ export const COLOUR = /(\u001b\[[0-9;]*m)/
 
 const PLAIN = "\u001b[0m"
 
-/** How many cells a text takes. */
 export const widthOf = (text: string): number =>
   ASCII.test(text) ? text.length : Bun.stringWidth(text)
 

@@ -173,16 +173,13 @@ async function once(
   const url = addressOf(connection, call)
   const started = millis()
   try {
-    const response = await fetch(url, {
-      method: call.method,
-      headers: { ...headersOf(connection, call), ...proofOf(connection, options, call) },
-      redirect: "manual", // the key goes where it was meant to go, and nowhere else
-      signal: AbortSignal.timeout(Math.max(1, timeout)),
-      ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
-      ...(isLoopback(url) ? { proxy: false as const } : {}),
-    })
+    const response = await sent(
+      connection,
+      options,
+      call,
+      AbortSignal.timeout(Math.max(1, timeout)),
+    )
     const bytes = new Uint8Array(await response.arrayBuffer())
-    options.onHeaders?.(response.headers)
     const id = response.headers.get("x-request-id") ?? "-"
     options.trace?.(`${call.method} ${url} ${response.status} ${millis() - started} ms ${id}`)
     return { status: response.status, headers: response.headers, bytes }
@@ -191,19 +188,30 @@ async function once(
   }
 }
 
-async function streamed(connection: Connection, options: ClientOptions, call: Call) {
+async function sent(
+  connection: Connection,
+  options: ClientOptions,
+  call: Call,
+  signal: AbortSignal,
+): Promise<Response> {
   const url = addressOf(connection, call)
+  const response = await fetch(url, {
+    method: call.method,
+    headers: { ...headersOf(connection, call), ...proofOf(connection, options, call) },
+    redirect: "manual", // the key goes where it was meant to go, and nowhere else
+    signal,
+    ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+    ...(isLoopback(url) ? { proxy: false as const } : {}),
+  })
+  options.onHeaders?.(response.headers)
+  return response
+}
+
+async function streamed(connection: Connection, options: ClientOptions, call: Call) {
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(new DOMException("", "TimeoutError")), options.timeout)
   try {
-    const response = await fetch(url, {
-      method: call.method,
-      headers: { ...headersOf(connection, call), ...proofOf(connection, options, call) },
-      redirect: "manual",
-      signal: late.signal,
-      ...(isLoopback(url) ? { proxy: false as const } : {}),
-    })
-    options.onHeaders?.(response.headers)
+    const response = await sent(connection, options, call, late.signal)
     const { status, headers, body } = response
     if (response.ok && body) return body as AsyncIterable<Uint8Array>
     const bytes = new Uint8Array(await response.arrayBuffer())

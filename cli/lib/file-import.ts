@@ -29,13 +29,11 @@ export interface ImportLine {
   refused?: string
 }
 
-/** Why a line was not imported. */
 export interface RefusedLine extends Pick<ImportLine, "line" | "name"> {
   code: string
   message: string
 }
 
-/** Flags of every import. */
 export const IMPORT_OPTIONS: readonly OptionWords[] = [
   ["--errors <file>", "file for the lines that are refused (default: FILE.errors.csv)"],
   ["--restart", "begin at the first line, though an earlier import was interrupted"],

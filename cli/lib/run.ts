@@ -4,22 +4,19 @@ import { globalFlags, ownOptions } from "./flags"
 import { isShortId } from "./id-kinds"
 
 /** The action of a command, which gets its context, its options and its arguments. */
-export const run = <Options>(action: Action<Options>) => lazily(async () => action)
-
-/** The same for an action whose module is loaded only when the command runs, because it is large. */
-export function lazily<Options>(load: () => Promise<Action<Options>>) {
-  return async function (this: Command): Promise<void> {
+export const run = <Options>(action: Action<Options>) =>
+  async function (this: Command): Promise<void> {
     const { context, options, words } = await expanded<Options & object>(this)
-    const action = await load()
     process.exitCode = (await action(context, options, ...words)) ?? 0
   }
-}
 
-/** An action whose module is loaded only when it runs. */
+/** An action whose module is loaded only when it runs, because it is large. */
 export const later =
   <Options>(load: () => Promise<Action<Options>>): Action<Options> =>
   async (context, options, ...words) =>
     (await load())(context, options, ...words)
+
+export const lazily = <Options>(load: () => Promise<Action<Options>>) => run(later(load))
 
 /** What was typed, with whole ids in the place of the endings that tables show. */
 async function expanded<Options extends object>(command: Command) {

@@ -55,7 +55,6 @@ export const ago =
   (row: Row): string =>
     age(at(row)) || never
 
-/** A number of things. */
 export const count = <Row>(of: (row: Row) => number | null | undefined, spare?: number) => ({
   cell: (row: Row) => {
     const value = of(row)
