@@ -316,6 +316,7 @@ const GONE: [string, RegExp][] = [
     "the record of an email, or one side of its stages, in a file of its own",
     /emails\/(email-record|text-of-html|explain)\b[".]/,
   ],
+  ["a key of tokens that has several uses", /\bKEY_USES\b|\bKeyUse\b/],
   ["a second way to lock a project", /\bholdProject\b/],
   ["rows of counts that are added up before `adder` does so", /\b(bumpEach|shardOf)\b/],
   ["a template is validated", /judge-template|JudgedTemplate/],

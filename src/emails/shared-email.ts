@@ -1,7 +1,7 @@
 import { ApiError } from "../core/errors"
-import { oncePer } from "../lib/once-per"
 import { type SharedContent, type SharedTexts, sharedTexts } from "../messages/contents"
 import { type Message, wantedSince } from "../messages/status-changes"
+import { oncePer } from "../store/cached"
 import { wholeSubscriber } from "../subscribers/template-subscriber"
 import { type RecipientPages, renderWith } from "../templates/rendering"
 import type { KeyedSources } from "../templates/template-renderer"

@@ -43,7 +43,7 @@ export class InboxTokens implements SubscriberTokens {
     ttl_seconds: number,
   ): Promise<string> {
     const { store, secrets } = this.#parts
-    const { kid, private_key } = await signerOf(store, secrets, project_id, "inbox")
+    const { kid, private_key } = await signerOf(store, secrets, project_id)
     const iat = Math.floor(millis() / 1000)
     return new SignJWT()
       .setProtectedHeader({ alg: "EdDSA", typ: TYPE, kid })
@@ -65,7 +65,7 @@ export class InboxTokens implements SubscriberTokens {
     const { iss = "", kid = "" } = unprovenParts(token) ?? {}
     const project_id = iss.slice(this.#issuers().length)
     if (!isUuid(project_id)) return refuse()
-    const key = await provingKey(store.read, project_id, "inbox", kid)
+    const key = await provingKey(store.read, project_id, kid)
     if (!key) return refuse()
     const rules = { issuer: iss, audience: AUDIENCE, type: TYPE, claims: ["sub"] }
     const verifying = verifyToken(token, key, { ...rules, at: new Date(millis()) })

@@ -2,7 +2,7 @@ import { type TObject, Type as t } from "@sinclair/typebox"
 import { Problems } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { check } from "../http/validate"
-import { oncePer } from "../lib/once-per"
+import { oncePer } from "../store/cached"
 import type { Credentials, ProviderDescriptor } from "./provider"
 
 /** The form of a provider's credentials. */

@@ -86,14 +86,6 @@ type ConfigId = Pick<ConfigRow, "id" | "project_id">
 /** What was tried: a refusal of credentials that were replaced meanwhile says nothing. */
 type TriedConfig = ConfigId & Pick<ConfigRow, "credentials">
 
-/** What asked again, and what it heard. */
-interface ProbeAnswer {
-  /** The message that asks; null where none waits, so that only a login is tried. */
-  message_id: string | null
-  /** The provider's words, where it has just refused again. */
-  reason?: string
-}
-
 export const HEALTHY = {
   status: "active" as const,
   last_error: null,
@@ -134,8 +126,15 @@ export async function pause(tx: Tx, tried: TriedConfig, why: string): Promise<bo
 export const isDue = async (tx: Tx, tried: TriedConfig, due: string): Promise<boolean> =>
   (await current(tx, tried))?.paused_until === due
 
-/** Plans the next probe of a paused provider, and says which message is the one now. */
-export async function probeAgain(tx: Tx, tried: TriedConfig, { message_id, reason }: ProbeAnswer) {
+/**
+ * Plans the next probe of a paused provider by this message; null where none waits, so that only a login is
+ * tried. `reason`: the provider's words, where it has just refused again.
+ */
+export async function probeAgain(
+  tx: Tx,
+  tried: TriedConfig,
+  { message_id, reason }: { message_id: string | null; reason?: string },
+) {
   const row = await paused(tx, tried)
   if (!row) return
   const paused_until = await planProbe(tx, row)

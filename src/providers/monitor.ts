@@ -40,12 +40,6 @@ export interface MonitorParts {
   again_ms?: number
 }
 
-interface ProviderAnswer {
-  faults: RecipientOutcome[]
-  /** It gave its word about the message. */
-  has_worked: boolean
-}
-
 /** A provider that has trouble now, as this process met it. */
 export interface ProviderTrouble extends LoggedProvider {
   kind: Exclude<TroubleKind, "refuses_login">
@@ -93,11 +87,14 @@ export class ProviderMonitor {
     return (await this.#write(config, (tx) => pause(tx, config, why))) ?? false
   }
 
-  /** A provider answered, or did not, but did not refuse our login. Returns false: see `refused`. */
+  /**
+   * A provider answered, or did not, but did not refuse our login. `has_worked`: it gave its word about the
+   * message. Returns false: see `refused`.
+   */
   async answered(
     config: ConfigRow,
     { provider, is_shared }: ProviderLease,
-    { faults, has_worked }: ProviderAnswer,
+    { faults, has_worked }: { faults: RecipientOutcome[]; has_worked: boolean },
   ): Promise<false> {
     const is_probe = config.paused_until !== null // no other message may ask it
     if (has_worked) {

@@ -24,14 +24,15 @@ import { firstHour, less, type Thresholds, thresholds } from "./thresholds"
 const DAY_HOURS = 24
 const HISTORY_DAYS = 30
 
-interface Query {
-  account_id: string
-  /** Names and holds of this project only; of all without it. */
-  project_id: string | undefined
-}
-
-/** The Reputation record: the status and the numbers of the account, and the names that stand out. */
-export async function report(db: Reader, rows: AnyWorkRows, asked: Query) {
+/**
+ * The Reputation record: the status and the numbers of the account, and the names that stand out. Names and
+ * holds are those of the project, or of all without it.
+ */
+export async function report(
+  db: Reader,
+  rows: AnyWorkRows,
+  asked: { account_id: string; project_id: string | undefined },
+) {
   const limits = thresholds()
   const at_ms = millis()
   const account = await find(db, asked.account_id)

@@ -25,11 +25,7 @@ const Release = t.Object({
 
 const Reason = t.Object({ reason: nameText(MOST_REASON_CHARACTERS) })
 
-interface ReputationParts {
-  store: Store
-}
-
-export const reputationRoutes = ({ store }: ReputationParts): AnyRoute[] => [
+export const reputationRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
     ...projectRow("GET", OWN, "usage:read"),
     summary: "Show how the account may send, its bounce and complaint rates, and a forecast",

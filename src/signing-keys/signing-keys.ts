@@ -10,7 +10,7 @@ import { cached } from "../store/cached"
 import { rowForUpdate } from "../store/rows"
 import { prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
-import { type KeyUse, type PublicJwk, signingKeys } from "./tables"
+import { type PublicJwk, signingKeys } from "./tables"
 
 const DAY_SECONDS = 86_400
 
@@ -29,17 +29,16 @@ export interface TokenSigner {
 }
 
 /**
- * The key that signs the project's tokens of this use now. The first one is made here, and a new one
+ * The key that signs the project's tokens now. The first one is made here, and a new one
  * when the last one has signed for 90 days. Throws 404 where there is no such project any more.
  */
 export async function signerOf(
   store: Store,
   secrets: Secrets,
   project_id: string,
-  use: KeyUse,
 ): Promise<TokenSigner> {
-  const known = signing(await keysOf(store.read, project_id), use)
-  const row = known ?? (await store.tx((tx) => makeOnce(tx, secrets, project_id, use)))
+  const known = signing(await keysOf(store.read, project_id))
+  const row = known ?? (await store.tx((tx) => makeOnce(tx, secrets, project_id)))
   const pem = secrets.open(row.private_key, contextOf(row.id))
   return { kid: row.id, private_key: createPrivateKey(pem) }
 }
@@ -48,61 +47,43 @@ export async function signerOf(
 export async function provingKey(
   db: Reader,
   project_id: string,
-  use: KeyUse,
   kid: string,
 ): Promise<ProvingKey | undefined> {
   const row = published(await keysOf(db, project_id)).find((one) => one.id === kid)
-  if (row?.use !== use) return undefined
+  if (!row) return undefined
   return { kid, public_key: createPublicKey({ key: { ...row.public_key }, format: "jwk" }) }
 }
 
-/** A key as others see it (RFC 7517, section 4). */
-export interface PublishedJwk extends PublicJwk {
-  kid: string
-  alg: "EdDSA"
-  use: "sig"
-}
-
-/** The keys by which the project's tokens are verified: none where it never made one. */
-export const publishedKeys = async (db: Reader, project_id: string): Promise<PublishedJwk[]> =>
-  published(await keysOf(db, project_id)).map(({ id, public_key: { kty, crv, x } }) => ({
-    kty,
-    crv,
-    x,
-    kid: id,
-    alg: "EdDSA",
-    use: "sig",
-  }))
+/** The keys by which the project's tokens are verified (RFC 7517, section 4): none where it never made one. */
+export const publishedKeys = async (db: Reader, project_id: string) =>
+  published(await keysOf(db, project_id)).map(({ id, public_key: { kty, crv, x } }) => {
+    return { kty, crv, x, kid: id, alg: "EdDSA", use: "sig" }
+  })
 
 /** Two nodes at once make one key, because the second one waits for the project. */
-async function makeOnce(
-  tx: Tx,
-  secrets: Secrets,
-  project_id: string,
-  use: KeyUse,
-): Promise<KeyRow> {
+async function makeOnce(tx: Tx, secrets: Secrets, project_id: string): Promise<KeyRow> {
   const project = await rowForUpdate(tx, projects, project_id)
   if (!project) return fail("not_found", "There is no such project.")
   const rows = await keysOf(tx, project_id)
-  const known = signing(rows, use)
+  const known = signing(rows)
   if (known) return known
   const fresh = published(rows)
   const over = rows.filter((row) => !fresh.includes(row)).map(({ id }) => id)
   const mine = eq(signingKeys.project_id, project_id)
   if (over.length > 0) await tx.delete(signingKeys).where(and(mine, inArray(signingKeys.id, over)))
-  const row = newKey(secrets, project_id, use)
+  const row = newKey(secrets, project_id)
   await tx.insert(signingKeys).values(row)
   return row
 }
 
-function newKey(secrets: Secrets, project_id: string, use: KeyUse): KeyRow {
+function newKey(secrets: Secrets, project_id: string): KeyRow {
   const id = newId()
   const { privateKey, publicKey } = generateKeyPairSync("ed25519")
   const pem = privateKey.export({ type: "pkcs8", format: "pem" }).toString()
   return {
     id,
     project_id,
-    use,
+    use: "inbox",
     public_key: publicKey.export({ format: "jwk" }) as PublicJwk,
     private_key: secrets.seal(pem, contextOf(id)),
     created_at: now(),
@@ -112,8 +93,8 @@ function newKey(secrets: Secrets, project_id: string, use: KeyUse): KeyRow {
 const contextOf = (id: string) => `signing_keys:${id}:private_key`
 
 /** The newest key that may sign now. */
-const signing = (rows: KeyRow[], use: KeyUse): KeyRow | undefined =>
-  rows.findLast((row) => row.use === use && ageOf(row) < SIGNING_SECONDS)
+const signing = (rows: KeyRow[]): KeyRow | undefined =>
+  rows.findLast((row) => ageOf(row) < SIGNING_SECONDS)
 
 /** The keys of which a token may be valid now. */
 const published = (rows: KeyRow[]): KeyRow[] =>

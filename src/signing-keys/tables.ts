@@ -1,11 +1,6 @@
 import { id, index, json, ref, table, text, time } from "../store/columns"
 import { life } from "../store/life"
 
-export const KEY_USES = ["inbox"] as const
-
-/** What the tokens of a key are for. A key of one use proves no token of another. */
-export type KeyUse = (typeof KEY_USES)[number]
-
 /** A public key in the form of RFC 8037, section 2. */
 export interface PublicJwk {
   kty: string
@@ -20,7 +15,8 @@ export const signingKeys = table(
     /** The `kid` of its tokens. */
     id: id(),
     project_id: ref().notNull(),
-    use: text<KeyUse>().notNull(),
+    /** What its tokens are for. */
+    use: text<"inbox">().notNull(),
     public_key: json<PublicJwk>().notNull(),
     /** Sealed. */
     private_key: text().notNull(),

@@ -12,6 +12,8 @@ import {
   type MailRoom,
 } from "./mail-data"
 import {
+  ENHANCED,
+  inWords,
   type MailServerOptions,
   type MailSession,
   refusalText,
@@ -19,7 +21,6 @@ import {
   SmtpReplyError,
   smtpRefusal,
 } from "./mail-session"
-import { ENHANCED, inWords } from "./smtp-replies"
 
 /** What a server counts from its start. */
 export interface SmtpCounts {

@@ -4,8 +4,7 @@ import { subscriberOf } from "../lib/ip-ranges"
 import { Batcher } from "../store/batcher"
 import type { Store } from "../store/store"
 import { WriteBehind } from "../store/write-behind"
-import { BURST_MS, isPrefetch } from "./actor"
-import { countHits, type MessageHits } from "./count-hits"
+import { BURST_MS, countHits, isPrefetch, type MessageHits } from "./count-hits"
 
 /** Hits wait so long: only then it is known whether they belong to a burst. */
 const HOLD_MILLISECONDS = BURST_MS + 500

@@ -132,16 +132,14 @@ function waiting(admission: Admission): DeferredError {
   return new DeferredError(reason, seconds)
 }
 
-interface Sending {
-  mail: OutgoingMail
-  admission: Admission
-  schedule: RetrySchedule
-}
-
 async function sendAll(
   network: MailNetwork,
   limits: PerDestinationLimits,
-  { mail, admission, schedule }: Sending,
+  {
+    mail,
+    admission,
+    schedule,
+  }: { mail: OutgoingMail; admission: Admission; schedule: RetrySchedule },
 ) {
   const { permits, denials } = admission
   const found = new Map<string, RecipientOutcome>()

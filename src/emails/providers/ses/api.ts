@@ -3,8 +3,8 @@ import { AwsV4Signer } from "aws4fetch"
 import type { Settings } from "../../../core/config"
 import { type NetAnswer, request } from "../../../core/net"
 import { now } from "../../../core/time"
-import { oncePer } from "../../../lib/once-per"
 import type { IdentityStatus, SenderIdentity } from "../../../providers/provider"
+import { oncePer } from "../../../store/cached"
 
 const TIMEOUT_MS = 20_000
 const ANSWER_BYTES = 256 * 1024
