@@ -25,7 +25,6 @@ class StreamedEvent {
     this.event = event
   }
 
-  /** `{type: "event", event}` as text. */
   get frame(): string {
     this.#frame ??= JSON.stringify({ type: "event", event: envelopeOf(this.event) })
     return this.#frame
@@ -153,7 +152,6 @@ function batchOf(
   )
 }
 
-/** All events of a feed between two places, the second one included. */
 class FeedBatch {
   readonly from: FeedPosition | undefined
   readonly end: FeedPosition | undefined

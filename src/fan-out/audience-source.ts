@@ -29,7 +29,6 @@ export interface AudienceRange {
   until: number
 }
 
-/** The audience of the fan-outs of one kind. */
 interface AudienceSource {
   /** Fixes the audience: those of this moment, and no later ones. Undefined: it is no more. */
   fix(tx: Tx, fan_out: FanOutRow): Promise<{ size: number; last_number: number } | undefined>
@@ -37,11 +36,9 @@ interface AudienceSource {
   next(db: Reader, fan_out: FanOutRow, range: AudienceRange): Promise<AudiencePosition[]>
   /** The topic whose preferences count for it, or none. Undefined: the audience is no more. */
   topicOf(db: Reader, fan_out: FanOutRow): Promise<{ topic: DecisionInput["topic"] } | undefined>
-  /** The code of a fan-out that fails because its audience is no more. */
   gone: string
 }
 
-/** The members of a topic, in the order of their joining. */
 const topicAudience: AudienceSource = {
   async fix(tx, { topic_id, intent }) {
     const topic = await rowForUpdate(tx, topics, topic_id ?? "")
@@ -104,9 +101,7 @@ export interface WalkedRecipient {
   member: AudienceMember
 }
 
-/** The next range of a part. */
 export interface WalkedRange {
-  /** The audience, in the order of their numbers. */
   members: AudiencePosition[]
   /** Of these, the ones that may be written to: neither excluded nor deleted, nor written to before. */
   found: WalkedRecipient[]

@@ -45,7 +45,6 @@ export interface StatusChange {
   at?: string
   /** Beside `failed`: the recipient's server deferred the message until it was given up. */
   is_soft?: true
-  /** An event has told it already. */
   was_told?: true
 }
 
@@ -124,7 +123,6 @@ export function watch(db: Reader, watcher: (activity: MessageActivity) => void):
   return () => void watchers.delete(watcher)
 }
 
-/** Tells the watchers once the change is on disk. */
 export function announce(tx: Tx, message: Announced, event_type: string | null) {
   if (watchersOf(tx).size === 0) return
   const told = activityOf(message, event_type)

@@ -28,11 +28,8 @@ import type { Addressed, LeftOut, Recipient } from "./tables"
 /** The code of the refusal, and the reason of a recipient that was found suppressed later. */
 const SUPPRESSED = "suppressed_recipient"
 
-/** What accepting mail asks of suppressions. */
 export interface SuppressionRules {
-  /** Whether the project has any. */
   any(project_id: string): Promise<boolean>
-  /** Those of these addresses. */
   of(project_id: string, addresses: string[]): Promise<SuppressionRow[]>
 }
 
@@ -128,7 +125,6 @@ export function leavingOut(message: NewMessage, suppressed: Suppressed): NewMess
   return { ...message, recipients, envelope: { ...message.envelope, left_out } }
 }
 
-/** Why there is no mail to the address, and what to do about it. */
 function textOf(row: SuppressionRow): string {
   const { address, reason, scope_type, scope_key, created_at, expires_at, id } = row
   const until = expires_at === null ? "" : `, until ${expires_at.slice(0, 10)}`
@@ -144,7 +140,6 @@ function textOf(row: SuppressionRow): string {
   return `${what}${more} DELETE /v1/suppressions/${id} ends that.`
 }
 
-/** Of the mail that is about to leave. */
 const scopeOf = ({ envelope, stream }: Pick<Message, "envelope" | "stream">): MailScope => ({
   category: envelope?.category,
   topic: envelope?.topic,

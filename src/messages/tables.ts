@@ -47,7 +47,6 @@ export interface Recipient {
   status_reason: string | null
 }
 
-/** Anything with the address of a recipient, as rows keep it. */
 export type Addressed = Pick<Recipient, "email">
 
 export interface MessageError {
@@ -72,7 +71,6 @@ export interface AttachmentRow {
  */
 export interface Envelope {
   from: Mailbox
-  /** The mailboxes that answers go to. */
   reply_to: Mailbox[]
   attachments: AttachmentRow[]
   /** Only of a message that was submitted as bytes: then its attachments are parts of those. */
@@ -107,7 +105,6 @@ export interface EnvelopeDecision {
 
 /** A copy that was not accepted, because its address is suppressed. */
 export interface LeftOut extends Pick<Recipient, "email" | "name" | "kind"> {
-  /** Why, for people. */
   text: string
 }
 

@@ -3,7 +3,6 @@ import { lookup } from "../events/registry"
 import { isOpen, type Message, type StatusChange } from "./status-changes"
 import type { ChannelName, Status } from "./tables"
 
-/** One status that a message of a channel may reach. */
 interface StatusRow {
   /** A status never moves to one of the same or a lower rank, except back to `queued` for a retry. */
   rank: number
@@ -14,7 +13,6 @@ interface StatusRow {
 interface ChannelTable {
   /** The field of its events that names the recipient; absent where none does. */
   address_field?: string
-  /** The first word of its event types. */
   prefix: string
   statuses: Partial<Record<Status, StatusRow>>
   /** Its bounces and complaints suppress addresses, and count for the reputation of the account. */
@@ -87,7 +85,6 @@ const CHANNELS: Record<ChannelName, ChannelTable> = {
   },
 }
 
-/** Whether a message of the channel may move from one status to another. */
 export function mayFollow(channel: ChannelName, next: Status, current: Status): boolean {
   const { statuses } = CHANNELS[channel]
   const row = statuses[next]
@@ -96,7 +93,6 @@ export function mayFollow(channel: ChannelName, next: Status, current: Status): 
   return row.from === undefined || row.from.includes(current)
 }
 
-/** Whether messages of the channel can reach the status. */
 export const knowsStatus = (channel: ChannelName, status: string): boolean =>
   Object.hasOwn(CHANNELS[channel].statuses, status)
 
@@ -108,7 +104,6 @@ export const statusesOf = (channel: ChannelName): Status[] =>
 export const settledCounters = (channel: ChannelName): string[] =>
   statusesOf(channel).flatMap((status) => (isOpen(status) ? [] : [counterOf(channel, status)]))
 
-/** The counter of a status. */
 export const counterOf = (channel: ChannelName, status: Status): string => `${channel}.${status}`
 
 /** The name of a fact in `last_event_type`, whether an event tells of it or not. */
@@ -127,7 +122,6 @@ export const knowsFact = (channel: ChannelName, fact: string): boolean =>
 export const bouncesCount = (channel: ChannelName): boolean =>
   CHANNELS[channel].bounces_count === true
 
-/** The recipient that an event of the channel names. */
 export const addressIn = (channel: ChannelName, data: Record<string, unknown>): unknown =>
   data[CHANNELS[channel].address_field ?? ""]
 
@@ -135,14 +129,12 @@ export const addressIn = (channel: ChannelName, data: Record<string, unknown>): 
 export const tellsScheduled = (channel: ChannelName): boolean =>
   CHANNELS[channel].queued_told === "at_accept"
 
-/** What events tell of a message. */
 type EventSubject = Pick<
   Message,
   "id" | "account_id" | "project_id" | "channel" | "tags" | "metadata" | "subject"
 > &
   Partial<NotOfEmail>
 
-/** What only events of other channels than email tell. */
 type NotOfEmail = Pick<Message, "provider" | "sender" | "subscriber_id" | "category">
 
 /**

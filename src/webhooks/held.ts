@@ -47,7 +47,6 @@ export async function clearInactive(
   }
 }
 
-/** Whether `holdOpen` would find anything. */
 async function hasToHold(db: Reader, webhook: { id: string }): Promise<boolean> {
   const [first] = await waitingOf(db, webhook.id, 1)
   return first !== undefined
