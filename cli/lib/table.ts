@@ -229,14 +229,17 @@ export function fields(pairs: readonly Field[], paint: Paint): string {
 }
 
 /**
- * All fields of a record for people: names without underscores, an address as one value, and what
- * an object holds as fields of their own. `values` stand in the place of the record's; null leaves one out.
+ * All fields of a record for people: names without underscores, an address as one value, what an object holds as
+ * fields of their own, and of a list of records their number. `values` stand in the place of the record's; null leaves
+ * one out.
  */
 export const recordText = (record: object, paint: Paint, values: object = {}): string =>
   fields(Object.entries({ ...record, ...values }).flatMap(fieldsIn), paint)
 
 function fieldsIn([name, value]: readonly [string, unknown]): Field[] {
   const label = name.replaceAll("_", " ")
+  if (Array.isArray(value) && value.some(isObject))
+    return [[label, `${value.length} (--json shows them)`]]
   if (!isObject(value) || name === "metadata") return [[label, value]]
   if ("email" in value && "name" in value) return [[label, address(value as NamedAddress)]]
   return Object.entries(value).flatMap(([key, one]) => fieldsIn([`${label} ${key}`, one]))
