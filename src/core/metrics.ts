@@ -12,31 +12,24 @@ interface Family {
   values: Map<string, number>
 }
 
-/** A number that only rises, from 0 at the start of the process. */
-interface MetricCounter {
-  add(labels: Labels, by: number): void
-  /** 0 for labels that were never added to. */
-  value(labels: Labels): number
-}
-
-/** The counter of this name (`belfry_…_total`), which is made at the first call. */
-export function metricCounter(name: string, help: string): MetricCounter {
+/**
+ * The counter of this name (`belfry_…_total`), which is made at the first call: a number that only rises, from 0 at
+ * the start of the process.
+ */
+export function metricCounter(name: string, help: string) {
   const { values } = familyOf(name, "counter", help)
   return {
-    add: (labels, by) => void values.set(shown(labels), (values.get(shown(labels)) ?? 0) + by),
-    value: (labels) => values.get(shown(labels)) ?? 0,
+    add: (labels: Labels, by: number) =>
+      void values.set(shown(labels), (values.get(shown(labels)) ?? 0) + by),
+    /** 0 for labels that were never added to. */
+    value: (labels: Labels) => values.get(shown(labels)) ?? 0,
   }
 }
 
-/** A number that is set as it is found; nothing before. */
-interface MetricGauge {
-  set(labels: Labels, value: number): void
-}
-
-/** The gauge of this name, which is made at the first call. */
-export function metricGauge(name: string, help: string): MetricGauge {
+/** The gauge of this name, which is made at the first call: a number that is set as it is found; nothing before. */
+export function metricGauge(name: string, help: string) {
   const { values } = familyOf(name, "gauge", help)
-  return { set: (labels, value) => void values.set(shown(labels), value) }
+  return { set: (labels: Labels, value: number) => void values.set(shown(labels), value) }
 }
 
 function familyOf(name: string, type: Family["type"], help: string): Family {

@@ -63,11 +63,12 @@ export async function days(db: Reader, range: UsageRange): Promise<UsageDay[]> {
 
 export type UsageTotals = Record<UsageMetric, number>
 
-export async function totals(db: Reader, range: UsageRange): Promise<UsageTotals> {
+export const totals = async (db: Reader, range: UsageRange): Promise<UsageTotals> =>
+  summed(await days(db, range))
+
+function summed(rows: UsageDay[]): UsageTotals {
   const all = emptyTotals()
-  for (const { metric, value } of await days(db, range)) {
-    if (metric in all) all[metric as UsageMetric] += value
-  }
+  for (const { metric, value } of rows) if (metric in all) all[metric as UsageMetric] += value
   return all
 }
 
@@ -124,10 +125,7 @@ export async function report(db: Reader, asked: UsageQuestion) {
   const { account_id, project_id, period, limits, quota_subject } = asked
   const own = await days(db, { account_ids: [account_id], project_id, period })
   const sharing = await totals(db, { account_ids: await accountsOf(db, quota_subject), period })
-  const used = emptyTotals()
-  for (const { metric, value } of own) {
-    if (metric in used) used[metric as keyof UsageTotals] += value
-  }
+  const used = summed(own)
   return {
     period: boundsOf(period),
     ...shares(used, sharing, limits),
