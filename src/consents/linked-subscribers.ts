@@ -32,7 +32,7 @@ export const subscribersAt = async (
 ): Promise<LinkedSubscriber[]> => withEnded(db, await sharing(db, about))
 
 /** The same, and until the transaction ends nobody else changes them. */
-export const holdSubscribersAt = async (
+export const subscribersAtForUpdate = async (
   tx: Tx,
   about: LinkedAddress,
 ): Promise<LinkedSubscriber[]> => withEnded(tx, await forUpdate(sharing(tx, about)))

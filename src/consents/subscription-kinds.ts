@@ -5,7 +5,7 @@ import { totals } from "../store/counters"
 import type { Reader } from "../store/store"
 import { knownCategories } from "../subscribers/categories"
 import { plainCategory } from "../subscribers/decision"
-import { standing } from "../suppressions/look-up"
+import { unexpired } from "../suppressions/look-up"
 import { scopeOf } from "../suppressions/suppressions"
 import { topicMembers, topics } from "../topics/tables"
 import {
@@ -59,7 +59,7 @@ async function emailOf(
   people: LinkedSubscriber[],
 ): Promise<Subscriptions> {
   const { project_id, address } = link
-  const ended = (await standing(db, project_id, "email", [address]))
+  const ended = (await unexpired(db, project_id, "email", [address]))
     .filter(({ reason, scope_type }) => reason === "unsubscribe" && scope_type !== "project")
     .map(({ scope_type, scope_key }) => scopeOf(scope_type, scope_key) as UnsubscribeScope)
   const known = [...(await linkedScopes(db, link)), ...ended]

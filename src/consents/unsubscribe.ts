@@ -10,10 +10,10 @@ import {
   allowKind,
   endChannel,
   endKind,
-  holdSubscribersAt,
   type LinkedSubscriber,
   MOST_SHARING,
   type SubscriptionKind,
+  subscribersAtForUpdate,
 } from "./linked-subscribers"
 import { defaultsIn, kindOf } from "./subscription-kinds"
 import type { FoundLink, UnsubscribeScope } from "./unsubscribe-links"
@@ -45,7 +45,7 @@ export async function unsubscribe(
 ): Promise<boolean> {
   const { project_id, address } = owner
   const channel = "email"
-  const people = await holdSubscribersAt(tx, owner)
+  const people = await subscribersAtForUpdate(tx, owner)
   const added = await suppress(tx, project_id, {
     ...{ channel, address, scope },
     ...{ reason: "unsubscribe", origin: "page" },
@@ -69,7 +69,7 @@ export async function resubscribe(
   way: UnsubscribeWay,
 ): Promise<boolean> {
   const { project_id, address } = owner
-  const people = await holdSubscribersAt(tx, owner)
+  const people = await subscribersAtForUpdate(tx, owner)
   const meant = { channel: "email", address, scope, reason: "unsubscribe" } as const
   const [removed] = await unsuppress(tx, project_id, meant)
   const kind = await kindOf(tx, project_id, scope)
@@ -98,7 +98,7 @@ export async function chooseChannel(
   { channel, is_wanted }: ChannelChoice,
   way: UnsubscribeWay,
 ): Promise<boolean> {
-  const people = await holdSubscribersAt(tx, owner)
+  const people = await subscribersAtForUpdate(tx, owner)
   const changed = await changedOf(people, (one) =>
     is_wanted ? allowChannel(tx, one, channel) : endChannel(tx, one, channel, way.source),
   )
@@ -132,7 +132,7 @@ async function chooseKind(
     return (is_wanted ? resubscribe : unsubscribe)(tx, secrets, owner, scope, way)
   }
   const defaults = defaultsIn(owner)
-  const people = await holdSubscribersAt(tx, owner)
+  const people = await subscribersAtForUpdate(tx, owner)
   const changed = await changedOf(people, (one) =>
     is_wanted ? allowKind(tx, one, kind, defaults) : endKind(tx, one, kind, way.source),
   )

@@ -17,7 +17,7 @@ import {
   nextCheck,
   WINDOW_SECONDS,
 } from "./check-schedule"
-import { domainRecord } from "./domain-record"
+import { toResponse } from "./domain-record"
 import * as domains from "./domains"
 import {
   type DomainRow,
@@ -135,10 +135,10 @@ async function check({ store, net, targets, identityOf }: CheckParts, row: Domai
   const here = await targetsOfProject(store.read, row.project_id, targets)
   const keys = await keysOf(store.read, row.id)
   // The provider comes first, because it may require its own records. Half a minute is too long to wait.
-  const standing = await askProvider(row, { ask: identityOf, targets: here, ms: askingMs(net) })
-  const asked = { row: { ...row, ...standing }, keys, targets: here }
+  const identity = await askProvider(row, { ask: identityOf, targets: here, ms: askingMs(net) })
+  const asked = { row: { ...row, ...identity }, keys, targets: here }
   const checks = await checkRecords(net, asked, until)
-  return store.tx((tx) => settle(tx, row, { checks, keys, targets: here, standing }))
+  return store.tx((tx) => settle(tx, row, { checks, keys, targets: here, identity }))
 }
 
 /** How long a provider may take to tell what it thinks of a domain. */
@@ -148,17 +148,17 @@ interface Looked {
   checks: RecordChecks
   keys: KeyRow[]
   targets: RecordTargets
-  standing: Partial<IdentityColumns>
+  identity: Partial<IdentityColumns>
 }
 
 /** Status, events and the next check together. Undefined when the domain was deleted meanwhile. */
 async function settle(tx: Tx, looked: DomainRow, found: Looked) {
-  const { checks: all, keys: seen, targets, standing } = found
-  const namesakes = await holdNamesakes(tx, looked.domain)
+  const { checks: all, keys: seen, targets, identity } = found
+  const namesakes = await namesakesForUpdate(tx, looked.domain)
   const locked = namesakes.find(({ id }) => id === looked.id)
   if (!locked) return undefined
   const is_elsewhere = namesakes.some(({ id, status }) => id !== looked.id && status === "verified")
-  const row: DomainRow = { ...locked, ...identityShown({ ...locked, ...standing }, targets) }
+  const row: DomainRow = { ...locked, ...identityShown({ ...locked, ...identity }, targets) }
   const checks = stillAsked(row, looked, all)
   const keys = await activateSeenKeys(tx, row, seen, checks)
   const records = expectedRecords(row, keys, targets)
@@ -170,7 +170,7 @@ async function settle(tx: Tx, looked: DomainRow, found: Looked) {
   await tx.update(table).set(after).where(eq(table.id, row.id))
   // Of two checks at once only the first one makes the next turn.
   if (after.next_check_at !== row.next_check_at) await enqueueCheck(tx, after)
-  if (event) await tell(tx, after, keys, { targets, event, missing })
+  if (event) await notify(tx, after, keys, { targets, event, missing })
   return after
 }
 
@@ -178,7 +178,7 @@ async function settle(tx: Tx, looked: DomainRow, found: Looked) {
  * The rows of this name in all projects, in one order, so that of two checks at once only one finds
  * no other project verified. Only this and `create` ask about other projects.
  */
-const holdNamesakes = (tx: Tx, domain: string): Promise<DomainRow[]> =>
+const namesakesForUpdate = (tx: Tx, domain: string): Promise<DomainRow[]> =>
   forUpdate(tx.select().from(table).where(eq(table.domain, domain)).orderBy(asc(table.id)))
 
 interface News {
@@ -187,9 +187,9 @@ interface News {
   missing: string[]
 }
 
-async function tell(tx: Tx, row: DomainRow, keys: KeyRow[], { targets, event, missing }: News) {
+async function notify(tx: Tx, row: DomainRow, keys: KeyRow[], { targets, event, missing }: News) {
   const { id, account_id, project_id, domain, status, verified_at } = row
-  const { records_verified, records_total } = domainRecord(row, keys, targets)
+  const { records_verified, records_total } = toResponse(row, keys, targets)
   const facts = { id, domain, status, records_verified, records_total, verified_at }
   const data = event === "degraded" ? { ...facts, missing } : facts
   await emit(tx, { account_id, project_id, subject_id: id, type: `domain.${event}`, data })

@@ -1,4 +1,5 @@
 import { settings } from "../core/config"
+import { fieldsOf } from "../lib/record-fields"
 import { refusalText } from "../providers/health"
 import {
   type DomainRow,
@@ -12,6 +13,7 @@ import {
 } from "./expected-records"
 import { organizational, relativeTo } from "./names"
 import { identityShown } from "./provider-identity"
+import { Domain, DomainStatusRecord } from "./schemas"
 import type { RecordCheck } from "./tables"
 
 const TTL = 3600
@@ -26,31 +28,22 @@ const UNSEEN: RecordCheck = {
 }
 
 /** The Domain record of the contract. */
-export function domainRecord(stored: DomainRow, keys: KeyRow[], targets: RecordTargets) {
+export function toResponse(stored: DomainRow, keys: KeyRow[], targets: RecordTargets) {
   const row: DomainRow = { ...stored, ...identityShown(stored, targets) }
-  const {
-    records,
-    account_id: _,
-    asked: __,
-    missing_since: ___,
-    window_began_at: ____,
-    provider_dkim: _____,
-    ...rest
-  } = row
   const dns_records = recordsOf(row, keys, targets)
   const required = dns_records.filter((one) => one.required)
   const open = new Set(required.filter((one) => !one.verified).map(({ purpose }) => purpose))
   const purposes = new Set(required.map(({ purpose }) => purpose))
   const records_verified = purposes.difference(open).size
-  return {
-    ...rest,
+  return fieldsOf(Domain, {
+    ...row,
     dns_records,
     records_total: REQUIRED,
     records_verified,
     dkim_selectors: dns_records.flatMap(({ purpose, type, host }) =>
       purpose === "dkim" && type === "TXT" ? [host.slice(0, host.indexOf("._domainkey"))] : [],
     ),
-  }
+  })
 }
 
 /** Its records, with what the last check saw of them. */
@@ -112,11 +105,8 @@ const farewell = ({ retire_at }: KeyRow) =>
   `This key no longer signs mail. You may remove the record after ${retire_at}.`
 
 /** The answer of `status`. */
-export function statusRecord(row: DomainRow, keys: KeyRow[], targets: RecordTargets) {
-  const whole = domainRecord(row, keys, targets)
-  const { id: domain_id, domain, status, dns_records, last_checked_at } = whole
-  const { records_total, records_verified } = whole
-  const progress = Math.round((100 * records_verified) / records_total)
-  const counts = { records_total, records_verified, progress }
-  return { domain_id, domain, status, dns_records, ...counts, last_checked_at }
+export function toStatus(row: DomainRow, keys: KeyRow[], targets: RecordTargets) {
+  const domain = toResponse(row, keys, targets)
+  const progress = Math.round((100 * domain.records_verified) / domain.records_total)
+  return fieldsOf(DomainStatusRecord, { ...domain, domain_id: row.id, progress })
 }

@@ -32,7 +32,7 @@ interface Making {
   secrets: Secrets
   keys: MadeKey[]
   /** What the provider that delivers thinks of it. */
-  standing: IdentityColumns
+  identity: IdentityColumns
   by: ProjectActor
 }
 
@@ -55,7 +55,7 @@ export const { find, forUpdate, log } = domain
 export async function create(
   tx: Tx,
   wanted: NewDomain,
-  { secrets, keys: made, standing, by }: Making,
+  { secrets, keys: made, identity, by }: Making,
 ) {
   const { dkim_selector: selector, ...fields } = wanted
   const { project_id } = by
@@ -64,7 +64,7 @@ export async function create(
     id: newId(),
     ...fields,
     ...FRESH,
-    ...standing,
+    ...identity,
     verification_token: newToken(),
     window_began_at: now(),
   }

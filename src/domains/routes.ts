@@ -9,7 +9,7 @@ import type { Caller } from "../identity/caller"
 import { featuresOf, upgradeRequired } from "../plans/plans"
 import type { Store } from "../store/store"
 import { askingMs, type CheckParts, checkNow } from "./check-job"
-import { domainRecord, recordsOf, statusRecord } from "./domain-record"
+import { recordsOf, toResponse, toStatus } from "./domain-record"
 import type { DomainPatch, NewDomain } from "./domains"
 import * as domains from "./domains"
 import {
@@ -52,13 +52,13 @@ interface OfDomain {
 const idOf = ({ params }: OfDomain) => params.domain_id
 
 /** The record, with the records that this project's own provider asks for. */
-async function toResponse(
+async function answerOf(
   { store, domains: { targets } }: DomainParts,
   row: DomainRow,
   keys?: KeyRow[],
 ) {
   const here = await targetsOfProject(store.read, row.project_id, targets)
-  return domainRecord(row, keys ?? (await keysOf(store.read, row.id)), here)
+  return toResponse(row, keys ?? (await keysOf(store.read, row.id)), here)
 }
 
 const listRoutes = (parts: DomainParts): AnyRoute[] => [
@@ -94,13 +94,13 @@ async function create(parts: DomainParts, call: Call<domains.NewDomain>) {
   const { project_id } = caller
   await domains.refuseTaken(store.read, project_id, body.domain)
   const targets = await targetsOfProject(store.read, project_id, parts.domains.targets)
-  const [keys, standing] = await Promise.all([
+  const [keys, identity] = await Promise.all([
     makeKeys(),
     firstStanding(parts, { project_id, domain: body.domain }, targets),
   ])
   return answerOnce(store, claim, async (tx) => {
-    const made = await domains.create(tx, body, { secrets, keys, standing, by: caller })
-    return domainRecord(made.row, made.keys, targets)
+    const made = await domains.create(tx, body, { secrets, keys, identity, by: caller })
+    return toResponse(made.row, made.keys, targets)
   })
 }
 
@@ -130,7 +130,7 @@ async function list(parts: DomainParts, call: Call<unknown, Static<typeof schema
     list: async (window) => {
       const { rows, end } = await list(window)
       const keys = await domains.keysOfAll(store.read, rows)
-      return { rows: rows.map((row) => domainRecord(row, keys.get(row.id) ?? [], targets)), end }
+      return { rows: rows.map((row) => toResponse(row, keys.get(row.id) ?? [], targets)), end }
     },
   })
 }
@@ -143,7 +143,7 @@ const readingRoutes = (parts: DomainParts): AnyRoute[] => [
     summary: "Show one domain, with its records and the results of the last check",
     description: "Each record has the result of the last check. Its `hint` says what to do.",
     response: schemas.Domain,
-    handle: async (call) => ({ data: await toResponse(parts, await found(parts, call)) }),
+    handle: async (call) => ({ data: await answerOf(parts, await found(parts, call)) }),
   }),
   route({
     ...may("GET", `${ONE}/status`),
@@ -155,7 +155,7 @@ const readingRoutes = (parts: DomainParts): AnyRoute[] => [
       const row = await found(parts, call)
       const { store, domains: own } = parts
       const targets = await targetsOfProject(store.read, row.project_id, own.targets)
-      return { data: statusRecord(row, await keysOf(store.read, row.id), targets) }
+      return { data: toStatus(row, await keysOf(store.read, row.id), targets) }
     },
   }),
   route({
@@ -214,7 +214,7 @@ async function patch(parts: DomainParts, call: Call<domains.DomainPatch> & OfDom
   refuseSame(return_path, tracking_subdomain, problems)
   problems.throwIfAny()
   const row = await parts.store.tx((tx) => domains.patch(tx, caller, idOf(call), body))
-  return { data: await toResponse(parts, row) }
+  return { data: await answerOf(parts, row) }
 }
 
 const CHECK = "Check the records of a domain now, within ten seconds"
@@ -231,7 +231,7 @@ const checkRoutes = (parts: DomainParts): AnyRoute[] => [
       errors: ["already_verified"],
       handle: async (call) => {
         const row = await checkNow(parts.domains, call.project_id, idOf(call))
-        return { data: await toResponse(parts, row) }
+        return { data: await answerOf(parts, row) }
       },
     }),
   ),
@@ -275,7 +275,7 @@ async function rotateKey(
   const keys = made.filter(({ algorithm }) => algorithm === "rsa" || own.targets.ed25519)
   const wanted = { selector: body.selector, keys, secrets }
   const turned = await store.tx((tx) => rotate(tx, caller, idOf(call), wanted))
-  return { data: await toResponse(parts, turned.row, turned.keys) }
+  return { data: await answerOf(parts, turned.row, turned.keys) }
 }
 
 const NO_LABEL =

@@ -36,7 +36,7 @@ export const isPlain = ({ decision, facts, about, link }: ProcessedMail) =>
 
 /** Makes mails known in one transaction, but for those that are, or that were deleted meanwhile. */
 export async function finishAll(tx: Tx, secrets: Secrets, list: ProcessedMail[]): Promise<void> {
-  const waiting = await holdWaiting(tx, { ids: list.map(({ row }) => row.id) })
+  const waiting = await waitingForUpdate(tx, { ids: list.map(({ row }) => row.id) })
   const ids = new Set(waiting.map(({ id }) => id))
   const changes = list.filter(({ row }) => ids.delete(row.id))
   if (changes.length === 0) return
@@ -103,7 +103,7 @@ const beginThread = (tx: Tx, id: string) =>
     .set({ thread_id: id })
     .where(and(eq(messages.id, id), isNull(messages.thread_id)))
 
-const holdWaiting = prepared({ ids: idList }, (tx: Tx, slot) =>
+const waitingForUpdate = prepared({ ids: idList }, (tx: Tx, slot) =>
   forUpdate(
     tx
       .select({ id: inboundEmails.id })

@@ -16,8 +16,8 @@ import {
   hasSuppressions,
   type MailScope,
   type Suppressed,
-  standing,
   suppressedAmong,
+  unexpired,
 } from "../suppressions/look-up"
 import type { SuppressionChannel, SuppressionRow } from "../suppressions/tables"
 import { decidedAtSend, QUIET_HOURS, refusalOf } from "./decided"
@@ -35,7 +35,7 @@ export interface SuppressionRules {
 
 export const suppressionRules = (db: Reader, channel: SuppressionChannel): SuppressionRules => ({
   any: (project_id) => hasSuppressions(db, project_id, { recent: true }),
-  of: (project_id, addresses) => standing(db, project_id, channel, addresses),
+  of: (project_id, addresses) => unexpired(db, project_id, channel, addresses),
 })
 
 const NONE: SuppressionRow[] = []

@@ -78,7 +78,7 @@ export async function eraseSubscriber(
 ) {
   const { account_id, project_id } = caller
   const { person, tags, receipt_id, own } = await store.tx(async (tx) => {
-    const { row, person } = await holdPerson(tx, project_id, name)
+    const { row, person } = await personForUpdate(tx, project_id, name)
     if (confirm !== (row?.external_id ?? person.subscriber_id)) throw notConfirmed()
     const sealed = secrets.seal(JSON.stringify({ person, account_id }), ERASED)
     const run_at = secondsFromNow(AGAIN_SECONDS)
@@ -102,7 +102,7 @@ export async function eraseSubscriber(
 }
 
 /** The row is undefined where the subscriber was deleted. Throws 404 where nothing of it is left either. */
-async function holdPerson(tx: Tx, project_id: string, name: string) {
+async function personForUpdate(tx: Tx, project_id: string, name: string) {
   if (await lookupDeleted(tx, project_id, name)) {
     // There is no row to hold, and another request may erase the same.
     await rowForUpdate(tx, projects, project_id)

@@ -17,7 +17,7 @@ import type { PersonalName } from "../store/life"
 import type { Reader } from "../store/store"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
 import { shownMerged } from "../subscribers/merged-subscribers"
-import { subscriberRecord } from "../subscribers/subscribers"
+import { toResponse } from "../subscribers/subscribers"
 import { mergedSubscribers, unsubscribes } from "../subscribers/tables"
 import { toResponse as shownSuppression } from "../suppressions/suppressions"
 import { suppressions } from "../suppressions/tables"
@@ -69,7 +69,7 @@ async function* documentOf(
   const row = "external_id" in owner ? owner : null
   const person = await (row ? personOf(db, row, now()) : deletedPerson(db, owner, now()))
   yield `{"data":{"exported_at":${JSON.stringify(person.until)}`
-  yield `,"subscriber":${JSON.stringify(row && subscriberRecord(row))}`
+  yield `,"subscriber":${JSON.stringify(row && toResponse(row))}`
   yield `,"preferences":${JSON.stringify(row?.preferences ?? null)}`
   const by = (table: SQLiteTable, ...names: PersonalName[]) => ofPerson(table, person, ...names)
   yield* list(

@@ -3,7 +3,7 @@ import { type AnyRoute, type Method, projectRow, route } from "../http/route"
 import type { Store } from "../store/store"
 import { find } from "../subscribers/find-subscriber"
 import { Subscriber } from "../subscribers/schemas"
-import { subscriberRecord } from "../subscribers/subscribers"
+import { toResponse } from "../subscribers/subscribers"
 import { eraseSubscriber } from "./erase-subscriber"
 import type { ExportParts } from "./export-subscriber"
 import * as schemas from "./schemas"
@@ -36,7 +36,7 @@ export const subscriberDataRoutes = (parts: SubscriberDataParts): AnyRoute[] => 
     handle: async ({ caller, params, body }) => {
       const { mergeSubscribers } = await import("./merge-subscribers")
       const kept = await mergeSubscribers(parts.store, caller, params.subscriber_id, body.from_id)
-      return { data: subscriberRecord(kept) }
+      return { data: toResponse(kept) }
     },
   }),
   route({

@@ -32,14 +32,14 @@ export async function choose(
     .update(subscribers)
     .set({ preferences: Object.keys(chosen).length === 0 ? null : chosen, updated_at: now() })
     .where(eq(subscribers.id, subscriber.id))
-  const tell = (type: ToldChoice["type"], { channel, scope }: Ended): ToldChoice => ({
+  const told = (type: ToldChoice["type"], { channel, scope }: Ended): ToldChoice => ({
     ...{ account_id, subscriber, type, channel, scope },
   })
   const ended = [...after].filter(([name]) => !before.has(name))
   const begun = [...before].filter(([name]) => !after.has(name))
   await notifyChoices(tx, [
-    ...ended.map(([, one]) => tell("unsubscribed", one)),
-    ...begun.map(([, one]) => tell("resubscribed", one)),
+    ...ended.map(([, one]) => told("unsubscribed", one)),
+    ...begun.map(([, one]) => told("resubscribed", one)),
   ])
 }
 

@@ -40,7 +40,7 @@ export const findForUpdate = async (
 ): Promise<SubscriberRow> =>
   (isUuid(id_or_external)
     ? await rowForUpdate(tx, subscribers, id_or_external, ofProject(project_id))
-    : await holdExternal(tx, project_id, id_or_external)) ?? noSubscriber()
+    : await externalForUpdate(tx, project_id, id_or_external)) ?? noSubscriber()
 
 /** By its external id, which may look like a UUID here. Throws 404 `subscriber_not_found`. */
 export const findExternal = async (
@@ -61,7 +61,7 @@ export async function lookupExternal(
 }
 
 /** As `lookupExternal`, and locks the row until the transaction ends. */
-export async function holdExternal(
+export async function externalForUpdate(
   tx: Tx,
   project_id: string,
   external_id: string,

@@ -14,10 +14,10 @@ import { leaveAll } from "../topics/memberships"
 import { topicMembers, topics } from "../topics/tables"
 import { readBulk, saveAll } from "./bulk"
 import {
+  externalForUpdate,
   find,
   findExternal,
   findForUpdate,
-  holdExternal,
   noSubscriber,
   type SubscriberRow,
 } from "./find-subscriber"
@@ -34,7 +34,7 @@ const EXTERNAL = `${ALL}/external/{external_id}` as const
 const by = <const Path extends string>(method: Method, path: Path, status = 200) =>
   projectRow(method, path, method === "GET" ? "subscribers:read" : "subscribers:write", status)
 
-const shown = subscribers.subscriberRecord
+const shown = subscribers.toResponse
 
 export interface SubscriberParts extends ListParts {
   limits: RateLimits
@@ -164,7 +164,7 @@ const externalRoutes = (parts: ListParts): AnyRoute[] => [
     response: Deleted,
     errors: ["subscriber_not_found"],
     handle: (call) =>
-      remove(parts, call, (tx) => holdExternal(tx, call.project_id, call.params.external_id)),
+      remove(parts, call, (tx) => externalForUpdate(tx, call.project_id, call.params.external_id)),
   }),
 ]
 

@@ -7,11 +7,13 @@ import { now } from "../core/time"
 import { checkMetadata } from "../http/field-schemas"
 import type { Caller } from "../identity/caller"
 import { comparable } from "../lib/address"
+import { fieldsOf } from "../lib/record-fields"
 import { type Bump, bumpAll } from "../store/counters"
 import { inserter, newRowInserter, remover, updater } from "../store/statements"
 import type { Tx } from "../store/store"
-import { holdExternal, lookupExternal, type SubscriberRow } from "./find-subscriber"
+import { externalForUpdate, lookupExternal, type SubscriberRow } from "./find-subscriber"
 import { type PostedRow, postChanges } from "./postings"
+import { Subscriber } from "./schemas"
 import { entriesOf, searchKeyOf } from "./search-words"
 import type { ChangesInput, SubscriberInput } from "./subscriber-input"
 import {
@@ -44,11 +46,11 @@ export async function put(
   project_id: string,
   given: SubscriberInput,
 ): Promise<{ row: SubscriberRow; is_new: boolean }> {
-  const known = await holdExternal(tx, project_id, given.external_id)
+  const known = await externalForUpdate(tx, project_id, given.external_id)
   if (known) return { row: await change(tx, known, given.fields), is_new: false }
   const [row] = await insertAll(tx, [newRow(project_id, given)])
   if (row) return { row, is_new: true }
-  const faster = await holdExternal(tx, project_id, given.external_id)
+  const faster = await externalForUpdate(tx, project_id, given.external_id)
   if (!faster) throw new Error("A subscriber was made and removed within one transaction")
   return { row: await change(tx, faster, given.fields), is_new: false }
 }
@@ -297,8 +299,5 @@ const updateRows = updater(subscribers, {
 })
 
 /** The Subscriber record of the contract (43, section 1). */
-export function subscriberRecord(row: SubscriberRow) {
-  const { email_key: _, search_key: __, preferences: ___, ...shown } = row
-  const { auth_user_id, last_seen_at, created_at, updated_at, ...first } = shown
-  return { ...first, auth_user_id, devices: 0, unread: 0, last_seen_at, created_at, updated_at }
-}
+export const toResponse = (row: SubscriberRow) =>
+  fieldsOf(Subscriber, { ...row, devices: 0, unread: 0 })

@@ -59,11 +59,11 @@ export async function suppressedAmong(
   if (!hasAddressesToSuppress(channel)) return NOBODY
   // On Postgres only the rows themselves can tell, and asking for them costs as much.
   if (db.isAlone && !(await hasSuppressions(db, project_id))) return NOBODY
-  return amongRows(await standing(db, project_id, channel, addresses), scope)
+  return amongRows(await unexpired(db, project_id, channel, addresses), scope)
 }
 
 /** Every suppression of these addresses that has not expired. */
-export async function standing(
+export async function unexpired(
   db: Reader,
   project_id: string,
   channel: SuppressionChannel,

@@ -2,7 +2,7 @@ import { log } from "../core/log"
 import { enqueueAll, type JobHandler, type JobKind } from "../jobs/jobs"
 import { type OpenProviders, routing } from "../providers/open-providers"
 import type { Store, Tx } from "../store/store"
-import { standing } from "./look-up"
+import { unexpired } from "./look-up"
 import type { SuppressionRow } from "./tables"
 
 const KIND = "email_provider"
@@ -59,7 +59,7 @@ export const removeFromProviders = (
   providers: Pick<OpenProviders, "unsuppress">,
 ): JobHandler<RemovedAddresses> => ({
   async run({ project_id, addresses }) {
-    const rows = await standing(read, project_id, "email", addresses)
+    const rows = await unexpired(read, project_id, "email", addresses)
     const again = new Set(
       rows.flatMap((row) => (row.scope_type === "project" ? [row.address] : [])),
     )

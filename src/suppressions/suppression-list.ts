@@ -13,7 +13,7 @@ import { total } from "../store/counters"
 import { forUpdate } from "../store/dialect"
 import { idsBetween, timesBetween } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
-import { amongRows, type MailScope, standing } from "./look-up"
+import { amongRows, type MailScope, unexpired } from "./look-up"
 import * as schemas from "./schemas"
 import {
   counterOf,
@@ -109,7 +109,7 @@ export async function create(tx: Tx, caller: Caller, given: SuppressionInput) {
 }
 
 const ofWholeProject = async (db: Reader, project_id: string, { channel, address }: Contact) =>
-  (await standing(db, project_id, channel, [comparable(address)])).filter(
+  (await unexpired(db, project_id, channel, [comparable(address)])).filter(
     ({ scope_type }) => scope_type === "project",
   )
 
@@ -179,7 +179,7 @@ export async function check(
   { channel, address }: Contact,
   scope: MailScope,
 ) {
-  const found = amongRows(await standing(db, project_id, channel, [address]), scope).get(address)
+  const found = amongRows(await unexpired(db, project_id, channel, [address]), scope).get(address)
   return { address, suppressed: found !== undefined, suppression: found ? toResponse(found) : null }
 }
 

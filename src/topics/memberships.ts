@@ -29,7 +29,7 @@ export async function join(
   const { id: topic_id, project_id } = topic
   const found = await lookupAll(tx, project_id, names, forShare)
   const ids = [...new Set([...found.values()].map(({ id }) => id))]
-  const row = await holdTopic(tx, topic_id)
+  const row = await topicForUpdate(tx, topic_id)
   const known = await tx
     .select({ id: topicMembers.subscriber_id })
     .from(topicMembers)
@@ -54,7 +54,7 @@ const missingIn = (names: readonly string[], found: Map<string, unknown>): strin
   ...new Set(names.filter((name) => !found.has(name))),
 ]
 
-async function holdTopic(tx: Tx, id: string): Promise<TopicRow> {
+async function topicForUpdate(tx: Tx, id: string): Promise<TopicRow> {
   const [row] = await forUpdate(tx.select().from(topics).where(eq(topics.id, id)))
   return row ?? fail("topic_not_found", "The topic was deleted.")
 }
@@ -77,7 +77,7 @@ export async function leave(
   names: readonly string[],
 ): Promise<{ removed: number; not_found: string[] }> {
   const found = await lookupAll(tx, topic.project_id, names)
-  await holdTopic(tx, topic.id)
+  await topicForUpdate(tx, topic.id)
   const ids = [...found.values()].map(({ id }) => id)
   const gone = await tx
     .delete(topicMembers)
@@ -103,7 +103,7 @@ export async function leaveOne(tx: Tx, topic: TopicRow, name: string): Promise<s
 export async function leaveAll(tx: Tx, subscriber_ids: string[]): Promise<number> {
   if (subscriber_ids.length === 0) return 0
   const theirs = inArray(topicMembers.subscriber_id, subscriber_ids)
-  await holdTopicsOf(tx, theirs)
+  await lockTopicsOf(tx, theirs)
   const gone = await tx
     .delete(topicMembers)
     .where(theirs)
@@ -114,7 +114,7 @@ export async function leaveAll(tx: Tx, subscriber_ids: string[]): Promise<number
   return gone.length
 }
 
-async function holdTopicsOf(tx: Tx, among: SQL): Promise<void> {
+async function lockTopicsOf(tx: Tx, among: SQL): Promise<void> {
   const named = await tx
     .selectDistinct({ id: topicMembers.topic_id })
     .from(topicMembers)
@@ -144,7 +144,7 @@ export async function moveAll(
   needsPlace: NeedsPlace,
 ): Promise<number> {
   const { topic_id, subscriber_id, number, created_at } = topicMembers
-  await holdTopicsOf(tx, inArray(subscriber_id, [from_id, into_id]))
+  await lockTopicsOf(tx, inArray(subscriber_id, [from_id, into_id]))
   const rows = await tx
     .select({ topic_id, subscriber_id, number, created_at })
     .from(topicMembers)

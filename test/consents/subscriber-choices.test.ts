@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { brokenRecord } from "../../src/consents/consents"
 import { addUnsubscribes, MOST_UNSUBSCRIBES } from "../../src/consents/subscriber-choices"
-import { standing } from "../../src/suppressions/look-up"
+import { unexpired } from "../../src/suppressions/look-up"
 import { suppress } from "../../src/suppressions/suppressions"
 import { addCategory, addSubscriber, chainOfSubscriber } from "../harness/audience"
 import { complaints, refusal } from "../harness/client"
@@ -167,7 +167,7 @@ describe("resubscribe", () => {
     })
     const answer = await project.post(at(external_id, "resubscribe"), NEWS)
     expect([answer.status, answer.body.data]).toEqual([200, { removed: 2 }])
-    const left = await standing(store.read, project_id, "email", ["ann@example.test"])
+    const left = await unexpired(store.read, project_id, "email", ["ann@example.test"])
     expect(left.map(({ reason }) => reason)).toEqual(["bounce"])
     const rows = (await project.get(at(id, "unsubscribes"))).body.data
     expect(rows.map(({ category }: { category: string }) => category)).toEqual(["offers"])
@@ -195,7 +195,7 @@ describe("resubscribe", () => {
     expect(email.body.data).toEqual({ removed: 2 })
     const sms = await project.post(at(id, "resubscribe"), { channel: "sms" })
     expect(sms.body.data).toEqual({ removed: 1 })
-    expect(await standing(store.read, project.project_id, "sms", ["+4915112345678"])).toHaveLength(
+    expect(await unexpired(store.read, project.project_id, "sms", ["+4915112345678"])).toHaveLength(
       1,
     )
   })

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { domainRecord } from "../../src/domains/domain-record"
+import { toResponse } from "../../src/domains/domain-record"
 import type { RecordTargets } from "../../src/domains/expected-records"
 import type { RecordCheck } from "../../src/domains/tables"
 import { PLACE } from "../harness/service"
@@ -19,7 +19,7 @@ const own = { tracking_subdomain: "links", receiving: true }
 /** The records that are marked, of a domain that has been checked like this. */
 async function marked(targets: Partial<RecordTargets>, records: Record<string, RecordCheck> = {}) {
   const row = testDomain("acme.test", { ...own, records })
-  const { dns_records } = domainRecord(row, [await testKey()], { ...PLACE, ...targets })
+  const { dns_records } = toResponse(row, [await testKey()], { ...PLACE, ...targets })
   return dns_records.filter(({ mistake }) => mistake === "host_not_findable")
 }
 
@@ -62,7 +62,7 @@ test("what a check found wrong is still told", async () => {
   const targets = { host: "vm", mechanisms: ["a:vm"] }
   const double = { ...there, status: "mismatch" as const, mistake: "double_spf", hint: "Two." }
   const row = testDomain("acme.test", { records: { spf: double } })
-  const { dns_records } = domainRecord(row, [await testKey()], { ...PLACE, ...targets })
+  const { dns_records } = toResponse(row, [await testKey()], { ...PLACE, ...targets })
   const spf = dns_records.find(({ purpose }) => purpose === "spf")
   expect(spf?.mistake).toBe("double_spf")
   expect(spf?.hint).toMatch(/domains\.host.* Two\.$/)

@@ -3,7 +3,7 @@ import { newId } from "../../src/core/ids"
 import { isoFrom, millis } from "../../src/core/time"
 import { inserter } from "../../src/store/statements"
 import type { Store } from "../../src/store/store"
-import { hasSuppressions, standing } from "../../src/suppressions/look-up"
+import { hasSuppressions, unexpired } from "../../src/suppressions/look-up"
 import { list } from "../../src/suppressions/suppression-list"
 import { purgeExpired } from "../../src/suppressions/suppressions"
 import { suppressions } from "../../src/suppressions/tables"
@@ -22,7 +22,7 @@ const listed = (filter: Parameters<typeof list>[2]) => (store: Store) =>
   list(store.read, PROJECT, filter).list(page)
 
 const asked = (addresses: string[]) => (store: Store) =>
-  standing(store.read, PROJECT, "email", addresses)
+  unexpired(store.read, PROJECT, "email", addresses)
 
 const paths: [string, string, (store: Store) => Promise<unknown>][] = [
   ["one address", "suppressions_by_address", asked(["a@x.test"])],
