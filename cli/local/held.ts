@@ -59,14 +59,14 @@ const REHEARSES = { rehearses: true }
 /** An interrupted command has changed the rows that it reported. The same command again changes the rest. */
 async function inParts(
   step: (after: HeldOrder["after"]) => Promise<HeldAnswer>,
-  tell: (changed: HeldCounts) => void = () => {},
+  report: (changed: HeldCounts) => void = () => {},
 ): Promise<HeldCounts> {
   const changed: HeldCounts = { messages: 0, webhook_deliveries: 0, jobs: 0 }
   let after: HeldOrder["after"]
   do {
     const { counts, next } = await step(after)
     for (const [table, rows] of Object.entries(counts)) changed[table as keyof HeldCounts] += rows
-    if (next) tell(changed)
+    if (next) report(changed)
     after = next ?? undefined
   } while (after)
   return changed

@@ -97,9 +97,9 @@ async function rehearse(
   const { requireRestorable } = await import("../../src/operations/restore/restore")
   const { verifyArchive } = await import("../../src/operations/backup/verify-archive")
   await requireRestorable(archive, { settings, secrets })
-  const tell = progressOf(context)
+  const report = progressOf(context)
   const scratch = [dirname(archive.path), tmpdir()]
-  const onProgress = (done: number, total: number) => tell({ step: "extracting", done, total })
+  const onProgress = (done: number, total: number) => report({ step: "extracting", done, total })
   const stop = new AbortController()
   onInterrupt(() => stop.abort(INTERRUPTED))
   await verifyArchive(archive.path, { secrets, scratch, settings, onProgress, signal: stop.signal })

@@ -141,11 +141,11 @@ export async function checkInvariants(
     if (signal?.aborted) break
   }
   const checked = { at: now(), found }
-  if (!signal?.aborted) await tell(store, checked, places)
+  if (!signal?.aborted) await report(store, checked, places)
   return checked
 }
 
-async function tell(store: Store, checked: CheckedInvariants, places: BrokenInvariant[]) {
+async function report(store: Store, checked: CheckedInvariants, places: BrokenInvariant[]) {
   await store.tx((tx) => instanceValues.set(tx, SWEPT, JSON.stringify(checked)))
   for (const name of Object.keys(INVARIANTS) as InvariantName[]) {
     const found = checked.found[name]

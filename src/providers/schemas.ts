@@ -105,7 +105,7 @@ export type ConfigPatch = Static<ReturnType<typeof configPatch>>
  * Only what is known of the settings is kept; of a change also null, which removes a setting. Throws
  * `validation_error` for what would spoil an SPF record.
  */
-export function readSettings<Given extends SettingsChange>(given: Given): Given {
+export function readSettings<Input extends SettingsChange>(given: Input): Input {
   const { max_per_second, spf } = given
   const problems = new Problems("settings.spf.")
   spf?.forEach((one, at) => {
@@ -116,5 +116,5 @@ export function readSettings<Given extends SettingsChange>(given: Given): Given 
   return {
     ...(max_per_second !== undefined && { max_per_second }),
     ...(spf !== undefined && { spf }),
-  } as Given
+  } as Input
 }

@@ -143,7 +143,7 @@ interface NamedCounts extends ReputationCounts {
 /** The most of one kind that an answer names. */
 const MOST_NAMES = 100
 
-interface NamesAsked {
+interface NamesQuery {
   account_id: string
   dimension: Dimension
   since: number
@@ -155,7 +155,7 @@ interface NamesAsked {
  * The select of the mail of each domain, tag or template: those with the most complaints and bounces first. It reads
  * each hour of each name: see `readHeavy`.
  */
-export const byName = (db: Reader, asked: NamesAsked): Select<NamedCounts> =>
+export const byName = (db: Reader, asked: NamesQuery): Select<NamedCounts> =>
   db
     .select({ name, project_id, ...sums })
     .from(reputationHours)

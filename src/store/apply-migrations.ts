@@ -39,8 +39,8 @@ export function applySqlite(writer: Database, list = embedded.sqlite): Migration
 /** What is missing, oldest first. Throws SchemaTooNew for a database of a later version. */
 export function pending(list: Migration[], applied: { tag: string }[]): Migration[] {
   const known = new Set(list.map(({ tag }) => tag))
-  const stranger = applied.find(({ tag }) => !known.has(tag))
-  if (stranger) throw new SchemaTooNew(stranger.tag)
+  const foreign = applied.find(({ tag }) => !known.has(tag))
+  if (foreign) throw new SchemaTooNew(foreign.tag)
 
   const done = new Set(applied.map(({ tag }) => tag))
   return list.filter(({ tag }) => !done.has(tag))

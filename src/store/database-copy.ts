@@ -157,8 +157,8 @@ function factsOf(database: Database): Omit<CopyFacts, "faults" | "named" | "blob
  */
 function schemaDifferences(database: Database, migrations: string[]): string[] {
   const known = embedded.sqlite.map(({ tag }) => tag)
-  const stranger = migrations.find((tag) => !known.includes(tag))
-  if (stranger !== undefined) return [`has the migration "${stranger}", which is not known here`]
+  const foreign = migrations.find((tag) => !known.includes(tag))
+  if (foreign !== undefined) return [`has the migration "${foreign}", which is not known here`]
   const lacking = known.slice(0, migrations.length).find((tag) => !migrations.includes(tag))
   if (lacking !== undefined) return [`lacks the migration "${lacking}", but has later ones`]
   using made = new Database(":memory:", { strict: true })
@@ -183,12 +183,12 @@ function columnsOf(database: Database, table: string): Columns {
 }
 
 function columnDifferences(table: string, wanted: Columns, found: Columns): string[] {
-  const strangers = [...found.keys()].filter((name) => !wanted.has(name))
+  const foreign = [...found.keys()].filter((name) => !wanted.has(name))
   const others = [...wanted].flatMap(([name, facts]) => {
     if (!found.has(name)) return [`lacks the column ${table}.${name}`]
     return found.get(name) === facts ? [] : [`has another column ${table}.${name}`]
   })
-  return [...others, ...strangers.map((name) => `has the unknown column ${table}.${name}`)]
+  return [...others, ...foreign.map((name) => `has the unknown column ${table}.${name}`)]
 }
 
 /** What a database has of a kind, by name: its statement, whatever its spaces are. */

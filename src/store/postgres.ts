@@ -111,7 +111,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
         (raw) => look(Object.assign(raw as unknown as Reader, access)),
         ONE_MOMENT,
       ),
-    notify: (topic, payload) => tell(pool, topic, payload),
+    notify: (topic, payload) => publish(pool, topic, payload),
     listen: async (topic, hear) => {
       if (ears) await hearFrom(ears, topic, hear)
       else tellPolling()
@@ -237,7 +237,7 @@ async function retryConflicts<Result>(
 }
 
 /** Outside every transaction: NOTIFY takes a lock on the whole database until its commit. */
-async function tell(pool: SQL, topic: string, payload: string) {
+async function publish(pool: SQL, topic: string, payload: string) {
   try {
     await pool`SELECT pg_notify(${topic}, ${payload})`
   } catch (error) {

@@ -208,14 +208,14 @@ const inPlace =
   async (build) =>
     await build(db)
 
-/** The id of the row that comes so many rows into a stretch; undefined where no row comes after it. */
+/** The id of the row that comes so many rows into a range; undefined where no row comes after it. */
 async function endOf<Row>(
   read: HeavyRead,
   { along: { rows, id, where } }: BoundedList<Row>,
-  stretch: Keyset,
+  range: Keyset,
   place: number,
 ): Promise<string | undefined> {
-  const { where: beyond, order } = newestFirst(id, stretch)
+  const { where: beyond, order } = newestFirst(id, range)
   const [last, next] = await read((db) =>
     db
       .select({ id: id as SQLiteColumn })
@@ -231,25 +231,25 @@ async function endOf<Row>(
 function selectIn<Row>(
   db: Reader,
   list: BoundedList<Row>,
-  { limit, offset, ...stretch }: ListWindow,
+  { limit, offset, ...range }: ListWindow,
   end?: string,
 ): Select<Row> {
   const { table, fields } = list
-  const { order } = newestFirst(table.id, stretch)
+  const { order } = newestFirst(table.id, range)
   const rows = db.select(fields ?? getTableColumns(table)).from(table as SQLiteTable)
-  const found = rows.where(conditionOf(db, list, stretch, end)).orderBy(order)
+  const found = rows.where(conditionOf(db, list, range, end)).orderBy(order)
   return found.limit(limit).offset(offset) as unknown as Select<Row>
 }
 
-/** The bounds of the stretch belong to the index that the list goes along. */
+/** The bounds of the range belong to the index that the list goes along. */
 function conditionOf<Row>(
   db: Reader,
   { table: { id }, along, filter }: BoundedList<Row>,
-  stretch: Keyset,
+  range: Keyset,
   end?: string,
 ): SQL | undefined {
-  const { where: beyond } = newestFirst(along.id, stretch)
-  const bound = stretch.before === undefined ? gte : lte
+  const { where: beyond } = newestFirst(along.id, range)
+  const bound = range.before === undefined ? gte : lte
   const named = and(along.where, beyond, end === undefined ? undefined : bound(along.id, end))
   const asked = typeof filter === "function" ? filter(named) : filter
   if (along.id === id) return and(named, asked)

@@ -56,8 +56,8 @@ export async function sharedTables(
   const columns = await columnsOf(postgres)
   const names = tablesIn(sqlite).filter((name) => name !== LEDGER)
   const shared = names.map((name) => sharedTable(sqlite, name, columns.get(name) ?? []))
-  const strangers = [...columns.keys()].filter((name) => name !== LEDGER && !names.includes(name))
-  if (strangers.length > 0) throw differing(strangers.join(", "))
+  const foreign = [...columns.keys()].filter((name) => name !== LEDGER && !names.includes(name))
+  if (foreign.length > 0) throw differing(foreign.join(", "))
   return inOrderOfReferences(sqlite, shared)
 }
 

@@ -239,17 +239,17 @@ const lastsLonger = ({ expires_at: one }: Lasting, { expires_at: other }: Lastin
 
 /** Those of the rows whose places are free now, because what stood there ends earlier, or is gone. */
 async function makeWay(tx: Tx, project_id: string, rows: SuppressionRow[]) {
-  const standing = new Map<string, SuppressionRow>()
+  const live = new Map<string, SuppressionRow>()
   for (const channel of new Set(rows.map((row) => row.channel))) {
     const ours = rows.filter((row) => row.channel === channel).map(({ address }) => address)
     const found = await forUpdate(rowsOf(tx, project_id, channel, ours))
-    for (const row of found) standing.set(placeOf(row), row)
+    for (const row of found) live.set(placeOf(row), row)
   }
   const outlasting = rows.filter((row) => {
-    const known = standing.get(placeOf(row))
+    const known = live.get(placeOf(row))
     return !known || lastsLonger(row, known)
   })
-  const ending = outlasting.flatMap((row) => standing.get(placeOf(row)) ?? [])
+  const ending = outlasting.flatMap((row) => live.get(placeOf(row)) ?? [])
   await removeRows(tx, project_id, ending)
   return outlasting
 }

@@ -134,7 +134,7 @@ export const runBackup = (store: Store, backups: Backups): JobHandler<BackupOrde
     try {
       if (!(await shown.begin())) return {}
       const { signal } = shown
-      const onProgress = (progress: BackupProgress) => shown.tell(progress)
+      const onProgress = (progress: BackupProgress) => shown.show(progress)
       let missing: MissingFiles | undefined
       const onMissing = (files: MissingFiles) => {
         missing = files
@@ -231,7 +231,7 @@ class ShownProgress {
     return job?.completed_at === null
   }
 
-  tell(progress: BackupProgress): void {
+  show(progress: BackupProgress): void {
     this.#last = progress
     this.#writing ??= this.#write().finally(() => {
       this.#writing = undefined

@@ -143,7 +143,7 @@ class Draft {
     const { dir, id } = this.#options
     const created_at = now()
     let lacked: MissingFiles
-    const timer = setInterval(() => void this.#tell(), PROGRESS_MS)
+    const timer = setInterval(() => void this.#report(), PROGRESS_MS)
     const endWrites = writeSteadily([this.#database, this.#archive])
     try {
       await this.#copy()
@@ -234,7 +234,7 @@ class Draft {
   }
 
   /** What is on disk by now tells how far it is: the thread that writes says nothing before its end. */
-  async #tell() {
+  async #report() {
     const { onProgress } = this.#options.options
     const done = (await sizeOf(this.#database)) + (await sizeOf(this.#archive))
     const total = Math.max(this.#expected, done)

@@ -84,10 +84,10 @@ const RELEASE = /^\d+\.\d+\.\d+(-[\w.-]+)?$/
 export function requireKnownVersion({ path, manifest }: BackupArchive): void {
   const { version, migrations } = manifest
   const known = new Set(embedded.sqlite.map(({ tag }) => tag))
-  const stranger = migrations.find((tag) => !known.has(tag))
+  const foreign = migrations.find((tag) => !known.has(tag))
   const is_later = RELEASE.test(version) && Bun.semver.order(version, VERSION) > 0
-  if (stranger === undefined && !is_later) return
-  const has = stranger === undefined ? "" : ` It has the migration "${stranger}".`
+  if (foreign === undefined && !is_later) return
+  const has = foreign === undefined ? "" : ` It has the migration "${foreign}".`
   const said = `was made by belfry ${version}, but this is belfry ${VERSION}.${has} Use that version, or a later one.`
   throw new ArchiveError(path, "later_version", said)
 }
