@@ -50,7 +50,9 @@ describe("renders", () => {
     const template = (mode: "html" | "text") => {
       const text = { field: mode, part: mode, mode, source: "{{x}}" }
       const around = { layouts: [], partials: {}, variables: [], locale: "en", timezone: "UTC" }
-      const [made] = renderTemplates([{ key: mode, sources: { texts: [text], ...around }, data }])
+      const [made] = renderTemplates([
+        { key: `escapes of ${mode}`, sources: { texts: [text], ...around }, data },
+      ])
       return made && "texts" in made ? made.texts[mode] : undefined
     }
     const made = {
