@@ -1,26 +1,54 @@
-// Written by `bun run generate`: every file of tables.
-import "../audit-log/tables"
-import "../consents/tables"
-import "../domains/tables"
-import "../emails/tables"
-import "../events/tables"
-import "../fan-out/tables"
-import "../http/tables"
-import "../identity/tables"
-import "../inbound/tables"
-import "../jobs/tables"
-import "../mailbox/tables"
-import "../messages/tables"
-import "../plans/tables"
-import "../providers/tables"
-import "../reputation/tables"
-import "../request-log/tables"
-import "../signing-keys/tables"
-import "../store/tables"
-import "../subscribers/tables"
-import "../suppressions/tables"
-import "../templates/tables"
-import "../tenancy/tables"
-import "../topics/tables"
-import "../tracking/tables"
-import "../webhooks/tables"
+// Written by `bun run generate`: the first table of every file of tables.
+import { auditLog } from "../audit-log/tables"
+import { unsubscribeLinks } from "../consents/tables"
+import { domains } from "../domains/tables"
+import { mtaStsPolicies } from "../emails/tables"
+import { events } from "../events/tables"
+import { fanOuts } from "../fan-out/tables"
+import { idempotency } from "../http/tables"
+import { accounts } from "../identity/tables"
+import { inboundEmails } from "../inbound/tables"
+import { jobs } from "../jobs/tables"
+import { mailboxMails } from "../mailbox/tables"
+import { messages } from "../messages/tables"
+import { quotas } from "../plans/tables"
+import { providerConfigs } from "../providers/tables"
+import { reputationHours } from "../reputation/tables"
+import { requestLog } from "../request-log/tables"
+import { signingKeys } from "../signing-keys/tables"
+import { counters } from "../store/tables"
+import { subscribers } from "../subscribers/tables"
+import { suppressions } from "../suppressions/tables"
+import { templates } from "../templates/tables"
+import { invitations } from "../tenancy/tables"
+import { topics } from "../topics/tables"
+import { messageTracking } from "../tracking/tables"
+import { webhooks } from "../webhooks/tables"
+
+export const firstTables = [
+  auditLog,
+  unsubscribeLinks,
+  domains,
+  mtaStsPolicies,
+  events,
+  fanOuts,
+  idempotency,
+  accounts,
+  inboundEmails,
+  jobs,
+  mailboxMails,
+  messages,
+  quotas,
+  providerConfigs,
+  reputationHours,
+  requestLog,
+  signingKeys,
+  counters,
+  subscribers,
+  suppressions,
+  templates,
+  invitations,
+  topics,
+  messageTracking,
+  webhooks,
+]

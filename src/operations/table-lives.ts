@@ -1,12 +1,14 @@
-import "./table-files"
 import { getTableColumns } from "drizzle-orm"
 import { getTableConfig, type SQLiteColumn, type SQLiteTable } from "drizzle-orm/sqlite-core"
 import type { Settings } from "../core/config"
 import type { Retention } from "../identity/tables"
 import { messages } from "../messages/tables"
 import { declaredLives, lifeOf, type RetentionSetting, type RowEnd } from "../store/life"
+import { firstTables } from "./table-files"
 
-/** Every table with its life. `table-files.ts` imports them all. */
+for (const table of firstTables) lifeOf(table) // throws where a file of tables is not read yet
+
+/** Every table with its life. `table-files.ts` names a table of each file. */
 export const tableLives = declaredLives()
 
 /** The end that decides, for a table whose rows go with those of another. */

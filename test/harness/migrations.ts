@@ -112,9 +112,23 @@ export function embeddedSource(): string {
 
 export const TABLE_FILES = "src/operations/table-files.ts"
 
-/** Imports every `tables.ts`, so that each table has told its life. */
+/**
+ * Names the first table of every `tables.ts`. An import for its effect alone may be read later than its reader in a bundle,
+ * and then a table has told no life yet.
+ */
 export function tableFilesSource(): string {
-  const files = [...new Glob("src/*/tables.ts").scanSync(root)].sort()
-  const lines = files.map((path) => `import "../${path.slice("src/".length, -".ts".length)}"\n`)
-  return `// Written by \`bun run generate\`: every file of tables.\n${lines.join("")}`
+  const files = [...new Glob("src/*/tables.ts").scanSync(root)].sort().map((path) => {
+    const text = readFileSync(join(root, path), "utf8")
+    const [, name = ""] = /^export const (\w+) = table\(/m.exec(text) ?? []
+    return { name, from: `../${path.slice("src/".length, -".ts".length)}` }
+  })
+  return [
+    "// Written by `bun run generate`: the first table of every file of tables.",
+    ...files.map(({ name, from }) => `import { ${name} } from "${from}"`),
+    "",
+    "export const firstTables = [",
+    ...files.map(({ name }) => `  ${name},`),
+    "]",
+    "",
+  ].join("\n")
 }
