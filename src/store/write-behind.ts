@@ -2,7 +2,7 @@ import { log } from "../core/log"
 import { monotonic, nextTurn, sleep } from "../core/time"
 
 interface WriteBehindOptions<Entry> {
-  /** Where it rejects, the group is lost. */
+  /** Where it rejects, the group is lost, and so are those that were to follow it at once. */
   write: (group: Entry[]) => Promise<unknown>
   /** What the entries of one group may cost together; each costs 1 without `costOf`. */
   limit: number
@@ -38,6 +38,8 @@ export class WriteBehind<Entry> {
   #waiting = new Map<string, WaitingEntry<Entry>>()
   #size = 0
   #lost = 0
+  /** Of the last write that was rejected. */
+  #reason: { error?: unknown } = {}
   #told_at = Number.NEGATIVE_INFINITY
   #writing: Promise<void> | undefined
   /** How many wait until everything is written. */
@@ -90,16 +92,20 @@ export class WriteBehind<Entry> {
   }
 
   async #write(age_ms: number) {
+    let goes_on = true
     for (const group of this.#groupsOf(this.#take(age_ms))) {
       const begun = monotonic()
-      await this.#writeGroup(group)
-      if (this.#hurried > 0) await nextTurn()
+      goes_on &&= await this.#writeGroup(group)
+      if (!goes_on)
+        this.#loseAll(group) // each further one might wait long for a database that is away
+      else if (this.#hurried > 0) await nextTurn()
       else await sleep(Math.min(REST * (monotonic() - begun), MOST_REST_MS))
     }
     if (this.#lost === 0 || monotonic() - this.#told_at < WARN_MILLISECONDS) return
-    log.warn(this.#options.lost, { entries: this.#lost })
+    log.warn(this.#options.lost, { entries: this.#lost, ...this.#reason })
     this.#told_at = monotonic()
     this.#lost = 0
+    this.#reason = {}
   }
 
   #take(age_ms: number): Entry[] {
@@ -130,13 +136,21 @@ export class WriteBehind<Entry> {
     if (group.length > 0) yield group
   }
 
-  async #writeGroup(group: Entry[]) {
-    const { write, sizeOf = one, hasRoom = () => true } = this.#options
+  /** False: it could not be written. */
+  async #writeGroup(group: Entry[]): Promise<boolean> {
+    const { write, hasRoom = () => true } = this.#options
     try {
-      if (hasRoom()) return void (await write(group))
+      if (hasRoom()) await write(group)
+      else this.#loseAll(group)
+      return true
     } catch (error) {
-      log.debug("a group of entries was lost", { error })
+      this.#reason = { error }
+      return false
     }
+  }
+
+  #loseAll(group: Entry[]) {
+    const { sizeOf = one } = this.#options
     for (const entry of group) this.lose(sizeOf(entry))
   }
 }

@@ -1,3 +1,4 @@
+import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
 import { millis, today } from "../core/time"
 import { subscriberOf } from "../lib/ip-ranges"
@@ -81,7 +82,12 @@ export class Hits {
   }
 
   async #count(batcher: Batcher<MessageHits, undefined>, one: MessageHits) {
-    await batcher.add(one).catch(() => this.#behind.lose(one.hits.size))
+    try {
+      await batcher.add(one)
+    } catch (error) {
+      this.#behind.lose(one.hits.size)
+      log.debug("hits of a message were not counted", { message_id: one.message_id, error })
+    }
   }
 
   /** Counts what has waited long enough. */
