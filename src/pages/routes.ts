@@ -54,12 +54,13 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
   const page = async (request: Request, path: string) =>
     (await (await site()).page(request, path)) ??
     fail("not_found", `The reference has no page ${path}. Its contents are at /docs.`)
-  const here = ({ request }: Pick<Call, "request">) =>
-    page(request, new URL(request.url).pathname.replace(/\/$/, ""))
+  const at = (path: string) => (call: Call) => page(call.request, path)
+  const under = (folder: string) => (call: CallAt<"/{name}">) =>
+    page(call.request, `${folder}/${call.params.name}`)
   return [
     ...routes,
     // People type the slash; the reference names nothing relative to itself.
-    shown("/docs/", "The reference", here),
+    shown("/docs/", "The reference", at("/docs")),
     shown("/docs/search", "What a search in the reference finds", async ({ request }) => {
       const query = new URL(request.url).searchParams.get("q") ?? ""
       return (await site()).search(request, query.slice(0, LONGEST_QUERY))
@@ -67,10 +68,10 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
     shown("/docs/search-index", "What a search looks in", async ({ request }) =>
       (await site()).searchIndex(request),
     ),
-    shown("/docs/errors", "Every error code", here),
-    shown("/docs/{name}", "An operation, or a part of the API", here),
-    shown("/docs/guides/{name}", "A guide", here),
-    shown("/docs/errors/{name}", "What an error code means", here),
+    shown("/docs/errors", "Every error code", at("/docs/errors")),
+    shown("/docs/{name}", "An operation, or a part of the API", under("/docs")),
+    shown("/docs/guides/{name}", "A guide", under("/docs/guides")),
+    shown("/docs/errors/{name}", "What an error code means", under("/docs/errors")),
   ]
 }
 
@@ -93,7 +94,7 @@ function once<Value>(make: () => Value): () => Value {
 const shown = (
   path: string,
   summary: string,
-  handle: (call: Call) => Promise<Response>,
+  handle: (call: CallAt<"/{name}">) => Promise<Response>,
 ): AnyRoute => ({
   method: "GET",
   path,

@@ -156,6 +156,17 @@ test.each(["/docs/postEmails", "/docs/search-index", "/docs/search?q=domain", "/
   },
 )
 
+test("a name may come percent-encoded, as some programs write it", async () => {
+  const pairs = [
+    ["/docs/errors/rate%5Flimited", "/docs/errors/rate_limited"],
+    ["/docs/guides/%75pgrading", "/docs/guides/upgrading"],
+    ["/docs/event%2Dtypes", "/docs/event-types"],
+  ] as const
+  for (const [encoded, plain] of pairs) expect(await look(encoded)).toBe(await look(plain))
+  const page = await stranger(service).get("/docs/%ZZ")
+  expect(page.status).toBe(404)
+})
+
 test("what does not exist is a page that says so", async () => {
   for (const path of ["nothing", "<b>", "guides/nothing", "guides/..%2f..%2fREADME", "errors/x"]) {
     const page = await stranger(service).get(`/docs/${path}`)
