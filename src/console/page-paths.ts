@@ -23,9 +23,18 @@ export function findPage(path: string): FoundPage | undefined {
   for (const [name, pattern] of Object.entries(PATHS)) {
     const form = pattern.replaceAll(/\{(\w+)\}/g, "(?<$1>[^/]+)")
     const found = new RegExp(`^${form}$`).exec(path)
-    if (found) return { name: name as PageName, params: { ...found.groups } }
+    const params = Object.entries(found?.groups ?? {}).map(([key, text]) => [key, decoded(text)])
+    if (found) return { name: name as PageName, params: Object.fromEntries(params) }
   }
   return undefined
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
 }
 
 /**

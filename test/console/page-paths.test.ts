@@ -11,6 +11,13 @@ test("every page of the console has an address on the server, and every address 
 test("a path leads to its page", () => {
   expect(findPage("/")).toEqual({ name: "start", params: {} })
   expect(findPage("/sign-in")).toEqual({ name: "sign-in", params: {} })
+  for (const [path, mail_id] of [
+    ["/mailbox/0199-a", "0199-a"],
+    ["/mailbox/0199%2Da", "0199-a"],
+    ["/mailbox/100%", "100%"],
+  ]) {
+    expect(findPage(path ?? "")).toEqual({ name: "mail", params: { mail_id: mail_id ?? "" } })
+  }
   for (const path of ["/docs", "/v1/emails", "/sign-in/x", "//", ""]) {
     expect([path, findPage(path)]).toEqual([path, undefined])
   }
