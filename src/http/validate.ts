@@ -123,13 +123,18 @@ function fromText(field: TSchema, text: string): unknown {
 const checkerOf = oncePer((schema: TSchema) => TypeCompiler.Compile(countingCharacters(schema)))
 const patternOf = oncePer(({ pattern }: TSchema) => new RegExp(pattern))
 
-TypeRegistry.Set<TSchema>(COUNTED, (schema, value) => {
+TypeRegistry.Set<TSchema>(
+  COUNTED,
+  (schema, value) => isOfForm(schema, value) && ruleOf(schema)?.(value) === undefined,
+)
+
+/** Whether it is a text that has all that its schema says, but for its rule. */
+function isOfForm(schema: TSchema, value: unknown): value is string {
   if (typeof value !== "string" || !value.isWellFormed()) return false
   if (isLonger(value, schema.maxLength ?? Number.POSITIVE_INFINITY)) return false
   if (schema.minLength && countCharacters(value) < schema.minLength) return false
-  if (schema.pattern !== undefined && !patternOf(schema).test(value)) return false
-  return ruleOf(schema)?.(value) === undefined
-})
+  return schema.pattern === undefined || patternOf(schema).test(value)
+}
 
 /** A copy for the compiler alone: the published schema keeps its ordinary strings. */
 function countingCharacters<Part>(part: Part): Part {
@@ -159,12 +164,8 @@ function asProblem(error: ValueError): [string, string, string] {
   return [path, "invalid", wordsFor(error)]
 }
 
-/** Of a text that has all that its schema says. */
-function brokenRule({ schema, value }: ValueError) {
-  const rule = schema[Kind] === COUNTED ? ruleOf(schema) : undefined
-  const is_of_form = rule && checkerOf({ ...schema, [RULE]: undefined }).Check(value)
-  return is_of_form ? rule(value as string) : undefined
-}
+const brokenRule = ({ schema, value }: ValueError) =>
+  schema[Kind] === COUNTED && isOfForm(schema, value) ? ruleOf(schema)?.(value) : undefined
 
 const ruleOf = (schema: TSchema) => schema[RULE as never] as TextRule | undefined
 
