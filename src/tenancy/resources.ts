@@ -24,8 +24,9 @@ export async function breakdown(
     days(db, { account_ids: [account_id], period }),
     resourcesOf(db, account_id, rows, domains),
   ])
+  const byProject = Map.groupBy(used, ({ project_id }) => project_id)
   return rows.map(({ id, name }, at) => {
-    const own = used.filter(({ project_id }) => project_id === id)
+    const own = byProject.get(id) ?? []
     const usage = METRICS.map((metric) => [metric, sum(own.filter((one) => one.metric === metric))])
     return {
       project_id: id,
