@@ -31,7 +31,7 @@ const SECOND = 1000
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 
-/** Every setting there is. `data_dir`'s own default depends on the environment: config-sources. */
+/** Every setting there is. `data_dir`'s own default depends on the environment: see config.ts. */
 export const keys = {
   data_dir: key(folder, "", "Folder of the database, the attachments and the master key."),
   database_url: optional(

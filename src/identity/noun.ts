@@ -34,7 +34,7 @@ interface NounDeclaration<Table extends NounTable, Response> {
   missing: () => never
   /** The column by which paths name a record, and whether a text can be its value. Default: the id. */
   named_by?: { column: keyof Table["$inferSelect"] & string; isName: (text: string) => boolean }
-  /** The column that no two records of a project share, and what a caller is told of a value that is taken. */
+  /** The column that no two records of an owner share, and what a caller is told of a value that is taken. */
   unique?: {
     column: keyof Table["$inferSelect"] & string
     message: (value: string) => string
@@ -115,7 +115,7 @@ function readingOf<Table extends NounTable>(declared: NounDeclaration<Table, unk
       ? selectBy(db, declared, owner, named_by.column, path_name)
       : undefined
 
-  /** Undefined where the project has no record of this name. */
+  /** Undefined where the owner has no record of this name. */
   async function lookup(db: Reader, owner: string, path_name: string) {
     const [row] = (await selectNamed(db, owner, path_name)) ?? []
     return row as Row | undefined
@@ -176,7 +176,8 @@ function writingOf<Table extends NounTable>(declared: NounDeclaration<Table, unk
     changes: Partial<Row>,
     verb = "updated",
   ): Promise<Row> {
-    const { id: _, project_id: __, account_id: ___, ...own } = changes as Record<string, unknown> // never of a body
+    // What a row is called and whose it is stays, even where a body names it.
+    const { id: _, project_id: __, account_id: ___, ...own } = changes as Record<string, unknown>
     const written = "updated_at" in before ? { ...own, updated_at: now() } : own
     const after: Row = { ...before, ...written }
     if (unique && after[unique.column] !== before[unique.column])

@@ -72,7 +72,10 @@ async function freeSlug(tx: Tx, account_id: string, name: string): Promise<strin
 
 const noProject = () => fail("not_found", "There is no such project.")
 
-/** Also those that are being deleted. The account of the hidden one is nobody's. */
+/**
+ * It finds projects that are being deleted, too. It does not ask whether a project is hidden: the hidden one belongs
+ * to an account without members, so nobody calls for it.
+ */
 export const project = noun({
   name: "project",
   table: projects,
