@@ -186,7 +186,7 @@ async function requireReady(store: Store, health: ServerHealth): Promise<void> {
   if (faults.length > 0) throw new Error(`The server is not ready: ${faults.join(", ")}.`)
 }
 
-/** Mail of strangers ends at so many times the floor of the disk: it must not stop the sending. */
+/** With less free space than twice the floor, mail of strangers is refused, so that it never stops the sending. */
 const STRANGERS_FLOORS = 2
 
 /** Every mail server whose handlers exist, as the settings want it. */

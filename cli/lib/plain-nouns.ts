@@ -8,8 +8,8 @@ import { ago, type Columns, wide } from "./table"
 const MOST_COLUMNS = 5
 
 /**
- * Makes the commands of plain nouns. A collection of the API is one when it has routes to list its records and to make,
- * read, change and remove one, and when no row of `named` has any of these routes. The routes give texts, flags and columns.
+ * Makes the commands of plain nouns. A collection of the API is a plain noun if it has five routes: list, create, get,
+ * change and remove. None of them may stand in a row of `named`. The routes give the texts, flags and columns.
  */
 export function plainNouns(named: readonly Resource[]): Resource[] {
   const taken = new Set<string>(

@@ -95,9 +95,9 @@ export interface HeldTable {
 }
 
 /**
- * Holds all open work of these tables under RESTORE_HOLD: what waits, what was claimed, and what
- * another hold keeps. What ended the process again and again stays under its own hold. No loop may
- * run. Returns how many rows that were; it may be called again after a crash.
+ * Holds all open work of these tables under RESTORE_HOLD: waiting work, claimed work, and work under another hold.
+ * Work that ended the process again and again stays under its own hold. No loop may run. Returns the number of rows.
+ * It may be called again after a crash.
  */
 export async function holdOpenWork(
   store: Store,

@@ -9,6 +9,7 @@ import type { Reader, Store } from "../store/store"
 import { diskForecast } from "./disk-forecast"
 import { invariantWarnings, lastCheck } from "./nightly-check"
 import { RUN_ID } from "./server-run"
+import { TIGHT_FLOORS } from "./tight-disk"
 
 const DoctorReport = t.Object(
   {
@@ -50,9 +51,6 @@ export const doctorRoutes = ({ store, health, disk }: DoctorRouteParts): AnyRout
 
 /** Fewer days than this are a reason to act. */
 const SHORT_DAYS = 14
-
-/** At so many times the floor contents of settled messages are removed before their time. */
-const FLOORS = 2
 
 const MB = 1024 * 1024
 const GB = 1024 * MB
@@ -122,7 +120,8 @@ async function checkDisk(db: Reader, { disk, min_free_mb }: DoctorParts): Promis
   const detail = `${free}, the database has ${sizeOf(database_bytes)}${growth}${left}`
   const floor = min_free_mb * MB
   if (free_bytes < floor) return { name: "disk", outcome: "fail", detail, fix: FREE_NOW }
-  const is_short = free_bytes < FLOORS * floor || (days_left !== null && days_left < SHORT_DAYS)
+  const is_short =
+    free_bytes < TIGHT_FLOORS * floor || (days_left !== null && days_left < SHORT_DAYS)
   if (is_short) return { name: "disk", outcome: "warn", detail, fix: FREE_SOON }
   return { name: "disk", outcome: "pass", detail, fix: null }
 }

@@ -8,8 +8,8 @@ import { expireContents } from "../messages/message-retention"
 import type { Store } from "../store/store"
 import { giveBack } from "./give-back"
 
-/** At so many times the floor of the disk the contents of settled messages go (contract 70, section 1). */
-const FLOORS = 2
+/** With less free space than twice the floor, the contents of settled messages go (contract 70, section 1). */
+export const TIGHT_FLOORS = 2
 
 /** The oldest go first: older than a week, a day and an hour, and then every settled one. */
 const AGES_SECONDS = [7 * 86_400, 86_400, 3600, 0]
@@ -47,7 +47,7 @@ export function tightDiskSweeper(
   store: Store,
   { disk, min_free_mb, sweepFiles }: TightDiskOptions,
 ): (signal?: AbortSignal) => Promise<void> {
-  const enough = FLOORS * min_free_mb * MB
+  const enough = TIGHT_FLOORS * min_free_mb * MB
   const isTight = () => disk.free_bytes() < enough
   /** By age, project and channel: no settled message up to this id has a content. */
   const places = new Map<string, string>()

@@ -31,7 +31,7 @@ export interface AccessParts extends ProofParts {
   sign_up: SignUp
 }
 
-/** The fields of all forms of these pages, as they came. */
+/** What a form of these pages sent, by the names of its fields. */
 export type AccessForm = Partial<Record<AccessField, string>>
 
 type AccessField =

@@ -86,7 +86,7 @@ export class CheckedStream extends SMTPStream {
     mail.received().then(() => this._write(rest, "buffer", next), next)
   }
 
-  /** After so many bytes of a mail others get their turn. The socket is not read until then. */
+  /** After `MOST_IN_TURN` bytes of a mail, other connections get a turn. In that time this socket is not read. */
   #goOn(bytes: number, next: () => void) {
     this.#in_turn += bytes
     if (this.#in_turn < MOST_IN_TURN) return next()

@@ -208,7 +208,7 @@ const inPlace =
   async (build) =>
     await build(db)
 
-/** The id of the row that comes so many rows into a range; undefined where no row comes after it. */
+/** The id of the row at this place of a range; undefined if it is the last row, or if there is none. */
 async function endOf<Row>(
   read: HeavyRead,
   { along: { rows, id, where } }: BoundedList<Row>,

@@ -161,7 +161,7 @@ async function countIds(db: Reader, { rows, id, where }: IdSource, most: number)
 
 type IdRange = Pick<ListWindow, "after" | "before">
 
-/** The id of the row that comes so many rows into a range; undefined where that has fewer. */
+/** The id of the row at this place of a range; undefined if the range has fewer rows. */
 async function idAt(
   db: Reader,
   source: IdSource,
