@@ -102,38 +102,22 @@ interface Counted {
   oldest: number | string | null
 }
 
-interface CountedTable<Row extends WorkRow> {
-  /** The column that names the queue of a row; a text is the queue of all. */
-  queue: AnySQLiteColumn | string
-  queueOf: (row: Row) => string
-  /** What waits or is held, each part with the index that has it. */
-  waiting?: IndexedRows[]
-  /** Rows that one statement counts; between two of them the reads of projects have their turn. */
-  at_once?: number | undefined
-}
-
-/** Rows that an index has, and its columns, which no two rows have alike. */
-type IndexedRows = [which: SQL | undefined, along: AnySQLiteColumn[]]
-
-/** Counts a table of work by the queue of its rows. A hold that is no queue has a line, too. */
+/**
+ * Counts a table of work by the queue of its rows, `queue_column`. A hold that is no queue has a line, too.
+ * One statement counts `at_once` rows; between two of them the reads of projects have their turn.
+ */
 export const countTable =
-  <Row extends WorkRow>(rows: WorkRows<Row>, counting: CountedTable<Row>): CountQueues =>
+  <Row extends WorkRow>(
+    rows: WorkRows<Row>,
+    queue_column: AnySQLiteColumn,
+    queueOf: (row: Row) => string,
+    at_once = AT_ONCE,
+  ): CountQueues =>
   async (db) => {
-    const { table } = rows
-    const { id, run_at, owner, priority } = table
-    const { queue, queueOf, at_once = AT_ONCE } = counting
-    const levels = Object.values(PRIORITIES)
-    const {
-      waiting = [
-        ...levels.map((one): IndexedRows => [and(isReady, eq(priority, one)), [run_at, id]]),
-        [isHeld, [owner, id]],
-      ],
-    } = counting
     const lines: QueueTotals = new Map()
-    const lineOf = (name: string | null) => {
-      const known = name ?? String(queue)
-      const line = lines.get(known) ?? blank()
-      lines.set(known, line)
+    const lineOf = (queue: string) => {
+      const line = lines.get(queue) ?? blank()
+      lines.set(queue, line)
       return line
     }
     /** What is claimed has an age, too: one attempt that hangs must not look like an empty queue. */
@@ -145,25 +129,25 @@ export const countTable =
       line.depth += Number(found.count)
       grow(line, found)
     }
+    const { table } = rows
+    const { id, run_at, owner, priority } = table
     const wanted = {
-      queue: typeof queue === "string" ? sql<null>`NULL` : sql<string>`${queue}`,
+      queue: sql<string>`${queue_column}`,
       count: sql<number>`count(*)`,
       oldest: sql<number>`min(${rows.wanted_since})`,
       held_by: sql<string | null>`CASE WHEN ${isHeld} THEN ${owner} END`,
     }
-    const groups = typeof queue === "string" ? [] : [wanted.queue]
     const counted = (which: SQL | undefined) => (reader: Reader) =>
-      reader
-        .select(wanted)
-        .from(table)
-        .where(which)
-        .groupBy(...groups, wanted.held_by)
-    const walk = (part: IndexedRows) => inParts(db, table, part, at_once, counted)
-    for (const part of waiting) {
-      for await (const found of walk(part)) {
+      reader.select(wanted).from(table).where(which).groupBy(wanted.queue, wanted.held_by)
+    const walk = (which: SQL | undefined, along: Along) =>
+      inParts(db, table, { which, along, at_once }, counted)
+    for (const level of Object.values(PRIORITIES)) {
+      for await (const found of walk(and(isReady, eq(priority, level)), [run_at, id]))
         add(lineOf(found.queue), found)
-        if (found.held_by && found.held_by !== found.queue) add(lineOf(found.held_by), found)
-      }
+    }
+    for await (const found of walk(isHeld, [owner, id])) {
+      add(lineOf(found.queue), found)
+      if (found.held_by && found.held_by !== found.queue) add(lineOf(found.held_by), found)
     }
     for (const found of await readOfAll(db, counted(isLeased))) {
       const line = lineOf(found.queue)
@@ -176,39 +160,50 @@ export const countTable =
       line.depth = Math.max(0, line.depth - 1)
     }
     const recent = and(isDead, gt(run_at, secondsFromNow(-DAY_SECONDS)))
-    for await (const found of walk([recent, [run_at, id]]))
+    for await (const found of walk(recent, [run_at, id]))
       lineOf(found.queue).failed_24h += Number(found.count)
     return lines
   }
 
 export const countJobs = (at_once?: number) =>
-  countTable(jobRows, { queue: jobs.name, queueOf: ({ name }) => name, at_once })
+  countTable(jobRows, jobs.name, ({ name }) => name, at_once)
+
+/** Columns of an index in its order, which no two rows have alike. */
+type Along = [AnySQLiteColumn, AnySQLiteColumn]
+
+interface Walk {
+  which: SQL | undefined
+  along: Along
+  at_once: number
+}
 
 /** What `counted` finds in one part of the rows after the other. */
 async function* inParts<Found>(
   db: Reader,
   table: SQLiteTable,
-  [which, along]: IndexedRows,
-  at_once: number,
+  { which, along: [first, second], at_once }: Walk,
   counted: (which: SQL | undefined) => (db: Reader) => Select<Found>,
 ): AsyncGenerator<Found> {
-  const place = sql`(${sql.join(along, sql`, `)})`
-  const columns = Object.fromEntries(along.map((column, at) => [at, column]))
-  const edgeOf = (row: Record<string, unknown>) => {
-    const values = along.map((column, at) => sql`${sql.param(row[at], column)}`)
-    return sql`(${sql.join(values, sql`, `)})`
-  }
-  for (let after: Record<string, unknown> | undefined; ; ) {
-    const rest = and(which, after && sql`${place} > ${edgeOf(after)}`)
+  const place = sql`(${first}, ${second})`
+  const pairOf = (row: Edge) =>
+    sql`(${sql.param(row.first, first)}, ${sql.param(row.second, second)})`
+  for (let after: Edge | undefined; ; ) {
+    const rest = and(which, after && sql`${place} > ${pairOf(after)}`)
     const [last] = await readOfAll(db, (reader) => {
-      const edge = reader.select(columns).from(table).where(rest)
+      const edge = reader.select({ first, second }).from(table).where(rest)
       return edge
-        .orderBy(...along)
+        .orderBy(first, second)
         .limit(1)
         .offset(at_once - 1)
     })
-    yield* await readOfAll(db, counted(and(rest, last && sql`${place} <= ${edgeOf(last)}`)))
+    yield* await readOfAll(db, counted(and(rest, last && sql`${place} <= ${pairOf(last)}`)))
     if (!last) return
     after = last
   }
+}
+
+/** The last row of a part. */
+interface Edge {
+  first: unknown
+  second: unknown
 }

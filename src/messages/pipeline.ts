@@ -92,7 +92,7 @@ export const messageRows = new WorkRows<Message>(messages, messages.priority, {
 })
 
 export const countMessages = (at_once?: number) =>
-  countTable(messageRows, { queue: messages.channel, queueOf: ({ channel }) => channel, at_once })
+  countTable(messageRows, messages.channel, ({ channel }) => channel, at_once)
 
 /** Why the messages of a fan-out of the project are not sent any more; undefined while they are. */
 export type StopLookup = (

@@ -1,8 +1,10 @@
-import { eq, getTableColumns, notInArray, type SQL, sql } from "drizzle-orm"
-import { countTable } from "../jobs/counts"
+import { and, eq, getTableColumns, gte, notInArray, type SQL, sql } from "drizzle-orm"
+import { millis, secondsFromNow } from "../core/time"
+import { blank, type QueueTotals } from "../jobs/counts"
 import { inFlightOf, wakeUpOf } from "../jobs/in-flight"
-import { LEASED } from "../jobs/work-item"
-import { isReady, WorkRows } from "../jobs/work-rows"
+import { LEASED, RESTORE_HOLD } from "../jobs/work-item"
+import { isDead, isLeased, isReady, WorkRows } from "../jobs/work-rows"
+import { readOfAll } from "../store/heavy-reads"
 import type { Reader } from "../store/store"
 import { deliveries } from "./tables"
 import { count } from "./totals"
@@ -63,14 +65,58 @@ export function notInFlight(db: Reader): SQL | undefined {
 
 export const WEBHOOKS = "webhooks"
 
-const { id, webhook_id, run_at, owner } = deliveries
+const DAY_SECONDS = 86_400
 
-export const countDeliveries = countTable(deliveryRows, {
-  queue: WEBHOOKS,
-  queueOf: () => WEBHOOKS,
-  waiting: [
-    [isReady, [webhook_id, run_at, id]],
-    [isHeldByEndpoint, [webhook_id, run_at, id]],
-    [isHeldByName, [owner, id]],
-  ],
-})
+/** Rows that are looked at for the oldest; the others are only counted, by the partial indexes. */
+const MOST_ROWS = 2000
+
+/**
+ * How many deliveries of all projects wait, run, and were given up in the last day. Their rows are large, so that
+ * `countTable`, which reads each row, would take a hundred times as long.
+ */
+export async function countDeliveries(db: Reader): Promise<QueueTotals> {
+  const recent = and(isDead, gte(deliveries.run_at, secondsFromNow(-DAY_SECONDS)))
+  const restored = await look(db, isHeldByName)
+  const waiting = [await look(db, isReady), await look(db, isHeldByEndpoint), restored]
+  const leased = await look(db, isLeased)
+  const in_flight = inFlightOf(db, DELIVERIES)?.ids().length ?? 0
+  const all = {
+    depth: Math.max(0, sum(waiting) - in_flight),
+    oldest_seconds: Math.max(...[...waiting, leased].map(ageOf)),
+    running: leased.count + in_flight,
+    failed_24h: await countOf(db, recent),
+  }
+  const lines: QueueTotals = new Map([[WEBHOOKS, all]])
+  if (restored.count > 0) {
+    const { count: depth } = restored
+    lines.set(RESTORE_HOLD, { ...blank(), depth, oldest_seconds: ageOf(restored) })
+  }
+  return lines
+}
+
+type Counted = Awaited<ReturnType<typeof look>>
+
+const sum = (parts: Counted[]) => parts.reduce((all, { count }) => all + count, 0)
+
+const ageOf = ({ created_at }: Counted) =>
+  created_at === null ? 0 : Math.max(0, Math.floor((millis() - created_at) / 1000))
+
+async function look(db: Reader, which: SQL) {
+  const { created_at } = deliveries
+  const [row] = await readOfAll(db, (reader) => {
+    const some = reader.select({ created_at }).from(deliveries).where(which).limit(MOST_ROWS)
+    const first = some.as("first")
+    return reader
+      .select({ oldest: sql<number | string | null>`min(${first.created_at})` })
+      .from(first)
+  })
+  const found = row?.oldest ?? null
+  return { count: await countOf(db, which), created_at: found === null ? null : Number(found) }
+}
+
+async function countOf(db: Reader, which: SQL | undefined): Promise<number> {
+  const [row] = await readOfAll(db, (reader) =>
+    reader.select({ n: sql<number>`count(*)` }).from(deliveries).where(which),
+  )
+  return Number(row?.n ?? 0)
+}
