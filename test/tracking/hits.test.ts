@@ -1,4 +1,5 @@
-import { expect, test } from "bun:test"
+import { expect, spyOn, test } from "bun:test"
+import { log } from "../../src/core/log"
 import { tokenKeys } from "../../src/lib/sealed-token"
 import { messages } from "../../src/messages/tables"
 import { Hits } from "../../src/tracking/hits"
@@ -110,6 +111,21 @@ test("what waits has a limit, and a disk without room is spared", async () => {
   await flooded.flush()
   expect((await stats(id)).opens.total).toBe(20_000)
 }, 60_000)
+
+test("hits that the storage refuses are told to the log, each message with its reason", async () => {
+  const error = new Error("the disk is full")
+  const refusing = Object.create(store, { tx: { value: () => Promise.reject(error) } })
+  const told = spyOn(log, "debug").mockImplementation(() => {})
+  try {
+    const hits = new Hits({ store: refusing, secrets, hasRoom: () => true })
+    hits.add(open(NOBODY))
+    await hits.flush()
+    const fields = { message_id: NOBODY, error }
+    expect(told).toHaveBeenCalledWith("hits of a message were not counted", fields)
+  } finally {
+    told.mockRestore()
+  }
+})
 
 test("hits of a message that is gone are left out, and of one that is purged nothing stays", async () => {
   const { ids, stats } = await letters(1)
