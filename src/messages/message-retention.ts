@@ -90,7 +90,9 @@ const lessStored = ({
   channel,
   stored_bytes,
 }: Pick<Removed, "project_id" | "channel" | "stored_bytes">) => ({
-  ...{ owner, name: STORED[channel], by: -(stored_bytes ?? 0) },
+  owner,
+  name: STORED[channel],
+  by: -(stored_bytes ?? 0),
 })
 
 async function withContent(db: Reader, ids: string[]): Promise<string[]> {

@@ -108,8 +108,7 @@ const AT_ONCE = 50
 
 /**
  * Removes the counters of tags that no subscriber has any more, and forgets what owners were told of stored
- * bytes that are gone. Each call goes through some projects, until
- * all had their turn of the day (UTC).
+ * bytes that are gone. Each call goes through some projects, until all had their turn of the day (UTC).
  */
 export function counterSweeper(store: Store): (signal?: AbortSignal) => Promise<void> {
   let [after, day] = ["", ""]
