@@ -21,8 +21,11 @@ export const statementsOf = async (path: string): Promise<string[]> =>
 export const besidesGoneFiles = (stderr: string): string[] =>
   stderr.split("\n").filter((line) => line && !line.includes("lacks files that are gone"))
 
-/** The numbers of rows that an upgrade keeps: migrations may add counters. */
-export function withoutCounters(rows: Record<string, number>): Record<string, number> {
-  const { counters: _, ...others } = rows
-  return others
+/**
+ * The numbers of rows that an upgrade keeps. Migrations may add counters; the heads of consents went, and with them
+ * the value of the instance that told where they ended.
+ */
+export function keptRows(rows: Record<string, number>): Record<string, number> {
+  const { counters: _, consent_heads: heads, instance_values: values = 0, ...others } = rows
+  return { ...others, instance_values: heads === undefined ? values : values - 1 }
 }
