@@ -1,5 +1,5 @@
 import type { Static } from "@sinclair/typebox"
-import { eq, lte } from "drizzle-orm"
+import { and, eq, lte } from "drizzle-orm"
 import { conflict, fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
@@ -141,7 +141,10 @@ async function open(tx: Tx, project_id: string, id: string): Promise<Row | undef
 }
 
 async function set(tx: Tx, row: Row, changes: Partial<Row>): Promise<Row> {
-  await tx.update(longJobs).set(changes).where(eq(longJobs.id, row.id))
+  await tx
+    .update(longJobs)
+    .set(changes)
+    .where(and(ofProject(row.project_id), eq(longJobs.id, row.id)))
   return { ...row, ...changes }
 }
 

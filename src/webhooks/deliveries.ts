@@ -152,7 +152,7 @@ export async function retry(tx: Tx, of: OfWebhook, id: string) {
   await tx
     .update(deliveries)
     .set({ ...changes, run_at: now(), max_attempts: oneMore })
-    .where(eq(deliveries.id, id))
+    .where(and(ours(of), eq(deliveries.id, id)))
   if (row.state === OVER || row.state === DEAD) await totals.count(tx, [row], { open: 1 })
   if (totals.waitsForEndpoint(row)) await totals.count(tx, [row], { held: -1 })
   tx.afterCommit(deliveryWakeUp(tx).wakeUp)

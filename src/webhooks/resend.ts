@@ -301,7 +301,7 @@ type Query = Omit<ResendPayload, "job_id">
 
 function walkOf(db: Reader, query: Query): Walk {
   if (query.what === "all") return eventsOf(db, query)
-  const { id, webhook_id, status, run_at, created_at, event_type } = deliveries
+  const { id, project_id, webhook_id, status, run_at, created_at, event_type } = deliveries
   const theirs = eq(webhook_id, query.webhook_id)
   const is_held = query.what === "held"
   return {
@@ -309,6 +309,7 @@ function walkOf(db: Reader, query: Query): Walk {
     where: and(theirs, is_held ? isHeldByEndpoint : idsBetween(id, rangeOf(query))),
     key: is_held ? [run_at, id] : [id],
     filter: and(
+      eq(project_id, query.project_id),
       is_held ? undefined : inArray(status, query.status),
       isWithin(created_at, event_type, query),
     ),
