@@ -179,6 +179,7 @@ export const eventTypes: readonly EventType[] = [
 
 const byType = new Map(eventTypes.map((entry) => [entry.type, entry]))
 
+/** Undefined for a type that is not registered. */
 export const lookup = (type: string): EventType | undefined => byType.get(type)
 
 const patterns = new Set(["*", ...eventTypes.map(({ type }) => `${type.split(".", 1)[0]}.*`)])

@@ -234,6 +234,7 @@ export class OpenConnections {
     return this.#libc.fcntl(descriptor, F_GETFD, 0) !== -1
   }
 
+  /** How many connections may wait to be accepted. */
   setBacklog(most: number): void {
     this.#libc.listen(this.#listener, most)
   }
@@ -327,6 +328,7 @@ export class OpenConnections {
   }
 }
 
+/** Where `struct tcp_info` has them. */
 const LAST_DATA_RECEIVED = 52
 const BYTES_ACKNOWLEDGED = 120
 

@@ -69,6 +69,7 @@ export class Guard {
     this.#verifiers = verifiers
   }
 
+  /** Lets the request in with its caller and its quota, or throws. */
   async admit(asking: Admission): Promise<void> {
     const known = await this.#counted(asking.ip, () => this.#identify(asking))
     const { caller } = known

@@ -135,6 +135,7 @@ export class RecentTraffic {
     this.#last = monotonic()
   }
 
+  /** Whether a request came within the last 20 ms. */
   isRecent(): boolean {
     return monotonic() - this.#last < RECENT_MS
   }

@@ -110,6 +110,7 @@ const POSITION_MILLISECONDS = 500
 
 /** The last row that a look claimed. What is due before it was in flight then. */
 interface ReadPosition extends DuePosition {
+  /** By `monotonic`. */
   until: number
   /** As `changeCount` gave it at the look. */
   changes: number

@@ -42,6 +42,7 @@ export interface Hold {
  */
 export class DeferredError extends Error {
   override readonly name = "DeferredError"
+  /** Null: until the pause `by` ends. */
   readonly seconds: number | null
   readonly by: string | undefined
 

@@ -121,6 +121,7 @@ function statusOf(message: MessageView): ScheduledStatus {
   return was_cancelled ? "cancelled" : "failed"
 }
 
+/** Whole seconds; 0 for a message that is due, or that will not be sent. */
 export function secondsUntilSend(message: MessageView): number {
   if (!isScheduled(message)) return 0
   const left = millisFrom(message.scheduled_at ?? "") - millis()

@@ -65,6 +65,7 @@ export interface SmtpLimits {
   per_minute?: number
 }
 
+/** In milliseconds. */
 export interface SmtpDeadlines {
   /** From the connection to the first command, with PROXY header and TLS handshake. */
   greeting: number

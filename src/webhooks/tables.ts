@@ -75,6 +75,7 @@ export const webhooks = table(
     sealed_headers: text(), // names and values, as JSON; null where there are none
     header_format: text().$type<HeaderFormat>().notNull(),
     retry_policy: json<RetryPolicy>().notNull(),
+    /** Deliveries a second. */
     rate_limit: int(),
     filter: json<Record<string, unknown> | null>(),
     transform: text(),
