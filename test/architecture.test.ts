@@ -273,6 +273,10 @@ const GONE: [string, RegExp][] = [
     /\bSubmissionRefusal\b|\bNotReady\b|smtp\/(mail-server|client-limits|checked-stream|submission-(login|replies)|submitted-template)\b[".]/,
   ],
   [
+    "a reader of CSV or of lines that its caller pushes and ends, or an importer that reads heads itself",
+    /\b(CsvReader|LineReader|ADDRESS_NAMES)\b/,
+  ],
+  [
     "a buffer of its own for changes that are written later: `WriteBehind` gathers them",
     /\bflushRipe\b|#dropped\b/,
   ],

@@ -1,14 +1,13 @@
-import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
-import { CsvReader, type CsvRecord, plainCell } from "../lib/csv"
+import { type CsvColumns, fieldsIn } from "../lib/csv-columns"
 import { Failure } from "../lib/errors"
 import {
+  enterAtOnce,
   type ImportLine,
   type ImportOptions,
   importLines,
   patiently,
   type RefusedLine,
-  textOf,
 } from "../lib/file-import"
 import { contactOf, given } from "../lib/input"
 
@@ -17,83 +16,49 @@ interface SuppressionOptions extends ImportOptions {
   note?: string
 }
 
-/** One line of the file, as it is to be suppressed. Its name is the address. */
-interface AddressLine extends ImportLine {
-  reason: string | undefined
-  note: string | undefined
-  expires_at: string | undefined
+const COLUMNS: CsvColumns = {
+  key: "address",
+  fields: {
+    address: ["email", "emailaddress", "recipient"],
+    ...{ reason: [], note: [], expires_at: [], scope_type: [] },
+  },
+  headless: true,
 }
 
 /** Suppresses what a file names, in chunks. Exit 8 where some lines are refused. */
 export const importFile: Action<SuppressionOptions> = async (context, options, path = "") => {
-  const client = context.client()
   const { reason, note } = options
-  return importLines<AddressLine>(context, {
+  return importLines(context, {
     ...{ path, options, noun: "suppressions", name: "address", settings: { reason, note } },
-    counts: { added: 0, existing: 0 },
-    lines: () => linesOf(path, options),
-    enter: (lines, key, counts) => enter(context, client, lines, { key, counts }),
+    counts: ["added", "existing"],
+    lines: (pieces) => linesOf(pieces, options),
+    async enter(lines, key, counts) {
+      const plain = lines.filter(isPlain)
+      const emails = plain.map(({ name: email, fields }) => ({ email, ...fields }))
+      const place = /^emails\.\d+(\.\w+)?: /g
+      const bulk = { route: "POST /v1/suppressions/bulk", body: { emails }, place } as const
+      const refused = await enterAtOnce(context, bulk, plain, key, counts)
+      for (const line of lines.filter((one) => !isPlain(one))) {
+        const outcome = await enterOne(context, line)
+        if (typeof outcome !== "string") refused.push(outcome)
+        else counts[outcome] = (counts[outcome] ?? 0) + 1
+      }
+      return refused
+    },
     done: ({ added, existing }) => `${added} added, ${existing} suppressed before`,
   })
 }
 
-interface ChunkEntry {
-  key: string
-  counts: Record<string, number>
-}
-
-/** Sends one chunk, and counts what came of it. Returns the lines that were refused. */
-async function enter(
-  context: Context,
-  client: Client,
-  wanted: AddressLine[],
-  { key, counts }: ChunkEntry,
-): Promise<RefusedLine[]> {
-  const count = (name: string, by: number) => {
-    counts[name] = (counts[name] ?? 0) + by
-  }
-  const refused: RefusedLine[] = []
-  const plain = wanted.filter(isPlain)
-  if (plain.length > 0) {
-    const emails = plain.map(({ name: email, reason, note }) => ({
-      email,
-      ...given({ reason, note }),
-    }))
-    const { data } = await patiently(context, () =>
-      client.call("POST /v1/suppressions/bulk", {
-        body: { emails } as never,
-        headers: { "idempotency-key": key },
-      }),
-    )
-    count("added", data.added)
-    count("existing", data.existing)
-    for (const { index, error } of data.failed) {
-      const one = plain[index]
-      // The place in the request says nothing here: the line of the file stands beside it.
-      const message = error.message.replace(/^emails\.\d+(\.\w+)?: /, "")
-      if (one) refused.push({ ...one, code: error.code, message })
-    }
-  }
-  for (const one of wanted.filter((other) => !isPlain(other))) {
-    const outcome = await enterOne(context, client, one)
-    if (typeof outcome === "string") count(outcome, 1)
-    else refused.push(outcome)
-  }
-  return refused
-}
-
 /** What a request for many can say: an email address without an end. */
-const isPlain = ({ name, expires_at }: AddressLine) => expires_at === undefined && !isNumber(name)
-
-const isNumber = (address: string) => /^\+\d+$/.test(address)
+const isPlain = ({ name, fields }: ImportLine) =>
+  fields.expires_at === undefined && !/^\+\d+$/.test(name)
 
 async function enterOne(
   context: Context,
-  client: Client,
-  one: AddressLine,
+  line: ImportLine,
 ): Promise<"added" | "existing" | RefusedLine> {
-  const { name, reason, note, expires_at } = one
-  const body = { ...contactOf(name), ...given({ reason, note, expires_at }) }
+  const body = { ...contactOf(line.name), ...line.fields }
+  const client = context.client()
   try {
     await patiently(context, () => client.call("POST /v1/suppressions", { body: body as never }))
     return "added"
@@ -101,44 +66,19 @@ async function enterOne(
     if (!(error instanceof Failure) || error.status === undefined) throw error
     const { code, message, status } = error
     if (code === "conflict") return "existing"
-    if (status === 422) return { ...one, code, message }
+    if (status === 422) return { ...line, code, message }
     throw error
   }
 }
 
-const ADDRESS_NAMES = ["address", "email", "email address", "email_address", "e-mail", "recipient"]
-
 /** The lines of a CSV text with or without a head, or of a text with one address a line. */
-async function* linesOf(path: string, options: SuppressionOptions): AsyncGenerator<AddressLine> {
-  const reader = new CsvReader()
-  let names: string[] | undefined
-  const read = (records: CsvRecord[]) =>
-    records.flatMap((record) => {
-      if (names !== undefined) return [lineOf(record, names, options)]
-      names = record.cells.map((cell) => cell.trim().toLowerCase())
-      if (ADDRESS_NAMES.some((name) => names?.includes(name))) return []
-      names = []
-      return [lineOf(record, names, options)]
-    })
-  for await (const text of textOf(path)) yield* read(reader.push(text))
-  yield* read(reader.end())
-}
-
-function lineOf(
-  { line, cells, length }: CsvRecord,
-  names: string[],
-  options: SuppressionOptions,
-): AddressLine {
-  const cellOf = (name: string) => plainCell(cells[names.indexOf(name)] ?? "").trim() || undefined
-  const named = ADDRESS_NAMES.map(cellOf).find((cell) => cell !== undefined)
-  const name = names.length === 0 ? plainCell(cells[0] ?? "").trim() : (named ?? "")
-  const scope = cellOf("scope_type")
-  return {
-    ...{ line, name, length },
-    reason: cellOf("reason") ?? options.reason,
-    note: cellOf("note") ?? options.note,
-    expires_at: cellOf("expires_at"),
-    ...(scope !== undefined &&
-      scope !== "project" && { refused: `A suppression of one ${scope} cannot be imported.` }),
+async function* linesOf(pieces: AsyncIterable<string>, options: SuppressionOptions) {
+  for await (const { line, length, values } of fieldsIn(pieces, COLUMNS)) {
+    const { address: name = "", scope_type: scope = "project", ...own } = Object.fromEntries(values)
+    const { reason, note } = options
+    const fields = { ...given({ reason, note }), ...own }
+    const refused =
+      scope === "project" ? undefined : `A suppression of one ${scope} cannot be imported.`
+    yield { line, name, length, fields, refused }
   }
 }

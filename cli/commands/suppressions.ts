@@ -1,7 +1,7 @@
 import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
-import { CsvReader, type CsvRecord, plainCell } from "../lib/csv"
+import { plainCell, recordsIn, textIn } from "../lib/csv"
 import { exits, Failure, usage, wasThere } from "../lib/errors"
 import { IMPORT_OPTIONS, patiently } from "../lib/file-import"
 import { SINCE } from "../lib/flags"
@@ -88,22 +88,10 @@ const exportAll: Action<object> = async ({ flags, output, client }: Context) => 
     for await (const bytes of stream) await output.raw(bytes)
     return
   }
-  const reader = new CsvReader()
-  const decoder = new TextDecoder()
-  const write = makeWriter(output)
-  for await (const bytes of stream)
-    await write(reader.push(decoder.decode(bytes, { stream: true })))
-  await write([...reader.push(decoder.decode()), ...reader.end()])
-}
-
-/** Writes records of the CSV as the API gives them. The first record names the fields. */
-function makeWriter(output: Context["output"]) {
   let names: string[] | undefined
-  return async (records: CsvRecord[]) => {
-    for (const { cells } of records) {
-      if (names === undefined) names = cells
-      else await output.raw(`${JSON.stringify(recordOf(names, cells))}\n`)
-    }
+  for await (const { cells } of recordsIn(textIn(stream, "the answer"))) {
+    if (names) await output.raw(`${JSON.stringify(recordOf(names, cells))}\n`)
+    else names = cells
   }
 }
 

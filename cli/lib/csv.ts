@@ -1,5 +1,54 @@
 import { exits, Failure } from "./errors"
 
+/**
+ * The most characters of one record. A subscriber with all fields and 16 KiB of metadata has fewer. A
+ * longer record has a quote or a line that does not end.
+ */
+export const LONGEST_RECORD = 65_536
+
+/** The text of bytes that come in pieces, without a byte order mark. Throws exit 7 for other text than UTF-8. */
+export async function* textIn(bytes: AsyncIterable<Uint8Array>, name: string) {
+  const decoder = new TextDecoder("utf-8", { fatal: true })
+  const decode = (piece?: Uint8Array) => {
+    try {
+      return piece ? decoder.decode(piece, { stream: true }) : decoder.decode()
+    } catch {
+      throw new Failure(exits.invalid, "invalid_text", `FILE: ${name} is not UTF-8 text.`)
+    }
+  }
+  for await (const piece of bytes) yield decode(piece)
+  yield decode()
+}
+
+/** One line of a text. */
+export interface TextLine {
+  /** From 1. */
+  line: number
+  /** A line that is too long is cut one character behind `LONGEST_RECORD`. */
+  text: string
+  /** LF, CRLF, or CR alone; empty where the text ends without one. */
+  end: string
+}
+
+/** The lines of a text that comes in pieces. */
+export async function* linesIn(pieces: AsyncIterable<string>): AsyncGenerator<TextLine> {
+  let [line, text, cr] = [1, "", ""]
+  for await (const piece of pieces) {
+    const whole = cr + piece
+    cr = whole.endsWith("\r") ? "\r" : "" // the next piece may begin with its LF
+    const parts = whole.slice(0, whole.length - cr.length).split(/(\r\n|[\r\n])/)
+    for (let at = 0; at < parts.length; at += 2) {
+      text += parts[at]?.slice(0, LONGEST_RECORD + 1 - text.length) ?? ""
+      const end = parts[at + 1]
+      if (end === undefined) break
+      yield { line, text, end }
+      line += 1
+      text = ""
+    }
+  }
+  if (text !== "" || cr !== "") yield { line, text, end: cr }
+}
+
 /** One record of a CSV text. */
 export interface CsvRecord {
   /** Of the text where it begins, from 1. */
@@ -9,122 +58,69 @@ export interface CsvRecord {
   length: number
 }
 
-const SEPARATORS = [",", ";", "\t"]
-
-/**
- * Reads CSV (RFC 4180) piece by piece: quoted cells may hold line breaks, and lines may end in LF, or in CR
- * alone. The separator is the one that the first line has most of: comma, semicolon or tabulator. Empty lines are
- * left out. Throws exit 7 for a quote that is not closed, and for a record of more than `LONGEST_RECORD`
- * characters.
- */
-export class CsvReader {
-  #rest = ""
-  #line = 1
-  #begun = 1
-  #cells: string[] = []
-  #cell = ""
-  #is_quoted = false
-  /** Where the last quote was opened. */
-  #opened = 1
-  #length = 0
-  /** The cell had quotes, so it is no empty line. */
-  #was_quoted = false
-  #separator: string | undefined
-
-  /** Takes a piece of the text, and returns the records that are complete. */
-  push(piece: string): CsvRecord[] {
-    return this.#read(piece, false)
-  }
-
-  /** The text is over: returns what is left. */
-  end(): CsvRecord[] {
-    const last = this.#read("", true)
-    if (this.#is_quoted) throw this.#endless()
-    return [...last, ...this.#record()]
-  }
-
-  #read(piece: string, is_over: boolean): CsvRecord[] {
-    let text = this.#rest + piece
-    this.#rest = ""
-    if (this.#separator === undefined) {
-      if (!is_over && !/[\r\n]/.test(text)) {
-        if (text.length > LONGEST_RECORD) throw this.#endless()
-        this.#rest = text
-        return []
-      }
-      if (text.startsWith("\ufeff")) text = text.slice(1)
-      this.#separator = separatorOf(text)
-    }
-    const found: CsvRecord[] = []
-    for (let at = 0; at < text.length; at++) {
-      const char = text[at] ?? ""
-      // A quote, or a CR, says what it is only with the character behind it.
-      if (!is_over && at === text.length - 1 && (char === '"' || char === "\r")) {
-        this.#rest = char
-        break
-      }
-      at += this.#take(char, text[at + 1], found)
-    }
-    return found
-  }
-
-  /** Takes one character; returns how many more it took. */
-  #take(char: string, next: string | undefined, found: CsvRecord[]): number {
-    if (++this.#length > LONGEST_RECORD) throw this.#endless()
-    if (char === "\n") this.#line += 1
-    if (this.#is_quoted) {
-      if (char !== '"') this.#cell += char
-      else if (next !== '"') this.#is_quoted = false
-      else {
-        this.#cell += '"'
-        return 1
-      }
-      return 0
-    }
-    if (char === '"' && this.#cell === "") {
-      this.#is_quoted = true
-      this.#was_quoted = true
-      this.#opened = this.#line
-    } else if (char === this.#separator) {
-      this.#cells.push(this.#cell)
-      this.#cell = ""
-    } else if (char === "\n") found.push(...this.#record())
-    else if (char !== "\r") this.#cell += char
-    else if (next !== "\n") {
-      this.#line += 1
-      found.push(...this.#record())
-    }
-    return 0
-  }
-
-  #record(): CsvRecord[] {
-    const cells = [...this.#cells, this.#cell]
-    const is_empty = cells.length === 1 && this.#cell === "" && !this.#was_quoted
-    const record = { line: this.#begun, cells, length: this.#length }
-    this.#begun = this.#line
-    this.#cells = []
-    this.#cell = ""
-    this.#length = 0
-    this.#was_quoted = false
-    return is_empty ? [] : [record]
-  }
-
-  #endless(): Failure {
-    const text = this.#is_quoted
-      ? `FILE: the quote that opens in line ${this.#opened} is not closed.`
-      : `FILE: the record in line ${this.#begun} has more than ${LONGEST_RECORD} characters.`
-    const hint = this.#is_quoted
-      ? `close it, or write two quotes for one inside a cell; a record has at most ${LONGEST_RECORD} characters`
-      : "each record ends with its line; only a quoted cell may hold line breaks"
-    const code = this.#is_quoted ? "open_quote" : "record_too_long"
-    return new Failure(exits.invalid, code, text, { hint })
-  }
+interface OpenRecord extends CsvRecord {
+  /** The line of the quote that is not closed yet; 0 for none. */
+  quote: number
 }
 
-function separatorOf(text: string): string {
-  const [first = ""] = text.split(/[\r\n]/, 1)
-  const count = (separator: string) => first.split(separator).length
+/**
+ * The records of a CSV text (RFC 4180) that comes in pieces. Quoted cells may hold line breaks, and lines may end in
+ * CR alone. The separator is the one that the first line has most of: comma, semicolon or tabulator. Empty lines are
+ * left out. Throws exit 7 for a quote that is not closed, and for a record of more than `LONGEST_RECORD` characters.
+ */
+export async function* recordsIn(pieces: AsyncIterable<string>): AsyncGenerator<CsvRecord> {
+  let separator: string | undefined
+  let record: OpenRecord | undefined
+  for await (const line of linesIn(pieces)) {
+    if (record === undefined && line.text === "") continue
+    separator ??= separatorOf(line.text)
+    record ??= { line: line.line, cells: [], length: 0, quote: 0 }
+    addLine(record, line, separator)
+    if (record.length > LONGEST_RECORD) throw endless(record)
+    if (record.quote > 0) continue
+    yield record
+    record = undefined
+  }
+  if (record) throw endless(record)
+}
+
+const SEPARATORS = [",", ";", "\t"]
+
+function separatorOf(line: string): string {
+  const count = (separator: string) => line.split(separator).length
   return SEPARATORS.toSorted((one, other) => count(other) - count(one))[0] ?? ","
+}
+
+/** Adds the cells of a line. The last one stays open where its quote is not closed. */
+function addLine(record: OpenRecord, { line, text, end }: TextLine, separator: string): void {
+  let cell = record.quote > 0 ? (record.cells.pop() ?? "") : ""
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at] ?? ""
+    if (record.quote > 0) {
+      if (char !== '"') cell += char
+      else if (text[at + 1] !== '"') record.quote = 0
+      else cell += text[at++]
+    } else if (char === '"' && cell === "") record.quote = line
+    else if (char === separator) {
+      record.cells.push(cell)
+      cell = ""
+    } else cell += char
+  }
+  record.cells.push(record.quote > 0 ? cell + end : cell)
+  record.length += text.length + end.length
+}
+
+function endless({ line, quote }: OpenRecord): Failure {
+  const text =
+    quote > 0
+      ? `FILE: the quote that opens in line ${quote} is not closed.`
+      : `FILE: the record in line ${line} has more than ${LONGEST_RECORD} characters.`
+  const hint =
+    quote > 0
+      ? `close it, or write two quotes for one inside a cell; a record has at most ${LONGEST_RECORD} characters`
+      : "each record ends with its line; only a quoted cell may hold line breaks"
+  const code = quote > 0 ? "open_quote" : "record_too_long"
+  return new Failure(exits.invalid, code, text, { hint })
 }
 
 /** One line of CSV, without a cell that a spreadsheet would run as a formula. */
@@ -140,57 +136,3 @@ const quoted = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"
 /** What a cell stood for, before an apostrophe kept a spreadsheet from running it. */
 export const plainCell = (cell: string): string =>
   cell.startsWith("'") && FORMULA.test(cell.slice(1)) ? cell.slice(1) : cell
-
-/**
- * The most characters of one record. A subscriber with all fields and 16 KiB of metadata has fewer. A
- * longer record has a quote or a line that does not end.
- */
-export const LONGEST_RECORD = 65_536
-
-/** One line of a text. */
-export interface TextLine {
-  /** From 1. */
-  line: number
-  /** Without its line end. A longer line is cut after `LONGEST_RECORD` characters. */
-  text: string
-  is_too_long: boolean
-}
-
-/** Reads lines piece by piece, and keeps no more of a line than the longest record. */
-export class LineReader {
-  #line = 1
-  #text = ""
-  #is_too_long = false
-
-  /** Takes a piece of the text, and returns the lines that are complete. */
-  push(piece: string): TextLine[] {
-    const found: TextLine[] = []
-    let from = 0
-    for (let to = piece.indexOf("\n"); to !== -1; to = piece.indexOf("\n", from)) {
-      this.#add(piece, from, to)
-      found.push(this.#take())
-      from = to + 1
-    }
-    this.#add(piece, from, piece.length)
-    return found
-  }
-
-  /** Ends the text, and returns the part behind the last line end. */
-  end(): TextLine[] {
-    return this.#text === "" ? [] : [this.#take()]
-  }
-
-  #add(piece: string, from: number, to: number): void {
-    const room = LONGEST_RECORD - this.#text.length
-    if (to - from > room) this.#is_too_long = true
-    this.#text += piece.slice(from, Math.min(to, from + room))
-  }
-
-  #take(): TextLine {
-    const taken = { line: this.#line, text: this.#text, is_too_long: this.#is_too_long }
-    this.#line += 1
-    this.#text = ""
-    this.#is_too_long = false
-    return taken
-  }
-}

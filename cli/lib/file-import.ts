@@ -11,7 +11,7 @@ import {
   statSync,
 } from "node:fs"
 import type { Context } from "./context"
-import { csvLine } from "./csv"
+import { csvLine, textIn } from "./csv"
 import { type Exit, exits, Failure, isPassing, isSilence, usage } from "./errors"
 import type { OptionWords } from "./field-flags"
 import { readFileIn, writeFileIn } from "./folder-files"
@@ -25,8 +25,10 @@ export interface ImportLine {
   name: string
   /** Characters. */
   length: number
+  /** As the server takes them. */
+  fields: Record<string, unknown>
   /** Why it cannot be imported: it is said without asking the server. */
-  refused?: string
+  refused?: string | undefined
 }
 
 export interface RefusedLine extends Pick<ImportLine, "line" | "name"> {
@@ -55,7 +57,10 @@ interface ImportProgress {
   counts: Record<string, number>
 }
 
-interface FileImport<Line extends ImportLine> {
+type Counts = Record<string, number>
+
+/** What is imported, and how. */
+interface FileImport {
   path: string
   options: ImportOptions
   /** Where the lines come from stdin or a pipe, the error file is called `<noun>.errors.csv`. */
@@ -64,13 +69,13 @@ interface FileImport<Line extends ImportLine> {
   name: string
   /** What changes the meaning of the same file. */
   settings: unknown
-  /** What is counted beside failed lines; all 0. */
-  counts: Record<string, number>
-  lines: () => AsyncIterable<Line>
+  /** What the server counts beside failed lines. */
+  counts: readonly string[]
+  lines: (pieces: AsyncIterable<string>) => AsyncIterable<ImportLine>
   /** Sends lines, and adds to the counts what came of them. Returns those that were refused. */
-  enter: (lines: Line[], key: string, counts: Record<string, number>) => Promise<RefusedLine[]>
+  enter: (lines: ImportLine[], key: string, counts: Counts) => Promise<RefusedLine[]>
   /** What was done, as one line for people. */
-  done: (counts: Record<string, number>) => string
+  done: (counts: Counts) => string
 }
 
 /** Lines of one request: lists, subscribers alike. */
@@ -83,22 +88,19 @@ const CHUNK_CHARACTERS = 4_194_304
  * Imports a file in chunks of up to 1,000 lines: writes refused lines into a file, shows progress, and goes
  * on where an earlier import of the same file ended. Prints the counts. Exit 8 where some lines are refused.
  */
-export async function importLines<Line extends ImportLine>(
-  context: Context,
-  file: FileImport<Line>,
-): Promise<Exit> {
+export async function importLines(context: Context, file: FileImport): Promise<Exit> {
   const files = filesFor(file)
   requireOther(file.path, files.errors)
   const { sha256, total } = await lookOver(file)
   const known = file.options.restart ? undefined : before(files.progress, sha256)
   const at = known ?? {
     ...{ sha256, import_id: crypto.randomUUID(), lines: 0, failed: 0 },
-    counts: { ...file.counts },
+    counts: Object.fromEntries(file.counts.map((name) => [name, 0])),
   }
   requireWritable(files, at)
   if (at.failed === 0) removeFile(files.errors)
   if (known) await context.output.note(`goes on behind line ${at.lines}`)
-  for await (const chunk of chunksOf(file.lines(), at.lines)) {
+  for await (const chunk of chunksOf(file.lines(textOf(file.path)), at.lines)) {
     const own = chunk.flatMap((one): RefusedLine[] =>
       one.refused ? [{ ...one, code: "not_imported", message: one.refused }] : [],
     )
@@ -122,8 +124,8 @@ export async function importLines<Line extends ImportLine>(
   return failed > 0 ? exits.partly_failed : exits.done
 }
 
-async function* chunksOf<Line extends ImportLine>(lines: AsyncIterable<Line>, done: number) {
-  let chunk: Line[] = []
+async function* chunksOf(lines: AsyncIterable<ImportLine>, done: number) {
+  let chunk: ImportLine[] = []
   let characters = 0
   let at = 0
   for await (const line of lines) {
@@ -138,7 +140,35 @@ async function* chunksOf<Line extends ImportLine>(lines: AsyncIterable<Line>, do
   if (chunk.length > 0) yield chunk
 }
 
-type FileMeaning = Pick<FileImport<ImportLine>, "path" | "noun" | "options">
+interface Bulk {
+  route: "POST /v1/subscribers/bulk" | "POST /v1/suppressions/bulk"
+  body: object
+  /** Of a line in the request. An error need not say it, because the line of the file stands beside it. */
+  place: RegExp
+}
+
+type BulkAnswer = {
+  data: Counts & { failed: { index: number; error: { code: string; message: string } }[] }
+}
+
+/** Sends lines in one request, and adds to the counts what came of them. Returns those that were refused. */
+export async function enterAtOnce(
+  context: Context,
+  { route, body, place }: Bulk,
+  lines: ImportLine[],
+  key: string,
+  counts: Counts,
+): Promise<RefusedLine[]> {
+  if (lines.length === 0) return []
+  const input = { body, headers: { "idempotency-key": key } }
+  const client = context.client()
+  const { data } = (await patiently(context, () => client.send(route, input))) as BulkAnswer
+  for (const name of Object.keys(counts)) counts[name] = (counts[name] ?? 0) + (data[name] ?? 0)
+  return data.failed.flatMap(({ index, error: { code, message } }) => {
+    const line = lines[index]
+    return line ? [{ ...line, code, message: message.replaceAll(place, "") }] : []
+  })
+}
 
 interface ImportFiles {
   errors: string
@@ -146,7 +176,7 @@ interface ImportFiles {
   progress: string | undefined
 }
 
-const filesFor = ({ path, noun, options: { errors } }: FileMeaning): ImportFiles => ({
+const filesFor = ({ path, noun, options: { errors } }: FileImport): ImportFiles => ({
   errors: errors ?? (isReadOnce(path) ? `${noun}.errors.csv` : `${path}.errors.csv`),
   progress: isReadOnce(path) ? undefined : `${path}.progress`,
 })
@@ -203,16 +233,14 @@ function unwritable(error: unknown, path: string, hint: string): Failure {
  * Reads the whole file for its hash and its number of lines. So a file that cannot be read to its end is
  * refused before anything is sent. stdin and a pipe are read only once, so they have neither.
  */
-async function lookOver({ path, settings, lines }: LookedOver) {
+async function lookOver({ path, settings, lines }: FileImport) {
   if (isReadOnce(path)) return { sha256: "", total: undefined }
   const hash = createHash("sha256").update(JSON.stringify(settings))
   for await (const bytes of bytesOf(path)) hash.update(bytes)
   let total = 0
-  for await (const _ of lines()) total += 1
+  for await (const _ of lines(textOf(path))) total += 1
   return { sha256: hash.digest("hex"), total }
 }
-
-type LookedOver = Pick<FileImport<ImportLine>, "path" | "settings" | "lines">
 
 const MOST_PROGRESS_BYTES = 65_536
 
@@ -248,18 +276,8 @@ function keep(path: string, at: ImportProgress): void {
 }
 
 /** The text of a file, or of stdin for `-`, in pieces. Throws exit 66 or 74, and exit 7 for other text than UTF-8. */
-export async function* textOf(path: string): AsyncGenerator<string> {
-  const decoder = new TextDecoder("utf-8", { fatal: true })
-  const decode = (bytes?: Uint8Array) => {
-    try {
-      return bytes ? decoder.decode(bytes, { stream: true }) : decoder.decode()
-    } catch {
-      throw new Failure(exits.invalid, "invalid_text", `FILE: ${path} is not UTF-8 text.`)
-    }
-  }
-  for await (const bytes of path === "-" ? Bun.stdin.stream() : bytesOf(path)) yield decode(bytes)
-  yield decode()
-}
+export const textOf = (path: string): AsyncIterable<string> =>
+  textIn(path === "-" ? Bun.stdin.stream() : bytesOf(path), path)
 
 async function* bytesOf(path: string): AsyncGenerator<Buffer> {
   try {

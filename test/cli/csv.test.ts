@@ -1,18 +1,18 @@
 import { expect, test } from "bun:test"
-import { CsvReader, csvLine, LONGEST_RECORD, plainCell } from "../../cli/lib/csv"
+import { csvLine, LONGEST_RECORD, plainCell, recordsIn, textIn } from "../../cli/lib/csv"
 import fc from "../harness/properties"
 
-/** Reads a text in pieces of this length. */
-function read(text: string, length = text.length || 1) {
-  const reader = new CsvReader()
-  const found = []
-  for (let at = 0; at < text.length; at += length) {
-    found.push(...reader.push(text.slice(at, at + length)))
-  }
-  return [...found, ...reader.end()]
+/** Reads a text in pieces of so many bytes. */
+const read = (text: string, length?: number) =>
+  Array.fromAsync(recordsIn(textIn(bytesOf(text, length), "text")))
+
+async function* bytesOf(text: string, length = 100_000_000) {
+  const bytes = new TextEncoder().encode(text)
+  for (let at = 0; at < bytes.length; at += length) yield bytes.subarray(at, at + length)
 }
 
-const cellsOf = (text: string, length?: number) => read(text, length).map(({ cells }) => cells)
+const cellsOf = async (text: string, length?: number) =>
+  (await read(text, length)).map(({ cells }) => cells)
 
 test.each<[string, string[][]]>([
   [
@@ -51,14 +51,14 @@ test.each<[string, string[][]]>([
   ["", []],
   ["\n\n", []],
   ['a"b,c\n', [['a"b', "c"]]],
-])("%j", (text, cells) => {
-  for (const length of [1, 2, 3, 1000]) expect(cellsOf(text, length)).toEqual(cells)
+])("%j", async (text, cells) => {
+  for (const length of [1, 2, 3, 1000]) expect(await cellsOf(text, length)).toEqual(cells)
 })
 
-test("each record knows its line", () => {
+test("each record knows its line", async () => {
   const text = 'a\n"b\nb"\n\nc\n'
-  expect(read(text).map(({ line }) => line)).toEqual([1, 2, 5])
-  expect(read("a\rb\r\rc\r").map(({ line }) => line)).toEqual([1, 2, 4])
+  expect((await read(text)).map(({ line }) => line)).toEqual([1, 2, 5])
+  expect((await read("a\rb\r\rc\r")).map(({ line }) => line)).toEqual([1, 2, 4])
 })
 
 test.each([
@@ -68,32 +68,34 @@ test.each([
     `a,b\n"c",d\n"two\nlines\n${"e\n".repeat(LONGEST_RECORD)}`,
     3,
   ],
-])("a quote that %s is named by its line", (_, text, line) => {
+])("a quote that %s is named by its line", async (_, text, line) => {
   const message = `FILE: the quote that opens in line ${line} is not closed.`
-  for (const length of [1, 7, 100_000_000]) expect(() => read(text, length)).toThrow(message)
+  for (const length of [1, 7, 100_000_000])
+    await expect(read(text, length)).rejects.toThrow(message)
 })
 
-test("a record that is too long is named by its line, also the first one", () => {
+test("a record that is too long is named by its line, also the first one", async () => {
   const message = (line: number) =>
     `FILE: the record in line ${line} has more than ${LONGEST_RECORD} characters.`
   const long = "x".repeat(LONGEST_RECORD)
-  expect(cellsOf(`a,b\n${long.slice(4)},c\n`, 1000)[1]).toEqual([long.slice(4), "c"])
-  expect(() => read(`a,b\n\n${long},c\n`, 1000)).toThrow(message(3))
-  expect(() => read(`a,"${long}`, 1000)).toThrow("line 1")
-  expect(() => read(`${long}x`, 1000)).toThrow(message(1))
+  const cells = await cellsOf(`a,b\n${long.slice(4)},c\n`, 1000)
+  expect(cells[1]).toEqual([long.slice(4), "c"])
+  await expect(read(`a,b\n\n${long},c\n`, 1000)).rejects.toThrow(message(3))
+  await expect(read(`a,"${long}`, 1000)).rejects.toThrow("line 1")
+  await expect(read(`${long}x`, 1000)).rejects.toThrow(message(1))
 })
 
-test("what is written is read as it was, in pieces of any length", () => {
+test("what is written is read as it was, in pieces of any length", async () => {
   const cell = fc.string({ unit: fc.constantFrom(..."ab,;\"'\r\n\t=+-@ü") })
   const row = fc.array(cell, { minLength: 2, maxLength: 4 })
   const head = ["a", "b", "c", "d"] // it has more commas than any other separator
-  fc.assert(
-    fc.property(
+  await fc.assert(
+    fc.asyncProperty(
       fc.array(row, { maxLength: 5 }),
       fc.integer({ min: 1, max: 40 }),
-      (rows, length) => {
+      async (rows, length) => {
         const text = [head, ...rows].map(csvLine).join("")
-        const plain = cellsOf(text, length).map((cells) => cells.map(plainCell))
+        const plain = (await cellsOf(text, length)).map((cells) => cells.map(plainCell))
         expect(plain).toEqual([head, ...rows])
       },
     ),
