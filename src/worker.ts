@@ -29,6 +29,6 @@ serveTasks({
   "validate-template": async () =>
     (await import("./templates/validate-template-task")).validateTemplate,
   "parse-inbound": async () => (await import("./inbound/parse-inbound-task")).readInbound,
-  "read-small-mails": async () => (await import("./inbound/small-mail-task")).readSmallMails,
-  "verify-mail": async () => (await import("./inbound/verify-task")).verifyStep,
+  "read-small-mails": async () => (await import("./inbound/verify-task")).readSmallMails,
+  "verify-mail": async () => (await import("./inbound/verify-task")).verifyMail,
 })

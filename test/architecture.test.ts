@@ -261,6 +261,10 @@ test.each<[string, RegExp, RegExp]>([
 /** Forms that have gone, by the row of the clean-up that took them out: a pattern of a path or of code. */
 const GONE: [string, RegExp][] = [
   [
+    "a second way to verify received mail, or a reason for a verdict that nothing shows",
+    /inbound\/(mail-verdicts|small-mail-task)\b|\b(verifyStep|sureFault|chainFault)\b/,
+  ],
+  [
     "parts of the store and of an upgrade in files of their own that one other file needs",
     /(store\/(connect-postgres|schema-differences|start-lock|free-pages)|upgrade\/kept-schema|local\/upgrade-end)\b/,
   ],

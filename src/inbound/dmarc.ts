@@ -21,10 +21,7 @@ export interface DmarcResult {
   policy: DmarcPolicy | null
   /** The share of the failed mail that the policy is for. */
   percent: number
-  /** The domains of right signatures that fit the author's. */
-  dkim_aligned: string[]
-  /** Whether SPF passed for a domain that fits the author's. */
-  spf_aligned: boolean
+  /** Why it fails, for the sender; empty for every other result. */
   reason: string
 }
 
@@ -55,17 +52,11 @@ export async function evaluateDmarc(
     return { ...forged(domains), reason: "The mail names too many authors." }
   }
   const results = await Promise.all(domains.map((domain) => ofAuthor(domain, known, lookUp)))
-  const reason =
-    fields === 0 ? "The mail has no From field." : "The From field names no domain to ask."
-  return worst(results) ?? { ...none(""), reason }
+  return worst(results) ?? none("")
 }
 
 /** The result where nothing is known. */
-export const undecided = (reason: string): DmarcResult => ({
-  ...none(""),
-  result: "temperror",
-  reason,
-})
+export const undecided = (domain: string): DmarcResult => ({ ...none(domain), result: "temperror" })
 
 const none = (domain: string): DmarcResult => ({
   result: "none",
@@ -73,8 +64,6 @@ const none = (domain: string): DmarcResult => ({
   policy_domain: null,
   policy: null,
   percent: 100,
-  dkim_aligned: [],
-  spf_aligned: false,
   reason: "",
 })
 
@@ -102,47 +91,22 @@ async function ofAuthor(
   lookUp: LookUpTxt,
 ): Promise<DmarcResult> {
   const found = await policyOf(domain, lookUp)
-  if ("unknown" in found) {
-    const reason = `DNS did not answer for the DMARC policy of ${domain}: ${found.unknown}.`
-    return { ...none(domain), result: "temperror", reason }
-  }
+  if ("unknown" in found) return undecided(domain)
   const { tags, policy_domain } = found
-  if (!tags || !policy_domain) return { ...none(domain), reason: `${domain} has no DMARC policy.` }
+  if (!tags || !policy_domain) return none(domain)
 
   const fits = (tag: string, other: string) =>
     tags.get(tag)?.toLowerCase() === "s"
       ? other === domain
       : organizational(other) === organizational(domain)
-  const ofResult = (wanted: string) => ({
-    dkim_aligned: dkim.filter((one) => one.result === wanted && fits("adkim", one.domain)),
-    spf_aligned: spf.result === wanted && fits("aspf", spf.domain.toLowerCase()),
-  })
-  const passed = ofResult("pass")
-  const open = ofResult("temperror")
-  const any = ({ dkim_aligned, spf_aligned }: typeof open) => dkim_aligned.length > 0 || spf_aligned
-  const result = any(passed) ? "pass" : any(open) ? "temperror" : "fail"
-  const base: DmarcResult = {
-    ...none(domain),
-    result,
-    policy_domain,
-    ...appliedPolicy(tags, policy_domain !== domain),
-    dkim_aligned: [...new Set(passed.dkim_aligned.map((one) => one.domain))],
-    spf_aligned: passed.spf_aligned,
+  const speaks = (wanted: string) =>
+    dkim.some((one) => one.result === wanted && fits("adkim", one.domain)) ||
+    (spf.result === wanted && fits("aspf", spf.domain.toLowerCase()))
+  const result = speaks("pass") ? "pass" : speaks("temperror") ? "temperror" : "fail"
+  return {
+    ...{ result, domain, policy_domain, ...appliedPolicy(tags, policy_domain !== domain) },
+    reason: result === "fail" ? `Neither SPF nor a DKIM signature speaks for ${domain}.` : "",
   }
-  return { ...base, reason: inWords(base) }
-}
-
-function inWords({ result, domain, dkim_aligned, spf_aligned }: DmarcResult): string {
-  if (result === "temperror") {
-    return `DNS did not answer for what could speak for ${domain}, so the mail was not judged.`
-  }
-  if (result === "fail") return `Neither SPF nor a DKIM signature speaks for ${domain}.`
-  const proofs = [
-    ...(spf_aligned ? ["SPF"] : []),
-    ...dkim_aligned.map((name) => `the DKIM signature of ${name}`),
-  ]
-  const text = `${proofs.join(" and ")} ${proofs.length > 1 ? "speak" : "speaks"} for ${domain}.`
-  return text[0]?.toUpperCase() + text.slice(1)
 }
 
 type PolicyTags = Map<string, string>

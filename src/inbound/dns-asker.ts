@@ -14,7 +14,6 @@ export interface DnsAsker {
   answers: DnsAnswers
   /** Resolves when each question has its answer, at the latest when the time is over. */
   ask(questions: DnsQuestion[]): Promise<void>
-  txt(name: string): Promise<DnsAnswer>
   /** Puts those among the answers that are known already. It asks nobody. */
   recall(questions: readonly DnsQuestion[]): void
   close(): void
@@ -58,11 +57,6 @@ export function openDnsAsker(dns: Resolver, ms: number): DnsAsker {
   return {
     answers,
     ask,
-    async txt(name) {
-      const question = { name, type: "TXT" } as const
-      await ask([question])
-      return answers[keyOf(question)] ?? late
-    },
     recall(questions) {
       for (const question of questions) {
         const key = keyOf(question)

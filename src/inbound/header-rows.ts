@@ -12,8 +12,6 @@ export interface MailHeader {
   too_large: boolean
 }
 
-export const NO_CHAIN = "The mail has no ARC fields."
-
 /** How much of a message `headerRows` needs to see. */
 export const HEAD_BYTES = MAX_HEAD_BYTES + 4
 

@@ -35,10 +35,10 @@ import {
   isReportAddress,
 } from "./addresses"
 import { arrivedMailsOf, inboundProcess } from "./arrived-mail"
-import type { MailVerdicts } from "./mail-verdicts"
 import { keepRaw, type StoredRaw } from "./raw-mail"
 import { type InboundRow, inboundEmails, inboundFiles, inboundRaws } from "./tables"
 import { dmarcRefusal, type VerdictTools, verify } from "./verdicts"
+import type { MailVerdicts } from "./verify-task"
 
 export interface InboundServerParts extends Omit<AddressParts, "read"> {
   store: Store

@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises"
 import { type Blobs, blobsIn } from "../core/blobs"
 import type { Mailbox } from "../lib/address"
 import { readAddressList } from "../lib/address-list"
@@ -18,7 +19,13 @@ import { textFromHtml } from "../lib/text-from-html"
 import { isTooLong } from "./inbound-record"
 import { type SpamScore, type SpamVerdicts, spamScore } from "./spam-score"
 import type { InboundContent, InboundFile, StoredElsewhere } from "./tables"
-import { type MailSource, wholeMail } from "./verify-task"
+
+/** A mail, or the file that holds it: then its bytes never come to the main thread. */
+export type MailSource = Uint8Array | { path: string }
+
+/** All bytes of a mail. Rejects with ENOENT where its file is gone. */
+export const wholeMail = async (mail: MailSource): Promise<Uint8Array> =>
+  mail instanceof Uint8Array ? mail : readFile(mail.path)
 
 /** What the thread is given: the raw message or its file, and what is known of it. */
 export interface InboundToRead {

@@ -3,6 +3,7 @@ import type { Blobs } from "../core/blobs"
 import { fitsInRows } from "../emails/submitted"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
+import type { MailSource } from "./parse-inbound-task"
 import {
   type InboundContent,
   type InboundRow,
@@ -10,7 +11,6 @@ import {
   inboundRaws,
   type StoredElsewhere,
 } from "./tables"
-import type { MailSource } from "./verify-task"
 
 /** A raw message as its rows name it. */
 export interface StoredRaw {

@@ -8,13 +8,11 @@ import type { Workers } from "../core/workers"
 import type { Store } from "../store/store"
 import { type DnsQuestion, keyOf } from "./dns-answers"
 import { askWithHosts, hostType, openDnsAsker, spfQuestion } from "./dns-asker"
-import type { VerdictWords } from "./mail-verdicts"
-import type { InboundToRead, ReadMail } from "./parse-inbound-task"
+import type { InboundToRead, MailSource, ReadMail } from "./parse-inbound-task"
 import { rawSource } from "./raw-mail"
-import type { ReadSmallMail, SmallMail, SmallMailResult } from "./small-mail-task"
 import type { InboundRow } from "./tables"
 import { DNS_MS, type VerdictTools, verify } from "./verdicts"
-import type { MailSource } from "./verify-task"
+import type { ReadSmallMail, SmallMail, SmallMailResult, VerdictWords } from "./verify-task"
 
 export interface MailReaderParts {
   store: Store
@@ -187,8 +185,8 @@ export async function readSmall(
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const { answers } = asker
       const now = millisFrom(created_at)
-      const mail = { raw, sender, now, answers, verdicts, blobs_dir }
-      const result = (await batchesOf(workers).add(mail)) ?? { failed: "no answer" }
+      const given = { mail: raw, sender, now, answers, verdicts, blobs_dir }
+      const result = (await batchesOf(workers).add(given)) ?? { failed: "no answer" }
       if ("failed" in result) return hard(result.failed)
       if ("mail" in result) {
         usual.note(first.name, asked)

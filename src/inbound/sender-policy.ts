@@ -18,9 +18,6 @@ export interface SpfResult {
   result: "pass" | "fail" | "softfail" | "neutral" | "none" | "permerror" | "temperror"
   /** The domain that was asked: of MAIL FROM, or the HELO name where MAIL FROM is empty. */
   domain: string
-  /** Terms that asked DNS, of which RFC 7208 4.6.4 allows ten. */
-  lookups: number
-  reason: string
 }
 
 /**
@@ -32,7 +29,7 @@ export async function evaluateSpf(
   answers: DnsAnswers,
   missing: DnsQuestion[],
 ): Promise<SpfResult> {
-  const { status, domain, lookups } = await spf({
+  const { status, domain } = await spf({
     sender: mail_from.slice(-MAX_ADDRESS),
     ip: address,
     helo: helo.slice(0, MAX_ADDRESS),
@@ -40,38 +37,5 @@ export async function evaluateSpf(
     strict: true,
     resolver: answering(answers, missing) as never,
   })
-  const result = status.result as SpfResult["result"]
-  const comment = typeof status.comment === "string" ? status.comment : ""
-  return {
-    result,
-    domain,
-    lookups: lookups?.count ?? 0,
-    reason: reasonOf(result, domain, address, comment),
-  }
-}
-
-function reasonOf(
-  result: SpfResult["result"],
-  domain: string,
-  address: string,
-  comment: string,
-): string {
-  // What mailauth adds stands behind its last colon and space.
-  const detail = comment.slice(comment.lastIndexOf(": ") + 2)
-  switch (result) {
-    case "pass":
-      return `${domain} allows ${address} to send its mail.`
-    case "fail":
-      return `${domain} does not allow ${address} to send its mail (-all).`
-    case "softfail":
-      return `${domain} probably does not allow ${address} to send its mail (~all).`
-    case "neutral":
-      return `${domain} does not say whether ${address} may send its mail.`
-    case "none":
-      return `${domain} has no SPF record.`
-    case "permerror":
-      return `The SPF record of ${domain} cannot be used: ${detail}.`
-    default:
-      return `DNS did not answer for the SPF record of ${domain}: ${detail}.`
-  }
+  return { result: status.result as SpfResult["result"], domain }
 }

@@ -2,7 +2,6 @@ import { createHash } from "node:crypto"
 import { domainToASCII } from "node:url"
 import { verifyASChain } from "mailauth/lib/arc"
 import {
-  type ArcSet,
   DkimVerifier,
   type HeaderRow,
   type SignatureField,
@@ -11,14 +10,7 @@ import {
 import { millisFrom } from "../core/time"
 import { relaxedParts, simpleParts } from "../lib/dkim"
 import { answering, type DnsAnswers, type DnsQuestion, UNKNOWN } from "./dns-answers"
-import {
-  authorsOf,
-  HEAD_BYTES,
-  headerRows,
-  type MailAuthors,
-  type MailHeader,
-  NO_CHAIN,
-} from "./header-rows"
+import { authorsOf, HEAD_BYTES, headerRows, type MailAuthors, type MailHeader } from "./header-rows"
 
 /** Only the first (newest) ones are verified. Real mail has one to four. */
 const MAX_SIGNATURES = 10
@@ -36,29 +28,20 @@ const LONG_SPACE = /[ \t\r\n]{200}/
 const MIN_KEY_BITS = 1024
 const MAX_KEY_BITS = 4096
 
+type SignatureVerdict = "pass" | "fail" | "none" | "temperror"
+
 export interface DkimResult {
-  result: "pass" | "fail" | "none" | "temperror"
+  result: SignatureVerdict
   /** The `d=` of the signature, as A-labels in lower case. */
   domain: string
   selector: string
-  algorithm: string
-  key_bits: number | null
-  reason: string
-}
-
-export interface ArcResult {
-  result: "pass" | "fail" | "none" | "temperror"
-  /** The domains that sealed, the oldest first. */
-  sealers: string[]
-  reason: string
 }
 
 /** What the header of a mail says before any key is known. */
 export interface ReadHeader {
   /** The key records that its signatures name. */
   keys: DnsQuestion[]
-  /** Null where the header could not be read in time. */
-  authors: MailAuthors | null
+  authors: MailAuthors
   /** 0 to 99, the same for the same header: for policies that hold for a part of the mail. */
   sample: number
   /** It has no field of DKIM or ARC, so that there is nothing to verify. */
@@ -67,7 +50,8 @@ export interface ReadHeader {
 
 export interface SignatureVerdicts {
   dkim: DkimResult[]
-  arc: ArcResult
+  /** Of the chain. */
+  arc: SignatureVerdict
 }
 
 /** Reads no more than the beginning of a message. */
@@ -129,7 +113,7 @@ export async function validateSignatures(
   const verified = verifier.results.flatMap((result, at) =>
     result.status.result === "none"
       ? []
-      : dkimResult(result, sureFault(result, fields[at], authors, now)),
+      : dkimResult(result, isVoid(result, fields[at], authors, now)),
   )
   return {
     dkim: [...verified, ...refused.dkim],
@@ -195,12 +179,6 @@ function isWhole(field: SignatureField | undefined, authors: number): boolean {
   return names.split(":").filter((name) => name.trim() === "from").length >= authors
 }
 
-interface RefusedFields {
-  dkim: DkimResult[]
-  /** The result of a chain that is not verified. */
-  arc: ArcResult | undefined
-}
-
 /** A verifier that has read the header, and what is not left to it because of a limit. */
 async function verifierOf(
   header: MailHeader,
@@ -228,25 +206,17 @@ function withinLimits({ rows, too_large }: MailHeader) {
   const dkim = rows.filter(({ key }) => key === "dkim-signature")
   const arc = rows.filter(({ key }) => ARC_FIELDS.includes(key))
   const taken = too_large ? [] : dkim.filter(isReadable).slice(0, MAX_SIGNATURES)
-  const isLarge = too_large || !arc.slice(0, MAX_ARC_FIELDS).every(isReadable)
-  const why = (row: HeaderRow) =>
-    isReadable(row)
-      ? `Only the first ${MAX_SIGNATURES} signatures of a mail are judged.`
-      : "The signature is too long, so it was not judged."
+  const is_large = too_large || !arc.slice(0, MAX_ARC_FIELDS).every(isReadable)
   const left = dkim.filter((row) => !taken.includes(row)).slice(0, MAX_SIGNATURES)
-  const chain: ArcResult = {
-    result: "fail",
-    sealers: [],
-    reason: "The ARC fields are too large, so the chain was not judged.",
+  const refused: { dkim: DkimResult[]; arc: SignatureVerdict | undefined } = {
+    dkim: too_large ? [FAILED] : left.map(() => FAILED),
+    arc: is_large && arc.length > 0 ? "fail" : undefined,
   }
-  const refused: RefusedFields = {
-    dkim: too_large ? [failed(HIDDEN)] : left.map((row) => failed(why(row))),
-    arc: isLarge && arc.length > 0 ? chain : undefined,
-  }
-  return { readable: [...taken, ...(isLarge ? [] : arc.slice(0, MAX_ARC_FIELDS))], refused }
+  return { readable: [...taken, ...(is_large ? [] : arc.slice(0, MAX_ARC_FIELDS))], refused }
 }
 
-const HIDDEN = "The header is too large, so its signatures were not judged."
+/** Of a signature that is not looked at. */
+const FAILED: DkimResult = { result: "fail", domain: "", selector: "" }
 
 const ARC_FIELDS = ["arc-seal", "arc-message-signature", "arc-authentication-results"]
 const SIGNED = new Set(["dkim-signature", ...ARC_FIELDS])
@@ -254,130 +224,52 @@ const SIGNED = new Set(["dkim-signature", ...ARC_FIELDS])
 const isReadable = ({ line }: HeaderRow) =>
   line.length <= MAX_FIELD_BYTES && !LONG_SPACE.test(line.toString("latin1"))
 
-const failed = (reason: string): DkimResult => ({
-  result: "fail",
-  domain: "",
-  selector: "",
-  algorithm: "",
-  key_bits: null,
-  reason,
-})
-
-function dkimResult(found: SignatureResult, sure: string | undefined): DkimResult {
-  const domain = domainToASCII(found.signingDomain ?? "") || (found.signingDomain ?? "")
-  const result: DkimResult = {
-    ...failed(""),
-    domain: domain.toLowerCase(),
-    selector: found.selector ?? "",
-    algorithm: found.algo ?? "",
-    key_bits: found.modulusLength ?? null,
-  }
-  return { ...result, ...ruling(found, sure) }
+function dkimResult(found: SignatureResult, is_void: boolean): DkimResult {
+  const { signingDomain = "", selector = "" } = found
+  const domain = (domainToASCII(signingDomain) || signingDomain).toLowerCase()
+  return { result: verdictOf(found, is_void), domain, selector }
 }
 
-/** mailauth's words, and our own limits, as one of four results with its reason. */
-function ruling(
-  found: SignatureResult,
-  sure: string | undefined,
-): Pick<DkimResult, "result" | "reason"> {
-  const { status, modulusLength = 0 } = found
-  if (status.result === "temperror" && !sure) {
-    return { result: "temperror", reason: "DNS did not answer for the key of the signature." }
-  }
-  const reason = sure ?? faultOf(found)
-  if (reason === undefined) {
-    const size = modulusLength > 0 ? ` with a key of ${modulusLength} bits` : ""
-    return { result: "pass", reason: `The signature is right${size}.` }
-  }
+const WEAK = ["weak-key", "weak-algorithm"]
+
+/** mailauth's words, and our own limits, as one of four results. */
+function verdictOf({ status, modulusLength = 0 }: SignatureResult, is_void: boolean) {
+  if (status.result === "temperror" && !is_void) return "temperror"
+  const is_weak = WEAK.includes(status.policy?.["dkim-rules"] ?? "") || modulusLength > MAX_KEY_BITS
+  if (status.result === "pass" && !is_void && !is_weak) return "pass"
   // RFC 6376 3.6.1, t=y: a signature of a domain that only tests counts like none when it is wrong.
-  return status.testing
-    ? { result: "none", reason: `${reason} The domain only tests its signatures (t=y).` }
-    : { result: "fail", reason }
+  return status.testing ? "none" : "fail"
 }
 
-/** What makes a signature worth nothing, whatever its key may be. */
-function sureFault(
+/** Whether a signature is worth nothing, whatever its key may be. */
+function isVoid(
   { status, expiresAfter }: SignatureResult,
   field: SignatureField | undefined,
   authors: number,
   now: Date,
-): string | undefined {
-  if (status.comment === "From field not signed") return FAULTS[status.comment]
-  if (!isWhole(field, authors)) return "The signature does not cover every From field of the mail."
-  if (expiresAfter && millisFrom(expiresAfter) < now.getTime()) {
-    return `The signature expired at ${expiresAfter}.`
-  }
-  if (status.underSized) {
-    return `The signature leaves the last ${status.underSized} bytes of the body open (l=).`
-  }
-  return undefined
+): boolean {
+  const is_expired = expiresAfter != null && millisFrom(expiresAfter) < now.getTime()
+  const is_open = Boolean(status.underSized) || status.comment === "From field not signed"
+  return is_expired || is_open || !isWhole(field, authors)
 }
-
-function faultOf({ status, modulusLength = 0 }: SignatureResult): string | undefined {
-  const rule = status.policy?.["dkim-rules"]
-  if (rule === "weak-key") return `The RSA key has less than ${MIN_KEY_BITS} bits.`
-  if (rule === "weak-algorithm") return "The signature uses SHA-1, which is not safe (RFC 8301)."
-  if (status.result !== "pass") {
-    const known = FAULTS[String(status.comment)]
-    if (known) return known
-    return `The signature is not valid: ${lastWords(status)}`
-  }
-  if (modulusLength > MAX_KEY_BITS) {
-    return `The RSA key has ${modulusLength} bits. At most ${MAX_KEY_BITS} are taken.`
-  }
-  return undefined
-}
-
-const FAULTS: Record<string, string> = {
-  "bad signature":
-    "The signature does not fit the header. A signed field was changed, or the key is another.",
-  "body hash did not verify": "The body was changed after it was signed.",
-  "no key": "DNS has no key for the signature.",
-  "invalid public key": "The key record in DNS is not valid, or the key was revoked.",
-  "unknown key version": "The key record in DNS has a version other than DKIM1.",
-  "unknown key type": "The key in DNS has a type that is not known.",
-  "inappropriate hash algorithm": "The key record in DNS does not allow the hash of the signature.",
-  "inappropriate key algorithm": "The key in DNS is of another type than the signature.",
-  "key not for email": "The key record in DNS is not meant for mail.",
-  "From field not signed": "The signature does not cover the From field.",
-  "domain mismatch": "The identity (i=) is not in the domain of the signature (d=).",
-}
-
-const lastWords = ({ comment }: SignatureResult["status"]) => `${comment || "no reason given"}.`
 
 async function arcResult(
   verifier: DkimVerifier,
   resolver: unknown,
   authors: number,
   now: Date,
-): Promise<ArcResult> {
+): Promise<SignatureVerdict> {
   const { chain, lastEntry, error, keyCache } = verifier.arc
-  if (error) return { result: "fail", sealers: [], reason: chainFault(error) }
-  if (!chain || !lastEntry) {
-    return { result: "none", sealers: [], reason: NO_CHAIN }
-  }
-  const sealers = chain.map(sealer)
+  if (error) return "fail"
+  if (!chain || !lastEntry) return "none"
   const { messageSignature: found, "arc-message-signature": field } = lastEntry
-  const newest = found && ruling(found, sureFault(found, field, authors, now))
-  if (newest?.result !== "pass") {
-    const why = newest?.reason ?? "Its algorithm is not known."
-    const result = newest?.result === "temperror" ? "temperror" : "fail"
-    return { result, sealers, reason: `The newest ARC-Message-Signature does not count. ${why}` }
-  }
+  const newest = found && verdictOf(found, isVoid(found, field, authors, now))
+  if (newest !== "pass") return newest === "temperror" ? "temperror" : "fail"
   try {
     const options = { resolver, minBitLength: MIN_KEY_BITS, strict: true, keyCache }
     await verifyASChain({ chain } as never, options as never)
-    return { result: "pass", sealers, reason: `All ${chain.length} seals of the chain are right.` }
+    return "pass"
   } catch (error) {
-    const is_unknown = (error as { code?: unknown }).code === UNKNOWN
-    return { result: is_unknown ? "temperror" : "fail", sealers, reason: chainFault(error) }
+    return (error as { code?: unknown }).code === UNKNOWN ? "temperror" : "fail"
   }
-}
-
-const sealer = ({ "arc-seal": { parsed } }: ArcSet) => String(parsed.d?.value ?? "").toLowerCase()
-
-function chainFault(error: unknown): string {
-  const { code, message } = error as { code?: string; message: string }
-  if (code === UNKNOWN) return `DNS did not answer for the key of a seal: ${message}.`
-  return `The chain is broken: ${message}.`
 }

@@ -7,16 +7,11 @@ import type { DkimResult } from "../../src/inbound/signatures"
 const spf = (result: SpfResult["result"], domain: string): SpfResult => ({
   result,
   domain,
-  lookups: 0,
-  reason: "",
 })
 const dkim = (result: DkimResult["result"], domain: string): DkimResult => ({
   result,
   domain,
   selector: "s",
-  algorithm: "rsa-sha256",
-  key_bits: 2048,
-  reason: "",
 })
 
 interface Case {

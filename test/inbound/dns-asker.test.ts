@@ -1,12 +1,18 @@
 import { expect, test } from "bun:test"
 import { DnsError, type Resolver } from "../../src/core/dns"
 import { keyOf } from "../../src/inbound/dns-answers"
-import { openDnsAsker } from "../../src/inbound/dns-asker"
+import { type DnsAsker, openDnsAsker } from "../../src/inbound/dns-asker"
 
 /** A resolver of the test's own for TXT questions; others are not asked here. */
 const resolving = (txt: Resolver["txt"]) => ({ txt }) as Resolver
 const texts = (count: number) =>
   Array.from({ length: count }, (_, number) => ({ name: `n${number}.test`, type: "TXT" as const }))
+
+async function txt(asker: DnsAsker, name: string) {
+  const question = { name, type: "TXT" } as const
+  await asker.ask([question])
+  return asker.answers[keyOf(question)]
+}
 
 test("each name is asked once, ten at a time, and 200 at most", async () => {
   let open = 0
@@ -21,7 +27,7 @@ test("each name is asked once, ten at a time, and 200 at most", async () => {
     return [[name]]
   })
   const asker = openDnsAsker(dns, 10_000)
-  await Promise.all([asker.ask(texts(250)), asker.ask(texts(250)), asker.txt("N1.test")])
+  await Promise.all([asker.ask(texts(250)), asker.ask(texts(250)), txt(asker, "N1.test")])
   asker.close()
   expect(names).toHaveLength(200)
   expect(new Set(names).size).toBe(200)
@@ -38,10 +44,10 @@ test("what has no answer in time, or a failed one, is not known; a bad name has 
     return Promise.reject(new DnsError("10.0.0.1: SERVFAIL", name !== "bad name.test"))
   })
   const asker = openDnsAsker(dns, 50)
-  expect(await asker.txt("broken.test")).toEqual({ unknown: "no name server gave an answer" })
-  expect(await asker.txt("bad name.test")).toEqual({ rows: [] })
-  expect(await asker.txt("silent.test")).toEqual({ unknown: "no answer in 50 ms" })
-  expect(await asker.txt("later.test")).toEqual({ unknown: "no answer in 50 ms" })
+  expect(await txt(asker, "broken.test")).toEqual({ unknown: "no name server gave an answer" })
+  expect(await txt(asker, "bad name.test")).toEqual({ rows: [] })
+  expect(await txt(asker, "silent.test")).toEqual({ unknown: "no answer in 50 ms" })
+  expect(await txt(asker, "later.test")).toEqual({ unknown: "no answer in 50 ms" })
   asker.close()
   expect(keyOf({ name: "Later.TEST", type: "TXT" })).toBe("TXT later.test")
 })
@@ -51,6 +57,6 @@ test("a mistake of ours is not taken for an answer", async () => {
     resolving(() => Promise.reject(new TypeError("wrong"))),
     1_000,
   )
-  expect(asker.txt("a.test")).rejects.toThrow("wrong")
+  expect(txt(asker, "a.test")).rejects.toThrow("wrong")
   asker.close()
 })

