@@ -376,6 +376,10 @@ const GONE: [string, RegExp][] = [
   ],
   ["sealed heads of consents", /consents\/(chain|fill)-heads|\bconsentHeads\b/],
   [
+    "a local command with its own way to open settings, or to tell what went wrong with its data",
+    /archiveFailure|QUIET = \{ "log\.level"|startFailure\(\w+, \{ listen/,
+  ],
+  [
     "a fragment of smoke, of the event stream or of a command of this machine",
     /cli\/(local\/(smoke-server|open)|commands\/(me|tui|config)|lib\/completion\/scripts)\.|openEventStream/,
   ],

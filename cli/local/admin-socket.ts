@@ -1,12 +1,12 @@
 import { request } from "node:http"
-import { type Loaded, useSettings } from "../../src/core/config"
+import type { Loaded } from "../../src/core/config"
 import { codes, type ErrorCode } from "../../src/core/errors"
 import type { AdminOrder } from "../../src/operations/admin"
 import type { Context } from "../lib/context"
 import { exitOfStatus, exits, Failure, usage } from "../lib/errors"
 import { socketsFor, whereServersRun } from "./find-server"
 import { withStore } from "./init"
-import { type LocalOptions, localSettings } from "./settings"
+import { dataSettings, type LocalOptions } from "./settings"
 
 interface OrderRefusal {
   code: string
@@ -26,7 +26,7 @@ export async function runOrder<Data>(
   { rehearses = false }: { rehearses?: boolean } = {},
 ): Promise<Data> {
   if (context.flags.dryRun && !rehearses) throw usage("--dry-run is not possible with this command")
-  const loaded = localSettings(context.flags, options, { "log.level": "warn" })
+  const loaded = dataSettings(context.flags, options)
   const { data_dir, base_url, sign_up } = loaded.values
   const answer = await askServer<Data>(loaded, what)
   if (answer) return answer
@@ -64,7 +64,6 @@ export async function askServer<Data>(loaded: Loaded, what: AdminOrder): Promise
 
 /** Before that no other server is asked: this data is meant. */
 async function hasDatabase(loaded: Loaded): Promise<boolean> {
-  useSettings(loaded) // before any module with tables is loaded
   const { hasBegun } = await import("../../src/store/open")
   return hasBegun(loaded.values)
 }

@@ -7,7 +7,7 @@ import { optionWords } from "../lib/flags"
 import { emailOf, password } from "../lib/prompts"
 import { wide } from "../lib/table"
 import { askServer, noServer, runOrder } from "./admin-socket"
-import { type LocalOptions, localSettings } from "./settings"
+import { dataSettings, type LocalOptions } from "./settings"
 
 type Account = { id: string; name: string; slug: string; plan: string; status: string } & {
   sending_status: string
@@ -179,7 +179,7 @@ type SignInLink = { open_url: string; expires_in: number }
 export const open: Action<LocalOptions> = async (context, options) => {
   if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
   context.output.promises(["open_url", "expires_in"])
-  const loaded = localSettings(context.flags, options, { "log.level": "warn" })
+  const loaded = dataSettings(context.flags, options)
   const link = await askServer<SignInLink>(loaded, { operation: "sign_in_link" })
   if (!link) throw noServer(loaded.values.data_dir)
   const minutes = link.expires_in / 60

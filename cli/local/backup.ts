@@ -1,9 +1,8 @@
 import { access, constants } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { dirname, resolve } from "node:path"
-import { type Loaded, useSettings } from "../../src/core/config"
+import type { Loaded } from "../../src/core/config"
 import { millis, sleep } from "../../src/core/time"
-import type { ArchiveError } from "../../src/operations/backup/archive-cursor"
 import type { Backup } from "../../src/operations/backup/backup-folder"
 import type { BackupManifest } from "../../src/operations/backup/manifest"
 import {
@@ -21,8 +20,8 @@ import { unreadable } from "../lib/input"
 import { onInterrupt } from "../lib/interrupt"
 import { ago, type Columns, fields, wide } from "../lib/table"
 import { askServer } from "./admin-socket"
-import { type LocalOptions, localSettings, sameData } from "./settings"
-import { startFailure } from "./start-errors"
+import { dataSettings, type LocalOptions, sameData } from "./settings"
+import { atData } from "./start-errors"
 
 const POLL_MS = 250
 
@@ -36,9 +35,9 @@ export const create: Action<LocalOptions> = async (context, options) => {
   if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
   const { output, paint } = context
   output.promises(FIELDS)
-  const loaded = prepared(context, options)
+  const loaded = dataSettings(context.flags, options)
   const shown = progressLine(context)
-  const made = await within(loaded, async () => {
+  const made = await atData(loaded, async () => {
     const order = { operation: "create_backup", dir: givenDir(loaded, options) } as const
     const job = await askServer<LongJob>(loaded, order)
     return job ? followed(loaded, job, shown) : alone(loaded, shown)
@@ -77,8 +76,8 @@ const lacks = ({ missing }: Pick<Backup, "missing">) =>
 const WHICH = "gone or damaged when it was made; the log names the first ones"
 
 export const list: Action<LocalOptions> = async (context, options) => {
-  const loaded = prepared(context, options)
-  const rows = await within(loaded, () => backupsOf(loaded))
+  const loaded = dataSettings(context.flags, options)
+  const rows = await atData(loaded, () => backupsOf(loaded))
   await context.output.list(
     rows.map((row) => ({ ...row })),
     columns,
@@ -89,9 +88,9 @@ export const verify: Action<LocalOptions> = async (context, options, chosen) => 
   if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
   const { output, paint } = context
   output.promises(["path", "size", "rows", "tables", "secrets_opened", "manifest"])
-  const loaded = prepared(context, options)
+  const loaded = dataSettings(context.flags, options)
   const shown = progressLine(context)
-  const found = await within(loaded, async () => {
+  const found = await atData(loaded, async () => {
     const path = await pathOf(loaded, chosen)
     const { verifyArchive } = await import("../../src/operations/backup/verify-archive")
     const onProgress = (done: number, total: number) => shown({ done, total })
@@ -140,31 +139,6 @@ const NO_KEY = ", not tried: this data folder has no key, or nothing is sealed"
 const missingOf = (...counts: { missing: number }[]): string => {
   const missing = counts.reduce((sum, one) => sum + one.missing, 0)
   return missing === 0 ? "" : `, ${missing} were gone or damaged when it was made`
-}
-
-function prepared(context: Context, options: LocalOptions): Loaded {
-  const loaded = localSettings(context.flags, options, { "log.level": "warn" })
-  useSettings(loaded) // before any module with tables is loaded
-  return loaded
-}
-
-async function within<Result>({ values }: Loaded, act: () => Promise<Result>): Promise<Result> {
-  try {
-    return await act()
-  } catch (error) {
-    const { name, message } = error as Error
-    if (name === "BackupRunning") throw new Failure(exits.conflict, "conflict", message)
-    if (name === "BackupFailed") throw new Failure(exits.storage, "storage", message)
-    throw archiveFailure(error) ?? startFailure(error, { listen: "", ...values })
-  }
-}
-
-/** A backup that cannot be used, with all that was found. Undefined for every other error. */
-export function archiveFailure(error: unknown): Failure | undefined {
-  const { name, message } = error as Error
-  if (name !== "ArchiveError") return undefined
-  const { path, fault, differences } = error as ArchiveError
-  return new Failure(exits.storage, "archive", message, { details: { path, fault, differences } })
 }
 
 interface LongJob {

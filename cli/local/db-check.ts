@@ -1,11 +1,11 @@
 import { join } from "node:path"
-import { type Loaded, type Settings, useSettings } from "../../src/core/config"
+import type { Loaded, Settings } from "../../src/core/config"
 import type { DatabaseFinding } from "../../src/operations/check-database"
 import type { Action, Context } from "../lib/context"
 import { exits, Failure, usage } from "../lib/errors"
 import { type Columns, wide } from "../lib/table"
 import type { Paint } from "../lib/terminal"
-import { type LocalOptions, localSettings, sameData } from "./settings"
+import { dataSettings, type LocalOptions, sameData } from "./settings"
 import { startFailure } from "./start-errors"
 
 /**
@@ -15,8 +15,7 @@ import { startFailure } from "./start-errors"
  */
 export const check: Action<LocalOptions> = async (context, options) => {
   if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
-  const loaded = localSettings(context.flags, options, { "log.level": "error" })
-  useSettings(loaded) // before any module with tables is loaded
+  const loaded = dataSettings(context.flags, options, "error")
   const { output } = context
   try {
     const findings = await checked(loaded, context)
@@ -28,7 +27,7 @@ export const check: Action<LocalOptions> = async (context, options) => {
     return exit
   } catch (error) {
     output.passing("")
-    throw startFailure(error, { listen: "", ...loaded.values })
+    throw startFailure(error, loaded.values)
   }
 }
 

@@ -1,12 +1,11 @@
 import { statfs } from "node:fs/promises"
-import { useSettings } from "../../src/core/config"
 import type { DatabaseStats } from "../../src/operations/database-stats"
 import { byteSize } from "../lib/cells"
 import type { Action, Context } from "../lib/context"
 import { usage } from "../lib/errors"
 import { fields, table, wide } from "../lib/table"
 import { requireSchema } from "./db-check"
-import { type LocalOptions, localSettings } from "./settings"
+import { dataSettings, type LocalOptions } from "./settings"
 import { startFailure } from "./start-errors"
 
 /** Tables and projects that people see; JSON has all of them. */
@@ -31,7 +30,7 @@ type Stats = DatabaseStats & {
 /** Shows the bytes of the database, and the bytes that retention will free. It changes nothing. */
 export const stats: Action<LocalOptions> = async (context, options) => {
   if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
-  const { values } = prepared(context, options)
+  const { values } = dataSettings(context.flags, options, "error")
   const { output } = context
   try {
     await requireSchema(values)
@@ -51,14 +50,8 @@ export const stats: Action<LocalOptions> = async (context, options) => {
   } catch (error) {
     output.passing("")
     const { explained } = await import("../../src/store/open")
-    throw startFailure(explained(values, error), { listen: "", ...values })
+    throw startFailure(explained(values, error), values)
   }
-}
-
-function prepared(context: Context, options: LocalOptions) {
-  const loaded = localSettings(context.flags, options, { "log.level": "error" })
-  useSettings(loaded) // before any module with tables is loaded
-  return loaded
 }
 
 /** Days until the disk is full. New rows fill the free pages before the file grows. */

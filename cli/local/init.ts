@@ -1,4 +1,4 @@
-import { type Loaded, useSettings } from "../../src/core/config"
+import type { Loaded } from "../../src/core/config"
 import { recentLines } from "../../src/core/log"
 import type { Secrets } from "../../src/core/secrets"
 import type { BeginMode } from "../../src/store/database-file"
@@ -6,15 +6,15 @@ import type { Store } from "../../src/store/store"
 import type { Action } from "../lib/context"
 import { usage } from "../lib/errors"
 import { fields } from "../lib/table"
-import { type BeginOptions, begins, type LocalOptions, localSettings, sameData } from "./settings"
-import { startFailure } from "./start-errors"
+import { type BeginOptions, begins, dataSettings, type LocalOptions, sameData } from "./settings"
+import { atData } from "./start-errors"
 import { enterMigration, requireNoUpgrade } from "./upgrade-entry"
 
 /** Makes master key, account, project and key where there is none. A second time changes nothing. */
 export const init: Action<BeginOptions> = async (context, options) => {
   if (context.flags.dryRun)
     throw usage("--dry-run is not possible with this command", "see `migrate --dry-run`")
-  const loaded = localSettings(context.flags, options, QUIET)
+  const loaded = dataSettings(context.flags, options)
   const first = await withStore(
     loaded,
     { begin: begins(options), waits: true },
@@ -53,7 +53,7 @@ interface MigrateOptions extends LocalOptions {
 
 /** Opening the store migrates it; this tells what that did, or with --dry-run would do. */
 export const migrate: Action<MigrateOptions> = async (context, options) => {
-  const loaded = localSettings(context.flags, options, QUIET)
+  const loaded = dataSettings(context.flags, options)
   const engine = loaded.values.database_url ? "postgres" : "sqlite"
   const { output, paint } = context
   if (context.flags.dryRun) {
@@ -79,19 +79,11 @@ export const migrate: Action<MigrateOptions> = async (context, options) => {
   )
 }
 
-/** The result is the message here; a log beside it would say the same twice. */
-const QUIET = { "log.level": "warn" } as const
-
-async function pendingIn(loaded: Loaded): Promise<string[]> {
-  const { values } = loaded
-  try {
-    useSettings(loaded) // before any module with tables is loaded
+const pendingIn = (loaded: Loaded): Promise<string[]> =>
+  atData(loaded, async () => {
     const { pendingMigrations } = await import("../../src/store/open")
-    return await pendingMigrations(values)
-  } catch (error) {
-    throw startFailure(error, { listen: "", ...values })
-  }
-}
+    return pendingMigrations(loaded.values)
+  })
 
 interface WithStoreOptions {
   begin: BeginMode
@@ -101,14 +93,13 @@ interface WithStoreOptions {
   in_upgrade?: boolean
 }
 
-export async function withStore<Result>(
+export const withStore = <Result>(
   loaded: Loaded,
   { begin, waits = false, in_upgrade = false }: WithStoreOptions,
   act: (store: Store, secrets: () => Promise<Secrets>) => Promise<Result>,
-): Promise<Result> {
-  const { values } = loaded
-  try {
-    useSettings(loaded) // before any module with tables is loaded
+): Promise<Result> =>
+  atData(loaded, async () => {
+    const { values } = loaded
     const { openSecretsFor } = await import("../../src/operations/instance")
     const { BOOT_PATIENCE_MS, openStore } = await import("../../src/store/open")
     const { startRouting } = await import("../../src/webhooks/route-events")
@@ -122,10 +113,7 @@ export async function withStore<Result>(
     } finally {
       await store.close()
     }
-  } catch (error) {
-    throw startFailure(error, { listen: "", ...values })
-  }
-}
+  })
 
 /**
  * The store logs the migrations that it applied, and the log keeps its last lines at every level.

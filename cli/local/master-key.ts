@@ -7,7 +7,7 @@ import { confirm } from "../lib/prompts"
 import { fields, wide } from "../lib/table"
 import { runOrder } from "./admin-socket"
 import { withStore } from "./init"
-import { type LocalOptions, localSettings } from "./settings"
+import { dataSettings, type LocalOptions } from "./settings"
 
 interface RotateFlags extends LocalOptions {
   masterKey?: string
@@ -68,7 +68,7 @@ export const lostKey: Action<LostFlags> = async (context, options) => {
       "Secrets that do not open will be dropped. If the old key may still be found, stop here."
     await confirm(context, what, "accept")
   }
-  const loaded = localSettings(context.flags, options, { "log.level": "warn" })
+  const loaded = dataSettings(context.flags, options)
   const { data_dir, "security.master_key": master_key } = loaded.values
   const lost = await withStore(loaded, { begin: "never" }, async (store) => {
     const { MasterKeyError, openSecrets } = await import("../../src/core/secrets")

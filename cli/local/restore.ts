@@ -1,7 +1,7 @@
 import { closeSync, constants, openSync, readSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
-import { type Loaded, type Settings, useSettings } from "../../src/core/config"
+import type { Loaded, Settings } from "../../src/core/config"
 import type { Secrets } from "../../src/core/secrets"
 import type { BackupArchive } from "../../src/operations/backup/archive-reader"
 import type { ChangedCopy } from "../../src/operations/restore/copy-changes"
@@ -17,9 +17,9 @@ import { exits, Failure, usage } from "../lib/errors"
 import { unreadable } from "../lib/input"
 import { onInterrupt } from "../lib/interrupt"
 import { ago, type Columns, fields, table, wide } from "../lib/table"
-import { archiveFailure, INTERRUPTED } from "./backup"
-import { type LocalOptions, localSettings, sameData } from "./settings"
-import { startFailure } from "./start-errors"
+import { INTERRUPTED } from "./backup"
+import { dataSettings, type LocalOptions, sameData } from "./settings"
+import { atData } from "./start-errors"
 
 interface RestoreCommandOptions extends LocalOptions {
   masterKey?: string
@@ -39,10 +39,9 @@ const KEY_FIELDS = [
 export const restore: Action<RestoreCommandOptions> = async (context, options, file = "") => {
   const { dryRun = false } = context.flags
   context.output.promises(dryRun ? FIELDS.slice(0, 6) : [...FIELDS, ...KEY_FIELDS])
-  const loaded = localSettings(context.flags, options, { "log.level": "warn" })
-  useSettings(loaded) // before any module with tables is loaded
+  const loaded = dataSettings(context.flags, options)
   const { values } = loaded
-  try {
+  return atData(loaded, async () => {
     const { openArchive } = await import("../../src/operations/backup/archive-reader")
     const archive = await openArchive(file).catch((error) => {
       throw isMissing(error) ? unreadable(error, file, "FILE") : error
@@ -54,9 +53,7 @@ export const restore: Action<RestoreCommandOptions> = async (context, options, f
     requireKey(whole, options)
     if (dryRun) return await rehearse(context, whole)
     return await carryOut(context, { ...whole, options })
-  } catch (error) {
-    throw archiveFailure(error) ?? startFailure(error, { listen: "", ...values })
-  }
+  })
 }
 
 /** Throws exit 5 where the backup belongs to another master key. A backup from a rotation has two. */

@@ -29,7 +29,7 @@ export async function startServer(
     running = await start({ loaded, ...options, ...entry })
     return running
   } catch (error) {
-    throw startFailure(error, { listen: loaded.values["http.listen"], ...loaded.values })
+    throw startFailure(error, loaded.values)
   }
 }
 

@@ -1,6 +1,12 @@
 import { closeSync, openSync } from "node:fs"
 import { resolve } from "node:path"
-import { type Loaded, loadSettings, type Settings, type Sources } from "../../src/core/config"
+import {
+  type Loaded,
+  loadSettings,
+  type Settings,
+  type Sources,
+  useSettings,
+} from "../../src/core/config"
 import type { BeginMode } from "../../src/store/database-file"
 import { exits, Failure, usage } from "../lib/errors"
 import type { GlobalFlags } from "../lib/flags"
@@ -49,6 +55,17 @@ export function localSettings(
   } catch (error) {
     throw explained(error)
   }
+}
+
+/** Settings of a command that opens the data itself: what it prints is its result, so the log has only trouble. */
+export function dataSettings(
+  flags: Pick<GlobalFlags, "config">,
+  options: LocalOptions,
+  level: Settings["log.level"] = "warn",
+): Loaded {
+  const loaded = localSettings(flags, options, { "log.level": level })
+  useSettings(loaded) // before any module with tables is loaded
+  return loaded
 }
 
 /** A file that is named and missing is told as such, before anything else. */

@@ -6,7 +6,7 @@ import type { OperationInput } from "../../src/client/client"
 import { newSecret, verify } from "../../src/lib/signature"
 import { type Client, openClient } from "../lib/client"
 import { NOBODY } from "../lib/profiles"
-import { millis, pause } from "../lib/time"
+import { lookUntil, millis, pause } from "../lib/time"
 import { ownCommand, scratchEnvironment } from "./own-binary"
 
 const POLL_MILLISECONDS = 25
@@ -26,11 +26,6 @@ type SmokeMail = OperationInput<"POST /v1/emails">[0]["body"]
 
 type Child = Bun.Subprocess<"ignore", "pipe", "pipe">
 
-interface HeardDelivery {
-  headers: Record<string, string>
-  body: string
-}
-
 /** A server of this program in a scratch folder, on free ports of the loopback, and what the checks ask of it. */
 export class SmokeBox implements Disposable {
   /** The backup, the email that is open in it, and the time when this email is due. */
@@ -45,10 +40,6 @@ export class SmokeBox implements Disposable {
   constructor(scratch: string, deadline: number) {
     this.#scratch = scratch
     this.#deadline = deadline
-  }
-
-  get is_started(): boolean {
-    return this.#ready !== undefined
   }
 
   get ready(): ReadyLine {
@@ -103,16 +94,14 @@ export class SmokeBox implements Disposable {
     ask: (client: Client) => Answer | Promise<Answer>,
     wanted: (answer: Answer) => Found | undefined | false,
   ): Promise<Found> {
-    for (;;) {
-      const answer = await ask(this.client)
-      const found = wanted(answer)
-      if (found) return found
-      if (this.#left < POLL_MILLISECONDS) {
-        const text = JSON.stringify(answer).slice(0, 300)
-        throw new Error(`out of time: the answer is still ${text}`)
-      }
-      await pause(POLL_MILLISECONDS)
-    }
+    const answer = await lookUntil(
+      async () => ask(this.client),
+      (seen) => Boolean(wanted(seen)),
+      { limit: this.#left, every: POLL_MILLISECONDS },
+    )
+    const found = wanted(answer)
+    if (found) return found
+    throw new Error(`out of time: the answer is still ${JSON.stringify(answer).slice(0, 300)}`)
   }
 
   async send(body: SmokeMail): Promise<string> {
@@ -212,18 +201,29 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
     name: "webhook",
     about: "an event reaches a webhook with a right signature",
     async run(box) {
-      const heard: HeardDelivery[] = []
-      using receiver = receiverInto(heard)
+      const heard: { headers: Record<string, string>; body: string }[] = []
+      using receiver = Bun.serve({
+        hostname: "127.0.0.1",
+        port: 0,
+        fetch: async (request) => {
+          heard.push({ headers: request.headers.toJSON(), body: await request.text() })
+          return new Response("ok")
+        },
+      })
       const secret = newSecret()
       const hook = { url: receiver.url.href, events: ["email.delivered" as const], secret }
       await box.client.call("POST /v1/webhooks", { body: hook })
       const mail = { from: SENDER, to: "bob@mailbox.test", subject: "Smoke", text: "webhook" }
       const id = await box.send(mail)
-      const first = await box.until(
+      const { headers, body } = await box.until(
         () => heard,
         ([one]) => one,
       )
-      requireSigned(first, secret, id)
+      const signature = verify({ secret, headers, body, now_seconds: millis() / 1000 })
+      if (signature !== "ok") throw new Error(`the signature of the delivery is ${signature}`)
+      const { type, data } = JSON.parse(body)
+      if (type !== "email.delivered" || data.message_id !== id)
+        throw new Error(`the delivery is ${type} of ${data.message_id}, not of ${id}`)
     },
   },
   {
@@ -317,21 +317,3 @@ function keptIn({ kept }: SmokeBox) {
   if (!kept) throw new Error("there is no backup")
   return kept
 }
-
-function requireSigned({ headers, body }: HeardDelivery, secret: string, id: string): void {
-  const verdict = verify({ secret, headers, body, now_seconds: millis() / 1000 })
-  if (verdict !== "ok") throw new Error(`the signature of the delivery is wrong: ${verdict}`)
-  const { type, data } = JSON.parse(body) as { type: string; data: { message_id?: string } }
-  if (type !== "email.delivered") throw new Error(`the delivery is of the type ${type}`)
-  if (data.message_id !== id) throw new Error(`the delivery is about ${data.message_id}, not ${id}`)
-}
-
-const receiverInto = (heard: HeardDelivery[]) =>
-  Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    fetch: async (request) => {
-      heard.push({ headers: request.headers.toJSON(), body: await request.text() })
-      return new Response("ok")
-    },
-  })

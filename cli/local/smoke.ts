@@ -44,7 +44,7 @@ export const smoke: Action<{ format?: string }> = async (context, { format }) =>
       checks.push(result)
       if (is_live) output.passing("")
       if (is_live) await output.raw(`${resultLine(result, paint)}\n`)
-      if (!box.is_started) break // without a start no other check is possible
+      if (!checks[0]?.passed) break // without a start no other check is possible
     }
   })
   const duration_ms = millis() - began

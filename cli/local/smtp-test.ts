@@ -78,12 +78,9 @@ function requireAddress(address: string | undefined) {
   throw usage(`"${cleanLine(address)}" is not an email address`)
 }
 
-interface Login {
-  username: string
-  secret: string
-}
+type Login = Awaited<ReturnType<typeof loginOf>>
 
-async function loginOf(context: Context, options: SmtpTestOptions): Promise<Login> {
+async function loginOf(context: Context, options: SmtpTestOptions) {
   const { username = "svc", passwordStdin } = options
   const api_key = passwordStdin ? null : context.connection().api_key
   const secret = api_key ?? (await password(context, { passwordStdin }))

@@ -1,23 +1,35 @@
+import type { Loaded, Settings } from "../../src/core/config"
+import type { ArchiveError } from "../../src/operations/backup/archive-cursor"
 import { exits, Failure } from "../lib/errors"
 import { whereServersRun } from "./find-server"
 import { explained } from "./settings"
 
-interface Where {
-  listen: string
-  data_dir: string
-  database_url?: string | null
+/** Runs what opens the data of these settings. What goes wrong comes as a failure with its own exit code. */
+export async function atData<Result>(
+  { values }: Pick<Loaded, "values">,
+  act: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await act()
+  } catch (error) {
+    throw startFailure(error, values)
+  }
 }
 
-/** Why a server on this machine cannot start or go on, as a failure with its own exit code. */
-export function startFailure(error: unknown, where: Where): unknown {
+/** Why a server on this machine cannot start or go on, or its data cannot be used, as a failure. */
+export function startFailure(error: unknown, where: Settings): unknown {
   if (!(error instanceof Error) || error instanceof Failure) return error
   const code = "code" in error ? String(error.code) : ""
-  if (code === "EADDRINUSE") return portTaken(addressIn(error, where.listen))
+  if (code === "EADDRINUSE") return portTaken(addressIn(error, where["http.listen"]))
   if ("syscall" in error && error.syscall === "listen") {
-    return cannotListen(addressIn(error, where.listen), error)
+    return cannotListen(addressIn(error, where["http.listen"]), error)
   }
   if (conflicts.includes(error.name)) {
     return new Failure(exits.conflict, "conflict", error.message)
+  }
+  if (error.name === "ArchiveError") {
+    const { path, fault, differences, message } = error as ArchiveError
+    return new Failure(exits.storage, "archive", message, { details: { path, fault, differences } })
   }
   if (error.name === "DatabaseAway") return databaseAway(error.message)
   if (code.startsWith("ERR_POSTGRES") && where.database_url) {
@@ -94,7 +106,6 @@ const conflicts = ["OtherNodeRuns", "TargetInUse", "BackupRunning"]
 
 const storageErrors = [
   "BackupFailed",
-  "ArchiveError",
   "FolderInUse",
   "NoDatabase",
   "DamagedDatabase",

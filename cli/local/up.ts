@@ -48,7 +48,7 @@ export const up: Action<UpOptions> = async (context, options) => {
   if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
   const loaded = await upSettings(context.flags, options)
   const running = await startServer(loaded, { mode: "up", begin: begins(options) })
-  const { project_id, key_id, api_key } = await firstKey(running, options.newKey === true)
+  const { project_id, key_id, api_key } = await firstKey(running, loaded, options.newKey === true)
   const { url, data_dir, smtp } = running
   const mail = smtp.submission === null ? {} : { submission_port: smtp.submission }
   const local = { url, api_key, instance: project_id, ...mail }
@@ -108,13 +108,13 @@ export async function upSettings(
   return load([...set, ...usual.map((name) => `${name}=${LOOPBACK}:0`)])
 }
 
-async function firstKey(running: Running, new_key: boolean) {
+async function firstKey(running: Running, { values }: Loaded, new_key: boolean) {
   try {
     const { ensureFirst } = await import("../../src/tenancy/setup")
     return await ensureFirst(running.store, running.secrets, { keep_key: true, new_key })
   } catch (error) {
     await running.stop()
-    throw startFailure(error, { listen: running.url, data_dir: running.data_dir })
+    throw startFailure(error, values)
   }
 }
 

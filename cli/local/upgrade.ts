@@ -85,8 +85,7 @@ function settingsOfServer({ flags }: Context, options: UpgradeOptions): Loaded {
 async function requireData(settings: Settings): Promise<void> {
   const { hasBegun } = await import("../../src/store/open")
   const { nothingIn } = await import("../../src/store/database-file")
-  if (!hasBegun(settings))
-    throw startFailure(nothingIn(settings.data_dir), { listen: "", ...settings })
+  if (!hasBegun(settings)) throw startFailure(nothingIn(settings.data_dir), settings)
 }
 
 /**
@@ -241,7 +240,7 @@ async function backUp(settings: Settings, say: (text: string) => void): Promise<
     )
     return path
   } catch (error) {
-    throw startFailure(error, { listen: "", ...settings })
+    throw startFailure(error, settings)
   }
 }
 

@@ -8,11 +8,6 @@ import { type PostResult, post, RECEIVER_MILLISECONDS } from "../lib/post"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { millis, pause } from "../lib/time"
 
-interface VerifyOptions {
-  secret?: string
-  skipVerify?: boolean
-}
-
 /** A delivery, and what it asks of the receiver. */
 interface Plan {
   name: string
@@ -25,22 +20,27 @@ interface Plan {
   }
 }
 
-/** What the receiver did. */
-type Trial = Omit<Plan, "send" | "note"> & {
-  passed: boolean
-  response_status: number | null
-  duration_ms: number
-  error: string | null
-  note: string | null
-}
-
 const TRIAL_FIELDS = [
   ...["name", "about", "expected", "passed"],
   ...["response_status", "duration_ms", "error", "note"],
 ]
 
+type Trial = ReturnType<typeof trialOf>
+
+/** What the receiver did. */
+function trialOf({ send: _, note, ...asked }: Plan, result: PostResult) {
+  const { status: response_status, duration_ms, error } = result
+  const passed =
+    response_status !== null && Math.floor(response_status / 100) === Number(asked.expected[0])
+  return { ...asked, passed, response_status, duration_ms, error, note: note ?? null }
+}
+
 /** Scores a receiver: 0 when it did everything right, 8 when some, 1 when nothing. */
-export const verify: Action<VerifyOptions> = async (context, { secret, skipVerify }, to = "") => {
+export const verify: Action<{ secret?: string; skipVerify?: boolean }> = async (
+  context,
+  { secret, skipVerify },
+  to = "",
+) => {
   const { output, paint, terminal } = context
   const url = receiverAddress(to)
   output.promises(TRIAL_FIELDS)
@@ -54,14 +54,13 @@ export const verify: Action<VerifyOptions> = async (context, { secret, skipVerif
   if (output.form === "human") await output.raw(`${paint.dim(lineOf(" ", HEAD, "ANSWER"))}\n`)
   const sample = new Sample(known)
   const done: Trial[] = []
-  for (const { send, note = null, ...asked } of PLANS) {
-    const posted = post({ url, skip_verify: skipVerify, ...send(sample) })
-    const { status, duration_ms, error } = await watched(posted, (seconds) => {
+  for (const plan of PLANS) {
+    const posted = post({ url, skip_verify: skipVerify, ...plan.send(sample) })
+    const result = await watched(posted, (seconds) => {
       const waited = `… ${seconds} of ${RECEIVER_MILLISECONDS / 1000} s`
-      output.passing(paint.dim(shortened(lineOf("·", asked, waited), terminal.width)))
+      output.passing(paint.dim(shortened(lineOf("·", plan, waited), terminal.width)))
     })
-    const passed = status !== null && Math.floor(status / 100) === Number(asked.expected[0])
-    const trial = { ...asked, passed, response_status: status, duration_ms, error, note }
+    const trial = trialOf(plan, result)
     done.push(trial)
     output.passing("")
     // One JSON text can only be whole at its end.
