@@ -265,6 +265,10 @@ const GONE: [string, RegExp][] = [
     /inbound\/(mail-verdicts|small-mail-task)\b|\b(verifyStep|sureFault|chainFault)\b/,
   ],
   [
+    "a release that is copied before it is checked, or a second way to sync a file",
+    /release\.tar\.gz|\bsyncFile\(|\bfunction syncFolder\(folder: string\): void|\bwithServer\(/,
+  ],
+  [
     "parts of the store and of an upgrade in files of their own that one other file needs",
     /(store\/(connect-postgres|schema-differences|start-lock|free-pages)|upgrade\/kept-schema|local\/upgrade-end)\b/,
   ],

@@ -4,6 +4,7 @@ import { dirname, resolve } from "node:path"
 import type { Loaded } from "../../src/core/config"
 import { millis, sleep } from "../../src/core/time"
 import type { Backup } from "../../src/operations/backup/backup-folder"
+import type { BackupProgress } from "../../src/operations/backup/create-backup"
 import type { BackupManifest } from "../../src/operations/backup/manifest"
 import {
   barText,
@@ -40,7 +41,7 @@ export const create: Action<LocalOptions> = async (context, options) => {
   const made = await atData(loaded, async () => {
     const order = { operation: "create_backup", dir: givenDir(loaded, options) } as const
     const job = await askServer<LongJob>(loaded, order)
-    return job ? followed(loaded, job, shown) : alone(loaded, shown)
+    return job ? followed(loaded, job, shown) : makeBackup(loaded, shown)
   }).finally(() => output.passing(""))
   const human = () =>
     [
@@ -149,7 +150,7 @@ interface LongJob {
   error: { message: string } | null
 }
 
-type Shown = (progress: { done: number; total: number }) => void
+type Shown = (progress: Pick<BackupProgress, "done" | "total">) => void
 
 /** The backup goes on in the server, also when this command is interrupted. */
 async function followed(loaded: Loaded, job: LongJob, shown: Shown): Promise<Backup> {
@@ -180,17 +181,18 @@ function undefinedWhereCutOff(error: unknown): undefined {
 const STOPPED =
   "The server stopped while it made the backup. It begins anew when the server starts again."
 
-/** Makes the backup without a server. After an interrupt the draft stays, and the next backup removes it. */
-async function alone(loaded: Loaded, shown: Shown): Promise<Backup> {
+/** Makes the backup in this process. After an interrupt the draft stays, and the next backup removes it. */
+export async function makeBackup(
+  { values: settings }: Loaded,
+  onProgress: (progress: BackupProgress) => void,
+): Promise<Backup> {
   const { createBackup } = await import("../../src/operations/backup/create-backup")
-  const { hasBegun } = await import("../../src/store/open")
-  const { nothingIn } = await import("../../src/store/database-file")
-  const { values: settings } = loaded
-  if (!hasBegun(settings)) throw nothingIn(settings.data_dir)
+  const { requireBegun } = await import("../../src/store/open")
+  requireBegun(settings)
   const { openSecrets } = await import("../../src/core/secrets")
   const { data_dir, "security.master_key": master_key } = settings
   const secrets = openSecrets({ data_dir, master_key, make: false })
-  return createBackup({ settings, secrets }, { onProgress: shown })
+  return createBackup({ settings, secrets }, { onProgress })
 }
 
 async function backupsOf(loaded: Loaded): Promise<Backup[]> {

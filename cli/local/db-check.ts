@@ -86,10 +86,10 @@ async function checked({ values }: Loaded, context: Context): Promise<FindingRow
 /** What SQLite finds wrong with its file; undefined on Postgres. A thread does it, so that Ctrl-C works. */
 async function faultsOf(settings: Settings, { output }: Context): Promise<string[] | undefined> {
   if (settings.database_url) return undefined
-  const { hasBegun, sqlitePath } = await import("../../src/store/open")
+  const { sqlitePath } = await import("../../src/store/open")
   const { inspectFile, nothingIn } = await import("../../src/store/database-file")
   const path = sqlitePath(settings)
-  if (!hasBegun(settings) || inspectFile(path) !== "there") throw nothingIn(settings.data_dir)
+  if (inspectFile(path) !== "there") throw nothingIn(settings.data_dir)
   const { openWorkers } = await import("../../src/core/workers")
   const { faultsIn } = await import("../../src/store/file-check")
   const workers = openWorkers({ size: 1 })

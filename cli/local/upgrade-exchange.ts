@@ -2,6 +2,7 @@ import { existsSync, renameSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
 import type { Settings } from "../../src/core/config"
 import { log } from "../../src/core/log"
+import { syncPath } from "../../src/core/small-file"
 import { monotonic } from "../../src/core/time"
 import {
   claimVerdict,
@@ -11,7 +12,6 @@ import {
   readJournal,
   readVerdict,
   removeJournal,
-  syncPath,
   type UpgradeJournal,
   type UpgradeStep,
   type UpgradeVerdict,
@@ -162,22 +162,27 @@ export async function requireAlone({ database_url }: Settings, own: number): Pro
 }
 
 /**
- * The permission to carry an upgrade of this folder on; undefined while another process has it. It ends with
- * this process, however that ends.
+ * The permission to carry an upgrade of this folder on; undefined where another process keeps it for longer than the
+ * patience. It ends with this process, however that ends.
  */
-export function lockUpgrade(data_dir: string): (() => void) | undefined {
+export async function lockUpgrade(
+  data_dir: string,
+  patience_ms = 0,
+): Promise<(() => void) | undefined> {
   makeUpgradeFolder(data_dir)
-  try {
-    return lockFolder(join(upgradeFolder(data_dir), "running"))
-  } catch (error) {
-    if (error instanceof FolderInUse) return undefined
-    throw error
+  for (const deadline = monotonic() + patience_ms; ; await pause(LOOK_MILLISECONDS)) {
+    try {
+      return lockFolder(join(upgradeFolder(data_dir), "running"))
+    } catch (error) {
+      if (!(error instanceof FolderInUse)) throw error
+      if (monotonic() >= deadline) return undefined
+    }
   }
 }
 
 /** Ends an upgrade that nobody carries on. Nothing happens where there is none, or where a living process does. */
 export async function recoverUpgrade(settings: Settings): Promise<void> {
-  const release = lockUpgrade(settings.data_dir)
+  const release = await lockUpgrade(settings.data_dir)
   try {
     const journal = release && readJournal(settings.data_dir)
     if (journal) await endUpgrade(settings, journal)

@@ -1,16 +1,7 @@
-import {
-  closeSync,
-  createReadStream,
-  constants as files,
-  openSync,
-  readFileSync,
-  readSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs"
-import { copyFile, stat } from "node:fs/promises"
+import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { readFile, stat } from "node:fs/promises"
 import { basename, resolve } from "node:path"
+import { syncPath } from "../../src/core/small-file"
 import { ELF_HEAD_BYTES, platformOf } from "../../src/lib/elf"
 import {
   digestOf,
@@ -20,7 +11,6 @@ import {
   readSignature,
   verifyDigest,
 } from "../../src/lib/minisign"
-import { syncPath } from "../../src/operations/upgrade/journal"
 import { download } from "../lib/download"
 import { version } from "../lib/environment"
 import { exits, Failure, usage } from "../lib/errors"
@@ -32,7 +22,7 @@ declare const BELFRY_RELEASE_KEY: string | undefined
 /** The program in the archive of a release. */
 const PROGRAM = "belfry"
 /** The end of the name of a signature. */
-export const SIGNATURE = ".minisig"
+const SIGNATURE = ".minisig"
 const MOST_SIGNATURE_BYTES = 16_384
 const MOST_ARCHIVE_BYTES = 512 * 1024 * 1024
 
@@ -41,35 +31,36 @@ interface WantedRelease {
   source: string
   /** The text of a key, or a file with one, in the place of the key of this binary. */
   public_key: string | undefined
-  /** Where the archive goes, and its signature beside it: a folder that only this user can write to. */
-  target: string
   onBytes: (bytes: number) => void
 }
 
-/** A release whose signature is right and that is meant for this machine, by the facts that are signed with it. */
-export interface CheckedRelease {
+interface ReleaseFacts {
   version: string
   /** `linux-x64`, `linux-arm64-musl` … */
   platform: string
   /** The name of the archive. */
   file: string
-  /** The archive on this machine. */
-  path: string
+}
+
+/** A release whose signature is right and that is meant for this machine, by the facts that are signed with it. */
+export interface CheckedRelease extends ReleaseFacts {
+  /** The bytes that were checked: the file itself may be exchanged later. */
+  archive: Uint8Array
   key_id: string
 }
 
 /**
- * Fetches or copies the archive and its signature to `target`, and checks the signature before anything
- * else. Throws Failure for a wrong signature, another platform, and a version that is not newer.
+ * Reads or fetches the archive and its signature, and checks the signature before anything else. Throws Failure for a
+ * wrong signature, another platform, and a version that is not newer.
  */
 export async function checkRelease(wanted: WantedRelease): Promise<CheckedRelease> {
   const key = keyFor(wanted.public_key)
-  const { target: path, source } = wanted
-  await fetchArchive(wanted)
-  const facts = await signedFacts(path, source, key)
-  requirePlatform(facts)
+  const { source } = wanted
+  const signed = await (isUrl(source) ? fetchArchive(wanted) : readArchive(source))
+  const facts = await signedFacts(signed, source, key)
+  await requirePlatform(facts)
   requireNewer(facts)
-  return { ...facts, path, key_id: key.id }
+  return { ...facts, archive: signed.archive, key_id: key.id }
 }
 
 function keyFor(given: string | undefined): MinisignPublicKey {
@@ -91,22 +82,23 @@ function keyFor(given: string | undefined): MinisignPublicKey {
 
 const isUrl = (source: string) => /^https?:\/\//i.test(source)
 
-/** The signature first: without one nothing else is fetched. */
-async function fetchArchive({ source, target, onBytes }: WantedRelease): Promise<void> {
-  rmSync(target, { force: true })
-  rmSync(target + SIGNATURE, { force: true })
-  if (!isUrl(source)) return copyArchive(source, target)
-  if (!URL.canParse(source))
-    throw usage(`${source} is not a URL`, "name a file, or an https:// URL")
-  const url = new URL(source)
-  const signature = new URL(source)
-  signature.pathname += SIGNATURE
-  await download(signature, target + SIGNATURE, { most_bytes: MOST_SIGNATURE_BYTES })
-  await download(url, target, { most_bytes: MOST_ARCHIVE_BYTES, onBytes })
+interface SignedArchive {
+  archive: Uint8Array
+  signature: string
 }
 
-/** What is checked is what is unpacked: a file elsewhere may be exchanged in between. */
-async function copyArchive(source: string, target: string): Promise<void> {
+/** The signature first: without one nothing else is fetched. */
+async function fetchArchive({ source, onBytes }: WantedRelease): Promise<SignedArchive> {
+  if (!URL.canParse(source))
+    throw usage(`${source} is not a URL`, "name a file, or an https:// URL")
+  const beside = new URL(source)
+  beside.pathname += SIGNATURE
+  const signature = await download(beside, { most_bytes: MOST_SIGNATURE_BYTES })
+  const archive = await download(new URL(source), { most_bytes: MOST_ARCHIVE_BYTES, onBytes })
+  return { archive, signature: signature.toString() }
+}
+
+async function readArchive(source: string): Promise<SignedArchive> {
   const path = resolve(source)
   const refuse = (error: unknown): never => {
     throw unreadable(error, source, "FILE")
@@ -118,20 +110,17 @@ async function copyArchive(source: string, target: string): Promise<void> {
     const hint = "put the .minisig file of the release beside the archive"
     throw new Failure(exits.no_input, "no_signature", `There is no file ${beside}.`, { hint })
   }
-  await copyFile(beside, target + SIGNATURE).catch(refuse)
-  await copyFile(path, target, files.COPYFILE_FICLONE).catch(refuse)
+  const signature = await readFile(beside, "utf8").catch(refuse)
+  return { archive: await readFile(path).catch(refuse), signature }
 }
 
-type ReleaseFacts = Omit<CheckedRelease, "path" | "key_id">
-
 async function signedFacts(
-  path: string,
+  { archive, signature }: SignedArchive,
   source: string,
   key: MinisignPublicKey,
 ): Promise<ReleaseFacts> {
   try {
-    const signature = readSignature(readFileSync(path + SIGNATURE, "utf8"))
-    return factsIn(verifyDigest(key, signature, await digestOf(createReadStream(path))))
+    return factsIn(verifyDigest(key, readSignature(signature), await digestOf([archive])))
   } catch (error) {
     if (!(error instanceof MinisignError)) throw error
     const name = basename(isUrl(source) ? new URL(source).pathname : source)
@@ -150,22 +139,13 @@ function factsIn(comment: string): ReleaseFacts {
   throw new MinisignError("malformed", "The signature names no version and platform of a release.")
 }
 
-function requirePlatform({ platform, file }: ReleaseFacts): void {
-  const own = platformOf(headOf(process.execPath))
+async function requirePlatform({ platform, file }: ReleaseFacts): Promise<void> {
+  const head = await Bun.file(process.execPath).slice(0, ELF_HEAD_BYTES).bytes()
+  const own = platformOf(Buffer.from(head))
   if (own === platform) return
   const message = `${file} is for ${platform}, but this machine runs ${own ?? process.platform}.`
   const hint = `take the archive for ${own} of the same release`
   throw new Failure(exits.conflict, "wrong_platform", message, { hint })
-}
-
-function headOf(path: string): Buffer {
-  const head = Buffer.alloc(ELF_HEAD_BYTES)
-  const file = openSync(path, "r")
-  try {
-    return head.subarray(0, readSync(file, head))
-  } finally {
-    closeSync(file)
-  }
 }
 
 /** An old release with its right signature may have a hole that a newer one mended. */
@@ -184,7 +164,7 @@ function requireNewer({ version: there }: ReleaseFacts): void {
  */
 export async function stageProgram(release: CheckedRelease, target: string): Promise<void> {
   rmSync(target, { force: true })
-  const program = await programIn(release.path)
+  const program = await programIn(release.archive)
   // Closed when it returns: a file that is still open for writing cannot be started (ETXTBSY).
   writeFileSync(target, await program.bytes(), { mode: 0o755 })
   syncPath(target)
@@ -195,9 +175,9 @@ export async function stageProgram(release: CheckedRelease, target: string): Pro
   throw bad(`The ${PROGRAM} of ${release.file} does not run here: ${reason || "it ends at once"}.`)
 }
 
-async function programIn(archive: string): Promise<File> {
+async function programIn(archive: Uint8Array): Promise<File> {
   try {
-    const files = await new Bun.Archive(await Bun.file(archive).bytes()).files(PROGRAM)
+    const files = await new Bun.Archive(archive).files(PROGRAM)
     const program = files.get(PROGRAM)
     if (program) return program
   } catch (error) {

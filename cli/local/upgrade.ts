@@ -1,24 +1,23 @@
 import { copyFileSync, realpathSync, rmSync, statSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { dirname } from "node:path"
 import { type Loaded, type Settings, useSettings } from "../../src/core/config"
 import { newId } from "../../src/core/ids"
-import { openSecrets } from "../../src/core/secrets"
-import { monotonic } from "../../src/core/time"
+import { syncPath } from "../../src/core/small-file"
 import { backupDir } from "../../src/operations/backup/backup-folder"
-import { createBackup, databaseBytes } from "../../src/operations/backup/create-backup"
+import { type BackupProgress, databaseBytes } from "../../src/operations/backup/create-backup"
 import { spaceFault } from "../../src/operations/free-space"
-import { readJournal, syncPath, upgradeFolder } from "../../src/operations/upgrade/journal"
-import { sqlitePath } from "../../src/store/open"
+import { readJournal } from "../../src/operations/upgrade/journal"
+import { requireBegun, sqlitePath } from "../../src/store/open"
 import type { Action, Context } from "../lib/context"
 import { environment, version } from "../lib/environment"
 import { exits, Failure, usage } from "../lib/errors"
-import { pause } from "../lib/time"
+import { makeBackup } from "./backup"
 import { isCompiled } from "./own-binary"
 import { isContainer, type ServerProcess, serverOf } from "./server-process"
 import { type LocalOptions, localSettings } from "./settings"
-import { startFailure } from "./start-errors"
+import { atData } from "./start-errors"
 import { endUpgrade, exchange, lockUpgrade, previousOf, requireAlone } from "./upgrade-exchange"
-import { type CheckedRelease, checkRelease, SIGNATURE, stageProgram } from "./upgrade-release"
+import { type CheckedRelease, checkRelease, stageProgram } from "./upgrade-release"
 
 interface UpgradeOptions extends LocalOptions {
   check?: boolean
@@ -27,8 +26,8 @@ interface UpgradeOptions extends LocalOptions {
   publicKey?: string
 }
 
+/** A server that starts may have the lock for a moment. */
 const LOCK_MILLISECONDS = 3000
-const LOOK_MILLISECONDS = 100
 /** A migration of a large database takes minutes. */
 const MIGRATE_MILLISECONDS = 3_600_000
 
@@ -46,28 +45,19 @@ export const upgrade: Action<UpgradeOptions> = async (context, options, source =
   const loaded = settingsOfServer(context, options)
   useSettings(loaded)
   const { values } = loaded
-  await requireData(values)
-  requireUser(values.data_dir)
-  const release = await lockSoon(values.data_dir)
+  const { data_dir } = values
+  await atData(loaded, async () => requireBegun(values)) // an upgrade makes no folder and no database
+  requireUser(data_dir)
+  const release = await lockUpgrade(data_dir, LOCK_MILLISECONDS)
+  if (!release)
+    throw new Failure(exits.conflict, "running", `An upgrade of ${data_dir} is running.`)
   try {
-    const left = readJournal(values.data_dir) // of a command that was killed
+    const left = readJournal(data_dir) // of a command that was killed
     if (left) await endUpgrade(values, left)
-    await upgradeNow({ context, options, settings: values, source })
+    await upgradeNow({ context, options, loaded, source })
     return exits.done
   } finally {
     release()
-  }
-}
-
-/** A server that starts may have the lock for a moment. */
-async function lockSoon(data_dir: string): Promise<() => void> {
-  const deadline = monotonic() + LOCK_MILLISECONDS
-  for (;;) {
-    const release = lockUpgrade(data_dir)
-    if (release) return release
-    if (monotonic() > deadline)
-      throw new Failure(exits.conflict, "running", `An upgrade of ${data_dir} is running.`)
-    await pause(LOOK_MILLISECONDS)
   }
 }
 
@@ -79,13 +69,6 @@ function settingsOfServer({ flags }: Context, options: UpgradeOptions): Loaded {
   const server = serverOf(data_dir)
   if (!server) return own
   return localSettings(flags, { ...options, dataDir: data_dir }, defaults, server.environment)
-}
-
-/** An upgrade makes no folder and no database. */
-async function requireData(settings: Settings): Promise<void> {
-  const { hasBegun } = await import("../../src/store/open")
-  const { nothingIn } = await import("../../src/store/database-file")
-  if (!hasBegun(settings)) throw startFailure(nothingIn(settings.data_dir), settings)
 }
 
 /**
@@ -103,14 +86,15 @@ export function requireUser(data_dir: string, user = process.getuid?.()): void {
 interface UpgradeWork {
   context: Context
   options: UpgradeOptions
-  settings: Settings
+  loaded: Loaded
   /** A file or an URL. */
   source: string
 }
 
 /** The whole way from the signature to the new version. With --check it ends before anything changes. */
 async function upgradeNow(work: UpgradeWork): Promise<void> {
-  const { context, options, settings, source } = work
+  const { context, options, loaded, source } = work
+  const settings = loaded.values
   const { data_dir } = settings
   const { output } = context
   const note = async (text: string) => {
@@ -123,13 +107,11 @@ async function upgradeNow(work: UpgradeWork): Promise<void> {
     const hint = "start a container of the newer image with the same volume"
     throw usage("The server is the first process of a container, so it cannot be exchanged.", hint)
   }
-  const archive = join(upgradeFolder(data_dir), "release.tar.gz")
   const [staged, kept] = [`${program}.new`, previousOf(program)]
   try {
     const found = await checkRelease({
       source,
       public_key: options.publicKey,
-      target: archive,
       onBytes: (bytes) => output.passing(`fetched ${Math.floor(bytes / 1e6)} MB`),
     })
     await note(`the signature of ${found.file} is right (key ${found.key_id})`)
@@ -145,7 +127,10 @@ async function upgradeNow(work: UpgradeWork): Promise<void> {
     }
     if (keeps_database) await requireAlone(settings, server ? 1 : 0)
     if (options.check) return await report(context, found, pending)
-    await note(`backup ${await backUp(settings, (text) => output.passing(text))}`)
+    const onProgress = ({ step, done, total }: BackupProgress) =>
+      output.passing(`backup, ${step}: ${Math.min(100, Math.floor((100 * done) / (total || 1)))} %`)
+    const { path } = await atData(loaded, () => makeBackup(loaded, onProgress))
+    await note(`backup ${path}`)
     await writeBeside(kept, () => {
       copyFileSync(program, kept)
       syncPath(kept)
@@ -164,7 +149,7 @@ async function upgradeNow(work: UpgradeWork): Promise<void> {
     })
     await report(context, found, pending, { downtime_ms })
   } finally {
-    for (const path of [archive, archive + SIGNATURE, staged]) rmSync(path, { force: true })
+    rmSync(staged, { force: true })
   }
 }
 
@@ -205,7 +190,7 @@ function runner(work: UpgradeWork, program: string, server: ServerProcess | unde
   const same = [
     ...(config === undefined ? [] : ["--config", config]),
     ...(work.options.set ?? []).flatMap((pair) => ["--set", pair]),
-    ...["--data-dir", work.settings.data_dir],
+    ...["--data-dir", work.loaded.values.data_dir],
   ]
   return async <Told>(...words: string[]): Promise<Told> => {
     const child = Bun.spawn([program, "migrate", "--json", ...words, ...same], {
@@ -223,24 +208,6 @@ function runner(work: UpgradeWork, program: string, server: ServerProcess | unde
     const message = `The new version cannot migrate the data: ${reason || "it ended at once"}`
     const hint = "the version of before goes on"
     throw new Failure(exits.failed, "migration_failed", message, { hint })
-  }
-}
-
-/** Makes a backup, as it is made each day. Answers its path. */
-async function backUp(settings: Settings, say: (text: string) => void): Promise<string> {
-  try {
-    const { data_dir, "security.master_key": master_key } = settings
-    const secrets = openSecrets({ data_dir, master_key, make: false })
-    const share = (done: number, total: number) => Math.min(100, Math.floor((100 * done) / total))
-    const { path } = await createBackup(
-      { settings, secrets },
-      {
-        onProgress: ({ step, done, total }) => say(`backup, ${step}: ${share(done, total || 1)} %`),
-      },
-    )
-    return path
-  } catch (error) {
-    throw startFailure(error, settings)
   }
 }
 

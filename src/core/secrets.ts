@@ -5,24 +5,10 @@ import {
   randomBytes,
   timingSafeEqual,
 } from "node:crypto"
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-  unlinkSync,
-  writeSync,
-} from "node:fs"
+import { existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { codeOf } from "./faults"
-import { newId } from "./ids"
-import { readSmallFile, requireFile } from "./small-file"
+import { claimFile, readSmallFile, requireFile, syncPath } from "./small-file"
 
 const VERSION = "v1"
 const IV_BYTES = 12
@@ -294,11 +280,11 @@ function takeNextMasterKey(data_dir: string, key_id: string): void {
     keepOlderKey(data_dir)
     rmSync(old, { force: true })
     linkSync(path, old)
-    syncFolder(data_dir)
+    syncPath(data_dir)
   }
   renameSync(next, path)
   removeDrafts(data_dir)
-  syncFolder(data_dir)
+  syncPath(data_dir)
 }
 
 /** Of a process that was killed while it made the next key. */
@@ -329,33 +315,12 @@ function decoded(text: string, where: string): Buffer {
   return key
 }
 
-/**
- * Written and synced under another name, then linked: link refuses an existing name, so of two
- * processes that start at once one wins, and no crash leaves half a key behind.
- */
+/** The file that is there stays. */
 export function makeKeyFile(
   data_dir: string,
   path: string,
   key = randomBytes(KEY_BYTES).toString("base64"),
 ): void {
   mkdirSync(data_dir, { recursive: true, mode: 0o700 })
-  const draft = `${path}.${newId()}`
-  const file = openSync(draft, "wx", 0o600)
-  try {
-    writeSync(file, `${key}\n`)
-    fsyncSync(file)
-    closeSync(file)
-    linkSync(draft, path)
-  } catch (error) {
-    if (codeOf(error) !== "EEXIST") throw error
-  } finally {
-    unlinkSync(draft)
-  }
-  syncFolder(data_dir)
-}
-
-function syncFolder(folder: string): void {
-  const handle = openSync(folder, "r")
-  fsyncSync(handle)
-  closeSync(handle)
+  claimFile(path, `${key}\n`)
 }

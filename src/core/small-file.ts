@@ -2,6 +2,8 @@ import {
   closeSync,
   constants,
   fstatSync,
+  fsyncSync,
+  linkSync,
   openSync,
   readFileSync,
   renameSync,
@@ -9,7 +11,9 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs"
+import { dirname } from "node:path"
 import { codeOf } from "./faults"
+import { newId } from "./ids"
 
 const MOST_BYTES = 65_536
 
@@ -64,6 +68,33 @@ export function writeSynced(path: string, content: string | Uint8Array): void {
 export function replaceFile(path: string, content: string | Uint8Array): void {
   writeSynced(`${path}.new`, content)
   renameSync(`${path}.new`, path)
+}
+
+/**
+ * Makes the file with this content unless its name is taken, on disk when it returns. Of two processes that do it at
+ * once one wins, and no crash leaves half of it.
+ */
+export function claimFile(path: string, content: string): void {
+  const draft = `${path}.${newId()}`
+  try {
+    writeSynced(draft, content)
+    linkSync(draft, path)
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw error
+  } finally {
+    rmSync(draft, { force: true })
+  }
+  syncPath(dirname(path))
+}
+
+/** The content of a file survives a power failure then, or the names that were made or moved in a folder. */
+export function syncPath(path: string): void {
+  const opened = openSync(path, "r")
+  try {
+    fsyncSync(opened)
+  } finally {
+    closeSync(opened)
+  }
 }
 
 const noFile = (path: string, is_folder: boolean, next: string) =>

@@ -95,7 +95,9 @@ export function verifyDigest(
 }
 
 /** The BLAKE2b-512 of bytes that come in parts. */
-export async function digestOf(parts: AsyncIterable<Uint8Array>): Promise<Buffer> {
+export async function digestOf(
+  parts: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): Promise<Buffer> {
   const hash = createHash("blake2b512")
   for await (const part of parts) hash.update(part)
   return hash.digest()

@@ -1,21 +1,10 @@
-import {
-  closeSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from "node:fs"
+import { mkdirSync, statSync } from "node:fs"
 import { hostname } from "node:os"
 import { join } from "node:path"
 import type { Settings } from "../core/config"
-import { codeOf } from "../core/faults"
 import { newId } from "../core/ids"
 import { log } from "../core/log"
-import { readSmallFile, UnusableFile } from "../core/small-file"
+import { claimFile, readSmallFile, replaceFile, UnusableFile } from "../core/small-file"
 import * as instanceValues from "../store/instance-values"
 import type { Store } from "../store/store"
 import { backupDir } from "./backup/backup-folder"
@@ -59,7 +48,7 @@ export async function claimFolders(store: Store, settings: FolderSettings): Prom
   const known = isAlone ? undefined : await instanceValues.find(read, INSTANCE_ID)
   requireFolders(settings, known ?? here)
   const id = isAlone ? here : await instanceValues.findOrInitialize(store, INSTANCE_ID, here)
-  if (ownerOf(data_dir)?.id !== id) write(data_dir, data_dir, id, renameSync)
+  if (ownerOf(data_dir)?.id !== id) write(data_dir, data_dir, id, replaceFile)
   if (ownerOf(data_dir)?.id !== id) return // the next start would not know its own folders
   mkdirSync(blobsDir(settings), { recursive: true, mode: 0o700 })
   claim(settings, "storage.blobs.dir", id)
@@ -85,7 +74,7 @@ export function claimBackups(settings: FolderSettings & Pick<Settings, "database
 
 function claim(settings: FolderSettings, name: OwnFolder, id: string): void {
   const dir = folderOf(settings, name)
-  if (!ownerOf(dir)) write(dir, settings.data_dir, id, linkSync)
+  if (!ownerOf(dir)) write(dir, settings.data_dir, id, claimFile)
   requireFolder(settings, name, id) // of two that claim at once, one wins
 }
 
@@ -117,20 +106,13 @@ const WITHOUT_OWNER =
   "It says which instance of Belfry uses the folder. The data folder, the folder of the attachments and that of the " +
   "backups each have one. Put one of the others in its place. If no other instance uses these folders, remove all."
 
-/** With `linkSync` a file that is there stays. A full disk must not keep the server from its start. */
-function write(dir: string, data_dir: string, id: string, place: typeof linkSync): void {
+/** A full disk must not keep the server from its start. */
+function write(dir: string, data_dir: string, id: string, place: typeof claimFile): void {
   const path = join(dir, OWNER_FILE)
-  const draft = `${path}.${newId()}`
   try {
-    const file = openSync(draft, "wx", 0o600)
-    writeSync(file, `${id}\ndata folder ${data_dir} on ${hostname()}\n\n${FOR_PEOPLE}\n`)
-    fsyncSync(file)
-    closeSync(file)
-    place(draft, path)
+    place(path, `${id}\ndata folder ${data_dir} on ${hostname()}\n\n${FOR_PEOPLE}\n`)
   } catch (error) {
-    if (codeOf(error) !== "EEXIST") log.warn("a folder could not be claimed", { path, error })
-  } finally {
-    rmSync(draft, { force: true })
+    log.warn("a folder could not be claimed", { path, error })
   }
 }
 

@@ -10,7 +10,7 @@ import { jobs } from "../jobs/tables"
 import { RESTORE_HOLD } from "../jobs/work-item"
 import { requireNoOtherNode, showStart } from "../jobs/work-nodes"
 import { messageRows } from "../messages/pipeline"
-import { connect } from "../store/postgres-pool"
+import { onConnection } from "../store/postgres-pool"
 import type { Store } from "../store/store"
 import { deliveryRows } from "../webhooks/delivery-rows"
 import { noneHeld } from "../webhooks/totals"
@@ -83,18 +83,14 @@ const LOOK_MS = 200
  * on a connection of its own. So it holds through a pooler, and ends with the process. Throws what Postgres
  * says, and what `act` throws.
  */
-export async function startLock<Result>(url: string, act: () => Promise<Result>): Promise<Result> {
-  const pool = connect(url, { max: 1, prepare: false })
-  try {
-    return await pool.begin(async (tx) => {
+export const startLock = <Result>(url: string, act: () => Promise<Result>): Promise<Result> =>
+  onConnection(url, (pool) =>
+    pool.begin(async (tx) => {
       await tx`SET LOCAL idle_in_transaction_session_timeout = 0`
       while (!(await isTaken(tx))) await sleep(LOOK_MS)
       return act()
-    })
-  } finally {
-    await pool.close()
-  }
-}
+    }),
+  )
 
 /** Without waiting in the server, where a statement may have a time limit. */
 async function isTaken(tx: SQL): Promise<boolean> {

@@ -1,12 +1,13 @@
 import { Database } from "bun:sqlite"
-import { closeSync, fsyncSync, openSync, statSync } from "node:fs"
+import { closeSync, openSync, statSync } from "node:fs"
 import { faultOf } from "../core/faults"
+import { syncPath } from "../core/small-file"
 import { applySqlite, pendingPostgres } from "./apply-migrations"
 import { copyFromPostgres } from "./copy-rows"
 import { checkFile } from "./file-tasks"
 import { embedded } from "./migrations"
 import { type BlobFolder, blobsNamedIn } from "./named-blobs"
-import { connect } from "./postgres-pool"
+import { onConnection } from "./postgres-pool"
 import { tablesIn } from "./shared-tables"
 
 // What another thread does for a backup, because it would hold the event loop.
@@ -30,7 +31,7 @@ export function copySqlite({ from, to }: CopyOrder): void {
   } finally {
     source.close()
   }
-  syncFile(to)
+  syncPath(to)
 }
 
 /**
@@ -40,34 +41,22 @@ export function copySqlite({ from, to }: CopyOrder): void {
 export async function copyPostgres({ from, to }: CopyOrder): Promise<void> {
   closeSync(openSync(to, "wx", 0o600))
   const target = new Database(to, { strict: true })
-  const pool = connect(from, { max: 1, prepare: false })
   try {
     target.run("PRAGMA auto_vacuum = INCREMENTAL")
     target.run("PRAGMA journal_mode = OFF") // what a crash leaves is thrown away whole
     target.run("PRAGMA synchronous = OFF")
-    const missing = await pendingPostgres(pool)
-    applySqlite(
-      target,
-      embedded.sqlite.filter(({ tag }) => !missing.includes(tag)),
-    )
-    await pool.begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", (tx) =>
-      copyFromPostgres(tx, target),
-    )
+    await onConnection(from, async (pool) => {
+      const missing = await pendingPostgres(pool)
+      const applied = embedded.sqlite.filter(({ tag }) => !missing.includes(tag))
+      applySqlite(target, applied)
+      await pool.begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", (tx) =>
+        copyFromPostgres(tx, target),
+      )
+    })
   } finally {
     target.close()
-    await pool.close()
   }
-  syncFile(to)
-}
-
-/** Returns when what was written to the file is on disk. */
-export function syncFile(path: string): void {
-  const file = openSync(path, "r+")
-  try {
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
+  syncPath(to)
 }
 
 /** What was found in a copy. */

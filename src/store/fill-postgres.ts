@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite"
 import { copyToPostgres } from "./copy-rows"
 import { lockMigrations } from "./migrate"
-import { connect } from "./postgres-pool"
+import { onConnection } from "./postgres-pool"
 import type { PostgresConnection } from "./shared-tables"
 
 interface FillOptions {
@@ -23,16 +23,16 @@ export async function fillPostgres(
   { requireEmpty, onRows, finish }: FillOptions,
 ) {
   const source = new Database(path, { readonly: true, strict: true })
-  const pool = connect(url, { max: 1, prepare: false })
   try {
-    await pool.begin(async (tx) => {
-      await lockMigrations(tx)
-      await requireEmpty(tx)
-      await copyToPostgres(source, tx, { onRows: (_, rows) => onRows(rows) })
-      await finish(tx)
-    })
+    await onConnection(url, (pool) =>
+      pool.begin(async (tx) => {
+        await lockMigrations(tx)
+        await requireEmpty(tx)
+        await copyToPostgres(source, tx, { onRows: (_, rows) => onRows(rows) })
+        await finish(tx)
+      }),
+    )
   } finally {
     source.close()
-    await pool.close()
   }
 }

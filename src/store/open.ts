@@ -7,7 +7,7 @@ import { pendingPostgres } from "./apply-migrations"
 import { type BeginMode, explained as explainedFile, NoDatabase, nothingIn } from "./database-file"
 import { pendingSqlite } from "./migrate"
 import { openPostgres, readPostgresMoment } from "./postgres"
-import { connect } from "./postgres-pool"
+import { onConnection } from "./postgres-pool"
 import { apart, readSnapshot } from "./snapshot"
 import type { CopyLog } from "./sqlite"
 import { openSqlite } from "./sqlite"
@@ -41,7 +41,7 @@ export async function openStore(settings: Settings, options: OpenOptions = {}): 
 
   const { data_dir } = settings
   const path = sqlitePath(settings)
-  if (begin === "never" && !hasBegun(settings)) throw nothingIn(data_dir)
+  if (begin === "never") requireBegun(settings)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const blobs_dir = settings["storage.blobs.dir"] ?? join(data_dir, "blobs")
   return openSqlite({
@@ -61,6 +61,10 @@ const ANEW_ON_POSTGRES =
 export const hasBegun = (settings: Settings): boolean =>
   settings.database_url !== null || existsSync(sqlitePath(settings))
 
+export function requireBegun(settings: Settings): void {
+  if (!hasBegun(settings)) throw nothingIn(settings.data_dir)
+}
+
 /** The error itself, or what is wrong with the SQLite file where the error tells of that. */
 export function explained(settings: Settings, error: unknown): unknown {
   const is_damage = error instanceof Error && faultOf(error) === "damaged"
@@ -76,17 +80,9 @@ export const sqlitePath = (settings: Settings) =>
  * Throws SchemaTooNew where opening would.
  */
 export async function pendingMigrations(settings: Settings): Promise<string[]> {
-  if (settings.database_url) {
-    const pool = connect(settings.database_url, { max: 1, prepare: false })
-    try {
-      return await pendingPostgres(pool)
-    } finally {
-      await pool.close()
-    }
-  }
-  const path = sqlitePath(settings)
-  if (!hasBegun(settings)) throw nothingIn(settings.data_dir)
-  const reader = new Database(path, { readonly: true, strict: true })
+  if (settings.database_url) return onConnection(settings.database_url, pendingPostgres)
+  requireBegun(settings)
+  const reader = new Database(sqlitePath(settings), { readonly: true, strict: true })
   try {
     return pendingSqlite(reader)
   } finally {

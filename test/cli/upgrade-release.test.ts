@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { createReadStream, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createReadStream, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { checkRelease } from "../../cli/local/upgrade-release"
@@ -16,20 +16,20 @@ async function signedArchive() {
   const folder = leftover(mkdtempSync(join(tmpdir(), "belfry-release-")))
   const head = await Bun.file(process.execPath).slice(0, ELF_HEAD_BYTES).bytes()
   const facts = { version, platform: platformOf(Buffer.from(head)) ?? "", file: "a.tar.gz" }
-  const [source, target] = [join(folder, facts.file), join(folder, "release.tar.gz")]
+  const source = join(folder, facts.file)
   const pair = newKeyPair()
   writeFileSync(source, "signed bytes")
   const digest = await digestOf(createReadStream(source))
   writeFileSync(`${source}.minisig`, signDigest(pair, digest, releaseComment(facts)))
-  const wanted = { source, target, public_key: publicKeyText(pair), onBytes: () => {} }
+  const wanted = { source, public_key: publicKeyText(pair), onBytes: () => {} }
   return { folder, source, check: (other = {}) => checkRelease({ ...wanted, ...other }) }
 }
 
 test("what is unpacked later is what was checked, also where the file is exchanged meanwhile", async () => {
   const { source, check } = await signedArchive()
-  const { path, version: found } = await check()
+  const { archive, version: found } = await check()
   writeFileSync(source, "other bytes")
-  expect([found, readFileSync(path, "utf8")]).toEqual([version, "signed bytes"])
+  expect([found, Buffer.from(archive).toString()]).toEqual([version, "signed bytes"])
 })
 
 test("a file that was changed after it was signed is refused", async () => {

@@ -1,5 +1,6 @@
 import { open, rename, rm, stat } from "node:fs/promises"
 import { join } from "node:path"
+import type { SQL } from "bun"
 import { syncFolder } from "../../core/blobs"
 import { type Settings, withoutSecrets } from "../../core/config"
 import { codeOf, faultOf } from "../../core/faults"
@@ -12,7 +13,7 @@ import { openWorkers, type Workers } from "../../core/workers"
 import type { CopyFacts, CopyOrder, InspectOrder } from "../../store/database-copy"
 import type { BlobFolder } from "../../store/named-blobs"
 import { sqlitePath } from "../../store/open"
-import { connect } from "../../store/postgres-pool"
+import { onConnection } from "../../store/postgres-pool"
 import { claimBackups } from "../folder-owner"
 import { spaceFault } from "../free-space"
 import { openArchive } from "./archive-reader"
@@ -262,15 +263,13 @@ export async function databaseBytes(settings: Settings): Promise<number> {
 
 /** 0 where the server does not tell. */
 async function postgresBytes(url: string): Promise<number> {
-  const pool = connect(url, { max: 1, prepare: false })
   try {
-    const [row] = await pool`SELECT pg_database_size(current_database()) AS bytes`
+    const size = (pool: SQL) => pool`SELECT pg_database_size(current_database()) AS bytes`
+    const [row] = await onConnection(url, size)
     return Number(row?.bytes ?? 0)
   } catch (error) {
     if (faultOf(error) === "away") throw error
     return 0
-  } finally {
-    await pool.close()
   }
 }
 

@@ -2,7 +2,7 @@ import { dirname, join } from "node:path"
 import type { Settings } from "../../core/config"
 import { inspectFile, sizeOf } from "../../store/database-file"
 import { sqlitePath } from "../../store/open"
-import { connect } from "../../store/postgres-pool"
+import { onConnection } from "../../store/postgres-pool"
 import type { PostgresConnection } from "../../store/shared-tables"
 import type { BackupArchive } from "../backup/archive-reader"
 import { spaceFault } from "../free-space"
@@ -25,7 +25,7 @@ export const blobsDir = (settings: Pick<Settings, "data_dir" | "storage.blobs.di
 
 /** Throws TargetInUse unless the settings name a place without a database, or a database without rows. */
 export async function requireEmptyTarget(settings: Settings): Promise<void> {
-  if (settings.database_url) return requireEmptyPostgres(settings.database_url)
+  if (settings.database_url) return onConnection(settings.database_url, requireNoRows)
   const path = sqlitePath(settings)
   const is_there = inspectFile(path) === "there"
   const left = is_there ? path : [`${path}-wal`].find((file) => sizeOf(file) > 0)
@@ -34,15 +34,6 @@ export async function requireEmptyTarget(settings: Settings): Promise<void> {
     `${left} exists, but a backup is restored only where there is no database. Move it away, or name ` +
       "another folder with --data-dir.",
   )
-}
-
-async function requireEmptyPostgres(url: string): Promise<void> {
-  const pool = connect(url, { max: 1, prepare: false })
-  try {
-    await requireNoRows(pool)
-  } finally {
-    await pool.close()
-  }
 }
 
 /** Throws TargetInUse for a Postgres database that has rows, or tables of another program. */

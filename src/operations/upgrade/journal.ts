@@ -1,7 +1,13 @@
-import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, rmSync } from "node:fs"
+import { mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import { codeOf } from "../../core/faults"
-import { readSmallFile, replaceFile, UnusableFile, writeSynced } from "../../core/small-file"
+import {
+  claimFile,
+  readSmallFile,
+  replaceFile,
+  syncPath,
+  UnusableFile,
+  writeSynced,
+} from "../../core/small-file"
 
 /**
  * How far an upgrade is, in the order of the steps. Each is written before what it names begins:
@@ -96,17 +102,7 @@ export function forgetUpgrade(data_dir: string): void {
  */
 export function claimVerdict(data_dir: string, id: string, wanted: UpgradeVerdict): UpgradeVerdict {
   const path = join(data_dir, VERDICT)
-  const draft = `${path}.${process.pid}`
-  rmSync(draft, { force: true })
-  writeSynced(draft, `${id} ${wanted}`)
-  try {
-    linkSync(draft, path) // fails where there is one
-    syncPath(data_dir)
-  } catch (error) {
-    if (codeOf(error) !== "EEXIST") throw error
-  } finally {
-    rmSync(draft, { force: true })
-  }
+  claimFile(path, `${id} ${wanted}`)
   const found = readVerdict(data_dir, id)
   if (!found) throw new Error(`${path} belongs to another upgrade`)
   return found
@@ -130,14 +126,4 @@ export const noteProbation = (data_dir: string, pid: number): void =>
 export function probationOf(data_dir: string): number | undefined {
   const text = readSmallFile(join(upgradeFolder(data_dir), PROBATION), OF_NO_UPGRADE)
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined
-}
-
-/** The content of a file survives a power failure then, or the names that were made or moved in a folder. */
-export function syncPath(path: string): void {
-  const opened = openSync(path, "r")
-  try {
-    fsyncSync(opened)
-  } finally {
-    closeSync(opened)
-  }
 }

@@ -3,14 +3,14 @@ import { copyFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import type { SQL } from "bun"
 import type { Settings } from "../../core/config"
-import { replaceFile, writeSynced } from "../../core/small-file"
+import { replaceFile, syncPath, writeSynced } from "../../core/small-file"
 import { lockFolder } from "../../store/database-file"
 import { lockMigrations } from "../../store/migrate"
 import { embedded } from "../../store/migrations"
 import { sqlitePath } from "../../store/open"
-import { connect } from "../../store/postgres-pool"
+import { onConnection } from "../../store/postgres-pool"
 import { MARK_FILE } from "../database-mark"
-import { syncPath, upgradeFolder } from "./journal"
+import { upgradeFolder } from "./journal"
 
 /** The database of before an upgrade lies beside its file under this name, and on Postgres in a schema. */
 const SUFFIX = ".before-upgrade"
@@ -138,7 +138,7 @@ interface TableRow {
  * server and in one transaction: no row travels. What an earlier attempt kept is replaced.
  */
 export const keepSchema = (url: string): Promise<void> =>
-  withServer(url, (pool) =>
+  onConnection(url, (pool) =>
     pool.begin(async (tx) => {
       await lockMigrations(tx) // until it is committed: `dropKeptSchema` waits for it
       await tx.unsafe(`DROP SCHEMA IF EXISTS ${KEPT} CASCADE`)
@@ -168,7 +168,7 @@ export const keepSchema = (url: string): Promise<void> =>
  * made goes. Tables of another application stay as they are.
  */
 export const returnSchema = (url: string): Promise<void> =>
-  withServer(url, (pool) =>
+  onConnection(url, (pool) =>
     pool.begin(async (tx) => {
       await lockMigrations(tx) // one that was killed may still be committed by the server
       const all = (await tx.unsafe(TABLES, [KEPT])) as TableRow[]
@@ -189,7 +189,7 @@ export const returnSchema = (url: string): Promise<void> =>
 
 /** Whether tables are kept: from the moment when they are whole until the upgrade is over. */
 export const hasKeptSchema = (url: string): Promise<boolean> =>
-  withServer(url, async (pool) => {
+  onConnection(url, async (pool) => {
     const [row] = await pool.unsafe("SELECT to_regnamespace($1) IS NOT NULL AS is_there", [KEPT])
     return row?.is_there === true
   })
@@ -199,7 +199,7 @@ export const hasKeptSchema = (url: string): Promise<boolean> =>
  * stay, and every node would wait for the end of an upgrade that is over.
  */
 export const dropKeptSchema = (url: string): Promise<void> =>
-  withServer(url, (pool) =>
+  onConnection(url, (pool) =>
     pool.begin(async (tx) => {
       await lockMigrations(tx)
       await tx.unsafe(`DROP SCHEMA IF EXISTS ${KEPT} CASCADE`)
@@ -211,22 +211,10 @@ const ALIVE = "20 seconds"
 
 /** How many nodes serve the database, this machine's own one included. */
 export const servingNodes = (url: string): Promise<number> =>
-  withServer(url, async (pool) => {
+  onConnection(url, async (pool) => {
     const since = `(extract(epoch FROM clock_timestamp() - interval '${ALIVE}') * 1000)::bigint`
     const [row] = await pool.unsafe(`SELECT count(*)::int AS n FROM nodes WHERE seen_at > ${since}`)
     return Number(row?.n ?? 0)
   })
-
-async function withServer<Answer>(
-  url: string,
-  act: (pool: SQL) => Promise<Answer>,
-): Promise<Answer> {
-  const pool = connect(url, { max: 1, prepare: false })
-  try {
-    return await act(pool)
-  } finally {
-    await pool.close()
-  }
-}
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
