@@ -281,6 +281,10 @@ const GONE: [string, RegExp][] = [
     /\bSubmissionRefusal\b|\bNotReady\b|smtp\/(mail-server|client-limits|checked-stream|submission-(login|replies)|submitted-template)\b[".]/,
   ],
   [
+    "a second way in which the owner of an address ends or allows something: `choose` takes a channel or a kind",
+    /\b(chooseChannel|chooseKinds?|endKind|allowKind|endChannel|allowChannel|addPlaces|removePlaces)\b/,
+  ],
+  [
     "a reader of CSV or of lines that its caller pushes and ends, or an importer that reads heads itself",
     /\b(CsvReader|LineReader|ADDRESS_NAMES)\b/,
   ],

@@ -104,79 +104,49 @@ export const wantsChannel = ({ row, ended }: LinkedSubscriber, channel: Audience
   !ended[channel].has("") && row.preferences?.[channel]?.enabled !== false
 
 /**
- * Writes that a subscriber wants no messages of a kind, so that it holds when the subscriber gets another
- * address: of a category the row, of a topic the preference. Returns whether something changed.
+ * Writes that a subscriber wants no messages of a channel, or of one kind of them, so that it holds when the subscriber
+ * gets another address: of a channel or category the row, of a topic the preference. Returns whether something changed.
  */
-export async function endKind(
-  tx: Tx,
-  person: LinkedSubscriber,
-  { channel, scope }: Pick<SubscriptionKind, "channel" | "scope">,
-  reason: string,
-): Promise<boolean> {
-  const { type, key } = scope
-  if (type === "topic" && key !== null) return setTopic(tx, person, { channel, key }, false)
-  if (type !== "category" || key === null) return false
-  return endRow(tx, person, { channel, category: key }, reason)
-}
-
-/** Writes that a subscriber wants no messages of a channel at all. Returns whether something changed. */
-export const endChannel = (
+export async function end(
   tx: Tx,
   person: LinkedSubscriber,
   channel: AudienceChannel,
+  scope: UnsubscribeScope | null,
   reason: string,
-): Promise<boolean> => endRow(tx, person, { channel, category: "" }, reason)
-
-interface EndedRow {
-  channel: AudienceChannel
-  category: string
-}
-
-async function endRow(tx: Tx, { row, ended }: LinkedSubscriber, given: EndedRow, reason: string) {
-  const { channel, category } = given
-  if (ended[channel].has(category)) return false
-  ended[channel].add(category)
-  await addUnsubscribe(tx, row, { channel, category, reason })
+): Promise<boolean> {
+  const { type, key } = scope ?? { type: "category", key: "" }
+  if (type === "topic" && key !== null) return setTopic(tx, person, { channel, key }, false)
+  if (type !== "category" || key === null) return false
+  if (person.ended[channel].has(key)) return false
+  person.ended[channel].add(key)
+  await addUnsubscribe(tx, person.row, { channel, category: key, reason })
   return true
 }
 
 /**
- * Writes that a subscriber wants messages of a kind: the row goes, and where something still says no, a
- * preference says yes. Returns whether something changed.
+ * Writes that a subscriber wants messages of a channel, or of one kind of them: the row goes, and where something still
+ * says no, a preference says yes. Returns whether something changed.
  */
-export async function allowKind(
-  tx: Tx,
-  person: LinkedSubscriber,
-  kind: SubscriptionKind,
-  defaults: ChosenPreferences | null,
-): Promise<boolean> {
-  const { channel, scope } = kind
-  const { type, key } = scope
-  if (key === null) return false
-  const had_row = type === "category" && (await allowRow(tx, person, { channel, category: key }))
-  if (wantsKind(person, kind, defaults)) return had_row
-  if (type === "topic") return setTopic(tx, person, { channel, key }, true)
-  const { [channel]: own = {} } = person.row.preferences ?? {}
-  const categories = { ...own.categories, [key]: true }
-  return setPreferences(tx, person, { [channel]: { ...own, categories } })
-}
-
-/** Writes that a subscriber wants messages of a channel at all. Returns whether something changed. */
-export async function allowChannel(
+export async function allow(
   tx: Tx,
   person: LinkedSubscriber,
   channel: AudienceChannel,
+  kind: SubscriptionKind | null,
+  defaults: ChosenPreferences | null,
 ): Promise<boolean> {
-  const had_row = await allowRow(tx, person, { channel, category: "" })
-  const { [channel]: own } = person.row.preferences ?? {}
-  if (own?.enabled !== false) return had_row
-  return setPreferences(tx, person, { [channel]: { ...own, enabled: true } })
-}
-
-async function allowRow(tx: Tx, { row, ended }: LinkedSubscriber, given: EndedRow) {
-  if (!ended[given.channel].delete(given.category)) return false
-  await removeUnsubscribes(tx, row.id, given)
-  return true
+  const { type, key } = kind?.scope ?? { type: "category", key: "" }
+  if (key === null) return false
+  const had_row = type === "category" && person.ended[channel].delete(key)
+  if (had_row) await removeUnsubscribes(tx, person.row.id, { channel, category: key })
+  const { [channel]: own = {} } = person.row.preferences ?? {}
+  if (kind === null) {
+    if (own.enabled !== false) return had_row
+    return setPreferences(tx, person, { [channel]: { ...own, enabled: true } })
+  }
+  if (wantsKind(person, kind, defaults)) return had_row
+  if (type === "topic") return setTopic(tx, person, { channel, key }, true)
+  const categories = { ...own.categories, [key]: true }
+  return setPreferences(tx, person, { [channel]: { ...own, categories } })
 }
 
 interface TopicOfChannel {

@@ -126,7 +126,7 @@ async function kindsOf(
   project_id: string,
   wanted: WantedKinds,
 ): Promise<SubscriptionKind[]> {
-  const all = new Map(wanted.known.map((scope) => [nameOf(scope), bare(wanted.channel, scope)]))
+  const all = new Map(wanted.known.map((scope) => [nameOf(scope), bareKind(wanted.channel, scope)]))
   for (const kind of await categoryKinds(db, project_id, wanted)) all.set(nameOf(kind.scope), kind)
   for (const kind of await topicKinds(db, project_id, wanted)) all.set(nameOf(kind.scope), kind)
   const sorted = [...all].sort(([one], [other]) => (one < other ? -1 : 1))
@@ -134,20 +134,10 @@ async function kindsOf(
 }
 
 /** A kind of which no row says more. */
-const bare = (channel: AudienceChannel, scope: UnsubscribeScope): SubscriptionKind => ({
+export const bareKind = (channel: AudienceChannel, scope: UnsubscribeScope): SubscriptionKind => ({
   ...{ channel, scope, name: null, topic: null },
   category: scope.type === "category" && scope.key !== null ? plainCategory(scope.key) : null,
 })
-
-/** The kind of a scope of email, as `subscriptionsOf` has it. */
-export async function kindOf(
-  db: Reader,
-  project_id: string,
-  scope: UnsubscribeScope,
-): Promise<SubscriptionKind> {
-  const [kind] = await kindsOf(db, project_id, { channel: "email", known: [scope], people: [] })
-  return kind ?? bare("email", scope)
-}
 
 const keysOf = (known: UnsubscribeScope[], type: UnsubscribeScope["type"]): string[] =>
   known.flatMap((scope) => (scope.type === type && scope.key !== null ? [scope.key] : []))

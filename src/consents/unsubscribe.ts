@@ -6,16 +6,13 @@ import { notifyChoice } from "../subscribers/chosen-preferences"
 import { suppress, unsuppress } from "../suppressions/suppressions"
 import { type ConsentSecrets, type NewConsent, recordConsent } from "./consents"
 import {
-  allowChannel,
-  allowKind,
-  endChannel,
-  endKind,
+  allow,
+  end,
   type LinkedSubscriber,
-  MOST_SHARING,
   type SubscriptionKind,
   subscribersAtForUpdate,
 } from "./linked-subscribers"
-import { defaultsIn, kindOf } from "./subscription-kinds"
+import { bareKind, defaultsIn } from "./subscription-kinds"
 import type { FoundLink, UnsubscribeScope } from "./unsubscribe-links"
 
 export interface UnsubscribeWay {
@@ -26,153 +23,97 @@ export interface UnsubscribeWay {
   ip: string | null
 }
 
-type LinkOwner = Pick<FoundLink, "account_id" | "project_id" | "address">
+type LinkOwner = Pick<FoundLink, "account_id" | "project_id" | "address" | "settings">
 
-/** With the settings of the project. */
-type SettledOwner = LinkOwner & Pick<FoundLink, "settings">
-
-/**
- * Ends mail of one kind to the address of a link: its suppression, the choice of each subscriber with
- * this address, the consent records and the events. A second time changes nothing. Returns whether
- * something changed.
- */
-export async function unsubscribe(
-  tx: Tx,
-  secrets: ConsentSecrets,
-  owner: LinkOwner,
-  scope: UnsubscribeScope,
-  way: UnsubscribeWay,
-): Promise<boolean> {
-  const { project_id, address } = owner
-  const channel = "email"
-  const people = await subscribersAtForUpdate(tx, owner)
-  const added = await suppress(tx, project_id, {
-    ...{ channel, address, scope },
-    ...{ reason: "unsubscribe", origin: "page" },
-  })
-  const changed = await changedOf(people, (one) => endKind(tx, one, { channel, scope }, way.source))
-  if (!added && changed.length === 0) return false
-  const all = { people: added ? people : changed, subject_id: added?.id ?? null }
-  await recordAll(tx, secrets, owner, { ...all, channel, scope, way, action: "withdrawn" })
-  return true
-}
-
-/**
- * Allows mail of one kind again: removes what unsubscribing made for it, and nothing else. A bounced
- * address stays suppressed. Returns whether something changed.
- */
-export async function resubscribe(
-  tx: Tx,
-  secrets: ConsentSecrets,
-  owner: SettledOwner,
-  scope: UnsubscribeScope,
-  way: UnsubscribeWay,
-): Promise<boolean> {
-  const { project_id, address } = owner
-  const people = await subscribersAtForUpdate(tx, owner)
-  const meant = { channel: "email", address, scope, reason: "unsubscribe" } as const
-  const [removed] = await unsuppress(tx, project_id, meant)
-  const kind = await kindOf(tx, project_id, scope)
-  const defaults = defaultsIn(owner)
-  const changed = await changedOf(people, (one) => allowKind(tx, one, kind, defaults))
-  if (!removed && changed.length === 0) return false
-  const all = { people: removed ? people : changed, subject_id: removed?.id ?? null }
-  await recordAll(tx, secrets, owner, { ...all, channel: "email", scope, way, action: "granted" })
-  return true
-}
-
-/** What the owner of an address wants of a whole channel. */
-interface ChannelChoice {
+/** What the owner of an address wants: a whole channel, where `kind` is null, or one kind of its messages. */
+interface OwnerChoice {
   channel: AudienceChannel
+  kind: SubscriptionKind | null
   is_wanted: boolean
 }
 
-/**
- * Ends all messages of a channel to the subscribers with the address of a link, or allows them again.
- * Critical messages are sent in any case. Returns whether something changed.
- */
-export async function chooseChannel(
+/** Ends mail of one kind to the address of a link, as `choose` does. */
+export const unsubscribe = (
   tx: Tx,
   secrets: ConsentSecrets,
   owner: LinkOwner,
-  { channel, is_wanted }: ChannelChoice,
+  scope: UnsubscribeScope,
   way: UnsubscribeWay,
-): Promise<boolean> {
-  const people = await subscribersAtForUpdate(tx, owner)
-  const changed = await changedOf(people, (one) =>
-    is_wanted ? allowChannel(tx, one, channel) : endChannel(tx, one, channel, way.source),
+): Promise<boolean> =>
+  choose(
+    tx,
+    secrets,
+    owner,
+    { channel: "email", kind: bareKind("email", scope), is_wanted: false },
+    way,
   )
-  if (changed.length === 0) return false
-  const action = is_wanted ? ("granted" as const) : ("withdrawn" as const)
-  await recordAll(tx, secrets, owner, {
-    ...{ people: changed, subject_id: null, channel, scope: null, way, action },
-  })
-  return true
-}
 
-/** What the owner of an address wants of one kind of messages. */
-interface KindChoice {
-  kind: SubscriptionKind
-  is_wanted: boolean
-}
+/** So many choices, each of at most `MOST_SHARING` subscribers, are made in one transaction, which holds up nobody for long. */
+const CHOICES_AT_ONCE = 50
 
-/**
- * The same for one kind of messages. Of email it is `unsubscribe` and `resubscribe`; the link says nothing
- * about another address than that of email, so of other channels it is the choice of the subscribers alone.
- */
-async function chooseKind(
-  tx: Tx,
-  secrets: ConsentSecrets,
-  owner: SettledOwner,
-  { kind, is_wanted }: KindChoice,
-  way: UnsubscribeWay,
-): Promise<boolean> {
-  const { channel, scope } = kind
-  if (channel === "email") {
-    return (is_wanted ? resubscribe : unsubscribe)(tx, secrets, owner, scope, way)
-  }
-  const defaults = defaultsIn(owner)
-  const people = await subscribersAtForUpdate(tx, owner)
-  const changed = await changedOf(people, (one) =>
-    is_wanted ? allowKind(tx, one, kind, defaults) : endKind(tx, one, kind, way.source),
-  )
-  if (changed.length === 0) return false
-  const action = is_wanted ? ("granted" as const) : ("withdrawn" as const)
-  await recordAll(tx, secrets, owner, {
-    ...{ people: changed, subject_id: null, channel, scope, way, action },
-  })
-  return true
-}
-
-/** Consent records of one transaction, so that a page with many kinds of mail holds up nobody else. */
-export const CONSENTS_AT_ONCE = 1000
-
-const KINDS_AT_ONCE = CONSENTS_AT_ONCE / MOST_SHARING
-
-/** Chooses many kinds, some in each transaction. */
-export async function chooseKinds(
+/** Makes many choices, some in each transaction. */
+export async function chooseAll(
   store: Store,
   secrets: ConsentSecrets,
-  owner: SettledOwner,
-  choices: KindChoice[],
+  owner: LinkOwner,
+  choices: OwnerChoice[],
   way: UnsubscribeWay,
 ): Promise<void> {
-  for (let at = 0; at < choices.length; at += KINDS_AT_ONCE) {
+  for (let at = 0; at < choices.length; at += CHOICES_AT_ONCE) {
     await store.tx(async (tx) => {
-      for (const choice of choices.slice(at, at + KINDS_AT_ONCE)) {
-        await chooseKind(tx, secrets, owner, choice, way)
+      for (const choice of choices.slice(at, at + CHOICES_AT_ONCE)) {
+        await choose(tx, secrets, owner, choice, way)
       }
     })
   }
 }
 
-async function changedOf(
-  people: LinkedSubscriber[],
-  change: (person: LinkedSubscriber) => Promise<boolean>,
-): Promise<LinkedSubscriber[]> {
+/**
+ * Ends a channel or a kind of its messages, or allows it again: the choice of each subscriber with the address of a link,
+ * the consent records and the events. A kind of email is also suppressed for the address. To allow it removes what
+ * unsubscribing made for it, and nothing else: a bounced address stays suppressed. Critical messages are sent in any
+ * case. A second time changes nothing. Returns whether something changed.
+ */
+async function choose(
+  tx: Tx,
+  secrets: ConsentSecrets,
+  owner: LinkOwner,
+  { channel, kind, is_wanted }: OwnerChoice,
+  way: UnsubscribeWay,
+): Promise<boolean> {
+  const people = await subscribersAtForUpdate(tx, owner)
+  const scope = kind?.scope ?? null
+  const subject =
+    channel === "email" && scope !== null
+      ? await suppressIn(tx, owner, scope, is_wanted)
+      : undefined
   const changed: LinkedSubscriber[] = []
-  for (const one of people) if (await change(one)) changed.push(one)
-  return changed
+  for (const one of people) {
+    const is_changed = is_wanted
+      ? await allow(tx, one, channel, kind, defaultsIn(owner))
+      : await end(tx, one, channel, scope, way.source)
+    if (is_changed) changed.push(one)
+  }
+  if (!subject && changed.length === 0) return false
+  await recordAll(tx, secrets, owner, {
+    people: subject ? people : changed,
+    subject_id: subject?.id ?? null,
+    ...{ channel, scope, way, action: is_wanted ? "granted" : "withdrawn" },
+  })
+  return true
+}
+
+/** Suppresses the address of a link for one kind of mail, or removes that. Returns the suppression that is new or gone. */
+async function suppressIn(
+  tx: Tx,
+  { project_id, address }: LinkOwner,
+  scope: UnsubscribeScope,
+  is_wanted: boolean,
+) {
+  const meant = { channel: "email", address, scope, reason: "unsubscribe" } as const
+  if (!is_wanted) return suppress(tx, project_id, { ...meant, origin: "page" })
+  const [removed] = await unsuppress(tx, project_id, meant)
+  return removed
 }
 
 interface MadeChoice extends Pick<NewConsent, "action" | "scope"> {

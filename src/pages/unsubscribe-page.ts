@@ -5,12 +5,7 @@ import {
   type Subscriptions,
   subscriptionsOf,
 } from "../consents/subscription-kinds"
-import {
-  chooseChannel,
-  chooseKinds,
-  type UnsubscribeWay,
-  unsubscribe,
-} from "../consents/unsubscribe"
+import { chooseAll, type UnsubscribeWay, unsubscribe } from "../consents/unsubscribe"
 import { type FoundLink, lookupLink } from "../consents/unsubscribe-links"
 import type { ApiError } from "../core/errors"
 import type { Secrets } from "../core/secrets"
@@ -114,15 +109,15 @@ export const answerPreferences = (
     const was = (verb: "seen" | "get", name: string) => form[`${verb} ${name}`] !== undefined
     const isWanted = (name: string) => form.action !== "none" && was("get", name)
     const all = await subscriptionsOf(store.read, link)
-    for (const { channel, is_wanted } of all) {
-      if (!was("seen", channel) || is_wanted !== !isWanted(channel)) continue
-      const choice = { channel, is_wanted: !is_wanted }
-      await store.tx((tx) => chooseChannel(tx, secrets, link, choice, way))
-    }
+    const channels = all
+      .filter(({ channel, is_wanted }) => was("seen", channel) && is_wanted === !isWanted(channel))
+      .map(({ channel, is_wanted }) => ({ channel, kind: null, is_wanted: !is_wanted }))
     const seen = all.flatMap(({ kinds }) => kinds).filter((kind) => was("seen", fieldOf(kind)))
     const changed = seen.filter((kind) => isWanted(fieldOf(kind)) !== kind.is_subscribed)
-    const choices = changed.map((kind) => ({ kind, is_wanted: !kind.is_subscribed }))
-    await chooseKinds(store, secrets, link, choices, way)
+    const kinds = changed.map((kind) => {
+      return { channel: kind.channel, kind, is_wanted: !kind.is_subscribed }
+    })
+    await chooseAll(store, secrets, link, [...channels, ...kinds], way)
     const notice = form.action === undefined ? undefined : look.words.saved
     return choicesPage(look, link, await subscriptionsOf(store.read, link), notice)
   })

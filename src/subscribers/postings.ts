@@ -49,7 +49,7 @@ export async function notePosted(tx: Tx, id: string | null | undefined): Promise
 }
 
 /** A change of one subscriber: what it was, and what it is. */
-interface PostedChange {
+export interface PostedChange {
   before?: PostedRow
   after?: PostedRow
 }

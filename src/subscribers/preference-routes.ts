@@ -83,32 +83,26 @@ const ownRoutes = ({ store }: PreferenceParts): AnyRoute[] => [
       return { data: await shownNow(store.read, project_id, preferences) }
     },
   }),
-  route({
-    ...by("POST", OWN),
-    ...written,
-    summary: "Change what a subscriber chose",
-    description: MERGED,
-    errors: ["subscriber_not_found"],
-    handle: (call) => changed(store, call, "merge"),
-  }),
-  route({
-    ...by("PATCH", OWN),
-    ...written,
-    summary: "Change what a subscriber chose: another name of POST",
-    description: MERGED,
-    errors: ["subscriber_not_found"],
-    handle: (call) => changed(store, call, "merge"),
-  }),
-  route({
-    ...by("PUT", OWN),
-    ...written,
+  ...(["POST", "PATCH", "PUT"] as const).map((method) =>
+    route({
+      ...by(method, OWN),
+      ...written,
+      ...CHANGES[method],
+      errors: ["subscriber_not_found"],
+      handle: (call) => changed(store, call, method === "PUT" ? "replace" : "merge"),
+    }),
+  ),
+]
+
+const CHANGES = {
+  POST: { summary: "Change what a subscriber chose", description: MERGED },
+  PATCH: { summary: "Change what a subscriber chose: another name of POST", description: MERGED },
+  PUT: {
     summary: "Replace what a subscriber chose",
     description:
       "What the body leaves out is not chosen any more. An unknown category or topic is 422.",
-    errors: ["subscriber_not_found"],
-    handle: (call) => changed(store, call, "replace"),
-  }),
-]
+  },
+}
 
 async function changed(
   store: Store,

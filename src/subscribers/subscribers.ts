@@ -12,7 +12,7 @@ import { type Bump, bumpAll } from "../store/counters"
 import { inserter, newRowInserter, remover, updater } from "../store/statements"
 import type { Tx } from "../store/store"
 import { externalForUpdate, lookupExternal, type SubscriberRow } from "./find-subscriber"
-import { type PostedRow, postChanges } from "./postings"
+import { type PostedChange, type PostedRow, postChanges } from "./postings"
 import { Subscriber } from "./schemas"
 import { entriesOf, searchKeyOf } from "./search-words"
 import type { ChangesInput, SubscriberInput } from "./subscriber-input"
@@ -130,8 +130,7 @@ const derived = (row: SubscriberRow): SubscriberRow => ({
 export async function insertAll(tx: Tx, rows: SubscriberRow[]): Promise<SubscriberRow[]> {
   const fresh = await insertRows(tx, rows)
   const added = rows.filter(({ id }) => fresh.has(id))
-  await addPlaces(tx, added)
-  await postChanges(
+  await movePlaces(
     tx,
     added.map((after) => ({ after })),
   )
@@ -154,56 +153,13 @@ export async function updateAll(tx: Tx, list: SubscriberChange[]) {
     tx,
     real.map(({ after }) => after),
   )
-  const words = real.map((one) => difference(one, wordRows, ({ word }) => word))
-  await removeWords(
-    tx,
-    words.flatMap(({ gone }) => gone),
-  )
-  await insertWords(
-    tx,
-    words.flatMap(({ fresh }) => fresh),
-  )
-  const tags = real.map((one) => difference(one, tagRows, ({ tag }) => tag))
-  await removeTags(
-    tx,
-    tags.flatMap(({ gone }) => gone),
-  )
-  await insertTags(
-    tx,
-    tags.flatMap(({ fresh }) => fresh),
-  )
-  await postChanges(
-    tx,
-    real.filter((_, at) => isMoved(words[at]) || isMoved(tags[at])),
-  )
+  await movePlaces(tx, real)
   const bumps: Bump[] = []
   for (const { before, after } of real) {
     count(bumps, before, -1)
     count(bumps, after, 1)
   }
   await bumpAll(tx, bumps)
-}
-
-interface Difference {
-  gone: unknown[]
-  fresh: unknown[]
-}
-
-const isMoved = ({ gone, fresh }: Difference = { gone: [], fresh: [] }): boolean =>
-  gone.length + fresh.length > 0
-
-function difference<Row>(
-  { before, after }: SubscriberChange,
-  rowsOf: (row: SubscriberRow) => Row[],
-  nameOf: (row: Row) => string,
-) {
-  const [old, current] = [rowsOf(before), rowsOf(after)]
-  const had = new Set(old.map(nameOf))
-  const has = new Set(current.map(nameOf))
-  return {
-    gone: old.filter((row) => !has.has(nameOf(row))),
-    fresh: current.filter((row) => !had.has(nameOf(row))),
-  }
 }
 
 /** Removes a subscriber that the transaction holds, and notes it in the audit log without personal data. */
@@ -222,7 +178,10 @@ export async function remove(tx: Tx, caller: Caller, row: SubscriberRow): Promis
 export async function removeRows(tx: Tx, rows: SubscriberRow[]) {
   if (rows.length === 0) return
   const ids = rows.map(({ id }) => id)
-  await removePlaces(tx, rows)
+  await movePlaces(
+    tx,
+    rows.map((before) => ({ before })),
+  )
   await tx.delete(unsubscribes).where(inArray(unsubscribes.subscriber_id, ids))
   await tx.delete(mergedSubscribers).where(inArray(mergedSubscribers.subscriber_id, ids))
   await tx.delete(subscribers).where(inArray(subscribers.id, ids))
@@ -231,32 +190,38 @@ export async function removeRows(tx: Tx, rows: SubscriberRow[]) {
   await bumpAll(tx, bumps)
 }
 
-/** Removes the entries by which these rows are found: words, tags and their numbers in posting lists. */
-export async function removePlaces(tx: Tx, rows: PostedRow[]): Promise<void> {
-  await postChanges(
-    tx,
-    rows.map((before) => ({ before })),
-  )
-  await removeWords(
-    tx,
-    rows.flatMap((row) => wordRows(row)),
-  )
-  await removeTags(
-    tx,
-    rows.flatMap((row) => tagRows(row)),
-  )
+/** Writes by what changed rows are found: words, tags and their numbers in posting lists. */
+async function movePlaces(tx: Tx, changes: PostedChange[]): Promise<void> {
+  const words = difference(changes, wordRows, ({ word }) => word)
+  await removeWords(tx, words.gone)
+  await insertWords(tx, words.fresh)
+  const tags = difference(changes, tagRows, ({ tag }) => tag)
+  await removeTags(tx, tags.gone)
+  await insertTags(tx, tags.fresh)
+  const isMoved = (one: PostedChange) => words.moved.has(one) || tags.moved.has(one)
+  await postChanges(tx, changes.filter(isMoved))
 }
 
-/** Writes the words and tags by which these rows are found. They have none yet. */
-async function addPlaces(tx: Tx, rows: PostedRow[]): Promise<void> {
-  await insertWords(
-    tx,
-    rows.flatMap((row) => wordRows(row)),
-  )
-  await insertTags(
-    tx,
-    rows.flatMap((row) => tagRows(row)),
-  )
+/** The rows that changes leave behind and need, and the changes that have any. */
+function difference<Row>(
+  changes: PostedChange[],
+  rowsOf: (row: PostedRow) => Row[],
+  nameOf: (row: Row) => string,
+) {
+  const [gone, fresh, moved] = [[] as Row[], [] as Row[], new Set<PostedChange>()]
+  for (const change of changes) {
+    const { before, after } = change
+    const [old, current] = [before ? rowsOf(before) : [], after ? rowsOf(after) : []]
+    const [had, has] = [new Set(old.map(nameOf)), new Set(current.map(nameOf))]
+    const [left, needed] = [
+      old.filter((row) => !has.has(nameOf(row))),
+      current.filter((row) => !had.has(nameOf(row))),
+    ]
+    gone.push(...left)
+    fresh.push(...needed)
+    if (left.length + needed.length > 0) moved.add(change)
+  }
+  return { gone, fresh, moved }
 }
 
 const wordRows = ({ id: subscriber_id, project_id, search_key }: PostedRow) =>
