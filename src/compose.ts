@@ -8,7 +8,6 @@ import type { Secrets } from "./core/secrets"
 import type { Workers } from "./core/workers"
 import { openChecks } from "./domains/check-job"
 import { NO_PUBLIC_ADDRESS, publicAddressOf } from "./domains/public-address"
-import { senderDomains } from "./domains/sending-domains"
 import { emailContext } from "./emails/email-context"
 import { systemMail } from "./emails/instance-mail"
 import { MAILBOX_DOMAIN, type SendRules } from "./emails/prepare"
@@ -32,9 +31,7 @@ import { type WorkNode, workNode } from "./jobs/work-nodes"
 import { isMailbox } from "./lib/address"
 import { SendBatcher } from "./messages/accept"
 import { type Channels, countMessages, messageRows, messageTable } from "./messages/pipeline"
-import { audienceRules } from "./messages/send-fields"
 import { watch } from "./messages/status-changes"
-import { suppressionRules } from "./messages/suppressed"
 import { backupWarnings } from "./operations/backup/backup-state"
 import { openBackups } from "./operations/backup/create-backup"
 import { invariantWarnings, type NightlyCheck, nightlyCheck } from "./operations/nightly-check"
@@ -311,9 +308,7 @@ function sendRules(
   const to_mailbox = settings["delivery.provider"] === "mailbox"
   return {
     files: { allow_private: settings["attachments.allow_private"] },
-    domains: senderDomains(store.read),
-    suppressions: suppressionRules(store.read, "email"),
-    audience: audienceRules(store.read),
+    read: store.read,
     providerOf: (project_id) => firstProvider(store.read, EMAIL, project_id),
     sending_domains: new Set(settings.sending_domains.filter((name) => name !== MAILBOX_DOMAIN)),
     to_mailbox,

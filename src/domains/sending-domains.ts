@@ -52,18 +52,6 @@ export async function trackingHost(
   return found?.status === "verified" ? found.tracking_host : null
 }
 
-export interface SenderDomains {
-  trackingHost(project_id: string, name: string): Promise<string | null>
-  isVerified(project_id: string, name: string, subdomains: boolean): Promise<boolean>
-  idOf(project_id: string, name: string): Promise<string | null>
-}
-
-export const senderDomains = (db: Reader): SenderDomains => ({
-  trackingHost: (project_id, name) => trackingHost(db, project_id, name),
-  isVerified: (project_id, name, subdomains) => isVerified(db, project_id, name, subdomains),
-  idOf: (project_id, name) => idOf(db, project_id, name),
-})
-
 /** The row of this name; without one, that of the nearest verified domain above it; else any. */
 export async function covering(
   db: Reader,

@@ -7,7 +7,7 @@ import { DeferredError, PRIORITIES } from "../jobs/work-item"
 import { isReady } from "../jobs/work-rows"
 import { domainOf } from "../lib/address"
 import { short } from "../lib/text"
-import { announce } from "../messages/status-changes"
+import { ANNOUNCED, announce, type Message } from "../messages/status-changes"
 import { messages } from "../messages/tables"
 import type { PermitSource, ProviderPermit } from "../providers/failover"
 import type { Outcome } from "../providers/provider"
@@ -201,23 +201,11 @@ export async function deferAll(
   return count
 }
 
-const { id, project_id, channel, status, status_reason, address, recipients } = messages
-
-const { state, run_at, attempt, scheduled_at, created_at, sandbox } = messages
-
-/** The columns that listeners need; rows have more. */
-const ANNOUNCED = {
-  ...{ id, project_id, channel, status, status_reason, address, recipients },
-  ...{ state, run_at, attempt, scheduled_at, created_at },
-}
-
-/** The columns that say what a message waits for. */
-const ADDRESSED = { id, project_id, sandbox, recipients }
-
 async function dueFor(db: Reader, whose: MessagesOf, priority: number): Promise<string[]> {
+  const { id, project_id, sandbox, recipients, channel, run_at } = messages
   const is_due = and(isReady, eq(messages.priority, priority), lte(run_at, now()))
   const rows = await db
-    .select(ADDRESSED)
+    .select({ id, project_id, sandbox, recipients })
     .from(messages)
     .where(and(is_due, eq(channel, "email")))
     .orderBy(asc(run_at), asc(id))
@@ -226,9 +214,10 @@ async function dueFor(db: Reader, whose: MessagesOf, priority: number): Promise<
   return rows.filter((row) => isOf(whose, row) && !inFlight?.has(row.id)).map((row) => row.id)
 }
 
-type Addressed = Pick<typeof messages.$inferSelect, keyof typeof ADDRESSED>
-
-function isOf(whose: MessagesOf, row: Addressed): boolean {
+function isOf(
+  whose: MessagesOf,
+  row: Pick<Message, "project_id" | "sandbox" | "recipients">,
+): boolean {
   if ("project_id" in whose) return row.project_id === whose.project_id && !row.sandbox
   return row.recipients.every(({ email }) => domainOf(email) === whose.domain)
 }

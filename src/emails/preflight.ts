@@ -70,9 +70,7 @@ export async function inquire(parts: PreflightParts, caller: Caller, email: Send
   const mailbox = orUndefined(from)
   const domain = mailbox && domainOf(mailbox.email)
   const rules = await tried(() => rulesFor(parts.rules, project_id, project_settings.sandbox))
-  const audience = await tried(async () =>
-    namesAudience(email) ? findAudience(parts.rules.audience, project_id, email) : NO_AUDIENCE,
-  )
+  const audience = await tried(() => findAudience(parts.store.read, project_id, email))
   const known = orUndefined(audience) ?? NO_AUDIENCE
   const rendered = await tried(() => renderEmail(parts.rules, caller, email, known))
   const { subject, html, text } = orUndefined(rendered) ?? email

@@ -2,7 +2,7 @@ import type { Blobs } from "../core/blobs"
 import { ApiError, fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
-import type { SenderDomains } from "../domains/sending-domains"
+import { idOf, isVerified } from "../domains/sending-domains"
 import { unavailable } from "../http/envelope"
 import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
@@ -10,22 +10,15 @@ import { MAILBOX_DOMAIN } from "../lib/mailbox-domain"
 import type { SharedContent } from "../messages/contents"
 import type { NewMessage } from "../messages/pipeline"
 import {
-  type AudienceRules,
   type CategoryFields,
   categoryFields,
   findAudience,
   isBlocked,
   type KnownSubscribers,
-  NO_AUDIENCE,
-  namesAudience,
 } from "../messages/send-fields"
-import {
-  leavingOut,
-  refuseSuppressed,
-  type SuppressionRules,
-  suppressionsOf,
-} from "../messages/suppressed"
+import { leavingOut, refuseSuppressed, suppressionsOf } from "../messages/suppressed"
 import type { AttachmentRow, Envelope, Recipient } from "../messages/tables"
+import type { Reader } from "../store/store"
 import type { SuppressionRow } from "../suppressions/tables"
 import { chosenTracking, trackingAtHost } from "../tracking/choice"
 import { type AttachmentInput, type FileRules, fetchFiles } from "./attachments"
@@ -41,14 +34,10 @@ export { MAILBOX_DOMAIN }
 
 /** From which senders and to which recipients this instance sends: the configuration as rules. */
 export interface SendRules extends RenderRules {
-  /** The people of each project, and the categories they can choose among. */
-  audience: AudienceRules
+  /** Knows the people of each project, its domains, and the addresses that it sends nothing to. */
+  read: Reader
   /** From where attachments that are named by a URL may be fetched. */
   files: FileRules
-  /** The verified domains of each project. */
-  domains: SenderDomains
-  /** The addresses that a project sends nothing to. */
-  suppressions: SuppressionRules
   /** The first provider that a project configured; null: the instance's own. */
   providerOf: (project_id: string) => Promise<string | null>
   /** Domains that the operator vouches for, which stands in for verification. */
@@ -91,9 +80,7 @@ export async function prepare(
   const { caller, signal, suppressions, subscribers, ...origin } = sender
   const { account_id, project_id, key_id } = caller
   const { default_reply_to, reply_tracking, sandbox } = caller.project_settings
-  const audience = namesAudience(email)
-    ? await findAudience(rules.audience, project_id, email, subscribers)
-    : NO_AUDIENCE
+  const audience = await findAudience(rules.read, project_id, email, subscribers)
   const { subscriber, is_endable } = audience
   const from = senderOf(email, caller)
   const recipients = [email.to, ...email.cc, ...email.bcc]
@@ -102,8 +89,8 @@ export async function prepare(
   const rendered: SendEmail & RenderedEmail = needsRendering(email)
     ? { ...email, ...(await renderEmail(rules, caller, email, audience)) }
     : email
-  const known =
-    suppressions ?? (await suppressionsOf(rules.suppressions, project_id, () => recipients))
+  const of = { project_id, channel: "email" } as const
+  const known = suppressions ?? (await suppressionsOf(rules.read, of, () => recipients))
   const suppressed = isBlocked(audience)
     ? new Map()
     : refuseSuppressed(known, email.to, { category: email.category })
@@ -186,21 +173,20 @@ export const isTrusted = (domain: string, { sending_domains, to_mailbox }: SendR
   sending_domains.has(domain) || (to_mailbox && domain === MAILBOX_DOMAIN)
 
 async function refuseUnverified(
-  caller: SendingCaller,
+  { project_id, project_settings }: SendingCaller,
   domain: string,
-  { domains, to_mailbox }: SendRules,
+  { read, to_mailbox }: SendRules,
 ) {
-  const { project_id, project_settings } = caller
-  if (await domains.isVerified(project_id, domain, project_settings.allow_subdomains)) return
-  const domain_id = await domains.idOf(project_id, domain)
+  if (await isVerified(read, project_id, domain, project_settings.allow_subdomains)) return
+  const domain_id = await idOf(read, project_id, domain)
   const hint = to_mailbox ? ` For a first try, send from an address at ${MAILBOX_DOMAIN}.` : ""
   const message = `The domain ${domain} is not verified for sending.${hint}`
   fail("domain_not_verified", message, { domain, domain_id })
 }
 
 /** A key that is bound to a domain sends from that name alone, not from below it. */
-async function refuseOtherDomain(caller: SendingCaller, domain: string, { domains }: SendRules) {
-  const own = await domains.idOf(caller.project_id, domain)
+async function refuseOtherDomain(caller: SendingCaller, domain: string, { read }: SendRules) {
+  const own = await idOf(read, caller.project_id, domain)
   if (own !== null && own === caller.domain_id) return
   const message = `This API key may not send from ${domain}, because it is bound to another domain.`
   fail("forbidden", message, { reason: "domain_not_allowed", domain, domain_id: caller.domain_id })

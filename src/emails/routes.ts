@@ -13,7 +13,7 @@ import {
 } from "../http/page"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
 import type { Mailbox } from "../lib/address"
-import { accept, entryOf, isFrozen, refuseFrozen, type SendBatcher } from "../messages/accept"
+import { accept, entryOf, refuseFrozen, type SendBatcher } from "../messages/accept"
 import {
   batchReply,
   modeOf,
@@ -263,7 +263,7 @@ const named = ({ project_id, params }: OfEmail): [string, string] => [project_id
 
 async function sendOne({ store, intake, rules, blobs }: EmailParts, call: Call<SendEmail>) {
   const { caller, claim, body, signal } = call
-  if (isFrozen(caller)) await refuseFrozen(store.read, caller, "email", 1)
+  await refuseFrozen(store.read, caller, "email", 1)
   const origin = { source: "api", batch_id: null, idempotency_key: claim?.key ?? null } as const
   const email = await prepare(body, { caller, signal, ...origin }, rules, blobs)
   const warnings = await linkWarnings(rules, caller, body, email)
@@ -277,7 +277,7 @@ async function sendBatch(parts: EmailParts, call: Call<SendBatch<SendEmail>>) {
   const { store } = parts
   const { caller, claim, body, request, signal } = call
   const mode = modeOf(request, body)
-  if (isFrozen(caller)) await refuseFrozen(store.read, caller, "email", body.items.length)
+  await refuseFrozen(store.read, caller, "email", body.items.length)
   const batch_id = newId()
   const prepare = await preparing(parts, call, batch_id)
   const { project_id } = caller
@@ -299,10 +299,11 @@ async function preparing(
   batch_id: string,
 ) {
   const emails = body.items.map(({ input }) => input)
-  const suppressions = await suppressionsOf(rules.suppressions, caller.project_id, () =>
+  const of = { project_id: caller.project_id, channel: "email" } as const
+  const suppressions = await suppressionsOf(rules.read, of, () =>
     emails.flatMap(({ to, cc, bcc }) => [to, ...cc, ...bcc]),
   )
-  const subscribers = await subscribersOf(rules.audience, caller.project_id, emails)
+  const subscribers = await subscribersOf(rules.read, caller.project_id, emails)
   const idempotency_key = claim?.key ?? null
   const origin = { caller, signal, source: "api" as const, batch_id, idempotency_key }
   const sender = { ...origin, suppressions, subscribers }
@@ -318,13 +319,11 @@ async function resendOne(parts: EmailParts, call: OfEmail<{ to: Mailbox | undefi
   const key = claim?.key ?? null
   const email = await resend(parts, caller, params.email_id, body.to, key)
   const count = email.recipients.length
-  if (isFrozen(caller)) await refuseFrozen(parts.store.read, caller, "email", count)
+  await refuseFrozen(parts.store.read, caller, "email", count)
   const sendable = await rulesFor(rules, caller.project_id, email.sandbox)
   await refuseUnsendable(caller, email.sender_domain ?? "", email.recipients, sendable)
-  const subscriber = await subscriberOf(rules.audience, email)
-  const left = isBlocked({ subscriber })
-    ? email
-    : await withoutSuppressed(rules.suppressions, email)
+  const subscriber = await subscriberOf(rules.read, email)
+  const left = isBlocked({ subscriber }) ? email : await withoutSuppressed(rules.read, email)
   return resentReply(await intake.submit(entryOf(left, caller), call, resentReply))
 }
 

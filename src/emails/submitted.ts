@@ -12,8 +12,6 @@ import {
   categoryFields,
   findAudience,
   isBlocked,
-  NO_AUDIENCE,
-  namesAudience,
 } from "../messages/send-fields"
 import type { Message } from "../messages/status-changes"
 import { refuseAllSuppressed } from "../messages/suppressed"
@@ -76,14 +74,12 @@ export async function prepareBytes(
   const { sandbox, reply_tracking } = project_settings
   const replyAddress = reply_tracking ? rules.replyAddress : undefined
   const { raw, from, reply_to, subject, rfc_message_id, tags, metadata, category } = email
-  const audience = namesAudience(email)
-    ? await findAudience(rules.audience, project_id, email)
-    : NO_AUDIENCE
+  const audience = await findAudience(rules.read, project_id, email)
   const { subscriber, is_endable } = audience
   const sendable = await rulesFor(rules, project_id, sandbox)
   await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)
-  if (!isBlocked(audience))
-    await refuseAllSuppressed(rules.suppressions, project_id, recipients, { category })
+  const of = { project_id, channel: "email" } as const
+  if (!isBlocked(audience)) await refuseAllSuppressed(rules.read, of, recipients, { category })
   refuseSize(email.decoded_bytes)
   const { content, submitted } = await stored(raw, email.wide, recipients.length, blobs)
   const attachments = email.files.map((file) => ({ id: newId(), ...file }))

@@ -105,11 +105,11 @@ class FeedTail {
     const last = looked_at ?? rows.at(-1) ?? place
     // Requests have their turn between two reads of a follower that has missed much.
     if (rows.length === AT_ONCE || looked_at)
-      return await nextTurn().then(() => batchOf(place, last, rows))
+      return await nextTurn().then(() => new FeedBatch(place, last, streamed(rows)))
     // Nothing is left behind the last row but what came while it was read.
     const end = later(last, known)
-    this.#newest ??= batchOf(end, end, [])
-    return batchOf(place, end, rows)
+    this.#newest ??= new FeedBatch(end, end, [])
+    return new FeedBatch(place, end, streamed(rows))
   }
 
   /** Reads for all followers at the end. If each of them read after a commit, nothing else would be done. */
@@ -117,16 +117,10 @@ class FeedTail {
     const { signal } = this.#stopped
     try {
       await this.#pause
-      const asked = query(from)
-      const { rows, end } = await readWaiting(
-        this.#db,
-        this.#project_id,
-        asked,
-        WAIT_MILLISECONDS,
-        signal,
-      )
+      const [db, project_id, wait_ms] = [this.#db, this.#project_id, WAIT_MILLISECONDS]
+      const { rows, end } = await readWaiting(db, project_id, query(from), wait_ms, signal)
       this.#pause = rows.length < AT_ONCE ? sleep(this.#gap(), signal) : nextTurn()
-      this.#newest = batchOf(from, end ?? rows.at(-1) ?? from, rows)
+      this.#newest = new FeedBatch(from, end ?? rows.at(-1) ?? from, streamed(rows))
       return this.#newest
     } finally {
       this.#next = undefined
@@ -140,17 +134,7 @@ class FeedTail {
 
 const query = (from: FeedPosition | undefined) => ({ from, limit: AT_ONCE, types: [] })
 
-function batchOf(
-  from: FeedPosition | undefined,
-  end: FeedPosition | undefined,
-  rows: readonly Event[],
-): FeedBatch {
-  return new FeedBatch(
-    from,
-    end,
-    rows.map((row) => new StreamedEvent(row)),
-  )
-}
+const streamed = (rows: readonly Event[]) => rows.map((row) => new StreamedEvent(row))
 
 class FeedBatch {
   readonly from: FeedPosition | undefined

@@ -51,10 +51,10 @@ const NO_PROVIDER_SECONDS = 60
  */
 export async function writeChunk(tx: Tx, input: ChunkInput): Promise<ChunkResult> {
   const { fan_out_id } = input
-  const part = await lockPart(tx, input)
+  const [part] = await findPartForUpdate(tx, input)
   if (!part) return "over" // what ends a fan-out removes its parts
   if (part.cursor >= part.until) return "part_done"
-  const fan_out = await lookupFanOut(tx, fan_out_id)
+  const [fan_out] = await findFanOut(tx, { id: fan_out_id })
   if (!fan_out) return "over"
   if (fan_out.expires_at !== null && isPast(fan_out.expires_at)) return { fails: "expired" }
   const caller = await projectCaller(tx, fan_out.project_id)
@@ -272,39 +272,19 @@ async function paced(
 
 const { fan_out_id, part } = fanOutParts
 
-export async function lookupFanOut(db: Reader, id: string) {
-  const [row] = await findFanOut(db, { id })
-  return row
-}
-
 const findFanOut = prepared({ id: fanOuts.id }, (db: Reader, slot) =>
   db.select().from(fanOuts).where(eq(fanOuts.id, slot.id)),
 )
 
-interface PlaceOfPart {
-  fan_out_id: string
-  part: number
-}
-
-/** How far a part is walked; undefined where its fan-out is over. */
-export async function lookupPart(db: Reader, place: PlaceOfPart) {
-  const [row] = await findPart(db, place)
-  return row
-}
-
-const findPart = prepared({ fan_out_id, part }, (db: Reader, slot) =>
+/** How far a part is walked; none where its fan-out is over. */
+export const findPart = prepared({ fan_out_id, part }, (db: Reader, slot) =>
   db
     .select()
     .from(fanOutParts)
     .where(and(eq(fan_out_id, slot.fan_out_id), eq(part, slot.part))),
 )
 
-/** As `lookupPart`, and nobody else walks in it before the transaction ends. */
-export async function lockPart(tx: Tx, place: PlaceOfPart) {
-  const [row] = await findPartForUpdate(tx, place)
-  return row
-}
-
+/** As `findPart`, and nobody else walks in it before the transaction ends. */
 const findPartForUpdate = prepared({ fan_out_id, part }, (tx: Tx, slot) =>
   forUpdate(
     tx

@@ -13,7 +13,7 @@ import { fieldsOf } from "../lib/record-fields"
 import { refuseFrozen } from "../messages/accept"
 import { keepShared, type SharedValues } from "../messages/contents"
 import type { ChannelPlanner, FrozenIntent, Planners, PreparedChannel } from "../messages/planner"
-import { type AudienceRules, findAudience } from "../messages/send-fields"
+import { findAudience } from "../messages/send-fields"
 import { bumpAll } from "../store/counters"
 import { forUpdate } from "../store/dialect"
 import { rowById, rowForUpdate } from "../store/rows"
@@ -28,8 +28,6 @@ import { type FanOutRow, type FanOutStatus, fanOutParts, fanOuts } from "./table
 export interface FanOutParts {
   store: Store
   planners: Planners
-  /** The people of each project, and the categories they can choose among. */
-  rules: { audience: AudienceRules }
 }
 
 export interface PreparedFanOut {
@@ -44,13 +42,13 @@ export interface PreparedFanOut {
  * for. The texts are frozen as they are now, with all that they include, in every language. Throws what a send would.
  */
 export async function prepare(
-  { store: { read }, planners, rules }: FanOutParts,
+  { store: { read }, planners }: FanOutParts,
   caller: Caller,
   intent: PublishIntent,
 ): Promise<PreparedFanOut> {
   const { channels, category, exclude, respect_preferences, template, content } = intent
   const { project_id, key_id: api_key_id, project_settings } = caller
-  if (category !== null) await findAudience(rules.audience, project_id, { category })
+  if (category !== null) await findAudience(read, project_id, { category })
   const texts: PreparedFanOut["texts"] = new Map()
   const prepared: [AudienceChannel, PreparedChannel][] = []
   for (const channel of channels) {

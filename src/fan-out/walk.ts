@@ -14,13 +14,7 @@ import { rowById, rowForUpdate } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { audienceOf } from "../subscribers/audience"
 import { audienceSourceOf } from "./audience-source"
-import {
-  type ChannelPlan,
-  type ChunkInput,
-  type ChunkResult,
-  lookupPart,
-  writeChunk,
-} from "./chunk"
+import { type ChannelPlan, type ChunkInput, type ChunkResult, findPart, writeChunk } from "./chunk"
 import { completeIfDone, end, endPart, type FanOutParts, giveUp, plannerOf } from "./fan-out"
 import { fanOutPart, type fanOutStart, partWork } from "./fan-out-jobs"
 import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
@@ -177,9 +171,7 @@ function resultOf(
   const { fan_out_id, part } = payload
   if (came === "over") return {}
   if (came === "part_done") {
-    return {
-      done: (tx) => endPart(tx, fan_out_id, part),
-    }
+    return { done: (tx) => endPart(tx, fan_out_id, part) }
   }
   const run_at = secondsFromNow(came.wait_seconds)
   return { done: (tx) => enqueue(tx, fanOutPart, partWork(payload, project_id, run_at)) }
@@ -194,7 +186,7 @@ async function inputOf(
 ): Promise<ChunkInput> {
   const { id, project_id } = fan_out
   const members = async () => {
-    const place = await lookupPart(store.read, { fan_out_id: id, part })
+    const [place] = await findPart(store.read, { fan_out_id: id, part })
     const found = place ? await audienceSourceOf(fan_out).next(store.read, fan_out, place) : []
     const ids = found.map(({ subscriber_id }) => subscriber_id)
     return [...(await audienceOf(store.read, project_id, ids)).values()]

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm"
 import { fail, type Problems } from "../core/errors"
-import type { SenderDomains } from "../domains/sending-domains"
+import { isVerified } from "../domains/sending-domains"
 import type { AttachedInput } from "../emails/attachments"
 import { readSendEmail, type SendEmail } from "../emails/fields"
 import { comparable, domainOf, isMailbox, type Mailbox } from "../lib/address"
@@ -137,13 +137,12 @@ function threadHeaders({ rfc_message_id, in_reply_to, parsed }: InboundRow) {
  */
 export async function ownAddress(
   db: Reader,
-  domains: SenderDomains,
   { project_id, to_email, replied_to_message_id }: InboundRow,
 ): Promise<Mailbox | undefined> {
   if (!isMailbox(to_email)) return undefined
   const received: Mailbox = { email: to_email, name: null }
   if (replied_to_message_id === null) return received
-  if (await domains.isVerified(project_id, domainOf(to_email), true)) return received
+  if (await isVerified(db, project_id, domainOf(to_email), true)) return received
   const { id, envelope } = messages
   const rows = db.select({ envelope }).from(messages).where(eq(id, replied_to_message_id))
   return (await rows)[0]?.envelope?.from ?? received

@@ -64,7 +64,7 @@ async function forwarded(
   const caller = await projectCaller(store.read, row.project_id)
   if (!caller) return stays("The account does not send.")
   try {
-    const from = await ownAddress(store.read, rules.domains, row)
+    const from = await ownAddress(store.read, row)
     const to = { email: target, name: null }
     const bodies = await wholeContent(inbound_blobs, content)
     const email = await forwardOf(row, bodies, { read: store.read, inbound_blobs }, { to, from })

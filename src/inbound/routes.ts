@@ -24,7 +24,7 @@ import { type AnyRoute, type Call, type Method, projectRow, route } from "../htt
 import type { ServerHealth } from "../http/server-health"
 import type { Mailbox } from "../lib/address"
 import { safeFilename } from "../lib/file-names"
-import { entryOf, isFrozen, refuseFrozen, type SendBatcher } from "../messages/accept"
+import { entryOf, refuseFrozen, type SendBatcher } from "../messages/accept"
 import type { Store } from "../store/store"
 import { Delivery } from "../webhooks/schemas"
 import { fileUrl, readFileToken } from "./file-tokens"
@@ -195,7 +195,7 @@ const answerRoutes = (parts: InboundParts): AnyRoute[] => [
     limit: REPLY_LIMIT_BYTES,
     handle: async (call) => {
       const row = await inbound.find(parts.store.read, ...named(call))
-      const from = call.body.from ?? (await ownAddress(parts.store.read, parts.rules.domains, row))
+      const from = call.body.from ?? (await ownAddress(parts.store.read, row))
       return send(parts, call, replyTo(row, call.body, from), row.thread_id ?? row.id)
     },
   }),
@@ -208,11 +208,11 @@ const answerRoutes = (parts: InboundParts): AnyRoute[] => [
     example: { to: "kim@example.com" },
     readRaw: readForward,
     handle: async (call) => {
-      const { store, inbound_blobs, rules } = parts
+      const { store, inbound_blobs } = parts
       const row = await inbound.find(store.read, ...named(call))
       await refuseReturn(store.read, row, call.body.to.email)
       const content = await mailContent(store.read, inbound_blobs, row.id)
-      const from = call.body.from ?? (await ownAddress(store.read, rules.domains, row))
+      const from = call.body.from ?? (await ownAddress(store.read, row))
       const stored = { read: store.read, inbound_blobs }
       const email = await forwardOf(row, content, stored, { to: call.body.to, from })
       return send(parts, call, email, null)
@@ -228,7 +228,7 @@ async function send(
   thread_id: string | null,
 ) {
   const { caller, claim, signal } = call
-  if (isFrozen(caller)) await refuseFrozen(store.read, caller, "email", 1)
+  await refuseFrozen(store.read, caller, "email", 1)
   const origin = { source: "inbound_reply", batch_id: null } as const
   const sender = { caller, signal, thread_id, idempotency_key: claim?.key ?? null, ...origin }
   const message = await prepare(email, sender, rules, blobs)

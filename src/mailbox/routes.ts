@@ -9,7 +9,7 @@ import { Deleted, deleted } from "../http/field-schemas"
 import { type Cursors, comparableFilters, listPage, readTime } from "../http/page"
 import { type AnyRoute, type Call, type Method, projectRow, route } from "../http/route"
 import { count, flag, maybe, rarely, text, word } from "../lib/record-fields"
-import { entryOf, isFrozen, refuseFrozen, type SendBatcher } from "../messages/accept"
+import { entryOf, refuseFrozen, type SendBatcher } from "../messages/accept"
 import { refusalPage } from "../pages/small-page"
 import type { Store } from "../store/store"
 import * as settings from "../tenancy/settings"
@@ -319,7 +319,7 @@ async function sendReleased(
 ) {
   const { claim, signal, params, body } = call
   const caller = releasing(call.caller)
-  if (isFrozen(caller)) await refuseFrozen(parts.store.read, caller, "email", 1)
+  await refuseFrozen(parts.store.read, caller, "email", 1)
   const sender = { caller, signal, idempotency_key: claim?.key ?? null }
   const message = await release(parts, params.mail_id, body, sender)
   return reply(await parts.intake.submit(entryOf(message, caller), call, reply))

@@ -4,7 +4,6 @@ import {
   type UnsubscribeScope,
 } from "../consents/unsubscribe-links"
 import { ApiError } from "../core/errors"
-
 import { unavailable } from "../http/envelope"
 import * as idempotency from "../http/idempotency"
 import type { Caller } from "../identity/caller"
@@ -51,11 +50,19 @@ export async function admit(
   list: MessageEntry[],
   mode: AcceptMode = "apart",
 ): Promise<Map<MessageEntry, ApiError>> {
-  const refused = await refuseFull(tx, list, mode)
-  await reserveAll(tx, list, mode, refused)
-  await refuseByStatus(tx, list, mode, refused)
-  await slowDown(tx, list, mode, refused)
+  const refused = new Map<MessageEntry, ApiError>()
+  for (const step of [refuseFull, reserveAll, refuseByStatus, slowDown]) {
+    const left = list.filter((entry) => !refused.has(entry))
+    await step(tx, { left, mode, refused })
+  }
   return refused
+}
+
+interface Admission {
+  /** What nothing before has refused. */
+  left: MessageEntry[]
+  mode: AcceptMode
+  refused: Map<MessageEntry, ApiError>
 }
 
 /**
@@ -68,45 +75,36 @@ export const countUsage = (tx: Tx, admitted: MessageEntry[]): Promise<void> =>
 const unitsOf = ({ message }: MessageEntry) => message.recipients.length
 
 /** Asks nothing where the plan has no limit. */
-async function refuseFull(tx: Tx, list: MessageEntry[], mode: AcceptMode) {
-  const refused = new Map<MessageEntry, ApiError>()
-  const limited = list.filter(({ share }) => (share?.limit_mb ?? null) !== null)
-  if (limited.length === 0) return refused
+async function refuseFull(tx: Tx, admission: Admission) {
+  const limited = admission.left.filter(({ share }) => (share?.limit_mb ?? null) !== null)
+  if (limited.length === 0) return
   const sizes = storedSizes(limited.map(({ message }) => message))
   const bytes = new Map(limited.map((entry, at) => [entry, sizes[at]?.bytes ?? 0]))
   for (const entries of Map.groupBy(limited, ({ message }) => message.project_id).values()) {
     const share = entries[0]?.share
     const wishes = entries.map((entry) => bytes.get(entry) ?? 0)
-    if (share) refuse(entries, await admitBytes(tx, share, amounts(wishes, mode)), mode, refused)
-  }
-  return refused
-}
-
-async function reserveAll(
-  tx: Tx,
-  all: MessageEntry[],
-  mode: AcceptMode,
-  refused: Map<MessageEntry, ApiError>,
-) {
-  const list = all.filter((entry) => !refused.has(entry))
-  for (const { allowance, entries } of groups(list, limitName)) {
-    const units = amounts(entries.map(unitsOf), mode)
-    refuse(entries, await reserveEach(tx, allowance, units), mode, refused)
+    if (share) await ask(admission, entries, wishes, (list) => admitBytes(tx, share, list))
   }
 }
 
-/** All or none are asked for together. */
-const amounts = (list: number[], mode: AcceptMode) =>
-  mode === "strict" ? [list.reduce((sum, one) => sum + one, 0)] : list
+async function reserveAll(tx: Tx, admission: Admission) {
+  for (const { allowance, entries } of groups(admission.left, limitName)) {
+    const units = entries.map(unitsOf)
+    await ask(admission, entries, units, (list) => reserveEach(tx, allowance, list))
+  }
+}
 
-function refuse(
+/** Asks for what each entry wants. All or none are asked for together. */
+async function ask(
+  { mode, refused }: Admission,
   entries: MessageEntry[],
-  refusals: (ApiError | null)[],
-  mode: AcceptMode,
-  refused: Map<MessageEntry, ApiError>,
+  amounts: number[],
+  take: (amounts: number[]) => Promise<(ApiError | null)[]>,
 ) {
+  const is_one = mode === "strict"
+  const refusals = await take(is_one ? [amounts.reduce((sum, one) => sum + one, 0)] : amounts)
   for (const [at, entry] of entries.entries()) {
-    const refusal = refusals[mode === "strict" ? 0 : at]
+    const refusal = refusals[is_one ? 0 : at]
     if (refusal) refused.set(entry, refusal)
   }
 }
@@ -116,16 +114,11 @@ const limitName = ({ allowance: { subject, metric, limit } }: CountedEntry) =>
   `${subject} ${metric} ${limit}`
 
 /** What stands or falls together has one draw: that of its first message. */
-async function refuseByStatus(
-  tx: Tx,
-  list: MessageEntry[],
-  mode: AcceptMode,
-  refused: Map<MessageEntry, ApiError>,
-) {
-  const left = list.filter((entry) => entry.restricted && !refused.has(entry))
-  const [first] = left
+async function refuseByStatus(tx: Tx, { left, mode, refused }: Admission) {
+  const restricted = left.filter((entry) => entry.restricted)
+  const [first] = restricted
   if (!first) return
-  for (const entry of left) {
+  for (const entry of restricted) {
     const refusal = statusRefusal(entry, (mode === "strict" ? first : entry).message.id)
     if (!refusal) continue
     if (mode !== "apart" && refusal.code === "account_frozen") throw refusal
@@ -147,13 +140,7 @@ const bucketName = ({ message: { project_id, channel } }: CountedEntry) =>
   `${project_id} ${channel}`
 
 /** A batch takes its number of emails at once, and waits as a whole. */
-async function slowDown(
-  tx: Tx,
-  list: MessageEntry[],
-  mode: AcceptMode,
-  refused: Map<MessageEntry, ApiError>,
-) {
-  const left = list.filter((entry) => !refused.has(entry))
+async function slowDown(tx: Tx, { left, mode, refused }: Admission) {
   for (const { allowance, entries } of groups(left, bucketName)) {
     const [first] = entries
     const bucket = {
@@ -222,8 +209,6 @@ export const allowanceOf = (
   plan,
 })
 
-export const isFrozen = ({ sending_status }: Caller): boolean => sending_status === "frozen"
-
 /**
  * Refuses the sends of a frozen account, before anything is looked up or put on disk. Throws 402 if the
  * quota of the month is used up, else 403 `account_frozen`.
@@ -286,8 +271,6 @@ interface WaitingSend {
   signal: AbortSignal
 }
 
-type Submission = Pick<WaitingSend, "claim" | "signal">
-
 const TOO_MANY = "Too many requests wait for the storage. This one was not accepted; send it again."
 
 /**
@@ -310,7 +293,7 @@ export class SendBatcher {
    */
   async submit(
     entry: MessageEntry,
-    { claim, signal }: Submission,
+    { claim, signal }: Pick<WaitingSend, "claim" | "signal">,
     answer: (message: AcceptedMessage) => object,
   ): Promise<messages.Message> {
     if (this.#batcher.waiting >= MOST_WAITING) throw unavailable(TOO_MANY, "busy", 1)
@@ -322,9 +305,9 @@ export class SendBatcher {
 
 /** The message of each, or why it is refused: it was given up, answered before, or is over the quota. */
 async function enter(tx: Tx, batch: WaitingSend[]): Promise<(Error | messages.Message)[]> {
-  const refusals = new Map<WaitingSend, Error>()
-  for (const one of batch) if (one.signal.aborted) refusals.set(one, one.signal.reason)
-  const wanted = batch.filter((one) => !refusals.has(one))
+  const results = new Map<WaitingSend, Error | messages.Message>()
+  for (const one of batch) if (one.signal.aborted) results.set(one, one.signal.reason)
+  const wanted = batch.filter((one) => !results.has(one))
   const claims = wanted.flatMap(({ answer, claim, entry: { message } }) =>
     claim ? [{ claim, stored: { status: 201, answer: JSON.stringify(answer(message)) } }] : [],
   )
@@ -333,15 +316,14 @@ async function enter(tx: Tx, batch: WaitingSend[]): Promise<(Error | messages.Me
     const { claim } = one
     // Each new request is given away once, so that two claims of one batch cannot both have it.
     if (claim && !fresh.delete(claim.request)) {
-      refusals.set(one, new idempotency.AlreadyAnswered(claim))
+      results.set(one, new idempotency.AlreadyAnswered(claim))
     }
   }
-  const admitted = wanted.filter((one) => !refusals.has(one))
+  const admitted = wanted.filter((one) => !results.has(one))
   const answers = await accept(
     tx,
     admitted.map(({ entry }) => entry),
   )
-  const results = new Map<WaitingSend, Error | messages.Message>(refusals)
   for (const [at, one] of admitted.entries()) {
     const answer = answers[at]
     if (!answer) continue

@@ -146,9 +146,7 @@ async function recentOf(
   cap: FrequencyCap,
 ): Promise<Map<string, number>> {
   const capped = asked.filter(({ subscriber, stream }) => subscriber && stream !== "auth")
-  const ids = capped.flatMap(({ subscriber }) => subscriber?.id ?? [])
   const recent = new Map<string, number>()
-  if (ids.length === 0) return recent
   for (const [kind, group] of Map.groupBy(capped, countedKind)) {
     const [first] = group
     if (!first) continue
@@ -159,12 +157,6 @@ async function recentOf(
   }
   return recent
 }
-
-const ours = (db: Reader, project_id: string, ids: string[]) =>
-  and(
-    eq(subscribers.project_id, project_id),
-    isAmong(db, subscribers.id, sql`${JSON.stringify([...new Set(ids)])}`),
-  )
 
 interface CountedKind {
   project_id: string
@@ -195,10 +187,11 @@ function countRecent(
     .select({ total: sql`coalesce(sum((${countedOf(sql`${mergedSubscribers.id}`)})), 0)` })
     .from(mergedSubscribers)
     .where(eq(mergedSubscribers.subscriber_id, subscribers.id))
+  const among = isAmong(db, subscribers.id, sql`${JSON.stringify([...new Set(ids)])}`)
   return db
     .select({ id: subscribers.id, total: sql<number>`(${own}) + (${unmoved})` })
     .from(subscribers)
-    .where(ours(db, kind.project_id, ids))
+    .where(and(eq(subscribers.project_id, kind.project_id), among))
 }
 
 /** When the cap lets the next message to the subscriber through; null without a cap. */
@@ -231,17 +224,9 @@ function newest(
   subscriber_id: SQL | Param,
 ) {
   const made = madeAt(newId()) ?? 0 // by the clock of the ids, which the index follows
+  const { id, channel, category, fan_out_id, stream, status, status_reason, created_at } = messages
   return db
-    .select({
-      id: messages.id,
-      channel: messages.channel,
-      category: messages.category,
-      fan_out_id: messages.fan_out_id,
-      stream: messages.stream,
-      status: messages.status,
-      status_reason: messages.status_reason,
-      created_at: messages.created_at,
-    })
+    .select({ id, channel, category, fan_out_id, stream, status, status_reason, created_at })
     .from(messages)
     .where(
       and(

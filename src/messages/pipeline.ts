@@ -27,7 +27,6 @@ import type { Channel, Ready } from "./channel"
 import { filesOf, recentContentsOf, type StoredSize, storedSizes } from "./contents"
 import { type DeliveryAttempt, LOGIN_REFUSED, type MessageStop, settle, stopAll } from "./settle"
 import { announce, announceStatus, isOpen, type Message, type StatusChange } from "./status-changes"
-
 import {
   attempts,
   type ChannelName,
@@ -145,13 +144,10 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   const files = accepted.flatMap((message, at) => filesOf(message, list[at]?.content))
   if (files.length > 0) await insertFiles(tx, files)
   const due = accepted.filter(({ scheduled_at, state }) => scheduled_at === null && state === READY)
-  const told = accepted.filter(isToldNow)
-  const left_out = accepted.filter(({ envelope }) => envelope?.left_out)
-  const refused = accepted.filter(({ error }) => error)
   await emitAll(tx, [
-    ...told.flatMap(queuedEvents),
-    ...left_out.flatMap(leftOutEvents),
-    ...refused.flatMap(refusedEvents),
+    ...accepted.filter(isToldNow).flatMap(queuedEvents),
+    ...accepted.flatMap(leftOutEvents),
+    ...accepted.filter(({ error }) => error).flatMap(refusedEvents),
   ])
   await bumpAll(tx, countsOf(accepted))
   for (const message of accepted) announce(tx, message, firstType(message))
@@ -167,8 +163,6 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   return accepted
 }
 
-type Recheck = () => Promise<Message | undefined>
-
 /**
  * The only way out: one attempt. It may run twice, so a settled message is left alone, and one that
  * was claimed again while this process slept belongs to its later claim.
@@ -177,7 +171,7 @@ export async function deliver(
   store: Store,
   channels: Channels,
   message: Message,
-  recheck: Recheck,
+  recheck: () => Promise<Message | undefined>,
 ): Promise<WorkResult<DeliveryAttempt>> {
   if (!isDeliverable(message)) return {}
   const channel = channels[message.channel]
@@ -341,16 +335,17 @@ const leftOutEvents = (message: Message): NewEvent[] =>
   )
 
 const refusedEvents = (message: Message): NewEvent[] => {
-  const { error, recipients } = message
-  if (!error) return []
-  const { code, message: text } = error
-  return recipients.flatMap(({ email: address }) =>
+  const { code = "", message: text = "" } = message.error ?? {}
+  return message.recipients.flatMap(({ email: address }) =>
     failedEvents(message, address, { code, message: text }),
   )
 }
 
-const failedEvents = (message: Message, address: string, error: StatusChange["error"]) =>
-  eventsOf(message, { type: "failed", address, ...(error && { error }) }, message.created_at)
+const failedEvents = (
+  message: Message,
+  address: string,
+  error: NonNullable<StatusChange["error"]>,
+) => eventsOf(message, { type: "failed", address, error }, message.created_at)
 
 /** Codes and links first, then what one person waits for, then what goes to many. */
 const PRIORITY_OF: Record<Stream, number> = {

@@ -1,7 +1,6 @@
 import { fail } from "../core/errors"
 import { type ListParts, listPage } from "../http/page"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
-import type { Caller } from "../identity/caller"
 import { grants } from "../identity/scopes"
 import { isOutgoing, OUTGOING_CHANNELS } from "../lib/preferences"
 import * as scheduled from "./scheduled"
@@ -17,8 +16,6 @@ const SEND = scopeFor("send")
 
 const ONE = "/v1/scheduled/{scheduled_id}"
 
-type OfScheduled = Call<unknown, unknown, { scheduled_id: string }>
-
 export const scheduledRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
   route({
     ...projectRow("GET", "/v1/scheduled", READ),
@@ -30,12 +27,8 @@ export const scheduledRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     handle: (call) => {
       const { channel, status } = call.query
       const scope = scopeOf(call, "read", channel)
-      return listPage(
-        call,
-        cursors,
-        scheduled.list(store.read, scope, status),
-        scheduled.scheduledRecord,
-      )
+      const rows = scheduled.list(store.read, scope, status)
+      return listPage(call, cursors, rows, scheduled.toResponse)
     },
   }),
   route({
@@ -43,10 +36,11 @@ export const scheduledRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     summary: "Show one scheduled message",
     description: "The id is the id of the message. `seconds_until_send` counts down to its time.",
     response: schemas.ScheduledDetail,
-    handle: async (call: OfScheduled) => {
-      const message = await scheduled.find(store.read, scopeOf(call, "read"), idOf(call))
+    handle: async (call) => {
+      const { scheduled_id } = call.params
+      const message = await scheduled.find(store.read, scopeOf(call, "read"), scheduled_id)
       const seconds_until_send = scheduled.secondsUntilSend(message)
-      return { data: { ...scheduled.scheduledRecord(message), seconds_until_send } }
+      return { data: { ...scheduled.toResponse(message), seconds_until_send } }
     },
   }),
   route({
@@ -56,16 +50,15 @@ export const scheduledRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
       "The message becomes `failed` with the reason `cancelled`. A message that was released answers 409.",
     response: schemas.ScheduledCancelled,
     errors: ["conflict"],
-    handle: async (call: OfScheduled) => {
+    handle: async (call) => {
       const scope = scopeOf(call, "send")
-      await scheduled.cancel(store, scope, idOf(call))
-      const message = await scheduled.find(store.read, scope, idOf(call))
-      return { data: { ...scheduled.scheduledRecord(message), deleted: true as const } }
+      const { scheduled_id } = call.params
+      await scheduled.cancel(store, scope, scheduled_id)
+      const message = await scheduled.find(store.read, scope, scheduled_id)
+      return { data: { ...scheduled.toResponse(message), deleted: true as const } }
     },
   }),
 ]
-
-const idOf = ({ params }: OfScheduled) => params.scheduled_id
 
 /** Throws 403 for a channel that the caller has no scope for. */
 function scopeOf(
@@ -73,19 +66,12 @@ function scopeOf(
   verb: "read" | "send",
   channel?: ChannelName,
 ): scheduled.ScheduledScope {
-  const granted = OUTGOING_CHANNELS.filter((one) => mayAct(caller, `${one}:${verb}`))
+  const granted = OUTGOING_CHANNELS.filter((one) => grants(caller.scopes, `${one}:${verb}`))
   if (channel === undefined) return { project_id, channels: granted }
   if (!isOutgoing(channel) || granted.includes(channel)) {
     return { project_id, channels: granted.filter((one) => one === channel) }
   }
   const required_scope = `${channel}:${verb}`
-  return fail(
-    "forbidden",
-    `This needs the scope ${required_scope}. Use a key or a role that has it.`,
-    {
-      required_scope,
-    },
-  )
+  const message = `This needs the scope ${required_scope}. Use a key or a role that has it.`
+  return fail("forbidden", message, { required_scope })
 }
-
-const mayAct = ({ scopes }: Caller, scope: string) => grants(scopes, scope)

@@ -98,7 +98,7 @@ export async function find(db: Reader, scope: ScheduledScope, id: string): Promi
 }
 
 /** The record of contract 20, section 2. One that a restored copy holds also has the reason. */
-export function scheduledRecord(message: MessageView) {
+export function toResponse(message: MessageView) {
   const { id, channel, recipients, address, scheduled_at, created_at, status_reason } = message
   const [first] = recipients
   const to = first ? addressOf(first) : address

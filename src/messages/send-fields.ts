@@ -5,7 +5,7 @@ import { isPast, secondsFromNow } from "../core/time"
 import { readTime } from "../http/page"
 import { CATEGORY_SLUG, isLonger } from "../lib/text"
 import type { Reader } from "../store/store"
-import { type CategoryRow, knownCategories, requireAmong } from "../subscribers/categories"
+import { knownCategories, requireAmong } from "../subscribers/categories"
 import {
   byIds,
   find,
@@ -18,34 +18,6 @@ import { takenInBy } from "../subscribers/merged-subscribers"
 import { havingMessages } from "./message-list"
 import type { NewMessage } from "./pipeline"
 import type { Envelope } from "./tables"
-
-/** What accepting mail asks of the people of a project. */
-export interface AudienceRules {
-  /** By its id or external id. Throws 404 `subscriber_not_found`. */
-  find(project_id: string, name: string): Promise<SubscriberRow>
-  /** Those of the names that the project has, by the name. */
-  findAll(project_id: string, names: string[]): Promise<KnownSubscribers>
-  /** Its categories by slug; none for a project that never made one. */
-  categories(
-    project_id: string,
-  ): ReadonlyMap<string, CategoryRow> | Promise<ReadonlyMap<string, CategoryRow>>
-}
-
-export const audienceRules = (db: Reader): AudienceRules => ({
-  find: (project_id, name) => find(db, project_id, name),
-  async findAll(project_id, names) {
-    const named = await lookupAll(db, project_id, names)
-    const ids = [...named.values()].map(({ id }) => id)
-    const rows = new Map((await byIds(db, { project_id, ids })).map((row) => [row.id, row]))
-    const found = new Map<string, SubscriberRow>()
-    for (const [name, { id }] of named) {
-      const row = rows.get(id)
-      if (row) found.set(name, row)
-    }
-    return found
-  },
-  categories: (project_id) => knownCategories(db, project_id, { recent: true }),
-})
 
 export interface AudienceFields {
   category: string | null
@@ -76,18 +48,21 @@ export const NO_AUDIENCE: SendAudience = { subscriber: null, is_endable: true }
  * with `unknown_category` where the project has categories and this is none of them.
  */
 export async function findAudience(
-  rules: AudienceRules,
+  db: Reader,
   project_id: string,
   { subscriber_id, category }: AudienceFields,
   known?: KnownSubscribers,
 ): Promise<SendAudience> {
-  const categories = category === null ? undefined : await rules.categories(project_id)
-  if (categories && category !== null) requireAmong(categories, category)
-  const is_endable = categories?.get(category ?? "")?.critical !== true
+  let is_endable = true
+  if (category !== null) {
+    const categories = await knownCategories(db, project_id, { recent: true })
+    requireAmong(categories, category)
+    is_endable = categories.get(category)?.critical !== true
+  }
   if (subscriber_id == null) return { subscriber: null, is_endable }
   const subscriber = known
     ? (known.get(subscriber_id) ?? noSubscriber())
-    : await rules.find(project_id, subscriber_id)
+    : await find(db, project_id, subscriber_id)
   return { subscriber, is_endable }
 }
 
@@ -101,21 +76,30 @@ export const namesAudience = ({ subscriber_id, category }: AudienceFields): bool
 
 /** The subscribers that several sends name, in one look-up. */
 export async function subscribersOf(
-  rules: AudienceRules,
+  db: Reader,
   project_id: string,
-  sends: AudienceFields[],
+  sends: Pick<AudienceFields, "subscriber_id">[],
 ): Promise<KnownSubscribers | undefined> {
   const names = [...new Set(sends.flatMap(({ subscriber_id }) => subscriber_id ?? []))]
-  return names.length === 0 ? undefined : rules.findAll(project_id, names)
+  if (names.length === 0) return undefined
+  const named = await lookupAll(db, project_id, names)
+  const ids = [...named.values()].map(({ id }) => id)
+  const rows = new Map((await byIds(db, { project_id, ids })).map((row) => [row.id, row]))
+  const found = new Map<string, SubscriberRow>()
+  for (const [name, { id }] of named) {
+    const row = rows.get(id)
+    if (row) found.set(name, row)
+  }
+  return found
 }
 
 /** The subscriber that a message is for. Null where it names none, or one that was deleted. */
 export async function subscriberOf(
-  rules: AudienceRules,
-  { project_id, subscriber_id }: Pick<NewMessage, "project_id" | "subscriber_id">,
+  db: Reader,
+  message: Pick<NewMessage, "project_id" | "subscriber_id">,
 ): Promise<SubscriberRow | null> {
-  if (subscriber_id == null) return null
-  return (await rules.findAll(project_id, [subscriber_id])).get(subscriber_id) ?? null
+  const known = await subscribersOf(db, message.project_id, [message])
+  return known?.get(message.subscriber_id ?? "") ?? null
 }
 
 /**

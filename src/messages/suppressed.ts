@@ -13,13 +13,14 @@ import {
 import type { Reader } from "../store/store"
 import {
   amongRows,
+  hasAddressesToSuppress,
   hasSuppressions,
   type MailScope,
   type Suppressed,
   suppressedAmong,
   unexpired,
 } from "../suppressions/look-up"
-import type { SuppressionChannel, SuppressionRow } from "../suppressions/tables"
+import type { SuppressionRow } from "../suppressions/tables"
 import { decidedAtSend, QUIET_HOURS, refusalOf } from "./decided"
 import type { NewMessage } from "./pipeline"
 import { addressOf, isOpen, type Message, OWN_SOURCE } from "./status-changes"
@@ -28,30 +29,21 @@ import type { Addressed, LeftOut, Recipient } from "./tables"
 /** The code of the refusal, and the reason of a recipient that was found suppressed later. */
 const SUPPRESSED = "suppressed_recipient"
 
-export interface SuppressionRules {
-  any(project_id: string): Promise<boolean>
-  of(project_id: string, addresses: string[]): Promise<SuppressionRow[]>
-}
-
-export const suppressionRules = (db: Reader, channel: SuppressionChannel): SuppressionRules => ({
-  any: (project_id) => hasSuppressions(db, project_id, { recent: true }),
-  of: (project_id, addresses) => unexpired(db, project_id, channel, addresses),
-})
+type SendingChannel = Pick<NewMessage, "project_id" | "channel">
 
 const NONE: SuppressionRow[] = []
 const NOBODY: Suppressed = new Map()
 
 /** What is suppressed of these addresses; nothing is asked for a project that suppresses none. */
 export async function suppressionsOf(
-  rules: SuppressionRules,
-  project_id: string,
+  db: Reader,
+  { project_id, channel }: SendingChannel,
   recipients: () => Addressed[],
 ): Promise<SuppressionRow[]> {
-  if (!(await rules.any(project_id))) return NONE
-  return rules.of(
-    project_id,
-    recipients().map((one) => comparable(addressOf(one))),
-  )
+  if (!hasAddressesToSuppress(channel)) return NONE
+  if (!(await hasSuppressions(db, project_id, { recent: true }))) return NONE
+  const addresses = recipients().map((one) => comparable(addressOf(one)))
+  return unexpired(db, project_id, channel, addresses)
 }
 
 /**
@@ -75,12 +67,12 @@ export function refuseSuppressed(
  * are suppressed beside others are accepted, and fail before they leave.
  */
 export async function refuseAllSuppressed(
-  rules: SuppressionRules,
-  project_id: string,
+  db: Reader,
+  of: SendingChannel,
   recipients: Addressed[],
   scope: MailScope,
 ): Promise<void> {
-  const rows = await suppressionsOf(rules, project_id, () => recipients)
+  const rows = await suppressionsOf(db, of, () => recipients)
   const suppressed = rows.length > 0 ? amongRows(rows, scope) : NOBODY
   const [first] = suppressed.values()
   if (first && recipients.every((one) => suppressed.has(comparable(addressOf(one))))) {
@@ -99,12 +91,9 @@ export function throwSuppressed(row: SuppressionRow): never {
  * A message that is made of another one, without the copies to suppressed addresses. Throws 422 where
  * the recipient in `to` is suppressed.
  */
-export async function withoutSuppressed(
-  rules: SuppressionRules,
-  message: NewMessage,
-): Promise<NewMessage> {
+export async function withoutSuppressed(db: Reader, message: NewMessage): Promise<NewMessage> {
   const [to] = message.recipients
-  const rows = await suppressionsOf(rules, message.project_id, () => message.recipients)
+  const rows = await suppressionsOf(db, message, () => message.recipients)
   return to ? leavingOut(message, refuseSuppressed(rows, to, scopeOf(message))) : message
 }
 

@@ -78,15 +78,10 @@ const blank = (queue: string, state: WorkState, reason: string | null): StateLin
 
 /** The lines of mail, by the domains that have most. */
 export function byDomain(work: OpenWork[]): DomainLine[] {
-  const domains = new Map<string, OpenWork[]>()
-  for (const one of work) {
-    const { domain } = one
-    if (domain === undefined) continue
-    const list = domains.get(domain) ?? []
-    list.push(one)
-    domains.set(domain, list)
-  }
-  const lines = [...domains].map(([domain, list]) => lineOf(domain, list))
+  const domains = Map.groupBy(work, ({ domain }) => domain)
+  const lines = [...domains].flatMap(([domain, list]) =>
+    domain === undefined ? [] : [lineOf(domain, list)],
+  )
   return lines.sort((a, b) => b.waiting + b.running - a.waiting - a.running)
 }
 

@@ -195,19 +195,20 @@ const dueWork = (row: WaitingMail, state: WorkState): OpenWork => ({
   domain: row.address.slice(row.address.lastIndexOf("@") + 1),
 })
 
-const {
-  id: delivery_id,
-  webhook_id,
-  state: work_state,
-  status: delivery_status,
-  last_error,
-  created_at: made_at,
-} = deliveries
+const { webhook_id } = deliveries
 
 const OPEN_DELIVERY = {
-  ...{ id: delivery_id, webhook_id, state: work_state, status: delivery_status, last_error },
-  ...{ created_at: made_at, run_at: deliveries.run_at, lease_until: deliveries.lease_until },
+  id: deliveries.id,
+  webhook_id,
+  state: deliveries.state,
+  status: deliveries.status,
+  last_error: deliveries.last_error,
+  created_at: deliveries.created_at,
+  run_at: deliveries.run_at,
+  lease_until: deliveries.lease_until,
 }
+
+type DeliveryRow = Pick<typeof deliveries.$inferSelect, keyof typeof OPEN_DELIVERY>
 
 async function openDeliveries(db: Reader, project_id: string): Promise<FoundWork[]> {
   const endpoints = await db
@@ -268,8 +269,8 @@ const RESTORED = underHold(deliveryRows, RESTORE_HOLD)
 async function restoredDeliveries(
   db: Reader,
   project_id: string,
-  look: (reader: Reader) => Select<RestoredDelivery>,
-): Promise<{ rows: RestoredDelivery[]; all: number }> {
+  look: (reader: Reader) => Select<DeliveryRow>,
+): Promise<{ rows: DeliveryRow[]; all: number }> {
   if ((await pauseOf(db, RESTORE_HOLD)) === null) return { rows: [], all: 0 }
   const rows = await readHeavy(db, project_id, (read) => read(look))
   if (rows.length < MOST_ROWS) return { rows, all: rows.length }
@@ -277,18 +278,11 @@ async function restoredDeliveries(
   return { rows, all: await countIn(db, project_id, deliveries, ours) }
 }
 
-type RestoredDelivery = DeliveryRow & { id: string; webhook_id: string; state: number }
-
 async function pauseOf(db: Reader, queue: string): Promise<string | null> {
   const rows = db.select({ queue: pausedQueues.queue }).from(pausedQueues)
   const [paused] = await rows.where(eq(pausedQueues.queue, queue))
   return paused ? pauseReason(queue) : null
 }
-
-type DeliveryRow = Pick<
-  typeof deliveries.$inferSelect,
-  "status" | "last_error" | "created_at" | "run_at" | "lease_until"
->
 
 function deliveryWork(
   { status, last_error, created_at: since, run_at, lease_until }: DeliveryRow,

@@ -8,7 +8,7 @@ import { refuse } from "../identity/authenticate"
 import type { Caller } from "../identity/caller"
 import { isMailbox, notOneAddress } from "../lib/address"
 import { subscriberOf } from "../lib/ip-ranges"
-import { allowanceOf, isFrozen, refuseFrozen, storedShareOf } from "../messages/accept"
+import { allowanceOf, refuseFrozen, storedShareOf } from "../messages/accept"
 import { refuseAllSuppressed } from "../messages/suppressed"
 import { featuresOf } from "../plans/plans"
 import { requireRoomFor } from "../tenancy/quotas"
@@ -78,7 +78,7 @@ function identityOf({ identity }: SubmissionSession): SubmissionIdentity {
 
 /** The quota, and what the project may store, are asked here already: what fits is sent, and the client keeps the rest. */
 async function admitRecipient(
-  { store, rules }: SubmissionParts,
+  { store }: SubmissionParts,
   address: string,
   identity: SubmissionIdentity,
 ) {
@@ -86,7 +86,7 @@ async function admitRecipient(
   if (!isMailbox(address)) {
     throw smtpRefusal(501, "5.1.3", "validation_error", notOneAddress(address))
   }
-  if (isFrozen(caller)) await refuseFrozen(store.read, caller, "email", identity.recipients + 1)
+  await refuseFrozen(store.read, caller, "email", identity.recipients + 1)
   // What is sent from the sandbox is no use of the service, and counts nothing.
   if (!caller.project_settings.sandbox) {
     await requireRoomFor(store.read, allowanceOf(caller, "email"), identity.recipients + 1)
@@ -95,7 +95,9 @@ async function admitRecipient(
   if (full) throw full
   // The category and the subscriber stand in the header of the mail, so only what holds for the whole
   // project counts here, even where the subscriber is blocked.
-  await refuseAllSuppressed(rules.suppressions, caller.project_id, [{ email: address }], {})
+  const { project_id } = caller
+  const of = { project_id, channel: "email" } as const
+  await refuseAllSuppressed(store.read, of, [{ email: address }], {})
   identity.recipients += 1
 }
 

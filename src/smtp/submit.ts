@@ -201,11 +201,10 @@ async function prepareTemplate(
   for (const to of recipients) {
     messages.push(await prepare({ ...email, to }, { ...sender, suppressions: [] }, rules, blobs))
   }
-  const { project_id } = sender.caller
+  const of = { project_id: sender.caller.project_id, channel: "email" } as const
   const [first] = messages // a mail to a subscriber has one recipient
-  const subscriber = first ? await subscriberOf(rules.audience, first) : null
-  if (!isBlocked({ subscriber }))
-    await refuseAllSuppressed(rules.suppressions, project_id, recipients, email)
+  const subscriber = first ? await subscriberOf(rules.read, first) : null
+  if (!isBlocked({ subscriber })) await refuseAllSuppressed(rules.read, of, recipients, email)
   return messages
 }
 

@@ -8,7 +8,7 @@ import { acceptedTop, SEND_ERRORS } from "../emails/schemas"
 import type { RateLimits } from "../http/rate-limits"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
 import { notOneAddress, parseMailbox } from "../lib/address"
-import { entryOf, isFrozen, refuseFrozen, type SendBatcher } from "../messages/accept"
+import { entryOf, refuseFrozen, type SendBatcher } from "../messages/accept"
 import type { Store } from "../store/store"
 import { type DraftToRender, type PreviewParts, preview, previewDraft } from "./rendering"
 import * as schemas from "./schemas"
@@ -104,7 +104,7 @@ type TestCall = Call<Static<typeof schemas.TestSending>, unknown, { template_id:
 async function sendTest(parts: TemplateRenderParts, call: TestCall) {
   const { store, rules, blobs, intake } = parts
   const { caller, claim, body, signal, params } = call
-  if (isFrozen(caller)) await refuseFrozen(store.read, caller, "email", 1)
+  await refuseFrozen(store.read, caller, "email", 1)
   const to = parseMailbox(body.to)
   if (!to) throw invalid("to", "invalid_email", notOneAddress(body.to))
   const row = await templates.find(store.read, caller.project_id, params.template_id)

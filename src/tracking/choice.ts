@@ -1,10 +1,11 @@
 import type { Secrets } from "../core/secrets"
 import type { PublicAddress } from "../domains/public-address"
-import type { SenderDomains } from "../domains/sending-domains"
+import { trackingHost } from "../domains/sending-domains"
 import type { Caller } from "../identity/caller"
 import type { Message } from "../messages/status-changes"
 import type { Envelope } from "../messages/tables"
 import { oncePer } from "../store/cached"
+import type { Reader } from "../store/store"
 import { type HtmlTracking, linksToUnsubscribe } from "./tracked-html"
 import { TOKEN_PURPOSE } from "./tracking-tokens"
 
@@ -50,17 +51,12 @@ export async function trackingAtHost(
   track: NonNullable<Envelope["track"]>,
   { project_id, project_settings }: Pick<Caller, "project_id" | "project_settings">,
   domain: string | null,
-  { domains, publicAddress }: TrackingRules,
+  { read, publicAddress }: { read: Reader; publicAddress: PublicAddress },
 ): Promise<Envelope["track"]> {
   if ((await publicAddress(project_id, domain)) === undefined) return undefined
-  const own = domain === null ? null : await domains.trackingHost(project_id, domain)
+  const own = domain === null ? null : await trackingHost(read, project_id, domain)
   const host = own ?? project_settings.tracking_domain
   return host === null ? track : { ...track, host }
-}
-
-interface TrackingRules {
-  domains: Pick<SenderDomains, "trackingHost">
-  publicAddress: PublicAddress
 }
 
 /**

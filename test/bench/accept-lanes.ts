@@ -9,7 +9,6 @@ import { settings } from "../../src/core/config"
 import { Problems } from "../../src/core/errors"
 import { openSecrets } from "../../src/core/secrets"
 import { openWorkers } from "../../src/core/workers"
-import { senderDomains } from "../../src/domains/sending-domains"
 import { reply } from "../../src/emails/channel"
 import { readSendEmail } from "../../src/emails/fields"
 import { prepare } from "../../src/emails/prepare"
@@ -17,8 +16,6 @@ import { type Claim, keepAnswer } from "../../src/http/idempotency"
 import { authenticate } from "../../src/identity/authenticate"
 import { accept, entryOf, SendBatcher } from "../../src/messages/accept"
 import type { NewMessage } from "../../src/messages/pipeline"
-import { audienceRules } from "../../src/messages/send-fields"
-import { suppressionRules } from "../../src/messages/suppressed"
 import { messages } from "../../src/messages/tables"
 import { openStore } from "../../src/store/open"
 import { TemplateRenderer } from "../../src/templates/template-renderer"
@@ -35,9 +32,7 @@ const first = await ensureFirst(store, secrets, { keep_key: false, new_key: fals
 const caller = await authenticate(store.read, first.api_key ?? "", "127.0.0.1")
 const blobs = openBlobs(`${data_dir}/blobs`)
 const rules = {
-  domains: senderDomains(store.read),
-  suppressions: suppressionRules(store.read, "email"),
-  audience: audienceRules(store.read),
+  read: store.read,
   providerOf: async () => null,
   sending_domains: new Set(["bench.test"]),
   to_mailbox: false,

@@ -85,13 +85,7 @@ export interface FakeDisk {
 
 const RULES: Omit<
   SendRules,
-  | "domains"
-  | "suppressions"
-  | "audience"
-  | "providerOf"
-  | "unsubscribe"
-  | "templates"
-  | "publicAddress"
+  "read" | "providerOf" | "unsubscribe" | "templates" | "publicAddress"
 > = {
   files: { allow_private: [] },
   sending_domains: new Set(["example.test"]),

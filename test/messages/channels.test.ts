@@ -152,7 +152,7 @@ describe("an SMS", () => {
     const scope = { project_id: PROJECT, channels: ["sms" as const] }
     expect(await typesOf(office, id)).toEqual(["sms.queued"])
     const waiting = await scheduled.find(office.store.read, scope, id)
-    expect(scheduled.scheduledRecord(waiting)).toMatchObject({ status: "scheduled", to: NUMBER })
+    expect(scheduled.toResponse(waiting)).toMatchObject({ status: "scheduled", to: NUMBER })
     clock.advance({ seconds: 3601 })
     await office.runDue()
     expect(await typesOf(office, id)).toEqual(["sms.queued", "sms.sent", "sms.delivered"])
@@ -166,7 +166,7 @@ describe("an SMS", () => {
     await scheduled.cancel(office.store, scope, id)
     const found = scheduled.list(office.store.read, scope, "cancelled")
     const { rows } = await found.list({ limit: 10, offset: 0 })
-    expect(rows.map(scheduled.scheduledRecord)).toMatchObject([{ id, status: "cancelled" }])
+    expect(rows.map(scheduled.toResponse)).toMatchObject([{ id, status: "cancelled" }])
     expect(await office.read(id)).toMatchObject({ status: "cancelled" })
   })
 })

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto"
 import { count, eq } from "drizzle-orm"
 import type { Blobs } from "../../src/core/blobs"
 import { secondsFromNow } from "../../src/core/time"
+import { idOf } from "../../src/domains/sending-domains"
 import * as apiKeys from "../../src/identity/api-keys"
 import { messages } from "../../src/messages/tables"
 import { domainKeys } from "../emails/published-keys"
@@ -434,7 +435,7 @@ test("a key that is bound to a domain sends from no other: 550 5.7.1", async () 
   const { account_id, project_id } = await client()
   const domain = "acme.test"
   await (await domainKeys(domain)).publish(service, project_id)
-  const domain_id = await service.parts.rules.domains.idOf(project_id, domain)
+  const domain_id = await idOf(store.read, project_id, domain)
   const created_by = { type: "local" as const, id: null }
   const unlimited = { expires_at: null, ip_addresses: [] }
   const wanted = { name: "bound", scopes: ["email:send"], domain_id, ...unlimited }
