@@ -267,6 +267,8 @@ const GONE: [string, RegExp][] = [
   [
     "a release that is copied before it is checked, or a second way to sync a file",
     /release\.tar\.gz|\bsyncFile\(|\bfunction syncFolder\(folder: string\): void|\bwithServer\(/,
+  ],
+  [
     "interfaces over the database for what a send asks of it",
     /\b([aA]udienceRules|[sS]uppressionRules|[sS]enderDomains)\b/,
   ],

@@ -181,7 +181,7 @@ async function ask(url: string, path: string, { timeout_ms = FETCH_MS, ...rules 
   }
 }
 
-/** Not the words of our network: they would tell a stranger what stands behind it. */
+/** Not the words of our network: they would tell anybody what stands behind it. */
 const REASONS: Record<NetErrorKind, string> = {
   invalid_url: "The URL cannot be used.",
   dns: "The host of this URL has no address.",

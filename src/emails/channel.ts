@@ -3,7 +3,7 @@ import type { ErrorCode } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { returnPathHost } from "../domains/return-path"
 import { isVerified, senderReadiness } from "../domains/sending-domains"
-import { queueOfDomain } from "../jobs/holds"
+import { type QueuePauses, queueOfDomain } from "../jobs/holds"
 import { DeferredError, type Hold, type RetrySchedule } from "../jobs/work-item"
 import { domainOf, needsSmtputf8 } from "../lib/address"
 import { Semaphore } from "../lib/semaphore"
@@ -20,25 +20,20 @@ import {
   type ComposeParts,
   inSevenBits,
   type MessageBytes,
-  type NoBytes,
   unsignedWarner,
 } from "./compose-email"
 import { MAILBOX_DOMAIN, type SendRules } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
-
+import type { NoBytes } from "./shared-email"
 import { localPartFor } from "./token-addresses"
 
 export interface EmailChannelParts extends ComposeParts {
   /** What an operator paused. */
-  queues: Pauses
+  queues: Pick<QueuePauses, "holdOf">
   /** Messages that are delivered at the same time. */
   concurrency: number
   /** For projects in the sandbox; undefined where the embedded mailbox does not run. */
   sandbox: EmailProvider | undefined
-}
-
-interface Pauses {
-  holdOf(queue: string): Hold | undefined
 }
 
 /** Composes once, keeps the bytes, and hands them to the provider for every recipient that is open. */
@@ -156,12 +151,15 @@ interface HeldRecipient {
 }
 
 /** The open recipients that may be tried. Throws DeferredError where the operator holds all of them. */
-function triedNow(pauses: Pauses, message: Message): { to: string[]; held: HeldRecipient[] } {
+function triedNow(
+  queues: EmailChannelParts["queues"],
+  message: Message,
+): { to: string[]; held: HeldRecipient[] } {
   const to: string[] = []
   const held: HeldRecipient[] = []
   for (const { email: address, status } of message.recipients) {
     if (!isOpen(status)) continue
-    const hold = pauses.holdOf(queueOfDomain(domainOf(address)))
+    const hold = queues.holdOf(queueOfDomain(domainOf(address)))
     if (hold) held.push({ address, hold })
     else to.push(address)
   }

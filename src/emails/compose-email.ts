@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm"
 import type { Blobs } from "../core/blobs"
-import { ApiError, type ErrorCode } from "../core/errors"
+import { ApiError } from "../core/errors"
 import { codeOf } from "../core/faults"
 import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
@@ -26,9 +26,8 @@ import {
   type SubmittedContent,
 } from "./filed-content"
 import type { SendRules } from "./prepare"
-
 import type { EmailProvider } from "./providers/provider"
-import { isRendered, type NotRendered, renderShared, type SharedRules } from "./shared-email"
+import { isRendered, type NoBytes, renderShared, type SharedRules } from "./shared-email"
 import { keptBytes, keptForm, placeOf } from "./submitted"
 import { EMAIL_ID_HEADER, emailIdHeader, readLocalPart } from "./token-addresses"
 
@@ -44,13 +43,6 @@ export interface ComposeParts {
 
 /** The message as it leaves, or why there can be none. */
 export type MessageBytes = Uint8Array | NoBytes
-
-export interface NoBytes {
-  reason: string
-  code?: ErrorCode
-  /** It took too long: another attempt may have more luck. */
-  is_late?: boolean
-}
 
 interface ToCompose {
   /** As it is stored: EmailContent, its texts in a file, sealed, or bytes. */
@@ -104,7 +96,7 @@ async function sharedBytes(
   if (kept) return { content: await sharedAgain(parts, message, content, kept.raw) }
   const address = await addressFor(parts.rules, message)
   const rendered = await requireRendered(parts, message, content, address)
-  if (!isRendered(rendered)) return { content: noBytes(rendered) }
+  if (!isRendered(rendered)) return { content: rendered }
   const dkim = await keysOf(parts, message)
   await warnUnsigned(message, dkim)
   const mail = toCompose(message, rendered, { ...parts, address })
@@ -137,14 +129,12 @@ export async function sharedAgain(
   const end = kept.indexOf("\n")
   const address = kept.toString("utf8", 0, end) || undefined
   const rendered = await requireRendered(parts, message, content, address)
-  if (!isRendered(rendered)) return noBytes(rendered)
+  if (!isRendered(rendered)) return rendered
   const mail = toCompose(message, rendered, { ...parts, address })
   const signatures = new Uint8Array(kept.subarray(end + 1))
   const made = await composed(parts.workers, { ...mail, dkim: [], signatures })
   return "raw" in made ? made.raw : made
 }
-
-const noBytes = ({ message: reason, ...why }: NotRendered): NoBytes => ({ reason, ...why })
 
 /** The message waits while too many templates do. */
 async function requireRendered(

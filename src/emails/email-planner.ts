@@ -111,7 +111,10 @@ async function freeze(
   { template, has_html }: EmailTexts,
 ): Promise<FrozenEmail> {
   const { project_id, project_settings } = caller
-  const from = given ?? project_settings.default_from ?? noSender()
+  const from =
+    given ??
+    project_settings.default_from ??
+    fail("sender_not_configured", NO_SENDER, { channel: EMAIL })
   const sendable = await requireSendable(rules, caller, from)
   const chosen = chosenTracking(
     { html: has_html ? "html" : null, track_opens: null, track_clicks: null },
@@ -138,8 +141,6 @@ async function requireWayOut(
 
 const NO_WAY_OUT =
   "Recipients could not unsubscribe: this server receives no mail, and its public address is not known. Set base_url on the server."
-
-const noSender = () => fail("sender_not_configured", NO_SENDER, { channel: EMAIL })
 
 const NO_SENDER =
   "The project has no default sender. Give `content.email.from`, or set default_from of the project."
@@ -312,7 +313,8 @@ async function textsOfTemplate(db: Reader, project_id: string, asked: string): P
   const whole = { ...content, ...template }
   const texts = new Map([[EMAIL as string, sources]])
   // A base language before those that fall back to it: `de` before `de-AT`.
-  for (const locale of [...(await languagesOf(db, project_id, whole))].sort(byLength)) {
+  const languages = [...(await languagesOf(db, project_id, whole))]
+  for (const locale of languages.sort((one, other) => one.length - other.length)) {
     const other = await usableTexts(db, project_id, whole, { channel: EMAIL, locale })
     const known = { names: new Set(texts.keys()), usual: null }
     const fallback = texts.get(nameFor(known, EMAIL, locale)) ?? sources
@@ -321,8 +323,6 @@ async function textsOfTemplate(db: Reader, project_id: string, asked: string): P
   }
   return { ...requireParts(sources), texts, template }
 }
-
-const byLength = (one: string, other: string): number => one.length - other.length
 
 /** What it says, whichever language it is said to be in. */
 const says = ({ texts, layouts, partials }: TemplateSources) =>

@@ -1,5 +1,5 @@
 import type { Static } from "@sinclair/typebox"
-import { desc, eq } from "drizzle-orm"
+import { eq } from "drizzle-orm"
 import { conflict, fail } from "../core/errors"
 import type { Workers } from "../core/workers"
 import type { Event } from "../events/feed"
@@ -29,9 +29,10 @@ import {
   type SubmittedContent,
   textsOf,
 } from "./filed-content"
+import type { ReadParts } from "./parts-task"
 import { type EmailEvents, ListedEmail } from "./schemas"
 import { isRendered, renderShared, type SharedRules } from "./shared-email"
-import { fileOf, keptBytes, partsOf } from "./submitted"
+import { keptBytes, placeOf } from "./submitted"
 
 const gone = () => fail("not_found", "There is no such email.")
 
@@ -122,7 +123,9 @@ async function bytesOfFile(
     return (await keepsContent(store.read, message.id)) ? blobs.get(sha256) : undefined
   }
   const stored = await lookupStored(store.read, message.id)
-  return isSubmitted(stored) ? fileOf(workers, message, stored, { number, blobs }) : undefined
+  if (!isSubmitted(stored)) return undefined
+  const file = { place: placeOf(message, stored, blobs), number }
+  return workers.run<Uint8Array | undefined>("read-file", file, READING)
 }
 
 /** Ends a message that still waits. One that is on its way, or settled, is a 409. */
@@ -140,8 +143,8 @@ export async function cancel(store: Store, project_id: string, id: string): Prom
 }
 
 async function lookupStored(db: Reader, message_id: string) {
-  const rows = db.select().from(messageContents).where(eq(messageContents.message_id, message_id))
-  const [row] = await rows.orderBy(desc(messageContents.message_id)).limit(1)
+  const one = eq(messageContents.message_id, message_id)
+  const [row] = await db.select().from(messageContents).where(one)
   return row?.content as EmailContent | FiledContent | SubmittedContent | SharedContent | undefined
 }
 
@@ -177,7 +180,9 @@ async function readContent(reading: EmailReading, message: Message) {
   const { workers, blobs } = reading
   const stored = await lookupContent(reading, message)
   if (!stored) return undefined
-  const content = isSubmitted(stored) ? await partsOf(workers, message, stored, blobs) : stored
+  const content = isSubmitted(stored)
+    ? await workers.run<ReadParts>("read-parts", placeOf(message, stored, blobs), READING)
+    : stored
   if (content.text !== null || content.html === null) return content
   return { ...content, text: await textOfHtml(workers, content.html) }
 }
@@ -196,13 +201,13 @@ export const list = (
 
 /** What is larger is read in a worker: some megabytes would hold all other requests for seconds. */
 const MOST_READ_HERE = 32 * 1024
-const READ_DEADLINE_MS = 10_000
+const READING = { deadline_ms: 10_000 }
 
 /** The text that a mail without one gets from its html. */
 export const textOfHtml = async (workers: Pick<Workers, "run">, html: string): Promise<string> =>
   html.length <= MOST_READ_HERE
     ? textFromHtml(html)
-    : workers.run<string>("text-from-html", html, { deadline_ms: READ_DEADLINE_MS })
+    : workers.run<string>("text-from-html", html, READING)
 
 /** The Email record as lists show it: everything but bodies, headers and timeline. */
 export function listed(message: MessageView, hits: HitSummary = NO_HITS) {

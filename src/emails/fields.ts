@@ -96,12 +96,8 @@ export function readReschedule(body: unknown, problems: Problems): { at: string 
   return { at: readScheduledAt(scheduled_at, "scheduled_at", problems) }
 }
 
-function asObject(body: unknown, problems: Problems): Record<string, unknown> {
-  if (typeof body === "object" && body !== null && !Array.isArray(body)) {
-    return body as Record<string, unknown>
-  }
-  return problems.add("body", "invalid", "The body must be a JSON object.") ?? {}
-}
+const asObject = (body: unknown, problems: Problems) =>
+  readObject(body, "body", problems, "The body must be a JSON object.")
 
 function readOneAddress(value: unknown, path: string, problems: Problems): Mailbox | undefined {
   if (value == null) return problems.add(path, "required", REQUIRED)
@@ -220,27 +216,22 @@ function pair(item: unknown): string | undefined {
 }
 
 export function readMetadata(value: unknown, problems: Problems): Record<string, unknown> {
-  if (value == null) return {}
-  if (typeof value !== "object" || Array.isArray(value)) {
-    return problems.add("metadata", "invalid", "The value must be an object.") ?? {}
-  }
-  checkMetadata(value, problems)
-  return value as Record<string, unknown>
+  const metadata = value == null ? {} : readObject(value, "metadata", problems)
+  checkMetadata(metadata, problems)
+  return metadata
 }
 
 function readHeaders(value: unknown, problems: Problems): Record<string, string> {
   if (value == null) return {}
-  if (typeof value !== "object" || Array.isArray(value)) {
-    const hint = "The value must be an object of names and values."
-    return problems.add("headers", "invalid", hint) ?? {}
-  }
-  const fields = Object.entries(value)
+  const hint = "The value must be an object of names and values."
+  const headers = readObject(value, "headers", problems, hint)
+  const fields = Object.entries(headers)
   if (fields.length > MOST_HEADERS) {
     const hint = `An email may have at most ${MOST_HEADERS} headers of its own.`
     return problems.add("headers", "too_many", hint) ?? {}
   }
   for (const [name, text] of fields) checkHeader(name, text, problems)
-  return value as Record<string, string>
+  return headers as Record<string, string>
 }
 
 function checkHeader(name: string, text: unknown, problems: Problems) {
@@ -348,9 +339,13 @@ function readName(value: unknown, path: string, problems: Problems): string {
   return problems.add(path, "invalid", "The value must be the id or the name of a template.") ?? ""
 }
 
-function readObject(value: unknown, path: string, problems: Problems): Record<string, unknown> {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
-    return value as Record<string, unknown>
-  }
-  return problems.add(path, "invalid", "The value must be an object.") ?? {}
+function readObject(
+  value: unknown,
+  path: string,
+  problems: Problems,
+  hint = "The value must be an object.",
+): Record<string, unknown> {
+  const is_object = typeof value === "object" && value !== null && !Array.isArray(value)
+  if (is_object) return value as Record<string, unknown>
+  return problems.add(path, "invalid", hint) ?? {}
 }

@@ -9,11 +9,10 @@ import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
 import { allowanceOf, storedShareOf } from "../messages/accept"
 import { foreseen, REASONS } from "../messages/decided"
-import { findAudience, isBlocked, NO_AUDIENCE, namesAudience } from "../messages/send-fields"
+import { findAudience, isBlocked, namesAudience } from "../messages/send-fields"
 import { throwSuppressed } from "../messages/suppressed"
 import { refusalText } from "../providers/health"
 import { frozenRefusal } from "../reputation/gate"
-import type { Reader } from "../store/store"
 import { suppressedAmong } from "../suppressions/look-up"
 import { requireRoomFor } from "../tenancy/quotas"
 import { fullRefusal } from "../tenancy/stored-share"
@@ -66,22 +65,21 @@ export type Inquiry = Awaited<ReturnType<typeof inquire>>
 
 export async function inquire(parts: PreflightParts, caller: Caller, email: SendEmail) {
   const { project_id, project_settings } = caller
-  const from = await tried(() => senderOf(email, caller))
-  const mailbox = orUndefined(from)
-  const domain = mailbox && domainOf(mailbox.email)
+  const from = email.from ?? project_settings.default_from ?? undefined
+  const domain = from && domainOf(from.email)
   const rules = await tried(() => rulesFor(parts.rules, project_id, project_settings.sandbox))
   const audience = await tried(() => findAudience(parts.store.read, project_id, email))
-  const known = orUndefined(audience) ?? NO_AUDIENCE
+  const known = orUndefined(audience) ?? { subscriber: null, is_endable: true }
   const rendered = await tried(() => renderEmail(parts.rules, caller, email, known))
   const { subject, html, text } = orUndefined(rendered) ?? email
   const whole = { ...email, subject, html, text }
   return {
-    ...{ parts, caller, from, domain, rules, audience, known, rendered, email: whole },
+    ...{ parts, caller, domain, rules, audience, known, rendered, email: whole },
     authentication: domain && (await senderAuthentication(parts.store.read, project_id, domain)),
     // A blocked subscriber is refused before anybody asks for suppressions.
-    suppressed: isBlocked(known) ? undefined : await suppressedOf(parts.store.read, caller, email),
+    suppressed: isBlocked(known) ? undefined : await suppressedOf(parts, caller, email),
     findings: orUndefined(rendered) && (await contentFindings(parts, whole)),
-    size_bytes: await sizeOnWire(parts, caller, whole, mailbox),
+    size_bytes: await sizeOnWire(parts, caller, whole, from),
     address: await parts.rules.publicAddress(project_id, domain ?? null),
   }
 }
@@ -120,8 +118,8 @@ async function sizeOnWire(
   return files.reduce((sum, bytes) => sum + encodedSize(bytes), raw.length)
 }
 
-export function sender({ from }: Inquiry): Answer {
-  requireResult(from)
+export function sender({ email, caller }: Inquiry): Answer {
+  senderOf(email, caller)
   return "The mail has a sender."
 }
 
@@ -153,14 +151,13 @@ export async function domain({ caller, domain, email, rules }: Inquiry): Promise
 
 const address = ({ email }: Mailbox) => comparable(email)
 
-function suppressedOf(db: Reader, { project_id }: Caller, { to, cc, bcc, category }: SendEmail) {
+function suppressedOf(
+  { store }: PreflightParts,
+  { project_id }: Caller,
+  { to, cc, bcc, category }: SendEmail,
+) {
   const people = [to, ...cc, ...bcc].map(address)
-  return suppressedAmong(
-    db,
-    { project_id, channel: "email" },
-    people,
-    category === null ? {} : { category },
-  )
+  return suppressedAmong(store.read, { project_id, channel: "email" }, people, { category })
 }
 
 export function suppression({ email, suppressed }: Inquiry): Answer {

@@ -1,4 +1,4 @@
-import { and, eq } from "drizzle-orm"
+import { eq } from "drizzle-orm"
 import { log } from "../core/log"
 import type { JobHandler, JobResult } from "../jobs/jobs"
 import { ageSeconds } from "../jobs/work-rows"
@@ -8,6 +8,7 @@ import { isOpen, type Message, type StatusChange } from "../messages/status-chan
 import { messages, type Status } from "../messages/tables"
 import { INSTANCE_NAME, messageFor, type ProviderFeedback } from "../providers/callbacks"
 import type { ProviderNotice } from "../providers/provider"
+import { rowById } from "../store/rows"
 import type { Reader, Store } from "../store/store"
 
 const KEPT_SECONDS = 600
@@ -42,8 +43,8 @@ async function find(
 ): Promise<Message | "unsettled" | undefined> {
   const meant = await messageFor(db, told)
   if (!meant) return undefined
-  const ours = and(eq(messages.id, meant.id), eq(messages.project_id, meant.project_id))
-  const [message] = await db.select().from(messages).where(ours)
+  const ours = eq(messages.project_id, meant.project_id)
+  const message = await rowById(db, messages, meant.id, ours)
   if (!message) return undefined
   return message.recipients.some(({ status }) => isOpen(status)) ? "unsettled" : message
 }

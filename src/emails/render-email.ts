@@ -45,7 +45,7 @@ export async function renderEmail(
   { subscriber, is_endable }: SendAudience,
 ): Promise<RenderedEmail> {
   const { template, variables, template_version: version } = email
-  if (!needsRendering(email)) return textsOf(email)
+  if (!needsRendering(email)) return { subject: email.subject, html: email.html, text: email.text }
   const from = email.from ?? project_settings.default_from
   const domain = from && domainOf(from.email)
   const address = await rules.publicAddress(project_id, domain)
@@ -77,8 +77,6 @@ const inZone = ({ key, sources }: KeyedSources, timezone: string): KeyedSources 
   timezone === sources.timezone
     ? { key, sources }
     : { key: `${key} ${timezone}`, sources: { ...sources, timezone } }
-
-const textsOf = ({ subject, html, text }: SendEmail) => ({ subject, html, text })
 
 /** The pages of the recipient, where the mail has a category that they can end. */
 function pagesOf(

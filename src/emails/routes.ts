@@ -44,8 +44,8 @@ import {
 } from "./fields"
 import { prepare, refuseUnsendable, rulesFor, type SendRules } from "./prepare"
 import { linkWarnings, warned } from "./render-email"
+import { resend } from "./resend"
 import * as schemas from "./schemas"
-import { resend } from "./send-again"
 
 const BATCH_LIMIT_BYTES = 33_554_432
 

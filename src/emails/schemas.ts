@@ -1,5 +1,5 @@
 import { Type as t } from "@sinclair/typebox"
-import { notOffered, orNull } from "../http/field-schemas"
+import { notOffered, oneOf, orNull } from "../http/field-schemas"
 import { dateFilters, pageQuery } from "../http/page"
 import {
   anything,
@@ -142,9 +142,7 @@ export const emailQuery = pageQuery({
         "Show only emails whose subject contains this text. Upper and lower case make no difference.",
     }),
   ),
-  stream: t.Optional(
-    t.Union([t.Literal("transactional"), t.Literal("broadcast"), t.Literal("auth")]),
-  ),
+  stream: t.Optional(oneOf("transactional", "broadcast", "auth")),
   batch_id: t.Optional(t.String({ maxLength: 36 })),
   subscriber_id: t.Optional(
     t.String({
@@ -273,16 +271,15 @@ export const ListedEmail = t.Object(listed, {
 })
 
 /** What the other side said: only what is known. */
-const EventDetail = t.Object(
-  {
-    smtp_code: maybe(count(250)),
-    enhanced_code: maybe(sample("2.0.0")),
-    mx: maybe(sample("mx.example.com")),
-    tls: maybe(sample("TLSv1.3")),
-    response: maybe(sample("250 2.0.0 Ok: queued")),
-  },
-  { title: "EmailEventDetail" },
-)
+const reply = {
+  mx: maybe(sample("mx.example.com")),
+  tls: maybe(sample("TLSv1.3")),
+  smtp_code: maybe(count(250)),
+  enhanced_code: maybe(sample("2.0.0")),
+  response: maybe(sample("250 2.0.0 Ok: queued")),
+}
+
+const EventDetail = t.Object(reply, { title: "EmailEventDetail" })
 
 const html = maybe(sample("<p>Thank you for your order.</p>"))
 const text = maybe(sample("Thank you for your order."))
@@ -319,11 +316,7 @@ export const EmailAttempt = t.Object(
     started_at: time(),
     duration_ms: count(412),
     outcome: word(["delivered", "sent", "retry", "bounced", "failed", "login_refused"]),
-    mx: maybe(sample("mx.example.com")),
-    tls: maybe(sample("TLSv1.3")),
-    smtp_code: maybe(count(250)),
-    enhanced_code: maybe(sample("2.0.0")),
-    response: maybe(sample("250 2.0.0 Ok: queued")),
+    ...reply,
     transcript: t.Array(sample("S: 250 2.0.0 Ok: queued"), {
       description: "The SMTP conversation, line by line, without passwords and bodies.",
     }),

@@ -1,4 +1,4 @@
-import { ApiError } from "../core/errors"
+import { ApiError, type ErrorCode } from "../core/errors"
 import { type SharedContent, type SharedTexts, sharedTexts } from "../messages/contents"
 import { type Message, wantedSince } from "../messages/status-changes"
 import { oncePer } from "../store/cached"
@@ -11,9 +11,11 @@ import { requireContent } from "./render-email"
 
 export type SharedRules = Pick<SendRules, "templates" | "unsubscribe" | "publicAddress">
 
-/** Why a mail cannot be rendered, or that its texts are no longer stored. */
-export interface NotRendered extends Pick<ApiError, "code" | "message"> {
-  /** It took too long, which on a busy machine says nothing about the texts. */
+/** Why a mail cannot be made, or that its texts are no longer stored. */
+export interface NoBytes {
+  reason: string
+  code?: ErrorCode
+  /** It took too long, which on a busy machine says nothing about the mail: another attempt may have more luck. */
   is_late?: boolean
 }
 
@@ -27,11 +29,11 @@ export async function renderShared(
   message: Pick<Message, "fan_out_id" | "envelope" | "scheduled_at" | "created_at">,
   { shared, subscriber }: SharedContent,
   address: string | undefined,
-): Promise<EmailContent | NotRendered> {
+): Promise<EmailContent | NoBytes> {
   const { fan_out_id, envelope } = message
   const found =
     fan_out_id === null ? undefined : await sharedTexts(templates.read, fan_out_id, shared)
-  if (!found) return { code: "internal_error", message: "The texts of this email are not stored." }
+  if (!found) return { code: "internal_error", reason: "The texts of this email are not stored." }
   const { variables, project } = found
   const token = envelope?.unsubscribe
   const pages: RecipientPages = token === undefined ? {} : unsubscribe.urlsOf(token, address)
@@ -43,14 +45,14 @@ export async function renderShared(
     return { html, text, headers: {} }
   } catch (error) {
     if (!(error instanceof ApiError) || error.code === "service_unavailable") throw error
-    return { code: error.code, message: error.message, is_late: isLate(error) }
+    return { code: error.code, reason: error.message, is_late: isLate(error) }
   }
 }
 
 const isLate = ({ details }: ApiError): boolean =>
   "reason" in details && details.reason === "timeout"
 
-export const isRendered = (made: EmailContent | NotRendered): made is EmailContent => "html" in made
+export const isRendered = (made: EmailContent | NoBytes): made is EmailContent => "html" in made
 
 /** The subjects by the names of the texts, where none of them says something else to each recipient. */
 export async function commonSubjects(

@@ -10,6 +10,7 @@ import { CANCELLED } from "../messages/settle"
 import { isOpen } from "../messages/status-changes"
 import { attempts } from "../messages/tables"
 import { HELD_BY_COMPLAINTS } from "../reputation/complaint-holds"
+import { rowById } from "../store/rows"
 import type { Reader } from "../store/store"
 import type { DecisionReason } from "../subscribers/decision"
 import { statistics } from "../tracking/tracking"
@@ -27,7 +28,7 @@ interface Stage {
 }
 
 /** The way of an email, stage by stage, in the order of both answers. */
-const WAY = [
+const WAY: Stage[] = [
   { name: "auth", read: auth },
   { name: "quota", read: quota },
   { name: "sending_status", read: () => [["accepted", "pass", "The account could send."]] },
@@ -56,30 +57,21 @@ const WAY = [
   { name: "outcome", read: outcome },
   { name: "tracking", read: tracking },
   { name: "webhooks", read: webhooks },
-] as const satisfies Stage[]
-
-type Row = (typeof WAY)[number]
-type Query = Extract<Row, { ask: unknown }>
-type Told = Extract<Row, { read: unknown }>
-
-const ASKED = WAY.filter((stage): stage is Query => "ask" in stage)
-const TOLD = WAY.filter((stage): stage is Told => "read" in stage)
+]
 
 /** The names of what a preflight asks, and of what an explanation tells, each once. */
-export const CHECKS = [...new Set(ASKED.map(({ name }) => name))]
-export const STAGES = TOLD.map(({ name }) => name)
+export const CHECKS = [...new Set(WAY.flatMap(({ name, ask }) => (ask ? [name] : [])))]
+export const STAGES = WAY.flatMap(({ name, read }) => (read ? [name] : []))
 
+/** In the order of their weight. `fail` is what accept would refuse. */
 export const CHECK_OUTCOMES = ["pass", "warn", "fail"] as const
-export const STEP_OUTCOMES = ["pass", "wait", "fail", "none"] as const satisfies StepOutcome[]
 
-const SEVERITY = { pass: 0, warn: 1, fail: 2 }
+type CheckOutcome = (typeof CHECK_OUTCOMES)[number]
 
-interface Check {
-  name: Query["name"]
-  /** `fail` is what accept would refuse. */
-  outcome: (typeof CHECK_OUTCOMES)[number]
-  detail: string
-}
+/** `none`: the stage had nothing to do. */
+export const STEP_OUTCOMES = ["pass", "wait", "fail", "none"] as const
+
+type StepOutcome = (typeof STEP_OUTCOMES)[number]
 
 /**
  * Everything that accepting this email would check, and what its receivers will make of it. Nothing
@@ -88,21 +80,23 @@ interface Check {
 export async function preflight(parts: asked.PreflightParts, caller: Caller, email: SendEmail) {
   const inquiry = await asked.inquire(parts, caller, email)
   const errors: { code: string; message: string; details: Record<string, unknown> }[] = []
-  const warnings: { code: Check["name"]; message: string }[] = []
-  const checks = new Map<string, Check>()
-  for (const { name, ask } of ASKED) {
+  const warnings: { code: string; message: string }[] = []
+  const checks = new Map<string, { name: string; outcome: CheckOutcome; detail: string }>()
+  for (const { name, ask } of WAY) {
+    if (!ask) continue
     const answer = await asked.tried(() => ask(inquiry))
-    const outcome = answer instanceof ApiError ? "fail" : Array.isArray(answer) ? "warn" : "pass"
-    const texts = answer instanceof ApiError ? [answer.message] : [answer].flat()
-    if (answer instanceof ApiError) {
-      const { code, message, details } = answer
+    const refusal = answer instanceof ApiError ? answer : undefined
+    if (refusal) {
+      const { code, message, details } = refusal
       errors.push({ code, message, details: { ...details } })
     }
-    if (outcome === "warn") warnings.push(...texts.map((message) => ({ code: name, message })))
-    const before = checks.get(name)
-    if (before && SEVERITY[before.outcome] >= SEVERITY[outcome]) continue
-    const more = texts.length > 1 ? ` ${texts.length - 1} more are in the warnings.` : ""
-    checks.set(name, { name, outcome, detail: `${texts[0]}${more}` })
+    if (Array.isArray(answer)) warnings.push(...answer.map((message) => ({ code: name, message })))
+    const outcome = refusal ? "fail" : Array.isArray(answer) ? "warn" : "pass"
+    const before = checks.get(name)?.outcome
+    if (before && CHECK_OUTCOMES.indexOf(before) >= CHECK_OUTCOMES.indexOf(outcome)) continue
+    const [text, ...others] = answer instanceof ApiError ? [answer.message] : [answer].flat()
+    const more = others.length > 0 ? ` ${others.length} more are in the warnings.` : ""
+    checks.set(name, { name, outcome, detail: `${text}${more}` })
   }
   const { subject, html, text: own } = inquiry.email
   const text = own ?? (await textOfHtml(parts.workers, html ?? ""))
@@ -117,16 +111,13 @@ export const explain = async (db: Reader, project_id: string, id: string) =>
 /** The explanation of what is known. Pure. */
 export function explained(facts: EmailFacts) {
   const { id, status, created_at } = facts.message
-  const steps = TOLD.flatMap(({ name: stage, read }) =>
+  const steps = WAY.flatMap(({ name: stage, read = () => [] }) =>
     read(facts).map(([rule, outcome, detail, at = created_at]) => {
       return { at, stage, rule, outcome, detail }
     }),
   )
   return { email_id: id, verdict: status, summary: summaryOf(facts), steps }
 }
-
-/** `none`: the stage had nothing to do. */
-type StepOutcome = "pass" | "wait" | "fail" | "none"
 
 /**
  * What one stage did: a stable word for what decided, the outcome, a text for people, and when. Without
@@ -145,21 +136,16 @@ async function factsOf(db: Reader, project_id: string, id: string) {
   const [message] = await asTheyStand(db, [await find(db, project_id, id)])
   if (!message) return fail("not_found", "There is no such email.")
   const { opens, clicks } = await statistics(db, message)
+  const of_project = eq(apiKeys.project_id, project_id)
+  const key = await rowById(db, apiKeys, message.api_key_id ?? "", of_project)
   const tried = db.select().from(attempts).where(eq(attempts.message_id, id))
   return {
     message,
-    key_name: await nameOfKey(db, project_id, message.api_key_id),
+    key_name: key?.name ?? null,
     attempts: await tried.orderBy(asc(attempts.attempt)).limit(MOST_ATTEMPTS),
     deliveries: await deliveriesOf(db, project_id, await about(db, project_id, id)),
     hits: { opens, clicks },
   }
-}
-
-async function nameOfKey(db: Reader, project_id: string, id: string | null) {
-  if (id === null) return null
-  const ours = and(eq(apiKeys.id, id), eq(apiKeys.project_id, project_id))
-  const [row] = await db.select({ name: apiKeys.name }).from(apiKeys).where(ours)
-  return row?.name ?? null
 }
 
 async function deliveriesOf(db: Reader, project_id: string, events: Event[]) {

@@ -2,7 +2,6 @@ import { readFile } from "node:fs/promises"
 import type { Blobs } from "../core/blobs"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
-import type { Workers } from "../core/workers"
 import { domainOf, type Mailbox } from "../lib/address"
 import { unpack, withEnd } from "../lib/compression"
 import { fileIn, type Kept } from "../messages/contents"
@@ -18,7 +17,6 @@ import { refuseAllSuppressed } from "../messages/suppressed"
 import type { Envelope } from "../messages/tables"
 import { chosenForBytes, trackingAtHost } from "../tracking/choice"
 import type { SubmittedContent } from "./filed-content"
-import type { ReadParts } from "./parts-task"
 import {
   isTrusted,
   newEmail,
@@ -123,10 +121,6 @@ export function placeOf(
   return blobs.path(sha256)
 }
 
-async function bytesAt(place: Uint8Array | string): Promise<Uint8Array> {
-  return typeof place === "string" ? readFile(place) : place
-}
-
 /** In which form bytes are kept that leave. A row of megabytes would hold the event loop while it is written. */
 export async function keptForm(packed: Uint8Array, blobs: Blobs): Promise<Kept> {
   if (packed.length > MOST_IN_ROWS) return { file: (await blobs.put(packed)).sha256 }
@@ -150,33 +144,6 @@ export async function keptBytes(
   return envelope.track ? withEnd(kept, file) : Buffer.concat([kept, file])
 }
 
-const READ_DEADLINE_MS = 10_000
-
-type Readable = Pick<Message, "envelope">
-
-/** Bodies and header fields of a submitted message, read in a worker. */
-export async function partsOf(
-  workers: Workers,
-  message: Readable,
-  content: SubmittedContent,
-  blobs: Blobs,
-): Promise<ReadParts> {
-  const place = placeOf(message, content, blobs)
-  return workers.run<ReadParts>("read-parts", place, { deadline_ms: READ_DEADLINE_MS })
-}
-
-/** One file of a submitted message, by its number among the files. */
-export async function fileOf(
-  workers: Workers,
-  message: Readable,
-  content: SubmittedContent,
-  { number, blobs }: { number: number; blobs: Blobs },
-): Promise<Uint8Array | undefined> {
-  const place = placeOf(message, content, blobs)
-  const options = { deadline_ms: READ_DEADLINE_MS }
-  return workers.run<Uint8Array | undefined>("read-file", { place, number }, options)
-}
-
 const MESSAGE_ID_FIELD = /^message-id[ \t]*:.*(?:\r\n[ \t].*)*/im
 
 /**
@@ -184,12 +151,13 @@ const MESSAGE_ID_FIELD = /^message-id[ \t]*:.*(?:\r\n[ \t].*)*/im
  * mail with an id that they know.
  */
 export async function renamed(
-  message: Readable,
+  message: Pick<Message, "envelope">,
   content: SubmittedContent,
   rfc_message_id: string,
   blobs: Blobs,
 ) {
-  const before = Buffer.from(await bytesAt(placeOf(message, content, blobs)))
+  const place = placeOf(message, content, blobs)
+  const before = Buffer.from(typeof place === "string" ? await readFile(place) : place)
   const end = before.indexOf("\r\n\r\n")
   const head = before.toString("latin1", 0, end)
   if (end === -1 || !MESSAGE_ID_FIELD.test(head)) return fail("internal_error", NO_ID)

@@ -94,15 +94,15 @@ async function tried(
   const return_path = await returnPathOf(parts.store.read, parts.secrets, about)
   // An older refusal is forgotten, so that the mail is sent with it, too.
   const asked = return_path === undefined ? null : await provider.checkReturnPath?.(return_path)
-  if (!mail) return `${await check(provider)}${await told(parts, row, asked)}`
+  if (!mail) {
+    const checked = (await provider.check?.()) ?? "This provider needs no login."
+    return `${checked}${await told(parts, row, asked)}`
+  }
   const sent: OutgoingMail = { ...mail, reports_to: async () => return_path }
   const outcome = await provider.send(sent)
   const words = sentWords(provider, mail, outcome)
   return `${words}${await told(parts, row, outcome.return_path ?? asked, true)}`
 }
-
-const check = async (provider: Provider) =>
-  (await provider.check?.()) ?? "This provider needs no login."
 
 function sentWords(provider: Provider, { to }: OutgoingMail, outcome: Outcome): string {
   const { status, fault } = outcome

@@ -246,12 +246,16 @@ export async function lastPosition(db: Reader, project_id: string): Promise<Even
   return last
 }
 
-export function later(one: FeedPosition | undefined, other: FeedPosition | undefined) {
-  if (!one || !other) return one ?? other
-  const is_later =
-    one.position === other.position ? one.id > other.id : one.position > other.position
-  return is_later ? one : other
+/** The place before all others is undefined. */
+export function isBefore(one: FeedPosition | undefined, other: FeedPosition | undefined): boolean {
+  if (!other) return false
+  if (!one) return true
+  if (one.position !== other.position) return one.position < other.position
+  return one.id < other.id
 }
+
+export const later = (one: FeedPosition | undefined, other: FeedPosition | undefined) =>
+  isBefore(one, other) ? other : one
 
 /**
  * The place from which a reader of some types may go on after it found nothing more behind `after`:

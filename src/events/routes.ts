@@ -15,8 +15,6 @@ import type { MessageWatchers } from "./message-watchers"
 import { API_VERSION, askedTypes, CATEGORIES, eventTypes, lookup, noSuchType } from "./registry"
 import { type Following, Forwarding, stream, streamNewest } from "./stream"
 
-const MOST = 100
-
 const example = lookup("email.delivered")?.example
 
 const Envelope = t.Object(
@@ -57,6 +55,13 @@ const EventType = t.Object(
 
 const typeQuery = t.Object({ category: t.Optional(oneOf("email", "push", "auth")) })
 
+const types = t.Optional(
+  t.String({
+    maxLength: 1000,
+    description: "Event types, separated by commas. `email.*` is allowed.",
+  }),
+)
+
 const feedQuery = t.Object({
   after: t.Optional(
     t.String({ maxLength: 64, description: "The id of the last event that you have read." }),
@@ -67,13 +72,8 @@ const feedQuery = t.Object({
       description: "Reads the last events before this id. An empty value reads the latest events.",
     }),
   ),
-  limit: t.Integer({ default: 25, minimum: 1, maximum: MOST }),
-  types: t.Optional(
-    t.String({
-      maxLength: 1000,
-      description: "Event types, separated by commas. `email.*` is allowed.",
-    }),
-  ),
+  limit: t.Integer({ default: 25, minimum: 1, maximum: 100 }),
+  types,
   wait: t.Integer({
     default: 0,
     minimum: 0,
@@ -94,7 +94,16 @@ const Trigger = t.Object({
 type FeedQuery = Static<typeof feedQuery>
 
 export const eventRoutes = (store: Store, health: ServerHealth): AnyRoute[] => [
-  ...typeRoutes(),
+  route({
+    ...projectRow("GET", "/v1/webhooks/events", "webhooks:read"),
+    summary: "List all event types with their fields and an example",
+    description: "The section `webhooks` of this document has the same types as schemas.",
+    query: typeQuery,
+    response: t.Array(EventType),
+    handle: ({ query }) => ({
+      data: eventTypes.filter(({ category }) => (query.category ?? category) === category),
+    }),
+  }),
   route({
     ...projectRow("GET", "/v1/events", "webhooks:read"),
     summary: "List events after a known one, oldest first",
@@ -125,19 +134,6 @@ export const eventRoutes = (store: Store, health: ServerHealth): AnyRoute[] => [
     idempotent: true,
     handle: ({ caller, body, claim }) =>
       answerOnce(store, claim, async (tx) => feed.envelopeOf(await trigger(tx, caller, body))),
-  }),
-]
-
-const typeRoutes = (): AnyRoute[] => [
-  route({
-    ...projectRow("GET", "/v1/webhooks/events", "webhooks:read"),
-    summary: "List all event types with their fields and an example",
-    description: "The section `webhooks` of this document has the same types as schemas.",
-    query: typeQuery,
-    response: t.Array(EventType),
-    handle: ({ query }) => ({
-      data: eventTypes.filter(({ category }) => (query.category ?? category) === category),
-    }),
   }),
 ]
 
@@ -197,12 +193,7 @@ const query = t.Object({
         "The id of the last event that you have read. An empty value begins with the oldest event (default: only new events).",
     }),
   ),
-  types: t.Optional(
-    t.String({
-      maxLength: 1000,
-      description: "Event types, separated by commas. `email.*` is allowed.",
-    }),
-  ),
+  types,
   account_id: t.Optional(t.String({ maxLength: 64, description: insteadOf("X-Account-Id") })),
   project_id: t.Optional(t.String({ maxLength: 64, description: insteadOf("X-Project-Id") })),
   forward: t.Boolean({ default: false, description: "Send signed deliveries instead of events." }),

@@ -4,7 +4,15 @@ import { signedHeaders } from "../lib/signature"
 import { perStore } from "../store/cached"
 import type { Reader } from "../store/store"
 import { isTest } from "./emit"
-import { type Event, envelopeOf, type FeedPosition, later, read, readWaiting } from "./feed"
+import {
+  type Event,
+  envelopeOf,
+  type FeedPosition,
+  isBefore,
+  later,
+  read,
+  readWaiting,
+} from "./feed"
 import type { MessageWatchers } from "./message-watchers"
 import { matchesType } from "./registry"
 
@@ -169,14 +177,6 @@ class FeedBatch {
     const rest = this.#events.filter(({ event }) => isBefore(place, event))
     return new FeedBatch(place, later(place, this.end), rest)
   }
-}
-
-/** The place before all others is undefined. */
-function isBefore(one: FeedPosition | undefined, other: FeedPosition | undefined): boolean {
-  if (!other) return false
-  if (!one) return true
-  if (one.position !== other.position) return one.position < other.position
-  return one.id < other.id
 }
 
 interface StreamConnection {

@@ -5,7 +5,7 @@ import type { ProjectSettings } from "../identity/tables"
 import { lockFor } from "../messages/audience-decisions"
 import { messages } from "../messages/tables"
 import { idList, isAmong } from "../store/dialect"
-import { rowForUpdate, SKEW_MS } from "../store/rows"
+import { countRows, rowForUpdate, SKEW_MS } from "../store/rows"
 import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { type AudienceMember, audienceOf } from "../subscribers/audience"
@@ -65,8 +65,7 @@ async function countMembers(db: Reader, topic_id: string, subscriber_ids: string
     eq(topicMembers.topic_id, topic_id),
     inArray(topicMembers.subscriber_id, subscriber_ids),
   )
-  const [row] = await db.select({ all: sql<number>`count(*)` }).from(topicMembers).where(theirs)
-  return Number(row?.all ?? 0)
+  return countRows(db, topicMembers, theirs)
 }
 
 // A publish has thousands of chunks, so what each of them reads is prepared.

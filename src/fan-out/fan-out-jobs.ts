@@ -15,19 +15,18 @@ interface Start {
 /** Fixes the audience of a fan-out and shares it among the nodes. */
 export const fanOutStart: JobKind<Start> = { name: "fan_out.start", schedule }
 
-interface PartOfWalk extends Start {
+export interface PartOfWalk extends Start {
   part: number
 }
 
 /** Walks on in one part of an audience, for a while. */
 export const fanOutPart: JobKind<PartOfWalk> = { name: "fan_out.part", schedule }
 
-interface StoppedFanOut extends Start {
-  below?: string
-}
-
 /** Ends messages of a fan-out that wait, once it is cancelled or expired. */
-export const fanOutStopped: JobKind<StoppedFanOut> = { name: "fan_out.stopped", schedule }
+export const fanOutStopped: JobKind<Start & { below?: string }> = {
+  name: "fan_out.stopped",
+  schedule,
+}
 
 export const partWork = (
   payload: PartOfWalk,

@@ -189,7 +189,7 @@ export const giveUp = (tx: Tx, id: string, reason: string): Promise<FanOutRow | 
  * The Publish records of the contract (43, section 3), in the order of the rows. One that a restored copy holds says so
  * in its `status_reason`.
  */
-export async function records(db: Reader, rows: FanOutRow[]) {
+export async function toResponses(db: Reader, rows: FanOutRow[]) {
   const counts = await countsOf(db, rows)
   const held = await heldFanOuts(db, rows)
   return rows.map((row) =>

@@ -43,7 +43,7 @@ export async function publish(
     if (!first) await requireRoomForPublish(tx, project_id)
     const row = first ?? (prepared && (await fanOut.create(tx, caller, held, prepared, input)))
     if (!row) return fail("conflict", FORGOTTEN, { reason: "dedupe_key_ended" })
-    const answer = { data: await recordOf(tx, row), status: first ? 200 : 201 }
+    const answer = { data: await toResponse(tx, row), status: first ? 200 : 201 }
     await keepAnswer(tx, claim, answer)
     return answer
   })
@@ -87,8 +87,8 @@ export const list = (db: Reader, { id, project_id }: TopicRow): RowList<FanOutRo
   })
 
 /** The Publish record of the contract (43, section 3). */
-export async function recordOf(db: Reader, row: FanOutRow) {
-  const [record] = await fanOut.records(db, [row])
-  if (!record) throw new Error("A publish has no record")
-  return record
+export async function toResponse(db: Reader, row: FanOutRow) {
+  const [response] = await fanOut.toResponses(db, [row])
+  if (!response) throw new Error("A publish has no response")
+  return response
 }

@@ -51,13 +51,11 @@ const LOOK = 500
 /** After so long it goes behind the jobs that wait. */
 const SLICE_MS = 1000
 
-type StoppedPayload = NonNullable<(typeof fanOutStopped)["payload"]>
-
 /**
  * Ends the messages of a cancelled or expired fan-out that wait: for their time, for another attempt, or for
  * their turn. The newest ones go first, because the oldest ones are sent first. An attempt that runs goes on.
  */
-export const endWaiting = (store: Store): JobHandler<StoppedPayload> => ({
+export const endWaiting = (store: Store): JobHandler<{ fan_out_id: string; below?: string }> => ({
   async run({ fan_out_id, below: behind }) {
     const row = await rowById(store.read, fanOuts, fan_out_id)
     const stop = row && stopBy(row)

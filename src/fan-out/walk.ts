@@ -16,7 +16,7 @@ import { audienceOf } from "../subscribers/audience"
 import { audienceSourceOf } from "./audience-source"
 import { type ChannelPlan, type ChunkInput, type ChunkResult, findPart, writeChunk } from "./chunk"
 import { completeIfDone, end, endPart, type FanOutParts, giveUp, plannerOf } from "./fan-out"
-import { fanOutPart, type fanOutStart, partWork } from "./fan-out-jobs"
+import { fanOutPart, type PartOfWalk, partWork } from "./fan-out-jobs"
 import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
 
 /** Nodes that can walk through one audience side by side. */
@@ -27,10 +27,8 @@ const LEAST_OF_PART = 2000
 
 export type WalkParts = Pick<FanOutParts, "store" | "planners">
 
-type StartPayload = NonNullable<(typeof fanOutStart)["payload"]>
-
 /** Fixes the audience: the members at this moment, and no later ones. */
-export const start = ({ store, planners }: WalkParts): JobHandler<StartPayload> => ({
+export const start = ({ store, planners }: WalkParts): JobHandler<{ fan_out_id: string }> => ({
   async run({ fan_out_id }) {
     const row = await rowById(store.read, fanOuts, fan_out_id)
     if (!row || row.completed_at !== null) return {}
@@ -98,8 +96,6 @@ function shares(last_number: number, audience: number, most: number) {
   })).filter(({ from, until }) => until > from)
 }
 
-type Payload = NonNullable<(typeof fanOutPart)["payload"]>
-
 /** After so long a part goes behind the others that wait. */
 const SLICE_MS = 1000
 
@@ -114,7 +110,7 @@ const CHUNKS_A_COLLECTION = 8
  * transaction that ends this one. So a process that dies leaves a job that knows where to go on. Where
  * others wait, that job comes behind them.
  */
-export const walk = (parts: WalkParts): JobHandler<Payload> => ({
+export const walk = (parts: WalkParts): JobHandler<PartOfWalk> => ({
   async run(payload) {
     const permit = await acquireWalk(parts.store.read)
     try {
@@ -126,7 +122,11 @@ export const walk = (parts: WalkParts): JobHandler<Payload> => ({
   onDead: async (tx, { fan_out_id }, reason) => void (await giveUp(tx, fan_out_id, reason)),
 })
 
-async function slice(parts: WalkParts, payload: Payload, permit: WalkPermit): Promise<JobResult> {
+async function slice(
+  parts: WalkParts,
+  payload: PartOfWalk,
+  permit: WalkPermit,
+): Promise<JobResult> {
   const { store, planners } = parts
   const { fan_out_id, part } = payload
   const fan_out = await rowById(store.read, fanOuts, fan_out_id)
@@ -165,7 +165,7 @@ export async function walkChunk(
 
 function resultOf(
   came: Exclude<StepResult, "more">,
-  payload: Payload,
+  payload: PartOfWalk,
   { project_id }: FanOutRow,
 ): JobResult {
   const { fan_out_id, part } = payload

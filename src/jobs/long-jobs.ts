@@ -1,5 +1,5 @@
 import type { Static } from "@sinclair/typebox"
-import { and, eq, lte } from "drizzle-orm"
+import { and, eq, inArray, lte } from "drizzle-orm"
 import { conflict, fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
@@ -98,12 +98,11 @@ export async function find(
   id: string,
   is_operator = false,
 ): Promise<Job> {
-  const own = await lookup(db, project_id, id)
-  return own ?? (is_operator ? await lookup(db, INSTANCE_JOB, id) : undefined) ?? gone()
+  return toResponse((await rowById(db, longJobs, id, seenBy(project_id, is_operator))) ?? gone())
 }
 
 export async function lookup(db: Reader, project_id: string, id: string): Promise<Job | undefined> {
-  const row = await rowById(db, longJobs, id, ofProject(project_id))
+  const row = await rowById(db, longJobs, id, seenBy(project_id))
   return row && toResponse(row)
 }
 
@@ -114,8 +113,7 @@ export async function cancel(
   id: string,
   is_operator = false,
 ): Promise<Job> {
-  const own = await lock(tx, project_id, id)
-  const job = own ?? (is_operator ? await lock(tx, INSTANCE_JOB, id) : undefined) ?? gone()
+  const job = (await rowForUpdate(tx, longJobs, id, seenBy(project_id, is_operator))) ?? gone()
   if (job.completed_at !== null)
     conflict("finished", id, `This job is ${job.status} already and cannot be cancelled.`)
   return toResponse(await set(tx, job, { status: "cancelled", completed_at: now() }))
@@ -129,14 +127,12 @@ export function purgeEnded(store: Store): Promise<number> {
 
 const gone = () => fail("not_found", "There is no such job.")
 
-const ofProject = (project_id: string) => eq(longJobs.project_id, project_id)
-
-const lock = (tx: Tx, project_id: string, id: string) =>
-  rowForUpdate(tx, longJobs, id, ofProject(project_id))
+const seenBy = (project_id: string, is_operator = false) =>
+  inArray(longJobs.project_id, is_operator ? [project_id, INSTANCE_JOB] : [project_id])
 
 /** Undefined for one that is over. */
 async function open(tx: Tx, project_id: string, id: string): Promise<Row | undefined> {
-  const row = await lock(tx, project_id, id)
+  const row = await rowForUpdate(tx, longJobs, id, seenBy(project_id))
   return row?.completed_at === null ? row : undefined
 }
 

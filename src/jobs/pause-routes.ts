@@ -22,8 +22,6 @@ const Queue = t.Object(
 
 const QUEUES = "/v1/admin/queues"
 
-const queueQuery = pageQuery({})
-
 export interface QueueControlParts {
   queues: QueuePauses
   cursors: Cursors
@@ -39,7 +37,7 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
     ...by("GET", QUEUES),
     summary: "List the queues of this instance, with waiting, running, failed and paused work",
     description: "Only for operators. Counts of long queues may be some seconds old.",
-    query: queueQuery,
+    query: pageQuery({}),
     handle: async (call) => {
       const all = (await queues.list()).map((line) => ({ ...line, id: line.queue }))
       const rows = listInMemory(all, {

@@ -10,16 +10,14 @@ const by = <const Path extends string>(method: Method, path: Path) => ({
   response: Job,
 })
 
-const idOf = ({ params }: { params: { job_id: string } }) => params.job_id
-
 export const longJobRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
     ...by("GET", ONE),
     summary: "Show the progress and the result of a long job",
     description:
       "A request that begins long work answers 201 with a job. Ask again until `status` is `completed`, `failed` or `cancelled`. Operators also read the jobs of the instance, such as a backup.",
-    handle: async (call) => ({
-      data: await longJobs.find(store.read, call.project_id, idOf(call), call.caller.operator),
+    handle: async ({ project_id, params, caller }) => ({
+      data: await longJobs.find(store.read, project_id, params.job_id, caller.operator),
     }),
   }),
   route({
@@ -27,12 +25,8 @@ export const longJobRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     summary: "Cancel a long job",
     description: "Finished work stays. A job that has ended answers 409.",
     errors: ["conflict"],
-    handle: async (call) => {
-      const { operator } = call.caller
-      const data = await store.tx((tx) =>
-        longJobs.cancel(tx, call.project_id, idOf(call), operator),
-      )
-      return { data }
-    },
+    handle: async ({ project_id, params, caller }) => ({
+      data: await store.tx((tx) => longJobs.cancel(tx, project_id, params.job_id, caller.operator)),
+    }),
   }),
 ]

@@ -1,6 +1,5 @@
 import { and, desc, eq, exists, inArray, isNotNull, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
-import { isUuid } from "../core/ids"
 import type { Page } from "../http/page"
 import { partOf } from "../lib/text"
 import type { Outcome } from "../providers/provider"
@@ -15,6 +14,7 @@ import {
   idsBetween,
   type ListWindow,
   oldestFirst,
+  rowById,
   timesBetween,
 } from "../store/rows"
 import type { Reader } from "../store/store"
@@ -37,19 +37,9 @@ export interface ChannelScope {
 }
 
 /** The message with this id; undefined for an absent one and for a foreign one alike. */
-export async function lookupIn(
-  db: Reader,
-  { project_id, channel }: ChannelScope,
-  id: string,
-): Promise<Message | undefined> {
-  if (!isUuid(id)) return undefined
-  const ours = and(
-    eq(messages.id, id),
-    eq(messages.project_id, project_id),
-    eq(messages.channel, channel),
-  )
-  const [message] = await db.select().from(messages).where(ours)
-  return message
+export function lookupIn(db: Reader, { project_id, channel }: ChannelScope, id: string) {
+  const ours = and(eq(messages.project_id, project_id), eq(messages.channel, channel))
+  return rowById(db, messages, id, ours)
 }
 
 /** Oldest first. An attempt's id in a page is its number. */

@@ -11,8 +11,8 @@ import {
   routing,
 } from "../providers/open-providers"
 import { ProviderError, type ProviderKind } from "../providers/provider"
-
 import { type ConfigRow, INSTANCE, providerConfigs } from "../providers/tables"
+import { rowById } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { isClaimed } from "./live-status"
 import { messageRows } from "./pipeline"
@@ -29,7 +29,8 @@ interface HeldMessage {
  */
 export const probeProvider = (store: Store, providers: OpenProviders): JobHandler<Probe> => ({
   run: async (probe) => {
-    const config = await find(store.read, probe)
+    const of_project = eq(providerConfigs.project_id, probe.project_id)
+    const config = await rowById(store.read, providerConfigs, probe.config_id, of_project)
     if (config?.paused_until !== probe.due) return {} // changed, or gone
     const { probe_message_id: asking } = config
     // A job may run twice: the second run must not take the message of the first one back.
@@ -38,7 +39,7 @@ export const probeProvider = (store: Store, providers: OpenProviders): JobHandle
         if (await isDue(tx, config, probe.due)) await change(tx)
       },
     })
-    if (asking !== null && (await isInFlight(store.read, asking))) {
+    if (asking !== null && (await rowById(store.read, messages, asking, isClaimed(store.read)))) {
       return once((tx) => probeAgain(tx, config, { message_id: asking }))
     }
     const first = await firstWaiting(store.read, config)
@@ -48,12 +49,6 @@ export const probeProvider = (store: Store, providers: OpenProviders): JobHandle
     return once((tx) => probeAgain(tx, config, { message_id: null, reason }))
   },
 })
-
-async function find(db: Reader, { config_id, project_id }: Probe): Promise<ConfigRow | undefined> {
-  const ours = and(eq(providerConfigs.id, config_id), eq(providerConfigs.project_id, project_id))
-  const [row] = await db.select().from(providerConfigs).where(ours)
-  return row
-}
 
 /** The message goes back to the queue, where it alone is let through. */
 async function askBy(tx: Tx, config: ConfigRow, { id, by }: HeldMessage) {
@@ -82,11 +77,6 @@ async function firstHeld(db: Reader, project_id: string): Promise<HeldMessage | 
   const waiting = and(isHeld, eq(messages.owner, by), eq(messages.status, "queued"))
   const [first] = await rows.where(waiting).orderBy(asc(messages.id)).limit(1)
   return first && { id: first.id, by }
-}
-
-async function isInFlight(db: Reader, id: string): Promise<boolean> {
-  const one = and(eq(messages.id, id), isClaimed(db))
-  return (await db.select({ id: messages.id }).from(messages).where(one)).length > 0
 }
 
 /** The provider's words, if it still refuses; undefined where it takes the login. */

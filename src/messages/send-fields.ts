@@ -41,8 +41,6 @@ export interface SendAudience {
   is_endable: boolean
 }
 
-export const NO_AUDIENCE: SendAudience = { subscriber: null, is_endable: true }
-
 /**
  * The subscriber and the category that a send names. Throws 404 `subscriber_not_found`, and 422
  * with `unknown_category` where the project has categories and this is none of them.

@@ -63,7 +63,7 @@ const readRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
       return listPage(call, cursors, {
         ...publishes,
         list: async (window) => ({
-          rows: await fanOut.records(store.read, (await list(window)).rows),
+          rows: await fanOut.toResponses(store.read, (await list(window)).rows),
         }),
       })
     },
@@ -78,7 +78,7 @@ const readRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     handle: async ({ project_id, params }) => {
       const topic = await topics.find(store.read, project_id, params.topic_key)
       const row = await fanOut.find(store.read, project_id, topic.id, params.publish_id)
-      return { data: await publishing.recordOf(store.read, row) }
+      return { data: await publishing.toResponse(store.read, row) }
     },
   }),
 ]
@@ -95,6 +95,6 @@ const cancelRoute = ({ store }: ListParts): AnyRoute =>
       store.tx(async (tx) => {
         const topic = await topics.find(tx, project_id, params.topic_key)
         const row = await fanOut.cancel(tx, project_id, topic.id, params.publish_id)
-        return { data: await publishing.recordOf(tx, row) }
+        return { data: await publishing.toResponse(tx, row) }
       }),
   })

@@ -123,7 +123,7 @@ export async function publish(
 /** The record of a publish as it stands. */
 export async function record({ store }: Pick<TestService["parts"], "store">, id: string) {
   const rows = await store.read.select().from(fanOuts).where(eq(fanOuts.id, id))
-  const [found] = await fanOut.records(store.read, rows)
+  const [found] = await fanOut.toResponses(store.read, rows)
   if (!found) throw new Error("there is no such publish")
   return found
 }

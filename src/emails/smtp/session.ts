@@ -352,17 +352,11 @@ export class Unsendable extends Error {
   }
 }
 
-interface Commands {
-  mail: string
-  /** One a recipient, in order; undefined for one whose address the server cannot take. */
-  recipients: (string | undefined)[]
-}
-
 const notWide = () =>
   new Unsendable("5.6.7", "the server does not accept addresses outside ASCII (SMTPUTF8)")
 
 /** MAIL, and one RCPT a recipient. Throws Unsendable where the server can take it for no recipient. */
-function commandsFor(envelope: SmtpEnvelope, extensions: Extensions): Commands {
+function commandsFor(envelope: SmtpEnvelope, extensions: Extensions) {
   const { raw } = envelope
   const [sender = "", ...recipients] = [envelope.from, ...envelope.to].map(wireForm)
   const offered = extensions.has("SMTPUTF8")
@@ -386,6 +380,7 @@ function commandsFor(envelope: SmtpEnvelope, extensions: Extensions): Commands {
       : "",
     notify === "" ? "" : " RET=HDRS",
   ]
+  // One a recipient, in order; undefined for one whose address the server cannot take.
   const names = recipients.map((address) =>
     offered || !needsSmtputf8(address) ? `RCPT TO:<${address}>${notify}` : undefined,
   )

@@ -25,11 +25,6 @@ export interface TlsNames {
   verify?: boolean | undefined
 }
 
-interface Waiter {
-  resolve(): void
-  reject(error: SmtpConnectionError): void
-}
-
 /** A socket that is read in whole replies. After the first failure it is destroyed for good. */
 export class SmtpConnection {
   #socket: Socket
@@ -38,7 +33,7 @@ export class SmtpConnection {
   /** Replies that are still to come, of which the greeting is the first. */
   #owed = 1
   #failure: SmtpConnectionError | undefined
-  #waiter: Waiter | undefined
+  #waiter: Omit<PromiseWithResolvers<void>, "promise"> | undefined
   #deafen: () => void = () => {}
 
   private constructor(socket: Socket) {
