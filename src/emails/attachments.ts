@@ -5,7 +5,6 @@ import { isLonger } from "../lib/text"
 import { strictBase64 } from "../lib/transport-encoding"
 import { assertForm } from "../webhooks/endpoint-input"
 
-/** One file as the request gives it, decoded. */
 export interface AttachmentInput {
   filename: string
   content_type: string

@@ -11,7 +11,7 @@ import type { AcceptedMessage } from "../messages/accept"
 import type { Channel } from "../messages/channel"
 import { asksAudience } from "../messages/decided"
 import { addressOf, isOpen, type Message, OWN_SOURCE } from "../messages/status-changes"
-import { audienceObstacle, suppressedMeanwhile } from "../messages/suppressed"
+import { audienceObstacle, forOpen, suppressedMeanwhile } from "../messages/suppressed"
 import { NO_REPLY, type Outcome, outcomeOf, type RecipientOutcome } from "../providers/provider"
 import { requireReleased } from "../reputation/complaint-holds"
 import type { Reader, Store } from "../store/store"
@@ -115,15 +115,6 @@ function failed(
 ): Outcome {
   return outcomeOf(forOpen(message, { status: "failed", code, reason }), { provider, schedule })
 }
-
-/** The same for every open recipient, without a word of a server. */
-const forOpen = (
-  { recipients }: Message,
-  outcome: Pick<RecipientOutcome, "status" | "code" | "reason">,
-): RecipientOutcome[] =>
-  recipients
-    .filter(({ status }) => isOpen(status))
-    .map((one) => ({ ...outcome, address: addressOf(one), bounce_subtype: null, reply: NO_REPLY }))
 
 /** What was submitted as bytes was asked when it came. */
 const isWide = (message: Message): boolean =>

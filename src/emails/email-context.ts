@@ -124,7 +124,6 @@ export class ProviderPermits implements PermitSource {
     this.#limits = new PerDestinationLimits({ per_destination, concurrency: limit, onBacklog })
   }
 
-  /** A project has mail, whichever provider delivers it. */
   saw(project_id: string): void {
     this.#limit.saw(project_id)
   }

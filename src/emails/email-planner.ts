@@ -65,7 +65,6 @@ export interface InlineEmail {
   from: Mailbox | null
 }
 
-/** What a publish may say of its email. */
 export const emailContent: PublishContent = {
   schema: EmailContent,
   read(given, problems: Problems): InlineEmail {
@@ -181,7 +180,6 @@ interface EmailChunk extends Omit<NextRecipients, "members"> {
   subjects: ReadonlyMap<string, string | null>
 }
 
-/** The plan for some recipients with these subjects. */
 export function emailChunk(chunk: EmailChunk): ChunkPlan {
   const { rules, subjects, languages } = chunk
   return {

@@ -47,7 +47,6 @@ export interface EmailReading extends Omit<SharedParts, "rules"> {
   rules: SharedRules
 }
 
-/** The whole record. */
 export async function get(reading: EmailReading, project_id: string, id: string) {
   const db = reading.store.read
   const row = await find(db, project_id, id)
@@ -187,7 +186,6 @@ async function readContent(reading: EmailReading, message: Message) {
   return { ...content, text: await textOfHtml(workers, content.html) }
 }
 
-/** The project's emails, newest first. */
 export const list = (
   db: Reader,
   project_id: string,
@@ -235,7 +233,6 @@ export function listed(message: MessageView, hits: HitSummary = NO_HITS) {
   })
 }
 
-/** How a copy that was left out stands in the record. */
 const leftOut = ({ email, kind }: LeftOut) => ({
   email,
   kind,

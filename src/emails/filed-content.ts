@@ -38,7 +38,6 @@ export async function stored<Content extends Texts & Pick<FiledContent, "headers
 /** The texts of such a file. Rejects with ENOENT where it is gone. */
 export const textsAt = async (path: string): Promise<Texts> => textsOf(await readFile(path))
 
-/** The texts in the bytes of such a file. */
 export function textsOf(bytes: Uint8Array): Texts {
   const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   let at = file.indexOf("\n") + 1

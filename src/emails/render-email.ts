@@ -90,26 +90,17 @@ function pagesOf(
   return unsubscribe.urlsOf(unsubscribe.tokenFor({ project_id, address: to.email, scope }), address)
 }
 
-const LOCALE = "en"
-const TIMEZONE = "UTC"
-
 /** The email's own texts, as those of a template that has no name. */
 export function inlineTexts(
   { subject, html, text }: Pick<SendEmail, "subject" | "html" | "text">,
-  locale = LOCALE,
+  locale = "en",
 ): KeyedSources {
   const texts = Object.entries({ subject, html, text }).flatMap(([part, source]) => {
     const mode = part === "html" ? ("html" as const) : ("text" as const)
     return source === null ? [] : [{ field: part, part, mode, source }]
   })
-  return keyed({
-    texts,
-    layouts: [],
-    partials: {},
-    variables: [],
-    locale,
-    timezone: TIMEZONE,
-  })
+  const around = { layouts: [], partials: {}, variables: [] }
+  return keyed({ texts, ...around, locale, timezone: "UTC" })
 }
 
 const MAX_SUBJECT = 998

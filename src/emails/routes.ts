@@ -44,7 +44,7 @@ import {
 } from "./fields"
 import { prepare, refuseUnsendable, rulesFor, type SendRules } from "./prepare"
 import { linkWarnings, warned } from "./render-email"
-import { resend } from "./resend"
+import { resend } from "./resend-email"
 import * as schemas from "./schemas"
 
 const BATCH_LIMIT_BYTES = 33_554_432

@@ -135,7 +135,6 @@ interface WalkStep {
 
 type Planned = MessageEntry[] | SkipReason
 
-/** Decides, writes and counts, as far as the pace of the project allows in each channel. */
 async function walkOn(tx: Tx, walk: Walk): Promise<WalkStep> {
   let step: WalkStep = { done: walk.recipients.length }
   const planned: { channel: AudienceChannel; list: Planned[] }[] = []

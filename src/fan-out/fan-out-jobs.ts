@@ -19,7 +19,6 @@ export interface PartOfWalk extends Start {
   part: number
 }
 
-/** Walks on in one part of an audience, for a while. */
 export const fanOutPart: JobKind<PartOfWalk> = { name: "fan_out.part", schedule }
 
 /** Ends messages of a fan-out that wait, once it is cancelled or expired. */

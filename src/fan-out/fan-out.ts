@@ -74,7 +74,6 @@ export function plannerOf(planners: Planners, channel: AudienceChannel): Channel
   return planner
 }
 
-/** When a fan-out begins and ends, and by what a repetition of it is known. */
 export interface FanOutTimes {
   /** Null, or a time that has passed, is now. */
   scheduled_at: string | null

@@ -29,7 +29,6 @@ const contentsOf = (contents: PublishContents) =>
     return t.Optional(contents[channel]?.schema ?? other) as TOptional<TUnknown>
   })
 
-/** A text that may be null or absent. */
 const words = (options: StringOptions) => t.Optional(orNull(t.String(options)))
 
 export const newPublish = (contents: PublishContents) =>
@@ -94,7 +93,6 @@ export interface PublishIntent {
   respect_preferences: boolean
 }
 
-/** A request to publish, read and checked as far as its own fields go. */
 export interface PublishInput extends PublishIntent {
   scheduled_at: string | null
   expires_at: string | null

@@ -112,7 +112,6 @@ const POSITION_MILLISECONDS = 500
 interface ReadPosition extends DuePosition {
   /** By `monotonic`. */
   until: number
-  /** As `changeCount` gave it at the look. */
   changes: number
 }
 

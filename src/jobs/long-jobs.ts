@@ -140,7 +140,7 @@ async function set(tx: Tx, row: Row, changes: Partial<Row>): Promise<Row> {
   await tx
     .update(longJobs)
     .set(changes)
-    .where(and(ofProject(row.project_id), eq(longJobs.id, row.id)))
+    .where(and(seenBy(row.project_id), eq(longJobs.id, row.id)))
   return { ...row, ...changes }
 }
 

@@ -92,7 +92,6 @@ export async function decideAll(
 export const lockFor = ({ frequency_cap }: Pick<ProjectSettings, "frequency_cap">) =>
   frequency_cap ? forUpdate : forKeyShare
 
-/** Of a message to each other in the same call, too. */
 const counts = ({ is_allowed, row }: SendDecision, { stream }: MessageQuery) =>
   is_allowed && row !== 4 && stream !== "auth"
 
@@ -216,7 +215,6 @@ export async function capEnds(
   return last === undefined ? null : isoFrom(millisFrom(last) + cap.per_seconds * 1000)
 }
 
-/** The newest messages to a subscriber, within the time of the cap and somewhat more. */
 function newest(
   db: Reader,
   { project_id, message_id }: CountedKind,

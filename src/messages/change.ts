@@ -166,7 +166,6 @@ function notifyAll(tx: Tx, { after, steps }: Changed) {
   if (facts.length === 0) announce(tx, after, null)
 }
 
-/** The next status of one recipient, what to remember with it, and what to tell. */
 export interface Step {
   address: string
   status: Status

@@ -83,7 +83,6 @@ function sizedFilesOf({ envelope, content }: Omit<StoringMessage, "project_id">)
   return [...new Map([...of_content, ...attachments].map((file) => [file.sha256, file])).values()]
 }
 
-/** Rows for the files of a message and of its content. */
 export const filesOf = ({ id: message_id, envelope }: Message, content: unknown) =>
   sizedFilesOf({ envelope, content }).map(({ sha256 }) => ({ message_id, sha256 }))
 

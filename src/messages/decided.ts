@@ -44,7 +44,6 @@ export async function decided(tx: Tx, entries: AskingEntry[]): Promise<NewMessag
   return entries.map((entry) => answers.get(entry) ?? entry.message)
 }
 
-/** A message to accept, and the settings by which is decided; without them nothing is asked. */
 interface AskingEntry {
   message: NewMessage
   asking?: ProjectSettings | undefined
@@ -199,7 +198,6 @@ export async function rescheduled(
   }
 }
 
-/** What the envelope keeps of it, so that people can be told later. */
 export const keptOf = ({ row, reason, deferred_until }: EnvelopeDecision): EnvelopeDecision => ({
   row,
   reason,

@@ -122,7 +122,6 @@ function placeOf(
   })
   const rest = (known: Partial<MessageListFilter>) =>
     and(of_channel, conditionsOf(db, project_id, { ...filter, ...known }))
-  /** Along the index that has this filter. */
   const by = (name: keyof MessageListFilter, condition: SQL | undefined): MessagePlace => ({
     along: along(condition),
     filter: rest({ [name]: undefined }),
@@ -199,7 +198,6 @@ function beingSent(db: Reader, project_id: string): IdSource {
   return { rows: messages, id: messages.id, where: and(isClaimed(db), ours) }
 }
 
-/** Far more than the nodes deliver at once. */
 const MOST_IN_FLIGHT = 10_000
 
 async function countMessages(

@@ -328,7 +328,6 @@ const queuedEvents = (message: Message) =>
     eventsOf(message, { type: "queued", address }, message.created_at),
   )
 
-/** Of copies that are no recipients, because their addresses are suppressed. */
 const leftOutEvents = (message: Message): NewEvent[] =>
   (message.envelope?.left_out ?? []).flatMap(({ email: address, text }) =>
     failedEvents(message, address, { code: "suppressed_recipient", message: text }),

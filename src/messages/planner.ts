@@ -55,7 +55,6 @@ export interface PlannedFanOut {
   intent: FrozenIntent
 }
 
-/** Some of the next recipients, before their transaction begins. */
 export interface NextRecipients {
   fan_out: PlannedFanOut
   languages: SharedLanguages
@@ -79,9 +78,7 @@ export interface ChunkPlan {
   isReady(member: AudienceMember): boolean
   /** Where it would go, in the form in which addresses compare; null where the member has no such address. */
   addressOf(member: AudienceMember): string | null
-  /** Whether anything can deliver to the member now. */
   isReachable(member: AudienceMember): boolean
-  /** The messages to a member that may get them, or why there are none. */
   plan(caller: Caller, member: AudienceMember, decision: SendDecision): NewMessage[] | SkipReason
 }
 

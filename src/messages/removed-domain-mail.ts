@@ -8,18 +8,16 @@ import { messages } from "./tables"
 
 const AT_ONCE = 100
 
-interface DomainRules {
-  /** Domains that the operator vouches for. */
-  sending_domains: ReadonlySet<string>
-}
-
 interface RemovedDomain {
   project_id: string
   domain: string
 }
 
 /** Lets everything fail that still waits to be sent from a domain that its project has deleted. */
-export const failMailFrom = (store: Store, rules: DomainRules): JobHandler<RemovedDomain> => ({
+export const failMailFrom = (
+  store: Store,
+  rules: { sending_domains: ReadonlySet<string> },
+): JobHandler<RemovedDomain> => ({
   async run(removed) {
     if (rules.sending_domains.has(removed.domain)) return {} // the operator's word stays
     let after = ""

@@ -24,7 +24,6 @@ export const SCHEDULED_STATUSES = [
 
 export type ScheduledStatus = (typeof SCHEDULED_STATUSES)[number]
 
-/** The messages of a project that a caller may see: those of these channels. */
 export interface ScheduledScope {
   project_id: string
   channels: ChannelName[]

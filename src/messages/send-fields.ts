@@ -72,7 +72,6 @@ export const isBlocked = ({ subscriber }: Pick<SendAudience, "subscriber">): boo
 export const namesAudience = ({ subscriber_id, category }: AudienceFields): boolean =>
   subscriber_id != null || category !== null
 
-/** The subscribers that several sends name, in one look-up. */
 export async function subscribersOf(
   db: Reader,
   project_id: string,

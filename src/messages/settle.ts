@@ -149,16 +149,11 @@ async function forgetOldRefusals(tx: Tx, message_id: string, latest: number) {
 export const abandon = (tx: Tx, message: Tracked, reason: string, text: string): Promise<void> =>
   changeAll(tx, [endedBy(message, failAll(message, reason, { code: reason, message: text }))])
 
-/** Ends a message that waits because its sender took it back. */
 export const cancel = (tx: Tx, message: Tracked, text: string): Promise<void> =>
   stopAll(tx, [message], { status: CANCELLED, text })
 
 /** The reason of a message that was cancelled where its channel has no status for it. */
 export const CANCELLED = "cancelled"
-
-/** Ends a message that waits because its time is over. */
-export const expire = (tx: Tx, message: Tracked, text: string): Promise<void> =>
-  stopAll(tx, [message], { status: EXPIRED, text })
 
 /** Why messages that wait are not sent any more, and what that says to people. */
 export interface MessageStop {

@@ -31,7 +31,6 @@ export type Tracked = Pick<Message, keyof typeof tracked>
 /** The `source` of what the instance itself sends, which no request can name. */
 export const OWN_SOURCE = "system"
 
-/** Something that became true of one recipient of a message. */
 export interface StatusChange {
   type: string
   /** Its address: of an email the mailbox, of an SMS the number, of a push message the device. */

@@ -189,13 +189,15 @@ export async function audienceObstacle(
   }
   if (is_allowed) return undefined
   const { reason, text } = refusalOf(decision)
-  const open = message.recipients.filter(({ status }) => isOpen(status))
-  const outcomes = open.map((one) => ({
-    ...{ address: addressOf(one), reason, text },
-    status: "failed" as const,
-    code: reason,
-    bounce_subtype: null,
-    reply: NO_REPLY,
-  }))
+  const outcomes = forOpen(message, { status: "failed", code: reason, reason, text })
   return outcomeOf(outcomes, { provider: name, schedule })
 }
+
+/** The same for every open recipient, without a word of a server. */
+export const forOpen = (
+  { recipients }: Pick<Message, "recipients">,
+  outcome: Pick<RecipientOutcome, "status" | "code" | "reason" | "text">,
+): RecipientOutcome[] =>
+  recipients
+    .filter(({ status }) => isOpen(status))
+    .map((one) => ({ ...outcome, address: addressOf(one), bounce_subtype: null, reply: NO_REPLY }))

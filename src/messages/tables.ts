@@ -75,13 +75,11 @@ export interface Envelope {
   attachments: AttachmentRow[]
   /** Only of a message that was submitted as bytes: then its attachments are parts of those. */
   submitted?: SubmittedEnvelope
-  /** The template that the content was rendered from. The row has its id, too. */
   template?: { id: string; name: string; version: number }
   /** The category whose unsubscriptions count. */
   category?: string
   /** What was decided of its recipient when it was accepted; absent where nothing was asked. */
   decision?: EnvelopeDecision
-  /** What is tracked of a message whose pixel or links are written into it. */
   track?: TrackedParts | undefined
   /** Copies to suppressed addresses: they are no recipients. */
   left_out?: LeftOut[]
@@ -89,7 +87,6 @@ export interface Envelope {
   unsubscribe?: string
   /** The key of the topic that it was published to: what the token ends. */
   topic?: string
-  /** Of a publish that asks no preferences. */
   ignores_preferences?: true
   /** The one configured provider that may deliver it: it was released to that one. */
   released_to?: string
@@ -103,7 +100,6 @@ export interface EnvelopeDecision {
   deferred_until: string | null
 }
 
-/** A copy that was not accepted, because its address is suppressed. */
 export interface LeftOut extends Pick<Recipient, "email" | "name" | "kind"> {
   text: string
 }
@@ -164,7 +160,6 @@ export const messages = table(
     scheduled_at: time(),
     template_id: ref(),
     subscriber_id: ref(),
-    /** What counts for preferences and the frequency cap. */
     category: text(),
     /** The publish or other intent that it is one of many messages of. */
     fan_out_id: ref(),

@@ -118,14 +118,12 @@ export const eventTypeOf = (channel: ChannelName, fact: string): string | undefi
 export const knowsFact = (channel: ChannelName, fact: string): boolean =>
   knowsStatus(channel, fact) || eventTypeOf(channel, fact) !== undefined
 
-/** Whether bounces and complaints of the channel mean something for addresses and accounts. */
 export const bouncesCount = (channel: ChannelName): boolean =>
   CHANNELS[channel].bounces_count === true
 
 export const addressIn = (channel: ChannelName, data: Record<string, unknown>): unknown =>
   data[CHANNELS[channel].address_field ?? ""]
 
-/** Whether a message that is scheduled tells `queued` already when it is accepted. */
 export const tellsScheduled = (channel: ChannelName): boolean =>
   CHANNELS[channel].queued_told === "at_accept"
 

@@ -4,7 +4,7 @@ import { secondsFromNow } from "../../src/core/time"
 import { events } from "../../src/events/tables"
 import type { NewMessage } from "../../src/messages/pipeline"
 import * as scheduled from "../../src/messages/scheduled"
-import { cancel, expire, feedback } from "../../src/messages/settle"
+import { cancel, feedback, stopAll } from "../../src/messages/settle"
 import type { ChannelName } from "../../src/messages/tables"
 import type { RecipientOutcome } from "../../src/providers/provider"
 import { totals } from "../../src/store/counters"
@@ -119,7 +119,9 @@ describe("a push message", () => {
     const [push, email] = [await office.accept(note("push", DEVICE)), await office.accept()]
     for (const id of [push, email]) {
       const message = await office.read(id)
-      await office.store.tx((tx) => expire(tx, message, "Its time is over."))
+      await office.store.tx((tx) =>
+        stopAll(tx, [message], { status: "expired", text: "Its time is over." }),
+      )
     }
     expect(await office.read(push)).toMatchObject({ status: "expired" })
     expect(await office.read(email)).toMatchObject({ status: "failed", status_reason: "expired" })

@@ -5,7 +5,7 @@ import { events } from "../../src/events/tables"
 import { holdOpenWork } from "../../src/jobs/holds"
 import { OVER, RESTORE_REASON } from "../../src/jobs/work-item"
 import { accept } from "../../src/messages/pipeline"
-import { expire, feedback } from "../../src/messages/settle"
+import { feedback, stopAll } from "../../src/messages/settle"
 import { type ChannelName, messages } from "../../src/messages/tables"
 import { changeHeld } from "../../src/operations/held-work"
 import { heldTables } from "../../src/operations/start-held"
@@ -89,7 +89,7 @@ test("a push that was sent and expired later has left the list, and one that exp
   await service.store.tx(async (tx) => {
     await tx.update(messages).set(handed).where(eq(messages.id, sent))
     await feedback(tx, sent, { type: "expired", address: ADDRESSES.push })
-    await expire(tx, await read(tx, unsent), "Its time is over.")
+    await stopAll(tx, [await read(tx, unsent)], { status: "expired", text: "Its time is over." })
   })
   expect(await read(service.store.read, sent)).toMatchObject({ status: "expired" })
   for (const query of ["", "?status=failed"]) {

@@ -24,9 +24,7 @@ import { reportsTo, smtpSchedule } from "./provider"
 export interface DirectOptions {
   dns: MxOptions["dns"] & MtaStsOptions["dns"]
   port?: number | undefined
-  /** Deliveries at once to one domain. */
   per_domain?: number | undefined
-  /** Deliveries at once in all. */
   concurrency?: number | undefined
   limit?: ConcurrencyLimit | undefined
   /** Networks that are not public, where mail servers may be all the same. */

@@ -198,7 +198,6 @@ async function checked(access: SesAccess, endpoint: SesEndpoint): Promise<string
   }
 }
 
-/** What an answer of SES means, and its words. */
 type SesVerdict = Omit<RecipientOutcome, "address" | "reply"> & { said: string | null }
 
 type Meaning = Omit<SesVerdict, "reason" | "said">

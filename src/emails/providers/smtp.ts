@@ -193,9 +193,6 @@ const KNOWN_MS = 24 * 3_600_000
 /** Hosts of return paths that are remembered. Further ones are asked again, which costs one command. */
 const MOST_HOSTS = 1_000
 
-/** One attempt at the relay with this envelope sender. */
-type Ask = (from: string) => Promise<SmtpAttemptResult>
-
 /**
  * The envelope sender that a relay takes, by the host of our return path. A relay that refuses ours gets the author's
  * address in the same attempt. Many say so at RCPT or after the message, in words of their own. So until a relay has
@@ -209,7 +206,7 @@ class ReturnPaths {
   async attempt(
     mail: OutgoingMail,
     transcript: string[],
-    ask: Ask,
+    ask: (from: string) => Promise<SmtpAttemptResult>,
   ): Promise<SmtpAttemptResult & { return_path?: ReturnPathAnswer }> {
     const ours = await reportsTo(mail)
     const host = domainOf(ours)
@@ -228,7 +225,6 @@ class ReturnPaths {
     return { ...second, return_path: { host, refusal: refusal.text } }
   }
 
-  /** The next mail asks again. */
   forget(host: string): void {
     this.#refused.forget(host)
   }

@@ -312,7 +312,6 @@ export class ConcurrencyLimit {
   #changed_at = Number.NEGATIVE_INFINITY
   #next_time = 0
 
-  /** `concurrency`: deliveries at the same time. */
   constructor(concurrency: number) {
     this.#concurrency = concurrency
   }
@@ -332,7 +331,6 @@ export class ConcurrencyLimit {
     this.#latest = project_id
   }
 
-  /** How many permits one destination may hold. */
   get per_destination(): number {
     const is_shared = millis() - this.#changed_at < OTHERS_MS
     return is_shared ? this.#share(MOST) : Number.POSITIVE_INFINITY

@@ -15,7 +15,6 @@ export type RecipientResult = Omit<RecipientOutcome, "address">
 /** Where in the dialogue the server said it. */
 export type SmtpPhase = SmtpRefusal["phase"] | "RCPT" | "DATA" | "message"
 
-/** What a reply means, without its words. */
 type ReplyMeaning = Pick<RecipientOutcome, "status" | "bounce_subtype" | "code" | "fault">
 
 export interface AnsweringServer {

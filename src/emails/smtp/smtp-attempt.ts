@@ -31,7 +31,6 @@ import { isGood, SmtpConnectionError, type SmtpReply } from "./wire"
 /** Connections tried for one domain in one attempt, however many hosts it has. */
 const MOST_TRIES = 6
 
-/** The replies that refused a whole transaction. */
 interface RefusedTransaction {
   is_at_mail: boolean
   replies: SmtpReply[]
@@ -58,11 +57,9 @@ export async function attemptRelay(
   return (await attempt.ask(host, pool)) ?? attempt.end()
 }
 
-/** What leads to the mail servers of a domain. */
 export interface MailNetwork {
   routes: MailRoutes
   pools: HostPools
-  /** The MTA-STS policy of a domain. */
   policyOf(domain: string): Promise<KeptPolicy | undefined>
 }
 
