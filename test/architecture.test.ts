@@ -261,6 +261,10 @@ test.each<[string, RegExp, RegExp]>([
 /** Forms that have gone, by the row of the clean-up that took them out: a pattern of a path or of code. */
 const GONE: [string, RegExp][] = [
   [
+    "a walk of its own over rows in pages, over ranges of rows, or over files that no row names",
+    /\b(deliverySteps|hasToHold|ArchiveSinks|ExtractSinks|databaseSink|requireEmptyPostgres)\b/,
+  ],
+  [
     "a second way to verify received mail, or a reason for a verdict that nothing shows",
     /inbound\/(mail-verdicts|small-mail-task)\b|\b(verifyStep|sureFault|chainFault)\b/,
   ],

@@ -4,6 +4,7 @@ import { millisFrom, nextTurn } from "../core/time"
 import { isForRendering } from "../messages/contents"
 import { keepsContent } from "../messages/message-retention"
 import { fanOutContents, messageContents } from "../messages/tables"
+import { inPages } from "../store/in-steps"
 import type { Reader, Store } from "../store/store"
 import { counters } from "../store/tables"
 import { messagesBelow } from "./stopped"
@@ -74,16 +75,14 @@ async function* endedBefore(
     lt(fanOuts.completed_at, before),
     among,
   )
-  for (let after: string | undefined = ""; after !== undefined; ) {
-    const next = db.select().from(fanOuts)
-    const rows: FanOutRow[] = await next
+  const next = (after: string) => {
+    const rows = db.select().from(fanOuts)
+    return rows
       .where(and(ended, gt(fanOuts.id, after)))
       .orderBy(fanOuts.id)
       .limit(AT_ONCE)
-    yield* rows
-    await nextTurn()
-    after = rows.length < AT_ONCE ? undefined : rows.at(-1)?.id
   }
+  for await (const rows of inPages(AT_ONCE, next)) yield* rows
 }
 
 /** The contents of the newest messages go last, so they are looked at first. */

@@ -65,12 +65,10 @@ export const heldCount = (db: Reader, rows: AnyWorkRows, by: string): Select<{ n
 /** Releases what is under a hold, some at a time. Returns how many rows that were. */
 export async function unhold(store: Store, rows: AnyWorkRows, by: string): Promise<number> {
   const { id } = rows.table
-  const under = underHold(rows, by)
-  const some = await store.read.select({ id }).from(rows.table).where(under).limit(AT_ONCE)
-  if (some.length === 0) return 0
-  const ids = some.map((row) => row.id)
-  await unholdThese(store, rows, by, ids)
-  return some.length
+  const under = store.read.select({ id }).from(rows.table).where(underHold(rows, by))
+  const ids = (await under.limit(AT_ONCE)).map((row) => row.id)
+  if (ids.length > 0) await unholdThese(store, rows, by, ids)
+  return ids.length
 }
 
 /** Releases those of these rows that are under a hold. Returns how many. */

@@ -7,10 +7,9 @@ import { accounts, projects } from "../identity/tables"
 import { inboundFiles } from "../inbound/tables"
 import { messageFiles } from "../messages/tables"
 import { INSTANCE } from "../providers/tables"
-import * as instanceValues from "../store/instance-values"
+import { inPages } from "../store/in-steps"
 import type { Reader } from "../store/store"
-import { type FileTable, namedAmong } from "./file-sweep"
-import { BLOB_MARKER } from "./instance"
+import { type FileTable, unnamedIn } from "./file-sweep"
 import { brokenIn, INVARIANTS, type InvariantName, lookedAt } from "./invariants"
 import { columnOf, indexFrom, keyOf, tableLives } from "./table-lives"
 
@@ -180,49 +179,36 @@ async function missingFiles({ db, blobs, table, onProgress }: NamedFiles): Promi
   const { sha256 } = table
   const missing = new Places()
   let looked = 0
-  for (let after = ""; ; ) {
-    const next = db.selectDistinct({ sha256 }).from(table).where(gt(sha256, after))
-    const rows = await next.orderBy(asc(sha256)).limit(FILES)
-    for (const row of rows) {
-      if (!(await Bun.file(blobs.path(row.sha256)).exists())) missing.add(row.sha256)
-    }
+  const next = (after: string) => {
+    const named = db.selectDistinct({ id: sha256 }).from(table).where(gt(sha256, after))
+    return named.orderBy(asc(sha256)).limit(FILES)
+  }
+  for await (const rows of inPages(FILES, next)) {
+    for (const { id } of rows) if (!(await Bun.file(blobs.path(id)).exists())) missing.add(id)
     looked += rows.length
     onProgress(`${looked} files that rows name`)
-    after = rows.at(-1)?.sha256 ?? ""
-    if (rows.length < FILES) return missing
   }
+  return missing
 }
 
 /** A request stores its file before it commits the row that names it. */
 const YOUNG_MS = 3_600_000
 
 /** Files that no row names. */
-async function unnamedFiles({ db, blobs, table, onProgress }: NamedFiles): Promise<Places> {
-  const marker = await instanceValues.find(db, BLOB_MARKER)
+async function unnamedFiles({ onProgress, ...files }: NamedFiles): Promise<Places> {
   const unnamed = new Places()
   for (let folder = 0; folder < FOLDERS; folder++) {
     onProgress(`folder ${folder + 1} of ${FOLDERS} with files`)
-    const files = await filesIn(blobs, folder)
-    for (let at = 0; at < files.length; at += FILES) {
-      const some = files.slice(at, at + FILES)
-      const named = await namedAmong(db, table, some)
-      for (const file of some) {
-        if (named.has(file) || file === marker) continue
-        const { lastModified } = Bun.file(blobs.path(file))
+    try {
+      for await (const file of unnamedIn(files.db, files, folder)) {
+        const { lastModified } = Bun.file(files.blobs.path(file))
         if (millis() - lastModified > YOUNG_MS) unnamed.add(file)
       }
+    } catch (error) {
+      if (codeOf(error) !== "ENOENT") throw error // no server has made the folder
     }
   }
   return unnamed
-}
-
-async function filesIn(blobs: Blobs, folder: number): Promise<string[]> {
-  try {
-    return (await blobs.list(folder)).filter((file) => /^[0-9a-f]{64}$/.test(file))
-  } catch (error) {
-    if (codeOf(error) === "ENOENT") return []
-    throw error
-  }
 }
 
 /** Rows of one table whose project or account is missing. */

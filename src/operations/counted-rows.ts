@@ -99,22 +99,42 @@ export async function countInSteps(
   pause: () => Promise<void>,
 ): Promise<number> {
   const step = adds ? SUMMED_STEP : STEP
-  const sumOf = async (rows: SQL | undefined) => {
-    const n = adds ? sql`sum(${adds})` : count()
-    const [row] = await db.select({ n }).from(walked.table).where(rows)
-    return Number(row?.n ?? 0)
-  }
   let counted = 0
-  let after: unknown
-  for (;;) {
+  for await (const { rows, is_full } of rangesOf(db, walked, { where, step, pause })) {
+    if (is_full && !adds) counted += step
+    else {
+      const n = adds ? sql`sum(${adds})` : count()
+      const [row] = await db.select({ n }).from(walked.table).where(rows)
+      counted += Number(row?.n ?? 0)
+    }
+  }
+  return counted
+}
+
+interface Walk {
+  where: SQL | undefined
+  /** Rows of one range. */
+  step: number
+  pause: () => Promise<void>
+  /** Rows behind it only. */
+  first?: string
+}
+
+/**
+ * Conditions that together give the rows in question, each a range of them in the order of a column that is unique among
+ * them, with a pause behind each. A range that is not full is the last one.
+ */
+export async function* rangesOf(
+  db: Reader,
+  walked: SQLiteColumn,
+  { where, step, pause, first }: Walk,
+): AsyncGenerator<{ rows: SQL | undefined; is_full: boolean }> {
+  for (let after: unknown = first; ; ) {
     const rest = after === undefined ? where : and(where, gt(walked, after))
-    const ahead = db.select({ last: walked }).from(walked.table).where(rest)
-    const [edge] = await ahead
-      .orderBy(asc(walked))
-      .limit(1)
-      .offset(step - 1)
-    if (!edge) return counted + (await sumOf(rest))
-    counted += adds ? await sumOf(and(rest, lte(walked, edge.last))) : step
+    const ahead = db.select({ last: walked }).from(walked.table).where(rest).orderBy(asc(walked))
+    const [edge] = await ahead.limit(1).offset(step - 1)
+    if (!edge) return yield { rows: rest, is_full: false }
+    yield { rows: and(rest, lte(walked, edge.last)), is_full: true }
     after = edge.last
     await pause()
   }

@@ -1,4 +1,4 @@
-import { eq, getTableColumns, getTableName, gte, lt, type SQL, sql } from "drizzle-orm"
+import { eq, getTableName, gte, lt, type SQL, sql } from "drizzle-orm"
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import type { Settings } from "../core/config"
 import { firstIdAt } from "../core/ids"
@@ -10,7 +10,15 @@ import { mailboxMails } from "../mailbox/tables"
 import { messageContents, messageRaws, messages } from "../messages/tables"
 import type { Reader } from "../store/store"
 import { keptBy } from "./retention-sweep"
-import { type EndSettings, endOf, endText, isDays, isSetting, tableLives } from "./table-lives"
+import {
+  columnOf,
+  type EndSettings,
+  endOf,
+  endText,
+  isDays,
+  isSetting,
+  tableLives,
+} from "./table-lives"
 
 const DAY_MS = 86_400_000
 
@@ -237,9 +245,6 @@ const PARENTS: [name: string, parent: SQLiteTable][] = [
   ["mail_id", mailboxMails],
   ["fan_out_id", fanOuts],
 ]
-
-const columnOf = (table: SQLiteTable, name: string) =>
-  getTableColumns(table)[name] as SQLiteColumn | undefined
 
 /** The id that was made with the row. */
 function ageColumn(table: SQLiteTable): SQLiteColumn | undefined {

@@ -13,6 +13,7 @@ import { streamedFile } from "../http/download"
 import * as inbound from "../inbound/inbound-emails"
 import { inboundEmails } from "../inbound/tables"
 import { attemptsOf } from "../messages/message-list"
+import { inPages } from "../store/in-steps"
 import type { PersonalName } from "../store/life"
 import type { Reader } from "../store/store"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
@@ -121,7 +122,7 @@ type TableWithId = SQLiteTable & { id: SQLiteColumn }
 
 const rowsOf = <Table extends TableWithId>(db: Reader, table: Table, among: SQL | undefined) =>
   inPieces(async (after) => {
-    const next = and(among, behind(table.id, after))
+    const next = and(among, gt(table.id, after))
     const found = db
       .select()
       .from(table as SQLiteTable)
@@ -138,23 +139,17 @@ const membershipsOf = (db: Reader, { id }: DeletedSubscriber) =>
       .select({ id: topic_id, key: topics.key, name: topics.name, subscribed_at: created_at })
       .from(topicMembers)
       .innerJoin(topics, eq(topics.id, topic_id))
-      .where(and(eq(subscriber_id, id), behind(topic_id, after)))
+      .where(and(eq(subscriber_id, id), gt(topic_id, after)))
       .orderBy(asc(topic_id))
       .limit(ROWS_AT_ONCE)
   })
-
-const behind = (id: SQLiteColumn, after: string) => (after === "" ? undefined : gt(id, after))
 
 /** All rows, in the order of their ids. `read` answers with the next ones behind an id. */
 async function* inPieces<Row extends { id: string }>(
   read: (after: string) => Promise<Row[]>,
 ): AsyncGenerator<Row, undefined> {
-  for (let after = ""; ; ) {
-    const rows = await read(after)
-    yield* rows
-    if (rows.length < ROWS_AT_ONCE) return undefined
-    after = rows.at(-1)?.id ?? after
-  }
+  for await (const rows of inPages(ROWS_AT_ONCE, read)) yield* rows
+  return undefined
 }
 
 /** Each message with its content and events, its attempts, and its files in base64. */

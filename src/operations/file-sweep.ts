@@ -20,11 +20,31 @@ export async function namedAmong(db: Reader, table: FileTable, hashes: string[])
   return new Set(rows.map((row) => row.sha256))
 }
 
-interface FileSweeper {
-  /** Looks through one of the 256 parts of the folder. */
-  next: () => Promise<void>
-  /** Looks through the whole folder. */
-  all: () => Promise<void>
+/** Those of the hashes that no row of the table names. */
+export async function* unnamedAmong(
+  db: Reader,
+  table: FileTable,
+  hashes: string[],
+): AsyncGenerator<string> {
+  for (let at = 0; at < hashes.length; at += AT_ONCE) {
+    const some = hashes.slice(at, at + AT_ONCE)
+    const named = await namedAmong(db, table, some)
+    for (const sha256 of some) if (!named.has(sha256)) yield sha256
+    await sleep(0)
+  }
+}
+
+/** The files in one of the `FOLDERS` parts of a folder that no row of the table names, young ones too. */
+export async function* unnamedIn(
+  db: Reader,
+  { blobs, table }: { blobs: Blobs; table: FileTable },
+  part: number,
+): AsyncGenerator<string> {
+  const files = await blobs.list(part)
+  if (files.length === 0) return
+  const marker = await instanceValues.find(db, BLOB_MARKER)
+  const ours = files.filter((file) => /^[0-9a-f]{64}$/.test(file) && file !== marker)
+  yield* unnamedAmong(db, table, ours)
 }
 
 /**
@@ -32,20 +52,15 @@ interface FileSweeper {
  * or its transaction was undone after the file was written. A file that is younger than an hour stays,
  * because its row may be on the way.
  */
-export function fileSweeper(store: Store, blobs: Blobs, table: FileTable): FileSweeper {
+export function fileSweeper({ read }: Store, blobs: Blobs, table: FileTable) {
   let part = 0
+  /** Looks through one of the 256 parts of the folder. */
   const next = async () => {
-    const names = await blobs.list(part)
+    const looked_at = part
     part = (part + 1) % FOLDERS
-    if (names.length === 0) return
-    const marker = await instanceValues.find(store.read, BLOB_MARKER)
-    for (let at = 0; at < names.length; at += AT_ONCE) {
-      const some = names.slice(at, at + AT_ONCE)
-      const named = await namedAmong(store.read, table, some)
-      for (const name of some) if (!named.has(name) && name !== marker) await blobs.remove(name)
-      await sleep(0)
-    }
+    for await (const file of unnamedIn(read, { blobs, table }, looked_at)) await blobs.remove(file)
   }
+  /** Looks through the whole folder. */
   const all = async () => {
     for (let looked = 0; looked < FOLDERS; looked++) await next()
   }

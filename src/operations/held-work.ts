@@ -1,5 +1,5 @@
 import { isIP } from "node:net"
-import { and, asc, eq, gt, inArray, lt, type SQL, sql } from "drizzle-orm"
+import { and, asc, eq, gt, inArray, lt, type SQL } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { log } from "../core/log"
@@ -18,6 +18,7 @@ import { CANCELLED, stopAll } from "../messages/settle"
 import { addressOf } from "../messages/status-changes"
 import { messages } from "../messages/tables"
 import { readOfAll } from "../store/heavy-reads"
+import { inPages } from "../store/in-steps"
 import type { Reader, Store } from "../store/store"
 import { deliveryRows } from "../webhooks/delivery-rows"
 import { exhaust } from "../webhooks/held"
@@ -79,6 +80,10 @@ export async function changeHeld(store: Store, order: HeldOrder): Promise<HeldAn
   const parts = await partsOf(store.read, filter)
   const counts: HeldCounts = { messages: 0, webhook_deliveries: 0, jobs: 0 }
   const is_count = action === "count"
+  const change = ({ rows, drop }: HeldPart, ids: string[]) => {
+    if (is_count) return ids.length
+    return action === "purge" ? drop(store, ids) : unholdThese(store, rows, RESTORE_HOLD, ids)
+  }
   const at_once = is_count ? COUNTED_AT_ONCE : CHANGED_AT_ONCE
   let left = is_count ? Number.POSITIVE_INFINITY : MOST_CHANGED
   const first = parts.findIndex(({ name }) => name === after?.table)
@@ -87,7 +92,7 @@ export async function changeHeld(store: Store, order: HeldOrder): Promise<HeldAn
     while (left > 0) {
       const page = await heldPage(store.read, part, last, at_once)
       if (page.last === undefined) break
-      if (page.ids.length > 0) counts[part.name] += await CHANGES[action](store, part, page.ids)
+      if (page.ids.length > 0) counts[part.name] += await change(part, page.ids)
       last = page.last
       left -= page.looked_at
     }
@@ -103,6 +108,7 @@ interface HeldPart {
   which: SQL | undefined
   /** Of messages: one of the recipients has an address there. The recipients are JSON, which no query looks into. */
   domain?: string | undefined
+  drop: (store: Store, ids: string[]) => Promise<number>
 }
 
 async function heldPage(db: Reader, part: HeldPart, after: string, most: number) {
@@ -122,23 +128,6 @@ type Recipients = Pick<typeof messages.$inferSelect, "address" | "recipients">
 
 const isTo = (domain: string, { address = "", recipients = [] }: Partial<Recipients>) =>
   [address, ...recipients.map(addressOf)].some((one) => domainOf(one) === domain)
-
-type Change = (store: Store, part: HeldPart, ids: string[]) => Promise<number>
-
-const CHANGES: Record<HeldOrder["action"], Change> = {
-  count: async (_, __, ids) => ids.length,
-  resume: (store, { rows }, ids) => unholdThese(store, rows, RESTORE_HOLD, ids),
-  purge: (store, { name }, ids) => DROPS[name](store, ids),
-}
-
-const DROPS: Record<keyof HeldCounts, (store: Store, ids: string[]) => Promise<number>> = {
-  messages: dropMessages,
-  webhook_deliveries: (store, ids) =>
-    store.tx((tx) =>
-      exhaust(tx, and(inArray(deliveries.id, ids), underHold(deliveryRows, RESTORE_HOLD))),
-    ),
-  jobs: dropJobs,
-}
 
 /** As its sender would. One that ended meanwhile, or is claimed, is left alone. */
 function dropMessages(store: Store, ids: string[]): Promise<number> {
@@ -166,66 +155,65 @@ async function dropJobs(store: Store, ids: string[]): Promise<number> {
   })
 }
 
-const CHANNELS: readonly string[] = AUDIENCE_CHANNELS
+const dropDeliveries = (store: Store, ids: string[]): Promise<number> =>
+  store.tx((tx) =>
+    exhaust(tx, and(inArray(deliveries.id, ids), underHold(deliveryRows, RESTORE_HOLD))),
+  )
+
 const HOOKS = "webhook"
 const JOB = "job"
 /** Names of jobs have a point in them. */
 const JOB_NAME = /^[a-z_-]+(\.[a-z_-]+)+$/
 
-const NEVER = sql`1 = 0`
-
+/** The tables in question, each with what the filter says of its rows. */
 async function partsOf(db: Reader, filter: HeldFilter): Promise<HeldPart[]> {
   const { kind, project, older_than } = filter
-  const only = kind === undefined ? undefined : partNamed(kind)
+  const channel = AUDIENCE_CHANNELS.find((name) => name === kind)
+  const job_name = kind !== undefined && JOB_NAME.test(kind) ? kind : undefined
+  const is_any = kind === undefined
+  if (!(is_any || channel || job_name || kind === HOOKS || kind === JOB)) {
+    const known = [...AUDIENCE_CHANNELS, HOOKS, JOB].join(", ")
+    fail("validation_error", `kind: "${kind}" is none of ${known}, or a kind of jobs.`)
+  }
   if (project !== undefined && !isUuid(project)) {
     fail("validation_error", `project: "${project}" is not the id of a project.`)
   }
   const domain = filter.domain === undefined ? undefined : requireDomain(filter.domain)
   const before = older_than === undefined ? undefined : secondsFromNow(-older_than)
-  const part = (name: HeldPart["name"], rows: AnyWorkRows, which: SQL | undefined): HeldPart => {
+  const parts: HeldPart[] = []
+  const add = ({ rows, which, ...part }: HeldPart) => {
     const { project_id, created_at } = rows.table
     const of_project = project === undefined ? undefined : eq(project_id, project)
     const is_old = before === undefined ? undefined : lt(created_at, before)
-    return { name, rows, which: and(which, of_project, is_old) }
+    parts.push({ ...part, rows, which: and(which, of_project, is_old) })
   }
-  const of_channel = CHANNELS.includes(kind ?? "")
-    ? eq(messages.channel, kind as "email")
-    : undefined
-  const of_kind = only === "jobs" && kind !== JOB ? eq(jobs.name, kind ?? "") : undefined
-  const to_host = domain === undefined ? undefined : await isForHost(db, domain)
-  return [
-    { ...part("messages", messageRows, of_channel), domain },
-    part("webhook_deliveries", deliveryRows, to_host),
-    part("jobs", jobRows, domain === undefined ? of_kind : NEVER),
-  ].filter(({ name }) => only === undefined || name === only)
-}
-
-function partNamed(kind: string): HeldPart["name"] {
-  if (CHANNELS.includes(kind)) return "messages"
-  if (kind === HOOKS) return "webhook_deliveries"
-  if (kind === JOB || JOB_NAME.test(kind)) return "jobs"
-  const known = [...CHANNELS, HOOKS, JOB].join(", ")
-  return fail("validation_error", `kind: "${kind}" is none of ${known}, or a kind of jobs.`)
+  if (is_any || channel) {
+    const which = channel && eq(messages.channel, channel)
+    add({ name: "messages", rows: messageRows, which, domain, drop: dropMessages })
+  }
+  if (is_any || kind === HOOKS) {
+    const which = domain === undefined ? undefined : await isForHost(db, domain)
+    add({ name: "webhook_deliveries", rows: deliveryRows, which, drop: dropDeliveries })
+  }
+  if (domain === undefined && (is_any || kind === JOB || job_name)) {
+    const which = job_name === undefined ? undefined : eq(jobs.name, job_name)
+    add({ name: "jobs", rows: jobRows, which, drop: dropJobs })
+  }
+  return parts
 }
 
 /** Addresses are kept as they were given: the host may be in capitals, encoded, or in another script. */
 async function isForHost(db: Reader, domain: string): Promise<SQL> {
   const { id, url } = webhooks
   const ids: string[] = []
-  for (let after: string | undefined = ""; after !== undefined; ) {
-    const beyond = gt(id, after)
-    const rows: { id: string; url: string }[] = await readOfAll(db, (reader) =>
-      reader
-        .select({ id, url })
-        .from(webhooks)
-        .where(beyond)
-        .orderBy(asc(id))
-        .limit(CHANGED_AT_ONCE),
-    )
+  const next = (after: string) =>
+    readOfAll<{ id: string; url: string }>(db, (reader) => {
+      const rows = reader.select({ id, url }).from(webhooks).where(gt(id, after))
+      return rows.orderBy(asc(id)).limit(CHANGED_AT_ONCE)
+    })
+  for await (const rows of inPages(CHANGED_AT_ONCE, next))
     ids.push(...rows.flatMap((row) => (hostOf(row.url) === domain ? [row.id] : [])))
-    after = rows.at(-1)?.id
-  }
-  return ids.length === 0 ? NEVER : inArray(deliveries.webhook_id, ids)
+  return inArray(deliveries.webhook_id, ids)
 }
 
 const hostOf = (url: string) => (URL.canParse(url) ? bare(new URL(url).hostname) : "")

@@ -1,6 +1,6 @@
-import { and, asc, count, eq, gt, inArray, isNull, lte, type SQL, sql } from "drizzle-orm"
+import { and, asc, count, eq, gt, inArray, isNull, type SQL, sql } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
-import { millisFrom, nextTurn } from "../core/time"
+import { millisFrom } from "../core/time"
 import { events } from "../events/tables"
 import { accounts, projects } from "../identity/tables"
 import { DEAD, HELD, LEASED, OVER, READY } from "../jobs/work-item"
@@ -9,6 +9,7 @@ import { type ChannelName, messageContents, messages, type Recipient } from "../
 import { eventTypeOf } from "../messages/transitions"
 import { STORED } from "../plans/stored-bytes"
 import { total } from "../store/counters"
+import { inPages } from "../store/in-steps"
 import type { Reader } from "../store/store"
 import { counters } from "../store/tables"
 import { missingDeliveries } from "../webhooks/missing-deliveries"
@@ -20,6 +21,7 @@ import {
   countInSteps,
   namesInRows,
   PLAIN_COUNTERS,
+  rangesOf,
 } from "./counted-rows"
 
 /** What must hold, by the names under which it is counted. */
@@ -87,21 +89,6 @@ export async function* brokenIn(
   yield* withoutDeliveries(look, id)
   yield* wrongCounters(look, kind, id)
   yield* wrongTotals(look, id)
-}
-
-/** Pages of rows in the order of their ids, with a pause between two; `next` reads the one behind an id. */
-async function* inPages<Row extends { id: string }>(
-  size: number,
-  next: (after: string) => PromiseLike<Row[]>,
-  { first = "", pause = nextTurn }: { first?: string; pause?: () => Promise<void> } = {},
-): AsyncGenerator<Row[]> {
-  for (let after = first; ; ) {
-    const rows = await next(after)
-    yield rows
-    after = rows.at(-1)?.id ?? ""
-    if (rows.length < size) return
-    await pause()
-  }
 }
 
 const STEP = 500
@@ -246,9 +233,9 @@ async function* brokenDeliveries({
 }: InvariantLook): AsyncGenerator<BrokenInvariant> {
   const { id, project_id } = deliveries
   const first = since === null ? "" : firstIdAt(millisFrom(since))
-  for await (const step of deliverySteps(db, pause, undefined, first)) {
+  for await (const range of rangesOf(db, id, { where: undefined, step: STEP, pause, first })) {
     for (const { name, what, where } of brokenDelivery()) {
-      const rows = db.select({ id, project_id }).from(deliveries).where(and(step, where))
+      const rows = db.select({ id, project_id }).from(deliveries).where(and(range.rows, where))
       for (const row of await rows) yield { name, what, owner_id: row.project_id, id: row.id }
     }
   }
@@ -271,25 +258,6 @@ function brokenDelivery(): { name: InvariantName; what: string; where: SQL | und
       where: and(inArray(status, ["pending", "failed"]), inArray(state, [OVER, DEAD])),
     },
   ]
-}
-
-/** Conditions that together give the deliveries in question, each some of them, with a pause behind each. */
-async function* deliverySteps(
-  db: Reader,
-  pause: () => Promise<void>,
-  which: SQL | undefined,
-  first = "",
-): AsyncGenerator<SQL | undefined> {
-  const { id } = deliveries
-  for (let after = first; ; ) {
-    const rest = and(which, gt(id, after))
-    const ahead = db.select({ last: id }).from(deliveries).where(rest).orderBy(asc(id))
-    const [edge] = await ahead.limit(1).offset(STEP - 1)
-    yield and(rest, edge && lte(id, edge.last))
-    if (!edge) return
-    after = edge.last
-    await pause()
-  }
 }
 
 /** I5: totals that differ from what they count. */
@@ -343,7 +311,7 @@ async function endpointsOf(db: Reader, project_id: string): Promise<Set<string>>
 }
 
 async function countDeliveries(db: Reader, webhook_id: string, pause: () => Promise<void>) {
-  const { state, owner } = deliveries
+  const { id, state, owner } = deliveries
   // Added up, not filtered: a step that looks for open ones would pass all that have ended.
   const sumOf = (each: SQL) => sql<number>`coalesce(sum(${each}), 0)`.mapWith(Number)
   const numberOf = (which: SQL | undefined) => sumOf(sql`CASE WHEN ${which} THEN 1 ELSE 0 END`)
@@ -354,8 +322,9 @@ async function countDeliveries(db: Reader, webhook_id: string, pause: () => Prom
     stored: sumOf(storedBytes),
   }
   const all = { deliveries: 0, open: 0, held: 0, stored: 0 }
-  for await (const step of deliverySteps(db, pause, eq(deliveries.webhook_id, webhook_id))) {
-    const [found] = await db.select(sums).from(deliveries).where(step)
+  const where = eq(deliveries.webhook_id, webhook_id)
+  for await (const { rows } of rangesOf(db, id, { where, step: STEP, pause })) {
+    const [found] = await db.select(sums).from(deliveries).where(rows)
     all.deliveries += found?.deliveries ?? 0
     all.open += found?.open ?? 0
     all.held += found?.held ?? 0

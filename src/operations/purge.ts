@@ -1,7 +1,7 @@
 import { and, eq, inArray, lte, notInArray, or, type SQL } from "drizzle-orm"
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import type { Blobs } from "../core/blobs"
-import { now, sleep } from "../core/time"
+import { now } from "../core/time"
 import { accounts, projects } from "../identity/tables"
 import { jobs } from "../jobs/tables"
 import { messageFiles } from "../messages/tables"
@@ -13,7 +13,7 @@ import { purgeAccount } from "../tenancy/accounts"
 import { purgeProject } from "../tenancy/projects"
 import { removeHourOf } from "../webhooks/hours"
 import { removeSomeOf } from "../webhooks/retention"
-import { type FileTable, namedAmong } from "./file-sweep"
+import { type FileTable, unnamedAmong } from "./file-sweep"
 import { columnOf, indexFrom, keyOf, namedBy, parentsOf, tableLives } from "./table-lives"
 
 /** Rows of one transaction, and of one look: others work in between. */
@@ -137,10 +137,5 @@ export async function removeUnnamed(
   files: string[],
   table: FileTable = messageFiles,
 ): Promise<void> {
-  for (let at = 0; at < files.length; at += AT_ONCE) {
-    const some = files.slice(at, at + AT_ONCE)
-    const kept = await namedAmong(db, table, some)
-    for (const sha256 of some) if (!kept.has(sha256)) await blobs.remove(sha256)
-    await sleep(0)
-  }
+  for await (const sha256 of unnamedAmong(db, table, files)) await blobs.remove(sha256)
 }

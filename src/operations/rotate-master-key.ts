@@ -4,6 +4,7 @@ import { keyIdOf, MasterKeyError, SecretError, type Secrets } from "../core/secr
 import { sleep } from "../core/time"
 import { nodes } from "../jobs/tables"
 import { hasLived } from "../jobs/work-nodes"
+import { inPages } from "../store/in-steps"
 import * as instanceValues from "../store/instance-values"
 import type { Store } from "../store/store"
 import { LINK_KEY, MASTER_KEY, NEXT_MASTER_KEY, PREVIOUS_KEY, requireMasterKey } from "./instance"
@@ -201,17 +202,16 @@ interface SealedRow {
 /** The sealed values of a column, some rows at a time. */
 export async function* sealedRows(store: Store, sealed: SealedColumn): AsyncGenerator<SealedRow[]> {
   const { key, column } = sealed
-  for (let after = ""; ; ) {
-    const page = store.read.select({ key, value: column }).from(key.table)
-    const next = page.where(and(gt(key, after), mayBeSealed(store.read, sealed)))
-    const rows = (await next.orderBy(asc(key)).limit(AT_ONCE)) as { key: string; value: unknown }[]
-    yield rows.flatMap((row) => {
-      const text = sealedIn(row.value)
-      return text === undefined ? [] : [{ ...row, text }]
-    })
-    after = rows.at(-1)?.key ?? ""
-    if (rows.length < AT_ONCE) return
+  const next = async (after: string) => {
+    const page = store.read.select({ id: key, value: column }).from(key.table)
+    const behind = page.where(and(gt(key, after), mayBeSealed(store.read, sealed)))
+    return (await behind.orderBy(asc(key)).limit(AT_ONCE)) as { id: string; value: unknown }[]
   }
+  for await (const rows of inPages(AT_ONCE, next))
+    yield rows.flatMap(({ id, value }) => {
+      const text = sealedIn(value)
+      return text === undefined ? [] : [{ key: id, value, text }]
+    })
 }
 
 /** Each call follows a rotation that another node made, if there was one. */

@@ -1,4 +1,3 @@
-import type { SQL } from "bun"
 import { notInArray } from "drizzle-orm"
 import type { Settings } from "../core/config"
 import { log } from "../core/log"
@@ -87,13 +86,9 @@ export const startLock = <Result>(url: string, act: () => Promise<Result>): Prom
   onConnection(url, (pool) =>
     pool.begin(async (tx) => {
       await tx`SET LOCAL idle_in_transaction_session_timeout = 0`
-      while (!(await isTaken(tx))) await sleep(LOOK_MS)
+      // Without waiting in the server, where a statement may have a time limit.
+      const lock = () => tx`SELECT pg_try_advisory_xact_lock(${START_LOCK}) AS is_taken`
+      while (!(await lock())[0]?.is_taken) await sleep(LOOK_MS)
       return act()
     }),
   )
-
-/** Without waiting in the server, where a statement may have a time limit. */
-async function isTaken(tx: SQL): Promise<boolean> {
-  const [row] = await tx`SELECT pg_try_advisory_xact_lock(${START_LOCK}) AS taken`
-  return row?.taken === true
-}

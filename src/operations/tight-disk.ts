@@ -5,6 +5,7 @@ import { monotonic, nextTurn, secondsFromNow, sleep } from "../core/time"
 import { projects } from "../identity/tables"
 import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { expireContents } from "../messages/message-retention"
+import { inPages } from "../store/in-steps"
 import type { Store } from "../store/store"
 import { giveBack } from "./give-back"
 
@@ -125,12 +126,9 @@ async function sweepOlder(
   return looks > 0 ? "removed" : "nothing"
 }
 
-async function* allProjects(store: Store): AsyncGenerator<string> {
+async function* allProjects({ read }: Store): AsyncGenerator<string> {
   const { id } = projects
-  for (let after: string | undefined = ""; after !== undefined; ) {
-    const next = store.read.select({ id }).from(projects).where(gt(id, after))
-    const rows = await next.orderBy(asc(id)).limit(AT_ONCE)
-    for (const row of rows) yield row.id
-    after = rows.at(-1)?.id
-  }
+  const next = (after: string) =>
+    read.select({ id }).from(projects).where(gt(id, after)).orderBy(asc(id)).limit(AT_ONCE)
+  for await (const rows of inPages(AT_ONCE, next)) for (const row of rows) yield row.id
 }

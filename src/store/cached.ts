@@ -1,3 +1,4 @@
+import { log } from "../core/log"
 import { monotonic } from "../core/time"
 import type { Reader } from "./store"
 
@@ -155,7 +156,16 @@ export class Recent<Value> {
   }
 }
 
-type Effect = () => void
+export type Effect = () => void
+
+/** What follows a commit or its failure cannot undo it, so its mistakes are only told. */
+export function perform(effect: Effect) {
+  try {
+    effect()
+  } catch (error) {
+    log.error("an effect after a commit failed", { error })
+  }
+}
 
 const CHANGE = /\b(?:insert into|update|delete from) "(\w+)"/
 

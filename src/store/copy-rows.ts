@@ -10,32 +10,19 @@ const ROW_BYTES = 200
 /** A statement of Postgres takes 65,535 values. */
 const MOST_VALUES = 30_000
 
-interface CopyRowsOptions {
-  /** Hears of each part that was copied: the table, and how many rows of it. */
-  onRows?: (table: string, rows: number) => void
-}
-
 /**
  * Copies every row of a Postgres database into an SQLite file with the same schema and no rows. To be
  * called in a transaction of isolation level repeatable read, so that all rows are of one moment. Holds
- * some 4 MB of rows at once. Returns the rows by table.
+ * some 4 MB of rows at once.
  */
 export async function copyFromPostgres(
   postgres: PostgresConnection,
   target: Database,
-  { onRows = () => {} }: CopyRowsOptions = {},
-): Promise<Record<string, number>> {
-  const rows: Record<string, number> = {}
+): Promise<void> {
   for (const table of await sharedTables(target, postgres)) {
     const insert = inserterInto(target, table)
-    rows[table.name] = 0
-    for await (const part of rowsIn(postgres, table)) {
-      insert(part)
-      rows[table.name] = (rows[table.name] ?? 0) + part.length
-      onRows(table.name, part.length)
-    }
+    for await (const part of rowsIn(postgres, table)) insert(part)
   }
-  return rows
 }
 
 type Row = unknown[]
@@ -97,23 +84,19 @@ function inserterInto(target: Database, { name, columns }: SharedTable): (rows: 
 /**
  * Copies every row of an SQLite file into a Postgres database with the same schema and no rows. To be called
  * in a transaction, so that a failure leaves nothing. Postgres fills in the order of commits anew. Holds
- * some 4 MB of rows at once. Returns the rows by table.
+ * some 4 MB of rows at once. `onRows` hears how many rows of each part were copied.
  */
 export async function copyToPostgres(
   source: Database,
   postgres: PostgresConnection,
-  { onRows = () => {} }: CopyRowsOptions = {},
-): Promise<Record<string, number>> {
-  const rows: Record<string, number> = {}
+  onRows: (rows: number) => void,
+): Promise<void> {
   for (const table of await sharedTables(source, postgres)) {
-    rows[table.name] = 0
     for (const part of partsOf(source, table)) {
       await insertInto(postgres, table, part)
-      rows[table.name] = (rows[table.name] ?? 0) + part.length
-      onRows(table.name, part.length)
+      onRows(part.length)
     }
   }
-  return rows
 }
 
 function* partsOf(source: Database, table: SharedTable): Generator<Row[]> {

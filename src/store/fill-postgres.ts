@@ -28,7 +28,7 @@ export async function fillPostgres(
       pool.begin(async (tx) => {
         await lockMigrations(tx)
         await requireEmpty(tx)
-        await copyToPostgres(source, tx, { onRows: (_, rows) => onRows(rows) })
+        await copyToPostgres(source, tx, onRows)
         await finish(tx)
       }),
     )

@@ -2,9 +2,9 @@ import type { Database } from "bun:sqlite"
 import { AsyncLocalStorage } from "node:async_hooks"
 import { faultOf } from "../core/faults"
 import { log } from "../core/log"
-import { monotonic } from "../core/time"
+import { monotonic, nextTurn } from "../core/time"
 import { FairQueue } from "../lib/fair-queue"
-import { TableChanges } from "./cached"
+import { type Effect, perform, TableChanges } from "./cached"
 
 /** Bounds how long one group holds the event loop: some 15 ms at the usual cost of a short closure. */
 const MAX_GROUP = 256
@@ -17,8 +17,6 @@ interface Entry {
   resolve: (value: never) => void
   reject: (error: unknown) => void
 }
-
-type Effect = () => void
 
 interface Permit {
   open: boolean
@@ -231,14 +229,3 @@ async function guarded(closure: () => Promise<unknown>, permit: Permit) {
     clearImmediate(turn)
   }
 }
-
-/** What follows a commit or its failure cannot undo it, so its mistakes are only told. */
-function perform(effect: Effect) {
-  try {
-    effect()
-  } catch (error) {
-    log.error("an effect after a commit failed", { error })
-  }
-}
-
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))

@@ -1,5 +1,5 @@
 import { log } from "../core/log"
-import { monotonic, sleep } from "../core/time"
+import { monotonic, nextTurn, sleep } from "../core/time"
 
 /** Between two transactions, so that sends never wait for more than one of them. */
 const PAUSE_MS = 5
@@ -60,5 +60,20 @@ export function untilDone(
   return () => {
     end.abort()
     return running
+  }
+}
+
+/** Pages of rows in the order of their ids, with a pause between two; `next` reads the one behind an id. */
+export async function* inPages<Row extends { id: string }>(
+  size: number,
+  next: (after: string) => PromiseLike<Row[]>,
+  { first = "", pause = nextTurn }: { first?: string; pause?: () => Promise<void> } = {},
+): AsyncGenerator<Row[]> {
+  for (let after = first; ; ) {
+    const rows = await next(after)
+    yield rows
+    after = rows.at(-1)?.id ?? ""
+    if (rows.length < size) return
+    await pause()
   }
 }

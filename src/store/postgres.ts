@@ -8,7 +8,7 @@ import { faultOf } from "../core/faults"
 import { log } from "../core/log"
 import { monotonic, sleep } from "../core/time"
 import { tuneAutovacuum } from "./autovacuum"
-import { TableChanges } from "./cached"
+import { perform, TableChanges } from "./cached"
 import { postgresType } from "./columns"
 import { NoDatabase } from "./database-file"
 import { HEAVY_READ_MS, type HeavyPlace, HeavyReads, tookTooLong } from "./heavy-reads"
@@ -250,14 +250,6 @@ async function hearFrom(pool: SQL, topic: string, hear: (payload: string) => voi
     await pool.listen(topic, hear)
   } catch (error) {
     log.warn("cannot listen on Postgres; polling instead", { topic, error })
-  }
-}
-
-function perform(effect: () => void) {
-  try {
-    effect()
-  } catch (error) {
-    log.error("an effect after a commit failed", { error })
   }
 }
 

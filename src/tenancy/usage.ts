@@ -7,6 +7,7 @@ import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { LIMIT_OF, type Limits, limitsOf, METRICS } from "../plans/plans"
 import { MB, storedTotal } from "../plans/stored-bytes"
 import { type Metric, quotas } from "../plans/tables"
+import { inPages } from "../store/in-steps"
 import { adder } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { WriteBehind } from "../store/write-behind"
@@ -234,14 +235,11 @@ function firstKept(): string {
 
 /** Removes usage by day and used quotas of months long past, account by account. */
 export async function purgeUsage(store: Store): Promise<void> {
-  for (let after: string | undefined = ""; after !== undefined; ) {
-    const { id } = accounts
-    const next = store.read.select({ id }).from(accounts).where(gt(id, after))
-    const ids = (await next.orderBy(asc(id)).limit(LOOK)).map((row) => row.id)
-    for (const account_id of ids) while ((await purgeDays(store, account_id)) > 0);
-    after = ids.at(-1)
-    await nextTurn()
-  }
+  const { id } = accounts
+  const next = (after: string) =>
+    store.read.select({ id }).from(accounts).where(gt(id, after)).orderBy(asc(id)).limit(LOOK)
+  for await (const rows of inPages(LOOK, next))
+    for (const account of rows) while ((await purgeDays(store, account.id)) > 0);
   for (let after: string | undefined = ""; after !== undefined; ) {
     after = await purgeQuotas(store, after)
     await nextTurn()

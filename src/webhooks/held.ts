@@ -42,14 +42,9 @@ export async function clearInactive(
 ): Promise<void> {
   const webhook = { id: webhook_id }
   if (status === null) await store.tx((tx) => exhaustAll(tx, webhook))
-  else if (status === "disabled" && (await hasToHold(store.read, webhook))) {
-    await store.tx((tx) => holdOpen(tx, webhook))
-  }
-}
-
-async function hasToHold(db: Reader, webhook: { id: string }): Promise<boolean> {
-  const [first] = await waitingOf(db, webhook.id, 1)
-  return first !== undefined
+  if (status !== "disabled") return
+  const [first] = await waitingOf(store.read, webhook_id, 1)
+  if (first) await store.tx((tx) => holdOpen(tx, webhook))
 }
 
 const waitingOf = (db: Reader, webhook: string, most: number) =>

@@ -77,25 +77,26 @@ test("rows of every table go from SQLite to Postgres and back, and are equal", a
   const pool = new SQL(there.database_url ?? "", { max: 2 })
   using source = await used(join(there.folder, "source.db"))
   fillEmpty(source, await sharedTables(source, pool))
-  const sent = await pool.begin((tx) => copyToPostgres(source, tx))
+  let sent = 0
+  const onRows = (rows: number) => {
+    sent += rows
+  }
+  await pool.begin((tx) => copyToPostgres(source, tx, onRows))
 
   using back = new Database(join(there.folder, "back.db"), { create: true, strict: true })
   applySqlite(back)
-  const heard: Record<string, number> = {}
-  const onRows = (table: string, rows: number) => {
-    heard[table] = (heard[table] ?? 0) + rows
-  }
-  const received = await pool.begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", (tx) =>
-    copyFromPostgres(tx, back, { onRows }),
-  )
-  expect(received).toEqual(sent)
-  const filled = Object.entries(sent).filter(([, rows]) => rows > 0)
-  expect(heard).toEqual(Object.fromEntries(filled))
-  expect(filled.length).toBeGreaterThan(60)
+  await pool.begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", (tx) => copyFromPostgres(tx, back))
+  let all = 0
+  const filled: string[] = []
   for (const table of tablesIn(source)) {
     if (table === "belfry_migrations") continue
-    expect([table, rowsOf(back, table)]).toEqual([table, rowsOf(source, table)])
+    const rows = rowsOf(source, table)
+    expect([table, rowsOf(back, table)]).toEqual([table, rows])
+    all += rows.length
+    if (rows.length > 0) filled.push(table)
   }
+  expect(sent).toBe(all)
+  expect(filled.length).toBeGreaterThan(60)
   await pool.close()
 })
 
@@ -108,15 +109,9 @@ test("what is written meanwhile is in none of the tables, or in all", async () =
     pool`INSERT INTO instance_values (name, value) VALUES (${name}, 'x')`
   await write("before")
   await pool.begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", async (tx) => {
-    let is_written = false
     await tx.unsafe("SELECT 1 FROM instance_values")
     await write("meanwhile")
-    await copyFromPostgres(tx, target, {
-      onRows: () => {
-        is_written = true
-      },
-    })
-    expect(is_written).toBe(true)
+    await copyFromPostgres(tx, target)
   })
   expect(target.query("SELECT name FROM instance_values").values()).toEqual([["before"]])
   await pool.close()
@@ -127,6 +122,8 @@ test("databases with different tables are told apart before anything is copied",
   const pool = new SQL(there.database_url ?? "", { max: 2 })
   using source = await used(join(there.folder, "source.db"))
   source.run("ALTER TABLE instance_values ADD COLUMN later TEXT")
-  expect(pool.begin((tx) => copyToPostgres(source, tx))).rejects.toThrow("instance_values")
+  expect(pool.begin((tx) => copyToPostgres(source, tx, () => {}))).rejects.toThrow(
+    "instance_values",
+  )
   await pool.close()
 })

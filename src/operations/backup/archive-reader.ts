@@ -53,12 +53,16 @@ export async function openArchive(path: string): Promise<BackupArchive> {
     path,
     size,
     manifest,
-    check: ({ database, ...options } = {}) => {
-      const sinks = database === undefined ? undefined : databaseSink(database)
-      return reading(path, true, (cursor) => readWhole(cursor, options, sinks))
+    check: async ({ database, ...options } = {}) => {
+      const pathOf = (name: string) => (name === ENTRY.database ? database : undefined)
+      await reading(path, true, (cursor) => readWhole(cursor, options, pathOf))
     },
-    extract: (target, options = {}) =>
-      reading(path, true, (cursor) => readWhole(cursor, options, new ExtractSinks(target))),
+    extract: async (target, options = {}) => {
+      const pathOf = pathIn(target)
+      const made = await reading(path, true, (cursor) => readWhole(cursor, options, pathOf))
+      const folders = new Set([...made].flatMap((folder) => [folder, dirname(folder)]))
+      for (const folder of folders) await syncFolder(folder)
+    },
   }
 }
 
@@ -100,17 +104,19 @@ async function manifestIn(cursor: ArchiveCursor, entry: TarEntry): Promise<Backu
 
 const OTHER_VERSION = "Use the version of belfry that wrote it."
 
-/** Every byte, with each content written where `sinks` say. */
+/** Every byte, with each content written to the new file that `pathOf` names. Resolves with the folders of these. */
 async function readWhole(
   cursor: ArchiveCursor,
   { onBytes, signal }: ReadOptions,
-  sinks?: ArchiveSinks,
-): Promise<void> {
+  pathOf: (name: string) => string | undefined,
+): Promise<Set<string>> {
   const found = new FoundEntries()
+  const folders = new Set<string>()
   for (let entry = await cursor.next(); entry; entry = await cursor.next()) {
     if (entry.name === ENTRY.sum) continue
     const hasher = new Bun.CryptoHasher("sha256")
-    const sink = await sinks?.open(entry.name)
+    const path = pathOf(entry.name)
+    const sink = path === undefined ? undefined : await newFile(path, folders)
     try {
       for await (const piece of cursor.pieces(entry)) {
         signal?.throwIfAborted()
@@ -126,7 +132,14 @@ async function readWhole(
     found.add(cursor, entry, hasher.digest("hex"))
   }
   found.compare(cursor)
-  await sinks?.sync()
+  return folders
+}
+
+async function newFile(path: string, folders: Set<string>): Promise<FileHandle> {
+  const folder = dirname(path)
+  if (!folders.has(folder)) await mkdir(folder, { recursive: true, mode: 0o700 })
+  folders.add(folder)
+  return open(path, "wx", 0o600)
 }
 
 /** What was read, to be compared with what the manifest says. */
@@ -164,45 +177,12 @@ class FoundEntries {
   }
 }
 
-interface ArchiveSinks {
-  /** The file that gets the content of the entry, where one does. */
-  open(name: string): Promise<FileHandle | undefined>
-  /** Makes the names of the files durable. */
-  sync(): Promise<void>
-}
-
-const databaseSink = (path: string): ArchiveSinks => ({
-  open: async (name) => (name === ENTRY.database ? open(path, "wx", 0o600) : undefined),
-  async sync() {},
-})
-
-/** The files that an extraction writes. Names were checked before: none leads out of the two folders. */
-class ExtractSinks implements ArchiveSinks {
-  readonly #target: ExtractTarget
-  readonly #folders = new Set<string>()
-
-  constructor(target: ExtractTarget) {
-    this.#target = target
-  }
-
-  async open(name: string): Promise<FileHandle> {
-    const path = this.#pathOf(name)
-    const folder = dirname(path)
-    if (!this.#folders.has(folder)) await mkdir(folder, { recursive: true, mode: 0o700 })
-    this.#folders.add(folder)
-    return open(path, "wx", 0o600)
-  }
-
-  async sync(): Promise<void> {
-    const folders = new Set([...this.#folders].flatMap((folder) => [folder, dirname(folder)]))
-    for (const folder of folders) await syncFolder(folder)
-  }
-
-  #pathOf(name: string): string {
-    const { folder, blobs_dir = join(folder, "blobs") } = this.#target
+/** Where an extraction writes an entry. Names were checked before: none leads out of the two folders. */
+const pathIn =
+  ({ folder, blobs_dir = join(folder, "blobs") }: ExtractTarget) =>
+  (name: string): string => {
     const blob = blobOf(name)
     if (!blob) return join(folder, name)
     const home = blob.folder === "blobs" ? blobs_dir : join(blobs_dir, "inbound")
     return join(home, blob.sha256.slice(0, 2), blob.sha256)
   }
-}

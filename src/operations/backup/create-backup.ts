@@ -36,22 +36,14 @@ export interface BackupParts {
   secrets: Secrets
 }
 
-/** The backups of one instance, as routes and jobs use them. */
-export interface Backups {
-  data_dir: string
-  /** The folder of the archives. */
-  dir: string
-  /** Those in the folder of this node, newest first. */
-  list(): Promise<Backup[]>
-  /** See `createBackup`. */
-  create(options: BackupOptions): Promise<Backup>
-}
+export type Backups = ReturnType<typeof openBackups>
 
-export const openBackups = (parts: BackupParts): Backups => ({
+/** The backups of one instance, as routes and jobs use them: those in the folder of this node. */
+export const openBackups = (parts: BackupParts) => ({
   data_dir: parts.settings.data_dir,
   dir: backupDir(parts.settings),
   list: () => listBackups(parts.settings),
-  create: (options) => createBackup(parts, options),
+  create: (options: BackupOptions) => createBackup(parts, options),
 })
 
 export interface BackupProgress {
