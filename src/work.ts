@@ -28,8 +28,9 @@ import {
   backupCreate,
   backupFailed,
   backupLacksFiles,
-  notifyOfLackingFiles,
-  notifyOperators,
+  failureLetter,
+  lackingLetter,
+  mailOperators,
   requestDueBackup,
   runBackup,
 } from "./operations/backup/backup-job"
@@ -135,8 +136,8 @@ export const jobHandlers = (
   ...bind(subscriberErased, eraseRest({ store, secrets })),
   ...bind(erasedFiles, removeErasedFiles({ store, blobs, inbound_blobs })),
   ...bind(backupCreate, runBackup(store, backups)),
-  ...bind(backupFailed, notifyOperators(store, post.mail)),
-  ...bind(backupLacksFiles, notifyOfLackingFiles(store, post.mail)),
+  ...bind(backupFailed, mailOperators(store, post.mail, failureLetter)),
+  ...bind(backupLacksFiles, mailOperators(store, post.mail, lackingLetter)),
   ...bind(purgeProject, {
     run: async ({ id }) => {
       await purgeProjectNow({ store, blobs }, id)

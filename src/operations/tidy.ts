@@ -79,27 +79,20 @@ const before = (kept_ms: number) => secondsFromNow(-kept_ms / 1000)
 type All = (step: () => Promise<number>) => Promise<void>
 
 async function purgeShortLived(store: Store, all: All) {
-  await all(() => idempotency.purge(store))
-  await all(() => purgeDead(store))
-  await all(() => purgeSessions(store))
-  await all(() => purgeEnded(store))
-  await all(() => expireHeld(store))
-  await all(() => purgePolicies(store))
   await purgeWindows(store)
-  await all(() => purgeHours(store))
-  await all(() => purgeWebhookHours(store))
-  await all(() => purgeExpired(store))
-  await all(() => purgeSoftFailures(store))
-  await all(() => purgeGeneralBounces(store))
+  const purges = [
+    ...[idempotency.purge, purgeDead, purgeSessions, purgeEnded, expireHeld, purgePolicies],
+    ...[purgeHours, purgeWebhookHours, purgeExpired, purgeSoftFailures, purgeGeneralBounces],
+  ]
+  for (const purge of purges) await all(() => purge(store))
 }
 
 /** Once a day, because their walks are long or their rows are few. */
 async function purgeLongLived(store: Store, settings: Settings, all: All) {
   const { "retention.audit_log": audit_ms } = settings
   if (audit_ms !== null) await all(() => purgeAuditLog(store, before(audit_ms)))
-  await all(() => purgeInvitations(store))
-  await all(() => purgeEndedKeys(store))
-  await all(() => purgeReleased(store))
+  for (const purge of [purgeInvitations, purgeEndedKeys, purgeReleased])
+    await all(() => purge(store))
   await purgeUsage(store)
 }
 

@@ -66,16 +66,8 @@ export function cached<Value>({
 }
 
 /** What each store has one of, made at its first use, for its reader and all of its transactions. */
-export function perStore<Value>(make: (db: Reader) => Value): (db: Reader) => Value {
-  const made = new WeakMap<object, { value: Value }>()
-  return (db) => {
-    const known = made.get(db.identity)
-    if (known) return known.value
-    const value = make(db)
-    made.set(db.identity, { value })
-    return value
-  }
-}
+export const perStore = <Value>(make: (db: Reader) => Value): ((db: Reader) => Value) =>
+  once((db) => db.identity, make)
 
 /** What each store has one of for each table, by its name. */
 export function perTable<Value extends object>(
@@ -217,13 +209,16 @@ export class TableChanges {
 }
 
 /** A function that computes once for each object, and remembers what it found while the object lives. */
-export function oncePer<Key extends object, Made>(make: (key: Key) => Made): (key: Key) => Made {
-  const all = new WeakMap<Key, { made: Made }>()
-  return (key) => {
-    const known = all.get(key)
+export const oncePer = <Key extends object, Made>(make: (key: Key) => Made): ((key: Key) => Made) =>
+  once((key) => key, make)
+
+function once<From, Made>(keyOf: (from: From) => object, make: (from: From) => Made) {
+  const all = new WeakMap<object, { made: Made }>()
+  return (from: From): Made => {
+    const known = all.get(keyOf(from))
     if (known) return known.made
-    const made = make(key)
-    all.set(key, { made })
+    const made = make(from)
+    all.set(keyOf(from), { made })
     return made
   }
 }

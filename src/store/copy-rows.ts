@@ -1,4 +1,4 @@
-import type { Database } from "bun:sqlite"
+import { Database } from "bun:sqlite"
 import { type PostgresConnection, type SharedTable, sharedTables } from "./shared-tables"
 
 /** Rows whose sizes are asked for at once. */
@@ -97,6 +97,15 @@ export async function copyToPostgres(
       onRows(part.length)
     }
   }
+}
+
+/** As `copyToPostgres`, of the SQLite file with this path. */
+export async function copyFileToPostgres(
+  path: string,
+  ...rest: [postgres: PostgresConnection, onRows: (rows: number) => void]
+): Promise<void> {
+  using source = new Database(path, { readonly: true, strict: true })
+  await copyToPostgres(source, ...rest)
 }
 
 function* partsOf(source: Database, table: SharedTable): Generator<Row[]> {

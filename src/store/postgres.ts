@@ -72,7 +72,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     await close()
     throw error
   }
-  const tellPolling = once(() => log.warn(POLLING, { next: "set DATABASE_DIRECT_URL" }))
+  let is_polling_told = false
   const ears = direct ?? (is_pooled ? undefined : pool)
   const changes = new TableChanges()
   const access = {
@@ -114,7 +114,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     notify: (topic, payload) => publish(pool, topic, payload),
     listen: async (topic, hear) => {
       if (ears) await hearFrom(ears, topic, hear)
-      else tellPolling()
+      else if (!is_polling_told) log.warn(POLLING, { next: "set DATABASE_DIRECT_URL" })
+      is_polling_told ||= !ears
     },
     stats,
     emptyLog: async () => true,
@@ -191,14 +192,6 @@ async function openPool(options: PostgresOptions) {
   if (!is_pooled) return { pool, is_pooled }
   await pool.close()
   return { pool: connect(url, { max: POOL.connections, prepare: false }), is_pooled }
-}
-
-function once(act: () => void): () => void {
-  let is_done = false
-  return () => {
-    if (!is_done) act()
-    is_done = true
-  }
 }
 
 async function requireBegun(pool: SQL, url: string) {

@@ -149,29 +149,18 @@ export function updater<
   Where extends keyof Row<Table> & string,
   Set extends keyof Row<Table> & string,
 >(table: Table, change: Change<Where, Set, keyof Row<Table> & string>) {
-  const all = getTableColumns(table)
-  const named = (names: string[]) =>
-    names.map((name): [string, Column] => {
-      const column = all[name]
-      if (!column) throw new Error(`No column "${name}"`)
-      return [name, column]
-    })
-  const [set, where] = [named(change.set), named(change.where)]
-  const columns = [...set, ...where]
-  const nulls = named(change.clear).map(([, column]) => `"${column.name}" = NULL`)
+  const [set, where] = [columnsNamed(table, change.set), columnsNamed(table, change.where)]
+  const nulls = columnsNamed(table, change.clear).map(([, { name }]) => `"${name}" = NULL`)
   const own = getTableName(table)
-  const assign = (value: (column: Column) => string) =>
+  const assign = (value: ValueOf) =>
     [...set.map(([, column]) => `"${column.name}" = ${value(column)}`), ...nulls].join(", ")
-  const match = (value: (column: Column) => string) =>
-    where.map(([, column]) => `"${own}"."${column.name}" = ${value(column)}`).join(" AND ")
-  const hole = () => "?"
-  const given = (column: Column) => unpack(column, "given.")
-  const one = `UPDATE "${own}" SET ${assign(hole)} WHERE ${match(hole)}`
-  const kinds = columns.map(([, column]) => `"${column.name}" ${transport(column)}`).join(", ")
   const key = where[0]?.[1].name ?? ""
-  const head = `UPDATE "${own}" SET ${assign(given)} FROM jsonb_to_recordset(`
-  const tail = `::text::jsonb) AS given(${kinds}) WHERE ${match(given)} RETURNING "${own}"."${key}"`
-  const run = rowsRunner(own, columns, { one, head, tail, key, quiet: change.quiet ?? false })
+  const run = rowsRunner(own, [...set, ...where], {
+    one: `UPDATE "${own}" SET ${assign(hole)} WHERE ${matching(own, where, hole)}`,
+    head: `UPDATE "${own}" SET ${assign(given)} FROM`,
+    tail: ` WHERE ${matching(own, where, given)} RETURNING "${own}"."${key}"`,
+    ...{ key, quiet: change.quiet ?? false },
+  })
   return (tx: Tx, rows: Pick<Row<Table>, Where | Set>[]) => run(tx, rows)
 }
 
@@ -186,25 +175,38 @@ export function remover<Table extends SQLiteTable, Where extends keyof Row<Table
   where: Where[],
   { quiet = false } = {},
 ) {
-  const all = getTableColumns(table)
-  const columns = where.flatMap((name): [string, Column][] =>
-    all[name] ? [[name, all[name]]] : [],
-  )
+  const columns = columnsNamed(table, where)
   const own = getTableName(table)
-  const match = (value: (column: Column) => string) =>
-    columns.map(([, column]) => `"${own}"."${column.name}" = ${value(column)}`).join(" AND ")
-  const kinds = columns.map(([, column]) => `"${column.name}" ${transport(column)}`).join(", ")
   const key = columns[0]?.[1].name ?? ""
   const row = columns.map(([, column]) => `"${own}"."${column.name}"`).join(", ")
-  const one = `DELETE FROM "${own}" WHERE ${match(() => "?")}`
-  const head = `DELETE FROM "${own}" USING (SELECT ${row} FROM "${own}" JOIN jsonb_to_recordset(`
-  const given = match((column) => unpack(column, "given."))
-  const locked = `ON ${given} ORDER BY ${row} FOR UPDATE OF "${own}") AS locked`
-  const same = match((column) => `locked."${column.name}"`)
-  const tail = `::text::jsonb) AS given(${kinds}) ${locked} WHERE ${same} RETURNING "${own}"."${key}"`
-  const run = rowsRunner(own, columns, { one, head, tail, key, quiet })
+  const locked = ` ON ${matching(own, columns, given)} ORDER BY ${row} FOR UPDATE OF "${own}") AS locked`
+  const same = matching(own, columns, (column) => `locked."${column.name}"`)
+  const run = rowsRunner(own, columns, {
+    one: `DELETE FROM "${own}" WHERE ${matching(own, columns, hole)}`,
+    head: `DELETE FROM "${own}" USING (SELECT ${row} FROM "${own}" JOIN`,
+    tail: `${locked} WHERE ${same} RETURNING "${own}"."${key}"`,
+    ...{ key, quiet },
+  })
   return (tx: Tx, rows: Pick<Row<Table>, Where>[]) => run(tx, rows)
 }
+
+function columnsNamed(table: SQLiteTable, names: string[]): [string, Column][] {
+  const all = getTableColumns(table)
+  return names.map((name) => {
+    const column = all[name]
+    if (!column) throw new Error(`No column "${name}"`)
+    return [name, column]
+  })
+}
+
+type ValueOf = (column: Column) => string
+
+const hole: ValueOf = () => "?"
+const given: ValueOf = (column) => unpack(column, "given.")
+
+/** The condition that the columns of a row have these values. */
+const matching = (own: string, columns: [string, Column][], value: ValueOf) =>
+  columns.map(([, column]) => `"${own}"."${column.name}" = ${value(column)}`).join(" AND ")
 
 function rowWriter(
   table: SQLiteTable,
@@ -215,21 +217,19 @@ function rowWriter(
   const names = columns.map(([, column]) => `"${column.name}"`).join(", ")
   const written = getTableName(table)
   const into = `INSERT INTO "${written}" (${names})`
-
-  const holes = columns.map(() => "?").join(", ")
-  const one = `${into} VALUES (${holes})${conflict}`
-  const kinds = columns.map(([, column]) => `"${column.name}" ${transport(column)}`).join(", ")
   const picks = columns.map(([, column]) => unpack(column)).join(", ")
-  const back = key ? ` RETURNING "${key}"` : ""
-  const head = `${into} SELECT ${picks} FROM jsonb_to_recordset(`
-  const tail = `::text::jsonb) AS given(${kinds})${conflict}${back}`
-  return rowsRunner(written, columns, { one, head, tail, key, quiet })
+  return rowsRunner(written, columns, {
+    one: `${into} VALUES (${columns.map(() => "?").join(", ")})${conflict}`,
+    head: `${into} SELECT ${picks} FROM`,
+    tail: `${conflict}${key ? ` RETURNING "${key}"` : ""}`,
+    ...{ key, quiet },
+  })
 }
 
 interface Texts {
   /** SQLite: one run a row. */
   one: string
-  /** Postgres: what stands around the rows. */
+  /** Postgres: what stands around the rows, which are called `given`. */
   head: string
   tail: string
   /** Asks for the keys of the rows that were written. */
@@ -243,6 +243,9 @@ function rowsRunner(written: string, columns: [string, Column][], texts: Texts) 
   const keyColumn = columns.find(([name]) => name === key)?.[1]
   const values: never[] = [] // one for all rows: a driver binds at once
   const compiled = new WeakMap<Database, Compiled>()
+  const kinds = columns.map(([, column]) => `"${column.name}" ${transport(column)}`).join(", ")
+  const before = sql.raw(`${head} jsonb_to_recordset(`)
+  const behind = sql.raw(`::text::jsonb) AS given(${kinds})${tail}`)
 
   return async (tx: Tx, rows: Record<string, unknown>[]): Promise<Set<unknown>> => {
     const fresh = new Set<unknown>()
@@ -262,11 +265,9 @@ function rowsRunner(written: string, columns: [string, Column][], texts: Texts) 
       return fresh
     }
     if (!quiet) tx.noteChange(written)
-    const given = JSON.stringify(rows.map((row) => asJson(columns, row)))
-    const query = sql`${sql.raw(head)}${given}${sql.raw(tail)}`
-    const answer = (await (tx as unknown as { execute(query: SQL): Promise<unknown> }).execute(
-      query,
-    )) as Record<string, unknown>[]
+    const query = sql`${before}${JSON.stringify(rows.map((row) => asJson(columns, row)))}${behind}`
+    const raw = tx as unknown as { execute(query: SQL): Promise<Record<string, unknown>[]> }
+    const answer = await raw.execute(query)
     if (key) for (const row of answer) fresh.add(keyColumn?.mapFromDriverValue(row[key]))
     return fresh
   }

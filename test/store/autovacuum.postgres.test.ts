@@ -2,7 +2,7 @@ import { expect, test } from "bun:test"
 import { SQL } from "bun"
 import { getTableName } from "drizzle-orm"
 import { settings } from "../../src/core/config"
-import { churningTables } from "../../src/store/autovacuum"
+import { CHURNING } from "../../src/store/autovacuum"
 import { openStore } from "../../src/store/open"
 import { freshDatabase } from "../harness/postgres"
 import { quietLog } from "../harness/quiet"
@@ -25,7 +25,7 @@ test("tables that churn are freed early, and what an operator set stays", async 
   const sql = new SQL(database.url, { max: 1 })
   await (await open(database.url)).close()
   const first = await optionsOf(sql)
-  expect([...first.keys()].sort()).toEqual([...churningTables].sort())
+  expect([...first.keys()].sort()).toEqual([...CHURNING].sort())
   expect(first.get("messages")).toContain("autovacuum_vacuum_scale_factor=0.02")
 
   await sql`ALTER TABLE messages RESET (autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold,
@@ -40,5 +40,5 @@ test("tables that churn are freed early, and what an operator set stays", async 
 
 test("the list names tables of the schema", async () => {
   const names = (await schemaTables()).map(getTableName)
-  for (const name of churningTables) expect(names).toContain(name)
+  for (const name of CHURNING) expect(names).toContain(name)
 })

@@ -41,8 +41,13 @@ export const backupCreate: JobKind<BackupOrder> = {
   schedule: (attempt) => (attempt < 3 ? 60 : undefined),
 }
 
+interface BackupFailure {
+  reason: string
+  failing_since: string
+}
+
 /** The mail that tells the operators. */
-export const backupFailed: JobKind<{ reason: string; failing_since: string }> = {
+export const backupFailed: JobKind<BackupFailure> = {
   name: "backup.failed",
   schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(60 * attempt, 3600)),
 }
@@ -262,39 +267,26 @@ class ShownProgress {
 }
 
 /** One mail to each operator. */
-export const notifyOperators = (
+export const mailOperators = <Payload>(
   store: Store,
   mail: SystemMail,
-): JobHandler<{ reason: string; failing_since: string }> => ({
-  run: async ({ reason, failing_since }) => {
-    await mailOperators(store, mail, { kind: "backup_failed", ...letter(reason, failing_since) })
+  letterOf: (payload: Payload) => Omit<SystemLetter, "to">,
+): JobHandler<Payload> => ({
+  run: async (payload) => {
+    const { operator, status } = consoleUsers
+    await store.tx(async (tx) => {
+      const active = and(eq(operator, true), eq(status, "active"))
+      const operators = await tx.select().from(consoleUsers).where(active).limit(MOST_OPERATORS)
+      for (const { email } of operators) await mail.send(tx, { to: email, ...letterOf(payload) })
+    })
     return {}
   },
 })
-
-/** One mail to each operator, where a backup lacks more files than the one before. */
-export const notifyOfLackingFiles = (
-  store: Store,
-  mail: SystemMail,
-): JobHandler<LackingBackup> => ({
-  run: async (backup) => {
-    await mailOperators(store, mail, { kind: "backup_lacks_files", ...lackingLetter(backup) })
-    return {}
-  },
-})
-
-async function mailOperators(store: Store, mail: SystemMail, text: Omit<SystemLetter, "to">) {
-  const { operator, status } = consoleUsers
-  await store.tx(async (tx) => {
-    const active = and(eq(operator, true), eq(status, "active"))
-    const operators = await tx.select().from(consoleUsers).where(active).limit(MOST_OPERATORS)
-    for (const { email } of operators) await mail.send(tx, { to: email, ...text })
-  })
-}
 
 const MOST_OPERATORS = 100
 
-const letter = (reason: string, failing_since: string) => ({
+export const failureLetter = ({ reason, failing_since }: BackupFailure) => ({
+  kind: "backup_failed" as const,
   subject: "Belfry: backups fail",
   text: `Backups of this Belfry instance fail since ${failing_since}. The last reason:
 
@@ -307,7 +299,9 @@ on the machine:
 `,
 })
 
-const lackingLetter = (backup: LackingBackup) => ({
+/** Of a backup that lacks more files than the one before. */
+export const lackingLetter = (backup: LackingBackup) => ({
+  kind: "backup_lacks_files" as const,
   subject: "Belfry: a backup lacks files",
   text: `${lacksText(backup)}
 They are gone from their folder, or damaged. Look whether the disk of that folder is mounted. The log of the

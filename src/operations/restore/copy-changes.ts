@@ -122,13 +122,8 @@ async function endAccess(tx: Tx): Promise<EndedAccess> {
 }
 
 async function revokeKeys(tx: Tx): Promise<number> {
-  const { id } = apiKeys
-  const rows = await tx
-    .update(apiKeys)
-    .set({ revoked_at: now() })
-    .where(isActiveKey())
-    .returning({ id })
-  return rows.length
+  const revoked = tx.update(apiKeys).set({ revoked_at: now() }).where(isActiveKey())
+  return (await revoked.returning({ id: apiKeys.id })).length
 }
 
 async function activeKeys(db: Reader): Promise<Pick<ChangedCopy, "active_keys" | "keys">> {

@@ -6,10 +6,12 @@ import type { Settings } from "../../core/config"
 import { codeOf } from "../../core/faults"
 import { makeKeyFile, openSecrets, type Secrets } from "../../core/secrets"
 import { LOST_EVENTS } from "../../events/lost-events"
+import { copyFileToPostgres } from "../../store/copy-rows"
 import { lockFolder, sizeOf } from "../../store/database-file"
-import { fillPostgres } from "../../store/fill-postgres"
 import * as instanceValues from "../../store/instance-values"
+import { lockMigrations } from "../../store/migrate"
 import { BOOT_PATIENCE_MS, openStore, sqlitePath } from "../../store/open"
+import { onConnection } from "../../store/postgres-pool"
 import type { PostgresConnection } from "../../store/shared-tables"
 import type { Store } from "../../store/store"
 import type { BackupArchive } from "../backup/archive-reader"
@@ -236,20 +238,20 @@ async function endRotation(store: Store, secrets: Secrets, folder: string): Prom
   await rotateMasterKey({ store, secrets: both }, { new_key: null, end_links: false })
 }
 
-interface MoveOptions {
-  onProgress?: (progress: { step: "copying"; done: number; total: number | null }) => void
-  signal?: AbortSignal
+interface MoveOptions extends RestoreOptions {
   /** Puts the files in their places, when all rows are copied and nothing counts yet. */
   placeRest: () => Promise<void>
 }
 
-/** Copies an SQLite file of our schema into the empty Postgres database of the settings: all rows, or none. */
+/**
+ * Copies an SQLite file of our schema into the empty Postgres database of the settings, in one transaction: all rows,
+ * or none.
+ */
 async function moveToPostgres(
   path: string,
   settings: Settings,
   { onProgress, signal, placeRest }: MoveOptions,
 ): Promise<void> {
-  const { database_url, database_direct_url } = settings
   await (await openStore(settings, { patience_ms: BOOT_PATIENCE_MS })).close() // makes the tables
   let done = 0
   const onRows = (rows: number) => {
@@ -257,13 +259,16 @@ async function moveToPostgres(
     done += rows
     onProgress?.({ step: "copying", done, total: null })
   }
-  const url = database_direct_url ?? database_url ?? ""
-  const finish = async (tx: PostgresConnection) => {
-    await placeLostEvents(tx)
-    signal?.throwIfAborted()
-    await placeRest() // nobody else is in this database, so its transaction may wait
-  }
-  await fillPostgres(path, url, { requireEmpty: requireNoRows, onRows, finish })
+  await onConnection(settings.database_direct_url ?? settings.database_url ?? "", (pool) =>
+    pool.begin(async (tx) => {
+      await lockMigrations(tx)
+      await requireNoRows(tx)
+      await copyFileToPostgres(path, tx, onRows)
+      await placeLostEvents(tx)
+      signal?.throwIfAborted()
+      await placeRest() // nobody else is in this database, so its transaction may wait
+    }),
+  )
 }
 
 /** The copied events got the position of this transaction: readers of lost ones go on behind it. */

@@ -7,14 +7,14 @@ import type { Reader } from "../../store/store"
 import { subscribers, unsubscribes } from "../../subscribers/tables"
 import { suppressions } from "../../suppressions/tables"
 import { webhooks } from "../../webhooks/tables"
+import { columnOf } from "../table-lives"
 
 /** The most that a report names of one kind; it counts all of them. */
 const MOST_NAMES = 20
 const MOST_PROJECTS = 1000
 
 /** What a copy lets in or sends to as it did. A later change of it is unknown to the copy. */
-export const ACCESS_KINDS = ["api_keys", "people", "webhooks", "providers"] as const
-export type AccessKind = (typeof ACCESS_KINDS)[number]
+export type AccessKind = keyof typeof ACCESS
 
 export interface RestoredAccess {
   kind: AccessKind
@@ -47,7 +47,7 @@ export interface UnknownSince {
 
 export async function unknownSince(db: Reader): Promise<UnknownSince> {
   const access: RestoredAccess[] = []
-  for (const kind of ACCESS_KINDS) access.push(await accessOf(db, kind))
+  for (const kind of Object.keys(ACCESS) as AccessKind[]) access.push(await accessOf(db, kind))
   return { access, ...(await refusalsOf(db)) }
 }
 
@@ -55,47 +55,36 @@ export const isActiveKey = (): SQL | undefined =>
   and(isNull(apiKeys.revoked_at), or(isNull(apiKeys.expires_at), gt(apiKeys.expires_at, now())))
 
 interface AccessRows {
-  table: SQLiteTable
+  /** What people call one. Its table also has `created_at`. */
   name: SQLiteColumn
-  at: SQLiteColumn
-  which?: () => SQL | undefined
+  which: () => SQL | undefined
   shown?: (name: string) => string
 }
 
-const ROWS: Record<AccessKind, AccessRows> = {
-  api_keys: {
-    table: apiKeys,
-    name: apiKeys.name,
-    at: apiKeys.created_at,
-    which: isActiveKey,
-  },
-  people: {
-    table: consoleUsers,
-    name: consoleUsers.email,
-    at: consoleUsers.created_at,
-    which: () => eq(consoleUsers.status, "active"),
-  },
+const ACCESS = {
+  api_keys: { name: apiKeys.name, which: isActiveKey },
+  people: { name: consoleUsers.email, which: () => eq(consoleUsers.status, "active") },
   webhooks: {
-    table: webhooks,
     name: webhooks.url,
-    at: webhooks.created_at,
     which: () => eq(webhooks.status, "active"),
     shown: (url) => (URL.canParse(url) ? new URL(url).host : "?"), // the rest may have a secret in it
   },
   providers: {
-    table: providerConfigs,
     name: providerConfigs.name,
-    at: providerConfigs.created_at,
     // The instance's own one is as the settings say, and not as the copy does.
     which: () => and(eq(providerConfigs.enabled, true), ne(providerConfigs.project_id, INSTANCE)),
   },
-}
+} satisfies Record<string, AccessRows>
 
 async function accessOf(db: Reader, kind: AccessKind): Promise<RestoredAccess> {
-  const { table, name, at, which, shown = (text) => text } = ROWS[kind]
-  const counted = db.select({ n: count(), newest_at: max(at) }).from(table)
-  const [all] = await counted.where(which?.())
-  const newest = db.select({ name }).from(table).where(which?.())
+  const { name, which, shown = (text) => text }: AccessRows = ACCESS[kind]
+  const { table } = name
+  const at = columnOf(table as SQLiteTable, "created_at") as SQLiteColumn
+  const [all] = await db
+    .select({ n: count(), newest_at: max(at) })
+    .from(table)
+    .where(which())
+  const newest = db.select({ name }).from(table).where(which())
   const rows = await newest.orderBy(desc(at)).limit(MOST_NAMES)
   return {
     kind,
@@ -116,11 +105,11 @@ async function refusalsOf(db: Reader): Promise<Pick<UnknownSince, "refusals" | "
   const refusals = rows.map(({ id, name }) => ({
     project_id: id,
     project: name,
-    suppressions: suppressed.get(id)?.n ?? 0,
-    newest_suppression_at: suppressed.get(id)?.newest_at ?? null,
-    unsubscribes: unsubscribed.get(id)?.n ?? 0,
-    newest_unsubscribe_at: unsubscribed.get(id)?.newest_at ?? null,
-    subscribers: people.get(id)?.n ?? 0,
+    suppressions: suppressed(id).n,
+    newest_suppression_at: suppressed(id).newest_at,
+    unsubscribes: unsubscribed(id).n,
+    newest_unsubscribe_at: unsubscribed(id).newest_at,
+    subscribers: people(id).n,
   }))
   return { refusals, projects: Number(all?.n ?? 0) }
 }
@@ -134,7 +123,6 @@ async function byProject(
     .select({ project_id, n: count(), newest_at: max(created_at) })
     .from(table)
     .groupBy(project_id)
-  return new Map(
-    rows.map((row) => [row.project_id, { n: Number(row.n), newest_at: row.newest_at }]),
-  )
+  const found = new Map(rows.map(({ project_id, ...row }) => [project_id, row]))
+  return (id: string) => found.get(id) ?? { n: 0, newest_at: null }
 }

@@ -11,8 +11,9 @@ import {
   backupCreate,
   backupFailed,
   backupLacksFiles,
-  notifyOfLackingFiles,
-  notifyOperators,
+  failureLetter,
+  lackingLetter,
+  mailOperators,
   requestBackup,
   requestDueBackup,
   runBackup,
@@ -40,8 +41,8 @@ async function backedUp(schedule = "daily") {
   const operator = await person(service, "op@people.test", true)
   const handlers = {
     [backupCreate.name]: runBackup(store, parts.backups),
-    [backupFailed.name]: notifyOperators(store, parts.mail),
-    [backupLacksFiles.name]: notifyOfLackingFiles(store, parts.mail),
+    [backupFailed.name]: mailOperators(store, parts.mail, failureLetter),
+    [backupLacksFiles.name]: mailOperators(store, parts.mail, lackingLetter),
   }
   return {
     ...service,
