@@ -32,14 +32,7 @@ import { usableTemplate, usableTexts } from "../templates/usable-template"
 import { findVersion } from "../templates/writing"
 import { chosenTracking, trackingAtHost } from "../tracking/choice"
 import { readAddress } from "./fields"
-import {
-  isReachable,
-  isTrusted,
-  newEmail,
-  refuseUnsendable,
-  rulesFor,
-  type SendRules,
-} from "./prepare"
+import { isReachable, newEmail, requireSendable, rulesFor, type SendRules } from "./prepare"
 import { inlineTexts, requireSubject } from "./render-email"
 import { commonSubjects, renderSubjects } from "./shared-email"
 
@@ -97,8 +90,10 @@ export const emailPlanner = (rules: SendRules): ChannelPlanner => ({
     const { from = null } = (asked.content ?? {}) as Partial<InlineEmail>
     return { texts: found.texts, freeze: () => freeze(rules, caller, from, found) }
   },
-  requireReady: async (caller, frozen) =>
-    void (await requireSendable(rules, caller, (frozen as FrozenEmail).from)),
+  async requireReady(caller, frozen) {
+    const { from } = frozen as FrozenEmail
+    await requireSendable(rules, caller, domainOf(from.email), [])
+  },
   begin: (next) => begin(rules, next),
 })
 
@@ -114,12 +109,11 @@ async function freeze(
     given ??
     project_settings.default_from ??
     fail("sender_not_configured", NO_SENDER, { channel: EMAIL })
-  const sendable = await requireSendable(rules, caller, from)
+  const own = await requireSendable(rules, caller, domainOf(from.email), [])
   const chosen = chosenTracking(
     { html: has_html ? "html" : null, track_opens: null, track_clicks: null },
     caller,
   )
-  const own = isTrusted(domainOf(from.email), sendable) ? null : domainOf(from.email)
   await requireWayOut(rules, project_id, own)
   const track = (chosen && (await trackingAtHost(chosen, caller, own, rules))) ?? null
   const { default_reply_to, reply_tracking } = project_settings
@@ -143,13 +137,6 @@ const NO_WAY_OUT =
 
 const NO_SENDER =
   "The project has no default sender. Give `content.email.from`, or set default_from of the project."
-
-/** Throws where the project may not send from this mailbox now. Returns its rules. */
-async function requireSendable(rules: SendRules, caller: Caller, from: Mailbox) {
-  const sendable = await rulesFor(rules, caller.project_id, caller.project_settings.sandbox)
-  await refuseUnsendable(caller, domainOf(from.email), [], sendable)
-  return sendable
-}
 
 /** Subjects are rendered before the transaction, because it may not wait for a thread. */
 async function begin(all: SendRules, next: NextRecipients): Promise<ChunkPlan> {

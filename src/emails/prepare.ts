@@ -84,8 +84,7 @@ export async function prepare(
   const { subscriber, is_endable } = audience
   const from = senderOf(email, caller)
   const recipients = [email.to, ...email.cc, ...email.bcc]
-  const sendable = await rulesFor(rules, project_id, sandbox)
-  await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)
+  const own = await requireSendable(rules, caller, domainOf(from.email), recipients)
   const rendered: SendEmail & RenderedEmail = needsRendering(email)
     ? { ...email, ...(await renderEmail(rules, caller, email, audience)) }
     : email
@@ -102,7 +101,6 @@ export async function prepare(
   const fallback = is_untracked ? [{ email: default_reply_to, name: null }] : []
   const { html, text, used, headers, category } = rendered
   const chosen = chosenTracking(rendered, caller)
-  const own = isTrusted(domainOf(from.email), sendable) ? null : domainOf(from.email)
   const track = chosen && (await trackingAtHost(chosen, caller, own, rules))
   const message = newEmail({
     ...rendered,
@@ -132,6 +130,21 @@ export const senderOf = ({ from }: SendEmail, { project_settings }: Caller): Mai
 
 const NO_SENDER =
   "The project has no default sender. Give `from`, or set default_from of the project."
+
+/**
+ * The project may send from this domain to these recipients; throws what a send does. Resolves with the domain where it
+ * is the project's own, and null where it needs no verification.
+ */
+export async function requireSendable(
+  rules: SendRules,
+  caller: Caller,
+  domain: string,
+  recipients: Mailbox[],
+): Promise<string | null> {
+  const sendable = await rulesFor(rules, caller.project_id, caller.project_settings.sandbox)
+  await refuseUnsendable(caller, domain, recipients, sendable)
+  return isTrusted(domain, sendable) ? null : domain
+}
 
 /** The rules of one project: what it configured counts, and the sandbox more than that. */
 export async function rulesFor(
@@ -169,7 +182,7 @@ export async function refuseUnsendable(
 }
 
 /** Without a question to the database. */
-export const isTrusted = (domain: string, { sending_domains, to_mailbox }: SendRules) =>
+const isTrusted = (domain: string, { sending_domains, to_mailbox }: SendRules) =>
   sending_domains.has(domain) || (to_mailbox && domain === MAILBOX_DOMAIN)
 
 async function refuseUnverified(

@@ -42,7 +42,7 @@ import {
   SEND_LIMIT_BYTES,
   type SendEmail,
 } from "./fields"
-import { prepare, refuseUnsendable, rulesFor, type SendRules } from "./prepare"
+import { prepare, requireSendable, type SendRules } from "./prepare"
 import { linkWarnings, warned } from "./render-email"
 import { resend } from "./resend-email"
 import * as schemas from "./schemas"
@@ -320,8 +320,7 @@ async function resendOne(parts: EmailParts, call: OfEmail<{ to: Mailbox | undefi
   const email = await resend(parts, caller, params.email_id, body.to, key)
   const count = email.recipients.length
   await refuseFrozen(parts.store.read, caller, "email", count)
-  const sendable = await rulesFor(rules, caller.project_id, email.sandbox)
-  await refuseUnsendable(caller, email.sender_domain ?? "", email.recipients, sendable)
+  await requireSendable(rules, caller, email.sender_domain ?? "", email.recipients)
   const subscriber = await subscriberOf(rules.read, email)
   const left = isBlocked({ subscriber }) ? email : await withoutSuppressed(rules.read, email)
   return resentReply(await intake.submit(entryOf(left, caller), call, resentReply))

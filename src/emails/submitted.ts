@@ -17,15 +17,7 @@ import { refuseAllSuppressed } from "../messages/suppressed"
 import type { Envelope } from "../messages/tables"
 import { chosenForBytes, trackingAtHost } from "../tracking/choice"
 import type { SubmittedContent } from "./filed-content"
-import {
-  isTrusted,
-  newEmail,
-  refuseSize,
-  refuseUnsendable,
-  rulesFor,
-  type Sender,
-  type SendRules,
-} from "./prepare"
+import { newEmail, refuseSize, requireSendable, type Sender, type SendRules } from "./prepare"
 
 const MOST_IN_ROW = 64 * 1024
 const MOST_IN_ROWS = 512 * 1024
@@ -74,8 +66,7 @@ export async function prepareBytes(
   const { raw, from, reply_to, subject, rfc_message_id, tags, metadata, category } = email
   const audience = await findAudience(rules.read, project_id, email)
   const { subscriber, is_endable } = audience
-  const sendable = await rulesFor(rules, project_id, sandbox)
-  await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)
+  const own = await requireSendable(rules, caller, domainOf(from.email), recipients)
   const of = { project_id, channel: "email" } as const
   if (!isBlocked(audience)) await refuseAllSuppressed(rules.read, of, recipients, { category })
   refuseSize(email.decoded_bytes)
@@ -83,7 +74,6 @@ export async function prepareBytes(
   const attachments = email.files.map((file) => ({ id: newId(), ...file }))
   const kindOf = ({ email: address }: Mailbox) =>
     categoryFields(category, { project_id, address }, rules.unsubscribe, is_endable)
-  const own = isTrusted(domainOf(from.email), sendable) ? null : domainOf(from.email)
   const chosen = email.has_html ? chosenForBytes(email, caller) : undefined
   const track = chosen && (await trackingAtHost(chosen, caller, own, rules))
   return recipients.map((to) =>

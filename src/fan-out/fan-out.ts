@@ -5,9 +5,9 @@ import { isPast, now } from "../core/time"
 import { emit } from "../events/emit"
 import type { Caller } from "../identity/caller"
 import { underHold } from "../jobs/holds"
-import { DROPPED, enqueue, jobRows } from "../jobs/jobs"
+import { DROPPED, enqueue, type JobKind, jobRows, type NewWork } from "../jobs/jobs"
 import { jobs } from "../jobs/tables"
-import { RESTORE_HOLD } from "../jobs/work-item"
+import { PRIORITIES, RESTORE_HOLD, type RetrySchedule } from "../jobs/work-item"
 import type { AudienceChannel } from "../lib/preferences"
 import { fieldsOf } from "../lib/record-fields"
 import { refuseFrozen } from "../messages/accept"
@@ -21,9 +21,45 @@ import type { Reader, Store, Tx } from "../store/store"
 import type { TemplateSources } from "../templates/render-templates-task"
 import { projectName } from "../templates/rendering"
 import { countsOf, foundOf, skippedName } from "./fan-out-counts"
-import { fanOutPart, fanOutStart, fanOutStopped } from "./fan-out-jobs"
 import { Publish, type PublishIntent } from "./publish-input"
 import { type FanOutRow, type FanOutStatus, fanOutParts, fanOuts } from "./tables"
+
+const DAY_SECONDS = 86_400
+const MINUTE = 60
+
+/** A fault of ours: soon at first, then every minute for a day. */
+const schedule: RetrySchedule = (attempt, age_seconds) =>
+  age_seconds > DAY_SECONDS ? undefined : Math.min(2 ** attempt, MINUTE)
+
+interface Start {
+  fan_out_id: string
+}
+
+/** Fixes the audience of a fan-out and shares it among the nodes. */
+export const fanOutStart: JobKind<Start> = { name: "fan_out.start", schedule }
+
+export interface PartOfWalk extends Start {
+  part: number
+}
+
+export const fanOutPart: JobKind<PartOfWalk> = { name: "fan_out.part", schedule }
+
+/** Ends messages of a fan-out that wait, once it is cancelled or expired. */
+export const fanOutStopped: JobKind<Start & { below?: string }> = {
+  name: "fan_out.stopped",
+  schedule,
+}
+
+export const partWork = (
+  payload: PartOfWalk,
+  project_id: string,
+  run_at?: string,
+): NewWork<PartOfWalk> => ({
+  payload,
+  project_id,
+  priority: PRIORITIES.bulk,
+  ...(run_at !== undefined && { run_at }),
+})
 
 export interface FanOutParts {
   store: Store

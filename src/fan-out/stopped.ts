@@ -11,7 +11,7 @@ import { cached } from "../store/cached"
 import { rowById } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { CHUNK } from "./audience-source"
-import { fanOutStopped } from "./fan-out-jobs"
+import { fanOutStopped } from "./fan-out"
 import { type FanOutRow, fanOuts } from "./tables"
 
 const BY_CANCEL: MessageStop = {

@@ -15,8 +15,17 @@ import type { Reader, Tx } from "../store/store"
 import { audienceOf } from "../subscribers/audience"
 import { audienceSourceOf } from "./audience-source"
 import { type ChannelPlan, type ChunkInput, type ChunkResult, findPart, writeChunk } from "./chunk"
-import { completeIfDone, end, endPart, type FanOutParts, giveUp, plannerOf } from "./fan-out"
-import { fanOutPart, type PartOfWalk, partWork } from "./fan-out-jobs"
+import {
+  completeIfDone,
+  end,
+  endPart,
+  type FanOutParts,
+  fanOutPart,
+  giveUp,
+  type PartOfWalk,
+  partWork,
+  plannerOf,
+} from "./fan-out"
 import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
 
 /** Nodes that can walk through one audience side by side. */

@@ -44,20 +44,6 @@ export async function holders(db: Reader, { table }: AnyWorkRows): Promise<strin
   }
 }
 
-/** Releases one row from a hold, to be tried now. Returns whether it was under it. */
-export async function unholdOne(tx: Tx, rows: AnyWorkRows, by: string, id: string) {
-  const { table, name } = rows
-  const one = and(eq(table.id, id), underHold(rows, by))
-  const freed = await tx
-    .update(table)
-    .set({ ...FREE, run_at: now() })
-    .where(one)
-    .returning({ id: table.id })
-  if (freed.length === 0) return false
-  tx.afterCommit(wakeUpOf(tx, name).wakeUp)
-  return true
-}
-
 /** The select that counts the rows under a hold. There may be as many as messages: see `readHeavy`. */
 export const heldCount = (db: Reader, rows: AnyWorkRows, by: string): Select<{ n: number }> =>
   db.select({ n: count() }).from(rows.table).where(underHold(rows, by))
@@ -67,22 +53,27 @@ export async function unhold(store: Store, rows: AnyWorkRows, by: string): Promi
   const { id } = rows.table
   const under = store.read.select({ id }).from(rows.table).where(underHold(rows, by))
   const ids = (await under.limit(AT_ONCE)).map((row) => row.id)
-  if (ids.length > 0) await unholdThese(store, rows, by, ids)
+  if (ids.length > 0) await store.tx((tx) => unholdThese(tx, rows, by, ids))
   return ids.length
 }
 
 /** Releases those of these rows that are under a hold. Returns how many. */
-export const unholdThese = (store: Store, rows: AnyWorkRows, by: string, ids: string[]) =>
-  store.tx(async (tx) => {
-    const { table, name, under_hold } = rows
-    const freed = await tx
-      .update(table)
-      .set({ ...FREE, ...under_hold.frees })
-      .where(and(inArray(table.id, ids), underHold(rows, by)))
-      .returning({ id: table.id })
-    tx.afterCommit(wakeUpOf(tx, name).wakeUp)
-    return freed.length
-  })
+export async function unholdThese(
+  tx: Tx,
+  rows: AnyWorkRows,
+  by: string,
+  ids: string[],
+  change: { run_at?: string } = {},
+): Promise<number> {
+  const { table, name, under_hold } = rows
+  const freed = await tx
+    .update(table)
+    .set({ ...FREE, ...under_hold.frees, ...change })
+    .where(and(inArray(table.id, ids), underHold(rows, by)))
+    .returning({ id: table.id })
+  tx.afterCommit(wakeUpOf(tx, name).wakeUp)
+  return freed.length
+}
 
 /** Rows of one transaction: each such update takes some 50 ms. */
 const HELD_AT_ONCE = 5000

@@ -41,18 +41,14 @@ export async function asTheyStand(db: Reader, rows: Message[]): Promise<MessageV
 const holdOf = ({ state, owner }: Message) => (state === HELD && owner !== null ? [owner] : [])
 
 function viewOf(db: Reader, row: Message): MessageView {
-  const { state, run_at, attempt, owner: _, lease_until: __, priority: ___, ...view } = row
+  const { state, run_at: _, attempt, owner: __, lease_until: ___, priority: ____, ...view } = row
   const in_memory = inFlightOf(db, "messages")?.isClaimed(row.id) ?? false
   const is_claimed = in_memory || state === LEASED
-  const { status, status_reason, recipients, scheduled_at } = row
-  const next_attempt_at = is_claimed
-    ? null
-    : nextAttemptAt({ state, run_at, attempt, status_reason, recipients, scheduled_at })
   return {
     ...view,
-    status: is_claimed && isOpen(status) ? "sending" : status,
+    status: is_claimed && isOpen(row.status) ? "sending" : row.status,
     attempts: in_memory ? attempt + 1 : attempt, // the row counts it once it has ended
-    next_attempt_at,
+    next_attempt_at: is_claimed ? null : nextAttemptAt(row),
   }
 }
 

@@ -1,5 +1,6 @@
 import { and, asc, eq } from "drizzle-orm"
-import { heldProject, holders, providerHold, unhold, unholdOne } from "../jobs/holds"
+import { now } from "../core/time"
+import { heldProject, holders, providerHold, unhold, unholdThese } from "../jobs/holds"
 import type { JobHandler } from "../jobs/jobs"
 import { isHeld } from "../jobs/work-rows"
 import { isDue, type Probe, probeAgain, resume } from "../providers/health"
@@ -52,8 +53,8 @@ export const probeProvider = (store: Store, providers: OpenProviders): JobHandle
 
 /** The message goes back to the queue, where it alone is let through. */
 async function askBy(tx: Tx, config: ConfigRow, { id, by }: HeldMessage) {
-  const is_let_go = await unholdOne(tx, messageRows, by, id)
-  await probeAgain(tx, config, { message_id: is_let_go ? id : null })
+  const let_go = await unholdThese(tx, messageRows, by, [id], { run_at: now() })
+  await probeAgain(tx, config, { message_id: let_go > 0 ? id : null })
 }
 
 /** The oldest of the messages that wait for this provider alone. */

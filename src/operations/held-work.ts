@@ -82,7 +82,8 @@ export async function changeHeld(store: Store, order: HeldOrder): Promise<HeldAn
   const is_count = action === "count"
   const change = ({ rows, drop }: HeldPart, ids: string[]) => {
     if (is_count) return ids.length
-    return action === "purge" ? drop(store, ids) : unholdThese(store, rows, RESTORE_HOLD, ids)
+    if (action === "purge") return drop(store, ids)
+    return store.tx((tx) => unholdThese(tx, rows, RESTORE_HOLD, ids))
   }
   const at_once = is_count ? COUNTED_AT_ONCE : CHANGED_AT_ONCE
   let left = is_count ? Number.POSITIVE_INFINITY : MOST_CHANGED

@@ -78,7 +78,7 @@ export async function callSes(
     allow_private: endpoint.url === null ? [] : [new URL(base).hostname],
     ...(endpoint.ca !== undefined && { ca: endpoint.ca }),
   })
-  const said = parsed(answer)
+  const said = objectIn(Buffer.from(answer.body).toString("utf8")) ?? {}
   if (answer.status >= 200 && answer.status < 300) return said
   throw refusal(answer, said)
 }
@@ -99,12 +99,13 @@ async function sign(access: SesAccess, url: string, { method, body: given }: Ses
   return { url: to.toString(), headers: Object.fromEntries(headers), body }
 }
 
-function parsed({ body }: NetAnswer): Record<string, unknown> {
+/** Undefined for what is no JSON, or no object. */
+export function objectIn(text: string): Record<string, unknown> | undefined {
   try {
-    const value: unknown = JSON.parse(Buffer.from(body).toString("utf8") || "{}")
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {}
+    const value: unknown = JSON.parse(text)
+    return typeof value === "object" && value !== null ? { ...value } : undefined
   } catch {
-    return {}
+    return undefined
   }
 }
 

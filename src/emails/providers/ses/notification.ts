@@ -1,6 +1,7 @@
 import { bounceSubtype } from "../../../lib/dsn-recipient"
 import { stageIn } from "../../../lib/refusal"
 import type { ProviderNotice, ProviderReport } from "../../../providers/provider"
+import { objectIn } from "./api"
 
 interface BouncedRecipient {
   emailAddress?: unknown
@@ -28,7 +29,7 @@ interface SesNotification {
  * Open, Click, DeliveryDelay …).
  */
 export function readNotification(text: string): ProviderReport | undefined {
-  const told = parsed(text)
+  const told: SesNotification | undefined = objectIn(text)
   const id = told?.mail?.messageId
   if (!told || typeof id !== "string" || id === "" || id.length > MOST_ID) return undefined
   const kind = textOf(told.notificationType ?? told.eventType)
@@ -128,12 +129,3 @@ const textOf = (value: unknown): string => (typeof value === "string" ? value : 
 /** What should be a list may be anything. */
 const some = <One>(list: One[] | undefined): One[] =>
   Array.isArray(list) ? list.slice(0, MOST_RECIPIENTS) : []
-
-function parsed(text: string): SesNotification | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === "object" && value !== null ? (value as SesNotification) : undefined
-  } catch {
-    return undefined
-  }
-}
