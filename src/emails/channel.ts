@@ -43,10 +43,7 @@ export function emailChannel(parts: EmailChannelParts): Channel {
   const warnUnsigned = unsignedWarner(parts)
   const providerOf = ({ sandbox }: Message) => (sandbox ? parts.sandbox : parts.provider)
   return {
-    /**
-     * Rejects with DeferredError where complaints hold a tag, the operator paused the domains, or the
-     * provider has no permit.
-     */
+    /** DeferredError where complaints hold a tag, the domains are paused, or there is no permit. */
     async prepare(message, content, attempt) {
       const { id, stream, project_id, sandbox, envelope } = message
       if (!sandbox) await requireReleased(store.read, message)
@@ -204,10 +201,7 @@ export async function senderObstacle(
 /** Looked at again soon at first, then every hour, for as long as the domain is waited for. */
 const schedule: RetrySchedule = (attempt) => Math.min(5 * MINUTE * attempt, LONGEST_WAIT)
 
-/**
- * Where reports about a message are to go: an address of its own (VERP) at the host that takes them; undefined
- * where none does.
- */
+/** The address of its own (VERP) for reports about a message; undefined where no host takes any. */
 export async function returnPathOf(
   db: Reader,
   secrets: Secrets,

@@ -240,10 +240,7 @@ async function asAttachment({ filename, content_type, content_id, path }: Attach
   }
 }
 
-/**
- * A message without attachments: text, or text and html. It is nearly all mail, and the general
- * composer takes ten times as long for it.
- */
+/** Nearly all mail. The general composer takes ten times as long for it. */
 function composePlain(mail: MailToCompose, { text, html }: Bodies): Buffer {
   const head = headOf(mail)
   if (html === undefined) {

@@ -30,7 +30,7 @@ import {
   textsOf,
 } from "./filed-content"
 import type { ReadParts } from "./parts-task"
-import { type EmailEvents, ListedEmail } from "./schemas"
+import { EmailEvent, ListedEmail } from "./schemas"
 import { isRendered, renderShared, type SharedRules } from "./shared-email"
 import { keptBytes, placeOf } from "./submitted"
 
@@ -287,22 +287,13 @@ function timelineEntry({ type, created_at, data, detail }: Event) {
   return { type, timestamp, recipient_email, detail: detail ?? null }
 }
 
-type EventEntry = Static<typeof EmailEvents>["events"][number]
+type EventEntry = Static<typeof EmailEvent>
 
 /** One entry of EmailEvents; `type` is the webhook type. */
-function eventEntry({ id, type, created_at, data, detail }: Event) {
-  const known = data as Partial<EventEntry>
-  return {
-    id,
-    type,
-    timestamp: known.timestamp ?? created_at,
-    recipient_email: known.recipient_email ?? null,
-    bounce_type: known.bounce_type ?? null,
-    bounce_subtype: known.bounce_subtype ?? null,
-    complaint_feedback_type: known.complaint_feedback_type ?? null,
-    url: known.url ?? null,
-    user_agent: known.user_agent ?? null,
-    actor: known.actor ?? null,
-    detail: detail ?? NO_REPLY,
-  }
-}
+const eventEntry = ({ id, type, created_at: timestamp, data, detail }: Event) =>
+  fieldsOf(EmailEvent, {
+    ...{ timestamp, recipient_email: null, bounce_type: null, bounce_subtype: null },
+    ...{ complaint_feedback_type: null, url: null, user_agent: null, actor: null },
+    ...(data as Partial<EventEntry>),
+    ...{ id, type, detail: detail ?? NO_REPLY },
+  })

@@ -245,10 +245,7 @@ function checkHeader(name: string, text: unknown, problems: Problems) {
 const BAD_HEADER_NAME = "A header name must have only letters, digits and hyphens."
 const NOT_YOURS = "You cannot set this header. The service or a mail server on the way writes it."
 
-/**
- * Fields of a send that this server does not offer yet, or that only other services know. They are
- * refused, because ignoring them would break a promise.
- */
+/** Of other services, or not offered yet. They are refused: ignoring them would break a promise. */
 export const NOT_OFFERED = ["topic_id", "topicId", "region"]
 
 /** Header fields that the service writes on mail with a category. */

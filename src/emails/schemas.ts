@@ -324,26 +324,25 @@ export const EmailAttempt = t.Object(
   { title: "EmailAttempt" },
 )
 
+export const EmailEvent = t.Object({
+  id: eventId(),
+  type: sample("email.delivered"),
+  timestamp: time(),
+  recipient_email: maybe(sample(ADDRESS)),
+  bounce_type: rarely(word(["Permanent", "Transient"])),
+  bounce_subtype: rarely(sample("General")),
+  complaint_feedback_type: rarely(sample("abuse")),
+  url: rarely(sample("https://example.com/orders/1042")),
+  user_agent: rarely(sample("Mozilla/5.0")),
+  actor: rarely(word(["human", "machine", "unknown"])),
+  detail: EventDetail,
+})
+
 export const EmailEvents = t.Object(
   {
     email_id: id(),
     status,
-    events: t.Array(
-      t.Object({
-        id: eventId(),
-        type: sample("email.delivered"),
-        timestamp: time(),
-        recipient_email: maybe(sample(ADDRESS)),
-        bounce_type: rarely(word(["Permanent", "Transient"])),
-        bounce_subtype: rarely(sample("General")),
-        complaint_feedback_type: rarely(sample("abuse")),
-        url: rarely(sample("https://example.com/orders/1042")),
-        user_agent: rarely(sample("Mozilla/5.0")),
-        actor: rarely(word(["human", "machine", "unknown"])),
-        detail: EventDetail,
-      }),
-      { description: "The first 1,000, oldest first." },
-    ),
+    events: t.Array(EmailEvent, { description: "The first 1,000, oldest first." }),
   },
   { title: "EmailEvents" },
 )

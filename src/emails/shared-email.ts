@@ -71,10 +71,7 @@ export async function commonSubjects(
   return subjects
 }
 
-/**
- * The subjects of mails that are about to be made; null for one that cannot be rendered. Rejects where one takes
- * too long, so that the caller tries again.
- */
+/** Null for one that cannot be rendered. Rejects where one takes too long, to be tried again. */
 export const renderSubjects = (
   rules: Pick<SharedRules, "templates">,
   fan_out_id: string,

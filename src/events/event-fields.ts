@@ -160,12 +160,16 @@ const received: ExampleField[] = [
   ),
 ]
 
+const refusal: ExampleField[] = [
+  maybe("error_code", "A code for programs. Only for failures."),
+  maybe("error_message", "A text for people. Only for failures."),
+]
+
 const push: ExampleField[] = [
   always("push_message_id", `${EXAMPLE_ID}02`, "The id of the push message."),
   maybe("provider", "`apns`, `fcm` or `webpush`.", "fcm"),
   timestamp,
-  maybe("error_code", "A code for programs. Only for failures."),
-  maybe("error_message", "A text for people. Only for failures."),
+  ...refusal,
   maybe("device_id", "The id of the device.", "pixel-7"),
   maybe("user_id", "The user that owns the device.", "user-42"),
   metadata,
@@ -178,8 +182,7 @@ const sms: ExampleField[] = [
   timestamp,
   always("segments", 1, "The number of segments."),
   maybe("provider", "The provider of the SMS.", "twilio"),
-  maybe("error_code", "A code for programs. Only for failures."),
-  maybe("error_message", "A text for people. Only for failures."),
+  ...refusal,
   metadata,
 ]
 

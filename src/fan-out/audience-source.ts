@@ -159,10 +159,7 @@ function unmoved(members: WalkedRange["members"], again: WalkedRange["members"])
   return first === -1 ? members.length : first
 }
 
-/**
- * The subscribers that have a message of the fan-out already: a merge gives the messages of one subscriber to
- * another, whose own turn may be yet to come.
- */
+/** Those that have a message of the fan-out already: a merge may have given it to them. */
 async function writtenTo(
   tx: Tx,
   { id, project_id, created_at }: Pick<FanOutRow, "id" | "project_id" | "created_at">,

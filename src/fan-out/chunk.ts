@@ -231,10 +231,7 @@ const bucketOf = ({ project_id, limits }: Caller, channel: AudienceChannel): Sen
   share: SHARE_OF_BUCKET,
 })
 
-/**
- * How far the walk may go now: the send bucket, a throttled account, and a recipient that nothing can deliver to stop it
- * before the end.
- */
+/** How far the walk may go: the bucket, throttling and recipients out of reach stop it early. */
 async function paced(
   tx: Tx,
   { caller, recipients }: Walk,

@@ -261,10 +261,7 @@ export async function endPart(tx: Tx, fan_out_id: string, part: number): Promise
   await completeIfDone(tx, fan_out_id)
 }
 
-/**
- * Completes a fan-out of which no part is left. What the walk has not met of its audience left the topic
- * before.
- */
+/** Once no part is left. What the walk has not met of its audience left the topic before. */
 export async function completeIfDone(tx: Tx, id: string): Promise<void> {
   const row = await rowForUpdate(tx, fanOuts, id)
   if (!row || row.completed_at !== null) return

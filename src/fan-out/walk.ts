@@ -34,10 +34,8 @@ const MOST_PARTS = 64
 /** A share that is worth a job of its own. */
 const LEAST_OF_PART = 2000
 
-export type WalkParts = Pick<FanOutParts, "store" | "planners">
-
 /** Fixes the audience: the members at this moment, and no later ones. */
-export const start = ({ store, planners }: WalkParts): JobHandler<{ fan_out_id: string }> => ({
+export const start = ({ store, planners }: FanOutParts): JobHandler<{ fan_out_id: string }> => ({
   async run({ fan_out_id }) {
     const row = await rowById(store.read, fanOuts, fan_out_id)
     if (!row || row.completed_at !== null) return {}
@@ -119,7 +117,7 @@ const CHUNKS_A_COLLECTION = 8
  * transaction that ends this one. So a process that dies leaves a job that knows where to go on. Where
  * others wait, that job comes behind them.
  */
-export const walk = (parts: WalkParts): JobHandler<PartOfWalk> => ({
+export const walk = (parts: FanOutParts): JobHandler<PartOfWalk> => ({
   async run(payload) {
     const permit = await acquireWalk(parts.store.read)
     try {
@@ -132,7 +130,7 @@ export const walk = (parts: WalkParts): JobHandler<PartOfWalk> => ({
 })
 
 async function slice(
-  parts: WalkParts,
+  parts: FanOutParts,
   payload: PartOfWalk,
   permit: WalkPermit,
 ): Promise<JobResult> {
@@ -159,7 +157,7 @@ async function slice(
 type StepResult = Exclude<ChunkResult, { fails: string }>
 
 export async function walkChunk(
-  parts: WalkParts,
+  parts: FanOutParts,
   fan_out: FanOutRow,
   part: number,
   languages: SharedLanguages,
@@ -188,7 +186,7 @@ function resultOf(
 
 /** What is asked before the transaction, which may not wait for a thread. */
 async function inputOf(
-  { store, planners }: WalkParts,
+  { store, planners }: FanOutParts,
   fan_out: FanOutRow,
   part: number,
   languages: SharedLanguages,
@@ -229,10 +227,7 @@ export interface WalkPermit {
   release(): void
 }
 
-/**
- * Resolves when the part may be walked in, in the order of the questions. Rejects with DeferredError where
- * enough parts wait already.
- */
+/** In the order of the questions. Rejects with DeferredError where enough parts wait already. */
 export async function acquireWalk(db: Reader): Promise<WalkPermit> {
   const walks = walksOf(db)
   const release = walks.permits.tryAcquire() ?? (await nextPermit(walks))

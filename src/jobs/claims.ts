@@ -85,10 +85,7 @@ const noteClaims = (rows: WorkRow[], changes?: number) => {
   for (const row of rows) moments.set(row, at)
 }
 
-/**
- * Whether the claimed row is still what a read would give, but for what the claim itself changed:
- * nobody else has changed the table since.
- */
+/** Whether the row is as a read would give it, but for its claim: the table did not change. */
 export function isCurrent(tx: Tx, table: string, row: WorkRow): boolean {
   const changes = moments.get(row)?.changes
   return changes !== undefined && changes === tx.changeCount(table)

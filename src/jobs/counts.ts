@@ -14,10 +14,7 @@ const DAY_SECONDS = 86_400
 /** Rows of one statement: other heavy reads come in between. */
 const AT_ONCE = 10_000
 
-/**
- * A slow count is reused for this multiple of the time it took, so counting takes a twentieth of
- * the time at most.
- */
+/** A slow count is reused for this multiple of its time, so counting takes a twentieth at most. */
 const QUICK_MS = 50
 const TRUSTED_TIMES = 20
 

@@ -13,9 +13,7 @@ const CRASH_REASON =
 const SUSPECT_DEATHS = 2
 const MOST_ALONE_DEATHS = 3
 
-/**
- * The first seconds of a process say nothing about a row: everything is slow, and a process that is killed again and again is killed then.
- */
+/** The first seconds say nothing about a row: everything is slow, and many processes die then. */
 const WARM_UP_MILLISECONDS = 2_000
 
 /** How long other work waits for one row that runs alone, and for all of them together. */

@@ -124,10 +124,7 @@ const holdSome = (store: Store, { table, under_hold }: AnyWorkRows, which: SQL |
 
 const PROVIDER_HOLD = "provider:"
 
-/**
- * The name under which a project's mail is held while no provider can deliver it; an operator's
- * pause has another name.
- */
+/** Holds a project's mail while no provider can deliver it. A pause has another name. */
 export const providerHold = (project_id: string) => `${PROVIDER_HOLD}${project_id}`
 
 /** The project whose mail is held so; undefined where another hold holds it. */

@@ -141,10 +141,7 @@ const recentRows = perTable((db, table) => {
   return recent
 })
 
-/**
- * The rows of a table that were just written, as a read would give them; undefined where other processes share the
- * database.
- */
+/** As a read would give them; undefined where other processes share the database. */
 export const recentRowsOf = <Row extends WorkRow>(db: Reader, table: string) =>
   db.isAlone ? (recentRows(db, table) as unknown as Recent<Row>) : undefined
 

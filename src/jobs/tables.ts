@@ -14,15 +14,12 @@ export const workColumns = () => ({
   lease_until: time(),
 })
 
-interface Indexable {
-  id: Indexed
-  run_at: Indexed
-  owner: Indexed
-  lease_until: Indexed
-}
-
 /** The indexes that the engine walks. `partition` is what `WorkRows` is given for the same table. */
-export const workIndexes = (name: string, row: Indexable, partition: Indexed) => [
+export const workIndexes = (
+  name: string,
+  row: Record<"id" | "run_at" | "owner" | "lease_until", Indexed>,
+  partition: Indexed,
+) => [
   index(`${name}_ready`).on(partition, row.run_at, row.id).where(sql`state = 0`),
   index(`${name}_leased`).on(row.lease_until).where(sql`state = 1`),
   index(`${name}_dead`).on(row.run_at).where(sql`state = 2`),

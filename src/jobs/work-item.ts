@@ -1,10 +1,7 @@
 import { secondsFromNow } from "../core/time"
 import type { Tx } from "../store/store"
 
-/**
- * The states of work, and the meaning of `owner` in each: empty, the claiming node, empty, the
- * hold, empty.
- */
+/** The states of work. `owner` is the claiming node of LEASED, the hold of HELD, else empty. */
 export const READY = 0
 export const LEASED = 1
 export const DEAD = 2
@@ -73,8 +70,6 @@ export interface WorkRow extends WorkColumns {
   scheduled_at?: string | null
 }
 
-export type Write = (tx: Tx) => Promise<void>
-
 /** What `run` answers. Without `retry` and `hold` the work is over. */
 export interface WorkResult<End = never> {
   /** What came of it, for the table's `settle`. */
@@ -84,7 +79,7 @@ export interface WorkResult<End = never> {
   schedule?: RetrySchedule
   hold?: Hold
   /** Written with the result, in a transaction of its own. */
-  done?: Write
+  done?: (tx: Tx) => Promise<void>
   /** The slot is free for other work before the result is on disk. */
   frees_slot?: boolean
   /** Called once when the result is on disk, or after the last try to write it. */

@@ -28,10 +28,7 @@ export interface Share {
   limit: number
   /** Only rows that `narrows` of `WorkRows` is true of. */
   narrow?: boolean
-  /**
-   * Calls `claim` in its own transaction, with a limit of its own choice, or not at all: for a rate
-   * that all nodes keep together.
-   */
+  /** Calls `claim` in its own transaction with a limit, or not: for a rate of all nodes. */
   admit?: (tx: Tx, claim: (limit: number) => Promise<number>) => Promise<void>
 }
 

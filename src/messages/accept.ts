@@ -209,10 +209,7 @@ export const allowanceOf = (
   plan,
 })
 
-/**
- * Refuses the sends of a frozen account, before anything is looked up or put on disk. Throws 402 if the
- * quota of the month is used up, else 403 `account_frozen`.
- */
+/** A frozen account: throws 402 if the quota of the month is used up, else 403 `account_frozen`. */
 export async function refuseFrozen(
   db: Reader,
   caller: Caller,

@@ -167,10 +167,7 @@ interface CountedKind {
 /** Of one subscriber, so that a program that sends without end does not slow its own sends down. */
 const MOST_WALKED = 10_000
 
-/**
- * The messages of one kind that each subscriber got within the time of the cap. Those count, too, that a
- * merge has yet to give to it.
- */
+/** Within the time of the cap, with those that a merge has yet to give to the subscriber. */
 function countRecent(
   db: Reader,
   { ids, ...kind }: CountedKind & { ids: string[] },

@@ -43,9 +43,7 @@ export async function loadAll(tx: Tx, ids: string[]): Promise<Map<string, Tracke
 export const load = async (tx: Tx, message_id: string) =>
   (await loadAll(tx, [message_id])).get(message_id)
 
-/**
- * Status, events, totals of messages that are loaded, each named once. A recipient that is further than the step keeps its status.
- */
+/** Of loaded messages, each named once. A recipient that is further than the step stays so. */
 export async function changeAll(
   tx: Tx,
   list: StatusTransition[],

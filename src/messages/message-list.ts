@@ -243,10 +243,7 @@ export async function havingMessages(
   return found
 }
 
-/**
- * When the newest stored message of each template was accepted. Nothing is written for it: the index of
- * messages by template has the answer. A template without messages is not in the map.
- */
+/** When each template's newest stored message was accepted. One without any is not in it. */
 export async function lastSent(
   db: Reader,
   project_id: string,

@@ -124,10 +124,7 @@ export async function removeMessages(
   return ids.at(-1)
 }
 
-/**
- * Removes these messages with everything that `named_by` names of them, and lowers the totals. None of
- * them may be claimed.
- */
+/** With everything that `named_by` names of them. Lowers the totals. None may be claimed. */
 export async function removeByIds(tx: Tx, ids: string[], named_by: SQLiteColumn[]): Promise<void> {
   const { id, project_id, channel, status, tags, stored_bytes } = messages
   const known = { id, project_id, channel, status, tags, stored_bytes }

@@ -17,10 +17,7 @@ import { messages } from "./tables"
 
 const DAY_MILLISECONDS = 86_400_000
 
-/**
- * Counts a month again from the messages themselves, and corrects the counters by the difference,
- * day by day, while sending goes on.
- */
+/** Counts a month again from the messages, and corrects the counters while sending goes on. */
 export async function reconcile(
   store: Store,
   { account_id, quota_subject, period }: Record<"account_id" | "quota_subject" | "period", string>,

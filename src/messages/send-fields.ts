@@ -144,10 +144,7 @@ export function categoryFields(
   return { category, unsubscribe: links.tokenFor({ project_id, address, scope }) }
 }
 
-/**
- * What the envelope keeps of the topic of a published mail. Its recipient ends the topic, even where the
- * mail has a category.
- */
+/** Of a published mail. Its recipient ends the topic, even where the mail has a category. */
 export const topicFields = (
   topic: string,
   category: string | null,

@@ -82,10 +82,7 @@ async function subjectsOf(tx: Tx, list: SettledMessage[]): Promise<Map<string, T
   return new Map([...found, ...(await loadAll(tx, unknown))])
 }
 
-/**
- * One message probed for all: the attempt is recorded, the message waits with the others, and no
- * event is emitted.
- */
+/** One message probed for all: the attempt is recorded, and no event is emitted. */
 const isRefused = ({ tried }: Known) => tried?.outcome.login_refused !== undefined
 
 function changeOf(one: Known): StatusTransition {

@@ -87,10 +87,7 @@ export function throwSuppressed(row: SuppressionRow): never {
   return fail(SUPPRESSED, textOf(row), { address, reason, scope, suppressed_at })
 }
 
-/**
- * A message that is made of another one, without the copies to suppressed addresses. Throws 422 where
- * the recipient in `to` is suppressed.
- */
+/** Without copies to suppressed addresses. Throws 422 where the recipient in `to` is suppressed. */
 export async function withoutSuppressed(db: Reader, message: NewMessage): Promise<NewMessage> {
   const [to] = message.recipients
   const rows = await suppressionsOf(db, message, () => message.recipients)

@@ -135,10 +135,7 @@ type EventSubject = Pick<
 
 type NotOfEmail = Pick<Message, "provider" | "sender" | "subscriber_id" | "category">
 
-/**
- * The event of a fact, with the data fields of its type; none where no type is registered for it. `at` is
- * the time of it in the message's row.
- */
+/** None where no type is registered for the fact. `at`: its time in the message's row. */
 export function eventsOf(message: EventSubject, fact: StatusChange, at: string): NewEvent[] {
   const type = eventTypeOf(message.channel, fact.type)
   if (type === undefined) return []

@@ -145,10 +145,7 @@ function recipientOutcome(
 /** SES does not know SMTPUTF8 (RFC 6531). */
 const isWide = (mail: OutgoingMail, email: string) => mail.smtputf8 || needsSmtputf8(email)
 
-/**
- * After throttling the next attempt comes in 2 to 10 seconds, at every attempt that the schedule
- * allows.
- */
+/** After throttling: 2 to 10 seconds, at every attempt that the schedule allows. */
 const soon =
   (schedule: RetrySchedule, random: () => number = Math.random): RetrySchedule =>
   (attempt, age) =>

@@ -10,10 +10,7 @@ const HORIZON_MS = 600_000
 
 const FIRST_LIMIT = 2
 
-/**
- * How many messages of a quick destination wait for a permit, for each permit that it may have, and
- * for how long.
- */
+/** Messages of a quick destination that wait for each permit that it may have, and for how long. */
 const WAITERS_PER_PERMIT = 2
 const WAIT_MS = 1_000
 
@@ -50,10 +47,7 @@ export interface PermitDenial {
   reason: string
 }
 
-/**
- * What a delivery says about its destination. `late` counts only its duration, and `slow_down` has the
- * reason for a pause.
- */
+/** Of `late` only the duration counts. `slow_down` has the reason for a pause. */
 export type DestinationFeedback = "fine" | "late" | "nothing" | { slow_down: string }
 
 /** Many messages that were denied a permit at one destination, and the project of the last of them. */

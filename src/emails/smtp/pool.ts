@@ -119,10 +119,7 @@ export class ConnectionPool {
 
 const closed = () => new SmtpConnectionError("connection", "the provider was closed")
 
-/**
- * Shorter than RFC 5321, 4.5.3.2 asks for, which would let a host hold a permit for an hour. What
- * times out is tried again.
- */
+/** Shorter than RFC 5321, 4.5.3.2 asks for, which would let a host hold a permit for an hour. */
 const HOST_TIMEOUTS: Timeouts = {
   connect: 15_000,
   greeting: 30_000,

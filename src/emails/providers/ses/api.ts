@@ -56,10 +56,7 @@ export const hostOf = (access: SesAccess, endpoint: SesEndpoint): string =>
 const urlOf = ({ region }: SesAccess, { url }: SesEndpoint) =>
   url ?? `https://email.${region}.amazonaws.com`
 
-/**
- * One signed request (AWS Signature Version 4) of the SES API v2. Rejects with SesRefusal for a no,
- * and with NetError where there was no answer.
- */
+/** Signed (AWS SigV4). Rejects with SesRefusal for a no, and NetError without an answer. */
 export async function callSes(
   access: SesAccess,
   endpoint: SesEndpoint,
@@ -143,10 +140,7 @@ async function callForKnown(access: SesAccess, endpoint: SesEndpoint, call: SesC
   }
 }
 
-/**
- * Removes an address from the suppression list of the SES account. One that is not on it is none of our
- * business. Rejects with SesRefusal or NetError.
- */
+/** Of the SES account. An address that is not on its list is fine. Rejects as `callSes`. */
 export async function sesUnsuppress(
   access: SesAccess,
   endpoint: SesEndpoint,
