@@ -11,6 +11,8 @@ export interface OpenWork {
   lease_until: string | null
   /** Whose mail server it is for; none for what is no mail, or is scheduled for later. */
   domain?: string
+  /** How many pieces it stands for that were only counted. */
+  count?: number
 }
 
 interface StateLine {
@@ -33,21 +35,20 @@ interface DomainLine {
   reason: string | null
 }
 
-/** The oldest rows of a queue, and how many more of the same kind there are. */
-export interface FoundWork {
-  rows: OpenWork[]
-  more: number
-  state: WorkState
-  /** All of them wait for the same, also those that were only counted. */
-  is_one?: true
-  /** Stands for those that were only counted, where none of them was looked at. */
-  beyond?: OpenWork
+/** Work that was only counted, as one piece like the last that was looked at. */
+export function counted(count: number, last: OpenWork | undefined): OpenWork[] {
+  if (count <= 0 || !last) return []
+  const { domain: _, ...like } = last
+  return [{ ...like, count }]
 }
 
-export function byState(queue: string, found: FoundWork[]): StateLine[] {
+/** The same of work of which each piece may wait for something else. */
+export const countedOthers = (count: number, last: OpenWork | undefined): OpenWork[] =>
+  counted(count, last && { ...last, state: "waiting", reason: null, next_attempt_at: null })
+
+export function byState(queue: string, work: OpenWork[]): StateLine[] {
   const lines = new Map<string, StateLine>()
-  const add = (work: OpenWork, count: number) => {
-    const { state, reason, since, next_attempt_at, lease_until } = work
+  for (const { state, reason, since, next_attempt_at, lease_until, count = 1 } of work) {
     const name = `${state} ${reason}`
     const oldest_seconds = Math.max(0, Math.floor((millis() - millisFrom(since)) / 1000))
     const known = lines.get(name) ?? blank(queue, state, reason)
@@ -56,12 +57,6 @@ export function byState(queue: string, found: FoundWork[]): StateLine[] {
     known.next_attempt_at = earlier(known.next_attempt_at, next_attempt_at)
     known.lease_until = earlier(known.lease_until, lease_until)
     lines.set(name, known)
-  }
-  for (const { rows, more, state, is_one, beyond } of found) {
-    for (const row of rows) add(row, 1)
-    const last = rows.at(-1) ?? beyond
-    if (more === 0 || !last) continue
-    add(is_one ? last : { ...last, state, reason: null, next_attempt_at: null }, more)
   }
   return [...lines.values()].sort((a, b) => b.oldest_seconds - a.oldest_seconds)
 }

@@ -18,7 +18,7 @@ import type { Reader, Select } from "../store/store"
 import { deliveryRows, isHeldByEndpoint, isInFlight, WEBHOOKS } from "../webhooks/delivery-rows"
 import { deliveries, webhooks } from "../webhooks/tables"
 import { totalsOf } from "../webhooks/totals"
-import { byDomain, byState, type FoundWork, type OpenWork, type WorkState } from "./lines"
+import { byDomain, byState, counted, countedOthers, type OpenWork, type WorkState } from "./lines"
 
 /** Rows of each kind that are looked at one by one; of a longer queue the rest is only counted. */
 const MOST_ROWS = 500
@@ -31,11 +31,11 @@ const MOST_ROWS = 500
 export async function openWork(db: Reader, project_id: string) {
   const [email, hooks] = [await openEmail(db, project_id), await openDeliveries(db, project_id)]
   const by_state = [...byState("email", email), ...byState("webhooks", hooks)]
-  const by_domain = byDomain(email.flatMap(({ rows }) => rows))
-  return { work: { by_state, by_domain }, incomplete: email.some(({ more }) => more > 0) }
+  const incomplete = email.some(({ count }) => count !== undefined)
+  return { work: { by_state, by_domain: byDomain(email) }, incomplete }
 }
 
-async function openEmail(db: Reader, project_id: string): Promise<FoundWork[]> {
+async function openEmail(db: Reader, project_id: string): Promise<OpenWork[]> {
   const open = and(eq(messages.project_id, project_id), eq(messages.status, "queued"))
   const end = await endOf(db, open)
   const ours = and(open, eq(messages.channel, "email"))
@@ -44,26 +44,19 @@ async function openEmail(db: Reader, project_id: string): Promise<FoundWork[]> {
   const running = await look(and(ours, isClaimed(db)))
   const bound = end === undefined ? undefined : lte(messages.id, end)
   const others = await look(and(ours, bound, sql`NOT (${isClaimed(db)})`))
-  const is_long = end !== undefined
-  const all = is_long ? (await openTotal(db, project_id)) - running.length : others.length
+  const beyond = end === undefined ? undefined : behind(end)
+  const all = beyond ? (await openTotal(db, project_id)) - running.length : others.length
   const held: HeldMail[] = []
   for (const hold of await holdsOf(db, project_id))
-    held.push(await heldMail(db, project_id, hold, others, is_long))
+    held.push(await heldMail(db, project_id, hold, others, beyond))
   const left = new Set(held.flatMap(({ mails }) => mails))
-  const waiting = others.filter((row) => !left.has(row))
+  const waiting = others.filter((row) => !left.has(row)).map((row) => emailWork(row, "waiting"))
   const more = held.reduce((rest, one) => rest - one.more, all - others.length)
-  const beyond = behindEnd(end)
   return [
-    { state: "running", more: 0, rows: running.map((row) => emailWork(row, "running")) },
-    {
-      state: "waiting",
-      more: Math.max(0, more),
-      rows: waiting.map((row) => emailWork(row, "waiting")),
-      beyond,
-    },
-    ...held.map(({ more, work, wait }): FoundWork => {
-      return { state: "held", more, rows: work, is_one: true, beyond: { ...beyond, ...wait } }
-    }),
+    ...running.map((row) => emailWork(row, "running")),
+    ...waiting,
+    ...countedOthers(more, waiting.at(-1) ?? beyond),
+    ...held.flatMap(({ work }) => work),
   ]
 }
 
@@ -72,14 +65,13 @@ interface HeldMail {
   mails: WaitingMail[]
   work: OpenWork[]
   more: number
-  wait: Partial<OpenWork>
 }
 
 /** Work behind the last message that was looked at, of which no more is known than that it is not older. */
-const behindEnd = (end: string | undefined): OpenWork => ({
+const behind = (end: string): OpenWork => ({
   state: "waiting",
   reason: null,
-  since: isoFrom((end && madeAt(end)) || millis()),
+  since: isoFrom(madeAt(end) ?? millis()),
   next_attempt_at: null,
   lease_until: null,
 })
@@ -167,13 +159,15 @@ async function heldMail(
   project_id: string,
   { isOf, rows, wait, is_certain = false }: MailHold,
   looked_at: WaitingMail[],
-  is_long: boolean,
+  beyond: OpenWork | undefined,
 ): Promise<HeldMail> {
   const mails = looked_at.filter((row) => row.state === HELD && isOf(row.owner))
   const work = mails.map((row) => ({ ...emailWork(row, "held"), ...wait }))
-  const all = is_long && (is_certain || mails.length > 0) ? await rows() : undefined
+  const all = beyond && (is_certain || mails.length > 0) ? await rows() : undefined
   const number = all ? await countIn(db, project_id, messages, all) : 0
-  return { mails, work, more: Math.max(0, number - mails.length), wait }
+  const more = Math.max(0, number - mails.length)
+  const last = work.at(-1) ?? (beyond && { ...beyond, ...wait })
+  return { mails, work: [...work, ...counted(more, last)], more }
 }
 
 /** Mail that waits for the time that its sender chose holds nothing up, so no domain counts it. */
@@ -210,16 +204,16 @@ const OPEN_DELIVERY = {
 
 type DeliveryRow = Pick<typeof deliveries.$inferSelect, keyof typeof OPEN_DELIVERY>
 
-async function openDeliveries(db: Reader, project_id: string): Promise<FoundWork[]> {
+async function openDeliveries(db: Reader, project_id: string): Promise<OpenWork[]> {
   const endpoints = await db
     .select({ id: webhooks.id, reason: webhooks.disabled_reason })
     .from(webhooks)
     .where(eq(webhooks.project_id, project_id))
   if (endpoints.length === 0) return []
   const ids = endpoints.map(({ id }) => id)
-  const counted = await totalsOf(db, ids)
+  const sums = await totalsOf(db, ids)
   const sum = (some: string[], name: "open" | "held") =>
-    some.reduce((all, id) => all + (counted.get(id)?.[name] ?? 0), 0)
+    some.reduce((all, id) => all + (sums.get(id)?.[name] ?? 0), 0)
   const look = (some: string[], which: SQL | undefined) => (reader: Reader) =>
     reader
       .select(OPEN_DELIVERY)
@@ -233,32 +227,27 @@ async function openDeliveries(db: Reader, project_id: string): Promise<FoundWork
     ? []
     : await look(ids, and(isLeased, isNotNull(deliveries.lease_until)))(db)
   const ready = await look(ids, isReady)(db)
-  const waiting = sum(ids, "open") - sum(ids, "held") - restored.all - leased.length
-  const found: FoundWork[] = [
-    {
-      state: "waiting",
-      more: ready.length < MOST_ROWS ? 0 : Math.max(0, waiting - ready.length),
-      rows: ready.map((row) => {
-        const running = isInFlight(db, row)
-        const one = deliveryWork(row, running, null)
-        return pause !== null && !running ? { ...one, reason: pause } : one
-      }),
-    },
-    { state: "running", more: 0, rows: leased.map((row) => deliveryWork(row, true, null)) },
-    {
-      state: "held",
-      more: Math.max(0, restored.all - restored.rows.length),
-      rows: restored.rows.map((row) => deliveryWork(row, false, RESTORE_REASON)),
-      is_one: true,
-    },
+  const all = sum(ids, "open") - sum(ids, "held") - restored.all - leased.length
+  const waiting = ready.map((row) => {
+    const running = isInFlight(db, row)
+    const one = deliveryWork(row, running, null)
+    return pause !== null && !running ? { ...one, reason: pause } : one
+  })
+  const from_copy = restored.rows.map((row) => deliveryWork(row, false, RESTORE_REASON))
+  const found = [
+    ...waiting,
+    ...(ready.length < MOST_ROWS ? [] : countedOthers(all - ready.length, waiting.at(-1))),
+    ...leased.map((row) => deliveryWork(row, true, null)),
+    ...from_copy,
+    ...counted(restored.all - from_copy.length, from_copy.at(-1)),
   ]
   for (const [reason, list] of Map.groupBy(endpoints, (endpoint) => endpoint.reason)) {
     const theirs = list.map(({ id }) => id).filter((id) => sum([id], "held") > 0)
     if (theirs.length === 0) continue
     const held = await look(theirs, isHeldByEndpoint)(db)
     const rows = held.map((row) => deliveryWork(row, false, reason))
-    const more = rows.length < MOST_ROWS ? 0 : Math.max(0, sum(theirs, "held") - rows.length)
-    found.push({ state: "held", more, rows, is_one: true })
+    const more = rows.length < MOST_ROWS ? 0 : sum(theirs, "held") - rows.length
+    found.push(...rows, ...counted(more, rows.at(-1)))
   }
   return found
 }
