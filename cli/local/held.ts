@@ -36,13 +36,9 @@ export async function changeHeld(
     await output.record({ queue: HELD, ...counts }, () => `${told(counts)} ${would}`)
     return
   }
-  if (action === "purge") {
-    const what = `${told(counts)} will be dropped and never sent. This cannot be undone.`
-    await confirm(context, what, String(total(counts)))
-  } else if (options.where === undefined && total(counts) > 0) {
-    const what = `${told(counts)} will be released and sent. Another server may have sent them since.`
-    await confirm(context, what, String(total(counts)))
-  }
+  const is_whole = options.where === undefined && total(counts) > 0
+  const end = action === "purge" ? DROPS : is_whole ? RELEASES : undefined
+  if (end) await confirm(context, `${told(counts)} ${end}`, String(total(counts)))
   const changed = await inParts(
     (after) => send({ action, after }),
     (done) => output.passing(`${total(done)} of ${total(counts)}`),
@@ -54,6 +50,8 @@ export async function changeHeld(
   })
 }
 
+const DROPS = "will be dropped and never sent. This cannot be undone."
+const RELEASES = "will be released and sent. Another server may have sent them since."
 const REHEARSES = { rehearses: true }
 
 /** An interrupted command has changed the rows that it reported. The same command again changes the rest. */

@@ -46,13 +46,16 @@ export function serverOf(data_dir: string): ServerProcess | undefined {
   return undefined
 }
 
-function realPathOf(path: string): string | undefined {
+/** Undefined for what is gone, has ended or belongs to another user. */
+function ifThere<Found>(read: () => Found): Found | undefined {
   try {
-    return realpathSync(path)
+    return read()
   } catch {
     return undefined
   }
 }
+
+const realPathOf = (path: string) => ifThere(() => realpathSync(path))
 
 /**
  * Listeners with the name of our socket, as Linux lists them; none on another system. A path is as its server gave
@@ -67,34 +70,15 @@ export function adminSockets(): { inode: string; path: string }[] {
 }
 
 function holds(pid: string, inode: string): boolean {
-  try {
-    const folder = `/proc/${pid}/fd`
-    const target = `socket:[${inode}]`
-    return readdirSync(folder).some((name) => linkOf(join(folder, name)) === target)
-  } catch {
-    return false // it ended, or belongs to another user
-  }
+  const folder = `/proc/${pid}/fd`
+  const names = ifThere(() => readdirSync(folder)) ?? []
+  return names.some((name) => linkOf(join(folder, name)) === `socket:[${inode}]`)
 }
 
-function linkOf(path: string): string | undefined {
-  try {
-    return readlinkSync(path)
-  } catch {
-    return undefined
-  }
-}
+const linkOf = (path: string) => ifThere(() => readlinkSync(path))
 
 /** Linux appends this to the path of a program whose file was removed. */
 const GONE = / \(deleted\)$/
-
-/** What the process was started with; nothing of one that has ended or belongs to another user. */
-function wordsOf(pid: number): string[] {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(1, -1)
-  } catch {
-    return []
-  }
-}
 
 /** The path that the program of the process was started from. */
 export const programOf = (pid: number): string | undefined =>
@@ -117,23 +101,21 @@ export function isReplaced(program = process.execPath, running = "/proc/self/exe
  */
 const ONCE = new Set(["--new", "--new-key", "--hold"])
 
-function described(pid: number): ServerProcess | undefined {
-  try {
+const described = (pid: number): ServerProcess | undefined =>
+  ifThere(() => {
     const list = (name: string) => readFileSync(`/proc/${pid}/${name}`, "utf8").split("\0")
     const pairs = list("environ").filter((one) => one.includes("="))
+    const words = list("cmdline").slice(1, -1)
     return {
       pid,
       program: readlinkSync(`/proc/${pid}/exe`).replace(GONE, ""),
-      words: wordsOf(pid).filter((word) => !ONCE.has(word)),
+      words: words.filter((word) => !ONCE.has(word)),
       cwd: readlinkSync(`/proc/${pid}/cwd`),
       environment: Object.fromEntries(
         pairs.map((one) => [one.slice(0, one.indexOf("=")), one.slice(one.indexOf("=") + 1)]),
       ),
     }
-  } catch {
-    return undefined
-  }
-}
+  })
 
 /** Programs that start a service again when it ends, by the name of their process. */
 const SUPERVISORS = ["runsv", "s6-supervise", "supervise", "supervisord", "monit", "nomad", "pm2"]
@@ -153,13 +135,7 @@ export function isSupervised({ pid, environment }: ServerProcess): boolean {
 /** The first process of a container: when it ends, everything in the container ends. */
 export const isContainer = ({ pid }: ServerProcess): boolean => pid === 1
 
-function statusOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/status`, "utf8")
-  } catch {
-    return ""
-  }
-}
+const statusOf = (pid: number) => ifThere(() => readFileSync(`/proc/${pid}/status`, "utf8")) ?? ""
 
 export function isAlive(pid: number): boolean {
   const state = /^State:\s+(\S)/m.exec(statusOf(pid))?.[1]
@@ -191,13 +167,8 @@ function signal(pid: number, name: NodeJS.Signals): void {
  */
 export function starterLike(server: ServerProcess, program: string, instead: string): () => number {
   const { pid, words, cwd, environment: env } = server
-  const output = (descriptor: number) => {
-    try {
-      return openSync(`/proc/${pid}/fd/${descriptor}`, "a")
-    } catch {
-      return openSync(instead, "a", 0o600)
-    }
-  }
+  const output = (descriptor: number) =>
+    ifThere(() => openSync(`/proc/${pid}/fd/${descriptor}`, "a")) ?? openSync(instead, "a", 0o600)
   const stdio: StdioOptions = ["ignore", output(1), output(2)]
   return () => {
     const child = spawn(program, words, { cwd, env, detached: true, stdio })

@@ -3,6 +3,7 @@ import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import type { Settings } from "../core/config"
 import { firstIdAt } from "../core/ids"
 import { millis } from "../core/time"
+import { events } from "../events/tables"
 import { fanOuts } from "../fan-out/tables"
 import { projects } from "../identity/tables"
 import { inboundContents, inboundEmails, inboundRaws } from "../inbound/tables"
@@ -307,13 +308,4 @@ function weightOf(db: Reader, table: SQLiteTable): SQL {
 
 /** Events have their prefix in code only. */
 const idAt = (column: SQLiteColumn, at_ms: number): string =>
-  column.table && isEvent(column) ? `evt_${firstIdAt(at_ms)}` : firstIdAt(at_ms)
-
-function isEvent(column: SQLiteColumn): boolean {
-  try {
-    column.mapToDriverValue(firstIdAt(0))
-    return false
-  } catch {
-    return true
-  }
-}
+  `${column === events.id ? "evt_" : ""}${firstIdAt(at_ms)}`

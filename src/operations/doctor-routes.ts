@@ -84,7 +84,7 @@ export async function examine(db: Reader, parts: DoctorParts): Promise<DoctorChe
     ...checks,
     await checkDisk(db, parts),
     await checkInvariants(db, broken),
-    ...warnings.map(warningOf),
+    ...warnings.map((detail) => ({ name: "warning", outcome: "warn" as const, detail, fix: null })),
   ]
 }
 
@@ -93,13 +93,6 @@ function checkOf(name: string, state: string): DoctorCheck {
   if (is_fine) return { name, outcome: "pass", detail: state, fix: null }
   return { name, outcome: "fail", detail: state, fix: "Look into the log of the server." }
 }
-
-const warningOf = (detail: string): DoctorCheck => ({
-  name: "warning",
-  outcome: "warn",
-  detail,
-  fix: null,
-})
 
 /** What the nightly check of any node found last. */
 async function checkInvariants(db: Reader, broken: string[]): Promise<DoctorCheck> {

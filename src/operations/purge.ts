@@ -35,10 +35,7 @@ export async function purgeProjectNow(parts: PurgeParts, id: string): Promise<vo
 async function emptyProject({ store, blobs }: PurgeParts, project_id: string) {
   while ((await store.tx((tx) => removeHourOf(tx, project_id))) > 0);
   while ((await store.tx((tx) => removeSomeOf(tx, project_id))) > 0);
-  const once = await removeInSteps({ store, blobs }, "project", project_id)
-  await store.tx(async (tx) => {
-    for (const column of once) await tx.delete(column.table).where(eq(column, project_id))
-    await tx.delete(counters).where(eq(counters.project_id, project_id))
+  await removeOwner({ store, blobs }, { kind: "project", id: project_id }, async (tx) => {
     const kept = [purgeProject.name, purgeAccount.name]
     await tx.delete(jobs).where(and(eq(jobs.project_id, project_id), notInArray(jobs.name, kept)))
     await tx.delete(projects).where(eq(projects.id, project_id))
@@ -47,18 +44,15 @@ async function emptyProject({ store, blobs }: PurgeParts, project_id: string) {
 
 /** The same for an account, its projects and its audit log. */
 export async function purgeAccountNow(parts: PurgeParts, id: string): Promise<void> {
-  const { store } = parts
+  const { read } = parts.store
   const over = and(eq(accounts.id, id), lte(accounts.deleting_at, now()))
-  const [account] = await store.read.select().from(accounts).where(over)
+  const [account] = await read.select().from(accounts).where(over)
   if (!account) return
   const ours = eq(projects.account_id, id)
-  for (const project of await store.read.select().from(projects).where(ours)) {
+  for (const project of await read.select().from(projects).where(ours)) {
     await emptyProject(parts, project.id)
   }
-  const once = await removeInSteps(parts, "account", id)
-  await store.tx(async (tx) => {
-    for (const column of once) await tx.delete(column.table).where(eq(column, id))
-    await tx.delete(counters).where(eq(counters.project_id, id))
+  await removeOwner(parts, { kind: "account", id }, async (tx) => {
     await tx.delete(quotas).where(eq(quotas.subject, id))
     await tx.delete(accounts).where(eq(accounts.id, id))
   })
@@ -68,14 +62,14 @@ export async function purgeAccountNow(parts: PurgeParts, id: string): Promise<vo
 const LAST: SQLiteTable[] = [counters, jobs, projects]
 
 /**
- * Removes the rows of an owner from every table in which an index finds them. Resolves with the columns that
- * name it where none does: tables with little, which are gone through once.
+ * Removes the rows of an owner from every table in which an index finds them. Where none does, the tables have little:
+ * they are gone through once, in the transaction that ends with `last`.
  */
-async function removeInSteps(
+async function removeOwner(
   { store, blobs }: PurgeParts,
-  kind: "project" | "account",
-  id: string,
-): Promise<SQLiteColumn[]> {
+  { kind, id }: { kind: "project" | "account"; id: string },
+  last: (tx: Tx) => Promise<void>,
+): Promise<void> {
   const once: SQLiteColumn[] = []
   for (const { table, owner } of tableLives) {
     const column = owner === kind && columnOf(table, `${kind}_id`)
@@ -90,7 +84,11 @@ async function removeInSteps(
       await removeUnnamed(store.read, blobs, removed.files)
     }
   }
-  return once
+  await store.tx(async (tx) => {
+    for (const column of once) await tx.delete(column.table).where(eq(column, id))
+    await tx.delete(counters).where(eq(counters.project_id, id))
+    await last(tx)
+  })
 }
 
 /** Deletes some rows and what names them. Files are shared by content, so those of the rows may stay. */

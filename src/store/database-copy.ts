@@ -152,52 +152,44 @@ function schemaDifferences(database: Database, migrations: string[]): string[] {
   if (lacking !== undefined) return [`lacks the migration "${lacking}", but has later ones`]
   using made = new Database(":memory:", { strict: true })
   applySqlite(made, embedded.sqlite.slice(0, migrations.length))
-  const there = new Set(tablesIn(database))
-  const tables = tablesIn(made).flatMap((table) =>
-    there.has(table)
-      ? columnDifferences(table, columnsOf(made, table), columnsOf(database, table))
-      : [`lacks the table ${table}`],
+  const [wanted, found] = [partsOf(made), partsOf(database)]
+  const lost = [...wanted].flatMap(([part, { of, is }]) => {
+    if (!found.has(of)) return part === of ? [`lacks the ${part}`] : []
+    const there = found.get(part)
+    if (!there) return [`lacks the ${part}`]
+    return there.is === is ? [] : [`has another ${part}`]
+  })
+  const unknown = [...found].filter(
+    ([part, { of, acts }]) => !wanted.has(part) && (acts || (part !== of && wanted.has(of))),
   )
-  const indexes = objectDifferences(objectsOf(made, "index"), objectsOf(database, "index"))
-  return [...tables, ...indexes, ...foreignCode(made, database)]
+  return [...lost, ...unknown.map(([part]) => `has the unknown ${part}`)]
 }
 
-type Columns = Map<string, string>
-
-/** By name, with type, default and all that a column has. */
-function columnsOf(database: Database, table: string): Columns {
-  const rows = database.query(`PRAGMA table_xinfo("${table}")`).all() as { name: string }[]
-  const facts = ({ cid: _, ...rest }: { name: string; cid?: number }) => JSON.stringify(rest)
-  return new Map(rows.map((row) => [row.name, facts(row)]))
+interface SchemaPart {
+  /** What it is a part of: the table of a column, otherwise itself. */
+  of: string
+  /** All that it has, whatever its spaces are. */
+  is: string
+  /** A trigger or a view would act as soon as the server writes or reads. */
+  acts?: boolean
 }
 
-function columnDifferences(table: string, wanted: Columns, found: Columns): string[] {
-  const foreign = [...found.keys()].filter((name) => !wanted.has(name))
-  const others = [...wanted].flatMap(([name, facts]) => {
-    if (!found.has(name)) return [`lacks the column ${table}.${name}`]
-    return found.get(name) === facts ? [] : [`has another column ${table}.${name}`]
-  })
-  return [...others, ...foreign.map((name) => `has the unknown column ${table}.${name}`)]
+/** Tables, columns, indexes, triggers and views of a database, by kind and name. */
+function partsOf(database: Database): Map<string, SchemaPart> {
+  const parts = new Map<string, SchemaPart>()
+  for (const table of tablesIn(database)) {
+    const of = `table ${table}`
+    parts.set(of, { of, is: table })
+    type Column = { cid: number; name: string }
+    const columns = database.query<Column, []>(`PRAGMA table_xinfo("${table}")`).all()
+    for (const { cid: _, ...rest } of columns)
+      parts.set(`column ${table}.${rest.name}`, { of, is: JSON.stringify(rest) })
+  }
+  const others =
+    "SELECT type, name, sql FROM sqlite_schema WHERE type <> 'table' AND sql IS NOT NULL"
+  for (const [type, name, sql] of database.query(others).values() as string[][]) {
+    const of = `${type} ${name}`
+    parts.set(of, { of, is: String(sql).replaceAll(/\s+/g, " "), acts: type !== "index" })
+  }
+  return parts
 }
-
-/** What a database has of a kind, by name: its statement, whatever its spaces are. */
-function objectsOf(database: Database, type: "index" | "trigger" | "view"): Map<string, string> {
-  const named = "SELECT name, sql FROM sqlite_schema WHERE type = ? AND sql IS NOT NULL"
-  const rows = database.query(named).values(type) as [string, string][]
-  return new Map(rows.map(([name, sql]) => [name, sql.replaceAll(/\s+/g, " ")]))
-}
-
-const objectDifferences = (wanted: Map<string, string>, found: Map<string, string>): string[] =>
-  [...wanted].flatMap(([name, sql]) => {
-    if (!found.has(name)) return [`lacks the index ${name}`]
-    return found.get(name) === sql ? [] : [`has another index ${name}`]
-  })
-
-/** A trigger or a view would act as soon as the server writes or reads. */
-const foreignCode = (made: Database, database: Database): string[] =>
-  (["trigger", "view"] as const).flatMap((type) => {
-    const known = objectsOf(made, type)
-    return [...objectsOf(database, type)]
-      .filter(([name, sql]) => known.get(name) !== sql)
-      .map(([name]) => `has the unknown ${type} ${name}`)
-  })

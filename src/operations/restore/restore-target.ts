@@ -28,10 +28,9 @@ export async function requireEmptyTarget(settings: Settings): Promise<void> {
   if (settings.database_url) return onConnection(settings.database_url, requireNoRows)
   const path = sqlitePath(settings)
   const is_there = inspectFile(path) === "there"
-  const left = is_there ? path : [`${path}-wal`].find((file) => sizeOf(file) > 0)
-  if (left === undefined) return
+  if (!is_there && sizeOf(`${path}-wal`) === 0) return
   throw new TargetInUse(
-    `${left} exists, but a backup is restored only where there is no database. Move it away, or name ` +
+    `${is_there ? path : `${path}-wal`} exists, but a backup is restored only where there is no database. Move it away, or name ` +
       "another folder with --data-dir.",
   )
 }

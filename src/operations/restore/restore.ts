@@ -1,9 +1,8 @@
-import { chmodSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, writeFileSync } from "node:fs"
 import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { syncFolder } from "../../core/blobs"
 import type { Settings } from "../../core/config"
-import { codeOf } from "../../core/faults"
 import { makeKeyFile, openSecrets, type Secrets } from "../../core/secrets"
 import { LOST_EVENTS } from "../../events/lost-events"
 import { copyFileToPostgres } from "../../store/copy-rows"
@@ -102,19 +101,23 @@ export async function restore(
     await requireEmptyTarget(settings) // another process may have begun a database before the lock
     await clear()
     await mkdir(staging, { mode: 0o700 })
-    await extract(archive, { folder: staging, blobs_dir: blobs }, options)
+    const { onProgress, signal } = options
+    const stop = signal && { signal }
+    const onBytes = (done: number) =>
+      onProgress?.({ step: "extracting", done, total: archive.size })
+    await archive.extract({ folder: staging, blobs_dir: blobs }, { onBytes, ...stop })
     const database = join(staging, "database.db")
-    const { signal } = options
     const { secrets } = parts
-    await requireSound(archive, { database, how: "quick", secrets, ...(signal && { signal }) })
+    await requireSound(archive, { database, how: "quick", secrets, ...stop })
     const changed = await changeStaged(staging, parts, options)
-    options.signal?.throwIfAborted()
+    signal?.throwIfAborted()
     const placeRest = async () => {
       await keepKey(parts)
       await placeFiles(blobs, blobsDir(settings))
       await keepPapers(staging, settings.data_dir)
     }
-    requireWhole(database)
+    // Where the disk became full at the end, the file alone would lack what was changed in it.
+    if (sizeOf(`${database}-wal`) > 0) throw new Error(`${database} could not be written whole.`)
     if (settings.database_url) await moveToPostgres(database, settings, { ...options, placeRest })
     else {
       await placeRest()
@@ -125,16 +128,6 @@ export async function restore(
     await clear()
     release()
   }
-}
-
-async function extract(
-  archive: BackupArchive,
-  target: Parameters<BackupArchive["extract"]>[0],
-  { onProgress, signal }: RestoreOptions,
-) {
-  const total = archive.size
-  const onBytes = (done: number) => onProgress?.({ step: "extracting", done, total })
-  await archive.extract(target, { onBytes, ...(signal && { signal }) })
 }
 
 /** The schema of this version, and what a copy must not go on with. Then the file is whole without its log. */
@@ -163,18 +156,13 @@ async function changeStaged(
   }
 }
 
-/** Where the disk became full at the end, the file alone would lack what was changed in it. */
-function requireWhole(path: string): void {
-  if (sizeOf(`${path}-wal`) > 0) throw new Error(`${path} could not be written whole.`)
-}
-
 /**
  * Each folder by itself, because all names together may not fit into memory. A file that is there has the same
  * content: its name is the hash of it.
  */
 async function placeFiles(from: string, to: string): Promise<void> {
-  const entries = await entriesIn(from)
-  if (entries.length === 0) return
+  if (!existsSync(from)) return // an archive may have no files
+  const entries = await readdir(from, { withFileTypes: true })
   await mkdir(to, { recursive: true, mode: 0o700 })
   for (const entry of entries) {
     const [source, target] = [join(from, entry.name), join(to, entry.name)]
@@ -182,16 +170,6 @@ async function placeFiles(from: string, to: string): Promise<void> {
     else await rename(source, target)
   }
   await syncFolder(to)
-}
-
-/** None where an archive has no files. */
-async function entriesIn(folder: string) {
-  try {
-    return await readdir(folder, { withFileTypes: true })
-  } catch (error) {
-    if (codeOf(error) !== "ENOENT") throw error
-    return []
-  }
 }
 
 async function keepPapers(staging: string, data_dir: string): Promise<void> {

@@ -86,6 +86,11 @@ const KINDS: [statements: string[], told: Told, said: string][] = [
   [["ALTER TABLE events DROP COLUMN type"], {}, "lacks the column events.type"],
   [["ALTER TABLE jobs ADD COLUMN x"], {}, "has the unknown column jobs.x"],
   [["DROP INDEX jobs_ready"], {}, "lacks the index jobs_ready"],
+  [
+    ["DROP INDEX jobs_ready", "CREATE INDEX jobs_ready ON jobs (id)"],
+    {},
+    "has another index jobs_ready",
+  ],
   [["CREATE VIEW v AS SELECT 1"], {}, "has the unknown view v"],
   [["CREATE TABLE x (y)"], {}, "has the table x, which its manifest does not name"],
   [["DELETE FROM belfry_migrations WHERE tag LIKE '0003%'"], {}, 'lacks the migration "0003_'],
