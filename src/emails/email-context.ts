@@ -91,13 +91,10 @@ export const policyStore = (store: Store): PolicyStore => ({
   },
   async keep(policy: KeptPolicy) {
     const { domain, ...change } = policy
-    await store.tx((tx) =>
-      tx
-        .insert(mtaStsPolicies)
-        .values(policy)
-        .onConflictDoUpdate({ target: mtaStsPolicies.domain, set: change })
-        .then(() => undefined),
-    )
+    await store.tx((tx) => {
+      const added = tx.insert(mtaStsPolicies).values(policy)
+      return added.onConflictDoUpdate({ target: mtaStsPolicies.domain, set: change })
+    })
   },
 })
 

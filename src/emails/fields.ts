@@ -52,14 +52,14 @@ export function readSendEmail(body: unknown, problems: Problems): SendEmail {
   const email: SendEmail = {
     to: readOneAddress(given.to, "to", problems) ?? NO_RECIPIENT,
     from: given.from == null ? undefined : readAddress(given.from, "from", problems),
-    cc: readCopies(given.cc, "cc", problems),
-    bcc: readCopies(given.bcc, "bcc", problems),
+    cc: readAddresses(given.cc, "cc", MAX_COPIES, problems),
+    bcc: readAddresses(given.bcc, "bcc", MAX_COPIES, problems),
     // A template takes their place, so they are not even looked at.
     subject: has_template ? "" : readSubject(given.subject, texts, problems),
     html: has_template ? null : readText(given.html, "html", problems),
     text: has_template ? null : readText(given.text, "text", problems),
     ...texts,
-    reply_to: readAddresses(given.reply_to, { path: "reply_to", most: MOST_REPLY_TO }, problems),
+    reply_to: readAddresses(given.reply_to, "reply_to", MOST_REPLY_TO, problems),
     tags: readTags(given.tags, problems),
     metadata: readMetadata(given.metadata, problems),
     headers: readHeaders(given.headers, problems),
@@ -107,14 +107,7 @@ function readOneAddress(value: unknown, path: string, problems: Problems): Mailb
   return problems.add(path, "invalid", hint)
 }
 
-const readCopies = (value: unknown, path: string, problems: Problems) =>
-  readAddresses(value, { path, most: MAX_COPIES }, problems)
-
-function readAddresses(
-  value: unknown,
-  { path, most }: { path: string; most: number },
-  problems: Problems,
-): Mailbox[] {
+function readAddresses(value: unknown, path: string, most: number, problems: Problems): Mailbox[] {
   if (value == null) return []
   const list = Array.isArray(value) ? value : [value]
   if (list.length > most) {

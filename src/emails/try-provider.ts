@@ -10,7 +10,7 @@ import { DeferredError } from "../jobs/work-item"
 import { domainOf, isMailbox, notOneAddress } from "../lib/address"
 import { INSTANCE_NAME, shownId } from "../providers/callbacks"
 import { keepReturnPath, pause, refusalText, refusedReturnPaths, resume } from "../providers/health"
-import type { OpenProviders, ProviderLease } from "../providers/open-providers"
+import type { OpenProviders } from "../providers/open-providers"
 import {
   type Fault,
   type Outcome,
@@ -50,7 +50,7 @@ export async function tryProvider(parts: TestParts, subject: TestSubject, to: st
   const mail = to === undefined ? undefined : await written(parts, subject, to)
   const begun = monotonic()
   const { row } = subject
-  const detail = await attempt(parts, row, ({ provider }) => tried(parts, provider, subject, mail))
+  const detail = await attempt(parts, row, (provider) => tried(parts, provider, subject, mail))
   await parts.store.tx((tx) => resume(tx, row))
   return { ok: true as const, duration_ms: Math.round(monotonic() - begun), detail }
 }
@@ -58,15 +58,10 @@ export async function tryProvider(parts: TestParts, subject: TestSubject, to: st
 async function attempt(
   { store, open_providers }: TestParts,
   row: ConfigRow,
-  run: (lease: ProviderLease) => Promise<string>,
+  run: (provider: Provider) => Promise<string>,
 ): Promise<string> {
   try {
-    const lease = open_providers.lease(row)
-    try {
-      return await run(lease)
-    } finally {
-      lease.release()
-    }
+    return await open_providers.use(row, run)
   } catch (error) {
     // No room at the moment, which a message would wait for.
     const is_full = error instanceof DeferredError || error instanceof ProviderBusyError

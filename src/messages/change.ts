@@ -222,7 +222,7 @@ const failureOf = ({ code, reason, text, status, reply }: RecipientOutcome) => (
 })
 
 /** Every recipient that waits reaches a status that ends it, and a fact of the same name tells it. */
-export const endAll = (message: Pick<Message, "recipients">, status: "cancelled" | "expired") =>
+export const endAll = (message: Pick<Message, "recipients">, status: Status) =>
   message.recipients
     .filter((one) => isOpen(one.status))
     .map(({ email: address }): Step => {

@@ -149,15 +149,10 @@ export async function keepShared(
   fan_out_id: string,
   { values, texts, is_uncounted }: SharedByMessages,
 ): Promise<void> {
-  const rows = [...texts].map(([name, content]) => ({
-    fan_out_id,
-    name,
-    content: content as unknown,
-  }))
-  const mark = is_uncounted ? [{ fan_out_id, name: UNCOUNTED, content: {} }] : []
-  await tx
-    .insert(fanOutContents)
-    .values([{ fan_out_id, name: VALUES, content: values }, ...rows, ...mark])
+  const contents = new Map<string, unknown>([[VALUES, values], ...texts])
+  if (is_uncounted) contents.set(UNCOUNTED, {})
+  const rows = [...contents].map(([name, content]) => ({ fan_out_id, name, content }))
+  await tx.insert(fanOutContents).values(rows)
 }
 
 /** Whether the frequency cap passes over the messages of this fan-out; null is no fan-out. */

@@ -83,13 +83,8 @@ async function firstHeld(db: Reader, project_id: string): Promise<HeldMessage | 
 /** The provider's words, if it still refuses; undefined where it takes the login. */
 async function refusedLogin(providers: OpenProviders, config: ConfigRow) {
   try {
-    const lease = providers.lease(config)
-    try {
-      await lease.provider.check?.()
-      return undefined
-    } finally {
-      lease.release()
-    }
+    await providers.use(config, async (provider) => provider.check?.())
+    return undefined
   } catch (error) {
     if (error instanceof ProviderError) return error.message
     throw error

@@ -3,7 +3,7 @@ import { changeUnclaimed } from "../jobs/claims"
 import type { JobHandler } from "../jobs/jobs"
 import type { Store } from "../store/store"
 import { messageRows } from "./pipeline"
-import { abandon } from "./settle"
+import { stopAll } from "./settle"
 import { messages } from "./tables"
 
 const AT_ONCE = 100
@@ -20,12 +20,10 @@ export const failMailFrom = (
 ): JobHandler<RemovedDomain> => ({
   async run(removed) {
     if (rules.sending_domains.has(removed.domain)) return {} // the operator's word stays
-    let after = ""
-    for (;;) {
-      const last = await failSome(store, removed, after)
-      if (last === undefined) return {}
-      after = last
+    for (let after: string | undefined = ""; after !== undefined; ) {
+      after = await failSome(store, removed, after)
     }
+    return {}
   },
 })
 
@@ -43,7 +41,7 @@ async function failSome(store: Store, { project_id, domain }: RemovedDomain, aft
   await changeUnclaimed(store, messageRows, ids, async (tx, unclaimed) => {
     const still = and(waiting, inArray(messages.id, unclaimed))
     const rows = await tx.select().from(messages).where(still).orderBy(asc(messages.id))
-    for (const row of rows) await abandon(tx, row, DELETED, `The domain ${domain} was deleted.`)
+    await stopAll(tx, rows, { status: DELETED, text: `The domain ${domain} was deleted.` })
   })
   return ids.at(-1)
 }

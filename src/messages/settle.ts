@@ -142,10 +142,6 @@ async function forgetOldRefusals(tx: Tx, message_id: string, latest: number) {
   await tx.delete(attempts).where(ours)
 }
 
-/** Ends a message that waits, for a reason of our own: `suppressed_recipient`, `preference` … */
-export const abandon = (tx: Tx, message: Tracked, reason: string, text: string): Promise<void> =>
-  changeAll(tx, [endedBy(message, failAll(message, reason, { code: reason, message: text }))])
-
 export const cancel = (tx: Tx, message: Tracked, text: string): Promise<void> =>
   stopAll(tx, [message], { status: CANCELLED, text })
 
@@ -154,11 +150,11 @@ export const CANCELLED = "cancelled"
 
 /** Why messages that wait are not sent any more, and what that says to people. */
 export interface MessageStop {
-  status: typeof CANCELLED | typeof EXPIRED
+  status: string
   text: string
 }
 
-/** Ends messages that wait, where they still do. Channels without the status fail them. */
+/** Ends messages that wait, where they still do. Channels without the status fail them with it as the reason. */
 export async function stopAll(tx: Tx, list: Tracked[], { status, text }: MessageStop) {
   const waiting = list.filter(({ recipients }) => recipients.some((one) => isOpen(one.status)))
   await changeAll(

@@ -93,7 +93,7 @@ export function mayFollow(channel: ChannelName, next: Status, current: Status): 
   return row.from === undefined || row.from.includes(current)
 }
 
-export const knowsStatus = (channel: ChannelName, status: string): boolean =>
+export const knowsStatus = (channel: ChannelName, status: string): status is Status =>
   Object.hasOwn(CHANNELS[channel].statuses, status)
 
 /** The statuses of the channel, in the order of their ranks. */

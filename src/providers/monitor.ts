@@ -192,12 +192,7 @@ export class ProviderMonitor {
       const rows = await routing(store.read, kind, config.project_id)
       const row = rows.find(({ id }) => id === config.id)
       if (row?.paused_until !== null || row.credentials !== config.credentials) return "gone"
-      const lease = providers.lease(row)
-      try {
-        return await checked(lease.provider)
-      } finally {
-        lease.release()
-      }
+      return await providers.use(row, checked)
     } catch (error) {
       if (!(error instanceof ProviderError) || error.fault !== "authentication") throw error
       await this.#write(config, (tx) => pause(tx, config, error.message))

@@ -93,6 +93,16 @@ export class OpenProviders {
     }
   }
 
+  /** Runs `work` with the opened provider. Throws as `lease`. */
+  async use<Result>(row: ConfigRow, work: (provider: Provider) => Promise<Result>) {
+    const lease = this.lease(row)
+    try {
+      return await work(lease.provider)
+    } finally {
+      lease.release()
+    }
+  }
+
   /** Whether its breaker is open, so that others should be asked first. */
   isCoolingDown({ id }: ConfigRow): boolean {
     return (this.#entries.get(id)?.cools_until ?? 0) > monotonic()

@@ -3,7 +3,7 @@ import { eq } from "drizzle-orm"
 import { monotonic } from "../../src/core/time"
 import { DeferredError, HELD, READY } from "../../src/jobs/work-item"
 import { messageRows } from "../../src/messages/pipeline"
-import { abandon } from "../../src/messages/settle"
+import { stopAll } from "../../src/messages/settle"
 import { messages } from "../../src/messages/tables"
 import { movableClock } from "../harness/clock"
 import { testPauses } from "../harness/pauses"
@@ -65,7 +65,9 @@ describe("a claim", () => {
     clock.advance({ seconds: 61 })
     const ended = await office.accept()
     const message = await office.read(ended)
-    await office.store.tx((tx) => abandon(tx, message, "cancelled", "no longer wanted"))
+    await office.store.tx((tx) =>
+      stopAll(tx, [message], { status: "cancelled", text: "no longer wanted" }),
+    )
 
     const claimed = await handOf(office).claim(2)
     expect(claimed).toMatchObject([{ id: open, status: "sent", attempt: 2 }])
@@ -195,7 +197,7 @@ describe("a message that was taken", () => {
     const hand = handOf(office)
     const job = await hand.claimOne()
     const message = await read(office.store.read, id)
-    await office.store.tx((tx) => abandon(tx, message, "expired", "over"))
+    await office.store.tx((tx) => stopAll(tx, [message], { status: "expired", text: "over" }))
     clock.advance({ seconds })
     expect(await hand.work(job)).toEqual({})
     expect(office.attempted).toEqual([])
@@ -209,7 +211,7 @@ describe("a message that was taken", () => {
     const hand = handOf(office)
     const job = await hand.claimOne()
     const message = await office.read(id)
-    await office.store.tx((tx) => abandon(tx, message, "expired", "over"))
+    await office.store.tx((tx) => stopAll(tx, [message], { status: "expired", text: "over" }))
     const later = monotonic() + 2000
     const time = spyOn(performance, "now").mockImplementation(() => later)
     const verdict = await hand.work(job).finally(() => time.mockRestore())

@@ -4,7 +4,7 @@ import { newId } from "../../src/core/ids"
 import { events } from "../../src/events/tables"
 import type { Channel } from "../../src/messages/channel"
 import * as pipeline from "../../src/messages/pipeline"
-import { abandon, feedback } from "../../src/messages/settle"
+import { feedback, stopAll } from "../../src/messages/settle"
 import { isOpen } from "../../src/messages/status-changes"
 import { messages, type Status } from "../../src/messages/tables"
 import type { RecipientOutcome } from "../../src/providers/provider"
@@ -109,7 +109,9 @@ async function take(store: Store, id: string, one: Step, attempt: number) {
   if (one.does === "cancel") {
     const message = await read(store.read, id)
     if (message.status !== "queued") return
-    await store.tx((tx) => abandon(tx, message, "cancelled", "no longer wanted"))
+    await store.tx((tx) =>
+      stopAll(tx, [message], { status: "cancelled", text: "no longer wanted" }),
+    )
     return
   }
   const channel: Channel = {
