@@ -271,15 +271,11 @@ export const ListedEmail = t.Object(listed, {
 })
 
 /** What the other side said: only what is known. */
-const reply = {
-  mx: maybe(sample("mx.example.com")),
-  tls: maybe(sample("TLSv1.3")),
-  smtp_code: maybe(count(250)),
-  enhanced_code: maybe(sample("2.0.0")),
-  response: maybe(sample("250 2.0.0 Ok: queued")),
-}
+const codes = { smtp_code: maybe(count(250)), enhanced_code: maybe(sample("2.0.0")) }
+const server = { mx: maybe(sample("mx.example.com")), tls: maybe(sample("TLSv1.3")) }
+const response = maybe(sample("250 2.0.0 Ok: queued"))
 
-const EventDetail = t.Object(reply, { title: "EmailEventDetail" })
+const EventDetail = t.Object({ ...codes, ...server, response }, { title: "EmailEventDetail" })
 
 const html = maybe(sample("<p>Thank you for your order.</p>"))
 const text = maybe(sample("Thank you for your order."))
@@ -316,7 +312,9 @@ export const EmailAttempt = t.Object(
     started_at: time(),
     duration_ms: count(412),
     outcome: word(["delivered", "sent", "retry", "bounced", "failed", "login_refused"]),
-    ...reply,
+    ...server,
+    ...codes,
+    response,
     transcript: t.Array(sample("S: 250 2.0.0 Ok: queued"), {
       description: "The SMTP conversation, line by line, without passwords and bodies.",
     }),
