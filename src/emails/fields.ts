@@ -1,6 +1,6 @@
 import { Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
-import { checkMetadata } from "../http/field-schemas"
+import { checkMetadata, optionalText } from "../http/field-schemas"
 import { refuseNotOffered } from "../http/validate"
 import { type Mailbox, notOneAddress, parseMailbox } from "../lib/address"
 import { isLonger } from "../lib/text"
@@ -270,15 +270,13 @@ const values = (description: string) =>
 
 /** The texts of a send, and what stands in their place. */
 export const contentFields = {
-  subject: t.Optional(
-    t.String({
-      maxLength: SOURCE_BYTES,
-      description:
-        "Required without a template. A mail has 1 to 998 characters of it; its Handlebars source may be longer.",
-    }),
-  ),
-  html: t.Optional(t.String()),
-  text: t.Optional(t.String({ description: "Plain text. Without it, it is made from `html`." })),
+  subject: optionalText({
+    maxLength: SOURCE_BYTES,
+    description:
+      "Required without a template. A mail has 1 to 998 characters of it; its Handlebars source may be longer.",
+  }),
+  html: optionalText(),
+  text: optionalText({ description: "Plain text. Without it, it is made from `html`." }),
   template_id: t.Optional(
     name("The id or the name of a template, in the place of `subject`, `html` and `text`."),
   ),

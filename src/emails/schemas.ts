@@ -1,5 +1,5 @@
 import { Type as t } from "@sinclair/typebox"
-import { notOffered, oneOf, orNull } from "../http/field-schemas"
+import { notOffered, oneOf, optionalText, orNull } from "../http/field-schemas"
 import { dateFilters, pageQuery } from "../http/page"
 import {
   anything,
@@ -43,13 +43,11 @@ export const attachments = t.Optional(
             "The file in strict base64, or its bytes as numbers. Give `content` or `path`.",
         }),
       ),
-      path: t.Optional(
-        t.String({
-          description: "https:// URL of a file of at most 10 MB. The server fetches it at once.",
-        }),
-      ),
-      content_type: t.Optional(t.String()),
-      content_id: t.Optional(t.String()),
+      path: optionalText({
+        description: "https:// URL of a file of at most 10 MB. The server fetches it at once.",
+      }),
+      content_type: optionalText(),
+      content_id: optionalText(),
     }),
     {
       maxItems: 50,
@@ -103,20 +101,16 @@ export const SendEmail = t.Object({
     }),
   ),
   attachments,
-  category: t.Optional(
-    t.String({
-      pattern: CATEGORY_SLUG,
-      description:
-        "The kind of mail that this is, such as `newsletter`. The email then has one-click unsubscribe links, and an address that unsubscribed from the category is refused.",
-    }),
-  ),
-  subscriber_id: t.Optional(
-    t.String({
-      maxLength: 255,
-      description:
-        "The id or external id of the subscriber that `to` belongs to. Its preferences, the frequency cap and its quiet hours then count, and templates know `subscriber`.",
-    }),
-  ),
+  category: optionalText({
+    pattern: CATEGORY_SLUG,
+    description:
+      "The kind of mail that this is, such as `newsletter`. The email then has one-click unsubscribe links, and an address that unsubscribed from the category is refused.",
+  }),
+  subscriber_id: optionalText({
+    maxLength: 255,
+    description:
+      "The id or external id of the subscriber that `to` belongs to. Its preferences, the frequency cap and its quiet hours then count, and templates know `subscriber`.",
+  }),
   scheduled_at: t.Optional(orNull(scheduledAt())),
   ...trackingChoice,
   ...Object.fromEntries(NOT_OFFERED.map((name) => [name, notOffered()])),
@@ -126,33 +120,32 @@ export const ResendRequest = t.Object({ to: t.Optional(address) })
 
 export const emailQuery = pageQuery({
   status: t.Optional(t.Union(STATUSES.map((one) => t.Literal(one)))),
-  to: t.Optional(t.String({ maxLength: 254 })),
-  from: t.Optional(t.String({ maxLength: 254 })),
-  tag: t.Optional(t.String({ maxLength: 100 })),
-  domain: t.Optional(
-    t.String({ maxLength: 253, description: "Show only emails from this sender domain." }),
-  ),
-  template_id: t.Optional(
-    t.String({ maxLength: 100, description: "Show only emails of this template, by id or name." }),
-  ),
-  subject: t.Optional(
-    t.String({
-      maxLength: 998,
-      description:
-        "Show only emails whose subject contains this text. Upper and lower case make no difference.",
-    }),
-  ),
+  to: optionalText({ maxLength: 254 }),
+  from: optionalText({ maxLength: 254 }),
+  tag: optionalText({ maxLength: 100 }),
+  domain: optionalText({
+    maxLength: 253,
+    description: "Show only emails from this sender domain.",
+  }),
+  template_id: optionalText({
+    maxLength: 100,
+    description: "Show only emails of this template, by id or name.",
+  }),
+  subject: optionalText({
+    maxLength: 998,
+    description:
+      "Show only emails whose subject contains this text. Upper and lower case make no difference.",
+  }),
   stream: t.Optional(oneOf("transactional", "broadcast", "auth")),
-  batch_id: t.Optional(t.String({ maxLength: 36 })),
-  subscriber_id: t.Optional(
-    t.String({
-      maxLength: 255,
-      description: "Show only emails to this subscriber, by id or external id.",
-    }),
-  ),
-  category: t.Optional(
-    t.String({ pattern: CATEGORY_SLUG, description: "Show only emails of this category." }),
-  ),
+  batch_id: optionalText({ maxLength: 36 }),
+  subscriber_id: optionalText({
+    maxLength: 255,
+    description: "Show only emails to this subscriber, by id or external id.",
+  }),
+  category: optionalText({
+    pattern: CATEGORY_SLUG,
+    description: "Show only emails of this category.",
+  }),
   ...dateFilters,
 })
 

@@ -1,6 +1,6 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { invalid } from "../core/errors"
-import { oneOf, ruledText } from "../http/field-schemas"
+import { oneOf, optionalText, ruledText } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
 import type { ServerHealth } from "../http/server-health"
@@ -55,23 +55,20 @@ const EventType = t.Object(
 
 const typeQuery = t.Object({ category: t.Optional(oneOf("email", "push", "auth")) })
 
-const types = t.Optional(
-  t.String({
-    maxLength: 1000,
-    description: "Event types, separated by commas. `email.*` is allowed.",
-  }),
-)
+const types = optionalText({
+  maxLength: 1000,
+  description: "Event types, separated by commas. `email.*` is allowed.",
+})
 
 const feedQuery = t.Object({
-  after: t.Optional(
-    t.String({ maxLength: 64, description: "The id of the last event that you have read." }),
-  ),
-  before: t.Optional(
-    t.String({
-      maxLength: 64,
-      description: "Reads the last events before this id. An empty value reads the latest events.",
-    }),
-  ),
+  after: optionalText({
+    maxLength: 64,
+    description: "The id of the last event that you have read.",
+  }),
+  before: optionalText({
+    maxLength: 64,
+    description: "Reads the last events before this id. An empty value reads the latest events.",
+  }),
   limit: t.Integer({ default: 25, minimum: 1, maximum: 100 }),
   types,
   wait: t.Integer({
@@ -186,16 +183,14 @@ const insteadOf = (header: string) =>
   `In place of the header ${header}, which a page in a browser cannot send.`
 
 const query = t.Object({
-  after: t.Optional(
-    t.String({
-      maxLength: 64,
-      description:
-        "The id of the last event that you have read. An empty value begins with the oldest event (default: only new events).",
-    }),
-  ),
+  after: optionalText({
+    maxLength: 64,
+    description:
+      "The id of the last event that you have read. An empty value begins with the oldest event (default: only new events).",
+  }),
   types,
-  account_id: t.Optional(t.String({ maxLength: 64, description: insteadOf("X-Account-Id") })),
-  project_id: t.Optional(t.String({ maxLength: 64, description: insteadOf("X-Project-Id") })),
+  account_id: optionalText({ maxLength: 64, description: insteadOf("X-Account-Id") }),
+  project_id: optionalText({ maxLength: 64, description: insteadOf("X-Project-Id") }),
   forward: t.Boolean({ default: false, description: "Send signed deliveries instead of events." }),
   newest_every_ms: t.Integer({
     default: 0,
@@ -209,12 +204,10 @@ const query = t.Object({
 const SECRET_HEADER = "x-svc-listen-secret"
 
 const headers = t.Object({
-  "X-Svc-Listen-Secret": t.Optional(
-    t.String({
-      description:
-        "The secret that signs the deliveries of `forward`: `whsec_` and the base64 of 24 to 64 bytes.",
-    }),
-  ),
+  "X-Svc-Listen-Secret": optionalText({
+    description:
+      "The secret that signs the deliveries of `forward`: `whsec_` and the base64 of 24 to 64 bytes.",
+  }),
 })
 
 /** Events as they come, over a WebSocket; with `forward` as deliveries of a webhook. */

@@ -215,12 +215,7 @@ const MOST_WAITING = 4
 /** Until a part beyond them looks again: as long as one part walks at a time. */
 export const LOOK_AGAIN_SECONDS = 1
 
-interface Walks {
-  permits: Semaphore
-  waiting: number
-}
-
-const walksOf = perStore((db): Walks => ({ permits: new Semaphore(walksAtOnce(db)), waiting: 0 }))
+const walksOf = perStore((db) => new Semaphore(walksAtOnce(db)))
 
 export interface WalkPermit {
   isAwaited(): boolean
@@ -230,18 +225,10 @@ export interface WalkPermit {
 /** In the order of the questions. Rejects with DeferredError where enough parts wait already. */
 export async function acquireWalk(db: Reader): Promise<WalkPermit> {
   const walks = walksOf(db)
-  const release = walks.permits.tryAcquire() ?? (await nextPermit(walks))
-  return { isAwaited: () => walks.waiting > 0, release }
-}
-
-async function nextPermit(walks: Walks): Promise<() => void> {
-  if (walks.waiting >= MOST_WAITING) {
+  const free = walks.tryAcquire()
+  if (!free && walks.waiting >= MOST_WAITING) {
     throw new DeferredError("Other parts of publishes are walked.", LOOK_AGAIN_SECONDS)
   }
-  walks.waiting += 1
-  try {
-    return await walks.permits.acquire()
-  } finally {
-    walks.waiting -= 1
-  }
+  const release = free ?? (await walks.acquire())
+  return { isAwaited: () => walks.waiting > 0, release }
 }

@@ -1,4 +1,4 @@
-import { type TSchema, type TString, Type as t } from "@sinclair/typebox"
+import { type StringOptions, type TSchema, type TString, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { isMailbox, notOneAddress } from "../lib/address"
 import { id } from "../lib/record-fields"
@@ -13,6 +13,9 @@ export const MONTH = "^\\d{4}-(0[1-9]|1[0-2])$"
 /** Text of one line that people read: neither empty nor with a control character. */
 export const nameText = (maxLength = MOST_CHARACTERS) =>
   t.String({ minLength: 1, maxLength, pattern: ONE_LINE })
+
+/** A text that may be left out. */
+export const optionalText = (options: StringOptions = {}) => t.Optional(t.String(options))
 
 export const slugText = () =>
   t.String({ pattern: SLUG, description: "1 to 63 characters: a-z, 0-9 and hyphens." })

@@ -16,6 +16,10 @@ export class Semaphore {
     return this.#permit()
   }
 
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
   /** A permit if one is free now, else undefined. */
   tryAcquire(): (() => void) | undefined {
     if (this.#free === 0) return undefined
