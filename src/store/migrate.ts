@@ -4,6 +4,7 @@ import { log } from "../core/log"
 import { millis } from "../core/time"
 import { applySqlite, LEDGER, pending, pendingPostgres, statementsOf } from "./apply-migrations"
 import { embedded, type Migration } from "./migrations"
+import { onConnection } from "./postgres-pool"
 
 /** Any number, as long as every node uses the same. */
 const MIGRATION_LOCK = 727_001
@@ -34,8 +35,19 @@ export async function migratePostgres(pool: SQL, list = embedded.postgres): Prom
   }
 }
 
-/** Until the end of the transaction no other one applies a migration. */
-export async function lockMigrations(tx: SQL): Promise<void> {
+/** One transaction on a connection of its own. Until its end no other one applies a migration. */
+export const withoutMigrations = <Result>(
+  url: string,
+  act: (tx: SQL) => Promise<Result>,
+): Promise<Result> =>
+  onConnection(url, (pool) =>
+    pool.begin(async (tx) => {
+      await lockMigrations(tx)
+      return act(tx)
+    }),
+  )
+
+async function lockMigrations(tx: SQL): Promise<void> {
   await tx`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`
 }
 

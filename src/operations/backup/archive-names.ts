@@ -19,14 +19,9 @@ export function blobOf(name: string): { folder: BlobFolder; sha256: string } | u
   return folder && sha256 ? { folder: folder as BlobFolder, sha256 } : undefined
 }
 
-const ORDER: Record<string, number> = {
-  [ENTRY.database]: 0,
-  blobs: 1,
-  "inbound-blobs": 2,
-  [ENTRY.config]: 3,
-  [ENTRY.manifest]: 4,
-  [ENTRY.sum]: 5,
-}
+const ORDER: readonly string[] = [
+  ...[ENTRY.database, ...BLOB_FOLDERS, ENTRY.config, ENTRY.manifest, ENTRY.sum],
+]
 
 /**
  * Whether an entry of this name may follow one of the other name: the kinds come in one order, blobs rise
@@ -34,16 +29,13 @@ const ORDER: Record<string, number> = {
  */
 export function mayFollow(name: string, before: string | undefined): boolean {
   const place = placeOf(name)
-  if (place === undefined) return false
+  if (place < 0) return false
   if (before === undefined) return place === 0
-  const last = placeOf(before) ?? 0
+  const last = placeOf(before)
   if (blobOf(name)) return place > last || (place === last && name > before)
   return name === ENTRY.config ? place > last : place === last + 1
 }
 
-/** Own names only: `constructor` is no entry. */
-function placeOf(name: string): number | undefined {
-  const kind = blobOf(name)?.folder ?? name
-  const is_folder = BLOB_FOLDERS.some((folder) => folder === name)
-  return Object.hasOwn(ORDER, kind) && !is_folder ? ORDER[kind] : undefined
-}
+/** Its kind in the order; -1 for another name, also for that of a folder alone. */
+const placeOf = (name: string): number =>
+  BLOB_FOLDERS.some((folder) => folder === name) ? -1 : ORDER.indexOf(blobOf(name)?.folder ?? name)

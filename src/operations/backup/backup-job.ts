@@ -135,24 +135,23 @@ const OF_THE_ORIGINAL = {
 /** Makes the backup, shows how far it is, and records how it ended. */
 export const runBackup = (store: Store, backups: Backups): JobHandler<BackupOrder> => ({
   run: async ({ job_id }) => {
-    const shown = new ShownProgress(store, job_id)
+    const job = await longJobs.lookup(store.read, INSTANCE_JOB, job_id)
+    if (job?.completed_at !== null) return {}
+    const stop = new AbortController()
+    const { signal } = stop
+    let missing: MissingFiles | undefined
+    const onMissing = (files: MissingFiles) => {
+      missing = files
+    }
     try {
-      if (!(await shown.begin())) return {}
-      const { signal } = shown
-      const onProgress = (progress: BackupProgress) => shown.show(progress)
-      let missing: MissingFiles | undefined
-      const onMissing = (files: MissingFiles) => {
-        missing = files
-      }
+      const onProgress = progressOf(store, job, stop)
       const backup = await backups.create({ onProgress, onMissing, signal })
-      await shown.end()
       await raiseMark(store, backups.data_dir)
       const lacking = missing && (await isNamed(store.read, missing)) ? backup.missing : 0
       await store.tx((tx) => succeed(tx, job_id, backup, lacking))
       lastSuccess.set({}, Math.floor(millisFrom(backup.created_at) / 1000))
     } catch (error) {
-      await shown.end()
-      if (shown.signal.aborted) return {} // it was cancelled, or is over
+      if (signal.aborted) return {} // it was cancelled, or is over
       if (error instanceof BackupRunning) return { retry: error.message, schedule: untilFree }
       const reason = error instanceof Error ? error.message : String(error)
       log.error("the backup failed", { error })
@@ -210,56 +209,15 @@ async function recordFailure(tx: Tx, job_id: string, reason: string) {
   await longJobs.finish(tx, INSTANCE_JOB, job_id, { error })
 }
 
-/** Steps of the long job: at most one each second, the next after the one before. */
-class ShownProgress {
-  readonly #store: Store
-  readonly #job_id: string
-  readonly #controller = new AbortController()
-  #done = 0
-  #last: BackupProgress | undefined
-  #writing: Promise<void> | undefined
-
-  constructor(store: Store, job_id: string) {
-    this.#store = store
-    this.#job_id = job_id
-  }
-
-  /** Aborted once the job was cancelled. */
-  get signal(): AbortSignal {
-    return this.#controller.signal
-  }
-
-  /** False where there is nothing to do any more. A second run begins with what the first one showed. */
-  async begin(): Promise<boolean> {
-    const job = await longJobs.lookup(this.#store.read, INSTANCE_JOB, this.#job_id)
-    this.#done = job?.progress.done ?? 0
-    return job?.completed_at === null
-  }
-
-  show(progress: BackupProgress): void {
-    this.#last = progress
-    this.#writing ??= this.#write().finally(() => {
-      this.#writing = undefined
-    })
-  }
-
-  async end(): Promise<void> {
-    await this.#writing
-    if (this.#last) await this.#write()
-  }
-
-  async #write(): Promise<void> {
-    const progress = this.#last
-    if (!progress) return
-    this.#last = undefined
-    const { done, total } = progress
-    const step = { done: done - this.#done, total }
+/** Writes how far the long job is, and aborts `stop` once it was cancelled. */
+function progressOf(store: Store, { id, progress }: longJobs.Job, stop: AbortController) {
+  let shown = progress.done // a second run begins with what the first one showed
+  return async ({ done, total }: BackupProgress) => {
     try {
-      const goes_on = await this.#store.tx((tx) =>
-        longJobs.progress(tx, INSTANCE_JOB, this.#job_id, step),
-      )
-      this.#done = done
-      if (!goes_on) this.#controller.abort(new Error("The backup was cancelled."))
+      const step = { done: done - shown, total }
+      const goes_on = await store.tx((tx) => longJobs.progress(tx, INSTANCE_JOB, id, step))
+      shown = done
+      if (!goes_on) stop.abort(new Error("The backup was cancelled."))
     } catch (error) {
       log.warn("the progress of the backup could not be recorded", { error })
     }

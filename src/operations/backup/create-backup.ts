@@ -54,7 +54,8 @@ export interface BackupProgress {
 }
 
 interface BackupOptions {
-  onProgress?: (progress: BackupProgress) => void
+  /** Called twice a second, the next time after the one before. */
+  onProgress?: (progress: BackupProgress) => unknown
   /** Hears which files the backup lacks, where it lacks some, before it counts. */
   onMissing?: (files: MissingFiles) => void
   /** Ends the backup after the step that runs; nothing of it stays. */
@@ -136,14 +137,14 @@ class Draft {
     const { dir, id } = this.#options
     const created_at = now()
     let lacked: MissingFiles
-    const timer = setInterval(() => void this.#report(), PROGRESS_MS)
+    const endReports = repeatedly(PROGRESS_MS, () => this.#report())
     const endWrites = writeSteadily([this.#database, this.#archive])
     try {
       await this.#copy()
       const facts = await this.#check()
       lacked = await this.#pack(facts, created_at)
     } finally {
-      clearInterval(timer)
+      await endReports()
       await endWrites()
     }
     const path = join(dir, archiveName(id, created_at))
@@ -157,7 +158,7 @@ class Draft {
     }
     await rename(this.#archive, path)
     await syncFolder(dir)
-    onProgress?.({ step: this.#step, done: this.#expected, total: this.#expected })
+    await onProgress?.({ step: this.#step, done: this.#expected, total: this.#expected })
     return { id, path, size, verified: true, missing, created_at }
   }
 
@@ -228,10 +229,11 @@ class Draft {
 
   /** What is on disk by now tells how far it is: the thread that writes says nothing before its end. */
   async #report() {
+    if (this.#expected === 0) return // it is not known yet how large it is
     const { onProgress } = this.#options.options
     const done = (await sizeOf(this.#database)) + (await sizeOf(this.#archive))
     const total = Math.max(this.#expected, done)
-    onProgress?.({ step: this.#step, done, total })
+    await onProgress?.({ step: this.#step, done, total })
   }
 }
 
@@ -293,19 +295,25 @@ const PAUSE_MS = 50
  * at once, and each commit of the server would wait for it. Returns how to stop. That throws what the disk said
  * meanwhile, because a later sync of the file may not hear of it again.
  */
-export function writeSteadily(paths: readonly string[]): () => Promise<void> {
-  let is_over = false
-  const flush = async () => {
-    while (!is_over) {
-      for (const path of paths) await sync(path)
-      await sleep(PAUSE_MS)
+export const writeSteadily = (paths: readonly string[]): (() => Promise<void>) =>
+  repeatedly(PAUSE_MS, async () => {
+    for (const path of paths) await sync(path)
+  })
+
+/** Does it again and again. The returned function ends that after the time that runs, and throws what one threw. */
+function repeatedly(pause_ms: number, act: () => Promise<void>): () => Promise<void> {
+  const end = new AbortController()
+  const run = async () => {
+    while (!end.signal.aborted) {
+      await act()
+      await sleep(pause_ms, end.signal)
     }
   }
-  const flushing = flush()
-  flushing.catch(() => {}) // the caller that stops it hears of it
+  const running = run()
+  running.catch(() => {}) // the caller that ends it hears of it
   return () => {
-    is_over = true
-    return flushing
+    end.abort()
+    return running
   }
 }
 

@@ -123,16 +123,16 @@ export async function requireSound(
 }
 
 /** Throws what the first folder threw, where none of them can be written to. */
-async function scratchIn([first = "", ...others]: readonly string[]): Promise<string> {
-  try {
-    return await mkdtemp(join(first, SCRATCH))
-  } catch (error) {
-    for (const folder of others) {
-      const made = await mkdtemp(join(folder, SCRATCH)).catch(() => undefined)
-      if (made !== undefined) return made
+async function scratchIn(folders: readonly string[]): Promise<string> {
+  const failures: unknown[] = []
+  for (const folder of folders) {
+    try {
+      return await mkdtemp(join(folder, SCRATCH))
+    } catch (error) {
+      failures.push(error)
     }
-    throw error
   }
+  throw failures[0]
 }
 
 async function requireRoom(settings: Settings, dir: string, { manifest, size }: BackupArchive) {

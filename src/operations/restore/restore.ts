@@ -8,9 +8,8 @@ import { LOST_EVENTS } from "../../events/lost-events"
 import { copyFileToPostgres } from "../../store/copy-rows"
 import { lockFolder, sizeOf } from "../../store/database-file"
 import * as instanceValues from "../../store/instance-values"
-import { lockMigrations } from "../../store/migrate"
+import { withoutMigrations } from "../../store/migrate"
 import { BOOT_PATIENCE_MS, openStore, sqlitePath } from "../../store/open"
-import { onConnection } from "../../store/postgres-pool"
 import type { PostgresConnection } from "../../store/shared-tables"
 import type { Store } from "../../store/store"
 import type { BackupArchive } from "../backup/archive-reader"
@@ -237,15 +236,15 @@ async function moveToPostgres(
     done += rows
     onProgress?.({ step: "copying", done, total: null })
   }
-  await onConnection(settings.database_direct_url ?? settings.database_url ?? "", (pool) =>
-    pool.begin(async (tx) => {
-      await lockMigrations(tx)
+  await withoutMigrations(
+    settings.database_direct_url ?? settings.database_url ?? "",
+    async (tx) => {
       await requireNoRows(tx)
       await copyFileToPostgres(path, tx, onRows)
       await placeLostEvents(tx)
       signal?.throwIfAborted()
       await placeRest() // nobody else is in this database, so its transaction may wait
-    }),
+    },
   )
 }
 

@@ -5,7 +5,7 @@ import type { SQL } from "bun"
 import type { Settings } from "../../core/config"
 import { replaceFile, syncPath, writeSynced } from "../../core/small-file"
 import { lockFolder } from "../../store/database-file"
-import { lockMigrations } from "../../store/migrate"
+import { withoutMigrations } from "../../store/migrate"
 import { embedded } from "../../store/migrations"
 import { sqlitePath } from "../../store/open"
 import { onConnection } from "../../store/postgres-pool"
@@ -138,54 +138,50 @@ interface TableRow {
  * server and in one transaction: no row travels. What an earlier attempt kept is replaced.
  */
 export const keepSchema = (url: string): Promise<void> =>
-  onConnection(url, (pool) =>
-    pool.begin(async (tx) => {
-      await lockMigrations(tx) // until it is committed: `dropKeptSchema` waits for it
-      await tx.unsafe(`DROP SCHEMA IF EXISTS ${KEPT} CASCADE`)
-      await tx.unsafe(`CREATE SCHEMA ${KEPT}`)
-      const ours = await ownSchema(tx)
-      const own = ownTables()
-      const all = (await tx.unsafe(TABLES, [ours])) as TableRow[]
-      const tables = all.filter(({ name }) => own.has(name))
-      await tx.unsafe(`CREATE TABLE ${KEPT}.${OTHERS} (name text)`)
-      for (const { name } of all.filter(({ name }) => !own.has(name)))
-        await tx.unsafe(`INSERT INTO ${KEPT}.${OTHERS} VALUES ($1)`, [name])
-      for (const { name, options } of tables) {
-        const [from, to] = [`${ours}.${quoted(name)}`, `${KEPT}.${quoted(name)}`]
-        const settings = options?.length ? ` WITH (${options.join(", ")})` : ""
-        await tx.unsafe(`CREATE TABLE ${to} (LIKE ${from} ${ALIKE})${settings}`)
-        await tx.unsafe(`INSERT INTO ${to} SELECT * FROM ${from}`)
-      }
-      await tx.unsafe("SET LOCAL search_path = pg_catalog") // so that definitions name our schema
-      const parts = (await tx.unsafe(PARTS, [ours])) as { name: string; made: string }[]
-      for (const { made } of parts.filter(({ name }) => own.has(name)))
-        await tx.unsafe(made.replace(` ${ours}.`, ` ${KEPT}.`))
-    }),
-  )
+  // `dropKeptSchema` waits for its commit.
+  withoutMigrations(url, async (tx) => {
+    await tx.unsafe(`DROP SCHEMA IF EXISTS ${KEPT} CASCADE`)
+    await tx.unsafe(`CREATE SCHEMA ${KEPT}`)
+    const ours = await ownSchema(tx)
+    const own = ownTables()
+    const all = (await tx.unsafe(TABLES, [ours])) as TableRow[]
+    const tables = all.filter(({ name }) => own.has(name))
+    await tx.unsafe(`CREATE TABLE ${KEPT}.${OTHERS} (name text)`)
+    for (const { name } of all.filter(({ name }) => !own.has(name)))
+      await tx.unsafe(`INSERT INTO ${KEPT}.${OTHERS} VALUES ($1)`, [name])
+    for (const { name, options } of tables) {
+      const [from, to] = [`${ours}.${quoted(name)}`, `${KEPT}.${quoted(name)}`]
+      const settings = options?.length ? ` WITH (${options.join(", ")})` : ""
+      await tx.unsafe(`CREATE TABLE ${to} (LIKE ${from} ${ALIKE})${settings}`)
+      await tx.unsafe(`INSERT INTO ${to} SELECT * FROM ${from}`)
+    }
+    await tx.unsafe("SET LOCAL search_path = pg_catalog") // so that definitions name our schema
+    const parts = (await tx.unsafe(PARTS, [ours])) as { name: string; made: string }[]
+    for (const { made } of parts.filter(({ name }) => own.has(name)))
+      await tx.unsafe(made.replace(` ${ours}.`, ` ${KEPT}.`))
+  })
 
 /**
  * Puts the kept tables in the place of ours that are there, in one transaction. What the new version has
  * made goes. Tables of another application stay as they are.
  */
 export const returnSchema = (url: string): Promise<void> =>
-  onConnection(url, (pool) =>
-    pool.begin(async (tx) => {
-      await lockMigrations(tx) // one that was killed may still be committed by the server
-      const all = (await tx.unsafe(TABLES, [KEPT])) as TableRow[]
-      if (all.length === 0) return // it was done before
-      const kept = all.filter(({ name }) => name !== OTHERS)
-      const rows = (await tx.unsafe(`SELECT name FROM ${KEPT}.${OTHERS}`)) as { name: string }[]
-      const others = new Set(rows.map(({ name }) => name))
-      const ours = await ownSchema(tx)
-      const there = (await tx.unsafe(TABLES, [ours])) as TableRow[]
-      for (const { name, may_drop } of there)
-        if (may_drop && !others.has(name))
-          await tx.unsafe(`DROP TABLE ${ours}.${quoted(name)} CASCADE`)
-      for (const { name } of kept)
-        await tx.unsafe(`ALTER TABLE ${KEPT}.${quoted(name)} SET SCHEMA ${ours}`)
-      await tx.unsafe(`DROP SCHEMA ${KEPT} CASCADE`)
-    }),
-  )
+  // One that was killed may still be committed by the server.
+  withoutMigrations(url, async (tx) => {
+    const all = (await tx.unsafe(TABLES, [KEPT])) as TableRow[]
+    if (all.length === 0) return // it was done before
+    const kept = all.filter(({ name }) => name !== OTHERS)
+    const rows = (await tx.unsafe(`SELECT name FROM ${KEPT}.${OTHERS}`)) as { name: string }[]
+    const others = new Set(rows.map(({ name }) => name))
+    const ours = await ownSchema(tx)
+    const there = (await tx.unsafe(TABLES, [ours])) as TableRow[]
+    for (const { name, may_drop } of there)
+      if (may_drop && !others.has(name))
+        await tx.unsafe(`DROP TABLE ${ours}.${quoted(name)} CASCADE`)
+    for (const { name } of kept)
+      await tx.unsafe(`ALTER TABLE ${KEPT}.${quoted(name)} SET SCHEMA ${ours}`)
+    await tx.unsafe(`DROP SCHEMA ${KEPT} CASCADE`)
+  })
 
 /** Whether tables are kept: from the moment when they are whole until the upgrade is over. */
 export const hasKeptSchema = (url: string): Promise<boolean> =>
@@ -199,12 +195,9 @@ export const hasKeptSchema = (url: string): Promise<boolean> =>
  * stay, and every node would wait for the end of an upgrade that is over.
  */
 export const dropKeptSchema = (url: string): Promise<void> =>
-  onConnection(url, (pool) =>
-    pool.begin(async (tx) => {
-      await lockMigrations(tx)
-      await tx.unsafe(`DROP SCHEMA IF EXISTS ${KEPT} CASCADE`)
-    }),
-  )
+  withoutMigrations(url, async (tx) => {
+    await tx.unsafe(`DROP SCHEMA IF EXISTS ${KEPT} CASCADE`)
+  })
 
 /** Longer than a node may be silent before its work is released. */
 const ALIVE = "20 seconds"
