@@ -262,7 +262,7 @@ test.each<[string, RegExp, RegExp]>([
 const GONE: [string, RegExp][] = [
   [
     "a walk of its own over rows in pages, over ranges of rows, or over files that no row names",
-    /\b(deliverySteps|hasToHold|ArchiveSinks|ExtractSinks|databaseSink|requireEmptyPostgres|notifyOperators|notifyOfLackingFiles)\b|store\/fill-postgres/,
+    /\b(deliverySteps|hasToHold|ArchiveSinks|ExtractSinks|databaseSink|requireEmptyPostgres|notifyOperators|notifyOfLackingFiles|ShownProgress|holdState)\b|store\/fill-postgres/,
   ],
   [
     "a second way to verify received mail, or a reason for a verdict that nothing shows",

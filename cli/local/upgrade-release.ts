@@ -21,7 +21,6 @@ declare const BELFRY_RELEASE_KEY: string | undefined
 
 /** The program in the archive of a release. */
 const PROGRAM = "belfry"
-/** The end of the name of a signature. */
 const SIGNATURE = ".minisig"
 const MOST_SIGNATURE_BYTES = 16_384
 const MOST_ARCHIVE_BYTES = 512 * 1024 * 1024

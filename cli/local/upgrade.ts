@@ -87,7 +87,6 @@ interface UpgradeWork {
   context: Context
   options: UpgradeOptions
   loaded: Loaded
-  /** A file or an URL. */
   source: string
 }
 

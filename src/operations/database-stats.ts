@@ -212,10 +212,8 @@ export async function spaceOf(db: Reader): Promise<{ all: number; free: number }
   return { all: pages * size, free: free * size }
 }
 
-/** The growth is the mean of the last seven days. */
 const RECENT_DAYS = 7
 
-/** Numbers of days, for what retention frees within them. */
 const HORIZONS = [1, 7, 30] as const
 
 /** Rows of one project in one table. A weight is a number of bytes, or of rows where all are alike. */

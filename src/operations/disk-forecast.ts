@@ -3,7 +3,6 @@ import * as instanceValues from "../store/instance-values"
 import type { Reader, Store } from "../store/store"
 import { spaceOf } from "./database-stats"
 
-/** The name under which the instance keeps its samples. */
 const SAMPLES = "database_sizes"
 
 const HOUR_MS = 3_600_000

@@ -32,7 +32,6 @@ export interface DoctorRouteParts extends Omit<DoctorParts, "min_free_mb"> {
   store: Store
 }
 
-/** For the operator of this instance. */
 export const doctorRoutes = ({ store, health, disk }: DoctorRouteParts): AnyRoute[] => [
   route({
     ...consoleRow("GET", "/v1/admin/doctor", "role:operator"),

@@ -85,7 +85,7 @@ export async function removeNaming(
 }
 
 async function each(
-  pieces: AsyncGenerator<string[], undefined>,
+  pieces: AsyncGenerator<string[]>,
   remove: (ids: string[]) => Promise<void>,
 ): Promise<void> {
   for await (const ids of pieces) {
@@ -98,7 +98,7 @@ async function removeMessagesOf(removal: Removal, ids: string[]): Promise<void> 
   const { store, removed } = removal
   const done = await changeUnclaimed(store, messageRows, ids, async (tx, unclaimed) => {
     if (unclaimed.length === 0) return { events: 0, unclaimed }
-    await planFilesOf(tx, unclaimed)
+    await planFilesOf(tx, messageFiles.message_id, unclaimed)
     const told = await dropEventsAbout(tx, unclaimed)
     const { tags } = messages
     const tagged = await tx.select({ tags }).from(messages).where(inArray(messages.id, unclaimed))
@@ -121,34 +121,27 @@ async function forgetTags(tx: Tx, { account_id, person }: Removal, tags: string[
   const used = new Set(rows.map(({ tag }) => tag))
   const unused = tags.filter((tag) => !used.has(tag))
   if (unused.length === 0) return
-  await tx
-    .delete(reputationHours)
-    .where(
-      and(
-        eq(reputationHours.account_id, account_id),
-        eq(reputationHours.dimension, "tag"),
-        inArray(reputationHours.name, unused),
-        eq(reputationHours.project_id, project_id),
-      ),
-    )
+  const hours = reputationHours
+  const theirs = and(eq(hours.account_id, account_id), eq(hours.project_id, project_id))
+  const of_tags = and(eq(hours.dimension, "tag"), inArray(hours.name, unused))
+  await tx.delete(reputationHours).where(and(theirs, of_tags))
 }
 
-async function planFiles(tx: Tx, payload: ErasedFiles): Promise<void> {
-  if (payload.files.length + payload.inbound_files.length === 0) return
+/** The files that rows name by this column, as ids of messages, of caught or of received mails. */
+async function planFilesOf(tx: Tx, owner: SQLiteColumn, ids: string[]): Promise<void> {
+  const is_inbound = owner === inboundFiles.inbound_id
+  const { sha256 } = is_inbound ? inboundFiles : messageFiles
+  const named = await tx.selectDistinct({ sha256 }).from(sha256.table).where(inArray(owner, ids))
+  if (named.length === 0) return
+  const hashes = named.map((file) => file.sha256)
+  const payload = { files: is_inbound ? [] : hashes, inbound_files: is_inbound ? hashes : [] }
   const run_at = secondsFromNow(FILES_SECONDS)
   await enqueue(tx, erasedFiles, { payload, project_id: null, run_at })
 }
 
-/** Of messages, or of caught mails. */
-async function planFilesOf(tx: Tx, ids: string[]): Promise<void> {
-  const { sha256, message_id } = messageFiles
-  const files = tx.selectDistinct({ sha256 }).from(messageFiles).where(inArray(message_id, ids))
-  await planFiles(tx, { files: (await files).map((file) => file.sha256), inbound_files: [] })
-}
-
 async function removeCapturesOf({ store, person, removed }: Removal, ids: string[]) {
   removed.captures += await store.tx(async (tx) => {
-    await planFilesOf(tx, ids)
+    await planFilesOf(tx, messageFiles.message_id, ids)
     return removeCaptures(tx, person.project_id, ids)
   })
 }
@@ -161,10 +154,7 @@ async function removeReceivedOf({ store, removed }: Removal, ids: string[]) {
     )
     const there = rows.map((row) => row.id)
     if (there.length === 0) return { mails: 0, events: 0 }
-    const { sha256, inbound_id } = inboundFiles
-    const files = tx.selectDistinct({ sha256 }).from(inboundFiles)
-    const named = (await files.where(inArray(inbound_id, there))).map((file) => file.sha256)
-    await planFiles(tx, { files: [], inbound_files: named })
+    await planFilesOf(tx, inboundFiles.inbound_id, there)
     const told = await dropEventsAbout(tx, there)
     await removeReceived(tx, there)
     return { mails: there.length, events: told }

@@ -65,7 +65,7 @@ async function* documentOf(
   parts: ExportParts,
   owner: ExportedSubscriber,
   { request_id }: ExportCall,
-): AsyncGenerator<string, undefined> {
+): AsyncGenerator<string> {
   const db = parts.store.read
   const row = "external_id" in owner ? owner : null
   const person = await (row ? personOf(db, row, now()) : deletedPerson(db, owner, now()))
@@ -106,9 +106,9 @@ function shownOfAddress({ address, ...row }: ConsentRow) {
 /** A field with a list, some of its rows in a piece. */
 async function* list<Row>(
   name: string,
-  rows: AsyncGenerator<Row, undefined>,
+  rows: AsyncGenerator<Row>,
   shown: (row: Row) => unknown,
-): AsyncGenerator<string, undefined> {
+): AsyncGenerator<string> {
   yield `,${JSON.stringify(name)}:[`
   let before = ""
   for await (const row of rows) {
@@ -147,9 +147,8 @@ const membershipsOf = (db: Reader, { id }: DeletedSubscriber) =>
 /** All rows, in the order of their ids. `read` answers with the next ones behind an id. */
 async function* inPieces<Row extends { id: string }>(
   read: (after: string) => Promise<Row[]>,
-): AsyncGenerator<Row, undefined> {
+): AsyncGenerator<Row> {
   for await (const rows of inPages(ROWS_AT_ONCE, read)) yield* rows
-  return undefined
 }
 
 /** Each message with its content and events, its attempts, and its files in base64. */
@@ -172,20 +171,18 @@ async function wholeMessage(parts: ExportParts, project_id: string, id: string) 
 
 const MOST_ATTEMPTS = 1000
 
-async function* ifThere<Found>(read: () => Promise<Found>): AsyncGenerator<Found, undefined> {
+async function* ifThere<Found>(read: () => Promise<Found>): AsyncGenerator<Found> {
   try {
     yield await read()
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error
   }
-  return undefined
 }
 
 /** What each id leads to. What was removed meanwhile is left out. */
 async function* each<Found>(
-  pieces: AsyncGenerator<string[], undefined>,
+  pieces: AsyncGenerator<string[]>,
   read: (id: string) => Promise<Found>,
-): AsyncGenerator<Found, undefined> {
+): AsyncGenerator<Found> {
   for await (const ids of pieces) for (const id of ids) yield* ifThere(() => read(id))
-  return undefined
 }

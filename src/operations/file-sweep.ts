@@ -60,7 +60,6 @@ export function fileSweeper({ read }: Store, blobs: Blobs, table: FileTable) {
     part = (part + 1) % FOLDERS
     for await (const file of unnamedIn(read, { blobs, table }, looked_at)) await blobs.remove(file)
   }
-  /** Looks through the whole folder. */
   const all = async () => {
     for (let looked = 0; looked < FOLDERS; looked++) await next()
   }

@@ -98,7 +98,7 @@ export function searchedRows({ account_id, person }: SearchedPerson) {
 export async function* search(
   { db, person, goes_on }: SearchedPerson,
   { key, among, order = [key], until = person.until, ...plan }: SearchedRows,
-): AsyncGenerator<string[], undefined> {
+): AsyncGenerator<string[]> {
   const finds = nameFinder(person)
   const {
     behind: isBehind = (last: SearchedRow) => gt(key, last.key),
@@ -114,10 +114,9 @@ export async function* search(
     const found = old.filter(isNamed).map((row) => row.key)
     if (found.length > 0) yield found
     last = rows.at(-1)
-    if (old.length < AT_ONCE) return undefined
+    if (old.length < AT_ONCE) return
     await nextTurn()
   }
-  return undefined
 }
 
 /** The texts of a table that may name anybody (`store/life.ts`), as they are stored, JSON unread. */

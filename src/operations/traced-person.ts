@@ -114,7 +114,7 @@ async function* idsWhere(
   db: Reader,
   { id, among }: IdColumns,
   until: string,
-): AsyncGenerator<string[], undefined> {
+): AsyncGenerator<string[]> {
   const end = firstIdAt(millisFrom(until) + 1)
   for (let after = ""; ; ) {
     const found = new Set<string>()
@@ -129,16 +129,13 @@ async function* idsWhere(
     }
     const ids = [...found].sort().slice(0, AT_ONCE)
     if (ids.length > 0) yield ids
-    if (ids.length < AT_ONCE) return undefined
+    if (ids.length < AT_ONCE) return
     after = ids.at(-1) ?? after
   }
 }
 
 /** The messages to a person, some at a time, each once. */
-export async function* messagesOf(
-  db: Reader,
-  person: TracedPerson,
-): AsyncGenerator<string[], undefined> {
+export async function* messagesOf(db: Reader, person: TracedPerson): AsyncGenerator<string[]> {
   const { project_id, until } = person
   const { id, address, subscriber_id } = messages
   const ours = eq(messages.project_id, project_id)
@@ -157,7 +154,7 @@ export async function* foundIn(
   db: Reader,
   id: SQLiteColumn,
   person: TracedPerson,
-): AsyncGenerator<string[], undefined> {
+): AsyncGenerator<string[]> {
   for (const one of conditionsOf(id.table as SQLiteTable, person)) {
     yield* idsWhere(db, { id, among: [one] }, person.until)
   }

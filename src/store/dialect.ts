@@ -12,7 +12,7 @@ interface Locking<Query> {
 export const forUpdate = <Query extends object>(query: Query): Query =>
   (query as Locking<Query>).for?.("update") ?? query
 
-/** As `held`, but others may hold the rows so at the same time: only a change has to wait. */
+/** As `forUpdate`, but others may hold the rows so at the same time: only a change has to wait. */
 export const forShare = <Query extends object>(query: Query): Query =>
   (query as Locking<Query>).for?.("share") ?? query
 

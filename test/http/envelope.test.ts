@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { now } from "../../src/core/time"
-import { holdState, setState } from "../../src/operations/backup/backup-state"
+import { setState, stateForUpdate } from "../../src/operations/backup/backup-state"
 import { refusal } from "../harness/client"
 import { mail, NOBODY } from "../harness/mail"
 import { testService } from "../harness/service"
@@ -214,7 +214,9 @@ describe("a server that is unwell", () => {
   test("works on where its backups fail, and is degraded", async () => {
     await using unwell = await testService()
     const { store } = unwell
-    await store.tx(async (tx) => setState(tx, { ...(await holdState(tx)), failing_since: now() }))
+    await store.tx(async (tx) =>
+      setState(tx, { ...(await stateForUpdate(tx)), failing_since: now() }),
+    )
     const ready = await unwell.anybody.get("/readyz")
     expect([ready.status, ready.body.status]).toEqual([200, "degraded"])
     expect(ready.body.warnings).toEqual([expect.stringContaining("Backups fail since 20")])

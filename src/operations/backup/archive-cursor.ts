@@ -81,7 +81,6 @@ export class ArchiveCursor {
     this.#whole?.update(padding)
   }
 
-  /** How far it has come. */
   get read_bytes(): number {
     return this.#at
   }

@@ -20,10 +20,10 @@ import { type Backup, BackupRunning } from "./backup-folder"
 import {
   backupState,
   dueAt,
-  holdState,
   type LackingBackup,
   lacksText,
   setState,
+  stateForUpdate,
 } from "./backup-state"
 import type { BackupProgress, Backups } from "./create-backup"
 import type { MissingFiles } from "./pack-task"
@@ -60,7 +60,7 @@ export const backupLacksFiles: JobKind<LackingBackup> = {
 
 /** Begins a backup as a long job of the instance. Throws 409 `conflict` while another one runs. */
 export async function requestBackup(tx: Tx): Promise<longJobs.Job> {
-  const state = await holdState(tx)
+  const state = await stateForUpdate(tx)
   const last = state.job_id && (await longJobs.lookup(tx, INSTANCE_JOB, state.job_id))
   if (last && last.completed_at === null) {
     if (await isToBeMade(tx)) {
@@ -87,7 +87,7 @@ export async function requestDueBackup(
   const known = await backupState(store.read)
   if (known && !isDue(dueAt(schedule, known))) return
   const request = store.tx(async (tx) => {
-    if (isDue(dueAt(schedule, await holdState(tx)))) await requestBackup(tx)
+    if (isDue(dueAt(schedule, await stateForUpdate(tx)))) await requestBackup(tx)
   })
   await request.catch((error) => {
     if (!(error instanceof ApiError)) throw error
@@ -181,7 +181,7 @@ async function isNamed(db: Reader, missing: MissingFiles): Promise<boolean> {
 
 async function succeed(tx: Tx, job_id: string, backup: Backup, lacking: number) {
   const { id, size, verified, created_at: succeeded_at } = backup
-  const state = await holdState(tx)
+  const state = await stateForUpdate(tx)
   const good = { succeeded_at, failing_since: null, lacking, told_at: null }
   await setState(tx, { ...state, ...good })
   if (lacking > (state.lacking ?? 0)) {
@@ -195,7 +195,7 @@ async function succeed(tx: Tx, job_id: string, backup: Backup, lacking: number) 
 const TOLD_EVERY_MS = 24 * 3_600_000
 
 async function recordFailure(tx: Tx, job_id: string, reason: string) {
-  const state = await holdState(tx)
+  const state = await stateForUpdate(tx)
   const failing_since = state.failing_since ?? state.started_at ?? now()
   // Also where the clock was ahead then, and was put right.
   const { told_at } = state

@@ -36,7 +36,7 @@ export async function backupState(db: Reader): Promise<BackupState | undefined> 
 }
 
 /** The state, which no other transaction changes before this one ends. */
-export async function holdState(tx: Tx): Promise<BackupState> {
+export async function stateForUpdate(tx: Tx): Promise<BackupState> {
   await instanceValues.initialize(tx, BACKUPS, JSON.stringify({ since: now(), ...NOTHING_YET }))
   return JSON.parse((await instanceValues.findForUpdate(tx, BACKUPS)) ?? "{}") as BackupState
 }
