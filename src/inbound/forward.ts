@@ -3,6 +3,7 @@ import { type AttachmentInput, CONTENT_ID, MEDIA_TYPE } from "../emails/attachme
 import { readAddress, type SendEmail } from "../emails/fields"
 import type { Mailbox } from "../lib/address"
 import { safeFilename } from "../lib/file-names"
+import { storable } from "../lib/seen-mail"
 import { authorsOf, EMPTY, oneLine, prefixed } from "./inbound-reply"
 import { type RawMailParts, rawMail } from "./raw-mail"
 import type { InboundContent, InboundFile, InboundRow, ParsedInbound } from "./tables"
@@ -41,8 +42,8 @@ export async function forwardOf(
   return {
     ...{ ...EMPTY, to, from, cc: [], reply_to: authorsOf(row).slice(0, 10), attachments },
     subject: prefixed("Fwd:", row.subject),
-    text: `${said.join("\n")}\n\n${clean(text_body ?? "")}`,
-    html: html_body === null ? null : `${htmlLines(said)}${clean(html_body)}`,
+    text: `${said.join("\n")}\n\n${storable(text_body ?? "")}`,
+    html: html_body === null ? null : `${htmlLines(said)}${storable(html_body)}`,
     ...{ track_opens: false, track_clicks: false }, // links of a stranger's mail stay as they are
     headers: { "X-Loop": [...hopsOf(row), wireSafe(row.to_email)].join(", ") },
   }
@@ -122,9 +123,5 @@ const MOST_NAMED = 10
 const listOf = (parsed: ParsedInbound | null, to_email: string): Mailbox[] =>
   parsed?.to.length ? parsed.to.slice(0, MOST_NAMED) : [{ email: to_email, name: null }]
 
-const clean = (text: string) => text.replaceAll("\0", "").toWellFormed()
-
-const ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" }
-
 const htmlLines = (lines: string[]) =>
-  `<div>${lines.map((line) => line.replace(/[&<>"]/g, (one) => ESCAPES[one] ?? one)).join("<br>")}</div><br>`
+  `<div>${lines.map((line) => Bun.escapeHTML(line)).join("<br>")}</div><br>`

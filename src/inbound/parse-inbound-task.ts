@@ -13,7 +13,7 @@ import {
   type MailTree,
   readTree,
 } from "../lib/mail-tree"
-import { firstOf, type HeaderLists, seenMail } from "../lib/seen-mail"
+import { firstOf, type HeaderLists, seenMail, storable } from "../lib/seen-mail"
 import { strippedText } from "../lib/stripped-text"
 import { textFromHtml } from "../lib/text-from-html"
 import { isTooLong } from "./inbound-record"
@@ -109,15 +109,15 @@ function strippedOf(text: string | null, html: string | null): string | null {
   return words === null ? null : strippedText(words)
 }
 
-/** A NUL is no text on Postgres, and half a character is none anywhere. */
-const clean = (text: string): string => text.replaceAll("\0", "").toWellFormed()
-
 function addressesOf(fields: [string, string][], name: string): Mailbox[] {
   const values = fields.filter(([key]) => key === name).map(([, value]) => value)
   const mailboxes = values.flatMap((value) => readAddressList(value).mailboxes)
   return mailboxes
     .slice(0, MOST_ADDRESSES)
-    .map(({ email, name }) => ({ email: clean(email), name: name === null ? null : clean(name) }))
+    .map(({ email, name }) => ({
+      email: storable(email),
+      name: name === null ? null : storable(name),
+    }))
 }
 
 /** With their angle brackets. */
@@ -150,10 +150,10 @@ async function fileOf(leaf: MailLeaf, at: number, blobs: Blobs): Promise<Inbound
   const { sha256, size } = await blobs.put(contentOf(leaf))
   return {
     id: String(at),
-    filename: filename === null ? null : clean(filename),
+    filename: filename === null ? null : storable(filename),
     content_type,
     size,
-    content_id: content_id === null ? null : clean(content_id),
+    content_id: content_id === null ? null : storable(content_id),
     disposition,
     sha256,
   }

@@ -1,4 +1,5 @@
 import { gunzipSync, inflateRawSync } from "node:zlib"
+import type { MailPart, SeenMail } from "./seen-mail"
 
 /** What an attachment may grow to before it is given up. */
 interface ExpansionLimits {
@@ -7,6 +8,39 @@ interface ExpansionLimits {
   /** Unpacked bytes for each packed one. Reports reach 60; a bomb reaches 1,000. */
   ratio: number
   entries: number
+}
+
+/** What tells a kind of report among the files of a mail. */
+interface ReportForm {
+  typed: RegExp
+  named: RegExp
+  /** How its bytes begin, as ISO 8859-1. */
+  begins: RegExp
+  limits: ExpansionLimits
+  /** Which file of an archive it is. */
+  entry: (name: string) => boolean
+}
+
+const MOST_CANDIDATES = 3
+
+/**
+ * The first report among the files of a mail: its type or name says so, its bytes begin so, and `read`
+ * understands it. Never throws.
+ */
+export function reportIn<Report>(
+  { parts }: SeenMail,
+  { typed, named, begins, limits, entry }: ReportForm,
+  read: (bytes: Uint8Array) => Report | undefined,
+): Report | undefined {
+  const fits = ({ content_type, filename, params, content }: MailPart) =>
+    (typed.test(content_type) || named.test(filename ?? params.name ?? "")) &&
+    begins.test(Buffer.from(content.subarray(0, 200)).toString("latin1"))
+  for (const { content } of parts.filter(fits).slice(0, MOST_CANDIDATES)) {
+    const bytes = expanded(content, limits, entry)
+    const report = bytes && read(bytes)
+    if (report) return report
+  }
+  return undefined
 }
 
 /** A small file may have any ratio. */

@@ -1,6 +1,7 @@
 import { returnedHeaders } from "./dsn"
 import { isAddress } from "./ip-ranges"
-import { addressIn, fieldOf, fieldsOf, type ReportGroup, reportGroups } from "./report-fields"
+import { fieldOf } from "./mail-text"
+import { addressIn, fieldsOf, type ReportGroup, reportGroups } from "./report-fields"
 import {
   firstOf,
   type HeaderLists,

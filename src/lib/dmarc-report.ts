@@ -1,8 +1,8 @@
-import { expanded, isGzip, isZip } from "./archive"
+import { reportIn } from "./archive"
 import { decodeEntities } from "./html-tokens"
 import { isAddress } from "./ip-ranges"
 import { onOneLine } from "./report-fields"
-import type { MailPart, SeenMail } from "./seen-mail"
+import type { SeenMail } from "./seen-mail"
 
 /** What a receiver saw under a domain within a day (RFC 7489, appendix C; RFC 9990). */
 export interface DmarcReport {
@@ -41,39 +41,27 @@ interface DmarcRecord {
   spf_results: { domain: string | null; result: string | null }[]
 }
 
-/** Of one report. The largest of real ones unpack to 5 MB. */
-const LIMITS = { bytes: 10 * 1024 * 1024, ratio: 200, entries: 10 }
+/** The largest of real ones unpack to 5 MB. */
+const FORM = {
+  typed: /^(?:application\/(?:gzip|x-gzip|gunzip|zip|x-zip(?:-compressed)?|xml)|text\/xml)$/,
+  named: /\.(?:xml|xml\.gz|gz|gzip|zip|xml\.zip)$/i,
+  begins: /^(?:\x1f\x8b|PK\x03\x04|\s*(?:\xef\xbb\xbf)?\s*<)/,
+  limits: { bytes: 10 * 1024 * 1024, ratio: 200, entries: 10 },
+  entry: (name: string) => /\.xml$/i.test(name),
+}
 const XML_LIMITS = { elements: 400_000, depth: 20 }
 
 /** The report stands in a row of the database and in an event; the raw message has all of it. */
 const MOST_RECORDS = 200
 const MOST_RESULTS = 10
-const MOST_CANDIDATES = 3
 const MOST_VALUE = 300
 
 /**
  * The aggregate report in a mail: XML, gzip or zip, by content and not by its declared type. Undefined
  * when there is none, or when it is damaged or larger than the limits. Never throws.
  */
-export function readDmarcReport(mail: SeenMail): DmarcReport | undefined {
-  for (const part of mail.parts.filter(mayBeReport).slice(0, MOST_CANDIDATES)) {
-    const xml = expanded(part.content, LIMITS, (name) => /\.xml$/i.test(name))
-    const report = xml && fromXml(xml)
-    if (report) return report
-  }
-  return undefined
-}
-
-const NAMED = /\.(?:xml|xml\.gz|gz|gzip|zip|xml\.zip)$/i
-const TYPED = /^(?:application\/(?:gzip|x-gzip|gunzip|zip|x-zip(?:-compressed)?|xml)|text\/xml)$/
-
-function mayBeReport({ content_type, filename, params, content }: MailPart): boolean {
-  const is_named = TYPED.test(content_type) || NAMED.test(filename ?? params.name ?? "")
-  return is_named && (isGzip(content) || isZip(content) || beginsLikeXml(content))
-}
-
-const beginsLikeXml = (content: Uint8Array) => /^\s*(?:\xef\xbb\xbf)?\s*</.test(start(content))
-const start = (content: Uint8Array) => Buffer.from(content.subarray(0, 200)).toString("latin1")
+export const readDmarcReport = (mail: SeenMail): DmarcReport | undefined =>
+  reportIn(mail, FORM, fromXml)
 
 function fromXml(bytes: Uint8Array): DmarcReport | undefined {
   if (

@@ -1,14 +1,8 @@
 import { type DsnAction, type DsnRecipient, statusIn } from "./dsn-recipient"
 import { dsnFromText, isFromServer } from "./dsn-text"
+import { fieldOf } from "./mail-text"
 import { stageIn } from "./refusal"
-import {
-  addressIn,
-  fieldOf,
-  fieldsOf,
-  onOneLine,
-  type ReportGroup,
-  reportGroups,
-} from "./report-fields"
+import { addressIn, fieldsOf, onOneLine, type ReportGroup, reportGroups } from "./report-fields"
 import {
   firstOf,
   type HeaderLists,

@@ -48,7 +48,7 @@ function attributesOf(element: string, source: string, options: HarmlessOptions)
   const parts: string[] = []
   for (const { name, value } of attributesIn(source)) {
     const kept = shownValue(element, name, decodeEntities(value), options)
-    if (kept !== undefined) parts.push(` ${name}="${escaped(kept)}"`)
+    if (kept !== undefined) parts.push(` ${name}="${Bun.escapeHTML(kept)}"`)
   }
   if (element === "a") parts.push(IN_NEW_TAB)
   return parts.join("")
@@ -103,7 +103,3 @@ function harmlessCss(css: string, options: HarmlessOptions): string {
     .replace(LIGHT, is_dark ? NEVER : ALWAYS)
     .replace(TAG_BEGINS, "")
 }
-
-const ESCAPED: Record<string, string> = { "&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&gt;" }
-
-const escaped = (text: string) => text.replace(/[&"<>]/g, (char) => ESCAPED[char] ?? char)

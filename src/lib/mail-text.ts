@@ -35,7 +35,7 @@ export function countFields(raw: Uint8Array): number {
 }
 
 /** The first field of that name (in lower case). */
-export const headerOf = (fields: [string, string][], name: string): string | undefined =>
+export const fieldOf = (fields: [string, string][], name: string): string | undefined =>
   fields.find(([key]) => key === name)?.[1]
 
 const WORD = "=\\?([A-Za-z0-9_-]+)(?:\\*[A-Za-z-]+)?\\?([bqBQ])\\?([!->@-~]*)\\?="

@@ -1,5 +1,5 @@
 import { isAscii } from "node:buffer"
-import { decodeWords } from "./mail-text"
+import { decodeWords, fieldOf } from "./mail-text"
 
 /** Deeper or larger messages are made to hurt: no mail program writes them (contract 22, section 2). */
 export const MAX_DEPTH = 50
@@ -90,9 +90,6 @@ function splitPart(part: Buffer): { fields: [string, string][]; body: Buffer } {
   })
   return { fields, body: end === -1 ? part.subarray(part.length) : part.subarray(end + 4) }
 }
-
-const fieldOf = (fields: [string, string][], name: string): string | undefined =>
-  fields.find(([key]) => key === name)?.[1]
 
 /** The parts between the delimiter lines (RFC 2046, 5.1.1); the last one may lack its end. */
 function* partsBetween(body: Buffer, boundary: string): Generator<Buffer> {

@@ -58,7 +58,8 @@ function escapes(bytes: Uint8Array): number {
   return count
 }
 
-function base64Lines(bytes: Buffer): string {
+/** In lines of 76 characters, the last one without its end (RFC 2045, 6.8). */
+export function base64Lines(bytes: Buffer): string {
   const text = bytes.toString("base64")
   const lines: string[] = []
   for (let from = 0; from < text.length; from += ENCODED_LINE) {

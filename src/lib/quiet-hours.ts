@@ -64,39 +64,23 @@ interface ZoneClock {
 /** There are about 600 names of zones. */
 const clocks = new Map<string, ZoneClock>()
 
+/** `GMT` alone says that there is none. */
+const OFFSET = /GMT([+-])(\d\d):(\d\d)$/
+
 /** By how many milliseconds the clock on the wall of an IANA zone is ahead of UTC. */
 function offsetOf(zone: string, at: number): number {
   const clock = clocks.get(zone) ?? newClock(zone)
   const minute = Math.floor(at / MINUTE)
   if (clock.minute === minute) return clock.offset
-  const parts = clock.format.formatToParts(minute * MINUTE)
-  const part = (type: string) => Number(parts.find((one) => one.type === type)?.value)
-  const wall = Date.UTC(
-    part("year"),
-    part("month") - 1,
-    part("day"),
-    part("hour"),
-    part("minute"),
-    part("second"),
-  )
+  const [, sign, hours = 0, minutes = 0] = OFFSET.exec(clock.format.format(minute * MINUTE)) ?? []
+  const ahead = (Number(hours) * 60 + Number(minutes)) * MINUTE
   clock.minute = minute
-  clock.offset = wall - minute * MINUTE
+  clock.offset = sign === "-" ? -ahead : ahead
   return clock.offset
 }
 
 function newClock(zone: string): ZoneClock {
-  const format = new Intl.DateTimeFormat("en-US", {
-    timeZone: zone,
-    calendar: "gregory",
-    numberingSystem: "latn",
-    hourCycle: "h23",
-    year: "numeric",
-    month: "2-digit",
-    day: "2-digit",
-    hour: "2-digit",
-    minute: "2-digit",
-    second: "2-digit",
-  })
+  const format = new Intl.DateTimeFormat("en-US", { timeZone: zone, timeZoneName: "longOffset" })
   const clock = { format, minute: Number.NaN, offset: 0 }
   clocks.set(zone, clock)
   return clock

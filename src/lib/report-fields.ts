@@ -38,10 +38,6 @@ export const onOneLine = (text: string): string =>
     .trim()
     .toWellFormed()
 
-/** The first value of that name in the group. */
-export const fieldOf = (group: ReportGroup, name: string): string | undefined =>
-  group.find(([key]) => key === name)?.[1]
-
 /** All values of that name in the group. */
 export const fieldsOf = (group: ReportGroup, name: string): string[] =>
   group.filter(([key]) => key === name).map(([, value]) => value)

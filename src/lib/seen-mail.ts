@@ -90,7 +90,7 @@ function withStatus(raw: Uint8Array, leaves: MailLeaf[]): MailLeaf[] {
 const MOST_REPORT_BYTES = 1024 * 1024
 
 /** A NUL is no text on Postgres, and half a character is none anywhere. */
-const storable = (text: string): string => text.replaceAll("\0", "").toWellFormed()
+export const storable = (text: string): string => text.replaceAll("\0", "").toWellFormed()
 
 function joined(leaves: MailLeaf[], type: string): string | null {
   const texts = leaves.filter(({ content_type }) => content_type === type).map(leafText)

@@ -76,5 +76,3 @@ class Writer {
     return text.replace(/\n{3,}/g, "\n\n").trim()
   }
 }
-
-export { attributeOf, decodeEntities } from "./html-tokens"

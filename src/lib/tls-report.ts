@@ -1,6 +1,6 @@
-import { expanded, isGzip } from "./archive"
+import { reportIn } from "./archive"
 import { onOneLine } from "./report-fields"
-import type { MailPart, SeenMail } from "./seen-mail"
+import type { SeenMail } from "./seen-mail"
 
 /** How TLS towards a domain went within a day (RFC 8460). */
 export interface TlsReport {
@@ -36,33 +36,23 @@ interface TlsFailure {
   reason_code: string | null
 }
 
-const LIMITS = { bytes: 5 * 1024 * 1024, ratio: 200, entries: 1 }
+const FORM = {
+  typed: /^application\/(?:tlsrpt\+(?:json|gzip)|json|gzip|x-gzip)$/,
+  named: /\.json(?:\.gz)?$/i,
+  begins: /^(?:\x1f\x8b|(?:\xef\xbb\xbf)?\s*\{)/,
+  limits: { bytes: 5 * 1024 * 1024, ratio: 200, entries: 1 },
+  entry: () => false,
+}
 
 /** The report stands in a row of the database and in an event; the raw message has all of it. */
 const MOST_POLICIES = 50
 const MOST_FAILURES = 20
 const MOST_STRINGS = 50
 const MOST_VALUE = 300
-const MOST_CANDIDATES = 3
 
 /** The report in a mail: JSON or gzip. Undefined when there is none that can be read. Never throws. */
-export function readTlsReport(mail: SeenMail): TlsReport | undefined {
-  for (const part of mail.parts.filter(mayBeReport).slice(0, MOST_CANDIDATES)) {
-    const json = expanded(part.content, LIMITS, () => false)
-    const report = json && fromJson(json)
-    if (report) return report
-  }
-  return undefined
-}
-
-const TYPED = /^application\/(?:tlsrpt\+(?:json|gzip)|json|gzip|x-gzip)$/
-const NAMED = /\.json(?:\.gz)?$/i
-
-function mayBeReport({ content_type, filename, params, content }: MailPart): boolean {
-  const is_named = TYPED.test(content_type) || NAMED.test(filename ?? params.name ?? "")
-  const start = Buffer.from(content.subarray(0, 20)).toString("latin1")
-  return is_named && (isGzip(content) || /^(?:\xef\xbb\xbf)?\s*\{/.test(start))
-}
+export const readTlsReport = (mail: SeenMail): TlsReport | undefined =>
+  reportIn(mail, FORM, fromJson)
 
 function fromJson(bytes: Uint8Array): TlsReport | undefined {
   const report = recordIn(parsed(new TextDecoder().decode(bytes)))

@@ -1,10 +1,10 @@
 import { isAscii } from "node:buffer"
 import { contentOf, parameterized } from "./mail-tree"
+import { base64Lines } from "./mime"
 
 const HEAD_END = "\r\n\r\n"
 const CONTENT_TYPE = /^content-type[ \t]*:(.*(?:\r\n[ \t].*)*)/im
 const ENCODING = /^content-transfer-encoding[ \t]*:(.*(?:\r\n[ \t].*)*)/im
-const BASE64_LINE = 76
 
 /** Deeper parts stay as they are. */
 const MAX_DEPTH = 50
@@ -92,11 +92,8 @@ export function strictBase64(text: string): Buffer | undefined {
   return bytes.toString("base64") === text ? bytes : undefined
 }
 
-/** In lines, each with its end (RFC 2045, 6.8). */
-export function inBase64(content: Buffer): Buffer {
-  const lines = content.toString("base64").replace(new RegExp(`.{${BASE64_LINE}}`, "g"), "$&\r\n")
-  return Buffer.from(lines.endsWith("\r\n") ? lines : `${lines}\r\n`)
-}
+/** In lines, each with its end. */
+export const inBase64 = (content: Buffer): Buffer => Buffer.from(`${base64Lines(content)}\r\n`)
 
 /** A part of its head and its body. */
 export const joined = (head: string, body: Buffer): Buffer =>

@@ -11,7 +11,7 @@ import { nextTurn, now, sleep } from "../core/time"
 import { keptForm } from "../emails/submitted"
 import { projects } from "../identity/tables"
 import { comparable, parseMailbox } from "../lib/address"
-import { headerFields, headerOf, isCleanInTurns } from "../lib/mail-text"
+import { fieldOf, headerFields, isCleanInTurns } from "../lib/mail-text"
 import { isFile, readTree } from "../lib/mail-tree"
 import { type Mishap, mishapOf } from "../lib/mailbox-chaos"
 import { Semaphore } from "../lib/semaphore"
@@ -337,15 +337,15 @@ type DescribedMail = ReturnType<typeof describe>
 
 function describe(raw: Buffer, recipients: string[], mail_from: string) {
   const fields = headerFields(raw)
-  const [, id = ""] = /^<([^@<>]*)@[^<>]*>$/.exec(headerOf(fields, "message-id") ?? "") ?? []
-  const from = parseMailbox(headerOf(fields, "from") ?? "")?.email ?? mail_from
+  const [, id = ""] = /^<([^@<>]*)@[^<>]*>$/.exec(fieldOf(fields, "message-id") ?? "") ?? []
+  const from = parseMailbox(fieldOf(fields, "from") ?? "")?.email ?? mail_from
   return {
     message_id: id,
     mail_from,
     recipients,
     to_address: comparable(recipients[0] ?? ""),
     from_address: comparable(from),
-    subject: (headerOf(fields, "subject") ?? "").replaceAll("\0", ""), // Postgres keeps none
+    subject: (fieldOf(fields, "subject") ?? "").replaceAll("\0", ""), // Postgres keeps none
     raw,
     size: raw.length,
   }

@@ -243,17 +243,8 @@ function link([address, text]: unknown[], { mode }: HelperSetting): unknown {
   }
   const label = isAbsent(text) ? url : plain(text)
   if (mode === "text") return label === url ? url : `${label} (${url})`
-  return new SafeString(`<a href="${escapeHtml(url)}">${escapeHtml(label)}</a>`)
+  return new SafeString(`<a href="${Bun.escapeHTML(url)}">${Bun.escapeHTML(label)}</a>`)
 }
-
-const HTML: Record<string, string> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#x27;",
-}
-const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (one) => HTML[one] ?? one)
 
 /** A `<` would end a script. In a string of JSON its escape says the same. */
 const asJson = (value: unknown) => (JSON.stringify(value) ?? "null").replaceAll("<", "\\u003c")

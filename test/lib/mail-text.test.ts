@@ -3,8 +3,8 @@ import {
   canonical,
   decodeWords,
   dotStuffed,
+  fieldOf,
   headerFields,
-  headerOf,
   isClean,
   isCleanInTurns,
 } from "../../src/lib/mail-text"
@@ -26,8 +26,8 @@ test("fields are unfolded, decoded and kept in order", () => {
     ["subject", "Grüße andie Glocke"],
     ["received", "two"],
   ])
-  expect(headerOf(fields, "subject")).toBe("Grüße andie Glocke")
-  expect(headerOf(fields, "from")).toBeUndefined()
+  expect(fieldOf(fields, "subject")).toBe("Grüße andie Glocke")
+  expect(fieldOf(fields, "from")).toBeUndefined()
 })
 
 test.each([

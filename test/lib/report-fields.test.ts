@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test"
-import { addressIn, fieldOf, fieldsOf, onOneLine, reportGroups } from "../../src/lib/report-fields"
+import { fieldOf } from "../../src/lib/mail-text"
+import { addressIn, fieldsOf, onOneLine, reportGroups } from "../../src/lib/report-fields"
 
 test("groups are separated by empty lines, and folded fields are joined", () => {
   const text =
