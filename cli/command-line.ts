@@ -1,5 +1,6 @@
 import { type Command, CommanderError } from "commander"
-import * as local from "./commands/local"
+import { localRows } from "./commands/local"
+import { addResources } from "./lib/add-resources"
 import { normalized, readWords } from "./lib/arguments"
 import { DryRun } from "./lib/client"
 import { type Context, openContext } from "./lib/context"
@@ -44,7 +45,7 @@ export async function programFor(
   const asksHelp = words.includes("--help") || words.includes("-h") // which may be of the whole tree
   if (!asksHelp && words.some((word) => SERVERS.includes(word))) {
     const servers = createRoot(writeOut)
-    local.define(servers)
+    addResources(servers, [{ noun: "", about: "", rows: localRows }], () => true)
     finishRoot(servers, (name) => SERVERS.includes(name))
     if (SERVERS.includes(readWords(words, servers).command.name())) return servers
   }

@@ -1,13 +1,4 @@
 import type { Command } from "commander"
-import * as admin from "./commands/admin"
-import * as backup from "./commands/backup"
-import * as completion from "./commands/completion"
-import * as listen from "./commands/listen"
-import * as local from "./commands/local"
-import * as login from "./commands/login"
-import * as profiles from "./commands/profiles"
-import * as setup from "./commands/setup"
-import * as smtp from "./commands/smtp"
 import { addResources } from "./lib/add-resources"
 import { plainNouns } from "./lib/plain-nouns"
 import { resources } from "./resources"
@@ -23,8 +14,6 @@ export function createProgram(
 ): Command {
   const isNeeded = (name: string) => words?.includes(name) ?? true
   const program = createRoot(writeOut)
-  const nouns = [local, backup, smtp, login, setup, admin, profiles, listen, completion]
   addResources(program, [...resources, ...plainNouns(resources)], isNeeded)
-  for (const noun of nouns) noun.define(program)
   return finishRoot(program, isNeeded)
 }

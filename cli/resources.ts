@@ -1,20 +1,27 @@
 import { accountRows, useProjectRow } from "./commands/accounts"
+import { adminResource, planResource } from "./commands/admin"
 import { categoryRows } from "./commands/categories"
+import { completionRow } from "./commands/completion"
 import { domainRows } from "./commands/domains"
 import { emailRows } from "./commands/emails"
 import { eventRows, triggerRow } from "./commands/events"
 import { inboundRouteRows, inboundRows } from "./commands/inbound"
 import { jobRows, routesRow } from "./commands/jobs"
 import { keyRows } from "./commands/keys"
+import { listenRow } from "./commands/listen"
+import { backupResource, configResource, databaseResource, localRows } from "./commands/local"
+import { deleteUserRow, enrollRow, loginRows } from "./commands/login"
 import { logRows } from "./commands/logs"
 import { mailboxRows } from "./commands/mailbox"
 import { preferenceRows } from "./commands/preferences"
+import { profileResource } from "./commands/profiles"
 import { isMember, memberId, projectRows } from "./commands/projects"
 import { providerRows } from "./commands/providers"
 import { queueRows } from "./commands/queue"
 import { reputation } from "./commands/reputation"
 import { scheduledRows } from "./commands/scheduled"
-import { passwordRows } from "./commands/setup"
+import { acceptRow, passwordRows, signUpRows } from "./commands/setup"
+import { smtpResource } from "./commands/smtp"
 import { subscriberResource } from "./commands/subscribers"
 import { suppressionRows } from "./commands/suppressions"
 import { templateRows } from "./commands/templates"
@@ -27,7 +34,7 @@ import { twoPasswords } from "./lib/prompts"
 import { asks, ID, type Resource, row } from "./lib/resource"
 import { ago, idColumn, wide } from "./lib/table"
 
-/** Every plain command, by its noun. Rows that need more than their route stand in commands/<noun>.ts. */
+/** Every command, by its noun. Rows that need more than their route stand in commands/<noun>.ts. */
 export const resources: readonly Resource[] = [
   {
     noun: "emails",
@@ -174,6 +181,7 @@ export const resources: readonly Resource[] = [
         done: ({ approved }) =>
           approved ? "the program is signed in as you" : "the sign-in of the program is refused",
       }),
+      deleteUserRow,
     ],
   },
   {
@@ -186,6 +194,7 @@ export const resources: readonly Resource[] = [
     about: "manage your second factor",
     example: "me mfa enroll",
     rows: [
+      enrollRow,
       row("verify <code>", "POST /v1/users/me/mfa/verify", {
         about: "turn the second factor on, with a code of your app",
         done: () => "every sign-in now needs a code",
@@ -297,6 +306,7 @@ export const resources: readonly Resource[] = [
         example: "--url https://mail.example.test",
         anonymous: true,
       }),
+      acceptRow,
     ],
   },
   { noun: "queue", about: "show, pause and resume waiting work", rows: queueRows },
@@ -311,7 +321,16 @@ export const resources: readonly Resource[] = [
     about: "show and change the settings of the project",
     rows: settingRows,
   },
-  { noun: "", about: "", rows: [auditRow, triggerRow, routesRow] },
+  ...[configResource, backupResource, databaseResource],
+  ...[smtpResource, adminResource, planResource, profileResource],
+  {
+    noun: "",
+    about: "",
+    rows: [
+      ...[...localRows, ...loginRows, ...signUpRows],
+      ...[auditRow, triggerRow, routesRow, listenRow, completionRow],
+    ],
+  },
 ]
 
 /** `<project>=developer` */

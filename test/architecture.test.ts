@@ -277,6 +277,10 @@ const GONE: [string, RegExp][] = [
     /\b([aA]udienceRules|[sS]uppressionRules|[sS]enderDomains)\b/,
   ],
   [
+    "commands that are built by hand beside the rows",
+    /cli\/commands\/backup\b|\blazily\(|function define\(program|addCommand\(program/,
+  ],
+  [
     "parts of the store and of an upgrade in files of their own that one other file needs",
     /(store\/(connect-postgres|schema-differences|start-lock|free-pages)|upgrade\/kept-schema|local\/upgrade-end)\b/,
   ],

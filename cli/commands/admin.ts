@@ -1,95 +1,95 @@
-import type { Command } from "commander"
-import { ACCOUNT_NAME, DATA_DIR, PASSWORD_STDIN, PROJECT_NAME, SET } from "../lib/flags"
-import { addCommand, lazily, several } from "../lib/run"
+import { ACCOUNT_NAME, HERE, PASSWORD_STDIN, PROJECT_NAME } from "../lib/flags"
+import { own, type Resource } from "../lib/resource"
+import { later } from "../lib/run"
+
+const action = (name: Exclude<keyof typeof import("../local/admin"), "open">) =>
+  later<never>(async () => (await import("../local/admin"))[name])
+
+const rotate = later(async () => (await import("../local/master-key")).rotate)
+const lostKey = later(async () => (await import("../local/master-key")).lostKey)
+
+const status = (name: "lock" | "suspend" | "unlock", about: string) =>
+  own(`${name} <account>`, action(name), {
+    about,
+    options: [...HERE, ["--reason <text>", "reason; it is stored with the account"]],
+  })
+
+const frozen = (name: "freeze" | "unfreeze", about: string) =>
+  own(`${name} <account>`, action(name), {
+    about,
+    example: "--reason phishing",
+    options: [...HERE, ["--reason <text>", "reason; the audit log keeps it", "required"]],
+  })
+
+const person = (use: string, name: Parameters<typeof action>[0], about: string) =>
+  own(`${use} <email>`, action(name), { about, options: HERE })
 
 /** For the person that runs the instance, on its machine: these commands need no credential. */
-export function define(program: Command): void {
-  const about = "administer the instance, on its own machine"
-  const admin = addCommand(program, "admin", about, "admin accounts")
-
-  const owner = "create the first owner, without the setup token"
-  local(admin, "bootstrap", owner, "admin bootstrap --email ann@example.test")
-    .option("--email <address>", "email address of the owner")
-    .option(...PASSWORD_STDIN)
-    .option("--name <name>", "name of the owner")
-    .option(...ACCOUNT_NAME)
-    .option(...PROJECT_NAME)
-    .action(lazily(async () => (await import("../local/admin")).bootstrap))
-
-  const reset = "set a new password for a person; all their sessions end"
-  local(admin, "reset-owner <email>", reset, "admin reset-owner ann@example.test")
-    .option(...PASSWORD_STDIN)
-    .option("--keep-mfa", "keep the second factor")
-    .action(lazily(async () => (await import("../local/admin")).resetOwner))
-
-  for (const [name, about] of [
-    ["lock", "lock an account (id, slug or name): refuse all its requests"],
-    ["suspend", "suspend an account that broke the rules: refuse all its requests"],
-    ["unlock", "make a locked or suspended account active again"],
-  ] as const) {
-    local(admin, `${name} <account>`, about, `admin ${name} acme`)
-      .option("--reason <text>", "reason; it is stored with the account")
-      .action(lazily(async () => (await import("../local/admin"))[name]))
-  }
-
-  for (const [name, about] of [
-    ["freeze", "stop all sending of an account (id, slug or name)"],
-    ["unfreeze", "let a frozen account send again; its rates begin anew"],
-  ] as const) {
-    local(admin, `${name} <account>`, about, `admin ${name} acme --reason phishing`)
-      .requiredOption("--reason <text>", "reason; the audit log keeps it")
-      .action(lazily(async () => (await import("../local/admin"))[name]))
-  }
-
-  const plan = addCommand(admin, "plan", "manage the plans of accounts", "admin plan set acme pro")
-  local(
-    plan,
-    "set <account> <plan>",
-    "set the plan of an account: free, starter, pro, scale or enterprise",
-    "admin plan set acme pro --limit emails_per_month=500000",
-  )
-    .option("--limit <name=number>", "limit that replaces the plan's own; may be repeated", several)
-    .option("--no-limits", "remove the limits that --limit set")
-    .action(lazily(async () => (await import("../local/admin")).setPlan))
-
-  defineLists(admin)
+export const adminResource: Resource = {
+  noun: "admin",
+  about: "administer the instance, on its own machine",
+  example: "admin accounts",
+  rows: [
+    own("bootstrap", action("bootstrap"), {
+      about: "create the first owner, without the setup token",
+      example: "--email ann@example.test",
+      options: [
+        ...HERE,
+        ["--email <address>", "email address of the owner"],
+        PASSWORD_STDIN,
+        ["--name <name>", "name of the owner"],
+        ...[ACCOUNT_NAME, PROJECT_NAME],
+      ],
+    }),
+    own("reset-owner <email>", action("resetOwner"), {
+      about: "set a new password for a person; all their sessions end",
+      word: "ann@example.test",
+      options: [...HERE, PASSWORD_STDIN, ["--keep-mfa", "keep the second factor"]],
+    }),
+    status("lock", "lock an account (id, slug or name): refuse all its requests"),
+    status("suspend", "suspend an account that broke the rules: refuse all its requests"),
+    status("unlock", "make a locked or suspended account active again"),
+    frozen("freeze", "stop all sending of an account (id, slug or name)"),
+    frozen("unfreeze", "let a frozen account send again; its rates begin anew"),
+    own("accounts", action("accounts"), { about: "list all accounts", options: HERE }),
+    own("users", action("users"), { about: "list all people with a login", options: HERE }),
+    own("ses-callback", action("sesCallback"), {
+      about: "show the URL that gets the SES events of the instance's own mail",
+      options: HERE,
+    }),
+    own("rotate-master-key", rotate, {
+      about: "replace the master key, also while the server works",
+      options: [
+        ...HERE,
+        ["--master-key <file>", "file with the new key, 32 bytes in base64 (default: a new one)"],
+        ["--end-links", "end the links and addresses of mail that was sent"],
+      ],
+    }),
+    own("lost-key", lostKey, {
+      about: "list the secrets that are gone with a lost master key",
+      example: ["", "--accept"],
+      options: [...HERE, ["--accept", "go on with the key at hand, or with a new one"]],
+    }),
+    person("lock-user", "lockUser", "end all sessions of a person, and refuse new ones"),
+    person("unlock-user", "unlockUser", "let a locked person sign in again"),
+    person("grant-operator", "grant", "make a person an operator of the instance"),
+    person("withdraw-operator", "withdraw", "take the operator role from a person"),
+  ],
 }
 
-function defineLists(admin: Command) {
-  for (const [name, about] of [
-    ["accounts", "list all accounts"],
-    ["users", "list all people with a login"],
-  ] as const) {
-    local(admin, name, about, `admin ${name}`).action(
-      lazily(async () => (await import("../local/admin"))[name]),
-    )
-  }
-  const callback = "show the URL that gets the SES events of the instance's own mail"
-  local(admin, "ses-callback", callback, "admin ses-callback").action(
-    lazily(async () => (await import("../local/admin")).sesCallback),
-  )
-  const rotate = "replace the master key, also while the server works"
-  local(admin, "rotate-master-key", rotate, "admin rotate-master-key")
-    .option("--master-key <file>", "file with the new key, 32 bytes in base64 (default: a new one)")
-    .option("--end-links", "end the links and addresses of mail that was sent")
-    .action(lazily(async () => (await import("../local/master-key")).rotate))
-  const lost = "list the secrets that are gone with a lost master key"
-  local(admin, "lost-key", lost, "admin lost-key", "admin lost-key --accept")
-    .option("--accept", "go on with the key at hand, or with a new one")
-    .action(lazily(async () => (await import("../local/master-key")).lostKey))
-  for (const [name, action, about] of [
-    ["lock-user", "lockUser", "end all sessions of a person, and refuse new ones"],
-    ["unlock-user", "unlockUser", "let a locked person sign in again"],
-    ["grant-operator", "grant", "make a person an operator of the instance"],
-    ["withdraw-operator", "withdraw", "take the operator role from a person"],
-  ] as const) {
-    local(admin, `${name} <email>`, about, `admin ${name} kim@example.test`).action(
-      lazily(async () => (await import("../local/admin"))[action]),
-    )
-  }
+export const planResource: Resource = {
+  noun: "admin plan",
+  about: "manage the plans of accounts",
+  example: "admin plan set acme pro",
+  rows: [
+    own("set <account> <plan>", action("setPlan"), {
+      about: "set the plan of an account: free, starter, pro, scale or enterprise",
+      example: "--limit emails_per_month=500000",
+      options: [
+        ...HERE,
+        ["--limit <name=number>", "limit that replaces the plan's own; may be repeated", "several"],
+        ["--no-limits", "remove the limits that --limit set"],
+      ],
+    }),
+  ],
 }
-
-const local = (...command: Parameters<typeof addCommand>): Command =>
-  addCommand(...command)
-    .option(...DATA_DIR)
-    .option(...SET, several)

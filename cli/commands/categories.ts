@@ -3,7 +3,7 @@ import type { Client } from "../lib/client"
 import { exits, Failure } from "../lib/errors"
 import { isWholeId } from "../lib/id-kinds"
 import { listUpTo } from "../lib/paging"
-import { asks, type PlainFlags, row } from "../lib/resource"
+import { deletes, type PlainFlags, row } from "../lib/resource"
 import { ago, type Columns, wide } from "../lib/table"
 import { cleanLine } from "../lib/terminal"
 
@@ -33,7 +33,6 @@ const columns: Columns<Category> = {
 
 const FLAGS: PlainFlags = {
   description: "description for subscribers; none removes it",
-  critical: "whether subscribers cannot end it, and quiet hours do not delay it",
   default: "what holds for subscribers without a choice: on or off",
   visibility: "whether the preference page shows it: public or private",
   channels: "channel that it may use: email, push, sms or in_app; may be repeated",
@@ -66,9 +65,7 @@ export const categoryRows = [
   row("rm <category>", "DELETE /v1/subscribers/categories/{category_id}", {
     about: "delete a category that no waiting message names",
     word: "newsletter",
-    example: "--yes",
     id: categoryId,
-    confirm: asks((category) => `Sends with the category ${category} will be refused.`, "delete"),
-    done: (_, [category]) => `deleted ${category}`,
+    ...deletes((category) => `Sends with the category ${category} will be refused.`),
   }),
 ]

@@ -1,10 +1,9 @@
-import type { Command } from "commander"
 import bash from "../lib/completion/belfry.bash" with { type: "text" }
 import fish from "../lib/completion/belfry.fish" with { type: "text" }
 import zsh from "../lib/completion/belfry.zsh" with { type: "text" }
 import type { Action } from "../lib/context"
 import { usage } from "../lib/errors"
-import { run } from "../lib/run"
+import { own } from "../lib/resource"
 
 /**
  * What each shell loads. The scripts know nothing of the commands: they hand over what was typed,
@@ -13,27 +12,6 @@ import { run } from "../lib/run"
  */
 const scripts = new Map(Object.entries({ bash, zsh, fish }))
 
-/** Completion for the shells: made from the tree of commands, with ids from the server. */
-export function define(program: Command): void {
-  program
-    .command("completion <shell>")
-    .description("print the completion script of bash, zsh or fish")
-    .addHelpText(
-      "after",
-      `
-Example:
-  $ belfry completion bash
-
-Load it in this shell, or in the start file of your shell:
-  bash   source <(belfry completion bash)        in ~/.bashrc
-  zsh    source <(belfry completion zsh)         in ~/.zshrc
-  fish   belfry completion fish | source         in ~/.config/fish/config.fish
-
-It completes commands, flags, values of flags, and ids from the server.`,
-    )
-    .action(run(print))
-}
-
 /** The script as it is, in a pipe and on a terminal alike. */
 const print: Action<object> = async ({ output }, _, name = "") => {
   const script = scripts.get(name)
@@ -41,3 +19,14 @@ const print: Action<object> = async ({ output }, _, name = "") => {
     throw usage(`SHELL: "${name}" is not one of ${[...scripts.keys()].join(", ")}`)
   await output.raw(script)
 }
+
+export const completionRow = own("completion <shell>", print, {
+  about: "print the completion script of bash, zsh or fish",
+  word: "bash",
+  end: `Load it in this shell, or in the start file of your shell:
+  bash   source <(belfry completion bash)        in ~/.bashrc
+  zsh    source <(belfry completion zsh)         in ~/.zshrc
+  fish   belfry completion fish | source         in ~/.config/fish/config.fish
+
+It completes commands, flags, values of flags, and ids from the server.`,
+})

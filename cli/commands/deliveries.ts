@@ -1,10 +1,9 @@
 import type { Components } from "../../src/client/components"
-import { flag } from "../lib/field-flags"
-import { EVENT, ONLY_EVENT, SINCE, UNTIL } from "../lib/flags"
+import { ONLY_EVENT, SINCE, UNTIL } from "../lib/flags"
 import { row } from "../lib/resource"
 import { ago, type Columns, coloured, count, fields, idColumn, wide } from "../lib/table"
 import type { Paint } from "../lib/terminal"
-import { age, moment } from "../lib/time"
+import { age } from "../lib/time"
 
 type Delivery = Components["Delivery"]
 
@@ -103,16 +102,10 @@ export const deliveryRows = [
     example: "--all --since 1d",
     options: [["--all", "retry all failed deliveries of the time range"]],
     flags: {
-      status: flag([
-        "--status <status>",
-        "with --all: retry only status failed or exhausted; may be repeated",
-        "several",
-      ]),
-      since: flag([SINCE[0], `with --all: ${SINCE[1]}`], moment),
-      until: flag([UNTIL[0], `with --all: ${UNTIL[1]}`], moment),
-      event_types: flag([EVENT, `with --all: ${ONLY_EVENT}`, "several"], (some: string[]) =>
-        some.flatMap((one) => one.split(",")),
-      ),
+      status: "with --all: retry only status failed or exhausted; may be repeated",
+      since: `with --all: ${SINCE[1]}`,
+      until: `with --all: ${UNTIL[1]}`,
+      event_types: `with --all: ${ONLY_EVENT}`,
     },
     refuse: ({ all }, { length }) => (all && length === 1 ? undefined : "give a delivery or --all"),
     instead: ({ all }, { length }) => !all && length > 1 && retryOneRow,

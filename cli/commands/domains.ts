@@ -15,7 +15,7 @@ import {
 import { exits, Failure, isPassing, isSilence } from "../lib/errors"
 import { flag } from "../lib/field-flags"
 import { write } from "../lib/output"
-import { asks, own, row } from "../lib/resource"
+import { deletes, own, row } from "../lib/resource"
 import { ago, type Columns, coloured, idColumn, recordText, table, wide } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { age, millis, pause } from "../lib/time"
@@ -313,10 +313,8 @@ export const domainRows = [
     shown,
   }),
   row("delete <domain>", "DELETE /v1/domains/{domain_id}", {
-    example: "--yes",
-    confirm: asks((name) => `Waiting mail from ${name} will fail.`, "delete"),
+    ...deletes((name) => `Waiting mail from ${name} will fail.`),
     id: idOf,
-    done: (_, [name]) => `deleted ${name}`,
   }),
   row("rotate-dkim <domain>", "POST /v1/domains/{domain_id}/rotate-dkim", {
     flags: { selector: "selector of the new key (default: svc2, then svc1)" },

@@ -73,7 +73,7 @@ export const emailRows = [
   row("list", "GET /v1/emails", {
     example: "--status bounced --json=id,to.email,status_reason",
     aliases: { domain: "domain", subscriber_id: "subscriber" },
-    flags: { template_id: "show only emails of this template, by id or name", stream: false },
+    flags: { stream: false },
     columns: emailColumns,
     next: ([first], _, options) => {
       if (first) return `emails get ${first.id}`
@@ -97,7 +97,6 @@ export const emailRows = [
     next: ({ email_id }) => `emails attempts ${email_id}`,
   }),
   row("tracking <id>", "GET /v1/emails/{email_id}/tracking", {
-    about: "show the openings and clicks of an email",
     shown: trackingText,
     next: ({ email_id }) => `emails events ${email_id}`,
   }),

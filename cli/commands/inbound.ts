@@ -8,7 +8,7 @@ import { SINCE } from "../lib/flags"
 import { inboundColumns, inboundText } from "../lib/inbound-text"
 import { given } from "../lib/input"
 import { listed, saveFile } from "../lib/mail-files"
-import { asks, own, row } from "../lib/resource"
+import { deletes, own, row } from "../lib/resource"
 import { ago, type Columns, idColumn, wide } from "../lib/table"
 import { cleanText } from "../lib/terminal"
 import { millis, moment, pause } from "../lib/time"
@@ -117,7 +117,6 @@ function actionOf(options: PlainOptions) {
 
 export const inboundRouteRows = [
   row("list", "GET /v1/inbound-routes", {
-    about: "list the routes of received mail, newest first",
     columns,
   }),
   row("create <match>", "POST /v1/inbound-routes", {
@@ -144,10 +143,7 @@ export const inboundRouteRows = [
     done: ({ id }) => `changed ${id}`,
   }),
   row("rm <id>", "DELETE /v1/inbound-routes/{route_id}", {
-    about: "delete a route",
-    example: "--yes",
-    confirm: asks((id) => `The route ${id} will be deleted now.`, "delete"),
-    done: ({ id }) => `deleted ${id}`,
+    ...deletes((id) => `The route ${id} will be deleted now.`),
   }),
 ]
 
@@ -169,7 +165,6 @@ export const inboundRows = [
     about: "list received mail, newest first; of reports, what they say",
     example: ["--to support@in.acme.test --since 1d", "--kind dmarc_report", "--kind bounce"],
     aliases: { thread_id: "thread" },
-    flags: { thread_id: "show only mail of this conversation" },
     columns: (_, { kind }) => inboundColumns(typeof kind === "string" ? kind : undefined),
     next: ([first]) => first && `inbound get ${first.id}`,
   }),
@@ -190,7 +185,6 @@ export const inboundRows = [
     next: ({ id }) => `emails tail ${id}`,
   }),
   row("redeliver <id>", "POST /v1/inbound-emails/{inbound_id}/redeliver", {
-    about: "send the event of a received mail to the webhook endpoints again",
     done: ({ deliveries }) =>
       `planned ${deliveries.length} ${deliveries.length === 1 ? "delivery" : "deliveries"}`,
     brief: ({ deliveries }) => deliveries.map(({ id }) => id).join("\n"),
@@ -199,9 +193,7 @@ export const inboundRows = [
   }),
   row("rm <id>", "DELETE /v1/inbound-emails/{inbound_id}", {
     about: "delete a received mail with its files",
-    example: "--yes",
-    confirm: asks((id) => `The received mail ${id} will be deleted now.`, "delete"),
-    done: ({ id }) => `deleted ${id}`,
+    ...deletes((id) => `The received mail ${id} will be deleted now.`),
   }),
   own("wait", wait, {
     about: "wait for a mail and print it, or its code; exit 1 at --timeout (default: 30s)",
@@ -235,7 +227,6 @@ export const inboundRows = [
   }),
   row("attachments <id> [attachment]", "GET /v1/inbound-emails/{inbound_id}", {
     about: "list the attachments of a received mail, or show one with its signed address",
-    example: "",
     ...listed("inbound"),
     instead: (_, { length }) => length > 1 && attachmentRow,
   }),

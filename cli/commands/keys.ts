@@ -107,7 +107,7 @@ export const keyRows = [
   }),
   row("list", "GET /v1/api-keys", {
     example: "--status active",
-    columns: columns,
+    columns,
   }),
   row("get <id>", "GET /v1/api-keys/{key_id}", {
     about: "show one key, without its secret text",

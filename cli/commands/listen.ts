@@ -1,4 +1,3 @@
-import type { Command } from "commander"
 import type { Action, Context } from "../lib/context"
 import { exits, usage } from "../lib/errors"
 import { AFTER, EVENT, ONLY_EVENT } from "../lib/flags"
@@ -6,25 +5,11 @@ import { onInterrupt } from "../lib/interrupt"
 import { listenSecret, receiverAddress } from "../lib/listen-secret"
 import { limitOf } from "../lib/paging"
 import { type PostResult, post } from "../lib/post"
-import { addCommand, run, several } from "../lib/run"
+import { own } from "../lib/resource"
 import { EventStream, type Frame, notifyLink } from "../lib/stream"
 import { lineId } from "../lib/table"
 import { cleanLine } from "../lib/terminal"
 import { clockTime, millis } from "../lib/time"
-
-export function define(program: Command): void {
-  const forward = "listen --forward-to localhost:3000/hooks"
-  const some = `${forward} --event email.delivered --event email.bounced`
-  const about = "forward webhooks to a receiver on this machine"
-  addCommand(program, "listen", about, forward, some, "listen --print-secret")
-    .option("--forward-to <url>", "URL of the receiver, for example localhost:3000/hooks")
-    .option(EVENT, ONLY_EVENT, several)
-    .option(...AFTER)
-    .option("--print-secret", "print the signing secret of this machine, and forward nothing")
-    .option("--skip-verify", "accept any TLS certificate of the receiver")
-    .option("--limit <number>", "end after this number of deliveries")
-    .action(run(listen))
-}
 
 interface ListenOptions {
   forwardTo?: string
@@ -169,3 +154,20 @@ function typeOf(body: string): string {
   const { type } = JSON.parse(body) as { type?: unknown }
   return typeof type === "string" ? type : ""
 }
+
+export const listenRow = own("listen", listen, {
+  about: "forward webhooks to a receiver on this machine",
+  example: [
+    "--forward-to localhost:3000/hooks",
+    "--forward-to localhost:3000/hooks --event email.delivered --event email.bounced",
+    "--print-secret",
+  ],
+  options: [
+    ["--forward-to <url>", "URL of the receiver, for example localhost:3000/hooks"],
+    [EVENT, ONLY_EVENT, "several"],
+    AFTER,
+    ["--print-secret", "print the signing secret of this machine, and forward nothing"],
+    ["--skip-verify", "accept any TLS certificate of the receiver"],
+    ["--limit <number>", "end after this number of deliveries"],
+  ],
+})

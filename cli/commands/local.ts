@@ -1,132 +1,13 @@
-import { type Command, Option } from "commander"
 import type { Action } from "../lib/context"
 import { version } from "../lib/environment"
 import { exits } from "../lib/errors"
-import { DATA_DIR, SET } from "../lib/flags"
-import { addCommand, examples, lazily, run, several } from "../lib/run"
+import type { OptionWords } from "../lib/field-flags"
+import { DATA_DIR, HERE, SET } from "../lib/flags"
+import { own, type Resource } from "../lib/resource"
+import { later } from "../lib/run"
 import { fields } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 import type { LocalOptions } from "../local/settings"
-
-const NEW = "create a new database if this folder has lost its own"
-
-/** Commands of this machine: those that open the data themselves, and what tells about a server. */
-export function define(program: Command): void {
-  const upWords = ["up", "up --port 0 --data-dir /tmp/belfry --json"]
-  addCommand(program, "up", "start a server for one person: API, delivery, mailbox", ...upWords)
-    .option("--port <number>", "HTTP port, 0 for a free one (default: 8080 or a free one)")
-    .option(...DATA_DIR)
-    .option("--new", NEW)
-    .option("--new-key", "revoke the API key of this folder, and create a new one")
-    .action(lazily(async () => (await import("../local/up")).up))
-
-  const link = "print a link that signs in to the pages of `belfry up`, once, on this machine"
-  addCommand(program, "open", link, "open", "open --json")
-    .option(...DATA_DIR)
-    .action(lazily(async () => (await import("../local/admin")).open))
-
-  addCommand(
-    program,
-    "serve",
-    "run the service with your configuration, until SIGTERM",
-    "serve --listen 127.0.0.1:8080 --data-dir /var/lib/belfry",
-    "serve --config /etc/belfry.toml --set log.level=debug",
-  )
-    .option("--listen <address>", "HTTP address, for example 0.0.0.0:8080")
-    .option(...DATA_DIR)
-    .option(...SET, several)
-    .option("--new", NEW)
-    .option(
-      "--hold",
-      "hold all open work of the database: use it for a data folder that was put back",
-    )
-    .action(lazily(async () => (await import("../local/serve")).serve))
-
-  for (const [name, about] of [
-    ["init", "create the master key, account, project and API key"],
-    ["migrate", "update the database schema; --dry-run lists the steps"],
-  ] as const) {
-    const words = [`${name} --data-dir /var/lib/belfry`, `${name} --json`]
-    const command = addCommand(program, name, about, ...words)
-      .option(...DATA_DIR)
-      .option(...SET, several)
-    if (name === "init") command.option("--new", NEW)
-    else command.addOption(new Option("--upgrade <id>").hideHelp()) // see enterMigration
-    command.action(lazily(async () => (await import("../local/init"))[name]))
-  }
-
-  defineUpgrade(program)
-  defineConfig(program)
-
-  const statusWords = ["status", "status --url https://mail.example.test --json"]
-  addCommand(
-    program,
-    "status",
-    "show whether the server runs and accepts work",
-    ...statusWords,
-  ).action(run(status))
-  addCommand(program, "version", "print the version and the platform", "version").action(
-    run(versions),
-  )
-
-  program
-    .command("tui")
-    .description("watch messages, webhooks and the queue live")
-    .addHelpText(
-      "after",
-      `${examples("tui", "tui --profile prod")}
-
-Keys: 1 Messages, 2 Webhooks, 3 Queue, / filter, : command, ? help, q quit.
-Without a terminal, use \`belfry emails tail --ndjson\`.`,
-    )
-    .action(lazily(async () => (await import("../tui/monitor")).open))
-}
-
-function defineUpgrade(program: Command): void {
-  addCommand(
-    program,
-    "smoke",
-    "try this binary in a scratch folder: send, webhook, template, SMTP, received mail",
-    "smoke",
-    "smoke --format junit > smoke.xml",
-  )
-    .option("--format <format>", "lines, tap or junit")
-    .action(lazily(async () => (await import("../local/smoke")).smoke))
-
-  addCommand(
-    program,
-    "upgrade",
-    "replace this program by a newer release, and go back when that release fails",
-    "upgrade belfry-0.2.0-linux-x64.tar.gz --check",
-    "upgrade https://example.com/belfry-0.2.0-linux-x64.tar.gz",
-  )
-    .argument("<file>", "archive of a release, with its .minisig beside it, or an https URL")
-    .option("--check", "check signature, platform and migrations; change nothing")
-    .option("--no-migrate", "stop if the new version needs migrations")
-    .option("--public-key <key>", "key of the releases: a file minisign.pub, or its second line")
-    .option(...DATA_DIR)
-    .option(...SET, several)
-    .action(lazily(async () => (await import("../local/upgrade")).upgrade))
-}
-
-/** The settings of a server on this machine: flags > BELFRY_* > file > defaults. */
-function defineConfig(program: Command): void {
-  const about = "show the settings that a server uses on this machine"
-  const config = addCommand(program, "config", about, "config show")
-  const action = (name: "show" | "get" | "explain" | "path") =>
-    lazily<LocalOptions>(async () => (await import("../local/config"))[name])
-  const list = "list every setting with its source; secrets are masked"
-  addCommand(config, "show", list, "config show", "config show --config /etc/belfry.toml")
-    .option(...SET, several)
-    .action(action("show"))
-  addCommand(config, "get <key>", "print the value of one setting", "config get data_dir").action(
-    action("get"),
-  )
-  const all = "explain one setting: value, source, default and meaning"
-  addCommand(config, "explain <key>", all, "config explain http.listen").action(action("explain"))
-  const paths = "show the paths of configuration, profiles and data"
-  addCommand(config, "path", paths, "config path").action(action("path"))
-}
 
 type Health = { status: string; version: string; uptime_seconds: number }
 type Ready = { status: string; checks: Record<string, unknown>; warnings?: string[] }
@@ -185,4 +66,165 @@ const versions: Action<object> = async ({ output }) => {
   }
   const human = () => `belfry ${version} (${record.runtime}, ${record.platform})`
   await output.record(record, human, version)
+}
+
+const NEW: OptionWords = ["--new", "create a new database if this folder has lost its own"]
+
+const up = later(async () => (await import("../local/up")).up)
+const serve = later(async () => (await import("../local/serve")).serve)
+const open = later(async () => (await import("../local/admin")).open)
+const init = later(async () => (await import("../local/init")).init)
+const migrate = later(async () => (await import("../local/init")).migrate)
+const smoke = later(async () => (await import("../local/smoke")).smoke)
+const upgrade = later(async () => (await import("../local/upgrade")).upgrade)
+const restore = later(async () => (await import("../local/restore")).restore)
+const monitor = later(async () => (await import("../tui/monitor")).open)
+
+/** Commands of this machine: those that open the data themselves, and what tells about a server. */
+export const localRows = [
+  own("up", up, {
+    about: "start a server for one person: API, delivery, mailbox",
+    example: ["", "--port 0 --data-dir /tmp/belfry --json"],
+    options: [
+      ["--port <number>", "HTTP port, 0 for a free one (default: 8080 or a free one)"],
+      ...[DATA_DIR, NEW],
+      ["--new-key", "revoke the API key of this folder, and create a new one"],
+    ],
+  }),
+  own("open", open, {
+    about: "print a link that signs in to the pages of `belfry up`, once, on this machine",
+    example: ["", "--json"],
+    options: [DATA_DIR],
+  }),
+  own("serve", serve, {
+    about: "run the service with your configuration, until SIGTERM",
+    example: [
+      "--listen 127.0.0.1:8080 --data-dir /var/lib/belfry",
+      "--config /etc/belfry.toml --set log.level=debug",
+    ],
+    options: [
+      ["--listen <address>", "HTTP address, for example 0.0.0.0:8080"],
+      ...[...HERE, NEW],
+      ["--hold", "hold all open work of the database: use it for a data folder that was put back"],
+    ],
+  }),
+  own("init", init, {
+    about: "create the master key, account, project and API key",
+    example: ["--data-dir /var/lib/belfry", "--json"],
+    options: [...HERE, NEW],
+  }),
+  own("migrate", migrate, {
+    about: "update the database schema; --dry-run lists the steps",
+    example: ["--data-dir /var/lib/belfry", "--json"],
+    options: [...HERE, ["--upgrade <id>", "", "hidden"]], // see enterMigration
+  }),
+  own("smoke", smoke, {
+    about: "try this binary in a scratch folder: send, webhook, template, SMTP, received mail",
+    example: ["", "--format junit > smoke.xml"],
+    options: [["--format <format>", "lines, tap or junit"]],
+  }),
+  own("upgrade <file>", upgrade, {
+    about: "replace this program by a newer release, and go back when that release fails",
+    argument: "archive of a release, with its .minisig beside it, or an https URL",
+    word: "",
+    example: [
+      "belfry-0.2.0-linux-x64.tar.gz --check",
+      "https://example.com/belfry-0.2.0-linux-x64.tar.gz",
+    ],
+    options: [
+      ["--check", "check signature, platform and migrations; change nothing"],
+      ["--no-migrate", "stop if the new version needs migrations"],
+      ["--public-key <key>", "key of the releases: a file minisign.pub, or its second line"],
+      ...HERE,
+    ],
+  }),
+  own("restore <file>", restore, {
+    about: "restore a backup into an empty data folder or database; its open work is held",
+    word: "belfry.tar --master-key master.key",
+    example: ["--dry-run", "--data-dir /var/lib/belfry"],
+    options: [
+      ...HERE,
+      ["--master-key <file>", "file with the master key of the backup"],
+      ["--revoke-keys", "revoke every API key of the backup"],
+    ],
+  }),
+  own("status", status, {
+    about: "show whether the server runs and accepts work",
+    example: ["", "--url https://mail.example.test --json"],
+  }),
+  own("version", versions, { about: "print the version and the platform" }),
+  own("tui", monitor, {
+    about: "watch messages, webhooks and the queue live",
+    example: ["", "--profile prod"],
+    end: "Keys: 1 Messages, 2 Webhooks, 3 Queue, / filter, : command, ? help, q quit.\nWithout a terminal, use `belfry emails tail --ndjson`.",
+  }),
+]
+
+const config = (name: keyof typeof import("../local/config")) =>
+  later<LocalOptions>(async () => (await import("../local/config"))[name])
+
+/** The settings of a server on this machine: flags > BELFRY_* > file > defaults. */
+export const configResource: Resource = {
+  noun: "config",
+  about: "show the settings that a server uses on this machine",
+  example: "config show",
+  rows: [
+    own("show", config("show"), {
+      about: "list every setting with its source; secrets are masked",
+      example: ["", "--config /etc/belfry.toml"],
+      options: [SET],
+    }),
+    own("get <key>", config("get"), { about: "print the value of one setting", word: "data_dir" }),
+    own("explain <key>", config("explain"), {
+      about: "explain one setting: value, source, default and meaning",
+      word: "http.listen",
+    }),
+    own("path", config("path"), { about: "show the paths of configuration, profiles and data" }),
+  ],
+}
+
+const backup = (name: "create" | "list" | "verify") =>
+  later(async () => (await import("../local/backup"))[name])
+const dbCheck = later(async () => (await import("../local/db-check")).check)
+const dbStats = later(async () => (await import("../local/db-stats")).stats)
+
+export const backupResource: Resource = {
+  noun: "backup",
+  about: "make, list and verify backups of this machine",
+  example: ["backup create", "backup list"],
+  rows: [
+    own("create", backup("create"), {
+      about: "make a backup now, beside a running server or without one",
+      example: ["", "--data-dir /var/lib/belfry"],
+      options: HERE,
+    }),
+    own("list", backup("list"), {
+      about: "list the backups, the newest first",
+      example: ["", "--json=id,path,created_at"],
+      options: HERE,
+    }),
+    own("verify [backup]", backup("verify"), {
+      about: "read a backup whole, by its path or id (default: the newest), and check it",
+      example: ["", "/mnt/copies/belfry.tar --json"],
+      options: HERE,
+    }),
+  ],
+}
+
+export const databaseResource: Resource = {
+  noun: "db",
+  about: "check the database of this machine, and show what fills it",
+  example: "db check",
+  rows: [
+    own("check", dbCheck, {
+      about: "check the file, the invariants, and the files that rows name; changes nothing",
+      example: ["", "--data-dir /var/lib/belfry --json"],
+      options: HERE,
+    }),
+    own("stats", dbStats, {
+      about: "show the bytes of tables and projects, and the bytes that retention will free",
+      example: ["", "--data-dir /var/lib/belfry --json"],
+      options: HERE,
+    }),
+  ],
 }

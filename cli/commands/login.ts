@@ -1,4 +1,3 @@
-import type { Command } from "commander"
 import { fieldsOf } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { environment } from "../lib/environment"
@@ -14,33 +13,10 @@ import {
   writeProfiles,
 } from "../lib/profiles"
 import { ask, confirm, emailOf, password } from "../lib/prompts"
-import { groupOf } from "../lib/resource"
-import { addCommand, run } from "../lib/run"
+import { own } from "../lib/resource"
 import { keepSession, type SessionAnswer } from "../lib/session"
 import { fields } from "../lib/table"
 import { millis, pause } from "../lib/time"
-
-export function define(program: Command): void {
-  const words = ["login https://mail.example.test", "login http://127.0.0.1:8080 --device"]
-  addCommand(program, "login [url]", "sign in as a person; a profile stores the session", ...words)
-    .option(...YOUR_EMAIL)
-    .option(...PASSWORD_STDIN)
-    .option("--code <code>", "code of your second factor")
-    .option("--device", "approve the sign-in on another device")
-    .action(run(login))
-  addCommand(program, "logout", "sign out", "logout").action(run(logout))
-  const person = ["whoami", "whoami --json=user.email,account_id"]
-  addCommand(program, "whoami", "show the person or key that commands use", ...person).action(
-    run(whoami),
-  )
-
-  const me = groupOf(program, "me")
-  addCommand(me, "delete", "delete your user; the accounts keep their data", "me delete")
-    .option(...PASSWORD_STDIN)
-    .action(run(remove))
-  const factor = "start a second factor; its secret and backup codes are shown once"
-  addCommand(groupOf(me, "mfa"), "enroll", factor, "me mfa enroll").action(run(enroll))
-}
 
 interface LoginOptions {
   email?: string
@@ -217,3 +193,29 @@ const enroll: Action<object> = async (context) => {
   )
   await context.output.next("belfry me mfa verify <code>")
 }
+
+export const loginRows = [
+  own("login [url]", login, {
+    about: "sign in as a person; a profile stores the session",
+    example: ["https://mail.example.test", "http://127.0.0.1:8080 --device"],
+    options: [
+      ...[YOUR_EMAIL, PASSWORD_STDIN],
+      ["--code <code>", "code of your second factor"],
+      ["--device", "approve the sign-in on another device"],
+    ],
+  }),
+  own("logout", logout, { about: "sign out" }),
+  own("whoami", whoami, {
+    about: "show the person or key that commands use",
+    example: ["", "--json=user.email,account_id"],
+  }),
+]
+
+export const deleteUserRow = own("delete", remove, {
+  about: "delete your user; the accounts keep their data",
+  options: [PASSWORD_STDIN],
+})
+
+export const enrollRow = own("enroll", enroll, {
+  about: "start a second factor; its secret and backup codes are shown once",
+})

@@ -14,7 +14,7 @@ import { given, wholeNumber } from "../lib/input"
 import { listed, saved } from "../lib/mail-files"
 import { limitOf, listUpTo } from "../lib/paging"
 import { confirm } from "../lib/prompts"
-import { asks, own, row } from "../lib/resource"
+import { deletes, own, row } from "../lib/resource"
 import { lookUntil, moment } from "../lib/time"
 
 const projectMail = (context: Context, { to }: MailFilters, timeout?: number): OpenMailbox => {
@@ -139,7 +139,6 @@ export const mailboxRows = [
   }),
   row("attachments <id> [attachment]", "GET /v1/mailbox/{mail_id}", {
     about: "list the attachments of a mail, or write one to a file or into a pipe",
-    example: "",
     ...listed("mailbox"),
     instead: (_, { length }) =>
       length > 1 && row("", "GET /v1/mailbox/{mail_id}/attachments/{attachment_id}", saved),
@@ -153,9 +152,7 @@ export const mailboxRows = [
   }),
   row("rm <id>", "DELETE /v1/mailbox/{mail_id}", {
     about: "delete one mail from the mailbox",
-    example: "--yes",
-    confirm: asks((id) => `The mail ${id} will be deleted from the mailbox now.`, "delete"),
-    done: ({ id }) => `deleted ${id}`,
+    ...deletes((id) => `The mail ${id} will be deleted from the mailbox now.`),
   }),
   row("check <id>", "POST /v1/mailbox/{mail_id}/check", {
     about: "check a mail: programs that lack what it uses, content, size; exit 1 for a dead link",

@@ -85,11 +85,8 @@ export const preferenceRows = [
     example: "--choose email.enabled=off",
     ...changing,
   }),
-  row("default", "GET /v1/subscribers/preferences/default", {
-    about: "show what holds for subscribers without a choice",
-  }),
+  row("default", "GET /v1/subscribers/preferences/default", {}),
   row("set-default", "PUT /v1/subscribers/preferences/default", {
-    about: "replace what holds for subscribers without a choice",
     example: "--choose sms.enabled=off --choose quiet_hours.start=22:00",
     ...changing,
   }),

@@ -1,4 +1,3 @@
-import type { Command } from "commander"
 import type { Action } from "../lib/context"
 import { environment } from "../lib/environment"
 import { usage } from "../lib/errors"
@@ -11,22 +10,8 @@ import {
   webAddress,
   writeProfiles,
 } from "../lib/profiles"
-import { addCommand, run } from "../lib/run"
+import { own, type Resource } from "../lib/resource"
 import { wide } from "../lib/table"
-
-export function define(program: Command): void {
-  const about = "manage the stored servers and keys"
-  const profiles = addCommand(program, "profiles", about, "profiles list")
-  addCommand(profiles, "list", "list the stored profiles", "profiles list").action(run(list))
-  const choose = "choose the profile that later commands use"
-  addCommand(profiles, "use <name>", choose, "profiles use local").action(run(use))
-  addCommand(
-    profiles,
-    "set <name>",
-    "store --url and --api-key (or BELFRY_URL and BELFRY_API_KEY) in a profile",
-    "profiles set prod --url https://mail.example.test",
-  ).action(run(set))
-}
 
 const path = () => profilesPath(environment)
 
@@ -70,4 +55,21 @@ const set: Action<object> = async ({ flags, output, paint }, _, name = "") => {
   const record = { name, url, api_key: api_key ? `${api_key.slice(0, 17)}…` : null }
   await output.record(record, () => `${paint.green("✓")} stored ${name}  ${url}`)
   await output.next(`belfry profiles use ${name}`)
+}
+
+export const profileResource: Resource = {
+  noun: "profiles",
+  about: "manage the stored servers and keys",
+  rows: [
+    own("list", list, { about: "list the stored profiles" }),
+    own("use <name>", use, {
+      about: "choose the profile that later commands use",
+      word: "local",
+    }),
+    own("set <name>", set, {
+      about: "store --url and --api-key (or BELFRY_URL and BELFRY_API_KEY) in a profile",
+      word: "prod",
+      example: "--url https://mail.example.test",
+    }),
+  ],
 }

@@ -5,7 +5,7 @@ import type { Context } from "../lib/context"
 import { usage } from "../lib/errors"
 import { camel, flag, type OptionWords, type PlainOptions } from "../lib/field-flags"
 import { askHidden } from "../lib/prompts"
-import { asks, type PlainFlags, row } from "../lib/resource"
+import { deletes, type PlainFlags, row } from "../lib/resource"
 import { ago, coloured, idColumn, wide } from "../lib/table"
 
 type ProviderConfig = Components["ProviderConfig"]
@@ -162,13 +162,10 @@ export const providerRows = [
   }),
   row("delete <id>", "DELETE /v1/providers/{kind}/config/{config_id}", {
     params,
-    example: "--yes",
-    confirm: asks(
+    ...deletes(
       (id) =>
         `Provider ${id} and its credentials will be deleted. The next provider delivers the mail.`,
-      "delete",
     ),
-    done: ({ id }) => `deleted ${id}`,
   }),
   row("set <provider>", "POST /v1/providers/{kind}/config", {
     about: `configure ${listOf(names)}; an existing name is replaced`,

@@ -4,7 +4,7 @@ import type { Action, Context } from "../lib/context"
 import { HELD_QUEUE } from "../lib/email-text"
 import { exits, Failure, usage } from "../lib/errors"
 import type { OptionWords } from "../lib/field-flags"
-import { DATA_DIR, SET } from "../lib/flags"
+import { HERE } from "../lib/flags"
 import { own, row } from "../lib/resource"
 import { ago, type Columns, coloured, count, table, wide } from "../lib/table"
 import type { Paint } from "../lib/terminal"
@@ -123,8 +123,7 @@ function withLocalWay(error: unknown): unknown {
 
 const WHERE: readonly OptionWords[] = [
   ["--where <part>", "only this part: kind=,project=,older_than=,domain= (local)"],
-  DATA_DIR,
-  [...SET, "several"],
+  ...HERE,
 ]
 
 const pause: Action<QueueChoice> = (context, which, name) => change(context, "pause", which, name)

@@ -22,7 +22,6 @@ export const reputation: Resource = {
     row("release", "POST /v1/accounts/me/reputation/release", {
       about: "queue the mail of a tag or template again that complaints hold",
       example: "--tag newsletter",
-      aliases: { template_id: "template" },
       flags: { tag: "tag that is held", template_id: "id of the template that is held" },
       refuse: ({ tag, template }) =>
         (tag === undefined) === (template === undefined) ? "give --tag or --template" : undefined,

@@ -30,7 +30,6 @@ export const scheduledRows = [
     next: ({ id, channel }) => (channel === "email" ? `emails get ${id}` : undefined),
   }),
   row("cancel <id>", "DELETE /v1/scheduled/{scheduled_id}", {
-    about: "cancel a scheduled message",
     example: "--yes",
     confirm: asks((id) => `The scheduled message ${id} will not be sent.`, "cancel"),
     done: ({ id }) => `cancelled ${id}`,

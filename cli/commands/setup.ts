@@ -1,4 +1,3 @@
-import type { Command } from "commander"
 import type { Action, Context } from "../lib/context"
 import { exits, Failure } from "../lib/errors"
 import type { PlainOptions } from "../lib/field-flags"
@@ -14,8 +13,7 @@ import {
 } from "../lib/flags"
 import { given } from "../lib/input"
 import { ask, askHidden, emailOf, password } from "../lib/prompts"
-import { groupOf, row } from "../lib/resource"
-import { addCommand, run } from "../lib/run"
+import { own, row } from "../lib/resource"
 import { fields } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import { serverUrl, signed_in_fields, signedIn, storeSession } from "./login"
@@ -43,33 +41,6 @@ export const passwordRows = [
     next: () => "login",
   }),
 ]
-
-/** Commands that create a user on a server, and those that set a forgotten password. */
-export function define(program: Command): void {
-  const there = "https://mail.example.test"
-  const accepting = "accept an invitation, as a new user or with your login"
-  const accepted = `invitations accept belfry_invitation_… --url ${there}`
-  addCommand(groupOf(program, "invitations"), "accept <token>", accepting, accepted)
-    .option("--name <name>", "your name, if you are a new user")
-    .option(...NEW_PASSWORD_STDIN)
-    .action(run(accept))
-
-  const withSignUp = (name: string, about: string, example: string) =>
-    addCommand(program, `${name} [url]`, about, `${name} ${there} ${example}`)
-      .option(...YOUR_EMAIL)
-      .option(...YOUR_NAME)
-      .option(...PASSWORD_STDIN)
-  const owner = "become the first owner of a server, with its setup token"
-  withSignUp("setup", owner, "--email ann@example.test --account-name Acme")
-    .option("--setup-token <token>", "token that the first start of the server printed")
-    .option(...ACCOUNT_NAME)
-    .option(...PROJECT_NAME)
-    .action(run(setup))
-  const user = "create your user, by invitation or by open sign-up"
-  withSignUp("signup", user, "--email kim@example.test")
-    .option("--invitation <token>", "token of an invitation to this address")
-    .action(run(signUp))
-}
 
 interface SignUpFlags {
   email?: string
@@ -180,3 +151,31 @@ const accept: Action<AcceptOptions> = async (context, options, token = "") => {
   const { data } = await anonymous.call(name, { params, body })
   return signedIn(context, anonymous.url, data)
 }
+
+export const acceptRow = own("accept <token>", accept, {
+  about: "accept an invitation, as a new user or with your login",
+  example: "--url https://mail.example.test",
+  options: [["--name <name>", "your name, if you are a new user"], NEW_PASSWORD_STDIN],
+})
+
+export const signUpRows = [
+  own("setup [url]", setup, {
+    about: "become the first owner of a server, with its setup token",
+    word: "https://mail.example.test",
+    example: "--email ann@example.test --account-name Acme",
+    options: [
+      ...[YOUR_EMAIL, YOUR_NAME, PASSWORD_STDIN],
+      ["--setup-token <token>", "token that the first start of the server printed"],
+      ...[ACCOUNT_NAME, PROJECT_NAME],
+    ],
+  }),
+  own("signup [url]", signUp, {
+    about: "create your user, by invitation or by open sign-up",
+    word: "https://mail.example.test",
+    example: "--email kim@example.test",
+    options: [
+      ...[YOUR_EMAIL, YOUR_NAME, PASSWORD_STDIN],
+      ["--invitation <token>", "token of an invitation to this address"],
+    ],
+  }),
+]

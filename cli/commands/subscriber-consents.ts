@@ -110,7 +110,6 @@ export const subscriberConsentRows = [
     done: (_, [name], sent) => `${name} gets no more ${what(sent)}`,
   }),
   row("resubscribe <subscriber> <channel>", "POST /v1/subscribers/{subscriber_id}/resubscribe", {
-    about: "allow a channel, or one category of it, again",
     example: "--category newsletter",
     note: "Suppressions that unsubscribing made go too. A bounced address stays suppressed.",
     flags: choice,
@@ -161,7 +160,6 @@ export const subscriberConsentRows = [
       ].join("\n"),
   }),
   row("consents <subscriber>", CONSENTS, {
-    about: "list the consent records of a subscriber, newest first",
     example: ["", "--verify"],
     options: [["--verify", "check the chain of hashes; exit 1 if a record was changed or removed"]],
     instead: ({ verify }) => verify === true && verifyChain,

@@ -89,14 +89,9 @@ const removal = (client: Client, name: string, is_external: boolean) =>
 
 const rows = [
   row("list", "GET /v1/subscribers", {
-    about: "list subscribers, newest first",
     example: ["--search ann", "--tag beta --status active --limit 100"],
     flags: {
       search: "first letters of words in the external id, the email or the name",
-      email: "show only subscribers with this email address",
-      phone: "show only subscribers with this phone number",
-      external_id: "show only the subscriber with this external id",
-      tag: "show only subscribers with this tag",
       topic: "show only members of the topic with this key",
     },
     columns,
@@ -109,7 +104,6 @@ const rows = [
     done: ({ external_id, id }) => `added ${external_id}   ${id}`,
   }),
   row("upsert <external>", "PUT /v1/subscribers/external/{external_id}", {
-    about: "add a subscriber, or change the one with this external id",
     word: "user-42",
     example: ["--email ann@acme.test --tag beta", "--metadata plan=pro --timezone Europe/Vienna"],
     note: `Fields without a flag stay as they are. --metadata replaces all metadata.\n${REALLY_NONE}`,

@@ -148,7 +148,6 @@ const lift: Action<LiftOptions> = async (context, { diagnostic, since }) => {
 
 export const suppressionRows = [
   row("list", "GET /v1/suppressions", {
-    about: "list suppressed addresses, newest first",
     example: [
       "--reason bounce",
       "--diagnostic 'too many recipients'",
@@ -172,7 +171,6 @@ export const suppressionRows = [
   }),
   row("get <id>", "GET /v1/suppressions/{suppression_id}", {
     about: "show one suppression, by its id or by its address",
-    example: "",
     id: idOf,
   }),
   row("check <address>", "GET /v1/suppressions/check", {
@@ -183,7 +181,6 @@ export const suppressionRows = [
       email: false,
       phone: false,
       category: "kind of the mail, which its recipient can unsubscribe from",
-      topic: "ask for mail of this topic",
     },
     input: (_, [address = ""]) => contactOf(address),
     shown: ({ address, suppression }, paint) =>

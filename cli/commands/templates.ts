@@ -6,7 +6,7 @@ import { type FieldFlags, flag } from "../lib/field-flags"
 import { isWholeId } from "../lib/id-kinds"
 import { objectIn, readText } from "../lib/input"
 import { listUpTo } from "../lib/paging"
-import { asks, type PlainFlags, row } from "../lib/resource"
+import { deletes, type PlainFlags, row } from "../lib/resource"
 import { ago, type Columns, coloured, recordText, wide } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { fileRows } from "./template-files"
@@ -128,11 +128,9 @@ export const templateRows = [
   }),
   row("delete <template>", "DELETE /v1/templates/{template_id}", {
     about: "delete a template with all of its versions",
-    example: "--yes",
     id: templateId,
     flags: { force: "also delete it while something uses it: on or off (default: off)" },
-    confirm: asks((name) => `The template ${name} and its versions will be deleted.`, "delete"),
-    done: (_, [name]) => `deleted ${name}`,
+    ...deletes((name) => `The template ${name} and its versions will be deleted.`),
   }),
   row("publish <template>", "POST /v1/templates/{template_id}/publish", {
     about: "let sends use the newest version, or another one",
@@ -147,14 +145,12 @@ export const templateRows = [
     done: isNow,
   }),
   row("duplicate <template>", "POST /v1/templates/{template_id}/duplicate", {
-    about: "copy a template",
     example: "--name receipt-2",
     id: templateId,
     flags: { name: "name of the copy (default: the name with -copy)" },
     done: ({ name }) => `created ${name}`,
   }),
   row("versions <template>", "GET /v1/templates/{template_id}/versions", {
-    about: "list the versions of a template, newest first",
     id: templateId,
     columns: {
       VERSION: ({ version }) => String(version),
@@ -165,7 +161,6 @@ export const templateRows = [
     },
   }),
   row("version <template> <version>", "GET /v1/templates/{template_id}/versions/{version}", {
-    about: "show a template with the texts of one version",
     id: templateId,
     shown: templateText,
     next: ({ name, version, published_version: used }) =>
@@ -210,7 +205,6 @@ export const templateRows = [
     brief: ({ html, text, body }) => html ?? text ?? body,
   }),
   row("test-send <template> <to>", "POST /v1/templates/{template_id}/test-send", {
-    about: "send a template to one address as a test",
     example: "--var name=Ann",
     id: templateId,
     flags: {

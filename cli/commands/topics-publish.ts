@@ -125,7 +125,7 @@ export const publishRows = [
       ]),
       scheduled_at: SCHEDULE_AT,
       expires_at: "when to stop: a time, or a span from now (default: never)",
-      dedupe_key: flag(["--dedupe-key <key>", "the same key starts nothing more within 24 hours"]),
+      dedupe_key: "the same key starts nothing more within 24 hours",
       respect_preferences: flag(
         ["--ignore-preferences", "send although a subscriber chose against it"],
         () => false,
@@ -137,7 +137,6 @@ export const publishRows = [
   }),
   row("publishes <topic> [id]", "GET /v1/topics/{topic_key}/publishes", {
     about: "list the publishes to a topic, newest first, or show one",
-    example: "",
     options: [WAIT],
     refuse: ({ wait }) => (wait ? "--wait needs the id of a publish" : undefined),
     instead: (_, { length }) => length > 1 && publishRow,

@@ -5,7 +5,7 @@ import { exits, usage } from "../lib/errors"
 import type { OptionWords } from "../lib/field-flags"
 import { readText } from "../lib/input"
 import { confirm } from "../lib/prompts"
-import { asks, own, type Resource, row } from "../lib/resource"
+import { deletes, own, type Resource, row } from "../lib/resource"
 import { ago, type Columns, count, wide } from "../lib/table"
 import { cleanLine } from "../lib/terminal"
 import { publishRows } from "./topics-publish"
@@ -145,7 +145,7 @@ const rows = [
     brief: ({ key }) => key,
     next: ({ key }) => `topics join ${key} user-1042`,
   }),
-  row("get <topic>", "GET /v1/topics/{topic_key}", { about: "show one topic" }),
+  row("get <topic>", "GET /v1/topics/{topic_key}"),
   row("update <topic>", "PATCH /v1/topics/{topic_key}", {
     about: "change a topic; its key stays",
     example: "--name News --visibility public",
@@ -154,12 +154,10 @@ const rows = [
   }),
   row("rm <topic>", "DELETE /v1/topics/{topic_key}", {
     about: "delete a topic with its memberships; the subscribers stay",
-    example: "--yes",
-    confirm: asks((key) => `The topic ${key} and its memberships will be deleted.`, "delete"),
+    ...deletes((key) => `The topic ${key} and its memberships will be deleted.`),
     done: (_, [key]) => `deleted the topic ${key}`,
   }),
   row("members <topic>", "GET /v1/topics/{topic_key}/subscribers", {
-    about: "list the members of a topic, the latest first",
     example: "--limit 100",
     columns: {
       SUBSCRIBER: wide(({ external_id }) => external_id, "last"),

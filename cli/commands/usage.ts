@@ -50,7 +50,6 @@ export const usageRows = [
 export const auditRow = row("audit", "GET /v1/audit-log", {
   example: ["--since 24h", "--action api_key.created"],
   flags: {
-    actor_id: "show only changes by this person or key",
     action: "show only this action, for example member.removed",
     target_type: "show only changes of this kind of object, for example project",
   },

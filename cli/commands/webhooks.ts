@@ -7,7 +7,7 @@ import { parsedObject, readText, wholeNumber } from "../lib/input"
 import { write } from "../lib/output"
 import type { ListWarning } from "../lib/paging"
 import { confirm } from "../lib/prompts"
-import { asks, own, type PlainFlags, row } from "../lib/resource"
+import { deletes, own, type PlainFlags, row } from "../lib/resource"
 import { later } from "../lib/run"
 import { ago, type Columns, coloured, count, fields, idColumn, wide } from "../lib/table"
 import { duration } from "../lib/time"
@@ -141,12 +141,7 @@ export const webhookRows = [
   }),
   row("delete <id>", "DELETE /v1/webhooks/{webhook_id}", {
     about: "delete an endpoint and its open deliveries",
-    example: "--yes",
-    confirm: asks(
-      (id) => `The endpoint ${id} will be deleted now. Its open deliveries end.`,
-      "delete",
-    ),
-    done: ({ id }) => `deleted ${id}`,
+    ...deletes((id) => `The endpoint ${id} will be deleted now. Its open deliveries end.`),
   }),
   row("enable <id>", "POST /v1/webhooks/{webhook_id}/enable", {
     about: "make an endpoint active again",

@@ -30,7 +30,7 @@ import {
   type Resource,
   type SentBody,
 } from "./resource"
-import { examples, run } from "./run"
+import { run } from "./run"
 import { type Columns, recordText } from "./table"
 import { cleanText } from "./terminal"
 
@@ -67,9 +67,16 @@ function addCommand(group: Command, noun: string, one: CommandRow): void {
   if (paged && many) command.option(...LIMIT)
   command.action(run(one.action ?? actionOf(noun, one as PlainRow)))
   if (use === "") return // the noun has its own help
+  const [argument] = command.registeredArguments
+  if (argument && parts.argument) argument.description = parts.argument
   const note = parts.note ? `\n${parts.note}\n` : ""
-  command.description(about).addHelpText("after", note + examples(...exampleLines(noun, one)))
+  const end = parts.end ? `\n\n${parts.end}` : ""
+  const text = note + examples(...exampleLines(noun, one)) + end
+  command.description(about).addHelpText("after", text)
 }
+
+const examples = (...lines: string[]): string =>
+  `\nExample:\n${lines.map((line) => `  $ belfry ${line}`).join("\n")}`
 
 const fileOption = (route: string | undefined): OptionWords => [
   "--file <file>",

@@ -9,8 +9,9 @@ import { moment, momentAhead, month } from "./time"
 /** Options of a plain command, as commander reads them. */
 export type PlainOptions = Readonly<Record<string, string | string[] | boolean | undefined>>
 
-/** A flag as its help shows it; `several` times, or `required`. */
-export type OptionWords = readonly [flags: string, about: string, kind?: "several" | "required"]
+/** A flag as its help shows it; `several` times, `required`, or `hidden` from help. */
+export type OptionWords = readonly [flags: string, about: string, kind?: OptionKind]
+type OptionKind = "several" | "required" | "hidden"
 
 /** Flags for one field whose schema says too little. `read` gives its value, or undefined for none. */
 export interface FieldFlags {
@@ -43,7 +44,7 @@ export function addOption(command: Command, [flags, about, kind]: OptionWords, f
   const option =
     field === undefined ? new Option(flags, about) : new FieldOption(flags, about, field)
   if (kind === "several") option.argParser(several)
-  command.addOption(option.makeOptionMandatory(kind === "required"))
+  command.addOption(option.makeOptionMandatory(kind === "required").hideHelp(kind === "hidden"))
 }
 
 /**

@@ -215,7 +215,14 @@ export const DATA_DIR = [
   "--data-dir <dir>",
   "folder of the database, the files and the master key",
 ] as const
-export const SET = ["--set <key=value>", "value of any setting; may be repeated"] as const
+export const SET = [
+  "--set <key=value>",
+  "value of any setting; may be repeated",
+  "several",
+] as const
+
+/** Which server of this machine a command is about. */
+export const HERE = [DATA_DIR, SET] as const
 
 export const YOUR_EMAIL = ["--email <address>", "your email address"] as const
 export const YOUR_NAME = ["--name <name>", "your name"] as const

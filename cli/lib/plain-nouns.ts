@@ -1,7 +1,7 @@
 import type { OperationName } from "../../src/client/client"
 import type { OperationRow } from "../../src/client/operation"
 import { operations } from "../../src/client/operations"
-import { asks, type Resource, row } from "./resource"
+import { deletes, type Resource, row } from "./resource"
 import { ago, type Columns, wide } from "./table"
 
 /** More columns are no table. */
@@ -39,10 +39,11 @@ function resourceOf(path: string, routes: readonly OperationName[]): Resource {
       row("create", create as never, { done: (made) => `created ${idOf(made)}` }),
       row("get <id>", get as never),
       row("update <id>", change as never, { done: (record) => `changed ${idOf(record)}` }),
-      row("rm <id>", remove as never, {
-        confirm: asks((id) => `${id} will be deleted now.`, "delete"),
-        done: (record) => `deleted ${idOf(record)}`,
-      }),
+      row(
+        "rm <id>",
+        remove as never,
+        deletes((id) => `${id} will be deleted now.`),
+      ),
     ],
   }
 }

@@ -35,6 +35,13 @@ export const asks =
   (context, words) =>
     confirm(context, question(...words), word)
 
+/** Of a command that deletes what its first argument names, once a person has said so. */
+export const deletes = (question: (...words: string[]) => string) => ({
+  example: "--yes",
+  confirm: asks(question, "delete"),
+  done: (_: unknown, [named]: readonly string[]) => `deleted ${named}`,
+})
+
 /** What every command may have beside its name and its action. */
 interface CommandParts {
   /** What it does, in one line; default: the summary of the operation. */
@@ -43,8 +50,12 @@ interface CommandParts {
   example?: string | readonly string[]
   /** What stands for its first argument in the example. */
   word?: string
-  /** More for its help. */
+  /** What its argument is. */
+  argument?: string
+  /** More for its help, before the examples. */
   note?: string
+  /** The same behind them. */
+  end?: string
   /** Flags that fill no field by themselves. */
   options?: readonly OptionWords[]
 }
@@ -177,11 +188,13 @@ export const ID = "0199a1c2-0000-7000-8000-000000000001"
 
 /** What stands for an argument in an example. */
 const EXAMPLE_WORDS: Partial<Record<string, string>> = {
+  account: "acme",
   channel: "email",
   code: "123456",
   domain: "acme.test",
   email: "kim@example.test",
   from: "user-17",
+  plan: "pro",
   queue: "email",
   role: "admin",
   subscriber: "user-42",

@@ -16,8 +16,6 @@ export const later =
   async (context, options, ...words) =>
     (await load())(context, options, ...words)
 
-export const lazily = <Options>(load: () => Promise<Action<Options>>) => run(later(load))
-
 /** What was typed, with whole ids in the place of the endings that tables show. */
 async function expanded<Options extends object>(command: Command) {
   const flags = globalFlags(command)
@@ -40,13 +38,3 @@ export const several = (value: string, before: string[] | undefined): string[] =
   ...(before ?? []),
   value,
 ]
-
-/** Adds a command with its description and its examples. */
-export const addCommand = (parent: Command, name: string, about: string, ...lines: string[]) =>
-  parent
-    .command(name)
-    .description(about)
-    .addHelpText("after", examples(...lines))
-
-export const examples = (...lines: string[]): string =>
-  `\nExample:\n${lines.map((line) => `  $ belfry ${line}`).join("\n")}`
