@@ -20,8 +20,7 @@ export const optionalText = (options: StringOptions = {}) => t.Optional(t.String
 export const slugText = () =>
   t.String({ pattern: SLUG, description: "1 to 63 characters: a-z, 0-9 and hyphens." })
 
-export const orNull = <Schema extends ReturnType<typeof t.String>>(schema: Schema) =>
-  t.Union([schema, t.Null()])
+export const orNull = <Schema extends TSchema>(schema: Schema) => t.Union([schema, t.Null()])
 
 /** A code and a sentence for a text that is wrong. */
 export type TextRule = (text: string) => readonly [code: string, message: string] | undefined

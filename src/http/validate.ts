@@ -120,6 +120,9 @@ function fromText(field: TSchema, text: string): unknown {
   return text
 }
 
+/** Whether a value has the form of a schema. */
+export const fits = (schema: TSchema, value: unknown): boolean => checkerOf(schema).Check(value)
+
 const checkerOf = oncePer((schema: TSchema) => TypeCompiler.Compile(countingCharacters(schema)))
 const patternOf = oncePer(({ pattern }: TSchema) => new RegExp(pattern))
 

@@ -1,15 +1,22 @@
 import { type Static, type TSchema, Type as t } from "@sinclair/typebox"
 import { invalid, type Problems } from "../core/errors"
-import { AUDIENCE_CHANNELS, byChannel, type ChosenPreferences } from "../lib/preferences"
-import { flag, maybe, time, word } from "../lib/record-fields"
+import { settingField, settingGroup } from "../http/setting-fields"
+import {
+  AUDIENCE_CHANNELS,
+  byChannel,
+  type ChosenPreferences,
+  OUTGOING_CHANNELS,
+  type QuietHours,
+} from "../lib/preferences"
+import { isTimeOfDay } from "../lib/quiet-hours"
+import { flag, maybe, text, time, word } from "../lib/record-fields"
 import { reservedProblem } from "../lib/reserved-names"
 import { CATEGORY_SLUG, shortened } from "../lib/text"
 import {
   changedQuietHours,
-  isQuietField,
-  quietHoursAnswer,
-  quietHoursPatch,
-  readQuietHours,
+  MOST_ZONE_CHARACTERS,
+  QUIET_DEFAULTS,
+  zoneOf,
 } from "../tenancy/settings"
 import { noSuchCategory, UNKNOWN_CATEGORY } from "./categories"
 import { DECISION_REASONS } from "./decision"
@@ -30,8 +37,8 @@ export function readPreferences(change: PreferencesChange, problems: Problems): 
     else if (problem !== undefined) problems.add(`workflows.${key}`, "reserved", problem)
   }
   if (!change.quiet_hours) return change
-  const known = Object.entries(change.quiet_hours).filter(([name]) => isQuietField(name))
-  const quiet_hours = readQuietHours(Object.fromEntries(known), "quiet_hours", problems)
+  const known = Object.entries(change.quiet_hours).filter(([name]) => name in QUIET_DEFAULTS)
+  const quiet_hours = quietHours.read(Object.fromEntries(known), "quiet_hours", problems)
   return quiet_hours ? { ...change, quiet_hours } : change
 }
 
@@ -111,6 +118,53 @@ function merged(before: Choices, change: Choices): Choices | undefined {
   return chosen.length > 0 ? Object.fromEntries(chosen) : undefined
 }
 
+const timeOfDay = (example: string, description: string) =>
+  settingField<string>({
+    answer: text(example, description),
+    patch: t.String({ pattern: "^\\d\\d:\\d\\d$", description: `As in ${example}.` }),
+    keep: (given: string) => (isTimeOfDay(given) ? given : undefined),
+    hint: "The value must be a time of day from 00:00 to 23:59.",
+  })
+
+type QuietChannels = QuietHours["channels"]
+
+const zone = t.String({ maxLength: MOST_ZONE_CHARACTERS, description: "As in Europe/Vienna." })
+
+/** Hours in which nothing is sent: of a project, and of one subscriber. */
+export const quietHours = settingGroup<QuietHours>(
+  {
+    enabled: settingField({
+      answer: flag(true),
+      patch: t.Boolean(),
+      hint: "The value must be true or false.",
+    }),
+    start: timeOfDay(
+      QUIET_DEFAULTS.start,
+      "The first quiet minute, by the clock of the time zone.",
+    ),
+    end: timeOfDay(QUIET_DEFAULTS.end, "The first minute after them. It may be on the next day."),
+    timezone: settingField<string | null>({
+      answer: maybe(
+        text("Europe/Vienna", "Null: the zone of the subscriber, else that of the project."),
+      ),
+      patch: t.Union([zone, t.Null()]),
+      keep: zoneOf,
+      hint: "The value must be a time zone, such as Europe/Vienna, or null.",
+    }),
+    channels: settingField<QuietChannels>({
+      answer: t.Array(word(OUTGOING_CHANNELS), { examples: [["push", "sms"]] }),
+      patch: t.Array(word(OUTGOING_CHANNELS), { maxItems: OUTGOING_CHANNELS.length }),
+      keep: (given: QuietChannels) => (new Set(given).size === given.length ? given : undefined),
+      hint: `The value must be a list of ${OUTGOING_CHANNELS.join(", ")}, each at most once.`,
+    }),
+  },
+  {
+    or_null: true,
+    title: "QuietHours",
+    description: "Messages wait until these hours of the day are over. They are never dropped.",
+  },
+)
+
 const choices = (example: Record<string, boolean>, description: string) =>
   t.Record(t.String(), t.Boolean(), { examples: [example], description })
 
@@ -127,7 +181,7 @@ export const Preferences = t.Object(
       description: "By topic key and channel, only what was chosen.",
     }),
     workflows: choices({ welcome: true }, "By workflow key, only what was chosen."),
-    quiet_hours: quietHoursAnswer,
+    quiet_hours: quietHours.answer,
   },
   { title: "Preferences" },
 )
@@ -153,7 +207,7 @@ export const PreferencesBody = t.Object({
     }),
   ),
   workflows: group(t.Record(t.String(), choice, { description: `By workflow key. ${FORGET}` })),
-  quiet_hours: t.Optional(quietHoursPatch),
+  quiet_hours: t.Optional(quietHours.patch),
 })
 
 export const EXAMPLE = {

@@ -4,51 +4,151 @@ import { readDomain } from "../domains/names"
 import { readAddress } from "../emails/fields"
 import { oneOf, orNull } from "../http/field-schemas"
 import { type AnyRoute, projectRow, route } from "../http/route"
-import type { Caller } from "../identity/caller"
-import { INBOUND_MODES, type ProjectSettings } from "../identity/tables"
+import { type SettingField, settingField, settingGroup } from "../http/setting-fields"
+import { type Caller, PROJECT_DEFAULTS } from "../identity/caller"
+import {
+  type Branding,
+  INBOUND_MODES,
+  type ProjectSettings,
+  type Retention,
+} from "../identity/tables"
+import { isName } from "../lib/address"
 import { isLocale } from "../lib/locale"
-import { flag, maybe, rarely, text, word } from "../lib/record-fields"
+import type { FrequencyCap } from "../lib/preferences"
+import { count, flag, maybe, rarely, text, word } from "../lib/record-fields"
 import { featuresOf, upgradeRequired } from "../plans/plans"
 import type { Store } from "../store/store"
-import * as groups from "./settings"
-import { type PatchOf, type ProjectSettingsChange, patch } from "./settings"
-
-/** One setting of a project: how answers show it, what a change may give, and how that is read. */
-interface SettingRow<Value> {
-  answer: TSchema
-  /** Null, which every setting takes for its default, stands in the schema too. */
-  patch: TSchema
-  /** A value that is neither null nor absent. Undefined after a problem. */
-  read(given: unknown, path: string, problems: Problems): Value | null | undefined
-}
+import { quietHours } from "../subscribers/preferences-input"
+import { type PatchOf, type ProjectSettingsChange, patch, zoneOf } from "./settings"
 
 /** They have routes of their own. */
 type OtherSetting = "default_preferences" | "mailbox_chaos"
 
 type SettingName = Exclude<keyof ProjectSettings, OtherSetting>
 
-type SettingRows = { [Name in SettingName]: SettingRow<PatchOf<Name>> }
+type SettingRows = { [Name in SettingName]: SettingField<PatchOf<Name> | null> }
 
-const flagRow = (example: boolean, description: string): SettingRow<boolean> => ({
-  answer: flag(example, description),
-  patch: t.Union([t.Boolean(), t.Null()]),
-  read(given, path, problems) {
-    if (typeof given === "boolean") return given
-    return problems.add(path, "invalid", "The value must be true, false or null.")
-  },
-})
+const flagRow = (example: boolean, description: string) =>
+  settingField<boolean>({
+    answer: flag(example, description),
+    patch: orNull(t.Boolean()),
+    hint: "The value must be true, false or null.",
+  })
 
 /** A setting that is true, false, or what the account says. */
-const inheritedRow = (description: string): SettingRow<boolean | null> => {
-  const row = flagRow(true, description)
-  return { ...row, answer: rarely(flag(true, description)) }
-}
+const inheritedRow = (description: string): SettingField<boolean> => ({
+  ...flagRow(true, description),
+  answer: rarely(flag(true, description)),
+})
 
 const address = t.String({ description: "An email address, such as a@example.com." })
 const sender = t.Object({ email: address, name: t.Optional(orNull(t.String())) })
 
 const MOST_ORIGINS = 100
 const MOST_CHARACTERS = 300
+
+const MOST_NAME_CHARACTERS = 100
+const MOST_URL_CHARACTERS = 2048
+
+/** As a browser will read it. */
+function httpsUrl(given: string): string | undefined {
+  const url = given.length <= MOST_URL_CHARACTERS ? URL.parse(given) : null
+  if (url?.protocol !== "https:" || url.username !== "" || url.password !== "") return undefined
+  return url.href.length <= MOST_URL_CHARACTERS ? url.href : undefined
+}
+
+const webAddress = (example: string, description: string) =>
+  settingField<string | null>({
+    answer: maybe(text(example)),
+    patch: orNull(t.String({ description })),
+    keep: httpsUrl,
+    hint: "The value must be an https:// URL without a password.",
+  })
+
+const HEX_COLOR = /^#(?:[0-9a-f]{3}|[0-9a-f]{6})$/i
+
+const branding = settingGroup<Branding>(
+  {
+    name: settingField({
+      answer: maybe(text("Acme")),
+      patch: orNull(t.String({ maxLength: MOST_NAME_CHARACTERS })),
+      keep: (given: string) => (isName(given) ? given.trim() || undefined : undefined),
+      hint: `The value must be one line of 1 to ${MOST_NAME_CHARACTERS} characters.`,
+    }),
+    logo_url: webAddress("https://example.com/logo.png", "An https:// URL of an image."),
+    primary_color: settingField({
+      answer: maybe(text("#2457c5")),
+      patch: orNull(t.String({ description: "A color such as #2457c5." })),
+      keep: (given: string) => (HEX_COLOR.test(given) ? given : undefined),
+      hint: "The value must be a color in hex, such as #2457c5.",
+    }),
+    support_url: webAddress("https://example.com/help", "An https:// URL."),
+  },
+  { description: "What pages for recipients show: name, logo, color of buttons, link to help." },
+)
+
+const whole = (least: number, most: number, description?: string) =>
+  t.Integer({ minimum: least, maximum: most, ...(description !== undefined && { description }) })
+
+const LEAST_DAYS = 1
+const MOST_DAYS = 3650
+
+/** Null is the default. */
+const days = (name: keyof Retention, description: string) => {
+  const fallback = PROJECT_DEFAULTS.retention[name]
+  return settingField<number>({
+    answer: count(fallback, description),
+    patch: orNull(whole(LEAST_DAYS, MOST_DAYS, description)),
+    null_is: fallback,
+    hint: `The value must be a whole number of days from ${LEAST_DAYS} to ${MOST_DAYS}.`,
+  })
+}
+
+const retention = settingGroup<Retention>(
+  {
+    messages_days: days("messages_days", "Messages with their attempts."),
+    bodies_days: days(
+      "bodies_days",
+      "Contents, sent bytes and attachments of messages that are settled.",
+    ),
+    inbound_days: days("inbound_days", "Received mail."),
+    webhook_deliveries_days: days("webhook_deliveries_days", "Webhook deliveries that have ended."),
+    events_days: days(
+      "events_days",
+      "Events. With webhooks they are kept at least as long as webhook deliveries.",
+    ),
+  },
+  { description: "For how many days what belongs to the project is kept." },
+)
+
+const MOST_MESSAGES = 1000
+/** A window is no longer than a month. */
+const LONGEST_SECONDS = 30 * 24 * 3600
+
+const wholeUpTo = (most: number, answer: TSchema) =>
+  settingField<number>({
+    answer,
+    patch: whole(1, most),
+    hint: `The value must be a whole number from 1 to ${most}.`,
+  })
+
+const frequencyCap = settingGroup<FrequencyCap>(
+  {
+    count: wholeUpTo(
+      MOST_MESSAGES,
+      count(3, "Messages to one subscriber by one channel in one category."),
+    ),
+    per_seconds: wholeUpTo(
+      LONGEST_SECONDS,
+      count(86_400, "The time within which they are counted."),
+    ),
+  },
+  {
+    or_null: true,
+    title: "FrequencyCap",
+    description: "A message beyond the cap is not sent.",
+  },
+)
 
 /** Every setting that this server acts upon, in the order of answers. Another one is refused. */
 const SETTING_ROWS: SettingRows = {
@@ -116,46 +216,27 @@ const SETTING_ROWS: SettingRows = {
     patch: t.Union([t.Object({ mode: oneOf(...INBOUND_MODES) }), t.Null()]),
     read: readInbound,
   },
-  branding: {
-    answer: groups.brandingAnswer,
-    patch: groups.brandingPatch,
-    read: groups.readBranding,
-  },
-  retention: {
-    answer: groups.retentionAnswer,
-    patch: groups.retentionPatch,
-    read: groups.readRetention,
-  },
+  branding,
+  retention,
   emit_machine_events: flagRow(
     false,
     "Whether `email.opened` and `email.clicked` are also emitted for hits of machines.",
   ),
-  locale: {
+  locale: settingField({
     answer: text("en", "The language of subscribers without one, as a tag of BCP 47."),
     patch: orNull(t.String({ description: "A language tag, such as en or de-AT." })),
-    read: (given, path, problems) =>
-      typeof given === "string" && given.length <= MOST_LOCALE_CHARACTERS && isLocale(given)
-        ? given
-        : problems.add(path, "invalid", "The value must be a language tag, such as en or de-AT."),
-  },
-  timezone: {
+    keep: (given: string) =>
+      given.length <= MOST_LOCALE_CHARACTERS && isLocale(given) ? given : undefined,
+    hint: "The value must be a language tag, such as en or de-AT.",
+  }),
+  timezone: settingField({
     answer: text("UTC", "The time zone of subscribers without one, from the IANA database."),
     patch: orNull(t.String({ description: "A time zone, such as Europe/Vienna." })),
-    read: (given, path, problems) =>
-      groups.isZone(given)
-        ? given
-        : problems.add(path, "invalid", "The value must be a time zone, such as Europe/Vienna."),
-  },
-  quiet_hours: {
-    answer: groups.quietHoursAnswer,
-    patch: groups.quietHoursPatch,
-    read: groups.readQuietHours,
-  },
-  frequency_cap: {
-    answer: groups.frequencyCapAnswer,
-    patch: groups.frequencyCapPatch,
-    read: groups.readFrequencyCap,
-  },
+    keep: zoneOf,
+    hint: "The value must be a time zone, such as Europe/Vienna.",
+  }),
+  quiet_hours: quietHours,
+  frequency_cap: frequencyCap,
   auto_link_users: flagRow(
     false,
     "Whether a verified end user becomes a subscriber whose `external_id` is the id of the user.",
