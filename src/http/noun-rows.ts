@@ -2,6 +2,7 @@ import type { Static, TObject, TSchema } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import type { Caller } from "../identity/caller"
 import type { NounFilter } from "../identity/noun"
+import { fieldsOf } from "../lib/record-fields"
 import type { RowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { Deleted, deleted } from "./field-schemas"
@@ -11,7 +12,7 @@ import { type AnyRoute, type Call, projectRow } from "./route"
 
 /** What the rows take of a noun; `noun()` makes all of it. */
 interface RoutedNoun<Row, Response> {
-  toResponse: (row: Row) => Response
+  toResponse: ((row: Row) => Response) | undefined
   find: (db: Reader, project_id: string, path_name: string) => Promise<Row>
   forUpdate: (tx: Tx, project_id: string, path_name: string) => Promise<Row>
   list: (db: Reader, project_id: string, filter: NounFilter) => RowList<Row>
@@ -55,13 +56,15 @@ const nameIn = ({ params }: NounCall): string => Object.values(params)[0] ?? ""
  * Makes the rows of a plain noun. Method and path stand where they are called; each row may bring the function that
  * differs from the noun's own.
  */
-export function nounRows<Row extends { id: string }, Schema extends TSchema>(
+export function nounRows<Row extends { id: string }, Schema extends TObject>(
   noun: RoutedNoun<Row, Static<Schema>>,
   response: Schema,
   [read_scope, write_scope]: readonly [read: string, write: string],
   { store, cursors }: ListParts,
 ) {
-  const record = (row: Row) => ({ data: noun.toResponse(row) })
+  const toResponse =
+    noun.toResponse ?? ((row: Row) => fieldsOf(response, row as unknown as Static<Schema>))
+  const record = (row: Row) => ({ data: toResponse(row) })
   return {
     list: <Query extends TObject>(path: string, { filter, ...row }: ListRow<Query>): AnyRoute => ({
       ...projectRow("GET", path, read_scope),
@@ -70,7 +73,7 @@ export function nounRows<Row extends { id: string }, Schema extends TSchema>(
       handle: (call: Call<never, never, never>) => {
         const query = call.query as Static<Query> & PageQuery
         const rows = noun.list(store.read, call.project_id, filter?.(query) ?? {})
-        return listPage({ ...call, query }, cursors, rows, noun.toResponse)
+        return listPage({ ...call, query }, cursors, rows, toResponse)
       },
     }),
     create: <Body extends TSchema, Input = Static<Body>>(
@@ -83,7 +86,7 @@ export function nounRows<Row extends { id: string }, Schema extends TSchema>(
       idempotent: true,
       handle: ({ caller, body, claim }: NounCall) =>
         answerOnce(store, claim, async (tx) => {
-          return noun.toResponse(await (create ?? noun.insert)(tx, caller, body))
+          return toResponse(await (create ?? noun.insert)(tx, caller, body))
         }),
     }),
     get: (path: string, row: Described): AnyRoute => ({

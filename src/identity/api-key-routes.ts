@@ -4,8 +4,9 @@ import { isPast } from "../core/time"
 import * as domains from "../domains/domains"
 import { nameText, oneOf, orNull, ruledText } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import { type ListParts, listPage, pageQuery, readTime } from "../http/page"
-import { type AnyRoute, type Method, projectRow, route } from "../http/route"
+import { nounRows } from "../http/noun-rows"
+import { type ListParts, pageQuery, readTime } from "../http/page"
+import { type AnyRoute, projectRow, route } from "../http/route"
 import { isRange } from "../lib/ip-ranges"
 import { nearest } from "../lib/text"
 import type { Tx } from "../store/store"
@@ -77,19 +78,19 @@ const keyQuery = pageQuery({ status: t.Optional(KeyStatus) })
 const ALL = "/v1/api-keys"
 const ONE = `${ALL}/{key_id}`
 
-const by = <const Path extends string>(method: Method, path: Path, status = 200) =>
-  projectRow(method, path, method === "GET" ? "api_keys:read" : "api_keys:write", status)
+const READ = "api_keys:read"
+const WRITE = "api_keys:write"
 
 export const apiKeyRoutes = (parts: ListParts): AnyRoute[] => [
   ...makingRoutes(parts),
-  ...readingRoutes(parts),
+  ...plainRoutes(parts),
   ...changingRoutes(parts),
 ]
 
 /** What answers with a secret; it is sealed where a repetition may ask for it. */
 const makingRoutes = ({ store }: ListParts): AnyRoute[] => [
   route({
-    ...by("POST", ALL, 201),
+    ...projectRow("POST", ALL, WRITE, 201),
     summary: "Create an API key",
     description:
       "Only this answer shows `key`. It cannot be shown again. You can grant only scopes that you have.",
@@ -110,7 +111,7 @@ const makingRoutes = ({ store }: ListParts): AnyRoute[] => [
     },
   }),
   route({
-    ...by("POST", `${ONE}/rotate`, 201),
+    ...projectRow("POST", `${ONE}/rotate`, WRITE, 201),
     summary: "Replace a key by a new one",
     description:
       "The new key has the same name, scopes and allowlist. The old key works for `overlap_hours` more hours.",
@@ -128,45 +129,35 @@ const makingRoutes = ({ store }: ListParts): AnyRoute[] => [
   }),
 ]
 
-const readingRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
-  route({
-    ...by("GET", ALL),
-    summary: "List API keys, newest first",
-    description: "The list does not show the keys themselves. `prefix` and `last4` identify them.",
-    query: keyQuery,
-    response: ApiKey,
-    handle: (call) => {
-      const keys = apiKeys.list(store.read, call.project_id, call.query.status)
-      return listPage(call, cursors, keys, apiKeys.toResponse)
-    },
-  }),
-  route({
-    ...by("GET", ONE),
-    summary: "Show one API key",
-    description: "`last_used_at` and `last_used_ip` are updated at most once a minute.",
-    response: ApiKey,
-    handle: async ({ project_id, params }) => ({
-      data: apiKeys.toResponse(await apiKeys.apiKey.find(store.read, project_id, params.key_id)),
+const plainRoutes = (parts: ListParts): AnyRoute[] => {
+  const rows = nounRows(apiKeys.apiKey, ApiKey, [READ, WRITE], parts)
+  return [
+    rows.list(ALL, {
+      summary: "List API keys, newest first",
+      description:
+        "The list does not show the keys themselves. `prefix` and `last4` identify them.",
+      query: keyQuery,
+      filter: ({ status }) => apiKeys.ofStatus(status),
     }),
-  }),
-]
+    rows.get(ONE, {
+      summary: "Show one API key",
+      description: "`last_used_at` and `last_used_ip` are updated at most once a minute.",
+    }),
+    rows.change(ONE, {
+      summary: "Change the name, scopes or expiry of a key",
+      description: "You can only remove scopes. You need every scope that the key has.",
+      body: KeyPatch,
+      example: { name: "website", scopes: ["email:send"] },
+      read: readKeyPatch,
+      errors: ["conflict"],
+      change: apiKeys.patch,
+    }),
+  ]
+}
 
 const changingRoutes = ({ store }: ListParts): AnyRoute[] => [
   route({
-    ...by("PATCH", ONE),
-    summary: "Change the name, scopes or expiry of a key",
-    description: "You can only remove scopes. You need every scope that the key has.",
-    body: KeyPatch,
-    example: { name: "website", scopes: ["email:send"] },
-    read: readKeyPatch,
-    response: ApiKey,
-    errors: ["conflict"],
-    handle: async ({ caller, params, body }) => ({
-      data: await store.tx((tx) => apiKeys.patch(tx, caller, params.key_id, body)),
-    }),
-  }),
-  route({
-    ...by("PUT", `${ONE}/ip-whitelist`),
+    ...projectRow("PUT", `${ONE}/ip-whitelist`, WRITE),
     summary: "Replace the IP allowlist of a key",
     description:
       "The list has addresses and CIDR ranges, IPv4 or IPv6. Requests from other addresses get 403 `ip_not_allowed`. An empty list allows all addresses.",
@@ -179,7 +170,7 @@ const changingRoutes = ({ store }: ListParts): AnyRoute[] => [
     }),
   }),
   route({
-    ...by("DELETE", ONE),
+    ...projectRow("DELETE", ONE, WRITE),
     self: "key_id",
     summary: "Revoke an API key at once",
     description:

@@ -6,7 +6,7 @@ import { isoFrom, isPast, millis, millisFrom, now, secondsFromNow } from "../cor
 import { isInside } from "../lib/ip-ranges"
 import { fieldsOf } from "../lib/record-fields"
 import { removeSome } from "../store/rows"
-import type { Reader, Store, Tx } from "../store/store"
+import type { Store, Tx } from "../store/store"
 import { hashOf, lookupOf, newKeyText, visibleParts } from "./authenticate"
 import type { Caller } from "./caller"
 import { noun } from "./noun"
@@ -98,9 +98,10 @@ export interface WantedApiKey extends Omit<NewApiKey, "expires_at" | "ip_address
   ip_addresses: string[] | undefined
 }
 
-/** Newest first. A project holds few keys, so that counting them is cheaper than keeping a total. */
-export const list = (db: Reader, project_id: string, status: KeyStatus | undefined) =>
-  apiKey.list(db, project_id, { filter: status && STATUS_IS[status]() })
+/** The keys of a status, or all. A project holds few, so that counting them is cheaper than keeping a total. */
+export const ofStatus = (status: KeyStatus | undefined) => ({
+  filter: status && STATUS_IS[status](),
+})
 
 /** Acts on the next request. Doing it again changes nothing and answers the same. */
 export async function revoke(tx: Tx, project_id: string, id: string, by: audit.By = audit.LOCAL) {
@@ -123,15 +124,15 @@ export type ApiKeyPatch = Partial<Pick<ApiKeyRow, "name" | "scopes" | "expires_a
  * Scopes only become fewer. Throws 403 for others and for a key with scopes that the caller lacks,
  * 409 `conflict` once the key is revoked, 422 for an end behind the one of the caller's own key.
  */
-export async function patch(tx: Tx, caller: Caller, id: string, wanted: ApiKeyPatch) {
-  const before = await alive(tx, caller, id)
+export async function patch(tx: Tx, caller: Caller, before: ApiKeyRow, wanted: ApiKeyPatch) {
+  requireAlive(caller, before)
   if (wanted.expires_at !== undefined) requireOutlives(caller, wanted.expires_at)
   const wider = wanted.scopes?.filter((scope) => !isWithinOwn(before.scopes, [scope])) ?? []
   if (wider.length > 0) {
     const text = `You can only remove scopes from a key. This key does not have ${wider.join(", ")}.`
     fail("forbidden", text, { required_scope: wider[0] })
   }
-  return change(tx, before, wanted, caller)
+  return apiKey.update(tx, caller, before, wanted)
 }
 
 /**
@@ -177,12 +178,14 @@ export async function allowlist(tx: Tx, caller: Caller, id: string, ip_addresses
   return change(tx, before, { ip_addresses }, caller, "allowlist_changed")
 }
 
-async function alive(tx: Tx, caller: Caller, id: string): Promise<ApiKeyRow> {
-  const row = await apiKey.forUpdate(tx, caller.project_id, id)
+const alive = async (tx: Tx, caller: Caller, id: string): Promise<ApiKeyRow> =>
+  requireAlive(caller, await apiKey.forUpdate(tx, caller.project_id, id))
+
+function requireAlive(caller: Caller, row: ApiKeyRow): ApiKeyRow {
   requirePower(caller, row)
   const { status } = toResponse(row)
   if (status === "active") return row
-  return conflict(status, id, `This key is ${status}. It cannot be changed.`)
+  return conflict(status, row.id, `This key is ${status}. It cannot be changed.`)
 }
 
 const change = async (

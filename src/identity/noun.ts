@@ -45,7 +45,7 @@ interface NounDeclaration<Table extends NounTable, Response> {
   counter?: string
   /** How many a project may have. Needs the counter. */
   most?: number
-  /** The record of the contract. Default: the row without its owner. */
+  /** The record of the contract. Default: of the row, the fields that the schema of the answer names. */
   toResponse?: (row: Table["$inferSelect"]) => Response
   /** What the audit log keeps of a row. Default: all but what looks like a secret. */
   audited?: (row: Table["$inferSelect"]) => unknown
@@ -65,17 +65,13 @@ export interface NounFilter {
 type NounRow<Table extends NounTable> = Table["$inferSelect"] & { id: string }
 
 /** What every feature does with its records, made from their declaration. No row of another owner is ever met. */
-export const noun = <Table extends NounTable, Response = OwnFields<Table>>(
+export const noun = <Table extends NounTable, Response = Table["$inferSelect"]>(
   declared: NounDeclaration<Table, Response>,
 ) => ({
-  toResponse: declared.toResponse ?? (ownFields as (row: Table["$inferSelect"]) => Response),
+  toResponse: declared.toResponse,
   ...readingOf(declared),
   ...writingOf(declared),
 })
-
-type OwnFields<Table extends NounTable> = Omit<Table["$inferSelect"], "project_id" | "account_id">
-
-const ownFields = ({ project_id: _, account_id: __, ...row }: { [column: string]: unknown }) => row
 
 type OwnerColumn = "project_id" | "account_id"
 

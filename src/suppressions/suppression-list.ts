@@ -94,7 +94,7 @@ export const suppression = noun({
   table: suppressions,
   missing: () => fail("not_found", "There is no such suppression."),
   counter: counterOf(),
-  toResponse: toResponse,
+  toResponse,
 })
 
 /** Throws 409 where the address is suppressed in the whole project already. */

@@ -160,7 +160,6 @@ const invitation = noun({
   table: invitations,
   owner: "account_id",
   missing: gone,
-  toResponse,
   audited: toResponse,
 })
 

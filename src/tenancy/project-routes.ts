@@ -31,7 +31,7 @@ export function projectRoutes(parts: ListParts): AnyRoute[] {
       response: Project,
       handle: async (call) => {
         const project = await projects.project.find(store.read, call.caller.account_id, ownId(call))
-        return { data: projects.project.toResponse(project) }
+        return { data: projects.toResponse(project) }
       },
     }),
     route({
@@ -47,7 +47,7 @@ export function projectRoutes(parts: ListParts): AnyRoute[] {
         const row = await store.tx((tx) =>
           projects.patch(tx, account_id, params.project_id, body, caller),
         )
-        return { data: projects.project.toResponse(row) }
+        return { data: projects.toResponse(row) }
       },
     }),
     route({
@@ -71,7 +71,7 @@ export function projectRoutes(parts: ListParts): AnyRoute[] {
         const row = await store.tx((tx) =>
           projects.restore(tx, params.project_id, limitOf(caller), caller),
         )
-        return { data: projects.project.toResponse(row) }
+        return { data: projects.toResponse(row) }
       },
     }),
   ]
@@ -93,7 +93,7 @@ const atPath = (path: string, { store, cursors }: ListParts): AnyRoute[] => [
       const { caller, body } = call
       const wanted = { ...limitOf(caller), name: body.name, slug: body.slug }
       return answerOnce(store, call.claim, async (tx) =>
-        projects.project.toResponse(await projects.create(tx, wanted, caller)),
+        projects.toResponse(await projects.create(tx, wanted, caller)),
       )
     },
   }),
@@ -108,7 +108,7 @@ const atPath = (path: string, { store, cursors }: ListParts): AnyRoute[] => [
       const { account_id } = call.caller
       const only = await visibleTo(store, call.caller)
       const rows = projects.list(store.read, account_id, only)
-      return listPage(call, cursors, rows, projects.project.toResponse)
+      return listPage(call, cursors, rows, projects.toResponse)
     },
   }),
 ]

@@ -86,10 +86,11 @@ export const project = noun({
     column: "slug",
     message: (slug) => `Another project of this account has the slug ${slug}. Choose another slug.`,
   },
-  /** The Project record of the contract. */
-  toResponse: (row: ProjectRow) =>
-    fieldsOf(Project, { ...row, sandbox: row.settings.sandbox ?? false }),
 })
+
+/** The Project record of the contract. */
+export const toResponse = (row: ProjectRow) =>
+  fieldsOf(Project, { ...row, sandbox: row.settings.sandbox ?? false })
 
 const visible = (account_id: string): SQL | undefined =>
   and(eq(projects.account_id, account_id), eq(projects.hidden, false))

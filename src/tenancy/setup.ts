@@ -168,7 +168,7 @@ export async function setupResponse(db: Reader, { account, project, ...rest }: E
   return {
     ...rest,
     account: await accounts.toResponse(db, account),
-    project: projects.project.toResponse(project),
+    project: projects.toResponse(project),
   }
 }
 

@@ -14,15 +14,6 @@ export const MOST_TOPICS = 100_000
 
 const KEY = new RegExp(TOPIC_KEY)
 
-/** The fields of a topic that people choose. */
-const chosen = ({ key, name, description, default: fallback, visibility }: TopicRow) => ({
-  key,
-  name,
-  description,
-  default: fallback,
-  visibility,
-})
-
 /** Topics are named by their keys. */
 export const topic = noun({
   name: "topic",
@@ -37,16 +28,14 @@ export const topic = noun({
   },
   counter: "topics",
   most: MOST_TOPICS,
-  /** The Topic record of the contract (43, section 3). */
-  toResponse: (row: TopicRow) => {
-    const { id, subscriber_count, created_at, updated_at } = row
-    return { id, ...chosen(row), subscriber_count, created_at, updated_at }
-  },
-  /** The log would leave out a field that is called key. */
-  audited: (row: TopicRow) => {
-    const { key, ...others } = chosen(row)
-    return { topic: key, ...others }
-  },
+  /** The fields that people choose; the log would leave out one that is called key. */
+  audited: ({ key: topic, name, description, default: fallback, visibility }: TopicRow) => ({
+    topic,
+    name,
+    description,
+    default: fallback,
+    visibility,
+  }),
 })
 
 export const { find, forUpdate } = topic

@@ -22,7 +22,7 @@ async function fresh() {
     secrets,
     start: (options: FirstOptions) => ensureFirst(store, secrets, options),
     async keys(project_id: string) {
-      const keys = apiKeys.list(store.read, project_id, undefined)
+      const keys = apiKeys.apiKey.list(store.read, project_id)
       const { rows } = await keys.list({ limit: 100, offset: 0 })
       return rows.map((row) => apiKeys.toResponse(row).status)
     },
