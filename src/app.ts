@@ -2,7 +2,6 @@ import { Elysia } from "elysia"
 import { auditRoutes } from "./audit-log/routes"
 import { KITS, PROVIDERS } from "./channels"
 import { consentRoutes } from "./consents/routes"
-import type { Secrets } from "./core/secrets"
 import type { Workers } from "./core/workers"
 import { type DomainParts, domainRoutes } from "./domains/routes"
 import { checkRoutes } from "./emails/check-routes"
@@ -39,7 +38,6 @@ import { reputationRoutes } from "./reputation/routes"
 import type { RequestLog } from "./request-log/request-log"
 import { requestLogRoutes } from "./request-log/routes"
 import { keySetRoutes } from "./signing-keys/routes"
-import type { Store } from "./store/store"
 import { categoryRoutes } from "./subscribers/category-routes"
 import { preferenceRoutes } from "./subscribers/preference-routes"
 import { subscriberRoutes } from "./subscribers/routes"
@@ -82,8 +80,6 @@ export interface AppParts
     DoctorRouteParts,
     QueueControlParts,
     RequestHandlerOptions {
-  store: Store
-  secrets: Secrets
   workers: Workers
   health: ServerHealth
   sessions: Sessions

@@ -18,7 +18,7 @@ import { MessageWatchers } from "./events/message-watchers"
 import { stopOf } from "./fan-out/stopped"
 import { RecentTraffic } from "./http/listener"
 import { Cursors } from "./http/page"
-import { RateLimits, SharedWindows } from "./http/rate-limits"
+import { RateLimits } from "./http/rate-limits"
 import { ServerHealth, type Vitals } from "./http/server-health"
 import { inboundHandlers } from "./inbound/inbound-server"
 import { InboxTokens } from "./inbox/inbox-tokens"
@@ -65,6 +65,7 @@ export interface ServerContext {
   secrets: Secrets
   workers: Workers
   blobs: Blobs
+  /** Of received mail, apart: those files go when no mail names them any more. */
   inbound_blobs: Blobs
   disk: Disk
   base_url: () => string
@@ -150,7 +151,7 @@ export async function compose(
     watching: new MessageWatchers(store),
     webhooks: hooks.parts,
     intake: new SendBatcher(store),
-    limits: new RateLimits(store.isAlone ? undefined : new SharedWindows(store)),
+    limits: new RateLimits(store.isAlone ? undefined : store),
     cursors: new Cursors(secrets),
     backups,
     inbox_tokens: new InboxTokens({ store, secrets, base_url }),

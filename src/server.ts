@@ -2,8 +2,8 @@ import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import type { Elysia } from "elysia"
 import { type AppParts, createApp } from "./app"
-import { compose, type Loop } from "./compose"
-import { type Blobs, openBlobs } from "./core/blobs"
+import { compose, type Loop, type ServerContext } from "./compose"
+import { openBlobs } from "./core/blobs"
 import { hostAndPort, type Loaded, type Settings } from "./core/config"
 import { type Disk, openDisk } from "./core/disk"
 import { onceIdle } from "./core/idle"
@@ -227,14 +227,7 @@ function warnOfHost(host: string) {
   })
 }
 
-interface Storage {
-  store: Store
-  secrets: Secrets
-  blobs: Blobs
-  /** Of received mail, apart: those files go when no mail names them any more. */
-  inbound_blobs: Blobs
-  disk: Disk
-}
+type Storage = Pick<ServerContext, "store" | "secrets" | "blobs" | "inbound_blobs" | "disk">
 
 async function openStorage(
   settings: Settings,

@@ -281,6 +281,10 @@ const GONE: [string, RegExp][] = [
     /cli\/commands\/backup\b|\blazily\(|function define\(program|addCommand\(program/,
   ],
   [
+    "settings told in three parts, a class around shared windows, or a recorder made for a type",
+    /\b(groupReader|SharedWindows|recorder\(|PeopleList|ownFields)\b/,
+  ],
+  [
     "parts of the store and of an upgrade in files of their own that one other file needs",
     /(store\/(connect-postgres|schema-differences|start-lock|free-pages)|upgrade\/kept-schema|local\/upgrade-end)\b/,
   ],

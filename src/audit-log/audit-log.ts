@@ -76,23 +76,6 @@ function rowOf({ actor, ip }: By, entry: NewAuditEntry) {
   }
 }
 
-export const recorder =
-  (type: string) =>
-  (
-    tx: Tx,
-    by: By,
-    { id, account_id, project_id }: { id: string; account_id: string; project_id?: string | null },
-    action: string,
-    change: AuditChange,
-  ) =>
-    record(tx, by, {
-      account_id,
-      project_id: project_id ?? null,
-      action,
-      target: { type, id },
-      ...change,
-    })
-
 const insertEntries = inserter(auditLog)
 
 const SECRET =

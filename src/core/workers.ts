@@ -31,7 +31,7 @@ interface TaskOptions {
   transfer?: ArrayBuffer[]
 }
 
-export type Workers = ReturnType<typeof openWorkers>
+export type Workers = Pick<Pool, "run" | "close">
 
 interface Job extends TaskOptions {
   task: string
@@ -58,26 +58,7 @@ interface PoolOptions {
 }
 
 /** Threads start when there is work for them and then stay. */
-export function openWorkers({ size, entry = workerEntry(), niceness = 0 }: PoolOptions) {
-  const pool = new Pool(Math.max(1, size), entry, niceness)
-  return {
-    /**
-     * Runs one task in a thread of the pool. The deadline counts from when it starts there, not from
-     * when it began to wait, and not before the thread has loaded the code of the task. Rejects with
-     * what the task threw (an ApiError keeps its code), with WorkerTimeout, or with
-     * `service_unavailable` when 1,000 tasks wait already. `close` waits for a task that is `whole`: one
-     * that holds more than memory. One that is `left` ends by itself, behind `close`; neither that nor
-     * the end of the process waits for it.
-     */
-    run: <T>(task: string, input: unknown, options: TaskOptions) =>
-      new Promise<T>((resolve, reject) => {
-        const settle = resolve as (value: unknown) => void
-        pool.add({ ...options, task, input, resolve: settle, reject })
-      }),
-    /** Stops the threads; what runs or waits is rejected with `service_unavailable`. */
-    close: () => pool.close(),
-  }
-}
+export const openWorkers = (options: PoolOptions): Workers => new Pool(options)
 
 /**
  * The file of the threads. In the compiled binary every chunk of modules lies at the root, and an
@@ -99,13 +80,27 @@ class Pool {
   private closed = false
   private readonly emptied = Promise.withResolvers<void>()
 
-  constructor(size: number, entry: string, niceness: number) {
-    this.size = size
+  constructor({ size, entry = workerEntry(), niceness = 0 }: PoolOptions) {
+    this.size = Math.max(1, size)
     this.entry = entry
     this.niceness = niceness
   }
 
-  add(job: Job): void {
+  /**
+   * Runs one task in a thread of the pool. The deadline counts from when it starts there, not from
+   * when it began to wait, and not before the thread has loaded the code of the task. Rejects with
+   * what the task threw (an ApiError keeps its code), with WorkerTimeout, or with
+   * `service_unavailable` when 1,000 tasks wait already. `close` waits for a task that is `whole`: one
+   * that holds more than memory. One that is `left` ends by itself, behind `close`; neither that nor
+   * the end of the process waits for it.
+   */
+  run = <T>(task: string, input: unknown, options: TaskOptions) =>
+    new Promise<T>((resolve, reject) => {
+      const settle = resolve as (value: unknown) => void
+      this.add({ ...options, task, input, resolve: settle, reject })
+    })
+
+  private add(job: Job): void {
     if (this.closed) job.reject(closing())
     else if (this.waiting.length >= MAX_WAITING) job.reject(overrun())
     else {
@@ -114,6 +109,7 @@ class Pool {
     }
   }
 
+  /** Stops the threads; what runs or waits is rejected with `service_unavailable`. */
   async close(): Promise<void> {
     this.closed = true
     for (const job of this.waiting.splice(0)) job.reject(closing())

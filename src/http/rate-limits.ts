@@ -32,10 +32,10 @@ export class RateLimits {
   readonly #callers = new RateWindows()
   readonly #entries = new RateWindows()
   readonly #addresses = new RateWindows()
-  readonly #shared: SharedWindows | undefined
+  readonly #shared: Store | undefined
 
-  /** Without `shared` this node is the only one. */
-  constructor(shared?: SharedWindows) {
+  /** With the database of several nodes each leases a part of a limit. Without one this node is alone. */
+  constructor(shared?: Store) {
     this.#shared = shared
   }
 
@@ -61,8 +61,10 @@ export class RateLimits {
     const window = windows.of(name)
     if (limit === null) return quotaOf(window, limit)
     while (this.#shared && window.used < limit && window.used >= window.leased) {
-      const granted = await this.#shared.lease(name, window, limit)
-      if (granted === 0) throw exceeded(limit, window, scope)
+      window.leasing ??= lease(this.#shared, name, window, limit).finally(() => {
+        window.leasing = undefined
+      })
+      if ((await window.leasing) === 0) throw exceeded(limit, window, scope)
     }
     countIn(window, limit, scope)
     return quotaOf(window, limit, Math.max(0, window.given - window.leased))
@@ -145,37 +147,21 @@ const PART = 4
 const KEPT_MILLISECONDS = 120_000
 
 /**
- * The windows of all nodes on one database: each node leases a part of a limit and counts it in
+ * How many more requests this node may let in; 0 when the window is used up. Each node counts what it leased in
  * its own memory. Together they never pass the limit by more than a tenth.
  */
-export class SharedWindows {
-  readonly #store: Store
-
-  constructor(store: Store) {
-    this.#store = store
-  }
-
-  /** Returns how many more requests this node may let in; 0 when the window is used up. */
-  lease(name: string, window: RateWindow, limit: number): Promise<number> {
-    window.leasing ??= this.#lease(name, window, limit).finally(() => {
-      window.leasing = undefined
-    })
-    return window.leasing
-  }
-
-  async #lease(name: string, window: RateWindow, limit: number): Promise<number> {
-    const ceiling = limit + Math.floor(limit / SPARE)
-    try {
-      const ends = isoFrom(window.ends)
-      const { granted, given } = await this.#store.tx((tx) => take(tx, { name, ends, ceiling }))
-      window.leased += granted
-      window.given = given
-      return granted
-    } catch (error) {
-      log.debug("the shared request counter of all nodes could not be updated", { error })
-      window.leased += 1 // the request itself will tell what is wrong with the storage
-      return 1
-    }
+async function lease(store: Store, name: string, window: RateWindow, limit: number) {
+  const ceiling = limit + Math.floor(limit / SPARE)
+  try {
+    const ends = isoFrom(window.ends)
+    const { granted, given } = await store.tx((tx) => take(tx, { name, ends, ceiling }))
+    window.leased += granted
+    window.given = given
+    return granted
+  } catch (error) {
+    log.debug("the shared request counter of all nodes could not be updated", { error })
+    window.leased += 1 // the request itself will tell what is wrong with the storage
+    return 1
   }
 }
 

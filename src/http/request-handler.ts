@@ -318,13 +318,8 @@ class RequestHandler {
 
 type Claimed = Unread & { claim: idempotency.Claim }
 
-/**
- * 404 for a word in the path that is none of its choices, or no UTF-8: the router gives null there.
- * Callers that may not ask were refused before.
- */
+/** 404 for a word in the path that is none of its choices. Callers that may not ask were refused before. */
 function refuseOther({ route, request, params }: State): void {
-  const words: (string | null)[] = Object.values(params)
-  if (words.includes(null)) fail("not_found", "The path is not UTF-8. Encode it for a URL.")
   for (const [name, words] of Object.entries(route.choices ?? {})) {
     if (words.includes(params[name] ?? "")) continue
     fail("not_found", `There is no ${shownPath(route, pathOf(request))}.`)

@@ -221,6 +221,15 @@ export const consoleRow = <const Path extends string>(
   status = 200,
 ): BaseRow<Path> => ({ method, path, scope, callers: ["console"], status: [status] })
 
+/** What the rows of a person about themselves have in common: passwords and tokens are short. */
+export const selfRow = <const Path extends string>(method: Method, path: Path): BaseRow<Path> => ({
+  ...consoleRow(method, path, "role:any"),
+  limit: SHORT_BYTES,
+})
+
+/** Of a body that is short. */
+export const SHORT_BYTES = 65_536
+
 /** What rows without a credential have in common: short bodies, few requests of one address. */
 export const anonymousRow = <const Path extends string>(
   method: Method,
@@ -233,7 +242,7 @@ export const anonymousRow = <const Path extends string>(
   callers: ["none"],
   status: [status],
   per_minute: 60,
-  limit: 65_536,
+  limit: SHORT_BYTES,
 })
 
 type BaseRow<Path> = Pick<

@@ -158,8 +158,7 @@ export async function rotate(tx: Tx, caller: Caller, id: string, overlap_hours: 
 /** Its end is that of the overlap now, so that a second successor would inherit a day's life. */
 function refuseRotated({ successor_id }: ApiKeyRow) {
   if (successor_id === null) return
-  const details = { reason: "rotated", id: successor_id }
-  fail("conflict", "This key was rotated before. Rotate its successor instead.", details)
+  conflict("rotated", successor_id, "This key was rotated before. Rotate its successor instead.")
 }
 
 function sameLife({ created_at, expires_at }: ApiKeyRow): string | null {

@@ -1,8 +1,8 @@
 import { Type as t } from "@sinclair/typebox"
-import { type AnyRoute, anonymousRow, consoleRow, type Method, route } from "../http/route"
+import { type AnyRoute, anonymousRow, route, selfRow } from "../http/route"
 import * as mfa from "./mfa"
 import * as recovery from "./password-recovery"
-import { Email, Enrolled, LIMIT_BYTES, Password, Success, Token } from "./schemas"
+import { Email, Enrolled, Password, Success, Token } from "./schemas"
 import { forgiveProof, type ProofParts, refuseCode, requireCode, requirePassword } from "./sign-in"
 import { BUCKETS } from "./sign-in-throttle"
 import * as users from "./users"
@@ -16,13 +16,6 @@ interface CredentialParts extends ProofParts {
   base_url: () => string
 }
 
-const ME = "/v1/users/me"
-
-const own = <const Path extends string>(method: Method, path: Path) => ({
-  ...consoleRow(method, path, "role:any"),
-  limit: LIMIT_BYTES,
-})
-
 /** What people prove themselves with: a password, and a second factor. */
 export const credentialRoutes = (parts: CredentialParts): AnyRoute[] => [
   ...mfaRoutes(parts),
@@ -31,7 +24,7 @@ export const credentialRoutes = (parts: CredentialParts): AnyRoute[] => [
 
 const mfaRoutes = (parts: CredentialParts): AnyRoute[] => [
   route({
-    ...own("POST", `${ME}/mfa/enroll`),
+    ...selfRow("POST", "/v1/users/me/mfa/enroll"),
     summary: "Begin to turn on a second factor",
     description:
       "Shows a secret for an authenticator app, and backup codes. They cannot be shown again. The second factor is not on yet. Send a first code to `POST /v1/users/me/mfa/verify` within 15 minutes.",
@@ -45,7 +38,7 @@ const mfaRoutes = (parts: CredentialParts): AnyRoute[] => [
     },
   }),
   route({
-    ...own("POST", `${ME}/mfa/verify`),
+    ...selfRow("POST", "/v1/users/me/mfa/verify"),
     summary: "Turn the second factor on with a first code",
     description:
       "The code proves that the authenticator app has the secret. From then on, each sign-in asks for a code.",
@@ -67,7 +60,7 @@ const mfaRoutes = (parts: CredentialParts): AnyRoute[] => [
     },
   }),
   route({
-    ...own("POST", `${ME}/mfa/disable`),
+    ...selfRow("POST", "/v1/users/me/mfa/disable"),
     summary: "Turn the second factor off with a code",
     description: "Needs a valid code of the authenticator app, or a backup code.",
     body: Code,
@@ -91,7 +84,7 @@ const DONE = { data: { success: true as const } }
 
 const passwordRoutes = (parts: CredentialParts): AnyRoute[] => [
   route({
-    ...own("POST", `${ME}/password`),
+    ...selfRow("POST", "/v1/users/me/password"),
     summary: "Change your password and end your other sessions",
     description:
       "Needs the current password. The last five passwords are refused. This session goes on. All other sessions end.",

@@ -2,18 +2,17 @@ import { Type as t } from "@sinclair/typebox"
 import { ApiError } from "../core/errors"
 import { log } from "../core/log"
 import { requireThisMachine } from "../http/cors"
-import { type AnyRoute, anonymousRow, type Call, type Method, route } from "../http/route"
+import {
+  type AnyRoute,
+  anonymousRow,
+  type Call,
+  type Method,
+  route,
+  SHORT_BYTES,
+} from "../http/route"
 import { type HostCookie, readCookie, setCookie } from "../lib/cookie"
 import * as pages from "./page-sessions"
-import {
-  Challenged,
-  Credentials,
-  LIMIT_BYTES,
-  MfaAnswer,
-  PageSession,
-  Success,
-  Token,
-} from "./schemas"
+import { Challenged, Credentials, MfaAnswer, PageSession, Success, Token } from "./schemas"
 import { clientOf, REFRESH_SECONDS } from "./sessions"
 import { answerChallenge, signIn } from "./sign-in"
 
@@ -97,7 +96,7 @@ const own = <const Path extends string>(method: Method, path: Path) => ({
   callers: ["none" as const],
   scope: "-",
   status: [200] as [number],
-  limit: LIMIT_BYTES,
+  limit: SHORT_BYTES,
 })
 
 /** A sign-in never goes on with the cookie that the browser brought: that session ends. */

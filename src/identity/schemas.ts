@@ -5,9 +5,6 @@ import { MOST_PASSWORD_CHARACTERS } from "./passwords"
 
 const MOST_TOKEN_CHARACTERS = 200
 
-/** Of every route here: passwords and tokens are short. */
-export const LIMIT_BYTES = 65_536
-
 /** Requests a minute and address, where there is no credential yet. */
 export const PER_MINUTE = 60
 

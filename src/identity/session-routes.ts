@@ -1,13 +1,12 @@
 import { Type as t } from "@sinclair/typebox"
 import { Deleted, deleted, nameText } from "../http/field-schemas"
-import { type AnyRoute, anonymousRow, type Call, consoleRow, route } from "../http/route"
+import { type AnyRoute, anonymousRow, type Call, consoleRow, route, selfRow } from "../http/route"
 import { count, flag, text } from "../lib/record-fields"
 import * as device from "./device-sign-in"
 import {
   Challenged,
   ConsoleUser,
   Credentials,
-  LIMIT_BYTES,
   MfaAnswer,
   Seats,
   Session,
@@ -153,8 +152,7 @@ const deviceRoutes = (parts: device.DeviceParts): AnyRoute[] => [
     }),
   }),
   route({
-    ...consoleRow("POST", `${PATH}/device/approve`, "role:any"),
-    limit: LIMIT_BYTES,
+    ...selfRow("POST", `${PATH}/device/approve`),
     summary: "Approve or deny the sign-in of a program",
     description:
       "The person sends the code that the program shows. `approve: false` denies the sign-in.",

@@ -1,20 +1,12 @@
 import { Type as t } from "@sinclair/typebox"
 import { Deleted, deleted, mailboxText, nameText, ruledText } from "../http/field-schemas"
 import { type ListParts, listPage, pageQuery } from "../http/page"
-import { type AnyRoute, anonymousRow, consoleRow, type Method, route } from "../http/route"
+import { type AnyRoute, anonymousRow, route, selfRow } from "../http/route"
 import { comparable } from "../lib/address"
 import { isLocale, isTimeZone } from "../lib/locale"
 import { requireSignUp, type SignUp, signUp } from "../tenancy/invitations"
 import { removeUser } from "../tenancy/members"
-import {
-  ConsoleUser,
-  LIMIT_BYTES,
-  LONG_EMAIL,
-  Password,
-  Session,
-  SessionRecord,
-  Token,
-} from "./schemas"
+import { ConsoleUser, LONG_EMAIL, Password, Session, SessionRecord, Token } from "./schemas"
 import * as sessions from "./sessions"
 import { type ProofParts, requirePassword } from "./sign-in"
 import { BUCKETS } from "./sign-in-throttle"
@@ -54,11 +46,6 @@ export interface UserParts extends ProofParts, ListParts {
 
 const ME = "/v1/users/me"
 
-const own = <const Path extends string>(method: Method, path: Path) => ({
-  ...consoleRow(method, path, "role:any"),
-  limit: LIMIT_BYTES,
-})
-
 export const userRoutes = (parts: UserParts): AnyRoute[] => [
   signUpRoute(parts),
   ...selfRoutes(parts),
@@ -96,7 +83,7 @@ const signUpRoute = (parts: UserParts) =>
 
 const selfRoutes = (parts: UserParts): AnyRoute[] => [
   route({
-    ...own("GET", ME),
+    ...selfRow("GET", ME),
     summary: "You",
     description: "Shows the person of the session.",
     response: ConsoleUser,
@@ -105,7 +92,7 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
     }),
   }),
   route({
-    ...own("PATCH", ME),
+    ...selfRow("PATCH", ME),
     summary: "Change your name, language and time zone",
     description:
       "Fields that are absent stay as they are. You cannot change the email address here.",
@@ -118,7 +105,7 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
     },
   }),
   route({
-    ...own("DELETE", ME),
+    ...selfRow("DELETE", ME),
     summary: "Delete yourself; what your accounts hold stays theirs",
     description:
       "Needs the password. The last owner of an account must transfer or delete it first.",
@@ -136,7 +123,7 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
 
 const sessionListRoutes = ({ store, cursors }: UserParts): AnyRoute[] => [
   route({
-    ...own("GET", `${ME}/sessions`),
+    ...selfRow("GET", `${ME}/sessions`),
     summary: "Where you are signed in, newest first",
     description:
       "Each browser and each program has a session of its own. End one of them with `DELETE /v1/users/me/sessions/{session_id}`.",
@@ -149,7 +136,7 @@ const sessionListRoutes = ({ store, cursors }: UserParts): AnyRoute[] => [
     },
   }),
   route({
-    ...own("DELETE", `${ME}/sessions/{session_id}`),
+    ...selfRow("DELETE", `${ME}/sessions/{session_id}`),
     summary: "End one of your sessions",
     description: "Ends the session and its refresh token at once.",
     response: Deleted,

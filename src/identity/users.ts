@@ -46,10 +46,7 @@ export async function create(tx: Tx, wanted: NewUser): Promise<UserRow> {
     last_login_at: null,
   }
   const made = await tx.insert(consoleUsers).values(row).onConflictDoNothing().returning()
-  if (made.length === 0) {
-    const details = { reason: "email_taken", id: null }
-    fail("conflict", "A user with this email exists already.", details)
-  }
+  if (made.length === 0) conflict("email_taken", null, "A user with this email exists already.")
   await passwords.remember(tx, row.id, wanted.password_hash)
   return row
 }

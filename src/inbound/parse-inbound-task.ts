@@ -112,12 +112,10 @@ function strippedOf(text: string | null, html: string | null): string | null {
 function addressesOf(fields: [string, string][], name: string): Mailbox[] {
   const values = fields.filter(([key]) => key === name).map(([, value]) => value)
   const mailboxes = values.flatMap((value) => readAddressList(value).mailboxes)
-  return mailboxes
-    .slice(0, MOST_ADDRESSES)
-    .map(({ email, name }) => ({
-      email: storable(email),
-      name: name === null ? null : storable(name),
-    }))
+  return mailboxes.slice(0, MOST_ADDRESSES).map(({ email, name }) => ({
+    email: storable(email),
+    name: name === null ? null : storable(name),
+  }))
 }
 
 /** With their angle brackets. */

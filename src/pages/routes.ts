@@ -1,8 +1,8 @@
 import { Type as t } from "@sinclair/typebox"
 import { fail } from "../core/errors"
 import { VERSION } from "../core/version"
-import { type AnyRoute, type Call, type PathParams, route } from "../http/route"
-import { LIMIT_BYTES, PER_MINUTE } from "../identity/schemas"
+import { type AnyRoute, type Call, type PathParams, route, SHORT_BYTES } from "../http/route"
+import { PER_MINUTE } from "../identity/schemas"
 import type { AccessForm, AccessParts } from "./access-pages"
 import { absentPage, refusalPage } from "./small-page"
 
@@ -157,7 +157,7 @@ function form<const Path extends string>(path: Path, page: FormPage<Path>): AnyR
     status: [200],
     summary,
     per_minute: PER_MINUTE,
-    limit: LIMIT_BYTES,
+    limit: SHORT_BYTES,
     page: refusalPage,
     produces: "text/html",
   }

@@ -158,7 +158,7 @@ async function changeStatus(
 ): Promise<AccountRow> {
   const changes = { sending_status: to, sending_status_reason: reason, reputation }
   const after = await tenancy.set(tx, before.id, changes)
-  await record(tx, by, { id: before.id, account_id: before.id }, `account.${verbOf(before, to)}`, {
+  await tenancy.log(tx, by, before.id, `account.${verbOf(before, to)}`, {
     before: { sending_status: before.sending_status, reason: before.sending_status_reason },
     after: { sending_status: to, reason: reason ?? why ?? null },
   })
@@ -182,8 +182,6 @@ async function changeStatus(
   )
   return after
 }
-
-const record = audit.recorder("account")
 
 function verbOf({ sending_status }: AccountRow, to: SendingStatus): string {
   if (to !== "active") return to

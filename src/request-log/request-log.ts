@@ -97,13 +97,13 @@ export type RequestLogRow = typeof requestLog.$inferSelect
 /** Newest first. */
 export function list(db: Reader, filter: RequestLogFilter) {
   const { project_id, request_id } = filter
-  const ofProject = project_id === undefined ? undefined : eq(requestLog.project_id, project_id)
+  const own = ofProject(project_id)
   const ofRequest = request_id === undefined ? undefined : eq(requestLog.request_id, request_id)
   return boundedList<RequestLogRow>(db, {
     owner: project_id ?? "",
     table: requestLog,
-    along: { rows: requestLog, id: requestLog.id, where: ofRequest ?? ofProject },
-    filter: and(ofRequest && ofProject, matching(filter)),
+    along: { rows: requestLog, id: requestLog.id, where: ofRequest ?? own },
+    filter: and(ofRequest && own, matching(filter)),
   })
 }
 
@@ -113,18 +113,17 @@ export function list(db: Reader, filter: RequestLogFilter) {
  */
 export async function find(
   db: Reader,
-  filter: Pick<RequestLogFilter, "project_id">,
+  { project_id }: Pick<RequestLogFilter, "project_id">,
   request_id: string,
 ) {
-  const { project_id } = filter
-  const own = project_id === undefined ? undefined : eq(requestLog.project_id, project_id)
-  const same = db
-    .select()
-    .from(requestLog)
-    .where(and(eq(requestLog.request_id, request_id), own))
+  const named = and(eq(requestLog.request_id, request_id), ofProject(project_id))
+  const same = db.select().from(requestLog).where(named)
   const [row] = await same.orderBy(desc(requestLog.id)).limit(1)
   return row ?? fail("not_found", "There is no such request.")
 }
+
+const ofProject = (project_id: string | undefined) =>
+  project_id === undefined ? undefined : eq(requestLog.project_id, project_id)
 
 /** Forgets some of what is older than that moment. Returns how many went; 0 when none is left. */
 export async function purgeRequestLog(store: Store, before: string): Promise<number> {

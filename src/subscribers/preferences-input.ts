@@ -37,7 +37,9 @@ export function readPreferences(change: PreferencesChange, problems: Problems): 
     else if (problem !== undefined) problems.add(`workflows.${key}`, "reserved", problem)
   }
   if (!change.quiet_hours) return change
-  const known = Object.entries(change.quiet_hours).filter(([name]) => Object.hasOwn(QUIET_DEFAULTS, name))
+  const known = Object.entries(change.quiet_hours).filter(([name]) =>
+    Object.hasOwn(QUIET_DEFAULTS, name),
+  )
   const quiet_hours = quietHours.read(Object.fromEntries(known), "quiet_hours", problems)
   return quiet_hours ? { ...change, quiet_hours } : change
 }

@@ -222,10 +222,9 @@ export async function change(
   return after
 }
 
-const record = audit.recorder("account")
-
-const log = (tx: Tx, by: audit.By, id: string, action: string, change: audit.AuditChange) =>
-  record(tx, by, { id, account_id: id }, action, change)
+/** Writes down what happened to an account. */
+export const log = (tx: Tx, by: audit.By, id: string, action: string, change: audit.AuditChange) =>
+  audit.record(tx, by, { account_id: id, action, target: { type: "account", id }, ...change })
 
 /** A person's accounts that are not being deleted, newest first. */
 export function accountsOf(db: Reader, user_id: string) {

@@ -1,5 +1,5 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import { conflict, fail, Problems } from "../core/errors"
+import { conflict, Problems } from "../core/errors"
 import { Deleted, deleted, mailboxText, nameText } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { type ListParts, listPage, pageQuery } from "../http/page"
@@ -172,11 +172,11 @@ type AcceptCall = Call<Static<typeof Acceptance>, unknown, { token: string }>
 /** The token proves that mail arrived, not that the user with its address wants to join. */
 function requireSelf({ caller }: AcceptCall, user_id: string) {
   if (caller.user_id === user_id) return
-  const [reason, text] =
+  const [reason = "", text = ""] =
     caller.kind === "console"
       ? ["other_user", "The invitation is for another address. Sign in with the invited address."]
       : ["user_exists", SIGN_IN_FIRST]
-  fail("conflict", text, { reason, id: null })
+  conflict(reason, null, text)
 }
 
 const SIGN_IN_FIRST =

@@ -83,18 +83,13 @@ async function refusePending(
 ) {
   const same = and(eq(invitations.account_id, account_id), eq(invitations.email_key, email_key))
   const other = id ? ne(invitations.id, id) : undefined
-  const [open] = await tx
-    .select()
-    .from(invitations)
-    .where(and(same, other, IS.pending()))
-  if (!open) return
-  const details = { reason: "already_invited", id: open.id }
-  fail(
-    "conflict",
-    "This person has an open invitation already. Send that one again, or revoke it first.",
-    details,
-  )
+  const pending = and(same, other, IS.pending())
+  const [open] = await tx.select().from(invitations).where(pending)
+  if (open) conflict("already_invited", open.id, ALREADY_INVITED)
 }
+
+const ALREADY_INVITED =
+  "This person has an open invitation already. Send that one again, or revoke it first."
 
 const IS: Record<InvitationStatus, () => SQL | undefined> = {
   pending: () => and(eq(invitations.status, "pending"), gt(invitations.expires_at, now())),
@@ -226,17 +221,12 @@ export async function accept(
   const [before] = await forUpdate(byToken(tx, token)) // it may have been taken or revoked meanwhile
   if (before?.status !== "pending") return none()
   if (before.email_key !== user.email_key) {
-    conflict(
-      "other_user",
-      null,
-      "This invitation is for another address. Sign in with the invited address.",
-    )
+    const text = "This invitation is for another address. Sign in with the invited address."
+    conflict("other_user", null, text)
   }
   const { account_id, role } = before
-  if (await roleOf(tx, account_id, user.id)) {
-    const details = { reason: "already_member", id: user.id }
-    fail("conflict", "You are a member of this account already.", details)
-  }
+  if (await roleOf(tx, account_id, user.id))
+    conflict("already_member", user.id, "You are a member of this account already.")
   if (role === "owner") await accounts.requireRoomForFree(tx, user.id, account)
   await accounts.seat(tx, account_id, user.id, role)
   await projects.grantAll(tx, account_id, user.id, before.projects)

@@ -2,11 +2,9 @@ import { Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import { type Cursors, type ListCall, type ListParts, listPage, pageQuery } from "../http/page"
+import { type ListParts, listPage, pageQuery } from "../http/page"
 import { type AnyRoute, consoleRow, route } from "../http/route"
 import { isMailbox, notOneAddress } from "../lib/address"
-import { cursorText } from "../store/moment-cursor"
-import type { ListWindow } from "../store/rows"
 import * as members from "./members"
 import { AccountRole, Member, NewProjectMember, ProjectMember, ProjectRole } from "./schemas"
 
@@ -21,24 +19,6 @@ export const memberRoutes = (parts: ListParts): AnyRoute[] => [
   ...projectMemberRoutes(parts),
 ]
 
-/** A page of people: a cursor names a moment and a person. */
-async function memberPage<Member extends { user_id: string }>(
-  call: ListCall,
-  cursors: Cursors,
-  { find, list, total, at }: members.PeopleList<Member>,
-) {
-  const keyOf = (member: Member) => cursorText({ at: at(member), id: member.user_id })
-  const people = {
-    keyOf: async (user_id: string) => keyOf(await find(user_id)),
-    list: async (window: ListWindow) => {
-      const { rows } = await list(window)
-      return { rows: rows.map((member) => ({ id: keyOf(member), member })) }
-    },
-    total,
-  }
-  return listPage(call, cursors, people, ({ member }) => member)
-}
-
 const accountMemberRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
   route({
     ...consoleRow("GET", ALL, "role:member"),
@@ -46,8 +26,10 @@ const accountMemberRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     description: "Lists the owners and all people that accepted an invitation.",
     query: memberQuery,
     response: Member,
-    handle: (call) =>
-      memberPage(call, cursors, members.ofAccount(store.read, call.caller.account_id)),
+    handle: (call) => {
+      const people = members.ofAccount(store.read, call.caller.account_id)
+      return listPage(call, cursors, people, ({ member }) => member)
+    },
   }),
   route({
     ...consoleRow("PATCH", `${ALL}/{user_id}`, "role:account_admin"),
@@ -83,7 +65,10 @@ const projectMemberRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     description: "The list includes owners and admins of the account. Their role is `inherited`.",
     query: memberQuery,
     response: ProjectMember,
-    handle: (call) => memberPage(call, cursors, members.ofProject(store.read, call.caller)),
+    handle: (call) => {
+      const people = members.ofProject(store.read, call.caller)
+      return listPage(call, cursors, people, ({ member }) => member)
+    },
   }),
   route({
     ...consoleRow("POST", OF_PROJECT, "role:project_admin", 201),

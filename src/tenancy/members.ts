@@ -20,8 +20,8 @@ import { fieldsOf } from "../lib/record-fields"
 import { bump, total } from "../store/counters"
 import { isAskedId } from "../store/dialect"
 import { readHeavy } from "../store/heavy-reads"
-import { byMoment } from "../store/moment-cursor"
-import type { RowList } from "../store/rows"
+import { byMoment, cursorText } from "../store/moment-cursor"
+import type { ListWindow } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as accounts from "./accounts"
 import { leaveProjects, type ProjectHome } from "./projects"
@@ -42,26 +42,26 @@ export async function role(
 const seatOf = (account_id: string, user_id: string): SQL | undefined =>
   and(eq(accountMembers.account_id, account_id), eq(accountMembers.user_id, user_id))
 
-/** How pages read a list of people, in the order of a moment: newest first. */
-export interface PeopleList<Member> extends RowList<Member> {
-  find: (user_id: string) => Promise<Member>
-  at: (member: Member) => string
-}
+/** The rows of people as pages read them, newest first: a cursor names a moment and a person. */
+const byPerson =
+  <Member extends { user_id: string }>(at: (member: Member) => string) =>
+  (member: Member) => ({ id: cursorText({ at: at(member), id: member.user_id }), member })
+
+const byJoining = byPerson<AccountMember>(({ joined_at }) => joined_at)
 
 /** The people of an account. */
-export const ofAccount = (db: Reader, account_id: string): PeopleList<AccountMember> => ({
-  find: (user_id) => find(db, account_id, user_id),
-  async list(window) {
+export const ofAccount = (db: Reader, account_id: string) => ({
+  keyOf: async (user_id: string) => byJoining(await find(db, account_id, user_id)).id,
+  async list(window: ListWindow) {
     const { where, order } = byMoment(accountMembers.joined_at, accountMembers.user_id, window)
     const rows = await members(db)
       .where(and(eq(accountMembers.account_id, account_id), where))
       .orderBy(...order)
       .limit(window.limit)
       .offset(window.offset)
-    return { rows: rows.map(toResponse) }
+    return { rows: rows.map(toResponse).map(byJoining) }
   },
   total: () => total(db, account_id, COUNTER),
-  at: ({ joined_at }) => joined_at,
 })
 
 const members = (db: Reader) =>
@@ -211,20 +211,21 @@ const isInherited = inArray(accountMembers.role, INHERITING)
 const added = sql<string>`CASE WHEN ${isInherited} THEN ${accountMembers.joined_at} ELSE ${projectMembers.added_at} END`
 
 /** The people of a project: its own, and those of the account whose role reaches into it. */
-export const ofProject = (db: Reader, home: ProjectHome): PeopleList<ProjectMember> => ({
-  find: (user_id) => findInProject(db, home, user_id),
-  async list(window) {
+export const ofProject = (db: Reader, home: ProjectHome) => ({
+  keyOf: async (user_id: string) => byAddition(await findInProject(db, home, user_id)).id,
+  async list(window: ListWindow) {
     const { where, order } = byMoment(added, accountMembers.user_id, window)
     const rows = await people(db, home)
       .where(and(inProject(home), where))
       .orderBy(...order)
       .limit(window.limit)
       .offset(window.offset)
-    return { rows: rows.map(toProjectResponse) }
+    return { rows: rows.map(toProjectResponse).map(byAddition) }
   },
   total: () => countInProject(db, home),
-  at: ({ added_at }) => added_at,
 })
+
+const byAddition = byPerson<ProjectMember>(({ added_at }) => added_at)
 
 /**
  * Mails every active admin of the project, by an own role or by that in the account. `write` makes the

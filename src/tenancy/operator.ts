@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, ne, or } from "drizzle-orm"
 import { LOCAL } from "../audit-log/audit-log"
 import { LIMIT_NAMES } from "../core/config-plans"
-import { fail } from "../core/errors"
+import { conflict, fail, invalid } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { clear } from "../identity/mfa"
 import * as passwords from "../identity/passwords"
@@ -31,12 +31,8 @@ export async function named(db: Reader, name: string): Promise<accounts.AccountR
   const exact = found.find(({ slug }) => slug === name) ?? found[0]
   if (!exact) return fail("not_found", `There is no account with the id, slug or name ${name}.`)
   if (found.length === 1 || exact.slug === name) return exact
-  const details = { reason: "several", id: null }
-  return fail(
-    "conflict",
-    `Several accounts have the name ${name}. Give the id of one of them.`,
-    details,
-  )
+  const text = `Several accounts have the name ${name}. Give the id of one of them.`
+  return conflict("several", null, text)
 }
 
 interface StatusChange {
@@ -76,10 +72,9 @@ export async function setPlan(tx: Tx, name: string, { plan, limits }: PlanChange
   return accounts.change(tx, before, changes, "account.plan_changed", LOCAL)
 }
 
-const refuse = (path: string, message: string): never =>
-  fail("validation_error", `${path}: ${message}`, {
-    fields: [{ path, code: "invalid", message }],
-  })
+function refuse(path: string, message: string): never {
+  throw invalid(path, "invalid", message)
+}
 
 /** Setup without its token: same result. Throws 404 `not_found` once there is an owner. */
 export async function bootstrap(

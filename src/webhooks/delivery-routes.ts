@@ -10,7 +10,7 @@ import {
 } from "../events/registry"
 import { answerOnce, keepAnswer, refuseAnswered } from "../http/idempotency"
 import { type Cursors, listPage, readTime } from "../http/page"
-import { RateLimits, SharedWindows } from "../http/rate-limits"
+import { RateLimits } from "../http/rate-limits"
 import {
   type AnyRoute,
   type Call,
@@ -84,7 +84,7 @@ function testRoute({ store, workers, webhooks: parts }: DeliveryRouteParts): Any
     handle: async ({ caller, project_id, params, body, claim }) => {
       const { id } = await webhooks.find(store.read, project_id, params.webhook_id)
       await refuseAnswered(store.read, claim)
-      limits ??= new RateLimits(store.isAlone ? undefined : new SharedWindows(store))
+      limits ??= new RateLimits(store.isAlone ? undefined : store)
       await limits.take(`webhook_test:${id}`, TESTS_A_MINUTE, "webhook_test")
       const planned = await store.tx((tx) => planTest(tx, caller, id, body.event_type))
       const timeout_ms = Math.min(parts.requests.timeout_ms, LONGEST_TEST_MILLISECONDS)

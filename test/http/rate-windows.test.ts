@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test"
 import { newId } from "../../src/core/ids"
 import { clock } from "../../src/core/time"
-import { purgeWindows, RateLimits, SharedWindows } from "../../src/http/rate-limits"
+import { purgeWindows, RateLimits } from "../../src/http/rate-limits"
 import { rateWindows } from "../../src/http/tables"
 import fc from "../harness/properties"
 import { testStore } from "../harness/store"
@@ -144,8 +144,7 @@ describe("one node", () => {
 })
 
 describe("several nodes on one database", () => {
-  const nodes = (count: number) =>
-    Array.from({ length: count }, () => new RateLimits(new SharedWindows(store)))
+  const nodes = (count: number) => Array.from({ length: count }, () => new RateLimits(store))
 
   test("one that is alone admits exactly the limit", async () => {
     time = START
