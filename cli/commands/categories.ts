@@ -1,26 +1,16 @@
 import type { Components } from "../../src/client/components"
-import type { Client } from "../lib/client"
-import { exits, Failure } from "../lib/errors"
-import { isWholeId } from "../lib/id-kinds"
-import { listUpTo } from "../lib/paging"
+import { idByName } from "../lib/paging"
 import { deletes, type PlainFlags, row } from "../lib/resource"
 import { ago, type Columns, wide } from "../lib/table"
-import { cleanLine } from "../lib/terminal"
 
 type Category = Components["Category"]
 
-const MOST_CATEGORIES = 1000
-
-/** The id of a category, by its id or its slug. Throws with exit 3. */
-async function categoryId(client: Client, named: string): Promise<string> {
-  if (isWholeId(named)) return named
-  const { rows } = await listUpTo(client, "GET /v1/subscribers/categories", MOST_CATEGORIES)
-  const found = rows.find(({ slug }) => slug === named)
-  if (found) return found.id
-  const hint = "`belfry categories list` shows the slugs"
-  const message = `There is no category ${cleanLine(named)}.`
-  throw new Failure(exits.not_found, "not_found", message, { hint })
-}
+const id = idByName({
+  noun: "category",
+  route: "GET /v1/subscribers/categories",
+  field: "slug",
+  hint: () => "`belfry categories list` shows the slugs",
+})
 
 const columns: Columns<Category> = {
   SLUG: "slug",
@@ -53,19 +43,19 @@ export const categoryRows = [
   row("get <category>", "GET /v1/subscribers/categories/{category_id}", {
     about: "show one category, by its slug or id",
     word: "newsletter",
-    id: categoryId,
+    id,
   }),
   row("update <category>", "PATCH /v1/subscribers/categories/{category_id}", {
     about: "change a category; its slug stays",
     word: "newsletter",
     example: "--default off",
     flags: { ...FLAGS, name: "new name" },
-    id: categoryId,
+    id,
   }),
   row("rm <category>", "DELETE /v1/subscribers/categories/{category_id}", {
     about: "delete a category that no waiting message names",
     word: "newsletter",
-    id: categoryId,
+    id,
     ...deletes((category) => `Sends with the category ${category} will be refused.`),
   }),
 ]

@@ -28,9 +28,6 @@ const POLL_MILLISECONDS = 2000 // a small plan has 60 requests a minute
 const PAST_LINES = 10
 const MOST_AT_ONCE = 1000
 
-/** A filter looks at some thousand entries in one request. So many requests may find nothing. */
-const MOST_IN_VAIN = 50
-
 /** Requests are written down a moment after they were answered, each node's in its own time. */
 const LATE_MILLISECONDS = 10_000
 
@@ -80,21 +77,9 @@ async function whenLater(error: unknown): Promise<Entry[]> {
 
 /** From a moment on, newest first. */
 async function since(client: Client, query: LogQuery, begin: string): Promise<Entry[]> {
-  const rows: Entry[] = []
-  let cursor: string | undefined
-  let in_vain = 0
-  while (rows.length < MOST_AT_ONCE) {
-    const { data, meta } = await client.call(LOG, {
-      query: { ...query, per_page: 100, ...(cursor && { cursor }) },
-    })
-    rows.push(...data)
-    const last = data.at(-1)
-    cursor = meta.next_cursor ?? undefined
-    in_vain = data.length === 0 ? in_vain + 1 : 0
-    const is_over = meta.incomplete ? in_vain === MOST_IN_VAIN : (last?.created_at ?? "") < begin
-    if (cursor === undefined || is_over) break
-  }
-  return rows.filter(({ created_at }) => created_at >= begin)
+  const isBefore = ({ created_at }: Entry) => created_at < begin
+  const { rows } = await listUpTo(client, LOG, MOST_AT_ONCE, { query }, isBefore)
+  return rows.filter((entry) => !isBefore(entry))
 }
 
 /** Moves the beginning on, and forgets what lies before it; returns the new one. */

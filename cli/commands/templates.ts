@@ -1,31 +1,23 @@
 import type { Components } from "../../src/client/components"
 import { variables } from "../lib/body-flags"
-import type { Client } from "../lib/client"
-import { exits, Failure } from "../lib/errors"
 import { type FieldFlags, flag } from "../lib/field-flags"
-import { isWholeId } from "../lib/id-kinds"
 import { objectIn, readText } from "../lib/input"
-import { listUpTo } from "../lib/paging"
+import { idByName } from "../lib/paging"
 import { deletes, type PlainFlags, row } from "../lib/resource"
 import { ago, type Columns, coloured, recordText, wide } from "../lib/table"
-import { cleanLine, type Paint } from "../lib/terminal"
+import type { Paint } from "../lib/terminal"
 import { fileRows } from "./template-files"
 
 type Template = Components["Template"]
 
-const MOST_NAMESAKES = 1000
-
-/** The id of a template, by its id or its name. Throws with exit 3. */
-export async function templateId(client: Client, named: string): Promise<string> {
-  if (isWholeId(named)) return named
-  const query = { search: named }
-  const { rows } = await listUpTo(client, "GET /v1/templates", MOST_NAMESAKES, { query })
-  const found = rows.find(({ name }) => name === named)
-  if (found) return found.id
-  const hint = "`belfry templates list` shows the names"
-  const message = `There is no template ${cleanLine(named)}.`
-  throw new Failure(exits.not_found, "template_not_found", message, { hint })
-}
+const id = idByName({
+  noun: "template",
+  route: "GET /v1/templates",
+  filter: "search",
+  field: "name",
+  code: "template_not_found",
+  hint: () => "`belfry templates list` shows the names",
+})
 
 const columns: Columns<Components["TemplateSummary"]> = {
   NAME: wide(({ name }) => name),
@@ -112,14 +104,14 @@ export const templateRows = [
   }),
   row("get <template>", "GET /v1/templates/{template_id}", {
     about: "show one template with its texts",
-    id: templateId,
+    id,
     shown: templateText,
     next: ({ name }) => `templates render ${name}`,
   }),
   row("edit <template>", "PATCH /v1/templates/{template_id}", {
     about: "change a template; what has no flag stays",
     example: ["--subject 'Your receipt'", "--html-file receipt.html --draft"],
-    id: templateId,
+    id,
     flags: { ...FIELDS, name: "new name" },
     file: {},
     done: wrote,
@@ -128,30 +120,30 @@ export const templateRows = [
   }),
   row("delete <template>", "DELETE /v1/templates/{template_id}", {
     about: "delete a template with all of its versions",
-    id: templateId,
+    id,
     flags: { force: "also delete it while something uses it: on or off (default: off)" },
     ...deletes((name) => `The template ${name} and its versions will be deleted.`),
   }),
   row("publish <template>", "POST /v1/templates/{template_id}/publish", {
     about: "let sends use the newest version, or another one",
     example: ["", "--version 2"],
-    id: templateId,
+    id,
     flags: { version: "number of the version (default: the newest)" },
     done: ({ name, published_version }) => `published version ${published_version} of ${name}`,
   }),
   row("archive <template>", "POST /v1/templates/{template_id}/archive", {
     about: "refuse sends with this template; publish brings it back",
-    id: templateId,
+    id,
     done: isNow,
   }),
   row("duplicate <template>", "POST /v1/templates/{template_id}/duplicate", {
     example: "--name receipt-2",
-    id: templateId,
+    id,
     flags: { name: "name of the copy (default: the name with -copy)" },
     done: ({ name }) => `created ${name}`,
   }),
   row("versions <template>", "GET /v1/templates/{template_id}/versions", {
-    id: templateId,
+    id,
     columns: {
       VERSION: ({ version }) => String(version),
       PUBLISHED: ({ published }) => (published ? "yes" : ""),
@@ -161,7 +153,7 @@ export const templateRows = [
     },
   }),
   row("version <template> <version>", "GET /v1/templates/{template_id}/versions/{version}", {
-    id: templateId,
+    id,
     shown: templateText,
     next: ({ name, version, published_version: used }) =>
       used === version ? undefined : `templates rollback ${name} --version ${version}`,
@@ -169,7 +161,7 @@ export const templateRows = [
   row("rollback <template>", "POST /v1/templates/{template_id}/rollback", {
     about: "publish the texts of an old version again, as a new version",
     example: "--version 1",
-    id: templateId,
+    id,
     flags: { version: "number of the old version" },
     done: ({ name, version }) => `published the old texts of ${name} as version ${version}`,
   }),
@@ -206,7 +198,7 @@ export const templateRows = [
   }),
   row("test-send <template> <to>", "POST /v1/templates/{template_id}/test-send", {
     example: "--var name=Ann",
-    id: templateId,
+    id,
     flags: {
       variables: VARIABLES,
       version: "number of the version (default: the published one)",

@@ -10,7 +10,7 @@ import type { OperationRow } from "../../src/client/operation"
 import { operations } from "../../src/client/operations"
 import { environment, version } from "./environment"
 import { exitOfStatus, exits, Failure, usage } from "./errors"
-import type { Connection } from "./profiles"
+import { type Connection, isLoopback } from "./profiles"
 import { millis, pause } from "./time"
 
 interface Call {
@@ -271,9 +271,6 @@ function masked(body: unknown): unknown {
     fields.map(([name, value]) => [name, SECRET_FIELD.test(name) ? "…" : masked(value)]),
   )
 }
-
-const isLoopback = (url: string) =>
-  /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(new URL(url).hostname)
 
 function noKey({ url }: Connection): Failure {
   const ways = "give a key with --api-key or BELFRY_API_KEY, or sign in with `belfry login`"

@@ -1,37 +1,30 @@
 import { domainToASCII } from "node:url"
 import type { Components } from "../../src/client/components"
-import type { Client } from "./client"
-import { exits, Failure } from "./errors"
-import { listUpTo } from "./paging"
+import { idByName } from "./paging"
 import { type Columns, coloured, wide } from "./table"
 import { cleanLine, type Paint } from "./terminal"
 
 type DnsRecord = Components["DnsRecord"]
 type Domain = Components["Domain"]
 
-const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
-
-/** Domains that end with the name of another one are found by it, too. */
-const MOST_NAMESAKES = 10_000
-
-/** The id of a domain, by its id or its name. Throws with exit 3. */
-export async function idOf(client: Client, named: string): Promise<string> {
-  if (ID.test(named)) return named
-  const bare = named.toLowerCase().replace(/\.$/, "")
-  const domain = kept(bare)
-  const { rows } = await listUpTo(client, "GET /v1/domains", MOST_NAMESAKES, { query: { domain } })
-  const found = rows.find((one) => one.domain === domain)
-  if (found) return found.id
-  const hint = `add it with \`belfry domains add ${cleanLine(named)}\``
-  throw new Failure(exits.not_found, "not_found", `There is no domain ${named}.`, { hint })
-}
-
 /**
  * As the server keeps it: bücher.example has A-labels. What is no name stays: `domainToASCII` would
  * read the host out of `acme.com/x`, which is not a domain.
  */
-const kept = (name: string) =>
-  /^[a-z0-9.\u0080-\u{10ffff}-]+$/u.test(name) ? domainToASCII(name) || name : name
+function kept(named: string): string {
+  const name = named.toLowerCase().replace(/\.$/, "")
+  return /^[a-z0-9.\u0080-\u{10ffff}-]+$/u.test(name) ? domainToASCII(name) || name : name
+}
+
+/** Domains that end with the name of another one are found by it, too. */
+export const idOf = idByName({
+  noun: "domain",
+  route: "GET /v1/domains",
+  filter: "domain",
+  field: "domain",
+  kept,
+  hint: (named) => `add it with \`belfry domains add ${named}\``,
+})
 
 export const recordColumns: Columns<DnsRecord> = {
   FOR: ({ purpose, required }) => (required ? purpose : `${purpose} (optional)`),

@@ -1,4 +1,5 @@
 import { exits, Failure, usage } from "./errors"
+import { isLoopback } from "./profiles"
 
 const SILENT_MILLISECONDS = 30_000
 
@@ -18,7 +19,7 @@ export async function download(
   url: URL,
   { most_bytes, onBytes = () => {} }: DownloadOptions,
 ): Promise<Buffer> {
-  const is_here = isHere(url)
+  const is_here = isLoopback(url)
   if (url.protocol !== "https:" && !is_here) throw usage(`${shown(url)} must begin with https://`)
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(new Error("no answer")), SILENT_MILLISECONDS)
@@ -27,7 +28,7 @@ export async function download(
     const proxy = is_here && { proxy: false as const }
     const response = await fetch(url, { signal: late.signal, ...proxy })
     const leads_to = new URL(response.url)
-    if (leads_to.protocol !== "https:" && !isHere(leads_to))
+    if (leads_to.protocol !== "https:" && !isLoopback(leads_to))
       throw new Error(`it leads to ${shown(leads_to)}, which does not begin with https://`)
     if (!response.ok || !response.body) throw new Error(`the answer is ${response.status}`)
     const parts: Uint8Array[] = []
@@ -51,5 +52,3 @@ export async function download(
 }
 
 const shown = ({ protocol, host, pathname }: URL): string => `${protocol}//${host}${pathname}`
-
-const isHere = ({ hostname }: URL): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)

@@ -1,6 +1,8 @@
 import type { AnswerOf, AnyInput, OperationName } from "../../src/client/client"
 import type { Client } from "./client"
-import { usage } from "./errors"
+import { exits, Failure, usage } from "./errors"
+import { isWholeId } from "./id-kinds"
+import { cleanLine } from "./terminal"
 
 const PAGE = 100
 
@@ -41,12 +43,13 @@ interface ListPage {
   }
 }
 
-/** Walks the pages of a list by cursor until `limit` rows are there. */
+/** Walks the pages of a list by cursor until `limit` rows are there, or a page ends with one that `isOver`. */
 export async function listUpTo<Name extends OperationName>(
   client: Client,
   name: Name,
   limit: number,
   { query, ...input }: AnyInput = {},
+  isOver: (row: RowOf<Name>) => boolean = () => false,
 ): Promise<ListResult<RowOf<Name>>> {
   const rows: unknown[] = []
   const warnings: ListWarning[] = []
@@ -63,13 +66,43 @@ export async function listUpTo<Name extends OperationName>(
     cursor = meta.next_cursor ?? undefined
     in_vain = data.length === 0 ? in_vain + 1 : 0
     const seeks = in_vain < MOST_IN_VAIN || limit === ALL
-    const goes_on = meta.incomplete ? seeks : data.length > 0
+    const last = data.at(-1) as RowOf<Name> | undefined
+    const goes_on = meta.incomplete ? seeks : last !== undefined && !isOver(last)
     if (rows.length >= limit || cursor === undefined || !goes_on) {
       const found = rows.slice(0, limit) as RowOf<Name>[]
       return { rows: found, more: meta.has_more === true, warnings, meta: first }
     }
   }
 }
+
+/** More that bear a name in part are no longer looked through. */
+const MOST_NAMESAKES = 10_000
+
+interface Naming {
+  noun: string
+  /** The list of all of them, and the field of its query that narrows it. */
+  route: OperationName
+  filter?: string
+  field: string
+  hint: (named: string) => string
+  code?: string
+  /** A name as the server keeps it. */
+  kept?: (named: string) => string
+}
+
+/** Finds an id by what people call it; an id stays. What it gives throws exit 3. */
+export const idByName =
+  ({ noun, route, filter, field, hint, code = "not_found", kept = String }: Naming) =>
+  async (client: Client, named: string): Promise<string> => {
+    if (isWholeId(named)) return named
+    const name = kept(named)
+    const query = filter ? { [filter]: name } : {}
+    const { rows } = await listUpTo(client, route, MOST_NAMESAKES, { query })
+    const found = (rows as Record<string, string>[]).find((one) => one[field] === name)
+    if (found?.id) return found.id
+    const message = `There is no ${noun} ${cleanLine(named)}.`
+    throw new Failure(exits.not_found, code, message, { hint: hint(cleanLine(named)) })
+  }
 
 /** The number of `--limit`: 1 or more, default 25. */
 export function limitOf(text: string | undefined): number {

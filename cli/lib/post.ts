@@ -1,3 +1,4 @@
+import { isLoopback } from "./profiles"
 import { millis } from "./time"
 
 interface PostRequest {
@@ -35,7 +36,7 @@ export async function post({ url, headers, body, skip_verify }: PostRequest): Pr
       body,
       redirect: "manual",
       signal: AbortSignal.timeout(RECEIVER_MILLISECONDS),
-      ...(isHere(url) && { proxy: false as const }),
+      ...(isLoopback(url) && { proxy: false as const }),
       ...(skip_verify && { tls: { rejectUnauthorized: false } }),
     })
     const text = await firstText(response)
@@ -53,9 +54,6 @@ async function firstText({ body }: Response): Promise<string> {
   }
   return parts.toString("utf8").slice(0, MOST_CHARACTERS)
 }
-
-const isHere = (url: string) =>
-  /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(new URL(url).hostname)
 
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)

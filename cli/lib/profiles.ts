@@ -167,6 +167,10 @@ function withScheme(text: string): string | undefined {
     : undefined
 }
 
+/** Whether an address leads to this machine itself, which no proxy ever sees. */
+export const isLoopback = (address: string | URL): boolean =>
+  /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(address).hostname)
+
 export const sameServer = (one: string, other: string): boolean =>
   URL.canParse(one) && originOf(one) === originOf(other)
 
