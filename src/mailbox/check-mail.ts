@@ -14,8 +14,6 @@ import { isUnsubscribe, type LinkTarget, withoutHash } from "./link-targets"
 import { lookInto } from "./mail-look"
 import type { MailboxMail } from "./mailbox"
 
-const CHECK_DEADLINE_MS = 10_000
-
 /** Some mail programs show no more of an html body than this. */
 const CLIPPED_BYTES = 102 * 1024
 
@@ -36,17 +34,13 @@ export interface MailCheck {
 /** Looks at a mail, and with `links` asks the servers of its links. */
 export async function checkMail(
   { secrets, workers, link_rules }: MailCheckParts,
-  { project_id, raw, subject, size: bytes }: MailboxMail,
+  mail: MailboxMail,
   { links }: { links: boolean },
 ): Promise<MailCheck> {
+  const { subject, size: bytes } = mail
   const key = secrets.mac(TOKEN_PURPOSE, "v1")
-  const input = () => {
-    const given: MailToCheck = { raw: new Uint8Array(raw), subject, key }
-    return { given, transfer: [given.raw.buffer as ArrayBuffer] }
-  }
-  const checked = await lookInto<CheckedMail>(
-    ...([workers, project_id, "check-mail", input, CHECK_DEADLINE_MS] as const),
-  )
+  const input = (raw: Uint8Array): MailToCheck => ({ raw, subject, key })
+  const checked = await lookInto<CheckedMail>(workers, mail, "check-mail", input)
   const { html, content, html_bytes, targets, announced } = checked
   return {
     html,

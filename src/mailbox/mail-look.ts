@@ -14,23 +14,25 @@ const LONGEST_WAIT_MS = 30_000
 
 const turns = new OwnerTurns(AT_ONCE, { of_one: MOST_WAITING, of_all: MOST_WAITING_IN_ALL })
 
+const DEADLINE_MS = 10_000
+
 /**
- * Runs a task that looks into a kept mail of a project: one at a time on this node, and projects take turns.
- * The input of the task is made when its turn has come, so that a look that waits holds no copy of its mail. Throws as
- * `Workers.run`, and 503 `service_unavailable` where 50 others of the project or 100 in all wait already, or where
+ * Runs a task that looks into a kept mail, within ten seconds: one at a time on this node, and projects take turns.
+ * `input` gets a copy of the mail, which is made when its turn has come, so that a look that waits holds none. Throws
+ * as `Workers.run`, and 503 `service_unavailable` where 50 others of the project or 100 in all wait already, or where
  * its turn comes later than in 30 seconds.
  */
 export async function lookInto<Result>(
   workers: Workers,
-  project_id: string,
+  { project_id, raw }: { project_id: string; raw: Uint8Array },
   task: string,
-  input: () => { given: unknown; transfer?: ArrayBuffer[] },
-  deadline_ms: number,
+  input: (raw: Uint8Array) => unknown,
 ): Promise<Result> {
   const leave = await nextTurn(project_id)
   try {
-    const { given, ...transfer } = input()
-    return await workers.run<Result>(task, given, { deadline_ms, ...transfer })
+    const copy = new Uint8Array(raw)
+    const options = { deadline_ms: DEADLINE_MS, transfer: [copy.buffer] }
+    return await workers.run<Result>(task, input(copy), options)
   } finally {
     leave()
   }

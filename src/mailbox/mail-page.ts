@@ -8,7 +8,6 @@ import type { MailToShow } from "./view-task"
 
 const VALID_SECONDS = 600
 const CONTEXT = "mailbox:html:token"
-const DEADLINE_MS = 10_000
 
 export interface MailPageParts extends MailboxReading {
   secrets: Secrets
@@ -54,18 +53,9 @@ export async function mailPage(
 ): Promise<Response> {
   const { secrets, workers } = parts
   const named = readToken(secrets, token) ?? fail("not_found", GONE)
-  const { raw } = await find(parts, named.project_id, named.mail_id)
-  const input = () => {
-    const given: MailToShow = { raw: new Uint8Array(raw), policy: POLICY, scheme }
-    return { given, transfer: [given.raw.buffer as ArrayBuffer] }
-  }
-  const page = await lookInto<string | undefined>(
-    workers,
-    named.project_id,
-    "show-mail",
-    input,
-    DEADLINE_MS,
-  )
+  const mail = await find(parts, named.project_id, named.mail_id)
+  const input = (raw: Uint8Array): MailToShow => ({ raw, policy: POLICY, scheme })
+  const page = await lookInto<string | undefined>(workers, mail, "show-mail", input)
   if (page === undefined) return fail("not_found", "This mail has no html.")
   return new Response(page, { headers: HEADERS })
 }

@@ -27,7 +27,6 @@ import type { MailFile, ParsedMail } from "./parse-task"
 import type { MailboxSummary } from "./schemas"
 import { mailboxMails, mailboxRecipients } from "./tables"
 
-const PARSE_DEADLINE_MS = 10_000
 const COUNTER = "mailbox_mails"
 
 /** All other writers wait for a transaction, so none is long. */
@@ -200,24 +199,17 @@ async function clearSome(tx: Tx, project: string, { to }: Pick<MailFilter, "to">
 
 type MailBytes = Pick<MailboxMail, "project_id" | "raw">
 
-/** Headers, bodies and attachments of the raw message, parsed in a worker within ten seconds. */
-export function parse(workers: Workers, { project_id, raw }: MailBytes): Promise<ParsedMail> {
-  const copy = () => ({ given: new Uint8Array(raw) })
-  return lookInto<ParsedMail>(workers, project_id, "parse", copy, PARSE_DEADLINE_MS)
-}
+/** Headers, bodies and attachments of the raw message, parsed in a worker. */
+export const parse = (workers: Workers, mail: MailBytes): Promise<ParsedMail> =>
+  lookInto(workers, mail, "parse", (raw) => raw)
 
 const NUMBER = /^\d{1,4}$/
 
 /** One file of a mail by its id; undefined where the mail has no such file. */
-export async function attachment(
-  workers: Workers,
-  { project_id, raw }: MailBytes,
-  file_id: string,
-) {
+export async function attachment(workers: Workers, mail: MailBytes, file_id: string) {
   if (!NUMBER.test(file_id)) return undefined
-  const wanted = () => ({ given: { raw: new Uint8Array(raw), place: Number(file_id) } })
-  const task = "read-attachment"
-  return lookInto<MailFile | undefined>(workers, project_id, task, wanted, PARSE_DEADLINE_MS)
+  const wanted = (raw: Uint8Array) => ({ raw, place: Number(file_id) })
+  return lookInto<MailFile | undefined>(workers, mail, "read-attachment", wanted)
 }
 
 const { id, project_id, email_id, from_address, to_address, subject, created_at } = mailboxMails
