@@ -59,6 +59,12 @@ export interface DatabaseStats {
 
 type KeepingSettings = EndSettings & Pick<Settings, "retention.deliveries" | "retention.events">
 
+/** The growth is the mean of the last seven days. */
+const RECENT_DAYS = 7
+
+/** Numbers of days, for what retention frees within them. */
+const HORIZONS = [1, 7, 30] as const
+
 /**
  * How large each table and project is, and what retention frees when. It reads every page of an SQLite
  * file, so it takes seconds for each gigabyte. What open work keeps beyond its time counts as freed.
@@ -68,46 +74,65 @@ export async function databaseStats(
   settings: KeepingSettings,
   onTable: (name: string) => void = () => {},
 ): Promise<DatabaseStats> {
-  const sizes = db.isAlone ? await sizesOfFile(db) : await sizesOfPostgres(db)
-  const owners = await db
+  const sizes = await tableSizes(db)
+  const owners: Owner[] = await db
     .select({ id: projects.id, name: projects.name, settings: projects.settings })
     .from(projects)
-  const shares = new Map<string | null, ProjectSize>()
   const nameOf = new Map(owners.map(({ id, name }) => [id, name]))
-  const sums: Sums = { grows: 0, frees: HORIZONS.map(() => 0) }
+  const by_project = new Map<string | null, ProjectSize>()
   const tables: TableSize[] = []
+  const changes = [0, ...HORIZONS.map(() => 0)]
   const usual = keptBy({}, settings)
   for (const { table } of tableLives) {
     const name = getTableName(table)
     onTable(name)
     const bytes = sizes.get(name) ?? 0
     const weights = await weightsByEnd(db, table, owners, settings)
-    const rows = weights.reduce((sum, one) => sum + one.rows, 0)
-    tables.push({ table: name, rows, bytes, kept: endText(table, usual, settings) })
-    addShares(shares, sums, bytes, weights, nameOf)
+    const sumOf = (of: (one: ProjectWeight) => number) =>
+      weights.reduce((sum, one) => sum + of(one), 0)
+    const kept = endText(table, usual, settings)
+    tables.push({ table: name, rows: sumOf(({ rows }) => rows), bytes, kept })
+    const all = sumOf(({ weight }) => weight)
+    if (all === 0) continue
+    for (const { project_id: id, rows, weight, changed } of weights) {
+      const known = id === null ? undefined : nameOf.get(id)
+      const key = known === undefined ? null : id
+      const share = by_project.get(key) ?? emptyShare(key, known)
+      share.rows += rows
+      share.bytes += Math.round((bytes * weight) / all)
+      by_project.set(key, share)
+      for (const [at, part] of changed.entries())
+        changes[at] = (changes[at] ?? 0) + (bytes * part) / all
+    }
   }
   const { all, free } = await spaceOf(db)
+  const [grows_by_a_day = 0, ...frees] = changes.map(Math.round)
   return {
-    bytes: all,
-    free_bytes: free,
-    grows_by_a_day: Math.round(sums.grows),
-    frees: HORIZONS.map((within_days, at) => ({
-      within_days,
-      bytes: Math.round(sums.frees[at] ?? 0),
-    })),
+    ...{ bytes: all, free_bytes: free, grows_by_a_day },
+    frees: HORIZONS.map((within_days, at) => ({ within_days, bytes: frees[at] ?? 0 })),
     tables: tables.sort(byBytes),
-    projects: largest([...shares.values()].sort(byBytes)),
+    projects: largest([...by_project.values()].sort(byBytes)),
   }
 }
+
+const emptyShare = (project_id: string | null, name = "(no project)"): ProjectSize => ({
+  ...{ project_id, name, rows: 0, bytes: 0 },
+})
 
 const byBytes = (one: { bytes: number }, other: { bytes: number }) => other.bytes - one.bytes
 
-interface Sums {
-  grows: number
-  frees: number[]
+function largest(all: ProjectSize[]): ProjectSize[] {
+  const rest = all.slice(MOST_PROJECTS)
+  if (rest.length === 0) return all
+  const others = emptyShare(null, `(${rest.length} others)`)
+  for (const { rows, bytes } of rest) {
+    others.rows += rows
+    others.bytes += bytes
+  }
+  return [...all.slice(0, MOST_PROJECTS), others]
 }
 
-type Owner = Pick<typeof projects.$inferSelect, "id" | "settings">
+type Owner = Pick<typeof projects.$inferSelect, "id" | "name" | "settings">
 
 /** Projects that keep their rows equally long are asked for together. */
 async function weightsByEnd(
@@ -129,70 +154,22 @@ async function weightsByEnd(
   return found
 }
 
-function addShares(
-  shares: Map<string | null, ProjectSize>,
-  sums: Sums,
-  bytes: number,
-  weights: ProjectWeight[],
-  nameOf: Map<string, string>,
-) {
-  const all = weights.reduce((sum, { weight }) => sum + weight, 0)
-  if (all === 0) return
-  const shareOf = (weight: number) => (bytes * weight) / all
-  for (const { project_id, rows, weight, recent, due } of weights) {
-    const name = project_id === null ? undefined : nameOf.get(project_id)
-    const key = name === undefined ? null : project_id
-    const share = shares.get(key) ?? { project_id: key, name: name ?? INSTANCE, rows: 0, bytes: 0 }
-    shares.set(key, {
-      ...share,
-      rows: share.rows + rows,
-      bytes: share.bytes + Math.round(shareOf(weight)),
-    })
-    sums.grows += shareOf(recent)
-    due.forEach((weight, at) => {
-      sums.frees[at] = (sums.frees[at] ?? 0) + shareOf(weight)
-    })
-  }
+/** Of each table with its indexes: in an SQLite file by the virtual table `dbstat`. */
+async function tableSizes(db: Reader): Promise<Map<string, number>> {
+  const of_file = { name: sql<string>`m.tbl_name`, bytes: sql<unknown>`sum(s.pgsize)` }
+  const of_server = { name: sql<string>`relname`, bytes: sql<unknown>`pg_total_relation_size(oid)` }
+  const rows = db.isAlone
+    ? await db
+        .select(of_file)
+        .from(sql`dbstat s JOIN sqlite_master m ON m.name = s.name`)
+        .where(sql`s.aggregate = TRUE`)
+        .groupBy(of_file.name)
+    : await db
+        .select(of_server)
+        .from(sql`pg_class`)
+        .where(sql`relkind = 'r' AND relnamespace = current_schema()::regnamespace`)
+  return new Map(rows.map(({ name, bytes }) => [name, Number(bytes)]))
 }
-
-const INSTANCE = "(no project)"
-
-function largest(all: ProjectSize[]): ProjectSize[] {
-  const rest = all.slice(MOST_PROJECTS)
-  if (rest.length === 0) return all
-  const sum = (of: (one: ProjectSize) => number) => rest.reduce((total, one) => total + of(one), 0)
-  const others = { project_id: null, name: `(${rest.length} others)` }
-  const rows = sum((one) => one.rows)
-  return [...all.slice(0, MOST_PROJECTS), { ...others, rows, bytes: sum((one) => one.bytes) }]
-}
-
-interface NamedSize {
-  name: string
-  bytes: number | string
-}
-
-const asSizes = (rows: NamedSize[]) => new Map(rows.map(({ name, bytes }) => [name, Number(bytes)]))
-
-/** Pages of each table and of its indexes, by the virtual table `dbstat`. */
-const sizesOfFile = async (db: Reader) =>
-  asSizes(
-    await db
-      .select({ name: sql<string>`m.tbl_name`, bytes: sql<number>`sum(s.pgsize)` })
-      .from(sql`dbstat s JOIN sqlite_master m ON m.name = s.name`)
-      .where(sql`s.aggregate = TRUE`)
-      .groupBy(sql`m.tbl_name`),
-  )
-
-const sizesOfPostgres = async (db: Reader) =>
-  asSizes(
-    await db
-      .select({
-        name: sql<string>`c.relname`,
-        bytes: sql<string>`pg_total_relation_size(c.oid)::text`,
-      })
-      .from(sql`pg_class c`)
-      .where(sql`c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace`),
-  )
 
 /** Bytes of the whole database, and those of them that new rows use before it grows. */
 export async function spaceOf(db: Reader): Promise<{ all: number; free: number }> {
@@ -212,20 +189,14 @@ export async function spaceOf(db: Reader): Promise<{ all: number; free: number }
   return { all: pages * size, free: free * size }
 }
 
-const RECENT_DAYS = 7
-
-const HORIZONS = [1, 7, 30] as const
-
 /** Rows of one project in one table. A weight is a number of bytes, or of rows where all are alike. */
 interface ProjectWeight {
   /** Null for what belongs to no project. */
   project_id: string | null
   rows: number
   weight: number
-  /** Of what was made in the last seven days, a day. */
-  recent: number
-  /** Of what ends within each of the horizons. */
-  due: [number, number, number]
+  /** Of what was made in the last seven days, a day, and of what ends within each of the horizons. */
+  changed: number[]
 }
 
 /** What says how large a row is, where rows differ by more than a few times. */
@@ -245,13 +216,6 @@ const PARENTS: [name: string, parent: SQLiteTable][] = [
   ["fan_out_id", fanOuts],
 ]
 
-/** The id that was made with the row. */
-function ageColumn(table: SQLiteTable): SQLiteColumn | undefined {
-  const parent = PARENTS.map(([name]) => columnOf(table, name)).find(Boolean)
-  const own = columnOf(table, "id")
-  return parent && !own ? parent : own?.columnType === "SQLiteCustomColumn" ? own : parent
-}
-
 /**
  * The weights of a table by project. `kept_ms` is how long its rows are kept; without it none of them
  * ends by itself.
@@ -261,39 +225,40 @@ async function weightsOf(
   table: SQLiteTable,
   kept_ms: number | undefined,
 ): Promise<ProjectWeight[]> {
-  const age = ageColumn(table)
+  const [name = "", parent] = PARENTS.find(([column]) => columnOf(table, column)) ?? []
+  const link = columnOf(table, name)
+  const id = columnOf(table, "id")
+  const age = id?.columnType === "SQLiteCustomColumn" ? id : link // made with the row
   const weight = weightOf(db, table)
   const sumOf = (which: SQL | undefined) =>
     which ? sql<number>`sum(CASE WHEN ${which} THEN ${weight} ELSE 0 END)` : sql<number>`0`
-  const isBefore = (at_ms: number) => age && lt(age, idAt(age, at_ms))
-  const dueIn = (days: number) =>
-    kept_ms === undefined ? undefined : isBefore(millis() + days * DAY_MS - kept_ms)
-  const [day, week, month] = HORIZONS
+  const dueIn = (days: number) => {
+    if (kept_ms === undefined || !age) return sumOf(undefined)
+    return sumOf(lt(age, idAt(age, millis() + days * DAY_MS - kept_ms)))
+  }
   const own = columnOf(table, "project_id")
-  const [name, parent] = PARENTS.find(([column]) => columnOf(table, column)) ?? []
   const theirs = own ?? (parent && columnOf(parent, "project_id"))
-  const since = millis() - RECENT_DAYS * DAY_MS
+  const [day, week, month] = HORIZONS
   const query = db
     .select({
       project_id: theirs ? sql<string | null>`${theirs}`.mapWith(theirs) : sql<null>`NULL`,
       rows: sql<number>`count(*)`,
       weight: sql<number>`sum(${weight})`,
-      recent: sumOf(age && gte(age, idAt(age, since))),
-      day: sumOf(dueIn(day)),
-      week: sumOf(dueIn(week)),
-      month: sumOf(dueIn(month)),
+      recent: sumOf(age && gte(age, idAt(age, millis() - RECENT_DAYS * DAY_MS))),
+      ...{ day: dueIn(day), week: dueIn(week), month: dueIn(month) },
     })
     .from(table)
-  const link = name && columnOf(table, name)
-  const id = parent && columnOf(parent, "id")
-  const joined = !own && parent && link && id ? query.leftJoin(parent, eq(link, id)) : query
+  const key = parent && columnOf(parent, "id")
+  const joined = !own && link && key ? query.leftJoin(parent, eq(link, key)) : query
   const rows = await (theirs ? joined.groupBy(theirs) : joined)
-  return rows.map((row) => ({
-    project_id: row.project_id as string | null,
-    rows: Number(row.rows),
-    weight: Number(row.weight ?? 0),
-    recent: Number(row.recent ?? 0) / RECENT_DAYS,
-    due: [Number(row.day ?? 0), Number(row.week ?? 0), Number(row.month ?? 0)],
+  return rows.map(({ project_id, rows, weight, recent, day, week, month }) => ({
+    project_id: project_id as string | null,
+    rows: Number(rows),
+    weight: Number(weight ?? 0),
+    changed: [
+      Number(recent ?? 0) / RECENT_DAYS,
+      ...[day, week, month].map((due) => Number(due ?? 0)),
+    ],
   }))
 }
 
