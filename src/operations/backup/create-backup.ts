@@ -137,15 +137,16 @@ class Draft {
     const { dir, id } = this.#options
     const created_at = now()
     let lacked: MissingFiles
-    const endReports = repeatedly(PROGRESS_MS, () => this.#report())
-    const endWrites = writeSteadily([this.#database, this.#archive])
+    const beside = [
+      repeatedly(PROGRESS_MS, () => this.#report()),
+      writeSteadily([this.#database, this.#archive]),
+    ]
     try {
       await this.#copy()
       const facts = await this.#check()
       lacked = await this.#pack(facts, created_at)
     } finally {
-      await endReports()
-      await endWrites()
+      await Promise.all(beside.map((end) => end()))
     }
     const path = join(dir, archiveName(id, created_at))
     const { size, manifest } = await openArchive(this.#archive)
