@@ -1,5 +1,4 @@
 import { isAscii as isSevenBit } from "node:buffer"
-import type { ErrorCode } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { returnPathHost } from "../domains/return-path"
 import { isVerified, senderReadiness } from "../domains/sending-domains"
@@ -57,7 +56,7 @@ export function emailChannel(parts: EmailChannelParts): Channel {
     async deliver(message, content) {
       const bytes = content as MessageBytes
       const provider = providerOf(message)
-      if (!provider) return failed(parts.provider, message, NO_SANDBOX)
+      if (!provider) return withoutBytes(parts.provider, message, { reason: NO_SANDBOX })
       const obstacle = await senderObstacle(parts, message, provider.name)
       if (obstacle) return obstacle
       if (!(bytes instanceof Uint8Array)) return withoutBytes(provider, message, bytes)
@@ -95,21 +94,15 @@ const MOST_LATE_ATTEMPTS = 5
 /** In seconds. The age of the message does not count, because no server was asked. */
 const LATE_SCHEDULE: RetrySchedule = (attempt) => 5 * attempt
 
-function withoutBytes(provider: EmailProvider, message: Message, why: NoBytes): Outcome {
-  const { reason, code, is_late } = why
-  if (!is_late || message.attempt >= MOST_LATE_ATTEMPTS) {
-    return failed(provider, message, reason, code)
-  }
-  const late = forOpen(message, { status: "retry", code: null, reason })
-  return outcomeOf(late, { provider: provider.name, schedule: LATE_SCHEDULE })
-}
-
-function failed(
+function withoutBytes(
   { name: provider, schedule }: EmailProvider,
   message: Message,
-  reason: string,
-  code: ErrorCode = "internal_error",
+  { reason, code = "internal_error", is_late }: NoBytes,
 ): Outcome {
+  if (is_late && message.attempt < MOST_LATE_ATTEMPTS) {
+    const late = forOpen(message, { status: "retry", code: null, reason })
+    return outcomeOf(late, { provider, schedule: LATE_SCHEDULE })
+  }
   return outcomeOf(forOpen(message, { status: "failed", code, reason }), { provider, schedule })
 }
 

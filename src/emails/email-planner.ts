@@ -5,7 +5,7 @@ import { unavailable } from "../http/envelope"
 import { ONE_LINE, orNull } from "../http/field-schemas"
 import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
-import { nameFor } from "../messages/contents"
+import { nameFor, type SharedContent, type SharedLanguages } from "../messages/contents"
 import { keptOf } from "../messages/decided"
 import type { NewMessage } from "../messages/pipeline"
 import type {
@@ -34,7 +34,7 @@ import { chosenTracking, trackingAtHost } from "../tracking/choice"
 import { readAddress } from "./fields"
 import { isReachable, newEmail, requireSendable, rulesFor, type SendRules } from "./prepare"
 import { inlineTexts, requireSubject } from "./render-email"
-import { commonSubjects, renderSubjects } from "./shared-email"
+import { commonSubjects, renderSubject } from "./shared-email"
 
 const EMAIL = "email" as const
 
@@ -151,14 +151,17 @@ async function personalSubjects(
   rules: SendRules,
   { fan_out, languages, at, members }: NextRecipients,
 ): Promise<Map<string, string | null>> {
-  const known = await members()
-  const contents = known.map((member) => ({
-    shared: nameFor(languages, EMAIL, member.locale),
-    subscriber: packedSubscriber(templateSubscriber(member)),
-  }))
-  const rendered = await renderSubjects(rules, fan_out.id, contents, at)
-  return new Map(known.map((member, nth) => [member.id, rendered[nth] ?? null]))
+  const rendered = (await members()).map(async (member) => {
+    const content = contentFor(languages, member)
+    return [member.id, await renderSubject(rules, fan_out.id, content, at)] as const
+  })
+  return new Map(await Promise.all(rendered))
 }
+
+const contentFor = (languages: SharedLanguages, member: AudienceMember): SharedContent => ({
+  shared: nameFor(languages, EMAIL, member.locale),
+  subscriber: packedSubscriber(templateSubscriber(member)),
+})
 
 interface EmailChunk extends Omit<NextRecipients, "members"> {
   /** Of the project, outside of the sandbox. */
@@ -192,7 +195,7 @@ function messageTo(
   const { category, api_key_id, respect_preferences } = intent
   const email = intent.email as FrozenEmail
   const { sandbox, reply_tracking } = caller.project_settings
-  const shared = nameFor(languages, EMAIL, member.locale)
+  const content = contentFor(languages, member)
   const about = { project_id, address }
   const message = newEmail({
     account_id,
@@ -207,10 +210,10 @@ function messageTo(
     from: email.from,
     reply_to: email.reply_to,
     replyAddress: reply_tracking ? rules.replyAddress : undefined,
-    subject: subjects.get(shared) ?? subjects.get(member.id) ?? "",
+    subject: subjects.get(content.shared) ?? subjects.get(member.id) ?? "",
     source: "topic",
     stream: "broadcast",
-    content: { shared, subscriber: packedSubscriber(templateSubscriber(member)) },
+    content,
     track: email.track ?? undefined,
     kind: {
       ...topicFields(fan_out.topic_key ?? "", category, about, rules.unsubscribe),

@@ -71,16 +71,8 @@ export async function commonSubjects(
   return subjects
 }
 
-/** Null for one that cannot be rendered. Rejects where one takes too long, to be tried again. */
-export const renderSubjects = (
-  rules: Pick<SharedRules, "templates">,
-  fan_out_id: string,
-  contents: SharedContent[],
-  now: string,
-): Promise<(string | null)[]> =>
-  Promise.all(contents.map((content) => renderSubject(rules, fan_out_id, content, now)))
-
-async function renderSubject(
+/** Null for one that cannot be rendered. Rejects where it takes too long, to be tried again. */
+export async function renderSubject(
   { templates }: Pick<SharedRules, "templates">,
   fan_out_id: string,
   { shared, subscriber }: SharedContent,

@@ -175,30 +175,13 @@ async function acceptIn(tx: Tx, channel: AudienceChannel, list: Planned[]): Prom
 /** The month's quota, or what the project may store: the walk goes on, because both may change meanwhile. */
 const USED_UP: ReadonlySet<string> = new Set(["payment_required", "plan_limit_exceeded"])
 
-async function plannedIn(tx: Tx, walk: Walk, { channel, chunk }: ChannelPlan): Promise<Planned[]> {
-  const { fan_out, caller, recipients } = walk
-  const decisions = await decisionsOf(tx, walk, { channel, chunk })
-  const { sandbox } = caller.project_settings
-  const allowance = sandbox ? null : { ...allowanceOf(caller, channel), sends_per_second: null }
-  const share = storedShareOf(caller, fan_out.project_id)
-  return recipients.map(({ member }, at): Planned => {
-    const decision = decisions[at]
-    if (chunk.addressOf(member) === null) return "no_address"
-    if (!decision?.is_allowed) return skipOf(decision)
-    const planned = chunk.plan(caller, member, decision)
-    return typeof planned === "string"
-      ? planned
-      : planned.map((message) => ({ message, allowance, share }))
-  })
-}
-
-function decisionsOf(
+async function plannedIn(
   tx: Tx,
   { fan_out, caller, topic, recipients }: Walk,
   { channel, chunk }: ChannelPlan,
-): Promise<SendDecision[]> {
+): Promise<Planned[]> {
   const { category, respect_preferences } = fan_out.intent
-  const asked = recipients.map(
+  const queries = recipients.map(
     ({ member }): MessageQuery => ({
       subscriber: member,
       address: chunk.addressOf(member),
@@ -211,7 +194,19 @@ function decisionsOf(
     }),
   )
   const project = { id: fan_out.project_id, settings: caller.project_settings }
-  return decideAll(tx, project, asked)
+  const decisions = await decideAll(tx, project, queries)
+  const { sandbox } = caller.project_settings
+  const allowance = sandbox ? null : { ...allowanceOf(caller, channel), sends_per_second: null }
+  const share = storedShareOf(caller, fan_out.project_id)
+  return recipients.map(({ member }, at): Planned => {
+    const decision = decisions[at]
+    if (chunk.addressOf(member) === null) return "no_address"
+    if (!decision?.is_allowed) return skipOf(decision)
+    const planned = chunk.plan(caller, member, decision)
+    return typeof planned === "string"
+      ? planned
+      : planned.map((message) => ({ message, allowance, share }))
+  })
 }
 
 const skipOf = (decision: SendDecision | undefined): SkipReason => {

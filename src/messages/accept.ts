@@ -141,13 +141,9 @@ const bucketName = ({ message: { project_id, channel } }: CountedEntry) =>
 
 /** A batch takes its number of emails at once, and waits as a whole. */
 async function slowDown(tx: Tx, { left, mode, refused }: Admission) {
-  for (const { allowance, entries } of groups(left, bucketName)) {
-    const [first] = entries
-    const bucket = {
-      project_id: first?.message.project_id ?? "",
-      channel: first?.message.channel ?? "",
-      limit: allowance.sends_per_second,
-    }
+  for (const { message, allowance, entries } of groups(left, bucketName)) {
+    const { project_id, channel } = message
+    const bucket = { project_id, channel, limit: allowance.sends_per_second }
     const sends = mode === "apart" ? entries.map(() => 1) : [entries.length]
     const refusals = await takeFromBucket(tx, bucket, sends)
     const [whole] = refusals
@@ -173,7 +169,7 @@ function groups(list: MessageEntry[], keyOf: (entry: CountedEntry) => string) {
   return [...all.keys()].sort().flatMap((key) => {
     const entries = all.get(key) ?? []
     const [first] = entries
-    return first ? [{ allowance: first.allowance, entries }] : []
+    return first ? [{ ...first, entries }] : []
   })
 }
 
