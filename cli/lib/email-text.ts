@@ -182,20 +182,16 @@ export function preflightText({ ok, checks, warnings, rendered }: Preflight, pai
   const width = Math.max(...checks.map(({ name }) => name.length))
   const lines = checks.flatMap(({ name, outcome, detail }) => [
     `${marks[outcome]} ${name.padEnd(width)}  ${cleanLine(detail)}`,
-    ...furtherWarnings(warnings, name).map((text) => `  ${" ".repeat(width)}  ${text}`),
+    ...warnings
+      .filter(({ code }) => code === name)
+      .slice(1) // the check itself shows the first
+      .map(({ message }) => `  ${" ".repeat(width)}  ${cleanLine(message)}`),
   ])
   const end = ok
     ? `${paint.green("✓")} would be accepted, ${rendered.size_bytes} bytes`
     : `${paint.red("✗")} would be refused`
   return [...lines, "", end].join("\n")
 }
-
-/** The check itself shows the first. */
-const furtherWarnings = (warnings: Preflight["warnings"], name: string): string[] =>
-  warnings
-    .filter(({ code }) => code === name)
-    .slice(1)
-    .map(({ message }) => cleanLine(message))
 
 type Explanation = Components["Explanation"]
 

@@ -21,6 +21,13 @@ interface ChannelTable {
   queued_told: "at_accept" | "at_release"
 }
 
+const HANDED_OVER = {
+  queued: { rank: 0 },
+  sending: { rank: 1 },
+  sent: { rank: 2 },
+  delivered: { rank: 3 },
+}
+
 /** Before a provider or a server has taken the message. */
 const OPEN = ["queued", "sending"] as const
 
@@ -33,10 +40,7 @@ const CHANNELS: Record<ChannelName, ChannelTable> = {
     address_field: "recipient_email",
     prefix: "email",
     statuses: {
-      queued: { rank: 0 },
-      sending: { rank: 1 },
-      sent: { rank: 2 },
-      delivered: { rank: 3 },
+      ...HANDED_OVER,
       failed: { rank: 4 },
       bounced: { rank: 5 },
       complained: { rank: 6 },
@@ -48,10 +52,7 @@ const CHANNELS: Record<ChannelName, ChannelTable> = {
     address_field: "device_id",
     prefix: "push",
     statuses: {
-      queued: { rank: 0 },
-      sending: { rank: 1 },
-      sent: { rank: 2 },
-      delivered: { rank: 3 },
+      ...HANDED_OVER,
       expired: { rank: 3 },
       failed: { rank: 3, from: OPEN },
       cancelled: { rank: 3, from: ["queued"] },
@@ -62,10 +63,7 @@ const CHANNELS: Record<ChannelName, ChannelTable> = {
     address_field: "to",
     prefix: "sms",
     statuses: {
-      queued: { rank: 0 },
-      sending: { rank: 1 },
-      sent: { rank: 2 },
-      delivered: { rank: 3 },
+      ...HANDED_OVER,
       undelivered: { rank: 3 },
       failed: { rank: 3 },
       cancelled: { rank: 3, from: ["queued"] },

@@ -3,6 +3,7 @@ import { hostname } from "node:os"
 import { nextTurn } from "../../core/time"
 import { isAscii, isMailbox, needsSmtputf8, wireForm } from "../../lib/address"
 import { dotStuffed, isCleanInTurns } from "../../lib/mail-text"
+import type { OutgoingMail } from "../providers/provider"
 import { isGood, SmtpConnection, SmtpConnectionError, type SmtpReply, type TlsNames } from "./wire"
 
 export interface SmtpServer extends TlsNames {
@@ -312,15 +313,7 @@ function noMechanism(extensions: Extensions): SmtpReply {
   return { code: 504, enhanced: "5.5.4", text: `${fact}${advice}`, lines: [] }
 }
 
-interface SmtpEnvelope {
-  message_id: string
-  from: string
-  to: string[]
-  raw: Uint8Array
-  smtputf8: boolean
-  wants_reports?: boolean | undefined
-  inSevenBits?: (() => Promise<Uint8Array>) | undefined
-}
+type SmtpEnvelope = Omit<OutgoingMail, "project_id" | "config_id" | "reports_to">
 
 /** Mistakes of ours that must not reach a command line of SMTP, where they would be another command. */
 export async function mistakeIn({ from, to, raw }: Pick<SmtpEnvelope, "from" | "to" | "raw">) {
