@@ -103,7 +103,10 @@ async function readArchive(source: string): Promise<SignedArchive> {
     throw unreadable(error, source, "FILE")
   }
   const found = await stat(path).catch(refuse)
-  if (!found.isFile()) throw usage(`${source} is not a file`, "name the archive of a release")
+  const which = "name the archive of a release"
+  if (!found.isFile()) throw usage(`${source} is not a file`, which)
+  if (found.size > MOST_ARCHIVE_BYTES)
+    throw usage(`${source} has more than ${MOST_ARCHIVE_BYTES} bytes`, which)
   const beside = path + SIGNATURE
   if (!statSync(beside, { throwIfNoEntry: false })?.isFile()) {
     const hint = "put the .minisig file of the release beside the archive"

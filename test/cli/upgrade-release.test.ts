@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { createReadStream, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { createReadStream, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { checkRelease } from "../../cli/local/upgrade-release"
@@ -36,6 +36,13 @@ test("a file that was changed after it was signed is refused", async () => {
   const { source, check } = await signedArchive()
   writeFileSync(source, "other bytes")
   expect(await check().catch((error) => error)).toMatchObject({ code: "bad_signature" })
+})
+
+test("a file that is too large for a release is refused before it is read", async () => {
+  const { source, check } = await signedArchive()
+  truncateSync(source, 512 * 1024 * 1024 + 1)
+  const { code, message } = await check().catch((error) => error)
+  expect([code, message]).toEqual(["usage", `${source} has more than 536870912 bytes`])
 })
 
 test("what is no file is refused at once, and so is a signature that is none", async () => {
