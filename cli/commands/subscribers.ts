@@ -2,9 +2,10 @@ import type { Components } from "../../src/client/components"
 import { metadata } from "../lib/body-flags"
 import { type Client, requireParams } from "../lib/client"
 import type { Action } from "../lib/context"
-import { exits, wasThere } from "../lib/errors"
+import { wasThere } from "../lib/errors"
 import type { OptionWords } from "../lib/field-flags"
 import { IMPORT_OPTIONS } from "../lib/file-import"
+import { recordMissing } from "../lib/missing"
 import { confirm } from "../lib/prompts"
 import { own, type Resource, row } from "../lib/resource"
 import { later } from "../lib/run"
@@ -61,7 +62,6 @@ interface NamingOptions {
 
 /** Exit 3 where one of them was not there. */
 const remove: Action<NamingOptions> = async (context, { external }, ...names) => {
-  const { output, paint } = context
   for (const subscriber_id of names) requireParams({ subscriber_id })
   const what = names.length === 1 ? `the subscriber ${names[0]}` : `${names.length} subscribers`
   await confirm(context, `This removes ${what}. It cannot be undone.`, "remove")
@@ -71,13 +71,8 @@ const remove: Action<NamingOptions> = async (context, { external }, ...names) =>
     if (!(await wasThere(removal(client, name, external ?? false)))) not_found.push(name)
   }
   const removed = names.length - not_found.length
-  await output.record({ removed, not_found }, () =>
-    [
-      `${paint.green("✓")} removed ${removed}`,
-      ...not_found.map((name) => `${paint.red("✗")} there is no subscriber ${name}`),
-    ].join("\n"),
-  )
-  return not_found.length > 0 ? exits.not_found : exits.done
+  const missing = (name: string) => `there is no subscriber ${name}`
+  return await recordMissing(context, { removed, not_found }, `removed ${removed}`, missing)
 }
 
 const removal = (client: Client, name: string, is_external: boolean) =>

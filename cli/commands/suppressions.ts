@@ -6,6 +6,7 @@ import { exits, Failure, usage, wasThere } from "../lib/errors"
 import { IMPORT_OPTIONS, patiently } from "../lib/file-import"
 import { SINCE } from "../lib/flags"
 import { contactOf, given } from "../lib/input"
+import { recordMissing } from "../lib/missing"
 import { ALL, listUpTo } from "../lib/paging"
 import { confirm } from "../lib/prompts"
 import { own, row } from "../lib/resource"
@@ -47,7 +48,6 @@ const MOST_AT_ONCE = 1000
 
 /** Exit 3 where one of them was not suppressed. */
 const remove: Action<object> = async (context, _, ...named) => {
-  const { output, paint } = context
   const emails = named.filter((one) => one.includes("@"))
   const others = named.filter((one) => !one.includes("@"))
   const what =
@@ -66,13 +66,8 @@ const remove: Action<object> = async (context, _, ...named) => {
     if (await wasThere(removeOne(client, one))) removed += 1
     else not_found.push(one)
   }
-  await output.record({ removed, not_found }, () =>
-    [
-      `${paint.green("✓")} removed ${removed}`,
-      ...not_found.map((one) => `${paint.red("✗")} ${one} was not suppressed`),
-    ].join("\n"),
-  )
-  return not_found.length > 0 ? exits.not_found : exits.done
+  const missing = (one: string) => `${one} was not suppressed`
+  return await recordMissing(context, { removed, not_found }, `removed ${removed}`, missing)
 }
 
 async function removeOne(client: Client, named: string) {

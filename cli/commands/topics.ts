@@ -1,13 +1,13 @@
 import type { Components } from "../../src/client/components"
 import { type Client, requireParams } from "../lib/client"
 import type { Action } from "../lib/context"
-import { exits, usage } from "../lib/errors"
+import { usage } from "../lib/errors"
 import type { OptionWords } from "../lib/field-flags"
 import { readText } from "../lib/input"
+import { recordMissing } from "../lib/missing"
 import { confirm } from "../lib/prompts"
 import { deletes, own, type Resource, row } from "../lib/resource"
 import { ago, type Columns, count, wide } from "../lib/table"
-import { cleanLine } from "../lib/terminal"
 import { publishRows } from "./topics-publish"
 
 export const topicColumns: Columns<Components["Topic"]> = {
@@ -60,7 +60,6 @@ const shares = (all: string[]): string[][] =>
 
 /** Exit 3 where the project has no such subscriber. */
 const join: Action<MembersOptions> = async (context, options, topic_key = "", ...words) => {
-  const { output, paint } = context
   const client = context.client()
   const all = await subscribersIn(options, words)
   const result = { added: 0, already: 0, not_found: all.filter(isNoName) }
@@ -71,29 +70,12 @@ const join: Action<MembersOptions> = async (context, options, topic_key = "", ..
     result.already += data.already
     result.not_found.push(...data.not_found)
   }
-  const { added, already, not_found } = result
-  await output.record(result, () =>
-    [
-      `${paint.green("✓")} added ${added} to ${topic_key}; ${already} were members already`,
-      ...missing(not_found, "there is no subscriber", paint.red("✗")),
-    ].join("\n"),
-  )
-  return not_found.length > 0 ? exits.not_found : exits.done
-}
-
-const MOST_NAMED = 20
-
-function missing(names: string[], what: string, sign: string): string[] {
-  const shown = names
-    .slice(0, MOST_NAMED)
-    .map((name) => `${sign} ${what} ${cleanLine(name).slice(0, LONGEST_ID)}`)
-  const more = names.length - shown.length
-  return more > 0 ? [...shown, `${sign} and ${more} more`] : shown
+  const done = `added ${result.added} to ${topic_key}; ${result.already} were members already`
+  return await recordMissing(context, result, done, (name) => `there is no subscriber ${name}`)
 }
 
 /** Exit 3 where the topic has no such member. */
 const leave: Action<MembersOptions> = async (context, options, topic_key = "", ...words) => {
-  const { output, paint } = context
   const all = await subscribersIn(options, words)
   const [only = ""] = all
   const is_one = all.length === 1
@@ -101,14 +83,8 @@ const leave: Action<MembersOptions> = async (context, options, topic_key = "", .
   const what = is_one ? only : `${all.length} subscribers`
   await confirm(context, `This removes ${what} from the topic ${topic_key}.`, "remove")
   const result = await removed(context.client(), topic_key, all)
-  const { not_found } = result
-  await output.record(result, () =>
-    [
-      `${paint.green("✓")} removed ${result.removed} from ${topic_key}`,
-      ...missing(not_found, "there is no member", paint.red("✗")),
-    ].join("\n"),
-  )
-  return not_found.length > 0 ? exits.not_found : exits.done
+  const done = `removed ${result.removed} from ${topic_key}`
+  return await recordMissing(context, result, done, (name) => `there is no member ${name}`)
 }
 
 async function removed(client: Client, topic_key: string, all: string[]) {
