@@ -5,6 +5,7 @@ import { HELD_QUEUE } from "../lib/email-text"
 import { exits, Failure, usage } from "../lib/errors"
 import type { OptionWords } from "../lib/field-flags"
 import { HERE } from "../lib/flags"
+import { listUpTo } from "../lib/paging"
 import { own, row } from "../lib/resource"
 import { ago, type Columns, coloured, count, table, wide } from "../lib/table"
 import type { Paint } from "../lib/terminal"
@@ -87,6 +88,16 @@ const queueColumns: Columns<Queue> = {
   },
 }
 
+const MOST_QUEUES = 1000
+
+/** Every queue of the instance, and every domain that is paused: one that is left out would be a pause nobody sees. */
+const instance: Action<object> = async (context) => {
+  const route = "GET /v1/admin/queues"
+  context.output.promises(fieldsOf(route))
+  const { rows } = await listUpTo(context.client(), route, MOST_QUEUES)
+  await context.output.list(rows, queueColumns)
+}
+
 interface QueueChoice {
   domain?: string
 }
@@ -147,9 +158,8 @@ export const queueRows = [
     example: ["", "--json=domain,paused_until,reason"],
     print: ({ output }, { data }) => output.list(data.by_domain, domainColumns),
   }),
-  row("instance", "GET /v1/admin/queues", {
+  own("instance", instance, {
     about: "list all queues of the instance and their pauses (operators)",
-    columns: queueColumns,
   }),
   own("pause [queue]", pause, {
     about: "pause a queue, or the mail to one domain (operators)",

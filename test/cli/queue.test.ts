@@ -39,6 +39,23 @@ test.each([[["pause"]], [["resume", "email", "--domain", "b.test"]]])(
   },
 )
 
+test("all queues of the instance are listed, in as many pages as it takes, and with no flag to ask for less", async () => {
+  using api = new FakeApi()
+  const all = Array.from({ length: 230 }, (_, at) => ({
+    ...{ queue: `email:d${at}.test`, ...QUEUE, paused: true },
+  }))
+  api.answer("GET /v1/admin/queues", ({ query }) => {
+    const from = Number(query.cursor ?? 0)
+    const to = from + Number(query.per_page)
+    const has_more = to < all.length
+    const meta = { next_cursor: has_more ? String(to) : null, has_more }
+    return { body: { data: all.slice(from, to), meta } }
+  })
+  const { exit, out } = await belfry(["queue", "instance", ...flags(api)])
+  expect([exit, JSON.parse(out)]).toEqual([0, all])
+  expect((await belfry(["queue", "instance", "--limit", "5", ...flags(api)])).exit).toBe(2)
+})
+
 test("domains tell until when and why they wait", async () => {
   using api = new FakeApi()
   const line = { domain: "b.test", waiting: 3, running: 0, paused_until: null, reason: "421 busy" }
