@@ -21,11 +21,21 @@ export function readChoices(words: readonly string[]): object {
     const path = pathOf(name)
     if (path.includes("") || path.includes("__proto__"))
       throw usage(`"${path.join(".")}" is no choice. ${FORMS}`)
-    const group = body[path[0] ?? ""] ?? {}
-    if (path.length > 1 && !isObject(group)) throw usage(`"${path.join(".")}" is given in two ways`)
+    if (isTaken(body, path)) throw usage(`"${path.join(".")}" is given in two ways`)
     body = placed(body, path, chosenValue(name, rest.join("=")))
   }
   return body
+}
+
+/** Whether a value stands where the path goes on. What was given as `none` may be filled. */
+function isTaken(body: Record<string, unknown>, path: readonly string[]): boolean {
+  let group = body
+  for (const step of path.slice(0, -1)) {
+    const inner = (Object.hasOwn(group, step) ? group[step] : undefined) ?? {}
+    if (!isObject(inner)) return true
+    group = inner
+  }
+  return false
 }
 
 /** Where a choice stands in the body. */

@@ -419,6 +419,11 @@ test("preferences are replaced by what is chosen, and never by nothing", async (
     ["replace", "ann"],
     ["set-default"],
     ["replace", "ann", "--choose", "__proto__.enabled=off"],
+    ["replace", "ann", "--choose", "email=on", "--choose", "email.enabled=off"],
+    [
+      ...["replace", "ann", "--choose", "email.categories=on"],
+      ...["--choose", "email.categories.news=off"],
+    ],
   ]) {
     expect((await preferences(...words)).exit).toBe(2)
   }
