@@ -22,6 +22,7 @@ const COLUMNS: CsvColumns = {
     address: ["email", "emailaddress", "recipient"],
     ...{ reason: [], note: [], expires_at: [], scope_type: [] },
   },
+  together: true,
   headless: true,
 }
 

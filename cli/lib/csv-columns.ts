@@ -11,6 +11,8 @@ export interface CsvColumns {
   more?: RegExp
   /** Fields by the head of their column, as --map gives them. */
   mapped?: ReadonlyMap<string, string>
+  /** Several columns may fill one field: of each line the first cell that is filled, in the order of their names. */
+  together?: boolean
   /** A file may have no head. The first cell of each line is the key then. */
   headless?: boolean
   /** Gets the heads of columns that fill no field, and that --map does not leave out. */
@@ -32,35 +34,47 @@ export async function* fieldsIn(
   pieces: AsyncIterable<string>,
   known: CsvColumns,
 ): AsyncGenerator<CsvFields> {
-  let fields: string[] | undefined
+  let heads: string[] | undefined
+  let columns: Column[] = []
   for await (const record of recordsIn(pieces)) {
-    const is_head = fields === undefined
-    fields ??= fieldsOf(record.cells, known)
-    const has_head = fields.includes(known.key)
-    if (is_head && has_head) addUnread(record.cells, fields, known)
-    else if (has_head) yield withFields(record, fields)
-    else if (known.headless) yield { ...withFields(record, [known.key]), columns: 0 }
+    const is_head = heads === undefined
+    heads ??= record.cells
+    if (is_head) columns = columnsOf(heads, known)
+    const has_head = columns.some(({ field }) => field === known.key)
+    if (is_head && has_head) addUnread(heads, columns, known)
+    else if (has_head) yield { ...record, values: valuesOf(record, columns), columns: heads.length }
+    else if (known.headless)
+      yield { ...record, values: valuesOf(record, [{ at: 0, field: known.key }]), columns: 0 }
     else throw noKey(record.cells, known.key)
   }
 }
 
-function withFields(record: CsvRecord, fields: string[]): CsvFields {
-  const values = new Map<string, string>()
-  for (const [at, field] of fields.entries()) {
-    const cell = plainCell(record.cells[at] ?? "").trim()
-    if (field !== "" && cell !== "") values.set(field, cell)
-  }
-  return { ...record, values, columns: fields.length }
+/** A column that fills a field. */
+interface Column {
+  at: number
+  field: string
 }
 
+function valuesOf({ cells }: CsvRecord, columns: readonly Column[]): Map<string, string> {
+  const values = new Map<string, string>()
+  for (const { at, field } of columns) {
+    const cell = plainCell(cells[at] ?? "").trim()
+    if (cell !== "" && !values.has(field)) values.set(field, cell)
+  }
+  return values
+}
+
+/** From here on a column has one of the usual names of its field. */
+const USUAL = 2
+
 /**
- * The field that each column fills; "" where it fills none. A column that --map names comes before one with the
- * name of the field, and that one before one with a usual name.
+ * The columns that fill a field. One that --map names comes before one with the name of the field, and that one
+ * before those with a usual name, which have the order of these names.
  */
-function fieldsOf(heads: readonly string[], known: CsvColumns): string[] {
+function columnsOf(heads: readonly string[], known: CsvColumns): Column[] {
   const usual = new Map(
     Object.entries(known.fields).flatMap(([field, names]) =>
-      [plainHead(field), ...names].map((name) => [name, field] as const),
+      [plainHead(field), ...names].map((name, rank) => [name, { field, rank: USUAL + rank }]),
     ),
   )
   const guessed = heads.map((head, at) => {
@@ -68,18 +82,23 @@ function fieldsOf(heads: readonly string[], known: CsvColumns): string[] {
     const mapped = known.mapped?.get(plain)
     if (mapped !== undefined) return { at, field: mapped, rank: 0 }
     if (isField(name, known)) return { at, field: name, rank: 1 }
-    return { at, field: usual.get(plain) ?? "", rank: 2 }
+    return { at, ...(usual.get(plain) ?? { field: "", rank: USUAL }) }
   })
-  const fields = heads.map(() => "")
-  const filled = new Map<string, { at: number; rank: number }>()
-  for (const { at, field, rank } of guessed.toSorted((one, other) => one.rank - other.rank)) {
+  const found = guessed
+    .filter(({ field }) => field !== "")
+    .toSorted((one, other) => one.rank - other.rank)
+  if (known.together) return found
+  const filled = new Map<string, (typeof found)[number]>()
+  for (const column of found) {
+    const { field, rank } = column
     const other = filled.get(field)
-    if (field === "" || (other && other.rank < rank)) continue
-    if (other) throw twoColumns(field, [heads[other.at] ?? "", heads[at] ?? ""], known)
-    filled.set(field, { at, rank })
-    fields[at] = field
+    if (!other) filled.set(field, column)
+    else if (other.rank >= Math.min(rank, USUAL)) {
+      const both = heads.filter((_, at) => at === other.at || at === column.at)
+      throw twoColumns(field, both)
+    }
   }
-  return fields
+  return [...filled.values()]
 }
 
 const isField = (name: string, { fields, more }: CsvColumns) =>
@@ -88,18 +107,17 @@ const isField = (name: string, { fields, more }: CsvColumns) =>
 /** The head of a column without case, spaces, hyphens and underscores. */
 const plainHead = (head: string) => head.toLowerCase().replaceAll(/[\s_-]/g, "")
 
-function addUnread(heads: string[], fields: string[], { mapped, unread }: CsvColumns): void {
+function addUnread(heads: string[], columns: Column[], { mapped, unread }: CsvColumns): void {
+  const read = new Set(columns.map(({ at }) => at))
   for (const [at, head] of heads.entries())
-    if (fields[at] === "" && head.trim() !== "" && !mapped?.has(plainHead(head)))
+    if (!read.has(at) && head.trim() !== "" && !mapped?.has(plainHead(head)))
       unread?.add(head.trim())
 }
 
-function twoColumns(field: string, heads: string[], { mapped }: CsvColumns): Failure {
+function twoColumns(field: string, heads: string[]): Failure {
   const [one, other] = heads.map((head) => JSON.stringify(head.trim()))
   const text = `FILE: the columns ${one} and ${other} both hold the ${field}.`
-  const hint = mapped
-    ? `choose one with --map COLUMN=${field}, or leave one out with --map COLUMN=`
-    : "leave one of them out"
+  const hint = `choose one with --map COLUMN=${field}, or leave one out with --map COLUMN=`
   return new Failure(exits.invalid, "two_columns", text, { hint })
 }
 

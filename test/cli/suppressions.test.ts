@@ -108,16 +108,20 @@ describe("an import", () => {
     ])
   })
 
-  test("reads the address from the column that is called so, and asks which of two others has it", async () => {
-    using api = new FakeApi()
-    bulk(api)
-    const path = file("a.csv", "email,address\nold@x.test,ann@x.test\n")
-    expect((await run(api, "import", path)).exit).toBe(0)
-    expect(given(api.seen[0]?.body)).toEqual([{ email: "ann@x.test" }])
-    const { exit, err } = await run(api, "import", file("b.csv", "E-Mail,recipient\na,b\n"))
-    const message = 'FILE: the columns "E-Mail" and "recipient" both hold the address.'
-    expect([exit, JSON.parse(err).error.message]).toEqual([7, message])
-  })
+  test.each([
+    ["email,address\nold@x.test,ann@x.test\nben@x.test,\n", ["ann@x.test", "ben@x.test"]],
+    ["recipient,E-Mail\nold@x.test,ann@x.test\nben@x.test,\n", ["ann@x.test", "ben@x.test"]],
+    ["Reason,recipient,email,reason\n,ann@x.test,,\n", ["ann@x.test"]],
+  ])(
+    "reads the address of a line from the first column of an address that has one: %j",
+    async (text, emails) => {
+      using api = new FakeApi()
+      bulk(api)
+      const { exit, data } = await run(api, "import", file("a.csv", text))
+      expect([exit, data]).toMatchObject([0, { added: emails.length, failed: 0 }])
+      expect(given(api.seen[0]?.body)).toEqual(emails.map((email) => ({ email })))
+    },
+  )
 
   test("takes back what an export wrote", async () => {
     using api = new FakeApi()
