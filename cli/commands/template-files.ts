@@ -249,6 +249,12 @@ function difference(
   return { name, state: text === "" ? "same" : "different", diff: text }
 }
 
+/** The server renders only so often a minute. What one template waits for has an end, so that a check has one. */
+const RENDERING = {
+  most_limits: 30,
+  hint: "a check begins anew: name a part of the templates with --only",
+}
+
 /** Each template as it would be sent, with the layouts and partials that stand in the same folder. */
 const check: Action<FileOptions> = async (context, { only }, folder = "") => {
   const client = context.client()
@@ -259,9 +265,8 @@ const check: Action<FileOptions> = async (context, { only }, folder = "") => {
     const refused = await orRefusal(async () => {
       const { template, variables } = withNeighbours(local, all)
       const { name: _, ...body } = known.inputOf(template)
-      await patiently(context, () =>
-        client.send("POST /v1/templates/render", { body: { template: body, variables } }),
-      )
+      const input = { body: { template: body, variables } }
+      await patiently(context, () => client.send("POST /v1/templates/render", input), RENDERING)
     })
     const result = refused === undefined ? "ok" : "refused"
     done.push({ name: local.name, result, error: refused ?? null })

@@ -287,7 +287,21 @@ async function* bytesOf(path: string): AsyncGenerator<Buffer> {
   }
 }
 
-/** Of a server that is silent, or cannot now. A rate limit is waited for as often as it comes. */
+/** How long a command goes on asking. */
+interface Patience {
+  /** So often a rate limit is waited for. */
+  most_limits: number
+  /** What to do when it gives up. */
+  hint: string
+}
+
+/** An import or a long change: what was done stays, and each limit that passes brings it further. */
+const TO_THE_END: Patience = {
+  most_limits: Number.POSITIVE_INFINITY,
+  hint: "what was done stays: give the same command again to go on",
+}
+
+/** Of a server that is silent, or cannot now. */
 const MOST_TRIES = 6
 const LONGEST_WAIT_MS = 60_000
 
@@ -295,14 +309,16 @@ const LONGEST_WAIT_MS = 60_000
 export async function patiently<Answer>(
   { output }: Context,
   ask: () => Promise<Answer>,
+  { most_limits, hint } = TO_THE_END,
 ): Promise<Answer> {
+  let limits = 0
   for (let tries = 1; ; ) {
     try {
       return await ask()
     } catch (error) {
       if (!(error instanceof Failure) || !(isPassing(error) || isSilence(error))) throw error
-      const is_limit = error.status === 429
-      if (!is_limit && tries++ === MOST_TRIES) throw resumable(error)
+      const is_last = error.status === 429 ? limits++ === most_limits : tries++ === MOST_TRIES
+      if (is_last) throw withHint(error, hint)
       const after = Number(error.details.retry_after)
       const wait = Number.isFinite(after) ? after * 1000 : 500 * 2 ** tries
       const ms = Math.min(LONGEST_WAIT_MS, Math.max(100, wait))
@@ -312,9 +328,5 @@ export async function patiently<Answer>(
   }
 }
 
-const resumable = ({ exit, code, message, details, status }: Failure) =>
-  new Failure(exit, code, message, {
-    details,
-    hint: "what was done stays: give the same command again to go on",
-    ...(status !== undefined && { status }),
-  })
+const withHint = ({ exit, code, message, details, status }: Failure, hint: string) =>
+  new Failure(exit, code, message, { details, hint, ...(status !== undefined && { status }) })

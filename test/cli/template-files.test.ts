@@ -4,8 +4,9 @@ import { join } from "node:path"
 import { withNeighbours } from "../../cli/commands/template-files"
 import { filesOf, inOrder, readTemplates, writeTemplate } from "../../cli/lib/template-folder"
 import { program } from "../harness/program"
-import { environment, freshHome } from "./belfry"
+import { environment, freshHome, onTerminal } from "./belfry"
 import { box } from "./box"
+import { FakeApi, KEY } from "./fake-api"
 import { belfry } from "./lines"
 
 const server = await box()
@@ -95,6 +96,18 @@ describe("templates in files", () => {
     expect([exit, rows(out).map(({ result }) => result)]).toEqual([7, ["ok", "refused"]])
     expect(String(rows(out)[1]?.error)).toMatch(/line 2|not closed|if/i)
     expect(rows((await ask("diff", folder, "--only", "letter")).out)[0]?.state).toBe("different")
+  })
+
+  test("are checked by a server that allows nothing more only for so long, and a check begins anew", async () => {
+    using api = new FakeApi()
+    api.data("GET /v1/templates", [])
+    const error = { code: "rate_limited", message: "Wait.", details: { retry_after: 0 } }
+    api.answer("POST /v1/templates/render", { status: 429, body: { error, meta: {} } })
+    const folder = folderOf({ "a/template.json": { subject: "x" }, "a/email.html": "x\n" })
+    const words = ["templates", "check", folder, "--url", api.url, "--api-key", KEY]
+    const { exit, out } = await onTerminal(words)
+    expect([exit, out]).toEqual([6, expect.stringContaining("a check begins anew")])
+    expect(api.seen.filter(({ method }) => method === "POST")).toHaveLength(31)
   })
 
   test("of which one is refused are pushed but for that one, with exit 8", async () => {
