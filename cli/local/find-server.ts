@@ -3,7 +3,7 @@ import { dirname, isAbsolute, join } from "node:path"
 import { defaultDataDir, type Loaded } from "../../src/core/config"
 import { environment } from "../lib/environment"
 import { optionWords } from "../lib/flags"
-import { adminSockets, SOCKET } from "./server-process"
+import { adminSockets, ifThere, SOCKET } from "./server-process"
 
 const MOST_NAMED = 3
 
@@ -28,8 +28,9 @@ export function whereServersRun(): string | undefined {
 }
 
 /** Folders of the servers that this user may give orders to; none where the system does not tell. */
-export function runningFolders(): string[] {
-  const ours = adminSockets().filter(({ path }) => isAbsolute(path) && isOpenToUs(path))
+export function runningFolders(list?: string): string[] {
+  const sockets = ifThere(() => adminSockets(list)) ?? []
+  const ours = sockets.filter(({ path }) => isAbsolute(path) && isOpenToUs(path))
   return [...new Set(ours.map(({ path }) => dirname(path)))].sort()
 }
 

@@ -47,7 +47,7 @@ export function serverOf(data_dir: string): ServerProcess | undefined {
 }
 
 /** Undefined for what is gone, has ended or belongs to another user. */
-function ifThere<Found>(read: () => Found): Found | undefined {
+export function ifThere<Found>(read: () => Found): Found | undefined {
   try {
     return read()
   } catch {
@@ -61,8 +61,8 @@ const realPathOf = (path: string) => ifThere(() => realpathSync(path))
  * Listeners with the name of our socket, as Linux lists them; none on another system. A path is as its server gave
  * it: it may be a relative one.
  */
-export function adminSockets(): { inode: string; path: string }[] {
-  const lines = existsSync(SOCKETS) ? readFileSync(SOCKETS, "utf8").split("\n") : []
+export function adminSockets(list = SOCKETS): { inode: string; path: string }[] {
+  const lines = existsSync(list) ? readFileSync(list, "utf8").split("\n") : []
   return lines.flatMap((line) => {
     const [, inode = "", path = ""] = /^(?:\S+\s+){6}(\d+) (.+)$/.exec(line) ?? []
     return basename(path) === SOCKET ? [{ inode, path }] : []

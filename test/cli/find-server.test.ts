@@ -42,4 +42,5 @@ test("a folder that is named is the only one meant", async () => {
 test.skipIf(process.platform !== "linux")("the folders of running servers are known", async () => {
   await using server = await box()
   expect(runningFolders()).toContain(server.data_dir)
+  expect(runningFolders("/proc/net")).toEqual([]) // a list that cannot be read
 })
