@@ -142,10 +142,13 @@ async function nameProject(
   if (title) store.dispatch({ is: "known", of: { title } })
 }
 
-function hearSending(store: MonitorStore, headers: Headers) {
+/** Every answer says it, so only another one than before is news. */
+export function hearSending(store: Pick<MonitorStore, "state" | "dispatch">, headers: Headers) {
   const status = headers.get("x-account-sending-status")
   const reason = headers.get("x-account-sending-status-reason") ?? ""
-  if (status !== null) store.dispatch({ is: "known", of: { sending: { status, reason } } })
+  const { sending } = store.state()
+  if (status === null || (sending.status === status && sending.reason === reason)) return
+  store.dispatch({ is: "known", of: { sending: { status, reason } } })
 }
 
 function restore(): void {

@@ -1,4 +1,7 @@
 import { expect, test } from "bun:test"
+import { hearSending } from "../../../cli/tui/monitor"
+import { initialState } from "../../../cli/tui/state"
+import { applyNews, type News } from "../../../cli/tui/store"
 import { belfry, onTerminal } from "../belfry"
 import { email, FakeApi, ID, KEY } from "../fake-api"
 
@@ -23,6 +26,24 @@ test("no address of any request holds the key, and every request carries it", as
     expect(url).not.toContain(KEY)
     if (!url.endsWith("/v1/health")) expect([url, headers["x-api-key"]]).toEqual([url, KEY])
   }
+})
+
+test("what every answer says of sending is news only where it is another than before", () => {
+  let state = initialState(80, 24, 0, "box")
+  const told: News[] = []
+  const store = {
+    state: () => state,
+    dispatch(news: News) {
+      told.push(news)
+      state = applyNews(state, news).state
+    },
+  }
+  const status = "x-account-sending-status"
+  const held = { [status]: "paused", [`${status}-reason`]: "bounces" }
+  const answers = [{}, held, held, { ...held, [`${status}-reason`]: "complaints" }, {}]
+  for (const headers of answers) hearSending(store, new Headers(headers))
+  expect(told).toHaveLength(2)
+  expect(state.sending).toEqual({ status: "paused", reason: "complaints" })
 })
 
 test("y puts the id into the clipboard of the terminal", async () => {
