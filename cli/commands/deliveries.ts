@@ -1,6 +1,6 @@
 import type { Components } from "../../src/client/components"
 import { ONLY_EVENT, SINCE, UNTIL } from "../lib/flags"
-import { row } from "../lib/resource"
+import { OTHER_ID, row } from "../lib/resource"
 import { ago, type Columns, coloured, count, fields, idColumn, wide } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import { age } from "../lib/time"
@@ -87,7 +87,7 @@ const retryOneRow = row("", "POST /v1/webhooks/{webhook_id}/deliveries/{delivery
 export const deliveryRows = [
   row("deliveries <id> [delivery]", "GET /v1/webhooks/{webhook_id}/deliveries", {
     about: "list the deliveries of an endpoint, newest first, or show one",
-    example: "--status exhausted --since 1d",
+    example: ["--status exhausted --since 1d", OTHER_ID],
     flags: {
       offset: false,
       status: "show only this status: pending, failed, success, exhausted or held",
@@ -99,7 +99,7 @@ export const deliveryRows = [
   }),
   row("retry <id> [delivery]", "POST /v1/webhooks/{webhook_id}/deliveries/bulk-retry", {
     about: "attempt one delivery again, or all failed deliveries",
-    example: "--all --since 1d",
+    example: [OTHER_ID, "--all --since 1d"],
     options: [["--all", "retry all failed deliveries of the time range"]],
     flags: {
       status: "with --all: retry only status failed or exhausted; may be repeated",

@@ -190,8 +190,8 @@ export const sendingRows = [
   }),
   own("batch <file>", batch, {
     about: "send up to 100 emails from a JSON array or NDJSON; exit 8 if some are refused",
-    word: "messages.json",
-    example: ["", "--strict"],
+    word: ["messages.json", "-"],
+    example: ["", "< messages.ndjson"],
     options: [["--strict", "refuse all emails if one is not valid"], IDEMPOTENCY_KEY],
   }),
   row("resend <id>", "POST /v1/emails/{email_id}/resend", {

@@ -227,6 +227,7 @@ export const inboundRows = [
   }),
   row("attachments <id> [attachment]", "GET /v1/inbound-emails/{inbound_id}", {
     about: "list the attachments of a received mail, or show one with its signed address",
+    example: ["", "0 --save-as invoice.pdf"],
     ...listed("inbound"),
     instead: (_, { length }) => length > 1 && attachmentRow,
   }),

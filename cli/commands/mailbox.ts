@@ -139,6 +139,7 @@ export const mailboxRows = [
   }),
   row("attachments <id> [attachment]", "GET /v1/mailbox/{mail_id}", {
     about: "list the attachments of a mail, or write one to a file or into a pipe",
+    example: ["", "0 --save-as receipt.pdf"],
     ...listed("mailbox"),
     instead: (_, { length }) =>
       length > 1 && row("", "GET /v1/mailbox/{mail_id}/attachments/{attachment_id}", saved),

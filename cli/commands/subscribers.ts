@@ -102,7 +102,7 @@ const rows = [
     word: "user-42",
     example: ["--email ann@acme.test --tag beta", "--metadata plan=pro --timezone Europe/Vienna"],
     note: `Fields without a flag stay as they are. --metadata replaces all metadata.\n${REALLY_NONE}`,
-    flags: changes,
+    flags: { ...changes, external_id: false },
     done: ({ external_id, id }) => `saved ${external_id}   ${id}`,
   }),
   row("patch <subscriber>", "PATCH /v1/subscribers/{subscriber_id}", {
@@ -132,7 +132,7 @@ const rows = [
     later(async () => (await import("./subscribers-import")).importSubscribers),
     {
       about: "add or change the subscribers of a CSV or NDJSON file, 1,000 in one request",
-      word: "people.csv",
+      word: ["people.csv", "people.ndjson"],
       example: ["--map 'E-Mail=email' --map Plan=metadata.plan", "--dry-run"],
       note: "The first line of a CSV file names its columns. An import that was interrupted goes on with the\nsame command. The server takes 10 requests a minute of each project.",
       options: [

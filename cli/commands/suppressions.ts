@@ -207,8 +207,8 @@ export const suppressionRows = [
     later(async () => (await import("./suppressions-import")).importFile),
     {
       about: "suppress the addresses of a CSV file, or of a file with one address a line",
-      word: "unsubscribed.csv",
-      example: "--reason unsubscribe",
+      word: ["unsubscribed.csv", "-"],
+      example: ["--reason unsubscribe", "< addresses.txt"],
       options: [
         [
           "--reason <reason>",

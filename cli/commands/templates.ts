@@ -53,14 +53,14 @@ const textParts = (parts: object, paint: Paint): string[] =>
 
 const HTML = flag(["--html-file <file>", "file with the HTML text; - reads stdin"], readText)
 const TEXT = flag(["--text-file <file>", "file with the plain text"], readText)
-const LAYOUT = flag(
-  ["--layout <id>", "id of the template that goes around the text; none removes it"],
-  (id) => (id === "none" ? null : id),
-)
+const layout = (more: string) =>
+  flag(["--layout <id>", `id of the template that goes around the text${more}`], (id) =>
+    id === "none" ? null : id,
+  )
 
 /** Fields without a flag are in `--file`, which has them all. */
 const FIELDS: PlainFlags = {
-  ...{ html: HTML, text: TEXT, layout_id: LAYOUT, variables: false },
+  ...{ html: HTML, text: TEXT, layout_id: layout("; none removes it"), variables: false },
   subject: "Handlebars text of the subject",
   draft: flag(["--draft", "do not publish this version"]),
   description: "description; none removes it",
@@ -190,7 +190,8 @@ export const templateRows = [
         read: ({ file }) => objectIn(file, "--file"),
       },
       "template.subject": flag(["--subject <text>", "Handlebars text of the subject"]),
-      ...{ "template.html": HTML, "template.text": TEXT, "template.layout_id": LAYOUT },
+      ...{ "template.html": HTML, "template.text": TEXT },
+      "template.layout_id": layout(""),
       variables: VARIABLES,
     },
     shown: renderedText,

@@ -4,7 +4,7 @@ import type { Context } from "../lib/context"
 import { isHeld } from "../lib/email-text"
 import { exits } from "../lib/errors"
 import { flag, type OptionWords, type PlainOptions } from "../lib/field-flags"
-import { asks, row } from "../lib/resource"
+import { asks, ID, row } from "../lib/resource"
 import { ago, type Columns, count, fields, idColumn } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import { millis, pause } from "../lib/time"
@@ -137,6 +137,7 @@ export const publishRows = [
   }),
   row("publishes <topic> [id]", "GET /v1/topics/{topic_key}/publishes", {
     about: "list the publishes to a topic, newest first, or show one",
+    example: ["", `${ID} --wait`],
     options: [WAIT],
     refuse: ({ wait }) => (wait ? "--wait needs the id of a publish" : undefined),
     instead: (_, { length }) => length > 1 && publishRow,

@@ -48,8 +48,8 @@ interface CommandParts {
   about?: string
   /** What stands behind the command and its arguments in the example of its help. */
   example?: string | readonly string[]
-  /** What stands for its first argument in the example. */
-  word?: string
+  /** What stands for its first argument in the example; of several in the order of the examples. */
+  word?: string | readonly string[]
   /** What its argument is. */
   argument?: string
   /** More for its help, before the examples. */
@@ -173,18 +173,21 @@ export const ownFlags = (flags: PlainFlags = {}): [string, FieldFlags][] =>
 
 /** `keys update ID --name ci`, as often as the row has an example. */
 export function exampleLines(noun: string, { use, parts }: CommandRow): string[] {
-  let { word } = parts // of the first argument alone
-  const words = use.replaceAll(/ [<[](\w+)(?:\.\.\.)?[>\]]/g, (all, name: string) => {
-    const given = word
-    word = undefined
-    if (given === undefined && all.endsWith("]")) return ""
-    return ` ${given ?? EXAMPLE_WORDS[name] ?? ID}`
+  const firsts = [parts.word ?? []].flat()
+  return [parts.example ?? ""].flat().map((end, at) => {
+    let word = firsts[at] ?? firsts[0] // of the first argument alone
+    const words = use.replaceAll(/ [<[](\w+)(?:\.\.\.)?[>\]]/g, (all, name: string) => {
+      const given = word
+      word = undefined
+      if (given === undefined && all.endsWith("]")) return ""
+      return ` ${given ?? EXAMPLE_WORDS[name] ?? ID}`
+    })
+    return `${`${noun} ${words}`.trim()} ${end}`.trimEnd()
   })
-  const begin = `${noun} ${words}`.trim()
-  return [parts.example ?? ""].flat().map((end) => `${begin} ${end}`.trimEnd())
 }
 
 export const ID = "0199a1c2-0000-7000-8000-000000000001"
+export const OTHER_ID = "0199a1c2-0000-7000-8000-000000000002"
 
 /** What stands for an argument in an example. */
 const EXAMPLE_WORDS: Partial<Record<string, string>> = {
@@ -205,7 +208,7 @@ const EXAMPLE_WORDS: Partial<Record<string, string>> = {
   topic: "product-news",
   url: "https://example.com/hooks",
   version: "1",
-  user: "0199a1c2-0000-7000-8000-000000000002",
+  user: OTHER_ID,
 }
 
 /** Fields of query and body that have a flag as their schema says. */

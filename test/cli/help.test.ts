@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
 import type { Command } from "commander"
 import { programFor } from "../../cli/command-line"
+import { ID, OTHER_ID } from "../../cli/lib/resource"
 import { createProgram } from "../../cli/program"
 import manifest from "../../package.json" with { type: "json" }
 import { belfry } from "./lines"
@@ -26,6 +27,29 @@ test("the help of every command has an example of it", () => {
     return !helpOf(command).includes(`$ ${pathOf(command)}`)
   })
   expect(without.map((command) => command.name())).toEqual([])
+})
+
+test.each([
+  "emails batch - < messages.ndjson",
+  "suppressions import - < addresses.txt",
+  "subscribers import people.ndjson --dry-run",
+  `inbound attachments ${ID} 0 --save-as invoice.pdf`,
+  `mailbox attachments ${ID} 0 --save-as receipt.pdf`,
+  `webhooks deliveries ${ID} ${OTHER_ID}`,
+  `webhooks retry ${ID} ${OTHER_ID}`,
+  `topics publishes product-news ${ID} --wait`,
+])("the help has an example of each form of arguments: %s", (line) => {
+  const texts = leaves(createProgram()).map(helpOf)
+  expect(texts.filter((text) => text.includes(`  $ belfry ${line}\n`))).toHaveLength(1)
+})
+
+test("no flag repeats what an argument says, and no help says `none` where nothing is there to be removed", () => {
+  const commands = leaves(createProgram())
+  const optionOf = (path: string, name: string) =>
+    commands.find((command) => pathOf(command) === path)?.options.find(({ long }) => long === name)
+  expect(optionOf("belfry subscribers upsert", "--external-id")).toBeUndefined()
+  expect(optionOf("belfry templates edit", "--layout")?.description).toContain("none removes it")
+  expect(optionOf("belfry templates render-draft", "--layout")?.description).not.toContain("none")
 })
 
 const everyCommand = (command: Command): Command[] => [
