@@ -12,9 +12,9 @@ import { total } from "../store/counters"
 import { inPages } from "../store/in-steps"
 import type { Reader } from "../store/store"
 import { counters } from "../store/tables"
+import { storedBytes, totalsOfOne } from "../webhooks/counts"
 import { missingDeliveries } from "../webhooks/missing-deliveries"
 import { deliveries, webhooks, webhookTotals } from "../webhooks/tables"
-import { storedBytes, totalsOfOne } from "../webhooks/totals"
 import {
   type CounterOwner,
   countedRows,

@@ -15,9 +15,9 @@ import { heldIn, holdName, isComplaintHold } from "../reputation/complaint-holds
 import { totals } from "../store/counters"
 import { readHeavy } from "../store/heavy-reads"
 import type { Reader, Select } from "../store/store"
+import { totalsOf } from "../webhooks/counts"
 import { deliveryRows, isHeldByEndpoint, isInFlight, WEBHOOKS } from "../webhooks/delivery-rows"
 import { deliveries, webhooks } from "../webhooks/tables"
-import { totalsOf } from "../webhooks/totals"
 import { byDomain, byState, counted, countedOthers, type OpenWork, type WorkState } from "./lines"
 
 /** Rows of each kind that are looked at one by one; of a longer queue the rest is only counted. */

@@ -17,10 +17,10 @@ import {
   timesBetween,
 } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
+import * as counts from "./counts"
 import { deliveryWakeUp, isInFlight } from "./delivery-rows"
 import * as schemas from "./schemas"
 import { type DeliveryStatus, deliveries } from "./tables"
-import * as totals from "./totals"
 
 type DeliveryRow = typeof deliveries.$inferSelect
 
@@ -91,7 +91,7 @@ export async function list(
   })
   const { rows, end } = await list.list(window)
   const is_whole = filter === undefined && event_id === undefined
-  const total = async () => (await totals.totalsOfOne(db, webhook_id)).deliveries
+  const total = async () => (await counts.totalsOfOne(db, webhook_id)).deliveries
   return {
     rows: rows.map((row) => toResponse(db, row)),
     end,
@@ -153,8 +153,8 @@ export async function retry(tx: Tx, of: OfWebhook, id: string) {
     .update(deliveries)
     .set({ ...changes, run_at: now(), max_attempts: oneMore })
     .where(and(ours(of), eq(deliveries.id, id)))
-  if (row.state === OVER || row.state === DEAD) await totals.count(tx, [row], { open: 1 })
-  if (totals.waitsForEndpoint(row)) await totals.count(tx, [row], { held: -1 })
+  if (row.state === OVER || row.state === DEAD) await counts.count(tx, [row], { open: 1 })
+  if (counts.waitsForEndpoint(row)) await counts.count(tx, [row], { held: -1 })
   tx.afterCommit(deliveryWakeUp(tx).wakeUp)
   return toResponse(tx, await find(tx, of, id))
 }

@@ -8,9 +8,9 @@ import { idList, isAmong } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import { problemIn, transform } from "../templates/transform"
+import { addStored, bodyBytes } from "./counts"
 import type { ClaimedDelivery } from "./delivery-rows"
 import { deliveries } from "./tables"
-import { addStored, bodyBytes } from "./totals"
 
 /** The envelopes of these events, as the compact JSON that is sent. By id. */
 export async function envelopesOf(db: Reader, event_ids: string[]): Promise<Map<string, string>> {

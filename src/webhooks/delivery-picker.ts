@@ -1,13 +1,15 @@
-import { eq, type SQL, sql } from "drizzle-orm"
+import { and, eq, type SQL, sql } from "drizzle-orm"
+import { log } from "../core/log"
 import { millis, millisFrom, monotonic, secondsFromNow } from "../core/time"
 import { isReady } from "../jobs/work-rows"
 import type { Picker, Share } from "../jobs/work-table"
+import { perStore } from "../store/cached"
 import { forUpdate } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
-import { endBacklogs } from "./backlog"
-import { deliveryWakeUp, isHeldByEndpoint } from "./delivery-rows"
-import { clearInactive } from "./held"
+import { totalsOfOne } from "./counts"
+import { deliveryWakeUp, isHeldByEndpoint, notInFlight } from "./delivery-rows"
+import { clearInactive, exhaust } from "./held"
 import { deliveries, webhooks } from "./tables"
 
 /** Endpoints of one page. The next pick goes on with the page after it. */
@@ -186,4 +188,77 @@ function walk(db: Reader, state: SQL, after: SQL) {
     })
     .from(steps)
     .leftJoin(webhooks, sql`${webhooks.id} = step.webhook_id`)
+}
+
+/** Open deliveries of one endpoint (contract 30, section 2). */
+export const MOST_OPEN = 100_000
+
+/** The most that end in one transaction. */
+const BATCH = 500
+
+/** Where other nodes plan deliveries too, the total is looked at again after so many. */
+const LOOK_AFTER = 500
+
+const MOST_ENDPOINTS = 10_000
+
+/** Which endpoints may have too many open deliveries, as far as this process planned them. */
+class Backlogs {
+  /** How many more deliveries may be planned before the total is looked at. */
+  readonly #room = new Map<string, number>()
+  readonly #full = new Set<string>()
+
+  /** After the commit. An endpoint that is not known may have any number. */
+  planned(webhook_ids: string[]) {
+    for (const id of webhook_ids) {
+      const room = (this.#room.get(id) ?? 0) - 1
+      if (room < 0) this.#full.add(id)
+      else this.#room.set(id, room)
+    }
+  }
+
+  take(): string[] {
+    const ids = [...this.#full]
+    this.#full.clear()
+    return ids
+  }
+
+  setRoom(id: string, room: number) {
+    if (this.#room.size >= MOST_ENDPOINTS) this.#room.clear()
+    this.#room.set(id, room)
+  }
+}
+
+export const backlogsOf = perStore(() => new Backlogs())
+
+/** Ends the oldest open deliveries of endpoints that have too many, those that are held first. */
+async function endBacklogs(store: Store): Promise<void> {
+  const backlogs = backlogsOf(store.read)
+  for (const id of backlogs.take()) {
+    const left = MOST_OPEN - (await totalsOfOne(store.read, id)).open
+    if (left < 0) await endOldest(store, id, -left)
+    const room = Math.max(0, left)
+    backlogs.setRoom(id, store.isAlone ? room : Math.min(room, LOOK_AFTER))
+  }
+}
+
+async function endOldest(store: Store, webhook_id: string, number: number) {
+  let left = number
+  while (left > 0) {
+    const ended = await store.tx((tx) => endSome(tx, webhook_id, Math.min(left, BATCH)))
+    if (ended === 0) break // the others are attempted now
+    left -= ended
+  }
+  log.warn("an endpoint had too many open deliveries, and the oldest ended", {
+    ...{ webhook_id, ended: number - left, most: MOST_OPEN },
+  })
+}
+
+async function endSome(tx: Tx, webhook_id: string, most: number): Promise<number> {
+  const ours = eq(deliveries.webhook_id, webhook_id)
+  const last_error = "backlog_limit" as const
+  // Each of the two walks an index.
+  const held = await exhaust(tx, and(ours, isHeldByEndpoint), { most, last_error })
+  const waits = and(ours, isReady, eq(deliveries.by_hand, false), notInFlight(tx))
+  const rest = most - held
+  return rest === 0 ? held : held + (await exhaust(tx, waits, { most: rest, last_error }))
 }

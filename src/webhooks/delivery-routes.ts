@@ -22,9 +22,9 @@ import {
 import { pathOf, queryOf } from "../http/target"
 import { Job } from "../jobs/schemas"
 import type { Reader, Store } from "../store/store"
+import * as counts from "./counts"
 import * as deliveries from "./deliveries"
 import { ownTypeOf } from "./endpoint-input"
-import * as hours from "./hours"
 import type { WebhookParts } from "./open-webhooks"
 import * as resend from "./resend"
 import * as schemas from "./schemas"
@@ -140,7 +140,7 @@ const readingRoutes = ({ store, cursors }: DeliveryRouteParts): AnyRoute[] => [
     errors: ["webhook_not_found"],
     handle: async (call) => {
       const of = await endpointOf(store.read, call)
-      return { data: await hours.stats(store.read, of.webhook_id, call.query.window ?? "24h") }
+      return { data: await counts.stats(store.read, of.webhook_id, call.query.window ?? "24h") }
     },
   }),
 ]

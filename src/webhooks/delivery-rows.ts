@@ -6,8 +6,8 @@ import { LEASED, RESTORE_HOLD } from "../jobs/work-item"
 import { isDead, isLeased, isReady, WorkRows } from "../jobs/work-rows"
 import { readOfAll } from "../store/heavy-reads"
 import type { Reader } from "../store/store"
+import { count } from "./counts"
 import { deliveries } from "./tables"
-import { count } from "./totals"
 
 const DELIVERIES = "webhook_deliveries"
 

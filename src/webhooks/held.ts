@@ -4,9 +4,9 @@ import { DEAD, HELD, READY } from "../jobs/work-item"
 import { isReady } from "../jobs/work-rows"
 import { skipLocked } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
+import { count, waitsForEndpoint } from "./counts"
 import { deliveryWakeUp, isHeldByEndpoint, notInFlight } from "./delivery-rows"
-import { deliveries, type WebhookStatus } from "./tables"
-import { count, waitsForEndpoint } from "./totals"
+import { type DeliveryError, deliveries, type WebhookStatus } from "./tables"
 
 const HELD_SECONDS = 7 * 86_400
 const BATCH = 500
@@ -81,17 +81,27 @@ export async function releaseHeld(
 export const exhaustAll = (tx: Tx, webhook: { id: string }): Promise<number> =>
   exhaust(tx, and(eq(webhook_id, webhook.id), sql`state in (0, 3)`, notInFlight(tx)))
 
-/** Ends up to 500 of these deliveries as `exhausted`. Returns how many. */
-export async function exhaust(tx: Tx, which: SQL | undefined): Promise<number> {
-  const some = tx
-    .select({ id, state, owner, ...OF_ENDPOINT })
-    .from(deliveries)
-    .where(which)
-  const rows = await skipLocked(some.limit(BATCH))
+/**
+ * Ends up to 500 of these deliveries as `exhausted`, or the `most` that have waited longest, for a reason.
+ * Returns how many.
+ */
+export async function exhaust(
+  tx: Tx,
+  which: SQL | undefined,
+  longest?: { most: number; last_error: DeliveryError },
+): Promise<number> {
+  const columns = { id, state, owner, ...OF_ENDPOINT }
+  const all = tx.select(columns).from(deliveries).where(which).$dynamic()
+  const some = longest ? all.orderBy(run_at, id).limit(longest.most) : all.limit(BATCH)
+  const rows = await skipLocked(some)
   if (rows.length === 0) return 0
   const ids = rows.map((row) => row.id)
   const ended = { status: "exhausted", state: DEAD, owner: null, run_at: now() } as const
-  await tx.update(deliveries).set(ended).where(inArray(id, ids))
+  const why = longest && { last_error: longest.last_error }
+  await tx
+    .update(deliveries)
+    .set({ ...ended, ...why })
+    .where(inArray(id, ids))
   await count(tx, rows, { open: -1 })
   await count(tx, rows.filter(waitsForEndpoint), { held: -1 })
   return rows.length

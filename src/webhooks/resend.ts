@@ -12,13 +12,13 @@ import * as longJob from "../jobs/long-jobs"
 import { LEASED, PRIORITIES, READY } from "../jobs/work-item"
 import { idsBetween, SKEW_MS, timesBetween } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
-import { backlogsOf } from "./backlog"
+import { count } from "./counts"
 import { named, oneMore } from "./deliveries"
+import { backlogsOf } from "./delivery-picker"
 import { deliveryWakeUp, isHeldByEndpoint, notInFlight } from "./delivery-rows"
 import { releaseHeld } from "./held"
 import { deliveryOf, endpointsOf, plan, subscribesTo } from "./route-events"
 import { deliveries, webhooks as endpoints } from "./tables"
-import * as totals from "./totals"
 import * as webhooks from "./webhooks"
 
 /** Deliveries of one transaction, so that other transactions run between two batches. */
@@ -255,7 +255,7 @@ async function retryAll(tx: Tx, payload: ResendPayload, chosen: string[]) {
     const is_such = and(eq(deliveries.status, one), ne(deliveries.state, LEASED), notInFlight(tx))
     const still = and(inArray(id, ids), is_such)
     const changed = await tx.update(deliveries).set(changes).where(still).returning(OF_ENDPOINT)
-    if (one === "exhausted") await totals.count(tx, changed, { open: 1 })
+    if (one === "exhausted") await count(tx, changed, { open: 1 })
     tx.afterCommit(() => backlogsOf(tx).planned(changed.map(({ webhook_id }) => webhook_id)))
     done += changed.length
   }

@@ -6,11 +6,11 @@ import { events } from "../events/tables"
 import { projects } from "../identity/tables"
 import { DEAD, OVER } from "../jobs/work-item"
 import type { Reader, Store, Tx } from "../store/store"
+import { addStored, count, forgetDeleted, storedBytes, waitsForEndpoint } from "./counts"
 import { withHeld } from "./delivery-picker"
 import { isHeldByEndpoint } from "./delivery-rows"
 import { exhaust, exhaustAll } from "./held"
 import { deliveries, webhooks, webhookTotals } from "./tables"
-import { addStored, count, forgetDeleted, storedBytes, waitsForEndpoint } from "./totals"
 
 /** Rows of one transaction, so that other transactions run between two of them. */
 const BATCH = 100

@@ -15,11 +15,11 @@ import type { ListWindow } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as accounts from "../tenancy/accounts"
 import * as projects from "../tenancy/projects"
+import { totalsOf, totalsOfOne } from "./counts"
 import type { EndpointChanges, NewEndpoint } from "./endpoint-input"
 import { keepMasked, sealHeaders, secretContext } from "./receiver"
 import * as schemas from "./schemas"
 import { type WebhookStatus, webhooks } from "./tables"
-import { totalsOf, totalsOfOne } from "./totals"
 
 const OVERLAP_SECONDS = 86_400
 const HINT_CHARACTERS = 4

@@ -1,11 +1,93 @@
 import { STATUS_CODES } from "node:http"
-import { and, eq, gte, lt, sql } from "drizzle-orm"
+import { and, type Column, eq, gte, inArray, lt, sql } from "drizzle-orm"
 import { millis } from "../core/time"
+import { HELD } from "../jobs/work-item"
+import { STORED } from "../plans/stored-bytes"
+import { bumpAll } from "../store/counters"
 import { adder } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import type { AttemptOutcome } from "./receiver"
-import { webhookHours, webhookTotals } from "./tables"
-import { SHARDS, totalsOfOne } from "./totals"
+import { deliveries as rows, webhookHours, webhooks, webhookTotals } from "./tables"
+
+const SHARDS = 8
+
+type Totals = Pick<typeof webhookTotals.$inferSelect, "deliveries" | "open" | "held">
+
+interface OfEndpoint {
+  project_id: string
+  webhook_id: string
+}
+
+/** Held until its endpoint is active, and not by a name such as `held_after_restore`. */
+export const waitsForEndpoint = ({ state, owner }: { state: number; owner: string | null }) =>
+  state === HELD && owner === null
+
+/**
+ * Adds to the totals of endpoints, in the transaction that makes, ends, holds or removes their deliveries:
+ * `each` for every one of these rows.
+ */
+export const count = (tx: Tx, rows: OfEndpoint[], each: Partial<Totals>): Promise<void> =>
+  countAll(
+    tx,
+    rows.map((row) => ({ ...row, ...each })),
+  )
+
+/** As `count` for changes of several kinds. */
+export const countAll = (tx: Tx, changes: (OfEndpoint & Partial<Totals>)[]): Promise<void> =>
+  addToTotals(
+    tx,
+    changes.map(({ project_id, webhook_id, deliveries = 0, open = 0, held = 0 }) => {
+      return { project_id, webhook_id, deliveries, open, held }
+    }),
+  )
+
+const addToTotals = adder(webhookTotals, ["webhook_id"], ["deliveries", "open", "held"], SHARDS)
+
+/** Of these endpoints of one project. One that never had a delivery is not in the map. */
+export async function totalsOf(db: Reader, ids: string[]): Promise<Map<string, Totals>> {
+  if (ids.length === 0) return new Map()
+  const { webhook_id, deliveries, open, held } = webhookTotals
+  const summed = (column: Column) => sql<number>`sum(${column})`.mapWith(Number)
+  const rows = await db
+    .select({ webhook_id, deliveries: summed(deliveries), open: summed(open), held: summed(held) })
+    .from(webhookTotals)
+    .where(inArray(webhook_id, ids))
+    .groupBy(webhook_id)
+  return new Map(rows.map(({ webhook_id, ...totals }) => [webhook_id, totals]))
+}
+
+const NONE: Totals = { deliveries: 0, open: 0, held: 0 }
+
+export const totalsOfOne = async (db: Reader, id: string): Promise<Totals> =>
+  (await totalsOf(db, [id])).get(id) ?? NONE
+
+/** A named hold took everything that was open: nothing waits for its endpoint alone any more. */
+export const noneHeld = (tx: Tx) => tx.update(webhookTotals).set({ held: 0 })
+
+/** Removes the totals of a deleted endpoint once it has no deliveries any more. */
+export async function forgetDeleted(tx: Tx, id: string): Promise<void> {
+  const [endpoint] = await tx.select({ id: webhooks.id }).from(webhooks).where(eq(webhooks.id, id))
+  if (endpoint || (await totalsOfOne(tx, id)).deliveries > 0) return
+  await tx.delete(webhookTotals).where(eq(webhookTotals.webhook_id, id))
+}
+
+/**
+ * What each delivery counts beside a body of its own: its row with the headers and the answer of the last attempt,
+ * which are cut, and its places in the indexes. The migration `stored_deliveries` has the same number.
+ */
+export const ROW_BYTES = 1024
+
+export const storedBytes = sql<number>`${sql.raw(String(ROW_BYTES))} + coalesce(octet_length(${rows.body}), 0)`
+
+/** What the body that a transform made of an event adds. */
+export const bodyBytes = (body: string | null | undefined): number => Buffer.byteLength(body ?? "")
+
+/** Adds to what projects store, in the transaction that writes or removes the deliveries. */
+export const addStored = (tx: Tx, rows: { project_id: string; bytes: number }[]) =>
+  bumpAll(
+    tx,
+    rows.map(({ project_id: owner, bytes: by }) => ({ owner, name: STORED.deliveries, by })),
+  )
 
 const HOUR_MILLISECONDS = 3_600_000
 
@@ -40,10 +122,10 @@ export function countAttempts(tx: Tx, list: CountedAttempt[]): Promise<void> {
     { webhook_id, hour, name: answerOf(outcome), count: 1 },
     { webhook_id, hour, name: OF_TIME + boundOf(outcome.latency_ms), count: 1 },
   ])
-  return addTo(tx, rows)
+  return addToHours(tx, rows)
 }
 
-const addTo = adder(webhookHours, ["webhook_id", "hour", "name"], ["count"], SHARDS)
+const addToHours = adder(webhookHours, ["webhook_id", "hour", "name"], ["count"], SHARDS)
 
 /** Statuses that proxies in wide use made up. */
 const OF_PROXIES = { first: 520, last: 530 }
@@ -58,14 +140,13 @@ function answerOf({ response_status: status, error }: CountedAttempt["outcome"])
 
 const boundOf = (ms: number): number => BOUNDS.find((bound) => ms <= bound) ?? LONGEST
 
-const { webhook_id, hour, name, count } = webhookHours
-
 /**
  * Statistics of the attempts that ended within the window, in whole hours: the hour in which the window
  * begins is part of it. `by_status` counts them by the status of the answer, or by the error without one.
  * `held` is the number of deliveries that are held now.
  */
 export async function stats(db: Reader, id: string, window: StatsWindow) {
+  const { webhook_id, hour, name, count } = webhookHours
   const since = hourOf(millis()) - WINDOW_HOURS[window]
   const rows = await db
     .select({ name, count: sql<number>`sum(${count})`.mapWith(Number) })
@@ -110,6 +191,7 @@ function timeAt(times: { bound: number; count: number }[], share: number): numbe
 
 /** Forgets one hour of one endpoint that no window reaches. Returns how many rows went. */
 export async function purgeWebhookHours(store: Store): Promise<number> {
+  const { webhook_id, hour } = webhookHours
   const is_old = lt(hour, hourOf(millis()) - WINDOW_HOURS["7d"])
   const rows = store.read.select({ hour, webhook_id }).from(webhookHours).where(is_old)
   const [first] = await rows.orderBy(hour, webhook_id).limit(1)
@@ -118,6 +200,7 @@ export async function purgeWebhookHours(store: Store): Promise<number> {
 
 /** Removes one hour of one endpoint of a project. Returns how many rows went. */
 export async function removeHourOf(tx: Tx, project_id: string): Promise<number> {
+  const { webhook_id, hour } = webhookHours
   const theirs = eq(webhookTotals.project_id, project_id)
   const rows = tx.select({ hour, webhook_id }).from(webhookHours)
   const joined = rows.innerJoin(webhookTotals, eq(webhookTotals.webhook_id, webhook_id))
@@ -126,6 +209,7 @@ export async function removeHourOf(tx: Tx, project_id: string): Promise<number> 
 }
 
 async function removeHour(tx: Tx, of: { hour: number; webhook_id: string }): Promise<number> {
+  const { webhook_id, hour } = webhookHours
   const one = and(eq(webhook_id, of.webhook_id), eq(hour, of.hour))
   return (await tx.delete(webhookHours).where(one).returning({ hour })).length
 }
