@@ -12,7 +12,7 @@ import { total } from "../store/counters"
 import { inPages } from "../store/in-steps"
 import type { Reader } from "../store/store"
 import { counters } from "../store/tables"
-import { storedBytes, totalsOfOne } from "../webhooks/counts"
+import { storedBytes, totalsOfOne } from "../webhooks/endpoint-counts"
 import { missingDeliveries } from "../webhooks/missing-deliveries"
 import { deliveries, webhooks, webhookTotals } from "../webhooks/tables"
 import {

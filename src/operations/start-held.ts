@@ -11,8 +11,8 @@ import { requireNoOtherNode, showStart } from "../jobs/work-nodes"
 import { messageRows } from "../messages/pipeline"
 import { onConnection } from "../store/postgres-pool"
 import type { Store } from "../store/store"
-import { noneHeld } from "../webhooks/counts"
 import { deliveryRows } from "../webhooks/delivery-rows"
+import { noneHeld } from "../webhooks/endpoint-counts"
 import { raiseMarkAboveAll, tryRaiseMark, whyPutBack } from "./database-mark"
 
 interface StartHeldOptions {

@@ -15,8 +15,8 @@ import { heldIn, holdName, isComplaintHold } from "../reputation/complaint-holds
 import { totals } from "../store/counters"
 import { readHeavy } from "../store/heavy-reads"
 import type { Reader, Select } from "../store/store"
-import { totalsOf } from "../webhooks/counts"
 import { deliveryRows, isHeldByEndpoint, isInFlight, WEBHOOKS } from "../webhooks/delivery-rows"
+import { totalsOf } from "../webhooks/endpoint-counts"
 import { deliveries, webhooks } from "../webhooks/tables"
 import { byDomain, byState, counted, countedOthers, type OpenWork, type WorkState } from "./lines"
 

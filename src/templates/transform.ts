@@ -1,4 +1,5 @@
-import { ApiError } from "../core/errors"
+import { ApiError, fail } from "../core/errors"
+import { log } from "../core/log"
 import { type Workers, WorkerTimeout } from "../core/workers"
 import type { TemplateProblem } from "./handlebars"
 import { DEADLINE_MS, SOURCE_BYTES } from "./limits"
@@ -12,6 +13,48 @@ export interface TransformTask {
 export type Transformed = { text: string } | { problem: TemplateProblem }
 
 /**
+ * Refuses a transform that can never render: `invalid_template`, with `line` and `column` where they
+ * are known. Only an event shows whether it gives JSON.
+ */
+export async function checkTransform(workers: Workers, source: string): Promise<void> {
+  const problem = await problemIn(workers, source)
+  if (!problem) return
+  const { reason, message, line, column } = problem
+  const position = line === null ? "" : ` (line ${line})`
+  const details = { field: "transform", reason, line, column }
+  fail("invalid_template", `The transform is not a valid template: ${message}${position}`, details)
+}
+
+/**
+ * The body that the transform makes of an envelope: Handlebars in which `{{x}}` is escaped for the
+ * inside of a JSON string and `{{json x}}` writes a whole value. Undefined when it does not give a
+ * JSON body. Rejects with `service_unavailable` when it was not tried: then the delivery waits, and
+ * the plain envelope is not sent.
+ */
+export async function renderTransform(
+  workers: Workers,
+  source: string,
+  envelope: object,
+): Promise<string | undefined> {
+  const rendered = await transform(workers, source, envelope)
+  if ("problem" in rendered) {
+    log.info("a transform could not be rendered", { reason: rendered.problem.reason })
+    return undefined
+  }
+  const body = rendered.text.trim()
+  return isJson(body) ? body : undefined
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
  * Renders Handlebars for a body of JSON, in a thread of the pool: at most 256 KiB of source, 2 MiB of output and 500
  * ms. The data is a JSON value. Rejects only when the pool cannot take the work (`service_unavailable`). A fault of
  * the template is a problem in the answer.
@@ -20,7 +63,7 @@ export const transform = (workers: Workers, source: string, data: unknown) =>
   run(workers, { source, data: JSON.stringify(data) ?? "null" })
 
 /** The first mistake that can be seen without data, or undefined. Rejects as `transform` does. */
-export async function problemIn(workers: Workers, source: string) {
+async function problemIn(workers: Workers, source: string) {
   const compiled = await run(workers, { source, data: undefined })
   return "problem" in compiled ? compiled.problem : undefined
 }

@@ -17,8 +17,8 @@ import {
   timesBetween,
 } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
-import * as counts from "./counts"
 import { deliveryWakeUp, isInFlight } from "./delivery-rows"
+import * as counts from "./endpoint-counts"
 import * as schemas from "./schemas"
 import { type DeliveryStatus, deliveries } from "./tables"
 

@@ -6,7 +6,7 @@ import { LEASED, RESTORE_HOLD } from "../jobs/work-item"
 import { isDead, isLeased, isReady, WorkRows } from "../jobs/work-rows"
 import { readOfAll } from "../store/heavy-reads"
 import type { Reader } from "../store/store"
-import { count } from "./counts"
+import { count } from "./endpoint-counts"
 import { deliveries } from "./tables"
 
 const DELIVERIES = "webhook_deliveries"

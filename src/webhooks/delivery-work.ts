@@ -1,13 +1,16 @@
-import { inArray } from "drizzle-orm"
+import { and, eq, inArray, isNull, sql } from "drizzle-orm"
 import { monotonic } from "../core/time"
 import type { Workers } from "../core/workers"
+import { API_VERSION } from "../events/registry"
+import { events } from "../events/tables"
 import { DeferredError, type WorkResult } from "../jobs/work-item"
 import type { WorkTable } from "../jobs/work-table"
 import { idList, isAmong } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
-import { bodyFor, type DeliveryBody, Envelopes } from "./delivery-body"
+import { renderTransform } from "../templates/transform"
 import { type ClaimedDelivery, deliveryRows, WEBHOOKS } from "./delivery-rows"
+import { addStored, bodyBytes } from "./endpoint-counts"
 import {
   type AttemptOutcome,
   attempt,
@@ -17,7 +20,7 @@ import {
   receiverOf,
 } from "./receiver"
 import { type EndedAttempt, settleDeliveries } from "./settle-deliveries"
-import { webhooks } from "./tables"
+import { deliveries, webhooks } from "./tables"
 
 /** How long a delivery waits while the worker pool or the database is busy. */
 const BUSY_SECONDS = 1
@@ -279,4 +282,102 @@ export class ConnectionThrottle {
     }
     return this.#young.size < AT_ONCE
   }
+}
+
+/** The envelopes of these events, as the compact JSON that is sent. By id. */
+export async function envelopesOf(db: Reader, event_ids: string[]): Promise<Map<string, string>> {
+  const ids = [...new Set(event_ids)]
+  if (ids.length === 0) return new Map()
+  const rows = await eventsOf(db, { ids })
+  return new Map(rows.map((row) => [row.id, envelopeText(row)]))
+}
+
+const eventsOf = prepared({ ids: idList }, (db: Reader, slot) => {
+  const { id, type, created_at } = events
+  const data = sql<string>`${events.data}` // the text of the column, not what it says
+  return db
+    .select({ id, type, created_at, data })
+    .from(events)
+    .where(isAmong(db, id, slot.ids))
+})
+
+const MOST_CHARACTERS = 4_000_000
+
+/** A cache of envelopes: one event goes to many endpoints, and it never changes. */
+class Envelopes {
+  readonly #cached = new Map<string, string>()
+  #characters = 0
+
+  async of(db: Reader, event_ids: string[]): Promise<ReadonlyMap<string, string>> {
+    const missing = event_ids.filter((id) => !this.#cached.has(id))
+    if (missing.length === 0) return this.#cached
+    if (this.#characters > MOST_CHARACTERS) {
+      this.#cached.clear()
+      this.#characters = 0
+      return this.of(db, event_ids)
+    }
+    for (const [id, body] of await envelopesOf(db, missing)) {
+      if (this.#cached.has(id)) continue
+      this.#cached.set(id, body)
+      this.#characters += body.length
+    }
+    return this.#cached
+  }
+}
+
+/** The stored text is not parsed, so that every attempt of every node sends the same bytes. */
+const envelopeText = (event: {
+  id: string
+  type: string
+  created_at: string
+  data: string
+}): string =>
+  `{"id":${JSON.stringify(event.id)},"type":${JSON.stringify(event.type)},` +
+  `"api_version":"${API_VERSION}","created_at":"${event.created_at}","data":${event.data}}`
+
+interface DeliveryBody {
+  text: string
+  transform_failed: boolean
+}
+
+/**
+ * The body of a delivery. An endpoint's transform runs before the first attempt, and its result is
+ * stored before it is sent. Where it gives no JSON, the plain envelope is sent. Undefined where the
+ * event is gone. A promise only where the transform runs; it rejects with `service_unavailable`
+ * when the transform could not be tried.
+ */
+export function bodyFor(
+  parts: Pick<DeliveryParts, "store" | "workers">,
+  row: ClaimedDelivery,
+  transform: string | null,
+  envelope: string | undefined,
+): DeliveryBody | undefined | Promise<DeliveryBody> {
+  const { body } = row
+  // A stored body that is the envelope itself: the transform failed before the first attempt.
+  if (body !== null) return { text: body, transform_failed: body === envelope }
+  if (envelope === undefined) return undefined
+  // A transform that was set between two attempts must not change the body of the first one.
+  if (transform === null || row.attempts > 0) return { text: envelope, transform_failed: false }
+  return transformedBody(parts, row, transform, envelope)
+}
+
+async function transformedBody(
+  { store, workers }: Pick<DeliveryParts, "store" | "workers">,
+  row: ClaimedDelivery,
+  transform: string,
+  envelope: string,
+): Promise<DeliveryBody> {
+  const rendered = await renderTransform(workers, transform, JSON.parse(envelope))
+  const text = rendered ?? envelope
+  const unset = and(eq(deliveries.id, row.id), isNull(deliveries.body))
+  await store.tx(async (tx) => {
+    const { id, project_id } = deliveries
+    const update = tx.update(deliveries).set({ body: text }).where(unset)
+    const written = await update.returning({ id, project_id })
+    await addStored(
+      tx,
+      written.map((one) => ({ ...one, bytes: bodyBytes(text) })),
+    )
+  })
+  return { text, transform_failed: rendered === undefined }
 }

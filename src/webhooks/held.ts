@@ -4,8 +4,8 @@ import { DEAD, HELD, READY } from "../jobs/work-item"
 import { isReady } from "../jobs/work-rows"
 import { skipLocked } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
-import { count, waitsForEndpoint } from "./counts"
 import { deliveryWakeUp, isHeldByEndpoint, notInFlight } from "./delivery-rows"
+import { count, waitsForEndpoint } from "./endpoint-counts"
 import { type DeliveryError, deliveries, type WebhookStatus } from "./tables"
 
 const HELD_SECONDS = 7 * 86_400

@@ -1,14 +1,14 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { isoFrom, millis } from "../../src/core/time"
+import { MOST_OPEN } from "../../src/webhooks/delivery-picker"
 import {
   BOUNDS,
   count,
   countAttempts,
   purgeWebhookHours,
   totalsOfOne,
-} from "../../src/webhooks/counts"
-import { MOST_OPEN } from "../../src/webhooks/delivery-picker"
+} from "../../src/webhooks/endpoint-counts"
 import { exhaustAll, releaseHeld } from "../../src/webhooks/held"
 import { purgeDeliveries, removeOfEvents } from "../../src/webhooks/retention"
 import { activate, disable } from "../../src/webhooks/status"
