@@ -1,5 +1,5 @@
 import { dlopen } from "bun:ffi"
-import { closeSync, openSync, readFileSync } from "node:fs"
+import { readFileSync } from "node:fs"
 
 /** By their own names: the process has one of them loaded already, so no folder is searched. */
 const NAMES = [
@@ -48,18 +48,5 @@ export function descriptorLimit(): number {
     return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft)
   } catch {
     return Number.POSITIVE_INFINITY
-  }
-}
-
-/** Whether this process can open `count` more files now. */
-export function hasDescriptors(count: number): boolean {
-  const opened: number[] = []
-  try {
-    while (opened.length < count) opened.push(openSync("/dev/null", "r"))
-    return true
-  } catch {
-    return false
-  } finally {
-    for (const descriptor of opened) closeSync(descriptor)
   }
 }

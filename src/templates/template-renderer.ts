@@ -1,7 +1,6 @@
 import { ApiError } from "../core/errors"
 import { monotonic } from "../core/time"
-import { SharedFailure, WorkerBatches } from "../core/worker-batches"
-import { openWorkers, type Workers } from "../core/workers"
+import { openWorkers, SharedFailure, WorkerBatches, type Workers } from "../core/workers"
 import { unavailable } from "../http/envelope"
 import { FairQueue } from "../lib/fair-queue"
 import { KILL_MS } from "./limits"
