@@ -1,14 +1,13 @@
 import { describe, expect, test } from "bun:test"
 import {
   clock,
-  deadline,
   isoFrom,
   millis,
   millisFrom,
-  monotonic,
   now,
   secondsFromNow,
   sleep,
+  unlessAborted,
 } from "../../src/core/time"
 
 describe("time", () => {
@@ -36,31 +35,29 @@ describe("time", () => {
   })
 })
 
-test("a deadline comes once, not before its time, and not when it was dropped", async () => {
-  const begun = monotonic()
-  const reached: string[] = []
-  const last = Promise.withResolvers<void>()
-  let drop = () => {}
-  deadline(60, () => {
-    reached.push("late")
-    last.resolve()
-  })
-  deadline(1, () => {
-    reached.push("early")
-    drop()
-  })
-  drop = deadline(40, () => reached.push("dropped"))
-  await Bun.sleep(0)
-  Bun.sleepSync(80) // a stall, after which all three are due
-  await last.promise
-  expect(reached).toEqual(["early", "late"])
-  expect(monotonic() - begun).toBeGreaterThanOrEqual(60)
+test("the wait ends with the work, or with the reason of the signal", async () => {
+  const stop = new AbortController()
+  expect(await unlessAborted(Promise.resolve(1), stop.signal)).toBe(1)
+  expect(unlessAborted(Promise.reject(new Error("broken")), stop.signal)).rejects.toThrow("broken")
+  const waiting = unlessAborted(new Promise(() => {}), stop.signal)
+  stop.abort(new Error("enough"))
+  expect(waiting).rejects.toThrow("enough")
+  expect(unlessAborted(new Promise(() => {}), stop.signal)).rejects.toThrow("enough")
 })
 
-test("a deadline may set another one", async () => {
-  const second = Promise.withResolvers<string>()
-  deadline(1, () => {
-    deadline(1, () => second.resolve("came"))
-  })
-  expect(await second.promise).toBe("came")
+test("a signal that lives on holds nothing of the waits that ended", async () => {
+  const { signal } = new AbortController()
+  const held = new Set<unknown>()
+  const { addEventListener, removeEventListener } = signal
+  signal.addEventListener = (...given: Parameters<typeof addEventListener>) => {
+    held.add(given[1])
+    addEventListener.apply(signal, given)
+  }
+  signal.removeEventListener = (...given: Parameters<typeof removeEventListener>) => {
+    held.delete(given[1])
+    removeEventListener.apply(signal, given)
+  }
+  for (let n = 0; n < 100; n++) await unlessAborted(Promise.resolve(n), signal)
+  await unlessAborted(Promise.reject(new Error("broken")), signal).catch(() => undefined)
+  expect(held.size).toBe(0)
 })
