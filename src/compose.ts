@@ -148,7 +148,7 @@ export async function compose(
     template_uses: noUses,
     requests: new RequestLog({ store, hasRoom }),
     hits: new Hits({ store, secrets, hasRoom }),
-    watching: new MessageWatchers(store),
+    watching: new MessageWatchers(store, (tell) => watch(store.read, tell)),
     webhooks: hooks.parts,
     intake: new SendBatcher(store),
     limits: new RateLimits(store.isAlone ? undefined : store),
@@ -187,11 +187,7 @@ async function startAround(
 ): Promise<void> {
   const { meter, requests, hits, watching } = parts
   undo.push(() => Promise.all([meter.flush(), requests.flush(), hits.flush()]))
-  undo.push(
-    watching.start(),
-    watch(store.read, (activity) => watching.notify(activity)),
-  )
-  undo.push(assessAfterTrouble(store), nightly.stop)
+  undo.push(watching.start(), assessAfterTrouble(store), nightly.stop)
   nightly.begin()
   await pauses.load()
   await node.join()

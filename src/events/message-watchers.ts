@@ -23,6 +23,9 @@ interface WatchedChange {
   project_id: string
 }
 
+/** Begins to tell every change of a message of this node, once it is on disk, until the returned function is called. */
+type Follow = (tell: (told: WatchedChange) => void) => () => void
+
 type Listener = (frames: readonly string[]) => void
 
 /** The watchers of one project on this node, and the frames that they get next. */
@@ -39,22 +42,31 @@ interface WatchedProject {
  */
 export class MessageWatchers {
   readonly #store: Store
+  readonly #follow: Follow
   readonly #node = newId()
   readonly #watched = new Map<string, WatchedProject>()
   readonly #wanted = new Map<string, number>()
   #outbox: string[] = []
   #timer: Timer | undefined
+  #leave: (() => void) | undefined
 
-  constructor(store: Store) {
+  constructor(store: Store, follow: Follow) {
     this.#store = store
+    this.#follow = follow
   }
 
   start(): () => void {
-    if (this.#store.isAlone) return () => {}
+    if (!this.#store.isAlone) this.#hearOthers()
+    return () => {
+      clearTimeout(this.#timer)
+      this.#leave?.()
+    }
+  }
+
+  #hearOthers() {
     void this.#store.listen(MESSAGES, (payload) => this.#hearMessages(payload))
     const heard = this.#store.listen(WANTED, (payload) => this.#hearWanted(payload))
     void heard.then(() => this.#want([WHO, ...this.#watched.keys()]))
-    return () => clearTimeout(this.#timer)
   }
 
   /** Says to the other nodes which projects are watched here: now and then, because they forget it. */
@@ -68,17 +80,29 @@ export class MessageWatchers {
     const watched = this.#watched.get(project_id) ?? { listeners: new Set(), frames: [] }
     this.#watched.set(project_id, watched)
     watched.listeners.add(listener)
+    this.#followWhileWanted()
     if (watched.listeners.size === 1) this.#want([project_id])
     return () => {
       watched.listeners.delete(listener)
       if (watched.listeners.size > 0 || this.#watched.get(project_id) !== watched) return
       this.#watched.delete(project_id)
       clearTimeout(watched.timer)
+      this.#followWhileWanted()
     }
   }
 
-  /** Tells a change of this node, once it is on disk, to the watchers of every node. */
-  notify<Change extends WatchedChange>(told: Change): void {
+  /** Without a watcher anywhere, a message costs nothing here. */
+  #followWhileWanted() {
+    if (this.#watched.size + this.#wanted.size > 0) {
+      this.#leave ??= this.#follow((told) => this.#tell(told))
+    } else {
+      this.#leave?.()
+      this.#leave = undefined
+    }
+  }
+
+  /** Tells a change of this node to the watchers of every node. */
+  #tell(told: WatchedChange) {
     this.#notify(told)
     this.#carry(told)
   }
@@ -103,12 +127,16 @@ export class MessageWatchers {
     if (node === this.#node) return
     if (project_id === WHO) return this.#want([...this.#watched.keys()])
     this.#wanted.set(project_id, monotonic() + WANTED_FOR_MILLISECONDS)
+    this.#followWhileWanted()
   }
 
   #carry(told: WatchedChange) {
     const until = this.#wanted.get(told.project_id)
     if (until === undefined) return
-    if (monotonic() > until) return void this.#wanted.delete(told.project_id)
+    if (monotonic() > until) {
+      this.#wanted.delete(told.project_id)
+      return this.#followWhileWanted()
+    }
     if (this.#outbox.length < MOST_WAITING) this.#outbox.push(JSON.stringify(told))
     this.#timer ??= setTimeout(() => void this.#sendAll(), PACKET_MILLISECONDS)
   }

@@ -175,6 +175,7 @@ export const wakeUpOf = perTable((_, table): WakeUpTopic => {
  * together are told together; what is lost, the polls find. Returns how to stop.
  */
 export function shareWakeUps(store: Store, shared: WakeUpTopic[]): () => void {
+  if (store.isAlone) return () => {}
   const leave = shared.map((one) => share(store, one))
   return () => {
     for (const stop of leave) stop()

@@ -26,8 +26,15 @@ async function nodes() {
   const base = await testStore()
   const second = await openStore({ ...settings(), database_url: base.database_url })
   const make = (store: typeof second) => {
-    const watching = new MessageWatchers(store)
-    return { watching, stop: watching.start() }
+    const tellers = new Set<(change: Change) => void>()
+    const watching = new MessageWatchers(store, (tell) => {
+      tellers.add(tell)
+      return () => void tellers.delete(tell)
+    })
+    const notify = (change: Change) => {
+      for (const tell of tellers) tell(change)
+    }
+    return { watching, notify, stop: watching.start() }
   }
   const [here, there] = [make(base.store), make(second)]
   const told: Change[] = []
@@ -51,11 +58,11 @@ async function nodes() {
 /** Until the other node has heard that somebody watches. */
 async function heard({ here, told }: Awaited<ReturnType<typeof nodes>>, project_id: string) {
   const said = (): boolean => {
-    here.watching.notify({ project_id, id: "probe" })
+    here.notify({ project_id, id: "probe" })
     return told.length > 0
   }
   await until(said)
-  here.watching.notify({ project_id, id: "the last probe" }) // the others arrive before it
+  here.notify({ project_id, id: "the last probe" }) // the others arrive before it
   await until(() => told.at(-1)?.id === "the last probe")
   told.length = 0
 }
@@ -65,8 +72,8 @@ test("a change on one node is told to those who watch the project on another", a
   it.watch("p1")
   await heard(it, "p1")
   const list = Array.from({ length: 200 }, (_, n) => ({ project_id: "p1", id: `m${n}` }))
-  for (const change of list) it.here.watching.notify(change)
-  it.here.watching.notify({ project_id: "p2", id: "of others" })
+  for (const change of list) it.here.notify(change)
+  it.here.notify({ project_id: "p2", id: "of others" })
   await until(() => it.told.length >= 200)
   expect(it.told).toEqual(list)
 })
@@ -75,9 +82,9 @@ test("what is too long for a notification is left out, and the rest still comes"
   await using it = await nodes()
   it.watch("p1")
   await heard(it, "p1")
-  it.here.watching.notify({ project_id: "p1", id: "long", text: "é".repeat(4000) })
+  it.here.notify({ project_id: "p1", id: "long", text: "é".repeat(4000) })
   for (let n = 0; n < 10; n++) {
-    it.here.watching.notify({ project_id: "p1", id: `m${n}`, text: "é".repeat(1500) })
+    it.here.notify({ project_id: "p1", id: `m${n}`, text: "é".repeat(1500) })
   }
   await until(() => it.told.length >= 10)
   expect(it.told.map(({ id }) => id)).toEqual(Array.from({ length: 10 }, (_, n) => `m${n}`))
@@ -87,8 +94,8 @@ test("a node hears its own changes once", async () => {
   await using it = await nodes()
   it.watch("p1")
   await heard(it, "p1")
-  it.there.watching.notify({ project_id: "p1", id: "own" })
-  it.here.watching.notify({ project_id: "p1", id: "theirs" })
+  it.there.notify({ project_id: "p1", id: "own" })
+  it.here.notify({ project_id: "p1", id: "theirs" })
   await until(() => it.told.some(({ id }) => id === "theirs"))
   expect(it.told.map(({ id }) => id).sort()).toEqual(["own", "theirs"])
 })

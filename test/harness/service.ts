@@ -16,7 +16,6 @@ import type { SocketTimes } from "../../src/http/sockets"
 import { pathOf } from "../../src/http/target"
 import * as apiKeys from "../../src/identity/api-keys"
 import type { SystemMail as Post } from "../../src/identity/system-mail"
-import { watch } from "../../src/messages/status-changes"
 import type { Store } from "../../src/store/store"
 import { fillSome } from "../../src/subscribers/postings"
 import type { SignUp } from "../../src/tenancy/invitations"
@@ -171,7 +170,7 @@ export async function testService(options: ServiceOptions = {}) {
   const { health, watching, open_providers } = parts
   const loop = composed.loops.at(-1)
   if (!loop) throw new Error("there is no loop of webhooks")
-  const unwatch = [watching.start(), watch(store.read, (activity) => watching.notify(activity))]
+  const unwatch = watching.start()
   const app = watched(createApp(parts) as unknown as Elysia)
   const stops: (() => Promise<void> | void)[] = []
 
@@ -196,7 +195,7 @@ export async function testService(options: ServiceOptions = {}) {
       return listener
     },
     async [Symbol.asyncDispose]() {
-      for (const stop of [...stops, ...unwatch]) await stop()
+      for (const stop of [...stops, unwatch]) await stop()
       for (const each of composed.loops) await each.stop(0)
       await composed.close()
       await open_providers.close()
