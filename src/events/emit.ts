@@ -64,6 +64,15 @@ export async function record(tx: Tx, list: NewEvent[]): Promise<Recorded[]> {
   return recorded
 }
 
+/** Whether one of the patterns (exact types, `prefix.*`, `*`) speaks of the type. */
+export const matchesType = (patterns: readonly string[], type: string): boolean =>
+  patterns.some(
+    (pattern) =>
+      pattern === "*" ||
+      pattern === type ||
+      (pattern.endsWith(".*") && type.startsWith(pattern.slice(0, -1))),
+  )
+
 /** The test of an endpoint is sent to no other endpoint, and not again. */
 export const isTest = ({ type, subject_id, data }: Recorded) =>
   subject_id !== null && (type === "webhook.test" || data.simulated === true)

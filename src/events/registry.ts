@@ -187,15 +187,6 @@ const patterns = new Set(["*", ...eventTypes.map(({ type }) => `${type.split("."
 /** What may be asked for: a registered type, `prefix.*` of one, or `*`. */
 export const isPattern = (text: string): boolean => byType.has(text) || patterns.has(text)
 
-/** Whether one of the patterns (exact types, `prefix.*`, `*`) speaks of the type. */
-export const matchesType = (patterns: readonly string[], type: string): boolean =>
-  patterns.some(
-    (pattern) =>
-      pattern === "*" ||
-      pattern === type ||
-      (pattern.endsWith(".*") && type.startsWith(pattern.slice(0, -1))),
-  )
-
 /** A comma list of patterns. Throws 422 for what is no type, no `prefix.*` of one, and not `*`. */
 export function askedTypes(list: string): string[] {
   const types = list.split(",").flatMap((type) => type.trim() || [])

@@ -3,7 +3,7 @@ import { millis, nextTurn, sleep, unlessAborted } from "../core/time"
 import { signedHeaders } from "../lib/signature"
 import { perStore } from "../store/cached"
 import type { Reader } from "../store/store"
-import { isTest } from "./emit"
+import { isTest, matchesType } from "./emit"
 import {
   type Event,
   envelopeOf,
@@ -14,7 +14,6 @@ import {
   readWaiting,
 } from "./feed"
 import type { MessageWatchers } from "./message-watchers"
-import { matchesType } from "./registry"
 
 const AT_ONCE = 100
 const WAIT_MILLISECONDS = 25_000

@@ -1,13 +1,8 @@
 import type { Static } from "@sinclair/typebox"
 import { Problems } from "../core/errors"
 import type { Workers } from "../core/workers"
-import {
-  eventTypes,
-  isPattern,
-  matchesType,
-  noSuchType,
-  lookup as typeOf,
-} from "../events/registry"
+import { matchesType } from "../events/emit"
+import { eventTypes, isPattern, noSuchType, lookup as typeOf } from "../events/registry"
 import { answerOnce, keepAnswer, refuseAnswered } from "../http/idempotency"
 import { type Cursors, listPage, readTime } from "../http/page"
 import { RateLimits } from "../http/rate-limits"
