@@ -46,7 +46,9 @@ const NO_RECIPIENT: Mailbox = { email: "", name: null }
 /** Reads the body of `POST /v1/emails`. The result counts only while there are no problems. */
 export function readSendEmail(body: unknown, problems: Problems): SendEmail {
   const given = asObject(body, problems)
-  for (const name of NOT_OFFERED) refuseNotOffered(name, given[name], problems)
+  for (const name of NOT_OFFERED) {
+    if (given[name] !== undefined) refuseNotOffered(name, given[name], problems)
+  }
   const texts = readTemplateFields(given, problems)
   const has_template = given.template != null || given.template_id != null
   const email: SendEmail = {
@@ -209,7 +211,8 @@ function pair(item: unknown): string | undefined {
 }
 
 export function readMetadata(value: unknown, problems: Problems): Record<string, unknown> {
-  const metadata = value == null ? {} : readObject(value, "metadata", problems)
+  if (value == null) return {}
+  const metadata = readObject(value, "metadata", problems)
   checkMetadata(metadata, problems)
   return metadata
 }

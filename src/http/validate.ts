@@ -275,7 +275,7 @@ export function settleNames(schema: TSchema | undefined, body: unknown, problems
 
 /** Null says that the sender does not use the field. */
 export function refuseNotOffered(name: string, value: unknown, problems: Problems) {
-  if (value === null || value === undefined) return
+  if (value === null) return
   problems.add(name, "not_available", `${name} is not available on this server. Leave it out.`)
 }
 

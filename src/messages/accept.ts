@@ -87,10 +87,13 @@ async function refuseFull(tx: Tx, admission: Admission) {
   }
 }
 
+/** Asks nothing where the month has no limit. */
 async function reserveAll(tx: Tx, admission: Admission) {
   for (const { allowance, entries } of groups(admission.left, limitName)) {
+    const { limit } = allowance
+    if (limit === null) continue
     const units = entries.map(unitsOf)
-    await ask(admission, entries, units, (list) => reserveEach(tx, allowance, list))
+    await ask(admission, entries, units, (list) => reserveEach(tx, { ...allowance, limit }, list))
   }
 }
 
@@ -139,11 +142,13 @@ function statusRefusal({ message, restricted }: MessageEntry, drawn_id: string) 
 const bucketName = ({ message: { project_id, channel } }: CountedEntry) =>
   `${project_id} ${channel}`
 
-/** A batch takes its number of emails at once, and waits as a whole. */
+/** A batch takes its number of emails at once, and waits as a whole. Asks nothing where a second has no limit. */
 async function slowDown(tx: Tx, { left, mode, refused }: Admission) {
   for (const { message, allowance, entries } of groups(left, bucketName)) {
     const { project_id, channel } = message
-    const bucket = { project_id, channel, limit: allowance.sends_per_second }
+    const { sends_per_second: limit } = allowance
+    if (limit === null) continue
+    const bucket = { project_id, channel, limit }
     const sends = mode === "apart" ? entries.map(() => 1) : [entries.length]
     const refusals = await takeFromBucket(tx, bucket, sends)
     const [whole] = refusals
@@ -304,7 +309,7 @@ async function enter(tx: Tx, batch: WaitingSend[]): Promise<(Error | messages.Me
   const claims = wanted.flatMap(({ answer, claim, entry: { message } }) =>
     claim ? [{ claim, stored: { status: 201, answer: JSON.stringify(answer(message)) } }] : [],
   )
-  const fresh = await idempotency.take(tx, claims)
+  const fresh = claims.length > 0 ? await idempotency.take(tx, claims) : new Set<string>()
   for (const one of wanted) {
     const { claim } = one
     // Each new request is given away once, so that two claims of one batch cannot both have it.

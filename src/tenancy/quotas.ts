@@ -32,12 +32,14 @@ export interface QuotaAllowance extends MonthlyQuota {
  * Takes what fits of the quota, each wish as a whole and in order. Returns a refusal (402) for each
  * wish that does not fit, and null for the others.
  */
-export async function reserveEach(tx: Tx, allowance: QuotaAllowance, wishes: number[]) {
-  const { limit } = allowance
-  if (limit === null) return wishes.map(() => null)
+export async function reserveEach(
+  tx: Tx,
+  allowance: QuotaAllowance & { limit: number },
+  wishes: number[],
+) {
   const { admitted, used, passed } = await reserve(tx, allowance, wishes)
-  await alertOwners(tx, { ...allowance, limit, used }, passed)
-  return admitted.map((fits) => (fits ? null : usedUp({ ...allowance, limit, used })))
+  await alertOwners(tx, { ...allowance, used }, passed)
+  return admitted.map((fits) => (fits ? null : usedUp({ ...allowance, used })))
 }
 
 /** Throws 402 where the month has no room for so many more. Reserves nothing. */

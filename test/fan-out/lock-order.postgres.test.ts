@@ -49,7 +49,11 @@ test("a chunk waits for a single send before it holds what the send needs, and n
   const [locked, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const sending = store.tx(async (open) => {
     sends += 1
-    await reserveEach(open, allowanceOf(caller, "email"), [1])
+    await reserveEach(
+      open,
+      { ...allowanceOf(caller, "email"), limit: limits.emails_per_month },
+      [1],
+    )
     locked.resolve()
     await go.promise // what no closure may do, but how else to meet
     const bucket = { project_id, channel: "email", limit: PER_SECOND }
