@@ -24,8 +24,9 @@ export async function startServer(
   process.on("SIGHUP", () => void reloadSettings(loaded).then(() => running?.reload()))
   try {
     const { enterUpgrade } = await import("./upgrade-entry")
-    const entry = await enterUpgrade(loaded)
+    // Before the journal is read: the database has to be taken right after it.
     const { start } = await import("../../src/server")
+    const entry = await enterUpgrade(loaded)
     running = await start({ loaded, ...options, ...entry })
     return running
   } catch (error) {

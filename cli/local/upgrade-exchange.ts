@@ -25,6 +25,7 @@ import {
   servingNodes,
 } from "../../src/operations/upgrade/kept-database"
 import { FolderInUse, lockFolder } from "../../src/store/database-file"
+import { sqlitePath } from "../../src/store/open"
 import { exits, Failure } from "../lib/errors"
 import { pause } from "../lib/time"
 import {
@@ -117,17 +118,21 @@ function starter(server: ServerProcess, program: string, settings: Settings) {
   return () => (is_supervised ? undefined : start())
 }
 
-/** Also one that dies already, and what another program started again before it could see the journal. */
+/**
+ * Also one that dies already, and what another program started again before it could see the journal: it has the
+ * database before others can find it, and ends by itself when it sees the journal.
+ */
 async function stopServers({ settings, server, upgrade }: ExchangePlan): Promise<void> {
-  const { data_dir } = settings
+  const { data_dir, database_url } = settings
   // A process that was killed has no program any more, and the lock of the database for a moment longer.
   if (server && [undefined, upgrade.program].includes(programOf(server.pid)))
     await stopProcess(server.pid, STOP_MILLISECONDS)
-  for (;;) {
-    const found = serverOf(data_dir)
-    if (!found) return
+  for (let found = serverOf(data_dir); found; found = serverOf(data_dir))
     await stopProcess(found.pid, STOP_MILLISECONDS)
-  }
+  if (database_url !== null) return
+  await pause(LOOK_MILLISECONDS) // a start that did not see the journal has the lock by then
+  const release = await lockWithin(sqlitePath(settings), STOP_MILLISECONDS)
+  release?.()
 }
 
 /** Resolves when the new version accepts. Throws when it ends before, or is not ready in time. */
@@ -165,14 +170,15 @@ export async function requireAlone({ database_url }: Settings, own: number): Pro
  * The permission to carry an upgrade of this folder on; undefined where another process keeps it for longer than the
  * patience. It ends with this process, however that ends.
  */
-export async function lockUpgrade(
-  data_dir: string,
-  patience_ms = 0,
-): Promise<(() => void) | undefined> {
+export function lockUpgrade(data_dir: string, patience_ms = 0): Promise<(() => void) | undefined> {
   makeUpgradeFolder(data_dir)
+  return lockWithin(join(upgradeFolder(data_dir), "running"), patience_ms)
+}
+
+async function lockWithin(path: string, patience_ms: number): Promise<(() => void) | undefined> {
   for (const deadline = monotonic() + patience_ms; ; await pause(LOOK_MILLISECONDS)) {
     try {
-      return lockFolder(join(upgradeFolder(data_dir), "running"))
+      return lockFolder(path)
     } catch (error) {
       if (!(error instanceof FolderInUse)) throw error
       if (monotonic() >= deadline) return undefined
