@@ -1,4 +1,3 @@
-import type { RefObject } from "preact"
 import { Button } from "../parts/button"
 import { Check, Field } from "../parts/field"
 import { Badge, Empty, Trouble, Waiting } from "../parts/notice"
@@ -12,21 +11,18 @@ export type MailboxDialog = "compose" | "chaos" | "clear" | "keys"
 interface ListPaneProps {
   list: MailList
   filter: FilterState
-  position: number | undefined
-  onOpen: (place: number) => void
   onDialog: (dialog: MailboxDialog) => void
-  /** Holds the search field, for the key that jumps there. */
-  search: RefObject<HTMLDivElement | null>
   is_chaotic: boolean
 }
 
 const ROW_PIXELS = 60
 
-export function ListPane({ list, filter, position, onOpen, onDialog, ...rest }: ListPaneProps) {
-  const { search, is_chaotic } = rest
+/** The list of the mails with its search above and what is for all of them below. */
+export function ListPane({ list, filter, onDialog, is_chaotic }: ListPaneProps) {
+  const [word] = unheeded(filter.line)
   return (
     <section class="pane list" aria-label="Mails">
-      <div class="tools" ref={search}>
+      <div class="tools">
         <Field
           label="Search"
           is_label_hidden
@@ -34,7 +30,8 @@ export function ListPane({ list, filter, position, onOpen, onDialog, ...rest }: 
           value={filter.line}
           onInput={filter.setLine}
           placeholder="Search, or to:ann@x.test since:2h"
-          hint={hintOf(unheeded(filter.line))}
+          // One word at a time, since the server looks for one part of all texts.
+          hint={word && `${word} needs a whole address beside other words.`}
         />
         <div class="buttons">
           <Check label="Unread" checked={filter.is_unread} onChange={filter.setUnread} />
@@ -45,13 +42,7 @@ export function ListPane({ list, filter, position, onOpen, onDialog, ...rest }: 
         </div>
       </div>
       <Trouble error={list.error} onRetry={list.refresh} />
-      <Rows
-        list={list}
-        position={position}
-        onOpen={onOpen}
-        onWrite={() => onDialog("compose")}
-        is_filtered={filter.is_set}
-      />
+      <Rows list={list} is_filtered={filter.is_set} onWrite={() => onDialog("compose")} />
       <footer class="tools bottom">
         <span class="soft">{countText(list)}</span>
         <span class="buttons">
@@ -70,17 +61,14 @@ export function ListPane({ list, filter, position, onOpen, onDialog, ...rest }: 
   )
 }
 
-/** One word at a time, since the server looks for one part of all texts. */
-const hintOf = ([word]: string[]) =>
-  word === undefined ? undefined : `${word} needs a whole address beside other words.`
-
-interface RowsProps extends Pick<ListPaneProps, "list" | "position" | "onOpen"> {
-  onWrite: () => void
+interface RowsProps {
+  list: MailList
   is_filtered: boolean
+  onWrite: () => void
 }
 
-function Rows({ list, position, onOpen, onWrite, is_filtered }: RowsProps) {
-  const { pages, is_loaded, now_ms, added, load } = list
+function Rows({ list, is_filtered, onWrite }: RowsProps) {
+  const { pages, is_loaded, now_ms } = list
   if (!is_loaded) return list.error === undefined ? <Waiting /> : null
   if (pages.count === 0 && is_filtered) return <Empty title="No mail fits the search" />
   if (pages.count === 0)
@@ -99,10 +87,10 @@ function Rows({ list, position, onOpen, onWrite, is_filtered }: RowsProps) {
       label="Mails"
       count={pages.count}
       row_height={ROW_PIXELS}
-      position={position}
-      added={added}
-      onView={load}
-      onChoose={onOpen}
+      position={list.position}
+      added={list.added}
+      onView={list.load}
+      onChoose={list.open}
       idOfRow={(at) => `mail-${pages.at(at)?.id ?? at}`}
       renderRow={(at) => <MailRow mail={pages.at(at)} now_ms={now_ms} />}
     />
@@ -139,22 +127,21 @@ function MailRow({ mail, now_ms }: { mail: MailSummary | undefined; now_ms: numb
 }
 
 const LIVE = {
-  live: { tone: "good", text: "Live" },
-  lost: { tone: "warn", text: "Polling" },
-  paused: { tone: "plain", text: "Paused" },
-} as const
+  live: <Badge tone="good">Live</Badge>,
+  lost: <Badge tone="warn">Polling</Badge>,
+  paused: <Badge>Paused</Badge>,
+}
 
-function LiveBadge({ list }: { list: MailList }) {
-  const { tone, text } = LIVE[list.state]
-  const is_paused = list.state === "paused"
+function LiveBadge({ list: { state, keys } }: { list: MailList }) {
+  const is_paused = state === "paused"
   return (
     <Button
       look="quiet"
       pressed={is_paused}
       title="Space pauses the list, or continues it"
-      onClick={() => list.setPaused(!is_paused)}
+      onClick={keys.pause}
     >
-      <Badge tone={tone}>{text}</Badge>
+      {LIVE[state]}
       <span class="unseen">{is_paused ? "Continue the list" : "Pause the list"}</span>
     </Button>
   )

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useReducer, useRef, useState } from "preact/hooks"
+import { useEffect, useReducer, useRef, useState } from "preact/hooks"
 import type { Components } from "../../client/components"
 import { now, wait } from "../clock"
 import { followEvents } from "../event-stream"
@@ -66,9 +66,10 @@ export function useFilter() {
 export type FilterState = ReturnType<typeof useFilter>
 
 /** The list of the mailbox: loaded by pages as they come into view, and kept up to date. */
-export function useMailList(query: MailQuery): MailList {
+export function useMailList(query: MailQuery, open_id: string | undefined): MailList {
   const [, onChange] = useReducer((version: number) => version + 1, 0)
   const [list] = useState(() => new MailList(() => onChange(undefined)))
+  list.open_id = open_id
   const key = JSON.stringify(query)
   useEffect(() => list.ask(JSON.parse(key) as MailQuery), [list, key])
   const { state } = list
@@ -78,7 +79,9 @@ export function useMailList(query: MailQuery): MailList {
   return list
 }
 
-/** What is loaded of the list. `onChange` is called for each change. */
+const PAGE_STEP = 10
+
+/** What is loaded of the list, and where a person is in it. `onChange` is called for each change. */
 export class MailList {
   pages = new MailPages<MailSummary>()
   /** Rows that came in above the others since the list began: what is in view stays in place. */
@@ -87,6 +90,10 @@ export class MailList {
   error: unknown
   is_loaded = false
   now_ms = now()
+  /** The mail that the page shows beside the list. */
+  open_id: string | undefined
+  #row: number | undefined
+  #is_following = false
   #query: MailQuery = {}
   #in_view = { from: 0, to: 0 }
   #timer: ReturnType<typeof setTimeout> | undefined
@@ -105,15 +112,12 @@ export class MailList {
     void this.refresh()
   }
 
-  setPaused(is_paused: boolean): void {
-    this.state = is_paused ? "paused" : "lost"
-    this.#onChange()
-  }
-
   /** Looks at once. */
   readonly refresh = (): Promise<void> =>
     this.#load(1, (page) => {
-      this.added += this.pages.merge(page) ?? 0
+      const added = this.pages.merge(page) ?? 0
+      this.added += added
+      if (this.#row !== undefined) this.#row += added
     })
 
   /** Loads the rows from `from` to `to` and the rows beside them. Rows that are loaded already stay. */
@@ -126,15 +130,72 @@ export class MailList {
     }, SCROLL_PAUSE)
   }
 
+  /** The row that the keyboard is on: by its mail, so that it stays when mail comes in above. */
+  get position(): number | undefined {
+    if (this.#is_following) return 0
+    const known = this.open_id === undefined ? undefined : this.pages.placeOf(this.open_id)
+    return known ?? this.#row
+  }
+
+  readonly open = (row: number): void => {
+    this.#row = row
+    this.#onChange()
+    const mail = this.pages.at(row)
+    if (mail) openMail(mail.id)
+  }
+
+  /** Opens the mail `by` rows further down. */
+  step(by: number): void {
+    const to = this.#from + by
+    if (to >= 0 && to < this.pages.count) this.open(to)
+  }
+
+  #moveTo(row: number): void {
+    this.#is_following = false
+    this.#row = Math.max(0, Math.min(this.pages.count - 1, row))
+    this.#onChange()
+  }
+
+  get #from(): number {
+    return this.position ?? -1
+  }
+
+  readonly keys = {
+    down: () => this.#moveTo(this.#from + 1),
+    up: () => this.#moveTo(this.#from - 1),
+    page_down: () => this.#moveTo(this.#from + PAGE_STEP),
+    page_up: () => this.#moveTo(this.#from - PAGE_STEP),
+    first: () => this.#moveTo(0),
+    last: () => this.#moveTo(this.pages.count - 1),
+    open: () => this.open(this.#from),
+    next: () => this.step(1),
+    previous: () => this.step(-1),
+    follow: () => {
+      this.#is_following = !this.#is_following
+      this.#onChange()
+    },
+    pause: () => {
+      this.state = this.state === "paused" ? "lost" : "paused"
+      this.#onChange()
+    },
+  } satisfies Partial<Record<MailboxAction, () => void>>
+
   /** Shows a change that this page made. */
   change(id: string, change: Partial<MailSummary>): void {
     this.pages.change(id, change)
     this.#show()
   }
 
+  /** The open mail is gone: the next one opens where the list stands beside it, and the list has the focus. */
   remove(id: string): void {
-    this.pages.remove(id)
+    const { pages } = this
+    const gone = pages.placeOf(id) ?? pages.count
+    pages.remove(id)
     this.#show()
+    const next = Math.min(gone, pages.count - 1)
+    if (pages.at(next) && listBox()?.checkVisibility()) this.open(next)
+    else openMail(undefined)
+    setTimeout(() => listBox()?.focus()) // after the dialog gave it back to a button that is gone
   }
 
   async #load(number: number, take: (page: Awaited<ReturnType<typeof readPage>>) => void) {
@@ -215,64 +276,15 @@ async function askForPage(query: MailQuery, page: number) {
   return { rows, total: meta.total ?? rows.length }
 }
 
-const PAGE_STEP = 10
-
-/** The row that the keyboard is on: by its mail, so that it stays when mail comes in above. */
-export function usePosition(list: MailList, mail_id: string | undefined) {
-  const { pages } = list
-  /** Counted from the row that was the first one when the list began. */
-  const [from_first, setFromFirst] = useState<number>()
-  const [is_following, setFollowing] = useState(false)
-  const at = from_first === undefined ? undefined : from_first + list.added
-  const known = mail_id === undefined ? undefined : pages.placeOf(mail_id)
-  const position = is_following ? 0 : (known ?? at)
-  const open = useCallback(
-    (row: number) => {
-      const mail = pages.at(row)
-      setFromFirst(row - list.added)
-      if (mail) openMail(mail.id)
-    },
-    [pages, list],
-  )
-  const moveTo = (to: number) => {
-    setFollowing(false)
-    setFromFirst(Math.max(0, Math.min(pages.count - 1, to)) - list.added)
-  }
-  const step = (by: number) => {
-    const to = (position ?? -1) + by
-    if (to >= 0 && to < pages.count) open(to)
-  }
-  /** The mail at this place is gone: the next one opens where the list stands beside it, and the list has the focus. */
-  const goOn = (gone: number | undefined) => {
-    const next = Math.min(gone ?? pages.count, pages.count - 1)
-    if (next >= 0 && pages.at(next) && listBox()?.checkVisibility()) open(next)
-    else openMail(undefined)
-    setTimeout(() => listBox()?.focus()) // after the dialog gave it back to a button that is gone
-  }
-  const from = position ?? -1
-  const keys = {
-    down: () => moveTo(from + 1),
-    up: () => moveTo(from - 1),
-    page_down: () => moveTo(from + PAGE_STEP),
-    page_up: () => moveTo(from - PAGE_STEP),
-    first: () => moveTo(0),
-    last: () => moveTo(pages.count - 1),
-    open: () => open(from),
-    next: () => step(1),
-    previous: () => step(-1),
-    follow: () => setFollowing((old) => !old),
-  } satisfies Partial<Record<MailboxAction, () => void>>
-  return { position, open, step, goOn, keys }
-}
-
-export const listBox = () => document.querySelector<HTMLElement>("[role=listbox]")
-
 /** Opens a mail, or the list alone; the filter stays in the address. */
 export function openMail(id: string | undefined): void {
   const { query } = place.value
   const search = query ? `?${query}` : ""
   navigate(id === undefined ? `/mailbox${search}` : `/mailbox/${id}${search}`)
 }
+
+/** The list of mails as it stands in the page, to see whether it shows and to give it the focus. */
+export const listBox = () => document.querySelector<HTMLElement>("[role=listbox]")
 
 /**
  * Calls what a part of the page does for a key, unless somebody types into a field or a dialog is open. What a part
@@ -284,12 +296,12 @@ export function useMailboxKeys(actions: Partial<Record<MailboxAction, () => unkn
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
-      const target = event.target instanceof Element ? event.target : null
       if (document.querySelector("dialog[open]")) return
-      if (isTyping(target, event)) return
+      const target = event.target instanceof HTMLElement ? event.target : null
+      if (target?.matches(FIELDS) && !leavesField(target, event.key)) return
       const action = actionAt(event.key, target)
       const act = action && latest.current[action]
-      if (!act || isOwn(target, event.key)) return
+      if (!act) return
       event.preventDefault()
       act()
     }
@@ -298,28 +310,24 @@ export function useMailboxKeys(actions: Partial<Record<MailboxAction, () => unkn
   }, [])
 }
 
+const FIELDS = "input:not([type=checkbox]), textarea, select"
+
+/** Escape leaves a field, and then works as everywhere. Enter in the search goes to what it found. */
+function leavesField(field: HTMLElement, key: string): boolean {
+  if (key === "Escape") field.blur()
+  if (key === "Enter" && field.matches("[type=search]")) listBox()?.focus()
+  return key === "Escape"
+}
+
+/** A control that has the focus keeps the keys that work it. */
+const CONTROLS = "button, a, summary, input, [role=tab], pre, section.scroll"
+const OF_CONTROLS = ["Enter", " ", "ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End"]
+
 /** In the list beside an open mail the keys of the mail work, too. */
 function actionAt(key: string, target: Element | null): MailboxAction | undefined {
+  if (target?.matches(CONTROLS) && OF_CONTROLS.includes(key)) return undefined
   const is_open = place.value.path.startsWith("/mailbox/")
   const is_in_list = target?.closest("[role=listbox]") != null
   const of_list = is_in_list || !is_open ? actionOf(key, "list") : undefined
   return of_list ?? (is_open ? actionOf(key, "mail") : undefined)
-}
-
-/** Escape leaves a field, and then works as everywhere. Enter in the search goes to what it found. */
-function isTyping(target: Element | null, event: KeyboardEvent): boolean {
-  const is_field = target?.matches("input:not([type=checkbox]), textarea, select") ?? false
-  if (is_field && event.key === "Escape" && target instanceof HTMLElement) {
-    target.blur()
-    return false
-  }
-  if (event.key === "Enter" && target?.matches("input[type=search]"))
-    document.querySelector<HTMLElement>("[role=listbox]")?.focus()
-  return is_field
-}
-
-/** A control that has the focus keeps the keys that work it. */
-function isOwn(target: Element | null, key: string): boolean {
-  if (!target?.matches("button, a, summary, input, [role=tab], pre, section.scroll")) return false
-  return ["Enter", " ", "ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End"].includes(key)
 }

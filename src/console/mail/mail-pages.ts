@@ -20,27 +20,24 @@ interface ListPage<Row> {
  * because somebody may drag the scroll bar to the end at once.
  */
 export class MailPages<Row extends { id: string }> {
-  readonly #rows = new Map<number, Row>()
+  /** By their places; undefined where nobody looked yet. */
+  #rows: (Row | undefined)[] = []
   readonly #asked = new Set<number>()
-  #total = 0
+  /** Rows that exist. */
+  total = 0
 
   /** Rows that can be shown; further ones are reached by a search. */
   get count(): number {
-    return Math.min(this.#total, DEEPEST_ROW)
-  }
-
-  /** Rows that exist. */
-  get total(): number {
-    return this.#total
+    return Math.min(this.total, DEEPEST_ROW)
   }
 
   at(place: number): Row | undefined {
-    return this.#rows.get(place)
+    return this.#rows[place]
   }
 
   placeOf(id: string): number | undefined {
-    for (const [place, row] of this.#rows) if (row.id === id) return place
-    return undefined
+    const place = this.#rows.findIndex((row) => row?.id === id)
+    return place === -1 ? undefined : place
   }
 
   /** The numbers of pages, from 1, that these places need and that nobody asked for yet. */
@@ -48,7 +45,7 @@ export class MailPages<Row extends { id: string }> {
     const pages: number[] = []
     for (let place = from; place < Math.min(to, this.count); place++) {
       const page = Math.floor(place / PAGE_ROWS) + 1
-      if (this.#rows.has(place) || this.#asked.has(page)) continue
+      if (this.#rows[place] || this.#asked.has(page)) continue
       this.#asked.add(page)
       pages.push(page)
     }
@@ -61,10 +58,9 @@ export class MailPages<Row extends { id: string }> {
   }
 
   put(page: number, { rows, total }: ListPage<Row>): void {
-    if (total !== this.#total) this.#forget() // the list moved meanwhile
-    this.#total = total
+    if (total !== this.total) this.#begin([], total) // the list moved meanwhile
     this.#asked.delete(page)
-    for (const [at, row] of rows.entries()) this.#rows.set((page - 1) * PAGE_ROWS + at, row)
+    for (const [at, row] of rows.entries()) this.#rows[(page - 1) * PAGE_ROWS + at] = row
   }
 
   /**
@@ -72,35 +68,27 @@ export class MailPages<Row extends { id: string }> {
    * number of new rows, or undefined where the list changed in another way and begins anew.
    */
   merge({ rows, total }: ListPage<Row>): number | undefined {
-    const first = this.#rows.get(0)
+    const first = this.#rows[0]
     const added = first ? rows.findIndex(({ id }) => id === first.id) : -1
-    const is_longer = added >= 0 && total === this.#total + added
-    const kept = is_longer ? [...this.#rows] : []
-    this.#forget()
-    for (const [place, row] of kept) this.#rows.set(place + added, row)
-    this.#total = total
-    for (const [at, row] of rows.entries()) this.#rows.set(at, row)
+    const is_longer = added >= 0 && total === this.total + added
+    const kept = is_longer ? this.#rows.slice(rows.length - added) : []
+    this.#begin([...rows, ...kept], total)
     return is_longer ? added : undefined
   }
 
   change(id: string, change: Partial<Row>): void {
-    const place = this.placeOf(id)
-    const row = place === undefined ? undefined : this.#rows.get(place)
-    if (place !== undefined && row) this.#rows.set(place, { ...row, ...change })
+    this.#rows = this.#rows.map((row) => (row?.id === id ? { ...row, ...change } : row))
   }
 
   /** The row goes, and those behind it move up. */
   remove(id: string): void {
     const gone = this.placeOf(id)
-    if (gone === undefined) return
-    const kept = [...this.#rows].filter(([place]) => place !== gone)
-    this.#forget()
-    for (const [place, row] of kept) this.#rows.set(place > gone ? place - 1 : place, row)
-    this.#total -= 1
+    if (gone !== undefined) this.#begin(this.#rows.toSpliced(gone, 1), this.total - 1)
   }
 
-  #forget(): void {
-    this.#rows.clear()
+  #begin(rows: (Row | undefined)[], total: number): void {
+    this.#rows = rows
+    this.total = total
     this.#asked.clear()
   }
 }

@@ -13,7 +13,7 @@ import { CheckView } from "./check-view"
 import { addressesOf, namedAddress, recipientsOf, timeText } from "./describe"
 import { type OpenMail, type TabName, tabCommand } from "./mail-commands"
 import { CommandsDialog, DeleteDialog, ReleaseDialog, ResendDialog } from "./mail-dialogs"
-import { listBox, type MailList, useMailboxKeys } from "./mail-list"
+import { listBox, type MailList, openMail, useMailboxKeys } from "./mail-list"
 import {
   changeView,
   downloadMail,
@@ -29,15 +29,10 @@ import { TimelineView } from "./timeline-view"
 interface MailViewProps {
   mail_id: string
   list: MailList
-  onStep: (by: number) => void
-  onClose: () => void
-  /** The mail was deleted; `place` is where it stood in the list. */
-  onRemoved: (place: number | undefined) => void
 }
 
 /** One mail with all that is known of it. Opening it marks it as read. */
-export function MailView({ mail_id, ...rest }: MailViewProps) {
-  const { list, onClose } = rest
+export function MailView({ mail_id, list }: MailViewProps) {
   const load = useCallback(async () => {
     const { data } = await call("GET /v1/mailbox/{mail_id}", { params: { mail_id } })
     return data
@@ -45,37 +40,40 @@ export function MailView({ mail_id, ...rest }: MailViewProps) {
   const { value: mail, error, again } = useLoaded(load)
   const is_unread = mail?.read === false
   useEffect(() => {
-    if (!is_unread) return
-    const body = { read: true }
-    call("PATCH /v1/mailbox/{mail_id}", { params: { mail_id }, body }).then(
-      () => list.change(mail_id, body),
-      () => undefined, // a key that only reads may not; the mail shows all the same
-    )
+    // A key that only reads may not; the mail shows all the same.
+    if (is_unread) markRead(mail_id, true, list).catch(() => undefined)
   }, [is_unread, mail_id, list])
-  if (error instanceof RequestError && error.status === 404) return <Gone onClose={onClose} />
-  if (mail && error === undefined) return <Opened {...{ ...rest, mail, again }} />
-  return error === undefined ? (
-    <Waiting />
-  ) : (
-    <div class="opened">
-      <Trouble error={error} onRetry={again} />
-    </div>
-  )
+  if (error instanceof RequestError && error.status === 404) return <Gone />
+  if (error !== undefined)
+    return (
+      <div class="opened">
+        <Trouble error={error} onRetry={again} />
+      </div>
+    )
+  return mail ? <Opened mail={mail} again={again} list={list} /> : <Waiting />
 }
 
-const Gone = ({ onClose }: { onClose: () => void }) => (
+async function markRead(mail_id: string, read: boolean, list: MailList) {
+  await call("PATCH /v1/mailbox/{mail_id}", { params: { mail_id }, body: { read } })
+  list.change(mail_id, { read })
+}
+
+const toList = () => openMail(undefined)
+
+const Gone = () => (
   <Empty title="This mail is gone">
     <p>It was deleted, or it belongs to another project.</p>
-    <button type="button" class="button" onClick={onClose}>
+    <button type="button" class="button" onClick={toList}>
       Back to the list
     </button>
   </Empty>
 )
 
-interface OpenedProps extends Omit<MailViewProps, "mail_id">, TabProps {}
+interface OpenedProps extends TabProps {
+  list: MailList
+}
 
-function Opened({ mail, again, ...rest }: OpenedProps) {
-  const { list, onStep, onClose, onRemoved } = rest
+function Opened({ mail, again, list }: OpenedProps) {
   const heading = useRef<HTMLHeadingElement>(null)
   useTitle(mail.subject || "Mail")
   useEffect(() => {
@@ -86,23 +84,23 @@ function Opened({ mail, again, ...rest }: OpenedProps) {
     <article class="opened">
       <header>
         <div class="title">
-          <button type="button" class="icon back" aria-label="Back to the list" onClick={onClose}>
+          <button type="button" class="icon back" aria-label="Back to the list" onClick={toList}>
             <span aria-hidden="true">←</span>
           </button>
           <h2 ref={heading} tabIndex={-1}>
             <bdi>{mail.subject || "(no subject)"}</bdi>
           </h2>
           <span class="steps-through">
-            <Button label="Previous mail" onClick={() => onStep(-1)}>
+            <Button label="Previous mail" onClick={list.keys.previous}>
               ↑
             </Button>
-            <Button label="Next mail" onClick={() => onStep(1)}>
+            <Button label="Next mail" onClick={list.keys.next}>
               ↓
             </Button>
           </span>
         </div>
         <Envelope mail={mail} />
-        <MailActions {...{ mail, list, onRemoved }} />
+        <MailActions mail={mail} list={list} />
         {mail.parse_error && (
           <p class="problem">This mail could not be read whole: {mail.parse_error}</p>
         )}
@@ -212,7 +210,7 @@ const DIALOGS = {
 }
 
 /** What can be done with the mail. What changes something asks first, and says how a terminal does it. */
-function MailActions({ mail, list, onRemoved }: Pick<OpenedProps, "mail" | "list" | "onRemoved">) {
+function MailActions({ mail, list }: Omit<OpenedProps, "again">) {
   const { id, email_id } = mail
   const [dialog, setDialog] = useState<keyof typeof DIALOGS>()
   const is_narrow = useMedia("(max-width: 40rem)")
@@ -220,7 +218,7 @@ function MailActions({ mail, list, onRemoved }: Pick<OpenedProps, "mail" | "list
   const run = {
     ...(email_id !== null && { resend: ask("resend") }),
     delete: ask("delete"),
-    unread: () => markUnread(id, list),
+    unread: () => markRead(id, false, list).then(() => notify(unreadText(id)), failed),
     copy: () => copyId(id),
   }
   useMailboxKeys(run)
@@ -232,11 +230,6 @@ function MailActions({ mail, list, onRemoved }: Pick<OpenedProps, "mail" | "list
       <Button onClick={ask("commands")}>Commands</Button>
     </>
   )
-  const onDeleted = () => {
-    const place = list.pages.placeOf(id)
-    list.remove(id)
-    onRemoved(place)
-  }
   const OpenDialog = dialog && DIALOGS[dialog]
   return (
     <>
@@ -253,7 +246,7 @@ function MailActions({ mail, list, onRemoved }: Pick<OpenedProps, "mail" | "list
         <OpenDialog
           mail={mail}
           onClose={() => setDialog(undefined)}
-          onDone={dialog === "delete" ? onDeleted : list.refresh}
+          onDone={dialog === "delete" ? () => list.remove(id) : list.refresh}
         />
       )}
     </>
@@ -262,18 +255,9 @@ function MailActions({ mail, list, onRemoved }: Pick<OpenedProps, "mail" | "list
 
 const failed = (error: unknown) => notify(messageOf(error), "bad")
 
+const unreadText = (id: string) => `the mail is unread again (belfry mailbox read ${id} --unread)`
+
 async function copyId(id: string) {
   if (await copyText(id)) notify(`the id ${id} is copied`)
   else notify(`the browser does not copy here; the id is ${id}`, "bad")
-}
-
-async function markUnread(mail_id: string, list: MailList) {
-  const body = { read: false }
-  try {
-    await call("PATCH /v1/mailbox/{mail_id}", { params: { mail_id }, body })
-    list.change(mail_id, body)
-    notify(`the mail is unread again (belfry mailbox read ${mail_id} --unread)`)
-  } catch (error) {
-    failed(error)
-  }
 }

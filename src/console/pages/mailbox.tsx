@@ -1,4 +1,4 @@
-import { useRef, useState } from "preact/hooks"
+import { useState } from "preact/hooks"
 import { useLoaded, useTitle } from "../hooks"
 import { ComposeDialog } from "../mail/compose-dialog"
 import { ListPane, type MailboxDialog } from "../mail/list-pane"
@@ -9,7 +9,7 @@ import {
   KeysDialog,
   readChaos,
 } from "../mail/mail-dialogs"
-import { openMail, useFilter, useMailboxKeys, useMailList, usePosition } from "../mail/mail-list"
+import { openMail, useFilter, useMailboxKeys, useMailList } from "../mail/mail-list"
 import { MailView } from "../mail/mail-view"
 import type { PageProps } from "../page-paths"
 import { Empty } from "../parts/notice"
@@ -18,17 +18,15 @@ import { Empty } from "../parts/notice"
 export function Page({ params: { mail_id } }: PageProps) {
   useTitle(mail_id ? "Mail" : "Mailbox")
   const filter = useFilter()
-  const list = useMailList(filter.query)
-  const { position, open, step, goOn, keys } = usePosition(list, mail_id)
+  const list = useMailList(filter.query, mail_id)
   const [dialog, setDialog] = useState<MailboxDialog>()
-  const search = useRef<HTMLDivElement>(null)
   const { value: chaos, again: readChaosAgain } = useLoaded(readChaos)
+  const { open } = list.keys
   useMailboxKeys({
     // What a key does to an open mail is for that mail; without one, the key opens it.
-    ...(!mail_id && { resend: keys.open, copy: keys.open, unread: keys.open, delete: keys.open }),
-    ...keys,
-    filter: () => search.current?.querySelector("input")?.focus(),
-    pause: () => list.setPaused(list.state !== "paused"),
+    ...(!mail_id && { resend: open, copy: open, unread: open, delete: open }),
+    ...list.keys,
+    filter: () => document.querySelector<HTMLElement>("input[type=search]")?.focus(),
     compose: () => setDialog("compose"),
     help: () => setDialog("keys"),
     back: () => (mail_id ? openMail(undefined) : filter.clear()),
@@ -40,22 +38,12 @@ export function Page({ params: { mail_id } }: PageProps) {
       <ListPane
         list={list}
         filter={filter}
-        position={position}
-        onOpen={open}
         onDialog={setDialog}
-        search={search}
         is_chaotic={chaos !== undefined && isChaotic(chaos)}
       />
       <section class="pane mail" aria-label="Mail">
         {mail_id ? (
-          <MailView
-            key={mail_id}
-            mail_id={mail_id}
-            list={list}
-            onStep={step}
-            onClose={() => openMail(undefined)}
-            onRemoved={goOn}
-          />
+          <MailView key={mail_id} mail_id={mail_id} list={list} />
         ) : (
           <Empty title="No mail is open">
             <p>Choose one from the list. The key ? shows all keys.</p>
