@@ -1,7 +1,7 @@
 import { fail } from "../core/errors"
 import { newEventId } from "../core/ids"
 import { now } from "../core/time"
-import type { WakeUpTopic } from "../jobs/in-flight"
+import type { WakeUpTopic } from "../jobs/work-rows"
 import { perStore } from "../store/cached"
 import { inserter } from "../store/statements"
 import type { Reader, Tx } from "../store/store"

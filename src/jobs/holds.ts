@@ -18,10 +18,9 @@ import { countUpTo } from "../store/rows"
 import type { Reader, Select, Store, Tx } from "../store/store"
 import { blank, type CountQueues, type QueueLine, QueueLines, type QueueTotals } from "./counts"
 import { CRASH_HOLD } from "./crash-guard"
-import { wakeUpOf } from "./in-flight"
 import { pausedQueues } from "./tables"
 import { HELD, type Hold, READY, RESTORE_HOLD, type WorkRow } from "./work-item"
-import { isHeld, isLeased, isReady, type WorkRows } from "./work-rows"
+import { isHeld, isLeased, isReady, type WorkRows, wakeUpOf } from "./work-rows"
 
 export type AnyWorkRows = Pick<WorkRows<WorkRow>, "name" | "table" | "freeOf" | "under_hold">
 

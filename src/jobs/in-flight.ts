@@ -1,9 +1,12 @@
+import { millis, monotonic, now } from "../core/time"
 import { perTable, Recent } from "../store/cached"
-import type { Reader, Store } from "../store/store"
-import type { WorkRow } from "./work-item"
+import type { Reader, Store, Tx } from "../store/store"
+import { LEASED, type WorkRow } from "./work-item"
+import type { DuePosition, DueShare } from "./work-rows"
+import type { Claimable, Claims, Share } from "./work-table"
 
 /** Rows of one table that this process works on. Where it is alone, that is all of them. */
-export class InFlightRows {
+class InFlightRows {
   /** Without a claim where a row is kept from being claimed. */
   readonly #rows = new Map<string, { claim: object | undefined; partition: unknown }>()
   readonly #counts = new Map<unknown, number>()
@@ -127,7 +130,7 @@ export class LookAhead<Row extends WorkRow> {
   }
 }
 
-export const lookAheadOf = <Row extends WorkRow>(db: Reader, table: string) =>
+const lookAheadOf = <Row extends WorkRow>(db: Reader, table: string) =>
   foundAhead(db, table) as unknown as LookAhead<Row>
 
 const foundAhead = perTable((db, table) => new LookAhead<never>(db, table))
@@ -145,60 +148,236 @@ const recentRows = perTable((db, table) => {
 export const recentRowsOf = <Row extends WorkRow>(db: Reader, table: string) =>
   db.isAlone ? (recentRows(db, table) as unknown as Recent<Row>) : undefined
 
-const TOGETHER_MILLISECONDS = 10
+/**
+ * How long a claim counts as fresh: far less than a lease lasts. Work that waited longer may have
+ * been claimed again, or ended, meanwhile.
+ */
+const FRESH_MILLISECONDS = 1000
 
-/** How the parts of a process hear that there is something new, and how it is told. */
-export interface WakeUpTopic {
-  topic: string
-  /** Calls `listener` after each commit that brought something, until the returned function is called. */
-  onWakeUp(listener: () => void): () => void
-  /** Wakes the listeners of this process; also called when another node tells of something new. */
-  wakeUp(): void
+/** By both clocks: the one may be set, and the other stands still while the machine sleeps. */
+interface Moment {
+  epoch_ms: number
+  monotonic_ms: number
+  /** As `changeCount` gave it when the row was read. */
+  changes: number | undefined
 }
 
-export const wakeUpOf = perTable((_, table): WakeUpTopic => {
-  const listeners = new Set<() => void>()
-  return {
-    topic: `belfry_work_${table}`,
-    onWakeUp(listener) {
-      listeners.add(listener)
-      return () => void listeners.delete(listener)
-    },
-    wakeUp() {
-      for (const listener of listeners) listener()
-    },
-  }
-})
+const moments = new WeakMap<WorkRow, Moment>()
+
+/** Remembers when these rows were claimed. */
+export const noteClaims = (rows: WorkRow[], changes?: number) => {
+  const at = { epoch_ms: millis(), monotonic_ms: monotonic(), changes }
+  for (const row of rows) moments.set(row, at)
+}
+
+/** Whether the row is as a read would give it, but for its claim: the table did not change. */
+export function isCurrent(tx: Tx, table: string, row: WorkRow): boolean {
+  const changes = moments.get(row)?.changes
+  return changes !== undefined && changes === tx.changeCount(table)
+}
+
+/** Whether the row was claimed just now. A clock that was set back says no. */
+export function isFresh(row: WorkRow): boolean {
+  const at = moments.get(row)
+  if (!at) return false
+  const [by_clock, lasted] = [millis() - at.epoch_ms, monotonic() - at.monotonic_ms]
+  return by_clock >= 0 && Math.max(by_clock, lasted) < FRESH_MILLISECONDS
+}
 
 /**
- * Carries wake-ups to the other nodes on the same Postgres, and theirs to us. Commits that come
- * together are told together; what is lost, the polls find. Returns how to stop.
+ * How long looks go on from where the one before ended. A row that becomes due before that place is
+ * found when this time is over, or as soon as a look finds too little.
  */
-export function shareWakeUps(store: Store, shared: WakeUpTopic[]): () => void {
-  if (store.isAlone) return () => {}
-  const leave = shared.map((one) => share(store, one))
-  return () => {
-    for (const stop of leave) stop()
-  }
+const POSITION_MILLISECONDS = 500
+
+/** The last row that a look claimed. What is due before it was in flight then. */
+interface ReadPosition extends DuePosition {
+  /** By `monotonic`. */
+  until: number
+  changes: number
 }
 
-function share(store: Store, { topic, onWakeUp, wakeUp }: WakeUpTopic) {
-  let is_foreign = false
-  let timer: Timer | undefined
-  void store.listen(topic, () => {
-    is_foreign = true // what follows came from outside: it must not go out again
-    wakeUp()
-    is_foreign = false
-  })
-  const off = onWakeUp(() => {
-    if (is_foreign || timer) return
-    timer = setTimeout(() => {
-      timer = undefined
-      void store.notify(topic, "")
-    }, TOGETHER_MILLISECONDS)
-  })
-  return () => {
-    off()
-    clearTimeout(timer)
+/**
+ * Claims where no other process can be: they are kept in memory and write nothing. A process that
+ * dies has attempted nothing, as far as the rows can tell.
+ */
+export class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
+  readonly owner: string
+  readonly #store: Store
+  readonly #table: Claimable<Row>
+  readonly #inFlight: InFlightRows
+  readonly #ahead: LookAhead<Row> | undefined
+  readonly #recent: Recent<Row> | undefined
+  readonly #positions = new Map<unknown, ReadPosition>()
+
+  constructor(store: Store, table: Claimable<Row>, inFlight: InFlightRows, owner: string) {
+    this.#store = store
+    this.#table = table
+    this.#inFlight = inFlight
+    this.owner = owner
+    this.#recent = recentRowsOf<Row>(store.read, table.rows.name)
+    if (table.looks_ahead) this.#ahead = lookAheadOf<Row>(store.read, table.rows.name)
   }
+
+  async claim(share: Share, limit = share.limit): Promise<Row[]> {
+    const { admit } = share
+    const rows: Row[] = []
+    try {
+      if (!admit) await this.#claim(rows, share, limit)
+      else {
+        await this.#store.tx((tx) =>
+          admit(tx, async (admitted) => {
+            await this.#claim(rows, share, Math.min(limit, admitted))
+            return rows.length
+          }),
+        )
+      }
+      return rows
+    } catch (error) {
+      for (const row of rows) this.end(row) // no attempt will run, so they would stay claimed for ever
+      this.#positions.clear()
+      throw error
+    }
+  }
+
+  async #claim(rows: Row[], share: Share, limit: number) {
+    const { partition, narrow } = share
+    const ahead = !narrow ? this.#ahead : undefined
+    for (const row of ahead?.remove(partition, limit) ?? []) {
+      if (!this.#inFlight.has(row.id)) rows.push(row)
+    }
+    this.#own(rows, partition)
+    const missing = limit - rows.length
+    if (missing === 0) return
+    const after = ahead || narrow ? undefined : this.#positionOf(partition)
+    // The index of due rows still contains the rows in flight, so the query asks for that many more.
+    const skipped = after
+      ? 0
+      : this.#inFlight.countOf(partition) + (ahead?.extraFor(partition) ?? 0)
+    const look = { partition, narrow, after, limit: missing + skipped }
+    const before = rows.length
+    if (this.#recent?.size) await this.#claimKnown(rows, look, missing)
+    else this.#claimAtOnce(rows, look, missing)
+    if (!after || rows.length - before === missing) return
+    this.#positions.delete(partition)
+    if (rows.length === before) await this.#claim(rows, share, missing)
+  }
+
+  #positionOf(partition: unknown): ReadPosition | undefined {
+    const position = this.#positions.get(partition)
+    if (!position) return undefined
+    const changes = this.#store.read.changeCount(this.#table.rows.name)
+    if (position.changes === changes && monotonic() < position.until) return position
+    this.#positions.delete(partition)
+    return undefined
+  }
+
+  /** After a look that found enough: what is due before its last row is in flight. */
+  #notePosition(
+    { partition, narrow, after }: DueShare<ReadPosition>,
+    last: Row | undefined,
+    changes?: number,
+  ) {
+    if (this.#ahead || narrow || !last || changes === undefined) return
+    const until = after?.until ?? monotonic() + POSITION_MILLISECONDS
+    this.#positions.set(partition, { run_at: last.run_at, id: last.id, until, changes })
+  }
+
+  /** Rows that were just written need not be read, only their order. */
+  async #claimKnown(rows: Row[], look: DueShare<ReadPosition>, missing: number) {
+    const looked_at = now()
+    const changes = this.#store.read.changeCount(this.#table.rows.name)
+    const due = await this.#table.rows.due(this.#store.read, look)
+    const free = due.filter((id) => !this.#inFlight.has(id)).slice(0, missing)
+    // A row that was settled since then may be due later.
+    const isDue = ({ run_at }: Row) => run_at <= looked_at
+    const claimed = await this.#claimIds(free, look.partition, isDue)
+    rows.push(...claimed)
+    if (claimed.length === missing) this.#notePosition(look, claimed.at(-1), changes)
+  }
+
+  /** Nothing is committed between the look and the claim, so nobody can have changed the rows. */
+  #claimAtOnce(rows: Row[], look: DueShare<ReadPosition>, missing: number) {
+    const { partition, limit, narrow } = look
+    const { read } = this.#store
+    const changes = read.changeCount(this.#table.rows.name)
+    const due = this.#table.rows.dueAtOnce(read, look)
+    const free = due.filter(({ id }) => !this.#inFlight.has(id))
+    const rest = free.splice(missing)
+    this.#own(free, partition, changes)
+    rows.push(...free)
+    if (free.length === missing) this.#notePosition(look, free.at(-1), changes)
+    if (!narrow) this.#ahead?.keep(partition, rest, due.length < limit, this.#ahead.changes)
+  }
+
+  async claimOne(id: string): Promise<Row | undefined> {
+    if (this.#inFlight.has(id)) return undefined
+    const [claimed] = await this.#claimIds([id], undefined, () => true)
+    return claimed
+  }
+
+  /** Kept from others first, then read: what was cancelled or ended in between is not among them. */
+  async #claimIds(ids: string[], partition: unknown, which: (row: Row) => boolean) {
+    if (ids.length === 0) return []
+    const order = new Map(ids.map((id, at) => [id, at]))
+    const { free, end } = this.#inFlight.reserve(ids)
+    const { read } = this.#store
+    try {
+      const changes = read.changeCount(this.#table.rows.name)
+      const known = free.flatMap((id) => {
+        const row = this.#recent?.remove(id)
+        return row ? [{ ...row }] : [] // the claim changes its own
+      })
+      const missing = known.length === 0 ? free : without(free, known)
+      const found = [...known, ...(await this.#table.rows.ready(read, missing))].filter(which)
+      const claimed = found.sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0))
+      this.#own(claimed, partition, changes)
+      return claimed
+    } finally {
+      end()
+    }
+  }
+
+  #own(rows: Row[], partition: unknown, changes?: number) {
+    for (const row of rows) {
+      row.attempt += 1
+      row.state = LEASED
+      row.owner = this.owner
+      this.#inFlight.claim(row.id, partition, row)
+    }
+    noteClaims(rows, changes)
+  }
+
+  async held(_: Tx, rows: Row[]): Promise<Set<Row>> {
+    return new Set(rows.filter((row) => this.#inFlight.holds(row.id, row)))
+  }
+
+  async fresh(row: Row): Promise<Row | undefined> {
+    if (isFresh(row)) return row
+    const [found] = await this.#table.rows.ready(this.#store.read, [row.id])
+    if (!found || !this.#inFlight.holds(row.id, row)) return undefined
+    const { attempt, state, owner } = row
+    moments.delete(row) // of its first read
+    return Object.assign(row, found, { attempt, state, owner })
+  }
+
+  end(row: Row) {
+    if (this.#inFlight.holds(row.id, row)) this.#inFlight.release(row.id)
+  }
+
+  async release(rows: Row[]) {
+    for (const row of rows) this.end(row)
+    this.#positions.clear()
+    this.#table.onRelease?.(rows)
+  }
+
+  async keep() {}
+
+  async sweep() {}
+}
+
+function without(ids: string[], known: WorkRow[]): string[] {
+  if (known.length === ids.length) return []
+  const found = new Set(known.map(({ id }) => id))
+  return ids.filter((id) => !found.has(id))
 }

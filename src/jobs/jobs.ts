@@ -5,7 +5,7 @@ import { short } from "../lib/text"
 import { removeSome } from "../store/rows"
 import { inserter, remover, updater } from "../store/statements"
 import type { Store, Tx } from "../store/store"
-import { recentRowsOf, wakeUpOf } from "./in-flight"
+import { recentRowsOf } from "./in-flight"
 import { jobs } from "./tables"
 import {
   DEAD,
@@ -16,7 +16,7 @@ import {
   type Settled,
   type WorkResult,
 } from "./work-item"
-import { isDead, WorkRows } from "./work-rows"
+import { isDead, WorkRows, wakeUpOf } from "./work-rows"
 import type { WorkTable } from "./work-table"
 
 /** The last error of a job that is given up as soon as it is claimed. */

@@ -2,9 +2,8 @@ import { newId } from "../core/ids"
 import { log } from "../core/log"
 import { isoFrom, millis, monotonic, nextTurn, sleep } from "../core/time"
 import type { Store } from "../store/store"
-import { type Claims, claimsOf } from "./claims"
+import { claimsOf } from "./claims"
 import { CRASH_HOLD, type CrashGuard } from "./crash-guard"
-import { wakeUpOf } from "./in-flight"
 import { Settler } from "./settler"
 import {
   DeferredError,
@@ -15,7 +14,8 @@ import {
   type WorkResult,
   type WorkRow,
 } from "./work-item"
-import type { Picker, WorkTable } from "./work-table"
+import { wakeUpOf } from "./work-rows"
+import type { Claims, Picker, WorkTable } from "./work-table"
 
 const POLL_MILLISECONDS = 1000
 const SWEEP_MILLISECONDS = 5000

@@ -3,7 +3,7 @@ import { log } from "../core/log"
 import { monotonic, now, secondsFromNow, sleep } from "../core/time"
 import { Batcher } from "../store/batcher"
 import type { Store, Tx } from "../store/store"
-import { type Claims, isCurrent } from "./claims"
+import { isCurrent } from "./in-flight"
 import {
   DEAD,
   HELD,
@@ -15,7 +15,7 @@ import {
   type WorkRow,
 } from "./work-item"
 import { ageSeconds } from "./work-rows"
-import type { WorkTable } from "./work-table"
+import type { Claims, WorkTable } from "./work-table"
 
 const PAUSE_MILLISECONDS = 500
 

@@ -8,10 +8,12 @@ import { AloneFirst, CrashGuard } from "./crash-guard"
 import { keepRunning } from "./every"
 import type { AnyWorkRows } from "./holds"
 import { nodes } from "./tables"
+import type { WakeUpTopic } from "./work-rows"
 
 export const BEAT_MILLISECONDS = 5000
 const SILENT_MILLISECONDS = 20_000
 const LOOK_MILLISECONDS = 500
+const TOGETHER_MILLISECONDS = 10
 
 /** The database's own clock: those of the nodes differ. */
 const databaseTime = sql`(extract(epoch from clock_timestamp()) * 1000)::bigint`
@@ -111,4 +113,37 @@ export async function releaseSilent(store: Store, tables: AnyWorkRows[]): Promis
   await store.tx((tx) => tx.delete(nodes).where(inArray(nodes.id, ids)))
   log.warn("a node was silent; its work was released", { nodes: ids, released })
   return released
+}
+
+/**
+ * Carries wake-ups to the other nodes on the same Postgres, and theirs to us. Commits that come
+ * together are told together; what is lost, the polls find. Returns how to stop.
+ */
+export function shareWakeUps(store: Store, shared: WakeUpTopic[]): () => void {
+  if (store.isAlone) return () => {}
+  const leave = shared.map((one) => share(store, one))
+  return () => {
+    for (const stop of leave) stop()
+  }
+}
+
+function share(store: Store, { topic, onWakeUp, wakeUp }: WakeUpTopic) {
+  let is_foreign = false
+  let timer: Timer | undefined
+  void store.listen(topic, () => {
+    is_foreign = true // what follows came from outside: it must not go out again
+    wakeUp()
+    is_foreign = false
+  })
+  const off = onWakeUp(() => {
+    if (is_foreign || timer) return
+    timer = setTimeout(() => {
+      timer = undefined
+      void store.notify(topic, "")
+    }, TOGETHER_MILLISECONDS)
+  })
+  return () => {
+    off()
+    clearTimeout(timer)
+  }
 }

@@ -14,6 +14,7 @@ import {
   sql,
 } from "drizzle-orm"
 import { millis, now, secondsFromNow } from "../core/time"
+import { perTable } from "../store/cached"
 import { forUpdate, idList, isAmong, skipLocked } from "../store/dialect"
 import { prepared, preparedAtOnce } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
@@ -336,3 +337,26 @@ function statementsOf(table: Table, partition: Table["priority"], claimed: Claim
 /** For how many seconds the work has been wanted. */
 export const ageSeconds = ({ created_at, scheduled_at }: WorkRow) =>
   (millis() - Date.parse(scheduled_at ?? created_at)) / 1000
+
+/** How the parts of a process hear that there is something new, and how it is told. */
+export interface WakeUpTopic {
+  topic: string
+  /** Calls `listener` after each commit that brought something, until the returned function is called. */
+  onWakeUp(listener: () => void): () => void
+  /** Wakes the listeners of this process; also called when another node tells of something new. */
+  wakeUp(): void
+}
+
+export const wakeUpOf = perTable((_, table): WakeUpTopic => {
+  const listeners = new Set<() => void>()
+  return {
+    topic: `belfry_work_${table}`,
+    onWakeUp(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    wakeUp() {
+      for (const listener of listeners) listener()
+    },
+  }
+})

@@ -14,7 +14,7 @@
  * fairness, a breaker, a rate limit or a pause of one endpoint belong. It may refuse to give any.
  *
  * Where the process is alone (SQLite), a claim is kept in memory and writes nothing
- * (`in-flight.ts`). On Postgres it is a lease in the row. In both (`claims.ts`), `run` and
+ * (`in-flight.ts`). On Postgres it is a lease in the row (`claims.ts`). In both, `run` and
  * `settle` get the row as it is claimed: `attempt` counts the attempt that begins.
  *
  * Delivery is at least once. `run` tolerates a second run after a crash.
@@ -60,4 +60,29 @@ export interface WorkTable<Row extends WorkRow, End = unknown> {
   onClaim?: (rows: Row[]) => void
   /** Called for rows that were claimed and are released without an attempt. */
   onRelease?: (rows: Row[]) => void
+}
+
+/** What a process has claimed of a table, and how it claims more. */
+export interface Claims<Row extends WorkRow> {
+  readonly owner: string
+  /** Due rows of a share, at most `limit` or its own limit. */
+  claim(share: Share, limit?: number): Promise<Row[]>
+  /** The one row, if it waits, due or not. */
+  claimOne(id: string): Promise<Row | undefined>
+  /** Of these claims, those that still count; nothing changes that until the transaction ends. */
+  held(tx: Tx, rows: Row[]): Promise<Set<Row>>
+  /** The claimed row, read again if it was not claimed just now; undefined when the claim is lost. */
+  fresh(row: Row): Promise<Row | undefined>
+  /** Forgets a claim whose result is on disk. */
+  end(row: Row): void
+  /** Releases what was not begun, or is cut off, as if it had not been claimed. */
+  release(rows: Row[]): Promise<void>
+  keep(rows: Row[]): Promise<void>
+  /** Frees what other processes left behind. */
+  sweep(working: Row[]): Promise<void>
+}
+
+/** What claims ask of a table. */
+export type Claimable<Row extends WorkRow> = Pick<WorkTable<Row, never>, "rows" | "looks_ahead"> & {
+  onRelease?: WorkTable<Row, never>["onRelease"] | undefined
 }

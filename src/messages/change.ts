@@ -292,5 +292,5 @@ const COLUMNS = {
 
 const updateWatched = updater(messages, COLUMNS)
 
-/** Their claims know what becomes of them (`jobs/claims.ts`). */
+/** Their claims know what becomes of them (`jobs/in-flight.ts`). */
 const updateClaimed = updater(messages, { ...COLUMNS, quiet: true })

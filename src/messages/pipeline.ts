@@ -3,7 +3,7 @@ import { log } from "../core/log"
 import { monotonic, now } from "../core/time"
 import { emitAll, type NewEvent } from "../events/emit"
 import { countTable } from "../jobs/counts"
-import { recentRowsOf, wakeUpOf } from "../jobs/in-flight"
+import { recentRowsOf } from "../jobs/in-flight"
 import {
   DeferredError,
   type Hold,
@@ -14,7 +14,7 @@ import {
   type WorkColumns,
   type WorkResult,
 } from "../jobs/work-item"
-import { WorkRows } from "../jobs/work-rows"
+import { WorkRows, wakeUpOf } from "../jobs/work-rows"
 import type { WorkTable } from "../jobs/work-table"
 import { searchable } from "../lib/text"
 import { STORED } from "../plans/stored-bytes"

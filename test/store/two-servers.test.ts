@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { onEmitted } from "../../src/events/emit"
-import { wakeUpOf } from "../../src/jobs/in-flight"
+import { wakeUpOf } from "../../src/jobs/work-rows"
 import { accept } from "../../src/messages/pipeline"
 import { watch } from "../../src/messages/status-changes"
 import { testStore } from "../harness/store"
