@@ -1,5 +1,4 @@
 import type { Actor } from "../audit-log/tables"
-import type { MailboxChaos } from "../lib/mailbox-chaos"
 import type { ChosenPreferences, FrequencyCap, QuietHours } from "../lib/preferences"
 import {
   bool,
@@ -58,6 +57,15 @@ export const accounts = table(
   ],
 )
 life(accounts, { owner: "account", ends: "never" })
+
+/** Shares of the recipients between 0 and 1, together at most 1. */
+export interface MailboxChaos {
+  bounce_rate: number
+  defer_rate: number
+  refuse_rate: number
+  /** Before the answer to each mail. */
+  delay_ms: number
+}
 
 /** What a project decides for itself. Only what was changed is stored; the rest are defaults. */
 export interface ProjectSettings {
