@@ -5,6 +5,7 @@ import { isVerified, senderReadiness } from "../domains/sending-domains"
 import { type QueuePauses, queueOfDomain } from "../jobs/holds"
 import { DeferredError, type Hold, type RetrySchedule } from "../jobs/work-item"
 import { domainOf, needsSmtputf8 } from "../lib/address"
+import { localPartFor } from "../lib/mail-token"
 import { Semaphore } from "../lib/semaphore"
 import type { AcceptedMessage } from "../messages/accept"
 import type { Channel } from "../messages/channel"
@@ -24,7 +25,6 @@ import {
 import { MAILBOX_DOMAIN, type SendRules } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
 import type { NoBytes } from "./shared-email"
-import { localPartFor } from "./token-addresses"
 
 export interface EmailChannelParts extends ComposeParts {
   /** What an operator paused. */

@@ -7,6 +7,7 @@ import type { Secrets } from "../core/secrets"
 import { batchesPerPool, type Workers } from "../core/workers"
 import { type OpenedKey, signingKeys } from "../domains/keys"
 import { DeferredError } from "../jobs/work-item"
+import { EMAIL_ID_HEADER, emailIdHeader, readLocalPart } from "../lib/mail-token"
 import { textField } from "../lib/mime"
 import type { Ready } from "../messages/channel"
 import { isShared, type SharedContent } from "../messages/contents"
@@ -28,7 +29,6 @@ import type { SendRules } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
 import { isRendered, type NoBytes, renderShared, type SharedRules } from "./shared-email"
 import { keptBytes, keptForm, placeOf } from "./submitted"
-import { EMAIL_ID_HEADER, emailIdHeader, readLocalPart } from "./token-addresses"
 
 export interface ComposeParts {
   store: Store

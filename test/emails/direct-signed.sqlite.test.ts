@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { type KeyOwner, keyRows, makeKeys } from "../../src/domains/keys"
 import { dkimKeys, domains, type RecordCheck } from "../../src/domains/tables"
-import { readLocalPart } from "../../src/emails/token-addresses"
+import { readLocalPart } from "../../src/lib/mail-token"
 import { testDomain } from "../domains/subject"
 import { mail } from "../harness/mail"
 import { postfixReceiver, withoutReceiver } from "../harness/postfix-receiver"

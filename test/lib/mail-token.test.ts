@@ -2,36 +2,41 @@ import { describe, expect, test } from "bun:test"
 import { createHmac } from "node:crypto"
 import { isMailbox } from "../../src/lib/address"
 import {
-  type MailTokenKind,
-  markedId,
-  readMarkedId,
-  readTokenAddress,
-  tokenAddress,
+  base32,
+  emailIdHeader,
+  localPartFor,
+  readEmailIdHeader,
+  readLocalPart,
+  unBase32,
 } from "../../src/lib/mail-token"
+import fc from "../harness/properties"
 
-const macWith = (key: string) => (kind: MailTokenKind, text: string) =>
-  createHmac("sha256", key).update(`${kind} ${text}`).digest()
-const mac = macWith("ours")
+const secretsWith = (key: string) => ({
+  mac: (purpose: string, text: string) =>
+    createHmac("sha256", key).update(`${purpose} ${text}`).digest(),
+})
+const ours = secretsWith("ours")
+const theirs = secretsWith("theirs")
 const ID = "0199a1c2-7d3e-7abc-8def-0123456789ab"
 
 describe.each(["b", "r"] as const)("an address of kind %s", (kind) => {
   test("names its message, in whatever case it comes back", () => {
-    const local = tokenAddress(kind, ID, mac)
+    const local = localPartFor(ours, kind, ID)
     expect(local).toMatch(new RegExp(`^${kind}\\+[a-z2-7]{42}$`))
     expect(isMailbox(`${local}@bounce.example.test`)).toBe(true)
-    expect(readTokenAddress(local, mac)).toEqual({ kind, message_id: ID })
-    expect(readTokenAddress(local.toUpperCase(), mac)).toEqual({ kind, message_id: ID })
+    expect(readLocalPart(ours, local)).toEqual({ kind, message_id: ID })
+    expect(readLocalPart(ours, local.toUpperCase())).toEqual({ kind, message_id: ID })
   })
 
   test("names nothing where it was changed, or made with another key or for another kind", () => {
-    const local = tokenAddress(kind, ID, mac)
+    const local = localPartFor(ours, kind, ID)
     for (let at = 0; at < local.length; at++) {
       const changed = `${local.slice(0, at)}${local[at] === "a" ? "b" : "a"}${local.slice(at + 1)}`
-      expect(readTokenAddress(changed, mac)).toBeUndefined()
+      expect(readLocalPart(ours, changed)).toBeUndefined()
     }
-    expect(readTokenAddress(tokenAddress(kind, ID, macWith("theirs")), mac)).toBeUndefined()
+    expect(readLocalPart(ours, localPartFor(theirs, kind, ID))).toBeUndefined()
     for (const other of ["b", "r"].filter((one) => one !== kind)) {
-      expect(readTokenAddress(local.replace(kind, other), mac)).toBeUndefined()
+      expect(readLocalPart(ours, local.replace(kind, other))).toBeUndefined()
     }
   })
 })
@@ -39,22 +44,55 @@ describe.each(["b", "r"] as const)("an address of kind %s", (kind) => {
 test.each(["", "b+", "ann", `b+${"a".repeat(41)}`, `b+${"a".repeat(43)}`, `b+${"1".repeat(42)}`])(
   "%p is no such address",
   (local) => {
-    expect(readTokenAddress(local, mac)).toBeUndefined()
+    expect(readLocalPart(ours, local)).toBeUndefined()
   },
 )
 
 test("only an id of a message gets one", () => {
-  expect(() => tokenAddress("b", "not-an-id", mac)).toThrow(TypeError)
-  expect(() => markedId("not-an-id", (text) => mac("r", text))).toThrow(TypeError)
+  expect(() => localPartFor(ours, "b", "not-an-id")).toThrow(TypeError)
+  expect(() => emailIdHeader(ours, "not-an-id")).toThrow(TypeError)
 })
 
-test("a marked id is read back, and no other value is", () => {
-  const own = (text: string) => mac("r", text)
-  const value = markedId(ID, own)
+test("the header of an id is read back, and no other value is", () => {
+  const value = emailIdHeader(ours, ID)
   expect(value).toMatch(/^0199a1c2-7d3e-7abc-8def-0123456789ab; mac=[a-z2-7]{16}$/)
-  expect(readMarkedId(` ${value} `, own)).toBe(ID)
+  expect(readEmailIdHeader(ours, ` ${value} `)).toBe(ID)
   const other = value.replace("9ab;", "9ac;")
   const wrong = [ID, "", `${ID}; mac=`, `${ID}; mac=${"a".repeat(16)}`, other, `${value}a`]
-  for (const one of wrong) expect(readMarkedId(one, own)).toBeUndefined()
-  expect(readMarkedId(value, (text) => macWith("theirs")("r", text))).toBeUndefined()
+  for (const one of wrong) expect(readEmailIdHeader(ours, one)).toBeUndefined()
+  expect(readEmailIdHeader(theirs, value)).toBeUndefined()
 })
+
+/** RFC 4648, 10, in lower case and without padding. */
+test.each([
+  ["", ""],
+  ["f", "my"],
+  ["fo", "mzxq"],
+  ["foo", "mzxw6"],
+  ["foob", "mzxw6yq"],
+  ["fooba", "mzxw6ytb"],
+  ["foobar", "mzxw6ytboi"],
+])("%j is written %j and read back", (text, written) => {
+  expect(base32(Buffer.from(text))).toBe(written)
+  expect(unBase32(written, text.length)?.toString()).toBe(text)
+})
+
+test("any bytes are read back, and of each value there is one spelling", () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ minLength: 1, maxLength: 40 }), (bytes) => {
+      const text = base32(bytes)
+      expect(unBase32(text, bytes.length)).toEqual(Buffer.from(bytes))
+      const spellings = [..."abcdefghijklmnopqrstuvwxyz234567"]
+        .map((last) => unBase32(text.slice(0, -1) + last, bytes.length))
+        .filter((read) => read?.equals(bytes))
+      expect(spellings).toHaveLength(1)
+    }),
+  )
+})
+
+test.each(["mzxw", "mzxw6y", "MZXW6", "mzxw1", "mzx 6", "mzxw="])(
+  "%j is no three bytes",
+  (text) => {
+    expect(unBase32(text, 3)).toBeUndefined()
+  },
+)
