@@ -12,7 +12,7 @@ import type { Channel } from "../messages/channel"
 import { asksAudience } from "../messages/decided"
 import { addressOf, isOpen, type Message, OWN_SOURCE } from "../messages/status-changes"
 import { audienceObstacle, forOpen, suppressedMeanwhile } from "../messages/suppressed"
-import { NO_REPLY, type Outcome, outcomeOf, type RecipientOutcome } from "../providers/provider"
+import { NO_REPLY, type Outcome, type RecipientOutcome } from "../providers/provider"
 import { requireReleased } from "../reputation/complaint-holds"
 import type { Reader, Store } from "../store/store"
 import {
@@ -25,6 +25,7 @@ import {
 import { MAILBOX_DOMAIN, type SendRules } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
 import type { NoBytes } from "./shared-email"
+import { outcomeOf } from "./smtp/outcome"
 
 export interface EmailChannelParts extends ComposeParts {
   /** What an operator paused. */
@@ -61,14 +62,13 @@ export function emailChannel(parts: EmailChannelParts): Channel {
       if (obstacle) return obstacle
       if (!(bytes instanceof Uint8Array)) return withoutBytes(provider, message, bytes)
       const excluded = asksAudience(message)
-        ? await audienceObstacle(store.read, message, provider)
+        ? await audienceObstacle(store.read, message)
         : undefined
-      if (excluded) return excluded
+      const { name, schedule } = provider
+      if (excluded) return outcomeOf(excluded, { provider: name, schedule })
       const stopped = await suppressedMeanwhile(store.read, message)
       const { to, held } = triedNow(queues, without(message, stopped))
-      if (to.length === 0) {
-        return outcomeOf(stopped, { provider: provider.name, schedule: provider.schedule })
-      }
+      if (to.length === 0) return outcomeOf(stopped, { provider: name, schedule })
       const outcome = await provider.send({
         message_id: message.id,
         project_id: message.project_id,

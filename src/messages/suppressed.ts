@@ -3,13 +3,7 @@ import { millis, millisFrom } from "../core/time"
 import { DeferredError } from "../jobs/work-item"
 import { comparable, domainOf } from "../lib/address"
 import { MAILBOX_DOMAIN } from "../lib/mailbox-domain"
-import {
-  NO_REPLY,
-  type Outcome,
-  outcomeOf,
-  type Provider,
-  type RecipientOutcome,
-} from "../providers/provider"
+import { NO_REPLY, type RecipientOutcome } from "../providers/provider"
 import type { Reader } from "../store/store"
 import {
   amongRows,
@@ -176,8 +170,7 @@ const SUPPRESSED_ROW = 2
 export async function audienceObstacle(
   db: Reader,
   message: Message,
-  { name, schedule }: Pick<Provider, "name" | "schedule">,
-): Promise<Outcome | undefined> {
+): Promise<RecipientOutcome[] | undefined> {
   const decision = await decidedAtSend(db, message)
   if (!decision || decision.row === SUPPRESSED_ROW) return undefined
   const { is_allowed, deferred_until } = decision
@@ -186,8 +179,7 @@ export async function audienceObstacle(
   }
   if (is_allowed) return undefined
   const { reason, text } = refusalOf(decision)
-  const outcomes = forOpen(message, { status: "failed", code: reason, reason, text })
-  return outcomeOf(outcomes, { provider: name, schedule })
+  return forOpen(message, { status: "failed", code: reason, reason, text })
 }
 
 /** The same for every open recipient, without a word of a server. */

@@ -74,15 +74,6 @@ export const NO_REPLY: RemoteReply = {
   tls: null,
 }
 
-/** The outcome of an attempt. Every recipient has its own, and the first one stands for the message. */
-export function outcomeOf(
-  [first, ...others]: RecipientOutcome[],
-  attempt: Pick<Outcome, "provider" | "schedule"> & { transcript?: string[] },
-): Outcome {
-  if (!first) throw new TypeError("an outcome needs a recipient")
-  return { ...first, others, transcript: [], ...attempt }
-}
-
 /** No connection became free in time. */
 export class ProviderBusyError extends Error {
   override readonly name: string = "ProviderBusyError"

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import type { EmailProvider, OutgoingMail } from "../../src/emails/providers/provider"
-import { outcomeOf, type RecipientOutcome } from "../../src/providers/provider"
+import { outcomeOf } from "../../src/emails/smtp/outcome"
+import type { RecipientOutcome } from "../../src/providers/provider"
 import { type NewSuppression, suppress } from "../../src/suppressions/suppressions"
 import { refusal } from "../harness/client"
 import { deliverBy } from "../harness/delivery"

@@ -4,7 +4,7 @@ import { millis, millisFrom } from "../../core/time"
 import { DeferredError, type RetrySchedule } from "../../jobs/work-item"
 import { domainOf } from "../../lib/address"
 import type { ProviderDescriptor } from "../../providers/provider"
-import { NO_REPLY, outcomeOf, type RecipientOutcome } from "../../providers/provider"
+import { NO_REPLY, type RecipientOutcome } from "../../providers/provider"
 import {
   ConcurrencyLimit,
   isDenied,
@@ -15,7 +15,7 @@ import {
 } from "../smtp/destination-limits"
 import { type MtaStsOptions, mtaSts } from "../smtp/mta-sts"
 import { MailRoutes, type MxOptions } from "../smtp/mx"
-import { NOWHERE, unanswered } from "../smtp/outcome"
+import { NOWHERE, outcomeOf, unanswered } from "../smtp/outcome"
 import { type HostPoolOptions, HostPools } from "../smtp/pool"
 import { attemptDomain, type MailNetwork, type SmtpAttemptResult } from "../smtp/smtp-attempt"
 import type { EmailContext, EmailProvider, OutgoingMail } from "./provider"

@@ -6,12 +6,8 @@ import { NetError } from "../../core/net"
 import type { RetrySchedule } from "../../jobs/work-item"
 import { needsSmtputf8, wireForm } from "../../lib/address"
 import type { CallbackNetwork, ProviderDescriptor } from "../../providers/provider"
-import {
-  type Outcome,
-  outcomeOf,
-  ProviderError,
-  type RecipientOutcome,
-} from "../../providers/provider"
+import { type Outcome, ProviderError, type RecipientOutcome } from "../../providers/provider"
+import { outcomeOf } from "../smtp/outcome"
 import { mistakeIn } from "../smtp/session"
 import type { EmailContext, EmailProvider, OutgoingMail } from "./provider"
 import { smtpSchedule } from "./provider"

@@ -3,12 +3,11 @@ import { oneOf } from "../../http/field-schemas"
 import type { RetrySchedule } from "../../jobs/work-item"
 import { domainOf } from "../../lib/address"
 import {
-  outcomeOf,
   type ProviderDescriptor,
   ProviderError,
   type ReturnPathAnswer,
 } from "../../providers/provider"
-import { type ReplyPolicy, relayFaultOf, relayPolicy } from "../smtp/outcome"
+import { outcomeOf, type ReplyPolicy, relayFaultOf, relayPolicy } from "../smtp/outcome"
 import { ConnectionPool, type PoolLimits } from "../smtp/pool"
 import { SmtpRefusal, type SmtpSession, type Timeouts } from "../smtp/session"
 import { attemptRelay, type SmtpAttemptResult } from "../smtp/smtp-attempt"

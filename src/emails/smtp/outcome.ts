@@ -5,10 +5,19 @@ import {
   type RefusalStage,
   subtypeOf,
 } from "../../lib/refusal"
-import { type Fault, NO_REPLY, type RecipientOutcome } from "../../providers/provider"
+import { type Fault, NO_REPLY, type Outcome, type RecipientOutcome } from "../../providers/provider"
 import { isTemporary, Unroutable } from "./mx"
 import { SmtpRefusal, type Unsendable } from "./session"
 import { isGood, SmtpConnectionError, type SmtpReply } from "./wire"
+
+/** The outcome of an attempt. Every recipient has its own, and the first one stands for the message. */
+export function outcomeOf(
+  [first, ...others]: RecipientOutcome[],
+  attempt: Pick<Outcome, "provider" | "schedule"> & { transcript?: string[] },
+): Outcome {
+  if (!first) throw new TypeError("an outcome needs a recipient")
+  return { ...first, others, transcript: [], ...attempt }
+}
 
 export type RecipientResult = Omit<RecipientOutcome, "address">
 
