@@ -1,15 +1,13 @@
 import { once } from "node:events"
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { Readable } from "node:stream"
-import type { OperationInput } from "../../src/client/client"
-import { newSecret, verify } from "../../src/lib/signature"
-import { type Client, openClient } from "../lib/client"
-import { NOBODY } from "../lib/profiles"
-import { lookUntil, millis, pause } from "../lib/time"
+import type { Components } from "../../src/client/components"
+import { verify } from "../../src/lib/signature"
+import { millis, pause } from "../lib/time"
 import { ownCommand, scratchEnvironment } from "./own-binary"
-
-const POLL_MILLISECONDS = 25
 
 /** The name under which the scratch server receives mail. */
 const HOST = "mx.smoke.test"
@@ -22,36 +20,27 @@ interface ReadyLine {
   smtp: { submission: number; inbound: number }
 }
 
-type SmokeMail = OperationInput<"POST /v1/emails">[0]["body"]
-
 type Child = Bun.Subprocess<"ignore", "pipe", "pipe">
 
-/** A server of this program in a scratch folder, on free ports of the loopback, and what the checks ask of it. */
+/** A server of this program in a scratch folder, on free ports of the loopback, and the commands that the checks give it. */
 export class SmokeBox implements Disposable {
   /** The backup, the email that is open in it, and the time when this email is due. */
   kept: { path: string; id: string; due: number } | undefined
-  readonly #scratch: string
+  readonly #scratch = mkdtempSync(join(tmpdir(), "belfry-smoke-"))
   readonly #deadline: number
   readonly #names = Bun.udpSocket({ hostname: "127.0.0.1", socket: { data: knowsNoName } })
   #child: Child | undefined
   #ready: ReadyLine | undefined
 
   /** What still runs at the deadline (a time of `millis`) is killed. */
-  constructor(scratch: string, deadline: number) {
-    this.#scratch = scratch
+  constructor(deadline: number) {
     this.#deadline = deadline
+    mkdirSync(this.folder("home"))
   }
 
   get ready(): ReadyLine {
     if (!this.#ready) throw new Error("the server does not run")
     return this.#ready
-  }
-
-  /** Calls the server as its first project. */
-  get client(): Client {
-    const { url, api_key } = this.ready
-    const timeout = this.#left
-    return openClient({ ...NOBODY, url, api_key }, { timeout, dry_run: false })
   }
 
   folder = (name: string) => join(this.#scratch, name)
@@ -80,52 +69,33 @@ export class SmokeBox implements Disposable {
     if (child?.exitCode !== 0) throw new Error(`the server ended with ${child && endOf(child)}`)
   }
 
-  /** Runs another command of this program. Throws unless it ends with 0. */
-  async run(...words: string[]): Promise<string> {
+  /** Runs another command of this program, and gives the JSON that it prints. Throws unless it ends with 0. */
+  async run<Printed>(...words: string[]): Promise<Printed> {
     const child = await this.#spawn(words)
     const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
-    if (child.exitCode === 0) return out
+    if (child.exitCode === 0) return JSON.parse(out) as Printed
     const said = (err || out).trim().slice(-500)
     throw new Error(`belfry ${words.slice(0, 2).join(" ")} ended with ${endOf(child)}: ${said}`)
   }
 
-  /** Asks again until `wanted` finds something. Throws at the deadline, with the last answer. */
-  async until<Answer, Found>(
-    ask: (client: Client) => Answer | Promise<Answer>,
-    wanted: (answer: Answer) => Found | undefined | false,
-  ): Promise<Found> {
-    const answer = await lookUntil(
-      async () => ask(this.client),
-      (seen) => Boolean(wanted(seen)),
-      { limit: this.#left, every: POLL_MILLISECONDS },
-    )
-    const found = wanted(answer)
-    if (found) return found
-    throw new Error(`out of time: the answer is still ${JSON.stringify(answer).slice(0, 300)}`)
-  }
-
-  async send(body: SmokeMail): Promise<string> {
-    return (await this.client.call("POST /v1/emails", { body })).data.id
-  }
-
-  delivered(email_id: string) {
-    return this.until(
-      (client) => client.call("GET /v1/emails/{email_id}", { params: { email_id } }),
-      ({ data }) => data.status === "delivered" && data,
-    )
-  }
+  send = (to: string, ...words: string[]) =>
+    this.run<Components["Email"]>("emails", "send", "--from", SENDER, "--to", to, ...words)
 
   /** The mail is in the embedded mailbox, where a recipient would read it. */
-  caught(to: string, subject: string) {
-    return this.until(
-      (client) => client.call("GET /v1/mailbox", { query: { to } }),
-      ({ data }) => data.some((mail) => mail.subject === subject),
-    )
+  caught = (to: string, subject: string) =>
+    this.run("mailbox", "wait", "--to", to, "--subject", subject)
+
+  /** What somebody else is to bring before the deadline. */
+  async inTime<Brought>(brought: Promise<Brought>, what: string): Promise<Brought> {
+    const late = pause(this.#left).then(() => Promise.reject(new Error(`out of time: no ${what}`)))
+    return await Promise.race([brought, late])
   }
 
+  /** Leaves nothing behind. */
   [Symbol.dispose](): void {
     this.#child?.kill("SIGKILL")
     void this.#names.then((socket) => socket.close())
+    rmSync(this.#scratch, { recursive: true, force: true })
   }
 
   get #left(): number {
@@ -134,10 +104,7 @@ export class SmokeBox implements Disposable {
 
   /** A command without the settings of this user: no ballast, and no other machine. */
   async #spawn(words: string[]): Promise<Child> {
-    const there = this.#ready && {
-      BELFRY_URL: this.#ready.url,
-      BELFRY_API_KEY: this.#ready.api_key,
-    }
+    const { url, api_key } = this.#ready ?? {}
     return Bun.spawn(ownCommand(...words), {
       cwd: this.#scratch,
       env: {
@@ -146,7 +113,7 @@ export class SmokeBox implements Disposable {
         BELFRY_DOMAINS_HOST: HOST,
         BELFRY_STORAGE_BALLAST_MB: "0",
         BELFRY_STORAGE_MIN_FREE_MB: "0",
-        ...there,
+        ...(url && { BELFRY_URL: url, BELFRY_API_KEY: api_key }),
       },
       stdin: "ignore",
       stdout: "pipe",
@@ -171,6 +138,11 @@ function knowsNoName(from: Bun.udp.Socket<"buffer">, question: Buffer, port: num
   from.send(answer, port, to)
 }
 
+interface Heard {
+  headers: Record<string, string>
+  body: string
+}
+
 export interface SmokeCheck {
   name: string
   about: string
@@ -184,16 +156,15 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
     about: "the server starts in an empty folder and is ready",
     async run(box) {
       await box.start("--data-dir", box.folder("box"))
-      const { status, body } = await box.client.plain("/readyz")
-      if (status !== 200) throw new Error(`/readyz answered ${status}: ${JSON.stringify(body)}`)
+      const answer = await fetch(`${box.ready.url}/readyz`)
+      if (!answer.ok) throw new Error(`/readyz answered ${answer.status}: ${await answer.text()}`)
     },
   },
   {
     name: "send",
     about: "an email that the API accepts is delivered",
     async run(box) {
-      const mail = { from: SENDER, to: "ann@mailbox.test", subject: "Smoke", text: "send" }
-      await box.delivered(await box.send(mail))
+      await box.send("ann@mailbox.test", "--subject", "Smoke", "--text", "send", "--wait")
       await box.caught("ann@mailbox.test", "Smoke")
     },
   },
@@ -201,24 +172,19 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
     name: "webhook",
     about: "an event reaches a webhook with a right signature",
     async run(box) {
-      const heard: { headers: Record<string, string>; body: string }[] = []
+      const { promise: heard, resolve } = Promise.withResolvers<Heard>()
       using receiver = Bun.serve({
         hostname: "127.0.0.1",
         port: 0,
-        fetch: async (request) => {
-          heard.push({ headers: request.headers.toJSON(), body: await request.text() })
+        async fetch(request) {
+          resolve({ headers: request.headers.toJSON(), body: await request.text() })
           return new Response("ok")
         },
       })
-      const secret = newSecret()
-      const hook = { url: receiver.url.href, events: ["email.delivered" as const], secret }
-      await box.client.call("POST /v1/webhooks", { body: hook })
-      const mail = { from: SENDER, to: "bob@mailbox.test", subject: "Smoke", text: "webhook" }
-      const id = await box.send(mail)
-      const { headers, body } = await box.until(
-        () => heard,
-        ([one]) => one,
-      )
+      const hook = ["webhooks", "create", receiver.url.href, "--event", "email.delivered"]
+      const { secret } = await box.run<{ secret: string }>(...hook)
+      const { id } = await box.send("bob@mailbox.test", "--subject", "Smoke", "--text", "webhook")
+      const { headers, body } = await box.inTime(heard, "delivery came")
       const signature = verify({ secret, headers, body, now_seconds: millis() / 1000 })
       if (signature !== "ok") throw new Error(`the signature of the delivery is ${signature}`)
       const { type, data } = JSON.parse(body)
@@ -230,11 +196,13 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
     name: "template",
     about: "a template is stored, rendered and sent",
     async run(box) {
-      const text = { subject: "Order {{number}}", html: "<p>Hello {{name}}</p>" }
-      await box.client.call("POST /v1/templates", { body: { name: "smoke", ...text } })
-      const variables = { number: 1042, name: "<Ann>" }
-      const mail = { from: SENDER, to: "tim@mailbox.test", template_id: "smoke", variables }
-      const { html } = await box.delivered(await box.send(mail))
+      const file = box.folder("smoke.html")
+      await Bun.write(file, "<p>Hello {{name}}</p>")
+      const text = ["--subject", "Order {{number}}", "--html-file", file]
+      await box.run("templates", "create", "--name", "smoke", ...text)
+      const values = ["--var", "number=1042", "--var", "name=<Ann>"]
+      const mail = ["--template", "smoke", ...values, "--wait"]
+      const { html } = await box.send("tim@mailbox.test", ...mail)
       if (!html?.includes("Hello &lt;Ann&gt;")) throw new Error(`the html is ${html}`)
       await box.caught("tim@mailbox.test", "Order 1042")
     },
@@ -245,7 +213,7 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
     async run(box) {
       const address = `127.0.0.1:${box.ready.smtp.submission}`
       const mail = ["--from", SENDER, "--to", "sue@mailbox.test", "--subject", "Submitted"]
-      await box.run("smtp", "test", address, ...mail, "--insecure", "--json")
+      await box.run("smtp", "test", address, ...mail, "--insecure")
       await box.caught("sue@mailbox.test", "Submitted")
     },
   },
@@ -253,14 +221,10 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
     name: "inbound",
     about: "an email from a stranger is received and read",
     async run(box) {
-      const address = `127.0.0.1:${box.ready.smtp.inbound}`
-      const mail = ["--from", "eve@stranger.test", "--to", `postmaster@${HOST}`]
-      const words = ["--tls", "none", "--no-login", "--subject", "Received", "--json"]
-      await box.run("smtp", "test", address, ...mail, ...words)
-      await box.until(
-        (client) => client.call("GET /v1/inbound-emails"),
-        ({ data }) => data.some(({ subject }) => subject === "Received"),
-      )
+      const [address, to] = [`127.0.0.1:${box.ready.smtp.inbound}`, `postmaster@${HOST}`]
+      const mail = ["--from", "eve@stranger.test", "--to", to, "--subject", "Received"]
+      await box.run("smtp", "test", address, ...mail, "--tls", "none", "--no-login")
+      await box.run("inbound", "wait", "--to", to)
     },
   },
   {
@@ -268,11 +232,11 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
     about: "a backup is made beside the server, and verified",
     async run(box) {
       const due = millis() + HELD_MILLISECONDS
-      const mail = { from: SENDER, to: "zoe@mailbox.test", subject: "Held", text: "held" }
-      const id = await box.send({ ...mail, scheduled_at: new Date(due).toISOString() })
+      const mail = ["--subject", "Held", "--text", "held"]
+      const later = ["--schedule-at", new Date(due).toISOString()]
+      const { id } = await box.send("zoe@mailbox.test", ...mail, ...later)
       const folder = ["--data-dir", box.folder("box")]
-      const made = await box.run("backup", "create", "--json", ...folder)
-      const { path } = JSON.parse(made) as { path: string }
+      const { path } = await box.run<{ path: string }>("backup", "create", ...folder)
       await box.run("backup", "verify", path, ...folder)
       box.kept = { path, id, due }
     },
@@ -291,9 +255,8 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
       await box.run("restore", path, "--master-key", box.folder("box/master.key"), ...folder)
       await box.start("--new-key", ...folder)
       await pause(Math.max(0, due + LATE_MILLISECONDS - millis()))
-      const params = { email_id: id }
-      const { data } = await box.client.call("GET /v1/emails/{email_id}", { params })
-      if (data.status !== "queued") throw new Error(`the held email is ${data.status}`)
+      const { status } = await box.run<Components["Email"]>("emails", "get", id)
+      if (status !== "queued") throw new Error(`the held email is ${status}`)
     },
   },
   {
@@ -302,7 +265,7 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
     async run(box) {
       const words = ["queue", "resume", "held_after_restore", "--where", "kind=email"]
       await box.run(...words, "--data-dir", box.folder("restored"))
-      await box.delivered(keptIn(box).id)
+      await box.caught("zoe@mailbox.test", "Held")
       await box.stop()
     },
   },

@@ -1,6 +1,3 @@
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import type { Action } from "../lib/context"
 import { version } from "../lib/environment"
 import { exits, usage } from "../lib/errors"
@@ -37,16 +34,19 @@ export const smoke: Action<{ format?: string }> = async (context, { format }) =>
   const is_live = format === "lines" || (format === undefined && output.form === "human")
   const began = millis()
   const checks: SmokeResult[] = []
-  await withBox(began + (context.timeout ?? RUN_MILLISECONDS), async (box) => {
-    for (const check of SMOKE_CHECKS) {
-      if (is_live) output.passing(`${check.name}: ${check.about} …`)
-      const result = await resultOf(check, box)
-      checks.push(result)
-      if (is_live) output.passing("")
-      if (is_live) await output.raw(`${resultLine(result, paint)}\n`)
-      if (!checks[0]?.passed) break // without a start no other check is possible
-    }
+  using box = new SmokeBox(began + (context.timeout ?? RUN_MILLISECONDS))
+  onInterrupt(() => {
+    box[Symbol.dispose]()
+    process.exit(exits.interrupted)
   })
+  for (const check of SMOKE_CHECKS) {
+    if (is_live) output.passing(`${check.name}: ${check.about} …`)
+    const result = await resultOf(check, box)
+    checks.push(result)
+    if (is_live) output.passing("")
+    if (is_live) await output.raw(`${resultLine(result, paint)}\n`)
+    if (!checks[0]?.passed) break // without a start no other check is possible
+  }
   const duration_ms = millis() - began
   const failed = checks.filter(({ passed }) => !passed).length
   if (format === "tap") await output.raw(tapReport(checks))
@@ -57,26 +57,6 @@ export const smoke: Action<{ format?: string }> = async (context, { format }) =>
     await output.record({ version, ok: failed === 0, checks, duration_ms }, human)
   }
   return failed === 0 ? exits.done : exits.failed
-}
-
-/** Nothing of a run stays behind, also after Ctrl-C. */
-async function withBox(deadline: number, act: (box: SmokeBox) => Promise<void>) {
-  const scratch = mkdtempSync(join(tmpdir(), "belfry-smoke-"))
-  mkdirSync(join(scratch, "home"))
-  const box = new SmokeBox(scratch, deadline)
-  const leave = () => {
-    box[Symbol.dispose]()
-    rmSync(scratch, { recursive: true, force: true })
-  }
-  onInterrupt(() => {
-    leave()
-    process.exit(exits.interrupted)
-  })
-  try {
-    await act(box)
-  } finally {
-    leave()
-  }
 }
 
 async function resultOf({ name, about, run }: SmokeCheck, box: SmokeBox): Promise<SmokeResult> {
