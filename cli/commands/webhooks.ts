@@ -3,6 +3,7 @@ import { headers, metadata } from "../lib/body-flags"
 import type { Context } from "../lib/context"
 import { exits } from "../lib/errors"
 import { flag } from "../lib/field-flags"
+import { AFTER, EVENT, ONLY_EVENT } from "../lib/flags"
 import { parsedObject, readText, wholeNumber } from "../lib/input"
 import { write } from "../lib/output"
 import type { ListWarning } from "../lib/paging"
@@ -213,3 +214,25 @@ export const webhookRows = [
     },
   ),
 ]
+
+/** Of the root, because it needs no endpoint at the server. */
+export const listenRow = own(
+  "listen",
+  later(async () => (await import("../local/listen")).listen),
+  {
+    about: "forward webhooks to a receiver on this machine",
+    example: [
+      "--forward-to localhost:3000/hooks",
+      "--forward-to localhost:3000/hooks --event email.delivered --event email.bounced",
+      "--print-secret",
+    ],
+    options: [
+      ["--forward-to <url>", "URL of the receiver, for example localhost:3000/hooks"],
+      [EVENT, ONLY_EVENT, "several"],
+      AFTER,
+      ["--print-secret", "print the signing secret of this machine, and forward nothing"],
+      ["--skip-verify", "accept any TLS certificate of the receiver"],
+      ["--limit <number>", "end after this number of deliveries"],
+    ],
+  },
+)

@@ -4,7 +4,7 @@ import { millis } from "./time"
 interface PostRequest {
   url: string
   headers: Record<string, string>
-  body: string | ReadableStream<Uint8Array>
+  body: string | AsyncIterable<Uint8Array>
   /** Accepts any TLS certificate. */
   skip_verify?: boolean | undefined
 }

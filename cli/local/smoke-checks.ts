@@ -156,8 +156,7 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
     about: "the server starts in an empty folder and is ready",
     async run(box) {
       await box.start("--data-dir", box.folder("box"))
-      const answer = await fetch(`${box.ready.url}/readyz`)
-      if (!answer.ok) throw new Error(`/readyz answered ${answer.status}: ${await answer.text()}`)
+      await box.run("status")
     },
   },
   {
@@ -176,7 +175,7 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
       using receiver = Bun.serve({
         hostname: "127.0.0.1",
         port: 0,
-        async fetch(request) {
+        fetch: async (request) => {
           resolve({ headers: request.headers.toJSON(), body: await request.text() })
           return new Response("ok")
         },
@@ -231,14 +230,12 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
     name: "backup",
     about: "a backup is made beside the server, and verified",
     async run(box) {
-      const due = millis() + HELD_MILLISECONDS
-      const mail = ["--subject", "Held", "--text", "held"]
-      const later = ["--schedule-at", new Date(due).toISOString()]
-      const { id } = await box.send("zoe@mailbox.test", ...mail, ...later)
+      const mail = ["--subject", "Held", "--text", "held", "--schedule-at", HELD_FOR]
+      const { id, scheduled_at } = await box.send("zoe@mailbox.test", ...mail)
       const folder = ["--data-dir", box.folder("box")]
       const { path } = await box.run<{ path: string }>("backup", "create", ...folder)
       await box.run("backup", "verify", path, ...folder)
-      box.kept = { path, id, due }
+      box.kept = { path, id, due: Date.parse(scheduled_at ?? "") }
     },
   },
   {
@@ -272,7 +269,7 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
 ]
 
 /** How long the email waits that is open in the backup. */
-const HELD_MILLISECONDS = 5000
+const HELD_FOR = "in 5s"
 /** So long after its time, an email that is not held would have been sent. */
 const LATE_MILLISECONDS = 300
 

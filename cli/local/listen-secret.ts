@@ -1,13 +1,11 @@
-import { randomBytes } from "node:crypto"
-import { linkSync, mkdirSync, unlinkSync, writeFileSync } from "node:fs"
+import { mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import type { Context } from "./context"
-import { environment } from "./environment"
-import { usage } from "./errors"
-import { readOwnFile } from "./folder-files"
-import { configFolder, originOf } from "./profiles"
-
-const SECRET = /^whsec_[A-Za-z0-9+/]{32,}={0,2}$/
+import { claimFile, readSmallFile } from "../../src/core/small-file"
+import { isSecret, newSecret } from "../../src/lib/signature"
+import type { Context } from "../lib/context"
+import { environment } from "../lib/environment"
+import { usage } from "../lib/errors"
+import { configFolder, originOf } from "../lib/profiles"
 
 /**
  * What deliveries to `belfry listen` are signed with. This machine makes it once for a server and
@@ -24,33 +22,17 @@ export function listenSecret({ connection, output }: Context): string {
   }
 }
 
-const newSecret = () => `whsec_${randomBytes(32).toString("base64")}`
-
 /** The one in the file of this server; made where there is none. */
 function keptSecret(url: string): string {
   const folder = join(configFolder(environment), "listen")
   const path = join(folder, `${fileName(url)}.secret`)
-  const kept = readSecret(path)
-  if (kept) return kept
-
+  const read = () => readSmallFile(path, "Remove it: belfry makes it anew.")?.trim()
+  const kept = read()
+  if (kept !== undefined && isSecret(kept)) return kept
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const draft = `${path}.${process.pid}.new`
-  writeFileSync(draft, `${newSecret()}\n`, { mode: 0o600 })
-  try {
-    if (kept === "") unlinkSync(path) // it held something else
-    linkSync(draft, path) // fails where another command was quicker: then theirs counts
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error
-  } finally {
-    unlinkSync(draft)
-  }
-  return readSecret(path) || newSecret()
-}
-
-/** Undefined where there is no file; "" where it does not hold a secret. */
-function readSecret(path: string): string | undefined {
-  const text = readOwnFile(path)?.trim()
-  return text === undefined || SECRET.test(text) ? text : ""
+  if (kept !== undefined) rmSync(path) // it held something else
+  claimFile(path, `${newSecret()}\n`)
+  return read() ?? newSecret()
 }
 
 /** `http-loopback-8080`, `https-mail.example.test`: safe as the name of a file. */
