@@ -213,7 +213,6 @@ test("the worker thread brings along neither the store nor the settings nor the 
     "src/store/copy-rows.ts",
     "src/store/database-copy.ts",
     "src/store/file-tasks.ts",
-    "src/store/id-bytes.ts",
     "src/store/migrations.ts",
     "src/store/named-blobs.ts",
     "src/store/postgres-pool.ts",

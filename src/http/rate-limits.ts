@@ -3,7 +3,7 @@ import { ApiError } from "../core/errors"
 import { log } from "../core/log"
 import { isoFrom, millis } from "../core/time"
 import { subscriberOf } from "../lib/ip-ranges"
-import { forUpdate } from "../store/dialect"
+import { forUpdate } from "../store/columns"
 import type { Store, Tx } from "../store/store"
 import { rateWindows } from "./tables"
 

@@ -1,7 +1,7 @@
 import { and, lt } from "drizzle-orm"
 import { newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
-import { short } from "../lib/text"
+import { short } from "../store/columns"
 import { removeSome } from "../store/rows"
 import { inserter, remover, updater } from "../store/statements"
 import type { Store, Tx } from "../store/store"

@@ -15,7 +15,7 @@ import {
 } from "drizzle-orm"
 import { millis, now, secondsFromNow } from "../core/time"
 import { perTable } from "../store/cached"
-import { forUpdate, idList, isAmong, skipLocked } from "../store/dialect"
+import { forUpdate, idList, isAmong, skipLocked } from "../store/columns"
 import { prepared, preparedAtOnce } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import type { jobs } from "./tables"

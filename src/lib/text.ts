@@ -1,15 +1,3 @@
-const MOST_CHARACTERS = 1000
-
-/**
- * The first 1,000 characters of a foreign text, in a form that both databases store: without NUL
- * and without half a surrogate pair.
- */
-export function short(text: string): string
-export function short(text: string | null): string | null
-export function short(text: string | null): string | null {
-  return text === null ? null : text.replaceAll("\0", "").slice(0, MOST_CHARACTERS).toWellFormed()
-}
-
 /** 1 to 63 of `a-z 0-9 -`, beginning and ending with a letter or digit. */
 export const SLUG = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 

@@ -5,7 +5,7 @@ import { HELD, LEASED, RESTORE_HOLD, RESTORE_REASON, type WorkColumns } from "..
 import { isLeased } from "../jobs/work-rows"
 import { refusalFor, waitingReason } from "../providers/open-providers"
 import { kindOf } from "../providers/provider"
-import { isAmong } from "../store/dialect"
+import { isAmong } from "../store/columns"
 import type { Reader } from "../store/store"
 import { isOpen, type Message, nextAttemptAt } from "./status-changes"
 import { messages } from "./tables"

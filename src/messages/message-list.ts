@@ -3,8 +3,8 @@ import { fail } from "../core/errors"
 import type { Page } from "../http/page"
 import { partOf } from "../lib/text"
 import type { Outcome } from "../providers/provider"
+import { eqUnindexed, isAskedId } from "../store/columns"
 import { totals } from "../store/counters"
-import { eqUnindexed, isAskedId } from "../store/dialect"
 import {
   type BoundedList,
   boundedList,

@@ -6,7 +6,7 @@ import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
 import { jobs } from "../jobs/tables"
 import { havingMessages, ofSubscriber } from "../messages/message-list"
 import { messages } from "../messages/tables"
-import { forUpdate } from "../store/dialect"
+import { forUpdate } from "../store/columns"
 import type { Reader, Store, Tx } from "../store/store"
 import { mergedIds } from "../subscribers/merged-subscribers"
 

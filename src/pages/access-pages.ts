@@ -11,7 +11,7 @@ import { identify, type ProofParts } from "../identity/sign-in"
 import { consoleUsers } from "../identity/tables"
 import * as users from "../identity/users"
 import { isLonger } from "../lib/text"
-import { forUpdate } from "../store/dialect"
+import { forUpdate } from "../store/columns"
 import type { Tx } from "../store/store"
 import {
   accept,

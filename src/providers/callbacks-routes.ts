@@ -5,7 +5,7 @@ import { log } from "../core/log"
 import { type AnyRoute, route } from "../http/route"
 import { check } from "../http/validate"
 import { enqueue } from "../jobs/jobs"
-import { forUpdate } from "../store/dialect"
+import { forUpdate } from "../store/columns"
 import type { Store } from "../store/store"
 import { findByToken, providerFeedback, shownId } from "./callbacks"
 import {

@@ -2,7 +2,7 @@ import { and, asc, desc, eq, gte, inArray, or, type SQL, sql } from "drizzle-orm
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { millisFrom, now } from "../core/time"
-import { isAskedId } from "../store/dialect"
+import { isAskedId } from "../store/columns"
 import { boundedList } from "../store/rows"
 import { inserter } from "../store/statements"
 import type { Reader, Store } from "../store/store"

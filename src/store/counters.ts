@@ -1,5 +1,5 @@
 import { and, eq, inArray, like, sum } from "drizzle-orm"
-import { forUpdate } from "./dialect"
+import { forUpdate } from "./columns"
 import { adder, remover } from "./statements"
 import type { Reader, Store, Tx } from "./store"
 import { counters } from "./tables"

@@ -1,5 +1,5 @@
 import { eq } from "drizzle-orm"
-import { forUpdate } from "./dialect"
+import { forUpdate } from "./columns"
 import type { Reader, Store, Tx } from "./store"
 import { instanceValues } from "./tables"
 

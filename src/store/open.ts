@@ -9,8 +9,7 @@ import { pendingSqlite } from "./migrate"
 import { openPostgres, readPostgresMoment } from "./postgres"
 import { onConnection } from "./postgres-pool"
 import { apart, readSnapshot } from "./snapshot"
-import type { CopyLog } from "./sqlite"
-import { openSqlite } from "./sqlite"
+import { type CopyLog, openSqlite } from "./sqlite"
 import type { Reader, Store } from "./store"
 
 /** A Postgres that starts together with us, on the same machine or beside it, is there by then. */

@@ -17,7 +17,7 @@ import {
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import { firstIdAt, isUuid } from "../core/ids"
 import { millisFrom } from "../core/time"
-import { forUpdate } from "./dialect"
+import { forUpdate } from "./columns"
 import { readHeavy } from "./heavy-reads"
 import type { HeavyRead, Reader, Select, Store, Tx } from "./store"
 

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite"
 import type { SQL } from "bun"
-import { bytesOfId, uuidOfBytes } from "./id-bytes"
+import { bytesOfId, uuidOfBytes } from "../core/ids"
 
 /** A connection to Postgres, or a transaction of one. */
 export type PostgresConnection = Pick<SQL, "unsafe">

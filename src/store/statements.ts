@@ -8,10 +8,10 @@ import {
   sql,
 } from "drizzle-orm"
 import type { SQLiteTable } from "drizzle-orm/sqlite-core"
+import { uuidOfBytes } from "../core/ids"
 import { isPlain, postgresType } from "./columns"
 import { directly } from "./direct-statements"
 import { requirePermit } from "./group-commit"
-import { uuidOfBytes } from "./id-bytes"
 import type { Reader, Tx } from "./store"
 
 type Holes = Record<string, Column>

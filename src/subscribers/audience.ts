@@ -1,5 +1,5 @@
 import { and, eq, sql } from "drizzle-orm"
-import { idList, isAmong } from "../store/dialect"
+import { idList, isAmong } from "../store/columns"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
 import type { DecidedSubscriber } from "./decision"

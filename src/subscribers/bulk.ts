@@ -1,7 +1,7 @@
 import type { Problems } from "../core/errors"
 import { type BulkItems, readItems, shownFailures } from "../http/bulk-items"
 import { check } from "../http/validate"
-import { forUpdate } from "../store/dialect"
+import { forUpdate } from "../store/columns"
 import type { Tx } from "../store/store"
 import { rowsByExternalId, type SubscriberRow } from "./find-subscriber"
 import * as schemas from "./schemas"

@@ -11,7 +11,7 @@ import {
   byChannel,
   type ChosenPreferences,
 } from "../lib/preferences"
-import { forUpdate } from "../store/dialect"
+import { forUpdate } from "../store/columns"
 import type { Tx } from "../store/store"
 import type { SubscriberRow } from "./find-subscriber"
 import { subscribers } from "./tables"

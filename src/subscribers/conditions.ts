@@ -1,6 +1,6 @@
 import { and, asc, type Column, desc, eq, gte, lte, type SQL, sql } from "drizzle-orm"
 import { nextTurn } from "../core/time"
-import { askedByRow } from "../store/dialect"
+import { askedByRow } from "../store/columns"
 import { countUpTo, type IdSource, type ListWindow, newestFirst } from "../store/rows"
 import type { Reader } from "../store/store"
 import { subscribers } from "./tables"

@@ -1,7 +1,7 @@
 import { and, eq, inArray } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
-import { forUpdate, idList, isAmong } from "../store/dialect"
+import { forUpdate, idList, isAmong } from "../store/columns"
 import { rowById, rowForUpdate } from "../store/rows"
 import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"

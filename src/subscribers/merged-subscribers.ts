@@ -1,7 +1,7 @@
 import { and, asc, count, eq, inArray } from "drizzle-orm"
 import { tooMany } from "../core/errors"
 import { now } from "../core/time"
-import { idList, isAmong } from "../store/dialect"
+import { idList, isAmong } from "../store/columns"
 import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import type { SubscriberRow } from "./find-subscriber"

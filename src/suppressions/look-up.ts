@@ -1,7 +1,7 @@
 import { and, eq, sql } from "drizzle-orm"
 import { isPast } from "../core/time"
 import { cached } from "../store/cached"
-import { isAmongTexts, textList } from "../store/dialect"
+import { isAmongTexts, textList } from "../store/columns"
 import { gathered } from "../store/gathered"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"

@@ -1,6 +1,6 @@
 import { and, eq, gt, inArray, lte, sql } from "drizzle-orm"
 import { now, secondsFromNow } from "../core/time"
-import { forUpdate } from "../store/dialect"
+import { forUpdate } from "../store/columns"
 import { newRowInserter } from "../store/statements"
 import type { Store, Tx } from "../store/store"
 import { suppressAll } from "./suppressions"

@@ -6,7 +6,7 @@ import { type Caller, PROJECT_DEFAULTS, withDefaults } from "../identity/caller"
 import { type ProjectSettings, projects } from "../identity/tables"
 import { isTimeZone } from "../lib/locale"
 import type { FrequencyCap, QuietHours } from "../lib/preferences"
-import { forUpdate } from "../store/dialect"
+import { forUpdate } from "../store/columns"
 import type { Tx } from "../store/store"
 
 /** Null is the default again. */

@@ -2,7 +2,7 @@ import { and, asc, desc, eq, gt, inArray, lt, lte, type SQL, sql } from "drizzle
 import { fail } from "../core/errors"
 import { now } from "../core/time"
 import type { Page } from "../http/page"
-import { forShare, forUpdate } from "../store/dialect"
+import { forShare, forUpdate } from "../store/columns"
 import { byMoment, cursorText } from "../store/moment-cursor"
 import { countAlong, type ListWindow } from "../store/rows"
 import { inserter } from "../store/statements"

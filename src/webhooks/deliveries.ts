@@ -7,7 +7,7 @@ import { events } from "../events/tables"
 import type { Page } from "../http/page"
 import { DEAD, HELD, OVER, READY, RESTORE_HOLD, RESTORE_REASON } from "../jobs/work-item"
 import { fieldsOf } from "../lib/record-fields"
-import { eqUnindexed, isAskedId } from "../store/dialect"
+import { eqUnindexed, isAskedId } from "../store/columns"
 import {
   boundedList,
   idsBetween,

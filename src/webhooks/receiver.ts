@@ -4,7 +4,7 @@ import { type NetAnswer, NetError, request } from "../core/net"
 import type { Secrets } from "../core/secrets"
 import { millis, millisFrom, monotonic, now } from "../core/time"
 import { signedHeaders } from "../lib/signature"
-import { short } from "../lib/text"
+import { short } from "../store/columns"
 import type { DeliveryError, webhooks } from "./tables"
 
 export interface RequestSettings {

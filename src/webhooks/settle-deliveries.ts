@@ -1,7 +1,7 @@
 import { and, eq, inArray, isNull, lte, ne, or, type SQL } from "drizzle-orm"
 import { isoFrom, millis, now } from "../core/time"
 import { DEAD, OVER, type Settled } from "../jobs/work-item"
-import { forUpdate, idList, isAmong } from "../store/dialect"
+import { forUpdate, idList, isAmong } from "../store/columns"
 import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
 import type { ClaimedDelivery } from "./delivery-rows"

@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs"
-import { newId } from "../../src/core/ids"
-import { shownId } from "../../src/store/id-bytes"
+import { newId, shownId } from "../../src/core/ids"
 import { growProject } from "../harness/grown-project"
 import { readCalls } from "../harness/read-calls"
 import { atMost, type Bench, median, series } from "./bench"

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, randomUUID } from "node:crypto"
 import { join } from "node:path"
+import { bytesOfId } from "../../src/core/ids"
 import { openSecrets } from "../../src/core/secrets"
-import { bytesOfId } from "../../src/store/id-bytes"
 import { databaseOf } from "./serving"
 
 /** An RSA-2048 key in PKCS #8 PEM. */

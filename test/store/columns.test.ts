@@ -1,50 +1,13 @@
 import { expect, test } from "bun:test"
-import { isUuid, newId } from "../../src/core/ids"
-import { bytesOfId, shownId, uuidOfBytes } from "../../src/store/id-bytes"
-import fc from "../harness/properties"
+import { short } from "../../src/store/columns"
 
-const id = fc.uuid().filter((text) => text !== "00000000-0000-0000-0000-000000000000")
-
-test("an id comes back from its 16 bytes", () => {
-  fc.assert(
-    fc.property(id, (text) => {
-      expect(bytesOfId(text)).toHaveLength(16)
-      expect(shownId(bytesOfId(text))).toBe(text)
-      expect(shownId(uuidOfBytes(bytesOfId(text)))).toBe(text)
-    }),
-  )
+test("a foreign text that is short stays as it is", () => {
+  expect(short("451 4.2.0 later")).toBe("451 4.2.0 later")
+  expect(short(null)).toBeNull()
 })
 
-test("bytes sort as their ids do, and the empty text before all", () => {
-  fc.assert(
-    fc.property(id, id, (one, other) => {
-      const order = Buffer.compare(bytesOfId(one), bytesOfId(other))
-      expect(order).toBe(one === other ? 0 : one < other ? -1 : 1)
-      expect(Buffer.compare(bytesOfId(""), bytesOfId(one))).toBe(-1)
-    }),
-  )
-  expect(shownId(bytesOfId(""))).toBe("")
-  expect(shownId(uuidOfBytes(bytesOfId("")))).toBe("")
-})
-
-test("exactly the texts that are ids have bytes", () => {
-  const known = newId()
-  const near = fc
-    .tuple(fc.nat({ max: 35 }), fc.string({ minLength: 0, maxLength: 2, unit: "binary" }))
-    .map(([at, piece]) => known.slice(0, at) + piece + known.slice(at + 1))
-  fc.assert(
-    fc.property(fc.oneof(near, fc.string()), (text) => {
-      if (isUuid(text) || text === "") expect(bytesOfId(text)).toHaveLength(16)
-      else expect(() => bytesOfId(text)).toThrow(TypeError)
-    }),
-    { numRuns: 2000 },
-  )
-  for (const text of [
-    known.toUpperCase(),
-    known.replaceAll("-", ""),
-    `${known}0`,
-    `evt_${known}`,
-  ]) {
-    expect(() => bytesOfId(text)).toThrow(TypeError)
-  }
+test("a foreign text is cut at 1,000 characters, and leaves nothing that a database refuses", () => {
+  expect(short("x".repeat(5000))).toHaveLength(1000)
+  expect(short("a\0b")).toBe("ab")
+  expect(short(`${"x".repeat(999)}🔔`).isWellFormed()).toBe(true)
 })
