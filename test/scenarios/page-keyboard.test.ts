@@ -104,7 +104,7 @@ describe.skipIf(!sizes.keyboard || missing("chromium-headless-shell"))(
         await page.shows("This server delivers to its mailbox alone")
         await page.press("Escape")
         await closed(page)
-        expect(await page.read<string>(`${FOCUS}.innerText`)).toBe("Release")
+        await page.until(`${FOCUS}.innerText === 'Release'`)
       }
       await visit(`/mailbox/${id}`, release, [/status of 503.*\/release/])
     })
