@@ -5,15 +5,12 @@ export const counted = (count: number, noun: string): string =>
 /** `4.1 KB`: as people read a number of bytes. */
 export function sizeText(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`
-  const units = ["KB", "MB", "GB"]
-  let value = bytes / 1000
-  let at = 0
-  while (value >= 999.5 && at < units.length - 1) {
-    value /= 1000
-    at++
-  }
-  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${units[at]}`
+  const power = bytes < 999_500 ? 1 : bytes < 999_500_000 ? 2 : 3
+  const value = bytes / 1000 ** power
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${UNITS[power]}`
 }
+
+const UNITS = ["B", "KB", "MB", "GB"]
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -50,24 +47,25 @@ const hasOpenQuote = (text: string) => text.replaceAll(/\\./g, "").split('"').le
 
 /** The addresses that the field names beside `address`, which it names as well; else that address alone. */
 export function recipientsOf(address: string, field: Field): string[] {
-  const named = addressesOf(field)
-  const is_among = named.some((one) => bareAddress(one) === address.toLowerCase())
-  return named.length > 1 && is_among ? named : [address]
+  const named = namedWith(address, field)
+  return named.length > 1 ? named : [address]
 }
-
-const bareAddress = (named: string) =>
-  named
-    .slice(named.lastIndexOf("<") + 1)
-    .replace(/>$/, "")
-    .toLowerCase()
 
 const LONGEST_NAMED = 320
 
 /** The address with the name that a header field gives it, where the field is about this address alone. */
 export function namedAddress(address: string, field: Field): string {
-  const [value = ""] = [field ?? ""].flat()
-  const is_named = value.toLowerCase().endsWith(`<${address.toLowerCase()}>`)
-  return is_named && !value.includes(">,") && value.length <= LONGEST_NAMED ? value : address
+  const [only = "", ...others] = namedWith(address, field)
+  return others.length === 0 && only.length <= LONGEST_NAMED ? only : address
+}
+
+/** All addresses of a field that names this one; none of another field. */
+function namedWith(address: string, field: Field): string[] {
+  const named = addressesOf(field)
+  const bare = address.toLowerCase()
+  const isThis = (one: string) =>
+    one.toLowerCase() === bare || one.toLowerCase().endsWith(`<${bare}>`)
+  return named.some(isThis) ? named : [address]
 }
 
 /** `Gmail (webmail, iOS), Outlook.com`: programs with the systems of each in one bracket, in their order. */

@@ -1,3 +1,5 @@
+import { parseTags } from "../../lib/record-text"
+
 export type MailHeaders = Record<string, string | string[]>
 
 interface HeaderNote {
@@ -26,13 +28,8 @@ function domainIn(text: string): string | undefined {
 }
 
 /** `a=1; b=2` of a DKIM signature as a record (RFC 6376, 3.2). */
-export function signatureTags(signature: string): Record<string, string> {
-  const pairs = signature.split(";").map((pair) => {
-    const [name = "", ...value] = pair.split("=")
-    return [name.trim(), value.join("=").replaceAll(/\s+/g, "")]
-  })
-  return Object.fromEntries(pairs.filter(([name]) => name !== ""))
-}
+export const signatureTags = (signature: string): Record<string, string> =>
+  Object.fromEntries(parseTags(signature.replaceAll(/\s+/g, "")).tags)
 
 interface SenderOfMail {
   headers: MailHeaders

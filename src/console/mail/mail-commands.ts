@@ -11,11 +11,10 @@ const FILE = "GET /v1/mailbox/{mail_id}/attachments/{attachment_id}"
 export function tabCommand(tab: TabName, { id, email_id, attachments }: OpenMail): Command {
   const params = { mail_id: id }
   if (tab === "source") return sourceCommand(id)
-  if (tab === "check") return checkCommand(id, false)
   if (tab === "attachments") {
     const attachment_id = attachments[0]?.id ?? "0"
-    const belfry = `belfry mailbox attachments ${id}`
-    return commandOf(belfry, FILE, { params: { ...params, attachment_id } })
+    const input = { params: { ...params, attachment_id } }
+    return commandOf(`belfry mailbox attachments ${id}`, FILE, input)
   }
   if (tab === "timeline" && email_id !== null) {
     const belfry = `belfry emails events ${email_id}`

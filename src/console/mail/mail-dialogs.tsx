@@ -66,17 +66,14 @@ export function ResendDialog({ mail, ...then }: MailDialogProps) {
   )
 }
 
-const FIRST = "first"
-
 /** Hands the mail as it stands to a real provider. */
 export function ReleaseDialog({ mail, ...then }: MailDialogProps) {
   const [to, setTo] = useState(mail.to)
-  const [provider, setProvider] = useState(FIRST)
-  const { value: providers } = useLoaded(readRelays)
-  const flag = provider === FIRST ? "" : ` --provider ${provider}`
+  const [provider, setProvider] = useState("")
+  const { value: providers = [] } = useLoaded(readRelays)
   const options = [
-    { value: FIRST, text: "The first one that is ready" },
-    ...(providers ?? []).map((one) => ({ value: one.id, text: `${one.name} (${one.provider})` })),
+    { value: "", text: "The first one that is ready" },
+    ...providers.map((one) => ({ value: one.id, text: `${one.name} (${one.provider})` })),
   ]
   return (
     <ActionDialog
@@ -84,11 +81,8 @@ export function ReleaseDialog({ mail, ...then }: MailDialogProps) {
       action="Release"
       said={`the mail goes to ${to} through a relay`}
       operation="POST /v1/mailbox/{mail_id}/release"
-      input={{
-        params: { mail_id: mail.id },
-        body: { to, ...(provider !== FIRST && { provider }) },
-      }}
-      belfry={`belfry mailbox release ${mail.id} --to ${quoted(to)}${flag}`}
+      input={{ params: { mail_id: mail.id }, body: { to, ...(provider && { provider }) } }}
+      belfry={`belfry mailbox release ${mail.id} --to ${quoted(to)}${provider && ` --provider ${provider}`}`}
       explain={(error) => <ReleaseObstacle error={error} sender={mail.from} />}
       {...then}
     >
@@ -118,27 +112,33 @@ function ReleaseObstacle({ error, sender }: { error: unknown; sender: string }) 
 }
 
 /** Neither the project nor the server delivers to anything but the mailbox. */
-const NoRelay = () => (
-  <Notice tone="warn">
-    <p>
-      {serverMode() === "up"
-        ? "This server delivers to its mailbox alone. Start it with a relay; all other mail stays in the sandbox:"
-        : "This project delivers to the mailbox alone. An admin adds a relay; all other mail stays in the sandbox:"}
-    </p>
-    <CodeBlock label="In a terminal" text={serverMode() === "up" ? RELAY_OF_UP : RELAY} />
-    <p class="hint">
-      <a href="/docs/guides/providers">All providers</a>
-    </p>
-  </Notice>
-)
+const NoRelay = () => {
+  const { why, commands } = RELAYS[serverMode()]
+  return (
+    <Notice tone="warn">
+      <p>{why} all other mail stays in the sandbox:</p>
+      <CodeBlock label="In a terminal" text={commands} />
+      <p class="hint">
+        <a href="/docs/guides/providers">All providers</a>
+      </p>
+    </Notice>
+  )
+}
 
-const RELAY = `belfry settings set sandbox=true
-belfry providers set smtp --host smtp.example.com --username apikey --secret-stdin < relay-password`
-
-const RELAY_OF_UP = `belfry settings set sandbox=true
+const RELAYS = {
+  serve: {
+    why: "This project delivers to the mailbox alone. An admin adds a relay;",
+    commands: `belfry settings set sandbox=true
+belfry providers set smtp --host smtp.example.com --username apikey --secret-stdin < relay-password`,
+  },
+  up: {
+    why: "This server delivers to its mailbox alone. Start it with a relay;",
+    commands: `belfry settings set sandbox=true
 BELFRY_SENDING_DOMAINS=example.com BELFRY_DELIVERY_PROVIDER=smtp \\
   BELFRY_PROVIDERS_SMTP_HOST=smtp.example.com BELFRY_PROVIDERS_SMTP_USERNAME=apikey \\
-  BELFRY_PROVIDERS_SMTP_PASSWORD=secret belfry up    # in place of the one that runs`
+  BELFRY_PROVIDERS_SMTP_PASSWORD=secret belfry up    # in place of the one that runs`,
+  },
+}
 
 const MAILBOX_DOMAIN = "mailbox.test"
 
@@ -214,32 +214,23 @@ export const KeysDialog = ({ onClose }: { onClose: () => void }) => (
 
 type Chaos = Components["MailboxChaos"]
 
+const share = (name: keyof Chaos, what: string, like: string) => ({
+  name,
+  label: `Share of recipients that ${what}`,
+  hint: `From 0 to 1. Each one ends as ${like}@mailbox.test does.`,
+})
+
+/** The first word of a name is the flag of a terminal. */
 const FIELDS = [
+  share("bounce_rate", "bounce", "bounce"),
+  share("defer_rate", "are deferred", "defer"),
+  share("refuse_rate", "are refused", "reject"),
   {
-    name: "bounce_rate",
-    flag: "--bounce",
-    label: "Share of recipients that bounce",
-    hint: "From 0 to 1. Each one ends as bounce@mailbox.test does.",
-  },
-  {
-    name: "defer_rate",
-    flag: "--defer",
-    label: "Share of recipients that are deferred",
-    hint: "From 0 to 1. Each one ends as defer@mailbox.test does.",
-  },
-  {
-    name: "refuse_rate",
-    flag: "--refuse",
-    label: "Share of recipients that are refused",
-    hint: "From 0 to 1. Each one ends as reject@mailbox.test does.",
-  },
-  {
-    name: "delay_ms",
-    flag: "--delay",
+    name: "delay_ms" as const,
     label: "Delay of each answer",
     hint: "In milliseconds, 60000 at most.",
   },
-] as const satisfies { name: keyof Chaos; flag: string; label: string; hint: string }[]
+]
 
 export const readChaos = async (): Promise<Chaos> => (await call("GET /v1/mailbox/chaos")).data
 
@@ -250,21 +241,21 @@ export const isChaotic = (chaos: Chaos): boolean => FIELDS.some(({ name }) => ch
 export function ChaosDialog(then: DialogProps) {
   const { value: known, error, again } = useLoaded(readChaos)
   const [typed, setTyped] = useState<Partial<Record<keyof Chaos, string>>>({})
-  const textOf = (name: keyof Chaos) => typed[name] ?? String(known?.[name] ?? "")
-  const body: Partial<Chaos> = known
-    ? (Object.fromEntries(FIELDS.map(({ name }) => [name, asNumber(textOf(name))])) as Chaos)
-    : {}
-  const flags = FIELDS.flatMap(({ name, flag }) => (body[name] ? `${flag} ${body[name]}` : []))
+  const fields = known
+    ? FIELDS.map((field) => ({ ...field, value: typed[field.name] ?? String(known[field.name]) }))
+    : []
+  const body = Object.fromEntries(fields.map(({ name, value }) => [name, asNumber(value)]))
+  const flags = Object.entries(body).flatMap(([name, value]) =>
+    value ? ` --${name.split("_", 1)} ${value}` : [],
+  )
   return (
     <ActionDialog
       title="Chaos"
       action="Set"
       said={flags.length > 0 ? "chaos is on" : "chaos is off"}
       operation="PUT /v1/mailbox/chaos"
-      input={{ body }}
-      belfry={
-        flags.length > 0 ? `belfry mailbox chaos ${flags.join(" ")}` : "belfry mailbox chaos --off"
-      }
+      input={{ body: body as Partial<Chaos> }}
+      belfry={`belfry mailbox chaos${flags.join("") || " --off"}`}
       {...then}
     >
       <p class="soft">
@@ -273,17 +264,14 @@ export function ChaosDialog(then: DialogProps) {
       </p>
       <Trouble error={error} onRetry={again} />
       {!known && error === undefined && <Waiting />}
-      {known &&
-        FIELDS.map(({ name, label, hint }) => (
-          <Field
-            key={name}
-            label={label}
-            hint={hint}
-            value={textOf(name)}
-            onInput={(value) => setTyped({ ...typed, [name]: value })}
-            is_code
-          />
-        ))}
+      {fields.map(({ name, ...field }) => (
+        <Field
+          key={name}
+          {...field}
+          onInput={(value) => setTyped({ ...typed, [name]: value })}
+          is_code
+        />
+      ))}
     </ActionDialog>
   )
 }

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { imageType } from "../../lib/image-type"
 import { saveBytes } from "../browser"
-import { useMedia, useObservable, usePoll, useWidth } from "../hooks"
+import { useLoaded, useMedia, useObservable, usePoll, useWidth } from "../hooks"
 import { observable } from "../observable"
 import { Button } from "../parts/button"
 import { REACHABLE } from "../parts/code-block"
@@ -197,10 +197,6 @@ export const HeadersView = ({ mail }: { mail: OpenMail }) => (
 
 type Attachment = OpenMail["attachments"][number]
 
-/** What may be an image; its bytes say whether it is one. */
-const MAYBE_IMAGE = /^(image\/|application\/octet-stream)/i
-const MOST_PREVIEW_BYTES = 5_000_000
-
 /** The files of a mail, with those that stand in its HTML. */
 export function FilesView({ mail: { id, attachments } }: { mail: OpenMail }) {
   const [error, setError] = useState<unknown>()
@@ -248,29 +244,27 @@ const bytesOf = (mail_id: string, { id }: Attachment): Promise<Uint8Array> =>
 const save = async (mail_id: string, file: Attachment) =>
   saveBytes(await bytesOf(mail_id, file), nameOf(file), "application/octet-stream")
 
+/** A file that is no image, or cannot be loaded, has its name and its size anyway. */
 function Preview({ mail_id, file }: { mail_id: string; file: Attachment }) {
-  const [url, setUrl] = useState<string>()
-  const is_shown = MAYBE_IMAGE.test(file.content_type) && file.size <= MOST_PREVIEW_BYTES
-  useEffect(() => {
-    if (!is_shown) return undefined
-    let made: string | undefined
-    let is_over = false
-    const show = (bytes: Uint8Array) => {
-      const type = imageType(bytes)
-      if (is_over || !type) return
-      made = URL.createObjectURL(new Blob([bytes as Uint8Array<ArrayBuffer>], { type }))
-      setUrl(made)
-    }
-    bytesOf(mail_id, file).then(show, () => undefined) // the name and the size stand there anyway
-    return () => {
-      is_over = true
-      if (made) URL.revokeObjectURL(made)
-    }
-  }, [mail_id, file, is_shown])
+  const load = useCallback(() => imageOf(mail_id, file), [mail_id, file])
+  const { value: image } = useLoaded(load)
+  const url = useMemo(() => image && URL.createObjectURL(image), [image])
+  useEffect(() => () => url && URL.revokeObjectURL(url), [url])
   if (url) return <img src={url} alt={`Preview of ${nameOf(file)}`} />
   return (
     <span class="no-preview" aria-hidden="true">
       {/\.(\w{1,4})$/.exec(nameOf(file))?.[1]?.toUpperCase() ?? "FILE"}
     </span>
   )
+}
+
+/** What may be an image; its bytes say whether it is one. */
+const MAYBE_IMAGE = /^(image\/|application\/octet-stream)/i
+const MOST_PREVIEW_BYTES = 5_000_000
+
+async function imageOf(mail_id: string, file: Attachment): Promise<Blob | undefined> {
+  if (!MAYBE_IMAGE.test(file.content_type) || file.size > MOST_PREVIEW_BYTES) return undefined
+  const bytes = await bytesOf(mail_id, file)
+  const type = imageType(bytes)
+  return type === undefined ? type : new Blob([bytes as Uint8Array<ArrayBuffer>], { type })
 }

@@ -33,15 +33,11 @@ export function sourceLines(source: string): SourceLine[] {
       is_encoded = false
       return { kind: "boundary", name: "", text }
     }
-    if (!is_head) return { kind: is_encoded ? "encoded" : "body", name: "", text }
-    if (text === "") {
-      is_head = false
-      return { kind: "body", name: "", text }
-    }
+    if (text === "") is_head = false
+    if (!is_head) return { kind: is_encoded && text !== "" ? "encoded" : "body", name: "", text }
     if (/^content-transfer-encoding:\s*base64/i.test(text)) is_encoded = true
-    const [, name = "", rest = ""] = /^([!-9;-~]+:)(.*)$/.exec(text) ?? []
-    if (name === "") return { kind: "more", name: "", text }
-    return { kind: "name", name, text: rest }
+    const [, name = "", rest = text] = /^([!-9;-~]+:)(.*)$/.exec(text) ?? []
+    return { kind: name === "" ? "more" : "name", name, text: rest }
   })
 }
 
@@ -108,10 +104,9 @@ interface RemoteParts {
  */
 export function remoteParts(html: string): RemoteParts {
   const visible = withoutComments(html)
-  return {
-    images: countOf(visible, IMAGE) + countOf(visible, BACKGROUND) + countOf(visible, URL_OF_STYLE),
-    styles: countOf(visible, STYLE_SHEET) + countOf(visible, IMPORT),
-  }
+  const count = (patterns: RegExp[]) =>
+    patterns.reduce((sum, pattern) => sum + [...visible.matchAll(pattern)].length, 0)
+  return { images: count(IMAGES), styles: count(STYLES) }
 }
 
 /**
@@ -123,12 +118,15 @@ export const withoutOwnPixel = (html: string): string => html.replace(OWN_PIXEL,
 const OWN_PIXEL =
   /<img src="https?:\/\/[^\s"'<>]{1,500}\/t\/o\/[\w.-]{1,200}\.gif" width="1" height="1" [^<>]{0,200}>/
 
-const IMAGE =
-  /<(?:img|source|input)\b[^<>]{0,2000}?\bsrc(?:set)?\s{0,9}=\s{0,9}["']?\s{0,9}(?:https?:)?\/\//gi
-const BACKGROUND = /\bbackground\s{0,9}=\s{0,9}["']?\s{0,9}(?:https?:)?\/\//gi
-const URL_OF_STYLE = /\burl\(\s{0,9}["']?\s{0,9}(?:https?:)?\/\//gi
-const STYLE_SHEET = /<link\b[^<>]{0,2000}?\brel\s{0,9}=\s{0,9}["']?stylesheet/gi
-const IMPORT = /@import\s{1,9}(?:url\(\s{0,9})?["']?\s{0,9}(?:https?:)?\/\//gi
+const IMAGES = [
+  /<(?:img|source|input)\b[^<>]{0,2000}?\bsrc(?:set)?\s{0,9}=\s{0,9}["']?\s{0,9}(?:https?:)?\/\//gi,
+  /\bbackground\s{0,9}=\s{0,9}["']?\s{0,9}(?:https?:)?\/\//gi,
+  /\burl\(\s{0,9}["']?\s{0,9}(?:https?:)?\/\//gi,
+]
+const STYLES = [
+  /<link\b[^<>]{0,2000}?\brel\s{0,9}=\s{0,9}["']?stylesheet/gi,
+  /@import\s{1,9}(?:url\(\s{0,9})?["']?\s{0,9}(?:https?:)?\/\//gi,
+]
 
 /** A comment without an end goes on to the end of the mail. */
 const withoutComments = (html: string): string =>
@@ -136,8 +134,6 @@ const withoutComments = (html: string): string =>
     .split("-->")
     .map((piece) => piece.split("<!--", 1)[0])
     .join("")
-
-const countOf = (text: string, pattern: RegExp): number => [...text.matchAll(pattern)].length
 
 /** Undefined where nothing is missing. */
 export function remoteText({ images, styles }: RemoteParts): string | undefined {

@@ -159,17 +159,14 @@ async function deliveriesOf(events: EmailEvent[], ended: EndedDeliveries) {
   const found = await call("GET /v1/webhooks", { query }).catch(() => undefined)
   if (!first || !found) return { rows: [], is_short: false }
   const since = first.timestamp
-  const pages = await Promise.all(
-    found.data.map(async (endpoint) => ({ endpoint, ...(await pageOf(endpoint, { since })) })),
-  )
-  const busy = pages.filter(({ has_more }) => has_more).map(({ endpoint }) => endpoint)
-  const asked = events.slice(0, MOST_EVENTS_ASKED)
-  const rest = await Promise.all(
-    busy
-      .slice(0, MOST_BUSY_ENDPOINTS)
-      .flatMap((endpoint) => asked.map(({ id }) => deliveriesByEvent(endpoint, id, ended))),
-  )
-  const all = [...pages.flatMap(({ rows }) => rows), ...rest.flat()]
+  const pages = await Promise.all(found.data.map((endpoint) => pageOf(endpoint, { since })))
+  const busy = pages.filter(({ has_more }) => has_more)
+  const asked = busy
+    .slice(0, MOST_BUSY_ENDPOINTS)
+    .flatMap(({ endpoint }) =>
+      events.slice(0, MOST_EVENTS_ASKED).map(({ id }) => deliveriesByEvent(endpoint, id, ended)),
+    )
+  const all = [...pages.map(({ rows }) => rows), ...(await Promise.all(asked))].flat()
   const is_cut = busy.length > 0 && events.length > MOST_EVENTS_ASKED
   return {
     rows: [...new Map(all.map((one) => [one.id, one])).values()],
@@ -182,18 +179,17 @@ type Endpoint = Pick<Components["Webhook"], "id" | "url">
 /** What came later fills the page of a busy endpoint, so each event is asked for by itself. */
 async function deliveriesByEvent(endpoint: Endpoint, event_id: string, ended: EndedDeliveries) {
   const key = `${endpoint.id} ${event_id}`
-  const known = ended.get(key)
-  if (known) return known
-  const { rows } = await pageOf(endpoint, { event_id })
+  const rows = ended.get(key) ?? (await pageOf(endpoint, { event_id })).rows
   if (rows.every(({ status }) => ENDED.has(status))) ended.set(key, rows)
   return rows
 }
 
 const ENDED: ReadonlySet<WebhookDelivery["status"]> = new Set(["success", "exhausted"])
 
-async function pageOf({ id, url }: Endpoint, which: { since: string } | { event_id: string }) {
+async function pageOf(endpoint: Endpoint, which: { since: string } | { event_id: string }) {
   const query = { ...which, per_page: DELIVERIES_A_PAGE }
-  const params = { webhook_id: id }
+  const params = { webhook_id: endpoint.id }
   const { data, meta } = await call("GET /v1/webhooks/{webhook_id}/deliveries", { params, query })
-  return { rows: data.map((delivery) => ({ ...delivery, url })), has_more: meta.has_more }
+  const rows = data.map((delivery) => ({ ...delivery, url: endpoint.url }))
+  return { endpoint, rows, has_more: meta.has_more }
 }
