@@ -214,9 +214,11 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
     const is_away = final.every(({ held }) => held) // of several domains one may be away
     lease.reached(!is_away || !faults.some(({ fault }) => fault === "connection"))
     const { monitor } = this
-    const has_asked = refusal
-      ? await monitor.refused(message.message_id, config, refusal.reason)
-      : await monitor.answered(config, lease, { faults, has_worked: !is_away })
+    const had_trouble = config.status === "error" || monitor.troubled.has(config.id)
+    let has_asked = false
+    if (refusal) has_asked = await monitor.refused(message.message_id, config, refusal.reason)
+    else if (is_away) await monitor.failed(config, lease, faults)
+    else if (had_trouble) await monitor.worked(config)
     if (return_path) await monitor.heardReturnPath(config, return_path)
     if (provider_message_id !== undefined) {
       await keepReceipt(this.#parts.store, message, config, provider_message_id)

@@ -66,6 +66,8 @@ export class ProviderMonitor {
   readonly #parts: MonitorParts
   readonly #again_ms: number
   readonly #known = new Map<string, KnownTrouble>()
+  /** Providers that this process has trouble with now, by id. */
+  readonly troubled: ReadonlyMap<string, unknown> = this.#known
   readonly #logged_at = new Map<string, number>()
 
   constructor(parts: MonitorParts) {
@@ -87,30 +89,26 @@ export class ProviderMonitor {
     return (await this.#write(config, (tx) => pause(tx, config, why))) ?? false
   }
 
-  /**
-   * A provider answered, or did not, but did not refuse our login. `has_worked`: it gave its word about the
-   * message. Returns false: see `refused`.
-   */
-  async answered(
+  /** A provider gave its word about a message, though it had trouble before: here, or by its row. */
+  async worked(config: ConfigRow): Promise<void> {
+    const was_known = this.#end(config.id)
+    const is_marked = config.status === "error" && !was_known
+    if (isProbed(config) || is_marked) await this.#write(config, (tx) => resume(tx, config))
+  }
+
+  /** A provider did nothing for a message, but did not refuse our login. */
+  async failed(
     config: ConfigRow,
     { provider, is_shared }: ProviderLease,
-    { faults, has_worked }: { faults: RecipientOutcome[]; has_worked: boolean },
-  ): Promise<false> {
-    const is_probe = config.paused_until !== null // no other message may ask it
-    if (has_worked) {
-      const was_known = this.#worked(config.id)
-      const is_marked = config.status === "error" && !was_known
-      if (is_probe || is_marked) await this.#write(config, (tx) => resume(tx, config))
-      return false
-    }
+    faults: RecipientOutcome[],
+  ): Promise<void> {
     const [first] = faults
-    if (!first || is_shared) return false // a recipient's host is no provider
+    if (!first || is_shared) return // a recipient's host is no provider
     const is_away = first.fault === "connection"
-    if (!is_probe) await this.#met(config, is_away, first.reason ?? NO_WORDS)
+    if (!isProbed(config)) await this.#met(config, is_away, first.reason ?? NO_WORDS)
     else if (!is_away && (await tookLogin(provider))) {
       await this.#write(config, (tx) => resume(tx, config))
     }
-    return false
   }
 
   /** What a relay made of our return path. */
@@ -144,8 +142,8 @@ export class ProviderMonitor {
     await this.#write(config, (tx) => showTrouble(tx, config, reason))
   }
 
-  /** It did what was asked of it. Returns whether it had trouble. */
-  #worked(key: string): boolean {
+  /** Its trouble is over. Returns whether it had any. */
+  #end(key: string): boolean {
     const known = this.#known.get(key)
     if (!known) return false
     this.#forget(key)
@@ -169,7 +167,7 @@ export class ProviderMonitor {
     if (found === "gone") return this.#forget(key)
     const { kind, reason, since } = known.trouble
     // What it refuses may come after the point to which a check goes.
-    if (found === "fine" && kind === "unreachable") return void this.#worked(key)
+    if (found === "fine" && kind === "unreachable") return void this.#end(key)
     if (found instanceof Error || known.is_met) {
       const why = { reason: found instanceof Error ? found.message : reason, since }
       const begin = () => logTrouble(kind, named(known.config), why.reason)
@@ -220,6 +218,9 @@ export class ProviderMonitor {
     }
   }
 }
+
+/** No other message may ask it. */
+const isProbed = ({ paused_until }: ConfigRow): boolean => paused_until !== null
 
 async function checked(provider: Provider): Promise<"fine" | "unknown"> {
   if (!provider.check) return "unknown"
