@@ -42,7 +42,6 @@ interface Ended {
 /** The certificate that a server showed, and whether it can be trusted. */
 type TlsSession = ReturnType<typeof sessionOf>
 
-const DEFAULT_TIMEOUT = 30_000
 const HIDDEN = "********"
 
 /** Exit 0 when everything was accepted, 4 for a refused login, 75 for 4yz, 1 for other refusals. */
@@ -57,11 +56,12 @@ export const smtpTest: Action<SmtpTestOptions> = async (context, options, server
   const login = options.login === false ? undefined : await loginOf(context, options)
   const ca = options.ca && Buffer.from(await readBytes(options.ca, "--ca")).toString("utf8")
   const since = millis()
-  const dialogue = new Dialogue(context, target, ca || undefined)
-  const ended = await dialogue.hold(options, login)
+  const name = `${target.host}:${target.port}`
+  const lost = (error: unknown) => unreachable(name, error)
+  const dialogue = await Dialogue.begin(context, target).catch(lost)
+  const ended = await dialogue.hold(options, login, ca || undefined).catch(lost)
   const { tls, extensions, steps } = dialogue
   const reply = steps.findLast(({ phase }) => phase !== "QUIT")?.reply.at(-1) ?? null
-  const name = `${target.host}:${target.port}`
   const ms = millis() - since
   const human = () => {
     const end = context.paint.dim(`${name}, ${ms} ms`)
@@ -87,14 +87,8 @@ async function loginOf(context: Context, options: SmtpTestOptions) {
   return { username, secret }
 }
 
-class Refused extends Error {
-  readonly step: DialogueStep
-
-  constructor(step: DialogueStep) {
-    super(step.reply.at(-1))
-    this.step = step
-  }
-}
+/** The server said no in the last step. */
+class Refused extends Error {}
 
 class Dialogue {
   readonly steps: DialogueStep[] = []
@@ -102,60 +96,58 @@ class Dialogue {
   tls: TlsSession | null = null
   readonly #context: Context
   readonly #target: SubmissionServer
-  readonly #ca: string | undefined
+  readonly #wire: SmtpConnection
   readonly #timeout: number
 
-  constructor(context: Context, target: SubmissionServer, ca: string | undefined) {
+  private constructor(context: Context, target: SubmissionServer, wire: SmtpConnection) {
     this.#context = context
     this.#target = target
-    this.#ca = ca
-    this.#timeout = context.timeout ?? DEFAULT_TIMEOUT
+    this.#wire = wire
+    this.#timeout = timeoutOf(context)
   }
 
-  /** How it ended. Throws exit 69 where the server cannot be reached, or falls silent. */
-  async hold(options: SmtpTestOptions, login: Login | undefined): Promise<Ended> {
-    const { host, port } = this.#target
-    let wire: SmtpConnection | undefined
+  static async begin(context: Context, target: SubmissionServer): Promise<Dialogue> {
+    const { host, port } = target
+    return new Dialogue(context, target, await SmtpConnection.open(port, host, timeoutOf(context)))
+  }
+
+  async hold(options: SmtpTestOptions, login: Login | undefined, ca?: string): Promise<Ended> {
     try {
-      wire = await SmtpConnection.open(port, host, this.#timeout)
-      return { outcome: await this.#talk(wire, options, login), refused_at: null }
+      return { outcome: await this.#talk(options, login, ca), refused_at: null }
     } catch (error) {
-      if (error instanceof SmtpConnectionError) throw unreachable(`${host}:${port}`, error)
-      if (!(error instanceof Refused)) throw error
-      const { code, phase } = error.step
-      return { outcome: code >= 500 ? "refused" : "deferred", refused_at: phase }
+      const last = this.steps.at(-1)
+      if (!(error instanceof Refused) || !last) throw error
+      return { outcome: last.code >= 500 ? "refused" : "deferred", refused_at: last.phase }
     } finally {
-      wire?.close()
+      this.#wire.close()
     }
   }
 
-  async #talk(wire: SmtpConnection, options: SmtpTestOptions, login: Login | undefined) {
+  async #talk(options: SmtpTestOptions, login: Login | undefined, ca?: string): Promise<Outcome> {
     const { tls, is_local } = this.#target
-    const since = millis()
-    if (tls === "implicit") await this.#secure(wire)
-    await this.#hear(wire, "greeting", null, since)
-    await this.#ehlo(wire)
+    await this.#step("greeting", null, () => tls === "implicit" && this.#secure(ca))
+    await this.#ehlo()
     if (tls === "starttls") {
-      await this.#say(wire, "STARTTLS", "STARTTLS")
-      await this.#secure(wire)
-      await this.#ehlo(wire)
+      await this.#say("STARTTLS", "STARTTLS")
+      await this.#secure(ca)
+      await this.#ehlo()
     }
     // A password goes only through TLS with a server that is known, or to this machine.
     const may_log_in = is_local || options.insecure || this.tls?.certificate.trusted
     if (login && !may_log_in) return "untrusted"
-    if (login) await this.#logIn(wire, login)
+    if (login) await this.#logIn(login)
     const { from, to, subject = "A test of SMTP" } = options
-    if (from !== undefined && to !== undefined) await this.#send(wire, from, to, subject)
-    await this.#say(wire, "QUIT", "QUIT").catch(() => {}) // the mail is accepted, however it ends
+    if (from !== undefined && to !== undefined) await this.#send(from, to, subject)
+    await this.#say("QUIT", "QUIT").catch(() => {}) // the mail is accepted, however it ends
     return from === undefined ? "ready" : "accepted"
   }
 
   /** Any certificate will do here: it is checked afterwards, so that a person sees what is wrong with it. */
-  async #secure(wire: SmtpConnection) {
+  async #secure(ca: string | undefined) {
     const { host } = this.#target
-    await wire.secure({ host, ca: this.#ca, verify: false }, this.#timeout)
-    if (!wire.encrypted) return
-    this.tls = sessionOf(wire.encrypted, host)
+    await this.#wire.secure({ host, ca, verify: false }, this.#timeout)
+    if (!this.#wire.encrypted) return
+    this.tls = sessionOf(this.#wire.encrypted, host)
     const { version, cipher, certificate } = this.tls
     const { subject, issuer, valid_to, trusted, reason } = certificate
     const verdict = trusted ? "trusted" : `not trusted: ${certificateFault(reason ?? "")}`
@@ -165,38 +157,37 @@ class Dialogue {
     await this.#print(trusted ? paint.dim(cleanLine(text)) : paint.yellow(cleanLine(text)))
   }
 
-  async #ehlo(wire: SmtpConnection) {
-    const { reply } = await this.#say(wire, "EHLO", `EHLO ${hostname() || "localhost"}`)
+  async #ehlo() {
+    const { reply } = await this.#say("EHLO", `EHLO ${hostname() || "localhost"}`)
     this.extensions = reply.slice(1).map((line) => line.slice(4))
   }
 
-  async #logIn(wire: SmtpConnection, { username, secret }: Login) {
+  async #logIn({ username, secret }: Login) {
     const token = Buffer.from(`\0${username}\0${secret}`).toString("base64")
-    wire.conceal([token, secret])
-    await this.#say(wire, "AUTH", `AUTH PLAIN ${token}`, `AUTH PLAIN ${HIDDEN}`)
+    this.#wire.conceal([token, secret])
+    await this.#say("AUTH", `AUTH PLAIN ${token}`, `AUTH PLAIN ${HIDDEN}`)
   }
 
-  async #send(wire: SmtpConnection, from: string, to: string, subject: string) {
+  async #send(from: string, to: string, subject: string) {
     const is_wide = /[^\x20-\x7e]/.test(from + to)
     const raw = Buffer.from(mailText(from, to, subject))
     const size = this.extensions.some((one) => /^SIZE\b/i.test(one)) ? ` SIZE=${raw.length}` : ""
-    await this.#say(wire, "MAIL", `MAIL FROM:<${from}>${size}${is_wide ? " SMTPUTF8" : ""}`)
-    await this.#say(wire, "RCPT", `RCPT TO:<${to}>`)
-    await this.#say(wire, "DATA", "DATA")
-    const since = millis()
-    await wire.send(dotStuffed(raw), this.#timeout)
-    await this.#hear(wire, "message", `(a mail of ${raw.length} bytes)`, since)
+    await this.#say("MAIL", `MAIL FROM:<${from}>${size}${is_wide ? " SMTPUTF8" : ""}`)
+    await this.#say("RCPT", `RCPT TO:<${to}>`)
+    await this.#say("DATA", "DATA")
+    const write = () => this.#wire.send(dotStuffed(raw), this.#timeout)
+    await this.#step("message", `(a mail of ${raw.length} bytes)`, write)
   }
 
-  #say(wire: SmtpConnection, phase: string, line: string, shown = line): Promise<DialogueStep> {
-    const since = millis()
-    wire.write([line])
-    return this.#hear(wire, phase, shown, since)
-  }
+  #say = (phase: string, line: string, shown = line) =>
+    this.#step(phase, shown, () => this.#wire.write([line]))
 
-  async #hear(wire: SmtpConnection, phase: string, sent: string | null, since: number) {
+  /** Does it, and reads the answer, while a person on a terminal reads along. Throws Refused. */
+  async #step(phase: string, sent: string | null, act: () => unknown): Promise<DialogueStep> {
+    const since = millis()
+    await act()
     if (sent !== null) await this.#print(`→ ${cleanLine(sent)}`)
-    const { code, lines } = await wire.read(`at ${phase}`, this.#timeout)
+    const { code, lines } = await this.#wire.read(`at ${phase}`, this.#timeout)
     const mark = (at: number) => (at === lines.length - 1 ? " " : "-")
     const reply = lines.map((words, at) => `${code}${mark(at)}${words}`.trimEnd())
     const step: DialogueStep = { phase, sent, code, reply, ms: millis() - since }
@@ -207,21 +198,25 @@ class Dialogue {
       const time = at === reply.length - 1 ? paint.dim(`  ${step.ms} ms`) : ""
       await this.#print(`← ${colour(cleanLine(line))}${time}`)
     }
-    if (code >= 400) throw new Refused(step)
+    if (code >= 400) throw new Refused(reply.at(-1))
     return step
   }
 
-  /** On a terminal a person reads along. */
   async #print(line: string) {
     const { output } = this.#context
     if (output.form === "human") await output.raw(`${line}\n`)
   }
 }
 
-function unreachable(server: string, { kind, message }: SmtpConnectionError): Failure {
+const timeoutOf = ({ timeout = 30_000 }: Context) => timeout
+
+/** Throws exit 69 where the server cannot be reached, or falls silent. */
+function unreachable(server: string, error: unknown): never {
+  if (!(error instanceof SmtpConnectionError)) throw error
+  const { kind, message } = error
   const reason =
     kind === "timeout" ? "The server does not answer." : `The connection failed: ${message}.`
-  return new Failure(exits.unreachable, "unreachable", `${server}: ${reason}`, {
+  throw new Failure(exits.unreachable, "unreachable", `${server}: ${reason}`, {
     details: { server },
     hint: "check host and port; 465 begins with TLS, 587 with STARTTLS",
   })
